@@ -1,0 +1,250 @@
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include "hw/assembly.h"
+#include "hw/assembly_lexer.h"
+#include "hw/assembly_words.h"
+#include "hw/command_fields.h"
+#include "hw/error.h"
+#include "hw/printable.h"
+
+namespace systole::hw {
+namespace {
+
+using Tokens = std::vector<AssemblyToken>;
+
+constexpr std::size_t kShown = 60;
+constexpr std::uint64_t kHighest32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kHighest64 = std::numeric_limits<std::uint64_t>::max();
+
+std::string shown(std::string_view text) { return "'" + printable(text, kShown) + "'"; }
+
+std::string shown(const AssemblyToken& token) {
+  return shown(token.key.empty() ? token.value : token.key + "=" + token.value);
+}
+
+/// Index of a word in a list.
+template <std::size_t kSize>
+std::size_t word_index(const std::array<std::string_view, kSize>& words, const std::string& name,
+                       std::string_view text) {
+  const auto found = std::find(words.begin(), words.end(), text);
+  if (found == words.end()) {
+    std::string expected;
+    for (const std::string_view word : words) {
+      expected += (expected.empty() ? "" : ", ") + std::string(word);
+    }
+    throw InputError(name + " is " + shown(text) + ", expected one of " + expected);
+  }
+  return static_cast<std::size_t>(found - words.begin());
+}
+
+DType type_of(std::string_view text) {
+  return static_cast<DType>(word_index(kTypeWords, "type", text));
+}
+
+/// Notes the names given in one line or stage, each of which may come once.
+class Names {
+ public:
+  void add(const std::string& name) {
+    if (!names_.insert(name).second) throw InputError(name + " is given twice");
+  }
+
+ private:
+  std::set<std::string> names_;
+};
+
+[[noreturn]] void unexpected(const AssemblyToken& token, std::string_view where) {
+  throw InputError(shown(token) + " is no part of " + std::string(where));
+}
+
+StageOp stage_op(const AssemblyToken& token) {
+  for (std::uint8_t op = 0; token.is_word() && op < kStageOps; ++op) {
+    if (stage_info(static_cast<StageOp>(op)).name == token.value) return static_cast<StageOp>(op);
+  }
+  throw InputError("unknown stage " + shown(token));
+}
+
+/// One stage: its name and what is said about it.
+Stage parse_stage(const Tokens& tokens, std::size_t first, std::size_t last) {
+  if (first == last) throw InputError("stage without a name");
+  Stage stage;
+  stage.op = stage_op(tokens[first]);
+  const StageInfo& info = stage_info(stage.op);
+  Names names;
+  for (std::size_t i = first + 1; i < last; ++i) {
+    const AssemblyToken& token = tokens[i];
+    names.add(token.is_word() ? token.value : token.key);
+    const auto* immediate = std::find(info.imm.begin(), info.imm.end(), token.key);
+    if (token.quoted) {
+      unexpected(token, info.name);
+    } else if (token.is_word()) {
+      if (token.value != "per_channel") unexpected(token, info.name);
+      stage.per_channel = true;
+    } else if (immediate != info.imm.end()) {
+      stage.imm[static_cast<std::size_t>(immediate - info.imm.begin())] =
+          parse_signed(token.key, token.value);
+    } else if (token.key == "rounding") {
+      stage.rounding = static_cast<Rounding>(word_index(kRoundingWords, token.key, token.value));
+    } else if (token.key == kTypeField && stage.op == StageOp::kAddTensor) {
+      stage.tensor = type_of(token.value);
+    } else {
+      unexpected(token, info.name);
+    }
+  }
+  return stage;
+}
+
+/// Checks the running number behind `chain` and `operator`.
+void expect_index(const Tokens& tokens, std::size_t expected) {
+  const std::string name = tokens[0].value + " number";
+  if (tokens.size() < 2 || !tokens[1].is_word()) throw InputError(name + " is missing");
+  const std::uint64_t index = parse_unsigned(name, tokens[1].value, kHighest32);
+  if (index != expected) {
+    throw InputError(name + " is " + std::to_string(index) + ", expected " +
+                     std::to_string(expected));
+  }
+}
+
+Chain parse_chain(const Tokens& tokens) {
+  const auto is_mark = [&](std::size_t i, std::string_view mark) {
+    return i < tokens.size() && tokens[i].is_word() && tokens[i].value == mark;
+  };
+  if (tokens.size() < 5 || !tokens[2].is_word() || !is_mark(3, "{") ||
+      !is_mark(tokens.size() - 1, "}")) {
+    throw InputError("chain, expected: chain NUMBER TYPE { STAGE; STAGE ... }");
+  }
+  Chain chain;
+  chain.out = type_of(tokens[2].value);
+  const std::size_t end = tokens.size() - 1;
+  if (end == 4) return chain;
+  std::size_t first = 4;
+  for (std::size_t i = first; i <= end; ++i) {
+    if (i != end && !is_mark(i, ";")) continue;
+    chain.stages.push_back(parse_stage(tokens, first, i));
+    first = i + 1;
+  }
+  if (chain.stages.size() > std::numeric_limits<std::uint16_t>::max()) {
+    throw InputError("chain of more than 65535 stages");
+  }
+  return chain;
+}
+
+Operator parse_operator(const Tokens& tokens) {
+  Operator op;
+  if (tokens.size() < 3 || !tokens[2].quoted || !tokens[2].key.empty()) {
+    throw InputError("operator, expected: operator NUMBER \"NAME\" ...");
+  }
+  op.name = tokens[2].value;
+  Names names;
+  const auto number = [](const AssemblyToken& token) {
+    return static_cast<std::uint32_t>(parse_unsigned(token.key, token.value, kHighest32));
+  };
+  for (std::size_t i = 3; i < tokens.size(); ++i) {
+    const AssemblyToken& token = tokens[i];
+    if (token.quoted != (token.key == "tensor")) unexpected(token, "operator");
+    names.add(token.key);
+    if (token.key == "tensor") {
+      op.tensor = token.value;
+    } else if (token.key == "place") {
+      op.place = static_cast<Operator::Place>(word_index(kPlaceWords, token.key, token.value));
+    } else if (token.key == kTypeField) {
+      op.type = type_of(token.value);
+    } else if (token.key == "address") {
+      op.address = parse_unsigned(token.key, token.value, kHighest64);
+    } else if (token.key == "macs") {
+      op.macs = parse_unsigned(token.key, token.value, kHighest64);
+    } else if (token.key == "pitch") {
+      op.pitch = number(token);
+    } else if (token.key == "rows") {
+      op.rows = number(token);
+    } else if (token.key == "cols") {
+      op.cols = number(token);
+    } else {
+      unexpected(token, "operator");
+    }
+  }
+  return op;
+}
+
+Opcode opcode_of(const AssemblyToken& token) {
+  for (std::uint8_t code = 0; token.is_word() && code < kOpcodes; ++code) {
+    if (name_of(static_cast<Opcode>(code)) == token.value) return static_cast<Opcode>(code);
+  }
+  throw InputError("unknown command " + shown(token));
+}
+
+/// Sets a field from its word, `key=value` or `key=address:pitch`.
+void parse_field(const AssemblyToken& token, Command& command) {
+  const std::string& name = token.is_word() ? token.value : token.key;
+  const std::vector<CommandField>& fields = command_fields();
+  const auto field = std::find_if(fields.begin(), fields.end(), [&](const CommandField& f) {
+    return f.name == name && f.used_by(command.opcode);
+  });
+  const bool flag = field != fields.end() && field->highest == 1;
+  const bool is_pitch =
+      field != fields.end() && field != fields.begin() && is_pitch_of(*field, *(field - 1));
+  if (field == fields.end() || is_pitch || token.quoted || flag != token.is_word()) {
+    unexpected(token, name_of(command.opcode));
+  }
+  if (flag) {
+    field->set(command, 1);
+    return;
+  }
+  if (field->name == kTypeField) {
+    field->set(command, static_cast<std::uint64_t>(type_of(token.value)));
+    return;
+  }
+  std::string_view number = token.value;
+  if (const std::size_t colon = number.find(':'); colon != std::string_view::npos) {
+    const auto pitch = field + 1;
+    if (pitch == fields.end() || !is_pitch_of(*pitch, *field)) {
+      throw InputError(name + " has no pitch");
+    }
+    pitch->set(command, parse_unsigned(name + " pitch", number.substr(colon + 1), pitch->highest));
+    number = number.substr(0, colon);
+  }
+  field->set(command, parse_unsigned(name, number, field->highest));
+}
+
+Command parse_command(const Tokens& tokens) {
+  Command command;
+  command.opcode = opcode_of(tokens[0]);
+  Names names;
+  for (std::size_t i = 1; i < tokens.size(); ++i) {
+    names.add(tokens[i].is_word() ? tokens[i].value : tokens[i].key);
+    parse_field(tokens[i], command);
+  }
+  return command;
+}
+
+void parse_line(const Tokens& tokens, Program& program) {
+  if (tokens.empty()) return;
+  if (tokens[0].is_word() && tokens[0].value == "chain") {
+    expect_index(tokens, program.chains.size());
+    program.chains.push_back(parse_chain(tokens));
+  } else if (tokens[0].is_word() && tokens[0].value == "operator") {
+    expect_index(tokens, program.operators.size());
+    program.operators.push_back(parse_operator(tokens));
+  } else {
+    program.commands.push_back(parse_command(tokens));
+  }
+}
+
+}  // namespace
+
+Program parse_assembly(std::string_view text, const std::string& source) {
+  Program program;
+  for (std::size_t line = 1; !text.empty(); ++line) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    try {
+      parse_line(split_assembly_line(text.substr(0, end)), program);
+    } catch (const InputError& error) {
+      throw InputError(printable(source) + ":" + std::to_string(line) + ": " + error.what());
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return program;
+}
+
+}  // namespace systole::hw

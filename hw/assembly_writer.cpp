@@ -1,0 +1,138 @@
+#include <charconv>
+
+#include "hw/assembly.h"
+#include "hw/assembly_words.h"
+#include "hw/command_fields.h"
+
+namespace systole::hw {
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(std::string& out) : out_(out) {}
+
+  Writer& text(std::string_view text) {
+    out_ += text;
+    return *this;
+  }
+
+  template <typename T>
+  Writer& number(T value) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    out_.append(digits, end);
+    return *this;
+  }
+
+  Writer& address(std::uint64_t value) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value, 16).ptr;
+    out_ += "0x";
+    out_.append(digits, end);
+    return *this;
+  }
+
+  Writer& quoted(std::string_view text) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    out_ += '"';
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '"' || c == '\\') {
+        out_ += '\\';
+        out_ += c;
+      } else if (byte < 0x20 || byte > 0x7e) {
+        out_ += "\\x";
+        out_ += kDigits[byte >> 4];
+        out_ += kDigits[byte & 15];
+      } else {
+        out_ += c;
+      }
+    }
+    out_ += '"';
+    return *this;
+  }
+
+ private:
+  std::string& out_;
+};
+
+void write_stage(Writer& out, const Stage& stage) {
+  const StageInfo& info = stage_info(stage.op);
+  out.text(info.name);
+  if (stage.per_channel) out.text(" per_channel");
+  if (stage.rounding != Rounding::kHalfUp) {
+    out.text(" rounding=").text(kRoundingWords.at(static_cast<std::size_t>(stage.rounding)));
+  }
+  if (stage.op == StageOp::kAddTensor) {
+    out.text(" type=").text(kTypeWords.at(static_cast<std::size_t>(stage.tensor)));
+  }
+  for (std::size_t i = 0; i < kStageImmediates && !info.imm[i].empty(); ++i) {
+    // Per-channel constants replace multiplier and shift.
+    if (stage.per_channel && stage.imm[i] == 0) continue;
+    out.text(" ").text(info.imm[i]).text("=").number(stage.imm[i]);
+  }
+}
+
+void write_chain(Writer& out, std::size_t index, const Chain& chain) {
+  out.text("chain ").number(index).text(" ");
+  out.text(kTypeWords.at(static_cast<std::size_t>(chain.out))).text(" {");
+  const char* separator = " ";
+  for (const Stage& stage : chain.stages) {
+    write_stage(out.text(separator), stage);
+    separator = "; ";
+  }
+  out.text(" }\n");
+}
+
+void write_operator(Writer& out, std::size_t index, const Operator& op) {
+  out.text("operator ").number(index).text(" ").quoted(op.name);
+  out.text(" tensor=").quoted(op.tensor);
+  out.text(" place=").text(kPlaceWords.at(static_cast<std::size_t>(op.place)));
+  out.text(" type=").text(kTypeWords.at(static_cast<std::size_t>(op.type)));
+  out.text(" address=").address(op.address);
+  out.text(" pitch=").number(op.pitch);
+  out.text(" rows=").number(op.rows);
+  out.text(" cols=").number(op.cols);
+  out.text(" macs=").number(op.macs).text("\n");
+}
+
+void write_command(Writer& out, const Command& command) {
+  out.text(name_of(command.opcode));
+  const std::vector<CommandField>& fields = command_fields();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const CommandField& field = fields[i];
+    const bool with_pitch = i + 1 < fields.size() && is_pitch_of(fields[i + 1], field);
+    const std::uint64_t value = field.get(command);
+    const std::uint64_t pitch = with_pitch ? fields[i + 1].get(command) : 0;
+    if (with_pitch) ++i;
+    if (!field.used_by(command.opcode) || (field.optional && value == 0 && pitch == 0)) continue;
+    out.text(" ").text(field.name);
+    if (field.name == kTypeField) {
+      out.text("=").text(kTypeWords.at(value));
+    } else if (field.highest != 1) {
+      out.text("=");
+      if (field.highest > 0xffffffffU) {
+        out.address(value);
+      } else {
+        out.number(value);
+      }
+      if (with_pitch) out.text(":").number(pitch);
+    }
+  }
+  out.text("\n");
+}
+
+}  // namespace
+
+std::string to_assembly(const Program& program) {
+  std::string text;
+  Writer out(text);
+  for (std::size_t i = 0; i < program.chains.size(); ++i) write_chain(out, i, program.chains[i]);
+  for (std::size_t i = 0; i < program.operators.size(); ++i) {
+    write_operator(out, i, program.operators[i]);
+  }
+  for (const Command& command : program.commands) write_command(out, command);
+  return text;
+}
+
+}  // namespace systole::hw

@@ -1,0 +1,79 @@
+#include "hw/command_fields.h"
+
+#include <limits>
+#include <type_traits>
+
+namespace systole::hw {
+namespace {
+
+constexpr unsigned bit(Opcode opcode) { return 1U << static_cast<unsigned>(opcode); }
+
+constexpr unsigned kLoad = bit(Opcode::kLoad);
+constexpr unsigned kLoadAccumulator = bit(Opcode::kLoadAccumulator);
+constexpr unsigned kMatmul = bit(Opcode::kMatmul);
+constexpr unsigned kStore = bit(Opcode::kStore);
+constexpr unsigned kMove = bit(Opcode::kMove);
+constexpr unsigned kDram = kLoad | kLoadAccumulator | kStore;
+constexpr unsigned kPostop = kStore | kMove;
+constexpr unsigned kAll = kDram | kMatmul | kMove;
+
+template <typename T>
+constexpr std::uint64_t highest_of() {
+  if constexpr (std::is_same_v<T, bool>) {
+    return 1;
+  } else if constexpr (std::is_same_v<T, DType>) {
+    return kDTypes - 1;
+  } else {
+    return std::numeric_limits<T>::max();
+  }
+}
+
+template <auto kMember>
+CommandField field(std::string_view name, unsigned opcodes, bool optional = false) {
+  using Value = std::remove_reference_t<decltype(std::declval<Command&>().*kMember)>;
+  return {
+      name,
+      opcodes,
+      highest_of<Value>(),
+      optional,
+      [](const Command& command) { return static_cast<std::uint64_t>(command.*kMember); },
+      [](Command& command, std::uint64_t value) { command.*kMember = static_cast<Value>(value); }};
+}
+
+}  // namespace
+
+const std::vector<CommandField>& command_fields() {
+  static const std::vector<CommandField> kFields = {
+      field<&Command::op>("op", kAll),
+      field<&Command::chain>("chain", kPostop),
+      field<&Command::type>("type", kLoadAccumulator),
+      field<&Command::dram>("dram", kDram),
+      field<&Command::dram_pitch>("dram_pitch", kDram),
+      field<&Command::c>("c", kLoadAccumulator | kMatmul | kPostop),
+      field<&Command::c_pitch>("c_pitch", kLoadAccumulator | kMatmul | kPostop),
+      field<&Command::a>("a", kLoad | kMatmul),
+      field<&Command::a_pitch>("a_pitch", kLoad | kMatmul),
+      field<&Command::b>("b", kMatmul | kMove),
+      field<&Command::b_pitch>("b_pitch", kMatmul | kMove),
+      field<&Command::m>("m", kAll),
+      field<&Command::n>("n", kAll),
+      field<&Command::k>("k", kMatmul),
+      field<&Command::accumulate>("accumulate", kMatmul, true),
+      field<&Command::a_unsigned>("a_unsigned", kMatmul, true),
+      field<&Command::b_transposed>("b_transposed", kMatmul, true),
+      field<&Command::parameters>("parameters", kPostop, true),
+      field<&Command::statistics>("statistics", kPostop, true),
+      field<&Command::tensor>("tensor", kPostop, true),
+      field<&Command::tensor_pitch>("tensor_pitch", kPostop, true),
+  };
+  return kFields;
+}
+
+std::string_view misused_field(const Command& command) {
+  for (const CommandField& field : command_fields()) {
+    if (!field.used_by(command.opcode) && field.get(command) != 0) return field.name;
+  }
+  return {};
+}
+
+}  // namespace systole::hw

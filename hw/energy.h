@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+
+#include "hw/machine.h"
+
+namespace systole::hw {
+
+/// What happened in a run, as far as it costs energy.
+struct EnergyEvents {
+  std::uint64_t macs = 0;
+  std::uint64_t postop_elements = 0;    ///< elements times stages
+  std::uint64_t scratchpad_bytes = 0;
+  std::uint64_t accumulator_bytes = 0;
+  std::uint64_t bus_bytes = 0;
+  std::uint64_t dram_bytes = 0;
+  double seconds = 0.0;                 ///< of simulated time, for leakage
+};
+
+/// Joules by cause; their sum is the energy of the run.
+struct EnergyReport {
+  double mac = 0, postop = 0, scratchpad = 0, accumulator = 0, bus = 0, dram = 0, leakage = 0;
+  [[nodiscard]] double total() const {
+    return mac + postop + scratchpad + accumulator + bus + dram + leakage;
+  }
+};
+
+[[nodiscard]] inline EnergyReport energy_of(const EnergyEvents& events,
+                                            const Machine::Energy& table) {
+  const auto joules = [](std::uint64_t count, double pj) {
+    return static_cast<double>(count) * pj * 1e-12;
+  };
+  EnergyReport report;
+  report.mac = joules(events.macs, table.mac_pj);
+  report.postop = joules(events.postop_elements, table.postop_pj);
+  report.scratchpad = joules(events.scratchpad_bytes, table.scratchpad_byte_pj);
+  report.accumulator = joules(events.accumulator_bytes, table.accumulator_byte_pj);
+  report.bus = joules(events.bus_bytes, table.bus_byte_pj);
+  report.dram = joules(events.dram_bytes, table.dram_byte_pj);
+  report.leakage = events.seconds * table.leakage_mw * 1e-3;
+  return report;
+}
+
+}  // namespace systole::hw

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hw/dyadic.h"
+#include "hw/softmax_mode.h"
+
+/// What a user may choose about a machine. Plain data with the defaults in one place: the key table
+/// in hw/machine_keys.cpp adds unit, range and meaning to every field, and everything that reads,
+/// checks, prints or documents a machine goes through that table.
+namespace systole::hw {
+
+// The key table names the values of each enumeration in the order of their declaration.
+
+enum class Dataflow { kWeightStationary, kOutputStationary };
+
+/// How much of a fold's weight preload and pipeline drain hides behind its neighbours (hw/array.h).
+/// The choice alone moves published cycle counts of one GEMM by up to 3.8x, so it is explicit.
+enum class ArrayOverlap { kNone, kPreload, kFull };
+
+enum class Arbitration { kRoundRobin, kFixedPriority };
+
+/// Where an engine's values and cycles come from.
+enum class Backend { kModel, kRtl };
+
+struct Machine {
+  std::string name = "custom";
+
+  struct Core {
+    std::uint32_t clock_mhz = 1000;
+    std::uint32_t load_queue = 8;  ///< reservation-station entries per class: Gemmini's 8, 16, 4
+    std::uint32_t compute_queue = 16;
+    std::uint32_t store_queue = 4;
+    std::uint32_t fetch_commands = 16;  ///< commands that one instruction fetch brings
+  } core;
+
+  struct Array {
+    std::uint32_t rows = 16;
+    std::uint32_t cols = 16;
+    Dataflow dataflow = Dataflow::kWeightStationary;
+    ArrayOverlap overlap = ArrayOverlap::kFull;
+    Backend backend = Backend::kModel;
+  } array;
+
+  struct Sram {
+    std::uint32_t kib;
+    std::uint32_t banks;
+    std::uint32_t ports;
+  };
+  Sram scratchpad{256, 4, 1};
+  Sram accumulator{64, 2, 2};
+
+  struct Postop {
+    std::uint32_t lanes = 16;
+    std::uint32_t max_stages = 8;
+    std::uint32_t row_statistics = 1024;  ///< rows whose softmax sum is kept for the late division
+    Backend backend = Backend::kModel;
+  } postop;
+
+  struct Datapath {
+    std::uint32_t multiplier_bits = 16;
+    Rounding rounding = Rounding::kHalfUp;
+    std::uint32_t residual_bits = 16;
+    SoftmaxMode softmax = SoftmaxMode::kDeferred;
+    std::uint32_t softmax_bits = 8;
+  } datapath;
+
+  struct Dma {
+    std::uint32_t request_bytes = 64;
+    std::uint32_t outstanding_reads = 16;
+    std::uint32_t outstanding_writes = 16;
+  } dma;
+
+  struct Bus {
+    std::uint32_t clock_mhz = 1000;
+    std::uint32_t width_bytes = 16;
+    std::uint32_t request_latency = 4;   ///< bus cycles from initiator to target
+    std::uint32_t response_latency = 4;  ///< and back
+    Arbitration arbitration = Arbitration::kRoundRobin;
+  } bus;
+
+  /// One rank of eight 8 Gb x8 devices per channel, DDR4-2400 speed bin T (CL-nRCD-nRP 17-17-17),
+  /// values of JESD79-4 for a 1 KB page: 1200 MHz clock, tCK 0.833 ns, so 17 tCK = 14.16 ns,
+  /// CWL 12 tCK = 10 ns. `mib` is the part of the rank that is in use. tCCD_S is the data bus time
+  /// of a burst, burst_length / 2 clocks, and follows from burst_length and mega_transfers.
+  struct Dram {
+    std::uint32_t mib = 1024;  ///< of all channels together
+    std::uint32_t channels = 1;
+    std::uint32_t banks = 16;  ///< of a channel, in all bank groups together
+    std::uint32_t bank_groups = 4;
+    std::uint32_t row_bytes = 8192;  ///< row buffer of a bank, all devices of the rank together
+    std::uint32_t mega_transfers = 2400;
+    std::uint32_t bus_bytes = 8;
+    std::uint32_t burst_length = 8;
+    double t_cl_ns = 14.16;
+    double t_cwl_ns = 10.0;
+    double t_rcd_ns = 14.16;
+    double t_rp_ns = 14.16;
+    double t_ras_ns = 32.0;
+    double t_rtp_ns = 7.5;
+    double t_wr_ns = 15.0;
+    double t_wtr_ns = 7.5;    ///< tWTR_L, used for every bank
+    double t_ccd_l_ns = 5.0;  ///< bursts within one bank group
+    double t_rrd_s_ns = 3.33;
+    double t_rrd_l_ns = 4.9;
+    double t_faw_ns = 21.0;
+    double t_rfc_ns = 350.0;
+    double t_refi_ns = 7800.0;
+    double controller_ns = 20.0;  ///< front-end and PHY, once per request
+  } dram;
+
+  struct Host {
+    std::uint32_t mmio_ns = 100;
+    std::uint32_t interrupt_ns = 500;
+  } host;
+
+  /// Energy per event at 45 nm. Arithmetic and memories follow from the survey's Fig. 15 (after
+  /// Horowitz, ISSCC 2014): 8-bit multiply 0.2 pJ, 32-bit multiply 3.1, 32-bit add 0.1, 32 bits
+  /// read from an 8 kb SRAM 5.0, 32 bits read from DRAM 640. A byte costs a quarter of 32 bits, a
+  /// write as much as a read.
+  struct Energy {
+    double mac_pj = 0.3;               ///< 8-bit multiply + 32-bit add: 0.2 + 0.1
+    double postop_pj = 3.3;            ///< 32-bit multiply + two 32-bit adds: 3.1 + 2 x 0.1
+    double scratchpad_byte_pj = 1.25;  ///< 5.0 / 4
+    double accumulator_byte_pj = 1.25;
+    double bus_byte_pj = 1.0;     ///< assumed; Fig. 15 has no wire
+    double dram_byte_pj = 160.0;  ///< 640 / 4
+    double leakage_mw = 0.0;      ///< not in Fig. 15
+  } energy;
+};
+
+}  // namespace systole::hw

@@ -1,0 +1,296 @@
+#include "hw/machine_keys.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+namespace systole::hw {
+namespace {
+
+using Kind = MachineKey::Kind;
+using Text = std::string_view;
+
+/// Reads and writes the field that a chain of member pointers leads to.
+template <auto... kMembers>
+struct Field {
+  template <typename AnyMachine>
+  static auto& of(AnyMachine& machine) {
+    return (machine.*....*kMembers);
+  }
+
+  using Type = std::remove_reference_t<decltype(of(std::declval<Machine&>()))>;
+  using Held = std::conditional_t<std::is_integral_v<Type> || std::is_enum_v<Type>, std::int64_t,
+                                  Type>;  // the alternative of KeyValue that carries it
+
+  static KeyValue get(const Machine& machine) { return static_cast<Held>(of(machine)); }
+  static void set(Machine& machine, const KeyValue& value) {
+    of(machine) = static_cast<Type>(std::get<Held>(value));
+  }
+};
+
+template <auto... kMembers>
+MachineKey key(Kind kind, Text path, Text unit, double min, double max, Text meaning, Text source) {
+  using Access = Field<kMembers...>;
+  return {path, kind, unit, min, max, {}, meaning, source, Access::get, Access::set};
+}
+
+template <auto... kMembers>
+MachineKey integer(Text path, Text unit, double min, double max, Text meaning, Text source) {
+  return key<kMembers...>(Kind::kInteger, path, unit, min, max, meaning, source);
+}
+
+template <auto... kMembers>
+MachineKey power_of_two(Text path, Text unit, double min, double max, Text meaning, Text source) {
+  return key<kMembers...>(Kind::kPowerOfTwo, path, unit, min, max, meaning, source);
+}
+
+template <auto... kMembers>
+MachineKey number(Text path, Text unit, double min, double max, Text meaning, Text source) {
+  return key<kMembers...>(Kind::kNumber, path, unit, min, max, meaning, source);
+}
+
+template <auto... kMembers>
+MachineKey word(Text path, std::vector<Text> words, Text meaning, Text source) {
+  MachineKey entry = key<kMembers...>(Kind::kWord, path, "", 0, 0, meaning, source);
+  entry.words = std::move(words);
+  return entry;
+}
+
+constexpr Text kChosen = "chosen";
+constexpr Text kGemmini = "Gemmini";
+constexpr Text kJedec = "JESD79-4, DDR4-2400T";
+
+using Core = Machine::Core;
+using Array = Machine::Array;
+using Sram = Machine::Sram;
+using Postop = Machine::Postop;
+using Datapath = Machine::Datapath;
+using Dma = Machine::Dma;
+using Bus = Machine::Bus;
+using Dram = Machine::Dram;
+using Host = Machine::Host;
+using Energy = Machine::Energy;
+
+// The upper bounds are sane maxima: every size in bytes or elements fits 32 bits (DRAM: 64), every
+// time in picoseconds 64 bits, with room for the sums and products that the models form of them.
+std::vector<MachineKey> make_keys() {
+  constexpr auto kCore = &Machine::core;
+  constexpr auto kArray = &Machine::array;
+  constexpr auto kScratchpad = &Machine::scratchpad;
+  constexpr auto kAccumulator = &Machine::accumulator;
+  constexpr auto kPostop = &Machine::postop;
+  constexpr auto kDatapath = &Machine::datapath;
+  constexpr auto kDma = &Machine::dma;
+  constexpr auto kBus = &Machine::bus;
+  constexpr auto kDram = &Machine::dram;
+  constexpr auto kHost = &Machine::host;
+  constexpr auto kEnergy = &Machine::energy;
+  const std::vector<Text> backends = {"model", "rtl"};
+
+  // clang-format off
+  return {
+      key<&Machine::name>(Kind::kName, "name", "characters", 1, 64,
+          "name of the machine in reports", kChosen),
+
+      integer<kCore, &Core::clock_mhz>("core.clock_mhz", "MHz", 1, 10000,
+          "clock of everything inside a core", "survey Sec. 3.3"),
+      integer<kCore, &Core::load_queue>("core.load_queue", "commands", 1, 256,
+          "load commands waiting or running", kGemmini),
+      integer<kCore, &Core::compute_queue>("core.compute_queue", "commands", 1, 256,
+          "matmul commands waiting or running", kGemmini),
+      integer<kCore, &Core::store_queue>("core.store_queue", "commands", 1, 256,
+          "store and move commands waiting or running", kGemmini),
+      integer<kCore, &Core::fetch_commands>("core.fetch_commands", "commands", 1, 1024,
+          "commands that one instruction fetch brings", kChosen),
+
+      power_of_two<kArray, &Array::rows>("array.rows", "PEs", 1, 256,
+          "height of the systolic array", kGemmini),
+      power_of_two<kArray, &Array::cols>("array.cols", "PEs", 1, 256,
+          "width of the systolic array", kGemmini),
+      word<kArray, &Array::dataflow>("array.dataflow", {"weight-stationary", "output-stationary"},
+          "operand that stays in the array", kGemmini),
+      word<kArray, &Array::overlap>("array.overlap", {"none", "preload", "full"},
+          "how much of preload and drain hides behind the neighbouring fold", kGemmini),
+      word<kArray, &Array::backend>("array.backend", backends,
+          "source of the array's values and cycles: C++ or Verilated RTL", kChosen),
+
+      integer<kScratchpad, &Sram::kib>("scratchpad.kib", "KiB", 1, 65536,
+          "size of the operand memory", kGemmini),
+      power_of_two<kScratchpad, &Sram::banks>("scratchpad.banks", "", 1, 64,
+          "banks that are accessed independently", kGemmini),
+      integer<kScratchpad, &Sram::ports>("scratchpad.ports", "", 1, 4,
+          "accesses per bank and cycle", kGemmini),
+
+      integer<kAccumulator, &Sram::kib>("accumulator.kib", "KiB", 1, 65536,
+          "size of the int32 result memory", kGemmini),
+      power_of_two<kAccumulator, &Sram::banks>("accumulator.banks", "", 1, 64,
+          "banks that are accessed independently", kGemmini),
+      integer<kAccumulator, &Sram::ports>("accumulator.ports", "", 1, 4,
+          "accesses per bank and cycle", kGemmini),
+
+      power_of_two<kPostop, &Postop::lanes>("postop.lanes", "elements/cycle", 1, 256,
+          "width of the post-op chain", kGemmini),
+      integer<kPostop, &Postop::max_stages>("postop.max_stages", "stages", 1, 32,
+          "longest chain", kChosen),
+      integer<kPostop, &Postop::row_statistics>("postop.row_statistics", "rows", 1, 65536,
+          "rows whose softmax sum is kept for the late division", kChosen),
+      word<kPostop, &Postop::backend>("postop.backend", backends,
+          "source of the chain's values and cycles: C++ or Verilated RTL", kChosen),
+
+      integer<kDatapath, &Datapath::multiplier_bits>("datapath.multiplier_bits", "bits", 8, 31,
+          "multiplier of the dyadic requantisation", "measured accuracy; I-BERT has 31"),
+      word<kDatapath, &Datapath::rounding>("datapath.rounding", {"half-up", "half-even", "floor"},
+          "rounding of the requantisation", "cheapest in gates; I-BERT rounds half to even"),
+      integer<kDatapath, &Datapath::residual_bits>("datapath.residual_bits", "bits", 8, 24,
+          "residual stream and LayerNorm input", "measured accuracy; I-BERT has 22"),
+      word<kDatapath, &Datapath::softmax>("datapath.softmax",
+          {"deferred", "ibert-floor", "ibert-round"},
+          "division after P.V, or I-BERT's softmax, floored or rounded", "measured accuracy"),
+      integer<kDatapath, &Datapath::softmax_bits>("datapath.softmax_bits", "bits", 4, 8,
+          "unsigned softmax operand of P.V", "I-BERT"),
+
+      power_of_two<kDma, &Dma::request_bytes>("dma.request_bytes", "bytes", 16, 4096,
+          "largest bus request; requests are aligned to it", kGemmini),
+      integer<kDma, &Dma::outstanding_reads>("dma.outstanding_reads", "requests", 1, 1024,
+          "reads in flight", kGemmini),
+      integer<kDma, &Dma::outstanding_writes>("dma.outstanding_writes", "requests", 1, 1024,
+          "writes in flight", kGemmini),
+
+      integer<kBus, &Bus::clock_mhz>("bus.clock_mhz", "MHz", 1, 10000,
+          "clock of the system bus", kChosen),
+      power_of_two<kBus, &Bus::width_bytes>("bus.width_bytes", "bytes", 1, 256,
+          "data per bus cycle", "Gemmini (128 bits)"),
+      integer<kBus, &Bus::request_latency>("bus.request_latency", "bus cycles", 0, 1000,
+          "from initiator to target", kChosen),
+      integer<kBus, &Bus::response_latency>("bus.response_latency", "bus cycles", 0, 1000,
+          "from target back to initiator", kChosen),
+      word<kBus, &Bus::arbitration>("bus.arbitration", {"round-robin", "fixed-priority"},
+          "who goes first when several initiators ask", kChosen),
+
+      integer<kDram, &Dram::mib>("dram.mib", "MiB", 1, 65536,
+          "size of all channels together", kChosen),
+      power_of_two<kDram, &Dram::channels>("dram.channels", "", 1, 64,
+          "independent channels", kChosen),
+      power_of_two<kDram, &Dram::banks>("dram.banks", "", 1, 256,
+          "banks of a channel", kJedec),
+      power_of_two<kDram, &Dram::bank_groups>("dram.bank_groups", "", 1, 64,
+          "groups that the banks of a channel form", kJedec),
+      power_of_two<kDram, &Dram::row_bytes>("dram.row_bytes", "bytes", 64, 65536,
+          "row buffer of a bank", "eight x8 devices of 1 KB"),
+      integer<kDram, &Dram::mega_transfers>("dram.mega_transfers", "MT/s", 100, 20000,
+          "transfers per second on a channel's data bus, two per clock", kJedec),
+      power_of_two<kDram, &Dram::bus_bytes>("dram.bus_bytes", "bytes", 1, 256,
+          "data bus of a channel", "64-bit rank"),
+      power_of_two<kDram, &Dram::burst_length>("dram.burst_length", "transfers", 2, 64,
+          "transfers of one column access", kJedec),
+      number<kDram, &Dram::t_cl_ns>("dram.t_cl_ns", "ns", 0.1, 1000,
+          "CL: read command to first data", "JESD79-4, DDR4-2400T: 17 tCK"),
+      number<kDram, &Dram::t_cwl_ns>("dram.t_cwl_ns", "ns", 0.1, 1000,
+          "CWL: write command to first data", "JESD79-4, DDR4-2400: 12 tCK"),
+      number<kDram, &Dram::t_rcd_ns>("dram.t_rcd_ns", "ns", 0.1, 1000,
+          "tRCD: activate to column command", "JESD79-4, DDR4-2400T: 17 tCK"),
+      number<kDram, &Dram::t_rp_ns>("dram.t_rp_ns", "ns", 0.1, 1000,
+          "tRP: precharge to activate", "JESD79-4, DDR4-2400T: 17 tCK"),
+      number<kDram, &Dram::t_ras_ns>("dram.t_ras_ns", "ns", 0.1, 1000,
+          "tRAS: activate to precharge", kJedec),
+      number<kDram, &Dram::t_rtp_ns>("dram.t_rtp_ns", "ns", 0.1, 1000,
+          "tRTP: read command to precharge", kJedec),
+      number<kDram, &Dram::t_wr_ns>("dram.t_wr_ns", "ns", 0.1, 1000,
+          "tWR: last write data to precharge", kJedec),
+      number<kDram, &Dram::t_wtr_ns>("dram.t_wtr_ns", "ns", 0.1, 1000,
+          "tWTR_L: last write data to read command", kJedec),
+      number<kDram, &Dram::t_ccd_l_ns>("dram.t_ccd_l_ns", "ns", 0.1, 1000,
+          "tCCD_L: column to column command in one bank group", kJedec),
+      number<kDram, &Dram::t_rrd_s_ns>("dram.t_rrd_s_ns", "ns", 0.1, 1000,
+          "tRRD_S: activate to activate in another bank group", "JESD79-4, 1 KB page: 4 tCK"),
+      number<kDram, &Dram::t_rrd_l_ns>("dram.t_rrd_l_ns", "ns", 0.1, 1000,
+          "tRRD_L: activate to activate in one bank group", "JESD79-4, 1 KB page"),
+      number<kDram, &Dram::t_faw_ns>("dram.t_faw_ns", "ns", 0.1, 1000,
+          "tFAW: window that holds at most four activates", "JESD79-4, 1 KB page"),
+      number<kDram, &Dram::t_rfc_ns>("dram.t_rfc_ns", "ns", 0.1, 10000,
+          "tRFC: time that a refresh takes", "JESD79-4, 8 Gb devices"),
+      number<kDram, &Dram::t_refi_ns>("dram.t_refi_ns", "ns", 0, 1000000,
+          "tREFI: interval between refreshes, 0 for none", "JESD79-4, up to 85 C"),
+      number<kDram, &Dram::controller_ns>("dram.controller_ns", "ns", 0, 10000,
+          "controller front-end and PHY, once per request", kChosen),
+
+      integer<kHost, &Host::mmio_ns>("host.mmio_ns", "ns", 0, 1000000,
+          "one access of the host to a core's register", kChosen),
+      integer<kHost, &Host::interrupt_ns>("host.interrupt_ns", "ns", 0, 1000000,
+          "interrupt to the host's handler", kChosen),
+
+      number<kEnergy, &Energy::mac_pj>("energy.mac_pj", "pJ", 0, 1000000,
+          "multiply-accumulate of the array", "survey Fig. 15 (45 nm): mult 8b 0.2 + add 32b 0.1"),
+      number<kEnergy, &Energy::postop_pj>("energy.postop_pj", "pJ", 0, 1000000,
+          "one element through one stage of the post-op chain",
+          "survey Fig. 15 (45 nm): mult 32b 3.1 + two add 32b 0.1"),
+      number<kEnergy, &Energy::scratchpad_byte_pj>("energy.scratchpad_byte_pj", "pJ", 0, 1000000,
+          "scratchpad byte read or written", "survey Fig. 15 (45 nm): 32b of 8 kb SRAM 5.0 / 4"),
+      number<kEnergy, &Energy::accumulator_byte_pj>("energy.accumulator_byte_pj", "pJ", 0, 1000000,
+          "accumulator byte read or written", "survey Fig. 15 (45 nm): 32b of 8 kb SRAM 5.0 / 4"),
+      number<kEnergy, &Energy::bus_byte_pj>("energy.bus_byte_pj", "pJ", 0, 1000000,
+          "byte over the system bus", "assumed: the survey gives no figure for wires"),
+      number<kEnergy, &Energy::dram_byte_pj>("energy.dram_byte_pj", "pJ", 0, 1000000,
+          "DRAM byte read or written", "survey Fig. 15 (45 nm): 32b DRAM read 640 / 4"),
+      number<kEnergy, &Energy::leakage_mw>("energy.leakage_mw", "mW", 0, 1000000,
+          "static power of the core", "the survey gives no figure"),
+  };
+  // clang-format on
+}
+
+bool is_name(std::string_view text) {
+  // Not isalnum(), whose answer depends on the locale.
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
+
+}  // namespace
+
+const std::vector<MachineKey>& machine_keys() {
+  static const std::vector<MachineKey> keys = make_keys();
+  return keys;
+}
+
+const MachineKey* find_machine_key(std::string_view path) {
+  const auto& keys = machine_keys();
+  const auto found = std::find_if(keys.begin(), keys.end(),
+                                  [&](const MachineKey& key) { return key.path == path; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+std::string_view section_of(std::string_view path) {
+  const auto dot = path.find('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string_view key_of(std::string_view path) {
+  const auto dot = path.find('.');
+  return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+bool accepts(const MachineKey& key, const KeyValue& value) {
+  // Negated comparisons would let a NaN through.
+  const auto in_range = [&](double x) { return x >= key.min && x <= key.max; };
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  const auto* number = std::get_if<double>(&value);
+  const auto* name = std::get_if<std::string>(&value);
+  switch (key.kind) {
+    case Kind::kInteger:
+      return integer != nullptr && in_range(static_cast<double>(*integer));
+    case Kind::kPowerOfTwo:
+      return integer != nullptr && in_range(static_cast<double>(*integer)) &&
+             (*integer & (*integer - 1)) == 0;
+    case Kind::kNumber:
+      return number != nullptr && in_range(*number);
+    case Kind::kWord:
+      return integer != nullptr && *integer >= 0 &&
+             static_cast<std::uint64_t>(*integer) < key.words.size();
+    case Kind::kName:
+      return name != nullptr && in_range(static_cast<double>(name->size())) && is_name(*name);
+  }
+  return false;
+}
+
+}  // namespace systole::hw

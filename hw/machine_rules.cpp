@@ -1,0 +1,143 @@
+#include "hw/machine_rules.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+
+#include "hw/dram_timing.h"
+#include "hw/error.h"
+#include "hw/machine_keys.h"
+#include "hw/machine_text.h"
+
+namespace systole::hw {
+namespace {
+
+constexpr std::uint64_t kKib = 1024;
+constexpr std::uint64_t kMib = kKib * kKib;
+
+/// Bytes that the array reads from the scratchpad, or the accumulator from the array, in one cycle:
+/// the row that a bank delivers as a whole.
+std::uint64_t scratchpad_row(const Machine& m) { return std::max(m.array.rows, m.array.cols); }
+std::uint64_t accumulator_row(const Machine& m) {
+  return std::uint64_t{m.array.cols} * sizeof(std::int32_t);
+}
+
+bool whole_rows(const Machine::Sram& memory, std::uint64_t row_bytes) {
+  return memory.kib * kKib % (memory.banks * row_bytes) == 0;
+}
+
+bool scratchpad_holds_tiles(const Machine& m) {
+  return m.scratchpad.kib * kKib >= 4 * scratchpad_row(m) * m.array.rows;
+}
+bool accumulator_holds_tiles(const Machine& m) {
+  return m.accumulator.kib * kKib >= 2 * accumulator_row(m) * m.array.rows;
+}
+bool scratchpad_rows_are_whole(const Machine& m) {
+  return whole_rows(m.scratchpad, scratchpad_row(m));
+}
+bool accumulator_rows_are_whole(const Machine& m) {
+  return whole_rows(m.accumulator, accumulator_row(m));
+}
+bool request_fits_row(const Machine& m) { return m.dma.request_bytes <= m.dram.row_bytes; }
+bool burst_fits_row(const Machine& m) {
+  return std::uint64_t{m.dram.bus_bytes} * m.dram.burst_length <= m.dram.row_bytes;
+}
+bool dram_rows_are_whole(const Machine& m) {
+  return m.dram.mib * kMib % (std::uint64_t{m.dram.channels} * m.dram.banks * m.dram.row_bytes) ==
+         0;
+}
+bool groups_have_banks(const Machine& m) { return m.dram.bank_groups <= m.dram.banks; }
+bool row_opens_before_it_closes(const Machine& m) { return m.dram.t_ras_ns >= m.dram.t_rcd_ns; }
+bool same_group_is_slower(const Machine& m) { return m.dram.t_rrd_l_ns >= m.dram.t_rrd_s_ns; }
+
+/// The DRAM model itself knows how much time it needs between two refreshes.
+bool refresh_leaves_time(const Machine& m) {
+  try {
+    static_cast<void>(DramTimes(m.dram));
+    return true;
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+}
+
+bool names(const std::vector<std::string_view>& paths, std::string_view path) {
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+MachineProblem broken(const MachineRule& rule, const Machine& machine) {
+  const auto value = [&](std::string_view path) {
+    return value_text(*find_machine_key(path), machine);
+  };
+  std::string text =
+      "found " + value(rule.paths.front()) + ", expected " + std::string(rule.expected) + " (";
+  for (std::size_t i = 1; i < rule.paths.size(); ++i) {
+    if (i > 1) text += ", ";
+    text += std::string(rule.paths[i]) + " = " + value(rule.paths[i]);
+  }
+  return {rule.paths, text + ")"};
+}
+
+}  // namespace
+
+const std::vector<MachineRule>& machine_rules() {
+  static const std::vector<MachineRule> rules = {
+      {{"scratchpad.kib", "array.rows", "array.cols"},
+       "room for four tiles of array.rows x max(array.rows, array.cols) bytes",
+       scratchpad_holds_tiles},
+      {{"scratchpad.banks", "scratchpad.kib", "array.rows", "array.cols"},
+       "equal banks of whole rows of max(array.rows, array.cols) bytes",
+       scratchpad_rows_are_whole},
+      {{"accumulator.kib", "array.rows", "array.cols"},
+       "room for two tiles of array.rows x array.cols int32",
+       accumulator_holds_tiles},
+      {{"accumulator.banks", "accumulator.kib", "array.cols"},
+       "equal banks of whole rows of array.cols int32",
+       accumulator_rows_are_whole},
+      {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
+      {{"dram.bank_groups", "dram.banks"}, "at least one bank in each group", groups_have_banks},
+      {{"dram.row_bytes", "dram.bus_bytes", "dram.burst_length"},
+       "room for one burst of dram.bus_bytes x dram.burst_length",
+       burst_fits_row},
+      {{"dram.mib", "dram.channels", "dram.banks", "dram.row_bytes"},
+       "whole rows in every bank of every channel",
+       dram_rows_are_whole},
+      {{"dram.t_ras_ns", "dram.t_rcd_ns"}, "at least dram.t_rcd_ns", row_opens_before_it_closes},
+      {{"dram.t_rrd_l_ns", "dram.t_rrd_s_ns"}, "at least dram.t_rrd_s_ns", same_group_is_slower},
+      {{"dram.t_refi_ns", "dram.t_rfc_ns", "dram.t_cl_ns", "dram.t_cwl_ns", "dram.t_rcd_ns",
+        "dram.t_rp_ns", "dram.t_ras_ns", "dram.t_rtp_ns", "dram.t_wr_ns", "dram.t_wtr_ns",
+        "dram.t_ccd_l_ns", "dram.t_rrd_s_ns", "dram.t_rrd_l_ns", "dram.t_faw_ns",
+        "dram.burst_length", "dram.mega_transfers"},
+       "0 (no refresh), or more than a refresh and one access of all DRAM times together",
+       refresh_leaves_time},
+  };
+  return rules;
+}
+
+std::vector<MachineProblem> machine_problems(const Machine& machine,
+                                             const std::vector<std::string_view>& ignored) {
+  std::vector<MachineProblem> problems;
+  std::vector<std::string_view> bad = ignored;
+  for (const MachineKey& key : machine_keys()) {
+    if (accepts(key, key.get(machine))) continue;
+    bad.push_back(key.path);
+    problems.push_back(
+        {{key.path}, "found " + value_text(key, machine) + ", expected " + expected(key)});
+  }
+  for (const MachineRule& rule : machine_rules()) {
+    const bool judged = std::none_of(rule.paths.begin(), rule.paths.end(),
+                                     [&](std::string_view path) { return names(bad, path); });
+    if (judged && !rule.holds(machine)) problems.push_back(broken(rule, machine));
+  }
+  return problems;
+}
+
+void validate(const Machine& machine) {
+  std::string lines;
+  for (const MachineProblem& problem : machine_problems(machine)) {
+    if (!lines.empty()) lines += '\n';
+    lines += std::string(problem.paths.front()) + ": " + problem.text;
+  }
+  if (!lines.empty()) throw InputError(lines);
+}
+
+}  // namespace systole::hw

@@ -1,0 +1,112 @@
+#include "hw/program.h"
+
+#include <limits>
+
+namespace systole::hw {
+namespace {
+
+/// a + b * c, or the highest value if that overflows.
+std::uint64_t saturating_end(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
+  constexpr std::uint64_t kHighest = std::numeric_limits<std::uint64_t>::max();
+  if (c != 0 && b > (kHighest - a) / c) return kHighest;
+  return a + b * c;
+}
+
+/// Bounding range of `rows` runs of `width` units, `pitch` apart.
+Range tile(Space space, std::uint64_t begin, std::uint64_t rows, std::uint64_t width,
+           std::uint64_t pitch, bool write) {
+  if (rows == 0 || width == 0) return {space, begin, begin, write};
+  return {space, begin, saturating_end(saturating_end(begin, width, 1), rows - 1, pitch), write};
+}
+
+void add_chain_ranges(const Command& command, const Chain& chain, std::vector<Range>& ranges) {
+  const std::uint64_t cols = command.n;
+  ranges.push_back(tile(Space::kAccumulator, command.c, command.m, cols, command.c_pitch, false));
+  if (const std::uint64_t words = parameter_words(chain); words != 0) {
+    ranges.push_back(
+        tile(Space::kScratchpad, command.parameters, words, cols * 4, cols * 4, false));
+  }
+  if (writes_row_statistics(chain) || reads_row_statistics(chain)) {
+    ranges.push_back(tile(Space::kStatistics, command.statistics, command.m, 1, 1,
+                          writes_row_statistics(chain)));
+  }
+  for (const Stage& stage : chain.stages) {
+    if (stage.op != StageOp::kAddTensor) continue;
+    ranges.push_back(tile(Space::kDram, command.tensor, command.m, cols * bytes_of(stage.tensor),
+                          command.tensor_pitch, false));
+  }
+  const std::uint64_t width = cols * bytes_of(chain.out);
+  if (command.opcode == Opcode::kStore) {
+    ranges.push_back(tile(Space::kDram, command.dram, command.m, width, command.dram_pitch, true));
+  } else {
+    ranges.push_back(tile(Space::kScratchpad, command.b, command.m, width, command.b_pitch, true));
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kEnd:
+      return "end";
+    case Opcode::kLoad:
+      return "load";
+    case Opcode::kLoadAccumulator:
+      return "load_accumulator";
+    case Opcode::kMatmul:
+      return "matmul";
+    case Opcode::kStore:
+      return "store";
+    case Opcode::kMove:
+      return "move";
+  }
+  return "?";
+}
+
+Unit unit_of(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kLoad:
+    case Opcode::kLoadAccumulator:
+      return Unit::kLoad;
+    case Opcode::kMatmul:
+      return Unit::kCompute;
+    case Opcode::kStore:
+    case Opcode::kMove:
+    case Opcode::kEnd:
+      break;
+  }
+  return Unit::kStore;
+}
+
+std::vector<Range> ranges_of(const Command& command, const Program& program) {
+  std::vector<Range> ranges;
+  const std::uint64_t m = command.m;
+  const std::uint64_t n = command.n;
+  const std::uint64_t k = command.k;
+  switch (command.opcode) {
+    case Opcode::kEnd:
+      break;
+    case Opcode::kLoad:
+      ranges.push_back(tile(Space::kDram, command.dram, m, n, command.dram_pitch, false));
+      ranges.push_back(tile(Space::kScratchpad, command.a, m, n, command.a_pitch, true));
+      break;
+    case Opcode::kLoadAccumulator:
+      ranges.push_back(tile(Space::kDram, command.dram, m, n * bytes_of(command.type),
+                            command.dram_pitch, false));
+      ranges.push_back(tile(Space::kAccumulator, command.c, m, n, command.c_pitch, true));
+      break;
+    case Opcode::kMatmul:
+      ranges.push_back(tile(Space::kScratchpad, command.a, m, k, command.a_pitch, false));
+      ranges.push_back(tile(Space::kScratchpad, command.b, command.b_transposed ? n : k,
+                            command.b_transposed ? k : n, command.b_pitch, false));
+      ranges.push_back(tile(Space::kAccumulator, command.c, m, n, command.c_pitch, true));
+      break;
+    case Opcode::kStore:
+    case Opcode::kMove:
+      add_chain_ranges(command, program.chains.at(command.chain), ranges);
+      break;
+  }
+  return ranges;
+}
+
+}  // namespace systole::hw

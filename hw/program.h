@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/dtype.h"
+#include "hw/machine.h"
+#include "hw/postop.h"
+
+/// What a core executes: commands on whole tiles, and the chains that its post-op unit runs.
+///
+/// Local memories: the scratchpad is addressed in bytes, the accumulator in int32 elements, the row
+/// statistics in rows. A tile is `rows` runs of consecutive elements, `pitch` apart. Tiles of any
+/// shape are legal; the array pads them with zeros.
+namespace systole::hw {
+
+/// The values are part of the program file: append only.
+enum class Opcode : std::uint8_t {
+  kEnd = 0,
+  kLoad = 1,             ///< DRAM -> scratchpad: m rows of n bytes
+  kLoadAccumulator = 2,  ///< DRAM -> accumulator, widened to int32: m rows of n elements
+  kMatmul = 3,           ///< C[m x n] (+)= A[m x k] B[k x n]
+  kStore = 4,            ///< accumulator -> chain -> DRAM: m rows of n elements
+  kMove = 5,             ///< accumulator -> chain -> scratchpad
+};
+
+inline constexpr std::uint8_t kOpcodes = 6;
+
+[[nodiscard]] std::string_view name_of(Opcode opcode);
+
+enum class Unit : std::uint8_t { kLoad = 0, kCompute = 1, kStore = 2 };
+inline constexpr std::size_t kUnits = 3;
+/// The unit whose queue takes the command; kEnd waits in the last one, the store unit's.
+[[nodiscard]] Unit unit_of(Opcode opcode);
+
+/// One 80-byte command. Fields that an opcode does not name are zero.
+struct Command {
+  Opcode opcode = Opcode::kEnd;
+  DType type = DType::kS8;    ///< kLoadAccumulator: of the elements in DRAM
+  bool accumulate = false;    ///< kMatmul: add to C instead of replacing it
+  bool a_unsigned = false;    ///< kMatmul: A is u8
+  bool b_transposed = false;  ///< kMatmul: B is stored n x k; the preload path transposes it
+  std::uint16_t chain = 0;    ///< kStore, kMove: index into Program::chains
+  std::uint32_t op = 0;       ///< index into Program::operators
+  std::uint64_t dram = 0;     ///< kLoad*, kStore: byte address of the first row
+  std::uint32_t dram_pitch = 0;
+  std::uint32_t m = 0, n = 0, k = 0;
+  std::uint32_t a = 0, a_pitch = 0;  ///< kMatmul: scratchpad; kLoad: destination in the scratchpad
+  std::uint32_t b = 0, b_pitch = 0;  ///< kMatmul: scratchpad; kMove: destination in the scratchpad
+  std::uint32_t c = 0,
+                c_pitch = 0;     ///< accumulator tile (kMatmul, kStore, kMove, kLoadAccumulator)
+  std::uint32_t parameters = 0;  ///< kStore, kMove: parameter block in the scratchpad
+  std::uint32_t statistics = 0;  ///< kStore, kMove: first row of the row statistics
+  std::uint64_t tensor = 0;      ///< kStore, kMove: DRAM address of the chain's tensor operand
+  std::uint32_t tensor_pitch = 0;
+};
+
+inline constexpr std::size_t kCommandBytes = 80;
+
+/// Where an operator's result stands when its last command has completed: for reports and checks.
+struct Operator {
+  enum class Place : std::uint8_t { kDram = 0, kScratchpad = 1 };
+  std::string name;    ///< unique, as in the graph, e.g. "blocks.0.attn.qkv"
+  std::string tensor;  ///< tensor written
+  Place place = Place::kDram;
+  DType type = DType::kS8;
+  std::uint64_t address = 0;
+  std::uint32_t pitch = 0;  ///< bytes
+  std::uint32_t rows = 0, cols = 0;
+  std::uint64_t macs = 0;
+};
+
+struct Program {
+  std::vector<Chain> chains;
+  std::vector<Operator> operators;
+  std::vector<Command> commands;  ///< ends with kEnd
+};
+
+/// A half-open range of one memory that a command touches.
+enum class Space : std::uint8_t { kDram = 0, kScratchpad = 1, kAccumulator = 2, kStatistics = 3 };
+struct Range {
+  Space space;
+  std::uint64_t begin, end;
+  bool write;
+};
+[[nodiscard]] inline bool conflict(const Range& a, const Range& b) noexcept {
+  return a.space == b.space && (a.write || b.write) && a.begin < b.end && b.begin < a.end;
+}
+
+/// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
+/// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. The chain of a kStore
+/// or kMove must exist.
+[[nodiscard]] std::vector<Range> ranges_of(const Command& command, const Program& program);
+
+/// Throws InputError that names the chain, operator or command and the rule it breaks: what
+/// check_chain() refuses; a range outside a memory of the machine; written rows that overlap; an
+/// unknown chain, operator or type; a field that the opcode does not use; operators of one name; no
+/// kEnd, or one before the last command.
+void check_program(const Program& program, const Machine& machine, std::uint64_t dram_bytes);
+
+}  // namespace systole::hw

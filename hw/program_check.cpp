@@ -1,0 +1,197 @@
+#include <string>
+#include <unordered_set>
+
+#include "hw/command_fields.h"
+#include "hw/error.h"
+#include "hw/integer.h"
+#include "hw/layernorm.h"
+#include "hw/program.h"
+
+namespace systole::hw {
+namespace {
+
+const char* name_of(Space space) {
+  switch (space) {
+    case Space::kDram:
+      return "DRAM bytes";
+    case Space::kScratchpad:
+      return "scratchpad bytes";
+    case Space::kAccumulator:
+      return "accumulator elements";
+    case Space::kStatistics:
+      return "row statistics";
+  }
+  return "?";
+}
+
+std::uint64_t size_of(Space space, const Machine& machine, std::uint64_t dram_bytes) {
+  switch (space) {
+    case Space::kDram:
+      return dram_bytes;
+    case Space::kScratchpad:
+      return std::uint64_t{machine.scratchpad.kib} * 1024;
+    case Space::kAccumulator:
+      return std::uint64_t{machine.accumulator.kib} * 1024 / sizeof(std::int32_t);
+    case Space::kStatistics:
+      return machine.postop.row_statistics;
+  }
+  return 0;
+}
+
+class CommandCheck {
+ public:
+  CommandCheck(const Program& program, const Machine& machine, std::uint64_t dram_bytes)
+      : program_(program), machine_(machine), dram_bytes_(dram_bytes) {}
+
+  void run(std::size_t index) {
+    index_ = index;
+    const Command& command = program_.commands[index];
+    if (static_cast<std::uint8_t>(command.opcode) >= kOpcodes) {
+      fail("opcode " + std::to_string(static_cast<int>(command.opcode)) + ", expected 0 to " +
+           std::to_string(kOpcodes - 1));
+    }
+    const bool last = index + 1 == program_.commands.size();
+    if ((command.opcode == Opcode::kEnd) != last) {
+      fail(last ? "the last command is not end" : "end, but commands follow it");
+    }
+    if (const std::string_view field = misused_field(command); !field.empty()) {
+      fail(std::string(field) + " is given, but this opcode does not use it");
+    }
+    if (command.opcode == Opcode::kEnd) return;
+    if (command.op >= program_.operators.size()) {
+      fail("operator " + std::to_string(command.op) + " of " +
+           std::to_string(program_.operators.size()));
+    }
+    check_shape(command);
+    for (const Range& range : ranges_of(command, program_)) check_range(range);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError("command " + std::to_string(index_) + " (" +
+                     std::string(name_of(program_.commands[index_].opcode)) + "): " + what);
+  }
+
+  void check_shape(const Command& command) const {
+    const auto positive = [this](const char* name, std::uint32_t value) {
+      if (value == 0) fail(std::string(name) + " is 0, expected at least 1");
+    };
+    positive("m", command.m);
+    positive("n", command.n);
+    if (command.opcode == Opcode::kMatmul) positive("k", command.k);
+    if (command.opcode == Opcode::kLoadAccumulator &&
+        static_cast<std::uint8_t>(command.type) >= kDTypes) {
+      fail("element type " + std::to_string(static_cast<int>(command.type)) + ", expected 0 to " +
+           std::to_string(kDTypes - 1));
+    }
+    if (command.opcode == Opcode::kStore || command.opcode == Opcode::kMove)
+      check_chain_of(command);
+    check_written_rows(command);
+  }
+
+  void check_chain_of(const Command& command) const {
+    if (command.chain >= program_.chains.size()) {
+      fail("chain " + std::to_string(command.chain) + " of " +
+           std::to_string(program_.chains.size()));
+    }
+    const Chain& chain = program_.chains[command.chain];
+    if (is_row_wise(chain) && command.n > kLayerNormMaxLength) {
+      fail("row of " + std::to_string(command.n) + " elements through a row-wise chain, expected " +
+           "at most " + std::to_string(kLayerNormMaxLength));
+    }
+  }
+
+  /// Rows that overlap would make the result depend on the order in which rows are written.
+  void check_written_rows(const Command& command) const {
+    const auto apart = [&](const char* name, std::uint64_t pitch, std::uint64_t width) {
+      if (command.m > 1 && pitch < width) {
+        fail(std::string(name) + " " + std::to_string(pitch) + ", expected at least the " +
+             std::to_string(width) + " of a written row");
+      }
+    };
+    const std::uint64_t n = command.n;
+    switch (command.opcode) {
+      case Opcode::kEnd:
+        break;
+      case Opcode::kLoad:
+        apart("a_pitch", command.a_pitch, n);
+        break;
+      case Opcode::kLoadAccumulator:
+      case Opcode::kMatmul:
+        apart("c_pitch", command.c_pitch, n);
+        break;
+      case Opcode::kStore:
+        apart("dram_pitch", command.dram_pitch, n * bytes_of(program_.chains[command.chain].out));
+        break;
+      case Opcode::kMove:
+        apart("b_pitch", command.b_pitch, n * bytes_of(program_.chains[command.chain].out));
+        break;
+    }
+  }
+
+  void check_range(const Range& range) const {
+    const std::uint64_t size = size_of(range.space, machine_, dram_bytes_);
+    if (range.end > size) {
+      fail(std::string(range.write ? "writes " : "reads ") + name_of(range.space) + " " +
+           std::to_string(range.begin) + " to " + std::to_string(range.end) + " of " +
+           std::to_string(size));
+    }
+  }
+
+  const Program& program_;
+  const Machine& machine_;
+  std::uint64_t dram_bytes_;
+  std::size_t index_ = 0;
+};
+
+void check_operator(const Operator& op, const Machine& machine, std::uint64_t dram_bytes) {
+  if (static_cast<std::uint8_t>(op.place) >
+      static_cast<std::uint8_t>(Operator::Place::kScratchpad)) {
+    throw InputError("place " + std::to_string(static_cast<int>(op.place)) + ", expected 0 or 1");
+  }
+  if (static_cast<std::uint8_t>(op.type) >= kDTypes) {
+    throw InputError("type " + std::to_string(static_cast<int>(op.type)) + ", expected 0 to " +
+                     std::to_string(kDTypes - 1));
+  }
+  const Space space = op.place == Operator::Place::kDram ? Space::kDram : Space::kScratchpad;
+  const std::uint64_t size = size_of(space, machine, dram_bytes);
+  if (op.rows == 0 || op.cols == 0) return;
+  const Int128 extent = (Int128{op.rows} - 1) * op.pitch + Int128{op.cols} * bytes_of(op.type);
+  if (extent + op.address > size) {
+    throw InputError("result at " + std::to_string(op.address) + " exceeds the " +
+                     std::to_string(size) + " " + name_of(space));
+  }
+}
+
+/// Runs a check and puts the place in front of its message.
+template <typename Check>
+void at_place(const char* kind, std::size_t index, Check check) {
+  try {
+    check();
+  } catch (const InputError& error) {
+    throw InputError(std::string(kind) + " " + std::to_string(index) + ": " + error.what());
+  }
+}
+
+}  // namespace
+
+void check_program(const Program& program, const Machine& machine, std::uint64_t dram_bytes) {
+  for (std::size_t i = 0; i < program.chains.size(); ++i) {
+    at_place("chain", i, [&] { check_chain(program.chains[i], machine.postop.max_stages); });
+  }
+  std::unordered_set<std::string_view> names;
+  for (std::size_t i = 0; i < program.operators.size(); ++i) {
+    at_place("operator", i, [&] {
+      const Operator& op = program.operators[i];
+      check_operator(op, machine, dram_bytes);
+      if (!names.insert(op.name).second) {
+        throw InputError("its name is that of an operator before");
+      }
+    });
+  }
+  if (program.commands.empty()) throw InputError("no commands, expected at least end");
+  CommandCheck check(program, machine, dram_bytes);
+  for (std::size_t i = 0; i < program.commands.size(); ++i) check.run(i);
+}
+
+}  // namespace systole::hw

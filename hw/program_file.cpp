@@ -1,0 +1,274 @@
+#include "hw/program_file.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <utility>
+
+#include "hw/atomic_file.h"
+#include "hw/command_codec.h"
+#include "hw/command_fields.h"
+#include "hw/error.h"
+#include "hw/printable.h"
+
+namespace systole::hw {
+namespace {
+
+constexpr std::string_view kMagic = "SYSTOLEP";
+constexpr std::uint32_t kSections = 3;
+
+template <typename T>
+void put(std::string& out, T value) {
+  for (std::size_t i = 0; i < sizeof value; ++i) {
+    out.push_back(static_cast<char>(static_cast<std::uint64_t>(value) >> (8 * i)));
+  }
+}
+
+void put_text(std::string& out, const std::string& text) {
+  put(out, static_cast<std::uint32_t>(text.size()));
+  out += text;
+}
+
+std::string encode_chains(const std::vector<Chain>& chains) {
+  std::string out;
+  for (const Chain& chain : chains) {
+    put(out, static_cast<std::uint8_t>(chain.out));
+    put(out, std::uint8_t{0});
+    put(out, static_cast<std::uint16_t>(chain.stages.size()));
+    for (const Stage& stage : chain.stages) {
+      const bool tensor = stage.op == StageOp::kAddTensor;
+      put(out, static_cast<std::uint8_t>(stage.op));
+      put(out, static_cast<std::uint8_t>(stage.per_channel ? 1 : 0));
+      put(out, static_cast<std::uint8_t>(stage.rounding));
+      put(out, tensor ? static_cast<std::uint8_t>(stage.tensor) : std::uint8_t{0});
+      for (const std::int64_t immediate : stage.imm) put(out, immediate);
+    }
+  }
+  return out;
+}
+
+std::string encode_operators(const std::vector<Operator>& operators) {
+  std::string out;
+  for (const Operator& op : operators) {
+    put_text(out, op.name);
+    put_text(out, op.tensor);
+    put(out, static_cast<std::uint8_t>(op.place));
+    put(out, static_cast<std::uint8_t>(op.type));
+    put(out, std::uint16_t{0});
+    put(out, op.pitch);
+    put(out, op.rows);
+    put(out, op.cols);
+    put(out, op.address);
+    put(out, op.macs);
+  }
+  return out;
+}
+
+/// Reads one part of the file from front to back and knows where it is.
+class Reader {
+ public:
+  Reader(std::string_view bytes, std::size_t first, std::string place)
+      : bytes_(bytes), first_(first), place_(std::move(place)) {}
+
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError(place_ + ", byte " + std::to_string(first_ + at_) + ": " + what);
+  }
+
+  [[nodiscard]] std::size_t left() const { return bytes_.size() - at_; }
+
+  std::string_view take(std::size_t count) {
+    if (count > left()) {
+      fail(std::to_string(count) + " bytes expected, " + std::to_string(left()) + " left");
+    }
+    const std::string_view result = bytes_.substr(at_, count);
+    at_ += count;
+    return result;
+  }
+
+  template <typename T>
+  T get() {
+    std::uint64_t value = 0;
+    const std::string_view raw = take(sizeof(T));
+    for (std::size_t i = 0; i < sizeof(T); ++i) {
+      value |= std::uint64_t{static_cast<unsigned char>(raw[i])} << (8 * i);
+    }
+    return static_cast<T>(value);
+  }
+
+  /// A number below `limit`, of which `what` is the kind.
+  template <typename T>
+  T get_below(std::uint64_t limit, const char* what) {
+    const auto value = std::uint64_t{get<T>()};
+    if (value >= limit) {
+      at_ -= sizeof(T);
+      fail(std::string(what) + " " + std::to_string(value) + ", expected less than " +
+           std::to_string(limit));
+    }
+    return static_cast<T>(value);
+  }
+
+  std::string get_text() { return std::string(take(get<std::uint32_t>())); }
+
+  void finish() const {
+    if (left() != 0) fail(std::to_string(left()) + " bytes too many");
+  }
+
+ private:
+  std::string_view bytes_;
+  std::size_t first_;  ///< offset of the part in the file
+  std::size_t at_ = 0;
+  std::string place_;
+};
+
+Stage decode_stage(Reader& in) {
+  Stage stage;
+  stage.op = static_cast<StageOp>(in.get_below<std::uint8_t>(kStageOps, "stage opcode"));
+  stage.per_channel = in.get_below<std::uint8_t>(2, "per_channel") != 0;
+  stage.rounding = static_cast<Rounding>(in.get_below<std::uint8_t>(3, "rounding"));
+  if (stage.op == StageOp::kAddTensor) {
+    stage.tensor = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "tensor type"));
+  } else {
+    in.get_below<std::uint8_t>(1, "tensor type of a stage without tensor");
+  }
+  const StageInfo& info = stage_info(stage.op);
+  for (std::size_t i = 0; i < kStageImmediates; ++i) {
+    stage.imm[i] = in.get<std::int64_t>();
+    if (info.imm[i].empty() && stage.imm[i] != 0) in.fail("immediate that the stage does not use");
+  }
+  return stage;
+}
+
+Chain decode_chain(Reader& in) {
+  Chain chain;
+  chain.out = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "output type"));
+  in.get_below<std::uint8_t>(1, "reserved byte");
+  // No reservation: a lying count ends at the end of the section, not in memory.
+  const auto stages = in.get<std::uint16_t>();
+  for (std::uint16_t i = 0; i < stages; ++i) chain.stages.push_back(decode_stage(in));
+  return chain;
+}
+
+Operator decode_operator(Reader& in) {
+  Operator op;
+  op.name = in.get_text();
+  op.tensor = in.get_text();
+  op.place = static_cast<Operator::Place>(in.get_below<std::uint8_t>(2, "place"));
+  op.type = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "type"));
+  in.get_below<std::uint16_t>(1, "reserved bytes");
+  op.pitch = in.get<std::uint32_t>();
+  op.rows = in.get<std::uint32_t>();
+  op.cols = in.get<std::uint32_t>();
+  op.address = in.get<std::uint64_t>();
+  op.macs = in.get<std::uint64_t>();
+  return op;
+}
+
+Command decode_checked_command(Reader& in) {
+  constexpr std::uint8_t kFlags = 8;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(in.take(kCommandBytes).data());
+  if (bytes[0] >= kOpcodes) in.fail("command before has opcode " + std::to_string(bytes[0]));
+  if (bytes[1] >= kDTypes) in.fail("command before has type " + std::to_string(bytes[1]));
+  if (bytes[2] >= kFlags || bytes[3] != 0 || bytes[6] != 0 || bytes[7] != 0) {
+    in.fail("command before has reserved bits set");
+  }
+  const Command command = decode_command(bytes);
+  if (const std::string_view field = misused_field(command); !field.empty()) {
+    in.fail("command before gives " + std::string(field) + ", which its opcode does not use");
+  }
+  return command;
+}
+
+struct Section {
+  std::uint32_t count;
+  std::uint64_t bytes;
+};
+
+template <typename Item>
+void decode_section(std::string_view file, std::size_t& at, const Section& section,
+                    const std::string& place, Item (*decode)(Reader& in),
+                    std::vector<Item>& items) {
+  if (section.bytes > file.size() - at) {
+    throw InputError(place + ": " + std::to_string(section.bytes) + " bytes announced, " +
+                     std::to_string(file.size() - at) + " left in the file");
+  }
+  const auto size = static_cast<std::size_t>(section.bytes);
+  Reader in(file.substr(at, size), at, place);
+  for (std::uint32_t i = 0; i < section.count; ++i) items.push_back(decode(in));
+  in.finish();
+  at += size;
+}
+
+}  // namespace
+
+std::string encode_program(const Program& program) {
+  const std::vector<std::uint8_t> commands = encode_commands(program.commands);
+  const std::string chains = encode_chains(program.chains);
+  const std::string operators = encode_operators(program.operators);
+  std::string out(kMagic);
+  put(out, kProgramVersion);
+  put(out, kSections);
+  const auto put_section = [&out](std::size_t count, std::size_t bytes) {
+    put(out, static_cast<std::uint32_t>(count));
+    put(out, std::uint64_t{bytes});
+  };
+  put_section(program.chains.size(), chains.size());
+  put_section(program.operators.size(), operators.size());
+  put_section(program.commands.size(), commands.size());
+  out += chains;
+  out += operators;
+  out.append(commands.begin(), commands.end());
+  return out;
+}
+
+Program decode_program(std::string_view bytes, const std::string& source) {
+  const std::string name = printable(source);
+  Reader header(bytes, 0, name + ": header");
+  if (bytes.size() < kMagic.size() || header.take(kMagic.size()) != kMagic) {
+    throw InputError(name + ": no Systole program: expected it to begin with " +
+                     std::string(kMagic));
+  }
+  if (const auto version = header.get<std::uint32_t>(); version != kProgramVersion) {
+    throw InputError(name + ": program version " + std::to_string(version) + ", expected " +
+                     std::to_string(kProgramVersion));
+  }
+  if (const auto sections = header.get<std::uint32_t>(); sections != kSections) {
+    header.fail(std::to_string(sections) + " sections, expected " + std::to_string(kSections));
+  }
+  std::array<Section, kSections> sections{};
+  for (Section& section : sections) {
+    section.count = header.get<std::uint32_t>();
+    section.bytes = header.get<std::uint64_t>();
+  }
+  Program program;
+  std::size_t at = bytes.size() - header.left();
+  decode_section(bytes, at, sections[0], name + ": chains", decode_chain, program.chains);
+  decode_section(bytes, at, sections[1], name + ": operators", decode_operator, program.operators);
+  decode_section(bytes, at, sections[2], name + ": commands", decode_checked_command,
+                 program.commands);
+  if (at != bytes.size()) {
+    throw InputError(name + ": " + std::to_string(bytes.size() - at) +
+                     " bytes follow the last section");
+  }
+  return program;
+}
+
+void write_program(const Program& program, const std::string& path) {
+  write_file_atomically(path, encode_program(program));
+}
+
+Program read_program(const std::string& path) {
+  const std::string name = printable(path);
+  std::error_code error;
+  // Opening a pipe could wait for ever, and a device never end.
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw InputError(name + ": " + (error ? error.message() : "no regular file") +
+                     ", expected a program file");
+  }
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.is_open() || file.bad()) throw InputError(name + ": cannot be read");
+  return decode_program(bytes, path);
+}
+
+}  // namespace systole::hw

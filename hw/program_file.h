@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "hw/program.h"
+
+/// Programs as binary files, little endian, version 1:
+///
+/// | part      | content                                                                       |
+/// |-----------|-------------------------------------------------------------------------------|
+/// | header    | "SYSTOLEP", u32 version, u32 sections (3); per section u32 count, u64 bytes    |
+/// | chains    | per chain u8 out, u8 zero, u16 stages; per stage u8 op, u8 per_channel,        |
+/// |           | u8 rounding, u8 tensor type (zero unless add_tensor), 8 x s64 immediates      |
+/// | operators | u32 length and name, u32 length and tensor, u8 place, u8 type, u16 zero,       |
+/// |           | u32 pitch, rows, cols, u64 address, macs                                      |
+/// | commands  | 80 bytes each (hw/command_codec.h)                                            |
+///
+/// Nothing follows the last section. A program has one encoding, and only that is read.
+namespace systole::hw {
+
+inline constexpr std::uint32_t kProgramVersion = 1;
+
+/// The program must pass check_program() on some machine; what a stage or opcode does not use is
+/// then lost nowhere.
+[[nodiscard]] std::string encode_program(const Program& program);
+
+/// Throws InputError (`source: section, byte N: what is wrong`) for anything that encode_program()
+/// does not write. Whether the program fits a machine is up to check_program().
+[[nodiscard]] Program decode_program(std::string_view bytes, const std::string& source);
+
+/// Writes the file whole or not at all. InputError if it cannot.
+void write_program(const Program& program, const std::string& path);
+
+/// InputError if the file is missing, unreadable or no program.
+[[nodiscard]] Program read_program(const std::string& path);
+
+}  // namespace systole::hw

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "hw/dtype.h"
+#include "hw/dyadic.h"
+#include "hw/gelu.h"
+#include "hw/layernorm.h"
+#include "hw/softmax.h"
+
+/// The loops of the post-op stages over n int32 elements, vectorised. Values are those of the
+/// scalar functions (hw/dyadic.h, hw/gelu.h, hw/softmax.h, hw/layernorm.h), bit for bit. Constants
+/// must lie in the ranges that check_chain() enforces; the elements are arbitrary.
+namespace systole::hw::row {
+
+struct Clamp {
+  std::int32_t lo;
+  std::int32_t hi;
+};
+
+/// x + y, saturated; `rows` consecutive rows of n elements with the same y.
+void add(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows);
+void clamp(std::int32_t* x, std::size_t n, Clamp limits);
+/// |factor.multiplier| < 2^31.
+void requantise(std::int32_t* x, std::size_t n, Dyadic factor, Rounding rounding, Clamp limits);
+/// Factor i for element i of `rows` consecutive rows: multipliers above -2^31, shifts 0 to 63.
+void requantise_channels(std::int32_t* x, std::size_t n, std::size_t rows,
+                         const std::int32_t* multipliers, const std::int32_t* shifts,
+                         Rounding rounding, Clamp limits);
+
+/// Input saturated to s16.
+void gelu(std::int32_t* x, std::size_t n, const GeluConstants& constants, Clamp limits);
+
+[[nodiscard]] std::int32_t maximum(const std::int32_t* x, std::size_t n);
+/// Replaces scores by softmax_exponential().
+void exponentials(std::int32_t* x, std::size_t n, std::int32_t maximum,
+                  const SoftmaxConstants& constants);
+[[nodiscard]] std::uint64_t sum_unsigned(const std::int32_t* x, std::size_t n);
+/// softmax_normalised_code() of exponentials, with factor_bits 32.
+void normalise_exponentials(std::int32_t* x, std::size_t n, std::uint64_t sum,
+                            const SoftmaxConstants& constants);
+
+/// layernorm_statistics() of a row within kLayerNormMaxInputBits.
+[[nodiscard]] LayerNormStatistics layer_norm_statistics(const std::int32_t* x, std::size_t n);
+struct LayerNormFactors {
+  const std::int32_t* multipliers;
+  const std::int32_t* biases;
+  unsigned shift;
+  unsigned fraction_bits;
+};
+void layer_norm_output(std::int32_t* x, std::size_t n, const LayerNormStatistics& statistics,
+                       const LayerNormFactors& factors, Clamp limits);
+
+/// Widens elements of a type from memory; `from` needs no alignment.
+void widen(const void* from, DType type, std::int32_t* to, std::size_t n);
+/// Saturates to a type and writes to memory; `to` needs no alignment.
+void narrow(const std::int32_t* from, void* to, DType type, std::size_t n);
+
+}  // namespace systole::hw::row

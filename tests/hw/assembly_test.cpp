@@ -1,0 +1,202 @@
+#include "hw/assembly.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "hw/error.h"
+#include "hw/program_file.h"
+#include "tests/hw/random_program.h"
+
+namespace systole::hw {
+namespace {
+
+using test::pick;
+using test::Random;
+
+TEST(Assembly, OfRandomProgramsGivesTheSameBinary) {
+  Random random(1);
+  for (int i = 0; i < 500; ++i) {
+    const std::string binary = encode_program(test::random_program(random));
+    const std::string text = to_assembly(decode_program(binary, "p"));
+    ASSERT_EQ(encode_program(parse_assembly(text, "p.s")), binary) << text;
+  }
+}
+
+TEST(Assembly, ReadsWhatItsDescriptionShows) {
+  const Program program = parse_assembly(
+      "# a layer\n"
+      "chain 0 s8 { bias; requantise per_channel lo=-127 hi=127 rounding=half_even; relu }\r\n"
+      "chain 1 s16 { }\n"
+      "\n"
+      "operator 0 \"ffn \\\"up\\\"\" tensor=\"h\\x41\" place=scratchpad type=s16 address=0x40 "
+      "rows=2\n"
+      "matmul op=0 c=8:64 a=0x10:65 b=1:66 m=17 n=64 k=3 accumulate b_transposed  # comment\n"
+      "store op=0 chain=1 dram=0x4000:64 m=1 n=1 parameters=5184 tensor=0xffffffffffffffff:7\n"
+      "end",
+      "p.s");
+  ASSERT_EQ(program.chains.size(), 2U);
+  ASSERT_EQ(program.chains[0].stages.size(), 3U);
+  const Stage& requantise = program.chains[0].stages[1];
+  EXPECT_EQ(requantise.op, StageOp::kRequantise);
+  EXPECT_TRUE(requantise.per_channel);
+  EXPECT_EQ(requantise.rounding, Rounding::kHalfEven);
+  EXPECT_EQ(requantise.imm[2], -127);
+  EXPECT_EQ(requantise.imm[3], 127);
+  EXPECT_TRUE(program.chains[1].stages.empty());
+  EXPECT_EQ(program.chains[1].out, DType::kS16);
+  EXPECT_EQ(program.operators[0].name, "ffn \"up\"");
+  EXPECT_EQ(program.operators[0].tensor, "hA");
+  EXPECT_EQ(program.operators[0].place, Operator::Place::kScratchpad);
+  EXPECT_EQ(program.operators[0].address, 0x40U);
+  ASSERT_EQ(program.commands.size(), 3U);
+  const Command& matmul = program.commands[0];
+  EXPECT_EQ(matmul.c_pitch, 64U);
+  EXPECT_EQ(matmul.a, 16U);
+  EXPECT_EQ(matmul.b_pitch, 66U);
+  EXPECT_TRUE(matmul.accumulate);
+  EXPECT_FALSE(matmul.a_unsigned);
+  EXPECT_TRUE(matmul.b_transposed);
+  EXPECT_EQ(program.commands[1].tensor, ~std::uint64_t{0});
+  EXPECT_EQ(program.commands[1].tensor_pitch, 7U);
+  EXPECT_EQ(program.commands[2].opcode, Opcode::kEnd);
+}
+
+TEST(Assembly, OfNothingIsEmpty) {
+  EXPECT_EQ(to_assembly(Program{}), "");
+  EXPECT_TRUE(parse_assembly("", "p.s").commands.empty());
+  EXPECT_TRUE(parse_assembly("# only a comment", "p.s").commands.empty());
+}
+
+TEST(Assembly, ShowsOnlyWhatACommandUses) {
+  Program program;
+  Command load;
+  load.opcode = Opcode::kLoad;
+  load.dram = 4096;
+  load.dram_pitch = 64;
+  load.m = 2;
+  load.n = 3;
+  program.commands = {load, Command{}};
+  EXPECT_EQ(to_assembly(program), "load op=0 dram=0x1000:64 a=0:0 m=2 n=3\nend\n");
+}
+
+struct BadText {
+  const char* name;
+  std::string line;
+  const char* expected;
+};
+
+class RefusesAssembly : public testing::TestWithParam<BadText> {};
+
+TEST_P(RefusesAssembly, AndNamesTheLine) {
+  try {
+    static_cast<void>(parse_assembly("# first\n" + GetParam().line + "\nend\n", "p.s"));
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(what.find("p.s:2: "), 0U) << what;
+    EXPECT_NE(what.find(GetParam().expected), std::string::npos) << what;
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+    EXPECT_LT(what.size(), 300U);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Assembly, RefusesAssembly,
+    testing::Values(
+        BadText{"Command", "halt", "unknown command 'halt'"},
+        BadText{"CommandPair", "m=1", "unknown command 'm=1'"},
+        BadText{"LongCommand", std::string(100000, 'x'), "unknown command"},
+        BadText{"Field", "load z=1", "'z=1' is no part of load"},
+        BadText{"FieldOfOther", "load k=1", "'k=1' is no part of load"},
+        BadText{"FieldTwice", "load m=1 m=2", "m is given twice"},
+        BadText{"FlagTwice", "matmul accumulate accumulate", "accumulate is given twice"},
+        BadText{"FlagWithValue", "matmul accumulate=1", "'accumulate=1' is no part of matmul"},
+        BadText{"FieldWithoutValue", "load m", "'m' is no part of load"},
+        BadText{"EmptyValue", "load m=", "m is ''"},
+        BadText{"NoName", "load =4", "'=4' has no name"},
+        BadText{"Negative", "load m=-1", "m is '-1', expected a number from 0"},
+        BadText{"TooLarge", "load m=4294967296", "expected a number from 0 to 4294967295"},
+        BadText{"TooLarge64", "load dram=18446744073709551616", "dram is '18446744073709551616'"},
+        BadText{"ChainTooLarge", "store chain=65536", "expected a number from 0 to 65535"},
+        BadText{"NotANumber", "load m=12x", "m is '12x'"},
+        BadText{"EmptyHex", "load m=0x", "m is '0x'"},
+        BadText{"NoPitch", "load m=1:2", "m has no pitch"},
+        BadText{"BadPitch", "load a=1:z", "a pitch is 'z'"},
+        BadText{"SeparatePitch", "load a_pitch=4", "'a_pitch=4' is no part of load"},
+        BadText{"ElementType", "load_accumulator type=f32", "type is 'f32', expected one of s8"},
+        BadText{"String", "load \"m\"", "'m' is no part of load"},
+        BadText{"QuotedValue", "load m=\"1\"", "'m=1' is no part of load"},
+        BadText{"OpenString", "operator 0 \"abc", "string without closing quote"},
+        BadText{"Escape", "operator 0 \"\\n\"", "escape in a string"},
+        BadText{"HexEscape", "operator 0 \"\\xg0\"", "escape in a string"},
+        BadText{"CutEscape", "operator 0 \"\\x4", "escape in a string"},
+        BadText{"Control", "load\x01", "byte 1, expected printable"},
+        BadText{"NotAscii", "lo\xc3\xa4 m=1", "byte 195"},
+        BadText{"Zero", std::string("lo\0ad", 5), "byte 0"},
+        BadText{"OperatorNumber", "operator 1 \"x\"", "operator number is 1, expected 0"},
+        BadText{"OperatorNoNumber", "operator", "operator number is missing"},
+        BadText{"OperatorNoName", "operator 0", "expected: operator NUMBER"},
+        BadText{"OperatorField", "operator 0 \"x\" size=3", "'size=3' is no part of operator"},
+        BadText{"OperatorTwice", "operator 0 \"x\" rows=3 rows=3", "rows is given twice"},
+        BadText{"OperatorTensor", "operator 0 \"x\" tensor=y", "'tensor=y' is no part"},
+        BadText{"OperatorPlace", "operator 0 \"x\" place=sram", "expected one of dram, scratchpad"},
+        BadText{"ChainNumber", "chain 3 s8 { }", "chain number is 3, expected 0"},
+        BadText{"ChainType", "chain 0 f8 { }", "type is 'f8'"},
+        BadText{"ChainOpen", "chain 0 s8 bias }", "expected: chain NUMBER TYPE"},
+        BadText{"ChainClose", "chain 0 s8 { bias", "expected: chain NUMBER TYPE"},
+        BadText{"ChainRest", "chain 0 s8 { bias } x", "expected: chain NUMBER TYPE"},
+        BadText{"EmptyStage", "chain 0 s8 { bias; }", "stage without a name"},
+        BadText{"Stage", "chain 0 s8 { tanh }", "unknown stage 'tanh'"},
+        BadText{"StageField", "chain 0 s8 { relu lo=1 }", "'lo=1' is no part of relu"},
+        BadText{"StageWord", "chain 0 s8 { relu fast }", "'fast' is no part of relu"},
+        BadText{"StageString", "chain 0 s8 { relu \"x\" }", "'x' is no part of relu"},
+        BadText{"StageTwice", "chain 0 s8 { clamp lo=1 lo=1 }", "lo is given twice"},
+        BadText{"StageRounding", "chain 0 s8 { requantise rounding=up }",
+                "expected one of half_up, half_even, floor"},
+        BadText{"StageImmediate", "chain 0 s8 { clamp hi=9223372036854775808 }",
+                "expected a number of 64 bits"},
+        BadText{"StageNegative", "chain 0 s8 { clamp lo=-9223372036854775809 }",
+                "expected a number of 64 bits"},
+        BadText{"StageSigns", "chain 0 s8 { clamp lo=--1 }", "lo is '--1'"},
+        BadText{"TypeOfNoTensor", "chain 0 s8 { relu type=s8 }", "'type=s8' is no part of relu"}),
+    [](const testing::TestParamInfo<BadText>& test) { return test.param.name; });
+
+TEST(AssemblyText, IsRefusedOrReadWhateverIsDoneToIt) {
+  Random random(42);
+  int read = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = to_assembly(test::random_program(random));
+    for (std::int64_t changes = pick(random, 1, 3); changes > 0 && !text.empty(); --changes) {
+      const auto at =
+          static_cast<std::size_t>(pick(random, 0, static_cast<std::int64_t>(text.size()) - 1));
+      constexpr std::string_view kMarks = " =:;{}\"\\#-x09\n";
+      switch (pick(random, 0, 3)) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.insert(at, 1, kMarks[random() % kMarks.size()]);
+          break;
+        case 2:
+          text.erase(at, static_cast<std::size_t>(pick(random, 1, 9)));
+          break;
+        default:
+          text[at] = kMarks[random() % kMarks.size()];
+      }
+    }
+    try {
+      const Program program = parse_assembly(text, "fuzz");
+      // What was read must survive the round trip.
+      EXPECT_EQ(encode_program(parse_assembly(to_assembly(program), "again")),
+                encode_program(program));
+      ++read;
+    } catch (const InputError& error) {
+      ASSERT_EQ(std::string(error.what()).find("fuzz:"), 0U) << error.what();
+    }
+  }
+  EXPECT_GT(read, 50);
+}
+
+}  // namespace
+}  // namespace systole::hw

@@ -1,0 +1,179 @@
+#include "hw/layernorm.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <vector>
+
+#include "hw/ibert_layernorm.h"
+#include "tests/hw/golden_table.h"
+
+namespace systole::hw {
+namespace {
+
+using Row = std::vector<std::int32_t>;
+
+Row random_row(std::size_t n, double deviation, double mean, unsigned seed) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> normal(mean, deviation);
+  Row row(n);
+  for (auto& x : row) x = static_cast<std::int32_t>(std::lround(normal(random)));
+  return row;
+}
+
+TEST(LayerNorm, MatchesTheReferenceTable) {
+  for (const auto& entry : golden_cases("datapath/layernorm.json")) {
+    const LayerNormConstants constants = make_layernorm_constants(
+        entry["gamma"].get<std::vector<double>>(), entry["beta"].get<std::vector<double>>(),
+        entry["output_scale"], entry["fraction_bits"], entry["multiplier_bits"]);
+    EXPECT_EQ(constants.multiplier, entry["multiplier"].get<std::vector<std::int32_t>>());
+    EXPECT_EQ(constants.bias, entry["bias"].get<std::vector<std::int64_t>>());
+    EXPECT_EQ(constants.shift, entry["shift"]);
+    for (const auto& row : entry["rows"]) {
+      const auto x = row["x"].get<Row>();
+      Row out(x.size());
+      layernorm_row(x.data(), constants, out.data(), entry["output_bits"]);
+      EXPECT_EQ(out, row["out"].get<Row>());
+    }
+  }
+}
+
+TEST(LayerNorm, FollowsTheRealFunctionWithinAStep) {
+  constexpr std::size_t kLength = 128;
+  constexpr double kOutputScale = 5.0 / 127;
+  const std::vector<double> gamma(kLength, 1.0);
+  const std::vector<double> beta(kLength, 0.25);
+  const LayerNormConstants constants = make_layernorm_constants(gamma, beta, kOutputScale);
+  for (const double deviation : {20.0, 600.0, 8000.0}) {
+    const Row x = random_row(kLength, deviation, 100, 4);
+    double mean = 0;
+    for (const auto value : x) mean += value / static_cast<double>(kLength);
+    double variance = 0;
+    for (const auto value : x) variance += (value - mean) * (value - mean) / kLength;
+    std::vector<std::int8_t> out(kLength);
+    layernorm_row(x.data(), constants, out.data());
+    for (std::size_t i = 0; i < kLength; ++i) {
+      const double expected = (x[i] - mean) / std::sqrt(variance) + 0.25;
+      if (std::fabs(expected) < 4.9) {
+        EXPECT_NEAR(out[i] * kOutputScale, expected, 0.6 * kOutputScale + 0.6 / deviation);
+      }
+    }
+  }
+}
+
+TEST(LayerNorm, RowWithoutVarianceGivesTheBias) {
+  const LayerNormConstants constants =
+      make_layernorm_constants({1.0, 2.0, 0.5}, {0.1, -0.2, 0.4}, 0.1);
+  for (const std::int32_t value : {0, 1, -7, 32767}) {
+    const Row x(3, value);
+    std::vector<std::int8_t> out(3);
+    layernorm_row(x.data(), constants, out.data());
+    EXPECT_EQ(out, (std::vector<std::int8_t>{1, -2, 4}));
+    EXPECT_EQ(layernorm_statistics(x.data(), 3).deviation, 1U);
+  }
+}
+
+TEST(LayerNorm, RoundsTheMeanHalfUp) {
+  const auto mean = [](const Row& x) { return layernorm_statistics(x.data(), x.size()).mean; };
+  EXPECT_EQ(mean({0, 1}), 1);
+  EXPECT_EQ(mean({-1, 0}), 0);
+  EXPECT_EQ(mean({-2, -1}), -1);
+  EXPECT_EQ(mean({1, 1, 2}), 1);
+  EXPECT_EQ(mean({-1, -1, -2}), -1);
+}
+
+TEST(LayerNorm, RoundsTheOutputHalfUp) {
+  const Row constant(4, 9);
+  const LayerNormConstants constants{{1, 1, 1, 1}, {2, -2, 6, -6}, 2, kLayerNormFractionBits};
+  Row out(4);
+  layernorm_row(constant.data(), constants, out.data());
+  EXPECT_EQ(out, (Row{1, 0, 2, -1}));
+}
+
+TEST(LayerNorm, StatisticsKeepTheDocumentedWidths) {
+  const auto alternating = [](std::size_t n, unsigned bits) {
+    Row x(n);
+    const auto limit = static_cast<std::int32_t>(symmetric_range(bits).hi);
+    for (std::size_t i = 0; i < n; ++i) x[i] = i % 2 == 0 ? limit : -limit;
+    return layernorm_statistics(x.data(), n);
+  };
+  // Random s16 rows stay at 33 bits; the worst row of 128 channels needs four more.
+  EXPECT_EQ(bit_length(alternating(128, 16).sum_squares), 37U);
+  EXPECT_EQ(bit_length(alternating(128, 22).sum_squares), 49U);
+  const LayerNormStatistics widest = alternating(kLayerNormMaxLength, kLayerNormMaxInputBits);
+  EXPECT_EQ(bit_length(widest.sum_squares), 62U);
+  EXPECT_LE(widest.sqrt_passes, kMaxIntSqrtPasses);
+  EXPECT_EQ(widest.factor, 1U);
+}
+
+TEST(LayerNorm, SaturatesToTheOutputWidth) {
+  const LayerNormConstants constants =
+      make_layernorm_constants(std::vector<double>(64, 1.0), std::vector<double>(64, 0.0), 0.01);
+  Row x(64, 0);
+  x[5] = 30000;
+  x[9] = -30000;
+  std::vector<std::int16_t> out(64);
+  layernorm_row(x.data(), constants, out.data(), 8);
+  EXPECT_EQ(out[5], 127);
+  EXPECT_EQ(out[9], -127);
+  layernorm_row(x.data(), constants, out.data(), 12);
+  EXPECT_NEAR(out[5], 566, 1);
+  std::vector<std::int8_t> bytes(64);
+  EXPECT_THROW(layernorm_row(x.data(), constants, bytes.data(), 12), std::invalid_argument);
+}
+
+TEST(LayerNormConstantsCheck, RefusesWhatTheRegistersCannotHold) {
+  const double nan = std::nan("");
+  EXPECT_THROW(make_layernorm_constants({}, {}, 0.1), InputError);
+  EXPECT_THROW(make_layernorm_constants({1.0}, {1.0, 2.0}, 0.1), InputError);
+  EXPECT_THROW(make_layernorm_constants({1.0}, {0.0}, 0.0), InputError);
+  EXPECT_THROW(make_layernorm_constants({1.0}, {0.0}, nan), InputError);
+  EXPECT_THROW(make_layernorm_constants({nan, 1.0}, {0.0, 0.0}, 0.1), InputError);
+  EXPECT_THROW(make_layernorm_constants({1.0}, {nan}, 0.1), InputError);
+  EXPECT_THROW(make_layernorm_constants({0.0, 0.0}, {1.0, 1.0}, 0.1), InputError);
+  EXPECT_THROW(make_layernorm_constants({1e9}, {0.0}, 0.1), InputError);
+  EXPECT_THROW(make_layernorm_constants({1e-6}, {1e6}, 0.1), InputError);
+  EXPECT_THROW(make_layernorm_constants({1.0}, {0.0}, 0.1, 32), std::invalid_argument);
+}
+
+TEST(IBertLayerNorm, RoundsTheMeanHalfToEven) {
+  EXPECT_EQ(mean_half_even(1, 2), 0);
+  EXPECT_EQ(mean_half_even(3, 2), 2);
+  EXPECT_EQ(mean_half_even(-1, 2), 0);
+  EXPECT_EQ(mean_half_even(-3, 2), -2);
+  EXPECT_EQ(mean_half_even(-4, 3), -1);
+  EXPECT_EQ(mean_half_even(5, 3), 2);
+}
+
+TEST(IBertLayerNorm, ShiftHoldsTheSumOfSquaresIn32Bits) {
+  for (const double deviation : {10.0, 5e4, 4e5, 3e8}) {
+    const Row x = random_row(64, deviation, deviation / 2, 8);
+    const unsigned shift = ibert_layernorm_shift(x.data(), x.size());
+    EXPECT_LT(bit_length(ibert_layernorm_statistics(x.data(), x.size(), shift).sum_squares), 34U);
+    if (shift > 0) {
+      const auto before = ibert_layernorm_statistics(x.data(), x.size(), shift - 1);
+      EXPECT_GT(before.sum_squares, std::uint64_t{1} << 32);
+    }
+  }
+  const Row small{1, 2, 3};
+  EXPECT_EQ(ibert_layernorm_shift(small.data(), small.size()), 0U);
+}
+
+TEST(IBertLayerNorm, RowWithoutVarianceGivesTheBias) {
+  const Row x(5, 123);
+  const IBertLayerNormStatistics statistics = ibert_layernorm_statistics(x.data(), x.size(), 0);
+  EXPECT_EQ(statistics.deviation, 0);
+  EXPECT_EQ(ibert_layernorm_output(x[0], statistics, -77), -77);
+}
+
+TEST(IBertLayerNorm, BiasIsFlooredOnTheOutputGrid) {
+  EXPECT_EQ(ibert_layernorm_bias(1.0, 0.0, 4), 0);
+  EXPECT_EQ(ibert_layernorm_bias(1.0, 1.0, 4), std::ldexp(1.0, 29));
+  EXPECT_EQ(ibert_layernorm_bias(2.0, -3.0, 16), -1.5 * std::ldexp(1.0, 28));
+}
+
+}  // namespace
+}  // namespace systole::hw

@@ -1,0 +1,214 @@
+#include "hw/program_file.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "hw/error.h"
+#include "tests/hw/random_program.h"
+
+namespace systole::hw {
+namespace {
+
+using test::pick;
+using test::Random;
+
+constexpr std::size_t kHeader = 8 + 4 + 4 + 3 * 12;
+
+/// One chain of one stage (72 bytes), one operator "ab" to "c" (51 bytes), one command.
+Program tiny_program() {
+  Program program;
+  Stage stage;
+  stage.op = StageOp::kAddTensor;
+  stage.tensor = DType::kU8;
+  program.chains = {{{stage}, DType::kS16}};
+  Operator op;
+  op.name = "ab";
+  op.tensor = "c";
+  program.operators = {op};
+  program.commands = {Command{}};
+  return program;
+}
+
+constexpr std::size_t kChain = kHeader;
+constexpr std::size_t kStage = kChain + 4;
+constexpr std::size_t kOperator = kStage + 4 + 64;
+constexpr std::size_t kCommand = kOperator + 4 + 2 + 4 + 1 + 4 + 12 + 16;
+
+/// A directory of its own for one test.
+class ProgramFile : public testing::Test {
+ protected:
+  ProgramFile() {
+    std::string name = (std::filesystem::temp_directory_path() / "systole_program_XXXXXX").string();
+    folder_ = mkdtemp(name.data());
+  }
+  ~ProgramFile() override { std::filesystem::remove_all(folder_); }
+
+  [[nodiscard]] std::string path(const char* name) const { return (folder_ / name).string(); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ProgramFile, GivesBackWhatWasWritten) {
+  Random random(2);
+  for (int i = 0; i < 20; ++i) {
+    const Program program = test::random_program(random);
+    write_program(program, path("p"));
+    EXPECT_EQ(encode_program(read_program(path("p"))), encode_program(program));
+  }
+}
+
+TEST_F(ProgramFile, KeepsEveryField) {
+  Random random(3);
+  const Program program = tiny_program();
+  const Program copy = decode_program(encode_program(program), "p");
+  ASSERT_EQ(copy.chains.size(), 1U);
+  EXPECT_EQ(copy.chains[0].out, DType::kS16);
+  EXPECT_EQ(copy.chains[0].stages[0].tensor, DType::kU8);
+  ASSERT_EQ(copy.operators.size(), 1U);
+  EXPECT_EQ(copy.operators[0].name, "ab");
+  EXPECT_EQ(copy.operators[0].tensor, "c");
+  ASSERT_EQ(copy.commands.size(), 1U);
+  EXPECT_EQ(copy.commands[0].opcode, Opcode::kEnd);
+}
+
+TEST_F(ProgramFile, RefusesWhatIsNoFile) {
+  EXPECT_THROW(static_cast<void>(read_program(path("missing"))), InputError);
+  EXPECT_THROW(static_cast<void>(read_program(folder_.string())), InputError);
+  EXPECT_THROW(static_cast<void>(read_program("/dev/zero")), InputError);
+  std::ofstream(path("empty")).close();
+  EXPECT_THROW(static_cast<void>(read_program(path("empty"))), InputError);
+}
+
+TEST_F(ProgramFile, NamesTheFileInItsErrors) {
+  std::ofstream(path("text")) << "not a program";
+  try {
+    static_cast<void>(read_program(path("text")));
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()).find(path("text") + ": "), 0U) << error.what();
+  }
+}
+
+void put(std::string& bytes, std::size_t at, std::uint64_t value, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) bytes[at + i] = static_cast<char>(value >> (8 * i));
+}
+
+struct BadFile {
+  const char* name;
+  std::function<void(std::string& bytes)> change;
+  const char* expected;
+};
+
+class RefusesFile : public testing::TestWithParam<BadFile> {};
+
+TEST_P(RefusesFile, AndNamesThePlace) {
+  std::string bytes = encode_program(tiny_program());
+  ASSERT_EQ(bytes.size(), kCommand + kCommandBytes);
+  GetParam().change(bytes);
+  try {
+    static_cast<void>(decode_program(bytes, "p"));
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    const std::string what = error.what();
+    EXPECT_EQ(what.find("p: "), 0U) << what;
+    EXPECT_NE(what.find(GetParam().expected), std::string::npos) << what;
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+  }
+}
+
+std::function<void(std::string& bytes)> byte(std::size_t at, unsigned value) {
+  return [=](std::string& bytes) { put(bytes, at, value, 1); };
+}
+
+std::function<void(std::string& bytes)> word(std::size_t at, std::uint64_t value,
+                                             std::size_t count) {
+  return [=](std::string& bytes) { put(bytes, at, value, count); };
+}
+
+std::function<void(std::string& bytes)> cut(std::size_t size) {
+  return [=](std::string& bytes) { bytes.resize(size); };
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    ProgramFile, RefusesFile,
+    testing::Values(
+        BadFile{"Empty", cut(0), "no Systole program"},
+        BadFile{"HalfMagic", cut(5), "no Systole program"},
+        BadFile{"Magic", byte(0, 'X'), "no Systole program"},
+        BadFile{"NoVersion", cut(10), "header, byte 8: 4 bytes expected, 2 left"},
+        BadFile{"Version", word(8, 2, 4), "program version 2, expected 1"},
+        BadFile{"Sections", word(12, 4, 4), "4 sections, expected 3"},
+        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 44: 8 bytes expected, 7 left"},
+        BadFile{"ChainsHuge", word(20, ~std::uint64_t{0}, 8), "chains: 18446744073709551615 bytes"},
+        BadFile{"ChainsShort", word(20, 71, 8), "chains, byte 116: 8 bytes expected"},
+        BadFile{"ChainsLong", word(20, 73, 8), "chains, byte 124: 1 bytes too many"},
+        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 124: 1 bytes expected"},
+        BadFile{"NoChain", word(16, 0, 4), "chains, byte 52: 72 bytes too many"},
+        BadFile{"OperatorCount", word(28, 0xffffffff, 4), "operators, byte 167: 4 bytes"},
+        BadFile{"OperatorsHuge", word(32, 1 << 30, 8), "operators: 1073741824 bytes announced"},
+        BadFile{"CommandCount", word(40, 0xffffffff, 4), "commands, byte 247: 80 bytes expected"},
+        BadFile{"CommandsShort", word(44, 79, 8), "commands, byte 167: 80 bytes expected, 79"},
+        BadFile{"OutType", byte(kChain, 5), "chains, byte 52: output type 5"},
+        BadFile{"ChainReserved", byte(kChain + 1, 1), "chains, byte 53: reserved"},
+        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 124: 1 bytes expected"},
+        BadFile{"StageOpcode", byte(kStage, 9), "chains, byte 56: stage opcode 9"},
+        BadFile{"PerChannel", byte(kStage + 1, 2), "per_channel 2"},
+        BadFile{"Rounding", byte(kStage + 2, 3), "rounding 3"},
+        BadFile{"TensorType", byte(kStage + 3, 5), "tensor type 5"},
+        BadFile{"NoTensor", byte(kStage, 0), "tensor type of a stage without tensor 1"},
+        BadFile{"Immediate", byte(kStage + 4 + 32, 1), "immediate that the stage does not use"},
+        BadFile{"NameHuge", word(kOperator, 0xffffffff, 4), "4294967295 bytes expected"},
+        BadFile{"NameLong", word(kOperator, 40, 4), "operators, byte"},
+        BadFile{"Place", byte(kOperator + 11, 2), "place 2"},
+        BadFile{"OperatorType", byte(kOperator + 12, 9), "type 9"},
+        BadFile{"OperatorReserved", byte(kOperator + 13, 1), "reserved bytes 1"},
+        BadFile{"Opcode", byte(kCommand, 6), "commands, byte 247: command before has opcode 6"},
+        BadFile{"CommandType", byte(kCommand + 1, 5), "type 5"},
+        BadFile{"Flags", byte(kCommand + 2, 8), "reserved bits"},
+        BadFile{"CommandReserved", byte(kCommand + 7, 1), "reserved bits"},
+        BadFile{"UnusedField", byte(kCommand + 40, 1), "which its opcode does not use"},
+        BadFile{"UnusedFlag", byte(kCommand + 2, 1), "accumulate"},
+        BadFile{"CutCommand", cut(kCommand + 40), "commands: 80 bytes announced, 40 left"},
+        BadFile{"Trailing", [](std::string& bytes) { bytes += "x"; },
+                "1 bytes follow the last section"}),
+    [](const testing::TestParamInfo<BadFile>& test) { return test.param.name; });
+
+TEST(ProgramBytes, AreRefusedOrReadExactlyWhateverIsDoneToThem) {
+  Random random(99);
+  int read = 0;
+  for (int i = 0; i < 4000; ++i) {
+    std::string bytes = encode_program(test::random_program(random));
+    for (std::int64_t changes = pick(random, 1, 4); changes > 0 && !bytes.empty(); --changes) {
+      const auto at = static_cast<std::size_t>(
+          pick(random, 0, static_cast<std::int64_t>(std::min<std::size_t>(bytes.size(), 400)) - 1));
+      switch (pick(random, 0, 3)) {
+        case 0:
+          bytes[at] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes[at] = static_cast<char>(bytes[at] ^ (1 << pick(random, 0, 7)));
+          break;
+        case 2:
+          bytes.erase(at, static_cast<std::size_t>(pick(random, 1, 8)));
+          break;
+        default:
+          bytes.insert(at, 1, static_cast<char>(random()));
+      }
+    }
+    try {
+      // One program, one encoding: what is read must encode to the same bytes.
+      EXPECT_EQ(encode_program(decode_program(bytes, "fuzz")), bytes);
+      ++read;
+    } catch (const InputError&) {
+      continue;
+    }
+  }
+  EXPECT_GT(read, 100);
+}
+
+}  // namespace
+}  // namespace systole::hw

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hw/command_fields.h"
+#include "hw/program.h"
+#include "tests/hw/postop_oracle.h"
+
+/// Programs that have an encoding, whether or not they fit any machine.
+namespace systole::hw::test {
+
+inline std::uint64_t any_unsigned(Random& random, std::uint64_t highest) {
+  const std::uint64_t value = random() >> pick(random, 0, 63);
+  return pick(random, 0, 15) == 0 ? highest
+                                  : (highest == ~std::uint64_t{0} ? value : value % (highest + 1));
+}
+
+/// Any bytes, mostly letters.
+inline std::string any_text(Random& random) {
+  std::string text(static_cast<std::size_t>(pick(random, 0, 12)), 'a');
+  for (char& c : text) {
+    c = static_cast<char>(pick(random, 0, 5) == 0 ? pick(random, -128, 127)
+                                                  : pick(random, 'a', 'z'));
+  }
+  return text;
+}
+
+inline Command random_command(Random& random) {
+  Command command;
+  command.opcode = static_cast<Opcode>(pick(random, 0, kOpcodes - 1));
+  for (const CommandField& field : command_fields()) {
+    if (field.used_by(command.opcode)) field.set(command, any_unsigned(random, field.highest));
+  }
+  return command;
+}
+
+inline Operator random_operator(Random& random) {
+  Operator op;
+  op.name = any_text(random);
+  op.tensor = any_text(random);
+  op.place = static_cast<Operator::Place>(pick(random, 0, 1));
+  op.type = static_cast<DType>(pick(random, 0, kDTypes - 1));
+  op.address = any_unsigned(random, ~std::uint64_t{0});
+  op.pitch = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
+  op.rows = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
+  op.cols = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
+  op.macs = any_unsigned(random, ~std::uint64_t{0});
+  return op;
+}
+
+inline Program random_program(Random& random) {
+  Program program;
+  for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
+    program.chains.push_back(random_chain(random, 6));
+    for (Stage& stage : program.chains.back().stages) {
+      const StageInfo& info = stage_info(stage.op);
+      for (std::size_t j = 0; j < kStageImmediates && !info.imm[j].empty(); ++j) {
+        if (pick(random, 0, 5) == 0) stage.imm[j] = static_cast<std::int64_t>(random());
+      }
+      if (pick(random, 0, 5) == 0) stage.per_channel = !stage.per_channel;
+    }
+  }
+  for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
+    program.operators.push_back(random_operator(random));
+  }
+  for (std::int64_t i = pick(random, 0, 30); i > 0; --i) {
+    program.commands.push_back(random_command(random));
+  }
+  return program;
+}
+
+}  // namespace systole::hw::test
