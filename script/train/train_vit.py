@@ -1,0 +1,137 @@
+"""Trains a small vision transformer on the handwritten digits and writes an f16 checkpoint."""
+import argparse
+import math
+import os
+import sys
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import digits
+import safetensors_io
+from vit_model import VisionTransformer
+
+BATCH = 64
+WARMUP_EPOCHS = 5
+FINAL_RATE = 0.02  # of the peak learning rate, at the end of the cosine
+WEIGHT_DECAY = 0.05
+LABEL_SMOOTHING = 0.05
+GRADIENT_NORM = 1.0
+
+
+def load_tensors(upscale):
+    """Returns train inputs, train labels, test inputs, test labels; inputs f32 [count, 1, H, W]."""
+    train_images, train_labels, test_images, test_labels = digits.load_split()
+
+    def inputs(images):
+        integers = digits.preprocess(images, upscale)
+        return torch.from_numpy(integers.astype(np.float32)).unsqueeze(1) / float(digits.INPUT_MAX)
+
+    def labels(values):
+        return torch.from_numpy(values.astype(np.int64))
+
+    return inputs(train_images), labels(train_labels), inputs(test_images), labels(test_labels)
+
+
+def augment(images, generator):
+    """Random rotation (+-15 degrees), scale, shear and shift (+-15 % each) of every image."""
+
+    def uniform(limit, *shape):
+        return (torch.rand(len(images), *shape, generator=generator) - 0.5) * (2 * limit)
+
+    angle, scale = uniform(0.26), 1 + uniform(0.15, 2)
+    shear, shift = uniform(0.15), uniform(0.15, 2)
+    cosine, sine = angle.cos(), angle.sin()
+    affine = torch.stack([
+        torch.stack([cosine * scale[:, 0], -sine + shear, shift[:, 0]], 1),
+        torch.stack([sine, cosine * scale[:, 1], shift[:, 1]], 1),
+    ], 1)
+    grid = F.affine_grid(affine, images.shape, align_corners=False)
+    return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
+
+
+@torch.no_grad()
+def accuracy(model, inputs, labels):
+    model.eval()
+    batches = zip(inputs.split(256), labels.split(256))
+    right = sum((model(x).argmax(1) == y).sum().item() for x, y in batches)
+    return right / len(inputs)
+
+
+def fit(model, inputs, labels, epochs, peak_rate, generator):
+    """AdamW with linear warm-up and a cosine schedule; the last epoch counts, none is selected."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=peak_rate, weight_decay=WEIGHT_DECAY)
+    steps_per_epoch = math.ceil(len(inputs) / BATCH)
+    step = 0
+    for epoch in range(1, epochs + 1):
+        model.train()
+        for chosen in torch.randperm(len(inputs), generator=generator).split(BATCH):
+            warmup = min(1.0, (step + 1) / (WARMUP_EPOCHS * steps_per_epoch))
+            cosine = 0.5 * (1 + math.cos(math.pi * step / (epochs * steps_per_epoch)))
+            for group in optimizer.param_groups:
+                group["lr"] = peak_rate * warmup * (FINAL_RATE + (1 - FINAL_RATE) * cosine)
+            logits = model(augment(inputs[chosen], generator))
+            loss = F.cross_entropy(logits, labels[chosen], label_smoothing=LABEL_SMOOTHING)
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM)
+            optimizer.step()
+            step += 1
+        if epoch % 10 == 0 or epoch == epochs:
+            print(f"epoch {epoch}: loss {loss.item():.4f}, "
+                  f"train {accuracy(model, inputs, labels):.4f}", flush=True)
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("output", help="safetensors checkpoint to write")
+    parser.add_argument("--epochs", type=int, required=True)
+    parser.add_argument("--rate", type=float, required=True, help="peak learning rate")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--init", help="checkpoint to continue from; it fixes the model")
+    parser.add_argument("--upscale", type=int, choices=(1, 2),
+                        help="1: 8x8 pixels, 17 tokens (default); 2: 16x16 pixels, 65 tokens")
+    parser.add_argument("--post-norm", action="store_true", help="BERT layout instead of DeiT's")
+    arguments = parser.parse_args()
+    if arguments.init and (arguments.upscale or arguments.post_norm):
+        parser.error("--init fixes the model, so --upscale and --post-norm do not go with it")
+    if arguments.epochs < 1:
+        parser.error(f"--epochs: {arguments.epochs}, expected at least 1")
+    folder = os.path.dirname(arguments.output) or "."
+    if not os.access(folder, os.W_OK):  # now rather than after the training
+        parser.error(f"{arguments.output}: cannot write into {folder}")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    torch.set_num_threads(1)  # the result must not depend on the number of processors
+    torch.manual_seed(arguments.seed)
+    generator = torch.Generator().manual_seed(arguments.seed)
+    if arguments.init:
+        model = VisionTransformer.from_checkpoint(*safetensors_io.load(arguments.init))
+    else:
+        image = digits.BASE_SIZE * (arguments.upscale or 1)
+        model = VisionTransformer(image, post_norm=arguments.post_norm)
+    upscale = model.geometry["image"] // digits.BASE_SIZE
+    inputs, labels, test_inputs, test_labels = load_tensors(upscale)
+    start = time.time()
+    fit(model, inputs, labels, arguments.epochs, arguments.rate, generator)
+    wall = time.time() - start
+
+    tensors = {name: value.numpy().astype(np.float16) for name, value in model.state_dict().items()}
+    metadata = dict(model.metadata(), up=upscale, task="digits")
+    safetensors_io.save(arguments.output, tensors, metadata)
+    written = VisionTransformer.from_checkpoint(tensors, metadata)
+    print(f"{arguments.output}: test {accuracy(model, test_inputs, test_labels):.4f}, "
+          f"rounded to f16 {accuracy(written, test_inputs, test_labels):.4f}, {wall:.0f} s")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (KeyError, OSError, ValueError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        sys.exit(2)
