@@ -1,0 +1,183 @@
+#include "model/encoder_blocks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hw/layernorm.h"
+#include "model/stages.h"
+
+namespace systole::model {
+namespace {
+
+constexpr unsigned kOperandBits = 8;
+
+/// From [outputs, inputs] as layers store it to [inputs x outputs] as the array reads it, in blocks
+/// that stay in the first-level cache.
+std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
+  constexpr std::size_t kBlock = 64;
+  const std::size_t inputs = layer.inputs;
+  const std::size_t outputs = layer.outputs;
+  std::vector<std::uint8_t> data(layer.weight.size());
+  if (data.empty()) return data;
+  for (std::size_t o0 = 0; o0 < outputs; o0 += kBlock) {
+    for (std::size_t i0 = 0; i0 < inputs; i0 += kBlock) {
+      for (std::size_t o = o0; o < std::min(o0 + kBlock, outputs); ++o) {
+        for (std::size_t i = i0; i < std::min(i0 + kBlock, inputs); ++i) {
+          data[i * outputs + o] = static_cast<std::uint8_t>(layer.weight[o * inputs + i]);
+        }
+      }
+    }
+  }
+  return data;
+}
+
+std::vector<std::int32_t> factor_parameters(const std::vector<hw::Dyadic>& factors) {
+  std::vector<std::int32_t> words;
+  words.reserve(2 * factors.size());
+  for (const hw::Dyadic& factor : factors) words.push_back(factor.multiplier);
+  for (const hw::Dyadic& factor : factors) words.push_back(factor.shift);
+  return words;
+}
+
+std::vector<std::int32_t> norm_parameters(const IntegerLayerNorm& norm) {
+  std::vector<std::int32_t> words = norm.multiplier;
+  words.insert(words.end(), norm.addend.begin(), norm.addend.end());
+  return words;
+}
+
+View columns(View view, std::uint32_t first, std::uint32_t count) {
+  view.col += first;
+  view.cols = count;
+  return view;
+}
+
+}  // namespace
+
+hw::DType EncoderBlocks::residual_type() const {
+  return residual_bits() <= 16 ? hw::DType::kS16 : hw::DType::kS32;
+}
+
+View EncoderBlocks::linear(const std::string& name, View in, const IntegerLinear& layer,
+                           unsigned bits, hw::DType type) {
+  Tensor weight;
+  weight.name = name + ".weight";
+  weight.rows = layer.inputs;
+  weight.cols = layer.outputs;
+  weight.kind = Tensor::Kind::kConstant;
+  weight.data = transposed_weight(layer);
+  const View b = builder_.whole(builder_.add_tensor(std::move(weight)));
+  const View product = builder_.matmul(name, in, b, false);
+  const View sum =
+      builder_.stage(name + ".bias", product, bias_stage(), hw::DType::kS32, {layer.bias, {}});
+  // Layers with one factor for all channels take no room in the parameter block.
+  const bool uniform = std::all_of(layer.factor.begin(), layer.factor.end(),
+                                   [&](hw::Dyadic f) { return f == layer.factor.front(); });
+  const std::string requantise = name + ".requantise";
+  if (uniform) {
+    return builder_.stage(requantise, sum, requantise_stage(layer.factor.front(), bits, rounding()),
+                          type);
+  }
+  return builder_.stage(requantise, sum, channel_requantise_stage(bits, rounding()), type,
+                        {factor_parameters(layer.factor), {}});
+}
+
+View EncoderBlocks::layer_norm(const std::string& name, View in, const IntegerLayerNorm& norm) {
+  const View out = builder_.stage(
+      name, in, layer_norm_stage(hw::kLayerNormFractionBits, norm.shift, kOperandBits),
+      hw::DType::kS8, {norm_parameters(norm), {}});
+  builder_.tensor(out.tensor).scale = norm.scale;
+  return out;
+}
+
+View EncoderBlocks::block(std::uint32_t index, View in) {
+  const IntegerBlock& block = encoder_.blocks.at(index);
+  const std::string prefix = "blocks." + std::to_string(index) + ".";
+  const bool post = encoder_.shape.post_norm;
+
+  const View attended =
+      attention(prefix + "attn.", post ? in : layer_norm(prefix + "norm1", in, block.norm1), block);
+  View stream = add_residual(prefix + "attn.proj", prefix + "attn.residual", attended, in,
+                             block.attention_identity, block.scales.attention_residual);
+  if (post) stream = layer_norm(prefix + "norm1", stream, block.norm1);
+
+  const View transformed = mlp(
+      prefix + "mlp.", post ? stream : layer_norm(prefix + "norm2", stream, block.norm2), block);
+  stream = add_residual(prefix + "mlp.fc2", prefix + "mlp.residual", transformed, stream,
+                        block.mlp_identity, block.scales.mlp_residual);
+  return post ? layer_norm(prefix + "norm2", stream, block.norm2) : stream;
+}
+
+View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerBlock& block) {
+  const std::uint32_t width = encoder_.shape.width;
+  const std::uint32_t head_width = encoder_.shape.head_width();
+  const View qkv = linear(prefix + "qkv", in, block.qkv, kOperandBits, hw::DType::kS8);
+
+  Tensor tensor;
+  tensor.name = prefix + "context";
+  tensor.rows = in.rows;
+  tensor.cols = width;
+  tensor.scale = block.scales.context;
+  const View context = builder_.whole(builder_.add_tensor(std::move(tensor)));
+  for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
+    const std::uint32_t first = h * head_width;
+    head(prefix + "head" + std::to_string(h) + ".", columns(qkv, first, head_width),
+         columns(qkv, width + first, head_width), columns(qkv, 2 * width + first, head_width),
+         columns(context, first, head_width), block);
+  }
+  return linear(prefix + "proj", context, block.proj, kBranchBits, hw::DType::kS32);
+}
+
+void EncoderBlocks::head(const std::string& prefix, View query, View key, View value, View context,
+                         const IntegerBlock& block) {
+  const hw::Machine::Datapath& datapath = encoder_.datapath;
+  const bool deferred = datapath.softmax == hw::SoftmaxMode::kDeferred;
+  TensorId row_sum = kNoTensor;
+  if (deferred) {
+    Tensor tensor;
+    tensor.name = prefix + "row_sum";
+    tensor.rows = query.rows;
+    tensor.cols = 1;
+    tensor.type = hw::DType::kS32;
+    row_sum = builder_.add_tensor(std::move(tensor));
+  }
+  const View scores = builder_.matmul(prefix + "scores", query, key, true);
+  const View probabilities =
+      builder_.stage(prefix + "softmax", scores,
+                     softmax_stage(datapath, block.score, kScoreFractionBits, encoder_.exp_to_code),
+                     hw::DType::kU8, {{}, {}, row_sum});
+  View mean = builder_.matmul(prefix + "context", probabilities, value, false);
+  if (deferred) {
+    mean = builder_.stage(prefix + "divide", mean, divide_row_sum_stage(), hw::DType::kS32,
+                          {{}, {}, row_sum});
+  }
+  builder_.stage_to(prefix + "requantise", mean,
+                    requantise_stage(block.context, kOperandBits, rounding()), context);
+}
+
+View EncoderBlocks::mlp(const std::string& prefix, View in, const IntegerBlock& block) {
+  const View hidden = linear(prefix + "fc1", in, block.fc1, kOperandBits, hw::DType::kS8);
+  builder_.tensor(hidden.tensor).scale = block.scales.gelu_in;
+  const View activated =
+      builder_.stage(prefix + "gelu", hidden, gelu_stage(block.gelu, kOperandBits), hw::DType::kS8);
+  builder_.tensor(activated.tensor).scale = block.scales.gelu_out;
+  return linear(prefix + "fc2", activated, block.fc2, kBranchBits, hw::DType::kS32);
+}
+
+View EncoderBlocks::add_residual(const std::string& layer, const std::string& name, View branch,
+                                 View identity, hw::Dyadic identity_factor, double scale) {
+  const hw::DType type = builder_.tensor(identity.tensor).type;
+  const View sum = builder_.stage(layer + ".add", branch,
+                                  add_tensor_stage(type, identity_factor, kBranchBits, rounding()),
+                                  hw::DType::kS32, {{}, identity});
+  Tensor tensor;
+  tensor.name = name;
+  tensor.rows = branch.rows;
+  tensor.cols = branch.cols;
+  tensor.type = residual_type();
+  tensor.scale = scale;
+  const View stream = builder_.whole(builder_.add_tensor(std::move(tensor)));
+  builder_.stage_to(layer + ".clamp", sum, clamp_stage(residual_bits()), stream);
+  return stream;
+}
+
+}  // namespace systole::model

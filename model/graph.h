@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/dtype.h"
+#include "hw/postop.h"
+
+/// The operator graph of an integer network: tensors and the operators between them, in execution
+/// order. An operator is a matmul or one post-op stage; which of them run fused is the mapper's
+/// choice.
+namespace systole::model {
+
+using TensorId = std::uint32_t;
+inline constexpr TensorId kNoTensor = 0xffffffff;
+
+struct Tensor {
+  enum class Kind : std::uint8_t {
+    kInput,     ///< written by the host before each inference
+    kConstant,  ///< weights and tables, part of the memory image
+    kActivation,
+    kOutput,  ///< read by the host after each inference
+  };
+  std::string name;
+  std::uint32_t rows = 0, cols = 0;
+  hw::DType type = hw::DType::kS8;
+  Kind kind = Kind::kActivation;
+  std::vector<std::uint8_t>
+      data;            ///< constants (and rows of activations that never change): rows x
+                       ///< cols elements, row-major, little endian; empty when shape only
+  double scale = 0.0;  ///< real value of one unit, 0 when it has none
+  [[nodiscard]] std::size_t bytes() const { return std::size_t{rows} * cols * hw::bytes_of(type); }
+};
+
+/// A rectangle of a tensor.
+struct View {
+  TensorId tensor = kNoTensor;
+  std::uint32_t row = 0, col = 0, rows = 0, cols = 0;
+};
+
+struct Node {
+  enum class Kind : std::uint8_t { kMatmul, kStage };
+  Kind kind = Kind::kStage;
+  std::string name;  ///< unique
+  View in;           ///< kMatmul: A (m x k, s8 or u8); kStage: its input
+  View b;            ///< kMatmul: B (k x n, or n x k when b_transposed)
+  bool b_transposed = false;
+  hw::Stage stage;                       ///< kStage
+  std::vector<std::int32_t> parameters;  ///< kStage: [parameter_words(stage)][cols]
+  View tensor;                           ///< kStage, kAddTensor: the other operand
+  TensorId statistics = kNoTensor;       ///< row sums: written by softmax, read by divide_row_sum
+  View out;
+};
+
+struct Graph {
+  std::string name;
+  std::vector<Tensor> tensors;
+  std::vector<Node> nodes;
+};
+
+}  // namespace systole::model

@@ -1,0 +1,116 @@
+#include "model/graph_check.h"
+
+#include <set>
+#include <stdexcept>
+#include <string>
+
+namespace systole::model {
+namespace {
+
+/// Longest sum of u8 x s8 products that stays within int32: 65536 * 255 * 128 < 2^31.
+constexpr std::uint32_t kMaxCommonDimension = 1U << 16;
+
+class NodeCheck {
+ public:
+  NodeCheck(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+
+  void run() const {
+    inside(node_.in, "input");
+    inside(node_.out, "output");
+    if (node_.kind == Node::Kind::kMatmul) {
+      check_matmul();
+    } else {
+      check_stage();
+    }
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const {
+    throw std::invalid_argument("graph '" + graph_.name + "': node '" + node_.name + "': " + what);
+  }
+
+  void require(bool holds, const char* what) const {
+    if (!holds) fail(what);
+  }
+
+  [[nodiscard]] hw::DType type(const View& view) const { return graph_.tensors[view.tensor].type; }
+
+  void inside(const View& view, const std::string& role) const {
+    if (view.tensor >= graph_.tensors.size()) fail(role + " is missing");
+    const Tensor& tensor = graph_.tensors[view.tensor];
+    if (view.row > tensor.rows || view.rows > tensor.rows - view.row || view.col > tensor.cols ||
+        view.cols > tensor.cols - view.col) {
+      fail(role + " reaches outside '" + tensor.name + "'");
+    }
+  }
+
+  void check_matmul() const {
+    inside(node_.b, "operand B");
+    const std::uint32_t k = node_.b_transposed ? node_.b.cols : node_.b.rows;
+    const std::uint32_t n = node_.b_transposed ? node_.b.rows : node_.b.cols;
+    require(k <= kMaxCommonDimension, "the common dimension exceeds 65536");
+    require(node_.in.cols == k, "A and B differ in their common dimension");
+    require(node_.out.rows == node_.in.rows && node_.out.cols == n,
+            "C is not rows of A x cols of B");
+    require(type(node_.in) == hw::DType::kS8 || type(node_.in) == hw::DType::kU8,
+            "A is neither s8 nor u8");
+    require(type(node_.b) == hw::DType::kS8, "B is not s8");
+    require(type(node_.out) == hw::DType::kS32, "C is not s32");
+  }
+
+  void check_stage() const {
+    require(node_.out.rows == node_.in.rows && node_.out.cols == node_.in.cols,
+            "output and input differ in shape");
+    require(
+        node_.parameters.size() == std::size_t{hw::parameter_words(node_.stage)} * node_.in.cols,
+        "parameters do not fill the columns");
+    if (node_.stage.op == hw::StageOp::kAddTensor) {
+      inside(node_.tensor, "tensor operand");
+      require(node_.tensor.rows == node_.in.rows && node_.tensor.cols == node_.in.cols,
+              "tensor operand and input differ in shape");
+      require(type(node_.tensor) == node_.stage.tensor, "tensor operand has another type");
+    }
+    if (node_.stage.op == hw::StageOp::kDivideRowSum) {
+      require(node_.statistics != kNoTensor, "row sums are missing");
+    }
+    if (node_.statistics != kNoTensor) {
+      inside({node_.statistics, 0, 0, node_.in.rows, 1}, "row sums");
+    }
+  }
+
+  const Graph& graph_;
+  const Node& node_;
+};
+
+}  // namespace
+
+std::vector<TensorId> tensors_of(const Node& node) {
+  std::vector<TensorId> ids;
+  for (const TensorId id :
+       {node.in.tensor, node.b.tensor, node.tensor.tensor, node.statistics, node.out.tensor}) {
+    if (id != kNoTensor) ids.push_back(id);
+  }
+  return ids;
+}
+
+void check_graph(const Graph& graph) {
+  std::set<std::string> names;
+  for (const Tensor& tensor : graph.tensors) {
+    if (!names.insert(tensor.name).second) {
+      throw std::invalid_argument("graph '" + graph.name + "': two tensors '" + tensor.name + "'");
+    }
+    if (!tensor.data.empty() && tensor.data.size() != tensor.bytes()) {
+      throw std::invalid_argument("graph '" + graph.name + "': tensor '" + tensor.name +
+                                  "' has data of another size");
+    }
+  }
+  names.clear();
+  for (const Node& node : graph.nodes) {
+    if (!names.insert(node.name).second) {
+      throw std::invalid_argument("graph '" + graph.name + "': two nodes '" + node.name + "'");
+    }
+    NodeCheck(graph, node).run();
+  }
+}
+
+}  // namespace systole::model

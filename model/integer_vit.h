@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/dyadic.h"
+#include "hw/gelu.h"
+#include "hw/machine.h"
+#include "model/vit_shape.h"
+
+/// A network whose every constant is an integer: what the datapath needs and nothing else, except
+/// for the real values of the scales, which are for reports.
+namespace systole::model {
+
+/// Fraction bits of a softmax argument (a score minus its row's maximum).
+inline constexpr unsigned kScoreFractionBits = 8;
+/// Symmetric width of a product before it is added to the residual stream.
+inline constexpr unsigned kBranchBits = 31;
+/// Symmetric width of the logits.
+inline constexpr unsigned kLogitBits = 32;
+
+/// s8 inputs times s8 weights plus bias, requantised: y = clamp((W x + bias) * factor). The sum
+/// with the bias fits int32 for every input.
+struct IntegerLinear {
+  std::uint32_t inputs = 0;
+  std::uint32_t outputs = 0;
+  std::vector<std::int8_t> weight;  ///< [outputs, inputs]; empty in a network that is a mere shape
+  std::vector<std::int32_t> bias;   ///< [outputs]
+  std::vector<hw::Dyadic> factor;   ///< [outputs]
+};
+
+/// LayerNorm to s8: clamp((norm * multiplier + addend) >> shift), see hw/layernorm.h.
+struct IntegerLayerNorm {
+  std::vector<std::int32_t> multiplier;  ///< [width]
+  std::vector<std::int32_t> addend;      ///< [width]
+  std::uint32_t shift = 0;
+  double scale = 0.0;  ///< of the output
+};
+
+struct IntegerBlock {
+  /// Real value of one step.
+  struct Scales {
+    double query = 0, key = 0, value = 0;
+    double context = 0;             ///< attention output, input of `proj`
+    double attention_residual = 0;  ///< residual stream after the attention
+    double gelu_in = 0, gelu_out = 0;
+    double mlp_residual = 0;  ///< residual stream after the MLP
+  };
+
+  IntegerLayerNorm norm1, norm2;
+  IntegerLinear qkv;     ///< 3 * width outputs: query, key, value, each head after head
+  hw::Dyadic score{};    ///< score minus row maximum -> kScoreFractionBits fraction bits
+  hw::Dyadic context{};  ///< attention output -> s8
+  IntegerLinear proj;
+  hw::Dyadic attention_identity{};  ///< of the residual in the addition; multiplier 0: unscaled
+  IntegerLinear fc1;
+  hw::GeluConstants gelu{};
+  IntegerLinear fc2;
+  hw::Dyadic mlp_identity{};
+  Scales scales;
+};
+
+struct IntegerEncoder {
+  EncoderShape shape;
+  hw::Machine::Datapath datapath;
+  hw::Dyadic
+      exp_to_code{};  ///< deferred softmax: exponential -> code of the row maximum 2^bits - 1
+  std::vector<IntegerBlock> blocks;
+};
+
+struct IntegerVit {
+  std::string name;
+  std::string source;  ///< where the constants come from, for people
+  VitShape shape;
+  IntegerEncoder encoder;
+  IntegerLinear patch_embed;           ///< pixels 0..127 -> residual stream
+  std::vector<std::int32_t> position;  ///< [tokens, width], residual scale; row 0: class token too
+  double embedding_scale = 0.0;        ///< of the residual stream after the embedding
+  /// Pre-norm: after the last block, of the class token. Post-norm: after the embedding.
+  IntegerLayerNorm norm;
+  IntegerLinear head;
+  double logit_scale = 0.0;
+};
+
+}  // namespace systole::model

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <string>
+
+#include "model/integer_vit.h"
+
+namespace systole::model {
+
+/// Visits every constant of an integer network under its name in the file: the one list of them,
+/// for writing and for reading. `Vit` is IntegerVit or const IntegerVit, its shape and the number
+/// of its blocks are set. A visitor has
+///   linear(name, layer, outputs, inputs), norm(name, norm, width), factor(name, dyadic),
+///   table(name, values, rows, cols), number(name, int64), scale(name, double).
+template <typename Visitor, typename Vit>
+void visit_fields(Visitor& visitor, Vit& vit) {
+  const EncoderShape& shape = vit.shape.encoder;
+  const std::uint32_t width = shape.width;
+  visitor.linear("patch_embed", vit.patch_embed, width, vit.shape.patch_pixels());
+  visitor.table("position", vit.position, vit.shape.tokens(), width);
+  visitor.scale("embedding", vit.embedding_scale);
+  visitor.factor("softmax", vit.encoder.exp_to_code);
+  for (std::size_t i = 0; i < vit.encoder.blocks.size(); ++i) {
+    auto& block = vit.encoder.blocks[i];
+    const std::string prefix = "blocks." + std::to_string(i) + ".";
+    visitor.norm(prefix + "norm1", block.norm1, width);
+    visitor.linear(prefix + "attn.qkv", block.qkv, 3 * width, width);
+    visitor.scale(prefix + "attn.query", block.scales.query);
+    visitor.scale(prefix + "attn.key", block.scales.key);
+    visitor.scale(prefix + "attn.value", block.scales.value);
+    visitor.factor(prefix + "attn.score", block.score);
+    visitor.factor(prefix + "attn.context", block.context);
+    visitor.scale(prefix + "attn.context", block.scales.context);
+    visitor.linear(prefix + "attn.proj", block.proj, width, width);
+    visitor.scale(prefix + "attn.residual", block.scales.attention_residual);
+    visitor.norm(prefix + "norm2", block.norm2, width);
+    visitor.linear(prefix + "mlp.fc1", block.fc1, shape.hidden, width);
+    visitor.scale(prefix + "mlp.fc1", block.scales.gelu_in);
+    visitor.number(prefix + "mlp.gelu.b", block.gelu.b);
+    visitor.number(prefix + "mlp.gelu.c", block.gelu.c);
+    visitor.number(prefix + "mlp.gelu.one", block.gelu.one);
+    visitor.factor(prefix + "mlp.gelu", block.gelu.output);
+    visitor.scale(prefix + "mlp.gelu", block.scales.gelu_out);
+    visitor.linear(prefix + "mlp.fc2", block.fc2, width, shape.hidden);
+    visitor.scale(prefix + "mlp.residual", block.scales.mlp_residual);
+    if (shape.post_norm) {
+      visitor.factor(prefix + "attn.identity", block.attention_identity);
+      visitor.factor(prefix + "mlp.identity", block.mlp_identity);
+    }
+  }
+  visitor.norm("norm", vit.norm, width);
+  visitor.linear("head", vit.head, vit.shape.classes, width);
+  visitor.scale("logits", vit.logit_scale);
+}
+
+}  // namespace systole::model

@@ -1,0 +1,44 @@
+#include "model/mapped_file.h"
+
+#include <boost/interprocess/file_mapping.hpp>
+#include <boost/interprocess/mapped_region.hpp>
+#include <filesystem>
+#include <system_error>
+
+#include "hw/error.h"
+#include "hw/printable.h"
+
+namespace systole::model {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& why) {
+  throw hw::InputError(hw::printable(path) + ": cannot read: " + why);
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) {
+  namespace fs = std::filesystem;
+  namespace bip = boost::interprocess;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) fail(path, "no such file");
+  if (error) fail(path, error.message());
+  if (status.type() == fs::file_type::directory) fail(path, "is a directory, expected a file");
+  if (status.type() != fs::file_type::regular) fail(path, "is not a regular file");
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) fail(path, error.message());
+  if (size == 0) fail(path, "the file is empty");
+  try {
+    const bip::file_mapping file(path.c_str(), bip::read_only);
+    region_ = std::make_shared<const bip::mapped_region>(file, bip::read_only);
+  } catch (const bip::interprocess_exception& exception) {
+    fail(path, exception.what());
+  }
+}
+
+std::string_view MappedFile::bytes() const {
+  return {static_cast<const char*>(region_->get_address()), region_->get_size()};
+}
+
+}  // namespace systole::model

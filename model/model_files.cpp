@@ -1,0 +1,65 @@
+#include "model/model_files.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "hw/error.h"
+#include "hw/printable.h"
+
+namespace systole::model {
+namespace {
+
+constexpr const char* kModelSuffix = ".int8.safetensors";
+constexpr const char* kCheckpointSuffix = ".safetensors";
+
+bool ends_with(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+std::string find(const std::string& name_or_path, const char* suffix) {
+  if (name_or_path.find('/') != std::string::npos || ends_with(name_or_path, kCheckpointSuffix)) {
+    return name_or_path;
+  }
+  const std::vector<std::string> names = model_names();
+  const std::string path = models_directory() + "/" + name_or_path + suffix;
+  if (std::find(names.begin(), names.end(), name_or_path) != names.end() &&
+      std::filesystem::exists(path)) {
+    return path;
+  }
+  std::string known;
+  for (const std::string& name : names) known += ", " + name;
+  throw hw::InputError("model '" + hw::printable(name_or_path) +
+                       "': unknown, expected a .safetensors file" +
+                       (known.empty() ? "; there are no models in " + models_directory()
+                                      : " or one of " + known.substr(2)));
+}
+
+}  // namespace
+
+std::string models_directory() {
+  const char* data = std::getenv("SYSTOLE_DATA");
+  if (data != nullptr && *data != '\0') return std::string(data) + "/models";
+  return SYSTOLE_MODELS_DIR;
+}
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  std::error_code error;  // a directory that cannot be read has no models
+  for (std::filesystem::directory_iterator entry(models_directory(), error), end; entry != end;
+       entry.increment(error)) {
+    const std::string file = entry->path().filename().string();
+    if (!ends_with(file, kModelSuffix)) continue;
+    names.push_back(file.substr(0, file.size() - std::string(kModelSuffix).size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string find_model(const std::string& name_or_path) { return find(name_or_path, kModelSuffix); }
+
+std::string find_checkpoint(const std::string& name_or_path) {
+  return find(name_or_path, kCheckpointSuffix);
+}
+
+}  // namespace systole::model

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/integer_vit.h"
+
+namespace systole::model {
+
+/// Where the models that come with Systole are: "models" under the directory named by the
+/// environment variable SYSTOLE_DATA, else the place known at build time.
+[[nodiscard]] std::string models_directory();
+
+/// Names of the integer models there, sorted.
+[[nodiscard]] std::vector<std::string> model_names();
+
+/// Path of an integer model: of the named one, or the argument itself if it contains a '/' or ends
+/// in ".safetensors". An unknown name throws InputError that lists what exists.
+[[nodiscard]] std::string find_model(const std::string& name_or_path);
+
+/// The same for the real-valued checkpoint behind a model.
+[[nodiscard]] std::string find_checkpoint(const std::string& name_or_path);
+
+}  // namespace systole::model

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/machine.h"
+#include "model/graph.h"
+#include "model/vit_shape.h"
+
+namespace systole::model {
+
+struct NamedShape {
+  std::string_view name;
+  EncoderShape shape;
+};
+
+/// Encoders known by name; their weights are not here.
+[[nodiscard]] const std::vector<NamedShape>& named_shapes();
+
+/// The shape of that name; an unknown name throws InputError that lists what exists.
+[[nodiscard]] EncoderShape find_shape(std::string_view name);
+
+struct SeededOptions {
+  hw::Machine::Datapath datapath;
+  /// Leave out the weights: the graph has every operator and immediate, but cannot be executed.
+  bool shape_only = false;
+};
+
+/// An encoder of that shape on `length` tokens with random weights, for throughput and for tests of
+/// shapes without a checkpoint. Same arguments, same bits. Its scales are chosen such that with
+/// seeded_embedding() as input all activations use their codes well: neither all zero nor
+/// saturated. The graph is that of make_encoder_graph(); its name is `name`. Throws InputError if a
+/// count is 0, the heads do not divide the width, or the accumulator could overflow.
+[[nodiscard]] Graph make_seeded_encoder(std::string name, const EncoderShape& shape,
+                                        std::uint32_t length, std::uint64_t seed,
+                                        const SeededOptions& options = {});
+
+/// Values for the input "embedding" of such a graph.
+[[nodiscard]] std::vector<std::int32_t> seeded_embedding(const EncoderShape& shape,
+                                                         std::uint32_t length, std::uint64_t seed,
+                                                         const hw::Machine::Datapath& datapath);
+
+}  // namespace systole::model

@@ -1,0 +1,107 @@
+#include "model/vectors.h"
+
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "hw/error.h"
+#include "hw/isqrt.h"
+#include "model/vector_checks.h"
+#include "model/vector_fields.h"
+
+namespace systole::model {
+namespace {
+
+using nlohmann::json;
+
+json read_json(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    throw hw::InputError(path + ": not a readable file, expected a vector file in JSON");
+  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw hw::InputError(path + ": cannot be opened, expected a vector file in JSON");
+  try {
+    return json::parse(file);
+  } catch (const json::exception& failure) {
+    throw hw::InputError(path + ": not JSON: " + failure.what());
+  }
+}
+
+/// A string of the file as it may appear in a one-line message: escaped and cut.
+std::string quoted(const std::string& text) {
+  constexpr std::size_t kLongest = 60;
+  const std::string escaped = json(text).dump(-1, ' ', true, json::error_handler_t::replace);
+  return escaped.size() <= kLongest ? escaped : escaped.substr(0, kLongest) + "...\"";
+}
+
+using CheckCase = void (*)(const VectorFields&, VectorComparison&);
+
+std::vector<VectorResult> check_cases(const VectorFields& file, const std::string& path,
+                                      const json& cases, CheckCase check) {
+  std::vector<VectorResult> results;
+  const std::vector<VectorFields> listed = file.objects("cases");
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    const std::string name = listed[i].text("name");
+    const VectorFields fields(cases[i], path + ": case " + quoted(name));
+    VectorComparison comparison(name);
+    check(fields, comparison);
+    results.push_back(comparison.result());
+  }
+  return results;
+}
+
+/// Square root cases are bare triples [n, root, passes].
+std::vector<VectorResult> check_square_roots(const std::string& path, const std::string& op,
+                                             const json& cases) {
+  VectorComparison comparison(op);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    const std::string place = path + ": cases[" + std::to_string(i) + "]";
+    if (!cases[i].is_array() || cases[i].size() != 3) {
+      throw hw::InputError(place + ": expected an array [n, root, passes]");
+    }
+    for (const json& value : cases[i]) {
+      // Every non-negative integer literal below 2^64 is read as unsigned.
+      if (!value.is_number_unsigned()) {
+        throw hw::InputError(place + ": expected integers from 0 to 2^64 - 1");
+      }
+    }
+    const hw::IntSqrt actual = hw::int_sqrt(cases[i][0].get<std::uint64_t>());
+    const std::string what = "cases[" + std::to_string(i) + "]";
+    comparison.expect_true(
+        what + " root", actual.root == cases[i][1].get<std::uint64_t>(),
+        "is " + std::to_string(actual.root) + ", expected " + cases[i][1].dump());
+    comparison.expect_true(
+        what + " passes", actual.passes == cases[i][2].get<std::uint64_t>(),
+        "is " + std::to_string(actual.passes) + ", expected " + cases[i][2].dump());
+  }
+  return {comparison.result()};
+}
+
+}  // namespace
+
+std::vector<VectorResult> run_vector_file(const std::string& path) {
+  const json document = read_json(path);
+  const VectorFields file(document, path);
+  const std::string op = file.text("op");
+  const auto cases = document.find("cases");
+  if (cases == document.end() || !cases->is_array() || cases->empty()) {
+    file.fail("cases", "expected an array with at least one case");
+  }
+  if (op == "I-Sqrt (paper Algorithm 4)") return check_square_roots(path, op, *cases);
+  static constexpr std::pair<const char*, CheckCase> kOperations[] = {
+      {"IntGELU", check_gelu_case},
+      {"IntSoftmax(output_bit=8)", check_softmax_case},
+      {"IntLayerNorm(output_bit=32)", check_layernorm_case},
+      {"fixedpoint_mul (QuantAct requantisation)", check_requantisation_case}};
+  std::string known = "\"I-Sqrt (paper Algorithm 4)\"";
+  for (const auto& [name, check] : kOperations) {
+    if (op == name) return check_cases(file, path, *cases, check);
+    known += std::string(", \"") + name + "\"";
+  }
+  file.fail("op", quoted(op) + " unknown, expected one of " + known);
+}
+
+}  // namespace systole::model

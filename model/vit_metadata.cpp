@@ -1,0 +1,68 @@
+#include "model/vit_metadata.h"
+
+#include <stdexcept>
+
+#include "hw/error.h"
+#include "model/metadata.h"
+
+namespace systole::model {
+namespace {
+
+// Wide enough for every published encoder; beyond, sums and file offsets would need more care.
+constexpr std::uint32_t kMaxLayers = 256;
+constexpr std::uint32_t kMaxWidth = 1U << 14;
+constexpr std::uint32_t kMaxRatio = 4;
+constexpr std::uint32_t kMaxImage = 1U << 11;
+constexpr std::uint32_t kMaxPatch = 1U << 7;
+constexpr std::uint32_t kMaxClasses = 1U << 16;
+constexpr std::uint32_t kMaxUpsample = 2;
+
+void require_divisor(const Safetensors& file, const char* key, std::uint32_t value,
+                     const char* whole_key, std::uint32_t whole) {
+  if (whole % value == 0) return;
+  throw hw::InputError(file.path() + ": metadata '" + key + "': " + std::to_string(value) +
+                       ", expected a divisor of " + whole_key + " = " + std::to_string(whole));
+}
+
+}  // namespace
+
+VitShape read_vit_shape(const Safetensors& file) {
+  VitShape shape;
+  EncoderShape& encoder = shape.encoder;
+  encoder.layers = metadata_number(file, "L", 1, kMaxLayers);
+  encoder.width = metadata_number(file, "d", 1, kMaxWidth);
+  encoder.heads = metadata_number(file, "h", 1, kMaxWidth);
+  encoder.hidden = encoder.width * metadata_number(file, "ratio", 1, kMaxRatio);
+  encoder.post_norm = metadata_number(file, "post", 0, 1) == 1;
+  shape.image = metadata_number(file, "img", 1, kMaxImage);
+  shape.patch = metadata_number(file, "patch", 1, kMaxPatch);
+  shape.classes = metadata_number(file, "ncls", 1, kMaxClasses);
+  shape.upsample = metadata_number(file, "up", 1, kMaxUpsample);
+  if (metadata_number(file, "ae", 0, encoder.width) != 0) {
+    throw hw::InputError(file.path() +
+                         ": metadata 'ae': expected 0, no auto-encoder in the attention");
+  }
+  require_divisor(file, "h", encoder.heads, "d", encoder.width);
+  require_divisor(file, "patch", shape.patch, "img", shape.image);
+  require_divisor(file, "up", shape.upsample, "img", shape.image);
+  return shape;
+}
+
+std::map<std::string, std::string> vit_shape_metadata(const VitShape& shape) {
+  const EncoderShape& encoder = shape.encoder;
+  if (encoder.width == 0 || encoder.hidden % encoder.width != 0) {
+    throw std::invalid_argument("vision model: hidden is no multiple of the width");
+  }
+  return {{"L", std::to_string(encoder.layers)},
+          {"d", std::to_string(encoder.width)},
+          {"h", std::to_string(encoder.heads)},
+          {"ratio", std::to_string(encoder.hidden / encoder.width)},
+          {"post", encoder.post_norm ? "1" : "0"},
+          {"img", std::to_string(shape.image)},
+          {"patch", std::to_string(shape.patch)},
+          {"ncls", std::to_string(shape.classes)},
+          {"up", std::to_string(shape.upsample)},
+          {"ae", "0"}};
+}
+
+}  // namespace systole::model

@@ -1,0 +1,296 @@
+#include "model/quantiser.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "model/calibration.h"
+#include "model/encoder_graph.h"
+#include "model/float_vit.h"
+#include "model/integer_model.h"
+#include "model/outlier_folding.h"
+#include "tests/model/tiny_vit.h"
+#include "tests/model/vision.h"
+#include "tests/support/input_error.h"
+#include "tests/support/temp_directory.h"
+
+namespace systole::model {
+namespace {
+
+constexpr ReferenceOptions kFast{true, false};
+
+/// Six points of the digits' accuracy are enough to see that a variant works, a lost one is not.
+constexpr double kSound = 0.96;
+
+double accuracy_of(const VitCheckpoint& checkpoint, const QuantiserOptions& options) {
+  const IntegerVit vit = quantise(checkpoint, digits("calib"), options);
+  const Dataset data = digits("test");
+  return integer_accuracy(integer_logits(make_vit_graph(vit), vit.shape, data, data.count, kFast),
+                          data);
+}
+
+/// Root mean square of what integer and real logits of some pictures differ.
+double logit_error(const VitCheckpoint& checkpoint, const QuantiserOptions& options) {
+  constexpr std::size_t kPictures = 40;
+  const Dataset data = digits("test");
+  const FloatVit real(checkpoint);
+  const IntegerVit vit = quantise(checkpoint, digits("calib"), options);
+  const std::vector<std::int32_t> codes =
+      integer_logits(make_vit_graph(vit), vit.shape, data, kPictures, kFast);
+  double squares = 0;
+  for (std::size_t i = 0; i < kPictures; ++i) {
+    const std::vector<double> logits = real.logits(patches_of(data, i, vit.shape));
+    for (std::size_t c = 0; c < logits.size(); ++c) {
+      const double difference = codes[i * logits.size() + c] * vit.logit_scale - logits[c];
+      squares += difference * difference;
+    }
+  }
+  return std::sqrt(squares / static_cast<double>(codes.size()));
+}
+
+class QuantisedModel : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(QuantisedModel, ConstantsAreThoseOfTheShippedFile) {
+  const TempDirectory directory;
+  const std::string path = directory.path("again.safetensors");
+  save_integer_vit(quantise(load_vit_checkpoint(checkpoint_path(GetParam())), digits("calib")),
+                   path);
+  EXPECT_TRUE(read_file(path) == read_file(integer_model_path(GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(EmbeddedModels, QuantisedModel, ::testing::ValuesIn(kVisionModels),
+                         model_test_name);
+
+TEST(Quantiser, OneWeightScalePerMatrixWorksToo) {
+  const VitCheckpoint checkpoint = load_vit_checkpoint(checkpoint_path("vit17"));
+  QuantiserOptions options;
+  options.per_channel = false;
+  EXPECT_GE(accuracy_of(checkpoint, options), kSound);
+  const IntegerVit vit = quantise(checkpoint, digits("calib"), options);
+  const std::vector<hw::Dyadic>& factor = vit.encoder.blocks[0].fc1.factor;
+  EXPECT_TRUE(
+      std::all_of(factor.begin(), factor.end(), [&](hw::Dyadic f) { return f == factor.front(); }));
+}
+
+TEST(Quantiser, EveryDatapathOfTheMachineFileWorks) {
+  const VitCheckpoint checkpoint = load_vit_checkpoint(checkpoint_path("vit17"));
+  QuantiserOptions ibert;
+  ibert.datapath.multiplier_bits = 31;
+  ibert.datapath.rounding = hw::Rounding::kHalfEven;
+  ibert.datapath.residual_bits = 22;
+  ibert.datapath.softmax = hw::SoftmaxMode::kNormalisedFloor;
+  EXPECT_GE(accuracy_of(checkpoint, ibert), kSound);
+  QuantiserOptions narrow;
+  narrow.datapath.multiplier_bits = 8;
+  narrow.datapath.residual_bits = 12;
+  narrow.datapath.softmax = hw::SoftmaxMode::kNormalisedRound;
+  narrow.datapath.softmax_bits = 7;
+  EXPECT_GE(accuracy_of(checkpoint, narrow), kSound);
+  QuantiserOptions post;
+  post.datapath.residual_bits = 24;
+  post.datapath.multiplier_bits = 31;
+  EXPECT_GE(accuracy_of(load_vit_checkpoint(checkpoint_path("vit17-post")), post), kSound);
+}
+
+TEST(Quantiser, ResidualOf8BitsAndOneScaleIsWorseThan16) {
+  const VitCheckpoint checkpoint = load_vit_checkpoint(checkpoint_path("vit17"));
+  QuantiserOptions narrow;
+  narrow.datapath.residual_bits = 8;
+  EXPECT_GT(logit_error(checkpoint, narrow), 3 * logit_error(checkpoint, {}));
+}
+
+/// Enlarges three channels of a LayerNorm's output, and shrinks the weights that read them.
+VitCheckpoint with_outliers(VitCheckpoint checkpoint, double factor) {
+  const std::size_t width = checkpoint.shape.encoder.width;
+  for (FloatBlock& block : checkpoint.blocks) {
+    for (const std::size_t channel : {3U, 17U, 40U}) {
+      block.norm1.weight[channel] *= factor;
+      block.norm1.bias[channel] *= factor;
+      for (std::size_t o = 0; o < 3 * width; ++o) {
+        block.qkv.weight[o * width + channel] /= factor;
+      }
+    }
+  }
+  return checkpoint;
+}
+
+TEST(OutlierFolding, PreservesTheFunction) {
+  const VitCheckpoint checkpoint = with_outliers(load_vit_checkpoint(checkpoint_path("vit17")), 30);
+  const FloatVit before(checkpoint);
+  const FloatVit after(fold_outliers(checkpoint, calibrate(before, digits("calib")), 0.5));
+  const Dataset data = digits("test");
+  for (std::size_t i = 0; i < 20; ++i) {
+    const std::vector<std::int32_t> patches = patches_of(data, i, before.shape());
+    const std::vector<double> expected = before.logits(patches);
+    const std::vector<double> folded = after.logits(patches);
+    for (std::size_t c = 0; c < expected.size(); ++c) EXPECT_NEAR(folded[c], expected[c], 1e-9);
+  }
+}
+
+TEST(OutlierFolding, RepairsInjectedOutliers) {
+  const VitCheckpoint checkpoint = load_vit_checkpoint(checkpoint_path("vit17"));
+  const VitCheckpoint spoilt = with_outliers(checkpoint, 100);
+  QuantiserOptions folding;
+  folding.outlier_alpha = 0.5;
+  const double normal = logit_error(checkpoint, {});
+  EXPECT_GT(logit_error(spoilt, {}), 5 * normal);
+  EXPECT_LT(logit_error(spoilt, folding), 1.5 * normal);
+}
+
+TEST(OutlierFolding, RefusesPostNorm) {
+  QuantiserOptions folding;
+  folding.outlier_alpha = 0.5;
+  const VitCheckpoint checkpoint = load_vit_checkpoint(checkpoint_path("vit17-post"));
+  EXPECT_NE(input_error_of([&] {
+              return quantise(checkpoint, digits("calib"), folding);
+            }).find("expected pre-norm"),
+            std::string::npos);
+}
+
+/// A tiny network and some pictures for it.
+class TinyQuantiser : public ::testing::Test {
+ protected:
+  TinyQuantiser() {
+    data_.count = 8;
+    data_.height = data_.width = 4;
+    for (std::size_t i = 0; i < data_.count * 16; ++i) {
+      data_.pixels.push_back(static_cast<std::uint8_t>(i * 7 % 17));
+    }
+  }
+
+  VitCheckpoint checkpoint() {
+    return load_vit_checkpoint(tiny_.write(directory_.path("tiny.safetensors")));
+  }
+  IntegerVit run(const QuantiserOptions& options = {}) {
+    return quantise(checkpoint(), data_, options);
+  }
+  void expect_error(const std::string& part, const QuantiserOptions& options = {}) {
+    const std::string text = input_error_of([&] { run(options); });
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+
+  TempDirectory directory_;
+  TinyVit tiny_;
+  Dataset data_;
+};
+
+TEST_F(TinyQuantiser, NamesTheModelAfterItsFile) {
+  const IntegerVit vit = run();
+  EXPECT_EQ(vit.name, "tiny");
+  EXPECT_EQ(vit.source, "quantised from tiny, 8 calibration pictures");
+}
+
+TEST_F(TinyQuantiser, RefusesOptionsOutOfRange) {
+  QuantiserOptions options;
+  options.datapath.multiplier_bits = 7;
+  expect_error("datapath.multiplier_bits: 7", options);
+  options = {};
+  options.datapath.residual_bits = 25;
+  expect_error("datapath.residual_bits: 25", options);
+  options = {};
+  options.datapath.softmax_bits = 9;
+  expect_error("datapath.softmax_bits: 9", options);
+  options = {};
+  options.headroom = 0.5;
+  expect_error("headroom", options);
+  options.headroom = std::nan("");
+  expect_error("headroom", options);
+  options = {};
+  options.outlier_alpha = 1.5;
+  expect_error("outlier alpha", options);
+}
+
+TEST_F(TinyQuantiser, RefusesAnEmptyCalibrationSet) {
+  data_.count = 0;
+  expect_error("no calibration pictures");
+}
+
+TEST_F(TinyQuantiser, RefusesPicturesOfAnotherSize) {
+  data_.height = 2;
+  data_.width = 8;
+  expect_error("the model expects 4 x 4");
+}
+
+TEST_F(TinyQuantiser, RefusesActivationsThatAreNotFinite) {
+  // Finite weights, but the square of an activation is not.
+  tiny_.scale("patch_embed.proj.weight", 3e38F);
+  tiny_.scale("blocks.0.attn.qkv.weight", 3e38F);
+  tiny_.scale("blocks.0.attn.proj.weight", 3e38F);
+  tiny_.scale("blocks.0.mlp.fc1.weight", 3e38F);
+  tiny_.scale("blocks.0.mlp.fc2.weight", 3e38F);
+  tiny_.scale("blocks.0.norm1.weight", 3e38F);
+  tiny_.scale("blocks.0.norm2.weight", 3e38F);
+  tiny_.scale("head.weight", 3e38F);
+  tiny_.scale("norm.weight", 3e38F);
+  tiny_.scale("cls_token", 3e38F);
+  expect_error("not finite");
+}
+
+TEST_F(TinyQuantiser, RefusesAGeluInputTooCoarse) {
+  tiny_.scale("blocks.0.mlp.fc1.weight", 1e4F);
+  expect_error("blocks.0.mlp.gelu: GELU input scale");
+}
+
+TEST_F(TinyQuantiser, RefusesScoresTooLargeForTheirMultiplier) {
+  tiny_.scale("blocks.0.attn.qkv.weight", 1e6F);
+  expect_error("blocks.0.attn.scores: ");
+}
+
+TEST_F(TinyQuantiser, RefusesALayerNormOfZeros) {
+  tiny_.scale("blocks.0.norm2.weight", 0.0F);
+  expect_error("blocks.0.norm2: LayerNorm");
+}
+
+TEST_F(TinyQuantiser, CoarsensANormWhoseBiasDwarfsItsWeights) {
+  tiny_.scale("blocks.0.norm1.weight", 0.02F);
+  tiny_.scale("blocks.0.norm1.bias", 10.0F);
+  const IntegerLayerNorm norm = run().encoder.blocks[0].norm1;
+  std::int32_t largest = 0;
+  for (const std::int32_t m : norm.multiplier) largest = std::max(largest, std::abs(m));
+  EXPECT_LT(largest, 1 << 14);
+  EXPECT_GE(largest, 1 << 7);
+}
+
+TEST_F(TinyQuantiser, RefusesANormWhoseWeightsNothingIsLeftOf) {
+  tiny_.scale("blocks.0.norm1.weight", 1e-8F);
+  tiny_.scale("blocks.0.norm1.bias", 10.0F);
+  expect_error("blocks.0.norm1: ");
+}
+
+TEST_F(TinyQuantiser, KeepsTheBiasOfAChannelWithoutWeights) {
+  for (std::size_t i = 0; i < 8; ++i) tiny_.set("head.weight", 8 + i, 0.0F);
+  tiny_.set("head.bias", 1, 2.5F);
+  const IntegerVit vit = run();
+  const IntegerLinear& head = vit.head;
+  EXPECT_TRUE(std::all_of(head.weight.begin() + 8, head.weight.begin() + 16,
+                          [](std::int8_t w) { return w == 0; }));
+  const double code = std::ldexp(static_cast<double>(head.factor[1].multiplier) * head.bias[1],
+                                 -head.factor[1].shift);
+  EXPECT_NEAR(code * vit.logit_scale, 2.5, 1e-3);
+}
+
+TEST_F(TinyQuantiser, TakesActivationsThatAreAlwaysZero) {
+  tiny_.scale("blocks.0.mlp.fc1.weight", 0.0F);
+  tiny_.scale("blocks.0.mlp.fc1.bias", 0.0F);
+  const IntegerVit vit = run();
+  const Graph graph = make_vit_graph(vit);
+  Reference reference(graph);
+  reference.set_input("patches", patches_of(data_, 0, vit.shape));
+  reference.run();
+  for (const std::int32_t x : reference.values("blocks.0.mlp.gelu")) EXPECT_EQ(x, 0);
+}
+
+TEST_F(TinyQuantiser, GivesALargePositionTableItsRange) {
+  // The class token cancels its position, so that no activation shows how large the table is.
+  for (std::size_t i = 0; i < 8; ++i) {
+    tiny_.set("pos_embed", i, 40.0F);
+    tiny_.set("cls_token", i, -40.0F);
+    for (std::size_t t = 1; t < 5; ++t) tiny_.set("pos_embed", t * 8 + i, 90.0F);
+    tiny_.set("patch_embed.proj.bias", i, -90.0F);
+  }
+  const IntegerVit vit = run();
+  EXPECT_NEAR(vit.position[8] * vit.embedding_scale, 90.0, 1e-2);
+}
+
+}  // namespace
+}  // namespace systole::model

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/dataset.h"
+#include "model/graph.h"
+#include "model/reference.h"
+#include "model/safetensors.h"
+#include "model/vit_shape.h"
+
+/// The vision models that come with Systole, their pictures and their golden results.
+namespace systole::model {
+
+inline constexpr std::array<const char*, 3> kVisionModels = {"vit17", "vit65", "vit17-post"};
+
+inline std::string checkpoint_path(const std::string& name) {
+  return std::string(SYSTOLE_SOURCE_DIR) + "/traces/models/" + name + ".safetensors";
+}
+
+inline std::string integer_model_path(const std::string& name) {
+  return std::string(SYSTOLE_SOURCE_DIR) + "/traces/models/" + name + ".int8.safetensors";
+}
+
+/// A model as part of a test's name.
+inline std::string model_test_name(const ::testing::TestParamInfo<const char*>& model) {
+  std::string name = model.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+/// `split` is "test" (360 pictures) or "calib" (256).
+inline Dataset digits(const std::string& split) {
+  return load_images(std::string(SYSTOLE_SOURCE_DIR) + "/traces/data/digits.safetensors", split);
+}
+
+inline Safetensors vision_golden() {
+  return Safetensors::open(std::string(SYSTOLE_TEST_DATA_DIR) + "/vit_integer.safetensors");
+}
+
+/// Integer logits of the first `count` pictures, one after the other.
+std::vector<std::int32_t> integer_logits(const Graph& graph, const VitShape& shape,
+                                         const Dataset& data, std::size_t count,
+                                         ReferenceOptions options);
+
+/// Fraction of the pictures whose largest logit is their label.
+double integer_accuracy(const std::vector<std::int32_t>& logits, const Dataset& data);
+
+}  // namespace systole::model
