@@ -1,0 +1,297 @@
+#include "mapper/emitter.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "mapper/round.h"
+
+namespace systole::mapper {
+namespace {
+
+std::uint32_t narrow(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
+
+}  // namespace
+
+Emitter::Emitter(const model::Graph& graph, const hw::Machine& machine, const Placement& placement,
+                 ConstantImage& constants, hw::Program& program)
+    : graph_(graph),
+      machine_(machine),
+      placement_(placement),
+      constants_(constants),
+      program_(program),
+      buffer_(placement.scratchpad_end, std::uint64_t{machine.scratchpad.kib} * 1024,
+              std::max(machine.array.rows, machine.array.cols)) {}
+
+hw::Command Emitter::command(hw::Opcode opcode) const {
+  hw::Command result;
+  result.opcode = opcode;
+  result.op = op_;
+  return result;
+}
+
+std::uint64_t Emitter::address(const model::View& view, std::uint32_t row,
+                               std::uint32_t col) const {
+  const Location& where = location(view);
+  return where.address + std::uint64_t{view.row + row} * where.pitch +
+         (view.col + col) * hw::bytes_of(graph_.tensors[view.tensor].type);
+}
+
+void Emitter::emit(const Group& group, const Tiling& tiling) {
+  group_ = &group;
+  tiling_ = &tiling;
+  op_ = narrow(program_.operators.size());
+  chain_ = static_cast<std::uint16_t>(program_.chains.size());
+  known_tiles_.clear();
+  known_parameters_.clear();
+  kept_.clear();
+  program_.chains.push_back(group.chain);
+
+  const Location& out = location(group.out);
+  hw::Operator result;
+  result.name = group.name;
+  result.tensor = graph_.tensors[group.out.tensor].name;
+  result.place = out.place == Location::Place::kScratchpad ? hw::Operator::Place::kScratchpad
+                                                           : hw::Operator::Place::kDram;
+  result.type = group.chain.out;
+  result.address = address(group.out, 0, 0);
+  result.pitch = out.pitch;
+  result.rows = group.m();
+  result.cols = group.n();
+  result.macs = std::uint64_t{group.m()} * group.n() * group.k();
+  program_.operators.push_back(result);
+
+  const auto tile = [&](std::uint32_t row, std::uint32_t col) {
+    emit_tile({row, col, std::min(tiling.m, group.m() - row),
+               std::min(tiling.c_cols, group.n() - col)});
+  };
+  if (tiling.m_outer) {
+    for (std::uint32_t row = 0; row < group.m(); row += tiling.m) {
+      for (std::uint32_t col = 0; col < group.n(); col += tiling.c_cols) tile(row, col);
+    }
+  } else {
+    for (std::uint32_t col = 0; col < group.n(); col += tiling.c_cols) {
+      for (std::uint32_t row = 0; row < group.m(); row += tiling.m) tile(row, col);
+    }
+  }
+}
+
+void Emitter::emit_tile(const Tile& tile) {
+  const std::uint32_t half = machine_.accumulator.kib * 1024 / 4 / 2;
+  const std::uint32_t c = second_half_ ? half : 0;
+  second_half_ = !second_half_;
+  const std::uint32_t c_pitch = narrow(round_up(tile.cols, machine_.array.cols));
+  if (group_->has_matmul) {
+    emit_matmuls(tile, c, c_pitch);
+  } else {
+    emit_accumulator_load(tile, c, c_pitch);
+  }
+  emit_result(tile, c, c_pitch);
+}
+
+void Emitter::emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
+  for (std::uint32_t col = 0; col < tile.cols; col += tiling_->n) {
+    const Tile part{tile.row, tile.col + col, tile.rows, std::min(tiling_->n, tile.cols - col)};
+    for (std::uint32_t k0 = 0; k0 < group_->k(); k0 += tiling_->k) {
+      emit_matmul(part, k0, std::min(tiling_->k, group_->k() - k0), c + col, c_pitch);
+    }
+  }
+}
+
+void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
+                          std::uint32_t c_pitch) {
+  Operand a, b;
+  pinned_ = kept_;
+  if (!operand_a(part.row, part.rows, k0, ks, a) || !operand_b(k0, ks, part.col, part.cols, b)) {
+    // The ring is too fragmented. Begin anew: the tiling guarantees that both fit into it twice.
+    buffer_.clear();
+    kept_.clear();
+    pinned_.clear();
+    if (!operand_a(part.row, part.rows, k0, ks, a) || !operand_b(k0, ks, part.col, part.cols, b)) {
+      throw std::logic_error("mapper: tiles of " + group_->name + " do not fit the scratchpad");
+    }
+  }
+  hw::Command matmul = command(hw::Opcode::kMatmul);
+  matmul.accumulate = k0 > 0;
+  matmul.a_unsigned = group_->a_unsigned;
+  matmul.b_transposed = group_->b_transposed;
+  matmul.m = part.rows;
+  matmul.n = part.cols;
+  matmul.k = ks;
+  matmul.a = a.address;
+  matmul.a_pitch = a.pitch;
+  matmul.b = b.address;
+  matmul.b_pitch = b.pitch;
+  matmul.c = c;
+  matmul.c_pitch = c_pitch;
+  program_.commands.push_back(matmul);
+}
+
+bool Emitter::stream(const TileKey& key, const hw::Command& load, std::uint64_t bytes,
+                     Span& span) {
+  if (const auto found = buffer_.find(key)) {
+    span = *found;
+  } else if (const auto placed = buffer_.allocate(key, bytes, pinned_)) {
+    span = *placed;
+    program_.commands.push_back(load);
+    program_.commands.back().a = narrow(span.begin);
+  } else {
+    return false;
+  }
+  pinned_.push_back(span);
+  return true;
+}
+
+bool Emitter::operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0, std::uint32_t ks,
+                        Operand& operand) {
+  const Location& where = location(group_->a);
+  const std::uint64_t from = address(group_->a, row, k0);
+  if (where.place == Location::Place::kScratchpad) {
+    operand = {narrow(from), where.pitch};
+    return true;
+  }
+  operand.pitch = narrow(round_up(ks, machine_.array.rows));
+  hw::Command load = command(hw::Opcode::kLoad);
+  load.dram = from;
+  load.dram_pitch = where.pitch;
+  load.m = rows;
+  load.n = ks;
+  load.a_pitch = operand.pitch;
+  Span span;
+  const TileKey key{TileKey::Kind::kA,    group_->a.tensor, group_->a.row + row,
+                    group_->a.col + k0, rows,             ks};
+  if (!stream(key, load, std::uint64_t{rows} * operand.pitch, span)) return false;
+  operand.address = narrow(span.begin);
+  // With the whole depth in one tile, the n loop inside uses this A again and again.
+  if (tiling_->m_outer && tiling_->k >= group_->k()) kept_ = {span};
+  return true;
+}
+
+std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
+                                   std::uint32_t cols, std::uint32_t pitch) {
+  const auto [known, is_new] = known_tiles_.try_emplace({k0, col}, 0);
+  if (is_new) {
+    const model::Tensor& weight = graph_.tensors[group_->b.tensor];
+    const std::size_t row_bytes = weight.cols;
+    const bool transposed = group_->b_transposed;
+    const std::uint32_t first_row = group_->b.row + (transposed ? col : k0);
+    const std::uint32_t first_col = group_->b.col + (transposed ? k0 : col);
+    const std::uint8_t* data =
+        weight.data.empty() ? nullptr : &weight.data[first_row * row_bytes + first_col];
+    known->second = constants_.add_tile(data, row_bytes, transposed ? cols : ks,
+                                        transposed ? ks : cols, pitch);
+  }
+  return known->second;
+}
+
+bool Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, std::uint32_t cols,
+                        Operand& operand) {
+  const bool transposed = group_->b_transposed;
+  const std::uint32_t rows_stored = transposed ? cols : ks;
+  const std::uint32_t cols_stored = transposed ? ks : cols;
+  const std::uint32_t row = transposed ? col : k0;
+  const std::uint32_t at = transposed ? k0 : col;
+  operand.pitch =
+      narrow(round_up(cols_stored, transposed ? machine_.array.rows : machine_.array.cols));
+  hw::Command load = command(hw::Opcode::kLoad);
+  load.a_pitch = operand.pitch;
+  const std::uint64_t bytes = std::uint64_t{rows_stored} * operand.pitch;
+  const model::Tensor& tensor = graph_.tensors[group_->b.tensor];
+  if (tensor.kind == model::Tensor::Kind::kConstant) {
+    load.dram = weight_tile(k0, ks, col, cols, operand.pitch);
+    load.m = 1;
+    load.n = narrow(bytes);
+    load.dram_pitch = load.a_pitch = load.n;
+  } else {
+    const Location& where = location(group_->b);
+    const std::uint64_t from = address(group_->b, row, at);
+    if (where.place == Location::Place::kScratchpad) {
+      operand = {narrow(from), where.pitch};
+      return true;
+    }
+    load.dram = from;
+    load.dram_pitch = where.pitch;
+    load.m = rows_stored;
+    load.n = cols_stored;
+  }
+  Span span;
+  const TileKey key{TileKey::Kind::kB,     group_->b.tensor, group_->b.row + row,
+                    group_->b.col + at, rows_stored,      cols_stored};
+  if (!stream(key, load, bytes, span)) return false;
+  operand.address = narrow(span.begin);
+  if (!tiling_->m_outer && tiling_->k >= group_->k()) kept_ = {span};
+  return true;
+}
+
+void Emitter::emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
+  hw::Command load = command(hw::Opcode::kLoadAccumulator);
+  load.type = graph_.tensors[group_->a.tensor].type;
+  load.dram = address(group_->a, tile.row, tile.col);
+  load.dram_pitch = location(group_->a).pitch;
+  load.m = tile.rows;
+  load.n = tile.cols;
+  load.c = c;
+  load.c_pitch = c_pitch;
+  program_.commands.push_back(load);
+}
+
+std::uint32_t Emitter::parameters(const Tile& tile) {
+  const std::uint32_t words = hw::parameter_words(group_->chain);
+  if (words == 0) return 0;
+  const std::uint32_t bytes = words * tile.cols * 4;
+  const auto [known, is_new] = known_parameters_.try_emplace(tile.col, 0);
+  if (is_new) {
+    const auto* data = reinterpret_cast<const std::uint8_t*>(group_->parameters.data());
+    known->second =
+        constants_.add_tile(group_->parameters.empty() ? nullptr : data + tile.col * 4,
+                            std::size_t{group_->n()} * 4, words, tile.cols * 4, tile.cols * 4);
+  }
+  hw::Command load = command(hw::Opcode::kLoad);
+  load.dram = known->second;
+  load.m = 1;
+  load.n = load.dram_pitch = load.a_pitch = bytes;
+  const TileKey key{TileKey::Kind::kParameters, op_, 0, tile.col, words, tile.cols};
+  Span span;
+  pinned_ = kept_;
+  if (!stream(key, load, bytes, span)) {
+    buffer_.clear();
+    kept_.clear();
+    pinned_.clear();
+    if (!stream(key, load, bytes, span)) {
+      throw std::logic_error("mapper: parameters of " + group_->name +
+                             " do not fit the scratchpad");
+    }
+  }
+  return narrow(span.begin);
+}
+
+void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
+  const Location& out = location(group_->out);
+  const bool on_chip = out.place == Location::Place::kScratchpad;
+  const std::uint32_t block = parameters(tile);
+  hw::Command store = command(on_chip ? hw::Opcode::kMove : hw::Opcode::kStore);
+  store.chain = chain_;
+  store.m = tile.rows;
+  store.n = tile.cols;
+  store.c = c;
+  store.c_pitch = c_pitch;
+  store.parameters = block;
+  const std::uint64_t to = address(group_->out, tile.row, tile.col);
+  if (on_chip) {
+    store.b = narrow(to);
+    store.b_pitch = out.pitch;
+  } else {
+    store.dram = to;
+    store.dram_pitch = out.pitch;
+  }
+  if (group_->statistics != model::kNoTensor) {
+    store.statistics = narrow(placement_.tensors[group_->statistics].address + tile.row);
+  }
+  if (group_->tensor.tensor != model::kNoTensor) {
+    store.tensor = address(group_->tensor, tile.row, tile.col);
+    store.tensor_pitch = location(group_->tensor).pitch;
+  }
+  program_.commands.push_back(store);
+}
+
+}  // namespace systole::mapper

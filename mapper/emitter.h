@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "hw/machine.h"
+#include "hw/program.h"
+#include "mapper/constant_image.h"
+#include "mapper/fusion.h"
+#include "mapper/placement.h"
+#include "mapper/stream_buffer.h"
+#include "mapper/tiling.h"
+#include "model/graph.h"
+
+namespace systole::mapper {
+
+/// Writes the commands of one group after another. Loads take the next free place of the streaming
+/// scratchpad, accumulator tiles alternate between its halves: that is all the double buffering
+/// there is, the hazards of the machine do the rest.
+class Emitter {
+ public:
+  Emitter(const model::Graph& graph, const hw::Machine& machine, const Placement& placement,
+          ConstantImage& constants, hw::Program& program);
+
+  void emit(const Group& group, const Tiling& tiling);
+
+ private:
+  /// A rectangle of C and what belongs to it.
+  struct Tile {
+    std::uint32_t row, col, rows, cols;
+  };
+  struct Operand {
+    std::uint32_t address = 0, pitch = 0;
+  };
+
+  void emit_tile(const Tile& tile);
+  void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
+  void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
+                   std::uint32_t c_pitch);
+  void emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
+  void emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
+
+  [[nodiscard]] bool operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0,
+                               std::uint32_t ks, Operand& operand);
+  [[nodiscard]] bool operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
+                               std::uint32_t cols, Operand& operand);
+  /// Finds the tile on chip or loads it; false if there is no place beside the pinned ones.
+  [[nodiscard]] bool stream(const TileKey& key, const hw::Command& load, std::uint64_t bytes,
+                            Span& span);
+  [[nodiscard]] std::uint64_t weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
+                                          std::uint32_t cols, std::uint32_t pitch);
+  [[nodiscard]] std::uint32_t parameters(const Tile& tile);
+  [[nodiscard]] const Location& location(const model::View& view) const {
+    return placement_.tensors[view.tensor];
+  }
+  /// Byte address of an element of a view.
+  [[nodiscard]] std::uint64_t address(const model::View& view, std::uint32_t row,
+                                      std::uint32_t col) const;
+  [[nodiscard]] hw::Command command(hw::Opcode opcode) const;
+
+  const model::Graph& graph_;
+  const hw::Machine& machine_;
+  const Placement& placement_;
+  ConstantImage& constants_;
+  hw::Program& program_;
+  StreamBuffer buffer_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles_;  ///< this group's
+  std::map<std::uint32_t, std::uint64_t> known_parameters_;                       ///< this group's
+  const Group* group_ = nullptr;
+  const Tiling* tiling_ = nullptr;
+  std::uint32_t op_ = 0;
+  std::uint16_t chain_ = 0;
+  std::vector<Span> pinned_;
+  std::vector<Span> kept_;  ///< tiles that the next matmuls of the C tile or row use again
+  bool second_half_ = false;
+};
+
+}  // namespace systole::mapper

@@ -1,0 +1,107 @@
+#include "mapper/fusion.h"
+
+#include <algorithm>
+
+#include "hw/error.h"
+#include "mapper/round.h"
+
+namespace systole::mapper {
+namespace {
+
+using model::Graph;
+using model::Node;
+using model::View;
+
+bool same(const View& a, const View& b) {
+  return a.tensor == b.tensor && a.row == b.row && a.col == b.col && a.rows == b.rows &&
+         a.cols == b.cols;
+}
+
+std::vector<unsigned> count_readers(const Graph& graph) {
+  std::vector<unsigned> readers(graph.tensors.size(), 0);
+  const auto read = [&](const View& view) {
+    if (view.tensor != model::kNoTensor) ++readers[view.tensor];
+  };
+  for (const Node& node : graph.nodes) {
+    read(node.in);
+    read(node.b);
+    read(node.tensor);
+  }
+  return readers;
+}
+
+/// Rows of this many columns that half the accumulator holds.
+std::uint64_t rows_in_half(const hw::Machine& machine, std::uint32_t cols) {
+  const std::uint64_t elements = std::uint64_t{machine.accumulator.kib} * 1024 / 4 / 2;
+  return elements / round_up(cols, machine.array.cols);
+}
+
+bool may_append(const Group& group, const Node& node, const hw::Machine& machine) {
+  if (group.chain.stages.size() >= machine.postop.max_stages) return false;
+  const hw::StageInfo& info = hw::stage_info(node.stage.op);
+  if (node.stage.op == hw::StageOp::kAddTensor && hw::uses_tensor(group.chain)) return false;
+  if (info.row_wise) {
+    // A whole row per tile: worth it only while a tile still has a full height of rows.
+    if (hw::is_row_wise(group.chain)) return false;
+    if (rows_in_half(machine, node.out.cols) < machine.array.rows) return false;
+  }
+  const bool statistics = node.statistics != model::kNoTensor;
+  return !(statistics && group.statistics != model::kNoTensor);
+}
+
+void append(Group& group, std::size_t index, const Graph& graph) {
+  const Node& node = graph.nodes[index];
+  group.nodes.push_back(index);
+  group.chain.stages.push_back(node.stage);
+  group.parameters.insert(group.parameters.end(), node.parameters.begin(), node.parameters.end());
+  if (node.stage.op == hw::StageOp::kAddTensor) group.tensor = node.tensor;
+  if (node.statistics != model::kNoTensor) group.statistics = node.statistics;
+  group.out = node.out;
+}
+
+}  // namespace
+
+std::vector<Group> fuse(const Graph& graph, const hw::Machine& machine) {
+  const std::vector<unsigned> readers = count_readers(graph);
+  std::vector<Group> groups;
+  for (std::size_t i = 0; i < graph.nodes.size();) {
+    const Node& anchor = graph.nodes[i];
+    Group group;
+    group.name = anchor.name;
+    group.a = anchor.in;
+    if (anchor.kind == Node::Kind::kMatmul) {
+      group.has_matmul = true;
+      group.b = anchor.b;
+      group.b_transposed = anchor.b_transposed;
+      group.a_unsigned = graph.tensors[anchor.in.tensor].type == hw::DType::kU8;
+      group.nodes.push_back(i);
+      group.out = anchor.out;
+    } else {
+      append(group, i, graph);
+    }
+    for (++i; i < graph.nodes.size(); ++i) {
+      const Node& node = graph.nodes[i];
+      const model::Tensor& between = graph.tensors[group.out.tensor];
+      const bool private_result = readers[group.out.tensor] == 1 &&
+                                  between.kind == model::Tensor::Kind::kActivation &&
+                                  between.data.empty();
+      if (node.kind != Node::Kind::kStage || !private_result || !same(node.in, group.out) ||
+          !may_append(group, node, machine)) {
+        break;
+      }
+      append(group, i, graph);
+    }
+    group.chain.out = graph.tensors[group.out.tensor].type;
+    if (hw::is_row_wise(group.chain) && rows_in_half(machine, group.n()) == 0) {
+      throw hw::InputError("accumulator.kib = " + std::to_string(machine.accumulator.kib) + ": " +
+                           group.name + " needs whole rows of " + std::to_string(group.n()) +
+                           " int32 in half the accumulator, at least " +
+                           std::to_string(2 * 4 * round_up(group.n(), machine.array.cols)) +
+                           " bytes");
+    }
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+}  // namespace systole::mapper

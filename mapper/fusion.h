@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/machine.h"
+#include "hw/postop.h"
+#include "model/graph.h"
+
+namespace systole::mapper {
+
+/// Operators that run as one: an anchor (a matmul, or a load of a tensor into the accumulator) and
+/// the chain of stages behind it. Tensors between them never exist in memory.
+struct Group {
+  std::string name;               ///< of the anchor, or of the first stage when a load anchors it
+  std::vector<std::size_t> nodes; ///< indices into Graph::nodes, in order
+  bool has_matmul = false;
+  model::View a;                  ///< matmul: A; otherwise the tensor that is loaded
+  model::View b;
+  bool a_unsigned = false;
+  bool b_transposed = false;
+  hw::Chain chain;
+  std::vector<std::int32_t> parameters;  ///< [parameter_words(chain)][out.cols], empty shape-only
+  model::View tensor;                    ///< operand of an add_tensor stage, if there is one
+  model::TensorId statistics = model::kNoTensor;
+  model::View out;
+
+  [[nodiscard]] std::uint32_t m() const { return out.rows; }
+  [[nodiscard]] std::uint32_t n() const { return out.cols; }
+  [[nodiscard]] std::uint32_t k() const { return has_matmul ? a.cols : 0; }
+};
+
+/// Groups the operators of a graph, greedily in order: a stage joins the group in front of it when
+/// it is the only reader of that group's result and the chain stays legal (length, one row-wise
+/// stage, one tensor operand, whole rows that fit half the accumulator).
+/// Throws InputError when a row-wise operator cannot run on this machine at all.
+[[nodiscard]] std::vector<Group> fuse(const model::Graph& graph, const hw::Machine& machine);
+
+}  // namespace systole::mapper

@@ -1,0 +1,26 @@
+#include "mapper/live_allocator.h"
+
+#include <algorithm>
+
+#include "mapper/round.h"
+
+namespace systole::mapper {
+
+std::optional<std::uint64_t> LiveAllocator::allocate(std::uint64_t bytes, std::size_t first,
+                                                     std::size_t last) {
+  std::uint64_t at = round_up(begin_, alignment_);
+  for (const Block& block : blocks_) {
+    if (block.last < first || last < block.first) continue;
+    if (at + bytes <= block.begin) break;
+    at = std::max(at, round_up(block.end, alignment_));
+  }
+  if (at + bytes > begin_ + capacity_) return std::nullopt;
+  const Block block{at, at + bytes, first, last};
+  blocks_.insert(std::upper_bound(blocks_.begin(), blocks_.end(), block,
+                                  [](const Block& a, const Block& b) { return a.begin < b.begin; }),
+                 block);
+  high_water_ = std::max(high_water_, block.end);
+  return at;
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace systole::mapper {
+
+/// First fit for blocks that live from one step to another: blocks whose lives do not meet may
+/// share addresses.
+class LiveAllocator {
+ public:
+  /// Offers the addresses [begin, begin + capacity).
+  LiveAllocator(std::uint64_t begin, std::uint64_t capacity, std::uint64_t alignment)
+      : begin_(begin), capacity_(capacity), alignment_(alignment), high_water_(begin) {}
+
+  /// Lowest aligned address that is free during the steps [first, last], or nothing.
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::size_t first, std::size_t last);
+
+  /// End of the highest block so far.
+  [[nodiscard]] std::uint64_t high_water() const noexcept { return high_water_; }
+
+ private:
+  struct Block {
+    std::uint64_t begin, end;
+    std::size_t first, last;
+  };
+  std::uint64_t begin_, capacity_, alignment_, high_water_;
+  std::vector<Block> blocks_;  ///< by address
+};
+
+}  // namespace systole::mapper

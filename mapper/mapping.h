@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/machine.h"
+#include "hw/memory_image.h"
+#include "hw/program.h"
+#include "mapper/fusion.h"
+#include "mapper/placement.h"
+#include "mapper/tiling.h"
+#include "model/graph.h"
+
+namespace systole::mapper {
+
+struct Mapping {
+  hw::Program program;
+  std::uint64_t program_address = 0;
+  hw::MemoryImage image;             ///< constants, and the encoded program
+  std::uint64_t dram_bytes = 0;      ///< extent of all that lies in DRAM
+  std::vector<Location> tensors;     ///< by TensorId
+  std::vector<Group> groups;         ///< one per operator of the program, in order
+  std::vector<Tiling> tilings;       ///< by group
+};
+
+/// Turns a graph into a program for a machine: fuses, places, tiles, emits. The program is the same
+/// for the same graph and machine, whatever the host.
+/// Throws InputError when the machine cannot run the graph (what is too small, and how large it
+/// would have to be).
+[[nodiscard]] Mapping map_graph(const model::Graph& graph, const hw::Machine& machine);
+
+}  // namespace systole::mapper

@@ -1,0 +1,125 @@
+#include "mapper/placement.h"
+
+#include <algorithm>
+#include <string>
+
+#include "hw/error.h"
+#include "mapper/live_allocator.h"
+#include "mapper/round.h"
+
+namespace systole::mapper {
+namespace {
+
+using model::Graph;
+using model::Tensor;
+using model::TensorId;
+using model::View;
+
+/// Far beyond any real memory; the size of the machine's DRAM is checked at the end.
+constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 50;
+
+struct Life {
+  std::size_t first = 0, last = 0;
+  bool used = false;
+  bool is_weight = false;        ///< a constant that is a matmul's B
+  bool only_matmul_reads = true;
+  bool aligned = true;           ///< every view starts at a scratchpad word
+  bool is_statistics = false;
+};
+
+class Lives {
+ public:
+  Lives(const Graph& graph, const std::vector<Group>& groups, std::uint32_t word)
+      : graph_(graph), word_(word), lives_(graph.tensors.size()) {
+    for (std::size_t step = 0; step < groups.size(); ++step) {
+      const Group& group = groups[step];
+      touch(group.a, step).only_matmul_reads &= group.has_matmul;
+      if (group.has_matmul) {
+        touch(group.b, step).is_weight =
+            graph.tensors[group.b.tensor].kind == Tensor::Kind::kConstant;
+      }
+      if (group.tensor.tensor != model::kNoTensor) {
+        touch(group.tensor, step).only_matmul_reads = false;
+      }
+      if (group.statistics != model::kNoTensor) {
+        touch({group.statistics, 0, 0, 0, 0}, step).is_statistics = true;
+      }
+      touch(group.out, step);
+    }
+    for (std::size_t id = 0; id < lives_.size(); ++id) {
+      const Tensor& tensor = graph.tensors[id];
+      const bool permanent = tensor.kind != Tensor::Kind::kActivation || !tensor.data.empty();
+      if (permanent) {
+        lives_[id].first = 0;
+        lives_[id].last = groups.size();
+        lives_[id].only_matmul_reads = false;
+      }
+    }
+  }
+
+  [[nodiscard]] const Life& operator[](std::size_t id) const { return lives_[id]; }
+
+ private:
+  Life& touch(const View& view, std::size_t step) {
+    Life& life = lives_[view.tensor];
+    if (!life.used) life.first = step;
+    life.used = true;
+    life.last = std::max(life.last, step);
+    const std::size_t offset = view.col * hw::bytes_of(graph_.tensors[view.tensor].type);
+    life.aligned &= offset % word_ == 0;
+    return life;
+  }
+
+  const Graph& graph_;
+  std::uint32_t word_;
+  std::vector<Life> lives_;
+};
+
+}  // namespace
+
+Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
+                        const hw::Machine& machine) {
+  const std::uint32_t word = machine.array.rows;
+  const Lives lives(graph, groups, word);
+  LiveAllocator dram(0, kUnlimited, 4096);
+  LiveAllocator scratchpad(0, std::uint64_t{machine.scratchpad.kib} * 1024 / 2, word);
+  LiveAllocator statistics(0, machine.postop.row_statistics, 1);
+  Placement result;
+  result.tensors.resize(graph.tensors.size());
+  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
+    const Tensor& tensor = graph.tensors[id];
+    const Life& life = lives[id];
+    Location& location = result.tensors[id];
+    if (!life.used || life.is_weight) continue;
+    if (life.is_statistics) {
+      const auto row = statistics.allocate(tensor.rows, life.first, life.last);
+      if (!row) {
+        throw hw::InputError("postop.row_statistics = " +
+                             std::to_string(machine.postop.row_statistics) + ": " + tensor.name +
+                             " needs " + std::to_string(tensor.rows) + " rows more");
+      }
+      location = {Location::Place::kStatistics, *row, 0};
+      continue;
+    }
+    const auto row_bytes =
+        static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
+    const bool may_stay = tensor.kind == Tensor::Kind::kActivation && tensor.data.empty() &&
+                          life.only_matmul_reads && life.aligned && hw::bytes_of(tensor.type) == 1;
+    if (may_stay) {
+      const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
+      if (const auto at = scratchpad.allocate(std::uint64_t{pitch} * tensor.rows, life.first,
+                                              life.last)) {
+        location = {Location::Place::kScratchpad, *at, pitch};
+        continue;
+      }
+    }
+    const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
+    const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);
+    location = {Location::Place::kDram, *at, pitch};
+  }
+  result.dram_end = round_up(dram.high_water(), 4096);
+  result.scratchpad_end = round_up(scratchpad.high_water(), word);
+  return result;
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,47 @@
+#include "mapper/stream_buffer.h"
+
+#include <algorithm>
+
+#include "mapper/round.h"
+
+namespace systole::mapper {
+namespace {
+
+bool meet(const Span& a, const Span& b) { return a.begin < b.end && b.begin < a.end; }
+
+}  // namespace
+
+std::optional<Span> StreamBuffer::find(const TileKey& key) const {
+  for (const Held& held : tiles_) {
+    if (held.key == key) return held.span;
+  }
+  return std::nullopt;
+}
+
+std::optional<Span> StreamBuffer::allocate(const TileKey& key, std::uint64_t bytes,
+                                           const std::vector<Span>& pinned) {
+  std::uint64_t at = next_;
+  // Once around the ring: every step moves past a pinned tile or wraps, and it wraps once.
+  for (bool wrapped = false;;) {
+    if (at + bytes > end_) {
+      if (wrapped) return std::nullopt;
+      wrapped = true;
+      at = begin_;
+      continue;
+    }
+    const Span wanted{at, at + bytes};
+    const auto blocker = std::find_if(pinned.begin(), pinned.end(),
+                                      [&](const Span& span) { return meet(span, wanted); });
+    if (blocker == pinned.end()) break;
+    at = round_up(blocker->end, alignment_);
+  }
+  const Span span{at, at + bytes};
+  tiles_.erase(std::remove_if(tiles_.begin(), tiles_.end(),
+                              [&](const Held& held) { return meet(held.span, span); }),
+               tiles_.end());
+  tiles_.push_back({key, span});
+  next_ = round_up(span.end, alignment_);
+  return span;
+}
+
+}  // namespace systole::mapper

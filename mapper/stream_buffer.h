@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "model/graph.h"
+
+namespace systole::mapper {
+
+/// What a piece of the streaming scratchpad holds: a tile of a tensor, or parameters.
+struct TileKey {
+  enum class Kind : std::uint8_t { kA, kB, kParameters };
+  Kind kind = Kind::kA;
+  std::uint32_t owner = 0;  ///< tensor, or group for parameters
+  std::uint32_t row = 0, col = 0, rows = 0, cols = 0;
+
+  friend bool operator==(const TileKey& x, const TileKey& y) {
+    return std::tie(x.kind, x.owner, x.row, x.col, x.rows, x.cols) ==
+           std::tie(y.kind, y.owner, y.row, y.col, y.rows, y.cols);
+  }
+};
+
+struct Span {
+  std::uint64_t begin = 0, end = 0;
+};
+
+/// The streaming part of the scratchpad as a ring: each new tile takes the next free place, which
+/// is what lets loads run ahead of the matmuls, and what a tile still holds can be used again.
+class StreamBuffer {
+ public:
+  StreamBuffer(std::uint64_t begin, std::uint64_t end, std::uint32_t alignment)
+      : begin_(begin), end_(end), alignment_(alignment), next_(begin) {}
+
+  [[nodiscard]] std::optional<Span> find(const TileKey& key) const;
+  /// Takes a place that touches none of `pinned`; whatever was there is forgotten. Nothing if there
+  /// is no such place.
+  std::optional<Span> allocate(const TileKey& key, std::uint64_t bytes,
+                               const std::vector<Span>& pinned);
+  void clear() {
+    tiles_.clear();
+    next_ = begin_;
+  }
+
+ private:
+  struct Held {
+    TileKey key;
+    Span span;
+  };
+  std::uint64_t begin_, end_;
+  std::uint32_t alignment_;
+  std::uint64_t next_;
+  std::vector<Held> tiles_;
+};
+
+}  // namespace systole::mapper
