@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "hw/error.h"
+
+namespace systole {
+
+/// The text of the InputError that `action` throws; "no error" if it throws none.
+template <typename Action>
+std::string input_error_of(Action action) {
+  try {
+    action();
+  } catch (const hw::InputError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+}  // namespace systole

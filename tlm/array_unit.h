@@ -1,0 +1,44 @@
+#pragma once
+
+#include <vector>
+
+#include "hw/engines.h"
+#include "tlm/execution_unit.h"
+#include "tlm/local_memory.h"
+
+namespace systole::tlm_model {
+
+/// The systolic array with its operand and result ports: scratchpad -> array -> accumulator.
+///
+/// Every fold streams one operand row a cycle and shifts the resident operand in beside it; the
+/// array waits where a scratchpad bank cannot serve both and the DMA. Results have priority at the
+/// accumulator.
+class ArrayUnit final : public ExecutionUnit {
+ public:
+  ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+            CommandProcessor& processor, LocalMemory& memory, hw::ArrayEngine& engine,
+            bool functional);
+
+  [[nodiscard]] std::uint64_t macs() const noexcept { return macs_; }
+
+ private:
+  static constexpr std::size_t kPreload = kOwnCauses;
+  static constexpr std::size_t kDrain = kOwnCauses + 1;
+  static constexpr std::size_t kBankConflict = kOwnCauses + 2;
+
+  std::uint64_t execute(Entry& entry) override;
+  std::vector<hw::Counter> counters() const override;
+  [[nodiscard]] hw::GemmArgs operands(const hw::Command& command);
+  [[nodiscard]] std::uint64_t conflicts(const hw::Command& command, std::uint64_t from,
+                                        std::uint64_t to) const;
+
+  const hw::Machine::Array array_;
+  const bool functional_;
+  LocalMemory& memory_;
+  hw::ArrayEngine& engine_;
+  std::uint64_t free_ = 0;  ///< cycle at which the previous matmul left the array
+  std::uint64_t macs_ = 0;
+  std::uint64_t folds_ = 0;
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,68 @@
+#include "tlm/banked_sram.h"
+
+#include <algorithm>
+
+namespace systole::tlm_model {
+
+BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes)
+    : params_(params),
+      word_bytes_(word_bytes),
+      bank_bytes_(std::uint64_t{params.kib} * 1024 / params.banks),
+      bytes_(std::size_t{params.kib} * 1024),
+      uses_(params.banks) {}
+
+// Shares `words` among the banks that [begin, end) covers, in proportion; the last one takes the
+// remainder, so that none is lost.
+template <typename Visit>
+void BankedSram::split(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                       Visit visit) const {
+  if (begin >= end || words == 0) return;
+  std::uint64_t left = words;
+  for (std::uint64_t at = begin; at < end;) {
+    const std::uint64_t bank = at / bank_bytes_;
+    const std::uint64_t stop = std::min(end, (bank + 1) * bank_bytes_);
+    const std::uint64_t share = stop == end ? left : words * (stop - at) / (end - begin);
+    visit(static_cast<std::size_t>(bank), share);
+    left -= share;
+    at = stop;
+  }
+}
+
+void BankedSram::record(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                        std::uint64_t from, std::uint64_t to) {
+  accesses_ += words;
+  split(begin, end, words, [&](std::size_t bank, std::uint64_t share) {
+    if (share > 0) uses_[bank].push_back({from, std::max(to, from + 1), share});
+  });
+}
+
+std::uint64_t BankedSram::used(std::size_t bank, std::uint64_t from, std::uint64_t to) const {
+  std::uint64_t words = 0;
+  for (const Use& use : uses_[bank]) {
+    const std::uint64_t begin = std::max(from, use.from);
+    const std::uint64_t end = std::min(to, use.to);
+    if (begin < end) words += use.words * (end - begin) / (use.to - use.from);
+  }
+  return words;
+}
+
+std::uint64_t BankedSram::shortage(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                                   std::uint64_t from, std::uint64_t to) const {
+  std::uint64_t worst = 0;
+  split(begin, end, words, [&](std::size_t bank, std::uint64_t share) {
+    const std::uint64_t capacity = (to - from) * params_.ports;
+    const std::uint64_t wanted = share + used(bank, from, to);
+    if (wanted > capacity) {
+      worst = std::max(worst, (wanted - capacity + params_.ports - 1) / params_.ports);
+    }
+  });
+  return worst;
+}
+
+void BankedSram::forget_before(std::uint64_t cycle) {
+  for (auto& bank : uses_) {
+    while (!bank.empty() && bank.front().to <= cycle) bank.pop_front();
+  }
+}
+
+}  // namespace systole::tlm_model

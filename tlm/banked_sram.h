@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "hw/machine.h"
+
+namespace systole::tlm_model {
+
+/// An on-chip memory: storage, and how many port cycles its clients ask of each bank.
+///
+/// A bank is a contiguous piece of the address range and serves `ports` words a cycle. Clients
+/// record what they use and when; whoever has the lower priority asks, at the end of an interval,
+/// how many cycles the bank was short of, and waits that long.
+class BankedSram {
+ public:
+  /// `word_bytes`: what one port moves in a cycle.
+  BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes);
+
+  [[nodiscard]] std::uint8_t* data() noexcept { return bytes_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] std::uint32_t word_bytes() const noexcept { return word_bytes_; }
+  [[nodiscard]] std::uint32_t banks() const noexcept { return params_.banks; }
+
+  /// `words` port accesses, spread over the addresses [begin, end) and the cycles [from, to).
+  void record(std::uint64_t begin, std::uint64_t end, std::uint64_t words, std::uint64_t from,
+              std::uint64_t to);
+  /// What a client that wants `words` accesses to [begin, end) during [from, to) has to wait beyond
+  /// `to`, given what the others recorded: the largest shortage of any bank.
+  [[nodiscard]] std::uint64_t shortage(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                                       std::uint64_t from, std::uint64_t to) const;
+  /// Drops records that ended before `cycle`: nobody will ask about them any more.
+  void forget_before(std::uint64_t cycle);
+
+  /// Counts accesses that nobody needs to keep clear of.
+  void count(std::uint64_t words) noexcept { accesses_ += words; }
+  /// Words moved so far, all banks.
+  [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
+
+ private:
+  struct Use {
+    std::uint64_t from, to, words;
+  };
+  [[nodiscard]] std::uint64_t used(std::size_t bank, std::uint64_t from, std::uint64_t to) const;
+  template <typename Visit>
+  void split(std::uint64_t begin, std::uint64_t end, std::uint64_t words, Visit visit) const;
+
+  hw::Machine::Sram params_;
+  std::uint32_t word_bytes_;
+  std::uint64_t bank_bytes_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::deque<Use>> uses_;  ///< per bank, oldest first
+  std::uint64_t accesses_ = 0;
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,103 @@
+#include "tlm/core.h"
+
+#include <cstring>
+#include <utility>
+
+namespace systole::tlm_model {
+
+Engines make_models(const hw::Machine& machine) {
+  return {std::make_unique<hw::ArrayModel>(machine.array),
+          std::make_unique<hw::PostopModel>(machine.postop.lanes)};
+}
+
+SC_HAS_PROCESS(Core);
+
+Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
+           bool functional)
+    : sc_module(name),
+      processor("processor", machine, functional),
+      memory(machine),
+      engines_(std::move(engines)),
+      load("load", machine, processor, memory, functional),
+      array("array", machine, processor, memory, *engines_.array, functional),
+      store("store", machine, processor, memory, *engines_.postop, functional) {
+  registers.register_b_transport(this, &Core::b_transport);
+  SC_METHOD(finish);
+  sensitive << processor.finished();
+  dont_initialize();
+  SC_METHOD(drive_interrupt);
+  sensitive << pending_changed_;
+  dont_initialize();
+}
+
+void Core::b_transport(tlm::tlm_generic_payload& payload,
+                       [[maybe_unused]] sc_core::sc_time& delay) {
+  payload.set_response_status(access(payload));
+}
+
+tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
+  if (payload.get_byte_enable_ptr() != nullptr) return tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE;
+  if (payload.get_data_length() != 8 || payload.get_streaming_width() < 8) {
+    return tlm::TLM_BURST_ERROR_RESPONSE;
+  }
+  std::uint64_t value = 0;
+  if (payload.is_write()) {
+    std::memcpy(&value, payload.get_data_ptr(), 8);
+    switch (payload.get_address()) {
+      case kProgram:
+        address_ = value;
+        return tlm::TLM_OK_RESPONSE;
+      case kControl:
+        if ((value & kAcknowledge) != 0) {
+          pending_ = false;
+          pending_changed_.notify();
+        }
+        if ((value & kStart) != 0 && !processor.running()) {
+          if (program_ == nullptr) return tlm::TLM_GENERIC_ERROR_RESPONSE;
+          started_ = processor.cycle();
+          processor.start(*program_, address_);
+        }
+        return tlm::TLM_OK_RESPONSE;
+      default:
+        return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+    }
+  }
+  if (!payload.is_read()) return tlm::TLM_COMMAND_ERROR_RESPONSE;
+  switch (payload.get_address()) {
+    case kId:
+      value = kIdValue;
+      break;
+    case kProgram:
+      value = address_;
+      break;
+    case kStatus:
+      value = (processor.running() ? 1U : 0U) | (pending_ ? 2U : 0U);
+      break;
+    case kCycles:
+      value = cycles_;
+      break;
+    default:
+      return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+  }
+  std::memcpy(payload.get_data_ptr(), &value, 8);
+  return tlm::TLM_OK_RESPONSE;
+}
+
+void Core::finish() {
+  cycles_ = processor.cycle() - started_;
+  pending_ = true;
+  pending_changed_.notify();
+}
+
+void Core::drive_interrupt() { interrupt.write(pending_); }
+
+std::vector<DmaPort*> Core::ports() {
+  return {&processor.fetch, &load.dma, &store.write_dma, &store.read_dma};
+}
+
+std::vector<BlockReport> Core::reports(std::uint64_t cycles) const {
+  return {processor.report(cycles), load.report(cycles), array.report(cycles),
+          store.report(cycles)};
+}
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <tlm_utils/simple_target_socket.h>
+
+#include <cstdint>
+#include <memory>
+#include <systemc>
+#include <tlm>
+#include <vector>
+
+#include "hw/engines.h"
+#include "hw/machine.h"
+#include "hw/program.h"
+#include "tlm/array_unit.h"
+#include "tlm/command_processor.h"
+#include "tlm/load_unit.h"
+#include "tlm/local_memory.h"
+#include "tlm/report.h"
+#include "tlm/store_unit.h"
+
+namespace systole::tlm_model {
+
+/// The engines a core computes with. Swap one for its RTL twin here.
+struct Engines {
+  std::unique_ptr<hw::ArrayEngine> array;
+  std::unique_ptr<hw::PostopEngine> postop;
+};
+[[nodiscard]] Engines make_models(const hw::Machine& machine);
+
+/// One accelerator core on the system bus: command processor, units, local memories, and the
+/// registers by which a host drives it.
+///
+/// | offset | name    | access | content                                                        |
+/// |--------|---------|--------|----------------------------------------------------------------|
+/// | 0x00   | ID      | R      | 0x5359_5354 ("SYST")                                           |
+/// | 0x08   | PROGRAM | RW     | byte address of the encoded commands                           |
+/// | 0x10   | CONTROL | W      | 1: start (ignored while busy), 2: acknowledge the interrupt    |
+/// | 0x18   | STATUS  | R      | bit 0 busy, bit 1 interrupt pending                            |
+/// | 0x20   | CYCLES  | R      | core cycles of the last completed run                          |
+///
+/// Registers are 8 bytes wide and only accessible whole; anything else is answered with an error
+/// status.
+class Core : public sc_core::sc_module {
+ public:
+  static constexpr std::uint64_t kId = 0x00, kProgram = 0x08, kControl = 0x10, kStatus = 0x18,
+                                 kCycles = 0x20, kRegisterBytes = 0x28;
+  static constexpr std::uint64_t kIdValue = 0x53595354;
+  static constexpr std::uint64_t kStart = 1, kAcknowledge = 2;
+
+  tlm_utils::simple_target_socket<Core> registers{"registers"};
+  sc_core::sc_out<bool> interrupt{"interrupt"};
+
+  CommandProcessor processor;
+  LocalMemory memory;
+
+ private:
+  Engines engines_;
+
+ public:
+  LoadUnit load;
+  ArrayUnit array;
+  StoreUnit store;
+
+  /// `functional` off: the same cycles without values.
+  Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
+       bool functional);
+
+  /// The program behind the bytes at PROGRAM. Must outlive the run.
+  void load_program(const hw::Program& program) { program_ = &program; }
+
+  /// Every initiator of the core, to be bound to the bus.
+  [[nodiscard]] std::vector<DmaPort*> ports();
+  [[nodiscard]] std::vector<BlockReport> reports(std::uint64_t cycles) const;
+
+ private:
+  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
+  tlm::tlm_response_status access(tlm::tlm_generic_payload& payload);
+  void finish();
+  void drive_interrupt();
+
+  const hw::Program* program_ = nullptr;
+  std::uint64_t address_ = 0;
+  std::uint64_t started_ = 0;
+  std::uint64_t cycles_ = 0;
+  bool pending_ = false;
+  sc_core::sc_event pending_changed_;
+};
+
+}  // namespace systole::tlm_model

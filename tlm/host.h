@@ -1,0 +1,67 @@
+#pragma once
+
+#include <tlm_utils/simple_initiator_socket.h>
+
+#include <cstdint>
+#include <functional>
+#include <systemc>
+#include <tlm>
+#include <vector>
+
+#include "hw/machine.h"
+
+namespace systole::tlm_model {
+
+/// The host CPU as the accelerator sees it: it writes inputs to memory, starts the core through its
+/// registers, sleeps until the interrupt, and reads results.
+class Host : public sc_core::sc_module {
+ public:
+  /// States shown in waveforms.
+  enum State : std::uint8_t { kSetup, kWriteInputs, kStart, kSleep, kAnswer, kReadOutputs, kDone };
+
+  tlm_utils::simple_initiator_socket<Host> socket{"socket"};
+  sc_core::sc_in<bool> interrupt{"interrupt"};
+
+  /// One piece of memory to write before, or to read after, an inference.
+  struct Buffer {
+    std::uint64_t address;
+    std::vector<std::uint8_t> bytes;
+  };
+  struct Job {
+    std::vector<Buffer> inputs;
+    std::vector<Buffer> outputs;  ///< filled
+    std::uint64_t cycles = 0;     ///< core cycles from start to completion, as the core counts them
+  };
+  /// Prepares the next job, or returns false when there is none left.
+  using Prepare = std::function<bool(Job&)>;
+  /// Takes the results of a job.
+  using Deliver = std::function<void(const Job&)>;
+
+  Host(const sc_core::sc_module_name& name, const hw::Machine::Host& params,
+       std::uint64_t core_registers, std::uint64_t program_address);
+
+  void set_work(Prepare prepare, Deliver deliver);
+
+  /// Moves bytes without taking simulated time. Throws std::out_of_range where no memory answers.
+  void debug(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
+             std::size_t bytes);
+
+  void trace(sc_core::sc_trace_file* file) const override;
+
+ private:
+  void run();
+  void transfer(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
+                std::size_t bytes);
+  void write_register(std::uint64_t offset, std::uint64_t value);
+  [[nodiscard]] std::uint64_t read_register(std::uint64_t offset);
+
+  const hw::Machine::Host params_;
+  const std::uint64_t registers_;
+  const std::uint64_t program_;
+  Prepare prepare_;
+  Deliver deliver_;
+  std::uint8_t state_ = kSetup;   ///< traced
+  std::uint32_t inferences_ = 0;  ///< traced: begun so far
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/machine.h"
+#include "tlm/banked_sram.h"
+
+namespace systole::tlm_model {
+
+/// The memories inside a core.
+struct LocalMemory {
+  explicit LocalMemory(const hw::Machine& machine)
+      : scratchpad(machine.scratchpad, machine.array.rows),
+        accumulator(machine.accumulator, machine.array.cols * 4),
+        statistics(machine.postop.row_statistics, 0) {}
+
+  [[nodiscard]] std::int32_t* accumulators() noexcept {
+    return reinterpret_cast<std::int32_t*>(accumulator.data());
+  }
+
+  /// The half of the accumulator in which element `c` stands, 0 or 1.
+  [[nodiscard]] std::uint8_t accumulator_half(std::uint32_t c) const noexcept {
+    return std::uint64_t{c} * sizeof(std::int32_t) < accumulator.size() / 2 ? 0 : 1;
+  }
+
+  BankedSram scratchpad;
+  BankedSram accumulator;
+  std::vector<std::uint32_t> statistics;  ///< softmax row sums
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,154 @@
+#include "tlm/store_unit.h"
+
+#include <algorithm>
+
+namespace systole::tlm_model {
+namespace {
+
+/// Rows of a tensor operand that are requested ahead of the row that uses them, and rows that are
+/// computed in one call.
+constexpr std::uint64_t kOperandRowsAhead = 4;
+constexpr std::uint64_t kBlockRows = 16;
+
+}  // namespace
+
+StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                     CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
+                     bool functional)
+    : ExecutionUnit(name, hw::Unit::kStore, processor, {{"fill", "pipeline fill: no result leaves yet"},
+                     {"memory", "the tensor operand is late or the write queue is full"},
+                     {"bank_conflict", "an accumulator bank served the array or the DMA"}}),
+      write_dma("write_dma", machine, machine.dma.outstanding_writes),
+      read_dma("read_dma", machine, machine.dma.outstanding_reads),
+      functional_(functional),
+      memory_(memory),
+      engine_(engine) {}
+
+void StoreUnit::fetch_operand(const hw::Command& command, const hw::Chain& chain,
+                              std::uint64_t row, const Flow& flow) {
+  const auto stage = std::find_if(chain.stages.begin(), chain.stages.end(),
+                                  [](const auto& s) { return s.op == hw::StageOp::kAddTensor; });
+  const std::uint64_t bytes = command.n * hw::bytes_of(stage->tensor);
+  // A row is asked for when the pipeline has come within kOperandRowsAhead of it.
+  operand_at_[row] = read_dma.read(command.tensor + row * command.tensor_pitch,
+                                   functional_ ? operand_.data() + row * bytes : nullptr, bytes,
+                                   row < kOperandRowsAhead ? flow.started : flow.row_done);
+}
+
+void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
+                        std::uint64_t rows) {
+  hw::ChainOperands operands;
+  operands.accumulator = memory_.accumulators() + command.c + first * command.c_pitch;
+  operands.accumulator_pitch = command.c_pitch;
+  operands.parameters =
+      reinterpret_cast<const std::int32_t*>(memory_.scratchpad.data() + command.parameters);
+  if (hw::uses_tensor(chain)) {
+    operands.tensor_pitch = operand_.size() / command.m;
+    operands.tensor = operand_.data() + first * operands.tensor_pitch;
+  }
+  if (hw::reads_row_statistics(chain) || hw::writes_row_statistics(chain)) {
+    operands.row_statistics = memory_.statistics.data() + command.statistics + first;
+  }
+  const std::size_t row_bytes = command.n * hw::bytes_of(chain.out);
+  if (command.opcode == hw::Opcode::kMove) {
+    operands.out = memory_.scratchpad.data() + command.b + first * command.b_pitch;
+    operands.out_pitch = command.b_pitch;
+  } else {
+    result_.resize(rows * row_bytes);
+    operands.out = result_.data();
+    operands.out_pitch = row_bytes;
+  }
+  operands.rows = rows;
+  operands.cols = command.n;
+  engine_.apply(chain, operands);
+}
+
+void StoreUnit::deliver(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
+                        std::uint64_t row, Flow& flow) {
+  // The pipeline takes a row per interval, but not before the row's operand is there, and not
+  // before the row in front has found a place in the write queue.
+  flow.row_done = std::max(flow.row_done, write_dma.next_issue()) + flow.cycles.per_row;
+  if (!operand_at_.empty()) flow.row_done = std::max(flow.row_done, operand_at_[row]);
+  const std::uint64_t row_bytes = command.n * hw::bytes_of(chain.out);
+  if (command.opcode == hw::Opcode::kMove) {
+    const std::uint64_t at = command.b + row * command.b_pitch;
+    const std::uint64_t words =
+        (row_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
+    memory_.scratchpad.record(at, at + row_bytes, words,
+                              flow.row_done - std::min(flow.row_done, words), flow.row_done);
+    return;
+  }
+  flow.written = std::max(
+      flow.written,
+      write_dma.write(command.dram + row * command.dram_pitch,
+                      functional_ ? result_.data() + (row - first) * row_bytes : nullptr,
+                      row_bytes, flow.row_done));
+}
+
+std::uint64_t StoreUnit::execute(Entry& entry) {
+  const hw::Command& command = entry.command;
+  const hw::Chain& chain = processor().program().chains[command.chain];
+  show_accumulator_half(memory_.accumulator_half(command.c));
+  Flow flow{cycle(), engine_.cycles(chain, command.m, command.n), 0, cycle()};
+  flow.row_done = flow.started + flow.cycles.fill;
+  const bool has_operand = hw::uses_tensor(chain);
+  operand_at_.assign(has_operand ? command.m : 0, 0);
+  if (has_operand) {
+    for (const hw::Stage& stage : chain.stages) {
+      if (stage.op == hw::StageOp::kAddTensor) {
+        operand_.resize(std::size_t{command.m} * command.n * hw::bytes_of(stage.tensor));
+      }
+    }
+  }
+  std::uint64_t fetched = 0;
+  const auto fetch_until = [&](std::uint64_t rows) {
+    for (; has_operand && fetched < std::min<std::uint64_t>(rows, command.m); ++fetched) {
+      fetch_operand(command, chain, fetched, flow);
+    }
+  };
+  for (std::uint64_t first = 0; first < command.m; first += kBlockRows) {
+    const std::uint64_t rows = std::min(kBlockRows, command.m - first);
+    fetch_until(first + rows);
+    if (functional_) compute(command, chain, first, rows);
+    for (std::uint64_t row = first; row < first + rows; ++row) {
+      fetch_until(row + kOperandRowsAhead);
+      deliver(command, chain, first, row, flow);
+    }
+  }
+  write_dma.synchronise();
+  wait_cycles(flow.row_done - std::min(flow.row_done, cycle()));
+
+  // The array has priority at the accumulator: whatever it took from our banks comes on top.
+  const std::uint64_t c_begin = std::uint64_t{command.c} * 4;
+  const std::uint64_t c_end =
+      c_begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
+  const std::uint64_t reads = flow.cycles.reads;
+  const std::uint64_t conflict =
+      memory_.accumulator.shortage(c_begin, c_end, reads, flow.started, cycle());
+  wait_cycles(conflict);
+  memory_.accumulator.count(reads);
+  memory_.accumulator.forget_before(flow.started);
+
+  const std::uint64_t elapsed = cycle() - flow.started;
+  const std::uint64_t pipeline = flow.cycles.total(command.m);
+  const std::uint64_t busy = pipeline - flow.cycles.fill;
+  spend_stalled(flow.cycles.fill, kFill);
+  spend_busy(busy);
+  spend_stalled(conflict, kBankConflict);
+  spend_stalled(elapsed - pipeline - conflict, kMemory);
+  operations_ += std::uint64_t{command.m} * command.n * chain.stages.size();
+  accumulator_reads_ += reads;
+  processor().release(entry);
+  return std::max(cycle(), flow.written);
+}
+
+std::vector<hw::Counter> StoreUnit::counters() const {
+  return {{"operations", "elements", "elements times stages", operations_},
+          {"accumulator_reads", "vectors", "vectors of `lanes` elements, all passes", accumulator_reads_},
+          {"requests", "requests", "read and write requests issued",
+           write_dma.stats().requests + read_dma.stats().requests},
+          {"written_bytes", "bytes", "results written to memory", write_dma.stats().bytes},
+          {"operand_bytes", "bytes", "tensor operands read from memory", read_dma.stats().bytes}};
+}
+
+}  // namespace systole::tlm_model

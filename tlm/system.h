@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <systemc>
+#include <vector>
+
+#include "hw/machine.h"
+#include "hw/memory_image.h"
+#include "hw/program.h"
+#include "tlm/core.h"
+#include "tlm/dram.h"
+#include "tlm/host.h"
+#include "tlm/report.h"
+#include "tlm/system_bus.h"
+
+namespace systole::tlm_model {
+
+/// A whole machine: host, system bus, DRAM, one core. Its memory holds `image` when the simulation
+/// begins.
+class System : public sc_core::sc_module {
+ public:
+  SystemBus bus;
+  Dram dram;
+  Core core;
+  Host host;
+
+  /// `program` and `image` must outlive the system; the former's encoded commands stand in the latter at
+  /// `program_address`. `functional` off: the same cycles without values.
+  System(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
+         const hw::Program& program, std::uint64_t program_address, const hw::MemoryImage& image,
+         bool functional);
+
+  /// Copies memory without taking simulated time. Throws std::out_of_range beyond the DRAM.
+  void peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes);
+
+  /// All blocks, at the end of the run. Closes the accounts of bus and DRAM.
+  [[nodiscard]] std::vector<BlockReport> reports();
+
+  void trace(sc_core::sc_trace_file* file) const override;
+
+ private:
+  void start_of_simulation() override;
+
+  sc_core::sc_signal<bool> interrupt_{"interrupt"};
+  const Clock clock_;
+  const hw::MemoryImage& image_;
+  const bool functional_;
+};
+
+}  // namespace systole::tlm_model
