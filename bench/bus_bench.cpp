@@ -1,0 +1,118 @@
+// Host time of the memory system: nanoseconds per 64-byte request, in the simulator and without it.
+#include <tlm_utils/simple_initiator_socket.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <ctime>
+#include <random>
+#include <systemc>
+#include <tlm>
+#include <vector>
+
+#include "hw/dram_timing.h"
+#include "hw/machine.h"
+#include "tlm/dram.h"
+#include "tlm/system_bus.h"
+#include "tlm/time.h"
+
+namespace {
+
+using systole::hw::Machine;
+
+constexpr std::size_t kRequests = 2'000'000;
+constexpr std::size_t kOutstanding = 16;
+constexpr std::uint64_t kSpan = 16U << 20;
+
+std::vector<std::uint64_t> addresses(bool random) {
+  std::mt19937_64 generator(1);
+  std::vector<std::uint64_t> list(kRequests);
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    list[i] = (random ? generator() * 64 : i * 64) % kSpan;
+  }
+  return list;
+}
+
+/// CPU time, because benchmarks share their host with others.
+double nanoseconds_each(std::clock_t start, std::size_t requests) {
+  const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+  return seconds * 1e9 / static_cast<double>(requests);
+}
+
+/// Reads through `socket` with kOutstanding requests in flight. The simulated time runs along once
+/// per batch, so that the figure is the cost of the calls and not of the scheduler.
+class Reader : public sc_core::sc_module {
+ public:
+  tlm_utils::simple_initiator_socket<Reader> socket{"socket"};
+
+  explicit Reader(const sc_core::sc_module_name& name) : sc_module(name) {}
+
+  /// Returns host nanoseconds per request; `gigabytes_per_second` is the simulated bandwidth.
+  double run(const std::vector<std::uint64_t>& list, unsigned char* data,
+             double& gigabytes_per_second) {
+    tlm::tlm_generic_payload payload;
+    payload.set_read();
+    payload.set_data_ptr(data);
+    payload.set_data_length(64);
+    payload.set_streaming_width(64);
+    std::vector<sc_core::sc_time> done(kOutstanding);
+    const sc_core::sc_time begin = sc_core::sc_time_stamp();
+    const std::clock_t start = std::clock();
+    for (std::size_t i = 0; i < list.size(); ++i) {
+      const sc_core::sc_time now = sc_core::sc_time_stamp();
+      sc_core::sc_time& slot = done[i % kOutstanding];
+      sc_core::sc_time delay = slot > now ? slot - now : sc_core::SC_ZERO_TIME;
+      payload.set_address(list[i]);
+      payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+      socket->b_transport(payload, delay);
+      slot = now + delay;
+      if (i % 256 == 255) wait(slot - now);
+    }
+    const double ns = nanoseconds_each(start, list.size());
+    const sc_core::sc_time simulated = sc_core::sc_time_stamp() - begin;
+    gigabytes_per_second = static_cast<double>(list.size()) * 64e-9 / simulated.to_seconds();
+    return ns;
+  }
+};
+
+double timing_alone(const std::vector<std::uint64_t>& list) {
+  systole::hw::DramTiming timing{Machine::Dram{}};
+  std::uint64_t time = 0;
+  const std::clock_t start = std::clock();
+  for (const std::uint64_t address : list) {
+    const std::uint64_t end = timing.access(address, 64, false, time).end;
+    if (end > 100'000) time = end - 100'000;
+  }
+  return nanoseconds_each(start, list.size());
+}
+
+}  // namespace
+
+int sc_main(int, char*[]) {
+  const Machine machine;
+  systole::tlm_model::SystemBus bus("bus", machine.bus);
+  systole::tlm_model::Dram dram("dram", machine.dram);
+  Reader through_bus("through_bus");
+  bus.connect_initiator(through_bus.socket);
+  bus.connect_target(dram.socket, 0, dram.capacity());
+  Reader direct("direct");
+  systole::tlm_model::Dram direct_dram("direct_dram", machine.dram);
+  direct.socket.bind(direct_dram.socket);
+
+  sc_core::sc_spawn([&] {
+    std::vector<unsigned char> data(64);
+    std::printf("%-34s %12s %14s\n", "64-byte reads", "host ns each", "simulated GB/s");
+    for (const bool random : {false, true}) {
+      const char* const pattern = random ? "random" : "sequential";
+      const std::vector<std::uint64_t> list = addresses(random);
+      std::printf("DRAM timing alone, %-15s %12.1f %14s\n", pattern, timing_alone(list), "-");
+      double bandwidth = 0;
+      double ns = direct.run(list, data.data(), bandwidth);
+      std::printf("DRAM, %-28s %12.1f %14.2f\n", pattern, ns, bandwidth);
+      ns = through_bus.run(list, data.data(), bandwidth);
+      std::printf("bus and DRAM, %-20s %12.1f %14.2f\n", pattern, ns, bandwidth);
+    }
+    sc_core::sc_stop();
+  });
+  sc_core::sc_start();
+  return 0;
+}

@@ -1,0 +1,266 @@
+/// Host speed of the whole simulator: an encoder, bit-exact and timing only, over the time that the
+/// same integer operators take when they run natively on this host.
+#include <sys/resource.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "bench/child_process.h"
+#include "bench/native_encoder.h"
+#include "hw/gemm.h"
+#include "hw/machine_file.h"
+#include "mapper/mapping.h"
+#include "model/elements.h"
+#include "model/shapes.h"
+#include "testbench/simulation.h"
+#include "testbench/tensors.h"
+
+namespace systole::bench {
+namespace {
+
+// The SystemC library prints a banner before it calls sc_main().
+[[maybe_unused]] const int kNoBanner = ::setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
+
+struct Options {
+  std::string model = "bert-base";
+  std::uint32_t length = 512;
+  std::uint32_t layers = 12;
+  std::string machine = "transformer";
+  std::uint32_t repeats = 3;
+  bool json = false;
+};
+
+/// Seconds. CPU time does not count what other programs take from this one.
+struct Time {
+  double cpu = 0.0;
+  double wall = 0.0;
+};
+
+Time time_of(const std::function<void()>& work) {
+  const auto cpu_seconds = [] {
+    timespec now{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  };
+  const auto wall_start = std::chrono::steady_clock::now();
+  const double cpu_start = cpu_seconds();
+  work();
+  Time time;
+  time.cpu = cpu_seconds() - cpu_start;
+  time.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_start).count();
+  return time;
+}
+
+/// The times of repeated runs, of which the fastest is least disturbed.
+class Timer {
+ public:
+  void run(const std::function<void()>& work) { add(time_of(work)); }
+  void add(Time time) {
+    best_ =
+        runs_++ == 0 ? time : Time{std::min(best_.cpu, time.cpu), std::min(best_.wall, time.wall)};
+  }
+  [[nodiscard]] Time best() const { return best_; }
+
+ private:
+  Time best_;
+  unsigned runs_ = 0;
+};
+
+/// What a simulation in its own process reports, in front of the bytes of the output tensor.
+struct Report {
+  Time time;  ///< construction and one inference
+  std::uint64_t cycles = 0;
+  std::uint64_t commands = 0;
+  std::uint64_t kernel_events = 0;
+  std::uint64_t requests = 0;
+  std::uint64_t peak_bytes = 0;
+};
+
+std::uint64_t counter(const testbench::SimulationResult& result, const std::string& block,
+                      const std::string& name) {
+  for (const tlm_model::BlockReport& report : result.blocks) {
+    if (report.name != block) continue;
+    for (const hw::Counter& counter : report.counters) {
+      if (counter.name == name) return counter.value;
+    }
+  }
+  throw std::logic_error("no counter " + block + "." + name);
+}
+
+Bytes simulate(const model::Graph& graph, const mapper::Mapping& mapping,
+               const hw::Machine& machine, const Bytes& input, bool functional) {
+  // Standard output belongs to the figures.
+  sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
+  testbench::SimulationOptions options;
+  options.functional = functional;
+  testbench::SimulationResult result;
+  Report report;
+  report.time = time_of([&] {
+    result = testbench::simulate(graph, mapping, machine, tlm_model::make_models(machine), {input},
+                                 options);
+  });
+  report.cycles = result.cycles.front();
+  report.commands = result.commands;
+  report.kernel_events = result.kernel_events;
+  report.requests = counter(result, "dram", "reads") + counter(result, "dram", "writes");
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  report.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+
+  const Bytes& output = result.outputs.front();
+  Bytes bytes(sizeof report + (functional ? output.size() : 0));
+  std::memcpy(bytes.data(), &report, sizeof report);
+  if (functional) std::memcpy(&bytes[sizeof report], output.data(), output.size());
+  return bytes;
+}
+
+/// Everything measured about one network on one machine.
+class Comparison {
+ public:
+  explicit Comparison(const Options& options)
+      : options_(options), machine_(hw::find_machine(options.machine)) {
+    model::EncoderShape shape = model::find_shape(options.model);
+    shape.layers = options.layers;
+    model::SeededOptions seeded;
+    seeded.datapath = machine_.datapath;
+    graph_ = model::make_seeded_encoder(options.model, shape, options.length, 1, seeded);
+    const model::Tensor& tensor = graph_.tensors[testbench::input_tensor(graph_)];
+    const auto values = model::seeded_embedding(shape, options.length, 2, machine_.datapath);
+    input_.resize(tensor.bytes());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!model::store_element(input_.data(), i, tensor.type, values[i])) {
+        throw std::logic_error("an input value does not fit its type");
+      }
+    }
+  }
+
+  void run() {
+    mapper::Mapping mapping;
+    mapping_.run([&] { mapping = mapper::map_graph(graph_, machine_); });
+    NativeEncoder native(graph_, mapping.groups);
+    expected_ = native.run(input_);
+    // In turns, so that a busy host slows all of them.
+    for (std::uint32_t i = 0; i < options_.repeats; ++i) {
+      native_.run([&] { native.run(input_); });
+      report_ = run_child(mapping, true, exact_);
+      static_cast<void>(run_child(mapping, false, timing_));
+    }
+  }
+
+  [[nodiscard]] bool equal() const { return differing_bytes_ == 0; }
+
+  [[nodiscard]] nlohmann::ordered_json figures() const {
+    const auto cycles = static_cast<double>(report_.cycles);
+    const auto requests = static_cast<double>(report_.requests);
+    const auto commands = static_cast<double>(report_.commands);
+    return {
+        {"gemm_backend", hw::gemm_backend_name(hw::default_gemm_backend())},
+        {"macs", testbench::macs_of(graph_)},
+        {"native_cpu_s", native_.best().cpu},
+        {"native_wall_s", native_.best().wall},
+        {"bit_exact_cpu_s", exact_.best().cpu},
+        {"bit_exact_wall_s", exact_.best().wall},
+        {"timing_only_cpu_s", timing_.best().cpu},
+        {"timing_only_wall_s", timing_.best().wall},
+        {"mapping_cpu_s", mapping_.best().cpu},
+        {"bit_exact_over_native_cpu", exact_.best().cpu / native_.best().cpu},
+        {"bit_exact_over_native_wall", exact_.best().wall / native_.best().wall},
+        {"timing_only_over_native_cpu", timing_.best().cpu / native_.best().cpu},
+        {"output_bytes", expected_.size()},
+        {"differing_bytes", differing_bytes_},
+        {"cycles", report_.cycles},
+        {"commands", report_.commands},
+        {"requests", report_.requests},
+        {"simulated_cycles_per_cpu_s", cycles / exact_.best().cpu},
+        {"simulated_cycles_per_cpu_s_timing_only", cycles / timing_.best().cpu},
+        {"requests_per_cpu_s", requests / exact_.best().cpu},
+        {"requests_per_cpu_s_timing_only", requests / timing_.best().cpu},
+        {"delta_cycles_per_command", static_cast<double>(report_.kernel_events) / commands},
+        {"peak_memory_mib", static_cast<double>(report_.peak_bytes) / (1 << 20)},
+    };
+  }
+
+ private:
+  Report run_child(const mapper::Mapping& mapping, bool functional, Timer& timer) {
+    const Bytes bytes =
+        run_in_child([&] { return simulate(graph_, mapping, machine_, input_, functional); });
+    Report report;
+    std::memcpy(&report, bytes.data(), sizeof report);
+    timer.add(report.time);
+    if (functional) {
+      differing_bytes_ += bytes.size() - sizeof report != expected_.size();
+      for (std::size_t i = 0; i < expected_.size() && i + sizeof report < bytes.size(); ++i) {
+        differing_bytes_ += bytes[sizeof report + i] != expected_[i];
+      }
+    }
+    return report;
+  }
+
+  const Options& options_;
+  hw::Machine machine_;
+  model::Graph graph_;
+  Bytes input_;
+  Bytes expected_;
+  Timer mapping_, native_, exact_, timing_;
+  Report report_;
+  std::uint64_t differing_bytes_ = 0;
+};
+
+void print(const Options& options, const nlohmann::ordered_json& figures) {
+  std::printf("%s, length %u, %u layers, machine %s\n", options.model.c_str(), options.length,
+              options.layers, options.machine.c_str());
+  for (const auto& [name, value] : figures.items()) {
+    if (value.is_number_float()) {
+      std::printf("%-40s %16.3f\n", name.c_str(), value.get<double>());
+    } else {
+      std::printf("%-40s %16s\n", name.c_str(),
+                  value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
+    }
+  }
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app("Speed of the simulator on an encoder with seeded weights.", "encoder_bench");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--model", options.model, "an encoder known by name");
+  app.add_option("--length", options.length, "tokens")->check(CLI::PositiveNumber);
+  app.add_option("--layers", options.layers, "encoder blocks")->check(CLI::PositiveNumber);
+  app.add_option("--machine", options.machine, "preset or TOML file");
+  app.add_option("--repeats", options.repeats, "runs of which the fastest counts")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--json", options.json, "print a JSON document");
+  try {
+    app.parse(argc, argv);
+    Comparison comparison(options);
+    comparison.run();
+    if (options.json) {
+      std::printf("%s\n", comparison.figures().dump(2).c_str());
+    } else {
+      print(options, comparison.figures());
+    }
+    return comparison.equal() ? 0 : 1;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "encoder_bench: %s\n", error.what());
+    return 2;
+  }
+}
+
+}  // namespace
+}  // namespace systole::bench
+
+int sc_main(int argc, char* argv[]) { return systole::bench::run(argc, argv); }

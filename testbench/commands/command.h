@@ -1,0 +1,40 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+/// The subcommands of the program. Each `add_` function declares its options; when its subcommand
+/// is given, `action` is set to what it does, which returns the exit code.
+namespace systole::testbench {
+
+inline constexpr int kExitOk = 0;
+inline constexpr int kExitCheckFailed = 1;  ///< the run worked, a check did not hold
+inline constexpr int kExitBadInput = 2;
+inline constexpr int kExitInternal = 3;  ///< an error of the program itself
+
+using Action = std::function<int()>;
+
+void add_run_command(CLI::App& app, Action& action);
+void add_map_command(CLI::App& app, Action& action);
+void add_machine_command(CLI::App& app, Action& action);
+void add_model_command(CLI::App& app, Action& action);
+void add_quantise_command(CLI::App& app, Action& action);
+void add_matmul_command(CLI::App& app, Action& action);
+void add_vectors_command(CLI::App& app, Action& action);
+
+/// Lets the subcommand run `body(options)` on the options that its own options fill.
+template <typename Options>
+void set_action(CLI::App& command, Action& action, std::shared_ptr<Options> options,
+                int (*body)(const Options&)) {
+  command.callback([&action, options = std::move(options), body] {
+    action = [options, body] { return body(*options); };
+  });
+}
+
+/// The lines of examples below a subcommand's options.
+void add_examples(CLI::App& command, const std::vector<std::string>& lines);
+
+}  // namespace systole::testbench

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "hw/machine.h"
+
+/// Options that several subcommands have.
+namespace systole::testbench {
+
+struct MachineOptions {
+  std::string machine;                ///< preset or file
+  std::vector<std::string> settings;  ///< section.key=value
+};
+
+/// Adds --machine and --set.
+void add_machine_options(CLI::App& command, MachineOptions& options);
+/// Adds --set alone, as often as wanted.
+void add_settings(CLI::App& command, std::vector<std::string>& settings);
+
+/// The machine (without a name: all defaults) with the settings applied, valid as a whole. Throws
+/// InputError.
+[[nodiscard]] hw::Machine load_machine(const std::string& name_or_path,
+                                       const std::vector<std::string>& settings);
+
+/// The same, and it can be simulated: throws InputError if it asks for an RTL engine, which this
+/// version does not have.
+[[nodiscard]] hw::Machine load_machine_to_run(const MachineOptions& options);
+
+/// Adds --functional=on|off.
+void add_functional(CLI::App& command, bool& functional);
+
+}  // namespace systole::testbench

@@ -1,0 +1,139 @@
+#include "hw/machine.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "hw/error.h"
+#include "hw/machine_file.h"
+#include "hw/machine_keys.h"
+#include "hw/machine_presets.h"
+#include "hw/machine_text.h"
+#include "testbench/commands/command.h"
+#include "testbench/commands/common_options.h"
+#include "testbench/outputs.h"
+#include "testbench/text.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::string machine;
+  std::vector<std::string> settings;
+  bool keys = false, toml = false, json = false;
+};
+
+ordered_json json_value(const hw::MachineKey& key, const hw::Machine& machine) {
+  const hw::KeyValue value = key.get(machine);
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    if (key.kind != hw::MachineKey::Kind::kWord) return *integer;
+    return std::string(key.words.at(static_cast<std::size_t>(*integer)));
+  }
+  if (const auto* number = std::get_if<double>(&value)) return *number;
+  return std::get<std::string>(value);
+}
+
+std::string summary(const hw::Machine& machine) {
+  const auto& words = hw::find_machine_key("array.dataflow")->words;
+  return fmt::format("{} x {} {} array, {} KiB scratchpad, {} KiB accumulator, {} MHz",
+                     machine.array.rows, machine.array.cols,
+                     words.at(static_cast<std::size_t>(machine.array.dataflow)),
+                     machine.scratchpad.kib, machine.accumulator.kib, machine.core.clock_mhz);
+}
+
+void list_presets(bool json) {
+  Table table({{"preset"}, {"machine"}});
+  ordered_json document = ordered_json::array();
+  for (const std::string& name : hw::machine_presets()) {
+    const std::string text = summary(hw::find_machine(name));
+    table.add({name, text});
+    document.push_back({{"name", name}, {"summary", text}});
+  }
+  if (json) return print_json(document);
+  print_text(table.text());
+}
+
+void list_keys(bool json) {
+  const hw::Machine defaults;
+  std::string text;
+  ordered_json document = ordered_json::array();
+  for (const hw::MachineKey& key : hw::machine_keys()) {
+    text += fmt::format("{} = {}\n    {}\n    {}\n", key.path, hw::value_text(key, defaults),
+                        hw::expected(key), key.meaning);
+    document.push_back({{"key", key.path},
+                        {"default", json_value(key, defaults)},
+                        {"unit", key.unit},
+                        {"expected", hw::expected(key)},
+                        {"meaning", key.meaning},
+                        {"source", key.source}});
+  }
+  if (json) return print_json(document);
+  print_text(text);
+}
+
+void show(const hw::Machine& machine) {
+  using Align = Table::Align;
+  const hw::Machine defaults;
+  Table table({{"key"}, {"value", Align::kRight}, {"default", Align::kRight}, {"unit"}});
+  for (const hw::MachineKey& key : hw::machine_keys()) {
+    const std::string value = hw::value_text(key, machine);
+    const std::string usual = hw::value_text(key, defaults);
+    table.add({std::string(key.path), value, value == usual ? "" : usual, std::string(key.unit)});
+  }
+  print_text(fmt::format("{}: {}\n\n{}", machine.name, summary(machine), table.text()));
+}
+
+ordered_json document_of(const hw::Machine& machine) {
+  ordered_json document = ordered_json::object();
+  for (const hw::MachineKey& key : hw::machine_keys()) {
+    const std::string section(hw::section_of(key.path)), name(hw::key_of(key.path));
+    ordered_json& place = section.empty() ? document : document[section];
+    place[name] = json_value(key, machine);
+  }
+  return document;
+}
+
+int run(const Options& options) {
+  if (options.json && options.toml) {
+    throw hw::InputError("--json and --toml: expected one of them");
+  }
+  if (options.keys) {
+    list_keys(options.json);
+  } else if (options.machine.empty() && options.settings.empty() && !options.toml) {
+    list_presets(options.json);
+  } else {
+    const hw::Machine machine = load_machine(options.machine, options.settings);
+    if (options.json) {
+      print_json(document_of(machine));
+    } else if (options.toml) {
+      print_text(hw::to_toml(machine));
+    } else {
+      show(machine);
+    }
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_machine_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = *app.add_subcommand("machine", "list machines, check and print one");
+  command.add_option("machine", options->machine, "preset or TOML file; none: list the presets")
+      ->type_name("NAME|FILE");
+  add_settings(command, options->settings);
+  command.add_flag("--keys", options->keys, "explain every key");
+  command.add_flag("--toml", options->toml, "print a complete machine file");
+  command.add_flag("--json", options->json, "print as JSON");
+  add_examples(command,
+               {"systole machine", "systole machine gemmini --set array.rows=32",
+                "systole machine transformer --toml > mine.toml", "systole machine --keys"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hw/assembly.h"
+#include "hw/atomic_file.h"
+#include "hw/error.h"
+#include "hw/printable.h"
+#include "hw/program_file.h"
+#include "mapper/mapping.h"
+#include "model/mapped_file.h"
+#include "testbench/commands/command.h"
+#include "testbench/commands/common_options.h"
+#include "testbench/networks.h"
+#include "testbench/outputs.h"
+#include "testbench/report_map.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr const char* kStandardOutput = "-";
+constexpr std::string_view kProgramMagic = "SYSTOLEP";
+
+struct Options {
+  MachineOptions machine;
+  std::string model, out, assembly, read;
+  bool json = false;
+};
+
+/// Writes the program in the forms that were asked for; text for standard output is returned.
+std::string write(const Options& options, const hw::Program& program) {
+  std::string text;
+  if (!options.assembly.empty()) {
+    text = hw::to_assembly(program);
+    if (options.assembly != kStandardOutput) {
+      hw::write_file_atomically(options.assembly, text);
+      text.clear();
+    }
+  }
+  if (!options.out.empty()) hw::write_program(program, options.out);
+  return text;
+}
+
+/// Converts a program file, binary or text, and checks it if a machine is given.
+int convert(const Options& options) {
+  if (!options.model.empty() || options.json) {
+    throw hw::InputError("--read: works on a program alone, expected no --model and no --json");
+  }
+  const model::MappedFile file(options.read);
+  const std::string source = hw::printable(options.read);
+  const bool binary = file.bytes().substr(0, kProgramMagic.size()) == kProgramMagic;
+  const hw::Program program =
+      binary ? hw::decode_program(file.bytes(), source) : hw::parse_assembly(file.bytes(), source);
+  if (!options.machine.machine.empty() || !options.machine.settings.empty()) {
+    const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
+    hw::check_program(program, machine, std::uint64_t{machine.dram.mib} << 20);
+  }
+  Options outputs = options;
+  if (outputs.out.empty() && outputs.assembly.empty()) outputs.assembly = kStandardOutput;
+  print_text(write(outputs, program));
+  return kExitOk;
+}
+
+int run(const Options& options) {
+  require_distinct({options.out, options.assembly, options.read});
+  if (!options.read.empty()) return convert(options);
+  if (options.machine.machine.empty() || options.model.empty()) {
+    throw hw::InputError("map: expected --machine and --model, or --read");
+  }
+  if (options.json && options.assembly == kStandardOutput) {
+    throw hw::InputError("--json and --asm -: both write to standard output, expected one");
+  }
+  const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
+  const Network network = load_network(options.model, machine);
+  const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
+  const std::string text = write(options, mapping.program);
+  if (options.json) {
+    print_json(mapping_json(network.vit.name, machine.name, mapping));
+  } else if (!text.empty()) {
+    print_text(text);
+  } else {
+    print_text(
+        mapping_text(network.vit.name, machine.name, mapping, {options.out, options.assembly}));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_map_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = *app.add_subcommand("map", "map a model to a machine, print the program");
+  command.add_option("-m,--machine", options->machine.machine, "machine: a preset or a TOML file")
+      ->type_name("NAME|FILE");
+  add_settings(command, options->machine.settings);
+  command.add_option("--model", options->model, "integer model")->type_name("NAME|FILE");
+  command.add_option("-o,--out", options->out, "write the binary program")->type_name("FILE.prog");
+  command.add_option("--asm", options->assembly, "write it as text; -: standard output")
+      ->type_name("FILE.s|-");
+  command.add_option("--read", options->read, "convert a program, binary or text, instead")
+      ->type_name("FILE");
+  command.add_flag("--json", options->json, "print the summary as JSON");
+  add_examples(command, {"systole map --machine gemmini --model vit17",
+                         "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.s",
+                         "systole map --read vit17.prog",
+                         "systole map --read vit17.s --out vit17.prog --machine gemmini"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,76 @@
+#include <fmt/format.h>
+
+#include "hw/array.h"
+#include "mapper/mapping.h"
+#include "testbench/commands/command.h"
+#include "testbench/commands/common_options.h"
+#include "testbench/matmul_graph.h"
+#include "testbench/measurement.h"
+#include "testbench/outputs.h"
+#include "testbench/report_run.h"
+
+namespace systole::testbench {
+namespace {
+
+struct Options {
+  MachineOptions machine;
+  std::string shape;
+  std::string stats;
+  bool functional = true;
+  bool json = false;
+};
+
+int run(const Options& options) {
+  const MatmulShape shape = parse_matmul_shape(options.shape);
+  const hw::Machine machine = load_machine_to_run(options.machine);
+  const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional);
+  const mapper::Mapping mapping = mapper::map_graph(graph, machine);
+  JsonOutput stats(options.stats);
+
+  SimulationOptions simulation;
+  simulation.functional = options.functional;
+  simulation.check = options.functional;
+  std::vector<std::vector<std::uint8_t>> inputs(1);
+  if (options.functional) inputs.front() = matmul_input(shape);
+  const Measurement measurement = measure(
+      machine, graph.name, shape.macs(), simulation,
+      simulate(graph, mapping, machine, tlm_model::make_models(machine), inputs, simulation));
+
+  const std::uint64_t compute_cycles =
+      hw::lone_matmul_cycles(machine.array, shape.m, shape.n, shape.k);
+  nlohmann::ordered_json document = to_json(measurement);
+  document["m"] = shape.m;
+  document["n"] = shape.n;
+  document["k"] = shape.k;
+  document["compute_cycles"] = compute_cycles;
+  document["stalls"] = document["blocks"]["array"]["stalled"];
+  stats.write(document);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(report_text(
+        measurement, {options.stats},
+        {{"alone", fmt::format("{} cycles for the same product with all operands on chip",
+                               compute_cycles)}}));
+  }
+  return measurement.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_matmul_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = *app.add_subcommand("matmul", "run one matrix product and check it");
+  command.add_option("shape", options->shape, "C[MxN] = A[MxK] B[KxN], int8")
+      ->type_name("MxNxK")
+      ->required();
+  add_machine_options(command, options->machine);
+  add_functional(command, options->functional);
+  command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  command.add_flag("--json", options->json, "print the statistics instead of tables");
+  add_examples(command, {"systole matmul 64x64x256 --machine gemmini",
+                         "systole matmul 512x512x512 -m tiny --set bus.width_bytes=32 --json"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

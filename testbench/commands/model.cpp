@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hw/error.h"
+#include "model/dataset.h"
+#include "model/describe_model.h"
+#include "model/encoder_graph.h"
+#include "model/integer_model.h"
+#include "model/model_files.h"
+#include "testbench/accuracy.h"
+#include "testbench/commands/command.h"
+#include "testbench/networks.h"
+#include "testbench/outputs.h"
+#include "testbench/report_model.h"
+#include "testbench/text.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+struct Options {
+  std::string model, input, checkpoint;
+  bool accuracy = false, json = false;
+};
+
+model::IntegerVit load(const std::string& name) {
+  return model::load_integer_vit(model::find_model(name));
+}
+
+void list_models(bool json) {
+  Table table({{"model"},
+               {"tokens", Align::kRight},
+               {"layers", Align::kRight},
+               {"width", Align::kRight},
+               {"MACs", Align::kRight},
+               {"bytes", Align::kRight},
+               {"source"}});
+  ordered_json document = ordered_json::array();
+  for (const std::string& name : model::model_names()) {
+    const model::IntegerVit vit = load(name);
+    const model::ModelInfo info = model::describe_graph(model::make_vit_graph(vit));
+    const std::uint64_t bytes = info.weight_bytes + info.parameter_bytes + info.table_bytes;
+    table.add({name, std::to_string(vit.shape.tokens()), std::to_string(vit.encoder.shape.layers),
+               std::to_string(vit.encoder.shape.width), grouped(info.macs), grouped(bytes),
+               vit.source});
+    document.push_back(
+        {{"name", name}, {"macs", info.macs}, {"bytes", bytes}, {"source", vit.source}});
+  }
+  if (json) return print_json(document);
+  print_text(table.text());
+}
+
+void show(const Options& options) {
+  const model::IntegerVit vit = load(options.model);
+  const model::ModelInfo info = model::describe_graph(model::make_vit_graph(vit));
+  if (options.json) return print_json(model_json(vit, info));
+  print_text(model_text(vit, info));
+}
+
+/// "DIR/NAME.safetensors" stands beside "DIR/NAME.int8.safetensors".
+std::string checkpoint_of(const std::string& model) {
+  const std::string path = model::find_checkpoint(model);
+  const std::string ending = ".int8.safetensors";
+  if (path.size() < ending.size() ||
+      path.compare(path.size() - ending.size(), ending.size(), ending) != 0) {
+    return path;
+  }
+  return path.substr(0, path.size() - ending.size()) + ".safetensors";
+}
+
+int show_accuracy(const Options& options) {
+  const std::vector<std::string> names =
+      options.model.empty() ? model::model_names() : std::vector{options.model};
+  if (names.empty()) throw hw::InputError("no models in " + model::models_directory());
+  if (!options.checkpoint.empty() && options.model.empty()) {
+    throw hw::InputError("--checkpoint: needs the model that it belongs to");
+  }
+  const model::Dataset data =
+      model::load_images(options.input.empty() ? default_data() : options.input);
+  Table table({{"model"},
+               {"images", Align::kRight},
+               {"fp32 %", Align::kRight},
+               {"integer %", Align::kRight},
+               {"difference", Align::kRight},
+               {"holds"}});
+  ordered_json document = ordered_json::array();
+  bool all_hold = true;
+  for (const std::string& name : names) {
+    const std::string checkpoint =
+        options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
+    const Accuracy accuracy = measure_accuracy(load(name), checkpoint, data);
+    all_hold = all_hold && accuracy.holds();
+    table.add({name, std::to_string(accuracy.images), fmt::format("{:.2f}", 100 * accuracy.real),
+               fmt::format("{:.2f}", 100 * accuracy.integer),
+               fmt::format("{:+.2f}", 100 * (accuracy.integer - accuracy.real)),
+               accuracy.holds() ? "yes" : "no"});
+    document.push_back({{"model", name},
+                        {"images", accuracy.images},
+                        {"fp32_accuracy", accuracy.real},
+                        {"integer_accuracy", accuracy.integer},
+                        {"holds", accuracy.holds()}});
+  }
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(table.text());
+  }
+  return all_hold ? kExitOk : kExitCheckFailed;
+}
+
+int run(const Options& options) {
+  if (options.accuracy) return show_accuracy(options);
+  if (!options.input.empty() || !options.checkpoint.empty()) {
+    throw hw::InputError("--input and --checkpoint: only of use with --accuracy");
+  }
+  if (options.model.empty()) {
+    list_models(options.json);
+  } else {
+    show(options);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_model_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = *app.add_subcommand("model", "list models, describe and judge one");
+  command.add_option("model", options->model, "integer model; none: list what there is")
+      ->type_name("NAME|FILE");
+  command.add_flag("--accuracy", options->accuracy, "measure fp32 and integer accuracy");
+  command.add_option("-i,--input", options->input, "pictures; default: the test digits")
+      ->type_name("FILE|DIR");
+  command.add_option("--checkpoint", options->checkpoint, "fp32 model; default: beside the model")
+      ->type_name("FILE");
+  command.add_flag("--json", options->json, "print as JSON");
+  add_examples(command, {"systole model", "systole model vit17", "systole model --accuracy",
+                         "systole model my.int8.safetensors --accuracy"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

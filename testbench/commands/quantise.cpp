@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/error.h"
+#include "hw/printable.h"
+#include "model/dataset.h"
+#include "model/integer_model.h"
+#include "model/model_files.h"
+#include "model/quantiser.h"
+#include "model/vit_checkpoint.h"
+#include "testbench/commands/command.h"
+#include "testbench/commands/common_options.h"
+#include "testbench/networks.h"
+#include "testbench/outputs.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Pictures of a data set that has several splits.
+constexpr const char* kCalibrationSplit = "calib";
+constexpr const char* kEnding = ".int8.safetensors";
+
+struct Options {
+  std::string checkpoint, calibration, out, machine, name;
+  std::vector<std::string> settings;
+  bool per_tensor = false;
+  std::optional<double> outlier_alpha;
+  double headroom = model::QuantiserOptions{}.headroom;
+};
+
+int run(const Options& options) {
+  const std::string ending = kEnding;
+  if (options.out.size() <= ending.size() ||
+      options.out.compare(options.out.size() - ending.size(), ending.size(), ending) != 0) {
+    throw hw::InputError(hw::printable(options.out) + ": expected a file name that ends in " +
+                         ending);
+  }
+  model::QuantiserOptions quantiser;
+  quantiser.datapath = load_machine(options.machine, options.settings).datapath;
+  quantiser.per_channel = !options.per_tensor;
+  quantiser.outlier_alpha = options.outlier_alpha;
+  quantiser.headroom = options.headroom;
+  const model::VitCheckpoint checkpoint =
+      model::load_vit_checkpoint(model::find_checkpoint(options.checkpoint));
+  const model::Dataset data = model::load_images(
+      options.calibration.empty() ? default_data() : options.calibration, kCalibrationSplit);
+  model::IntegerVit vit = model::quantise(checkpoint, data, quantiser);
+  if (!options.name.empty()) vit.name = options.name;
+  model::save_integer_vit(vit, options.out);
+  print_text(fmt::format("{}: {}, {}\n", hw::printable(options.out), hw::printable(vit.name),
+                         hw::printable(vit.source)));
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_quantise_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = *app.add_subcommand("quantise", "make an integer model of a checkpoint");
+  command.add_option("checkpoint", options->checkpoint, "real-valued vision model")
+      ->type_name("NAME|FILE")
+      ->required();
+  command.add_option("-o,--out", options->out, "the integer model")
+      ->type_name("OUT.int8.safetensors")
+      ->required();
+  command.add_option("-c,--calibration", options->calibration, "pictures; default: the digits")
+      ->type_name("FILE|DIR");
+  command.add_option("-m,--machine", options->machine, "whose datapath; default: all defaults")
+      ->type_name("NAME|FILE");
+  add_settings(command, options->settings);
+  command.add_flag("--per-tensor", options->per_tensor, "one weight scale per matrix");
+  command
+      .add_option("--outlier-alpha", options->outlier_alpha, "fold LayerNorm outliers into weights")
+      ->type_name("0..1");
+  command.add_option("--headroom", options->headroom, "room of the residual stream (1.25)")
+      ->type_name("1..1024");
+  command.add_option("--name", options->name, "name in reports; default: the checkpoint's")
+      ->type_name("NAME");
+  add_examples(command, {"systole quantise vit17 -o my.int8.safetensors",
+                         "systole quantise my.safetensors -c pictures/ -o my.int8.safetensors",
+                         "systole quantise vit17 --set datapath.softmax=ibert-floor \\",
+                         "    -o ibert.int8.safetensors"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

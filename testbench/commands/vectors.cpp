@@ -1,0 +1,85 @@
+#include "model/vectors.h"
+
+#include <fmt/format.h>
+
+#include "hw/error.h"
+#include "hw/printable.h"
+#include "testbench/commands/command.h"
+#include "testbench/outputs.h"
+
+namespace systole::testbench {
+namespace {
+
+struct Options {
+  std::string file;
+  bool rtl = false;
+  bool json = false;
+};
+
+struct Totals {
+  std::uint64_t checked = 0, failed = 0;
+};
+
+std::string text_of(const std::vector<model::VectorResult>& results, const Totals& totals) {
+  std::string text;
+  for (const model::VectorResult& result : results) {
+    text += fmt::format("{}: {} passed, {} failed\n", hw::printable(result.name),
+                        result.checked - result.failed, result.failed);
+    if (result.failed != 0) text += "  first: " + hw::printable(result.first_failure) + "\n";
+  }
+  return text +
+         fmt::format("{} passed, {} failed\n", totals.checked - totals.failed, totals.failed);
+}
+
+nlohmann::ordered_json document_of(const Options& options,
+                                   const std::vector<model::VectorResult>& results,
+                                   const Totals& totals) {
+  nlohmann::ordered_json document{{"file", options.file},
+                                  {"passed", totals.checked - totals.failed},
+                                  {"failed", totals.failed},
+                                  {"cases", nlohmann::ordered_json::array()}};
+  for (const model::VectorResult& result : results) {
+    nlohmann::ordered_json entry{{"name", result.name},
+                                 {"passed", result.checked - result.failed},
+                                 {"failed", result.failed},
+                                 {"first_failure", nullptr}};
+    if (result.failed != 0) entry["first_failure"] = result.first_failure;
+    document["cases"].push_back(std::move(entry));
+  }
+  return document;
+}
+
+int run(const Options& options) {
+  if (options.rtl) {
+    throw hw::InputError("--rtl: this version has no RTL twin of any operation, run without it");
+  }
+  const std::vector<model::VectorResult> results = model::run_vector_file(options.file);
+  Totals totals;
+  for (const model::VectorResult& result : results) {
+    totals.checked += result.checked;
+    totals.failed += result.failed;
+  }
+  if (options.json) {
+    print_json(document_of(options, results, totals));
+  } else {
+    print_text(text_of(results, totals));
+  }
+  return totals.failed == 0 ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_vectors_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command =
+      *app.add_subcommand("vectors", "check the integer functions against a vector file");
+  command.add_option("file", options->file, "I-BERT vectors in JSON")
+      ->type_name("FILE.json")
+      ->required();
+  command.add_flag("--rtl", options->rtl, "check the RTL twin (none in this version)");
+  command.add_flag("--json", options->json, "print the results as JSON");
+  add_examples(command, {"systole vectors gelu.json", "systole vectors softmax.json --json"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,122 @@
+#include "testbench/matmul_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <random>
+#include <string>
+#include <utility>
+
+#include "hw/dyadic.h"
+#include "hw/error.h"
+#include "hw/printable.h"
+#include "model/graph_builder.h"
+#include "model/stages.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr std::uint64_t kSeedA = 1, kSeedB = 2, kSeedBias = 3;
+constexpr std::int32_t kLargestOperand = 127;
+/// Standard deviation that the results have, in codes: few of them reach the clamp at 127.
+constexpr double kResultDeviation = 40.0;
+
+[[noreturn]] void fail(std::string_view text, const std::string& what) {
+  throw hw::InputError(fmt::format("matmul {}: {}", hw::printable(text, 64), what));
+}
+
+/// Uniform in [-largest, largest]. std::uniform_int_distribution differs between libraries.
+class Uniform {
+ public:
+  Uniform(std::uint64_t seed, std::int32_t largest) : engine_(seed), largest_(largest) {}
+  std::int32_t operator()() {
+    const auto values = static_cast<std::uint64_t>(2 * std::int64_t{largest_} + 1);
+    return static_cast<std::int32_t>((engine_() >> 32) * values >> 32) - largest_;
+  }
+
+ private:
+  std::mt19937_64 engine_;
+  std::int32_t largest_;
+};
+
+std::vector<std::uint8_t> operand_bytes(std::uint64_t seed, std::size_t count) {
+  Uniform uniform(seed, kLargestOperand);
+  std::vector<std::uint8_t> bytes(count);
+  for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(uniform());
+  return bytes;
+}
+
+}  // namespace
+
+MatmulShape parse_matmul_shape(std::string_view text) {
+  std::array<std::uint64_t, 3> sides{};
+  std::string_view rest = text;
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    const char* const end = rest.data() + rest.size();
+    const auto [stop, error] = std::from_chars(rest.data(), end, sides[i]);
+    const bool last = i + 1 == sides.size();
+    if (error == std::errc::result_out_of_range) fail(text, "a side does not fit 64 bits");
+    if (error != std::errc() || (last ? stop != end : stop == end || *stop != 'x')) {
+      fail(text, "expected MxNxK, three decimal numbers such as 64x64x256");
+    }
+    rest.remove_prefix(static_cast<std::size_t>(stop - rest.data()) + (last ? 0 : 1));
+  }
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    if (sides[i] < 1 || sides[i] > kMaxMatmulSide) {
+      fail(text, fmt::format("{} is {}, expected 1 to {}", "MNK"[i], sides[i], kMaxMatmulSide));
+    }
+  }
+  const MatmulShape shape{static_cast<std::uint32_t>(sides[0]),
+                          static_cast<std::uint32_t>(sides[1]),
+                          static_cast<std::uint32_t>(sides[2])};
+  const std::array<std::pair<const char*, std::uint64_t>, 3> matrices{
+      {{"A (M x K)", std::uint64_t{shape.m} * shape.k},
+       {"B (K x N)", std::uint64_t{shape.k} * shape.n},
+       {"C (M x N)", std::uint64_t{shape.m} * shape.n}}};
+  for (const auto& [name, elements] : matrices) {
+    if (elements > kMaxMatmulElements) {
+      fail(text, fmt::format("{} has {} elements, expected at most {}", name, elements,
+                             kMaxMatmulElements));
+    }
+  }
+  return shape;
+}
+
+model::Graph make_matmul_graph(const MatmulShape& shape, const hw::Machine::Datapath& datapath,
+                               bool shape_only) {
+  using Kind = model::Tensor::Kind;
+  constexpr unsigned kResultBits = 8;
+  model::GraphBuilder builder(fmt::format("matmul {}x{}x{}", shape.m, shape.n, shape.k));
+  const auto a = builder.add_tensor({"a", shape.m, shape.k, hw::DType::kS8, Kind::kInput, {}, 0.0});
+  const auto b =
+      builder.add_tensor({"b", shape.k, shape.n, hw::DType::kS8, Kind::kConstant, {}, 0.0});
+  const auto c =
+      builder.add_tensor({"c", shape.m, shape.n, hw::DType::kS8, Kind::kOutput, {}, 0.0});
+  model::StageOperands bias;
+  // A product of two uniform operands has a third of the square of their largest value each.
+  const double deviation =
+      std::sqrt(static_cast<double>(shape.k)) * kLargestOperand * kLargestOperand / 3.0;
+  if (!shape_only) {
+    builder.tensor(b).data = operand_bytes(kSeedB, std::size_t{shape.k} * shape.n);
+    Uniform uniform(kSeedBias, static_cast<std::int32_t>(deviation));
+    bias.parameters.resize(shape.n);
+    std::generate(bias.parameters.begin(), bias.parameters.end(), uniform);
+  }
+  const hw::Dyadic factor = hw::make_dyadic(kResultDeviation / deviation, datapath.multiplier_bits);
+  const model::View sums = builder.matmul("matmul", builder.whole(a), builder.whole(b), false);
+  const model::View biased =
+      builder.stage("matmul.bias", sums, model::bias_stage(), hw::DType::kS32, std::move(bias));
+  builder.stage_to("matmul.requantise", biased,
+                   model::requantise_stage(factor, kResultBits, datapath.rounding),
+                   builder.whole(c));
+  return std::move(builder).take();
+}
+
+std::vector<std::uint8_t> matmul_input(const MatmulShape& shape) {
+  return operand_bytes(kSeedA, std::size_t{shape.m} * shape.k);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "hw/machine.h"
+#include "model/graph.h"
+
+namespace systole::testbench {
+
+struct MatmulShape {
+  std::uint32_t m = 0, n = 0, k = 0;
+  [[nodiscard]] std::uint64_t macs() const { return std::uint64_t{m} * n * k; }
+};
+
+/// Largest sizes that parse_matmul_shape() accepts: of a side, and of each of the three matrices.
+/// The second keeps what the host needs to check a result near 1 GiB.
+inline constexpr std::uint32_t kMaxMatmulSide = 1U << 16;
+inline constexpr std::uint64_t kMaxMatmulElements = 1U << 26;
+
+/// Reads `MxNxK`, all decimal: C[m x n] = A[m x k] B[k x n]. Throws InputError if a side is
+/// missing, zero or no number, or if the product is too large.
+[[nodiscard]] MatmulShape parse_matmul_shape(std::string_view text);
+
+/// One matrix product: input "a" s8, constant "b" s8, a bias and a requantisation to s8 that uses
+/// most of the codes. Seeded values: the same shape and datapath give the same bits. `shape_only`
+/// leaves the constants out, for runs without values.
+[[nodiscard]] model::Graph make_matmul_graph(const MatmulShape& shape,
+                                             const hw::Machine::Datapath& datapath,
+                                             bool shape_only);
+
+/// Bytes for the input "a".
+[[nodiscard]] std::vector<std::uint8_t> matmul_input(const MatmulShape& shape);
+
+}  // namespace systole::testbench

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "hw/energy.h"
+#include "hw/machine.h"
+#include "testbench/block_accounts.h"
+#include "testbench/simulation.h"
+
+namespace systole::testbench {
+
+/// Version of the document that to_json() makes: raised when a name goes or changes its meaning.
+inline constexpr int kStatisticsVersion = 1;
+
+/// A finished simulation and what its figures mean. Reports in every form come from here.
+struct Measurement {
+  hw::Machine machine;
+  std::string model;
+  bool functional = true;
+  bool checked = false;
+  std::optional<double> accuracy;  ///< fraction of the images, if they have labels
+  std::uint64_t macs = 0;          ///< of one inference
+  SimulationResult result;
+  AccountTable accounts;
+
+  [[nodiscard]] std::size_t images() const { return result.cycles.size(); }
+  [[nodiscard]] double mean_cycles() const;
+  /// Part of the array's multiply-accumulates that inferences used while they ran, 0 to 1.
+  [[nodiscard]] double utilisation() const;
+  /// Joules per inference, the host's time between inferences included.
+  [[nodiscard]] hw::EnergyReport energy() const;
+  [[nodiscard]] double cycles_per_second() const;
+
+  /// What the core moved from and to memory in one inference, commands included, the host's
+  /// transfers not.
+  struct Traffic {
+    std::uint64_t read_bytes = 0, written_bytes = 0;
+  };
+  [[nodiscard]] Traffic traffic() const;
+};
+
+/// Takes the result apart; `result` must hold at least one inference.
+[[nodiscard]] Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
+                                  const SimulationOptions& options, SimulationResult result);
+
+/// The statistics document, see docs/statistics.md.
+[[nodiscard]] nlohmann::ordered_json to_json(const Measurement& measurement);
+
+}  // namespace systole::testbench

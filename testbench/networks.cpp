@@ -1,0 +1,83 @@
+#include "testbench/networks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "hw/error.h"
+#include "hw/machine_keys.h"
+#include "hw/machine_text.h"
+#include "hw/printable.h"
+#include "model/encoder_graph.h"
+#include "model/float_vit.h"
+#include "model/integer_model.h"
+#include "model/model_files.h"
+#include "testbench/tensors.h"
+
+namespace systole::testbench {
+namespace {
+
+/// A wider unit computes a narrower model as well; modes and roundings must be the same.
+void check_datapath(const std::string& model, const hw::Machine& machine,
+                    const hw::Machine::Datapath& needed) {
+  const hw::Machine::Datapath& has = machine.datapath;
+  const auto require = [&](bool holds, std::string_view path) {
+    if (holds) return;
+    hw::Machine wanted = machine;
+    wanted.datapath = needed;
+    const hw::MachineKey& key = *hw::find_machine_key(path);
+    throw hw::InputError(fmt::format(
+        "{}: was quantised for {} = {}, but machine {} has {}; quantise it for this machine",
+        hw::printable(model), path, hw::value_text(key, wanted), machine.name,
+        hw::value_text(key, machine)));
+  };
+  require(needed.multiplier_bits <= has.multiplier_bits, "datapath.multiplier_bits");
+  require(needed.rounding == has.rounding, "datapath.rounding");
+  require(needed.residual_bits <= has.residual_bits, "datapath.residual_bits");
+  require(needed.softmax == has.softmax, "datapath.softmax");
+  require(needed.softmax_bits <= has.softmax_bits, "datapath.softmax_bits");
+}
+
+}  // namespace
+
+Network load_network(const std::string& name_or_path, const hw::Machine& machine) {
+  Network network;
+  network.vit = model::load_integer_vit(model::find_model(name_or_path));
+  check_datapath(name_or_path, machine, network.vit.encoder.datapath);
+  network.graph = model::make_vit_graph(network.vit);
+  return network;
+}
+
+std::string default_data() {
+  const char* directory = std::getenv("SYSTOLE_DATA");
+  const bool given = directory != nullptr && *directory != '\0';
+  return std::string(given ? directory : SYSTOLE_TRACES_DIR) + "/data/digits.safetensors";
+}
+
+std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
+                                                      const model::Dataset& data,
+                                                      std::size_t limit) {
+  const std::size_t count = limit == 0 ? data.count : std::min(limit, data.count);
+  std::vector<std::vector<std::uint8_t>> inputs(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    // Patches are 0..127, so that signed and unsigned bytes agree.
+    const std::vector<std::int32_t> patches = model::patches_of(data, i, network.vit.shape);
+    inputs[i].assign(patches.begin(), patches.end());
+  }
+  return inputs;
+}
+
+double accuracy_of(const Network& network, const model::Dataset& data,
+                   const std::vector<std::vector<std::uint8_t>>& outputs) {
+  const model::Tensor& logits = network.graph.tensors[output_tensor(network.graph)];
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (model::argmax(widen(outputs[i], logits.type)) == data.labels.at(i)) ++right;
+  }
+  return static_cast<double>(right) / static_cast<double>(outputs.size());
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,123 @@
+#include "testbench/report_map.h"
+
+#include <fmt/format.h>
+
+#include "hw/postop.h"
+#include "hw/printable.h"
+#include "testbench/text.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+struct Totals {
+  std::uint64_t cycles = 0, load_bytes = 0, commands = 0;
+};
+
+Totals totals_of(const std::vector<OperatorSummary>& operators, const mapper::Mapping& mapping) {
+  Totals totals;
+  for (const OperatorSummary& op : operators) {
+    totals.cycles += op.cycles;
+    totals.load_bytes += op.load_bytes;
+  }
+  totals.commands = mapping.program.commands.size();
+  return totals;
+}
+
+}  // namespace
+
+std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
+  std::vector<OperatorSummary> operators(mapping.groups.size());
+  for (std::size_t i = 0; i < operators.size(); ++i) {
+    const mapper::Group& group = mapping.groups[i];
+    const mapper::Tiling& tiling = mapping.tilings[i];
+    OperatorSummary& op = operators[i];
+    op.name = group.name;
+    op.m = group.m();
+    op.n = group.n();
+    op.k = group.k();
+    op.tile_m = tiling.m;
+    op.tile_n = tiling.n;
+    op.tile_k = tiling.k;
+    op.cycles = tiling.cycles;
+    op.load_bytes = tiling.load_bytes;
+    op.on_chip = mapping.program.operators[i].place == hw::Operator::Place::kScratchpad;
+    for (const hw::Stage& stage : group.chain.stages) {
+      op.stages.emplace_back(hw::stage_info(stage.op).name);
+    }
+  }
+  for (const hw::Command& command : mapping.program.commands) {
+    if (command.opcode == hw::Opcode::kEnd) continue;
+    OperatorSummary& op = operators.at(command.op);
+    ++op.commands;
+    if (hw::unit_of(command.opcode) == hw::Unit::kStore) ++op.tiles;
+  }
+  return operators;
+}
+
+std::string mapping_text(const std::string& model, const std::string& machine,
+                         const mapper::Mapping& mapping, const std::vector<std::string>& files) {
+  const std::vector<OperatorSummary> operators = summarise(mapping);
+  const Totals totals = totals_of(operators, mapping);
+  FactList facts;
+  facts.add("machine", machine);
+  facts.add("model", model);
+  facts.add("program",
+            fmt::format("{} operators, {} commands, {} chains", grouped(operators.size()),
+                        grouped(totals.commands), grouped(mapping.program.chains.size())));
+  facts.add("memory", fmt::format("{} bytes of DRAM", grouped(mapping.dram_bytes)));
+  facts.add("expected", fmt::format("{} cycles, {} bytes loaded", grouped(totals.cycles),
+                                    grouped(totals.load_bytes)));
+  for (const std::string& file : files) {
+    if (!file.empty()) facts.add("written", hw::printable(file));
+  }
+  Table table({{"operator"},
+               {"tiles", Align::kRight},
+               {"cmds", Align::kRight},
+               {"cycles", Align::kRight},
+               {"loads", Align::kRight},
+               {"to"},
+               {"stages"}});
+  for (const OperatorSummary& op : operators) {
+    std::string stages;
+    for (const std::string& stage : op.stages) stages += (stages.empty() ? "" : " ") + stage;
+    table.add({op.name, std::to_string(op.tiles), std::to_string(op.commands), grouped(op.cycles),
+               grouped(op.load_bytes), op.on_chip ? "chip" : "DRAM",
+               stages.empty() ? "-" : stages});
+  }
+  return facts.text() + "\n" + table.text();
+}
+
+ordered_json mapping_json(const std::string& model, const std::string& machine,
+                          const mapper::Mapping& mapping) {
+  const std::vector<OperatorSummary> operators = summarise(mapping);
+  const Totals totals = totals_of(operators, mapping);
+  ordered_json document{{"machine", machine},
+                        {"model", model},
+                        {"commands", totals.commands},
+                        {"chains", mapping.program.chains.size()},
+                        {"dram_bytes", mapping.dram_bytes},
+                        {"expected_cycles", totals.cycles},
+                        {"load_bytes", totals.load_bytes},
+                        {"operators", ordered_json::array()}};
+  for (const OperatorSummary& op : operators) {
+    document["operators"].push_back({{"name", op.name},
+                                     {"m", op.m},
+                                     {"n", op.n},
+                                     {"k", op.k},
+                                     {"tile_m", op.tile_m},
+                                     {"tile_n", op.tile_n},
+                                     {"tile_k", op.tile_k},
+                                     {"tiles", op.tiles},
+                                     {"commands", op.commands},
+                                     {"expected_cycles", op.cycles},
+                                     {"load_bytes", op.load_bytes},
+                                     {"result", op.on_chip ? "scratchpad" : "dram"},
+                                     {"stages", op.stages}});
+  }
+  return document;
+}
+
+}  // namespace systole::testbench

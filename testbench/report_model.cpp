@@ -1,0 +1,126 @@
+#include "testbench/report_model.h"
+
+#include <fmt/format.h>
+
+#include "hw/machine.h"
+#include "hw/machine_keys.h"
+#include "hw/machine_text.h"
+#include "testbench/text.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+/// The keys of the machine's datapath that a model was quantised for, in the words of machine
+/// files.
+std::vector<std::pair<std::string, std::string>> datapath_of(const model::IntegerVit& vit) {
+  hw::Machine machine;
+  machine.datapath = vit.encoder.datapath;
+  std::vector<std::pair<std::string, std::string>> keys;
+  for (const hw::MachineKey& key : hw::machine_keys()) {
+    if (hw::section_of(key.path) != "datapath") continue;
+    keys.emplace_back(hw::key_of(key.path), hw::value_text(key, machine));
+  }
+  return keys;
+}
+
+std::string product_table(const model::ModelInfo& info) {
+  Table table({{"product"},
+               {"count", Align::kRight},
+               {"M x K x N", Align::kRight},
+               {"MACs", Align::kRight},
+               {"weight bytes", Align::kRight},
+               {"parameters", Align::kRight}});
+  for (const model::ProductInfo& product : info.products) {
+    table.add({product.name, std::to_string(product.count),
+               fmt::format("{} x {} x {}", product.m, product.k, product.n), grouped(product.macs),
+               grouped(product.weight_bytes), grouped(product.parameter_bytes)});
+  }
+  return table.text();
+}
+
+std::string scale_table(const model::ModelInfo& info) {
+  Table table({{"tensor"}, {"type"}, {"shape", Align::kRight}, {"scale", Align::kRight}});
+  for (const model::ScaleInfo& scale : info.scales) {
+    table.add({scale.tensor, hw::name_of(scale.type),
+               fmt::format("{} x {}", scale.rows, scale.cols), fmt::format("{:.6g}", scale.scale)});
+  }
+  return table.text();
+}
+
+}  // namespace
+
+std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& info) {
+  const model::EncoderShape& encoder = vit.shape.encoder;
+  FactList facts;
+  facts.add("model", vit.name);
+  facts.add("source", vit.source);
+  facts.add("encoder", fmt::format("{} {} blocks, width {}, {} heads, MLP {}", encoder.layers,
+                                   encoder.post_norm ? "post-norm" : "pre-norm", encoder.width,
+                                   encoder.heads, encoder.hidden));
+  facts.add("input",
+            fmt::format("{0} x {0} pixels (pictures upsampled by {1}), patches of {2} x "
+                        "{2}, {3} tokens",
+                        vit.shape.image, vit.shape.upsample, vit.shape.patch, vit.shape.tokens()));
+  facts.add("output", fmt::format("{} classes", vit.shape.classes));
+  std::string datapath;
+  for (const auto& [key, value] : datapath_of(vit)) {
+    datapath += (datapath.empty() ? "" : ", ") + key + "=" + value;
+  }
+  facts.add("datapath", datapath);
+  facts.add("work",
+            fmt::format("{} MAC, {} post-op stages", grouped(info.macs), grouped(info.stages)));
+  facts.add("bytes", fmt::format("{} weights, {} parameters, {} tables", grouped(info.weight_bytes),
+                                 grouped(info.parameter_bytes), grouped(info.table_bytes)));
+  return facts.text() + "\n" + product_table(info) + "\n" + scale_table(info);
+}
+
+ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& info) {
+  const model::EncoderShape& encoder = vit.shape.encoder;
+  ordered_json document{{"model", vit.name},
+                        {"source", vit.source},
+                        {"layers", encoder.layers},
+                        {"width", encoder.width},
+                        {"heads", encoder.heads},
+                        {"hidden", encoder.hidden},
+                        {"post_norm", encoder.post_norm},
+                        {"image", vit.shape.image},
+                        {"upsample", vit.shape.upsample},
+                        {"patch", vit.shape.patch},
+                        {"tokens", vit.shape.tokens()},
+                        {"classes", vit.shape.classes},
+                        {"datapath", ordered_json::object()},
+                        {"macs", info.macs},
+                        {"stages", info.stages},
+                        {"weight_bytes", info.weight_bytes},
+                        {"parameter_bytes", info.parameter_bytes},
+                        {"table_bytes", info.table_bytes},
+                        {"products", ordered_json::array()},
+                        {"scales", ordered_json::array()}};
+  // The text of a word is a JSON string, that of a number a JSON number.
+  for (const auto& [key, value] : datapath_of(vit)) {
+    document["datapath"][key] = ordered_json::parse(value);
+  }
+  for (const model::ProductInfo& product : info.products) {
+    document["products"].push_back({{"name", product.name},
+                                    {"count", product.count},
+                                    {"m", product.m},
+                                    {"k", product.k},
+                                    {"n", product.n},
+                                    {"macs", product.macs},
+                                    {"weight_bytes", product.weight_bytes},
+                                    {"parameter_bytes", product.parameter_bytes}});
+  }
+  for (const model::ScaleInfo& scale : info.scales) {
+    document["scales"].push_back({{"tensor", scale.tensor},
+                                  {"type", hw::name_of(scale.type)},
+                                  {"rows", scale.rows},
+                                  {"cols", scale.cols},
+                                  {"scale", scale.scale}});
+  }
+  return document;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,122 @@
+#include "testbench/report_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "hw/printable.h"
+#include "testbench/text.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Smaller shares show as 0.0 %.
+constexpr double kVisibleShare = 0.0005;
+
+std::string cycles_text(const Measurement& measurement) {
+  const auto& cycles = measurement.result.cycles;
+  const auto [least, most] = std::minmax_element(cycles.begin(), cycles.end());
+  const double hertz = measurement.machine.core.clock_mhz * 1e6;
+  const auto mean = static_cast<std::uint64_t>(std::llround(measurement.mean_cycles()));
+  return fmt::format("{} mean, {} min, {} max ({} at {} MHz)", grouped(mean), grouped(*least),
+                     grouped(*most), with_prefix(measurement.mean_cycles() / hertz, "s"),
+                     measurement.machine.core.clock_mhz);
+}
+
+std::string check_text(const Measurement& measurement) {
+  const CheckResult& check = measurement.result.check;
+  if (!measurement.checked) return "not checked against the reference";
+  std::string text = fmt::format("{} bytes of {} operators, {} mismatches", grouped(check.bytes),
+                                 grouped(check.operators), grouped(check.mismatches));
+  if (!check.first.empty()) text += "; first: " + check.first;
+  return text;
+}
+
+std::string energy_text(const Measurement& measurement) {
+  const hw::EnergyReport energy = measurement.energy();
+  const double total = energy.total();
+  std::vector<std::pair<const char*, double>> causes{
+      {"DRAM", energy.dram},      {"scratchpad", energy.scratchpad},
+      {"array", energy.mac},      {"accumulator", energy.accumulator},
+      {"post-op", energy.postop}, {"bus", energy.bus},
+      {"leakage", energy.leakage}};
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text = with_prefix(total, "J");
+  const char* separator = " (";
+  for (const auto& [name, joules] : causes) {
+    if (joules <= 0.0) continue;
+    text += fmt::format("{}{} {}", separator, name, percent(joules / total));
+    separator = ", ";
+  }
+  return text + (total > 0.0 ? ")" : "");
+}
+
+std::string stall_text(const BlockAccounts& block) {
+  auto causes = block.stalled;
+  std::stable_sort(causes.begin(), causes.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [cause, time] : causes) {
+    const double share = static_cast<double>(time) / static_cast<double>(block.total);
+    if (share < kVisibleShare) continue;
+    text += fmt::format("{}{} {:.1f}", text.empty() ? "" : ", ", cause, 100.0 * share);
+  }
+  return text.empty() ? "-" : text;
+}
+
+}  // namespace
+
+std::string block_table(const std::vector<BlockAccounts>& blocks) {
+  using Align = Table::Align;
+  Table table({{"block"},
+               {"busy %", Align::kRight},
+               {"idle %", Align::kRight},
+               {"stalled %", Align::kRight},
+               {"stalled by cause (% of all time)"}});
+  for (const BlockAccounts& block : blocks) {
+    const auto share = [&](std::uint64_t time) {
+      return block.total == 0 ? std::string("-")
+                              : fmt::format("{:.1f}", 100.0 * static_cast<double>(time) /
+                                                          static_cast<double>(block.total));
+    };
+    table.add({block.name, share(block.busy), share(block.idle), share(block.stalled_total()),
+               block.total == 0 ? "-" : stall_text(block)});
+  }
+  return table.text();
+}
+
+std::string report_text(const Measurement& measurement, const std::vector<std::string>& files,
+                        const std::vector<std::pair<std::string, std::string>>& more) {
+  const hw::Machine& machine = measurement.machine;
+  const SimulationResult& result = measurement.result;
+  FactList facts;
+  facts.add("machine", fmt::format("{} ({} x {} array, {} MHz)", machine.name, machine.array.rows,
+                                   machine.array.cols, machine.core.clock_mhz));
+  facts.add("model",
+            fmt::format("{} ({} MAC per inference)", measurement.model, grouped(measurement.macs)));
+  facts.add("inferences", fmt::format("{}{}", grouped(measurement.images()),
+                                      measurement.functional ? "" : ", timing only"));
+  if (measurement.accuracy) {
+    facts.add("accuracy", fmt::format("{:.2f} %", 100.0 * *measurement.accuracy));
+  }
+  if (measurement.functional) facts.add("check", check_text(measurement));
+  facts.add("cycles", cycles_text(measurement));
+  for (const auto& [label, value] : more) facts.add(label, value);
+  facts.add("utilisation", percent(measurement.utilisation()) + " of the array's MACs");
+  const Measurement::Traffic traffic = measurement.traffic();
+  facts.add("traffic", fmt::format("{} bytes read, {} written by the core per inference",
+                                   grouped(traffic.read_bytes), grouped(traffic.written_bytes)));
+  facts.add("energy", energy_text(measurement));
+  facts.add("simulation", fmt::format("{} cycles in {}, {}", grouped(result.total_cycles),
+                                      with_prefix(result.wall_seconds, "s"),
+                                      with_prefix(measurement.cycles_per_second(), "cycles/s")));
+  for (const std::string& file : files) {
+    if (!file.empty()) facts.add("written", hw::printable(file));
+  }
+  return facts.text() + "\n" + block_table(measurement.accounts.blocks);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,131 @@
+#include "testbench/simulation.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <systemc>
+#include <utility>
+
+#include "hw/error.h"
+#include "testbench/checker.h"
+#include "testbench/tensors.h"
+#include "tlm/system.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Passes everything on to each of its observers.
+class Broadcast final : public tlm_model::Observer {
+ public:
+  void add(tlm_model::Observer* observer) {
+    if (observer != nullptr) observers_.push_back(observer);
+  }
+  void on_command(const tlm_model::CommandTrace& trace) override {
+    for (auto* observer : observers_) observer->on_command(trace);
+  }
+  void on_operator(std::uint32_t op, std::uint64_t cycle) override {
+    for (auto* observer : observers_) observer->on_operator(op, cycle);
+  }
+
+ private:
+  std::vector<tlm_model::Observer*> observers_;
+};
+
+/// A tensor in DRAM as the host sees it: rows at a pitch.
+std::vector<tlm_model::Host::Buffer> host_buffers(const model::Tensor& tensor,
+                                                  const mapper::Location& location,
+                                                  const std::vector<std::uint8_t>* bytes) {
+  const std::size_t row_bytes = tensor.bytes() / tensor.rows;
+  std::vector<tlm_model::Host::Buffer> buffers;
+  for (std::uint32_t row = 0; row < tensor.rows; ++row) {
+    std::vector<std::uint8_t> data(row_bytes);
+    if (bytes != nullptr) std::copy_n(bytes->begin() + row * row_bytes, row_bytes, data.begin());
+    buffers.push_back({location.address + std::uint64_t{row} * location.pitch, std::move(data)});
+  }
+  return buffers;
+}
+
+hw::EnergyEvents events_of(tlm_model::System& system, const std::vector<tlm_model::BlockReport>&) {
+  hw::EnergyEvents events;
+  const auto& core = system.core;
+  events.macs = core.array.macs();
+  events.postop_elements = core.store.operations();
+  events.scratchpad_bytes = core.memory.scratchpad.accesses() * core.memory.scratchpad.word_bytes();
+  events.accumulator_bytes =
+      core.memory.accumulator.accesses() * core.memory.accumulator.word_bytes();
+  std::uint64_t moved = 0;
+  for (const tlm_model::DmaPort* port : system.core.ports()) moved += port->stats().bytes;
+  events.bus_bytes = moved;
+  events.dram_bytes = moved;
+  events.seconds = sc_core::sc_time_stamp().to_seconds();
+  return events;
+}
+
+}  // namespace
+
+SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapping,
+                          const hw::Machine& machine, tlm_model::Engines engines,
+                          const std::vector<std::vector<std::uint8_t>>& inputs,
+                          const SimulationOptions& options) {
+  const model::TensorId in = input_tensor(graph), out = output_tensor(graph);
+  for (const auto& input : inputs) {
+    if (options.functional && input.size() != graph.tensors[in].bytes()) {
+      throw hw::InputError("input of " + std::to_string(input.size()) + " bytes: " + graph.name +
+                           " takes " + std::to_string(graph.tensors[in].bytes()));
+    }
+  }
+  tlm_model::System system("system", machine, std::move(engines), mapping.program,
+                           mapping.program_address, mapping.image, options.functional);
+  Broadcast observers;
+  std::unique_ptr<Checker> checker;
+  if (options.check && options.functional) {
+    checker = std::make_unique<Checker>(graph, mapping, system);
+    observers.add(checker.get());
+  }
+  observers.add(options.observer);
+  system.core.processor.set_observer(&observers);
+
+  SimulationResult result;
+  std::unique_ptr<Wave> wave;
+  std::size_t next = 0;
+  const auto prepare = [&](tlm_model::Host::Job& job) {
+    if (next == inputs.size()) return false;
+    const auto& input = inputs[next++];
+    if (checker) checker->begin(input);
+    // Without values too: what the host moves takes time and leaves DRAM rows open.
+    job.inputs =
+        host_buffers(graph.tensors[in], mapping.tensors[in], options.functional ? &input : nullptr);
+    job.outputs = host_buffers(graph.tensors[out], mapping.tensors[out], nullptr);
+    return true;
+  };
+  const auto deliver = [&](const tlm_model::Host::Job& job) {
+    result.cycles.push_back(job.cycles);
+    std::vector<std::uint8_t> bytes;
+    for (const auto& buffer : job.outputs) {
+      bytes.insert(bytes.end(), buffer.bytes.begin(), buffer.bytes.end());
+    }
+    result.outputs.push_back(std::move(bytes));
+    result.commands += mapping.program.commands.size();
+    if (wave) wave->end_inference();
+    if (options.progress) options.progress(result.cycles.size());
+  };
+  system.host.set_work(prepare, deliver);
+
+  if (!options.wave.path.empty()) {
+    wave = std::make_unique<Wave>(options.wave, mapping.program, machine.core.clock_mhz);
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  sc_core::sc_start();
+  result.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (wave) wave->write();
+  result.total_cycles = system.core.processor.cycle();
+  result.kernel_events = sc_core::sc_delta_count();
+  result.blocks = system.reports();
+  result.events = events_of(system, result.blocks);
+  if (checker) result.check = checker->result();
+  return result;
+}
+
+}  // namespace systole::testbench
