@@ -9,8 +9,7 @@
 namespace systole::mapper {
 
 std::uint64_t ConstantImage::add_tile(const std::uint8_t* data, std::size_t row_bytes,
-                                      std::uint32_t rows, std::uint32_t cols,
-                                      std::uint32_t pitch) {
+                                      std::uint32_t rows, std::uint32_t cols, std::uint32_t pitch) {
   const std::uint64_t address = round_up(end_, kDramRowAlignment);
   const std::size_t bytes = std::size_t{rows} * pitch;
   end_ = address + bytes;

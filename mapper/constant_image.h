@@ -18,8 +18,8 @@ class ConstantImage {
   std::uint64_t add_tile(const std::uint8_t* data, std::size_t row_bytes, std::uint32_t rows,
                          std::uint32_t cols, std::uint32_t pitch);
   /// The same at a place that is already allocated.
-  void add_rows(std::uint64_t address, const std::vector<std::uint8_t>& data,
-                std::size_t row_bytes, std::uint32_t pitch);
+  void add_rows(std::uint64_t address, const std::vector<std::uint8_t>& data, std::size_t row_bytes,
+                std::uint32_t pitch);
 
   [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
   [[nodiscard]] hw::MemoryImage& pieces() noexcept { return pieces_; }

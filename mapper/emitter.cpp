@@ -62,8 +62,8 @@ void Emitter::emit(const Group& group, const Tiling& tiling) {
   program_.operators.push_back(result);
 
   const auto tile = [&](std::uint32_t row, std::uint32_t col) {
-    emit_tile({row, col, std::min(tiling.m, group.m() - row),
-               std::min(tiling.c_cols, group.n() - col)});
+    emit_tile(
+        {row, col, std::min(tiling.m, group.m() - row), std::min(tiling.c_cols, group.n() - col)});
   };
   if (tiling.m_outer) {
     for (std::uint32_t row = 0; row < group.m(); row += tiling.m) {
@@ -127,8 +127,7 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, 
   program_.commands.push_back(matmul);
 }
 
-bool Emitter::stream(const TileKey& key, const hw::Command& load, std::uint64_t bytes,
-                     Span& span) {
+bool Emitter::stream(const TileKey& key, const hw::Command& load, std::uint64_t bytes, Span& span) {
   if (const auto found = buffer_.find(key)) {
     span = *found;
   } else if (const auto placed = buffer_.allocate(key, bytes, pinned_)) {
@@ -158,8 +157,9 @@ bool Emitter::operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0,
   load.n = ks;
   load.a_pitch = operand.pitch;
   Span span;
-  const TileKey key{TileKey::Kind::kA,    group_->a.tensor, group_->a.row + row,
-                    group_->a.col + k0, rows,             ks};
+  const TileKey key{
+      TileKey::Kind::kA, group_->a.tensor, group_->a.row + row, group_->a.col + k0, rows, ks,
+      operand.pitch};
   if (!stream(key, load, std::uint64_t{rows} * operand.pitch, span)) return false;
   operand.address = narrow(span.begin);
   // With the whole depth in one tile, the n loop inside uses this A again and again.
@@ -178,8 +178,8 @@ std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint
     const std::uint32_t first_col = group_->b.col + (transposed ? k0 : col);
     const std::uint8_t* data =
         weight.data.empty() ? nullptr : &weight.data[first_row * row_bytes + first_col];
-    known->second = constants_.add_tile(data, row_bytes, transposed ? cols : ks,
-                                        transposed ? ks : cols, pitch);
+    known->second =
+        constants_.add_tile(data, row_bytes, transposed ? cols : ks, transposed ? ks : cols, pitch);
   }
   return known->second;
 }
@@ -215,8 +215,8 @@ bool Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, s
     load.n = cols_stored;
   }
   Span span;
-  const TileKey key{TileKey::Kind::kB,     group_->b.tensor, group_->b.row + row,
-                    group_->b.col + at, rows_stored,      cols_stored};
+  const TileKey key{TileKey::Kind::kB, group_->b.tensor, group_->b.row + row, group_->b.col + at,
+                    rows_stored,       cols_stored,      operand.pitch};
   if (!stream(key, load, bytes, span)) return false;
   operand.address = narrow(span.begin);
   if (!tiling_->m_outer && tiling_->k >= group_->k()) kept_ = {span};
@@ -250,7 +250,7 @@ std::uint32_t Emitter::parameters(const Tile& tile) {
   load.dram = known->second;
   load.m = 1;
   load.n = load.dram_pitch = load.a_pitch = bytes;
-  const TileKey key{TileKey::Kind::kParameters, op_, 0, tile.col, words, tile.cols};
+  const TileKey key{TileKey::Kind::kParameters, op_, 0, tile.col, words, tile.cols, load.a_pitch};
   Span span;
   pinned_ = kept_;
   if (!stream(key, load, bytes, span)) {

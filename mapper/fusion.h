@@ -13,10 +13,10 @@ namespace systole::mapper {
 /// Operators that run as one: an anchor (a matmul, or a load of a tensor into the accumulator) and
 /// the chain of stages behind it. Tensors between them never exist in memory.
 struct Group {
-  std::string name;               ///< of the anchor, or of the first stage when a load anchors it
-  std::vector<std::size_t> nodes; ///< indices into Graph::nodes, in order
+  std::string name;                ///< of the anchor, or of the first stage when a load anchors it
+  std::vector<std::size_t> nodes;  ///< indices into Graph::nodes, in order
   bool has_matmul = false;
-  model::View a;                  ///< matmul: A; otherwise the tensor that is loaded
+  model::View a;  ///< matmul: A; otherwise the tensor that is loaded
   model::View b;
   bool a_unsigned = false;
   bool b_transposed = false;

@@ -3,21 +3,13 @@
 #include <string>
 #include <utility>
 
-#include "hw/error.h"
 #include "hw/command_codec.h"
+#include "hw/error.h"
 #include "mapper/constant_image.h"
 #include "mapper/emitter.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
-namespace {
-
-bool on_chip(const Placement& placement, const model::View& view) {
-  return placement.tensors[view.tensor].place == Location::Place::kScratchpad;
-}
-
-}  // namespace
-
 Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
   Mapping mapping;
   mapping.groups = fuse(graph, machine);
@@ -27,21 +19,14 @@ Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
     const model::Tensor& tensor = graph.tensors[id];
     const Location& location = placement.tensors[id];
     if (location.place != Location::Place::kDram || tensor.data.empty()) continue;
-    constants.add_rows(location.address, tensor.data, tensor.bytes() / tensor.rows,
-                       location.pitch);
+    constants.add_rows(location.address, tensor.data, tensor.bytes() / tensor.rows, location.pitch);
   }
 
   Tiler tiler(machine);
   Emitter emitter(graph, machine, placement, constants, mapping.program);
-  const std::uint64_t stream_bytes =
-      std::uint64_t{machine.scratchpad.kib} * 1024 - placement.scratchpad_end;
   for (const Group& group : mapping.groups) {
-    Operands operands;
-    operands.a_on_chip = group.has_matmul && on_chip(placement, group.a);
-    operands.b_on_chip = group.has_matmul && on_chip(placement, group.b);
-    operands.out_on_chip = on_chip(placement, group.out);
-    operands.stream_bytes = stream_bytes;
-    mapping.tilings.push_back(tiler.choose(graph, group, operands));
+    const TilingProblem problem = tiling_problem(graph, group, placement, machine);
+    mapping.tilings.push_back(tiler.choose(problem, group.name));
     emitter.emit(group, mapping.tilings.back());
   }
   mapping.program.commands.emplace_back();  // kEnd

@@ -17,11 +17,11 @@ namespace systole::mapper {
 struct Mapping {
   hw::Program program;
   std::uint64_t program_address = 0;
-  hw::MemoryImage image;             ///< constants, and the encoded program
-  std::uint64_t dram_bytes = 0;      ///< extent of all that lies in DRAM
-  std::vector<Location> tensors;     ///< by TensorId
-  std::vector<Group> groups;         ///< one per operator of the program, in order
-  std::vector<Tiling> tilings;       ///< by group
+  hw::MemoryImage image;          ///< constants, and the encoded program
+  std::uint64_t dram_bytes = 0;   ///< extent of all that lies in DRAM
+  std::vector<Location> tensors;  ///< by TensorId
+  std::vector<Group> groups;      ///< one per operator of the program, in order
+  std::vector<Tiling> tilings;    ///< by group
 };
 
 /// Turns a graph into a program for a machine: fuses, places, tiles, emits. The program is the same

@@ -21,9 +21,9 @@ constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 50;
 struct Life {
   std::size_t first = 0, last = 0;
   bool used = false;
-  bool is_weight = false;        ///< a constant that is a matmul's B
+  bool is_weight = false;  ///< a constant that is a matmul's B
   bool only_matmul_reads = true;
-  bool aligned = true;           ///< every view starts at a scratchpad word
+  bool aligned = true;  ///< every view starts at a scratchpad word
   bool is_statistics = false;
 };
 
@@ -94,21 +94,20 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     if (life.is_statistics) {
       const auto row = statistics.allocate(tensor.rows, life.first, life.last);
       if (!row) {
-        throw hw::InputError("postop.row_statistics = " +
-                             std::to_string(machine.postop.row_statistics) + ": " + tensor.name +
-                             " needs " + std::to_string(tensor.rows) + " rows more");
+        throw hw::InputError(
+            "postop.row_statistics = " + std::to_string(machine.postop.row_statistics) + ": " +
+            tensor.name + " needs " + std::to_string(tensor.rows) + " rows more");
       }
       location = {Location::Place::kStatistics, *row, 0};
       continue;
     }
-    const auto row_bytes =
-        static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
+    const auto row_bytes = static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
     const bool may_stay = tensor.kind == Tensor::Kind::kActivation && tensor.data.empty() &&
                           life.only_matmul_reads && life.aligned && hw::bytes_of(tensor.type) == 1;
     if (may_stay) {
       const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
-      if (const auto at = scratchpad.allocate(std::uint64_t{pitch} * tensor.rows, life.first,
-                                              life.last)) {
+      if (const auto at =
+              scratchpad.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last)) {
         location = {Location::Place::kScratchpad, *at, pitch};
         continue;
       }

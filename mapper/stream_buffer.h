@@ -15,10 +15,11 @@ struct TileKey {
   Kind kind = Kind::kA;
   std::uint32_t owner = 0;  ///< tensor, or group for parameters
   std::uint32_t row = 0, col = 0, rows = 0, cols = 0;
+  std::uint32_t pitch = 0;  ///< of its rows on chip: a matrix may be used both ways round
 
   friend bool operator==(const TileKey& x, const TileKey& y) {
-    return std::tie(x.kind, x.owner, x.row, x.col, x.rows, x.cols) ==
-           std::tie(y.kind, y.owner, y.row, y.col, y.rows, y.cols);
+    return std::tie(x.kind, x.owner, x.row, x.col, x.rows, x.cols, x.pitch) ==
+           std::tie(y.kind, y.owner, y.row, y.col, y.rows, y.cols, y.pitch);
   }
 };
 

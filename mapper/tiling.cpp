@@ -7,6 +7,7 @@
 
 #include "hw/array.h"
 #include "hw/error.h"
+#include "hw/program.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -32,78 +33,72 @@ std::vector<std::uint32_t> balanced_cuts(std::uint32_t extent, std::uint32_t uni
   return sizes;
 }
 
-struct Shape {
-  std::uint32_t m, n, k;
-  bool row_wise;
-  std::uint32_t parameter_words;
-  std::uint32_t out_bytes;     ///< per element
-  std::uint32_t tensor_bytes;  ///< per element
-  std::uint64_t postop_reads_per_row_vector;
-  bool b_is_activation;  ///< rows apart in memory, not one run per tile
-  Operands operands;
-};
-
 class Cost {
  public:
-  Cost(const hw::Machine& machine, const Shape& shape)
+  Cost(const hw::Machine& machine, const TilingProblem& problem)
       : machine_(machine),
-        shape_(shape),
+        problem_(problem),
         load_rate_(dma_rate(machine, machine.dma.outstanding_reads)),
         store_rate_(dma_rate(machine, machine.dma.outstanding_writes)) {}
 
   [[nodiscard]] bool fits(const Tiling& t) const {
     const std::uint64_t half = std::uint64_t{machine_.accumulator.kib} * 1024 / 4 / 2;
     if (t.m * round_up(t.c_cols, machine_.array.cols) > half) return false;
-    return 2 * (a_tile(t) + b_tile(t) + parameters(t)) <= shape_.operands.stream_bytes;
+    return 2 * (a_tile(t) + b_tile(t) + parameters(t)) <= problem_.stream_bytes;
   }
 
   void evaluate(Tiling& t) const {
-    const std::uint64_t m_tiles = ceil_div(shape_.m, t.m);
-    const std::uint64_t c_tiles = ceil_div(shape_.n, t.c_cols);
-    const std::uint64_t n_tiles = ceil_div(shape_.n, t.n);
-    const std::uint64_t k_tiles = shape_.k == 0 ? 1 : ceil_div(shape_.k, t.k);
-    const std::uint64_t a_bytes = std::uint64_t{shape_.m} * shape_.k;
-    const std::uint64_t b_bytes = std::uint64_t{shape_.k} * round_up(shape_.n, 4);
+    const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
+    const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
+    const std::uint64_t n_tiles = ceil_div(problem_.n, t.n);
+    const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
+    const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
+    const std::uint64_t b_bytes = std::uint64_t{problem_.k} * round_up(problem_.n, 4);
     // An operand is loaded once if its tile survives the loop that does not index it.
     const bool whole_k = k_tiles == 1;
     const std::uint64_t a_times = whole_k && (t.m_outer || n_tiles == 1) ? 1 : n_tiles;
-    const std::uint64_t b_times = whole_k && (!t.m_outer || m_tiles == 1 || n_tiles == 1)
-                                      ? 1
-                                      : m_tiles;
-    const std::uint64_t a_load = shape_.operands.a_on_chip ? 0 : a_bytes * a_times;
-    const std::uint64_t b_load = shape_.operands.b_on_chip ? 0 : b_bytes * b_times;
-    const std::uint64_t parameter_load = std::uint64_t{4} * shape_.parameter_words * shape_.n *
-                                         (c_tiles == 1 ? 1 : m_tiles);
+    const std::uint64_t b_times =
+        whole_k && (!t.m_outer || m_tiles == 1 || n_tiles == 1) ? 1 : m_tiles;
+    const std::uint64_t a_load = problem_.a_on_chip ? 0 : a_bytes * a_times;
+    const std::uint64_t b_load = problem_.b_on_chip ? 0 : b_bytes * b_times;
+    const std::uint64_t parameter_load =
+        std::uint64_t{4} * problem_.parameter_words * problem_.n * (c_tiles == 1 ? 1 : m_tiles);
     t.load_bytes = a_load + b_load + parameter_load;
-    t.compute_cycles = shape_.k == 0 ? 0 : compute(t, m_tiles, n_tiles, k_tiles);
-    const std::uint64_t out = std::uint64_t{shape_.m} * shape_.n;
+    t.compute_cycles = problem_.k == 0 ? 0 : compute(t, m_tiles, n_tiles, k_tiles);
+    const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
     // Rows of activations are apart in memory; tiles of weights and parameters are one run.
     const double load = time(load_rate_, a_load, t.k) +
-                        time(load_rate_, b_load, shape_.b_is_activation ? t.n : kRun) +
+                        time(load_rate_, b_load, problem_.b_is_activation ? t.n : kRun) +
                         time(load_rate_, parameter_load, kRun);
-    const double store =
-        shape_.operands.out_on_chip
-            ? 0.0
-            : time(store_rate_, out * (shape_.out_bytes + shape_.tensor_bytes),
-                   t.c_cols * shape_.out_bytes);
+    const double store = problem_.out_on_chip
+                             ? 0.0
+                             : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
+                                    t.c_cols * problem_.out_bytes);
     const double postop = static_cast<double>(
-        shape_.m * c_tiles * ceil_div(t.c_cols, machine_.postop.lanes) *
-        shape_.postop_reads_per_row_vector);
+        problem_.m * c_tiles * ceil_div(t.c_cols, machine_.postop.lanes) * problem_.postop_reads);
     const double first = time(load_rate_, a_tile(t), t.k) + time(load_rate_, b_tile(t), kRun);
     const double tiles = static_cast<double>(m_tiles * c_tiles);
+    // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
+    // result and its parameters.
+    const std::uint64_t commands = 3 * m_tiles * n_tiles * k_tiles + 2 * m_tiles * c_tiles;
+    const double fetch = time(load_rate_, commands * hw::kCommandBytes, kRun);
     // Loads and stores share the memory, and whatever they take makes hiding them harder.
-    const double memory = load + store;
+    const double memory = load + store + fetch;
+    // Between the last matmul of a C tile and its result lie the array's skew and the pipeline.
+    const double turnaround =
+        tiles *
+        static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
     t.cycles = static_cast<std::uint64_t>(
-        std::max({static_cast<double>(t.compute_cycles), memory, postop}) + memory / 8 + first +
-        std::max(store, postop) / tiles);
+        std::max({static_cast<double>(t.compute_cycles), memory, postop, turnaround}) + memory / 8 +
+        first + std::max(store, postop) / tiles);
   }
 
  private:
   [[nodiscard]] std::uint64_t a_tile(const Tiling& t) const {
-    return shape_.operands.a_on_chip ? 0 : t.m * round_up(t.k, machine_.array.rows);
+    return problem_.a_on_chip ? 0 : t.m * round_up(t.k, machine_.array.rows);
   }
   [[nodiscard]] std::uint64_t b_tile(const Tiling& t) const {
-    if (shape_.operands.b_on_chip) return 0;
+    if (problem_.b_on_chip) return 0;
     // Stored k x n or, transposed, n x k: the larger of the two padded forms.
     return std::max(t.k * round_up(t.n, machine_.array.cols),
                     t.n * round_up(t.k, machine_.array.rows));
@@ -121,18 +116,17 @@ class Cost {
                     requests * rate.cycles_per_request);
   }
   [[nodiscard]] std::uint64_t parameters(const Tiling& t) const {
-    return std::uint64_t{4} * shape_.parameter_words * t.c_cols;
+    return std::uint64_t{4} * problem_.parameter_words * t.c_cols;
   }
   [[nodiscard]] std::uint64_t compute(const Tiling& t, std::uint64_t m_tiles, std::uint64_t n_tiles,
                                       std::uint64_t k_tiles) const {
     const auto cycles = [&](std::uint64_t m, std::uint64_t n, std::uint64_t k) {
-      return m == 0 || n == 0 || k == 0
-                 ? 0
-                 : hw::array_cycles(machine_.array, m, n, k, true).interval;
+      return m == 0 || n == 0 || k == 0 ? 0
+                                        : hw::array_cycles(machine_.array, m, n, k, true).interval;
     };
-    const std::uint64_t m_rest = shape_.m - (m_tiles - 1) * t.m;
-    const std::uint64_t n_rest = shape_.n - (n_tiles - 1) * t.n;
-    const std::uint64_t k_rest = shape_.k - (k_tiles - 1) * t.k;
+    const std::uint64_t m_rest = problem_.m - (m_tiles - 1) * t.m;
+    const std::uint64_t n_rest = problem_.n - (n_tiles - 1) * t.n;
+    const std::uint64_t k_rest = problem_.k - (k_tiles - 1) * t.k;
     std::uint64_t sum = 0;
     for (const auto& [m, ms] : {std::pair{std::uint64_t{t.m}, m_tiles - 1}, {m_rest, 1}}) {
       for (const auto& [n, ns] : {std::pair{std::uint64_t{t.n}, n_tiles - 1}, {n_rest, 1}}) {
@@ -145,12 +139,12 @@ class Cost {
   }
 
   const hw::Machine& machine_;
-  const Shape& shape_;
+  const TilingProblem& problem_;
   DmaRate load_rate_, store_rate_;
 };
 
-std::optional<Tiling> best_tiling(const hw::Machine& machine, const Shape& shape) {
-  const Cost cost(machine, shape);
+std::optional<Tiling> best_tiling(const hw::Machine& machine, const TilingProblem& problem) {
+  const Cost cost(machine, problem);
   std::optional<Tiling> best;
   const auto consider = [&](Tiling t) {
     if (!cost.fits(t)) return;
@@ -160,17 +154,17 @@ std::optional<Tiling> best_tiling(const hw::Machine& machine, const Shape& shape
       best = t;
     }
   };
-  const auto k_cuts = shape.k == 0 ? std::vector<std::uint32_t>{0}
-                                   : balanced_cuts(shape.k, machine.array.rows);
-  for (const std::uint32_t m : balanced_cuts(shape.m, 1)) {
-    for (const std::uint32_t n : balanced_cuts(shape.n, machine.array.cols)) {
+  const auto k_cuts =
+      problem.k == 0 ? std::vector<std::uint32_t>{0} : balanced_cuts(problem.k, machine.array.rows);
+  for (const std::uint32_t m : balanced_cuts(problem.m, 1)) {
+    for (const std::uint32_t n : balanced_cuts(problem.n, machine.array.cols)) {
       for (const std::uint32_t k : k_cuts) {
         Tiling t;
         t.m = m;
-        t.n = std::min(n, shape.n);
-        t.c_cols = shape.row_wise ? shape.n : t.n;
-        t.k = std::min(k, shape.k);
-        if (shape.k == 0) t.n = t.c_cols;
+        t.n = std::min(n, problem.n);
+        t.c_cols = problem.row_wise ? problem.n : t.n;
+        t.k = std::min(k, problem.k);
+        if (problem.k == 0) t.n = t.c_cols;
         for (const bool m_outer : {true, false}) {
           t.m_outer = m_outer;
           consider(t);
@@ -188,46 +182,53 @@ DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding) {
   const double bus = machine.bus.width_bytes * static_cast<double>(machine.bus.clock_mhz) / core;
   const double dram = machine.dram.channels * static_cast<double>(machine.dram.bus_bytes) *
                       machine.dram.mega_transfers / core;
-  const double latency_ns =
-      (machine.bus.request_latency + machine.bus.response_latency) * 1000.0 /
-          machine.bus.clock_mhz +
-      machine.dram.controller_ns + machine.dram.t_cl_ns;
+  const double latency_ns = (machine.bus.request_latency + machine.bus.response_latency) * 1000.0 /
+                                machine.bus.clock_mhz +
+                            machine.dram.controller_ns + machine.dram.t_cl_ns;
   return {std::min(bus, dram), latency_ns * core / 1000.0 / outstanding};
 }
 
-Tiling Tiler::choose(const model::Graph& graph, const Group& group, const Operands& operands) {
-  Shape shape{};
-  shape.m = group.m();
-  shape.n = group.n();
-  shape.k = group.k();
-  shape.row_wise = hw::is_row_wise(group.chain);
-  shape.parameter_words = hw::parameter_words(group.chain);
-  shape.out_bytes = static_cast<std::uint32_t>(hw::bytes_of(group.chain.out));
-  shape.tensor_bytes =
-      group.tensor.tensor == model::kNoTensor
-          ? 0
-          : static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.tensor.tensor].type));
-  // Passes over the accumulator per vector, from the contract itself.
-  shape.postop_reads_per_row_vector =
-      hw::chain_cycles(group.chain, 1, machine_.postop.lanes, machine_.postop.lanes).reads;
-  shape.b_is_activation = group.has_matmul && graph.tensors[group.b.tensor].kind !=
-                                                  model::Tensor::Kind::kConstant;
-  shape.operands = operands;
-  const Key key{shape.m, shape.n, shape.k, shape.row_wise, shape.b_is_activation, operands.a_on_chip, operands.b_on_chip,
-                operands.out_on_chip, shape.parameter_words,
-                shape.out_bytes + 16 * shape.tensor_bytes,
-                static_cast<std::uint32_t>(shape.postop_reads_per_row_vector),
-                operands.stream_bytes};
-  if (const auto found = known_.find(key); found != known_.end()) return found->second;
-  const std::optional<Tiling> tiling = best_tiling(machine_, shape);
+TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
+                             const Placement& placement, const hw::Machine& machine) {
+  const auto on_chip = [&](const model::View& view) {
+    return placement.tensors[view.tensor].place == Location::Place::kScratchpad;
+  };
+  TilingProblem problem;
+  problem.m = group.m();
+  problem.n = group.n();
+  problem.k = group.k();
+  problem.row_wise = hw::is_row_wise(group.chain);
+  if (group.has_matmul) {
+    problem.a_on_chip = on_chip(group.a);
+    problem.b_on_chip = on_chip(group.b);
+    problem.b_is_activation = graph.tensors[group.b.tensor].kind != model::Tensor::Kind::kConstant;
+  }
+  problem.out_on_chip = on_chip(group.out);
+  problem.parameter_words = hw::parameter_words(group.chain);
+  problem.out_bytes = static_cast<std::uint32_t>(hw::bytes_of(group.chain.out));
+  if (group.tensor.tensor != model::kNoTensor) {
+    problem.tensor_bytes =
+        static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.tensor.tensor].type));
+  }
+  const hw::ChainCycles postop =
+      hw::chain_cycles(group.chain, 1, machine.postop.lanes, machine.postop.lanes);
+  problem.postop_reads = postop.reads;
+  problem.postop_fill = postop.fill;
+  problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024 - placement.scratchpad_end;
+  return problem;
+}
+
+Tiling Tiler::choose(const TilingProblem& problem, const std::string& group) {
+  if (const auto found = known_.find(problem.key()); found != known_.end()) return found->second;
+  const std::optional<Tiling> tiling = best_tiling(machine_, problem);
   if (!tiling) {
     throw hw::InputError("scratchpad.kib = " + std::to_string(machine_.scratchpad.kib) +
                          ", accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
-                         group.name + " (" + std::to_string(shape.m) + " x " +
-                         std::to_string(shape.n) + " x " + std::to_string(shape.k) +
+                         group + " (" + std::to_string(problem.m) + " x " +
+                         std::to_string(problem.n) + " x " + std::to_string(problem.k) +
                          ") does not fit, not even in the smallest tiles");
   }
-  return known_.emplace(key, *tiling).first->second;
+  return known_.emplace(problem.key(), *tiling).first->second;
 }
 
 }  // namespace systole::mapper

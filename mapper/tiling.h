@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <map>
+#include <string>
 #include <tuple>
 
 #include "hw/machine.h"
 #include "mapper/fusion.h"
+#include "mapper/placement.h"
 #include "model/graph.h"
 
 namespace systole::mapper {
@@ -16,42 +18,54 @@ struct Tiling {
   std::uint32_t c_cols = 0;  ///< columns of a C tile: n, or the whole row for row-wise chains
   std::uint32_t n = 0;
   std::uint32_t k = 0;
-  bool m_outer = true;       ///< m loop outside the n loop, else inside
+  bool m_outer = true;  ///< m loop outside the n loop, else inside
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
   std::uint64_t compute_cycles = 0;
   std::uint64_t load_bytes = 0;
 };
 
-/// What the tiler knows about where the operands are.
-struct Operands {
-  bool a_on_chip = false;
-  bool b_on_chip = false;
-  bool out_on_chip = false;
-  std::uint64_t stream_bytes = 0;  ///< scratchpad left for streaming tiles
+/// All that the choice of tiles depends on: equal problems have equal answers.
+struct TilingProblem {
+  std::uint32_t m = 0, n = 0, k = 0;  ///< k 0: no matmul, the chain runs on a loaded tensor
+  bool row_wise = false;              ///< a C tile holds whole rows
+  bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
+  bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
+  std::uint32_t parameter_words = 0;  ///< per column
+  std::uint32_t out_bytes = 0;        ///< per element
+  std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operand, 0 without one
+  std::uint64_t postop_reads = 0;     ///< accumulator reads per vector of results
+  std::uint64_t postop_fill = 0;      ///< cycles from the first read to the first result
+  std::uint64_t stream_bytes = 0;     ///< scratchpad left for streaming tiles
+
+  [[nodiscard]] auto key() const {
+    return std::make_tuple(m, n, k, row_wise, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
+                           parameter_words, out_bytes, tensor_bytes, postop_reads, postop_fill,
+                           stream_bytes);
+  }
 };
+[[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
+                                           const Placement& placement, const hw::Machine& machine);
 
 /// Chooses tile sizes from the machine's sizes: all tilings into balanced pieces whose double
-/// buffers fit, by the cost max(compute, load, store) + what the first and last tile expose.
+/// buffers fit, by the cost max(compute, memory, post-op, turnaround) + what the first and last
+/// tile expose.
 class Tiler {
  public:
   explicit Tiler(const hw::Machine& machine) : machine_(machine) {}
-  /// Throws InputError when not even single folds fit.
-  [[nodiscard]] Tiling choose(const model::Graph& graph, const Group& group,
-                              const Operands& operands);
+  /// Throws InputError that names `group` when not even single folds fit.
+  [[nodiscard]] Tiling choose(const TilingProblem& problem, const std::string& group);
 
  private:
-  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, bool, bool, bool, bool, bool,
-                         std::uint32_t, std::uint32_t, std::uint32_t, std::uint64_t>;
   const hw::Machine machine_;
-  std::map<Key, Tiling> known_;
+  std::map<decltype(TilingProblem().key()), Tiling> known_;
 };
 
 /// What the cost model knows about a DMA port on an idle memory. A request takes the larger of two
 /// times: its bytes at the rate of the bus or the DRAM, whichever is slower, and its share of the
 /// latency that the outstanding requests cover together.
 struct DmaRate {
-  double bytes_per_cycle;    ///< of the core clock
+  double bytes_per_cycle;  ///< of the core clock
   double cycles_per_request;
 };
 [[nodiscard]] DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding);

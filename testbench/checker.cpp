@@ -21,29 +21,34 @@ void Checker::begin(const std::vector<std::uint8_t>& input) {
   ++inference_;
 }
 
-void Checker::on_operator(std::uint32_t op, [[maybe_unused]] std::uint64_t cycle) {
-  const hw::Operator& result = mapping_.program.operators[op];
-  const model::View& view = mapping_.groups[op].out;
-  const model::Tensor& tensor = graph_.tensors[view.tensor];
+void Checker::on_command(const tlm_model::CommandTrace& trace) {
+  const hw::Command& command = mapping_.program.commands[trace.index];
+  const bool stays = command.opcode == hw::Opcode::kMove;
+  if (!stays && command.opcode != hw::Opcode::kStore) return;
+  const hw::Operator& result = mapping_.program.operators[command.op];
+  const model::View& view = mapping_.groups[command.op].out;
   const std::size_t element = hw::bytes_of(result.type);
-  const std::size_t row_bytes = result.cols * element;
+  const std::size_t row_bytes = command.n * element;
+  const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
   const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
   std::vector<std::uint8_t> found(row_bytes);
-  for (std::uint32_t row = 0; row < result.rows; ++row) {
-    const std::uint64_t at = result.address + std::uint64_t{row} * result.pitch;
-    if (result.place == hw::Operator::Place::kScratchpad) {
+  const std::uint64_t begin = stays ? command.b : command.dram;
+  for (std::uint64_t i = 0; i < command.m; ++i) {
+    const std::uint64_t at = begin + i * result.pitch;
+    if (stays) {
       std::memcpy(found.data(), system_.core.memory.scratchpad.data() + at, row_bytes);
     } else {
       system_.peek(at, found.data(), row_bytes);
     }
-    const std::size_t offset = (std::size_t{view.row + row} * tensor.cols + view.col) * element;
-    compare(op, row, found.data(), &expected[offset], row_bytes);
+    const std::uint64_t row = (at - result.address) / result.pitch;
+    const std::uint64_t first = (at - result.address) % result.pitch;
+    const std::size_t offset = (view.row + row) * tensor_row_bytes + view.col * element + first;
+    compare(command.op, row, first, found.data(), &expected[offset], row_bytes);
   }
-  ++result_.operators;
 }
 
-void Checker::compare(std::uint32_t op, std::uint32_t row, const std::uint8_t* found,
-                      const std::uint8_t* expected, std::size_t bytes) {
+void Checker::compare(std::uint32_t op, std::uint64_t row, std::uint64_t first,
+                      const std::uint8_t* found, const std::uint8_t* expected, std::size_t bytes) {
   result_.bytes += bytes;
   if (std::memcmp(found, expected, bytes) == 0) return;
   for (std::size_t i = 0; i < bytes; ++i) {
@@ -51,8 +56,8 @@ void Checker::compare(std::uint32_t op, std::uint32_t row, const std::uint8_t* f
     if (result_.mismatches++ == 0) {
       result_.first = "inference " + std::to_string(inference_ - 1) + ", " +
                       mapping_.program.operators[op].name + ", row " + std::to_string(row) +
-                      ", byte " + std::to_string(i) + ": found " + std::to_string(found[i]) +
-                      ", expected " + std::to_string(expected[i]);
+                      ", byte " + std::to_string(first + i) + ": found " +
+                      std::to_string(found[i]) + ", expected " + std::to_string(expected[i]);
     }
   }
 }

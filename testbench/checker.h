@@ -13,20 +13,23 @@
 
 namespace systole::testbench {
 
-/// Compares each operator's result, as it stands in simulated memory when its last command has
-/// completed, with the reference, byte for byte.
+/// Compares every tile that leaves the post-op unit, as it stands in simulated memory when its
+/// command has completed, with the reference, byte for byte. Not later: as soon as the readers of a
+/// tile are done, another operator may write over it, even before the last tile of this one is
+/// complete.
 class Checker final : public tlm_model::Observer {
  public:
   Checker(const model::Graph& graph, const mapper::Mapping& mapping, tlm_model::System& system);
 
   /// The next inference runs on this input.
   void begin(const std::vector<std::uint8_t>& input);
-  void on_command(const tlm_model::CommandTrace&) override {}
-  void on_operator(std::uint32_t op, std::uint64_t cycle) override;
+  void on_command(const tlm_model::CommandTrace& trace) override;
+  void on_operator(std::uint32_t, std::uint64_t) override { ++result_.operators; }
   [[nodiscard]] const CheckResult& result() const noexcept { return result_; }
 
  private:
-  void compare(std::uint32_t op, std::uint32_t row, const std::uint8_t* found,
+  /// A row of a result from byte `first` on.
+  void compare(std::uint32_t op, std::uint64_t row, std::uint64_t first, const std::uint8_t* found,
                const std::uint8_t* expected, std::size_t bytes);
 
   const model::Graph& graph_;

@@ -13,6 +13,7 @@
 #include "hw/dyadic.h"
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "hw/program.h"
 #include "model/graph_builder.h"
 #include "model/stages.h"
 
@@ -83,6 +84,20 @@ MatmulShape parse_matmul_shape(std::string_view text) {
     }
   }
   return shape;
+}
+
+// A command with operands in the scratchpad and its result in the accumulator has
+// (m n k)^2 = (m k) (k n) (m n), and m k + k n bytes fit the one, 4 m n the other.
+void check_program_size(const MatmulShape& shape, const hw::Machine& machine) {
+  const double half_scratchpad = machine.scratchpad.kib * 1024.0 / 2.0;
+  const double accumulators = machine.accumulator.kib * 1024.0 / 4.0;
+  const double largest = std::sqrt(half_scratchpad * half_scratchpad * accumulators);
+  const double bytes = static_cast<double>(shape.macs()) / largest * hw::kCommandBytes;
+  const double available = machine.dram.mib * 1024.0 * 1024.0;
+  if (bytes <= available) return;
+  throw hw::InputError(fmt::format(
+      "matmul {}x{}x{}: the commands alone take {:.0f} MiB or more, but dram.mib = {}", shape.m,
+      shape.n, shape.k, std::ceil(bytes / available * machine.dram.mib), machine.dram.mib));
 }
 
 model::Graph make_matmul_graph(const MatmulShape& shape, const hw::Machine::Datapath& datapath,

@@ -23,6 +23,10 @@ inline constexpr std::uint64_t kMaxMatmulElements = 1U << 26;
 /// missing, zero or no number, or if the product is too large.
 [[nodiscard]] MatmulShape parse_matmul_shape(std::string_view text);
 
+/// Throws InputError if no program for the product fits the machine's DRAM, however it is tiled:
+/// sooner than the mapper, which has to write the commands first.
+void check_program_size(const MatmulShape& shape, const hw::Machine& machine);
+
 /// One matrix product: input "a" s8, constant "b" s8, a bias and a requantisation to s8 that uses
 /// most of the codes. Seeded values: the same shape and datapath give the same bits. `shape_only`
 /// leaves the constants out, for runs without values.

@@ -31,8 +31,8 @@ std::string product_table(const model::ModelInfo& info) {
                {"count", Align::kRight},
                {"M x K x N", Align::kRight},
                {"MACs", Align::kRight},
-               {"weight bytes", Align::kRight},
-               {"parameters", Align::kRight}});
+               {"weights", Align::kRight},
+               {"params", Align::kRight}});
   for (const model::ProductInfo& product : info.products) {
     table.add({product.name, std::to_string(product.count),
                fmt::format("{} x {} x {}", product.m, product.k, product.n), grouped(product.macs),

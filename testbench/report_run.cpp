@@ -19,10 +19,13 @@ std::string cycles_text(const Measurement& measurement) {
   const auto& cycles = measurement.result.cycles;
   const auto [least, most] = std::minmax_element(cycles.begin(), cycles.end());
   const double hertz = measurement.machine.core.clock_mhz * 1e6;
+  const std::string time =
+      fmt::format("({} at {} MHz)", with_prefix(measurement.mean_cycles() / hertz, "s"),
+                  measurement.machine.core.clock_mhz);
+  if (cycles.size() == 1) return grouped(*least) + " " + time;
   const auto mean = static_cast<std::uint64_t>(std::llround(measurement.mean_cycles()));
-  return fmt::format("{} mean, {} min, {} max ({} at {} MHz)", grouped(mean), grouped(*least),
-                     grouped(*most), with_prefix(measurement.mean_cycles() / hertz, "s"),
-                     measurement.machine.core.clock_mhz);
+  return fmt::format("{} mean, {} min, {} max {}", grouped(mean), grouped(*least), grouped(*most),
+                     time);
 }
 
 std::string check_text(const Measurement& measurement) {
@@ -100,7 +103,7 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   facts.add("inferences", fmt::format("{}{}", grouped(measurement.images()),
                                       measurement.functional ? "" : ", timing only"));
   if (measurement.accuracy) {
-    facts.add("accuracy", fmt::format("{:.2f} %", 100.0 * *measurement.accuracy));
+    facts.add("accuracy", fmt::format("{:.2f}%", 100.0 * *measurement.accuracy));
   }
   if (measurement.functional) facts.add("check", check_text(measurement));
   facts.add("cycles", cycles_text(measurement));

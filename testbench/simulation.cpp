@@ -119,7 +119,10 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   sc_core::sc_start();
   result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (wave) wave->write();
+  if (wave) {
+    wave->write();
+    result.wave_is_cut_short = wave->is_cut_short();
+  }
   result.total_cycles = system.core.processor.cycle();
   result.kernel_events = sc_core::sc_delta_count();
   result.blocks = system.reports();

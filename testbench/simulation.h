@@ -37,6 +37,7 @@ struct SimulationResult {
   std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference: the graph's output tensor
   std::uint64_t total_cycles = 0;                  ///< of core time, host included
   CheckResult check;
+  bool wave_is_cut_short = false;  ///< the waveform reached its size limit
   std::vector<tlm_model::BlockReport> blocks;
   hw::EnergyEvents events;
   std::uint64_t commands = 0;

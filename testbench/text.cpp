@@ -13,13 +13,19 @@ namespace {
 
 constexpr std::size_t kGap = 2;
 /// Columns that a wrapping last column gets before the first one is cut.
-constexpr std::size_t kWrapped = 28;
+constexpr std::size_t kWrapped = 18;
 
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
   return words;
+}
+
+std::size_t longest_word(const std::string& text) {
+  std::size_t longest = 0;
+  for (const std::string& word : words_of(text)) longest = std::max(longest, word.size());
+  return longest;
 }
 
 /// The first and last characters of `text` around "..", `width` in all.
@@ -52,7 +58,7 @@ std::string with_prefix(double value, std::string_view unit) {
                      kPrefixes[static_cast<std::size_t>(index)], unit);
 }
 
-std::string percent(double fraction) { return fmt::format("{:.1f} %", 100.0 * fraction); }
+std::string percent(double fraction) { return fmt::format("{:.1f}%", 100.0 * fraction); }
 
 std::string wrapped(const std::vector<std::string>& words, std::size_t indent,
                     std::string_view separator) {
@@ -95,8 +101,12 @@ std::vector<std::size_t> Table::widths() const {
     for (const auto& row : rows_) widths[i] = std::max(widths[i], row[i].size());
   }
   const std::size_t gaps = kGap * (columns_.size() - 1);
-  const bool wraps = columns_.back().align == Align::kLeft;
-  const std::size_t last = wraps ? std::min(widths.back(), kWrapped) : widths.back();
+  std::size_t last = widths.back();
+  if (columns_.back().align == Align::kLeft) {
+    std::size_t least = kWrapped;
+    for (const auto& row : rows_) least = std::max(least, longest_word(row.back()));
+    last = std::min(last, least);
+  }
   const std::size_t total = std::accumulate(widths.begin(), widths.end() - 1, gaps + last);
   if (total > kTextWidth) {
     constexpr std::size_t kLeast = 12;

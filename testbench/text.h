@@ -17,7 +17,7 @@ inline constexpr std::size_t kTextWidth = 80;
 /// Three significant digits or more and a prefix from f to T: "12.3 uJ", "0 s".
 [[nodiscard]] std::string with_prefix(double value, std::string_view unit);
 
-/// "12.3 %" of a fraction.
+/// "12.3%" of a fraction.
 [[nodiscard]] std::string percent(double fraction);
 
 /// `words` separated by `separator` and a blank, in as many lines as needed; all but the first

@@ -43,9 +43,13 @@ VcdFile::~VcdFile() { sc_core::sc_get_curr_simcontext()->remove_trace_file(this)
 
 template <typename T>
 void VcdFile::add(const T& object, const std::string& name, int width) {
-  const auto read = [&object] {
-    constexpr bool has_none = !std::is_same_v<T, bool>;
-    return Value{object, has_none && object == std::numeric_limits<T>::max()};
+  const auto read = [&object, width]() -> Value {
+    if constexpr (!std::is_same_v<T, bool>) {
+      if (object == std::numeric_limits<T>::max()) return {Value::Kind::kNone, 0};
+    }
+    const std::uint64_t bits = object;
+    if (width < 64 && bits >> width != 0) return {Value::Kind::kUnknown, 0};
+    return {Value::Kind::kNumber, bits};
   };
   variables_.push_back(
       {{name, static_cast<unsigned>(width)}, identifier(variables_.size()), read, {}});
@@ -97,10 +101,9 @@ void VcdFile::append_header(std::string& text) const {
 void VcdFile::append_value(std::string& text, const Variable& variable) {
   const Value value = variable.last;
   const unsigned width = variable.signal.width;
-  const bool unknown = !value.none && width < 64 && value.bits >> width != 0;
   if (width > 1) text += 'b';
-  if (value.none || unknown) {
-    text += value.none ? 'z' : 'x';
+  if (value.kind != Value::Kind::kNumber) {
+    text += value.kind == Value::Kind::kNone ? 'z' : 'x';
   } else {
     unsigned bit = width;
     while (bit > 1 && (value.bits >> (bit - 1) & 1U) == 0) --bit;

@@ -97,11 +97,12 @@ class VcdFile final : public sc_core::sc_trace_file {
   void set_time_unit(double, sc_core::sc_time_unit) override {}
 
  private:
-  /// What a variable shows: its value, or that it has none.
+  /// What a variable shows: a number, that it has none, or one beyond its width.
   struct Value {
-    std::uint64_t bits = 0;
-    bool none = false;
-    bool operator==(const Value& other) const { return bits == other.bits && none == other.none; }
+    enum class Kind { kNumber, kNone, kUnknown };
+    Kind kind = Kind::kNumber;
+    std::uint64_t bits = 0;  ///< kNumber
+    bool operator==(const Value& other) const { return kind == other.kind && bits == other.bits; }
   };
   struct Variable {
     Signal signal;

@@ -44,7 +44,8 @@ Wave::Wave(const WaveOptions& options, const hw::Program& program, std::uint32_t
     : options_(options),
       program_(program),
       stem_(stem_of(options)),
-      vcd_(std::make_unique<VcdFile>(options.path, limits_of(options, core_mhz),
+      limits_(limits_of(options, core_mhz)),
+      vcd_(std::make_unique<VcdFile>(options.path, limits_,
                                      [this] {
                                        for (auto* module : sampled_) module->sample();
                                      })),
@@ -68,7 +69,7 @@ void Wave::add_modules(const std::vector<sc_core::sc_object*>& objects) {
 
 void Wave::end_inference() {
   const std::uint64_t now = tlm_model::to_ps(sc_core::sc_time_stamp());
-  if (now < vcd_->begin_ps()) return;
+  if (now <= limits_.from_ps) return;
   ++inferences_;
   if (first_end_ps_ == 0) first_end_ps_ = now;
   if (inferences_ == options_.inferences) vcd_->stop();

@@ -53,7 +53,8 @@ class Wave {
 
   const WaveOptions options_;
   const hw::Program& program_;
-  std::string stem_;
+  const std::string stem_;
+  const VcdFile::Limits limits_;
   std::vector<tlm_model::Sampled*> sampled_;
   std::unique_ptr<VcdFile> vcd_;
   hw::AtomicFile view_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "hw/printable.h"
 #include "tlm/command_processor.h"
@@ -46,6 +47,9 @@ constexpr Label kUnitLabels[] = {
 };
 constexpr Label kHalfLabels[] = {{0, "DarkSlateBlue", "first"}, {1, "SaddleBrown", "second"}};
 
+/// GTKWave's own text for a number in high impedance, which is how a VCD says that there is none.
+constexpr char kNoValue[] = "XXX ?gray20?-\n";
+
 template <std::size_t N>
 std::string table_of(const Label (&labels)[N]) {
   std::string table;
@@ -62,66 +66,87 @@ constexpr std::array<std::string_view, 8> kPalette = {
 
 std::string_view colour_of(std::uint32_t op) { return kPalette[op % kPalette.size()]; }
 
-std::vector<WaveSignal> unit_signals(const std::string& path, const std::string& what,
+WaveSignal boxes(std::string path, std::string label, std::string meaning,
+                 WaveText text = WaveText::kNone) {
+  return {std::move(path), std::move(label), WaveShape::kBoxes, text, std::move(meaning)};
+}
+WaveSignal level(std::string path, std::string label, std::string meaning) {
+  return {std::move(path), std::move(label), WaveShape::kLevel, WaveText::kNone,
+          std::move(meaning)};
+}
+WaveSignal growth(std::string path, std::string label, std::string meaning) {
+  return {std::move(path), std::move(label), WaveShape::kGrowth, WaveText::kNone,
+          std::move(meaning)};
+}
+
+std::vector<WaveSignal> unit_signals(const std::string& path, const std::string& shape,
                                      bool uses_accumulator) {
   std::vector<WaveSignal> signals{
-      {path + ".state", WaveText::kUnit, false,
-       "idle, busy, or waiting until older commands have cleared its command's hazards"},
-      {path + ".operator", WaveText::kOperator, false, "operator of the command in the unit"},
-      {path + ".command", WaveText::kCommand, false, "command in the unit: " + what},
+      boxes(path + ".state", "state",
+            "idle, busy, or waiting until older commands have cleared its command's hazards",
+            WaveText::kUnit),
+      boxes(path + ".operator", "operator", "operator of the command in the unit",
+            WaveText::kOperator),
+      boxes(path + ".command", "command", "command in the unit: number, opcode, " + shape,
+            WaveText::kCommand),
   };
   if (uses_accumulator) {
-    signals.push_back({path + ".accumulator_half", WaveText::kHalf, false,
-                       "half of the accumulator that the command works on"});
+    signals.push_back(boxes(path + ".accumulator_half", "accumulator half",
+                            "half of the accumulator that the command works on", WaveText::kHalf));
   }
   return signals;
 }
 
-void add_port(std::vector<WaveSignal>& signals, const std::string& path, const std::string& what) {
-  signals.push_back({path + ".outstanding", WaveText::kNone, true, what + ": requests in flight"});
-  signals.push_back({path + ".bytes", WaveText::kNone, true,
-                     what + ": bytes moved so far; its slope is the rate"});
+/// `what` are the requests of a DMA port, `label` one word for them.
+void add_port(std::vector<WaveSignal>& signals, const std::string& path, const std::string& label,
+              const std::string& what) {
+  signals.push_back(level(path + ".outstanding", label + " in flight", what + " in flight"));
+  signals.push_back(growth(path + ".bytes", label + ": bytes", "bytes so far of " + what));
+}
+
+WaveGroup host_group() {
+  return {"Host",
+          3,
+          {boxes("host.state", "state", "what the host CPU does", WaveText::kHost),
+           boxes("host.inferences", "inferences", "inferences begun so far"),
+           boxes("interrupt", "interrupt", "the core's interrupt line")}};
+}
+
+WaveGroup processor_group() {
+  WaveGroup group{
+      "Command processor",
+      2,
+      {boxes("core.processor.state", "state",
+             "dispatching a command a cycle, or what it waits for; drain: all are dispatched",
+             WaveText::kProcessor),
+       growth("core.processor.dispatched", "dispatched", "commands dispatched so far"),
+       level("core.processor.load_queue", "loads", "loads dispatched and not completed"),
+       level("core.processor.compute_queue", "matmuls", "matmuls dispatched and not completed"),
+       level("core.processor.store_queue", "stores",
+             "stores and moves dispatched and not completed")}};
+  add_port(group.signals, "core.processor.fetch", "fetches", "instruction fetches");
+  return group;
 }
 
 std::vector<WaveGroup> make_groups() {
-  std::vector<WaveGroup> groups;
-  groups.push_back({"Host",
-                    3,
-                    {{"host.state", WaveText::kHost, false, "what the host CPU does"},
-                     {"host.inferences", WaveText::kNone, false, "inferences begun so far"},
-                     {"interrupt", WaveText::kNone, false, "the core's interrupt line"}}});
-  groups.push_back(
-      {"Command processor",
-       2,
-       {{"core.processor.state", WaveText::kProcessor, false,
-         "dispatching a command a cycle, or what it waits for; drain: all are dispatched"},
-        {"core.processor.dispatched", WaveText::kNone, true, "commands dispatched so far"},
-        {"core.processor.load_queue", WaveText::kNone, true,
-         "load commands dispatched and not completed"},
-        {"core.processor.compute_queue", WaveText::kNone, true,
-         "matmul commands dispatched and not completed"},
-        {"core.processor.store_queue", WaveText::kNone, true,
-         "store and move commands dispatched and not completed"}}});
-  add_port(groups.back().signals, "core.processor.fetch", "instruction fetch");
-  groups.push_back({"Load", 4, unit_signals("core.load", "rows x elements", false)});
-  add_port(groups.back().signals, "core.load.dma", "reads from memory");
-  groups.push_back({"Systolic array", 5, unit_signals("core.array", "m x n x k", true)});
-  groups.push_back({"Post-op and store", 7, unit_signals("core.store", "rows x elements", true)});
-  add_port(groups.back().signals, "core.store.write_dma", "results written to memory");
-  add_port(groups.back().signals, "core.store.read_dma", "tensor operands read from memory");
-  groups.push_back(
-      {"System bus",
-       6,
-       {{"bus.read_bytes", WaveText::kNone, true, "bytes read so far, all initiators"},
-        {"bus.written_bytes", WaveText::kNone, true, "bytes written so far, all initiators"}}});
-  groups.push_back(
-      {"DRAM",
-       1,
-       {{"dram.row_hits", WaveText::kNone, true, "bursts so far that found their row open"},
-        {"dram.row_misses", WaveText::kNone, true, "bursts so far that found their bank closed"},
-        {"dram.row_conflicts", WaveText::kNone, true,
-         "bursts so far that found another row open"}}});
-  return groups;
+  WaveGroup load{"Load", 4, unit_signals("core.load", "rows x elements", false)};
+  add_port(load.signals, "core.load.dma", "reads", "reads from memory");
+  const WaveGroup array{"Systolic array", 5, unit_signals("core.array", "m x n x k", true)};
+  WaveGroup store{"Post-op and store", 7, unit_signals("core.store", "rows x elements", true)};
+  add_port(store.signals, "core.store.write_dma", "writes", "writes of results to memory");
+  add_port(store.signals, "core.store.read_dma", "operands", "reads of tensor operands");
+  const WaveGroup bus{
+      "System bus",
+      6,
+      {growth("bus.read_bytes", "read bytes", "bytes read so far, all initiators"),
+       growth("bus.written_bytes", "written bytes", "bytes written so far, all initiators")}};
+  const WaveGroup dram{
+      "DRAM",
+      1,
+      {growth("dram.row_hits", "row hits", "bursts so far that found their row open"),
+       growth("dram.row_misses", "row misses", "bursts so far that found their bank closed"),
+       growth("dram.row_conflicts", "row conflicts", "bursts so far that found another row open")}};
+  return {host_group(), processor_group(), load, array, store, bus, dram};
 }
 
 }  // namespace
@@ -152,7 +177,7 @@ std::string describe(const hw::Command& command) {
 }
 
 std::string wave_table(WaveText text, const hw::Program& program) {
-  std::string table;
+  std::string table = kNoValue;
   switch (text) {
     case WaveText::kNone:
       break;
@@ -163,7 +188,7 @@ std::string wave_table(WaveText text, const hw::Program& program) {
     case WaveText::kUnit:
       return table_of(kUnitLabels);
     case WaveText::kHalf:
-      return table_of(kHalfLabels);
+      return table + table_of(kHalfLabels);
     case WaveText::kOperator:
       for (std::uint32_t op = 0; op < program.operators.size(); ++op) {
         table += fmt::format("{} ?{}?{}\n", op, colour_of(op),

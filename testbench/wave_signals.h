@@ -19,10 +19,18 @@ enum class WaveText {
   kCommand,
 };
 
+/// How a viewer draws a signal.
+enum class WaveShape {
+  kBoxes,   ///< values one after another: texts if it has any, else numbers
+  kLevel,   ///< a curve from 0 to its largest value
+  kGrowth,  ///< a curve between the smallest and largest value in sight: the slope matters
+};
+
 struct WaveSignal {
-  std::string path;  ///< below the top module
-  WaveText text;     ///< kNone: a number
-  bool curve;        ///< drawn as a curve, for what is looked at from far away
+  std::string path;   ///< below the top module
+  std::string label;  ///< in its group
+  WaveShape shape;
+  WaveText text;  ///< kNone: a number
   std::string meaning;
 };
 

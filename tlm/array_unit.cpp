@@ -58,14 +58,18 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   const hw::ArrayCycles cycles = engine_.matmul(operands(command), continues);
   const std::uint64_t interval = cycles.interval + exposed;
 
+  // Accumulating reads and writes a word a row, plain results only write.
+  const std::uint64_t rows = cycles.folds * command.m;
+  const std::uint64_t c_begin = std::uint64_t{command.c} * 4;
+  const std::uint64_t c_end =
+      c_begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
+  memory_.accumulator.record(c_begin, c_end, command.accumulate ? 2 * rows : rows, started,
+                             started + interval);
+
   wait_cycles(interval);
+  // Cycles lost to conflicts can meet further conflicts.
   std::uint64_t stalled = 0;
-  for (std::uint64_t from = started; cycle() > from;) {
-    // Cycles lost to conflicts can meet further conflicts.
-    const std::uint64_t to = cycle();
-    const std::uint64_t total = conflicts(command, started, to - stalled);
-    const std::uint64_t more = total - std::min(total, stalled);
-    from = to;
+  while (const std::uint64_t more = conflicts(command, started, cycle())) {
     stalled += more;
     wait_cycles(more);
   }
@@ -74,13 +78,6 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   spend_stalled(cycles.drain, kDrain);
   spend_stalled(stalled, kBankConflict);
 
-  // Accumulating reads and writes a word a row, plain results only write.
-  const std::uint64_t rows = cycles.folds * command.m;
-  const std::uint64_t c_begin = std::uint64_t{command.c} * 4;
-  const std::uint64_t c_end =
-      c_begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
-  memory_.accumulator.record(c_begin, c_end, command.accumulate ? 2 * rows : rows, started,
-                             cycle());
   const hw::ArrayReads reads = hw::array_reads(array_, command.m, command.n, command.k);
   memory_.scratchpad.count(reads.streamed + reads.resident);
   memory_.scratchpad.forget_before(started);

@@ -100,6 +100,11 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
       }
     }
   }
+  const std::uint64_t parameter_bytes = std::uint64_t{4} * hw::parameter_words(chain) * command.n;
+  const std::uint64_t parameter_words =
+      (parameter_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
+  memory_.scratchpad.record(command.parameters, command.parameters + parameter_bytes,
+                            parameter_words, flow.started, flow.started + parameter_words);
   std::uint64_t fetched = 0;
   const auto fetch_until = [&](std::uint64_t rows) {
     for (; has_operand && fetched < std::min<std::uint64_t>(rows, command.m); ++fetched) {

@@ -85,7 +85,9 @@ void show(const hw::Machine& machine) {
     const std::string usual = hw::value_text(key, defaults);
     table.add({std::string(key.path), value, value == usual ? "" : usual, std::string(key.unit)});
   }
-  print_text(fmt::format("{}: {}\n\n{}", machine.name, summary(machine), table.text()));
+  FactList head;
+  head.add(machine.name, summary(machine));
+  print_text(head.text() + "\n" + table.text());
 }
 
 ordered_json document_of(const hw::Machine& machine) {

@@ -8,6 +8,7 @@
 #include "testbench/measurement.h"
 #include "testbench/outputs.h"
 #include "testbench/report_run.h"
+#include "testbench/text.h"
 
 namespace systole::testbench {
 namespace {
@@ -23,6 +24,7 @@ struct Options {
 int run(const Options& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
   const hw::Machine machine = load_machine_to_run(options.machine);
+  check_program_size(shape, machine);
   const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional);
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);
   JsonOutput stats(options.stats);

@@ -38,16 +38,14 @@ void list_models(bool json) {
                {"layers", Align::kRight},
                {"width", Align::kRight},
                {"MACs", Align::kRight},
-               {"bytes", Align::kRight},
-               {"source"}});
+               {"bytes", Align::kRight}});
   ordered_json document = ordered_json::array();
   for (const std::string& name : model::model_names()) {
     const model::IntegerVit vit = load(name);
     const model::ModelInfo info = model::describe_graph(model::make_vit_graph(vit));
     const std::uint64_t bytes = info.weight_bytes + info.parameter_bytes + info.table_bytes;
     table.add({name, std::to_string(vit.shape.tokens()), std::to_string(vit.encoder.shape.layers),
-               std::to_string(vit.encoder.shape.width), grouped(info.macs), grouped(bytes),
-               vit.source});
+               std::to_string(vit.encoder.shape.width), grouped(info.macs), grouped(bytes)});
     document.push_back(
         {{"name", name}, {"macs", info.macs}, {"bytes", bytes}, {"source", vit.source}});
   }

@@ -18,6 +18,8 @@
 #include "testbench/progress.h"
 #include "testbench/report_run.h"
 #include "testbench/tensors.h"
+#include "testbench/timeline.h"
+#include "testbench/wave.h"
 
 namespace systole::testbench {
 namespace {
@@ -31,7 +33,9 @@ struct Options {
   bool functional = true;
   bool json = false;
   std::optional<double> min_accuracy;
-  std::string stats, wave;
+  std::string stats;
+  WaveOptions wave;
+  TimelineOptions timeline;
 };
 
 void check_options(const Options& options) {
@@ -39,7 +43,7 @@ void check_options(const Options& options) {
     throw hw::InputError(
         "--functional=off: --check and --min-accuracy need values, expected --functional=on");
   }
-  require_distinct({options.stats, options.wave});
+  require_distinct({options.stats, options.wave.path, options.timeline.path});
 }
 
 int run(const Options& options) {
@@ -58,7 +62,12 @@ int run(const Options& options) {
   SimulationOptions simulation;
   simulation.functional = options.functional;
   simulation.check = options.check;
-  simulation.wave.path = options.wave;
+  simulation.wave = options.wave;
+  std::optional<Timeline> timeline;
+  if (!options.timeline.path.empty()) {
+    timeline.emplace(options.timeline, mapping.program, machine.core.clock_mhz);
+    simulation.observer = &*timeline;
+  }
   Measurement measurement;
   {
     Progress progress(inputs.size());
@@ -73,13 +82,39 @@ int run(const Options& options) {
 
   const nlohmann::ordered_json document = to_json(measurement);
   stats.write(document);
+  if (timeline) timeline->write();
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(measurement, {options.stats, options.wave}));
+    print_text(report_text(measurement, {options.stats, options.wave.path, options.timeline.path}));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
   return accurate && measurement.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+}
+
+void add_wave_options(CLI::App& command, WaveOptions& wave) {
+  CLI::Option* const path =
+      command.add_option("--wave", wave.path, "write a waveform and a GTKWave view");
+  path->type_name("FILE.vcd");
+  command.add_option("--wave-images", wave.inferences, "record N pictures, 0 all; default: 1")
+      ->type_name("N")
+      ->needs(path);
+  command.add_option("--wave-from", wave.from_cycle, "first recorded core cycle")
+      ->type_name("CYCLE")
+      ->needs(path);
+  command.add_option("--wave-to", wave.to_cycle, "end of the recording")
+      ->type_name("CYCLE")
+      ->needs(path);
+}
+
+void add_timeline_options(CLI::App& command, TimelineOptions& timeline) {
+  CLI::Option* const path =
+      command.add_option("--timeline", timeline.path, "write a timeline for ui.perfetto.dev");
+  path->type_name("FILE.json");
+  command
+      .add_option("--timeline-images", timeline.inferences, "show N pictures, 0 all; default: 1")
+      ->type_name("N")
+      ->needs(path);
 }
 
 }  // namespace
@@ -102,12 +137,14 @@ void add_run_command(CLI::App& app, Action& action) {
       ->type_name("0..1")
       ->check(CLI::Range(0.0, 1.0).description(""));
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
-  command.add_option("--wave", options->wave, "write a waveform")->type_name("FILE.vcd");
+  add_timeline_options(command, options->timeline);
+  add_wave_options(command, options->wave);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
-  add_examples(command, {"systole run --machine gemmini --model vit17 --check",
-                         "systole run -m transformer --model vit65 -n 10 --stats run.json",
-                         "systole run -m gemmini --model vit17 -n 1 --wave run.vcd",
-                         "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
+  add_examples(command,
+               {"systole run --machine gemmini --model vit17 --check",
+                "systole run -m transformer --model vit65 -n 10 --stats run.json",
+                "systole run -m gemmini --model vit17 -n 1 --wave run.vcd --timeline run.json",
+                "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, run);
 }
 

@@ -72,7 +72,7 @@ int run(const Options& options) {
 void add_vectors_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App& command =
-      *app.add_subcommand("vectors", "check the integer functions against a vector file");
+      *app.add_subcommand("vectors", "check integer functions with a vector file");
   command.add_option("file", options->file, "I-BERT vectors in JSON")
       ->type_name("FILE.json")
       ->required();

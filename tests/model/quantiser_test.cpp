@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 
 #include "model/calibration.h"
 #include "model/encoder_graph.h"
@@ -50,12 +51,27 @@ double logit_error(const VitCheckpoint& checkpoint, const QuantiserOptions& opti
 
 class QuantisedModel : public ::testing::TestWithParam<const char*> {};
 
+/// Not one integer moves. The real scales beside them may, in the last place, where another
+/// compiler or mathematics library calibrates.
 TEST_P(QuantisedModel, ConstantsAreThoseOfTheShippedFile) {
   const TempDirectory directory;
   const std::string path = directory.path("again.safetensors");
   save_integer_vit(quantise(load_vit_checkpoint(checkpoint_path(GetParam())), digits("calib")),
                    path);
-  EXPECT_TRUE(read_file(path) == read_file(integer_model_path(GetParam())));
+  const Safetensors again = Safetensors::open(path);
+  const Safetensors shipped = Safetensors::open(integer_model_path(GetParam()));
+  ASSERT_EQ(again.names(), shipped.names());
+  EXPECT_EQ(again.metadata(), shipped.metadata());
+  for (const std::string& name : shipped.names()) {
+    const TensorView& expected = shipped.tensor(name);
+    const TensorView& found = again.expect(name, {expected.dtype}, expected.shape);
+    if (expected.dtype == FileDtype::kF64) {
+      const double scale = shipped.copy<double>(name).front();
+      EXPECT_NEAR(again.copy<double>(name).front(), scale, 1e-12 * scale) << name;
+    } else {
+      EXPECT_EQ(std::memcmp(found.data, expected.data, expected.bytes), 0) << name;
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(EmbeddedModels, QuantisedModel, ::testing::ValuesIn(kVisionModels),

@@ -1,0 +1,272 @@
+#include "mapper/emitter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hw/machine_file.h"
+#include "mapper/mapping.h"
+#include "model/shapes.h"
+#include "support/random_graph.h"
+
+namespace systole::mapper {
+namespace {
+
+using hw::Command;
+using hw::Opcode;
+using test::GraphSketch;
+
+/// One letter per command: e(nd), l(oad), a(ccumulator load), m(atmul), s(tore), mo(v)e.
+std::string opcodes(const hw::Program& program) {
+  std::string text;
+  for (const Command& command : program.commands)
+    text += "elamsv"[static_cast<int>(command.opcode)];
+  return text;
+}
+
+model::Graph product(std::uint32_t m, std::uint32_t n, std::uint32_t k) {
+  GraphSketch g("product", 1);
+  const model::View c = g.matmul("c", g.input("x", m, k), g.weight("w", k, n));
+  return g.take(g.stage("bias", c, model::bias_stage(), hw::DType::kS32));
+}
+
+/// Every group in tiles of at most this size.
+hw::Program emit(const model::Graph& graph, const Tiling& tiling) {
+  const hw::Machine machine = hw::find_machine("gemmini");
+  const std::vector<Group> groups = fuse(graph, machine);
+  const Placement placement = place_tensors(graph, groups, machine);
+  ConstantImage constants(placement.dram_end);
+  hw::Program program;
+  Emitter emitter(graph, machine, placement, constants, program);
+  for (const Group& group : groups) emitter.emit(group, tiling);
+  return program;
+}
+Tiling tiles(std::uint32_t m, std::uint32_t n, std::uint32_t k, bool m_outer = true) {
+  Tiling tiling;
+  tiling.m = m;
+  tiling.n = tiling.c_cols = n;
+  tiling.k = k;
+  tiling.m_outer = m_outer;
+  return tiling;
+}
+
+TEST(Emitter, OneTileIsLoadLoadMatmulLoadStore) {
+  const hw::Program program = emit(product(16, 16, 64), tiles(16, 16, 64));
+  EXPECT_EQ(opcodes(program), "llmls") << "A, B, product, bias, result";
+  const std::vector<Command>& commands = program.commands;
+  EXPECT_EQ(commands[0].m, 16U) << "A: rows apart in memory";
+  EXPECT_EQ(commands[0].n, 64U);
+  EXPECT_EQ(commands[1].m, 1U) << "a tile of weights is one run";
+  EXPECT_EQ(commands[1].n, 64U * 16);
+  EXPECT_EQ(commands[2].a, commands[0].a);
+  EXPECT_EQ(commands[2].b, commands[1].a);
+  EXPECT_FALSE(commands[2].accumulate);
+  EXPECT_EQ(commands[3].n, 16U * 4);
+  EXPECT_EQ(commands[4].parameters, commands[3].a);
+  EXPECT_EQ(commands[4].c, commands[2].c);
+}
+
+TEST(Emitter, DepthAccumulatesInOneTile) {
+  const hw::Program program = emit(product(16, 16, 80), tiles(16, 16, 32));
+  EXPECT_EQ(opcodes(program), "llmllmllmls");
+  const std::uint32_t depths[] = {32, 32, 16};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Command& matmul = program.commands[3 * i + 2];
+    EXPECT_EQ(matmul.k, depths[i]);
+    EXPECT_EQ(matmul.accumulate, i > 0);
+    EXPECT_EQ(matmul.c, program.commands[2].c);
+  }
+}
+
+TEST(Emitter, TheInnerLoopKeepsTheOperandItDoesNotIndex) {
+  // Rows outside: A stays while the columns go by. Columns outside: B does.
+  EXPECT_EQ(opcodes(emit(product(32, 32, 16), tiles(16, 16, 16, true))),
+            "llmls"
+            "lmls"
+            "lms"
+            "ms")
+      << "all of B fits, so the second row of tiles finds it, and the biases, on chip";
+  const hw::Program program = emit(product(32, 32, 16), tiles(16, 16, 16, false));
+  EXPECT_EQ(opcodes(program),
+            "llmls"
+            "lms"
+            "lmls"
+            "ms");
+  EXPECT_EQ(program.commands[2].b, program.commands[6].b);
+  EXPECT_NE(program.commands[2].a, program.commands[6].a);
+}
+
+TEST(Emitter, ARowWiseChainGetsWholeRows) {
+  GraphSketch g("rows", 1);
+  const model::View c = g.matmul("c", g.input("x", 16, 16), g.weight("w", 16, 40));
+  Tiling tiling = tiles(16, 16, 16);
+  tiling.c_cols = 40;
+  const hw::Program program =
+      emit(g.take(g.stage("norm", c, GraphSketch::layer_norm(), hw::DType::kS8)), tiling);
+  EXPECT_EQ(opcodes(program), "llmlmlmls");
+  EXPECT_EQ(program.commands[2].c_pitch, 48U) << "40 columns in whole rows of the array";
+  EXPECT_EQ(program.commands[4].c, program.commands[2].c + 16);
+  EXPECT_EQ(program.commands[6].n, 8U);
+  EXPECT_EQ(program.commands.back().n, 40U);
+}
+
+TEST(Emitter, AResultThatStaysIsMovedAndNeverLoaded) {
+  GraphSketch g("two", 1);
+  const model::View x = g.input("x", 16, 16);
+  const model::View q = g.stage("q", g.matmul("c", x, g.weight("w", 16, 16)),
+                                GraphSketch::to_bits(8, 6), hw::DType::kS8);
+  const hw::Program program =
+      emit(g.take(g.matmul("d", q, g.weight("v", 16, 16))), tiles(16, 16, 16));
+  EXPECT_EQ(opcodes(program), "llmvlms");
+  EXPECT_EQ(program.commands[5].a, program.commands[3].b);
+}
+
+TEST(Emitter, AStageOfItsOwnGoesThroughTheAccumulator) {
+  GraphSketch g("stage", 1);
+  const model::View x = g.input("x", 16, 16, hw::DType::kS16);
+  const hw::Program program =
+      emit(g.take(g.stage("relu", x, GraphSketch::relu(), hw::DType::kS16)), tiles(16, 16, 0));
+  EXPECT_EQ(opcodes(program), "as");
+  EXPECT_EQ(program.commands[0].type, hw::DType::kS16);
+}
+
+/// A program together with what its tests ask about it.
+class Emitted {
+ public:
+  Emitted(const model::Graph& graph, const hw::Machine& machine)
+      : machine_(machine), mapping_(map_graph(graph, machine)) {
+    const Placement placement = place_tensors(graph, mapping_.groups, machine);
+    scratchpad_end_ = placement.scratchpad_end;
+  }
+  [[nodiscard]] const std::vector<Command>& commands() const { return mapping_.program.commands; }
+  [[nodiscard]] const Mapping& mapping() const { return mapping_; }
+
+  /// C tiles take the halves of the accumulator in turns, over all operators.
+  void expect_halves_alternate() const {
+    const std::uint32_t half = machine_.accumulator.kib * 1024 / 8;
+    bool second = false;
+    for (const Command& command : commands()) {
+      if (command.opcode == Opcode::kEnd || command.opcode == Opcode::kLoad) continue;
+      EXPECT_GE(command.c, second ? half : 0);
+      EXPECT_LE(command.c + (command.m - 1) * command.c_pitch + command.n,
+                second ? 2 * half : half);
+      const bool leaves = command.opcode == Opcode::kStore || command.opcode == Opcode::kMove;
+      if (leaves) second = !second;
+    }
+  }
+
+  void expect_streams_and_residents_keep_apart() const {
+    for (const Command& command : commands()) {
+      if (command.opcode == Opcode::kLoad) {
+        EXPECT_GE(command.a, scratchpad_end_);
+      } else if (command.opcode == Opcode::kMove) {
+        EXPECT_LE(command.b + std::uint64_t{command.m - 1} * command.b_pitch + command.n,
+                  scratchpad_end_);
+      }
+    }
+  }
+
+  /// A load can run while the matmul in front of it computes: it does not overwrite its operands.
+  /// Returns how many do, and how many loads there are behind a matmul of the same operator.
+  [[nodiscard]] std::pair<int, int> loads_that_wait() const {
+    int waiting = 0, all = 0;
+    const Command* matmul = nullptr;
+    for (const Command& command : commands()) {
+      if (command.opcode == Opcode::kMatmul) matmul = &command;
+      if (command.opcode != Opcode::kLoad || matmul == nullptr || matmul->op != command.op)
+        continue;
+      ++all;
+      const hw::Range written = hw::ranges_of(command, mapping_.program)[1];
+      for (const hw::Range& range : hw::ranges_of(*matmul, mapping_.program)) {
+        if (hw::conflict(written, range)) ++waiting;
+      }
+    }
+    return {waiting, all};
+  }
+
+  /// Every element of C leaves exactly once, and the products are as many as C needs.
+  void expect_every_element_once() const {
+    for (std::size_t op = 0; op < mapping_.groups.size(); ++op) {
+      const Group& group = mapping_.groups[op];
+      const hw::Operator& result = mapping_.program.operators[op];
+      std::vector<int> written(std::size_t{group.m()} * group.n(), 0);
+      std::uint64_t macs = 0, firsts = 0;
+      for (const Command& command : commands()) {
+        if (command.opcode == Opcode::kEnd || command.op != op) continue;
+        if (command.opcode == Opcode::kMatmul) {
+          macs += std::uint64_t{command.m} * command.n * command.k;
+          if (!command.accumulate) firsts += std::uint64_t{command.m} * command.n;
+        }
+        if (command.opcode != Opcode::kStore && command.opcode != Opcode::kMove) continue;
+        const std::uint64_t at =
+            (command.opcode == Opcode::kStore ? command.dram : command.b) - result.address;
+        const std::uint64_t row = at / result.pitch;
+        const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
+        for (std::uint64_t i = 0; i < command.m; ++i) {
+          for (std::uint64_t j = 0; j < command.n; ++j) {
+            ++written.at((row + i) * group.n() + col + j);
+          }
+        }
+      }
+      EXPECT_EQ(std::count(written.begin(), written.end(), 1), std::int64_t{group.m()} * group.n())
+          << group.name;
+      EXPECT_EQ(macs, result.macs) << group.name;
+      EXPECT_EQ(firsts, group.has_matmul ? std::uint64_t{group.m()} * group.n() : 0) << group.name;
+    }
+  }
+
+ private:
+  hw::Machine machine_;
+  Mapping mapping_;
+  std::uint64_t scratchpad_end_ = 0;
+};
+
+TEST(Emitter, KeepsItsRulesOnEveryMachine) {
+  test::Random random(1);
+  int emitted = 0, waiting = 0, loads = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    SCOPED_TRACE(seed);
+    const hw::Machine machine = test::random_machine(random);
+    const std::uint32_t heads = test::between(random, 1, 3);
+    const model::Graph graph =
+        seed % 2 == 0
+            ? test::random_matmul_graph(seed, test::between(random, 1, 130),
+                                        test::between(random, 1, 130),
+                                        test::between(random, 1, 130))
+            : model::make_seeded_encoder(
+                  "e", {1, heads * test::between(random, 1, 20), heads, 48, seed % 4 == 1},
+                  test::between(random, 1, 30), seed);
+    try {
+      const Emitted program(graph, machine);
+      program.expect_halves_alternate();
+      program.expect_streams_and_residents_keep_apart();
+      program.expect_every_element_once();
+      const auto [some, all] = program.loads_that_wait();
+      waiting += some;
+      loads += all;
+    } catch (const hw::InputError&) {
+      continue;
+    }
+    ++emitted;
+  }
+  EXPECT_GT(emitted, 70);
+  EXPECT_GT(loads, 1000);
+  // Tiles of odd sizes can leave the ring in pieces.
+  EXPECT_LE(waiting, loads / 100);
+}
+
+TEST(Emitter, LoadsRunAheadOnThePresets) {
+  for (const char* name : {"gemmini", "transformer"}) {
+    const model::Graph graph = model::make_seeded_encoder("e", {1, 128, 2, 512, true}, 128, 1);
+    const auto [waiting, loads] = Emitted(graph, hw::find_machine(name)).loads_that_wait();
+    EXPECT_LE(waiting, loads / 50) << name;  // where the ring begins anew
+    EXPECT_GT(loads, 50) << name;
+  }
+}
+
+}  // namespace
+}  // namespace systole::mapper

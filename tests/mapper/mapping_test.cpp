@@ -1,0 +1,232 @@
+#include "mapper/mapping.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "hw/machine_file.h"
+#include "hw/program.h"
+#include "model/shapes.h"
+#include "support/input_error.h"
+#include "support/mapped_run.h"
+#include "support/random_graph.h"
+#include "support/random_machine.h"
+
+namespace systole::mapper {
+namespace {
+
+using test::Random;
+
+std::string describe(const hw::Machine& machine) {
+  return "array " + std::to_string(machine.array.rows) + " x " +
+         std::to_string(machine.array.cols) + ", scratchpad " +
+         std::to_string(machine.scratchpad.kib) + " KiB, accumulator " +
+         std::to_string(machine.accumulator.kib) + " KiB, " +
+         std::to_string(machine.postop.max_stages) + " stages";
+}
+
+/// Maps, checks, executes; false if the machine is too small, which must then be said.
+bool maps_and_computes(const model::Graph& graph, const hw::Machine& machine, std::uint64_t seed) {
+  Mapping mapping;
+  try {
+    mapping = map_graph(graph, machine);
+  } catch (const hw::InputError& error) {
+    const std::string text = error.what();
+    EXPECT_TRUE(text.find("scratchpad.kib = ") == 0 || text.find("accumulator.kib = ") == 0 ||
+                text.find("postop.row_statistics = ") == 0 || text.find("dram.mib = ") == 0)
+        << text;
+    return false;
+  }
+  EXPECT_NO_THROW(hw::check_program(mapping.program, machine, mapping.dram_bytes));
+  test::expect_program_computes_graph(graph, machine, mapping, seed);
+  return true;
+}
+
+TEST(Mapping, MatmulsOfEveryShapeComputeTheGraph) {
+  // Sizes around every power of two, primes, and the ends of the range.
+  const std::vector<std::uint32_t> sizes = {1,  2,  3,  4,  5,  7,  8,  13, 15, 16,  17,  23,  31,
+                                            32, 33, 47, 61, 63, 64, 65, 67, 97, 127, 128, 129, 130};
+  Random random(1);
+  int mapped = 0;
+  constexpr int kGraphs = 300;
+  for (int i = 0; i < kGraphs; ++i) {
+    const auto size = [&] {
+      return random() % 2 == 0 ? test::one_of(random, sizes) : test::between(random, 1, 130);
+    };
+    const std::uint32_t m = size(), n = size(), k = size();
+    const hw::Machine machine = test::random_machine(random);
+    SCOPED_TRACE("graph " + std::to_string(i) + ": " + std::to_string(m) + " x " +
+                 std::to_string(n) + " x " + std::to_string(k) + " on " + describe(machine));
+    const auto seed = static_cast<std::uint64_t>(i);
+    if (maps_and_computes(test::random_matmul_graph(seed, m, n, k), machine, seed)) ++mapped;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(mapped, kGraphs * 2 / 3);
+}
+
+TEST(Mapping, EncodersOfEveryShapeComputeTheGraph) {
+  Random random(2);
+  int mapped = 0;
+  constexpr int kGraphs = 60;
+  for (int i = 0; i < kGraphs; ++i) {
+    model::EncoderShape shape;
+    shape.layers = test::between(random, 1, 2);
+    shape.heads = test::between(random, 1, 4);
+    shape.width = shape.heads * test::between(random, 1, 17);
+    shape.hidden = test::between(random, 1, 80);
+    shape.post_norm = random() % 2 != 0;
+    const std::uint32_t length = test::between(random, 1, 40);
+    const hw::Machine machine = test::random_machine(random);
+    SCOPED_TRACE("graph " + std::to_string(i) + ": " + std::to_string(shape.heads) + " heads, " +
+                 std::to_string(shape.width) + " wide, hidden " + std::to_string(shape.hidden) +
+                 ", " + std::to_string(length) + " tokens on " + describe(machine));
+    const auto seed = static_cast<std::uint64_t>(i);
+    const model::Graph graph = model::make_seeded_encoder("encoder", shape, length, seed);
+    if (maps_and_computes(graph, machine, seed)) ++mapped;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(mapped, kGraphs / 2);
+}
+
+TEST(Mapping, TheSmallestMachineRunsWhatFits) {
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.scratchpad.kib = 1;
+  machine.accumulator.kib = 1;
+  hw::validate(machine);
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    EXPECT_TRUE(maps_and_computes(test::random_matmul_graph(seed, 37, 29, 53), machine, seed));
+  }
+}
+
+TEST(Mapping, ProgramsAreDeterministic) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const model::Graph graph = model::make_seeded_encoder("encoder", {2, 32, 2, 64, true}, 19, 1);
+  const Mapping first = map_graph(graph, machine);
+  const Mapping second = map_graph(graph, machine);
+  ASSERT_EQ(first.image.size(), second.image.size());
+  for (std::size_t i = 0; i < first.image.size(); ++i) {
+    EXPECT_EQ(first.image[i].address, second.image[i].address);
+    EXPECT_EQ(first.image[i].bytes, second.image[i].bytes);  // the program is the last of them
+  }
+  EXPECT_EQ(first.program_address, second.program_address);
+  EXPECT_EQ(first.dram_bytes, second.dram_bytes);
+}
+
+TEST(Mapping, AGraphWithoutWeightsGetsTheSameProgram) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const model::EncoderShape shape{1, 48, 3, 80, true};
+  const Mapping full = map_graph(model::make_seeded_encoder("encoder", shape, 19, 1), machine);
+  const Mapping empty = map_graph(
+      model::make_seeded_encoder("encoder", shape, 19, 1, {machine.datapath, true}), machine);
+  EXPECT_EQ(full.image.back().bytes, empty.image.back().bytes);
+  EXPECT_EQ(full.program_address, empty.program_address);
+}
+
+TEST(Mapping, TheImageDoesNotOverlapAnything) {
+  const hw::Machine machine = hw::find_machine("gemmini");
+  const model::Graph graph = model::make_seeded_encoder("encoder", {2, 40, 2, 64, false}, 23, 1);
+  const Mapping mapping = map_graph(graph, machine);
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces;
+  for (const hw::MemoryPiece& piece : mapping.image) {
+    pieces.emplace_back(piece.address, piece.address + piece.bytes.size());
+    EXPECT_LE(pieces.back().second, mapping.dram_bytes);
+  }
+  // Tensors that nothing initialises.
+  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
+    const Location& location = mapping.tensors[id];
+    const model::Tensor& tensor = graph.tensors[id];
+    if (location.place != Location::Place::kDram || !tensor.data.empty()) continue;
+    const std::uint64_t end = location.address + std::uint64_t{location.pitch} * tensor.rows;
+    for (const auto& [from, to] : pieces) {
+      EXPECT_TRUE(end <= from || to <= location.address) << tensor.name;
+    }
+  }
+  std::sort(pieces.begin(), pieces.end());
+  for (std::size_t i = 1; i < pieces.size(); ++i) EXPECT_LE(pieces[i - 1].second, pieces[i].first);
+}
+
+// The same bytes of a tensor, wanted in two layouts: what one product has loaded is of no use to
+// the other, unless the array is square.
+TEST(Mapping, OneMatrixCanBeUsedBothWaysRound) {
+  for (const auto& [rows, cols] : {std::pair{4U, 64U}, {64U, 4U}, {16U, 16U}}) {
+    SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols));
+    hw::Machine machine = hw::find_machine("gemmini");
+    machine.array.rows = rows;
+    machine.array.cols = cols;
+    for (const bool is_weight : {true, false}) {
+      test::GraphSketch g("both ways", 1);
+      const model::View x = g.input("x", 20, 24);
+      const model::View b = is_weight ? g.weight("b", 24, 24) : g.input("b", 24, 24);
+      const model::View y = g.stage("y.small", g.matmul("y", x, b, false),
+                                    test::GraphSketch::to_bits(8, 6), hw::DType::kS8);
+      EXPECT_TRUE(maps_and_computes(g.take(g.matmul("z", y, b, true)), machine, 1));
+    }
+  }
+}
+
+TEST(Mapping, ATensorCanBeBothOperands) {
+  for (const bool transposed : {false, true}) {
+    test::GraphSketch g("square", 1);
+    const model::View x = g.input("x", 33, 33);
+    const model::Graph graph = g.take(g.matmul("y", x, x, transposed));
+    for (const char* name : {"tiny", "gemmini"}) {
+      EXPECT_TRUE(maps_and_computes(graph, hw::find_machine(name), 1));
+    }
+  }
+}
+
+TEST(Mapping, ATensorCanBeAddedToItself) {
+  test::GraphSketch g("double", 1);
+  const model::View x = g.input("x", 21, 37, hw::DType::kS16);
+  const model::View y =
+      g.stage("y", x, model::add_tensor_stage(hw::DType::kS16, {}, 16, hw::Rounding::kHalfUp),
+              hw::DType::kS32, x);
+  EXPECT_TRUE(maps_and_computes(g.take(y), hw::find_machine("tiny"), 1));
+}
+
+TEST(Mapping, OperatorsCarryNameTensorAndWork) {
+  test::GraphSketch g("two", 1);
+  const model::View x = g.input("x", 5, 7);
+  const model::View y = g.stage("y.small", g.matmul("y", x, g.weight("w", 7, 9)),
+                                test::GraphSketch::to_bits(8, 6), hw::DType::kS8);
+  const model::View z = g.matmul("z", y, g.weight("v", 9, 3));
+  const Mapping mapping = map_graph(g.take(z), hw::find_machine("gemmini"));
+  ASSERT_EQ(mapping.program.operators.size(), 2U);
+  const hw::Operator& first = mapping.program.operators[0];
+  EXPECT_EQ(first.name, "y");
+  EXPECT_EQ(first.tensor, "y.small");
+  EXPECT_EQ(first.macs, 5U * 7 * 9);
+  EXPECT_EQ(first.place, hw::Operator::Place::kScratchpad) << "only a matmul reads it";
+  const hw::Operator& second = mapping.program.operators[1];
+  EXPECT_EQ(second.tensor, "z");
+  EXPECT_EQ(second.type, hw::DType::kS32);
+  EXPECT_EQ(second.place, hw::Operator::Place::kDram);
+}
+
+TEST(Mapping, SaysWhichMemoryIsTooSmallAndForWhat) {
+  const model::EncoderShape shape{1, 256, 2, 64, true};
+  const model::Graph graph = model::make_seeded_encoder("encoder", shape, 40, 1);
+  hw::Machine machine = hw::find_machine("tiny");
+  // Rows of 256 int32 need 2 KiB for two halves: there is room for one, not for four at a time.
+  EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
+            "scratchpad.kib = 4, accumulator.kib = 4: blocks.0.norm1 (40 x 256 x 0) does not fit, "
+            "not even in the smallest tiles");
+  machine.accumulator.kib = 1;
+  EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
+            "accumulator.kib = 1: blocks.0.norm1 needs whole rows of 256 int32 in half the "
+            "accumulator, at least 2048 bytes");
+  machine = hw::find_machine("gemmini");
+  machine.postop.row_statistics = 39;
+  EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
+            "postop.row_statistics = 39: blocks.0.attn.head0.row_sum needs 40 rows more");
+  machine = hw::find_machine("gemmini");
+  machine.dram.mib = 1;
+  const model::Graph large =
+      model::make_seeded_encoder("large", {4, 256, 2, 1024, true}, 40, 1, {machine.datapath, true});
+  EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(large, machine)); }),
+            "dram.mib = 1: large needs 4 MiB");
+}
+
+}  // namespace
+}  // namespace systole::mapper

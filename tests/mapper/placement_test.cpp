@@ -1,0 +1,181 @@
+#include "mapper/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "hw/machine_file.h"
+#include "mapper/fusion.h"
+#include "model/graph_builder.h"
+#include "model/shapes.h"
+#include "support/random_graph.h"
+
+namespace systole::mapper {
+namespace {
+
+using hw::DType;
+using test::GraphSketch;
+using Place = Location::Place;
+
+Placement place(const model::Graph& graph, const hw::Machine& machine) {
+  return place_tensors(graph, fuse(graph, machine), machine);
+}
+
+Location find(const model::Graph& graph, const hw::Machine& machine, const std::string& name) {
+  return place(graph, machine).tensors[model::find_tensor(graph, name)];
+}
+
+/// x -> c -> q -> d, where q is small.
+model::Graph two_layers(std::uint32_t rows, std::uint32_t cols, hw::DType type = DType::kS8) {
+  GraphSketch g("two", 1);
+  const model::View x = g.input("x", rows, 24);
+  const model::View c = g.matmul("c", x, g.weight("w", 24, cols));
+  const model::View q = g.stage("q", c, GraphSketch::to_bits(type == DType::kS8 ? 8 : 15, 6), type);
+  if (type != DType::kS8) return g.take(g.stage("relu", q, GraphSketch::relu(), type));
+  return g.take(g.matmul("d", q, g.weight("v", cols, 8)));
+}
+
+TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
+  const hw::Machine machine = hw::find_machine("gemmini");
+  const model::Graph graph = two_layers(40, 50);
+  const Location q = find(graph, machine, "q");
+  EXPECT_EQ(q.place, Place::kScratchpad);
+  EXPECT_EQ(q.pitch, 64U) << "whole scratchpad words of 16 bytes";
+  EXPECT_EQ(find(graph, machine, "c").place, Place::kNowhere) << "fused away";
+  EXPECT_EQ(find(graph, machine, "w").place, Place::kNowhere) << "weights stand tile by tile";
+  EXPECT_EQ(find(graph, machine, "x").place, Place::kDram) << "the host writes it";
+  EXPECT_EQ(find(graph, machine, "d").place, Place::kDram) << "the host reads it";
+  EXPECT_EQ(place(graph, machine).scratchpad_end, 40U * 64);
+}
+
+TEST(Placement, RowsInDramBeginAtMultiplesOf64Bytes) {
+  const hw::Machine machine = hw::find_machine("gemmini");
+  const model::Graph graph = two_layers(40, 50);
+  const Location d = find(graph, machine, "d");  // rows of 8 int32
+  EXPECT_EQ(d.pitch, 64U);
+  EXPECT_EQ(d.address % 64, 0U);
+  EXPECT_EQ(find(graph, machine, "x").pitch, 64U);
+}
+
+TEST(Placement, HalfOfTheScratchpadIsLeftForStreaming) {
+  hw::Machine machine = hw::find_machine("gemmini");
+  machine.scratchpad.kib = 8;
+  EXPECT_EQ(find(two_layers(64, 64), machine, "q").place, Place::kScratchpad) << "4096 bytes";
+  EXPECT_EQ(find(two_layers(65, 64), machine, "q").place, Place::kDram);
+  EXPECT_EQ(find(two_layers(64, 65), machine, "q").place, Place::kDram);
+}
+
+TEST(Placement, WhatThePostOpUnitReadsIsInDram) {
+  GraphSketch g("residual", 1);
+  const hw::Machine machine = hw::find_machine("gemmini");
+  const model::View x = g.input("x", 10, 16);
+  const model::View a =
+      g.stage("a", g.matmul("c", x, g.weight("w", 16, 16)), GraphSketch::to_bits(8, 6), DType::kS8);
+  const model::View b =
+      g.stage("b", g.matmul("d", a, g.weight("v", 16, 16)),
+              model::add_tensor_stage(DType::kS8, {}, 8, hw::Rounding::kHalfUp), DType::kS32, a);
+  EXPECT_EQ(find(g.take(b), machine, "a").place, Place::kDram) << "read as a tensor operand too";
+  EXPECT_EQ(find(two_layers(10, 16, DType::kS16), machine, "q").place, Place::kNowhere);
+}
+
+TEST(Placement, ViewsThatSplitAScratchpadWordKeepATensorOffChip) {
+  const hw::Machine machine = hw::find_machine("gemmini");
+  for (const std::uint32_t first : {0U, 16U, 8U}) {
+    GraphSketch g("views", 1);
+    const model::View x = g.input("x", 10, 16);
+    model::View q = g.stage("q", g.matmul("c", x, g.weight("w", 16, 48)),
+                            GraphSketch::to_bits(8, 6), DType::kS8);
+    q.col = first;
+    q.cols = 16;
+    const model::Graph graph = g.take(g.matmul("d", q, g.weight("v", 16, 8)));
+    EXPECT_EQ(find(graph, machine, "q").place, first == 8 ? Place::kDram : Place::kScratchpad);
+  }
+}
+
+TEST(Placement, RowSumsLiveInTheRowStatistics) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const model::Graph graph = model::make_seeded_encoder("e", {1, 32, 2, 64, true}, 19, 1);
+  const Location first = find(graph, machine, "blocks.0.attn.head0.row_sum");
+  const Location second = find(graph, machine, "blocks.0.attn.head1.row_sum");
+  EXPECT_EQ(first.place, Place::kStatistics);
+  EXPECT_EQ(second.place, Place::kStatistics);
+  EXPECT_EQ(first.address, 0U);
+  EXPECT_EQ(second.address, 0U) << "the first head is done when the second begins";
+}
+
+/// What one tensor takes of a memory, and the groups between which it must keep it.
+struct Stay {
+  std::string name;
+  Place place;
+  std::uint64_t begin, end;
+  std::size_t first, last;
+};
+
+std::vector<Stay> stays(const model::Graph& graph, const std::vector<Group>& groups,
+                        const Placement& placement) {
+  std::vector<Stay> result;
+  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
+    const model::Tensor& tensor = graph.tensors[id];
+    const Location& at = placement.tensors[id];
+    if (at.place == Place::kNowhere) continue;
+    Stay stay{tensor.name, at.place, at.address, at.address, groups.size(), 0};
+    stay.end +=
+        at.place == Place::kStatistics ? tensor.rows : std::uint64_t{tensor.rows} * at.pitch;
+    for (std::size_t step = 0; step < groups.size(); ++step) {
+      const Group& group = groups[step];
+      std::vector<std::size_t> used = {group.a.tensor, group.tensor.tensor, group.statistics,
+                                       group.out.tensor};
+      if (group.has_matmul) used.push_back(group.b.tensor);
+      if (std::find(used.begin(), used.end(), id) == used.end()) continue;
+      stay.first = std::min(stay.first, step);
+      stay.last = std::max(stay.last, step);
+    }
+    // The host writes inputs before the first group and reads outputs after the last; what the
+    // image holds must survive every inference.
+    if (tensor.kind != model::Tensor::Kind::kActivation || !tensor.data.empty()) {
+      stay.first = 0;
+      stay.last = groups.size();
+    }
+    result.push_back(stay);
+  }
+  return result;
+}
+
+TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
+  test::Random random(1);
+  std::size_t on_chip = 0;
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    const std::uint32_t heads = test::between(random, 1, 4);
+    const model::Graph graph = model::make_seeded_encoder(
+        "e",
+        {test::between(random, 1, 3), heads * test::between(random, 1, 20), heads,
+         test::between(random, 1, 90), random() % 2 == 0},
+        test::between(random, 1, 40), seed);
+    hw::Machine machine = test::random_machine(random);
+    machine.accumulator.kib = 64;
+    const std::vector<Group> groups = fuse(graph, machine);
+    const Placement placement = place_tensors(graph, groups, machine);
+    const std::vector<Stay> all = stays(graph, groups, placement);
+    for (const Stay& a : all) {
+      if (a.place == Place::kScratchpad) {
+        ++on_chip;
+        EXPECT_LE(a.end, placement.scratchpad_end);
+      }
+      if (a.place == Place::kDram) {
+        EXPECT_LE(a.end, placement.dram_end);
+      }
+      for (const Stay& b : all) {
+        if (&a == &b || a.place != b.place || a.last < b.first || b.last < a.first) continue;
+        EXPECT_TRUE(a.end <= b.begin || b.end <= a.begin) << a.name << " and " << b.name;
+      }
+    }
+    EXPECT_LE(placement.scratchpad_end,
+              std::uint64_t{machine.scratchpad.kib} * 512 + machine.array.rows);
+  }
+  EXPECT_GT(on_chip, 100U);
+}
+
+}  // namespace
+}  // namespace systole::mapper

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <systemc>
+#include <utility>
+#include <vector>
+
+#include "hw/machine.h"
+#include "mapper/mapping.h"
+#include "model/shapes.h"
+#include "testbench/simulation.h"
+#include "testbench/tensors.h"
+#include "tlm/core.h"
+
+namespace systole::test {
+
+/// A graph with inputs, to be run on many machines.
+struct Workload {
+  model::Graph graph;
+  std::vector<std::vector<std::uint8_t>> inputs;  ///< bytes of the input tensor
+
+  /// simulate() with a fresh kernel, so a test may do it again and again.
+  [[nodiscard]] testbench::SimulationResult simulate(
+      const mapper::Mapping& mapping, const hw::Machine& machine, tlm_model::Engines engines,
+      const testbench::SimulationOptions& options = {}) const {
+    sc_core::sc_get_curr_simcontext()->reset();
+    return testbench::simulate(graph, mapping, machine, std::move(engines), inputs, options);
+  }
+  [[nodiscard]] testbench::SimulationResult simulate(
+      const mapper::Mapping& mapping, const hw::Machine& machine,
+      const testbench::SimulationOptions& options = {}) const {
+    return simulate(mapping, machine, tlm_model::make_models(machine), options);
+  }
+};
+
+/// An encoder with seeded weights and `inferences` seeded inputs.
+[[nodiscard]] inline Workload encoder_workload(const model::EncoderShape& shape,
+                                               std::uint32_t length, std::size_t inferences) {
+  Workload workload{model::make_seeded_encoder("encoder", shape, length, 1), {}};
+  const model::Tensor& tensor = workload.graph.tensors[testbench::input_tensor(workload.graph)];
+  const std::size_t element = hw::bytes_of(tensor.type);
+  for (std::size_t i = 0; i < inferences; ++i) {
+    const std::vector<std::int32_t> values = model::seeded_embedding(shape, length, i, {});
+    std::vector<std::uint8_t> bytes(tensor.bytes());
+    for (std::size_t j = 0; j < values.size(); ++j) {
+      std::memcpy(&bytes[j * element], &values[j], element);
+    }
+    workload.inputs.push_back(std::move(bytes));
+  }
+  return workload;
+}
+
+}  // namespace systole::test

@@ -1,0 +1,181 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hw/machine.h"
+#include "hw/memory_image.h"
+#include "hw/program.h"
+#include "model/elements.h"
+#include "tests/hw/postop_oracle.h"
+
+namespace systole::test {
+
+/// A memory that knows which of its bytes have ever been written.
+class TrackedMemory {
+ public:
+  TrackedMemory(std::string name, std::size_t bytes)
+      : name_(std::move(name)), bytes_(bytes), written_(bytes, false) {}
+
+  void write(std::uint64_t at, const void* from, std::size_t bytes) {
+    check(at, bytes);
+    std::memcpy(&bytes_[at], from, bytes);
+    for (std::size_t i = 0; i < bytes; ++i) written_[at + i] = true;
+  }
+  /// Throws std::logic_error if some of the bytes were never written.
+  [[nodiscard]] const std::uint8_t* read(std::uint64_t at, std::size_t bytes) const {
+    check(at, bytes);
+    for (std::size_t i = 0; i < bytes; ++i) {
+      if (!written_[at + i]) {
+        throw std::logic_error(name_ + ": byte " + std::to_string(at + i) +
+                               " is read, but nothing wrote it");
+      }
+    }
+    return &bytes_[at];
+  }
+
+ private:
+  void check(std::uint64_t at, std::size_t bytes) const {
+    if (bytes == 0 || at + bytes > bytes_.size()) {
+      throw std::logic_error(name_ + ": access outside of it");
+    }
+  }
+
+  std::string name_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<bool> written_;
+};
+
+/// Executes a program command after command, without time, with plain loops and the scalar
+/// functions of the datapath: what the commands mean.
+class ProgramInterpreter {
+ public:
+  ProgramInterpreter(const hw::Program& program, const hw::Machine& machine,
+                     std::uint64_t dram_bytes)
+      : dram("DRAM", dram_bytes),
+        scratchpad("scratchpad", std::size_t{machine.scratchpad.kib} * 1024),
+        accumulator("accumulator", std::size_t{machine.accumulator.kib} * 1024),
+        statistics("row statistics", std::size_t{machine.postop.row_statistics} * 4),
+        program_(program) {}
+
+  TrackedMemory dram, scratchpad, accumulator, statistics;
+
+  void load(const hw::MemoryImage& image) {
+    for (const hw::MemoryPiece& piece : image) {
+      dram.write(piece.address, piece.bytes.data(), piece.bytes.size());
+    }
+  }
+
+  void execute(const hw::Command& command) {
+    switch (command.opcode) {
+      case hw::Opcode::kEnd:
+        return;
+      case hw::Opcode::kLoad:
+        return load(command);
+      case hw::Opcode::kLoadAccumulator:
+        return load_accumulator(command);
+      case hw::Opcode::kMatmul:
+        return matmul(command);
+      case hw::Opcode::kStore:
+      case hw::Opcode::kMove:
+        return store(command);
+    }
+  }
+
+ private:
+  void load(const hw::Command& c) {
+    for (std::uint64_t row = 0; row < c.m; ++row) {
+      scratchpad.write(c.a + row * c.a_pitch, dram.read(c.dram + row * c.dram_pitch, c.n), c.n);
+    }
+  }
+
+  void load_accumulator(const hw::Command& c) {
+    const std::size_t element = hw::bytes_of(c.type);
+    for (std::uint64_t row = 0; row < c.m; ++row) {
+      const std::uint8_t* from = dram.read(c.dram + row * c.dram_pitch, c.n * element);
+      for (std::uint32_t i = 0; i < c.n; ++i) {
+        set(c.c + row * c.c_pitch + i, model::load_element(from, i, c.type));
+      }
+    }
+  }
+
+  void matmul(const hw::Command& c) {
+    std::vector<const std::uint8_t*> b;
+    for (std::uint64_t row = 0; row < (c.b_transposed ? c.n : c.k); ++row) {
+      b.push_back(scratchpad.read(c.b + row * c.b_pitch, c.b_transposed ? c.k : c.n));
+    }
+    for (std::uint64_t i = 0; i < c.m; ++i) {
+      const std::uint8_t* a = scratchpad.read(c.a + i * c.a_pitch, c.k);
+      for (std::uint32_t j = 0; j < c.n; ++j) {
+        const std::uint64_t at = c.c + i * c.c_pitch + j;
+        std::int32_t sum = c.accumulate ? get(at) : 0;
+        for (std::uint32_t p = 0; p < c.k; ++p) {
+          const std::int32_t left =
+              c.a_unsigned ? std::int32_t{a[p]} : std::int32_t{static_cast<std::int8_t>(a[p])};
+          sum += left * static_cast<std::int8_t>(c.b_transposed ? b[j][p] : b[p][j]);
+        }
+        set(at, sum);
+      }
+    }
+  }
+
+  void store(const hw::Command& c) {
+    const hw::Chain& chain = program_.chains.at(c.chain);
+    const std::size_t words = hw::parameter_words(chain);
+    hw::test::OracleOperands operands;
+    if (words != 0) {
+      operands.parameters.resize(words * c.n);
+      std::memcpy(operands.parameters.data(), scratchpad.read(c.parameters, words * c.n * 4),
+                  words * c.n * 4);
+    }
+    const std::size_t element = hw::bytes_of(chain.out);
+    std::vector<std::uint8_t> out(c.n * element);
+    for (std::uint64_t row = 0; row < c.m; ++row) {
+      std::vector<std::int32_t> x(c.n);
+      for (std::uint32_t i = 0; i < c.n; ++i) x[i] = get(c.c + row * c.c_pitch + i);
+      read_tensor_row(c, chain, row, operands.tensor);
+      const std::uint64_t sum_at = (c.statistics + row) * 4;
+      if (hw::reads_row_statistics(chain)) {
+        std::memcpy(&operands.row_sum, statistics.read(sum_at, 4), 4);
+      }
+      x = hw::test::apply_row(chain, operands, std::move(x));
+      if (hw::writes_row_statistics(chain)) statistics.write(sum_at, &operands.row_sum, 4);
+      for (std::uint32_t i = 0; i < c.n; ++i) {
+        static_cast<void>(model::store_element(out.data(), i, chain.out, x[i]));
+      }
+      if (c.opcode == hw::Opcode::kMove) {
+        scratchpad.write(c.b + row * c.b_pitch, out.data(), out.size());
+      } else {
+        dram.write(c.dram + row * c.dram_pitch, out.data(), out.size());
+      }
+    }
+  }
+
+  void read_tensor_row(const hw::Command& c, const hw::Chain& chain, std::uint64_t row,
+                       std::vector<std::int32_t>& values) const {
+    for (const hw::Stage& stage : chain.stages) {
+      if (stage.op != hw::StageOp::kAddTensor) continue;
+      const std::uint8_t* from =
+          dram.read(c.tensor + row * c.tensor_pitch, c.n * hw::bytes_of(stage.tensor));
+      values.resize(c.n);
+      for (std::uint32_t i = 0; i < c.n; ++i) {
+        values[i] = model::load_element(from, i, stage.tensor);
+      }
+    }
+  }
+
+  [[nodiscard]] std::int32_t get(std::uint64_t element) const {
+    std::int32_t value = 0;
+    std::memcpy(&value, accumulator.read(element * 4, 4), 4);
+    return value;
+  }
+  void set(std::uint64_t element, std::int32_t value) { accumulator.write(element * 4, &value, 4); }
+
+  const hw::Program& program_;
+};
+
+}  // namespace systole::test

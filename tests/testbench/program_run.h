@@ -1,0 +1,62 @@
+#pragma once
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/temp_directory.h"
+
+namespace systole {
+
+/// What a run of the program left behind.
+struct ProgramRun {
+  int exit_code = -1;  ///< -1: it did not exit by itself
+  std::string out, err;
+};
+
+/// Runs the program and waits for its end. `directory` is its working directory, `variables` are
+/// added to its environment. Standard output goes to the file `out`, if one is named, and is not
+/// returned then.
+inline ProgramRun run_systole(const std::vector<std::string>& arguments,
+                              const std::string& directory = ".",
+                              const std::map<std::string, std::string>& variables = {},
+                              std::string out = "") {
+  const TempDirectory streams;
+  const std::string err = streams.path("err");
+  const bool captured = out.empty();
+  if (captured) out = streams.path("out");
+  std::vector<char*> argv{const_cast<char*>(SYSTOLE_PROGRAM)};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("cannot fork");
+  if (child == 0) {
+    const auto redirect = [](const std::string& path, int to) {
+      const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+      if (file < 0 || ::dup2(file, to) < 0) ::_exit(126);
+    };
+    redirect(out, STDOUT_FILENO);
+    redirect(err, STDERR_FILENO);
+    if (::chdir(directory.c_str()) != 0) ::_exit(126);
+    // Not from this process: the program has to see to its banner itself.
+    ::unsetenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE");
+    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+    ::execv(SYSTOLE_PROGRAM, argv.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  if (::waitpid(child, &status, 0) != child) throw std::runtime_error("cannot wait");
+  ProgramRun run;
+  if (WIFEXITED(status)) run.exit_code = WEXITSTATUS(status);
+  if (captured) run.out = read_file(out);
+  run.err = read_file(err);
+  return run;
+}
+
+}  // namespace systole

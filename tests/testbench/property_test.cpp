@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hw/error.h"
+#include "hw/machine_file.h"
+#include "hw/machine_text.h"
+#include "model/encoder_graph.h"
+#include "model/integer_model.h"
+#include "model/model_files.h"
+#include "model/reference.h"
+#include "support/encoder_run.h"
+#include "support/random_graph.h"
+#include "support/random_machine.h"
+#include "support/systemc_test.h"
+#include "testbench/block_accounts.h"
+#include "tlm/system.h"
+
+/// What holds for every machine, whatever its sizes and clocks.
+namespace systole::testbench {
+namespace {
+
+using test::Random;
+using test::Workload;
+
+Workload small_encoder() { return test::encoder_workload({1, 32, 2, 64, true}, 19, 2); }
+
+Workload small_vit() {
+  Workload workload{model::make_vit_graph(model::load_integer_vit(model::find_model("vit17"))), {}};
+  Random random(3);
+  std::vector<std::uint8_t> pixels =
+      test::random_bytes(random, workload.graph.tensors[input_tensor(workload.graph)].bytes());
+  for (std::uint8_t& pixel : pixels) pixel &= 0x7f;
+  workload.inputs.push_back(std::move(pixels));
+  return workload;
+}
+
+/// The output tensor for every input, by the reference.
+std::vector<std::vector<std::uint8_t>> expected_outputs(const Workload& workload) {
+  model::Reference reference(workload.graph);
+  const model::Tensor& in = workload.graph.tensors[input_tensor(workload.graph)];
+  std::vector<std::vector<std::uint8_t>> outputs;
+  for (const auto& input : workload.inputs) {
+    reference.set_input(in.name, widen(input, in.type));
+    reference.run();
+    outputs.push_back(reference.bytes(output_tensor(workload.graph)));
+  }
+  return outputs;
+}
+
+/// A random machine that is large enough for the graph, and the program for it.
+std::pair<hw::Machine, mapper::Mapping> random_fit(Random& random, const model::Graph& graph) {
+  for (;;) {
+    const hw::Machine machine = test::random_machine(random);
+    try {
+      return {machine, mapper::map_graph(graph, machine)};
+    } catch (const hw::InputError&) {
+      continue;  // too small
+    }
+  }
+}
+
+/// Bytes of the results of all operators.
+std::uint64_t result_bytes(const hw::Program& program) {
+  std::uint64_t bytes = 0;
+  for (const hw::Operator& op : program.operators) {
+    bytes += std::uint64_t{op.rows} * op.cols * hw::bytes_of(op.type);
+  }
+  return bytes;
+}
+
+void expect_conserved(const SimulationResult& result) {
+  const AccountTable table = account_table(result.blocks);
+  std::vector<std::string> names;
+  for (const BlockAccounts& block : table.blocks) {
+    names.push_back(block.name);
+    EXPECT_EQ(block.busy + block.stalled_total() + block.idle, block.total) << block.name;
+    EXPECT_GT(block.busy, 0U) << block.name;
+  }
+  for (const char* name : {"command_processor", "load", "array", "store", "bus.request",
+                           "bus.read_data", "bus.write_data", "dram.channel0"}) {
+    EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
+  }
+  for (const char* name : {"command_processor", "load", "array", "store"}) {
+    const auto block = std::find_if(table.blocks.begin(), table.blocks.end(),
+                                    [&](const auto& b) { return b.name == name; });
+    EXPECT_EQ(block->total, result.total_cycles) << name;
+  }
+}
+
+class PropertyTest : public test::SystemCTest {
+ protected:
+  /// Runs the workload, checked, on random machines and without values as well.
+  static void expect_the_same_everywhere(const Workload& workload, std::uint64_t seed,
+                                         int machines) {
+    const auto expected = expected_outputs(workload);
+    Random random(seed);
+    for (int i = 0; i < machines; ++i) {
+      const auto [machine, mapping] = random_fit(random, workload.graph);
+      SCOPED_TRACE(hw::to_toml(machine));
+      SimulationOptions options;
+      options.check = true;
+      const SimulationResult values = workload.simulate(mapping, machine, options);
+      EXPECT_EQ(values.check.mismatches, 0U) << values.check.first;
+      EXPECT_EQ(values.check.operators, mapping.program.operators.size() * workload.inputs.size());
+      EXPECT_EQ(values.check.bytes, result_bytes(mapping.program) * workload.inputs.size());
+      EXPECT_EQ(values.outputs, expected);
+      expect_conserved(values);
+
+      options.functional = false;
+      const SimulationResult timing = workload.simulate(mapping, machine, options);
+      EXPECT_EQ(timing.cycles, values.cycles);
+      EXPECT_EQ(timing.total_cycles, values.total_cycles);
+      expect_conserved(timing);
+      if (HasFailure()) return;
+    }
+  }
+};
+
+TEST_F(PropertyTest, AnEncoderGivesTheSameBitsOnEveryMachine) {
+  expect_the_same_everywhere(small_encoder(), 1, 5000);
+}
+
+TEST_F(PropertyTest, AVisionModelGivesTheSameBitsOnEveryMachine) {
+  expect_the_same_everywhere(small_vit(), 2, 4000);
+}
+
+}  // namespace
+}  // namespace systole::testbench
