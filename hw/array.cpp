@@ -80,7 +80,9 @@ std::uint64_t lone_matmul_cycles(const Machine::Array& array, std::uint64_t m, s
 ArrayReads array_reads(const Machine::Array& array, std::uint64_t m, std::uint64_t n,
                        std::uint64_t k) {
   const Folds folds = folds_of(array, m, n, k);
-  if (array.dataflow == Dataflow::kOutputStationary) return {2 * folds.count * folds.stream, 0};
+  if (array.dataflow == Dataflow::kOutputStationary) {
+    return {folds.count * folds.stream, folds.count * folds.stream};
+  }
   return {folds.count * folds.stream, folds.count == 0 ? 0 : k * ceil_divide(n, array.cols)};
 }
 

@@ -49,8 +49,8 @@ struct ArrayCycles {
 /// k rows of B (C elements) per column of folds. Output-stationary: per fold k rows of A and as
 /// many of B, all streamed.
 struct ArrayReads {
-  std::uint64_t streamed = 0;
-  std::uint64_t resident = 0;
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
 };
 [[nodiscard]] ArrayReads array_reads(const Machine::Array& array, std::uint64_t m, std::uint64_t n,
                                      std::uint64_t k);

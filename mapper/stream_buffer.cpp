@@ -18,8 +18,8 @@ std::optional<Span> StreamBuffer::find(const TileKey& key) const {
   return std::nullopt;
 }
 
-std::optional<Span> StreamBuffer::allocate(const TileKey& key, std::uint64_t bytes,
-                                           const std::vector<Span>& pinned) {
+std::optional<Span> StreamBuffer::place(std::uint64_t bytes,
+                                        const std::vector<Span>& pinned) const {
   std::uint64_t at = next_;
   // Once around the ring: every step moves past a pinned tile or wraps, and it wraps once.
   for (bool wrapped = false;;) {
@@ -32,16 +32,26 @@ std::optional<Span> StreamBuffer::allocate(const TileKey& key, std::uint64_t byt
     const Span wanted{at, at + bytes};
     const auto blocker = std::find_if(pinned.begin(), pinned.end(),
                                       [&](const Span& span) { return meet(span, wanted); });
-    if (blocker == pinned.end()) break;
+    if (blocker == pinned.end()) return wanted;
     at = round_up(blocker->end, alignment_);
   }
-  const Span span{at, at + bytes};
+}
+
+std::optional<Span> StreamBuffer::allocate(const TileKey& key, std::uint64_t bytes,
+                                           const std::vector<Span>& pinned) {
+  std::vector<Span> banks;
+  for (const Span& span : pinned) {
+    banks.push_back({span.begin / bank_bytes_ * bank_bytes_, round_up(span.end, bank_bytes_)});
+  }
+  std::optional<Span> found = place(bytes, banks);
+  if (!found) found = place(bytes, pinned);
+  if (!found) return std::nullopt;
   tiles_.erase(std::remove_if(tiles_.begin(), tiles_.end(),
-                              [&](const Held& held) { return meet(held.span, span); }),
+                              [&](const Held& held) { return meet(held.span, *found); }),
                tiles_.end());
-  tiles_.push_back({key, span});
-  next_ = round_up(span.end, alignment_);
-  return span;
+  tiles_.push_back({key, *found});
+  next_ = round_up(found->end, alignment_);
+  return found;
 }
 
 }  // namespace systole::mapper

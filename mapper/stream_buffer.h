@@ -31,12 +31,14 @@ struct Span {
 /// is what lets loads run ahead of the matmuls, and what a tile still holds can be used again.
 class StreamBuffer {
  public:
-  StreamBuffer(std::uint64_t begin, std::uint64_t end, std::uint32_t alignment)
-      : begin_(begin), end_(end), alignment_(alignment), next_(begin) {}
+  StreamBuffer(std::uint64_t begin, std::uint64_t end, std::uint32_t alignment,
+               std::uint64_t bank_bytes)
+      : begin_(begin), end_(end), alignment_(alignment), bank_bytes_(bank_bytes), next_(begin) {}
 
   [[nodiscard]] std::optional<Span> find(const TileKey& key) const;
-  /// Takes a place that touches none of `pinned`; whatever was there is forgotten. Nothing if there
-  /// is no such place.
+  /// Takes a place that touches none of `pinned`, and if possible none of their banks, because the
+  /// tiles of one matmul are read at the same time; whatever was there is forgotten. Nothing if
+  /// there is no such place.
   std::optional<Span> allocate(const TileKey& key, std::uint64_t bytes,
                                const std::vector<Span>& pinned);
   void clear() {
@@ -45,12 +47,16 @@ class StreamBuffer {
   }
 
  private:
+  [[nodiscard]] std::optional<Span> place(std::uint64_t bytes,
+                                          const std::vector<Span>& pinned) const;
+
   struct Held {
     TileKey key;
     Span span;
   };
   std::uint64_t begin_, end_;
   std::uint32_t alignment_;
+  std::uint64_t bank_bytes_;
   std::uint64_t next_;
   std::vector<Held> tiles_;
 };

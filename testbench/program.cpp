@@ -54,7 +54,8 @@ void add_commands(CLI::App& app, Action& action) {
   app.get_formatter()->column_width(kOptionColumn);
   app.set_version_flag("--version", std::string("systole ") + kVersion, "print the version");
   app.set_help_flag("-h,--help", "print this help");
-  app.require_subcommand(1);
+  // Not one at least: CLI11 would say that one is missing where it does not know the one given.
+  app.require_subcommand(0, 1);
   add_run_command(app, action);
   add_matmul_command(app, action);
   add_map_command(app, action);
@@ -79,7 +80,8 @@ int parse(CLI::App& app, int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     const auto chosen = app.get_subcommands();
     const std::string command = chosen.empty() ? "" : chosen.front()->get_name() + " ";
-    return fail(kExitBadInput, fmt::format("{} (see 'systole {}--help')", error.what(), command));
+    return fail(kExitBadInput,
+                fmt::format("{} (see 'systole {}--help')", hw::printable(error.what()), command));
   }
 }
 
@@ -92,7 +94,9 @@ int run_program(int argc, const char* const* argv) {
     Action action;
     add_commands(app, action);
     const int parsed = parse(app, argc, argv);
-    return parsed >= 0 ? parsed : action();
+    if (parsed >= 0) return parsed;
+    if (!action) throw hw::InputError("no command, expected one (see 'systole --help')");
+    return action();
   } catch (const hw::InputError& error) {
     return fail(kExitBadInput, error.what());
   } catch (const std::bad_alloc&) {

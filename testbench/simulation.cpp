@@ -40,20 +40,19 @@ std::vector<tlm_model::Host::Buffer> host_buffers(const model::Tensor& tensor,
   std::vector<tlm_model::Host::Buffer> buffers;
   for (std::uint32_t row = 0; row < tensor.rows; ++row) {
     std::vector<std::uint8_t> data(row_bytes);
-    if (bytes != nullptr) std::copy_n(bytes->begin() + row * row_bytes, row_bytes, data.begin());
+    if (bytes != nullptr) std::copy_n(bytes->data() + row * row_bytes, row_bytes, data.begin());
     buffers.push_back({location.address + std::uint64_t{row} * location.pitch, std::move(data)});
   }
   return buffers;
 }
 
-hw::EnergyEvents events_of(tlm_model::System& system, const std::vector<tlm_model::BlockReport>&) {
+hw::EnergyEvents events_of(tlm_model::System& system) {
   hw::EnergyEvents events;
   const auto& core = system.core;
   events.macs = core.array.macs();
   events.postop_elements = core.store.operations();
-  events.scratchpad_bytes = core.memory.scratchpad.accesses() * core.memory.scratchpad.word_bytes();
-  events.accumulator_bytes =
-      core.memory.accumulator.accesses() * core.memory.accumulator.word_bytes();
+  events.scratchpad_bytes = core.memory.scratchpad.bytes_moved();
+  events.accumulator_bytes = core.memory.accumulator.bytes_moved();
   std::uint64_t moved = 0;
   for (const tlm_model::DmaPort* port : system.core.ports()) moved += port->stats().bytes;
   events.bus_bytes = moved;
@@ -126,7 +125,7 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   result.total_cycles = system.core.processor.cycle();
   result.kernel_events = sc_core::sc_delta_count();
   result.blocks = system.reports();
-  result.events = events_of(system, result.blocks);
+  result.events = events_of(system);
   if (checker) result.check = checker->result();
   return result;
 }

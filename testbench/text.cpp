@@ -51,10 +51,11 @@ std::string with_prefix(double value, std::string_view unit) {
   const int thousands = static_cast<int>(std::floor(std::log10(std::fabs(value)) / 3.0));
   const int index = std::clamp(thousands + kNone, 0, static_cast<int>(kPrefixes.size()) - 1);
   const double scaled = value / std::pow(1000.0, index - kNone);
+  const double size = std::fabs(scaled);
   return fmt::format("{:.{}f} {}{}", scaled,
-                     scaled < 10.0    ? 2
-                     : scaled < 100.0 ? 1
-                                      : 0,
+                     size < 10.0    ? 2
+                     : size < 100.0 ? 1
+                                    : 0,
                      kPrefixes[static_cast<std::size_t>(index)], unit);
 }
 

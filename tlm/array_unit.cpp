@@ -35,41 +35,55 @@ hw::GemmArgs ArrayUnit::operands(const hw::Command& command) {
   return args;
 }
 
-std::uint64_t ArrayUnit::conflicts(const hw::Command& command, std::uint64_t from,
+// Results of a fold leave a row (WS) or, shifted out, R rows (OS) at a time, a word each.
+// Accumulating reads the word first.
+BankedSram::Demand ArrayUnit::result_demand(const hw::Command& command,
+                                            const hw::ArrayCycles& cycles) const {
+  const std::uint64_t rows = array_.dataflow == hw::Dataflow::kWeightStationary
+                                 ? cycles.folds * command.m
+                                 : cycles.folds * std::min<std::uint64_t>(array_.rows, command.m);
+  const std::uint64_t begin = std::uint64_t{command.c} * 4;
+  const std::uint64_t end =
+      begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
+  return {begin, end, command.accumulate ? 2 * rows : rows};
+}
+
+std::uint64_t ArrayUnit::conflicts(const hw::Command& command, const hw::ArrayReads& reads,
+                                   const BankedSram::Demand& results, std::uint64_t from,
                                    std::uint64_t to) const {
-  const hw::ArrayReads reads = hw::array_reads(array_, command.m, command.n, command.k);
   const std::uint64_t a_end = command.a + std::uint64_t{command.m} * command.a_pitch;
   const std::uint64_t b_rows = command.b_transposed ? command.n : command.k;
   const std::uint64_t b_end = command.b + b_rows * command.b_pitch;
-  return std::max(memory_.scratchpad.shortage(command.a, a_end, reads.streamed, from, to),
-                  memory_.scratchpad.shortage(command.b, b_end, reads.resident, from, to));
+  // The scratchpad serves the DMA first; at the accumulator the array comes first, and only its
+  // own reads and writes can be too many for the ports.
+  return std::max(memory_.scratchpad.shortage(
+                      {{command.a, a_end, reads.a}, {command.b, b_end, reads.b}}, from, to),
+                  memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kToNobody));
 }
 
 std::uint64_t ArrayUnit::execute(Entry& entry) {
   const hw::Command& command = entry.command;
   show_accumulator_half(memory_.accumulator_half(command.c));
   const std::uint64_t started = cycle();
-  // The weights of the first fold go in behind the previous command as far as they were there.
-  const bool overlap = array_.overlap != hw::ArrayOverlap::kNone;
-  const std::uint64_t ahead = overlap ? started - std::min(started, entry.ready) : 0;
+  // Stationary weights of the first fold go in behind the previous command as far as they were
+  // there. Stationary outputs have nothing to go in ahead.
+  const bool continues = array_.overlap != hw::ArrayOverlap::kNone &&
+                         array_.dataflow == hw::Dataflow::kWeightStationary && free_ == started;
+  const std::uint64_t ahead = started - std::min(started, entry.ready);
   const std::uint64_t exposed =
-      overlap && free_ == started ? array_.rows - std::min<std::uint64_t>(array_.rows, ahead) : 0;
-  const bool continues = overlap && free_ == started;
+      continues ? array_.rows - std::min<std::uint64_t>(array_.rows, ahead) : 0;
   const hw::ArrayCycles cycles = engine_.matmul(operands(command), continues);
   const std::uint64_t interval = cycles.interval + exposed;
 
-  // Accumulating reads and writes a word a row, plain results only write.
-  const std::uint64_t rows = cycles.folds * command.m;
-  const std::uint64_t c_begin = std::uint64_t{command.c} * 4;
-  const std::uint64_t c_end =
-      c_begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
-  memory_.accumulator.record(c_begin, c_end, command.accumulate ? 2 * rows : rows, started,
+  const hw::ArrayReads reads = hw::array_reads(array_, command.m, command.n, command.k);
+  const BankedSram::Demand results = result_demand(command, cycles);
+  memory_.accumulator.record(results.begin, results.end, results.words, started,
                              started + interval);
 
   wait_cycles(interval);
   // Cycles lost to conflicts can meet further conflicts.
   std::uint64_t stalled = 0;
-  while (const std::uint64_t more = conflicts(command, started, cycle())) {
+  while (const std::uint64_t more = conflicts(command, reads, results, started, cycle())) {
     stalled += more;
     wait_cycles(more);
   }
@@ -78,8 +92,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   spend_stalled(cycles.drain, kDrain);
   spend_stalled(stalled, kBankConflict);
 
-  const hw::ArrayReads reads = hw::array_reads(array_, command.m, command.n, command.k);
-  memory_.scratchpad.count(reads.streamed + reads.resident);
+  memory_.scratchpad.count(reads.a * array_.rows + reads.b * array_.cols);
   memory_.scratchpad.forget_before(started);
   free_ = cycle();
   folds_ += cycles.folds;

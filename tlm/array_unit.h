@@ -29,7 +29,11 @@ class ArrayUnit final : public ExecutionUnit {
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] hw::GemmArgs operands(const hw::Command& command);
-  [[nodiscard]] std::uint64_t conflicts(const hw::Command& command, std::uint64_t from,
+  [[nodiscard]] BankedSram::Demand result_demand(const hw::Command& command,
+                                                 const hw::ArrayCycles& cycles) const;
+  /// Cycles that the banks fall short of in [from, to).
+  [[nodiscard]] std::uint64_t conflicts(const hw::Command& command, const hw::ArrayReads& reads,
+                                        const BankedSram::Demand& results, std::uint64_t from,
                                         std::uint64_t to) const;
 
   const hw::Machine::Array array_;

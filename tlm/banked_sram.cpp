@@ -30,7 +30,7 @@ void BankedSram::split(std::uint64_t begin, std::uint64_t end, std::uint64_t wor
 
 void BankedSram::record(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
                         std::uint64_t from, std::uint64_t to) {
-  accesses_ += words;
+  bytes_moved_ += words * word_bytes_;
   split(begin, end, words, [&](std::size_t bank, std::uint64_t share) {
     if (share > 0) uses_[bank].push_back({from, std::max(to, from + 1), share});
   });
@@ -46,16 +46,22 @@ std::uint64_t BankedSram::used(std::size_t bank, std::uint64_t from, std::uint64
   return words;
 }
 
-std::uint64_t BankedSram::shortage(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
-                                   std::uint64_t from, std::uint64_t to) const {
+std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::uint64_t from,
+                                   std::uint64_t to, Yield yield) const {
+  std::vector<std::uint64_t> wanted(params_.banks, 0);
+  for (const Demand& demand : demands) {
+    split(demand.begin, demand.end, demand.words,
+          [&](std::size_t bank, std::uint64_t share) { wanted[bank] += share; });
+  }
+  const std::uint64_t capacity = (to - from) * params_.ports;
   std::uint64_t worst = 0;
-  split(begin, end, words, [&](std::size_t bank, std::uint64_t share) {
-    const std::uint64_t capacity = (to - from) * params_.ports;
-    const std::uint64_t wanted = share + used(bank, from, to);
-    if (wanted > capacity) {
-      worst = std::max(worst, (wanted - capacity + params_.ports - 1) / params_.ports);
+  for (std::size_t bank = 0; bank < wanted.size(); ++bank) {
+    if (wanted[bank] == 0) continue;
+    if (yield == Yield::kToRecorded) wanted[bank] += used(bank, from, to);
+    if (wanted[bank] > capacity) {
+      worst = std::max(worst, (wanted[bank] - capacity + params_.ports - 1) / params_.ports);
     }
-  });
+  }
   return worst;
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <vector>
 
 #include "hw/machine.h"
@@ -27,17 +28,23 @@ class BankedSram {
   /// `words` port accesses, spread over the addresses [begin, end) and the cycles [from, to).
   void record(std::uint64_t begin, std::uint64_t end, std::uint64_t words, std::uint64_t from,
               std::uint64_t to);
-  /// What a client that wants `words` accesses to [begin, end) during [from, to) has to wait beyond
-  /// `to`, given what the others recorded: the largest shortage of any bank.
-  [[nodiscard]] std::uint64_t shortage(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
-                                       std::uint64_t from, std::uint64_t to) const;
+  /// `words` port accesses, spread over the addresses [begin, end).
+  struct Demand {
+    std::uint64_t begin, end, words;
+  };
+  /// Whose accesses a client has to make room for.
+  enum class Yield { kToNobody, kToRecorded };
+  /// What a client with these demands during the cycles [from, to) has to wait beyond `to`: the
+  /// largest shortage of any bank, given what the others recorded.
+  [[nodiscard]] std::uint64_t shortage(std::initializer_list<Demand> demands, std::uint64_t from,
+                                       std::uint64_t to, Yield yield = Yield::kToRecorded) const;
   /// Drops records that ended before `cycle`: nobody will ask about them any more.
   void forget_before(std::uint64_t cycle);
 
-  /// Counts accesses that nobody needs to keep clear of.
-  void count(std::uint64_t words) noexcept { accesses_ += words; }
-  /// Words moved so far, all banks.
-  [[nodiscard]] std::uint64_t accesses() const noexcept { return accesses_; }
+  /// Counts bytes of accesses that are not recorded, because nobody has to keep clear of them.
+  void count(std::uint64_t bytes) noexcept { bytes_moved_ += bytes; }
+  /// Bytes read and written so far, all banks; a recorded word counts whole.
+  [[nodiscard]] std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }
 
  private:
   struct Use {
@@ -52,7 +59,7 @@ class BankedSram {
   std::uint64_t bank_bytes_;
   std::vector<std::uint8_t> bytes_;
   std::vector<std::deque<Use>> uses_;  ///< per bank, oldest first
-  std::uint64_t accesses_ = 0;
+  std::uint64_t bytes_moved_ = 0;
 };
 
 }  // namespace systole::tlm_model

@@ -72,9 +72,9 @@ void CommandProcessor::run() {
         if (i + chunk < count) arrival = fetch_chunk(i + chunk, ahead);
         account_.stall_until(cycle(), kFetchWait);
       }
-      const hw::Command command =
-          functional_ ? hw::decode_command(&current[i % chunk * hw::kCommandBytes])
-                      : program_->commands[i];
+      const hw::Command command = functional_
+                                      ? hw::decode_command(&current[i % chunk * hw::kCommandBytes])
+                                      : program_->commands[i];
       if (command.opcode == hw::Opcode::kEnd) break;
       dispatch(command, static_cast<std::uint32_t>(i));
     }
@@ -117,8 +117,7 @@ void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index)
   ++commands_;
 }
 
-Entry& CommandProcessor::next(hw::Unit unit, hw::BlockAccount& account,
-                              std::size_t no_command) {
+Entry& CommandProcessor::next(hw::Unit unit, hw::BlockAccount& account, std::size_t no_command) {
   const auto slot = static_cast<std::size_t>(unit);
   while (queues_[slot].empty()) wait(queued_[slot]);
   // Before the program began there was nothing to wait for.

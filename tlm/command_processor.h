@@ -8,9 +8,9 @@
 #include <systemc>
 #include <vector>
 
+#include "hw/accounting.h"
 #include "hw/machine.h"
 #include "hw/program.h"
-#include "hw/accounting.h"
 #include "tlm/dma_port.h"
 #include "tlm/observer.h"
 #include "tlm/report.h"

@@ -22,7 +22,8 @@ Causes with_common(Causes own) {
 SC_HAS_PROCESS(ExecutionUnit);
 
 ExecutionUnit::ExecutionUnit(const sc_core::sc_module_name& name, hw::Unit unit,
-                             CommandProcessor& processor, std::vector<hw::BlockAccount::Cause> own_causes)
+                             CommandProcessor& processor,
+                             std::vector<hw::BlockAccount::Cause> own_causes)
     : sc_module(name),
       unit_(unit),
       processor_(processor),

@@ -5,8 +5,8 @@
 #include <systemc>
 #include <vector>
 
-#include "hw/program.h"
 #include "hw/accounting.h"
+#include "hw/program.h"
 #include "tlm/command_processor.h"
 
 namespace systole::tlm_model {
@@ -57,9 +57,9 @@ class ExecutionUnit : public sc_core::sc_module {
   const hw::Unit unit_;
   CommandProcessor& processor_;
   hw::BlockAccount account_;
-  std::uint8_t state_ = kIdle;  ///< traced
-  std::uint32_t op_ = kNoIndex;       ///< traced: operator of the current command
-  std::uint32_t command_ = kNoIndex;  ///< traced: its position in the program
+  std::uint8_t state_ = kIdle;               ///< traced
+  std::uint32_t op_ = kNoIndex;              ///< traced: operator of the current command
+  std::uint32_t command_ = kNoIndex;         ///< traced: its position in the program
   std::uint8_t accumulator_half_ = kNoHalf;  ///< traced, but for the load unit
 };
 

@@ -41,9 +41,9 @@ void Host::transfer(tlm::tlm_command command, std::uint64_t address, std::uint8_
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
     socket->b_transport(payload, delay);
     if (payload.is_response_error()) {
-      SC_REPORT_ERROR("/systole/host", (payload.get_response_string() + " at address " +
-                                        std::to_string(address + at))
-                                           .c_str());
+      SC_REPORT_ERROR(
+          "/systole/host",
+          (payload.get_response_string() + " at address " + std::to_string(address + at)).c_str());
     }
     wait(delay);
     at += length;

@@ -7,8 +7,9 @@ namespace systole::tlm_model {
 
 LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                    CommandProcessor& processor, LocalMemory& memory, bool functional)
-    : ExecutionUnit(name, hw::Unit::kLoad, processor,
-                    {{"memory", "latency, a full request window, or contention on the way to memory"}}),
+    : ExecutionUnit(
+          name, hw::Unit::kLoad, processor,
+          {{"memory", "latency, a full request window, or contention on the way to memory"}}),
       dma("dma", machine, machine.dma.outstanding_reads),
       functional_(functional),
       beat_bytes_(machine.bus.width_bytes),

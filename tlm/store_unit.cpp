@@ -15,17 +15,19 @@ constexpr std::uint64_t kBlockRows = 16;
 StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                      CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
                      bool functional)
-    : ExecutionUnit(name, hw::Unit::kStore, processor, {{"fill", "pipeline fill: no result leaves yet"},
+    : ExecutionUnit(name, hw::Unit::kStore, processor,
+                    {{"fill", "pipeline fill: no result leaves yet"},
                      {"memory", "the tensor operand is late or the write queue is full"},
                      {"bank_conflict", "an accumulator bank served the array or the DMA"}}),
       write_dma("write_dma", machine, machine.dma.outstanding_writes),
       read_dma("read_dma", machine, machine.dma.outstanding_reads),
       functional_(functional),
+      lanes_(machine.postop.lanes),
       memory_(memory),
       engine_(engine) {}
 
-void StoreUnit::fetch_operand(const hw::Command& command, const hw::Chain& chain,
-                              std::uint64_t row, const Flow& flow) {
+void StoreUnit::fetch_operand(const hw::Command& command, const hw::Chain& chain, std::uint64_t row,
+                              const Flow& flow) {
   const auto stage = std::find_if(chain.stages.begin(), chain.stages.end(),
                                   [](const auto& s) { return s.op == hw::StageOp::kAddTensor; });
   const std::uint64_t bytes = command.n * hw::bytes_of(stage->tensor);
@@ -78,11 +80,11 @@ void StoreUnit::deliver(const hw::Command& command, const hw::Chain& chain, std:
                               flow.row_done - std::min(flow.row_done, words), flow.row_done);
     return;
   }
-  flow.written = std::max(
-      flow.written,
-      write_dma.write(command.dram + row * command.dram_pitch,
-                      functional_ ? result_.data() + (row - first) * row_bytes : nullptr,
-                      row_bytes, flow.row_done));
+  flow.written =
+      std::max(flow.written,
+               write_dma.write(command.dram + row * command.dram_pitch,
+                               functional_ ? result_.data() + (row - first) * row_bytes : nullptr,
+                               row_bytes, flow.row_done));
 }
 
 std::uint64_t StoreUnit::execute(Entry& entry) {
@@ -128,10 +130,13 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t c_end =
       c_begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
   const std::uint64_t reads = flow.cycles.reads;
+  const std::uint64_t vector_bytes = std::uint64_t{lanes_} * 4;
+  const std::uint64_t words = reads * ((vector_bytes + memory_.accumulator.word_bytes() - 1) /
+                                       memory_.accumulator.word_bytes());
   const std::uint64_t conflict =
-      memory_.accumulator.shortage(c_begin, c_end, reads, flow.started, cycle());
+      memory_.accumulator.shortage({{c_begin, c_end, words}}, flow.started, cycle());
   wait_cycles(conflict);
-  memory_.accumulator.count(reads);
+  memory_.accumulator.count(reads * lanes_ * 4);
   memory_.accumulator.forget_before(flow.started);
 
   const std::uint64_t elapsed = cycle() - flow.started;
@@ -149,7 +154,8 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
 
 std::vector<hw::Counter> StoreUnit::counters() const {
   return {{"operations", "elements", "elements times stages", operations_},
-          {"accumulator_reads", "vectors", "vectors of `lanes` elements, all passes", accumulator_reads_},
+          {"accumulator_reads", "vectors", "vectors of `lanes` elements, all passes",
+           accumulator_reads_},
           {"requests", "requests", "read and write requests issued",
            write_dma.stats().requests + read_dma.stats().requests},
           {"written_bytes", "bytes", "results written to memory", write_dma.stats().bytes},

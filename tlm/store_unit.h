@@ -45,6 +45,7 @@ class StoreUnit final : public ExecutionUnit {
                std::uint64_t row, Flow& flow);
 
   const bool functional_;
+  const std::uint32_t lanes_;
   LocalMemory& memory_;
   hw::PostopEngine& engine_;
   std::vector<std::uint8_t> operand_;      ///< tensor operand rows of the whole tile

@@ -29,8 +29,8 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
 void System::start_of_simulation() {
   if (!functional_) return;
   for (const hw::MemoryPiece& piece : image_) {
-    host.debug(tlm::TLM_WRITE_COMMAND, piece.address,
-               const_cast<std::uint8_t*>(piece.bytes.data()), piece.bytes.size());
+    host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(piece.bytes.data()),
+               piece.bytes.size());
   }
 }
 

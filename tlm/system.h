@@ -24,8 +24,8 @@ class System : public sc_core::sc_module {
   Core core;
   Host host;
 
-  /// `program` and `image` must outlive the system; the former's encoded commands stand in the latter at
-  /// `program_address`. `functional` off: the same cycles without values.
+  /// `program` and `image` must outlive the system; the former's encoded commands stand in the
+  /// latter at `program_address`. `functional` off: the same cycles without values.
   System(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
          const hw::Program& program, std::uint64_t program_address, const hw::MemoryImage& image,
          bool functional);

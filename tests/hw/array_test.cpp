@@ -77,7 +77,7 @@ TEST(ArrayCycles, OfNoWorkAreZero) {
     EXPECT_EQ(array_cycles(array, 0, 16, 16, false).latency, 0U);
     EXPECT_EQ(array_cycles(array, 16, 0, 16, false).interval, 0U);
     EXPECT_EQ(lone_matmul_cycles(array, 16, 16, 0), 0U);
-    EXPECT_EQ(array_reads(array, 16, 16, 0).streamed, 0U);
+    EXPECT_EQ(array_reads(array, 16, 16, 0).a, 0U);
   }
 }
 
@@ -168,11 +168,11 @@ TEST(ArrayCycles, SaveOnlyTheFirstPreloadWhenPreloaded) {
 TEST(ArrayReads, CountRealRowsOnly) {
   const Machine::Array weights = array_of(16, 16, ArrayOverlap::kFull);
   const ArrayReads reads = array_reads(weights, 5, 40, 20);
-  EXPECT_EQ(reads.streamed, 2U * 3U * 5U);
-  EXPECT_EQ(reads.resident, 3U * 20U);
+  EXPECT_EQ(reads.a, 2U * 3U * 5U);
+  EXPECT_EQ(reads.b, 3U * 20U);
   const Machine::Array outputs = array_of(16, 16, ArrayOverlap::kFull, Dataflow::kOutputStationary);
-  EXPECT_EQ(array_reads(outputs, 5, 40, 20).streamed, 2U * 3U * 20U);
-  EXPECT_EQ(array_reads(outputs, 5, 40, 20).resident, 0U);
+  EXPECT_EQ(array_reads(outputs, 5, 40, 20).a, 3U * 20U);
+  EXPECT_EQ(array_reads(outputs, 5, 40, 20).b, 3U * 20U);
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
                          })},
         BadInput{"TooLargeForTheMachine",
                  {"map", "--read", "p", "-m", "tiny", "--out", "q"},
-                 {{"command"}},
+                 {{"exceeds the 4096 scratchpad bytes"}},
                  program("p", "--out", unchanged)}),
     name_of);
 
