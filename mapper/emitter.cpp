@@ -126,12 +126,13 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, 
   matmul.c = c;
   matmul.c_pitch = c_pitch;
   program_.commands.push_back(matmul);
+  busy_ = pinned_;
 }
 
 bool Emitter::stream(const TileKey& key, const hw::Command& load, std::uint64_t bytes, Span& span) {
   if (const auto found = buffer_.find(key)) {
     span = *found;
-  } else if (const auto placed = buffer_.allocate(key, bytes, pinned_)) {
+  } else if (const auto placed = buffer_.allocate(key, bytes, pinned_, busy_)) {
     span = *placed;
     program_.commands.push_back(load);
     program_.commands.back().a = narrow(span.begin);

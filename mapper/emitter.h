@@ -73,6 +73,7 @@ class Emitter {
   std::uint32_t op_ = 0;
   std::uint16_t chain_ = 0;
   std::vector<Span> pinned_;
+  std::vector<Span> busy_;  ///< tiles of the matmul before
   std::vector<Span> kept_;  ///< tiles that the next matmuls of the C tile or row use again
   bool second_half_ = false;
 };

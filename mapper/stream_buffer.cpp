@@ -38,12 +38,15 @@ std::optional<Span> StreamBuffer::place(std::uint64_t bytes,
 }
 
 std::optional<Span> StreamBuffer::allocate(const TileKey& key, std::uint64_t bytes,
-                                           const std::vector<Span>& pinned) {
-  std::vector<Span> banks;
+                                           const std::vector<Span>& pinned,
+                                           const std::vector<Span>& busy) {
+  std::vector<Span> apart = busy, beside = busy;
   for (const Span& span : pinned) {
-    banks.push_back({span.begin / bank_bytes_ * bank_bytes_, round_up(span.end, bank_bytes_)});
+    apart.push_back({span.begin / bank_bytes_ * bank_bytes_, round_up(span.end, bank_bytes_)});
+    beside.push_back(span);
   }
-  std::optional<Span> found = place(bytes, banks);
+  std::optional<Span> found = place(bytes, apart);
+  if (!found) found = place(bytes, beside);
   if (!found) found = place(bytes, pinned);
   if (!found) return std::nullopt;
   tiles_.erase(std::remove_if(tiles_.begin(), tiles_.end(),

@@ -124,7 +124,8 @@ TEST(Tiler, MoreMemoryIsNeverExpectedToBeSlower) {
   }
 }
 
-// Where it expects an operand to stay, the ring may have come around to it once.
+// Where it expects an operand to stay, the ring may have come around to it: that is the price of
+// keeping the tiles of a matmul in different banks.
 TEST(Tiler, ReadsHardlyMoreThanItExpects) {
   test::Random random(4);
   int as_expected = 0;
@@ -139,14 +140,14 @@ TEST(Tiler, ReadsHardlyMoreThanItExpects) {
     for (const hw::Command& command : mapping.program.commands) {
       if (command.opcode == hw::Opcode::kLoad) bytes += std::uint64_t{command.m} * command.n;
     }
-    EXPECT_LE(bytes, mapping.tilings.front().load_bytes * 5 / 4);
+    EXPECT_LE(bytes, mapping.tilings.front().load_bytes * 4 / 3);
     if (bytes <= mapping.tilings.front().load_bytes) ++as_expected;
     // Every operand is needed once, at least.
     const Group& group = mapping.groups.front();
     EXPECT_GE(bytes, std::uint64_t{group.m()} * group.k() + std::uint64_t{group.k()} * group.n() +
                          4 * group.n());
   }
-  EXPECT_GE(as_expected, 50);
+  EXPECT_GE(as_expected, 45);
 }
 
 TEST(Tiler, SaysWhenNotEvenSingleFoldsFit) {

@@ -12,6 +12,8 @@
 #include "testbench/simulation.h"
 #include "testbench/tensors.h"
 #include "tlm/core.h"
+#include "tlm/dma_port.h"
+#include "tlm/system.h"
 
 namespace systole::test {
 
@@ -31,6 +33,21 @@ struct Workload {
       const mapper::Mapping& mapping, const hw::Machine& machine,
       const testbench::SimulationOptions& options = {}) const {
     return simulate(mapping, machine, tlm_model::make_models(machine), options);
+  }
+
+  /// Core cycles of one inference without values, with DMA ports that run `quantum` cycles ahead.
+  [[nodiscard]] std::uint64_t cycles(const mapper::Mapping& mapping, const hw::Machine& machine,
+                                     std::uint64_t quantum = tlm_model::DmaPort::kQuantum) const {
+    sc_core::sc_get_curr_simcontext()->reset();
+    tlm_model::System system("system", machine, tlm_model::make_models(machine), mapping.program,
+                             mapping.program_address, mapping.image, false);
+    for (tlm_model::DmaPort* port : system.core.ports()) port->set_quantum(quantum);
+    std::uint64_t cycles = 0;
+    bool begun = false;
+    system.host.set_work([&](tlm_model::Host::Job&) { return !std::exchange(begun, true); },
+                         [&](const tlm_model::Host::Job& job) { cycles = job.cycles; });
+    sc_core::sc_start();
+    return cycles;
   }
 };
 

@@ -130,5 +130,65 @@ TEST_F(PropertyTest, AVisionModelGivesTheSameBitsOnEveryMachine) {
   expect_the_same_everywhere(small_vit(), 2, 300);
 }
 
+/// A post-op unit that flips the lowest bit of one byte of its output, once.
+class FaultyPostop final : public hw::PostopEngine {
+ public:
+  FaultyPostop(std::uint32_t lanes, std::uint64_t call) : model_(lanes), faulty_call_(call) {}
+  void apply(const hw::Chain& chain, const hw::ChainOperands& operands) override {
+    model_.apply(chain, operands);
+    if (calls_++ == faulty_call_) *static_cast<std::uint8_t*>(operands.out) ^= 1;
+  }
+  hw::ChainCycles cycles(const hw::Chain& chain, std::uint64_t rows, std::uint64_t cols) override {
+    return model_.cycles(chain, rows, cols);
+  }
+
+ private:
+  hw::PostopModel model_;
+  std::uint64_t faulty_call_;
+  std::uint64_t calls_ = 0;
+};
+
+TEST_F(PropertyTest, TheCheckNoticesAFlippedBitInAWeight) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const Workload workload = small_encoder();
+  mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  SimulationOptions options;
+  options.check = true;
+  ASSERT_EQ(workload.simulate(mapping, machine, options).check.mismatches, 0U);
+  Random random(4);
+  int noticed = 0;
+  for (std::size_t piece = 0; piece + 1 < mapping.image.size(); ++piece) {  // the last: commands
+    std::vector<std::uint8_t>& bytes = mapping.image[piece].bytes;
+    std::uint8_t& byte = bytes[random() % bytes.size()];
+    byte ^= 0x40;
+    const CheckResult check = workload.simulate(mapping, machine, options).check;
+    if (check.mismatches > 0) ++noticed;
+    EXPECT_EQ(check.mismatches > 0, !check.first.empty());
+    byte ^= 0x40;
+  }
+  // Some bytes are padding, and a saturated or rounded result may hide a wrong weight.
+  EXPECT_GE(noticed, static_cast<int>(mapping.image.size()) / 2);
+}
+
+TEST_F(PropertyTest, TheCheckNoticesAFlippedBitInAnyResult) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const Workload workload = small_encoder();
+  const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  SimulationOptions options;
+  options.check = true;
+  const auto run = [&](std::uint64_t call) {
+    tlm_model::Engines engines = tlm_model::make_models(machine);
+    engines.postop = std::make_unique<FaultyPostop>(machine.postop.lanes, call);
+    return workload.simulate(mapping, machine, std::move(engines), options).check;
+  };
+  // Every command of the store unit calls the engine at least once in each of two inferences.
+  for (std::uint64_t call = 0; call < 16; ++call) {
+    const CheckResult check = run(call);
+    EXPECT_GE(check.mismatches, 1U) << call;
+    EXPECT_NE(check.first.find("inference 0, blocks.0."), std::string::npos) << check.first;
+  }
+  EXPECT_EQ(run(1'000'000).mismatches, 0U) << "a fault that never comes";
+}
+
 }  // namespace
 }  // namespace systole::testbench
