@@ -1,6 +1,7 @@
 // Host time of the memory system: nanoseconds per 64-byte request, in the simulator and without it.
 #include <tlm_utils/simple_initiator_socket.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <ctime>
@@ -12,12 +13,17 @@
 #include "hw/dram_timing.h"
 #include "hw/machine.h"
 #include "tlm/dram.h"
+#include "tlm/request_batch.h"
 #include "tlm/system_bus.h"
 #include "tlm/time.h"
 
 namespace {
 
 using systole::hw::Machine;
+using systole::tlm_model::from_ps;
+using systole::tlm_model::RequestBatch;
+using systole::tlm_model::to_ps;
+using systole::tlm_model::transport_batch;
 
 constexpr std::size_t kRequests = 2'000'000;
 constexpr std::size_t kOutstanding = 16;
@@ -39,33 +45,41 @@ double nanoseconds_each(std::clock_t start, std::size_t requests) {
 }
 
 /// Reads through `socket` with kOutstanding requests in flight. The simulated time runs along once
-/// per batch, so that the figure is the cost of the calls and not of the scheduler.
+/// in a while, so that the figure is the cost of the calls and not of the scheduler.
 class Reader : public sc_core::sc_module {
  public:
   tlm_utils::simple_initiator_socket<Reader> socket{"socket"};
 
   explicit Reader(const sc_core::sc_module_name& name) : sc_module(name) {}
 
-  /// Returns host nanoseconds per request; `gigabytes_per_second` is the simulated bandwidth.
-  double run(const std::vector<std::uint64_t>& list, unsigned char* data,
+  /// Sends `batch_size` requests per call. Returns host nanoseconds per request;
+  /// `gigabytes_per_second` is the simulated bandwidth.
+  double run(const std::vector<std::uint64_t>& list, std::size_t batch_size, unsigned char* data,
              double& gigabytes_per_second) {
     tlm::tlm_generic_payload payload;
     payload.set_read();
-    payload.set_data_ptr(data);
-    payload.set_data_length(64);
-    payload.set_streaming_width(64);
-    std::vector<sc_core::sc_time> done(kOutstanding);
+    RequestBatch batch;
+    std::vector<std::uint64_t> done(kOutstanding);  // ps, a ring
     const sc_core::sc_time begin = sc_core::sc_time_stamp();
     const std::clock_t start = std::clock();
-    for (std::size_t i = 0; i < list.size(); ++i) {
-      const sc_core::sc_time now = sc_core::sc_time_stamp();
-      sc_core::sc_time& slot = done[i % kOutstanding];
-      sc_core::sc_time delay = slot > now ? slot - now : sc_core::SC_ZERO_TIME;
-      payload.set_address(list[i]);
-      payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
-      socket->b_transport(payload, delay);
-      slot = now + delay;
-      if (i % 256 == 255) wait(slot - now);
+    for (std::size_t first = 0; first < list.size(); first += batch_size) {
+      const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
+      batch.requests.clear();
+      for (std::size_t i = first; i < first + batch_size; ++i) {
+        RequestBatch::Request& request = batch.requests.emplace_back();
+        request.address = list[i];
+        request.data = data;
+        request.time = std::max(done[i % kOutstanding], now);
+        request.bytes = 64;
+      }
+      transport_batch(batch, payload,
+                      [this](auto& same, auto& delay) { socket->b_transport(same, delay); });
+      for (std::size_t i = 0; i < batch_size; ++i) {
+        done[(first + i) % kOutstanding] = batch.requests[i].time;
+      }
+      if ((first + batch_size) % 256 == 0) {
+        wait(from_ps(batch.requests.back().time) - sc_core::sc_time_stamp());
+      }
     }
     const double ns = nanoseconds_each(start, list.size());
     const sc_core::sc_time simulated = sc_core::sc_time_stamp() - begin;
@@ -106,10 +120,12 @@ int sc_main(int, char*[]) {
       const std::vector<std::uint64_t> list = addresses(random);
       std::printf("DRAM timing alone, %-15s %12.1f %14s\n", pattern, timing_alone(list), "-");
       double bandwidth = 0;
-      double ns = direct.run(list, data.data(), bandwidth);
+      double ns = direct.run(list, 1, data.data(), bandwidth);
       std::printf("DRAM, %-28s %12.1f %14.2f\n", pattern, ns, bandwidth);
-      ns = through_bus.run(list, data.data(), bandwidth);
-      std::printf("bus and DRAM, %-20s %12.1f %14.2f\n", pattern, ns, bandwidth);
+      for (const std::size_t batch : {std::size_t{1}, kOutstanding}) {
+        ns = through_bus.run(list, batch, data.data(), bandwidth);
+        std::printf("bus and DRAM by %2zu, %-14s %12.1f %14.2f\n", batch, pattern, ns, bandwidth);
+      }
     }
     sc_core::sc_stop();
   });

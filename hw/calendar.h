@@ -98,6 +98,12 @@ inline std::uint64_t Calendar::reserve(std::uint64_t earliest, std::uint64_t len
     interval.end = earliest + length;
     return earliest;
   }
+  Interval& last = booked_.back();
+  if (earliest >= last.begin) {
+    const std::uint64_t begin = last.end;
+    last.end += length;
+    return begin;
+  }
   std::size_t next = booked_.size();  // first interval that begins after the reservation
   while (next > 0 && booked_[next - 1].end > earliest) --next;
   std::uint64_t begin = earliest;

@@ -98,46 +98,6 @@ DramTiming::DramTiming(const Machine::Dram& dram)
   }
 }
 
-DramAccess DramTiming::access(std::uint64_t address, std::uint64_t bytes, bool write,
-                              std::uint64_t arrival) {
-  if (bytes == 0) throw std::invalid_argument("DRAM access of no bytes");
-  if (address >= capacity_ || bytes > capacity_ - address) {
-    throw std::out_of_range("DRAM access beyond its capacity");
-  }
-  DramAccess result{std::numeric_limits<std::uint64_t>::max(), 0, 0, 0, 0, 0};
-  const std::uint64_t mask = mapping_.burst_bytes() - 1;
-  const std::uint64_t last = (address + bytes - 1) | mask;
-  for (std::uint64_t at = address & ~mask; at <= last; at += mapping_.burst_bytes()) {
-    serve_burst(mapping_.locate(at), write, arrival, result);
-  }
-  ++(write ? writes_ : reads_);
-  (write ? written_bytes_ : read_bytes_) += bytes;
-  hits_ += result.hits;
-  misses_ += result.misses;
-  conflicts_ += result.conflicts;
-  return result;
-}
-
-void DramTiming::serve_burst(const DramLocation& at, bool write, std::uint64_t arrival,
-                             DramAccess& result) {
-  Channel& channel = channels_[at.channel];
-  const std::uint64_t ready = arrival + times_.controller;
-  Plan commands = plan(channel, at, write, ready);
-  while (commands.recovered > channel.next_refresh) {
-    const std::uint64_t wanted = commands.first;
-    refresh(channel, ready);
-    commands = plan(channel, at, write, ready);
-    if (channel.not_before > wanted) result.refresh_wait += channel.not_before - wanted;
-  }
-  commit(channel, at, write, commands);
-  account(channel, write, arrival, commands);
-  result.begin = std::min(result.begin, commands.begin);
-  result.end = std::max(result.end, commands.end);
-  ++(commands.row == Row::kHit    ? result.hits
-     : commands.row == Row::kMiss ? result.misses
-                                  : result.conflicts);
-}
-
 // Takes the next refresh, and with it all later ones that are over when the request is ready.
 void DramTiming::refresh(Channel& channel, std::uint64_t ready) const noexcept {
   std::uint64_t count = 1;
@@ -148,8 +108,8 @@ void DramTiming::refresh(Channel& channel, std::uint64_t ready) const noexcept {
   ++channel.epoch;
 }
 
-DramTiming::Plan DramTiming::plan(const Channel& channel, const DramLocation& at, bool write,
-                                  std::uint64_t ready) const noexcept {
+inline DramTiming::Plan DramTiming::plan(const Channel& channel, const DramLocation& at, bool write,
+                                         std::uint64_t ready) const noexcept {
   const Bank& bank = channel.banks[at.bank];
   const Group& group = channel.groups[at.group];
   const std::uint64_t start = std::max(ready, channel.not_before);
@@ -184,8 +144,8 @@ DramTiming::Plan DramTiming::plan(const Channel& channel, const DramLocation& at
   return p;
 }
 
-void DramTiming::commit(Channel& channel, const DramLocation& at, bool write,
-                        const Plan& p) const noexcept {
+inline void DramTiming::commit(Channel& channel, const DramLocation& at, bool write,
+                               const Plan& p) const noexcept {
   Bank& bank = channel.banks[at.bank];
   Group& group = channel.groups[at.group];
   if (p.row != Row::kHit) {
@@ -209,7 +169,8 @@ void DramTiming::commit(Channel& channel, const DramLocation& at, bool write,
 
 // Each command time, moved by the column latency, is when data would have begun if nothing after
 // that command had held them up.
-void DramTiming::account(Channel& channel, bool write, std::uint64_t arrival, const Plan& p) const {
+inline void DramTiming::account(Channel& channel, bool write, std::uint64_t arrival,
+                                const Plan& p) const {
   BlockAccount& account = channel.account;
   if (p.begin > account.now()) {
     const std::uint64_t latency = write ? times_.cwl : times_.cl;
@@ -222,6 +183,47 @@ void DramTiming::account(Channel& channel, bool write, std::uint64_t arrival, co
     account.stall_until(p.begin, kTurnaround);
   }
   account.busy_until(p.end);
+}
+
+void DramTiming::serve_burst(std::uint64_t address, bool write, std::uint64_t arrival,
+                             DramAccess& result) {
+  const DramLocation at = mapping_.locate(address);
+  Channel& channel = channels_[at.channel];
+  const std::uint64_t ready = arrival + times_.controller;
+  Plan commands = plan(channel, at, write, ready);
+  while (commands.recovered > channel.next_refresh) {
+    const std::uint64_t wanted = commands.first;
+    refresh(channel, ready);
+    commands = plan(channel, at, write, ready);
+    if (channel.not_before > wanted) result.refresh_wait += channel.not_before - wanted;
+  }
+  commit(channel, at, write, commands);
+  account(channel, write, arrival, commands);
+  result.begin = std::min(result.begin, commands.begin);
+  result.end = std::max(result.end, commands.end);
+  ++(commands.row == Row::kHit    ? result.hits
+     : commands.row == Row::kMiss ? result.misses
+                                  : result.conflicts);
+}
+
+DramAccess DramTiming::access(std::uint64_t address, std::uint64_t bytes, bool write,
+                              std::uint64_t arrival) {
+  if (bytes == 0) throw std::invalid_argument("DRAM access of no bytes");
+  if (address >= capacity_ || bytes > capacity_ - address) {
+    throw std::out_of_range("DRAM access beyond its capacity");
+  }
+  DramAccess result{std::numeric_limits<std::uint64_t>::max(), 0, 0, 0, 0, 0};
+  const std::uint64_t mask = mapping_.burst_bytes() - 1;
+  const std::uint64_t last = (address + bytes - 1) | mask;
+  for (std::uint64_t at = address & ~mask; at <= last; at += mapping_.burst_bytes()) {
+    serve_burst(at, write, arrival, result);
+  }
+  ++(write ? writes_ : reads_);
+  (write ? written_bytes_ : read_bytes_) += bytes;
+  hits_ += result.hits;
+  misses_ += result.misses;
+  conflicts_ += result.conflicts;
+  return result;
 }
 
 void DramTiming::finish(std::uint64_t total) {

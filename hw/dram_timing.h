@@ -133,7 +133,7 @@ class DramTiming {
   void commit(Channel& channel, const DramLocation& at, bool write,
               const Plan& plan) const noexcept;
   void account(Channel& channel, bool write, std::uint64_t arrival, const Plan& plan) const;
-  void serve_burst(const DramLocation& at, bool write, std::uint64_t arrival, DramAccess& result);
+  void serve_burst(std::uint64_t address, bool write, std::uint64_t arrival, DramAccess& result);
   [[nodiscard]] std::vector<Counter> counters() const;
 
   DramMapping mapping_;

@@ -26,8 +26,9 @@ struct KernelArgs {
   bool add;
 };
 
+/// The arguments by value: the stores to C cannot change a copy, so that it stays in registers.
 template <std::size_t kRows, std::size_t kVectors>
-SYSTOLE_AVX512_VNNI void multiply_rows(const KernelArgs& args) {
+SYSTOLE_AVX512_VNNI void multiply_rows(const KernelArgs args) {
   __m512i sum[kRows][kVectors];
 #pragma GCC unroll 8
   for (std::size_t r = 0; r < kRows; ++r) {

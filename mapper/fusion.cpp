@@ -1,9 +1,12 @@
 #include "mapper/fusion.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "hw/error.h"
+#include "mapper/placement.h"
 #include "mapper/round.h"
+#include "mapper/tiling.h"
 
 namespace systole::mapper {
 namespace {
@@ -41,9 +44,8 @@ bool may_append(const Group& group, const Node& node, const hw::Machine& machine
   const hw::StageInfo& info = hw::stage_info(node.stage.op);
   if (node.stage.op == hw::StageOp::kAddTensor && hw::uses_tensor(group.chain)) return false;
   if (info.row_wise) {
-    // A whole row per tile: worth it only while a tile still has a full height of rows.
     if (hw::is_row_wise(group.chain)) return false;
-    if (rows_in_half(machine, node.out.cols) < machine.array.rows) return false;
+    if (rows_in_half(machine, node.out.cols) == 0) return false;
   }
   const bool statistics = node.statistics != model::kNoTensor;
   return !(statistics && group.statistics != model::kNoTensor);
@@ -59,10 +61,52 @@ void append(Group& group, std::size_t index, const Graph& graph) {
   group.out = node.out;
 }
 
+/// A row-wise stage makes the matmul in front of it work on whole rows, which may cost more traffic
+/// than a pass of its own. Compares the two by the tiler's model, as if nothing stayed on chip.
+class FusionCost {
+ public:
+  FusionCost(const Graph& graph, const hw::Machine& machine)
+      : graph_(graph), machine_(machine), tiler_(machine) {
+    placement_.tensors.resize(graph.tensors.size());
+  }
+
+  [[nodiscard]] bool pays(const Group& group, std::size_t stage) {
+    Group fused = group, alone;
+    append(fused, stage, graph_);
+    alone.a = graph_.nodes[stage].in;
+    append(alone, stage, graph_);
+    const std::optional<std::uint64_t> together = cycles(fused), first = cycles(group),
+                                       second = cycles(alone);
+    if (!together) return false;
+    // The second pass waits for the first one's last write, and then for its own first read.
+    const double latency = dma_rate(machine_, machine_.dma.outstanding_reads).cycles_per_request *
+                           machine_.dma.outstanding_reads;
+    return !first || !second ||
+           *together <= *first + *second + static_cast<std::uint64_t>(2 * latency);
+  }
+
+ private:
+  /// Nothing if the group does not fit the machine.
+  std::optional<std::uint64_t> cycles(Group group) {
+    group.chain.out = graph_.tensors[group.out.tensor].type;
+    try {
+      return tiler_.choose(tiling_problem(graph_, group, placement_, machine_), group.name).cycles;
+    } catch (const hw::InputError&) {
+      return std::nullopt;
+    }
+  }
+
+  const Graph& graph_;
+  const hw::Machine& machine_;
+  Placement placement_;
+  Tiler tiler_;
+};
+
 }  // namespace
 
 std::vector<Group> fuse(const Graph& graph, const hw::Machine& machine) {
   const std::vector<unsigned> readers = count_readers(graph);
+  FusionCost cost(graph, machine);
   std::vector<Group> groups;
   for (std::size_t i = 0; i < graph.nodes.size();) {
     const Node& anchor = graph.nodes[i];
@@ -89,6 +133,7 @@ std::vector<Group> fuse(const Graph& graph, const hw::Machine& machine) {
           !may_append(group, node, machine)) {
         break;
       }
+      if (hw::stage_info(node.stage.op).row_wise && group.has_matmul && !cost.pays(group, i)) break;
       append(group, i, graph);
     }
     group.chain.out = graph.tensors[group.out.tensor].type;

@@ -33,7 +33,8 @@ struct Group {
 
 /// Groups the operators of a graph, greedily in order: a stage joins the group in front of it when
 /// it is the only reader of that group's result and the chain stays legal (length, one row-wise
-/// stage, one tensor operand, whole rows that fit half the accumulator).
+/// stage, one tensor operand, whole rows that fit half the accumulator). A row-wise stage joins a
+/// matmul only where the tiler expects that to be faster than a pass of its own.
 /// Throws InputError when a row-wise operator cannot run on this machine at all.
 [[nodiscard]] std::vector<Group> fuse(const model::Graph& graph, const hw::Machine& machine);
 

@@ -29,36 +29,6 @@ void BusCore::add_initiators(std::size_t count) {
   }
 }
 
-std::uint64_t BusCore::grant(Initiator& initiator, std::uint64_t arrival, std::uint64_t earliest) {
-  const std::uint64_t granted = request_.reserve(earliest, 1);
-  initiator.request_wait += granted - arrival;
-  return granted;
-}
-
-std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant, bool write,
-                               std::uint64_t bytes) {
-  if (!write) {
-    ++initiator.reads;
-    initiator.read_bytes += bytes;
-    return grant + params_.request_latency;
-  }
-  ++initiator.writes;
-  initiator.written_bytes += bytes;
-  const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
-  const std::uint64_t begin = write_data_.reserve(grant, length);
-  initiator.data_wait += begin - grant;
-  return begin + length - 1 + params_.request_latency;
-}
-
-std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finished, bool read,
-                               std::uint64_t bytes) {
-  if (!read) return finished + params_.response_latency;
-  const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
-  const std::uint64_t begin = read_data_.reserve(finished, length);
-  initiator.data_wait += begin - finished;
-  return begin + length - 1 + params_.response_latency;
-}
-
 void BusCore::finish(std::uint64_t total) {
   total = std::max({total, request_.last_end(), write_data_.last_end(), read_data_.last_end()});
   request_.finish(total);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -53,12 +54,12 @@ class BusCore {
 
   /// Moves the data of a request that was granted at cycle `grant`, if it is a write. Returns the
   /// cycle in which it is complete at the target.
-  std::uint64_t deliver(Initiator& initiator, std::uint64_t grant, bool write, std::uint64_t bytes);
+  std::uint64_t deliver(Initiator& initiator, std::uint64_t grant, bool write, std::uint32_t bytes);
 
   /// The target finished at cycle `finished`; moves the data, if it is a read. Returns the cycle in
   /// which the response is complete at the initiator.
   std::uint64_t respond(Initiator& initiator, std::uint64_t finished, bool read,
-                        std::uint64_t bytes);
+                        std::uint32_t bytes);
 
   /// Cycles of a request that no target answers.
   [[nodiscard]] std::uint64_t round_trip() const noexcept {
@@ -94,8 +95,8 @@ class BusCore {
   }
 
  private:
-  [[nodiscard]] std::uint64_t beats(std::uint64_t bytes) const noexcept {
-    return (bytes + params_.width_bytes - 1) / params_.width_bytes;
+  [[nodiscard]] std::uint64_t beats(std::uint32_t bytes) const noexcept {
+    return bytes / params_.width_bytes + (bytes % params_.width_bytes != 0 ? 1 : 0);
   }
   void add_initiators(std::size_t count);
   [[nodiscard]] std::vector<hw::Counter> counters() const;
@@ -105,5 +106,38 @@ class BusCore {
   hw::Calendar request_, write_data_, read_data_;
   std::vector<Initiator> initiators_;
 };
+
+// Inline, because the bus calls them for every request.
+
+inline std::uint64_t BusCore::grant(Initiator& initiator, std::uint64_t arrival,
+                                    std::uint64_t earliest) {
+  const std::uint64_t granted = request_.reserve(earliest, 1);
+  initiator.request_wait += granted - arrival;
+  return granted;
+}
+
+inline std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant, bool write,
+                                      std::uint32_t bytes) {
+  if (!write) {
+    ++initiator.reads;
+    initiator.read_bytes += bytes;
+    return grant + params_.request_latency;
+  }
+  ++initiator.writes;
+  initiator.written_bytes += bytes;
+  const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
+  const std::uint64_t begin = write_data_.reserve(grant, length);
+  initiator.data_wait += begin - grant;
+  return begin + length - 1 + params_.request_latency;
+}
+
+inline std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finished, bool read,
+                                      std::uint32_t bytes) {
+  if (!read) return finished + params_.response_latency;
+  const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
+  const std::uint64_t begin = read_data_.reserve(finished, length);
+  initiator.data_wait += begin - finished;
+  return begin + length - 1 + params_.response_latency;
+}
 
 }  // namespace systole::tlm_model

@@ -4,27 +4,49 @@
 #include <string>
 
 namespace systole::tlm_model {
+namespace {
+
+void report(const RequestBatch::Request& request) {
+  tlm::tlm_generic_payload payload;
+  payload.set_response_status(request.status);
+  SC_REPORT_ERROR(
+      "/systole/dma",
+      (payload.get_response_string() + " at address " + std::to_string(request.address)).c_str());
+}
+
+}  // namespace
 
 DmaPort::DmaPort(const sc_core::sc_module_name& name, const hw::Machine& machine,
                  std::uint32_t outstanding)
     : sc_module(name),
       request_bytes_(machine.dma.request_bytes),
       clock_(machine.core.clock_mhz),
-      window_(outstanding, 0) {}
+      window_(outstanding, 0) {
+  batch_.requests.reserve(outstanding);
+  ends_row_.reserve(outstanding);
+}
 
-std::uint64_t DmaPort::move(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
-                            std::uint64_t bytes, std::uint64_t not_before) {
+std::uint64_t DmaPort::move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
+                            const OnRow& on_row) {
   next_issue_ = std::max({next_issue_, not_before, now()});
-  std::uint64_t done = next_issue_;
-  // Up to the first boundary, then from one to the next.
-  std::uint64_t most = request_bytes_ - address % request_bytes_;
-  for (std::uint64_t at = 0; at < bytes; most = request_bytes_) {
-    const auto length = static_cast<std::uint32_t>(std::min(most, bytes - at));
-    done =
-        std::max(done, issue(command, address + at, data == nullptr ? nullptr : data + at, length));
-    at += length;
+  payload_.set_command(command);
+  batch_.requests.clear();  // an error may have left some
+  ends_row_.clear();
+  Transfer transfer{on_row, to_ps(sc_core::sc_time_stamp()), next_issue_};
+  for (std::uint64_t row = 0; row < rows.count; ++row) {
+    const std::uint64_t address = rows.address + row * rows.pitch;
+    std::uint8_t* const data = rows.data == nullptr ? nullptr : rows.data + row * rows.data_pitch;
+    // Up to the first boundary, then from one to the next.
+    std::uint64_t most = request_bytes_ - address % request_bytes_;
+    for (std::uint64_t at = 0; at < rows.bytes; most = request_bytes_) {
+      const std::uint64_t length = std::min(most, rows.bytes - at);
+      issue(address + at, data == nullptr ? nullptr : data + at, static_cast<std::uint32_t>(length),
+            at + length == rows.bytes, transfer);
+      at += length;
+    }
   }
-  return done;
+  send(transfer);
+  return transfer.done;
 }
 
 void DmaPort::synchronise() {
@@ -32,40 +54,56 @@ void DmaPort::synchronise() {
   if (edge > sc_core::sc_time_stamp()) wait(edge - sc_core::sc_time_stamp());
 }
 
-std::uint64_t DmaPort::issue(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
-                             std::uint32_t bytes) {
-  std::uint64_t& slot = window_[oldest_];
-  const std::uint64_t cycle = std::max(next_issue_, slot);
+void DmaPort::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes, bool ends_row,
+                    Transfer& transfer) {
+  // A full window: the next request has to know when the first one of the batch is done.
+  if (batch_.requests.size() == window_.size()) send(transfer);
+  const std::uint64_t cycle = std::max(next_issue_, window_[oldest_]);
   stats_.window_wait_cycles += cycle - next_issue_;
   next_issue_ = cycle;
-  std::uint64_t now_ps = to_ps(sc_core::sc_time_stamp());
-  if (cycle > clock_.cycle_from_ps(now_ps) + quantum_) {
+  if (cycle > clock_.cycle_from_ps(transfer.now_ps) + quantum_) {
+    send(transfer);
     synchronise();
-    now_ps = to_ps(sc_core::sc_time_stamp());
+    transfer.now_ps = to_ps(sc_core::sc_time_stamp());
   }
-
-  payload_.set_command(command);
-  payload_.set_address(address);
-  payload_.set_data_ptr(data);
-  payload_.set_data_length(bytes);
-  payload_.set_streaming_width(bytes);
-  payload_.set_dmi_allowed(false);
-  payload_.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
-  sc_core::sc_time delay = from_ps(std::max(clock_.edge_ps(cycle), now_ps) - now_ps);
-  socket->b_transport(payload_, delay);
-  if (payload_.is_response_error()) {
-    SC_REPORT_ERROR(
-        "/systole/dma",
-        (payload_.get_response_string() + " at address " + std::to_string(address)).c_str());
-  }
-  const std::uint64_t done = clock_.cycle_from_ps(to_ps(sc_core::sc_time_stamp()) + to_ps(delay));
-  slot = done;
+  // Field by field: copying a temporary would stall on its stores.
+  RequestBatch::Request& request = batch_.requests.emplace_back();
+  request.address = address;
+  request.data = data;
+  request.time = std::max(clock_.edge_ps(cycle), transfer.now_ps);
+  request.bytes = bytes;
+  ends_row_.push_back(ends_row);
   if (++oldest_ == window_.size()) oldest_ = 0;
-  if (sampled_) flights_.push_back({cycle, done, bytes});
+  if (sampled_) flights_.push_back({cycle, 0, bytes});
   next_issue_ = cycle + 1;
   ++stats_.requests;
   stats_.bytes += bytes;
-  return done;
+}
+
+void DmaPort::send(Transfer& transfer) {
+  const std::size_t count = batch_.requests.size();
+  if (count == 0) return;
+  transport_batch(batch_, payload_,
+                  [this](auto& payload, auto& delay) { socket->b_transport(payload, delay); });
+  transfer.now_ps = to_ps(sc_core::sc_time_stamp());  // the target may have waited
+  // Slots of the window were taken in order, the last of them just before `oldest_`.
+  std::size_t slot = (oldest_ + window_.size() - count) % window_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const RequestBatch::Request& request = batch_.requests[i];
+    if (!request.is_ok()) report(request);
+    const std::uint64_t done = clock_.cycle_from_ps(request.time);
+    window_[slot] = done;
+    if (++slot == window_.size()) slot = 0;
+    if (sampled_) flights_[flights_.size() - count + i].done = done;
+    transfer.row_done = std::max(transfer.row_done, done);
+    if (!ends_row_[i]) continue;
+    if (transfer.on_row) transfer.on_row(transfer.row, transfer.row_done);
+    transfer.done = std::max(transfer.done, transfer.row_done);
+    transfer.row_done = 0;
+    ++transfer.row;
+  }
+  batch_.requests.clear();
+  ends_row_.clear();
 }
 
 void DmaPort::sample() {

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <systemc>
 #include <tlm>
 #include <vector>
 
 #include "hw/machine.h"
+#include "tlm/request_batch.h"
 #include "tlm/sampled.h"
 #include "tlm/time.h"
 
@@ -21,7 +23,8 @@ namespace systole::tlm_model {
 ///
 /// Loosely timed: a port runs up to kQuantum cycles ahead of simulated time before it waits, and
 /// says at which cycle its next request can issue. The bus and the memory keep calendars, so that a
-/// request of another initiator still finds the gaps. Call it from one SC_THREAD only.
+/// request of another initiator still finds the gaps. What a port can issue before it has to wait
+/// goes out as one RequestBatch. Call it from one SC_THREAD only.
 class DmaPort : public sc_core::sc_module, public Sampled {
  public:
   tlm_utils::simple_initiator_socket<DmaPort> socket{"socket"};
@@ -39,17 +42,34 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   /// the kernel; that it does not move results is measured in tests/testbench/quantum_test.cpp.
   static constexpr std::uint64_t kQuantum = 128;
 
+  /// Runs of bytes at a pitch, in memory and in the core.
+  struct Rows {
+    std::uint64_t address;
+    std::uint64_t pitch;
+    std::uint8_t* data;  ///< null: timing only
+    std::uint64_t data_pitch;
+    std::uint64_t count;
+    std::uint64_t bytes;  ///< of one row
+  };
+  /// Told of each row, in order, as soon as `cycle` is known, at which its last byte will have
+  /// arrived.
+  using OnRow = std::function<void(std::uint64_t row, std::uint64_t cycle)>;
+
   /// Moves `bytes` from or to `address`, no request before cycle `not_before`. `data` may be null:
   /// timing only. The result is the cycle at which the last byte has arrived (read) or is
   /// acknowledged (write).
   std::uint64_t read(std::uint64_t address, std::uint8_t* data, std::uint64_t bytes,
                      std::uint64_t not_before = 0) {
-    return move(tlm::TLM_READ_COMMAND, address, data, bytes, not_before);
+    return move(tlm::TLM_READ_COMMAND, {address, 0, data, 0, 1, bytes}, not_before, {});
   }
   std::uint64_t write(std::uint64_t address, const std::uint8_t* data, std::uint64_t bytes,
                       std::uint64_t not_before = 0) {
-    return move(tlm::TLM_WRITE_COMMAND, address, const_cast<std::uint8_t*>(data), bytes,
-                not_before);
+    return move(tlm::TLM_WRITE_COMMAND, {address, 0, const_cast<std::uint8_t*>(data), 0, 1, bytes},
+                not_before, {});
+  }
+  /// The same for several rows.
+  std::uint64_t read_rows(const Rows& rows, const OnRow& on_row) {
+    return move(tlm::TLM_READ_COMMAND, rows, 0, on_row);
   }
   /// First cycle after the last issued request.
   [[nodiscard]] std::uint64_t next_issue() const noexcept { return next_issue_; }
@@ -62,19 +82,31 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   void trace(sc_core::sc_trace_file* file) const override;
 
  private:
-  std::uint64_t move(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
-                     std::uint64_t bytes, std::uint64_t not_before);
-  std::uint64_t issue(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
-                      std::uint32_t bytes);
+  /// A call of move() in progress.
+  struct Transfer {
+    const OnRow& on_row;
+    std::uint64_t now_ps;        ///< simulated time
+    std::uint64_t done;          ///< of the rows that are complete
+    std::uint64_t row = 0;       ///< the first that is not
+    std::uint64_t row_done = 0;  ///< of its requests that were sent
+  };
+
+  std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
+                     const OnRow& on_row);
+  void issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes, bool ends_row,
+             Transfer& transfer);
+  void send(Transfer& transfer);
   [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
 
   const std::uint32_t request_bytes_;
   const Clock clock_;
   std::vector<std::uint64_t> window_;  ///< cycles of completion of the requests in flight, a ring
-  std::size_t oldest_ = 0;
+  std::size_t oldest_ = 0;             ///< its entry that the next request takes
   std::uint64_t next_issue_ = 0;
   std::uint64_t quantum_ = kQuantum;
   tlm::tlm_generic_payload payload_;
+  RequestBatch batch_;                  ///< issued and not sent yet
+  std::vector<std::uint8_t> ends_row_;  ///< for each of them: whether it is the last of its row
   Stats stats_;
 
   struct Flight {

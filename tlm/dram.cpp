@@ -34,47 +34,67 @@ Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params,
 void Dram::finish(const sc_core::sc_time& total) { timing_.finish(to_ps(total)); }
 
 void Dram::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  if (RequestBatch* const batch = batch_of(payload, delay)) {
+    const tlm::tlm_command command = payload.get_command();
+    for (RequestBatch::Request& request : batch->requests) {
+      request.status = serve(command, request);
+    }
+    batch->served = true;
+    return;
+  }
   const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
   std::uint64_t time = now + to_ps(delay);
   payload.set_response_status(serve(payload, time));
   delay = from_ps(time - now);
 }
 
+tlm::tlm_response_status Dram::reject(tlm::tlm_response_status status) {
+  ++rejected_;
+  return status;
+}
+
 // A bad access is the initiator's error: answer with a status, never abort.
-tlm::tlm_response_status Dram::serve(tlm::tlm_generic_payload& payload, std::uint64_t& arrival) {
+tlm::tlm_response_status Dram::serve(tlm::tlm_generic_payload& payload, std::uint64_t& time) {
   if (payload.get_command() == tlm::TLM_IGNORE_COMMAND) return tlm::TLM_OK_RESPONSE;
-  const std::uint64_t address = payload.get_address();
-  const std::uint64_t bytes = payload.get_data_length();
-  const auto reject = [this](tlm::tlm_response_status status) {
-    ++rejected_;
-    return status;
-  };
   if (payload.get_byte_enable_ptr() != nullptr) return reject(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
-  if (bytes == 0 || payload.get_streaming_width() < bytes) {
+  if (payload.get_streaming_width() < payload.get_data_length()) {
     return reject(tlm::TLM_BURST_ERROR_RESPONSE);
   }
+  RequestBatch::Request request{payload.get_address(), payload.get_data_ptr(), time,
+                                payload.get_data_length(), tlm::TLM_INCOMPLETE_RESPONSE};
+  const tlm::tlm_response_status status = serve(payload.get_command(), request);
+  if (functional_ && status == tlm::TLM_OK_RESPONSE) payload.set_dmi_allowed(true);
+  time = request.time;
+  return status;
+}
+
+tlm::tlm_response_status Dram::serve(tlm::tlm_command command, RequestBatch::Request& request) {
+  const std::uint64_t address = request.address;
+  const std::uint64_t bytes = request.bytes;
+  if (bytes == 0) return reject(tlm::TLM_BURST_ERROR_RESPONSE);
   if (address >= capacity() || bytes > capacity() - address) {
     return reject(tlm::TLM_ADDRESS_ERROR_RESPONSE);
   }
   if (functional_) {
-    if (payload.get_data_ptr() == nullptr) return reject(tlm::TLM_GENERIC_ERROR_RESPONSE);
-    copy(payload, bytes);
-    payload.set_dmi_allowed(true);
+    if (request.data == nullptr) return reject(tlm::TLM_GENERIC_ERROR_RESPONSE);
+    copy(command, address, request.data, bytes);
   }
-  const hw::DramAccess access = timing_.access(address, bytes, payload.is_write(), arrival);
+  const bool write = command == tlm::TLM_WRITE_COMMAND;
+  const hw::DramAccess access = timing_.access(address, bytes, write, request.time);
   row_hits_ += access.hits;
   row_misses_ += access.misses;
   row_conflicts_ += access.conflicts;
-  arrival = access.end;
+  request.time = access.end;
   return tlm::TLM_OK_RESPONSE;
 }
 
-void Dram::copy(tlm::tlm_generic_payload& payload, std::uint64_t bytes) {
-  unsigned char* const here = memory_.data() + payload.get_address();
-  if (payload.is_write()) {
-    std::memcpy(here, payload.get_data_ptr(), bytes);
-  } else if (payload.is_read()) {
-    std::memcpy(payload.get_data_ptr(), here, bytes);
+void Dram::copy(tlm::tlm_command command, std::uint64_t address, unsigned char* data,
+                std::uint64_t bytes) {
+  unsigned char* const here = memory_.data() + address;
+  if (command == tlm::TLM_WRITE_COMMAND) {
+    std::memcpy(here, data, bytes);
+  } else if (command == tlm::TLM_READ_COMMAND) {
+    std::memcpy(data, here, bytes);
   }
 }
 
@@ -91,7 +111,7 @@ unsigned Dram::transport_dbg(tlm::tlm_generic_payload& payload) {
   }
   const std::uint64_t bytes =
       std::min<std::uint64_t>(payload.get_data_length(), capacity() - payload.get_address());
-  copy(payload, bytes);
+  copy(payload.get_command(), payload.get_address(), payload.get_data_ptr(), bytes);
   return static_cast<unsigned>(bytes);
 }
 

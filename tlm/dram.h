@@ -9,6 +9,7 @@
 #include "hw/dram_timing.h"
 #include "hw/machine.h"
 #include "tlm/at_server.h"
+#include "tlm/request_batch.h"
 #include "tlm/sparse_memory.h"
 
 namespace systole::tlm_model {
@@ -17,8 +18,9 @@ namespace systole::tlm_model {
 /// that cost host memory only where touched.
 ///
 /// b_transport adds the time of the request to `delay` and never waits. Requests are served in the
-/// order of the calls. nb_transport takes the four phases of the base protocol, with up to
-/// kRequestQueue requests in flight (see AtServer); both may be used at once.
+/// order of the calls; b_transport knows RequestBatch. nb_transport takes the four phases of the
+/// base protocol, with up to kRequestQueue requests in flight (see AtServer); both may be used at
+/// once.
 ///
 /// | request                             | answer                         |
 /// |-------------------------------------|--------------------------------|
@@ -65,9 +67,13 @@ class Dram : public sc_core::sc_module {
   unsigned transport_dbg(tlm::tlm_generic_payload& payload);
   bool get_direct_mem_ptr(tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi);
 
-  /// Serves a request that arrives at `arrival` ps; moves `arrival` to its completion.
-  tlm::tlm_response_status serve(tlm::tlm_generic_payload& payload, std::uint64_t& arrival);
-  void copy(tlm::tlm_generic_payload& payload, std::uint64_t bytes);
+  /// Serves the request of the payload; moves `time` (ps) from its arrival to its completion.
+  tlm::tlm_response_status serve(tlm::tlm_generic_payload& payload, std::uint64_t& time);
+  /// The same for a request without byte enables or streaming.
+  tlm::tlm_response_status serve(tlm::tlm_command command, RequestBatch::Request& request);
+  tlm::tlm_response_status reject(tlm::tlm_response_status status);
+  void copy(tlm::tlm_command command, std::uint64_t address, unsigned char* data,
+            std::uint64_t bytes);
 
   hw::DramTiming timing_;
   SparseMemory memory_;

@@ -15,12 +15,6 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
       beat_bytes_(machine.bus.width_bytes),
       memory_(memory) {}
 
-std::uint8_t* LoadUnit::staging(std::size_t bytes) {
-  if (!functional_) return nullptr;
-  if (staging_.size() < bytes) staging_.resize(bytes);
-  return staging_.data();
-}
-
 void LoadUnit::widen(const hw::Command& command, std::uint64_t row, const std::uint8_t* from) {
   std::int32_t* to = memory_.accumulators() + command.c + row * command.c_pitch;
   const auto copy = [&](auto type) {
@@ -49,24 +43,26 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const bool to_accumulator = command.opcode == hw::Opcode::kLoadAccumulator;
   const std::uint64_t row_bytes =
       command.n * (to_accumulator ? hw::bytes_of(command.type) : std::uint64_t{1});
+  // Where the rows go, in bytes of their memory.
   BankedSram& sram = to_accumulator ? memory_.accumulator : memory_.scratchpad;
-  const std::uint64_t started = cycle();
-  std::uint64_t done = started;
-  for (std::uint64_t row = 0; row < command.m; ++row) {
-    // Where the row goes, in bytes of its memory.
-    const std::uint64_t at = to_accumulator ? (command.c + row * command.c_pitch) * 4
-                                            : command.a + row * command.a_pitch;
-    const std::uint64_t local_bytes = to_accumulator ? command.n * std::uint64_t{4} : row_bytes;
-    std::uint8_t* into = to_accumulator ? staging(row_bytes)
-                         : functional_  ? memory_.scratchpad.data() + at
-                                        : nullptr;
-    const std::uint64_t arrived =
-        dma.read(command.dram + row * command.dram_pitch, into, row_bytes);
-    done = std::max(done, arrived);
-    if (to_accumulator && functional_) widen(command, row, into);
-    const std::uint64_t words = (local_bytes + sram.word_bytes() - 1) / sram.word_bytes();
-    sram.record(at, at + local_bytes, words, arrived - std::min(arrived, words), arrived);
+  const std::uint64_t first = to_accumulator ? command.c * std::uint64_t{4} : command.a;
+  const std::uint64_t pitch = to_accumulator ? command.c_pitch * std::uint64_t{4} : command.a_pitch;
+  const std::uint64_t local_bytes = to_accumulator ? command.n * std::uint64_t{4} : row_bytes;
+  const std::uint64_t words = (local_bytes + sram.word_bytes() - 1) / sram.word_bytes();
+  DmaPort::Rows rows{command.dram, command.dram_pitch, nullptr, pitch, command.m, row_bytes};
+  if (functional_ && to_accumulator) {
+    staging_.resize(command.m * row_bytes);
+    rows.data = staging_.data();
+    rows.data_pitch = row_bytes;
+  } else if (functional_) {
+    rows.data = sram.data() + first;
   }
+  const std::uint64_t started = cycle();
+  const std::uint64_t done = dma.read_rows(rows, [&](std::uint64_t row, std::uint64_t arrived) {
+    if (functional_ && to_accumulator) widen(command, row, rows.data + row * row_bytes);
+    const std::uint64_t at = first + row * pitch;
+    sram.record(at, at + local_bytes, words, arrived - std::min(arrived, words), arrived);
+  });
   dma.synchronise();
   // Of the cycles in the unit, those that the data need on the bus are work; the rest is waiting
   // for memory: latency, a full request window, contention.

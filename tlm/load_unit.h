@@ -21,13 +21,12 @@ class LoadUnit final : public ExecutionUnit {
 
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
-  std::uint8_t* staging(std::size_t bytes);
   void widen(const hw::Command& command, std::uint64_t row, const std::uint8_t* from);
 
   const bool functional_;
   const std::uint32_t beat_bytes_;
   LocalMemory& memory_;
-  std::vector<std::uint8_t> staging_;
+  std::vector<std::uint8_t> staging_;  ///< rows on their way to the accumulator
 };
 
 }  // namespace systole::tlm_model

@@ -130,9 +130,12 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t c_end =
       c_begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
   const std::uint64_t reads = flow.cycles.reads;
-  const std::uint64_t vector_bytes = std::uint64_t{lanes_} * 4;
-  const std::uint64_t words = reads * ((vector_bytes + memory_.accumulator.word_bytes() - 1) /
-                                       memory_.accumulator.word_bytes());
+  // Every vector takes at least one word, and a row as many as it has, however many lanes are left.
+  const std::uint64_t vectors = (command.n + std::uint64_t{lanes_} - 1) / lanes_;
+  const std::uint64_t row_words =
+      (command.n * std::uint64_t{4} + memory_.accumulator.word_bytes() - 1) /
+      memory_.accumulator.word_bytes();
+  const std::uint64_t words = reads / vectors * std::max(vectors, row_words);
   const std::uint64_t conflict =
       memory_.accumulator.shortage({{c_begin, c_end, words}}, flow.started, cycle());
   wait_cycles(conflict);

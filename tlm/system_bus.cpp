@@ -71,6 +71,11 @@ tlm::tlm_sync_enum SystemBus::nb_transport_bw(int, tlm::tlm_generic_payload& pay
 void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
   const Clock& clock = core_.clock();
   BusCore::Initiator& initiator = core_.initiator(static_cast<std::size_t>(id));
+  RequestBatch* const batch = batch_of(payload, delay);
+  if (batch != nullptr) {
+    if (transport(*batch, initiator, payload)) return;
+    payload.clear_extension(batch);  // the target must not serve what goes elsewhere
+  }
   const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
   const std::uint64_t arrival = clock.cycle_from_ps(now + to_ps(delay));
   core_.retire(clock.cycle_from_ps(now));
@@ -98,6 +103,37 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   if (!ok) ++initiator.errors;
   const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), bytes);
   delay = from_ps(clock.edge_ps(done) - later);
+}
+
+// Each channel and the target see the requests in order, and nobody else can come between them, so
+// that what they do is what as many calls would have done.
+bool SystemBus::transport(RequestBatch& batch, BusCore::Initiator& initiator,
+                          tlm::tlm_generic_payload& payload) {
+  const RequestBatch::Request& first = batch.requests.front();
+  const AddressMap::Range* const range = map_.find(first.address, first.bytes);
+  for (const RequestBatch::Request& request : batch.requests) {
+    if (range == nullptr || map_.find(request.address, request.bytes) != range) return false;
+  }
+  const Clock& clock = core_.clock();
+  core_.retire(clock.cycle_from(sc_core::sc_time_stamp()));
+  const bool write = payload.is_write();
+  for (RequestBatch::Request& request : batch.requests) {
+    const std::uint64_t arrival = clock.cycle_from_ps(request.time);
+    const std::uint64_t granted = core_.grant(initiator, arrival, arrival);
+    request.time = clock.edge_ps(core_.deliver(initiator, granted, write, request.bytes));
+    request.address -= range->base;
+  }
+  transport_batch(batch, payload, [&](auto& same, auto& delay) {
+    targets[static_cast<int>(range->target)]->b_transport(same, delay);
+  });
+  for (RequestBatch::Request& request : batch.requests) {
+    request.address += range->base;
+    if (!request.is_ok()) ++initiator.errors;
+    const bool has_data = request.is_ok() && payload.is_read();
+    request.time = clock.edge_ps(
+        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes));
+  }
+  return true;
 }
 
 unsigned SystemBus::transport_dbg(int, tlm::tlm_generic_payload& payload) {

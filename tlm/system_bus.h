@@ -11,6 +11,7 @@
 #include "tlm/address_map.h"
 #include "tlm/bus_core.h"
 #include "tlm/bus_router.h"
+#include "tlm/request_batch.h"
 #include "tlm/sampled.h"
 
 namespace systole::tlm_model {
@@ -80,6 +81,9 @@ class SystemBus : public sc_core::sc_module, public Sampled {
   tlm::tlm_sync_enum nb_transport_bw(int id, tlm::tlm_generic_payload& payload,
                                      tlm::tlm_phase& phase, sc_core::sc_time& delay);
   void b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
+  /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
+  bool transport(RequestBatch& batch, BusCore::Initiator& initiator,
+                 tlm::tlm_generic_payload& payload);
   unsigned transport_dbg(int id, tlm::tlm_generic_payload& payload);
   bool get_direct_mem_ptr(int id, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi);
   void invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::uint64 end);

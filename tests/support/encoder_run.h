@@ -6,9 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "hw/error.h"
 #include "hw/machine.h"
 #include "mapper/mapping.h"
 #include "model/shapes.h"
+#include "support/fresh_kernel.h"
+#include "support/random_machine.h"
 #include "testbench/simulation.h"
 #include "testbench/tensors.h"
 #include "tlm/core.h"
@@ -26,7 +29,7 @@ struct Workload {
   [[nodiscard]] testbench::SimulationResult simulate(
       const mapper::Mapping& mapping, const hw::Machine& machine, tlm_model::Engines engines,
       const testbench::SimulationOptions& options = {}) const {
-    sc_core::sc_get_curr_simcontext()->reset();
+    fresh_kernel();
     return testbench::simulate(graph, mapping, machine, std::move(engines), inputs, options);
   }
   [[nodiscard]] testbench::SimulationResult simulate(
@@ -38,7 +41,7 @@ struct Workload {
   /// Core cycles of one inference without values, with DMA ports that run `quantum` cycles ahead.
   [[nodiscard]] std::uint64_t cycles(const mapper::Mapping& mapping, const hw::Machine& machine,
                                      std::uint64_t quantum = tlm_model::DmaPort::kQuantum) const {
-    sc_core::sc_get_curr_simcontext()->reset();
+    fresh_kernel();
     tlm_model::System system("system", machine, tlm_model::make_models(machine), mapping.program,
                              mapping.program_address, mapping.image, false);
     for (tlm_model::DmaPort* port : system.core.ports()) port->set_quantum(quantum);
@@ -66,6 +69,19 @@ struct Workload {
     workload.inputs.push_back(std::move(bytes));
   }
   return workload;
+}
+
+/// A random machine that is large enough for the graph, and the program for it.
+inline std::pair<hw::Machine, mapper::Mapping> random_fit(Random& random,
+                                                          const model::Graph& graph) {
+  for (;;) {
+    const hw::Machine machine = random_machine(random);
+    try {
+      return {machine, mapper::map_graph(graph, machine)};
+    } catch (const hw::InputError&) {
+      continue;  // too small
+    }
+  }
 }
 
 }  // namespace systole::test

@@ -10,7 +10,12 @@
 #include "hw/machine_file.h"
 #include "hw/machine_rules.h"
 #include "support/encoder_run.h"
+#include "support/fresh_kernel.h"
 #include "support/systemc_test.h"
+#include "support/tlm_driver.h"
+#include "tlm/dma_port.h"
+#include "tlm/dram.h"
+#include "tlm/system_bus.h"
 
 /// The same program on machines with less and less of one thing.
 namespace systole::testbench {
@@ -73,15 +78,102 @@ const std::vector<Knob>& knobs() {
   return all;
 }
 
-class MonotonicTest : public test::SystemCTest {};
+// Fewer ports or a slower memory delay some command, and delaying one of several that share a
+// memory can help the whole: another request finds its row still open or the bus still free, or a
+// load no longer takes the scratchpad bank from the matmul that everybody waits for. Such
+// scheduling anomalies are real and small; longer queues prefetch more and have more of them, so
+// queue lengths are not in the list. With one initiator there are none.
+constexpr double kAnomalyOnPresets = 0.03;
+constexpr double kAnomalyAnywhere = 0.05;
 
-// Delaying one request of several that share a memory can help: another one finds its row still
-// open, or a load no longer takes the scratchpad bank from the matmul that everybody waits for.
-// Such anomalies are real, and small; queue lengths have more of them (a longer queue prefetches
-// more), so they are not in the list.
-constexpr double kAnomaly = 0.01;
+class MonotonicTest : public test::SystemCTest {
+ protected:
+  static void expect_monotonic(const Workload& workload, const hw::Machine& base,
+                               const mapper::Mapping& mapping, const Knob& knob, double anomaly) {
+    std::uint64_t slowest = 0;
+    for (const double value : knob.values) {
+      hw::Machine machine = base;
+      knob.set(machine, value);
+      if (!hw::machine_problems(machine).empty()) continue;
+      const std::uint64_t cycles = workload.cycles(mapping, machine);
+      EXPECT_GE(static_cast<double>(cycles), static_cast<double>(slowest) * (1.0 - anomaly))
+          << "at " << value;
+      slowest = std::max(slowest, cycles);
+    }
+  }
+};
 
-TEST_F(MonotonicTest, LessOfAnythingIsNotFaster) {
+/// Cycles in which one DMA port alone reads, or writes, runs of bytes in many rows.
+std::uint64_t alone(const hw::Machine& machine, bool write) {
+  test::fresh_kernel();
+  tlm_model::SystemBus bus("bus", machine.bus);
+  tlm_model::Dram dram("dram", machine.dram, false);
+  tlm_model::DmaPort port("port", machine,
+                          write ? machine.dma.outstanding_writes : machine.dma.outstanding_reads);
+  bus.connect_target(dram.socket, 0, dram.capacity());
+  bus.connect_initiator(port.socket);
+  std::uint64_t done = 0;
+  test::run_body([&] {
+    test::Random random(1);
+    for (int i = 0; i < 100; ++i) {
+      const std::uint64_t address = test::between(random, 0, 1 << 20);
+      const std::uint64_t bytes = test::between(random, 1, 1000);
+      done = std::max(
+          done, write ? port.write(address, nullptr, bytes) : port.read(address, nullptr, bytes));
+    }
+  });
+  return done;
+}
+
+TEST_F(MonotonicTest, LessIsNeverFasterForOneInitiator) {
+  const std::vector<std::string> exact = {"DRAM transfers", "DRAM CL",     "DRAM controller",
+                                          "bus width",      "bus latency", "outstanding reads"};
+  for (const char* name : {"gemmini", "tiny"}) {
+    for (const Knob& knob : knobs()) {
+      if (std::count(exact.begin(), exact.end(), knob.name) == 0) continue;
+      SCOPED_TRACE(std::string(name) + ", " + knob.name);
+      std::uint64_t before = 0, first = 0;
+      for (const double value : knob.values) {
+        hw::Machine machine = hw::find_machine(name);
+        machine.dram.t_refi_ns = 0;  // whether a run meets one more refresh is a matter of luck
+        knob.set(machine, value);
+        const std::uint64_t cycles = alone(machine, false);
+        EXPECT_GE(cycles, before) << "at " << value;
+        before = cycles;
+        if (first == 0) first = cycles;
+      }
+      EXPECT_GT(before, first);
+    }
+  }
+}
+
+TEST_F(MonotonicTest, FewerWritesInFlightAreNeverFasterForOneInitiator) {
+  std::uint64_t before = 0, first = 0;
+  for (const std::uint32_t outstanding : {64U, 32U, 16U, 8U, 4U, 2U, 1U}) {
+    hw::Machine machine = hw::find_machine("gemmini");
+    machine.dram.t_refi_ns = 0;
+    machine.dma.outstanding_writes = outstanding;
+    const std::uint64_t cycles = alone(machine, true);
+    EXPECT_GE(cycles, before) << outstanding;
+    before = cycles;
+    if (first == 0) first = cycles;
+  }
+  EXPECT_GT(before, 3 * first);
+}
+
+TEST_F(MonotonicTest, LessIsHardlyEverFasterOnRandomMachines) {
+  const Workload workload = test::encoder_workload({1, 32, 2, 64, true}, 19, 1);
+  test::Random random(7);
+  for (int i = 0; i < 15; ++i) {
+    const auto [base, mapping] = test::random_fit(random, workload.graph);
+    for (const Knob& knob : knobs()) {
+      SCOPED_TRACE("machine " + std::to_string(i) + ", " + knob.name);
+      expect_monotonic(workload, base, mapping, knob, kAnomalyAnywhere);
+    }
+  }
+}
+
+TEST_F(MonotonicTest, LessIsHardlyEverFasterOnThePresets) {
   struct Case {
     const char* machine;
     Workload workload;
@@ -97,35 +189,23 @@ TEST_F(MonotonicTest, LessOfAnythingIsNotFaster) {
     const mapper::Mapping mapping = mapper::map_graph(test.workload.graph, base);
     for (const Knob& knob : knobs()) {
       SCOPED_TRACE(std::string(test.machine) + ", " + knob.name);
-      std::uint64_t slowest = 0;
-      for (const double value : knob.values) {
-        hw::Machine machine = base;
-        knob.set(machine, value);
-        if (!hw::machine_problems(machine).empty()) continue;
-        const std::uint64_t cycles = test.workload.cycles(mapping, machine);
-        EXPECT_GE(static_cast<double>(cycles), static_cast<double>(slowest) * (1.0 - kAnomaly))
-            << "at " << value;
-        slowest = std::max(slowest, cycles);
-      }
+      expect_monotonic(test.workload, base, mapping, knob, kAnomalyOnPresets);
     }
   }
 }
 
-// Knobs that do nothing would pass the test above.
-TEST_F(MonotonicTest, EveryKnobMatters) {
+TEST_F(MonotonicTest, MuchLessIsMuchSlower) {
   const Workload workload = test::encoder_workload({1, 128, 2, 512, true}, 64, 1);
   const hw::Machine base = hw::find_machine("transformer");
   const mapper::Mapping mapping = mapper::map_graph(workload.graph, base);
   for (const Knob& knob : knobs()) {
-    const std::string name = knob.name;
-    // Two ports of an accumulator bank serve the array and the post-op unit without conflict, and
-    // so does one: they work on different halves.
-    if (name == "accumulator ports" || name == "accumulator banks") continue;
-    if (name == "DRAM write recovery") continue;  // rows are rarely closed behind a write
+    const std::vector<std::string> large = {"DRAM transfers",    "bus width", "lanes",
+                                            "outstanding reads", "overlap",   "DRAM"};
+    if (std::count(large.begin(), large.end(), knob.name) == 0) continue;
     hw::Machine fast = base, slow = base;
     knob.set(fast, knob.values.front());
     knob.set(slow, knob.values.back());
-    EXPECT_GT(workload.cycles(mapping, slow), workload.cycles(mapping, fast)) << name;
+    EXPECT_GT(workload.cycles(mapping, slow), workload.cycles(mapping, fast) * 3 / 2) << knob.name;
   }
 }
 

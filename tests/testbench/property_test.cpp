@@ -53,18 +53,6 @@ std::vector<std::vector<std::uint8_t>> expected_outputs(const Workload& workload
   return outputs;
 }
 
-/// A random machine that is large enough for the graph, and the program for it.
-std::pair<hw::Machine, mapper::Mapping> random_fit(Random& random, const model::Graph& graph) {
-  for (;;) {
-    const hw::Machine machine = test::random_machine(random);
-    try {
-      return {machine, mapper::map_graph(graph, machine)};
-    } catch (const hw::InputError&) {
-      continue;  // too small
-    }
-  }
-}
-
 /// Bytes of the results of all operators.
 std::uint64_t result_bytes(const hw::Program& program) {
   std::uint64_t bytes = 0;
@@ -101,7 +89,7 @@ class PropertyTest : public test::SystemCTest {
     const auto expected = expected_outputs(workload);
     Random random(seed);
     for (int i = 0; i < machines; ++i) {
-      const auto [machine, mapping] = random_fit(random, workload.graph);
+      const auto [machine, mapping] = test::random_fit(random, workload.graph);
       SCOPED_TRACE(hw::to_toml(machine));
       SimulationOptions options;
       options.check = true;

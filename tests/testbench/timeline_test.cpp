@@ -124,7 +124,8 @@ TEST_F(TimelineTest, TimesAreThoseOfTheAccounts) {
     std::map<std::string, std::uint64_t> cycles;
     for (const Slice& slice : events.by_name.at(row)) {
       EXPECT_EQ(slice.arguments.at("cycles"), slice.end - slice.begin);  // 1 GHz
-      cycles[is_wait(slice) ? slice.name : "in unit"] += slice.arguments.at("cycles").get<std::uint64_t>();
+      cycles[is_wait(slice) ? slice.name : "in unit"] +=
+          slice.arguments.at("cycles").get<std::uint64_t>();
     }
     const auto count = [&, &block = block](const std::string& name) {
       return test::VitRun::counter(result, block, name);

@@ -267,6 +267,10 @@ TEST_F(BusRouterTest, AnswersAnAddressOfNoTargetWithAnError) {
 }
 
 TEST_F(BusRouterTest, ReportsARequestThatBreaksTheProtocol) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "NOT TESTED: AddressSanitizer loses the stack when an exception leaves a SystemC "
+                  "coroutine (google/sanitizers issue 189)";
+#endif
   expect_report("/systole/system_bus");
   test::PayloadPool pool;
   // The driver would not do this, so it goes past it: two requests begun, none accepted yet.

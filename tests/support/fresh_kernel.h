@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <systemc>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define SYSTOLE_ADDRESS_SANITIZER
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SYSTOLE_ADDRESS_SANITIZER
+#endif
+#endif
+
+#if defined(SYSTOLE_ADDRESS_SANITIZER)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace systole::test {
+
+/// Frames of killed processes never return, so AddressSanitizer still takes their variables for
+/// guarded when the next kernel puts a new stack in the same place. Lifts the guard from everything
+/// that has the size of a process stack.
+inline void forget_process_stacks() {
+#if defined(SYSTOLE_ADDRESS_SANITIZER)
+  constexpr std::uint64_t kLargestStack = 1 << 20;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream fields(line);
+    std::uint64_t begin = 0, end = 0, inode = 0;
+    std::string access, offset, device;
+    char dash = 0;
+    fields >> std::hex >> begin >> dash >> end >> access >> offset >> device >> std::dec >> inode;
+    if (access != "rw-p" || inode != 0 || end - begin > kLargestStack) continue;
+    __asan_unpoison_memory_region(reinterpret_cast<void*>(begin), end - begin);
+  }
+#endif
+}
+
+/// Ends what has been simulated in this process, so that a test may build and run modules anew. No
+/// module may be alive.
+inline void fresh_kernel() {
+  forget_process_stacks();
+  sc_core::sc_get_curr_simcontext()->reset();
+}
+
+}  // namespace systole::test
