@@ -10,7 +10,7 @@ ArrayUnit::ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
     : ExecutionUnit(name, hw::Unit::kCompute, processor,
                     {{"weight_preload", "weights shift in and nothing hides it"},
                      {"drain", "skew and shift-out that the next fold does not hide"},
-                     {"bank_conflict", "a scratchpad bank served the DMA or the post-op unit"}}),
+                     {"bank_conflict", "a bank had no port left: operands in one bank, the DMA, moves, or accumulation"}}),
       array_(machine.array),
       functional_(functional),
       memory_(memory),

@@ -21,11 +21,12 @@
 namespace systole::test {
 
 /// Frames of killed processes never return, so AddressSanitizer still takes their variables for
-/// guarded when the next kernel puts a new stack in the same place. Lifts the guard from everything
-/// that has the size of a process stack.
+/// guarded when the next kernel puts a new stack in the same place. Lifts the guard from all memory
+/// that could be such a stack: mapped, not too large, and far above the sanitizer's own tables.
 inline void forget_process_stacks() {
 #if defined(SYSTOLE_ADDRESS_SANITIZER)
-  constexpr std::uint64_t kLargestStack = 1 << 20;
+  constexpr std::uint64_t kLargest = 64 << 20;
+  constexpr std::uint64_t kLowest = 0x700000000000;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     std::istringstream fields(line);
@@ -33,7 +34,7 @@ inline void forget_process_stacks() {
     std::string access, offset, device;
     char dash = 0;
     fields >> std::hex >> begin >> dash >> end >> access >> offset >> device >> std::dec >> inode;
-    if (access != "rw-p" || inode != 0 || end - begin > kLargestStack) continue;
+    if (access != "rw-p" || inode != 0 || begin < kLowest || end - begin > kLargest) continue;
     __asan_unpoison_memory_region(reinterpret_cast<void*>(begin), end - begin);
   }
 #endif
