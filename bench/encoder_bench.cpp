@@ -223,7 +223,8 @@ void print(const Options& options, const nlohmann::ordered_json& figures) {
               options.layers, options.machine.c_str());
   for (const auto& [name, value] : figures.items()) {
     if (value.is_number_float()) {
-      std::printf("%-40s %16.3f\n", name.c_str(), value.get<double>());
+      const auto number = value.get<double>();
+      std::printf("%-40s %16.*f\n", name.c_str(), number < 1000.0 ? 3 : 0, number);
     } else {
       std::printf("%-40s %16s\n", name.c_str(),
                   value.is_string() ? value.get<std::string>().c_str() : value.dump().c_str());
@@ -236,11 +237,11 @@ int run(int argc, char** argv) {
   CLI::App app("Speed of the simulator on an encoder with seeded weights.", "encoder_bench");
   app.option_defaults()->always_capture_default();
   app.add_option("--model", options.model, "an encoder known by name");
-  app.add_option("--length", options.length, "tokens")->check(CLI::PositiveNumber);
-  app.add_option("--layers", options.layers, "encoder blocks")->check(CLI::PositiveNumber);
+  app.add_option("--length", options.length, "tokens")->check(CLI::Range(1, 65536));
+  app.add_option("--layers", options.layers, "encoder blocks")->check(CLI::Range(1, 65536));
   app.add_option("--machine", options.machine, "preset or TOML file");
   app.add_option("--repeats", options.repeats, "runs of which the fastest counts")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 65536));
   app.add_flag("--json", options.json, "print a JSON document");
   try {
     app.parse(argc, argv);

@@ -25,7 +25,7 @@ namespace systole::test {
 /// that could be such a stack: mapped, not too large, and far above the sanitizer's own tables.
 inline void forget_process_stacks() {
 #if defined(SYSTOLE_ADDRESS_SANITIZER)
-  constexpr std::uint64_t kLargest = 64 << 20;
+  constexpr std::uint64_t kLargest = std::uint64_t{1} << 30;
   constexpr std::uint64_t kLowest = 0x700000000000;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {

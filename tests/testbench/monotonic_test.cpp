@@ -164,8 +164,10 @@ TEST_F(MonotonicTest, FewerWritesInFlightAreNeverFasterForOneInitiator) {
 TEST_F(MonotonicTest, LessIsHardlyEverFasterOnRandomMachines) {
   const Workload workload = test::encoder_workload({1, 32, 2, 64, true}, 19, 1);
   test::Random random(7);
-  for (int i = 0; i < 15; ++i) {
-    const auto [base, mapping] = test::random_fit(random, workload.graph);
+  std::vector<std::pair<hw::Machine, mapper::Mapping>> fits;
+  for (int i = 0; i < 15; ++i) fits.push_back(test::random_fit(random, workload.graph));
+  for (std::size_t i = 0; i < fits.size(); ++i) {
+    const auto& [base, mapping] = fits[i];
     for (const Knob& knob : knobs()) {
       SCOPED_TRACE("machine " + std::to_string(i) + ", " + knob.name);
       expect_monotonic(workload, base, mapping, knob, kAnomalyAnywhere);

@@ -88,8 +88,9 @@ class PropertyTest : public test::SystemCTest {
                                          int machines) {
     const auto expected = expected_outputs(workload);
     Random random(seed);
-    for (int i = 0; i < machines; ++i) {
-      const auto [machine, mapping] = test::random_fit(random, workload.graph);
+    std::vector<std::pair<hw::Machine, mapper::Mapping>> fits;
+    for (int i = 0; i < machines; ++i) fits.push_back(test::random_fit(random, workload.graph));
+    for (const auto& [machine, mapping] : fits) {
       SCOPED_TRACE(hw::to_toml(machine));
       SimulationOptions options;
       options.check = true;

@@ -33,7 +33,7 @@ TEST_F(QuantumTest, HardlyMovesTheCyclesOfAnEncoderLayer) {
   shape.layers = 1;
   const Workload layer{model::make_seeded_encoder("layer", shape, 128, 1, {{}, true}), {}};
   EXPECT_LT(change(layer, "gemmini"), 0.005);
-  EXPECT_LT(change(layer, "transformer"), 0.025);
+  EXPECT_LT(change(layer, "transformer"), 0.03);
 }
 
 TEST_F(QuantumTest, MovesTheCyclesOfASmallMachineByAFewPercent) {
