@@ -23,6 +23,7 @@
 #include "hw/machine_file.h"
 #include "mapper/mapping.h"
 #include "model/elements.h"
+#include "model/graph_builder.h"
 #include "model/shapes.h"
 #include "testbench/simulation.h"
 #include "testbench/tensors.h"
@@ -167,7 +168,7 @@ class Comparison {
     const auto commands = static_cast<double>(report_.commands);
     return {
         {"gemm_backend", hw::gemm_backend_name(hw::default_gemm_backend())},
-        {"macs", testbench::macs_of(graph_)},
+        {"macs", model::count_macs(graph_)},
         {"native_cpu_s", native_.best().cpu},
         {"native_wall_s", native_.best().wall},
         {"bit_exact_cpu_s", exact_.best().cpu},

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "hw/dtype.h"
+#include "model/elements.h"
 #include "model/graph.h"
+#include "model/graph_builder.h"
 
 /// Small questions about a graph's tensors that every testbench asks.
 namespace systole::testbench {
@@ -30,47 +32,17 @@ namespace systole::testbench {
   return only_tensor(graph, model::Tensor::Kind::kOutput, "output");
 }
 
-[[nodiscard]] inline std::uint64_t macs_of(const model::Graph& graph) {
-  std::uint64_t macs = 0;
-  for (const model::Node& node : graph.nodes) {
-    if (node.kind == model::Node::Kind::kMatmul) {
-      macs += std::uint64_t{node.out.rows} * node.out.cols * node.in.cols;
-    }
-  }
-  return macs;
-}
-
 /// Too large for plain loops in a test's patience.
 [[nodiscard]] inline bool graph_is_large(const model::Graph& graph) {
-  return macs_of(graph) > 100'000'000;
+  return model::count_macs(graph) > 100'000'000;
 }
 
 /// Little-endian elements as numbers.
 [[nodiscard]] inline std::vector<std::int32_t> widen(const std::vector<std::uint8_t>& bytes,
                                                      hw::DType type) {
   std::vector<std::int32_t> values(bytes.size() / hw::bytes_of(type));
-  const auto copy = [&](auto element) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      std::memcpy(&element, &bytes[i * sizeof element], sizeof element);
-      values[i] = static_cast<std::int32_t>(element);
-    }
-  };
-  switch (type) {
-    case hw::DType::kS8:
-      copy(std::int8_t{});
-      break;
-    case hw::DType::kU8:
-      copy(std::uint8_t{});
-      break;
-    case hw::DType::kS16:
-      copy(std::int16_t{});
-      break;
-    case hw::DType::kU16:
-      copy(std::uint16_t{});
-      break;
-    case hw::DType::kS32:
-      copy(std::int32_t{});
-      break;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = model::load_element(bytes.data(), i, type);
   }
   return values;
 }

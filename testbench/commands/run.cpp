@@ -11,6 +11,7 @@
 #include "hw/printable.h"
 #include "mapper/mapping.h"
 #include "model/dataset.h"
+#include "model/graph_builder.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/measurement.h"
@@ -78,7 +79,7 @@ int run(const Options& options) {
   {
     Progress progress(inputs.size());
     simulation.progress = [&progress](std::size_t done) { progress.update(done); };
-    measurement = measure(machine, network.vit.name, macs_of(network.graph), simulation,
+    measurement = measure(machine, network.vit.name, model::count_macs(network.graph), simulation,
                           simulate(network.graph, mapping, machine, tlm_model::make_models(machine),
                                    inputs, simulation));
   }
