@@ -39,8 +39,8 @@ class DmaPort : public sc_core::sc_module, public Sampled {
           std::uint32_t outstanding);
 
   /// Cycles that a port may be ahead of simulated time. How far this moves cycle counts is measured
-  /// in tests/testbench/quantum_test.cpp: 2 % on a BERT layer, 10 % on the smallest preset.
-  static constexpr std::uint64_t kQuantum = 128;
+  /// in tests/testbench/quantum_test.cpp: 1 % on a BERT layer, 3 % on the smallest preset.
+  static constexpr std::uint64_t kQuantum = 32;
 
   /// Runs of bytes at a pitch, in memory and in the core.
   struct Rows {
