@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
-#include <systemc>
 #include <vector>
 
 #include "hw/machine_file.h"
 #include "mapper/mapping.h"
 #include "model/dataset.h"
+#include "support/fresh_kernel.h"
 #include "testbench/networks.h"
 #include "testbench/simulation.h"
 #include "tlm/core.h"
@@ -27,7 +27,7 @@ struct VitRun {
 
   /// Simulates with a fresh kernel, so a test may do it again.
   testbench::SimulationResult simulate(const testbench::SimulationOptions& options = {}) const {
-    sc_core::sc_get_curr_simcontext()->reset();
+    fresh_kernel();
     return testbench::simulate(network.graph, mapping, machine, tlm_model::make_models(machine),
                                inputs, options);
   }
