@@ -21,12 +21,24 @@
 ///
 /// Output-stationary, "preload" hides the shift-out of the results behind the next fold instead.
 /// Ragged tiles cost as much as full ones: the array pads them with zeros.
+///
+/// In cycles of the RTL (rtl/systolic_array.sv, weight-stationary), cycle 0 being that of a
+/// command's first handshake:
+/// - A lone fold takes its weights in cycles 0 to R - 1 and its rows in cycles R to R + T - 1. The
+///   last PE multiplies for the last time in cycle 2R + C + T - 3, lone_matmul_cycles(), and with
+///   the edge that ends it, number 2R + C + T - 2, the last row of sums is in the output register.
+/// - So the last row is handed over in cycle `latency`, and the accumulator takes it with the edge
+///   that ends this cycle. Both ends counted, that is latency + 1 cycles.
+/// - In cycle `interval` the next command can begin: with its first row if its first weights came
+///   in behind this one, which takes two sets of weight registers, else with its first weights.
+/// - Each cycle in which the array waits for a beat, or a row of sums is refused, delays all that
+///   is behind it by one.
 namespace systole::hw {
 
 struct ArrayCycles {
   std::uint64_t folds = 0;
   std::uint64_t interval = 0;  ///< until the array can start the next command's first fold
-  std::uint64_t latency = 0;   ///< until the last result is in the accumulator, from the start
+  std::uint64_t latency = 0;   ///< until the last result leaves for the accumulator, from the start
   std::uint64_t stream = 0;    ///< of the interval: rows of operands entering the array
   std::uint64_t preload = 0;   ///< of the interval: weight preload that nothing hides
   std::uint64_t drain = 0;     ///< of the interval: skew and shift-out that nothing hides

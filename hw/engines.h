@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "hw/accumulator.h"
 #include "hw/array.h"
 #include "hw/gemm.h"
 #include "hw/postop.h"
@@ -24,6 +27,17 @@ class PostopEngine {
   virtual void apply(const Chain& chain, const ChainOperands& operands) = 0;
   [[nodiscard]] virtual ChainCycles cycles(const Chain& chain, std::uint64_t rows,
                                            std::uint64_t cols) = 0;
+};
+
+/// The sums of the accumulator, all 0 at first. Cycles are no matter of it: where the array and the
+/// post-op pipeline meet depends on both of them.
+class AccumulatorEngine {
+ public:
+  virtual ~AccumulatorEngine() = default;
+  /// Overwrites the sums of a tile, or adds to them. Rows of `values` are `pitch` elements apart.
+  virtual void write(const AccumulatorTile& tile, const std::int32_t* values, std::size_t pitch,
+                     bool accumulate) = 0;
+  virtual void read(const AccumulatorTile& tile, std::int32_t* values, std::size_t pitch) = 0;
 };
 
 class ArrayModel final : public ArrayEngine {
@@ -51,6 +65,28 @@ class PostopModel final : public PostopEngine {
 
  private:
   std::uint32_t lanes_;
+};
+
+class AccumulatorModel final : public AccumulatorEngine {
+ public:
+  /// `size`: in sums. A tile must lie inside.
+  explicit AccumulatorModel(std::size_t size) : sums_(size, 0) {}
+  void write(const AccumulatorTile& tile, const std::int32_t* values, std::size_t pitch,
+             bool accumulate) override {
+    for (std::size_t row = 0; row < tile.rows; ++row) {
+      write_accumulator_row(sums_.data() + tile.first + row * tile.pitch, values + row * pitch,
+                            tile.cols, accumulate);
+    }
+  }
+  void read(const AccumulatorTile& tile, std::int32_t* values, std::size_t pitch) override {
+    for (std::size_t row = 0; row < tile.rows; ++row) {
+      write_accumulator_row(values + row * pitch, sums_.data() + tile.first + row * tile.pitch,
+                            tile.cols, false);
+    }
+  }
+
+ private:
+  std::vector<std::int32_t> sums_;
 };
 
 }  // namespace systole::hw

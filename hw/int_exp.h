@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "hw/integer.h"
+#include "hw/unit_depths.h"
 
 /// Integer exponential of a non-positive argument: exp(p) on (-ln 2, 0] by a second order
 /// polynomial, then one right shift per ln 2 taken out.
@@ -54,6 +55,31 @@ constexpr std::uint32_t int_exp(std::int64_t q, const IntExpConstants& constants
   const std::int32_t p = argument + halvings * constants.q_ln2;
   const std::int32_t polynomial = (p + constants.b) * (p + constants.b) + constants.c;
   return static_cast<std::uint32_t>(polynomial) >> std::min(halvings, 31);
+}
+
+/// The unit divides by q_ln2 with one multiplication: -q / q_ln2 = -q * reciprocal >> 29. With
+/// reciprocal = ceil(2^29 / q_ln2) the error -q (reciprocal q_ln2 - 2^29) stays below 2^15 q_ln2,
+/// which is less than 2^29 for every q_ln2 of 1 to 14 fraction bits, so the quotient is exact.
+inline constexpr unsigned kIntExpReciprocalBits = 29;
+
+/// The reciprocal pin of the unit, at most 30 bits.
+constexpr std::uint32_t int_exp_reciprocal(const IntExpConstants& constants) {
+  const auto divisor = static_cast<std::uint32_t>(constants.q_ln2);
+  return ((std::uint32_t{1} << kIntExpReciprocalBits) + divisor - 1) / divisor;
+}
+
+/// Pipeline depth of the unit: argument to halvings; halvings back to the remainder, and the offset
+/// of the polynomial; square; constant and shift by the halvings.
+inline constexpr std::uint32_t kIntExpLatency = unit_depth::kMultiply +
+                                                (unit_depth::kMultiply + unit_depth::kAdd) +
+                                                unit_depth::kMultiply + unit_depth::kShift;
+
+/// Cycle contract of the unit on its own: `rows` rows of `cols` arguments, `lanes` per cycle, each
+/// row beginning a beat of its own.
+constexpr std::uint64_t int_exp_cycles(std::uint64_t rows, std::uint64_t cols,
+                                       std::uint32_t lanes) {
+  if (rows == 0 || cols == 0) return 0;
+  return kIntExpLatency + rows * (cols / lanes + (cols % lanes != 0 ? 1 : 0));
 }
 
 /// Constants of the released I-BERT code, derived from the real input scale.

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "hw/integer.h"
+#include "hw/serial_unit.h"
 
 namespace systole::hw {
 
@@ -32,6 +33,15 @@ constexpr IntSqrt int_sqrt(std::uint64_t n) {
     if (next >= x) return {static_cast<std::uint32_t>(x), passes};
     x = next;
   }
+}
+
+/// Cycles of one root in the unit. It finds the same root two bits per cycle, not by Newton's
+/// passes, whose divisions would take longer.
+inline constexpr std::uint32_t kIntSqrtCycles = serial_cycles(32);
+
+/// Cycle contract of the unit on its own for `count` roots, from the first number to the last root.
+constexpr std::uint64_t int_sqrt_cycles(std::uint64_t count) {
+  return count == 0 ? 0 : count * kIntSqrtCycles + 1;
 }
 
 }  // namespace systole::hw

@@ -96,6 +96,14 @@ struct LayerNormStatistics {
   unsigned sqrt_passes;
 };
 
+/// What follows from the two sums and the root of the second.
+constexpr LayerNormStatistics layernorm_statistics(std::int64_t mean, std::uint64_t sum_squares,
+                                                   IntSqrt root) {
+  const std::uint32_t deviation = std::max(root.root, std::uint32_t{1});
+  return {mean, sum_squares, deviation, (std::uint32_t{1} << kLayerNormFactorBits) / deviation,
+          root.passes};
+}
+
 /// Row of n >= 1 inputs within kLayerNormMaxInputBits, n <= kLayerNormMaxLength.
 inline LayerNormStatistics layernorm_statistics(const std::int32_t* x, std::size_t n) {
   const auto length = static_cast<std::int64_t>(n);
@@ -107,10 +115,7 @@ inline LayerNormStatistics layernorm_statistics(const std::int32_t* x, std::size
     const auto y = static_cast<std::uint64_t>(x[i] - mean);
     sum_squares += y * y;
   }
-  const IntSqrt root = int_sqrt(sum_squares);
-  const std::uint32_t deviation = std::max(root.root, std::uint32_t{1});
-  return {mean, sum_squares, deviation, (std::uint32_t{1} << kLayerNormFactorBits) / deviation,
-          root.passes};
+  return layernorm_statistics(mean, sum_squares, int_sqrt(sum_squares));
 }
 
 /// (x - mean) / sqrt(sum of squares) with `fraction_bits` fraction bits, floored.

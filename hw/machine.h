@@ -21,7 +21,7 @@ enum class ArrayOverlap { kNone, kPreload, kFull };
 
 enum class Arbitration { kRoundRobin, kFixedPriority };
 
-/// Where an engine's values and cycles come from.
+/// Where a block's values and cycles come from: its C++ model or its Verilated twin in rtl/.
 enum class Backend { kModel, kRtl };
 
 struct Machine {
@@ -40,7 +40,6 @@ struct Machine {
     std::uint32_t cols = 16;
     Dataflow dataflow = Dataflow::kWeightStationary;
     ArrayOverlap overlap = ArrayOverlap::kFull;
-    Backend backend = Backend::kModel;
   } array;
 
   struct Sram {
@@ -55,7 +54,6 @@ struct Machine {
     std::uint32_t lanes = 16;
     std::uint32_t max_stages = 8;
     std::uint32_t row_statistics = 1024;  ///< rows whose softmax sum is kept for the late division
-    Backend backend = Backend::kModel;
   } postop;
 
   struct Datapath {
@@ -128,6 +126,18 @@ struct Machine {
     double dram_byte_pj = 160.0;  ///< 640 / 4
     double leakage_mw = 0.0;      ///< not in Fig. 15
   } energy;
+
+  /// The blocks that have a twin in rtl/.
+  struct Backends {
+    Backend systolic_array = Backend::kModel;
+    Backend accumulator_sram = Backend::kModel;
+    Backend requantizer = Backend::kModel;
+    Backend i_exp = Backend::kModel;
+    Backend i_gelu = Backend::kModel;
+    Backend softmax_unit = Backend::kModel;
+    Backend i_sqrt = Backend::kModel;
+    Backend layernorm_unit = Backend::kModel;
+  } backend;
 };
 
 }  // namespace systole::hw

@@ -69,6 +69,7 @@ using Dma = Machine::Dma;
 using Bus = Machine::Bus;
 using Dram = Machine::Dram;
 using Host = Machine::Host;
+using Backends = Machine::Backends;
 using Energy = Machine::Energy;
 
 // The upper bounds are sane maxima: every size in bytes or elements fits 32 bits (DRAM: 64), every
@@ -85,6 +86,7 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kDram = &Machine::dram;
   constexpr auto kHost = &Machine::host;
   constexpr auto kEnergy = &Machine::energy;
+  constexpr auto kBackend = &Machine::backend;
   const std::vector<Text> backends = {"model", "rtl"};
 
   // clang-format off
@@ -111,8 +113,6 @@ std::vector<MachineKey> make_keys() {
           "operand that stays in the array", kGemmini),
       word<kArray, &Array::overlap>("array.overlap", {"none", "preload", "full"},
           "how much of preload and drain hides behind the neighbouring fold", kGemmini),
-      word<kArray, &Array::backend>("array.backend", backends,
-          "source of the array's values and cycles: C++ or Verilated RTL", kChosen),
 
       integer<kScratchpad, &Sram::kib>("scratchpad.kib", "KiB", 1, 65536,
           "size of the operand memory", kGemmini),
@@ -134,8 +134,6 @@ std::vector<MachineKey> make_keys() {
           "longest chain", kChosen),
       integer<kPostop, &Postop::row_statistics>("postop.row_statistics", "rows", 1, 65536,
           "rows whose softmax sum is kept for the late division", kChosen),
-      word<kPostop, &Postop::backend>("postop.backend", backends,
-          "source of the chain's values and cycles: C++ or Verilated RTL", kChosen),
 
       integer<kDatapath, &Datapath::multiplier_bits>("datapath.multiplier_bits", "bits", 8, 31,
           "multiplier of the dyadic requantisation", "measured accuracy; I-BERT has 31"),
@@ -234,6 +232,23 @@ std::vector<MachineKey> make_keys() {
           "DRAM byte read or written", "survey Fig. 15 (45 nm): 32b DRAM read 640 / 4"),
       number<kEnergy, &Energy::leakage_mw>("energy.leakage_mw", "mW", 0, 1000000,
           "static power of the core", "the survey gives no figure"),
+
+      word<kBackend, &Backends::systolic_array>("backend.systolic_array", backends,
+          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
+      word<kBackend, &Backends::accumulator_sram>("backend.accumulator_sram", backends,
+          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
+      word<kBackend, &Backends::requantizer>("backend.requantizer", backends,
+          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
+      word<kBackend, &Backends::i_exp>("backend.i_exp", backends,
+          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
+      word<kBackend, &Backends::i_gelu>("backend.i_gelu", backends,
+          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
+      word<kBackend, &Backends::softmax_unit>("backend.softmax_unit", backends,
+          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
+      word<kBackend, &Backends::i_sqrt>("backend.i_sqrt", backends,
+          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
+      word<kBackend, &Backends::layernorm_unit>("backend.layernorm_unit", backends,
+          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
   };
   // clang-format on
 }

@@ -2,39 +2,44 @@
 
 #include <algorithm>
 
+#include "hw/int_exp.h"
+#include "hw/isqrt.h"
+#include "hw/layernorm.h"
+#include "hw/serial_unit.h"
 #include "hw/softmax.h"
+#include "hw/unit_depths.h"
 
 namespace systole::hw {
 namespace {
 
-// Depths of the units that the stages are built from, in cycles.
-constexpr std::uint32_t kMultiply = 3;  ///< pipelined multiplier, up to 32 x 31 bits
-constexpr std::uint32_t kShift = 1;     ///< barrel shifter with its rounding increment
-constexpr std::uint32_t kClamp = 1;     ///< two comparisons and a selection
-constexpr std::uint32_t kAdd = 1;       ///< addition or subtraction with saturation
-constexpr std::uint32_t kRequantise = kMultiply + kShift + kClamp;
-
-/// The serial unit retires two bits of a quotient or root per cycle (radix 4).
-constexpr std::uint32_t serial_cycles(std::uint32_t result_bits) { return (result_bits + 1) / 2; }
+using unit_depth::kAdd;
+using unit_depth::kClamp;
+using unit_depth::kMultiply;
+using unit_depth::kRequantise;
+using unit_depth::kShift;
 
 /// floor(2^32 / sum of exponentials).
 constexpr std::uint32_t kSoftmaxSerial = serial_cycles(33);
 /// floor(2^24 / sum of codes).
 constexpr std::uint32_t kDivideSerial = serial_cycles(kDeferredReciprocalBits + 1);
-/// Mean of s24 inputs, root of a 64-bit sum of squares, floor(2^31 / deviation).
-constexpr std::uint32_t kLayerNormSerial =
-    serial_cycles(24) + serial_cycles(32) + serial_cycles(32);
+/// Mean of s24 inputs; floor(2^31 / deviation), which is 2^31 for a deviation of 1.
+constexpr std::uint32_t kMeanSerial = serial_cycles(kLayerNormMaxInputBits);
+constexpr std::uint32_t kReciprocalSerial = serial_cycles(kLayerNormFactorBits + 1);
+constexpr std::uint32_t kLayerNormSerial = kMeanSerial + kIntSqrtCycles + kReciprocalSerial;
 
-// Score minus maximum, scaled to the argument; argument to halvings, halvings back to the
-// remainder and polynomial offset; square plus constant and the shift by the halvings; output code.
-constexpr std::uint32_t kSoftmaxLatency = (kAdd + kMultiply + kShift) +
-                                          (kMultiply + kMultiply + kAdd) + (kMultiply + kShift) +
-                                          kRequantise;
+// Score minus maximum, scaled to the argument; exponential; output code.
+constexpr std::uint32_t kSoftmaxLatency =
+    (kAdd + kMultiply + kShift) + kIntExpLatency + kRequantise;
 // Magnitude and clip; square; constant and sign; product with the input; requantisation.
 constexpr std::uint32_t kGeluLatency = kClamp + kMultiply + kAdd + kMultiply + kRequantise;
 // Deviation; reciprocal and its shift; channel multiplier and addend; shift and clamp.
 constexpr std::uint32_t kLayerNormLatency =
     kAdd + (kMultiply + kShift) + (kMultiply + kAdd) + (kShift + kClamp);
+
+/// From the last beat of the squares' pass to the reciprocal: deviation and its square, root,
+/// division.
+constexpr std::uint32_t kLayerNormBehindSquares =
+    kAdd + kMultiply + kIntSqrtCycles + kReciprocalSerial;
 
 constexpr std::array<StageInfo, kStageOps> kStageTable = {{
     {"bias", {}, false, 0, kAdd, 0},
@@ -63,6 +68,25 @@ bool is_deferred_softmax(const Stage& stage) {
          stage.imm[0] == static_cast<std::int64_t>(SoftmaxMode::kDeferred);
 }
 
+/// Passes of a row-wise stage with two statistics, each in an interval of its own.
+constexpr std::uint64_t kMostPasses = 3;
+
+/// Shortest interval between rows of `vectors` vectors that the stage's serial units allow.
+std::uint64_t serial_interval(const Stage& stage, std::uint64_t vectors) {
+  switch (stage.op) {
+    case StageOp::kSoftmax:
+      return is_deferred_softmax(stage) ? 0 : kSoftmaxSerial;
+    case StageOp::kDivideRowSum:
+      return kDivideSerial;
+    case StageOp::kLayerNorm:
+      // Mean and reciprocal share the divider: that of the next row's mean begins with its second
+      // slot, when this row's reciprocal must be done.
+      return vectors + kLayerNormBehindSquares;
+    default:
+      return 0;
+  }
+}
+
 template <typename Predicate>
 bool any_stage(const Chain& chain, Predicate predicate) {
   return std::any_of(chain.stages.begin(), chain.stages.end(), predicate);
@@ -75,10 +99,6 @@ const StageInfo& stage_info(StageOp op) { return kStageTable.at(static_cast<std:
 std::uint32_t statistics_passes(const Stage& stage) {
   // The codes of the deferred mode are summed on their way out.
   return is_deferred_softmax(stage) ? 1 : stage_info(stage.op).passes;
-}
-
-std::uint32_t row_serial_cycles(const Stage& stage) {
-  return is_deferred_softmax(stage) ? 0 : stage_info(stage.op).row_serial;
 }
 
 std::uint32_t parameter_words(const Stage& stage) {
@@ -117,19 +137,24 @@ bool reads_row_statistics(const Chain& chain) {
 ChainCycles chain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
                          std::uint32_t lanes) {
   if (rows == 0 || cols == 0) return {};
-  std::uint64_t passes = 1;
-  std::uint64_t serial = 0;
+  const std::uint64_t vectors = cols / lanes + (cols % lanes != 0 ? 1 : 0);
   ChainCycles cycles;
+  std::uint64_t passes = 1;
+  std::uint64_t serial = 0;  // shortest interval that the serial units allow
+  std::uint64_t divide = 0;  // in front of the first row
   for (const Stage& stage : chain.stages) {
+    // Behind a row-wise stage the division for the first row is long done.
+    if (stage.op == StageOp::kDivideRowSum && passes == 1) divide = kDivideSerial;
     passes += statistics_passes(stage);
-    serial += row_serial_cycles(stage);
+    serial = std::max(serial, serial_interval(stage, vectors));
     cycles.fill += stage_info(stage.op).latency;
   }
-  const std::uint64_t vectors = cols / lanes + (cols % lanes != 0 ? 1 : 0);
   const std::uint64_t reading = vectors * passes;
-  cycles.fill += std::min(reading, serial);
   cycles.per_row = std::max(reading, serial);
   cycles.reads = reading * rows;
+  const std::uint64_t intervals_ahead = passes == kMostPasses ? kMostPasses - 1 : 0;
+  // The last row takes no more than its passes, the rows before it an interval each.
+  cycles.fill += divide + intervals_ahead * cycles.per_row + reading - cycles.per_row;
   return cycles;
 }
 

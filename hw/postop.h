@@ -60,10 +60,9 @@ struct StageInfo {
 
 [[nodiscard]] const StageInfo& stage_info(StageOp op);
 
-/// Read passes and serial cycles of one stage: those of stage_info(), except that the deferred
-/// softmax does without the pass for the sum and without the division.
+/// Read passes of one stage: those of stage_info(), except that the deferred softmax does without
+/// the pass for the sum.
 [[nodiscard]] std::uint32_t statistics_passes(const Stage& stage);
-[[nodiscard]] std::uint32_t row_serial_cycles(const Stage& stage);
 
 /// int32 words per column that the stage takes from the parameter block: bias 1; per-channel
 /// requantise 2 (multiplier, shift); layer_norm 2 (multiplier, addend); otherwise 0.
@@ -102,13 +101,25 @@ void check_chain(const Chain& chain, std::uint32_t max_stages);
 /// Cycle contract of the post-op pipeline for a tile of rows x cols, `lanes` elements per cycle.
 ///
 /// A row of V = ceil(cols / lanes) vectors is read once for each statistic of a row-wise stage and
-/// once for the output: W = V (1 + passes) cycles. Between the passes the one serial unit of the
-/// pipeline (divider and square root) works S cycles for the row. Two row contexts let it do so
-/// while the other row streams, so rows follow each other every max(W, S) cycles, and only one row
-/// shows the shorter of the two besides: total = latency + min(W, S) + rows * max(W, S).
+/// once for the output. Rows begin every I cycles, and total = latencies of all stages + L +
+/// (rows - 1) I, where L is how long the only row of a tile would be read:
+///
+///   stage of the chain                  I                 L
+///   none of the following               V                 V
+///   softmax, deferred                   2V                2V
+///   softmax, normalised                 max(3V, 17)       2I + 3V
+///   layer_norm                          max(3V, V + 36)   2I + 3V
+///   divide_row_sum, anywhere            13 or more        13 more, if no row-wise stage precedes
+///
+/// With three passes every interval has a slot of V cycles for each: the first pass of row j, the
+/// second of row j - 1, the last of row j - 2, so a row's serial division and root have an interval
+/// while other rows stream. I is as long as the serial units need: 17 cycles for floor(2^32 / sum);
+/// 4 for the last squares, 16 for the root and 16 for its reciprocal, which the divider must have
+/// done before it begins with the next row's mean; 13 for the reciprocal of a row sum. Stages in
+/// front of a row-wise one, and behind it, add their latency.
 struct ChainCycles {
-  std::uint64_t fill = 0;     ///< stage latencies, and min(W, S)
-  std::uint64_t per_row = 0;  ///< interval between rows, max(W, S)
+  std::uint64_t fill = 0;     ///< everything but the intervals
+  std::uint64_t per_row = 0;  ///< interval between rows
   std::uint64_t reads = 0;    ///< accumulator vectors read, all passes
   [[nodiscard]] std::uint64_t total(std::uint64_t rows) const {
     return rows == 0 ? 0 : fill + rows * per_row;

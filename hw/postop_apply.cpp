@@ -11,6 +11,7 @@
 #include "hw/postop.h"
 #include "hw/row_kernels.h"
 #include "hw/softmax.h"
+#include "hw/stage_constants.h"
 
 namespace systole::hw {
 namespace {
@@ -24,31 +25,6 @@ constexpr std::size_t kBlockElements = 2048;
 constexpr std::size_t kTableThreshold = 1024;
 constexpr std::int32_t kTableLowest = -128;
 constexpr std::size_t kTableEntries = 256;
-
-std::int32_t imm32(const Stage& stage, std::size_t i) {
-  return static_cast<std::int32_t>(stage.imm[i]);
-}
-
-row::Clamp limits_at(const Stage& stage, std::size_t i) {
-  return {imm32(stage, i), imm32(stage, i + 1)};
-}
-
-Dyadic dyadic_at(const Stage& stage, std::size_t i) {
-  return {imm32(stage, i), static_cast<std::int8_t>(stage.imm[i + 1])};
-}
-
-GeluConstants gelu_constants(const Stage& stage) {
-  return {stage.imm[0], stage.imm[1], stage.imm[2], dyadic_at(stage, 3)};
-}
-
-SoftmaxConstants softmax_constants(const Stage& stage) {
-  return {static_cast<SoftmaxMode>(stage.imm[0]),
-          dyadic_at(stage, 1),
-          make_int_exp_constants(static_cast<unsigned>(stage.imm[3])),
-          dyadic_at(stage, 4),
-          static_cast<unsigned>(stage.imm[6]),
-          32};
-}
 
 /// Consecutive rows of the tile, without gaps between them.
 struct Block {
@@ -101,8 +77,11 @@ class ChainRunner {
         const std::size_t cols = operands_.cols;
         channel_factors_.resize(channel_factors_.size() + 2 * cols);
         std::int32_t* to = channel_factors_.data() + channel_factors_.size() - 2 * cols;
-        for (std::size_t i = 0; i < cols; ++i) to[i] = std::max(multipliers[i], -kHighest);
-        for (std::size_t i = 0; i < cols; ++i) to[cols + i] = shifts[i] & kMaxDyadicShift;
+        for (std::size_t i = 0; i < cols; ++i) {
+          const Dyadic factor = channel_factor(multipliers[i], shifts[i]);
+          to[i] = factor.multiplier;
+          to[cols + i] = factor.shift;
+        }
       }
       word += parameter_words(stage);
     }
@@ -219,13 +198,9 @@ class ChainRunner {
     for (std::size_t i = 0; i < block.rows; ++i) {
       std::int32_t* x = block.row(i);
       row::exponentials(x, block.cols, row::maximum(x, block.cols), constants);
+      const std::uint32_t sum = row::softmax_codes(x, block.cols, constants);
       if (constants.mode == SoftmaxMode::kDeferred) {
-        const auto highest = static_cast<std::int32_t>(unsigned_range(constants.output_bits).hi);
-        row::requantise(x, block.cols, constants.exp_to_code, Rounding::kHalfUp, {0, highest});
-        const auto codes = static_cast<std::uint32_t>(row::sum_unsigned(x, block.cols));
-        operands_.row_statistics[block.first_row + i] = std::max(codes, std::uint32_t{1});
-      } else {
-        row::normalise_exponentials(x, block.cols, row::sum_unsigned(x, block.cols), constants);
+        operands_.row_statistics[block.first_row + i] = sum;
       }
     }
   }
@@ -241,11 +216,9 @@ class ChainRunner {
   }
 
   void layer_norm(const Stage& stage, const Block& block, std::size_t word) const {
-    constexpr std::int32_t kLimit = 1 << (kLayerNormMaxInputBits - 1);
-    const row::LayerNormFactors factors{parameter(word), parameter(word + 1),
-                                        static_cast<unsigned>(stage.imm[1]),
-                                        static_cast<unsigned>(stage.imm[0])};
-    row::clamp(block.x, block.size(), {-kLimit, kLimit - 1});
+    const row::LayerNormFactors factors =
+        layer_norm_factors(stage, parameter(word), operands_.cols);
+    row::clamp(block.x, block.size(), row::kLayerNormInputs);
     for (std::size_t i = 0; i < block.rows; ++i) {
       std::int32_t* x = block.row(i);
       row::layer_norm_output(x, block.cols, row::layer_norm_statistics(x, block.cols), factors,

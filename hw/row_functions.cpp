@@ -260,16 +260,23 @@ void normalise_exponentials(std::int32_t* x, std::size_t n, std::uint64_t sum,
   HWY_DYNAMIC_DISPATCH(normalise_row)(x, n, sum, constants);
 }
 
+std::uint32_t softmax_codes(std::int32_t* x, std::size_t n, const SoftmaxConstants& constants) {
+  if (constants.mode != SoftmaxMode::kDeferred) {
+    normalise_exponentials(x, n, sum_unsigned(x, n), constants);
+    return 1;
+  }
+  const auto highest = static_cast<std::int32_t>(unsigned_range(constants.output_bits).hi);
+  requantise(x, n, constants.exp_to_code, Rounding::kHalfUp, {0, highest});
+  return std::max(static_cast<std::uint32_t>(sum_unsigned(x, n)), std::uint32_t{1});
+}
+
 LayerNormStatistics layer_norm_statistics(const std::int32_t* x, std::size_t n) {
   const auto length = static_cast<std::int64_t>(n);
   const std::int64_t total = HWY_DYNAMIC_DISPATCH(sum_row)(x, n);
   const std::int64_t mean = floor_divide(2 * total + length, 2 * length);
   const std::uint64_t sum_squares =
       HWY_DYNAMIC_DISPATCH(sum_squares_row)(x, n, static_cast<std::int32_t>(mean));
-  const IntSqrt root = int_sqrt(sum_squares);
-  const std::uint32_t deviation = std::max(root.root, std::uint32_t{1});
-  return {mean, sum_squares, deviation, (std::uint32_t{1} << kLayerNormFactorBits) / deviation,
-          root.passes};
+  return layernorm_statistics(mean, sum_squares, int_sqrt(sum_squares));
 }
 
 void layer_norm_output(std::int32_t* x, std::size_t n, const LayerNormStatistics& statistics,

@@ -41,6 +41,14 @@ void exponentials(std::int32_t* x, std::size_t n, std::int32_t maximum,
 void normalise_exponentials(std::int32_t* x, std::size_t n, std::uint64_t sum,
                             const SoftmaxConstants& constants);
 
+/// Replaces the exponentials of a row by softmax codes. Returns the divisor that the deferred mode
+/// leaves for later: the sum of the codes, at least 1; 1 in the other modes.
+[[nodiscard]] std::uint32_t softmax_codes(std::int32_t* x, std::size_t n,
+                                          const SoftmaxConstants& constants);
+
+/// What a LayerNorm input saturates to.
+inline constexpr Clamp kLayerNormInputs{-(1 << (kLayerNormMaxInputBits - 1)),
+                                        (1 << (kLayerNormMaxInputBits - 1)) - 1};
 /// layernorm_statistics() of a row within kLayerNormMaxInputBits.
 [[nodiscard]] LayerNormStatistics layer_norm_statistics(const std::int32_t* x, std::size_t n);
 struct LayerNormFactors {

@@ -74,10 +74,14 @@ class Cost {
                              ? 0.0
                              : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
                                     t.c_cols * problem_.out_bytes);
-    const double postop = static_cast<double>(
-        problem_.m * c_tiles * ceil_div(t.c_cols, machine_.postop.lanes) * problem_.postop_reads);
+    const std::uint64_t row_cycles =
+        std::max(ceil_div(t.c_cols, machine_.postop.lanes), problem_.postop_interval);
+    const std::uint64_t postops = m_tiles * c_tiles;
+    // The pipeline fills anew for each C tile.
+    const double postop =
+        static_cast<double>(problem_.m * c_tiles * row_cycles + postops * problem_.postop_fill);
     const double first = time(load_rate_, a_tile(t), t.k) + time(load_rate_, b_tile(t), kRun);
-    const double tiles = static_cast<double>(m_tiles * c_tiles);
+    const auto tiles = static_cast<double>(postops);
     // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
     // result and its parameters.
     const std::uint64_t commands = 3 * m_tiles * n_tiles * k_tiles + 2 * m_tiles * c_tiles;
@@ -210,9 +214,10 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.tensor_bytes =
         static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.tensor.tensor].type));
   }
-  const hw::ChainCycles postop =
-      hw::chain_cycles(group.chain, 1, machine.postop.lanes, machine.postop.lanes);
-  problem.postop_reads = postop.reads;
+  // How long the rows of other chains are depends on the tiles: one vector here.
+  const std::uint32_t cols = problem.row_wise ? problem.n : machine.postop.lanes;
+  const hw::ChainCycles postop = hw::chain_cycles(group.chain, 1, cols, machine.postop.lanes);
+  problem.postop_interval = postop.per_row;
   problem.postop_fill = postop.fill;
   problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024 - placement.scratchpad_end;
   return problem;

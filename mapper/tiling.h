@@ -34,13 +34,13 @@ struct TilingProblem {
   std::uint32_t parameter_words = 0;  ///< per column
   std::uint32_t out_bytes = 0;        ///< per element
   std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operand, 0 without one
-  std::uint64_t postop_reads = 0;     ///< accumulator reads per vector of results
+  std::uint64_t postop_interval = 0;  ///< least cycles from row to row of results
   std::uint64_t postop_fill = 0;      ///< cycles from the first read to the first result
   std::uint64_t stream_bytes = 0;     ///< scratchpad left for streaming tiles
 
   [[nodiscard]] auto key() const {
     return std::make_tuple(m, n, k, row_wise, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
-                           parameter_words, out_bytes, tensor_bytes, postop_reads, postop_fill,
+                           parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
                            stream_bytes);
   }
 };

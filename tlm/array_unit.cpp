@@ -2,15 +2,19 @@
 
 #include <algorithm>
 
+#include "hw/accumulator.h"
+
 namespace systole::tlm_model {
 
 ArrayUnit::ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                      CommandProcessor& processor, LocalMemory& memory, hw::ArrayEngine& engine,
                      bool functional)
-    : ExecutionUnit(name, hw::Unit::kCompute, processor,
-                    {{"weight_preload", "weights shift in and nothing hides it"},
-                     {"drain", "skew and shift-out that the next fold does not hide"},
-                     {"bank_conflict", "a bank had no port left: operands in one bank, the DMA, moves, or accumulation"}}),
+    : ExecutionUnit(
+          name, hw::Unit::kCompute, processor,
+          {{"weight_preload", "weights shift in and nothing hides it"},
+           {"drain", "skew and shift-out that the next fold does not hide"},
+           {"bank_conflict",
+            "a bank had no port left: operands in one bank, the DMA, moves, or accumulation"}}),
       array_(machine.array),
       functional_(functional),
       memory_(memory),
@@ -35,17 +39,37 @@ hw::GemmArgs ArrayUnit::operands(const hw::Command& command) {
   return args;
 }
 
+// An accumulator engine adds by itself: it gets the product alone.
+hw::ArrayCycles ArrayUnit::compute(const hw::Command& command, bool preloaded) {
+  hw::GemmArgs args = operands(command);
+  if (!functional_ || memory_.accumulator_engine == nullptr) return engine_.matmul(args, preloaded);
+  product_.resize(std::size_t{command.m} * command.n);
+  args.accumulate = false;
+  args.c = product_.data();
+  args.ldc = command.n;
+  const hw::ArrayCycles cycles = engine_.matmul(args, preloaded);
+  memory_.accumulator_engine->write({command.c, command.m, command.n, command.c_pitch},
+                                    product_.data(), command.n, command.accumulate);
+  return cycles;
+}
+
 // Results of a fold leave a row (WS) or, shifted out, R rows (OS) at a time, a word each.
-// Accumulating reads the word first.
+// Adding to a word reads it first.
 BankedSram::Demand ArrayUnit::result_demand(const hw::Command& command,
                                             const hw::ArrayCycles& cycles) const {
-  const std::uint64_t rows = array_.dataflow == hw::Dataflow::kWeightStationary
-                                 ? cycles.folds * command.m
-                                 : cycles.folds * std::min<std::uint64_t>(array_.rows, command.m);
+  const bool stationary_weights = array_.dataflow == hw::Dataflow::kWeightStationary;
+  const std::uint64_t rows =
+      cycles.folds *
+      (stationary_weights ? command.m : std::min<std::uint64_t>(array_.rows, command.m));
+  // With stationary weights only the first fold along k can overwrite; the others add to it.
+  const std::uint64_t columns = (command.n + std::uint64_t{array_.cols} - 1) / array_.cols;
+  const std::uint64_t first = stationary_weights ? columns * command.m : rows;
   const std::uint64_t begin = std::uint64_t{command.c} * 4;
   const std::uint64_t end =
       begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
-  return {begin, end, command.accumulate ? 2 * rows : rows};
+  return {begin, end,
+          first * hw::accumulator_accesses(command.accumulate) +
+              (rows - first) * hw::accumulator_accesses(true)};
 }
 
 std::uint64_t ArrayUnit::conflicts(const hw::Command& command, const hw::ArrayReads& reads,
@@ -72,7 +96,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   const std::uint64_t ahead = started - std::min(started, entry.ready);
   const std::uint64_t exposed =
       continues ? array_.rows - std::min<std::uint64_t>(array_.rows, ahead) : 0;
-  const hw::ArrayCycles cycles = engine_.matmul(operands(command), continues);
+  const hw::ArrayCycles cycles = compute(command, continues);
   const std::uint64_t interval = cycles.interval + exposed;
 
   const hw::ArrayReads reads = hw::array_reads(array_, command.m, command.n, command.k);
@@ -98,7 +122,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   folds_ += cycles.folds;
   macs_ += std::uint64_t{command.m} * command.n * command.k;
   processor().release(entry);
-  return started + cycles.latency + exposed + stalled;
+  return started + cycles.latency + hw::kAccumulatorWriteCycles + exposed + stalled;
 }
 
 std::vector<hw::Counter> ArrayUnit::counters() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "hw/engines.h"
@@ -29,6 +30,7 @@ class ArrayUnit final : public ExecutionUnit {
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] hw::GemmArgs operands(const hw::Command& command);
+  [[nodiscard]] hw::ArrayCycles compute(const hw::Command& command, bool preloaded);
   [[nodiscard]] BankedSram::Demand result_demand(const hw::Command& command,
                                                  const hw::ArrayCycles& cycles) const;
   /// Cycles that the banks fall short of in [from, to).
@@ -40,7 +42,8 @@ class ArrayUnit final : public ExecutionUnit {
   const bool functional_;
   LocalMemory& memory_;
   hw::ArrayEngine& engine_;
-  std::uint64_t free_ = 0;  ///< cycle at which the previous matmul left the array
+  std::vector<std::int32_t> product_;  ///< on its way to the accumulator engine, if there is one
+  std::uint64_t free_ = 0;             ///< cycle at which the previous matmul left the array
   std::uint64_t macs_ = 0;
   std::uint64_t folds_ = 0;
 };

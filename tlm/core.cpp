@@ -7,7 +7,7 @@ namespace systole::tlm_model {
 
 Engines make_models(const hw::Machine& machine) {
   return {std::make_unique<hw::ArrayModel>(machine.array),
-          std::make_unique<hw::PostopModel>(machine.postop.lanes)};
+          std::make_unique<hw::PostopModel>(machine.postop.lanes), nullptr};
 }
 
 SC_HAS_PROCESS(Core);
@@ -16,7 +16,7 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
            bool functional)
     : sc_module(name),
       processor("processor", machine, functional),
-      memory(machine),
+      memory(machine, engines.accumulator.get()),
       engines_(std::move(engines)),
       load("load", machine, processor, memory, functional),
       array("array", machine, processor, memory, *engines_.array, functional),

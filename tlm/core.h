@@ -24,6 +24,7 @@ namespace systole::tlm_model {
 struct Engines {
   std::unique_ptr<hw::ArrayEngine> array;
   std::unique_ptr<hw::PostopEngine> postop;
+  std::unique_ptr<hw::AccumulatorEngine> accumulator;  ///< or nullptr: sums stand in LocalMemory
 };
 [[nodiscard]] Engines make_models(const hw::Machine& machine);
 

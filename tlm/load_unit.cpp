@@ -26,15 +26,24 @@ void LoadUnit::widen(const hw::Command& command, std::uint64_t row, const std::u
   };
   switch (command.type) {
     case hw::DType::kS8:
-      return copy(std::int8_t{});
+      copy(std::int8_t{});
+      break;
     case hw::DType::kU8:
-      return copy(std::uint8_t{});
+      copy(std::uint8_t{});
+      break;
     case hw::DType::kS16:
-      return copy(std::int16_t{});
+      copy(std::int16_t{});
+      break;
     case hw::DType::kU16:
-      return copy(std::uint16_t{});
+      copy(std::uint16_t{});
+      break;
     case hw::DType::kS32:
-      return copy(std::int32_t{});
+      copy(std::int32_t{});
+      break;
+  }
+  if (memory_.accumulator_engine != nullptr) {
+    const std::uint64_t first = command.c + row * command.c_pitch;
+    memory_.accumulator_engine->write({first, 1, command.n, command.n}, to, command.n, false);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/engines.h"
 #include "hw/machine.h"
 #include "tlm/banked_sram.h"
 
@@ -10,9 +11,12 @@ namespace systole::tlm_model {
 
 /// The memories inside a core.
 struct LocalMemory {
-  explicit LocalMemory(const hw::Machine& machine)
+  /// `engine`: keeps the sums of the accumulator in the place of `accumulator`, which then only
+  /// holds what passes between it and the units. nullptr: the sums stand in `accumulator` alone.
+  explicit LocalMemory(const hw::Machine& machine, hw::AccumulatorEngine* engine = nullptr)
       : scratchpad(machine.scratchpad, machine.array.rows),
         accumulator(machine.accumulator, machine.array.cols * 4),
+        accumulator_engine(engine),
         statistics(machine.postop.row_statistics, 0) {}
 
   [[nodiscard]] std::int32_t* accumulators() noexcept {
@@ -26,6 +30,7 @@ struct LocalMemory {
 
   BankedSram scratchpad;
   BankedSram accumulator;
+  hw::AccumulatorEngine* const accumulator_engine;
   std::vector<std::uint32_t> statistics;  ///< softmax row sums
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hw/accumulator.h"
+
 namespace systole::tlm_model {
 namespace {
 
@@ -39,8 +41,13 @@ void StoreUnit::fetch_operand(const hw::Command& command, const hw::Chain& chain
 
 void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
                         std::uint64_t rows) {
+  const std::uint64_t c = command.c + first * command.c_pitch;
+  if (memory_.accumulator_engine != nullptr) {
+    memory_.accumulator_engine->read({c, rows, command.n, command.c_pitch},
+                                     memory_.accumulators() + c, command.c_pitch);
+  }
   hw::ChainOperands operands;
-  operands.accumulator = memory_.accumulators() + command.c + first * command.c_pitch;
+  operands.accumulator = memory_.accumulators() + c;
   operands.accumulator_pitch = command.c_pitch;
   operands.parameters =
       reinterpret_cast<const std::int32_t*>(memory_.scratchpad.data() + command.parameters);
@@ -92,6 +99,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const hw::Chain& chain = processor().program().chains[command.chain];
   show_accumulator_half(memory_.accumulator_half(command.c));
   Flow flow{cycle(), engine_.cycles(chain, command.m, command.n), 0, cycle()};
+  flow.cycles.fill += hw::kAccumulatorReadCycles;
   flow.row_done = flow.started + flow.cycles.fill;
   const bool has_operand = hw::uses_tensor(chain);
   operand_at_.assign(has_operand ? command.m : 0, 0);

@@ -90,15 +90,19 @@ void expect_keys(std::string_view section, const Tuple&) {
 TEST(MachineKeys, CoverEveryField) {
   const Machine m;
   const auto& [name, core, array, scratchpad, accumulator, postop, datapath, dma, bus, dram, host,
-               energy] = m;
+               energy, backend] = m;
   expect_keys("", std::tie(name));
   {
     const auto& [a, b, c, d, e] = core;
     expect_keys("core", std::tie(a, b, c, d, e));
   }
   {
-    const auto& [a, b, c, d, e] = array;
-    expect_keys("array", std::tie(a, b, c, d, e));
+    const auto& [a, b, c, d] = array;
+    expect_keys("array", std::tie(a, b, c, d));
+  }
+  {
+    const auto& [a, b, c, d, e, f, g, h] = backend;
+    expect_keys("backend", std::tie(a, b, c, d, e, f, g, h));
   }
   {
     const auto& [a, b, c] = scratchpad;
@@ -109,8 +113,8 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("accumulator", std::tie(a, b, c));
   }
   {
-    const auto& [a, b, c, d] = postop;
-    expect_keys("postop", std::tie(a, b, c, d));
+    const auto& [a, b, c] = postop;
+    expect_keys("postop", std::tie(a, b, c));
   }
   {
     const auto& [a, b, c, d, e] = datapath;
@@ -155,15 +159,16 @@ TEST(MachineKeys, EachChangesItsOwnFieldOnly) {
 TEST(MachineKeys, WordsFollowTheEnumerations) {
   Machine m;
   for (const char* setting :
-       {"array.dataflow=output-stationary", "array.overlap=preload", "array.backend=rtl",
-        "postop.backend=rtl", "datapath.rounding=half-even", "datapath.softmax=ibert-floor",
+       {"array.dataflow=output-stationary", "array.overlap=preload", "backend.systolic_array=rtl",
+        "backend.i_sqrt=rtl", "datapath.rounding=half-even", "datapath.softmax=ibert-floor",
         "bus.arbitration=fixed-priority"}) {
     set_key(m, setting);
   }
   EXPECT_EQ(m.array.dataflow, Dataflow::kOutputStationary);
   EXPECT_EQ(m.array.overlap, ArrayOverlap::kPreload);
-  EXPECT_EQ(m.array.backend, Backend::kRtl);
-  EXPECT_EQ(m.postop.backend, Backend::kRtl);
+  EXPECT_EQ(m.backend.systolic_array, Backend::kRtl);
+  EXPECT_EQ(m.backend.i_sqrt, Backend::kRtl);
+  EXPECT_EQ(m.backend.softmax_unit, Backend::kModel);
   EXPECT_EQ(m.datapath.rounding, Rounding::kHalfEven);
   EXPECT_EQ(m.datapath.softmax, SoftmaxMode::kNormalisedFloor);
   EXPECT_EQ(m.bus.arbitration, Arbitration::kFixedPriority);

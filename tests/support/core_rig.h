@@ -36,6 +36,17 @@ class CoreRig : public tlm_model::Observer {
 
   explicit CoreRig(const hw::Machine& machine, bool functional = true)
       : CoreRig(machine, functional, tlm_model::make_models(machine)) {}
+  CoreRig(const hw::Machine& machine, bool functional, tlm_model::Engines engines)
+      : bus("bus", machine.bus),
+        dram("dram", machine.dram, functional),
+        core("core", machine, std::move(engines), functional) {
+    bus.connect_target(dram.socket, 0, dram.capacity());
+    bus.connect_target(core.registers, kRegisters, Core::kRegisterBytes);
+    bus.connect_initiator(host.socket);
+    for (tlm_model::DmaPort* port : core.ports()) bus.connect_initiator(port->socket);
+    core.interrupt(interrupt);
+    core.processor.set_observer(this);
+  }
 
   /// Stores commands, adds kEnd, starts the core and waits until it is done. To be called in run().
   void execute(std::vector<hw::Command> commands, std::vector<hw::Chain> chains = {}) {
@@ -84,18 +95,6 @@ class CoreRig : public tlm_model::Observer {
   }
 
  private:
-  CoreRig(const hw::Machine& machine, bool functional, tlm_model::Engines engines)
-      : bus("bus", machine.bus),
-        dram("dram", machine.dram, functional),
-        core("core", machine, std::move(engines), functional) {
-    bus.connect_target(dram.socket, 0, dram.capacity());
-    bus.connect_target(core.registers, kRegisters, Core::kRegisterBytes);
-    bus.connect_initiator(host.socket);
-    for (tlm_model::DmaPort* port : core.ports()) bus.connect_initiator(port->socket);
-    core.interrupt(interrupt);
-    core.processor.set_observer(this);
-  }
-
   hw::Program program_;
 };
 
