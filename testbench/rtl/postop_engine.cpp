@@ -1,0 +1,169 @@
+#include "testbench/rtl/postop_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hw/stage_constants.h"
+
+namespace systole::testbench {
+namespace {
+
+bool scales_tensor(const hw::Stage& stage) {
+  return stage.op == hw::StageOp::kAddTensor && stage.imm[0] != 0;
+}
+
+/// The stage that a twin serves: the tensor operand of a sum goes through the requantiser.
+hw::Stage served(hw::Stage stage) {
+  if (scales_tensor(stage)) stage.op = hw::StageOp::kRequantise;
+  return stage;
+}
+
+/// A stage by itself, s32 in and out.
+hw::Chain lone(const hw::Stage& stage) { return {{stage}, hw::DType::kS32}; }
+
+hw::ChainOperands on_words(hw::ChainOperands operands, std::vector<std::int32_t>& from,
+                           std::vector<std::int32_t>& to) {
+  operands.accumulator = from.data();
+  operands.accumulator_pitch = operands.cols;
+  operands.out = to.data();
+  operands.out_pitch = operands.cols * sizeof(std::int32_t);
+  return operands;
+}
+
+template <typename T>
+std::uint64_t differences(const std::vector<T>& a, const std::vector<T>& b) {
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+PostopRtlEngine::PostopRtlEngine(std::uint32_t lanes, std::vector<std::unique_ptr<StageTwin>> twins,
+                                 RtlReport& report)
+    : lanes_(lanes), twins_(std::move(twins)), report_(report) {
+  for (const auto& twin : twins_) report_[twin->block()];
+}
+
+// One stage after the other over the whole tile: RTL that is a stage of a pipeline delivers the
+// same values as RTL that runs alone.
+void PostopRtlEngine::apply(const hw::Chain& chain, const hw::ChainOperands& operands) {
+  if (operands.rows == 0 || operands.cols == 0) return;
+  values_.resize(operands.rows * operands.cols);
+  hw::ChainOperands in = operands;
+  in.out = values_.data();
+  in.out_pitch = operands.cols * sizeof(std::int32_t);
+  hw::apply_chain({{}, hw::DType::kS32}, in);
+  std::size_t word = 0;
+  for (const hw::Stage& stage : chain.stages) {
+    apply_stage(stage, operands, word);
+    word += hw::parameter_words(stage);
+  }
+  hw::ChainOperands out = operands;
+  out.accumulator = values_.data();
+  out.accumulator_pitch = operands.cols;
+  hw::apply_chain({{}, chain.out}, out);
+}
+
+void PostopRtlEngine::apply_stage(const hw::Stage& stage, const hw::ChainOperands& operands,
+                                  std::size_t word) {
+  hw::ChainOperands model = operands;
+  model.parameters = operands.parameters + word * operands.cols;
+  if (scales_tensor(stage)) {
+    std::vector<std::int32_t> tensor(values_.size());
+    for (std::size_t row = 0; row < operands.rows; ++row) {
+      hw::row::widen(
+          static_cast<const unsigned char*>(operands.tensor) + row * operands.tensor_pitch,
+          stage.tensor, tensor.data() + row * operands.cols, operands.cols);
+    }
+    values_.swap(tensor);
+    apply_stage(served(stage), operands, word);
+    values_.swap(tensor);
+    hw::Stage add = stage;
+    add.imm = {};
+    add.tensor = hw::DType::kS32;
+    model.tensor = tensor.data();
+    model.tensor_pitch = operands.cols * sizeof(std::int32_t);
+    std::vector<std::int32_t> sums(values_.size());
+    hw::apply_chain(lone(add), on_words(model, values_, sums));
+    values_.swap(sums);
+    return;
+  }
+  std::vector<std::int32_t> expected(values_.size());
+  std::vector<std::uint32_t> statistics;
+  if (operands.row_statistics != nullptr) {
+    statistics.assign(operands.row_statistics, operands.row_statistics + operands.rows);
+    model.row_statistics = statistics.data();
+  }
+  hw::apply_chain(lone(stage), on_words(model, values_, expected));
+  const std::vector<std::int32_t> input = values_;
+  bool is_served = false;
+  for (const auto& twin : twins_) {
+    if (!twin->serves(stage)) continue;
+    if (is_served) values_ = input;
+    run_twin(
+        *twin, stage,
+        {values_.data(), operands.rows, operands.cols, model.parameters, operands.row_statistics},
+        expected, statistics);
+    is_served = true;
+  }
+  if (is_served) return;
+  values_ = std::move(expected);
+  std::copy(statistics.begin(), statistics.end(), operands.row_statistics);
+}
+
+void PostopRtlEngine::run_twin(StageTwin& twin, const hw::Stage& stage, const StageRows& rows,
+                               const std::vector<std::int32_t>& expected,
+                               const std::vector<std::uint32_t>& expected_statistics) {
+  const RtlCycles taken = twin.run(stage, rows, expected.data());
+  RtlCounts& counts = report_[twin.block()];
+  ++counts.operations;
+  counts.cycles += taken.cycles;
+  counts.mismatches += differences(expected, values_);
+  if (rows.row_statistics != nullptr) {
+    counts.mismatches +=
+        differences(expected_statistics, {rows.row_statistics, rows.row_statistics + rows.rows});
+  }
+  if (taken.cycles != twin.contract(stage, rows.rows, rows.cols)) ++counts.mismatches;
+  if (twin.failed() && failed_.insert(&twin).second) ++counts.mismatches;
+}
+
+hw::ChainCycles PostopRtlEngine::cycles(const hw::Chain& chain, std::uint64_t rows,
+                                        std::uint64_t cols) {
+  hw::ChainCycles cycles = hw::chain_cycles(chain, rows, cols, lanes_);
+  std::int64_t fill = static_cast<std::int64_t>(cycles.fill);
+  for (const hw::Stage& any : chain.stages) {
+    const hw::Stage stage = served(any);
+    for (const auto& twin : twins_) {
+      if (twin->serves(stage)) fill += excess(*twin, stage, rows, cols);
+    }
+  }
+  cycles.fill = static_cast<std::uint64_t>(std::max<std::int64_t>(fill, 0));
+  return cycles;
+}
+
+// How long a block takes depends on the shape, and for softmax on its mode, but not on values.
+std::int64_t PostopRtlEngine::excess(StageTwin& twin, const hw::Stage& stage, std::size_t rows,
+                                     std::size_t cols) {
+  const auto [entry, is_new] =
+      excess_.try_emplace(Shape{&twin, stage.op, stage.imm[0], rows, cols}, 0);
+  if (is_new) {
+    std::vector<std::int32_t> zeros(rows * cols, 0);
+    std::vector<std::int32_t> expected(zeros.size());
+    const std::vector<std::int32_t> parameters(hw::parameter_words(stage) * cols, 0);
+    std::vector<std::uint32_t> statistics(rows, 1);
+    hw::ChainOperands model;
+    model.parameters = parameters.data();
+    model.row_statistics = statistics.data();
+    model.rows = rows;
+    model.cols = cols;
+    hw::apply_chain(lone(stage), on_words(model, zeros, expected));
+    const RtlCycles taken = twin.run(
+        stage, {zeros.data(), rows, cols, parameters.data(), statistics.data()}, expected.data());
+    entry->second = static_cast<std::int64_t>(taken.cycles) -
+                    static_cast<std::int64_t>(twin.contract(stage, rows, cols));
+  }
+  return entry->second;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "hw/engines.h"
+#include "testbench/rtl/rtl_counts.h"
+#include "testbench/rtl/stage_twin.h"
+
+namespace systole::testbench {
+
+/// The post-op pipeline with some of its blocks in RTL. The machine gets the values and cycles that
+/// the RTL delivers; beside it run the model and the cycle contracts, for comparison.
+class PostopRtlEngine final : public hw::PostopEngine {
+ public:
+  /// Counts into `report`, which must outlive the engine.
+  PostopRtlEngine(std::uint32_t lanes, std::vector<std::unique_ptr<StageTwin>> twins,
+                  RtlReport& report);
+
+  void apply(const hw::Chain& chain, const hw::ChainOperands& operands) override;
+  [[nodiscard]] hw::ChainCycles cycles(const hw::Chain& chain, std::uint64_t rows,
+                                       std::uint64_t cols) override;
+
+ private:
+  void apply_stage(const hw::Stage& stage, const hw::ChainOperands& operands, std::size_t word);
+  void run_twin(StageTwin& twin, const hw::Stage& stage, const StageRows& rows,
+                const std::vector<std::int32_t>& expected,
+                const std::vector<std::uint32_t>& expected_statistics);
+  [[nodiscard]] std::int64_t excess(StageTwin& twin, const hw::Stage& stage, std::size_t rows,
+                                    std::size_t cols);
+
+  std::uint32_t lanes_;
+  std::vector<std::unique_ptr<StageTwin>> twins_;
+  RtlReport& report_;
+  std::vector<std::int32_t> values_;   ///< in front of the next stage
+  std::set<const StageTwin*> failed_;  ///< whose assertions have been counted
+  using Shape = std::tuple<const StageTwin*, hw::StageOp, std::int64_t, std::size_t, std::size_t>;
+  std::map<Shape, std::int64_t> excess_;  ///< measured cycles beyond the contract, by shape
+};
+
+}  // namespace systole::testbench
