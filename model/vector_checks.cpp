@@ -67,6 +67,37 @@ std::vector<hw::Dyadic> requantisation_factors(const VectorFields& fields,
   return factors;
 }
 
+/// One branch of a requantisation: integers and the factors they have yet to be scaled by.
+struct ScaledBranch {
+  std::vector<std::int64_t> x;
+  std::vector<hw::Dyadic> factors;
+};
+
+/// Has the datapath scale the branch, which leaves a factor of one.
+void scale_branch(const VectorFields& fields, const std::string& x_key,
+                  const std::string& shift_key, VectorDatapath& datapath, ScaledBranch& branch) {
+  for (std::size_t i = 0; i < branch.factors.size(); ++i) {
+    if (branch.factors[i].shift > hw::kMaxDyadicShift) {
+      fields.fail(indexed(shift_key, i), "is " + std::to_string(branch.factors[i].shift) +
+                                             ", not possible with " + datapath.name() +
+                                             ", expected at most " +
+                                             std::to_string(hw::kMaxDyadicShift));
+    }
+  }
+  for (std::size_t i = 0; i < branch.x.size(); ++i) {
+    const std::int64_t scaled =
+        hw::scale(branch.x[i], broadcast(branch.factors, i), hw::Rounding::kHalfEven);
+    if (scaled < kInt32Limits.lo || scaled > kInt32Limits.hi) {
+      fields.fail(indexed(x_key, i), "scales to " + std::to_string(scaled) +
+                                         ", not possible with " + datapath.name() +
+                                         ", expected a result of 32 bits");
+    }
+  }
+  const std::vector<std::int32_t> scaled =
+      datapath.scale({branch.x.begin(), branch.x.end()}, branch.factors);
+  branch = {{scaled.begin(), scaled.end()}, {hw::Dyadic{1, 0}}};
+}
+
 /// Finest scale whose I-BERT constants fit 64 bits (hw/gelu.h, hw/int_exp.h).
 double polynomial_scale(const VectorFields& fields) {
   constexpr double kFinestScale = 9e-10;
@@ -269,31 +300,34 @@ void check_layernorm_case(const VectorFields& fields, VectorComparison& comparis
   }
 }
 
-void check_requantisation_case(const VectorFields& fields, VectorComparison& comparison) {
+void check_requantisation_case(const VectorFields& fields, VectorDatapath* datapath,
+                               VectorComparison& comparison) {
   const auto bits = static_cast<unsigned>(fields.integer("bit_num", {2, 32}));
-  const std::vector<std::int64_t> x = fields.integers("x_int", kInt32Limits);
+  ScaledBranch activation{fields.integers("x_int", kInt32Limits), {}};
+  const std::size_t n = activation.x.size();
   const std::vector<std::int64_t> expected = fields.integers("q_exact", {});
-  fields.expect_length("q_exact", expected.size(), x.size());
-  const std::vector<hw::Dyadic> factors =
-      requantisation_factors(fields, "S_in", "m", "e", comparison);
-  if (x.size() % factors.size() != 0) {
-    fields.fail("m", std::to_string(factors.size()) + " channels, expected a divisor of the " +
-                         std::to_string(x.size()) + " inputs");
+  fields.expect_length("q_exact", expected.size(), n);
+  activation.factors = requantisation_factors(fields, "S_in", "m", "e", comparison);
+  if (n % activation.factors.size() != 0) {
+    fields.fail("m", std::to_string(activation.factors.size()) +
+                         " channels, expected a divisor of the " + std::to_string(n) + " inputs");
   }
-  std::vector<std::int64_t> residual(x.size(), 0);
+  if (datapath != nullptr) scale_branch(fields, "x_int", "e", *datapath, activation);
+  std::vector<std::int64_t> residual(n, 0);
   if (fields.has("identity_int")) {
-    const std::vector<std::int64_t> identity = fields.integers("identity_int", kInt32Limits);
-    fields.expect_length("identity_int", identity.size(), x.size());
-    const std::vector<hw::Dyadic> identity_factors =
-        requantisation_factors(fields, "S_identity", "m_id", "e_id", comparison);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      residual[i] = hw::scale(identity[i], broadcast(identity_factors, i), hw::Rounding::kHalfEven);
+    ScaledBranch identity{fields.integers("identity_int", kInt32Limits), {}};
+    fields.expect_length("identity_int", identity.x.size(), n);
+    identity.factors = requantisation_factors(fields, "S_identity", "m_id", "e_id", comparison);
+    if (datapath != nullptr) scale_branch(fields, "identity_int", "e_id", *datapath, identity);
+    for (std::size_t i = 0; i < n; ++i) {
+      residual[i] =
+          hw::scale(identity.x[i], broadcast(identity.factors, i), hw::Rounding::kHalfEven);
     }
   }
-  for (std::size_t i = 0; i < x.size(); ++i) {
+  for (std::size_t i = 0; i < n; ++i) {
     comparison.expect(indexed("q_exact", i),
-                      hw::ibert_requantise(static_cast<std::int32_t>(x[i]), broadcast(factors, i),
-                                           residual[i], bits),
+                      hw::ibert_requantise(static_cast<std::int32_t>(activation.x[i]),
+                                           broadcast(activation.factors, i), residual[i], bits),
                       expected[i]);
   }
 }

@@ -26,10 +26,11 @@ class VectorComparison {
 };
 
 /// One case of each operation: reads its fields, computes and compares. Throw hw::InputError for a
-/// malformed case.
+/// malformed case. `datapath`: as in run_vector_file(), may be null.
 void check_gelu_case(const VectorFields& fields, VectorComparison& comparison);
 void check_softmax_case(const VectorFields& fields, VectorComparison& comparison);
 void check_layernorm_case(const VectorFields& fields, VectorComparison& comparison);
-void check_requantisation_case(const VectorFields& fields, VectorComparison& comparison);
+void check_requantisation_case(const VectorFields& fields, VectorDatapath* datapath,
+                               VectorComparison& comparison);
 
 }  // namespace systole::model

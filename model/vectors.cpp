@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -37,10 +38,13 @@ std::string quoted(const std::string& text) {
   return escaped.size() <= kLongest ? escaped : escaped.substr(0, kLongest) + "...\"";
 }
 
-using CheckCase = void (*)(const VectorFields&, VectorComparison&);
+constexpr char kSquareRoot[] = "I-Sqrt (paper Algorithm 4)";
+constexpr char kRequantisation[] = "fixedpoint_mul (QuantAct requantisation)";
+
+using CheckCase = std::function<void(const VectorFields&, VectorComparison&)>;
 
 std::vector<VectorResult> check_cases(const VectorFields& file, const std::string& path,
-                                      const json& cases, CheckCase check) {
+                                      const json& cases, const CheckCase& check) {
   std::vector<VectorResult> results;
   const std::vector<VectorFields> listed = file.objects("cases");
   for (std::size_t i = 0; i < listed.size(); ++i) {
@@ -53,10 +57,9 @@ std::vector<VectorResult> check_cases(const VectorFields& file, const std::strin
   return results;
 }
 
-/// Square root cases are bare triples [n, root, passes].
-std::vector<VectorResult> check_square_roots(const std::string& path, const std::string& op,
-                                             const json& cases) {
-  VectorComparison comparison(op);
+/// The numbers of square root cases, which are bare triples [n, root, passes].
+std::vector<std::uint64_t> radicands(const std::string& path, const json& cases) {
+  std::vector<std::uint64_t> numbers;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::string place = path + ": cases[" + std::to_string(i) + "]";
     if (!cases[i].is_array() || cases[i].size() != 3) {
@@ -68,11 +71,23 @@ std::vector<VectorResult> check_square_roots(const std::string& path, const std:
         throw hw::InputError(place + ": expected integers from 0 to 2^64 - 1");
       }
     }
-    const hw::IntSqrt actual = hw::int_sqrt(cases[i][0].get<std::uint64_t>());
+    numbers.push_back(cases[i][0].get<std::uint64_t>());
+  }
+  return numbers;
+}
+
+std::vector<VectorResult> check_square_roots(const std::string& path, const json& cases,
+                                             VectorDatapath* datapath) {
+  const std::vector<std::uint64_t> numbers = radicands(path, cases);
+  std::vector<std::uint32_t> roots;
+  if (datapath != nullptr) roots = datapath->square_roots(numbers);
+  VectorComparison comparison(kSquareRoot);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const hw::IntSqrt actual = hw::int_sqrt(numbers[i]);
+    const std::uint32_t root = datapath != nullptr ? roots[i] : actual.root;
     const std::string what = "cases[" + std::to_string(i) + "]";
-    comparison.expect_true(
-        what + " root", actual.root == cases[i][1].get<std::uint64_t>(),
-        "is " + std::to_string(actual.root) + ", expected " + cases[i][1].dump());
+    comparison.expect_true(what + " root", root == cases[i][1].get<std::uint64_t>(),
+                           "is " + std::to_string(root) + ", expected " + cases[i][1].dump());
     comparison.expect_true(
         what + " passes", actual.passes == cases[i][2].get<std::uint64_t>(),
         "is " + std::to_string(actual.passes) + ", expected " + cases[i][2].dump());
@@ -82,7 +97,7 @@ std::vector<VectorResult> check_square_roots(const std::string& path, const std:
 
 }  // namespace
 
-std::vector<VectorResult> run_vector_file(const std::string& path) {
+std::vector<VectorResult> run_vector_file(const std::string& path, VectorDatapath* datapath) {
   const json document = read_json(path);
   const VectorFields file(document, path);
   const std::string op = file.text("op");
@@ -90,14 +105,23 @@ std::vector<VectorResult> run_vector_file(const std::string& path) {
   if (cases == document.end() || !cases->is_array() || cases->empty()) {
     file.fail("cases", "expected an array with at least one case");
   }
-  if (op == "I-Sqrt (paper Algorithm 4)") return check_square_roots(path, op, *cases);
-  static constexpr std::pair<const char*, CheckCase> kOperations[] = {
+  if (op == kSquareRoot) return check_square_roots(path, *cases, datapath);
+  if (op == kRequantisation) {
+    return check_cases(file, path, *cases, [datapath](const auto& fields, auto& comparison) {
+      check_requantisation_case(fields, datapath, comparison);
+    });
+  }
+  const std::string shared = '"' + std::string(kSquareRoot) + "\", \"" + kRequantisation + '"';
+  if (datapath != nullptr) {
+    file.fail("op", quoted(op) + " not possible with " + datapath->name() + ", expected one of " +
+                        shared + "; " + datapath->other_checks());
+  }
+  const std::pair<const char*, CheckCase> operations[] = {
       {"IntGELU", check_gelu_case},
       {"IntSoftmax(output_bit=8)", check_softmax_case},
-      {"IntLayerNorm(output_bit=32)", check_layernorm_case},
-      {"fixedpoint_mul (QuantAct requantisation)", check_requantisation_case}};
-  std::string known = "\"I-Sqrt (paper Algorithm 4)\"";
-  for (const auto& [name, check] : kOperations) {
+      {"IntLayerNorm(output_bit=32)", check_layernorm_case}};
+  std::string known = shared;
+  for (const auto& [name, check] : operations) {
     if (op == name) return check_cases(file, path, *cases, check);
     known += std::string(", \"") + name + "\"";
   }

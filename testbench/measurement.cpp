@@ -129,7 +129,8 @@ ordered_json to_json(const Measurement& measurement) {
                         {"cycles_per_second", measurement.cycles_per_second()},
                         {"kernel_events", result.kernel_events},
                         {"blocks", ordered_json::object()},
-                        {"counters", ordered_json::object()}};
+                        {"counters", ordered_json::object()},
+                        {"rtl", ordered_json::object()}};
   if (measurement.accuracy) document["accuracy"] = *measurement.accuracy;
   if (!result.check.first.empty()) document["first_mismatch"] = result.check.first;
   for (const BlockAccounts& account : measurement.accounts.blocks) {
@@ -137,6 +138,11 @@ ordered_json to_json(const Measurement& measurement) {
   }
   for (const auto& [block, counters] : measurement.accounts.counters) {
     document["counters"][block] = to_json(counters);
+  }
+  for (const auto& [block, counts] : measurement.rtl) {
+    document["rtl"][block] = {{"operations", counts.operations},
+                              {"cycles", counts.cycles},
+                              {"mismatches", counts.mismatches}};
   }
   return document;
 }

@@ -9,6 +9,7 @@
 #include "hw/energy.h"
 #include "hw/machine.h"
 #include "testbench/block_accounts.h"
+#include "testbench/rtl/rtl_counts.h"
 #include "testbench/simulation.h"
 
 namespace systole::testbench {
@@ -26,7 +27,12 @@ struct Measurement {
   std::uint64_t macs = 0;          ///< of one inference
   SimulationResult result;
   AccountTable accounts;
+  RtlReport rtl;  ///< the blocks that ran as RTL
 
+  /// Bytes that differ from the reference, and RTL that differs from its model.
+  [[nodiscard]] std::uint64_t mismatches() const {
+    return result.check.mismatches + total_mismatches(rtl);
+  }
   [[nodiscard]] std::size_t images() const { return result.cycles.size(); }
   [[nodiscard]] double mean_cycles() const;
   /// Part of the array's multiply-accumulates that inferences used while they ran, 0 to 1.

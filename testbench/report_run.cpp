@@ -70,6 +70,19 @@ std::string stall_text(const BlockAccounts& block) {
   return text.empty() ? "-" : text;
 }
 
+std::string rtl_table(const RtlReport& report) {
+  using Align = Table::Align;
+  Table table({{"block in RTL"},
+               {"operations", Align::kRight},
+               {"cycles", Align::kRight},
+               {"mismatches", Align::kRight}});
+  for (const auto& [block, counts] : report) {
+    table.add(
+        {block, grouped(counts.operations), grouped(counts.cycles), grouped(counts.mismatches)});
+  }
+  return table.text();
+}
+
 }  // namespace
 
 std::string block_table(const std::vector<BlockAccounts>& blocks) {
@@ -119,7 +132,9 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   for (const std::string& file : files) {
     if (!file.empty()) facts.add("written", hw::printable(file));
   }
-  return facts.text() + "\n" + block_table(measurement.accounts.blocks);
+  std::string text = facts.text() + "\n" + block_table(measurement.accounts.blocks);
+  if (!measurement.rtl.empty()) text += "\n" + rtl_table(measurement.rtl);
+  return text;
 }
 
 }  // namespace systole::testbench

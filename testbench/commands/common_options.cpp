@@ -5,6 +5,7 @@
 #include "hw/error.h"
 #include "hw/machine_file.h"
 #include "hw/machine_rules.h"
+#include "testbench/rtl_blocks.h"
 
 namespace systole::testbench {
 
@@ -21,6 +22,13 @@ void add_machine_options(CLI::App& command, MachineOptions& options) {
   add_settings(command, options.settings);
 }
 
+void add_rtl(CLI::App& command, MachineOptions& options) {
+  command.add_option("--rtl", options.rtl, "blocks to run as Verilated RTL, or all")
+      ->type_name("BLOCK,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
 hw::Machine load_machine(const std::string& name_or_path,
                          const std::vector<std::string>& settings) {
   hw::Machine machine = name_or_path.empty() ? hw::Machine{} : hw::find_machine(name_or_path);
@@ -29,15 +37,9 @@ hw::Machine load_machine(const std::string& name_or_path,
   return machine;
 }
 
-hw::Machine load_machine_to_run(const MachineOptions& options) {
+hw::Machine load_machine(const MachineOptions& options) {
   hw::Machine machine = load_machine(options.machine, options.settings);
-  const auto require_model = [](hw::Backend backend, const char* key) {
-    if (backend == hw::Backend::kModel) return;
-    throw hw::InputError(std::string(key) +
-                         ": found \"rtl\", expected \"model\": this version has no RTL engine");
-  };
-  require_model(machine.array.backend, "array.backend");
-  require_model(machine.postop.backend, "postop.backend");
+  for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
   return machine;
 }
 

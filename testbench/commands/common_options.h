@@ -12,10 +12,13 @@ namespace systole::testbench {
 struct MachineOptions {
   std::string machine;                ///< preset or file
   std::vector<std::string> settings;  ///< section.key=value
+  std::vector<std::string> rtl;       ///< blocks, or "all"
 };
 
 /// Adds --machine and --set.
 void add_machine_options(CLI::App& command, MachineOptions& options);
+/// Adds --rtl.
+void add_rtl(CLI::App& command, MachineOptions& options);
 /// Adds --set alone, as often as wanted.
 void add_settings(CLI::App& command, std::vector<std::string>& settings);
 
@@ -24,9 +27,8 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
 [[nodiscard]] hw::Machine load_machine(const std::string& name_or_path,
                                        const std::vector<std::string>& settings);
 
-/// The same, and it can be simulated: throws InputError if it asks for an RTL engine, which this
-/// version does not have.
-[[nodiscard]] hw::Machine load_machine_to_run(const MachineOptions& options);
+/// The same, with the blocks that --rtl names swapped for their RTL. Throws InputError.
+[[nodiscard]] hw::Machine load_machine(const MachineOptions& options);
 
 /// Adds --functional=on|off.
 void add_functional(CLI::App& command, bool& functional);

@@ -8,6 +8,7 @@
 #include "testbench/measurement.h"
 #include "testbench/outputs.h"
 #include "testbench/report_run.h"
+#include "testbench/rtl_engines.h"
 #include "testbench/text.h"
 
 namespace systole::testbench {
@@ -23,7 +24,7 @@ struct Options {
 
 int run(const Options& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
-  const hw::Machine machine = load_machine_to_run(options.machine);
+  const hw::Machine machine = load_machine(options.machine);
   check_program_size(shape, machine);
   const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional);
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);
@@ -34,10 +35,12 @@ int run(const Options& options) {
   simulation.check = options.functional;
   std::vector<std::vector<std::uint8_t>> inputs(1);
   if (options.functional) inputs.front() = matmul_input(shape);
-  const Measurement measurement = measure(
+  RtlReport rtl;
+  Measurement measurement = measure(
       machine, graph.name, shape.macs(), simulation,
-      simulate(graph, mapping, machine, tlm_model::make_models(machine), inputs, simulation));
+      simulate(graph, mapping, machine, make_engines(machine, {}, rtl), inputs, simulation));
 
+  measurement.rtl = rtl;
   const std::uint64_t compute_cycles =
       hw::lone_matmul_cycles(machine.array, shape.m, shape.n, shape.k);
   nlohmann::ordered_json document = to_json(measurement);
@@ -55,7 +58,7 @@ int run(const Options& options) {
         {{"alone", fmt::format("{} cycles for the same product with all operands on chip",
                                compute_cycles)}}));
   }
-  return measurement.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+  return measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
 
 }  // namespace
@@ -67,6 +70,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
       ->type_name("MxNxK")
       ->required();
   add_machine_options(command, options->machine);
+  add_rtl(command, options->machine);
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the statistics instead of tables");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@
 #include "testbench/outputs.h"
 #include "testbench/progress.h"
 #include "testbench/report_run.h"
+#include "testbench/rtl/rtl_view.h"
+#include "testbench/rtl_engines.h"
 #include "testbench/tensors.h"
 #include "testbench/timeline.h"
 #include "testbench/wave.h"
@@ -53,9 +56,16 @@ void check_options(const Options& options) {
   require_distinct({options.stats, options.wave.path, options.timeline.path});
 }
 
+/// FST files of blocks in RTL go beside the waveform: run.vcd, run.softmax_unit.fst.
+RtlOptions rtl_options(const Options& options) {
+  RtlOptions rtl;
+  rtl.wave = std::filesystem::path(options.wave.path).replace_extension().string();
+  return rtl;
+}
+
 int run(const Options& options) {
   check_options(options);
-  const hw::Machine machine = load_machine_to_run(options.machine);
+  const hw::Machine machine = load_machine(options.machine);
   const Network network = load_network(options.model, machine);
   const std::string source = options.input.empty() ? default_data() : options.input;
   const model::Dataset data = model::load_images(source);
@@ -75,13 +85,21 @@ int run(const Options& options) {
     timeline.emplace(options.timeline, mapping.program, machine.core.clock_mhz);
     simulation.observer = &*timeline;
   }
+  RtlReport rtl;
+  tlm_model::Engines engines = make_engines(machine, rtl_options(options), rtl);
   Measurement measurement;
   {
     Progress progress(inputs.size());
     simulation.progress = [&progress](std::size_t done) { progress.update(done); };
-    measurement = measure(machine, network.vit.name, model::count_macs(network.graph), simulation,
-                          simulate(network.graph, mapping, machine, tlm_model::make_models(machine),
-                                   inputs, simulation));
+    measurement =
+        measure(machine, network.vit.name, model::count_macs(network.graph), simulation,
+                simulate(network.graph, mapping, machine, std::move(engines), inputs, simulation));
+  }
+  measurement.rtl = rtl;
+  if (!options.wave.path.empty()) {
+    for (const auto& [block, counts] : rtl) {
+      write_rtl_view(rtl_options(options).wave_of(block), block);
+    }
   }
   if (options.functional && !data.labels.empty()) {
     measurement.accuracy = accuracy_of(network, data, measurement.result.outputs);
@@ -102,7 +120,7 @@ int run(const Options& options) {
         report_text(measurement, {options.stats, options.wave.path, options.timeline.path}, notes));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
-  return accurate && measurement.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+  return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
 
 void add_wave_options(CLI::App& command, WaveOptions& wave) {
@@ -136,6 +154,7 @@ void add_run_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App& command = *app.add_subcommand("run", "run a model on a machine, picture by picture");
   add_machine_options(command, options->machine);
+  add_rtl(command, options->machine);
   command.add_option("--model", options->model, "integer model")
       ->type_name("NAME|FILE")
       ->required();

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "hw/error.h"
+#include <optional>
+
 #include "hw/printable.h"
 #include "testbench/commands/command.h"
 #include "testbench/outputs.h"
+#include "testbench/rtl_vectors.h"
 
 namespace systole::testbench {
 namespace {
@@ -18,6 +20,7 @@ struct Options {
 
 struct Totals {
   std::uint64_t checked = 0, failed = 0;
+  std::optional<std::uint64_t> rtl_values;  ///< none without --rtl
 };
 
 std::string text_of(const std::vector<model::VectorResult>& results, const Totals& totals) {
@@ -27,8 +30,9 @@ std::string text_of(const std::vector<model::VectorResult>& results, const Total
                         result.checked - result.failed, result.failed);
     if (result.failed != 0) text += "  first: " + hw::printable(result.first_failure) + "\n";
   }
-  return text +
-         fmt::format("{} passed, {} failed\n", totals.checked - totals.failed, totals.failed);
+  text += fmt::format("{} passed, {} failed\n", totals.checked - totals.failed, totals.failed);
+  if (totals.rtl_values) text += fmt::format("{} values from the RTL\n", *totals.rtl_values);
+  return text;
 }
 
 nlohmann::ordered_json document_of(const Options& options,
@@ -37,7 +41,9 @@ nlohmann::ordered_json document_of(const Options& options,
   nlohmann::ordered_json document{{"file", options.file},
                                   {"passed", totals.checked - totals.failed},
                                   {"failed", totals.failed},
+                                  {"rtl_values", nullptr},
                                   {"cases", nlohmann::ordered_json::array()}};
+  if (totals.rtl_values) document["rtl_values"] = *totals.rtl_values;
   for (const model::VectorResult& result : results) {
     nlohmann::ordered_json entry{{"name", result.name},
                                  {"passed", result.checked - result.failed},
@@ -50,11 +56,12 @@ nlohmann::ordered_json document_of(const Options& options,
 }
 
 int run(const Options& options) {
-  if (options.rtl) {
-    throw hw::InputError("--rtl: this version has no RTL twin of any operation, run without it");
-  }
-  const std::vector<model::VectorResult> results = model::run_vector_file(options.file);
+  std::optional<RtlVectors> rtl;
+  if (options.rtl) rtl.emplace();
+  const std::vector<model::VectorResult> results =
+      model::run_vector_file(options.file, rtl ? &*rtl : nullptr);
   Totals totals;
+  if (rtl) totals.rtl_values = rtl->values();
   for (const model::VectorResult& result : results) {
     totals.checked += result.checked;
     totals.failed += result.failed;
@@ -71,14 +78,14 @@ int run(const Options& options) {
 
 void add_vectors_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App& command =
-      *app.add_subcommand("vectors", "check integer functions with a vector file");
+  CLI::App& command = *app.add_subcommand("vectors", "check integer functions with a vector file");
   command.add_option("file", options->file, "I-BERT vectors in JSON")
       ->type_name("FILE.json")
       ->required();
-  command.add_flag("--rtl", options->rtl, "check the RTL twin (none in this version)");
+  command.add_flag("--rtl", options->rtl, "compute square roots and requantisations in RTL");
   command.add_flag("--json", options->json, "print the results as JSON");
-  add_examples(command, {"systole vectors gelu.json", "systole vectors softmax.json --json"});
+  add_examples(command, {"systole vectors gelu.json", "systole vectors softmax.json --json",
+                         "systole vectors isqrt.json --rtl"});
   set_action(command, action, options, run);
 }
 

@@ -10,6 +10,13 @@ namespace {
 const std::string kModel = "traces/models/vit17.int8.safetensors";
 const std::string kIsqrt = "tests/golden/ibert/isqrt.json";
 
+/// A vector file with two products by 2^(30 - shift).
+std::string requantisation(int shift) {
+  return R"x({"op":"fixedpoint_mul (QuantAct requantisation)","cases":[{"name":"a","bit_num":8,)x"
+         R"("S_in":4.0,"S_out":1.0,"m":1073741824,"e":)" +
+         std::to_string(shift) + R"(,"x_int":[1,1073741824],"q_exact":[4,127]}]})";
+}
+
 class BadInputTest : public testing::TestWithParam<BadInput> {};
 
 TEST_P(BadInputTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
@@ -185,7 +192,21 @@ INSTANTIATE_TEST_SUITE_P(
                  {"vectors", "v"},
                  {{"v:", "cases[0]"}},
                  file("v", R"x({"op":"I-Sqrt (paper Algorithm 4)","cases":[[-1,0,0]]})x")},
-        BadInput{"Truncated", {"vectors", "v"}, {{"v:"}}, made_of("v", kIsqrt, half)}),
+        BadInput{"Truncated", {"vectors", "v"}, {{"v:"}}, made_of("v", kIsqrt, half)},
+        BadInput{"MissingForRtl", {"vectors", "no.json", "--rtl"}, {{"no.json"}}},
+        BadInput{
+            "OperationNotInRtl",
+            {"vectors", "v", "--rtl"},
+            {{"v: op: \"IntGELU\"", "--rtl", "I-Sqrt", "fixedpoint_mul", "Makefile.verilator"}},
+            made_of("v", "tests/golden/ibert/gelu.json", unchanged)},
+        BadInput{"ShiftNotInRtl",
+                 {"vectors", "v", "--rtl"},
+                 {{"v: case \"a\": e[0]: is 64", "--rtl", "at most 63"}},
+                 file("v", requantisation(64))},
+        BadInput{"ResultNotInRtl",
+                 {"vectors", "v", "--rtl"},
+                 {{"v: case \"a\": x_int[1]: scales to 4294967296", "--rtl", "32 bits"}},
+                 file("v", requantisation(28))}),
     name_of);
 
 }  // namespace

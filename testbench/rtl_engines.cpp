@@ -1,0 +1,34 @@
+#include "testbench/rtl_engines.h"
+
+#include <memory>
+#include <utility>
+
+#include "testbench/rtl/accumulator_engine.h"
+#include "testbench/rtl/array_engine.h"
+#include "testbench/rtl/postop_engine.h"
+
+namespace systole::testbench {
+
+tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& options,
+                                RtlReport& report) {
+  const hw::Machine::Backends& backend = machine.backend;
+  tlm_model::Engines engines = tlm_model::make_models(machine);
+  if (backend.systolic_array == hw::Backend::kRtl) {
+    engines.array = std::make_unique<ArrayRtlEngine>(
+        machine.array, options.for_block("systolic_array", machine.array.cols),
+        report["systolic_array"]);
+  }
+  if (backend.accumulator_sram == hw::Backend::kRtl) {
+    engines.accumulator = std::make_unique<AccumulatorRtlEngine>(
+        machine, options.for_block("accumulator_sram", machine.array.cols),
+        report["accumulator_sram"]);
+  }
+  auto twins = make_stage_twins(backend, machine.postop.lanes, options);
+  if (!twins.empty()) {
+    engines.postop =
+        std::make_unique<PostopRtlEngine>(machine.postop.lanes, std::move(twins), report);
+  }
+  return engines;
+}
+
+}  // namespace systole::testbench
