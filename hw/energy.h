@@ -9,12 +9,12 @@ namespace systole::hw {
 /// What happened in a run, as far as it costs energy.
 struct EnergyEvents {
   std::uint64_t macs = 0;
-  std::uint64_t postop_elements = 0;    ///< elements times stages
+  std::uint64_t postop_elements = 0;  ///< elements times stages
   std::uint64_t scratchpad_bytes = 0;
   std::uint64_t accumulator_bytes = 0;
   std::uint64_t bus_bytes = 0;
   std::uint64_t dram_bytes = 0;
-  double seconds = 0.0;                 ///< of simulated time, for leakage
+  double seconds = 0.0;  ///< of simulated time, for leakage
 };
 
 /// Joules by cause; their sum is the energy of the run.

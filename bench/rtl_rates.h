@@ -1,0 +1,216 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/cpu_time.h"
+#include "bench/rtl_product.h"
+#include "hw/accumulator.h"
+#include "hw/gelu.h"
+#include "hw/int_exp.h"
+#include "hw/softmax.h"
+#include "testbench/rtl/accumulator_sram_rtl.h"
+#include "testbench/rtl/i_exp_rtl.h"
+#include "testbench/rtl/i_gelu_rtl.h"
+#include "testbench/rtl/i_sqrt_rtl.h"
+#include "testbench/rtl/layernorm_unit_rtl.h"
+#include "testbench/rtl/requantizer_rtl.h"
+#include "testbench/rtl/softmax_unit_rtl.h"
+#include "testbench/rtl/systolic_array_rtl.h"
+
+/// Clock cycles per second of every Verilated block, in every size that Makefile.verilator builds.
+namespace systole::bench {
+
+/// A block in one of its sizes, and an operation that returns how many cycles of its clock it took.
+struct Subject {
+  std::string block;
+  std::string size;
+  std::function<std::uint64_t()> operation;
+};
+using Subjects = std::vector<Subject>;
+
+inline constexpr std::size_t kTileRows = 128;
+inline constexpr std::size_t kTileCols = 128;
+inline constexpr hw::row::Clamp kS8{-127, 127};
+
+/// Words of `bits` bits, signed and seeded.
+[[nodiscard]] inline std::vector<std::int32_t> seeded_words(std::size_t count, int bits) {
+  std::mt19937 random(1);
+  std::vector<std::int32_t> words(count);
+  for (std::int32_t& word : words) word = static_cast<std::int32_t>(random()) >> (32 - bits);
+  return words;
+}
+
+inline void add_array(Subjects& all, std::uint32_t dim) {
+  const auto rtl = std::make_shared<testbench::SystolicArrayRtl>(dim, hw::ArrayOverlap::kFull);
+  const auto product = std::make_shared<Product>(kTileRows, 16 * dim, 16 * dim, false, false);
+  const std::string side = std::to_string(dim);
+  all.push_back({"systolic_array", side + "x" + side,
+                 [=] { return rtl->matmul(product->args, true).cycles; }});
+}
+
+/// The array accumulates into a tile in one bank while the post-op pipeline reads a tile in the
+/// other, as with two output tiles in turns.
+class AccumulatorTraffic {
+ public:
+  AccumulatorTraffic(std::uint32_t cols, std::uint32_t ports)
+      : rtl_(cols, {2, ports, kRowsPerBank}),
+        sums_(seeded_words(kTileRows * cols, 20)),
+        data_(sums_.size()) {
+    for (std::uint64_t row = 0; row < kTileRows; ++row) {
+      writes_.push_back({row, sums_.data() + row * cols, true});
+      reads_.push_back({kRowsPerBank + row, data_.data() + row * cols});
+    }
+    // The memory has no reset.
+    std::vector<testbench::AccumulatorSramRtl::Write> first = writes_;
+    for (auto& write : first) write.accumulate = false;
+    rtl_.run(first, {});
+    for (auto& write : first) write.row += kRowsPerBank;
+    rtl_.run(first, {});
+  }
+  // The streams point into this object.
+  AccumulatorTraffic(const AccumulatorTraffic&) = delete;
+  AccumulatorTraffic& operator=(const AccumulatorTraffic&) = delete;
+
+  std::uint64_t run() {
+    const testbench::AccumulatorSramRtl::Cycles cycles = rtl_.run(writes_, reads_);
+    return std::max(cycles.write.cycles, cycles.read.cycles);
+  }
+
+ private:
+  static constexpr std::uint64_t kRowsPerBank = 2048;
+
+  testbench::AccumulatorSramRtl rtl_;
+  std::vector<std::int32_t> sums_;
+  std::vector<std::int32_t> data_;
+  std::vector<testbench::AccumulatorSramRtl::Write> writes_;
+  std::vector<testbench::AccumulatorSramRtl::Read> reads_;
+};
+
+inline void add_accumulator(Subjects& all, std::uint32_t cols, std::uint32_t ports) {
+  const auto traffic = std::make_shared<AccumulatorTraffic>(cols, ports);
+  all.push_back({"accumulator_sram", std::to_string(cols) + "x" + std::to_string(ports),
+                 [=] { return traffic->run(); }});
+}
+
+inline void add_root(Subjects& all) {
+  const auto rtl = std::make_shared<testbench::ISqrtRtl>();
+  std::mt19937_64 random(1);
+  std::vector<std::uint64_t> numbers(kTileRows);
+  for (std::uint64_t& number : numbers) number = random() >> 24;
+  all.push_back({"i_sqrt", "64", [=] { return rtl->run(numbers).cycles.cycles; }});
+}
+
+/// A unit with lanes over a tile of `words`. `run(unit, x)` replaces the words at `x`.
+template <typename Unit, typename Run>
+void add_unit(Subjects& all, const char* block, std::uint32_t lanes,
+              std::vector<std::int32_t> words, Run run) {
+  const auto unit = std::make_shared<Unit>(lanes);
+  const auto scratch = std::make_shared<std::vector<std::int32_t>>(words.size());
+  all.push_back({block, std::to_string(lanes), [=, words = std::move(words)]() -> std::uint64_t {
+                   *scratch = words;
+                   return run(*unit, scratch->data()).cycles;
+                 }});
+}
+
+inline void add_requantizer(Subjects& all, std::uint32_t lanes) {
+  const std::vector<std::int32_t> multipliers(kTileCols, 43690);
+  const std::vector<std::int32_t> shifts(kTileCols, 26);
+  add_unit<testbench::RequantizerRtl>(all, "requantizer", lanes,
+                                      seeded_words(kTileRows * kTileCols, 20),
+                                      [=](testbench::RequantizerRtl& unit, std::int32_t* x) {
+                                        return unit.run(x, kTileCols, kTileRows, multipliers.data(),
+                                                        shifts.data(), hw::Rounding::kHalfUp, kS8);
+                                      });
+}
+
+inline void add_exp(Subjects& all, std::uint32_t lanes) {
+  std::vector<std::int32_t> arguments = seeded_words(kTileRows * kTileCols, 12);
+  for (std::int32_t& argument : arguments) argument = std::min(argument, -argument);
+  add_unit<testbench::IExpRtl>(all, "i_exp", lanes, std::move(arguments),
+                               [](testbench::IExpRtl& unit, std::int32_t* x) {
+                                 return unit.run(x, kTileCols, kTileRows, hw::kDefaultIntExp);
+                               });
+}
+
+inline void add_gelu(Subjects& all, std::uint32_t lanes) {
+  const hw::GeluConstants constants = hw::make_gelu_constants(0.04, 0.03);
+  add_unit<testbench::IGeluRtl>(all, "i_gelu", lanes, seeded_words(kTileRows * kTileCols, 8),
+                                [=](testbench::IGeluRtl& unit, std::int32_t* x) {
+                                  return unit.run(x, kTileCols, kTileRows, constants, kS8);
+                                });
+}
+
+inline void add_softmax(Subjects& all, std::uint32_t lanes) {
+  const hw::SoftmaxConstants constants = hw::make_softmax_constants(1e-4);
+  const auto sums = std::make_shared<std::vector<std::uint32_t>>(kTileRows);
+  add_unit<testbench::SoftmaxUnitRtl>(
+      all, "softmax_unit", lanes, seeded_words(kTileRows * kTileCols, 18),
+      [=](testbench::SoftmaxUnitRtl& unit, std::int32_t* x) {
+        return unit.run(x, kTileCols, kTileRows, constants, sums->data());
+      });
+}
+
+inline void add_layer_norm(Subjects& all, std::uint32_t lanes) {
+  const std::vector<std::int32_t> multipliers = seeded_words(kTileCols, 16);
+  const std::vector<std::int32_t> addends = seeded_words(kTileCols, 20);
+  add_unit<testbench::LayernormUnitRtl>(
+      all, "layernorm_unit", lanes, seeded_words(kTileRows * kTileCols, 16),
+      [=](testbench::LayernormUnitRtl& unit, std::int32_t* x) {
+        const hw::row::LayerNormFactors factors{multipliers.data(), addends.data(), 20, 15};
+        return unit.run(x, kTileCols, kTileRows, factors, kS8);
+      });
+}
+
+[[nodiscard]] inline Subjects subjects() {
+  constexpr std::uint32_t kLanes[] = {4, 16};
+  Subjects all;
+  for (const std::uint32_t dim : {4U, 8U, 16U}) add_array(all, dim);
+  add_accumulator(all, 4, 1);
+  for (const std::uint32_t cols : {4U, 8U, 16U}) add_accumulator(all, cols, 2);
+  add_root(all);
+  for (const auto add : {add_requantizer, add_exp, add_gelu, add_softmax, add_layer_norm}) {
+    for (const std::uint32_t lanes : kLanes) add(all, lanes);
+  }
+  return all;
+}
+
+/// Cycles per second of CPU time: the best of some samples, because other programs take their share
+/// of caches and clock.
+[[nodiscard]] inline double rate(const std::function<std::uint64_t()>& operation) {
+  constexpr int kSamples = 5;
+  constexpr double kSampleSeconds = 0.2;
+  double best = 0.0;
+  for (int i = 0; i < kSamples; ++i) {
+    const double start = cpu_seconds();
+    double elapsed = 0.0;
+    std::uint64_t cycles = 0;
+    while (elapsed < kSampleSeconds) {
+      cycles += operation();
+      elapsed = cpu_seconds() - start;
+    }
+    best = std::max(best, static_cast<double>(cycles) / elapsed);
+  }
+  return best;
+}
+
+/// One line per block and size.
+[[nodiscard]] inline nlohmann::ordered_json measure_rates() {
+  nlohmann::ordered_json lines = nlohmann::ordered_json::array();
+  for (const Subject& subject : subjects()) {
+    lines.push_back({{"block", subject.block},
+                     {"size", subject.size},
+                     {"mcycle_per_s", rate(subject.operation) * 1e-6}});
+  }
+  return lines;
+}
+
+}  // namespace systole::bench
