@@ -72,6 +72,13 @@ using Host = Machine::Host;
 using Backends = Machine::Backends;
 using Energy = Machine::Energy;
 
+template <auto kMember>
+MachineKey backend(Text path) {
+  return word<&Machine::backend, kMember>(
+      path, {"model", "rtl"}, "source of the block's values and cycles: C++ or Verilated RTL",
+      kChosen);
+}
+
 // The upper bounds are sane maxima: every size in bytes or elements fits 32 bits (DRAM: 64), every
 // time in picoseconds 64 bits, with room for the sums and products that the models form of them.
 std::vector<MachineKey> make_keys() {
@@ -86,8 +93,6 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kDram = &Machine::dram;
   constexpr auto kHost = &Machine::host;
   constexpr auto kEnergy = &Machine::energy;
-  constexpr auto kBackend = &Machine::backend;
-  const std::vector<Text> backends = {"model", "rtl"};
 
   // clang-format off
   return {
@@ -233,22 +238,14 @@ std::vector<MachineKey> make_keys() {
       number<kEnergy, &Energy::leakage_mw>("energy.leakage_mw", "mW", 0, 1000000,
           "static power of the core", "the survey gives no figure"),
 
-      word<kBackend, &Backends::systolic_array>("backend.systolic_array", backends,
-          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
-      word<kBackend, &Backends::accumulator_sram>("backend.accumulator_sram", backends,
-          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
-      word<kBackend, &Backends::requantizer>("backend.requantizer", backends,
-          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
-      word<kBackend, &Backends::i_exp>("backend.i_exp", backends,
-          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
-      word<kBackend, &Backends::i_gelu>("backend.i_gelu", backends,
-          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
-      word<kBackend, &Backends::softmax_unit>("backend.softmax_unit", backends,
-          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
-      word<kBackend, &Backends::i_sqrt>("backend.i_sqrt", backends,
-          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
-      word<kBackend, &Backends::layernorm_unit>("backend.layernorm_unit", backends,
-          "source of the block's values and cycles: C++ or Verilated RTL", kChosen),
+      backend<&Backends::systolic_array>("backend.systolic_array"),
+      backend<&Backends::accumulator_sram>("backend.accumulator_sram"),
+      backend<&Backends::requantizer>("backend.requantizer"),
+      backend<&Backends::i_exp>("backend.i_exp"),
+      backend<&Backends::i_gelu>("backend.i_gelu"),
+      backend<&Backends::softmax_unit>("backend.softmax_unit"),
+      backend<&Backends::i_sqrt>("backend.i_sqrt"),
+      backend<&Backends::layernorm_unit>("backend.layernorm_unit"),
   };
   // clang-format on
 }

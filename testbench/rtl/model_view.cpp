@@ -8,20 +8,16 @@ namespace systole::testbench {
 namespace {
 
 constexpr int kWordBits = 32;
-constexpr int kCycleBits = 64;
 
 }  // namespace
 
-// Verilator counts a signal's place in words of 32 bits. `emit` gets the place and the value.
+// Verilator counts a signal's place in words of 32 bits; every signal here is one word, because it
+// writes wider ones to places that may not be aligned for them. `emit` gets the place and the
+// value.
 template <typename Emit>
 void ModelView::visit(Emit emit) const {
   std::uint32_t place = 0;
-  emit(place, operation_);
-  place += 1;
-  emit(place, cycle_);
-  place += 2;
-  emit(place, contract_);
-  place += 2;
+  for (const IData counter : {operation_, cycle_, contract_}) emit(place++, counter);
   for (const IData output : outputs_) emit(place++, output);
 }
 
@@ -30,21 +26,15 @@ void ModelView::attach(VerilatedFst& trace) {
       [](void* self, VerilatedFst* fst, std::uint32_t code) {
         auto& view = *static_cast<ModelView*>(self);
         view.code_ = code;
-        const auto quad = [&](std::uint32_t place, const char* name) {
-          fst->declQuad(code + place, name, -1, FST_VD_IMPLICIT, FST_VT_VCD_WIRE, false, -1,
-                        kCycleBits - 1, 0);
-        };
-        const auto word = [&](std::uint32_t place, const std::string& name) {
-          fst->declBus(code + place, name.c_str(), -1, FST_VD_IMPLICIT, FST_VT_VCD_WIRE, false, -1,
-                       kWordBits - 1, 0);
-        };
+        std::vector<std::string> names = {"operation", "cycle", "contract"};
+        for (std::size_t i = 0; i < view.outputs_.size(); ++i) {
+          names.push_back("output_" + std::to_string(i));
+        }
         fst->scopeEscape(' ');
         fst->pushNamePrefix("model ");
-        word(0, "operation");
-        quad(1, "cycle");
-        quad(3, "contract");
-        for (std::size_t i = 0; i < view.outputs_.size(); ++i) {
-          word(static_cast<std::uint32_t>(5 + i), "output_" + std::to_string(i));
+        for (const std::string& name : names) {
+          fst->declBus(code++, name.c_str(), -1, FST_VD_IMPLICIT, FST_VT_VCD_WIRE, false, -1,
+                       kWordBits - 1, 0);
         }
         fst->popNamePrefix();
         fst->scopeEscape('.');
@@ -54,12 +44,8 @@ void ModelView::attach(VerilatedFst& trace) {
       [](void* self, VerilatedFst::Buffer* buffer) {
         const auto& view = *static_cast<ModelView*>(self);
         std::uint32_t* const old = buffer->oldp(view.code_);
-        view.visit([&](std::uint32_t place, auto value) {
-          if constexpr (sizeof value == sizeof(QData)) {
-            buffer->fullQData(old + place, value, kCycleBits);
-          } else {
-            buffer->fullIData(old + place, value, kWordBits);
-          }
+        view.visit([&](std::uint32_t place, IData value) {
+          buffer->fullIData(old + place, value, kWordBits);
         });
       },
       this);
@@ -67,12 +53,8 @@ void ModelView::attach(VerilatedFst& trace) {
       [](void* self, VerilatedFst::Buffer* buffer) {
         const auto& view = *static_cast<ModelView*>(self);
         std::uint32_t* const old = buffer->oldp(view.code_);
-        view.visit([&](std::uint32_t place, auto value) {
-          if constexpr (sizeof value == sizeof(QData)) {
-            buffer->chgQData(old + place, value, kCycleBits);
-          } else {
-            buffer->chgIData(old + place, value, kWordBits);
-          }
+        view.visit([&](std::uint32_t place, IData value) {
+          buffer->chgIData(old + place, value, kWordBits);
         });
       },
       this);
@@ -80,7 +62,7 @@ void ModelView::attach(VerilatedFst& trace) {
 
 void ModelView::begin(const std::int32_t* expected, std::uint64_t contract) {
   expected_ = expected;
-  contract_ = contract;
+  contract_ = static_cast<IData>(contract);
   cycle_ = 0;
   ++operation_;
 }

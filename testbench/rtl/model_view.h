@@ -27,7 +27,7 @@ class ModelView {
   /// and take `contract` cycles. The words must stay until the next call.
   void begin(const std::int32_t* expected, std::uint64_t contract);
   /// Cycle of the operation, the first is 1.
-  void set_cycle(std::uint64_t cycle) { cycle_ = cycle; }
+  void set_cycle(std::uint64_t cycle) { cycle_ = static_cast<IData>(cycle); }
   /// The beat with the words from `first` on, `count` of them.
   void set_beat(std::size_t first, std::size_t count);
   /// A beat with these words.
@@ -38,9 +38,9 @@ class ModelView {
   void visit(Emit emit) const;
 
   std::vector<IData> outputs_;
-  QData cycle_ = 0;
-  QData contract_ = 0;
   IData operation_ = 0;
+  IData cycle_ = 0;
+  IData contract_ = 0;
   const std::int32_t* expected_ = nullptr;
   std::uint32_t code_ = 0;  ///< of the first signal
 };
