@@ -1,9 +1,13 @@
 #include "model/encoder_blocks.h"
 
 #include <algorithm>
+#include <iterator>
+#include <stdexcept>
 #include <utility>
 
 #include "hw/layernorm.h"
+#include "model/head_link.h"
+#include "model/keep_mask.h"
 #include "model/stages.h"
 
 namespace systole::model {
@@ -110,7 +114,15 @@ View EncoderBlocks::block(std::uint32_t index, View in) {
 View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerBlock& block) {
   const std::uint32_t width = encoder_.shape.width;
   const std::uint32_t head_width = encoder_.shape.head_width();
+  const std::uint32_t query_width = encoder_.query_width();
   const View qkv = linear(prefix + "qkv", in, block.qkv, kOperandBits, hw::DType::kS8);
+  View query = columns(qkv, 0, query_width);
+  View key = columns(qkv, query_width, query_width);
+  const View value = columns(qkv, 2 * query_width, width);
+  if (encoder_.shape.latent_heads != 0) {
+    query = link(prefix, "q", query, block.query_link);
+    key = link(prefix, "k", key, block.key_link);
+  }
 
   Tensor tensor;
   tensor.name = prefix + "context";
@@ -120,15 +132,55 @@ View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerB
   const View context = builder_.whole(builder_.add_tensor(std::move(tensor)));
   for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
     const std::uint32_t first = h * head_width;
-    head(prefix + "head" + std::to_string(h) + ".", columns(qkv, first, head_width),
-         columns(qkv, width + first, head_width), columns(qkv, 2 * width + first, head_width),
+    head(prefix + "head" + std::to_string(h) + ".", h, columns(query, first, head_width),
+         columns(key, first, head_width), columns(value, first, head_width),
          columns(context, first, head_width), block);
   }
   return linear(prefix + "proj", context, block.proj, kBranchBits, hw::DType::kS32);
 }
 
-void EncoderBlocks::head(const std::string& prefix, View query, View key, View value, View context,
-                         const IntegerBlock& block) {
+View EncoderBlocks::link(const std::string& prefix, const std::string& operand, View in,
+                         const IntegerLink& link) {
+  const std::uint32_t head_width = encoder_.shape.head_width();
+  View latent = in;
+  if (!encoder_.folded_encoders) {
+    latent = linear(prefix + "encoder_" + operand, in, across_heads(link.encoder, head_width),
+                    kOperandBits, hw::DType::kS8);
+    builder_.tensor(latent.tensor).scale = link.latent_scale;
+  }
+  const View decoded = linear(prefix + "decoder_" + operand, latent,
+                              across_heads(link.decoder, head_width), kOperandBits, hw::DType::kS8);
+  builder_.tensor(decoded.tensor).scale = link.scale;
+  return decoded;
+}
+
+View EncoderBlocks::masked(const std::string& prefix, std::uint32_t index, View scores,
+                           const IntegerBlock& block) {
+  if (block.keep.empty()) return scores;
+  const std::size_t cells = std::size_t{scores.rows} * scores.cols;
+  if (block.keep.size() != encoder_.shape.heads * cells) {
+    throw std::invalid_argument(prefix + "mask: has another number of cells than the scores");
+  }
+  Tensor table;
+  table.name = prefix + "pruned";
+  table.rows = scores.rows;
+  table.cols = scores.cols;
+  table.kind = Tensor::Kind::kConstant;
+  const auto first = block.keep.begin() + static_cast<std::ptrdiff_t>(index * cells);
+  std::transform(first, first + static_cast<std::ptrdiff_t>(cells), std::back_inserter(table.data),
+                 [](std::uint8_t kept) {
+                   return kept != 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(kPrunedCode);
+                 });
+  const View pruned = builder_.whole(builder_.add_tensor(std::move(table)));
+  const hw::Dyadic factor =
+      prune_factor(block.score, encoder_.shape.head_width(), encoder_.datapath.multiplier_bits);
+  return builder_.stage(prefix + "mask", scores,
+                        add_tensor_stage(hw::DType::kS8, factor, kBranchBits, rounding()),
+                        hw::DType::kS32, {{}, pruned});
+}
+
+void EncoderBlocks::head(const std::string& prefix, std::uint32_t index, View query, View key,
+                         View value, View context, const IntegerBlock& block) {
   const hw::Machine::Datapath& datapath = encoder_.datapath;
   const bool deferred = datapath.softmax == hw::SoftmaxMode::kDeferred;
   TensorId row_sum = kNoTensor;
@@ -140,7 +192,8 @@ void EncoderBlocks::head(const std::string& prefix, View query, View key, View v
     tensor.type = hw::DType::kS32;
     row_sum = builder_.add_tensor(std::move(tensor));
   }
-  const View scores = builder_.matmul(prefix + "scores", query, key, true);
+  const View scores =
+      masked(prefix, index, builder_.matmul(prefix + "scores", query, key, true), block);
   const View probabilities =
       builder_.stage(prefix + "softmax", scores,
                      softmax_stage(datapath, block.score, kScoreFractionBits, encoder_.exp_to_code),

@@ -32,8 +32,15 @@ class EncoderBlocks {
 
  private:
   View attention(const std::string& prefix, View in, const IntegerBlock& block);
-  void head(const std::string& prefix, View query, View key, View value, View context,
-            const IntegerBlock& block);
+  /// Query or key (`operand` is "q" or "k") through its auto-encoder.
+  View link(const std::string& prefix, const std::string& operand, View in,
+            const IntegerLink& link);
+  /// Head `index`.
+  void head(const std::string& prefix, std::uint32_t index, View query, View key, View value,
+            View context, const IntegerBlock& block);
+  /// Scores with those outside the mask of head `index` pushed below all others, or as they are.
+  View masked(const std::string& prefix, std::uint32_t index, View scores,
+              const IntegerBlock& block);
   View mlp(const std::string& prefix, View in, const IntegerBlock& block);
   /// branch + identity, clamped to the residual stream.
   View add_residual(const std::string& layer, const std::string& name, View branch, View identity,

@@ -18,6 +18,10 @@
 /// blocks.I.attn.residual         | residual | tokens x width    | stream after the attention     |
 /// | blocks.I.mlp.residual          | residual | tokens x width    | stream after the MLP |
 ///
+/// A block with a mask has the s8 constant blocks.I.attn.headH.pruned [tokens x tokens], 0 or
+/// kPrunedCode, which stage headH.mask adds to the scores (model/keep_mask.h). An auto-encoder is
+/// the layers blocks.I.attn.encoder_q, decoder_q, encoder_k and decoder_k (model/head_link.h).
+///
 /// The residual type is s16 up to 16 residual bits of the datapath, then s32.
 namespace systole::model {
 

@@ -1,10 +1,12 @@
 #include "model/float_vit.h"
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
 #include "hw/error.h"
+#include "model/head_link.h"
 
 namespace systole::model {
 namespace {
@@ -36,10 +38,12 @@ Rows layer_norm(const FloatNorm& norm, const Rows& in) {
   return out;
 }
 
-void softmax(double* row, std::size_t n, double scale) {
-  double maximum = row[0] * scale;
+/// Over the keys with keep[i] != 0, one at the least; over all if `keep` is null.
+void softmax(double* row, std::size_t n, double scale, const std::uint8_t* keep) {
+  double maximum = -std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < n; ++i) {
-    row[i] *= scale;
+    row[i] =
+        keep == nullptr || keep[i] != 0 ? row[i] * scale : -std::numeric_limits<double>::infinity();
     maximum = std::max(maximum, row[i]);
   }
   double sum = 0;
@@ -48,6 +52,17 @@ void softmax(double* row, std::size_t n, double scale) {
     sum += row[i];
   }
   for (std::size_t i = 0; i < n; ++i) row[i] /= sum;
+}
+
+/// `count` columns of rows of `cols`, from `first`.
+Rows columns(const Rows& in, std::size_t cols, std::size_t first, std::size_t count) {
+  Rows out;
+  out.reserve(in.size() / cols * count);
+  for (std::size_t r = 0; r < in.size(); r += cols) {
+    const auto begin = in.begin() + static_cast<std::ptrdiff_t>(r + first);
+    out.insert(out.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+  }
+  return out;
 }
 
 void add(Rows& to, const Rows& other) {
@@ -73,7 +88,8 @@ FloatVit::FloatVit(const VitCheckpoint& checkpoint)
       patch_embed_(pack(checkpoint.patch_embed)),
       head_(pack(checkpoint.head)) {
   for (const FloatBlock& block : checkpoint.blocks) {
-    blocks_.push_back({pack(block.qkv), pack(block.proj), pack(block.fc1), pack(block.fc2)});
+    blocks_.push_back({pack(block.qkv), pack(block.proj), pack(block.fc1), pack(block.fc2),
+                       pack(block.query_link), pack(block.key_link)});
   }
 }
 
@@ -96,23 +112,63 @@ FloatVit::Rows FloatVit::embed(const std::vector<std::int32_t>& patches) const {
   return stream;
 }
 
-FloatVit::Rows FloatVit::attend(const Rows& qkv) const {
+std::optional<FloatVit::Link> FloatVit::pack(const FloatLink& link) const {
+  if (link.decoder.outputs == 0) return std::nullopt;
+  const std::uint32_t head_width = shape().encoder.head_width();
+  Link packed{std::nullopt, pack(across_heads(link.decoder, head_width))};
+  if (link.encoder.outputs != 0) packed.encoder = pack(across_heads(link.encoder, head_width));
+  return packed;
+}
+
+FloatVit::Rows FloatVit::decode(const Link& link, Rows rows, std::size_t layer,
+                                ActivationObserver* observer, Site latent, Site decoded) {
+  if (link.encoder) rows = apply(*link.encoder, rows);
+  show(observer, latent, layer, rows, link.decoder.weight.k());
+  rows = apply(link.decoder, rows);
+  show(observer, decoded, layer, rows, link.decoder.bias.size());
+  return rows;
+}
+
+FloatVit::Rows FloatVit::attend(Columns query, Columns key, Columns value,
+                                const std::vector<std::uint8_t>& keep) const {
   const std::size_t width = shape().encoder.width;
   const std::size_t head_width = shape().encoder.head_width();
-  const std::size_t stride = 3 * width;
-  const std::size_t tokens = qkv.size() / stride;
+  const std::size_t tokens = shape().tokens();
   const double scale = std::pow(static_cast<double>(head_width), -0.5);
   Rows context(tokens * width);
   Rows scores(tokens * tokens);
+  const std::uint8_t* kept = keep.empty() ? nullptr : keep.data();
   for (std::size_t first = 0; first < width; first += head_width) {
-    const double* query = qkv.data() + first;
-    const PackedMatrix keys(query + width, head_width, tokens, 1, stride);
-    const PackedMatrix values(query + 2 * width, tokens, head_width, stride, 1);
-    keys.multiply(query, stride, tokens, scores.data(), tokens);
-    for (std::size_t t = 0; t < tokens; ++t) softmax(scores.data() + t * tokens, tokens, scale);
+    const PackedMatrix keys(key.data + first, head_width, tokens, 1, key.stride);
+    const PackedMatrix values(value.data + first, tokens, head_width, value.stride, 1);
+    keys.multiply(query.data + first, query.stride, tokens, scores.data(), tokens);
+    for (std::size_t t = 0; t < tokens; ++t) {
+      softmax(scores.data() + t * tokens, tokens, scale, kept);
+      if (kept != nullptr) kept += tokens;
+    }
     values.multiply(scores.data(), tokens, tokens, context.data() + first, width);
   }
   return context;
+}
+
+FloatVit::Rows FloatVit::attention(std::size_t layer, const Rows& in,
+                                   ActivationObserver* observer) const {
+  const Block& block = blocks_[layer];
+  const std::vector<std::uint8_t>& keep = checkpoint_.blocks[layer].keep;
+  const std::size_t width = shape().encoder.width;
+  const Rows qkv = apply(block.qkv, in);
+  const std::size_t cols = block.qkv.bias.size();
+  const std::size_t query_width = (cols - width) / 2;
+  show(observer, Site::kQkv, layer, qkv, cols);
+  const Columns value{qkv.data() + 2 * query_width, cols};
+  if (!block.query_link) {
+    return attend({qkv.data(), cols}, {qkv.data() + query_width, cols}, value, keep);
+  }
+  const Rows query = decode(*block.query_link, columns(qkv, cols, 0, query_width), layer, observer,
+                            Site::kLatentQuery, Site::kDecodedQuery);
+  const Rows key = decode(*block.key_link, columns(qkv, cols, query_width, query_width), layer,
+                          observer, Site::kLatentKey, Site::kDecodedKey);
+  return attend({query.data(), width}, {key.data(), width}, value, keep);
 }
 
 FloatVit::Rows FloatVit::run_block(std::size_t layer, Rows stream,
@@ -127,9 +183,8 @@ FloatVit::Rows FloatVit::run_block(std::size_t layer, Rows stream,
     return out;
   };
 
-  const Rows qkv = apply(packed.qkv, post ? stream : norm(block.norm1, stream, Site::kNorm1));
-  show(observer, Site::kQkv, layer, qkv, 3 * width);
-  const Rows context = attend(qkv);
+  const Rows context =
+      attention(layer, post ? stream : norm(block.norm1, stream, Site::kNorm1), observer);
   show(observer, Site::kContext, layer, context, width);
   add(stream, apply(packed.proj, context));
   show(observer, Site::kAttentionResidual, layer, stream, width);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/dataset.h"
@@ -16,8 +17,12 @@ enum class Site {
   kEmbedding,      ///< [tokens, width], residual stream
   kEmbeddingNorm,  ///< [tokens, width], post-norm only
   kNorm1,          ///< [tokens, width]
-  kQkv,            ///< [tokens, 3 width]
-  kContext,        ///< [tokens, width], attention output before `proj`
+  kQkv,            ///< [tokens, 3 width], less with folded encoders
+  kLatentQuery,    ///< [tokens, latent heads x head width], with auto-encoder: encoded, or folded
+  kDecodedQuery,   ///< [tokens, width], with auto-encoder
+  kLatentKey,
+  kDecodedKey,
+  kContext,  ///< [tokens, width], attention output before `proj`
   kAttentionResidual,
   kNorm2,
   kGeluIn,   ///< [tokens, hidden]
@@ -53,15 +58,34 @@ class FloatVit {
     PackedMatrix weight;
     std::vector<double> bias;
   };
+  struct Link {
+    std::optional<Linear> encoder;  ///< nothing: folded into the projections
+    Linear decoder;
+  };
   struct Block {
     Linear qkv, proj, fc1, fc2;
+    std::optional<Link> query_link, key_link;
   };
   using Rows = std::vector<double>;
+  /// Some columns of a matrix whose rows are `stride` elements apart.
+  struct Columns {
+    const double* data;
+    std::size_t stride;
+  };
 
   static Linear pack(const FloatLinear& layer);
   static Rows apply(const Linear& layer, const Rows& in);
   [[nodiscard]] Rows embed(const std::vector<std::int32_t>& patches) const;
-  [[nodiscard]] Rows attend(const Rows& qkv) const;
+  /// Nothing if there is no auto-encoder.
+  [[nodiscard]] std::optional<Link> pack(const FloatLink& link) const;
+  /// Query or key through its auto-encoder; shows what is at the sites of code and result.
+  [[nodiscard]] static Rows decode(const Link& link, Rows rows, std::size_t layer,
+                                   ActivationObserver* observer, Site latent, Site decoded);
+  /// All heads; `keep` as in FloatBlock.
+  [[nodiscard]] Rows attend(Columns query, Columns key, Columns value,
+                            const std::vector<std::uint8_t>& keep) const;
+  [[nodiscard]] Rows attention(std::size_t layer, const Rows& in,
+                               ActivationObserver* observer) const;
   [[nodiscard]] Rows run_block(std::size_t layer, Rows stream, ActivationObserver* observer) const;
 
   VitCheckpoint checkpoint_;

@@ -10,6 +10,7 @@
 #include "model/datapath_metadata.h"
 #include "model/integer_vit_check.h"
 #include "model/integer_vit_fields.h"
+#include "model/keep_mask.h"
 #include "model/metadata.h"
 #include "model/safetensors.h"
 #include "model/safetensors_writer.h"
@@ -19,6 +20,9 @@ namespace systole::model {
 namespace {
 
 using Shape = std::vector<std::size_t>;
+
+/// Metadata: 1 if the encoders of the auto-encoder are part of `qkv`; may be absent.
+constexpr const char* kFoldedKey = "ae_folded";
 
 /// Writing: every visited constant becomes a tensor.
 class Writer {
@@ -50,6 +54,11 @@ class Writer {
 
   void scale(const std::string& name, double value) {
     add<double>(name + ".scale", FileDtype::kF64, {}, {value});
+  }
+
+  void mask(const std::string& name, const std::vector<std::uint8_t>& keep, std::size_t heads,
+            std::size_t tokens) {
+    if (!keep.empty()) tensors_.push_back(keep_mask_tensor(name, keep, heads, tokens));
   }
 
   [[nodiscard]] const std::vector<TensorData>& tensors() const { return tensors_; }
@@ -114,6 +123,13 @@ class Reader {
     value = get<double>(name + ".scale", FileDtype::kF64, {}).front();
   }
 
+  void mask(const std::string& name, std::vector<std::uint8_t>& keep, std::size_t heads,
+            std::size_t tokens) {
+    if (!file_.has(name)) return;
+    used_.insert(name);
+    keep = read_keep_mask(file_, name, heads, tokens);
+  }
+
   void check_all_used() const {
     for (const std::string& name : file_.names()) {
       if (used_.count(name) != 0) continue;
@@ -157,6 +173,7 @@ void save_integer_vit(const IntegerVit& vit, const std::string& path) {
   visit_fields(writer, vit);
   std::map<std::string, std::string> metadata = vit_shape_metadata(vit.shape);
   metadata.merge(datapath_metadata(vit.encoder.datapath));
+  if (vit.encoder.folded_encoders) metadata[kFoldedKey] = "1";
   metadata["format"] = kIntegerModelFormat;
   metadata["version"] = kIntegerModelVersion;
   metadata["name"] = vit.name;
@@ -174,6 +191,11 @@ IntegerVit load_integer_vit(const std::string& path) {
   vit.shape = read_vit_shape(file);
   vit.encoder.shape = vit.shape.encoder;
   vit.encoder.datapath = read_datapath(file);
+  if (file.metadata().count(kFoldedKey) != 0) {
+    // A network without auto-encoder has nothing to fold.
+    const std::uint32_t most = vit.encoder.shape.latent_heads == 0 ? 0 : 1;
+    vit.encoder.folded_encoders = metadata_number(file, kFoldedKey, 0, most) == 1;
+  }
   vit.encoder.blocks.resize(vit.shape.encoder.layers);
   Reader reader(file);
   visit_fields(reader, vit);

@@ -10,7 +10,8 @@
 /// Metadata: format, version, name, source, the shape (model/vit_metadata.h) and the datapath under
 /// the names of the machine file. Tensors: those of the checkpoint with integer contents, and
 /// beside every weight and bias (s8 [outputs, inputs], s32 [outputs]) multiplier (s32) and shift
-/// (s8) of the requantisation; LayerNorms have multiplier, bias and one shift.
+/// (s8) of the requantisation; LayerNorms have multiplier, bias and one shift. Metadata ae_folded
+/// is 1 where the encoders of an auto-encoder are folded into the projections.
 namespace systole::model {
 
 inline constexpr const char* kIntegerModelFormat = "systole-integer-vit";

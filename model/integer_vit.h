@@ -38,18 +38,30 @@ struct IntegerLayerNorm {
   double scale = 0.0;  ///< of the output
 };
 
+/// The auto-encoder on Q or K (FloatLink): its coefficients, which every feature of a head shares.
+/// What the datapath computes is across_heads() of them (model/head_link.h).
+struct IntegerLink {
+  IntegerLinear encoder;    ///< [latent heads, heads]; 0 outputs if folded into `qkv`
+  IntegerLinear decoder;    ///< [heads, latent heads]
+  double latent_scale = 0;  ///< of the encoder's output
+  double scale = 0;         ///< of the decoder's output
+};
+
 struct IntegerBlock {
   /// Real value of one step.
   struct Scales {
-    double query = 0, key = 0, value = 0;
-    double context = 0;             ///< attention output, input of `proj`
-    double attention_residual = 0;  ///< residual stream after the attention
+    double query = 0, key = 0, value = 0;  ///< of the outputs of `qkv`
+    double context = 0;                    ///< attention output, input of `proj`
+    double attention_residual = 0;         ///< residual stream after the attention
     double gelu_in = 0, gelu_out = 0;
     double mlp_residual = 0;  ///< residual stream after the MLP
   };
 
   IntegerLayerNorm norm1, norm2;
-  IntegerLinear qkv;     ///< 3 * width outputs: query, key, value, each head after head
+  /// Query, key and value, each head after head; IntegerEncoder::qkv_outputs() outputs.
+  IntegerLinear qkv;
+  IntegerLink query_link, key_link;  ///< of a network with auto-encoder
+  std::vector<std::uint8_t> keep;    ///< attention mask (model/keep_mask.h); empty: none
   hw::Dyadic score{};    ///< score minus row maximum -> kScoreFractionBits fraction bits
   hw::Dyadic context{};  ///< attention output -> s8
   IntegerLinear proj;
@@ -66,7 +78,14 @@ struct IntegerEncoder {
   hw::Machine::Datapath datapath;
   hw::Dyadic
       exp_to_code{};  ///< deferred softmax: exponential -> code of the row maximum 2^bits - 1
+  bool folded_encoders = false;  ///< `qkv` gives the latent heads of query and key
   std::vector<IntegerBlock> blocks;
+
+  /// Columns of query, and of key, among the outputs of `qkv`.
+  [[nodiscard]] std::uint32_t query_width() const {
+    return folded_encoders ? shape.latent_heads * shape.head_width() : shape.width;
+  }
+  [[nodiscard]] std::uint32_t qkv_outputs() const { return 2 * query_width() + shape.width; }
 };
 
 struct IntegerVit {

@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "hw/integer.h"
 #include "hw/layernorm.h"
+#include "model/keep_mask.h"
 
 namespace systole::model {
 namespace {
@@ -23,7 +24,9 @@ constexpr std::int64_t kMaxGeluConstant = std::int64_t{1} << 40;
 class Check {
  public:
   Check(const std::string& place, const hw::Machine::Datapath& datapath)
-      : place_(place), multiplier_max_((std::int64_t{1} << datapath.multiplier_bits) - 1) {}
+      : place_(place),
+        multiplier_bits_(datapath.multiplier_bits),
+        multiplier_max_((std::int64_t{1} << datapath.multiplier_bits) - 1) {}
 
   void in_range(const std::string& name, std::int64_t value, std::int64_t lowest,
                 std::int64_t highest) const {
@@ -76,7 +79,24 @@ class Check {
     if (!fits) throw hw::InputError(place_ + ": " + name + ": the product exceeds its register");
   }
 
-  void block(const std::string& prefix, const IntegerBlock& block, bool post_norm) const {
+  void link(const std::string& prefix, const std::string& operand, const IntegerLink& link) const {
+    linear(prefix + "encoder_" + operand, link.encoder);
+    linear(prefix + "decoder_" + operand, link.decoder);
+    scale(prefix + "encoder_" + operand, link.latent_scale);
+    scale(prefix + "decoder_" + operand, link.scale);
+  }
+
+  /// That the scores leave room for pruned ones.
+  void mask(const std::string& name, hw::Dyadic score, std::uint32_t head_width) const {
+    try {
+      static_cast<void>(prune_factor(score, head_width, multiplier_bits_));
+    } catch (const hw::InputError& error) {
+      throw hw::InputError(place_ + ": " + name + ": " + error.what());
+    }
+  }
+
+  void block(const std::string& prefix, const IntegerBlock& block,
+             const EncoderShape& shape) const {
     norm(prefix + "norm1", block.norm1);
     norm(prefix + "norm2", block.norm2);
     linear(prefix + "attn.qkv", block.qkv);
@@ -86,7 +106,12 @@ class Check {
     linear(prefix + "mlp.fc1", block.fc1);
     gelu(prefix + "mlp.gelu", block.gelu);
     linear(prefix + "mlp.fc2", block.fc2);
-    if (post_norm) {
+    if (shape.latent_heads != 0) {
+      link(prefix + "attn.", "q", block.query_link);
+      link(prefix + "attn.", "k", block.key_link);
+    }
+    if (!block.keep.empty()) mask(prefix + "attn.keep_mask", block.score, shape.head_width());
+    if (shape.post_norm) {
       factor(prefix + "attn.identity", block.attention_identity, 1);
       factor(prefix + "mlp.identity", block.mlp_identity, 1);
     }
@@ -105,6 +130,7 @@ class Check {
 
  private:
   const std::string& place_;
+  unsigned multiplier_bits_;
   std::int64_t multiplier_max_;
 };
 
@@ -127,7 +153,7 @@ void check_integer_vit(const IntegerVit& vit, const std::string& place) {
   check.factor("softmax", vit.encoder.exp_to_code, 0);
   for (std::size_t i = 0; i < vit.encoder.blocks.size(); ++i) {
     const std::string prefix = "blocks." + std::to_string(i) + ".";
-    check.block(prefix, vit.encoder.blocks[i], vit.shape.encoder.post_norm);
+    check.block(prefix, vit.encoder.blocks[i], vit.shape.encoder);
     check.scales(prefix, vit.encoder.blocks[i].scales);
   }
   check.linear("head", vit.head);

@@ -6,11 +6,25 @@
 
 namespace systole::model {
 
+/// The part of visit_fields() for the auto-encoder on Q or K.
+template <typename Visitor, typename Link>
+void visit_link(Visitor& visitor, const std::string& prefix, const std::string& operand, Link& link,
+                const IntegerEncoder& encoder) {
+  const EncoderShape& shape = encoder.shape;
+  if (!encoder.folded_encoders) {
+    visitor.linear(prefix + "encoder_" + operand, link.encoder, shape.latent_heads, shape.heads);
+  }
+  visitor.scale(prefix + "encoder_" + operand, link.latent_scale);
+  visitor.linear(prefix + "decoder_" + operand, link.decoder, shape.heads, shape.latent_heads);
+  visitor.scale(prefix + "decoder_" + operand, link.scale);
+}
+
 /// Visits every constant of an integer network under its name in the file: the one list of them,
-/// for writing and for reading. `Vit` is IntegerVit or const IntegerVit, its shape and the number
-/// of its blocks are set. A visitor has
+/// for writing and for reading. `Vit` is IntegerVit or const IntegerVit, its shape, what is folded
+/// and the number of its blocks are set. A visitor has
 ///   linear(name, layer, outputs, inputs), norm(name, norm, width), factor(name, dyadic),
-///   table(name, values, rows, cols), number(name, int64), scale(name, double).
+///   table(name, values, rows, cols), number(name, int64), scale(name, double),
+///   mask(name, keep, heads, tokens).
 template <typename Visitor, typename Vit>
 void visit_fields(Visitor& visitor, Vit& vit) {
   const EncoderShape& shape = vit.shape.encoder;
@@ -23,7 +37,12 @@ void visit_fields(Visitor& visitor, Vit& vit) {
     auto& block = vit.encoder.blocks[i];
     const std::string prefix = "blocks." + std::to_string(i) + ".";
     visitor.norm(prefix + "norm1", block.norm1, width);
-    visitor.linear(prefix + "attn.qkv", block.qkv, 3 * width, width);
+    visitor.linear(prefix + "attn.qkv", block.qkv, vit.encoder.qkv_outputs(), width);
+    if (shape.latent_heads != 0) {
+      visit_link(visitor, prefix + "attn.", "q", block.query_link, vit.encoder);
+      visit_link(visitor, prefix + "attn.", "k", block.key_link, vit.encoder);
+    }
+    visitor.mask(prefix + "attn.keep_mask", block.keep, shape.heads, vit.shape.tokens());
     visitor.scale(prefix + "attn.query", block.scales.query);
     visitor.scale(prefix + "attn.key", block.scales.key);
     visitor.scale(prefix + "attn.value", block.scales.value);

@@ -10,6 +10,7 @@
 #include "model/calibration.h"
 #include "model/datapath_metadata.h"
 #include "model/float_vit.h"
+#include "model/head_link.h"
 #include "model/integer_vit_check.h"
 #include "model/outlier_folding.h"
 #include "model/quantise_layers.h"
@@ -48,6 +49,9 @@ class VitQuantiser {
     vit.shape = checkpoint_.shape;
     vit.encoder.shape = vit.shape.encoder;
     vit.encoder.datapath = options_.datapath;
+    // An encoder without outputs is folded.
+    vit.encoder.folded_encoders = vit.shape.encoder.latent_heads != 0 &&
+                                  checkpoint_.blocks.front().query_link.encoder.outputs == 0;
     vit.encoder.exp_to_code = layers_.exp_to_code(options_.datapath.softmax_bits);
     blocks(vit, embedding(vit));
     return vit;
@@ -122,6 +126,21 @@ class VitQuantiser {
                               {{vit.shape.classes, vit.logit_scale}});
   }
 
+  /// The auto-encoder on Q or K (`operand` is "q" or "k"), on a tensor of `in_scale`.
+  IntegerLink link(const std::string& prefix, const std::string& operand, const FloatLink& from,
+                   double in_scale, double latent_scale, double scale) const {
+    IntegerLink link;
+    link.latent_scale = latent_scale;
+    link.scale = scale;
+    if (from.encoder.outputs != 0) {
+      link.encoder = layers_.linear(prefix + "encoder_" + operand, from.encoder, in_scale,
+                                    {{from.encoder.outputs, latent_scale}});
+    }
+    link.decoder = layers_.linear(prefix + "decoder_" + operand, from.decoder, latent_scale,
+                                  {{from.decoder.outputs, scale}});
+    return link;
+  }
+
   /// Block `i` on a stream of `in_scale`.
   IntegerBlock block(std::size_t i, double in_scale) const;
 
@@ -145,13 +164,26 @@ IntegerBlock VitQuantiser::block(std::size_t i, double in_scale) const {
   block.norm1 = layers_.layer_norm(prefix + "norm1", from.norm1, norm1_scale);
   block.norm2 = layers_.layer_norm(prefix + "norm2", from.norm2, norm2_scale);
 
-  scales.query = operand_scale(calibration_.largest(Site::kQkv, i, 0, width));
-  scales.key = operand_scale(calibration_.largest(Site::kQkv, i, width, width));
-  scales.value = operand_scale(calibration_.largest(Site::kQkv, i, 2 * width, width));
-  block.qkv = layers_.linear(prefix + "attn.qkv", from.qkv, post ? in_scale : norm1_scale,
-                             {{width, scales.query}, {width, scales.key}, {width, scales.value}});
+  const std::uint32_t query_width = (from.qkv.outputs - width) / 2;
+  scales.query = operand_scale(calibration_.largest(Site::kQkv, i, 0, query_width));
+  scales.key = operand_scale(calibration_.largest(Site::kQkv, i, query_width, query_width));
+  scales.value = operand_scale(calibration_.largest(Site::kQkv, i, 2 * query_width, width));
+  block.qkv = layers_.linear(
+      prefix + "attn.qkv", from.qkv, post ? in_scale : norm1_scale,
+      {{query_width, scales.query}, {query_width, scales.key}, {width, scales.value}});
+  double query_scale = scales.query;
+  double key_scale = scales.key;
+  if (shape.latent_heads != 0) {
+    query_scale = operand_scale(Site::kDecodedQuery, i);
+    key_scale = operand_scale(Site::kDecodedKey, i);
+    block.query_link = link(prefix + "attn.", "q", from.query_link, scales.query,
+                            operand_scale(Site::kLatentQuery, i), query_scale);
+    block.key_link = link(prefix + "attn.", "k", from.key_link, scales.key,
+                          operand_scale(Site::kLatentKey, i), key_scale);
+  }
+  block.keep = from.keep;
   const double score_scale =
-      scales.query * scales.key * std::pow(static_cast<double>(shape.head_width()), -0.5);
+      query_scale * key_scale * std::pow(static_cast<double>(shape.head_width()), -0.5);
   block.score =
       layers_.factor(prefix + "attn.scores", score_scale * std::exp2(double{kScoreFractionBits}));
   scales.context = operand_scale(Site::kContext, i);
@@ -186,10 +218,10 @@ IntegerVit quantise(const VitCheckpoint& checkpoint, const Dataset& calibration,
                     const QuantiserOptions& options) {
   check_options(options);
   if (calibration.count == 0) throw hw::InputError("quantiser: no calibration pictures");
-  Calibration maxima = calibrate(FloatVit(checkpoint), calibration);
-  VitCheckpoint folded = checkpoint;
+  VitCheckpoint folded = options.fold_encoders ? fold_encoders(checkpoint) : checkpoint;
+  Calibration maxima = calibrate(FloatVit(folded), calibration);
   if (options.outlier_alpha) {
-    folded = fold_outliers(checkpoint, maxima, *options.outlier_alpha);
+    folded = fold_outliers(folded, maxima, *options.outlier_alpha);
     maxima = calibrate(FloatVit(folded), calibration);
   }
   IntegerVit vit = VitQuantiser(folded, maxima, options).run();

@@ -19,6 +19,9 @@ struct QuantiserOptions {
   /// Fold outliers of the LayerNorm outputs into the weights first (model/outlier_folding.h): 0 to
   /// 1, usually 0.5. Pre-norm networks only.
   std::optional<double> outlier_alpha;
+  /// Fold the encoders of an auto-encoder into the projections in front of them
+  /// (model/head_link.h).
+  bool fold_encoders = false;
   /// Room of the residual stream above its calibrated maximum: 1 to 1024.
   double headroom = 1.25;
 };
@@ -32,8 +35,8 @@ struct QuantiserOptions {
 /// - logits: a power of two, so that codes of different inputs compare, about 18 bits.
 ///
 /// The result depends on the arguments alone: all sums run in a fixed order. Throws InputError,
-/// with layer and quantity, for what the datapath cannot represent, options out of range, pictures
-/// of another size, and an empty calibration set.
+/// with layer and quantity, for what the datapath cannot represent, options out of range or of
+/// which the network has nothing, pictures of another size, and an empty calibration set.
 [[nodiscard]] IntegerVit quantise(const VitCheckpoint& checkpoint, const Dataset& calibration,
                                   const QuantiserOptions& options = {});
 

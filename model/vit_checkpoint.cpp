@@ -5,6 +5,7 @@
 
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "model/keep_mask.h"
 #include "model/safetensors.h"
 #include "model/vit_metadata.h"
 
@@ -38,10 +39,26 @@ class Reader {
             read(name + ".bias", {outputs})};
   }
 
+  FloatLink link(const std::string& prefix, const std::string& operand, const EncoderShape& shape) {
+    return {linear(prefix + "encoder_" + operand, shape.latent_heads, shape.heads),
+            linear(prefix + "decoder_" + operand, shape.heads, shape.latent_heads)};
+  }
+
+  /// Empty if the file has no such tensor.
+  std::vector<std::uint8_t> mask(const std::string& name, std::size_t heads, std::size_t tokens) {
+    if (!file_.has(name)) return {};
+    used_.insert(name);
+    return read_keep_mask(file_, name, heads, tokens);
+  }
+
   FloatBlock block(const std::string& prefix, const EncoderShape& shape) {
     FloatBlock block;
     block.norm1 = norm(prefix + "norm1", shape.width);
     block.qkv = linear(prefix + "attn.qkv", 3 * shape.width, shape.width);
+    if (shape.latent_heads != 0) {
+      block.query_link = link(prefix + "attn.", "q", shape);
+      block.key_link = link(prefix + "attn.", "k", shape);
+    }
     block.proj = linear(prefix + "attn.proj", shape.width, shape.width);
     block.norm2 = norm(prefix + "norm2", shape.width);
     block.fc1 = linear(prefix + "mlp.fc1", shape.hidden, shape.width);
@@ -80,7 +97,10 @@ VitCheckpoint load_vit_checkpoint(const std::string& path) {
   checkpoint.cls_token = reader.read("cls_token", {1, 1, width});
   checkpoint.position = reader.read("pos_embed", {1, shape.tokens(), width});
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
-    checkpoint.blocks.push_back(reader.block("blocks." + std::to_string(i) + ".", shape.encoder));
+    const std::string prefix = "blocks." + std::to_string(i) + ".";
+    checkpoint.blocks.push_back(reader.block(prefix, shape.encoder));
+    checkpoint.blocks.back().keep =
+        reader.mask(prefix + "attn.keep_mask", shape.encoder.heads, shape.tokens());
   }
   checkpoint.norm = reader.norm("norm", width);
   checkpoint.head = reader.linear("head", shape.classes, shape.encoder.width);

@@ -16,6 +16,8 @@ constexpr std::uint32_t kMaxImage = 1U << 11;
 constexpr std::uint32_t kMaxPatch = 1U << 7;
 constexpr std::uint32_t kMaxClasses = 1U << 16;
 constexpr std::uint32_t kMaxUpsample = 2;
+/// What no file with an auto-encoder is without.
+constexpr const char* kDecoder = "blocks.0.attn.decoder_q.weight";
 
 void require_divisor(const Safetensors& file, const char* key, std::uint32_t value,
                      const char* whole_key, std::uint32_t whole) {
@@ -38,9 +40,10 @@ VitShape read_vit_shape(const Safetensors& file) {
   shape.patch = metadata_number(file, "patch", 1, kMaxPatch);
   shape.classes = metadata_number(file, "ncls", 1, kMaxClasses);
   shape.upsample = metadata_number(file, "up", 1, kMaxUpsample);
-  if (metadata_number(file, "ae", 0, encoder.width) != 0) {
-    throw hw::InputError(file.path() +
-                         ": metadata 'ae': expected 0, no auto-encoder in the attention");
+  encoder.latent_heads = metadata_number(file, "ae", 0, encoder.heads - 1);
+  if (encoder.latent_heads != 0 && !file.has(kDecoder)) {
+    throw hw::InputError(file.path() + ": metadata 'ae': " + std::to_string(encoder.latent_heads) +
+                         ", but tensor '" + kDecoder + "' is missing");
   }
   require_divisor(file, "h", encoder.heads, "d", encoder.width);
   require_divisor(file, "patch", shape.patch, "img", shape.image);
@@ -62,7 +65,7 @@ std::map<std::string, std::string> vit_shape_metadata(const VitShape& shape) {
           {"patch", std::to_string(shape.patch)},
           {"ncls", std::to_string(shape.classes)},
           {"up", std::to_string(shape.upsample)},
-          {"ae", "0"}};
+          {"ae", std::to_string(encoder.latent_heads)}};
 }
 
 }  // namespace systole::model

@@ -11,6 +11,8 @@ struct EncoderShape {
   std::uint32_t heads = 0;
   std::uint32_t hidden = 0;  ///< of the MLP
   bool post_norm = false;    ///< LayerNorm after the residual addition (BERT) or before (ViT)
+  /// Heads that an auto-encoder across heads compresses Q and K to, less than `heads`; 0: none.
+  std::uint32_t latent_heads = 0;
 
   [[nodiscard]] std::uint32_t head_width() const { return width / heads; }
 };
@@ -31,7 +33,7 @@ struct VitShape {
 
 [[nodiscard]] inline bool operator==(const EncoderShape& a, const EncoderShape& b) {
   return a.layers == b.layers && a.width == b.width && a.heads == b.heads && a.hidden == b.hidden &&
-         a.post_norm == b.post_norm;
+         a.post_norm == b.post_norm && a.latent_heads == b.latent_heads;
 }
 
 [[nodiscard]] inline bool operator==(const VitShape& a, const VitShape& b) {

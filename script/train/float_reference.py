@@ -28,6 +28,11 @@ def merge_heads(x):
     return x.transpose(0, 2, 1, 3).reshape(count, tokens, heads * head_width)
 
 
+def across_heads(x, layer):
+    """A layer on the heads of every token and feature of [count, heads, tokens, head_width]."""
+    return np.moveaxis(layer(np.moveaxis(x, 1, -1)), -1, 1)
+
+
 def unwatched(_name, x):
     return x
 
@@ -37,7 +42,8 @@ class FloatVit:
 
     Watched tensors bear the name of what produced them: "embedding", "blocks.0.norm1", .query,
     .key, .value, .context, .proj (the sum with the residual), .norm2, .fc1, .gelu, .fc2 (the sum
-    again), "norm" (pre-LN) or "embedding_norm" (post-LN), "logits".
+    again), "norm" (pre-LN) or "embedding_norm" (post-LN), "logits". With auto-encoder .encoder_q,
+    .decoder_q, .encoder_k and .decoder_k besides.
     """
 
     def __init__(self, tensors, metadata):
@@ -45,6 +51,9 @@ class FloatVit:
         self.patch, self.width, self.heads, self.layers = (
             int(metadata[key]) for key in ("patch", "d", "h", "L"))
         self.post_norm = bool(int(metadata["post"]))
+        self.linked = int(metadata["ae"]) != 0
+        self.keep = {name.removesuffix("attn.keep_mask"): self._unpack(value)
+                     for name, value in tensors.items() if name.endswith("attn.keep_mask")}
 
     def forward(self, images, see=unwatched):
         """Logits [count, classes] of integer images; see(name, x) is shown tensors, returns x."""
@@ -68,6 +77,10 @@ class FloatVit:
 
         self.forward(images, see)
         return ranges
+
+    def _unpack(self, mask):
+        """u8 [heads, tokens, ceil(tokens / 8)], key 0 in bit 0 -> bool [heads, tokens, tokens]."""
+        return np.unpackbits(mask, -1, count=mask.shape[1], bitorder="little") != 0
 
     def _linear(self, x, name):
         return x @ self.tensors[name + ".weight"].T + self.tensors[name + ".bias"]
@@ -99,11 +112,22 @@ class FloatVit:
         parts = np.split(self._linear(x, block + "attn.qkv"), 3, axis=-1)
         query, key, value = (see(block + name, split_heads(part, self.heads))
                              for name, part in zip(("query", "key", "value"), parts))
+        if self.linked:
+            query, key = (self._recode(x, block, operand, see)
+                          for x, operand in ((query, "q"), (key, "k")))
         scores = query @ key.transpose(0, 1, 3, 2) * query.shape[-1] ** -0.5
+        if block in self.keep:
+            scores = np.where(self.keep[block], scores, -np.inf)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         weights /= weights.sum(-1, keepdims=True)
         context = see(block + "context", merge_heads(weights @ value))
         return self._linear(context, block + "attn.proj")
+
+    def _recode(self, x, block, operand, see):
+        """[count, heads, tokens, head_width] through the auto-encoder across heads."""
+        for name in ("encoder_" + operand, "decoder_" + operand):
+            x = see(block + name, across_heads(x, lambda x: self._linear(x, block + "attn." + name)))
+        return x
 
     def _mlp(self, x, block, see):
         x = see(block + "fc1", self._linear(x, block + "mlp.fc1"))

@@ -6,7 +6,7 @@ softmax. All tensors hold integers in int64 containers; real value = scale * int
 """
 import numpy as np
 
-from float_reference import merge_heads, split_heads, to_patches, unwatched
+from float_reference import across_heads, merge_heads, split_heads, to_patches, unwatched
 from quantiser import (ACTIVATION_BITS, MEAN_FRACTION, NORM_FRACTION, RESIDUAL_BITS, SOFTMAX_BITS,
                        Quantiser, saturate)
 
@@ -41,7 +41,7 @@ class IntegerVit:
         quantiser = Quantiser(model, ranges)
         self.constants, self.scales = quantiser.constants, quantiser.scales
         self.patch, self.heads, self.layers = model.patch, model.heads, model.layers
-        self.post_norm = model.post_norm
+        self.post_norm, self.linked, self.keep = model.post_norm, model.linked, model.keep
 
     def forward(self, images, see=unwatched):
         """Logits s32 [count, classes] of integer images [count, H, W], values 0..INPUT_MAX.
@@ -98,12 +98,21 @@ class IntegerVit:
     def _attention(self, x, block):
         query, key, value = (split_heads(self._linear(x, block + name, ACTIVATION_BITS), self.heads)
                              for name in ("query", "key", "value"))
+        if self.linked:
+            query, key = self._recode(query, block, "q"), self._recode(key, block, "k")
         scores = query @ key.transpose(0, 1, 3, 2)
-        below_maximum = scores - scores.max(-1, keepdims=True)
-        weights = self._exp(self._requantise(below_maximum, block + "score", SCORE_BITS))
+        keep = self.keep.get(block, np.True_)
+        below_maximum = scores - np.where(keep, scores, scores.min()).max(-1, keepdims=True)
+        kept_scores = self._requantise(np.minimum(below_maximum, 0), block + "score", SCORE_BITS)
+        weights = np.where(keep, self._exp(kept_scores), 0)
         reciprocal = (1 << SUM_RECIPROCAL) // weights.sum(-1, keepdims=True)
         mean = rounded_shift((weights @ value) * reciprocal, SUM_RECIPROCAL - MEAN_FRACTION)
         return merge_heads(self._requantise(mean, block + "context", ACTIVATION_BITS))
+
+    def _recode(self, x, block, operand):
+        for name in ("encoder_" + operand, "decoder_" + operand):
+            x = across_heads(x, lambda x: self._linear(x, block + name, ACTIVATION_BITS))
+        return x
 
     def _exp(self, scores):
         """u8 exp of scores <= 0, 255 for zero: a halving per ln 2 and a parabola for the rest."""

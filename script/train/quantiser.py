@@ -142,11 +142,21 @@ class Quantiser:
             rows = slice(index * width, (index + 1) * width)
             self._linear(block + name, block + "attn.qkv", source, block + name, rows)
         head_width = width // self.model.heads
-        score_scale = self.scales[block + "query"] * self.scales[block + "key"] * head_width ** -0.5
+        query, key = block + "query", block + "key"
+        if self.model.linked:
+            query, key = self._link(block, "q", query), self._link(block, "k", key)
+        score_scale = self.scales[query] * self.scales[key] * head_width ** -0.5
         self._dyadic(block + "score", score_scale * 2.0 ** SCORE_FRACTION)
         mean_to_context = self._ratio(block + "value", block + "context") * 2.0 ** -MEAN_FRACTION
         self._dyadic(block + "context", mean_to_context)
         self._linear(block + "proj", block + "attn.proj", block + "context", block + "proj")
+
+    def _link(self, block, operand, source):
+        """The auto-encoder behind `source`; returns the name of what it gives."""
+        encoder, decoder = ("encoder_" + operand, "decoder_" + operand)
+        self._linear(block + encoder, block + "attn." + encoder, source, block + encoder)
+        self._linear(block + decoder, block + "attn." + decoder, block + encoder, block + decoder)
+        return block + decoder
 
     def _mlp(self, block, source):
         self._linear(block + "fc1", block + "mlp.fc1", source, block + "fc1")

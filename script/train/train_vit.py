@@ -60,8 +60,11 @@ def accuracy(model, inputs, labels):
     return right / len(inputs)
 
 
-def fit(model, inputs, labels, epochs, peak_rate, generator):
-    """AdamW with linear warm-up and a cosine schedule; the last epoch counts, none is selected."""
+def fit(model, inputs, labels, epochs, peak_rate, generator, penalty=None):
+    """AdamW with linear warm-up and a cosine schedule; the last epoch counts, none is selected.
+
+    `penalty(model)`, if given, is added to the loss of every batch.
+    """
     optimizer = torch.optim.AdamW(model.parameters(), lr=peak_rate, weight_decay=WEIGHT_DECAY)
     steps_per_epoch = math.ceil(len(inputs) / BATCH)
     step = 0
@@ -74,6 +77,8 @@ def fit(model, inputs, labels, epochs, peak_rate, generator):
                 group["lr"] = peak_rate * warmup * (FINAL_RATE + (1 - FINAL_RATE) * cosine)
             logits = model(augment(inputs[chosen], generator))
             loss = F.cross_entropy(logits, labels[chosen], label_smoothing=LABEL_SMOOTHING)
+            if penalty:
+                loss = loss + penalty(model)
             optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), GRADIENT_NORM)
@@ -84,12 +89,50 @@ def fit(model, inputs, labels, epochs, peak_rate, generator):
                   f"train {accuracy(model, inputs, labels):.4f}", flush=True)
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__)
+def start_random(seed):
+    """Makes what follows repeatable; returns the generator of batches and augmentation."""
+    torch.set_num_threads(1)  # the result must not depend on the number of processors
+    torch.manual_seed(seed)
+    return torch.Generator().manual_seed(seed)
+
+
+def train_and_write(arguments, model, data, generator, penalty=None, notes=None):
+    """Trains on `data` (see load_tensors), writes the checkpoint and prints its test accuracy.
+
+    `arguments` come from add_training_arguments; `notes` is metadata beside the model's own.
+    """
+    inputs, labels, test_inputs, test_labels = data
+    start = time.time()
+    fit(model, inputs, labels, arguments.epochs, arguments.rate, generator, penalty)
+    wall = time.time() - start
+
+    tensors = model.checkpoint_tensors()
+    metadata = dict(model.metadata(), up=model.geometry["image"] // digits.BASE_SIZE,
+                    task="digits", **(notes or {}))
+    safetensors_io.save(arguments.output, tensors, metadata)
+    written = VisionTransformer.from_checkpoint(tensors, metadata)
+    print(f"{arguments.output}: test {accuracy(model, test_inputs, test_labels):.4f}, "
+          f"rounded to f16 {accuracy(written, test_inputs, test_labels):.4f}, {wall:.0f} s")
+
+
+def add_training_arguments(parser):
     parser.add_argument("output", help="safetensors checkpoint to write")
     parser.add_argument("--epochs", type=int, required=True)
     parser.add_argument("--rate", type=float, required=True, help="peak learning rate")
     parser.add_argument("--seed", type=int, default=1)
+
+
+def check_training_arguments(parser, arguments):
+    if arguments.epochs < 1:
+        parser.error(f"--epochs: {arguments.epochs}, expected at least 1")
+    folder = os.path.dirname(arguments.output) or "."
+    if not os.access(folder, os.W_OK):  # now rather than after the training
+        parser.error(f"{arguments.output}: cannot write into {folder}")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__)
+    add_training_arguments(parser)
     parser.add_argument("--init", help="checkpoint to continue from; it fixes the model")
     parser.add_argument("--upscale", type=int, choices=(1, 2),
                         help="1: 8x8 pixels, 17 tokens (default); 2: 16x16 pixels, 65 tokens")
@@ -97,41 +140,30 @@ def parse_arguments():
     arguments = parser.parse_args()
     if arguments.init and (arguments.upscale or arguments.post_norm):
         parser.error("--init fixes the model, so --upscale and --post-norm do not go with it")
-    if arguments.epochs < 1:
-        parser.error(f"--epochs: {arguments.epochs}, expected at least 1")
-    folder = os.path.dirname(arguments.output) or "."
-    if not os.access(folder, os.W_OK):  # now rather than after the training
-        parser.error(f"{arguments.output}: cannot write into {folder}")
+    check_training_arguments(parser, arguments)
     return arguments
 
 
 def main():
     arguments = parse_arguments()
-    torch.set_num_threads(1)  # the result must not depend on the number of processors
-    torch.manual_seed(arguments.seed)
-    generator = torch.Generator().manual_seed(arguments.seed)
+    generator = start_random(arguments.seed)
     if arguments.init:
         model = VisionTransformer.from_checkpoint(*safetensors_io.load(arguments.init))
     else:
         image = digits.BASE_SIZE * (arguments.upscale or 1)
         model = VisionTransformer(image, post_norm=arguments.post_norm)
-    upscale = model.geometry["image"] // digits.BASE_SIZE
-    inputs, labels, test_inputs, test_labels = load_tensors(upscale)
-    start = time.time()
-    fit(model, inputs, labels, arguments.epochs, arguments.rate, generator)
-    wall = time.time() - start
-
-    tensors = {name: value.numpy().astype(np.float16) for name, value in model.state_dict().items()}
-    metadata = dict(model.metadata(), up=upscale, task="digits")
-    safetensors_io.save(arguments.output, tensors, metadata)
-    written = VisionTransformer.from_checkpoint(tensors, metadata)
-    print(f"{arguments.output}: test {accuracy(model, test_inputs, test_labels):.4f}, "
-          f"rounded to f16 {accuracy(written, test_inputs, test_labels):.4f}, {wall:.0f} s")
+    data = load_tensors(model.geometry["image"] // digits.BASE_SIZE)
+    train_and_write(arguments, model, data, generator)
 
 
-if __name__ == "__main__":
+def run(main_function):
+    """Runs a program; a foreseeable error becomes one line and exit code 2."""
     try:
-        main()
+        main_function()
     except (KeyError, OSError, ValueError) as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         sys.exit(2)
+
+
+if __name__ == "__main__":
+    run(main)

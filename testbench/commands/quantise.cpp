@@ -27,7 +27,7 @@ constexpr const char* kEnding = ".int8.safetensors";
 struct Options {
   std::string checkpoint, calibration, out, machine, name;
   std::vector<std::string> settings;
-  bool per_tensor = false;
+  bool per_tensor = false, fold_encoder = false;
   std::optional<double> outlier_alpha;
   double headroom = model::QuantiserOptions{}.headroom;
 };
@@ -44,6 +44,7 @@ int run(const Options& options) {
   quantiser.per_channel = !options.per_tensor;
   quantiser.outlier_alpha = options.outlier_alpha;
   quantiser.headroom = options.headroom;
+  quantiser.fold_encoders = options.fold_encoder;
   const model::VitCheckpoint checkpoint =
       model::load_vit_checkpoint(model::find_checkpoint(options.checkpoint));
   const model::Dataset data = model::load_images(
@@ -76,6 +77,8 @@ void add_quantise_command(CLI::App& app, Action& action) {
   command
       .add_option("--outlier-alpha", options->outlier_alpha, "fold LayerNorm outliers into weights")
       ->type_name("0..1");
+  command.add_flag("--fold-encoder", options->fold_encoder,
+                   "fold the encoder into Q, K projections");
   command.add_option("--headroom", options->headroom, "room of the residual stream (1.25)")
       ->type_name("1..1024");
   command.add_option("--name", options->name, "name in reports; default: the checkpoint's")

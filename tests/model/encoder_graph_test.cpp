@@ -66,6 +66,9 @@ TEST_P(VitGraph, IsSound) { expect_sound(vit_graph(GetParam())); }
 INSTANTIATE_TEST_SUITE_P(EmbeddedModels, VitGraph, ::testing::ValuesIn(kVisionModels),
                          model_test_name);
 
+INSTANTIATE_TEST_SUITE_P(SparseModels, VitGraph, ::testing::ValuesIn(kSparseModels),
+                         model_test_name);
+
 TEST(EncoderGraph, PreNormVit) {
   const Graph graph = vit_graph("vit17");
   EXPECT_EQ(graph.name, "vit17");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <functional>
@@ -27,6 +28,9 @@ TEST_P(IntegerModel, SurvivesARoundTrip) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EmbeddedModels, IntegerModel, ::testing::ValuesIn(kVisionModels),
+                         model_test_name);
+
+INSTANTIATE_TEST_SUITE_P(SparseModels, IntegerModel, ::testing::ValuesIn(kSparseModels),
                          model_test_name);
 
 /// A copy of a shipped file that a test spoils, writes and loads.
@@ -227,8 +231,12 @@ class DataDirectory {
 };
 
 TEST(ModelFiles, FindsTheEmbeddedModels) {
-  EXPECT_EQ(model_names(), (std::vector<std::string>{"vit17", "vit17-post", "vit65"}));
+  std::vector<std::string> expected(kVisionModels.begin(), kVisionModels.end());
+  expected.insert(expected.end(), kSparseModels.begin(), kSparseModels.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(model_names(), expected);
   EXPECT_EQ(load_integer_vit(find_model("vit65")).name, "vit65");
+  EXPECT_EQ(load_integer_vit(find_model("vit65-sparse90")).name, "vit65-sparse90");
   EXPECT_EQ(find_checkpoint("vit65"), models_directory() + "/vit65.safetensors");
 }
 

@@ -10,6 +10,7 @@
 #include "model/float_vit.h"
 #include "model/integer_model.h"
 #include "model/outlier_folding.h"
+#include "tests/model/tiny_pictures.h"
 #include "tests/model/tiny_vit.h"
 #include "tests/model/vision.h"
 #include "tests/support/input_error.h"
@@ -75,6 +76,9 @@ TEST_P(QuantisedModel, ConstantsAreThoseOfTheShippedFile) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EmbeddedModels, QuantisedModel, ::testing::ValuesIn(kVisionModels),
+                         model_test_name);
+
+INSTANTIATE_TEST_SUITE_P(SparseModels, QuantisedModel, ::testing::ValuesIn(kSparseModels),
                          model_test_name);
 
 TEST(Quantiser, OneWeightScalePerMatrixWorksToo) {
@@ -166,14 +170,6 @@ TEST(OutlierFolding, RefusesPostNorm) {
 /// A tiny network and some pictures for it.
 class TinyQuantiser : public ::testing::Test {
  protected:
-  TinyQuantiser() {
-    data_.count = 8;
-    data_.height = data_.width = 4;
-    for (std::size_t i = 0; i < data_.count * 16; ++i) {
-      data_.pixels.push_back(static_cast<std::uint8_t>(i * 7 % 17));
-    }
-  }
-
   VitCheckpoint checkpoint() {
     return load_vit_checkpoint(tiny_.write(directory_.path("tiny.safetensors")));
   }
@@ -187,7 +183,7 @@ class TinyQuantiser : public ::testing::Test {
 
   TempDirectory directory_;
   TinyVit tiny_;
-  Dataset data_;
+  Dataset data_ = tiny_pictures();
 };
 
 TEST_F(TinyQuantiser, NamesTheModelAfterItsFile) {

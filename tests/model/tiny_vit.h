@@ -36,6 +36,20 @@ struct TinyVit {
     layer("head", 3, 8);
   }
 
+  /// An auto-encoder across heads on Q and K, from 2 heads to 1.
+  void add_auto_encoder() {
+    metadata["ae"] = "1";
+    for (const std::string operand : {"q", "k"}) {
+      layer("blocks.0.attn.encoder_" + operand, 1, 2);
+      layer("blocks.0.attn.decoder_" + operand, 2, 1);
+    }
+  }
+
+  /// A mask for 2 heads of 5 tokens; bit k of a row is key k.
+  void add_mask(const std::vector<std::uint8_t>& rows) {
+    tensors.push_back(make_tensor("blocks.0.attn.keep_mask", FileDtype::kU8, {2, 5, 1}, rows));
+  }
+
   TensorData& tensor(const std::string& name) {
     return *std::find_if(tensors.begin(), tensors.end(),
                          [&](const TensorData& t) { return t.name == name; });

@@ -19,6 +19,11 @@ namespace systole::model {
 
 inline constexpr std::array<const char*, 3> kVisionModels = {"vit17", "vit65", "vit17-post"};
 
+/// Fine-tuned with fixed attention masks; "random" ones are the shuffled masks of the same size.
+inline constexpr std::array<const char*, 6> kSparseModels = {"vit65-sparse80", "vit65-sparse90",
+                                                             "vit65-sparse95", "vit65-sparse90-ae",
+                                                             "vit65-random90", "vit65-random95"};
+
 inline std::string checkpoint_path(const std::string& name) {
   return std::string(SYSTOLE_SOURCE_DIR) + "/traces/models/" + name + ".safetensors";
 }

@@ -1,0 +1,323 @@
+#include "model/keep_mask.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "hw/postop.h"
+#include "hw/softmax.h"
+#include "model/calibration.h"
+#include "model/encoder_graph.h"
+#include "model/float_vit.h"
+#include "model/integer_model.h"
+#include "model/quantiser.h"
+#include "model/reference.h"
+#include "model/stages.h"
+#include "tests/model/tiny_pictures.h"
+#include "tests/model/tiny_vit.h"
+#include "tests/support/input_error.h"
+#include "tests/support/temp_directory.h"
+
+namespace systole::model {
+namespace {
+
+/// A machine's softmax behind a score of s8 vectors.
+struct ScoreCase {
+  const char* name;
+  std::uint32_t head_width;
+  double largest_score;  ///< real value of the largest possible product
+  hw::Machine::Datapath datapath;
+};
+
+/// The masked chain of the machine, and softmax with a keep mask, on the same rows.
+class MaskedSoftmax : public ::testing::TestWithParam<ScoreCase> {
+ protected:
+  MaskedSoftmax()
+      : largest_(static_cast<std::int32_t>(GetParam().head_width) * 127 * 127),
+        constants_(hw::make_softmax_constants(
+            GetParam().largest_score / largest_,
+            {GetParam().datapath.softmax, GetParam().datapath.softmax_bits, kScoreFractionBits,
+             GetParam().datapath.multiplier_bits})),
+        factor_(prune_factor(constants_.score, GetParam().head_width,
+                             GetParam().datapath.multiplier_bits)) {}
+
+  /// Codes, and the row sum behind them.
+  std::vector<std::uint32_t> chain(const std::vector<std::int32_t>& scores,
+                                   const std::vector<std::uint8_t>& keep, hw::Dyadic factor) const {
+    const hw::Machine::Datapath& datapath = GetParam().datapath;
+    const std::size_t n = scores.size();
+    std::vector<std::int8_t> table(n, 0);
+    std::transform(keep.begin(), keep.end(), table.begin(),
+                   [](std::uint8_t kept) { return kept != 0 ? std::int8_t{0} : kPrunedCode; });
+    const hw::Chain chain{
+        {add_tensor_stage(hw::DType::kS8, factor, kBranchBits, datapath.rounding),
+         softmax_stage(datapath, constants_.score, kScoreFractionBits, constants_.exp_to_code)},
+        hw::DType::kU8};
+    hw::check_chain(chain, 2);
+    std::vector<std::uint8_t> codes(n);
+    std::uint32_t row_sum = 0;
+    hw::ChainOperands operands;
+    operands.accumulator = scores.data();
+    operands.accumulator_pitch = n;
+    operands.tensor = table.data();
+    operands.tensor_pitch = n;
+    operands.row_statistics = &row_sum;
+    operands.out = codes.data();
+    operands.out_pitch = n;
+    operands.rows = 1;
+    operands.cols = n;
+    hw::apply_chain(chain, operands);
+    std::vector<std::uint32_t> result(codes.begin(), codes.end());
+    const bool deferred = datapath.softmax == hw::SoftmaxMode::kDeferred;
+    result.push_back(deferred ? row_sum : 1);
+    return result;
+  }
+
+  std::vector<std::uint32_t> direct(const std::vector<std::int32_t>& scores,
+                                    const std::vector<std::uint8_t>& keep) const {
+    std::vector<std::uint32_t> result(scores.size());
+    const std::uint32_t divisor =
+        hw::softmax_row(scores.data(), keep.data(), scores.size(), constants_, result.data());
+    result.push_back(divisor);
+    return result;
+  }
+
+  std::int32_t largest_;
+  hw::SoftmaxConstants constants_;
+  hw::Dyadic factor_;
+};
+
+/// The row's maximum is the lowest product there is, so every pruned score of the whole range is as
+/// far above it as can be.
+TEST_P(MaskedSoftmax, EveryPrunedScoreVanishesBesideTheLowestMaximum) {
+  constexpr std::int32_t kCells = 1 << 12;
+  const std::int32_t step = std::max(1, largest_ / (1 << 18));
+  for (std::int64_t first = -largest_; first <= largest_; first += std::int64_t{kCells} * step) {
+    std::vector<std::int32_t> scores{-largest_};
+    for (std::int32_t i = 0; i < kCells; ++i) {
+      scores.push_back(
+          static_cast<std::int32_t>(std::min<std::int64_t>(first + i * step, largest_)));
+    }
+    scores.push_back(largest_);
+    std::vector<std::uint8_t> keep(scores.size(), 0);
+    keep.front() = 1;
+    ASSERT_EQ(chain(scores, keep, factor_), direct(scores, keep)) << first;
+  }
+}
+
+TEST_P(MaskedSoftmax, EveryMaximumBesideTheHighestPrunedScore) {
+  const std::int32_t step = std::max(1, largest_ / (1 << 16));
+  for (std::int64_t maximum = -largest_; maximum <= largest_; maximum += step) {
+    const auto kept = static_cast<std::int32_t>(maximum);
+    const std::vector<std::int32_t> scores{largest_, kept, std::max(kept - 1, -largest_), largest_};
+    ASSERT_EQ(chain(scores, {0, 1, 1, 0}, factor_), direct(scores, {0, 1, 1, 0})) << maximum;
+  }
+}
+
+TEST_P(MaskedSoftmax, RandomRowsAndMasks) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    // Spread over the whole range in some rows, crowded in others.
+    const std::int32_t range = std::max(1, largest_ >> (random() % 20));
+    std::uniform_int_distribution<std::int32_t> score(-range, range);
+    const std::size_t n = 1 + random() % 70;
+    std::vector<std::int32_t> scores(n);
+    std::vector<std::uint8_t> keep(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      scores[i] = score(random);
+      keep[i] = static_cast<std::uint8_t>(random() % 4 == 0);
+    }
+    keep[random() % n] = 1;
+    ASSERT_EQ(chain(scores, keep, factor_), direct(scores, keep)) << round;
+  }
+}
+
+/// The factor is not larger than it must be by much, so what the tests above see is its doing.
+TEST_P(MaskedSoftmax, HalfTheFactorLetsPrunedScoresThrough) {
+  const std::vector<std::int32_t> scores{-largest_, largest_};
+  const hw::Dyadic half{factor_.multiplier / 2, factor_.shift};
+  EXPECT_NE(chain(scores, {1, 0}, half), direct(scores, {1, 0}));
+}
+
+constexpr hw::Machine::Datapath kFloor{16, hw::Rounding::kHalfEven, 16,
+                                       hw::SoftmaxMode::kNormalisedFloor, 8};
+constexpr hw::Machine::Datapath kIBert{31, hw::Rounding::kHalfEven, 22,
+                                       hw::SoftmaxMode::kNormalisedRound, 8};
+
+INSTANTIATE_TEST_SUITE_P(
+    Datapaths, MaskedSoftmax,
+    ::testing::Values(ScoreCase{"one_wide", 1, 3.0, {}}, ScoreCase{"vit65", 16, 20.0, {}},
+                      ScoreCase{"deit", 64, 60.0, {}}, ScoreCase{"flat", 16, 1.0, {}},
+                      ScoreCase{"steep", 16, 900.0, {}}, ScoreCase{"floor", 16, 20.0, kFloor},
+                      ScoreCase{"ibert", 4096, 200.0, kIBert}),
+    [](const auto& score) { return std::string(score.param.name); });
+
+TEST(PruneFactor, RefusesWhatNoMultiplierHolds) {
+  const hw::Dyadic score{40000, 25};
+  EXPECT_EQ(prune_factor(score, 16, 16).shift, 0);
+  const auto error = [](hw::Dyadic factor, std::uint32_t head_width, unsigned bits) {
+    return input_error_of([&] { return prune_factor(factor, head_width, bits); });
+  };
+  EXPECT_NE(error(score, 16, 8).find("a multiplier beyond 8 bits"), std::string::npos);
+  EXPECT_NE(error(score, 16384, 16).find("a multiplier beyond 16 bits"), std::string::npos);
+  EXPECT_NE(error({0, 0}, 16, 31).find("a multiplier beyond 31 bits"), std::string::npos);
+  EXPECT_NE(error({1, 63}, 16, 31).find("a multiplier beyond 31 bits"), std::string::npos);
+}
+
+/// A tiny network with a mask: head 0 the diagonal and key 0, head 1 keys 1 to 4.
+class MaskedVit : public ::testing::Test {
+ protected:
+  MaskedVit() { tiny_.add_mask(rows_); }
+
+  VitCheckpoint checkpoint() {
+    return load_vit_checkpoint(tiny_.write(directory_.path("tiny.safetensors")));
+  }
+  void expect_error(const std::string& part) {
+    const std::string text = input_error_of([&] { checkpoint(); });
+    EXPECT_NE(text.find(directory_.path("tiny.safetensors") +
+                        ": tensor 'blocks.0.attn.keep_mask': " + part),
+              std::string::npos)
+        << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+  }
+  void set_mask(const std::vector<std::size_t>& shape, const std::vector<std::uint8_t>& rows) {
+    tiny_.tensor("blocks.0.attn.keep_mask") =
+        make_tensor("blocks.0.attn.keep_mask", FileDtype::kU8, shape, rows);
+  }
+
+  TempDirectory directory_;
+  TinyVit tiny_;
+  std::vector<std::uint8_t> rows_{1, 3, 5, 9, 17, 30, 30, 30, 30, 30};
+};
+
+TEST_F(MaskedVit, BitsBecomeCells) {
+  const std::vector<std::uint8_t> keep = checkpoint().blocks[0].keep;
+  ASSERT_EQ(keep.size(), 50U);
+  for (std::size_t i = 0; i < 50; ++i) EXPECT_EQ(keep[i], (rows_[i / 5] >> (i % 5)) & 1) << i;
+  tiny_.remove("blocks.0.attn.keep_mask");
+  EXPECT_TRUE(checkpoint().blocks[0].keep.empty());
+}
+
+TEST_F(MaskedVit, RefusesBadMasks) {
+  set_mask({2, 5, 1}, {1, 3, 5, 9, 17, 30, 30, 0, 30, 30});
+  expect_error("head 1, row 2: keeps no key, expected one or more");
+  set_mask({2, 5, 1}, {1, 3, 5, 9, 17 + 32, 30, 30, 30, 30, 30});
+  expect_error("head 0, row 4: bits behind the last key are set, expected zeros");
+  // Nothing but a spare bit is no key.
+  set_mask({2, 5, 1}, {128, 3, 5, 9, 17, 30, 30, 30, 30, 30});
+  expect_error("head 0, row 0: keeps no key");
+  set_mask({1, 5, 1}, {1, 3, 5, 9, 17});
+  expect_error("shape is [1, 5, 1], expected [2, 5, 1]");
+  set_mask({2, 5, 2}, std::vector<std::uint8_t>(20, 1));
+  expect_error("shape is [2, 5, 2], expected [2, 5, 1]");
+  tiny_.tensor("blocks.0.attn.keep_mask") = make_tensor("blocks.0.attn.keep_mask", FileDtype::kI8,
+                                                        {2, 5, 1}, std::vector<std::int8_t>(10, 1));
+  expect_error("");
+}
+
+TEST_F(MaskedVit, MaskOfABlockThatDoesNotExist) {
+  tiny_.tensors.push_back(make_tensor("blocks.1.attn.keep_mask", FileDtype::kU8, {2, 5, 1}, rows_));
+  EXPECT_NE(input_error_of([&] { checkpoint(); }).find("'blocks.1.attn.keep_mask': not part of"),
+            std::string::npos);
+}
+
+TEST_F(MaskedVit, PrunedKeysHaveNoInfluence) {
+  // Head 1 sees no key 0: its context is what the other values make it, whatever value 0 is.
+  const FloatVit vit(checkpoint());
+  Calibration shown;
+  const Dataset data = tiny_pictures();
+  static_cast<void>(vit.logits(patches_of(data, 1, vit.shape()), &shown));
+  // Row 0 of head 0 keeps key 0 alone, and all rows do with this mask.
+  set_mask({2, 5, 1}, std::vector<std::uint8_t>(10, 1));
+  Calibration only_first;
+  static_cast<void>(FloatVit(checkpoint()).logits(patches_of(data, 1, vit.shape()), &only_first));
+  // Then every context is the value of the class token, which is the same for every picture.
+  Calibration other_picture;
+  static_cast<void>(
+      FloatVit(checkpoint()).logits(patches_of(data, 3, vit.shape()), &other_picture));
+  EXPECT_EQ(only_first.channels(Site::kContext, 0), other_picture.channels(Site::kContext, 0));
+  EXPECT_NE(only_first.channels(Site::kContext, 0), shown.channels(Site::kContext, 0));
+}
+
+TEST_F(MaskedVit, SoftmaxOfTheGraphIsThatWithAKeepMask) {
+  const Dataset data = tiny_pictures();
+  for (const hw::SoftmaxMode mode : {hw::SoftmaxMode::kDeferred, hw::SoftmaxMode::kNormalisedFloor,
+                                     hw::SoftmaxMode::kNormalisedRound}) {
+    QuantiserOptions options;
+    options.datapath.softmax = mode;
+    const IntegerVit vit = quantise(checkpoint(), data, options);
+    const Graph graph = make_vit_graph(vit);
+    Reference reference(graph);
+    reference.set_input("patches", patches_of(data, 2, vit.shape));
+    reference.run();
+    hw::SoftmaxConstants constants = hw::make_softmax_constants(1.0, {mode});
+    constants.score = vit.encoder.blocks[0].score;
+    for (std::size_t head = 0; head < 2; ++head) {
+      const std::string prefix = "blocks.0.attn.head" + std::to_string(head) + ".";
+      const std::vector<std::int32_t> scores = reference.values(prefix + "scores");
+      const std::vector<std::int32_t> codes = reference.values(prefix + "softmax");
+      for (std::size_t row = 0; row < 5; ++row) {
+        std::vector<std::int32_t> expected(5);
+        const std::uint32_t sum = hw::softmax_row(
+            scores.data() + row * 5, vit.encoder.blocks[0].keep.data() + (head * 5 + row) * 5, 5,
+            constants, expected.data());
+        for (std::size_t key = 0; key < 5; ++key) EXPECT_EQ(codes[row * 5 + key], expected[key]);
+        if (mode == hw::SoftmaxMode::kDeferred) {
+          EXPECT_EQ(reference.values(prefix + "row_sum")[row], static_cast<std::int32_t>(sum));
+        }
+      }
+    }
+  }
+}
+
+TEST_F(MaskedVit, IntegerModelCarriesTheMask) {
+  const IntegerVit vit = quantise(checkpoint(), tiny_pictures());
+  const std::string path = directory_.path("tiny.int8.safetensors");
+  save_integer_vit(vit, path);
+  const IntegerVit again = load_integer_vit(path);
+  EXPECT_EQ(again.encoder.blocks[0].keep, checkpoint().blocks[0].keep);
+  const std::string copy = directory_.path("copy.safetensors");
+  save_integer_vit(again, copy);
+  EXPECT_EQ(read_file(copy), read_file(path));
+  const Safetensors file = Safetensors::open(path);
+  EXPECT_EQ(file.copy<std::uint8_t>("blocks.0.attn.keep_mask"), rows_);
+}
+
+TEST_F(MaskedVit, IntegerModelsWithBadMasks) {
+  const std::string path = directory_.path("tiny.int8.safetensors");
+  const auto error = [&](auto spoil) {
+    IntegerVit vit = quantise(checkpoint(), tiny_pictures());
+    spoil(vit.encoder.blocks[0]);
+    save_integer_vit(vit, path);
+    return input_error_of([&] { return load_integer_vit(path); });
+  };
+  EXPECT_EQ(
+      error([](IntegerBlock& block) { std::fill_n(block.keep.begin() + 15, 5, std::uint8_t{0}); }),
+      path +
+          ": tensor 'blocks.0.attn.keep_mask': head 0, row 3: keeps no key, expected one "
+          "or more");
+  EXPECT_EQ(error([](IntegerBlock& block) {
+              block.score.multiplier = 0;
+            }).find(path + ": blocks.0.attn.keep_mask: a pruned score needs a multiplier"),
+            0U);
+}
+
+TEST_F(MaskedVit, NarrowMultipliersHaveNoRoomForAMask) {
+  QuantiserOptions options;
+  options.datapath.multiplier_bits = 8;
+  const std::string text =
+      input_error_of([&] { return quantise(checkpoint(), tiny_pictures(), options); });
+  EXPECT_NE(text.find("blocks.0.attn.keep_mask: a pruned score needs a multiplier beyond 8 bits"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(MaskedVit, GraphRefusesAMaskOfAnotherSize) {
+  IntegerVit vit = quantise(checkpoint(), tiny_pictures());
+  vit.encoder.blocks[0].keep.resize(25);
+  EXPECT_THROW(static_cast<void>(make_vit_graph(vit)), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace systole::model
