@@ -9,6 +9,7 @@
 ///
 ///     chain 0 s8 { bias; requantise per_channel lo=-127 hi=127; gelu b=-7 c=-60 ... }
 ///     operator 0 "ffn.up" tensor="h" place=dram type=s8 address=0x4000 pitch=64 rows=17 cols=64
+///     mask 0 address=0x9000 bytes=0100000003000000...
 ///     load op=0 dram=0x1000:64 a=0:64 m=17 n=64
 ///     matmul op=0 c=0:64 a=0:64 b=1088:64 m=17 n=64 k=64 accumulate
 ///     store op=0 chain=0 dram=0x4000:64 c=0:64 m=17 n=64 parameters=5184

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <set>
 
@@ -130,6 +131,40 @@ Chain parse_chain(const Tokens& tokens) {
   return chain;
 }
 
+std::vector<std::uint8_t> parse_hexadecimal(const std::string& name, std::string_view text) {
+  if (text.size() % 2 != 0) throw InputError(name + " has half a byte at its end");
+  std::vector<std::uint8_t> bytes;
+  bytes.reserve(text.size() / 2);
+  for (std::size_t i = 0; i < text.size(); i += 2) {
+    std::uint8_t byte = 0;
+    const char* const end = text.data() + i + 2;
+    if (std::from_chars(text.data() + i, end, byte, 16).ptr != end) {
+      throw InputError(name + " has " + shown(text.substr(i, 2)) +
+                       ", expected two hexadecimal digits");
+    }
+    bytes.push_back(byte);
+  }
+  return bytes;
+}
+
+LayerMask parse_mask(const Tokens& tokens) {
+  LayerMask mask;
+  Names names;
+  for (std::size_t i = 2; i < tokens.size(); ++i) {
+    const AssemblyToken& token = tokens[i];
+    if (token.quoted) unexpected(token, "mask");
+    names.add(token.is_word() ? token.value : token.key);
+    if (token.key == "address") {
+      mask.address = parse_unsigned(token.key, token.value, kHighest64);
+    } else if (token.key == "bytes") {
+      mask.bytes = parse_hexadecimal(token.key, token.value);
+    } else {
+      unexpected(token, "mask");
+    }
+  }
+  return mask;
+}
+
 Operator parse_operator(const Tokens& tokens) {
   Operator op;
   if (tokens.size() < 3 || !tokens[2].quoted || !tokens[2].key.empty()) {
@@ -223,6 +258,9 @@ void parse_line(const Tokens& tokens, Program& program) {
   if (tokens[0].is_word() && tokens[0].value == "chain") {
     expect_index(tokens, program.chains.size());
     program.chains.push_back(parse_chain(tokens));
+  } else if (tokens[0].is_word() && tokens[0].value == "mask") {
+    expect_index(tokens, program.masks.size());
+    program.masks.push_back(parse_mask(tokens));
   } else if (tokens[0].is_word() && tokens[0].value == "operator") {
     expect_index(tokens, program.operators.size());
     program.operators.push_back(parse_operator(tokens));

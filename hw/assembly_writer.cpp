@@ -7,6 +7,8 @@
 namespace systole::hw {
 namespace {
 
+constexpr std::string_view kDigits = "0123456789abcdef";
+
 class Writer {
  public:
   explicit Writer(std::string& out) : out_(out) {}
@@ -32,8 +34,15 @@ class Writer {
     return *this;
   }
 
+  Writer& hexadecimal(const std::vector<std::uint8_t>& bytes) {
+    for (const std::uint8_t byte : bytes) {
+      out_ += kDigits[byte >> 4];
+      out_ += kDigits[byte & 15];
+    }
+    return *this;
+  }
+
   Writer& quoted(std::string_view text) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
     out_ += '"';
     for (const char c : text) {
       const auto byte = static_cast<unsigned char>(c);
@@ -84,6 +93,11 @@ void write_chain(Writer& out, std::size_t index, const Chain& chain) {
   out.text(" }\n");
 }
 
+void write_mask(Writer& out, std::size_t index, const LayerMask& mask) {
+  out.text("mask ").number(index).text(" address=").address(mask.address).text(" bytes=");
+  out.hexadecimal(mask.bytes).text("\n");
+}
+
 void write_operator(Writer& out, std::size_t index, const Operator& op) {
   out.text("operator ").number(index).text(" ").quoted(op.name);
   out.text(" tensor=").quoted(op.tensor);
@@ -128,6 +142,7 @@ std::string to_assembly(const Program& program) {
   std::string text;
   Writer out(text);
   for (std::size_t i = 0; i < program.chains.size(); ++i) write_chain(out, i, program.chains[i]);
+  for (std::size_t i = 0; i < program.masks.size(); ++i) write_mask(out, i, program.masks[i]);
   for (std::size_t i = 0; i < program.operators.size(); ++i) {
     write_operator(out, i, program.operators[i]);
   }

@@ -13,9 +13,10 @@ constexpr unsigned kLoadAccumulator = bit(Opcode::kLoadAccumulator);
 constexpr unsigned kMatmul = bit(Opcode::kMatmul);
 constexpr unsigned kStore = bit(Opcode::kStore);
 constexpr unsigned kMove = bit(Opcode::kMove);
+constexpr unsigned kAttention = bit(Opcode::kAttention);
 constexpr unsigned kDram = kLoad | kLoadAccumulator | kStore;
 constexpr unsigned kPostop = kStore | kMove;
-constexpr unsigned kAll = kDram | kMatmul | kMove;
+constexpr unsigned kAll = kDram | kMatmul | kMove | kAttention;
 
 template <typename T>
 constexpr std::uint64_t highest_of() {
@@ -45,7 +46,7 @@ CommandField field(std::string_view name, unsigned opcodes, bool optional = fals
 const std::vector<CommandField>& command_fields() {
   static const std::vector<CommandField> kFields = {
       field<&Command::op>("op", kAll),
-      field<&Command::chain>("chain", kPostop),
+      field<&Command::chain>("chain", kPostop | kAttention),
       field<&Command::type>("type", kLoadAccumulator),
       field<&Command::dram>("dram", kDram),
       field<&Command::dram_pitch>("dram_pitch", kDram),
@@ -57,7 +58,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::b_pitch>("b_pitch", kMatmul | kMove),
       field<&Command::m>("m", kAll),
       field<&Command::n>("n", kAll),
-      field<&Command::k>("k", kMatmul),
+      field<&Command::k>("k", kMatmul | kAttention),
       field<&Command::accumulate>("accumulate", kMatmul, true),
       field<&Command::a_unsigned>("a_unsigned", kMatmul, true),
       field<&Command::b_transposed>("b_transposed", kMatmul, true),
@@ -65,13 +66,31 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::statistics>("statistics", kPostop, true),
       field<&Command::tensor>("tensor", kPostop, true),
       field<&Command::tensor_pitch>("tensor_pitch", kPostop, true),
+      // Names that attention alone gives, behind those that the other opcodes give the members.
+      field<&Command::c>("softmax", kAttention),
+      field<&Command::parameters>("mask", kAttention),
+      field<&Command::statistics>("heads", kAttention),
+      field<&Command::c_pitch>("keys", kAttention),
+      field<&Command::dram>("query", kAttention),
+      field<&Command::dram_pitch>("query_pitch", kAttention),
+      field<&Command::a>("key", kAttention),
+      field<&Command::a_pitch>("key_pitch", kAttention),
+      field<&Command::b>("value", kAttention),
+      field<&Command::b_pitch>("value_pitch", kAttention),
+      field<&Command::tensor>("out", kAttention),
+      field<&Command::tensor_pitch>("out_pitch", kAttention),
   };
   return kFields;
 }
 
 std::string_view misused_field(const Command& command) {
+  // Several opcodes use one member under different names.
+  Command rest = command;
   for (const CommandField& field : command_fields()) {
-    if (!field.used_by(command.opcode) && field.get(command) != 0) return field.name;
+    if (field.used_by(command.opcode)) field.set(rest, 0);
+  }
+  for (const CommandField& field : command_fields()) {
+    if (field.get(rest) != 0) return field.name;
   }
   return {};
 }

@@ -19,6 +19,10 @@ enum class Dataflow { kWeightStationary, kOutputStationary };
 /// The choice alone moves published cycle counts of one GEMM by up to 3.8x, so it is explicit.
 enum class ArrayOverlap { kNone, kPreload, kFull };
 
+/// How the lines of the sparser attention engine share its K columns in the SDDMM: each line holds
+/// a column of its own, the longest placed first; or all hold the same and share its kept queries.
+enum class SparserMapping { kColumnPerLine, kBroadcast };
+
 enum class Arbitration { kRoundRobin, kFixedPriority };
 
 /// Where a block's values and cycles come from: its C++ model or its Verilated twin in rtl/.
@@ -63,6 +67,21 @@ struct Machine {
     SoftmaxMode softmax = SoftmaxMode::kDeferred;
     std::uint32_t softmax_bits = 8;
   } datapath;
+
+  /// Attention engines for fixed sparse masks (ViTCoD, HPCA 2023). They are the MACs of the array
+  /// at another task, and their buffers stand in the scratchpad and the accumulator: queries, keys,
+  /// values and indices in the one, scores and outputs in the other.
+  struct Attention {
+    std::uint32_t lines = 0;          ///< MAC lines of both engines together; 0: no engines
+    std::uint32_t macs_per_line = 8;  ///< lines x macs_per_line is the array's number of MACs
+    SparserMapping mapping = SparserMapping::kColumnPerLine;
+    std::uint32_t line_rows = 4;      ///< operand rows that a line holds ahead of its MACs
+    std::uint32_t softmax_lanes = 8;  ///< exponentials per cycle: as many as 64 lines give scores
+    std::uint32_t dividers = 8;       ///< serial, of the outputs' rows
+    std::uint32_t query_kib = 53, key_kib = 53, value_kib = 53, index_kib = 20;
+    std::uint32_t banks = 64;  ///< of each buffer
+    std::uint32_t ports = 1;   ///< of each bank, macs_per_line bytes wide
+  } attention;
 
   struct Dma {
     std::uint32_t request_bytes = 64;

@@ -62,6 +62,7 @@ constexpr Text kJedec = "JESD79-4, DDR4-2400T";
 
 using Core = Machine::Core;
 using Array = Machine::Array;
+using Attention = Machine::Attention;
 using Sram = Machine::Sram;
 using Postop = Machine::Postop;
 using Datapath = Machine::Datapath;
@@ -88,6 +89,7 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kAccumulator = &Machine::accumulator;
   constexpr auto kPostop = &Machine::postop;
   constexpr auto kDatapath = &Machine::datapath;
+  constexpr auto kAttention = &Machine::attention;
   constexpr auto kDma = &Machine::dma;
   constexpr auto kBus = &Machine::bus;
   constexpr auto kDram = &Machine::dram;
@@ -151,6 +153,31 @@ std::vector<MachineKey> make_keys() {
           "division after P.V, or I-BERT's softmax, floored or rounded", "measured accuracy"),
       integer<kDatapath, &Datapath::softmax_bits>("datapath.softmax_bits", "bits", 4, 8,
           "unsigned softmax operand of P.V", "I-BERT"),
+
+      integer<kAttention, &Attention::lines>("attention.lines", "lines", 0, 1024,
+          "MAC lines of the sparse attention engines; 0: none", "ViTCoD: 64"),
+      integer<kAttention, &Attention::macs_per_line>("attention.macs_per_line", "MACs", 1, 256,
+          "lines x MACs are those of the array", "ViTCoD"),
+      word<kAttention, &Attention::mapping>("attention.mapping", {"column-per-line", "broadcast"},
+          "how the sparser engine's lines share K columns", "ViTCoD leaves it open"),
+      integer<kAttention, &Attention::line_rows>("attention.line_rows", "rows", 1, 64,
+          "operand rows that a line holds ahead of its MACs", kChosen),
+      integer<kAttention, &Attention::softmax_lanes>("attention.softmax_lanes", "elements/cycle",
+          1, 256, "width of the engines' softmax", "scores per cycle of 64 lines"),
+      integer<kAttention, &Attention::dividers>("attention.dividers", "", 1, 256,
+          "serial dividers of the engines' output path, a row each", kChosen),
+      integer<kAttention, &Attention::query_kib>("attention.query_kib", "KiB", 1, 65536,
+          "part of the scratchpad that buffers Q", "ViTCoD"),
+      integer<kAttention, &Attention::key_kib>("attention.key_kib", "KiB", 1, 65536,
+          "part of the scratchpad that buffers K", "ViTCoD"),
+      integer<kAttention, &Attention::value_kib>("attention.value_kib", "KiB", 1, 65536,
+          "part of the scratchpad that buffers V", "ViTCoD"),
+      integer<kAttention, &Attention::index_kib>("attention.index_kib", "KiB", 1, 65536,
+          "part of the scratchpad that buffers the mask", "ViTCoD"),
+      power_of_two<kAttention, &Attention::banks>("attention.banks", "", 1, 256,
+          "banks of each of these buffers", kChosen),
+      integer<kAttention, &Attention::ports>("attention.ports", "", 1, 4,
+          "accesses of macs_per_line bytes per bank and cycle", kChosen),
 
       power_of_two<kDma, &Dma::request_bytes>("dma.request_bytes", "bytes", 16, 4096,
           "largest bus request; requests are aligned to it", kGemmini),

@@ -32,6 +32,16 @@ bool scratchpad_holds_tiles(const Machine& m) {
 bool accumulator_holds_tiles(const Machine& m) {
   return m.accumulator.kib * kKib >= 2 * accumulator_row(m) * m.array.rows;
 }
+bool attention_uses_the_macs(const Machine& m) {
+  return m.attention.lines == 0 ||
+         m.attention.lines * m.attention.macs_per_line == m.array.rows * m.array.cols;
+}
+bool attention_has_a_line_for_each_engine(const Machine& m) { return m.attention.lines != 1; }
+bool attention_buffers_fit(const Machine& m) {
+  const Machine::Attention& a = m.attention;
+  return a.lines == 0 ||
+         std::uint64_t{a.query_kib} + a.key_kib + a.value_kib + a.index_kib <= m.scratchpad.kib;
+}
 bool scratchpad_rows_are_whole(const Machine& m) {
   return whole_rows(m.scratchpad, scratchpad_row(m));
 }
@@ -93,6 +103,16 @@ const std::vector<MachineRule>& machine_rules() {
       {{"accumulator.banks", "accumulator.kib", "array.cols"},
        "equal banks of whole rows of array.cols int32",
        accumulator_rows_are_whole},
+      {{"attention.lines", "attention.macs_per_line", "array.rows", "array.cols"},
+       "0, or as many lines as make array.rows x array.cols MACs",
+       attention_uses_the_macs},
+      {{"attention.lines", "attention.macs_per_line"},
+       "0, or a line for each of the two engines",
+       attention_has_a_line_for_each_engine},
+      {{"scratchpad.kib", "attention.query_kib", "attention.key_kib", "attention.value_kib",
+        "attention.index_kib"},
+       "room for the attention buffers",
+       attention_buffers_fit},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
       {{"dram.bank_groups", "dram.banks"}, "at least one bank in each group", groups_have_banks},
       {{"dram.row_bytes", "dram.bus_bytes", "dram.burst_length"},

@@ -43,6 +43,26 @@ void add_chain_ranges(const Command& command, const Chain& chain, std::vector<Ra
   }
 }
 
+// The engines' buffers stand in the scratchpad and the accumulator: nothing else may be there.
+void add_attention_ranges(const Command& command, const LayerMask& mask,
+                          std::vector<Range>& ranges) {
+  constexpr std::uint64_t kAll = std::numeric_limits<std::uint32_t>::max();
+  const std::uint64_t heads = command.statistics;
+  const std::uint64_t keys = command.c_pitch;
+  const auto operand = [&](std::uint64_t address, std::uint64_t rows, std::uint64_t features,
+                           std::uint64_t pitch, bool write) {
+    ranges.push_back(tile(Space::kDram, address, rows, heads * features, pitch, write));
+  };
+  operand(command.dram, command.m, command.k, command.dram_pitch, false);
+  operand(command.a, keys, command.k, command.a_pitch, false);
+  operand(command.b, keys, command.n, command.b_pitch, false);
+  operand(command.tensor, command.m, command.n, command.tensor_pitch, true);
+  ranges.push_back(
+      {Space::kDram, mask.address, saturating_end(mask.address, mask.bytes.size(), 1), false});
+  ranges.push_back({Space::kScratchpad, 0, kAll, true});
+  ranges.push_back({Space::kAccumulator, 0, kAll, true});
+}
+
 }  // namespace
 
 std::string_view name_of(Opcode opcode) {
@@ -59,6 +79,8 @@ std::string_view name_of(Opcode opcode) {
       return "store";
     case Opcode::kMove:
       return "move";
+    case Opcode::kAttention:
+      return "attention";
   }
   return "?";
 }
@@ -69,6 +91,7 @@ Unit unit_of(Opcode opcode) {
     case Opcode::kLoadAccumulator:
       return Unit::kLoad;
     case Opcode::kMatmul:
+    case Opcode::kAttention:
       return Unit::kCompute;
     case Opcode::kStore:
     case Opcode::kMove:
@@ -104,6 +127,9 @@ std::vector<Range> ranges_of(const Command& command, const Program& program) {
     case Opcode::kStore:
     case Opcode::kMove:
       add_chain_ranges(command, program.chains.at(command.chain), ranges);
+      break;
+    case Opcode::kAttention:
+      add_attention_ranges(command, program.masks.at(command.parameters), ranges);
       break;
   }
   return ranges;

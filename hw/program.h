@@ -25,9 +25,10 @@ enum class Opcode : std::uint8_t {
   kMatmul = 3,           ///< C[m x n] (+)= A[m x k] B[k x n]
   kStore = 4,            ///< accumulator -> chain -> DRAM: m rows of n elements
   kMove = 5,             ///< accumulator -> chain -> scratchpad
+  kAttention = 6,        ///< Q, K, V in DRAM -> masked attention of all heads -> DRAM
 };
 
-inline constexpr std::uint8_t kOpcodes = 6;
+inline constexpr std::uint8_t kOpcodes = 7;
 
 [[nodiscard]] std::string_view name_of(Opcode opcode);
 
@@ -58,6 +59,12 @@ struct Command {
   std::uint32_t tensor_pitch = 0;
 };
 
+/// The fields of kAttention stand in those of the others. m queries, c_pitch keys, k features of Q
+/// and K, n of V, in `statistics` heads: head h of an operand begins h * k (Q, K) or h * n (V,
+/// outputs) bytes into a row. Q at dram, K at a, V at b, outputs at tensor, each with its pitch.
+/// Outputs leave through `chain`, the row sums of the softmax being its row statistics; `c` is the
+/// chain that holds the softmax, `parameters` the index into Program::masks.
+
 inline constexpr std::size_t kCommandBytes = 80;
 
 /// Where an operator's result stands when its last command has completed: for reports and checks.
@@ -73,8 +80,15 @@ struct Operator {
   std::uint64_t macs = 0;
 };
 
+/// The mask of an attention layer (hw/mask_codec.h), as it stands in memory at `address`.
+struct LayerMask {
+  std::uint64_t address = 0;
+  std::vector<std::uint8_t> bytes;
+};
+
 struct Program {
   std::vector<Chain> chains;
+  std::vector<LayerMask> masks;
   std::vector<Operator> operators;
   std::vector<Command> commands;  ///< ends with kEnd
 };
@@ -92,7 +106,7 @@ struct Range {
 
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
 /// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. The chain of a kStore
-/// or kMove must exist.
+/// or kMove, and the mask of a kAttention, must exist.
 [[nodiscard]] std::vector<Range> ranges_of(const Command& command, const Program& program);
 
 /// Throws InputError that names the chain, operator or command and the rule it breaks: what

@@ -1,6 +1,8 @@
+#include <functional>
 #include <string>
 #include <unordered_set>
 
+#include "hw/attention_check.h"
 #include "hw/command_fields.h"
 #include "hw/error.h"
 #include "hw/integer.h"
@@ -63,13 +65,24 @@ class CommandCheck {
            std::to_string(program_.operators.size()));
     }
     check_shape(command);
-    for (const Range& range : ranges_of(command, program_)) check_range(range);
+    for (const Range& range : ranges_of(command, program_)) {
+      // Attention claims the local memories as a whole, however large they are.
+      const bool local = range.space != Space::kDram;
+      if (command.opcode != Opcode::kAttention || !local) check_range(range);
+    }
+    if (command.opcode == Opcode::kAttention) {
+      check_attention_mask(command, program_, machine_, failing());
+    }
   }
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
     throw InputError("command " + std::to_string(index_) + " (" +
                      std::string(name_of(program_.commands[index_].opcode)) + "): " + what);
+  }
+
+  [[nodiscard]] std::function<void(const std::string& what)> failing() const {
+    return [this](const std::string& what) { fail(what); };
   }
 
   void check_shape(const Command& command) const {
@@ -79,6 +92,9 @@ class CommandCheck {
     positive("m", command.m);
     positive("n", command.n);
     if (command.opcode == Opcode::kMatmul) positive("k", command.k);
+    if (command.opcode == Opcode::kAttention) {
+      check_attention_command(command, program_, machine_, failing());
+    }
     if (command.opcode == Opcode::kLoadAccumulator &&
         static_cast<std::uint8_t>(command.type) >= kDTypes) {
       fail("element type " + std::to_string(static_cast<int>(command.type)) + ", expected 0 to " +
@@ -122,6 +138,9 @@ class CommandCheck {
         break;
       case Opcode::kStore:
         apart("dram_pitch", command.dram_pitch, n * bytes_of(program_.chains[command.chain].out));
+        break;
+      case Opcode::kAttention:
+        apart("out_pitch", command.tensor_pitch, n * command.statistics);
         break;
       case Opcode::kMove:
         apart("b_pitch", command.b_pitch, n * bytes_of(program_.chains[command.chain].out));

@@ -16,7 +16,7 @@ namespace systole::hw {
 namespace {
 
 constexpr std::string_view kMagic = "SYSTOLEP";
-constexpr std::uint32_t kSections = 3;
+constexpr std::uint32_t kSections = 4;
 
 template <typename T>
 void put(std::string& out, T value) {
@@ -44,6 +44,15 @@ std::string encode_chains(const std::vector<Chain>& chains) {
       put(out, tensor ? static_cast<std::uint8_t>(stage.tensor) : std::uint8_t{0});
       for (const std::int64_t immediate : stage.imm) put(out, immediate);
     }
+  }
+  return out;
+}
+
+std::string encode_masks(const std::vector<LayerMask>& masks) {
+  std::string out;
+  for (const LayerMask& mask : masks) {
+    put(out, mask.address);
+    put_text(out, std::string(mask.bytes.begin(), mask.bytes.end()));
   }
   return out;
 }
@@ -149,6 +158,12 @@ Chain decode_chain(Reader& in) {
   return chain;
 }
 
+LayerMask decode_layer_mask(Reader& in) {
+  const auto address = in.get<std::uint64_t>();
+  const std::string bytes = in.get_text();
+  return {address, {bytes.begin(), bytes.end()}};
+}
+
 Operator decode_operator(Reader& in) {
   Operator op;
   op.name = in.get_text();
@@ -204,6 +219,7 @@ void decode_section(std::string_view file, std::size_t& at, const Section& secti
 std::string encode_program(const Program& program) {
   const std::vector<std::uint8_t> commands = encode_commands(program.commands);
   const std::string chains = encode_chains(program.chains);
+  const std::string masks = encode_masks(program.masks);
   const std::string operators = encode_operators(program.operators);
   std::string out(kMagic);
   put(out, kProgramVersion);
@@ -213,9 +229,11 @@ std::string encode_program(const Program& program) {
     put(out, std::uint64_t{bytes});
   };
   put_section(program.chains.size(), chains.size());
+  put_section(program.masks.size(), masks.size());
   put_section(program.operators.size(), operators.size());
   put_section(program.commands.size(), commands.size());
   out += chains;
+  out += masks;
   out += operators;
   out.append(commands.begin(), commands.end());
   return out;
@@ -243,8 +261,9 @@ Program decode_program(std::string_view bytes, const std::string& source) {
   Program program;
   std::size_t at = bytes.size() - header.left();
   decode_section(bytes, at, sections[0], name + ": chains", decode_chain, program.chains);
-  decode_section(bytes, at, sections[1], name + ": operators", decode_operator, program.operators);
-  decode_section(bytes, at, sections[2], name + ": commands", decode_checked_command,
+  decode_section(bytes, at, sections[1], name + ": masks", decode_layer_mask, program.masks);
+  decode_section(bytes, at, sections[2], name + ": operators", decode_operator, program.operators);
+  decode_section(bytes, at, sections[3], name + ": commands", decode_checked_command,
                  program.commands);
   if (at != bytes.size()) {
     throw InputError(name + ": " + std::to_string(bytes.size() - at) +

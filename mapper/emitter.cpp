@@ -1,9 +1,13 @@
 #include "mapper/emitter.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
+#include "hw/error.h"
+#include "hw/mask_codec.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -38,9 +42,8 @@ std::uint64_t Emitter::address(const model::View& view, std::uint32_t row,
          (view.col + col) * hw::bytes_of(graph_.tensors[view.tensor].type);
 }
 
-void Emitter::emit(const Group& group, const Tiling& tiling) {
+void Emitter::begin(const Group& group, std::uint64_t macs) {
   group_ = &group;
-  tiling_ = &tiling;
   op_ = narrow(program_.operators.size());
   chain_ = static_cast<std::uint16_t>(program_.chains.size());
   known_tiles_.clear();
@@ -59,8 +62,54 @@ void Emitter::emit(const Group& group, const Tiling& tiling) {
   result.pitch = out.pitch;
   result.rows = group.m();
   result.cols = group.n();
-  result.macs = std::uint64_t{group.m()} * group.n() * group.k();
+  result.macs = macs;
   program_.operators.push_back(result);
+}
+
+void Emitter::emit_attention(const Group& group) {
+  const AttentionGroup& attention = *group.attention;
+  std::uint64_t cells = 0;
+  for (const hw::SparseHead& head : attention.heads) cells += head.kept();
+  begin(group, cells * (attention.dim + attention.value_dim));
+  // The engines' buffers take the place of all tiles.
+  buffer_.clear();
+  program_.chains.push_back(attention.softmax);
+
+  hw::LayerMask mask;
+  mask.bytes = hw::encode_mask(attention.heads);
+  const std::uint32_t mask_bytes = narrow(mask.bytes.size());
+  mask.address = constants_.add_tile(mask.bytes.data(), mask_bytes, 1, mask_bytes, mask_bytes);
+  const auto near = [&](const model::View& view) {
+    const std::uint64_t at = address(view, 0, 0);
+    if (at > std::numeric_limits<std::uint32_t>::max()) {
+      throw hw::InputError(group.name + ": operands beyond 4 GiB, expected them below");
+    }
+    return narrow(at);
+  };
+  hw::Command command = this->command(hw::Opcode::kAttention);
+  command.dram = address(attention.query, 0, 0);
+  command.dram_pitch = location(attention.query).pitch;
+  command.a = near(attention.key);
+  command.a_pitch = location(attention.key).pitch;
+  command.b = near(attention.value);
+  command.b_pitch = location(attention.value).pitch;
+  command.tensor = address(attention.out, 0, 0);
+  command.tensor_pitch = location(attention.out).pitch;
+  command.m = attention.query.rows;
+  command.n = narrow(attention.value_dim);
+  command.k = narrow(attention.dim);
+  command.c = chain_ + 1U;
+  command.c_pitch = attention.key.rows;
+  command.chain = chain_;
+  command.statistics = narrow(attention.heads.size());
+  command.parameters = narrow(program_.masks.size());
+  program_.masks.push_back(std::move(mask));
+  program_.commands.push_back(command);
+}
+
+void Emitter::emit(const Group& group, const Tiling& tiling) {
+  begin(group, std::uint64_t{group.m()} * group.n() * group.k());
+  tiling_ = &tiling;
 
   const auto tile = [&](std::uint32_t row, std::uint32_t col) {
     emit_tile(

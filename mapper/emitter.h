@@ -25,6 +25,8 @@ class Emitter {
           ConstantImage& constants, hw::Program& program);
 
   void emit(const Group& group, const Tiling& tiling);
+  /// Throws InputError if its operands do not lie in the first 4 GiB.
+  void emit_attention(const Group& group);
 
  private:
   /// A rectangle of C and what belongs to it.
@@ -35,6 +37,7 @@ class Emitter {
     std::uint32_t address = 0, pitch = 0;
   };
 
+  void begin(const Group& group, std::uint64_t macs);
   void emit_tile(const Tile& tile);
   void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,

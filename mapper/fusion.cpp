@@ -111,6 +111,17 @@ std::vector<Group> fuse(const Graph& graph, const hw::Machine& machine) {
   for (std::size_t i = 0; i < graph.nodes.size();) {
     const Node& anchor = graph.nodes[i];
     Group group;
+    group.attention = match_attention(graph, i, machine);
+    if (group.attention) {
+      group.name = graph.tensors[group.attention->out.tensor].name;
+      for (const std::size_t end = i + group.attention->nodes; i < end; ++i) {
+        group.nodes.push_back(i);
+      }
+      group.chain = group.attention->chain;
+      group.out = group.attention->out;
+      groups.push_back(std::move(group));
+      continue;
+    }
     group.name = anchor.name;
     group.a = anchor.in;
     if (anchor.kind == Node::Kind::kMatmul) {

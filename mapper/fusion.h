@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "hw/machine.h"
 #include "hw/postop.h"
+#include "mapper/attention_group.h"
 #include "model/graph.h"
 
 namespace systole::mapper {
@@ -25,6 +27,7 @@ struct Group {
   model::View tensor;                    ///< operand of an add_tensor stage, if there is one
   model::TensorId statistics = model::kNoTensor;
   model::View out;
+  std::optional<AttentionGroup> attention;  ///< then the rest of a matmul group is not used
 
   [[nodiscard]] std::uint32_t m() const { return out.rows; }
   [[nodiscard]] std::uint32_t n() const { return out.cols; }
@@ -35,6 +38,7 @@ struct Group {
 /// it is the only reader of that group's result and the chain stays legal (length, one row-wise
 /// stage, one tensor operand, whole rows that fit half the accumulator). A row-wise stage joins a
 /// matmul only where the tiler expects that to be faster than a pass of its own.
+/// On a machine with attention engines, the attention of a layer is one group.
 /// Throws InputError when a row-wise operator cannot run on this machine at all.
 [[nodiscard]] std::vector<Group> fuse(const model::Graph& graph, const hw::Machine& machine);
 

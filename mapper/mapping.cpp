@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "hw/attention_plan.h"
 #include "hw/command_codec.h"
 #include "hw/error.h"
 #include "mapper/constant_image.h"
@@ -10,6 +11,27 @@
 #include "mapper/round.h"
 
 namespace systole::mapper {
+namespace {
+
+/// What the engines are expected to do, as if memory never held them up.
+Tiling attention_tiling(const AttentionGroup& group, const hw::Machine& machine) {
+  const hw::AttentionPlan plan =
+      hw::plan_attention(group.heads, group.dim, group.value_dim, machine);
+  Tiling tiling;
+  tiling.m = group.query.rows;
+  tiling.n = tiling.c_cols = static_cast<std::uint32_t>(group.value_dim);
+  tiling.k = static_cast<std::uint32_t>(group.dim);
+  for (const hw::AttentionStep& step : plan.steps) tiling.cycles += step.phase.cycles;
+  tiling.compute_cycles = tiling.cycles;
+  for (const hw::AttentionFetch& fetch : plan.fetches) {
+    tiling.load_bytes +=
+        fetch.operand == hw::AttentionOperand::kValue ? group.value_dim : group.dim;
+  }
+  return tiling;
+}
+
+}  // namespace
+
 Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
   Mapping mapping;
   mapping.groups = fuse(graph, machine);
@@ -25,6 +47,11 @@ Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
   Tiler tiler(machine);
   Emitter emitter(graph, machine, placement, constants, mapping.program);
   for (const Group& group : mapping.groups) {
+    if (group.attention) {
+      mapping.tilings.push_back(attention_tiling(*group.attention, machine));
+      emitter.emit_attention(group);
+      continue;
+    }
     const TilingProblem problem = tiling_problem(graph, group, placement, machine);
     mapping.tilings.push_back(tiler.choose(problem, group.name));
     emitter.emit(group, mapping.tilings.back());

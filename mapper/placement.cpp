@@ -33,6 +33,14 @@ class Lives {
       : graph_(graph), word_(word), lives_(graph.tensors.size()) {
     for (std::size_t step = 0; step < groups.size(); ++step) {
       const Group& group = groups[step];
+      if (group.attention) {
+        for (const View& view : {group.attention->query, group.attention->key,
+                                 group.attention->value, group.attention->out}) {
+          touch(view, step);
+        }
+        attention_.push_back(step);
+        continue;
+      }
       touch(group.a, step).only_matmul_reads &= group.has_matmul;
       if (group.has_matmul) {
         touch(group.b, step).is_weight =
@@ -57,6 +65,12 @@ class Lives {
     }
   }
 
+  /// The attention engines have the whole scratchpad for themselves.
+  [[nodiscard]] bool meets_attention(const Life& life) const {
+    return std::any_of(attention_.begin(), attention_.end(),
+                       [&](std::size_t step) { return life.first <= step && step <= life.last; });
+  }
+
   [[nodiscard]] const Life& operator[](std::size_t id) const { return lives_[id]; }
 
  private:
@@ -73,6 +87,7 @@ class Lives {
   const Graph& graph_;
   std::uint32_t word_;
   std::vector<Life> lives_;
+  std::vector<std::size_t> attention_;  ///< steps
 };
 
 }  // namespace
@@ -103,7 +118,8 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     }
     const auto row_bytes = static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
     const bool may_stay = tensor.kind == Tensor::Kind::kActivation && tensor.data.empty() &&
-                          life.only_matmul_reads && life.aligned && hw::bytes_of(tensor.type) == 1;
+                          life.only_matmul_reads && !lives.meets_attention(life) && life.aligned &&
+                          hw::bytes_of(tensor.type) == 1;
     if (may_stay) {
       const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
       if (const auto at =

@@ -59,9 +59,11 @@ void add_commands(CLI::App& app, Action& action) {
   add_run_command(app, action);
   add_matmul_command(app, action);
   add_map_command(app, action);
+  add_attention_command(app, action);
   add_machine_command(app, action);
   add_model_command(app, action);
   add_quantise_command(app, action);
+  add_sparsify_command(app, action);
   add_vectors_command(app, action);
   app.footer("'systole COMMAND --help' explains a command and gives examples.");
 }

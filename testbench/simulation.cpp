@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "testbench/checker.h"
+#include "testbench/energy_events.h"
 #include "testbench/tensors.h"
 #include "tlm/system.h"
 
@@ -44,21 +45,6 @@ std::vector<tlm_model::Host::Buffer> host_buffers(const model::Tensor& tensor,
     buffers.push_back({location.address + std::uint64_t{row} * location.pitch, std::move(data)});
   }
   return buffers;
-}
-
-hw::EnergyEvents events_of(tlm_model::System& system) {
-  hw::EnergyEvents events;
-  const auto& core = system.core;
-  events.macs = core.array.macs();
-  events.postop_elements = core.store.operations();
-  events.scratchpad_bytes = core.memory.scratchpad.bytes_moved();
-  events.accumulator_bytes = core.memory.accumulator.bytes_moved();
-  std::uint64_t moved = 0;
-  for (const tlm_model::DmaPort* port : system.core.ports()) moved += port->stats().bytes;
-  events.bus_bytes = moved;
-  events.dram_bytes = moved;
-  events.seconds = sc_core::sc_time_stamp().to_seconds();
-  return events;
 }
 
 }  // namespace
@@ -125,7 +111,7 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   result.total_cycles = system.core.processor.cycle();
   result.kernel_events = sc_core::sc_delta_count();
   result.blocks = system.reports();
-  result.events = events_of(system);
+  result.events = energy_events(system);
   if (checker) result.check = checker->result();
   return result;
 }

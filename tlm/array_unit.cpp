@@ -8,17 +8,19 @@ namespace systole::tlm_model {
 
 ArrayUnit::ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                      CommandProcessor& processor, LocalMemory& memory, hw::ArrayEngine& engine,
-                     bool functional)
+                     AttentionUnit* attention, bool functional)
     : ExecutionUnit(
           name, hw::Unit::kCompute, processor,
           {{"weight_preload", "weights shift in and nothing hides it"},
            {"drain", "skew and shift-out that the next fold does not hide"},
            {"bank_conflict",
-            "a bank had no port left: operands in one bank, the DMA, moves, or accumulation"}}),
+            "a bank had no port left: operands in one bank, the DMA, moves, or accumulation"},
+           {"attention", "the attention engines were held up: see block attention"}}),
       array_(machine.array),
       functional_(functional),
       memory_(memory),
-      engine_(engine) {}
+      engine_(engine),
+      attention_(attention) {}
 
 hw::GemmArgs ArrayUnit::operands(const hw::Command& command) {
   hw::GemmArgs args;
@@ -85,8 +87,20 @@ std::uint64_t ArrayUnit::conflicts(const hw::Command& command, const hw::ArrayRe
                   memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kToNobody));
 }
 
+std::uint64_t ArrayUnit::attend(Entry& entry) {
+  const std::uint64_t started = cycle();
+  const AttentionUnit::Outcome outcome = attention_->execute(entry.command, processor().program());
+  std::uint64_t busy = 0;
+  for (const AttentionUnit::HeadCycles& head : outcome.heads) busy += head.busy();
+  spend_busy(busy);
+  spend_stalled(outcome.released - started - busy, kAttention);
+  processor().release(entry);
+  return outcome.completed;
+}
+
 std::uint64_t ArrayUnit::execute(Entry& entry) {
   const hw::Command& command = entry.command;
+  if (command.opcode == hw::Opcode::kAttention) return attend(entry);
   show_accumulator_half(memory_.accumulator_half(command.c));
   const std::uint64_t started = cycle();
   // Stationary weights of the first fold go in behind the previous command as far as they were

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hw/engines.h"
+#include "tlm/attention_unit.h"
 #include "tlm/execution_unit.h"
 #include "tlm/local_memory.h"
 
@@ -14,11 +15,12 @@ namespace systole::tlm_model {
 /// Every fold streams one operand row a cycle and shifts the resident operand in beside it; the
 /// array waits where a scratchpad bank cannot serve both and the DMA. Results have priority at the
 /// accumulator.
+/// Sparse attention is the same MACs at another task: the attention engines do it meanwhile.
 class ArrayUnit final : public ExecutionUnit {
  public:
   ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
             CommandProcessor& processor, LocalMemory& memory, hw::ArrayEngine& engine,
-            bool functional);
+            AttentionUnit* attention, bool functional);
 
   [[nodiscard]] std::uint64_t macs() const noexcept { return macs_; }
 
@@ -27,7 +29,10 @@ class ArrayUnit final : public ExecutionUnit {
   static constexpr std::size_t kDrain = kOwnCauses + 1;
   static constexpr std::size_t kBankConflict = kOwnCauses + 2;
 
+  static constexpr std::size_t kAttention = kOwnCauses + 3;
+
   std::uint64_t execute(Entry& entry) override;
+  std::uint64_t attend(Entry& entry);
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] hw::GemmArgs operands(const hw::Command& command);
   [[nodiscard]] hw::ArrayCycles compute(const hw::Command& command, bool preloaded);
@@ -42,6 +47,7 @@ class ArrayUnit final : public ExecutionUnit {
   const bool functional_;
   LocalMemory& memory_;
   hw::ArrayEngine& engine_;
+  AttentionUnit* const attention_;     ///< nullptr: the machine has none
   std::vector<std::int32_t> product_;  ///< on its way to the accumulator engine, if there is one
   std::uint64_t free_ = 0;             ///< cycle at which the previous matmul left the array
   std::uint64_t macs_ = 0;

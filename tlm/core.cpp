@@ -18,8 +18,12 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
       processor("processor", machine, functional),
       memory(machine, engines.accumulator.get()),
       engines_(std::move(engines)),
+      attention(machine.attention.lines == 0
+                    ? nullptr
+                    : std::make_unique<AttentionUnit>("attention", machine, *engines_.postop,
+                                                      functional)),
       load("load", machine, processor, memory, functional),
-      array("array", machine, processor, memory, *engines_.array, functional),
+      array("array", machine, processor, memory, *engines_.array, attention.get(), functional),
       store("store", machine, processor, memory, *engines_.postop, functional) {
   registers.register_b_transport(this, &Core::b_transport);
   SC_METHOD(finish);
@@ -92,12 +96,18 @@ void Core::finish() {
 void Core::drive_interrupt() { interrupt.write(pending_); }
 
 std::vector<DmaPort*> Core::ports() {
-  return {&processor.fetch, &load.dma, &store.write_dma, &store.read_dma};
+  std::vector<DmaPort*> ports = {&processor.fetch, &load.dma, &store.write_dma, &store.read_dma};
+  if (attention) {
+    for (DmaPort* port : attention->ports()) ports.push_back(port);
+  }
+  return ports;
 }
 
 std::vector<BlockReport> Core::reports(std::uint64_t cycles) const {
-  return {processor.report(cycles), load.report(cycles), array.report(cycles),
-          store.report(cycles)};
+  std::vector<BlockReport> reports = {processor.report(cycles), load.report(cycles),
+                                      array.report(cycles), store.report(cycles)};
+  if (attention) reports.push_back(attention->report(cycles));
+  return reports;
 }
 
 }  // namespace systole::tlm_model

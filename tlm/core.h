@@ -12,6 +12,7 @@
 #include "hw/machine.h"
 #include "hw/program.h"
 #include "tlm/array_unit.h"
+#include "tlm/attention_unit.h"
 #include "tlm/command_processor.h"
 #include "tlm/load_unit.h"
 #include "tlm/local_memory.h"
@@ -58,6 +59,7 @@ class Core : public sc_core::sc_module {
   Engines engines_;
 
  public:
+  std::unique_ptr<AttentionUnit> attention;  ///< nullptr: the machine has no such engines
   LoadUnit load;
   ArrayUnit array;
   StoreUnit store;

@@ -19,10 +19,12 @@ using Action = std::function<int()>;
 
 void add_run_command(CLI::App& app, Action& action);
 void add_map_command(CLI::App& app, Action& action);
+void add_attention_command(CLI::App& app, Action& action);
 void add_machine_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);
 void add_quantise_command(CLI::App& app, Action& action);
 void add_matmul_command(CLI::App& app, Action& action);
+void add_sparsify_command(CLI::App& app, Action& action);
 void add_vectors_command(CLI::App& app, Action& action);
 
 /// Lets the subcommand run `body(options)` on the options that its own options fill.

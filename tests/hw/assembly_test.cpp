@@ -31,6 +31,8 @@ TEST(Assembly, ReadsWhatItsDescriptionShows) {
       "\n"
       "operator 0 \"ffn \\\"up\\\"\" tensor=\"h\\x41\" place=scratchpad type=s16 address=0x40 "
       "rows=2\n"
+      "mask 0 address=0x80 bytes=00fFA97e\n"
+      "mask 1\n"
       "matmul op=0 c=8:64 a=0x10:65 b=1:66 m=17 n=64 k=3 accumulate b_transposed  # comment\n"
       "store op=0 chain=1 dram=0x4000:64 m=1 n=1 parameters=5184 tensor=0xffffffffffffffff:7\n"
       "end",
@@ -45,6 +47,11 @@ TEST(Assembly, ReadsWhatItsDescriptionShows) {
   EXPECT_EQ(requantise.imm[3], 127);
   EXPECT_TRUE(program.chains[1].stages.empty());
   EXPECT_EQ(program.chains[1].out, DType::kS16);
+  ASSERT_EQ(program.masks.size(), 2U);
+  EXPECT_EQ(program.masks[0].address, 0x80U);
+  EXPECT_EQ(program.masks[0].bytes, (std::vector<std::uint8_t>{0, 255, 0xa9, 0x7e}));
+  EXPECT_EQ(program.masks[1].address, 0U);
+  EXPECT_TRUE(program.masks[1].bytes.empty());
   EXPECT_EQ(program.operators[0].name, "ffn \"up\"");
   EXPECT_EQ(program.operators[0].tensor, "hA");
   EXPECT_EQ(program.operators[0].place, Operator::Place::kScratchpad);
@@ -78,6 +85,15 @@ TEST(Assembly, ShowsOnlyWhatACommandUses) {
   load.n = 3;
   program.commands = {load, Command{}};
   EXPECT_EQ(to_assembly(program), "load op=0 dram=0x1000:64 a=0:0 m=2 n=3\nend\n");
+}
+
+TEST(Assembly, OfTwoMasksOfOneNumberIsRefused) {
+  try {
+    static_cast<void>(parse_assembly("mask 0 bytes=00\nmask 0 bytes=01\nend\n", "p.s"));
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "p.s:2: mask number is 0, expected 1");
+  }
 }
 
 struct BadText {
@@ -159,6 +175,19 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"StageNegative", "chain 0 s8 { clamp lo=-9223372036854775809 }",
                 "expected a number of 64 bits"},
         BadText{"StageSigns", "chain 0 s8 { clamp lo=--1 }", "lo is '--1'"},
+        BadText{"MaskNumber", "mask 1 bytes=00", "mask number is 1, expected 0"},
+        BadText{"MaskNoNumber", "mask", "mask number is missing"},
+        BadText{"MaskTwice", "mask 0 bytes=00 bytes=00", "bytes is given twice"},
+        BadText{"MaskHalfByte", "mask 0 bytes=00f", "bytes has half a byte at its end"},
+        BadText{"MaskHexadecimal", "mask 0 bytes=00g0", "bytes has 'g0', expected two hexadecimal"},
+        BadText{"MaskSecondDigit", "mask 0 bytes=000z", "bytes has '0z', expected two hexadecimal"},
+        BadText{"MaskPrefix", "mask 0 bytes=0x00", "bytes has '0x', expected two hexadecimal"},
+        BadText{"MaskSign", "mask 0 bytes=-1", "bytes has '-1', expected two hexadecimal"},
+        BadText{"MaskString", "mask 0 bytes=\"00\"", "'bytes=00' is no part of mask"},
+        BadText{"MaskAddress", "mask 0 address=-1", "address is '-1'"},
+        BadText{"MaskPitch", "mask 0 address=1:2", "address is '1:2'"},
+        BadText{"MaskField", "mask 0 size=3", "'size=3' is no part of mask"},
+        BadText{"MaskWord", "mask 0 full", "'full' is no part of mask"},
         BadText{"TypeOfNoTensor", "chain 0 s8 { relu type=s8 }", "'type=s8' is no part of relu"}),
     [](const testing::TestParamInfo<BadText>& test) { return test.param.name; });
 

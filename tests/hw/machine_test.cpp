@@ -89,8 +89,8 @@ void expect_keys(std::string_view section, const Tuple&) {
 // The structured bindings stop compiling when a section gains a field: give it a key as well.
 TEST(MachineKeys, CoverEveryField) {
   const Machine m;
-  const auto& [name, core, array, scratchpad, accumulator, postop, datapath, dma, bus, dram, host,
-               energy, backend] = m;
+  const auto& [name, core, array, scratchpad, accumulator, postop, datapath, attention, dma, bus,
+               dram, host, energy, backend] = m;
   expect_keys("", std::tie(name));
   {
     const auto& [a, b, c, d, e] = core;
@@ -119,6 +119,10 @@ TEST(MachineKeys, CoverEveryField) {
   {
     const auto& [a, b, c, d, e] = datapath;
     expect_keys("datapath", std::tie(a, b, c, d, e));
+  }
+  {
+    const auto& [a, b, c, d, e, f, g, h, i, j, k, l] = attention;
+    expect_keys("attention", std::tie(a, b, c, d, e, f, g, h, i, j, k, l));
   }
   {
     const auto& [a, b, c] = dma;
@@ -237,11 +241,15 @@ TEST(MachineKeys, NamedOnTheCommandLineWrongly) {
 }
 
 TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
-  const std::map<std::string, std::vector<std::string>> breaking = {
+  // In the order of the rules, each under the key that it is reported for.
+  const std::vector<std::pair<std::string, std::vector<std::string>>> breaking = {
       {"scratchpad.kib", {"scratchpad.kib=1", "array.rows=32", "array.cols=16"}},
       {"scratchpad.banks", {"scratchpad.kib=257", "scratchpad.banks=64", "array.cols=128"}},
       {"accumulator.kib", {"accumulator.kib=1"}},
       {"accumulator.banks", {"accumulator.kib=33", "accumulator.banks=64"}},
+      {"attention.lines", {"attention.lines=4"}},
+      {"attention.lines", {"attention.lines=1", "attention.macs_per_line=256"}},
+      {"scratchpad.kib", {"attention.lines=32", "attention.query_kib=131"}},
       {"dma.request_bytes", {"dma.request_bytes=4096", "dram.row_bytes=2048"}},
       {"dram.bank_groups", {"dram.bank_groups=32"}},
       {"dram.row_bytes", {"dram.row_bytes=64", "dram.burst_length=16"}},
@@ -250,11 +258,13 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"dram.t_rrd_l_ns", {"dram.t_rrd_l_ns=3.32"}},
       {"dram.t_refi_ns", {"dram.t_refi_ns=400"}},
   };
-  EXPECT_EQ(breaking.size(), machine_rules().size());
-  for (const MachineRule& rule : machine_rules()) {
-    const std::string path(rule.paths.front());
+  ASSERT_EQ(breaking.size(), machine_rules().size());
+  for (std::size_t i = 0; i < breaking.size(); ++i) {
+    const MachineRule& rule = machine_rules()[i];
+    const auto& [path, settings] = breaking[i];
+    EXPECT_EQ(rule.paths.front(), path);
     Machine machine;
-    for (const std::string& setting : breaking.at(path)) set_key(machine, setting);
+    for (const std::string& setting : settings) set_key(machine, setting);
     const std::string error = input_error_of([&] { validate(machine); });
     EXPECT_EQ(error.substr(0, path.size() + 8), path + ": found ") << error;
     EXPECT_NE(error.find(rule.expected), std::string::npos) << error;
@@ -266,6 +276,8 @@ TEST(MachineRules, LimitsThemselvesAreAllowed) {
   for (const std::vector<std::string>& settings : std::vector<std::vector<std::string>>{
            {"scratchpad.kib=1", "scratchpad.banks=1"},
            {"accumulator.kib=2", "accumulator.banks=32"},
+           {"attention.lines=2", "attention.macs_per_line=128"},
+           {"attention.lines=32", "attention.query_kib=130"},
            {"dma.request_bytes=4096", "dram.row_bytes=4096"},
            {"dram.bank_groups=16"},
            {"dram.row_bytes=64"},
@@ -327,7 +339,8 @@ class MachinePresets : public testing::Test {
 };
 
 TEST_F(MachinePresets, AllLoadRoundTripAndBearTheirName) {
-  EXPECT_EQ(machine_presets(), (std::vector<std::string>{"gemmini", "tiny", "transformer"}));
+  EXPECT_EQ(machine_presets(),
+            (std::vector<std::string>{"gemmini", "tiny", "transformer", "vitcod"}));
   for (const std::string& name : machine_presets()) {
     const Machine machine = find_machine(name);
     EXPECT_EQ(machine.name, name);

@@ -16,15 +16,17 @@ namespace {
 using test::pick;
 using test::Random;
 
-constexpr std::size_t kHeader = 8 + 4 + 4 + 3 * 12;
+constexpr std::size_t kHeader = 8 + 4 + 4 + 4 * 12;
 
-/// One chain of one stage (72 bytes), one operator "ab" to "c" (51 bytes), one command.
+/// One chain of one stage (72 bytes), one mask of three (15 bytes), one operator "ab" to "c" (43
+/// bytes), one command.
 Program tiny_program() {
   Program program;
   Stage stage;
   stage.op = StageOp::kAddTensor;
   stage.tensor = DType::kU8;
   program.chains = {{{stage}, DType::kS16}};
+  program.masks = {{0x1234567890, {7, 0, 255}}};
   Operator op;
   op.name = "ab";
   op.tensor = "c";
@@ -35,7 +37,8 @@ Program tiny_program() {
 
 constexpr std::size_t kChain = kHeader;
 constexpr std::size_t kStage = kChain + 4;
-constexpr std::size_t kOperator = kStage + 4 + 64;
+constexpr std::size_t kMask = kStage + 4 + 64;
+constexpr std::size_t kOperator = kMask + 8 + 4 + 3;
 constexpr std::size_t kCommand = kOperator + 4 + 2 + 4 + 1 + 4 + 12 + 16;
 
 /// A directory of its own for one test.
@@ -68,6 +71,9 @@ TEST_F(ProgramFile, KeepsEveryField) {
   ASSERT_EQ(copy.chains.size(), 1U);
   EXPECT_EQ(copy.chains[0].out, DType::kS16);
   EXPECT_EQ(copy.chains[0].stages[0].tensor, DType::kU8);
+  ASSERT_EQ(copy.masks.size(), 1U);
+  EXPECT_EQ(copy.masks[0].address, 0x1234567890U);
+  EXPECT_EQ(copy.masks[0].bytes, (std::vector<std::uint8_t>{7, 0, 255}));
   ASSERT_EQ(copy.operators.size(), 1U);
   EXPECT_EQ(copy.operators[0].name, "ab");
   EXPECT_EQ(copy.operators[0].tensor, "c");
@@ -140,22 +146,29 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"HalfMagic", cut(5), "no Systole program"},
         BadFile{"Magic", byte(0, 'X'), "no Systole program"},
         BadFile{"NoVersion", cut(10), "header, byte 8: 4 bytes expected, 2 left"},
-        BadFile{"Version", word(8, 2, 4), "program version 2, expected 1"},
-        BadFile{"Sections", word(12, 4, 4), "4 sections, expected 3"},
-        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 44: 8 bytes expected, 7 left"},
+        BadFile{"Version", word(8, 1, 4), "program version 1, expected 2"},
+        BadFile{"Sections", word(12, 3, 4), "3 sections, expected 4"},
+        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 56: 8 bytes expected, 7 left"},
         BadFile{"ChainsHuge", word(20, ~std::uint64_t{0}, 8), "chains: 18446744073709551615 bytes"},
-        BadFile{"ChainsShort", word(20, 71, 8), "chains, byte 116: 8 bytes expected"},
-        BadFile{"ChainsLong", word(20, 73, 8), "chains, byte 124: 1 bytes too many"},
-        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 124: 1 bytes expected"},
-        BadFile{"NoChain", word(16, 0, 4), "chains, byte 52: 72 bytes too many"},
-        BadFile{"OperatorCount", word(28, 0xffffffff, 4), "operators, byte 167: 4 bytes"},
-        BadFile{"OperatorsHuge", word(32, 1 << 30, 8), "operators: 1073741824 bytes announced"},
-        BadFile{"CommandCount", word(40, 0xffffffff, 4), "commands, byte 247: 80 bytes expected"},
-        BadFile{"CommandsShort", word(44, 79, 8), "commands, byte 167: 80 bytes expected, 79"},
-        BadFile{"OutType", byte(kChain, 5), "chains, byte 52: output type 5"},
-        BadFile{"ChainReserved", byte(kChain + 1, 1), "chains, byte 53: reserved"},
-        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 124: 1 bytes expected"},
-        BadFile{"StageOpcode", byte(kStage, 9), "chains, byte 56: stage opcode 9"},
+        BadFile{"ChainsShort", word(20, 71, 8), "chains, byte 128: 8 bytes expected"},
+        BadFile{"ChainsLong", word(20, 73, 8), "chains, byte 136: 1 bytes too many"},
+        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 136: 1 bytes expected"},
+        BadFile{"NoChain", word(16, 0, 4), "chains, byte 64: 72 bytes too many"},
+        BadFile{"MaskCount", word(28, 0xffffffff, 4), "masks, byte 151: 8 bytes expected, 0 left"},
+        BadFile{"NoMask", word(28, 0, 4), "masks, byte 136: 15 bytes too many"},
+        BadFile{"MasksHuge", word(32, 1 << 30, 8), "masks: 1073741824 bytes announced"},
+        BadFile{"MasksShort", word(32, 11, 8), "masks, byte 144: 4 bytes expected, 3 left"},
+        BadFile{"MaskHuge", word(kMask + 8, 0xffffffff, 4), "masks, byte 148: 4294967295 bytes"},
+        BadFile{"MaskLong", word(kMask + 8, 4, 4), "masks, byte 148: 4 bytes expected, 3 left"},
+        BadFile{"MaskShort", word(kMask + 8, 2, 4), "masks, byte 150: 1 bytes too many"},
+        BadFile{"OperatorCount", word(40, 0xffffffff, 4), "operators, byte 194: 4 bytes"},
+        BadFile{"OperatorsHuge", word(44, 1 << 30, 8), "operators: 1073741824 bytes announced"},
+        BadFile{"CommandCount", word(52, 0xffffffff, 4), "commands, byte 274: 80 bytes expected"},
+        BadFile{"CommandsShort", word(56, 79, 8), "commands, byte 194: 80 bytes expected, 79"},
+        BadFile{"OutType", byte(kChain, 5), "chains, byte 64: output type 5"},
+        BadFile{"ChainReserved", byte(kChain + 1, 1), "chains, byte 65: reserved"},
+        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 136: 1 bytes expected"},
+        BadFile{"StageOpcode", byte(kStage, 9), "chains, byte 68: stage opcode 9"},
         BadFile{"PerChannel", byte(kStage + 1, 2), "per_channel 2"},
         BadFile{"Rounding", byte(kStage + 2, 3), "rounding 3"},
         BadFile{"TensorType", byte(kStage + 3, 5), "tensor type 5"},
@@ -166,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"Place", byte(kOperator + 11, 2), "place 2"},
         BadFile{"OperatorType", byte(kOperator + 12, 9), "type 9"},
         BadFile{"OperatorReserved", byte(kOperator + 13, 1), "reserved bytes 1"},
-        BadFile{"Opcode", byte(kCommand, 6), "commands, byte 247: command before has opcode 6"},
+        BadFile{"Opcode", byte(kCommand, 7), "commands, byte 274: command before has opcode 7"},
         BadFile{"CommandType", byte(kCommand + 1, 5), "type 5"},
         BadFile{"Flags", byte(kCommand + 2, 8), "reserved bits"},
         BadFile{"CommandReserved", byte(kCommand + 7, 1), "reserved bits"},

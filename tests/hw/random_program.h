@@ -61,6 +61,11 @@ inline Program random_program(Random& random) {
       if (pick(random, 0, 5) == 0) stage.per_channel = !stage.per_channel;
     }
   }
+  for (std::int64_t i = pick(random, 0, 3); i > 0; --i) {
+    const std::string bytes = any_text(random);
+    program.masks.push_back(
+        {any_unsigned(random, ~std::uint64_t{0}), {bytes.begin(), bytes.end()}});
+  }
   for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
     program.operators.push_back(random_operator(random));
   }

@@ -183,6 +183,41 @@ INSTANTIATE_TEST_SUITE_P(
                              {{"no/a.int8.safetensors"}}}),
     name_of);
 
+INSTANTIATE_TEST_SUITE_P(
+    Sparsify, BadUsageTest,
+    testing::Values(
+        BadInput{"NoInput", {"sparsify"}, {{"input is required"}}},
+        BadInput{"ThetaZero", {"sparsify", "a", "--theta", "0"}, {{"--theta", "found 0"}}},
+        BadInput{"ThetaTooLarge", {"sparsify", "a", "--theta", "2.1"}, {{"--theta", "2.1"}}},
+        BadInput{"ThetaNoNumber", {"sparsify", "a", "--theta", "nan"}, {{"--theta", "nan"}}},
+        BadInput{"ThetaWord", {"sparsify", "a", "--theta", "all"}, {{"theta", "all"}}},
+        BadInput{"SparsityOne", {"sparsify", "a", "--sparsity", "1"}, {{"--sparsity", "found 1"}}},
+        BadInput{"SparsityNegative",
+                 {"sparsify", "a", "--sparsity", "-0.1"},
+                 {{"--sparsity", "found -0.1"}}},
+        BadInput{"ThetaAndSparsity",
+                 {"sparsify", "a", "--theta", "1", "--sparsity", "0.5"},
+                 {{"--theta", "--sparsity"}}},
+        BadInput{"ThresholdNegative",
+                 {"sparsify", "a", "--threshold", "-1"},
+                 {{"--threshold: found -1"}}},
+        BadInput{"ThresholdAndAuto",
+                 {"sparsify", "a", "--threshold", "5", "--global", "auto"},
+                 {{"--threshold", "--global"}}},
+        BadInput{"GlobalUnknown", {"sparsify", "a", "--global", "best"}, {{"global", "best"}}},
+        BadInput{"DimZero", {"sparsify", "a", "--dim", "0"}, {{"--dim: found 0", "65536"}}},
+        BadInput{"DimNegative", {"sparsify", "a", "--dim", "-8"}, {{"--dim: found -8"}}},
+        BadInput{"DimTooLarge", {"sparsify", "a", "--dim", "65537"}, {{"--dim: found 65537"}}},
+        BadInput{"OutIsInput", {"sparsify", "a", "-o", "a"}, {{"a: ", "expected one each"}}},
+        BadInput{"NoEngines",
+                 {"sparsify", "a", "-m", "gemmini"},
+                 {{"gemmini: attention.lines: found 0", "vitcod"}}},
+        BadInput{"LinesContradict",
+                 {"sparsify", "a", "--set", "attention.lines=32"},
+                 {{"attention.lines", "array.rows"}}},
+        BadInput{"MachineUnknown", {"sparsify", "a", "-m", "vitcot"}, {{"vitcot", "vitcod"}}}),
+    name_of);
+
 TEST(BadOutput, FullStandardOutputIsAnError) {
   const ProgramRun result = run_systole({"machine"}, ".", {}, "/dev/full");
   EXPECT_EQ(result.exit_code, 2);

@@ -13,6 +13,7 @@
 #include "hw/machine_file.h"
 #include "hw/machine_keys.h"
 #include "mapper/mapping.h"
+#include "support/attention_run.h"
 #include "testbench/matmul_graph.h"
 #include "testbench/simulation.h"
 #include "tests/testbench/docs_tables.h"
@@ -83,9 +84,19 @@ Tables report_tables() {
       simulate(graph, mapper::map_graph(graph, machine), machine, tlm_model::make_models(machine),
                {matmul_input(shape)}, {});
   Tables tables;
-  for (const tlm_model::BlockReport& report : result.blocks) {
+  const auto add = [&](const tlm_model::BlockReport& report) {
     tables["counters " + report.name] = counters_table(report);
     tables["stalls " + report.name] = stalls_table(report);
+  };
+  for (const tlm_model::BlockReport& report : result.blocks) add(report);
+  // A block that only some machines have.
+  const hw::Machine engines = hw::find_machine("vitcod");
+  const model::AttentionMask mask = test::synthetic_mask({1, 1, 4, 4}, 1);
+  for (const tlm_model::BlockReport& report :
+       test::time_attention(test::shape_of(mask, 8), test::split_by_cycles(mask, 8, engines),
+                            engines)
+           .blocks) {
+    if (report.name == "attention") add(report);
   }
   return tables;
 }

@@ -1,0 +1,97 @@
+#include "hw/attention_check.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "hw/attention_tiles.h"
+#include "hw/error.h"
+#include "hw/mask_codec.h"
+#include "hw/softmax_mode.h"
+#include "hw/sparse_attention.h"
+
+namespace systole::hw {
+namespace {
+
+using Fail = std::function<void(const std::string& what)>;
+
+constexpr std::uint64_t kKib = 1024;
+
+void in_range(const char* name, std::uint64_t value, std::uint64_t highest, const Fail& fail) {
+  if (value < 1 || value > highest) {
+    fail(std::string(name) + " is " + std::to_string(value) + ", expected 1 to " +
+         std::to_string(highest));
+  }
+}
+
+void check_sizes(const Command& command, const Fail& fail) {
+  in_range("m", command.m, kMaxSparseTokens, fail);
+  in_range("keys", command.c_pitch, kMaxSparseTokens, fail);
+  in_range("k", command.k, kMaxAttentionFeatures, fail);
+  in_range("n", command.n, kMaxAttentionFeatures, fail);
+  in_range("heads", command.statistics, kMaxSparseTokens, fail);
+}
+
+void check_buffers(const Command& command, const Machine& machine, const Fail& fail) {
+  const Machine::Attention& attention = machine.attention;
+  if (attention.lines == 0) fail("the machine has no attention engines (attention.lines is 0)");
+  const auto holds = [&](const char* key, std::uint64_t kib, std::uint64_t bytes) {
+    if (kib * kKib < bytes) {
+      fail(std::string(key) + " is " + std::to_string(kib) + ", expected room for one token's " +
+           std::to_string(bytes) + " bytes");
+    }
+  };
+  holds("attention.query_kib", attention.query_kib, command.k);
+  holds("attention.key_kib", attention.key_kib, command.k);
+  holds("attention.value_kib", attention.value_kib, command.n);
+}
+
+void check_chains(const Command& command, const Program& program, const Fail& fail) {
+  for (const std::uint32_t chain : {command.c, std::uint32_t{command.chain}}) {
+    if (chain >= program.chains.size()) {
+      fail("chain " + std::to_string(chain) + " of " + std::to_string(program.chains.size()));
+    }
+  }
+  const std::vector<Stage>& softmax = program.chains[command.c].stages;
+  constexpr std::int64_t kMaxCodeBits = 8;
+  if (softmax.size() != 1 || softmax.front().op != StageOp::kSoftmax ||
+      softmax.front().imm[0] != static_cast<std::int64_t>(SoftmaxMode::kDeferred) ||
+      softmax.front().imm[6] > kMaxCodeBits) {
+    fail("its softmax chain is not one deferred softmax to at most 8 bits");
+  }
+  const Chain& out = program.chains[command.chain];
+  if (parameter_words(out) != 0 || uses_tensor(out) || is_row_wise(out) || bytes_of(out.out) != 1) {
+    fail("its output chain has operands, works on whole rows, or gives more than a byte");
+  }
+}
+
+void check_mask_index(const Command& command, const Program& program, const Fail& fail) {
+  if (command.parameters >= program.masks.size()) {
+    fail("mask " + std::to_string(command.parameters) + " of " +
+         std::to_string(program.masks.size()));
+  }
+}
+
+}  // namespace
+
+void check_attention_mask(const Command& command, const Program& program, const Machine& machine,
+                          const Fail& fail) {
+  try {
+    for (const SparseHead& head : decode_mask(program.masks[command.parameters].bytes,
+                                              command.statistics, command.m, command.c_pitch)) {
+      (void)query_tiles(head, command.n, machine.accumulator.kib * kKib);
+    }
+  } catch (const InputError& error) {
+    fail("mask " + std::to_string(command.parameters) + ", " + error.what());
+  }
+}
+
+void check_attention_command(const Command& command, const Program& program, const Machine& machine,
+                             const Fail& fail) {
+  check_sizes(command, fail);
+  check_buffers(command, machine, fail);
+  check_chains(command, program, fail);
+  check_mask_index(command, program, fail);
+}
+
+}  // namespace systole::hw

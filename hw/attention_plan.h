@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hw/attention_schedule.h"
+#include "hw/attention_tiles.h"
+#include "hw/machine.h"
+#include "hw/sparse_head.h"
+
+/// What the attention engines do for one layer, phase after phase, and which rows they bring in for
+/// it: all that follows from mask and machine alone.
+namespace systole::hw {
+
+/// Head by head, tile by tile: SDDMM, then SpMM.
+struct AttentionStep {
+  std::size_t head;
+  QueryTile tile;
+  bool spmm;
+  bool last_of_head;
+  AttentionPhase phase;  ///< queries are those of the tile, from 0
+  /// SpMM: cycles after the SDDMM's end at which the softmax has the codes of phase.codes[i], rows
+  /// one after the other in that order, `softmax_lanes` cells a cycle. The maxima are formed as the
+  /// scores arrive.
+  std::vector<std::uint64_t> codes_ready;
+};
+
+/// A row to bring in, in the order of need. Every buffer is walked over the whole layer, so that a
+/// head's rows come in while the head in front is still at work, as far as there is room.
+struct AttentionFetch {
+  AttentionOperand operand;
+  std::size_t head;
+  std::size_t row;           ///< query or key
+  std::size_t step, access;  ///< the access that needs it
+  /// Accesses to this operand, of the layer, that must be over before the row has a place.
+  std::uint64_t free_after;
+};
+
+struct AttentionPlan {
+  std::vector<AttentionStep> steps;
+  std::vector<AttentionFetch> fetches;
+  /// Accesses of the sparser engine to Q rows that the denser engine had brought in.
+  std::uint64_t forwarded = 0;
+};
+
+/// `heads`: of one layer, which passed check_sparse_head(). Throws InputError as query_tiles().
+[[nodiscard]] AttentionPlan plan_attention(const std::vector<SparseHead>& heads, std::size_t dim,
+                                           std::size_t value_dim, const Machine& machine);
+
+}  // namespace systole::hw

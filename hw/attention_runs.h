@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hw/attention_array.h"
+#include "hw/machine.h"
+#include "hw/sparse_head.h"
+
+/// What each line of the attention engines does in which order: the work that the cycle contract of
+/// hw/attention_cycles.h counts, spelt out.
+namespace systole::hw {
+
+/// One item of a line's work, a step after the other without a pause: scores of a column in the
+/// SDDMM, keys of a group in the SpMM. Step i of the item works on cell first_cell + i * cell_step.
+struct LineRun {
+  std::uint64_t start = 0;  ///< step of the phase in which it begins
+  std::uint64_t count = 0;  ///< steps, at least 1
+  std::size_t item = 0;     ///< column of the engine, or query * groups + group
+  std::size_t first_cell = 0;
+  std::size_t cell_step = 1;
+
+  [[nodiscard]] std::uint64_t end() const { return start + count; }
+};
+
+struct LineRuns {
+  LineSplit split;
+  std::vector<std::vector<LineRun>> lines;  ///< [lines] in order, denser engine first
+
+  /// Steps until the last line is done.
+  [[nodiscard]] std::uint64_t steps() const;
+};
+
+/// SDDMM, a step being a score: ceil(dim / P) cycles. Cells of the denser engine are numbered as
+/// SparseHead::dense_keep, those of the sparser engine as SparseHead::row_indices.
+[[nodiscard]] LineRuns sddmm_runs(const SparseHead& head, std::size_t dim,
+                                  const Machine::Attention& attention);
+
+/// SpMM, a step being a cycle. Cells of the denser engine are numbered as SparseHead::dense_keep,
+/// those of the sparser engine as SparseRows::cells.
+[[nodiscard]] LineRuns spmm_runs(const SparseHead& head, const SparseRows& rows,
+                                 std::size_t value_dim, const Machine::Attention& attention);
+
+}  // namespace systole::hw

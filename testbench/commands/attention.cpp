@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hw/error.h"
+#include "hw/global_columns.h"
+#include "hw/printable.h"
+#include "model/attention_mask.h"
+#include "model/global_columns.h"
+#include "model/npy.h"
+#include "testbench/attention_simulation.h"
+#include "testbench/attention_workload.h"
+#include "testbench/commands/command.h"
+#include "testbench/commands/common_options.h"
+#include "testbench/outputs.h"
+#include "testbench/report_attention.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr std::int64_t kMaxHeads = 256, kMaxLayers = 1024, kMaxDim = 4096, kMaxTokens = 4096;
+/// Of a dense map, all layers and heads.
+constexpr std::size_t kMaxCells = std::size_t{1} << 26U;
+
+struct Options {
+  MachineOptions machine;
+  std::string mask, stats;
+  std::optional<std::int64_t> layers, heads, tokens;
+  std::int64_t dim = 64;
+  std::optional<std::int64_t> threshold;
+  bool no_reorder = false;
+  bool functional = true;
+  bool json = false;
+};
+
+std::size_t checked(const char* option, std::int64_t value, std::int64_t highest) {
+  if (value < 1 || value > highest) {
+    throw hw::InputError(fmt::format("{}: found {}, expected 1 to {}", option, value, highest));
+  }
+  return static_cast<std::size_t>(value);
+}
+
+/// The numbers that do not depend on a mask.
+void check_numbers(const Options& options) {
+  (void)checked("--dim", options.dim, kMaxDim);
+  if (options.threshold.value_or(0) < 0) {
+    throw hw::InputError(
+        fmt::format("--threshold: found {}, expected 0 or more", *options.threshold));
+  }
+}
+
+/// The mask in the file, or dense maps of the sizes in the options.
+model::AttentionMask mask_of(const Options& options) {
+  if (!options.mask.empty()) {
+    if (options.tokens || options.heads || options.layers) {
+      throw hw::InputError(
+          "--tokens, --heads, --layers: the mask has its own, expected none with --mask");
+    }
+    const model::AttentionMask mask = model::load_mask(model::Npy::open(options.mask));
+    if (const auto row = mask.first_empty_row()) {
+      throw hw::InputError(fmt::format("{}: {}: keeps no key, expected one at least",
+                                       hw::printable(options.mask), row_text(mask.shape(), *row)));
+    }
+    return mask;
+  }
+  if (!options.tokens || !options.heads) {
+    throw hw::InputError("--mask: none, expected a mask, or --tokens and --heads of a dense map");
+  }
+  const std::size_t tokens = checked("--tokens", *options.tokens, kMaxTokens);
+  const model::AttentionShape shape{checked("--layers", options.layers.value_or(1), kMaxLayers),
+                                    checked("--heads", *options.heads, kMaxHeads), tokens, tokens};
+  if (shape.cells() > kMaxCells) {
+    throw hw::InputError(fmt::format("--tokens, --heads, --layers: {} cells, expected at most {}",
+                                     shape.cells(), kMaxCells));
+  }
+  model::AttentionMask mask(shape);
+  for (std::size_t cell = 0; cell < mask.shape().cells(); ++cell) mask.keep(cell);
+  return mask;
+}
+
+hw::SparseHead split(const hw::SparseHead& whole, const Options& options,
+                     const hw::Machine& machine) {
+  if (options.no_reorder) return whole;
+  if (options.threshold) {
+    return model::split_by_threshold(whole, static_cast<std::size_t>(*options.threshold));
+  }
+  return model::split_by_cycles(whole, static_cast<std::size_t>(options.dim), machine.attention);
+}
+
+std::string reordering(const Options& options) {
+  if (options.no_reorder) return "no reordering";
+  if (options.threshold) return fmt::format("more than {} kept cells", *options.threshold);
+  return "chosen by cycles";
+}
+
+int run(const Options& options) {
+  check_numbers(options);
+  const hw::Machine machine = load_machine(options.machine);
+  if (machine.attention.lines == 0) {
+    throw hw::InputError(
+        hw::printable(options.machine.machine) +
+        ": attention.lines: found 0, expected a machine with attention engines, such as vitcod");
+  }
+  const model::AttentionMask mask = mask_of(options);
+  const model::AttentionShape& shape = mask.shape();
+  std::vector<std::vector<hw::SparseHead>> layers(shape.layers);
+  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+    for (std::size_t head = 0; head < shape.heads; ++head) {
+      layers[layer].push_back(split(mask.head(layer, head), options, machine));
+    }
+  }
+  JsonOutput stats(options.stats);
+  const AttentionWorkload workload = make_attention_workload(
+      {shape.heads, shape.queries, shape.keys, static_cast<std::size_t>(options.dim)},
+      std::move(layers), machine, options.functional);
+  AttentionReport report;
+  report.machine = machine;
+  report.mask = options.mask.empty() ? "dense" : hw::printable(options.mask);
+  report.reordering = reordering(options);
+  report.functional = options.functional;
+  report.workload = &workload;
+  report.result = simulate_attention(workload, machine, options.functional);
+  const nlohmann::ordered_json document = attention_json(report);
+  stats.write(document);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(attention_text(report));
+  }
+  return report.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_attention_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = *app.add_subcommand("attention", "run masked attention and check it");
+  add_machine_options(command, options->machine);
+  command.add_option("--mask", options->mask, "pruned cells of every layer and head (bool)")
+      ->type_name("FILE.npy");
+  command.add_option("--tokens", options->tokens, "without a mask: a dense map of so many tokens")
+      ->type_name("N");
+  command.add_option("--heads", options->heads, "without a mask: heads")->type_name("N");
+  command.add_option("--layers", options->layers, "without a mask: layers; default: 1")
+      ->type_name("N");
+  command.add_option("--dim", options->dim, "features of Q, K and V in a head; default: 64")
+      ->type_name("N");
+  CLI::Option* const threshold = command.add_option(
+      "--threshold", options->threshold, "global: more than N kept cells; else by cycles");
+  threshold->type_name("N");
+  command.add_flag("--no-reorder", options->no_reorder, "no global columns: all keys are sparse")
+      ->excludes(threshold);
+  add_functional(command, options->functional);
+  command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  command.add_flag("--json", options->json, "print the statistics instead of tables");
+  add_examples(command,
+               {"systole attention -m vitcod --tokens 197 --heads 3",
+                "systole attention -m vitcod --mask mask.npy --threshold 50",
+                "systole attention -m vitcod --mask mask.npy --set attention.banks=16 --json"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

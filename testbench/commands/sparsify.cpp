@@ -1,0 +1,165 @@
+#include "model/sparsify.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/error.h"
+#include "hw/printable.h"
+#include "model/attention_mask.h"
+#include "model/global_columns.h"
+#include "model/npy.h"
+#include "testbench/commands/command.h"
+#include "testbench/commands/common_options.h"
+#include "testbench/outputs.h"
+#include "testbench/report_sparsity.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Features of Q and K in a head, as most vision transformers have.
+constexpr std::int64_t kDefaultDim = 64;
+constexpr std::int64_t kMaxDim = 65536;
+
+struct Options {
+  std::string input, out, global, machine = "vitcod";
+  std::vector<std::string> settings;
+  std::optional<double> theta, sparsity;
+  // Signed: the parser turns -1 into the largest unsigned number.
+  std::optional<std::int64_t> threshold;
+  std::int64_t dim = kDefaultDim;
+  bool cls = false;
+  bool json = false;
+};
+
+void check_options(const Options& options) {
+  require_distinct({options.input, options.out});
+  // Not the parser's range checks, which let "nan" pass.
+  if (options.theta && !(*options.theta > 0.0 && *options.theta <= model::kMaxTheta)) {
+    throw hw::InputError(fmt::format("--theta: found {}, expected above 0 and at most {}",
+                                     *options.theta, model::kMaxTheta));
+  }
+  if (options.sparsity && !(*options.sparsity >= 0.0 && *options.sparsity < 1.0)) {
+    throw hw::InputError(
+        fmt::format("--sparsity: found {}, expected 0 to less than 1", *options.sparsity));
+  }
+  if (options.threshold.value_or(0) < 0) {
+    throw hw::InputError(
+        fmt::format("--threshold: found {}, expected 0 or more", *options.threshold));
+  }
+  if (options.dim < 1 || options.dim > kMaxDim) {
+    throw hw::InputError(fmt::format("--dim: found {}, expected 1 to {}", options.dim, kMaxDim));
+  }
+}
+
+SparsityMachine machine_of(const Options& options) {
+  const hw::Machine machine = load_machine(options.machine, options.settings);
+  if (machine.attention.lines == 0) {
+    throw hw::InputError(
+        hw::printable(options.machine) +
+        ": attention.lines: found 0, expected a machine with attention engines, such as vitcod");
+  }
+  return {machine.name, machine.attention, static_cast<std::size_t>(options.dim)};
+}
+
+/// The mask in the file, or the one that the options ask for of the maps in it; then sets
+/// `report.theta`.
+model::AttentionMask mask_of(const Options& options, const model::Npy& array,
+                             SparsityReport& report) {
+  const bool has_rule = options.theta || options.sparsity;
+  if (array.dtype() == model::FileDtype::kBool) {
+    if (has_rule || options.cls) {
+      throw hw::InputError(
+          hw::printable(options.input) +
+          ": is a mask, expected attention maps for --theta, --sparsity and --cls");
+    }
+    return model::load_mask(array);
+  }
+  const model::RankedMaps maps(array);
+  if (!has_rule) {
+    throw hw::InputError(hw::printable(options.input) +
+                         ": attention maps, expected --theta or --sparsity with them");
+  }
+  report.theta =
+      options.theta ? *options.theta : model::find_theta(maps, *options.sparsity, options.cls);
+  return maps.mask(*report.theta, options.cls);
+}
+
+void split_heads(const Options& options, const model::AttentionMask& mask, SparsityReport& report) {
+  const model::AttentionShape& shape = mask.shape();
+  if (options.global.empty()) {
+    report.threshold = options.threshold ? static_cast<std::size_t>(*options.threshold)
+                                         : model::default_threshold(shape.queries);
+  }
+  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
+    for (std::size_t head = 0; head < shape.heads; ++head) {
+      const hw::SparseHead whole = mask.head(layer, head);
+      report.heads.push_back(report.threshold ? model::split_by_threshold(whole, *report.threshold)
+                                              : model::split_by_cycles(whole, report.machine.dim,
+                                                                       report.machine.array));
+    }
+  }
+}
+
+int run(const Options& options) {
+  check_options(options);
+  SparsityReport report;
+  report.file = options.input;
+  report.cls = options.cls;
+  report.machine = machine_of(options);
+  const model::AttentionMask mask = mask_of(options, model::Npy::open(options.input), report);
+  report.shape = mask.shape();
+  if (const auto row = mask.first_empty_row()) {
+    throw hw::InputError(fmt::format("{}: {}: keeps no key, expected one at least",
+                                     hw::printable(options.input), row_text(mask.shape(), *row)));
+  }
+  split_heads(options, mask, report);
+  if (!options.out.empty()) model::save_mask(mask, options.out);
+  if (options.json) {
+    print_json(sparsity_json(report));
+  } else {
+    print_text(sparsity_text(report, options.out));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_sparsify_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = *app.add_subcommand("sparsify", "prune attention, choose global columns");
+  command.add_option("input", options->input, "average attention maps (floats) or a mask (bool)")
+      ->type_name("FILE.npy")
+      ->required();
+  CLI::Option* const theta =
+      command.add_option("--theta", options->theta, "attention to keep in every row, 2: all");
+  theta->type_name("0..2");
+  command.add_option("--sparsity", options->sparsity, "find the theta that prunes this share")
+      ->type_name("0..1")
+      ->excludes(theta);
+  command.add_flag("--cls", options->cls, "keep row and column 0 of every head");
+  CLI::Option* const threshold = command.add_option("--threshold", options->threshold,
+                                                    "global: more than N kept cells; 50 of 197");
+  threshold->type_name("N");
+  command.add_option("--global", options->global, "choose global columns by SDDMM cycles")
+      ->type_name("auto")
+      ->check(CLI::IsMember({"auto"}).description(""))
+      ->excludes(threshold);
+  command.add_option("-m,--machine", options->machine, "whose attention engines; default: vitcod")
+      ->type_name("NAME|FILE");
+  add_settings(command, options->settings);
+  command.add_option("--dim", options->dim, "features of Q and K in a head; default: 64")
+      ->type_name("N");
+  command.add_option("-o,--out", options->out, "write the mask, true: pruned")
+      ->type_name("MASK.npy");
+  command.add_flag("--json", options->json, "print the figures as JSON");
+  add_examples(command, {"systole sparsify attention.npy --sparsity 0.9 --cls -o mask.npy",
+                         "systole sparsify attention.npy --theta 0.5 --global auto",
+                         "systole sparsify mask.npy --threshold 50 --json"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

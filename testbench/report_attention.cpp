@@ -1,0 +1,265 @@
+#include "testbench/report_attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "testbench/block_accounts.h"
+#include "testbench/measurement.h"
+#include "testbench/report_run.h"
+#include "testbench/text.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::ordered_json;
+using HeadCycles = tlm_model::AttentionUnit::HeadCycles;
+
+/// Sums over heads.
+struct Sums {
+  std::uint64_t sddmm = 0, spmm = 0, softmax = 0, memory = 0, conflict = 0, codes = 0, output = 0;
+  std::uint64_t lines_busy = 0, lines_conflict = 0;
+
+  void add(const HeadCycles& head) {
+    sddmm += head.sddmm;
+    spmm += head.spmm;
+    softmax += head.softmax;
+    memory += head.memory;
+    conflict += head.conflict;
+    codes += head.codes;
+    output += head.output;
+    lines_busy += head.lines_busy;
+    lines_conflict += head.lines_conflict;
+  }
+  [[nodiscard]] std::uint64_t total() const { return sddmm + spmm; }
+};
+
+struct Work {
+  std::uint64_t cells = 0, kept = 0, global_columns = 0, computed = 0;
+
+  void add(const hw::SparseHead& head) {
+    cells += head.queries * head.keys;
+    kept += head.kept();
+    global_columns += head.dense_columns.size();
+    computed += head.dense_cells() + head.sparse_kept();
+  }
+};
+
+struct Totals {
+  Sums sums;
+  Work work;
+  std::vector<Sums> layers;
+  std::vector<Work> layer_work;
+
+  explicit Totals(const AttentionReport& report)
+      : layers(report.workload->layers.size()), layer_work(layers.size()) {
+    for (const HeadCycles& head : report.result.heads) {
+      sums.add(head);
+      layers[head.op].add(head);
+    }
+    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      for (const hw::SparseHead& head : report.workload->layers[layer]) {
+        work.add(head);
+        layer_work[layer].add(head);
+      }
+    }
+  }
+};
+
+std::uint64_t counter(const AttentionReport& report, const std::string& block,
+                      const std::string& name) {
+  for (const tlm_model::BlockReport& candidate : report.result.blocks) {
+    if (candidate.name != block) continue;
+    for (const hw::Counter& entry : candidate.counters) {
+      if (entry.name == name) return entry.value;
+    }
+  }
+  return 0;
+}
+
+std::uint64_t attention_bytes(const AttentionReport& report, const char* name) {
+  return counter(report, "attention", name);
+}
+
+std::uint64_t qkv_bytes(const AttentionReport& report) {
+  return attention_bytes(report, "query_bytes") + attention_bytes(report, "key_bytes") +
+         attention_bytes(report, "value_bytes");
+}
+
+/// Part of the MACs that worked on cells which the mask keeps.
+double utilisation(const AttentionReport& report, std::uint64_t kept, std::uint64_t cycles) {
+  const hw::Machine::Attention& attention = report.machine.attention;
+  const double macs =
+      static_cast<double>(kept) * 2.0 * static_cast<double>(report.workload->shape.dim);
+  const double offered = static_cast<double>(cycles) * attention.lines * attention.macs_per_line;
+  return offered == 0.0 ? 0.0 : macs / offered;
+}
+
+ordered_json json_of(const Sums& sums, const Work& work) {
+  return {{"cycles", sums.total()},
+          {"sddmm_cycles", sums.sddmm},
+          {"softmax_cycles", sums.softmax},
+          {"spmm_cycles", sums.spmm},
+          {"stalled",
+           {{"memory", sums.memory},
+            {"bank_conflict", sums.conflict},
+            {"softmax", sums.codes},
+            {"output", sums.output}}},
+          {"cells", work.cells},
+          {"kept", work.kept},
+          {"computed", work.computed},
+          {"global_columns", work.global_columns}};
+}
+
+/// Every line is busy, held up, or without work while an engine is at work.
+ordered_json lines_json(const AttentionReport& report, const Sums& sums) {
+  const std::uint64_t lines = report.machine.attention.lines;
+  const std::uint64_t total = lines * sums.total();
+  const std::uint64_t waiting = lines * (sums.memory + sums.codes + sums.output);
+  return {{"busy", sums.lines_busy},
+          {"stalled",
+           {{"memory", lines * sums.memory},
+            {"bank_conflict", sums.lines_conflict},
+            {"softmax", lines * sums.codes},
+            {"output", lines * sums.output}}},
+          {"idle", total - sums.lines_busy - sums.lines_conflict - waiting},
+          {"total", total}};
+}
+
+std::string layer_table(const Totals& totals) {
+  using Align = Table::Align;
+  Table table({{"layer", Align::kRight},
+               {"kept", Align::kRight},
+               {"computed", Align::kRight},
+               {"global", Align::kRight},
+               {"SDDMM", Align::kRight},
+               {"softmax", Align::kRight},
+               {"SpMM", Align::kRight},
+               {"cycles", Align::kRight},
+               {"stalled", Align::kRight}});
+  for (std::size_t layer = 0; layer < totals.layers.size(); ++layer) {
+    const Sums& sums = totals.layers[layer];
+    const Work& work = totals.layer_work[layer];
+    const std::uint64_t stalled = sums.memory + sums.conflict + sums.codes + sums.output;
+    table.add({std::to_string(layer), grouped(work.kept), grouped(work.computed),
+               grouped(work.global_columns), grouped(sums.sddmm), grouped(sums.softmax),
+               grouped(sums.spmm), grouped(sums.total()), grouped(stalled)});
+  }
+  return table.text();
+}
+
+std::string line_text(const ordered_json& lines) {
+  const auto share = [&](const ordered_json& value) {
+    const auto total = lines["total"].get<double>();
+    return percent(total == 0.0 ? 0.0 : value.get<double>() / total);
+  };
+  std::string text = share(lines["busy"]) + " busy, " + share(lines["idle"]) + " without work";
+  for (const auto& [cause, cycles] : lines["stalled"].items()) {
+    if (cycles != 0) text += ", " + share(cycles) + " " + cause;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string attention_text(const AttentionReport& report) {
+  const Totals totals(report);
+  const AttentionShape& shape = report.workload->shape;
+  const hw::Machine::Attention& attention = report.machine.attention;
+  const AttentionResult& result = report.result;
+  FactList facts;
+  facts.add("machine",
+            fmt::format("{} ({} lines x {} MACs, {} MHz)", report.machine.name, attention.lines,
+                        attention.macs_per_line, report.machine.core.clock_mhz));
+  facts.add("mask",
+            fmt::format("{}: {} layers, {} heads, {} queries, {} keys, {} features", report.mask,
+                        totals.layers.size(), shape.heads, shape.queries, shape.keys, shape.dim));
+  facts.add("sparsity", fmt::format("{} of {} cells kept ({} pruned)", grouped(totals.work.kept),
+                                    grouped(totals.work.cells),
+                                    percent(1.0 - static_cast<double>(totals.work.kept) /
+                                                      static_cast<double>(totals.work.cells))));
+  facts.add("global",
+            fmt::format("{} columns, {}; {} cells computed", grouped(totals.work.global_columns),
+                        report.reordering, grouped(totals.work.computed)));
+  if (report.functional) {
+    facts.add(
+        "check",
+        result.check.mismatches == 0
+            ? fmt::format("{} bytes equal the dense masked product", grouped(result.check.bytes))
+            : fmt::format("{} of {} bytes differ; {}", grouped(result.check.mismatches),
+                          grouped(result.check.bytes), result.check.first));
+  }
+  facts.add(
+      "cycles",
+      fmt::format(
+          "{} from start to interrupt ({}); engines {}: SDDMM {}, SpMM {}", grouped(result.cycles),
+          with_prefix(static_cast<double>(result.cycles) / (report.machine.core.clock_mhz * 1e6),
+                      "s"),
+          grouped(totals.sums.total()), grouped(totals.sums.sddmm), grouped(totals.sums.spmm)));
+  facts.add("lines", line_text(lines_json(report, totals.sums)));
+  facts.add("utilisation", percent(utilisation(report, totals.work.kept, totals.sums.total())) +
+                               " of the MACs on kept cells");
+  facts.add("traffic", fmt::format("Q {}, K {}, V {}, mask {} bytes read; {} written",
+                                   grouped(attention_bytes(report, "query_bytes")),
+                                   grouped(attention_bytes(report, "key_bytes")),
+                                   grouped(attention_bytes(report, "value_bytes")),
+                                   grouped(attention_bytes(report, "index_bytes")),
+                                   grouped(attention_bytes(report, "written_bytes"))));
+  facts.add("forwarding", grouped(attention_bytes(report, "forwarded_rows")) +
+                              " rows of Q taken from the denser engine");
+  facts.add("energy",
+            with_prefix(hw::energy_of(result.events, report.machine.energy).total(), "J"));
+  facts.add("simulation", with_prefix(result.wall_seconds, "s"));
+  return facts.text() + "\n" + layer_table(totals) + "\n" +
+         block_table(account_table(result.blocks).blocks);
+}
+
+ordered_json attention_json(const AttentionReport& report) {
+  const Totals totals(report);
+  const AttentionShape& shape = report.workload->shape;
+  ordered_json document = {{"machine", report.machine.name},
+                           {"mask", report.mask},
+                           {"reordering", report.reordering},
+                           {"layer_count", totals.layers.size()},
+                           {"head_count", shape.heads},
+                           {"queries", shape.queries},
+                           {"keys", shape.keys},
+                           {"dim", shape.dim}};
+  document.update(json_of(totals.sums, totals.work));
+  document["cycles"] = report.result.cycles;
+  document["engine_cycles"] = totals.sums.total();
+  document["utilisation"] = utilisation(report, totals.work.kept, totals.sums.total());
+  document["query_bytes"] = attention_bytes(report, "query_bytes");
+  document["key_bytes"] = attention_bytes(report, "key_bytes");
+  document["value_bytes"] = attention_bytes(report, "value_bytes");
+  document["qkv_bytes"] = qkv_bytes(report);
+  document["index_bytes"] = attention_bytes(report, "index_bytes");
+  document["dram_read_bytes"] = qkv_bytes(report) + attention_bytes(report, "index_bytes");
+  document["dram_written_bytes"] = attention_bytes(report, "written_bytes");
+  document["forwarded_rows"] = attention_bytes(report, "forwarded_rows");
+  document["lines"] = lines_json(report, totals.sums);
+  document["energy_joules"] = hw::energy_of(report.result.events, report.machine.energy).total();
+  document["wall_seconds"] = report.result.wall_seconds;
+  if (report.functional) {
+    document["checked_bytes"] = report.result.check.bytes;
+    document["mismatched_bytes"] = report.result.check.mismatches;
+  }
+  ordered_json layers = ordered_json::array();
+  for (std::size_t layer = 0; layer < totals.layers.size(); ++layer) {
+    layers.push_back(json_of(totals.layers[layer], totals.layer_work[layer]));
+    layers.back()["heads"] = ordered_json::array();
+  }
+  for (const HeadCycles& head : report.result.heads) {
+    Sums sums;
+    sums.add(head);
+    Work work;
+    work.add(report.workload->layers[head.op][head.head]);
+    layers[head.op]["heads"].push_back(json_of(sums, work));
+  }
+  document["layers"] = std::move(layers);
+  return document;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "hw/machine.h"
+#include "testbench/attention_simulation.h"
+#include "testbench/attention_workload.h"
+
+namespace systole::testbench {
+
+/// A finished run of masked attention.
+struct AttentionReport {
+  hw::Machine machine;
+  std::string mask;        ///< where the mask came from
+  std::string reordering;  ///< how global columns were chosen
+  bool functional = true;
+  const AttentionWorkload* workload = nullptr;
+  AttentionResult result;
+};
+
+/// For people: at most kTextWidth columns.
+[[nodiscard]] std::string attention_text(const AttentionReport& report);
+
+/// The document of docs/attention.md.
+[[nodiscard]] nlohmann::ordered_json attention_json(const AttentionReport& report);
+
+}  // namespace systole::testbench

@@ -1,0 +1,364 @@
+#include "hw/attention_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <random>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "hw/postop.h"
+#include "tests/hw/deit_tiny_mask.h"
+#include "tests/hw/sparse_heads.h"
+
+namespace systole::hw {
+namespace {
+
+constexpr std::array kOperands = {AttentionOperand::kQuery, AttentionOperand::kKey,
+                                  AttentionOperand::kValue};
+constexpr std::size_t kKib = 1024;
+
+/// Step, access, operand, head, row, free after.
+using Fetch =
+    std::tuple<std::size_t, std::size_t, AttentionOperand, std::size_t, std::size_t, std::uint64_t>;
+
+struct Layer {
+  std::vector<HeadMask> masks;
+  std::vector<SparseHead> heads;
+  std::size_t dim, value_dim;
+  Machine machine;
+
+  [[nodiscard]] AttentionPlan plan() const {
+    return plan_attention(heads, dim, value_dim, machine);
+  }
+  [[nodiscard]] std::size_t capacity(AttentionOperand operand) const {
+    const Machine::Attention& attention = machine.attention;
+    switch (operand) {
+      case AttentionOperand::kQuery:
+        return attention.query_kib * kKib / dim;
+      case AttentionOperand::kKey:
+        return attention.key_kib * kKib / dim;
+      case AttentionOperand::kValue:
+        break;
+    }
+    return attention.value_kib * kKib / value_dim;
+  }
+};
+
+void set_buffers(Machine::Attention& attention, std::uint32_t kib) {
+  attention.query_kib = attention.key_kib = attention.value_kib = kib;
+}
+
+/// Features are many, so that a KiB holds few rows and an accumulator few queries.
+Layer random_layer(std::mt19937& random) {
+  Layer layer{{}, {}, random_size(random, 100, 1024), random_size(random, 100, 1024), {}};
+  const std::size_t queries = random_size(random, 1, 16), keys = random_size(random, 1, 16);
+  for (std::size_t heads = random_size(random, 1, 4); heads > 0; --heads) {
+    HeadMask mask{queries, keys, {}};
+    const double density = static_cast<double>(random_size(random, 0, 10)) / 10;
+    for (std::size_t i = 0; i < queries * keys; ++i) {
+      mask.keep.push_back(std::bernoulli_distribution(density)(random));
+    }
+    std::vector<std::uint16_t> global;
+    for (std::uint16_t key = 0; key < keys; ++key) {
+      if (random_size(random, 0, 3) == 0) global.push_back(key);
+    }
+    layer.heads.push_back(split(mask, global));
+    layer.masks.push_back(std::move(mask));
+  }
+  Machine::Attention& attention = layer.machine.attention;
+  attention = engines(static_cast<std::uint32_t>(random_size(random, 2, 9)), 64);
+  attention.line_rows = static_cast<std::uint32_t>(random_size(random, 1, 3));
+  attention.banks = 4;
+  attention.softmax_lanes = static_cast<std::uint32_t>(random_size(random, 1, 4));
+  attention.query_kib = static_cast<std::uint32_t>(random_size(random, 1, 8));
+  attention.key_kib = static_cast<std::uint32_t>(random_size(random, 1, 8));
+  attention.value_kib = static_cast<std::uint32_t>(random_size(random, 1, 8));
+  layer.machine.accumulator.kib = static_cast<std::uint32_t>(random_size(random, 5, 40));
+  return layer;
+}
+
+struct NaivePlan {
+  std::vector<Fetch> fetches;
+  std::uint64_t forwarded = 0;
+};
+
+/// Walks all accesses once for each operand, with a list of the rows in its buffer by their use.
+NaivePlan naive(const Layer& layer, const std::vector<AttentionStep>& steps) {
+  struct Held {
+    std::size_t head, row;
+    std::uint64_t last_access;
+    bool brought_by_sparser;
+  };
+  NaivePlan plan;
+  for (const AttentionOperand operand : kOperands) {
+    std::list<Held> buffer;  // least recently used first
+    std::uint64_t index = 0;
+    for (std::size_t s = 0; s < steps.size(); ++s) {
+      for (std::size_t a = 0; a < steps[s].phase.accesses.size(); ++a) {
+        const RowAccess& access = steps[s].phase.accesses[a];
+        if (access.operand != operand) continue;
+        Held now{steps[s].head, access.row, index, access.sparse};
+        if (operand == AttentionOperand::kQuery) now.row += steps[s].tile.first;
+        const auto hit = std::find_if(buffer.begin(), buffer.end(), [&](const Held& held) {
+          return held.head == now.head && held.row == now.row;
+        });
+        if (hit != buffer.end()) {
+          now.brought_by_sparser = hit->brought_by_sparser;
+          const bool forwarded =
+              operand == AttentionOperand::kQuery && access.sparse && !now.brought_by_sparser;
+          plan.forwarded += forwarded ? 1 : 0;
+          buffer.erase(hit);
+        } else {
+          std::uint64_t free_after = 0;
+          if (buffer.size() == layer.capacity(operand)) {
+            free_after = buffer.front().last_access + 1;
+            buffer.pop_front();
+          }
+          plan.fetches.emplace_back(s, a, operand, now.head, now.row, free_after);
+        }
+        buffer.push_back(now);
+        ++index;
+      }
+    }
+  }
+  std::sort(plan.fetches.begin(), plan.fetches.end());
+  return plan;
+}
+
+std::vector<Fetch> fetches_of(const AttentionPlan& plan) {
+  std::vector<Fetch> fetches;
+  for (const AttentionFetch& fetch : plan.fetches) {
+    fetches.emplace_back(fetch.step, fetch.access, fetch.operand, fetch.head, fetch.row,
+                         fetch.free_after);
+  }
+  return fetches;
+}
+
+std::map<AttentionOperand, std::size_t> counts(const AttentionPlan& plan) {
+  std::map<AttentionOperand, std::size_t> counts;
+  for (const AttentionFetch& fetch : plan.fetches) ++counts[fetch.operand];
+  return counts;
+}
+
+/// Rows of each operand that any engine ever needs.
+std::map<AttentionOperand, std::size_t> rows_needed(const AttentionPlan& plan) {
+  std::set<std::tuple<AttentionOperand, std::size_t, std::size_t>> rows;
+  for (const AttentionStep& step : plan.steps) {
+    for (const RowAccess& access : step.phase.accesses) {
+      const bool query = access.operand == AttentionOperand::kQuery;
+      rows.emplace(access.operand, step.head, access.row + (query ? step.tile.first : 0));
+    }
+  }
+  std::map<AttentionOperand, std::size_t> counts;
+  for (const auto& [operand, head, row] : rows) ++counts[operand];
+  return counts;
+}
+
+/// One head of four queries and two keys, key 0 global, on two lines of 256 MACs: a score and a
+/// product take a cycle, a window is one row. Query 2 keeps no key.
+Layer small_layer() {
+  const HeadMask mask{4, 2, {1, 0, 1, 1, 0, 0, 1, 1}};
+  Layer layer{{mask}, {split(mask, {0})}, 256, 256, {}};
+  layer.machine.attention = engines(2, 256);
+  layer.machine.attention.line_rows = 1;
+  layer.machine.attention.softmax_lanes = 1;
+  return layer;
+}
+
+TEST(AttentionPlan, OfASmallHeadByHand) {
+  const AttentionPlan plan = small_layer().plan();
+  ASSERT_EQ(plan.steps.size(), 2U);
+  EXPECT_FALSE(plan.steps[0].spmm);
+  EXPECT_TRUE(plan.steps[1].spmm);
+  EXPECT_TRUE(plan.steps[0].last_of_head);
+  EXPECT_TRUE(plan.steps[1].last_of_head);
+  // Denser: key 0 with queries 0, 1, 2, 3, of which each begins the column; sparser: key 1 with
+  // queries 1 and 3. Accesses of the SDDMM: K0 Q0 | K1 Q1 | K0 Q1 | Q3 | K0 Q2 | K0 Q3.
+  constexpr auto kQ = AttentionOperand::kQuery, kK = AttentionOperand::kKey,
+                 kV = AttentionOperand::kValue;
+  EXPECT_EQ(fetches_of(plan), (std::vector<Fetch>{{0, 0, kK, 0, 0, 0},
+                                                  {0, 1, kQ, 0, 0, 0},
+                                                  {0, 2, kK, 0, 1, 0},
+                                                  {0, 3, kQ, 0, 1, 0},
+                                                  {0, 6, kQ, 0, 3, 0},
+                                                  {0, 8, kQ, 0, 2, 0},
+                                                  {1, 0, kV, 0, 0, 0},
+                                                  {1, 1, kV, 0, 1, 0}}));
+  EXPECT_EQ(plan.forwarded, 0U);  // the sparser engine runs ahead
+  // Queries 0, 1 and 3 are needed in this order, of 1, 2 and 2 kept cells.
+  const std::uint64_t latency = stage_info(StageOp::kSoftmax).latency;
+  EXPECT_TRUE(plan.steps[0].codes_ready.empty());
+  EXPECT_EQ(plan.steps[1].codes_ready,
+            (std::vector<std::uint64_t>{latency + 1, latency + 3, latency + 5}));
+}
+
+TEST(AttentionPlan, ForwardsARowThatTheDenserEngineBrought) {
+  // Queries 0 and 1, key 0 global, key 1 kept by both: the denser engine is in front with each
+  // query, being the first line.
+  const HeadMask mask{2, 2, {1, 1, 1, 1}};
+  Layer layer = small_layer();
+  layer.heads = {split(mask, {0})};
+  EXPECT_EQ(layer.plan().forwarded, 2U);
+  layer.heads = {split(mask, {})};
+  EXPECT_EQ(layer.plan().forwarded, 0U);
+}
+
+TEST(AttentionPlan, WalksHeadByHeadAndTileByTile) {
+  std::mt19937 random(1);
+  std::size_t tiles = 0;
+  for (int round = 0; round < 200; ++round) {
+    const Layer layer = random_layer(random);
+    const AttentionPlan plan = layer.plan();
+    auto step = plan.steps.begin();
+    for (std::size_t h = 0; h < layer.heads.size(); ++h) {
+      const auto expected =
+          query_tiles(layer.heads[h], layer.value_dim, layer.machine.accumulator.kib * kKib);
+      tiles += expected.size();
+      for (const QueryTile tile : expected) {
+        const SparseHead part = query_tile(layer.heads[h], tile.first, tile.count);
+        for (const bool spmm : {false, true}) {
+          ASSERT_NE(step, plan.steps.end());
+          EXPECT_EQ(step->head, h);
+          EXPECT_EQ(step->spmm, spmm);
+          EXPECT_EQ(step->tile.first, tile.first);
+          EXPECT_EQ(step->tile.count, tile.count);
+          EXPECT_EQ(step->last_of_head, tile.first + tile.count == part.queries + tile.first &&
+                                            tile.first + tile.count == layer.heads[h].queries);
+          const AttentionPhase phase =
+              spmm ? schedule_spmm(part, layer.dim, layer.value_dim, layer.machine.attention)
+                   : schedule_sddmm(part, layer.dim, layer.machine.attention);
+          EXPECT_EQ(step->phase.cycles, phase.cycles);
+          EXPECT_EQ(step->phase.busy, phase.busy);
+          EXPECT_EQ(step->phase.accesses.size(), phase.accesses.size());
+          ++step;
+        }
+      }
+    }
+    EXPECT_EQ(step, plan.steps.end());
+  }
+  EXPECT_GT(tiles, 700U);
+}
+
+TEST(AttentionPlan, EqualsANaiveWalk) {
+  std::mt19937 random(2);
+  std::uint64_t forwarded = 0, replaced = 0;
+  for (int round = 0; round < 300; ++round) {
+    const Layer layer = random_layer(random);
+    const AttentionPlan plan = layer.plan();
+    const NaivePlan expected = naive(layer, plan.steps);
+    ASSERT_EQ(fetches_of(plan), expected.fetches) << round;
+    ASSERT_EQ(plan.forwarded, expected.forwarded) << round;
+    forwarded += plan.forwarded;
+    for (const AttentionFetch& fetch : plan.fetches) replaced += fetch.free_after > 0 ? 1 : 0;
+  }
+  EXPECT_GT(forwarded, 1000U);
+  EXPECT_GT(replaced, 1000U);
+}
+
+TEST(AttentionPlan, FetchesInTheOrderOfNeedAndNeverWaitsForWhatComesLater) {
+  std::mt19937 random(3);
+  for (int round = 0; round < 300; ++round) {
+    const AttentionPlan plan = random_layer(random).plan();
+    std::map<AttentionOperand, std::vector<std::pair<std::size_t, std::size_t>>> accesses;
+    for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+      for (std::size_t a = 0; a < plan.steps[s].phase.accesses.size(); ++a) {
+        accesses[plan.steps[s].phase.accesses[a].operand].emplace_back(s, a);
+      }
+    }
+    std::pair<std::size_t, std::size_t> last{0, 0};
+    std::map<AttentionOperand, std::uint64_t> freed;
+    for (const AttentionFetch& fetch : plan.fetches) {
+      const std::pair now{fetch.step, fetch.access};
+      EXPECT_TRUE(&fetch == plan.fetches.data() || last < now);
+      last = now;
+      const auto& own = accesses[fetch.operand];
+      const auto place = std::find(own.begin(), own.end(), now);
+      ASSERT_NE(place, own.end());
+      EXPECT_LE(fetch.free_after, static_cast<std::uint64_t>(place - own.begin()));
+      EXPECT_GE(fetch.free_after, freed[fetch.operand]);
+      freed[fetch.operand] = fetch.free_after;
+    }
+  }
+}
+
+TEST(AttentionPlan, MoreRoomNeverMeansMoreFetchesAndEnoughOneForEachRow) {
+  std::mt19937 random(4);
+  std::size_t again = 0;
+  for (int round = 0; round < 100; ++round) {
+    Layer layer = random_layer(random);
+    std::map<AttentionOperand, std::size_t> with_less;
+    const auto needed = rows_needed(layer.plan());
+    for (const std::uint32_t kib : {1U, 2U, 3U, 5U, 9U, 200U}) {
+      set_buffers(layer.machine.attention, kib);
+      const AttentionPlan plan = layer.plan();
+      for (const auto& [operand, count] : counts(plan)) {
+        EXPECT_TRUE(kib == 1 || count <= with_less[operand]);
+        EXPECT_GE(count, needed.at(operand));
+        again += count - needed.at(operand);
+      }
+      with_less = counts(plan);
+      if (kib < 200) continue;
+      EXPECT_EQ(with_less, needed);
+      for (const AttentionFetch& fetch : plan.fetches) EXPECT_EQ(fetch.free_after, 0U);
+    }
+  }
+  EXPECT_GT(again, 1000U);
+}
+
+TEST(AttentionPlan, TheSoftmaxTakesTheRowsInTheOrderOfTheirNeed) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200; ++round) {
+    const Layer layer = random_layer(random);
+    const std::uint64_t lanes = layer.machine.attention.softmax_lanes;
+    for (const AttentionStep& step : layer.plan().steps) {
+      if (!step.spmm) {
+        EXPECT_TRUE(step.codes_ready.empty());
+        continue;
+      }
+      ASSERT_EQ(step.codes_ready.size(), step.phase.codes.size());
+      std::uint64_t ready = stage_info(StageOp::kSoftmax).latency;
+      for (std::size_t i = 0; i < step.codes_ready.size(); ++i) {
+        const HeadMask& mask = layer.masks[step.head];
+        const std::size_t query = step.tile.first + step.phase.codes[i].query;
+        std::uint64_t kept = 0;
+        for (std::size_t key = 0; key < mask.keys; ++key) kept += mask.kept(query, key) ? 1 : 0;
+        EXPECT_GT(kept, 0U);
+        ready += (kept + lanes - 1) / lanes;
+        EXPECT_EQ(step.codes_ready[i], ready);
+      }
+    }
+  }
+}
+
+TEST(AttentionPlan, OfNoHeadsOrOfEmptyOnesFetchesNothing) {
+  Layer layer = small_layer();
+  layer.heads = {split({4, 2, std::vector<std::uint8_t>(8, 0)}, {})};
+  EXPECT_EQ(layer.plan().steps.size(), 2U);
+  EXPECT_TRUE(layer.plan().fetches.empty());
+  layer.heads.clear();
+  EXPECT_TRUE(layer.plan().steps.empty());
+}
+
+using DeitTinyPlan = DeitTinyMask;
+
+TEST_F(DeitTinyPlan, FetchesEveryRowOfEveryOperandOnce) {
+  Machine machine;
+  machine.attention = engines();
+  std::uint64_t bytes = 0;
+  const std::vector<SparseHead> heads = split_by_threshold(kThreshold);
+  constexpr std::ptrdiff_t kHeadsOfLayer = 3;
+  for (auto head = heads.begin(); head != heads.end(); head += kHeadsOfLayer) {
+    bytes +=
+        kDim * plan_attention({head, head + kHeadsOfLayer}, kDim, kDim, machine).fetches.size();
+  }
+  EXPECT_EQ(bytes, 1'361'664U);  // Q, K and V of 36 heads, 197 tokens, 64 bytes
+}
+
+}  // namespace
+}  // namespace systole::hw

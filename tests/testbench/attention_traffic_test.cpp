@@ -1,0 +1,147 @@
+/// Bytes and cycles of the attention engines, with more and less of everything.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/npy.h"
+#include "support/attention_run.h"
+#include "support/shared_data.h"
+#include "support/systemc_test.h"
+
+namespace systole::testbench {
+namespace {
+
+using test::qkv_bytes;
+
+constexpr std::size_t kDim = 64;
+/// DeiT-Tiny: Q, K and V of 12 layers, 3 heads, 197 tokens, once; and with nothing reused.
+constexpr std::uint64_t kDeitOnce = 1'361'664, kDeitNoReuse = 3'914'688;
+
+const model::AttentionMask& synthetic() {
+  static const model::AttentionMask mask = test::synthetic_mask({2, 3, 150, 150}, 5);
+  return mask;
+}
+
+class AttentionTraffic : public test::SystemCTest {
+ protected:
+  AttentionTraffic() : machine_(hw::find_machine("vitcod")) {}
+
+  /// The mask as published, if it is there.
+  static model::AttentionMask deit() {
+    return model::load_mask(model::Npy::open(shared_data("vitcod/deit_tiny_0.95_pruned.npy")));
+  }
+  static bool has_deit() { return !shared_data("vitcod/deit_tiny_0.95_pruned.npy").empty(); }
+
+  static AttentionResult run(const model::AttentionMask& mask, const hw::Machine& machine) {
+    return test::time_attention(test::shape_of(mask, kDim),
+                                test::split_by_cycles(mask, kDim, machine), machine);
+  }
+
+  /// Total cycles with the heads of every layer in each order; the same in all layers.
+  static std::vector<std::uint64_t> cycles_by_order(const model::AttentionMask& mask,
+                                                    const hw::Machine& machine) {
+    const test::Layers layers = test::split_by_cycles(mask, kDim, machine);
+    std::vector<std::size_t> order;
+    for (std::size_t h = 0; h < mask.shape().heads; ++h) order.push_back(h);
+    std::vector<std::uint64_t> cycles;
+    do {
+      test::Layers permuted;
+      for (const std::vector<hw::SparseHead>& heads : layers) {
+        permuted.emplace_back();
+        for (const std::size_t h : order) permuted.back().push_back(heads[h]);
+      }
+      cycles.push_back(test::time_attention(test::shape_of(mask, kDim), permuted, machine).cycles);
+    } while (std::next_permutation(order.begin(), order.end()));
+    return cycles;
+  }
+
+  static void expect_order_hardly_matters(const model::AttentionMask& mask,
+                                          const hw::Machine& machine) {
+    const std::vector<std::uint64_t> cycles = cycles_by_order(mask, machine);
+    ASSERT_EQ(cycles.size(), 6U);
+    const auto [least, most] = std::minmax_element(cycles.begin(), cycles.end());
+    EXPECT_LE(static_cast<double>(*most), 1.01 * static_cast<double>(*least))
+        << testing::PrintToString(cycles);
+  }
+
+  /// Less room for one operand never reads less of it; room for all reads each row once.
+  static void expect_bytes_by_buffer(const model::AttentionMask& mask, hw::Machine machine,
+                                     std::uint32_t hw::Machine::Attention::*kib,
+                                     const char* bytes) {
+    machine.scratchpad.kib = 1024;
+    const test::Layers layers = test::split_by_cycles(mask, kDim, machine);
+    const model::AttentionShape& sizes = mask.shape();
+    const std::uint64_t once = sizes.layers * sizes.heads * sizes.queries * kDim;
+    std::uint64_t before = 0;
+    for (const std::uint32_t size : {256U, 64U, 53U, 16U, 12U, 8U, 6U, 4U, 3U, 2U, 1U}) {
+      machine.attention.*kib = size;
+      const AttentionResult result =
+          test::time_attention(test::shape_of(mask, kDim), layers, machine);
+      const std::uint64_t read = test::counter(result, bytes);
+      if (size * 1024U >= sizes.queries * kDim) {
+        EXPECT_EQ(read, once) << size;
+      }
+      EXPECT_GE(read, before) << bytes << " with " << size << " KiB";
+      EXPECT_EQ(read % kDim, 0U);
+      before = read;
+    }
+    EXPECT_GT(before, once) << "1 KiB is too little for " << bytes;
+  }
+
+  hw::Machine machine_;
+};
+
+TEST_F(AttentionTraffic, EachRowIsReadOnceWhenTheBuffersAreLarge) {
+  const AttentionResult result = run(synthetic(), machine_);
+  const std::uint64_t once = 2 * 3 * 150 * kDim;
+  EXPECT_EQ(test::counter(result, "query_bytes"), once);
+  EXPECT_EQ(test::counter(result, "key_bytes"), once);
+  EXPECT_EQ(test::counter(result, "value_bytes"), once);
+  EXPECT_EQ(test::counter(result, "written_bytes"), once);
+}
+
+TEST_F(AttentionTraffic, DeitTinyIsReadOnce) {
+  if (!has_deit()) GTEST_SKIP() << "NOT TESTED: traffic of DeiT-Tiny, no mask of it";
+  EXPECT_EQ(qkv_bytes(run(deit(), machine_)), kDeitOnce);
+}
+
+TEST_F(AttentionTraffic, DeitTinyStaysBelowNoReuseWithTheSmallestQueryBuffer) {
+  if (!has_deit()) GTEST_SKIP() << "NOT TESTED: traffic of DeiT-Tiny, no mask of it";
+  const model::AttentionMask mask = deit();
+  std::uint64_t before = kDeitOnce;
+  for (const std::uint32_t kib : {53U, 24U, 12U, 8U, 6U, 4U, 3U, 2U, 1U}) {
+    hw::Machine machine = machine_;
+    machine.attention.query_kib = kib;
+    const std::uint64_t bytes = qkv_bytes(run(mask, machine));
+    EXPECT_GE(bytes, before) << kib << " KiB";
+    EXPECT_LE(bytes, kDeitNoReuse) << kib << " KiB";
+    before = bytes;
+  }
+  EXPECT_GT(before, kDeitOnce);
+}
+
+TEST_F(AttentionTraffic, SmallerQueryBuffersNeverReadLess) {
+  expect_bytes_by_buffer(synthetic(), machine_, &hw::Machine::Attention::query_kib, "query_bytes");
+}
+TEST_F(AttentionTraffic, SmallerKeyBuffersNeverReadLess) {
+  expect_bytes_by_buffer(synthetic(), machine_, &hw::Machine::Attention::key_kib, "key_bytes");
+}
+TEST_F(AttentionTraffic, SmallerValueBuffersNeverReadLess) {
+  expect_bytes_by_buffer(synthetic(), machine_, &hw::Machine::Attention::value_kib, "value_bytes");
+}
+
+TEST_F(AttentionTraffic, TheOrderOfHeadsHardlyMattersOnASyntheticMask) {
+  expect_order_hardly_matters(synthetic(), machine_);
+}
+
+TEST_F(AttentionTraffic, TheOrderOfHeadsHardlyMattersOnDeitTiny) {
+  if (!has_deit()) GTEST_SKIP() << "NOT TESTED: orders of DeiT-Tiny's heads, no mask of it";
+  expect_order_hardly_matters(deit(), machine_);
+}
+
+}  // namespace
+}  // namespace systole::testbench

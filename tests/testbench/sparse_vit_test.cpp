@@ -1,0 +1,93 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "support/temp_directory.h"
+#include "testbench/program_run.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::json;
+
+json run_on(const std::string& machine, const std::string& model,
+            const std::vector<std::string>& more = {}) {
+  const TempDirectory folder;
+  const std::string stats = folder.path("run.json");
+  std::vector<std::string> arguments = {"run",     "-m",  machine, "--model", model,
+                                        "--stats", stats, "-n",    "3",       "--check"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  const ProgramRun run = run_systole(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  return json::parse(read_file(stats));
+}
+
+class SparseVit : public testing::TestWithParam<const char*> {};
+
+TEST_P(SparseVit, RunsOnTheAttentionEnginesBitForBit) {
+  const json document = run_on("vitcod", GetParam());
+  EXPECT_EQ(document["mismatched_bytes"], 0);
+  EXPECT_GT(document["checked_bytes"], 0);
+  const json& attention = document["blocks"]["attention"];
+  EXPECT_GT(attention["busy"], 0);
+  std::uint64_t stalled = 0;
+  for (const auto& [cause, cycles] : attention["stalled"].items()) {
+    stalled += cycles.get<std::uint64_t>();
+  }
+  EXPECT_EQ(
+      attention["busy"].get<std::uint64_t>() + stalled + attention["idle"].get<std::uint64_t>(),
+      attention["total"].get<std::uint64_t>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SparseVit,
+                         testing::Values("vit17", "vit65", "vit65-sparse80", "vit65-sparse90",
+                                         "vit65-sparse95", "vit65-sparse90-ae"));
+
+TEST(SparseModels, MasksRunOnAMachineWithoutEnginesToo) {
+  const json document = run_on("transformer", "vit65-sparse90");
+  EXPECT_EQ(document["mismatched_bytes"], 0);
+  EXPECT_FALSE(document["blocks"].contains("attention"));
+}
+
+TEST(SparseModels, FewerKeptCellsTakeFewerMacsOfTheEngines) {
+  const auto macs = [](const std::string& model) {
+    return run_on("vitcod", model)["blocks"]["attention"]["counters"]["macs"].get<std::uint64_t>();
+  };
+  const std::uint64_t dense = macs("vit65");
+  // 3 pictures, 4 blocks, 4 heads, 65 x 65 cells, 16 features in the scores and 16 in the context.
+  EXPECT_EQ(dense, 3U * 4 * 4 * 65 * 65 * 32);
+  const std::uint64_t at90 = macs("vit65-sparse90");
+  EXPECT_LT(at90 * 6, dense);
+  EXPECT_GT(at90 * 10, dense);
+  EXPECT_LT(macs("vit65-sparse95"), at90);
+}
+
+TEST(SparseModels, CyclesDoNotDependOnValues) {
+  const json with = run_on("vitcod", "vit65-sparse90");
+  const TempDirectory folder;
+  const std::string stats = folder.path("run.json");
+  ASSERT_EQ(run_systole({"run", "-m", "vitcod", "--model", "vit65-sparse90", "-n", "3",
+                         "--functional=off", "--stats", stats})
+                .exit_code,
+            0);
+  EXPECT_EQ(json::parse(read_file(stats))["cycles"], with["cycles"]);
+}
+
+TEST(SparseModels, ProgramReadsBackFromItsAssembly) {
+  const TempDirectory folder;
+  const std::string text = folder.path("p.s"), binary = folder.path("p.prog"),
+                    again = folder.path("again.prog");
+  ASSERT_EQ(run_systole({"map", "-m", "vitcod", "--model", "vit65-sparse90", "--asm", text, "--out",
+                         binary})
+                .exit_code,
+            0);
+  EXPECT_NE(read_file(text).find("\nattention op="), std::string::npos);
+  ASSERT_EQ(run_systole({"map", "--read", text, "--out", again, "-m", "vitcod"}).exit_code, 0);
+  EXPECT_EQ(read_file(again), read_file(binary));
+}
+
+}  // namespace
+}  // namespace systole::testbench

@@ -1,0 +1,241 @@
+#include "tlm/attention_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hw/mask_codec.h"
+#include "hw/stage_constants.h"
+
+namespace systole::tlm_model {
+namespace {
+
+constexpr std::uint64_t kKib = 1024;
+
+std::vector<std::uint8_t> buffer(bool functional, std::uint64_t rows, std::uint64_t row_bytes) {
+  return std::vector<std::uint8_t>(functional ? rows * row_bytes : 0);
+}
+
+}  // namespace
+
+AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const hw::Program& program,
+                        const Prepared& prepared)
+    : unit_(unit),
+      command_(command),
+      program_(program),
+      heads_(prepared.heads),
+      plan_(prepared.plan) {
+  const std::uint64_t heads = heads_.size();
+  const bool functional = unit.functional_;
+  operands_ = {{{&unit.query_dma,
+                 command.dram,
+                 command.dram_pitch,
+                 command.k,
+                 buffer(functional, command.m, heads * command.k),
+                 {}},
+                {&unit.key_dma,
+                 command.a,
+                 command.a_pitch,
+                 command.k,
+                 buffer(functional, command.c_pitch, heads * command.k),
+                 {}},
+                {&unit.value_dma,
+                 command.b,
+                 command.b_pitch,
+                 command.n,
+                 buffer(functional, command.c_pitch, heads * command.n),
+                 {}}}};
+  mask_ = buffer(functional, program.masks[command.parameters].bytes.size(), 1);
+  arrivals_.reserve(plan_.fetches.size());
+  outcome_.heads.resize(heads);
+  for (std::size_t h = 0; h < heads; ++h) {
+    outcome_.heads[h].op = command.op;
+    outcome_.heads[h].head = static_cast<std::uint32_t>(h);
+  }
+  end_ = sums_free_ = unit.now();
+}
+
+AttentionUnit::Outcome AttentionUnit::Run::execute() {
+  for (const hw::AttentionFetch& next : plan_.fetches) {
+    while (mask_arrivals_.size() <= next.head) fetch_mask(mask_arrivals_.size());
+    fetch(next);
+  }
+  while (mask_arrivals_.size() < heads_.size()) fetch_mask(mask_arrivals_.size());
+  advance(plan_.steps.size(), 0);
+  outcome_.released = std::max(end_, sums_free_);
+  outcome_.forwarded = plan_.forwarded;
+  for (const hw::SparseHead& head : heads_) {
+    outcome_.macs += (head.dense_cells() + head.sparse_kept()) * (command_.k + command_.n);
+  }
+  return std::move(outcome_);
+}
+
+// The next head's mask comes in beside this one's if both fit, else behind it.
+void AttentionUnit::Run::fetch_mask(std::size_t head) {
+  const std::uint64_t bytes = hw::mask_bytes(heads_[head]);
+  std::uint64_t not_before = end_;
+  std::uint64_t offset = 0;
+  for (std::size_t h = 0; h < head; ++h) offset += hw::mask_bytes(heads_[h]);
+  if (head > 0) {
+    const bool both =
+        hw::mask_bytes(heads_[head - 1]) + bytes <= unit_.machine_.attention.index_kib * kKib;
+    const auto step_of = [&](std::size_t h) {
+      const auto found = std::find_if(plan_.steps.begin(), plan_.steps.end(),
+                                      [h](const auto& step) { return step.head >= h; });
+      return static_cast<std::size_t>(found - plan_.steps.begin());
+    };
+    advance(step_of(both ? head - 1 : head), 0);
+    not_before = end_;
+  }
+  const std::uint64_t address = program_.masks[command_.parameters].address + offset;
+  mask_arrivals_.push_back(unit_.index_dma.read(
+      address, mask_.empty() ? nullptr : mask_.data() + offset, bytes, not_before));
+}
+
+void AttentionUnit::Run::fetch(const hw::AttentionFetch& fetch) {
+  Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
+  while (operand.over.size() < fetch.free_after) {
+    if (in_step_ && access_ < plan_.steps[step_].phase.accesses.size()) {
+      take_access();
+    } else if (in_step_) {
+      end_step();
+    } else {
+      begin_step();
+    }
+  }
+  const std::uint64_t not_before = fetch.free_after == 0 ? 0 : operand.over[fetch.free_after - 1];
+  const std::uint64_t row_bytes = heads_.size() * operand.features;
+  const std::uint64_t column = fetch.head * operand.features;
+  std::uint8_t* const data =
+      operand.data.empty() ? nullptr : operand.data.data() + fetch.row * row_bytes + column;
+  arrivals_.push_back(operand.dma->read(operand.address + fetch.row * operand.pitch + column, data,
+                                        operand.features, not_before));
+}
+
+void AttentionUnit::Run::advance(std::size_t step, std::size_t access) {
+  while (step_ < step || (step_ == step && in_step_ && access_ < access)) {
+    if (!in_step_) {
+      begin_step();
+    } else if (access_ < plan_.steps[step_].phase.accesses.size()) {
+      take_access();
+    } else {
+      end_step();
+    }
+  }
+}
+
+void AttentionUnit::Run::hold(std::uint64_t offset, std::uint64_t cycle, std::uint64_t& cause) {
+  const std::uint64_t planned = start_ + offset + shift_;
+  if (cycle <= planned) return;
+  shift_ += cycle - planned;
+  cause += cycle - planned;
+}
+
+void AttentionUnit::Run::begin_step() {
+  const hw::AttentionStep& step = plan_.steps[step_];
+  in_step_ = true;
+  access_ = code_ = 0;
+  shift_ = 0;
+  start_ = end_;
+  if (step.spmm) {
+    hold(0, sums_free_, current().output);
+  } else {
+    hold(0, mask_arrivals_[step.head], current().memory);
+  }
+}
+
+void AttentionUnit::Run::take_codes_until(std::uint64_t offset) {
+  const hw::AttentionStep& step = plan_.steps[step_];
+  for (; code_ < step.phase.codes.size() && step.phase.codes[code_].cycle <= offset; ++code_) {
+    hold(step.phase.codes[code_].cycle, start_ + step.codes_ready[code_], current().codes);
+  }
+}
+
+void AttentionUnit::Run::take_access() {
+  const hw::AttentionStep& step = plan_.steps[step_];
+  const hw::RowAccess& access = step.phase.accesses[access_];
+  take_codes_until(access.cycle);
+  if (taken_ < plan_.fetches.size() && plan_.fetches[taken_].step == step_ &&
+      plan_.fetches[taken_].access == access_) {
+    hold(access.cycle, arrivals_[taken_], current().memory);
+    ++taken_;
+  }
+  // A window later, another row can be in its place.
+  const hw::Machine::Attention& attention = unit_.machine_.attention;
+  const std::uint64_t window =
+      attention.line_rows * ((command_.k + attention.macs_per_line - 1) / attention.macs_per_line);
+  operands_[static_cast<std::size_t>(access.operand)].over.push_back(start_ + access.cycle +
+                                                                     shift_ + window);
+  ++access_;
+}
+
+void AttentionUnit::Run::end_step() {
+  const hw::AttentionStep& step = plan_.steps[step_];
+  take_codes_until(step.phase.cycles);
+  const std::uint64_t length = step.phase.cycles + shift_;
+  HeadCycles& head = current();
+  (step.spmm ? head.spmm : head.sddmm) += length;
+  const auto& conflict = step.phase.conflict;
+  if (!conflict.empty()) head.conflict += *std::max_element(conflict.begin(), conflict.end());
+  for (const std::uint64_t cycles : step.phase.busy) head.lines_busy += cycles;
+  for (const std::uint64_t cycles : conflict) head.lines_conflict += cycles;
+  end_ = start_ + length;
+  if (step.spmm) {
+    if (!step.codes_ready.empty()) head.softmax += step.codes_ready.back();
+    emit(step, end_);
+  }
+  ++step_;
+  in_step_ = false;
+}
+
+// The pipeline takes a tile's rows one after the other when all of its sums are there.
+void AttentionUnit::Run::emit(const hw::AttentionStep& step, std::uint64_t end) {
+  const hw::Chain& chain = program_.chains[command_.chain];
+  const std::uint64_t row_bytes = command_.n * hw::bytes_of(chain.out);
+  hw::ChainCycles cycles = unit_.postop_.cycles(chain, step.tile.count, command_.n);
+  // Several rows divide side by side, but leave one after the other.
+  const hw::Machine& machine = unit_.machine_;
+  const std::uint64_t vectors =
+      (command_.n + std::uint64_t{machine.postop.lanes} - 1) / machine.postop.lanes;
+  const std::uint64_t dividers = machine.attention.dividers;
+  cycles.per_row = std::max(vectors, (cycles.per_row + dividers - 1) / dividers);
+  sums_free_ = end + cycles.total(step.tile.count);
+  unit_.outputs_.push_back(
+      {command_.tensor + step.tile.first * command_.tensor_pitch + step.head * row_bytes,
+       command_.tensor_pitch, row_bytes, step.tile.count, end + cycles.fill + cycles.per_row,
+       cycles.per_row, values(step)});
+  unit_.output_added_.notify(sc_core::SC_ZERO_TIME);
+}
+
+std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& step) const {
+  if (!unit_.functional_) return {};
+  const auto base = [&](std::size_t operand, std::size_t row) {
+    const Operand& o = operands_[operand];
+    return reinterpret_cast<const std::int8_t*>(o.data.data()) +
+           (row * heads_.size() + step.head) * o.features;
+  };
+  hw::AttentionOperands operands;
+  operands.q = base(0, step.tile.first);
+  operands.k = base(1, 0);
+  operands.v = base(2, 0);
+  operands.q_pitch = operands.k_pitch = heads_.size() * command_.k;
+  operands.v_pitch = heads_.size() * command_.n;
+  operands.dim = command_.k;
+  operands.value_dim = command_.n;
+  hw::AttentionSums sums = hw::attention_sums(
+      hw::query_tile(heads_[step.head], step.tile.first, step.tile.count), operands,
+      hw::softmax_constants(program_.chains[command_.c].stages.front()));
+  const hw::Chain& chain = program_.chains[command_.chain];
+  std::vector<std::uint8_t> out(step.tile.count * command_.n * hw::bytes_of(chain.out));
+  hw::ChainOperands chain_operands;
+  chain_operands.accumulator = sums.sums.data();
+  chain_operands.accumulator_pitch = command_.n;
+  chain_operands.row_statistics = sums.divisor.data();
+  chain_operands.out = out.data();
+  chain_operands.out_pitch = command_.n * hw::bytes_of(chain.out);
+  chain_operands.rows = step.tile.count;
+  chain_operands.cols = command_.n;
+  unit_.postop_.apply(chain, chain_operands);
+  return out;
+}
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "hw/attention_plan.h"
+#include "hw/sparse_attention.h"
+#include "hw/sparse_head.h"
+#include "tlm/attention_unit.h"
+
+namespace systole::tlm_model {
+
+/// One kAttention command in progress: walks the plan, brings in rows, and finds out how long each
+/// step is held up.
+///
+/// Arithmetic on cycle numbers rather than simulated events: a row's arrival is known as soon as it
+/// has been asked for, and it is asked for in the order of need, so only the DMA ports wait.
+class AttentionUnit::Run {
+ public:
+  Run(AttentionUnit& unit, const hw::Command& command, const hw::Program& program,
+      const Prepared& prepared);
+
+  Outcome execute();
+
+ private:
+  static constexpr std::size_t kOperands = 3;
+
+  /// Rows of an operand in memory and, as far as they have come in, in the buffer.
+  struct Operand {
+    DmaPort* dma;
+    std::uint64_t address, pitch, features;
+    std::vector<std::uint8_t> data;   ///< [rows][heads * features]; empty without values
+    std::vector<std::uint64_t> over;  ///< by access: cycle from which its row is no longer needed
+  };
+
+  void fetch(const hw::AttentionFetch& fetch);
+  void fetch_mask(std::size_t head);
+  /// Goes through the accesses in front of this one.
+  void advance(std::size_t step, std::size_t access);
+  void begin_step();
+  void take_access();
+  void end_step();
+  void emit(const hw::AttentionStep& step, std::uint64_t end);
+  /// The step in progress cannot go on in its cycle `offset` before `cycle`.
+  void hold(std::uint64_t offset, std::uint64_t cycle, std::uint64_t& cause);
+  void take_codes_until(std::uint64_t offset);
+  [[nodiscard]] std::vector<std::uint8_t> values(const hw::AttentionStep& step) const;
+  [[nodiscard]] HeadCycles& current() { return outcome_.heads[plan_.steps[step_].head]; }
+
+  AttentionUnit& unit_;
+  const hw::Command& command_;
+  const hw::Program& program_;
+  const std::vector<hw::SparseHead>& heads_;
+  const hw::AttentionPlan& plan_;
+  std::array<Operand, kOperands> operands_;
+  std::vector<std::uint64_t> arrivals_;       ///< by fetch
+  std::vector<std::uint64_t> mask_arrivals_;  ///< by head
+  std::vector<std::uint8_t> mask_;            ///< what came in; empty without values
+  Outcome outcome_;
+
+  std::size_t step_ = 0, access_ = 0, code_ = 0;  ///< next to happen
+  std::size_t taken_ = 0;                         ///< fetches that an access has waited for
+  bool in_step_ = false;
+  std::uint64_t start_ = 0;      ///< of the step in progress
+  std::uint64_t shift_ = 0;      ///< cycles for which it has been held up
+  std::uint64_t end_ = 0;        ///< of the step in front
+  std::uint64_t sums_free_ = 0;  ///< outputs of the tile in front have left
+};
+
+}  // namespace systole::tlm_model

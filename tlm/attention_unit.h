@@ -1,0 +1,104 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <systemc>
+#include <vector>
+
+#include "hw/accounting.h"
+#include "hw/attention_plan.h"
+#include "hw/engines.h"
+#include "hw/machine.h"
+#include "hw/program.h"
+#include "tlm/dma_port.h"
+#include "tlm/report.h"
+#include "tlm/time.h"
+
+namespace systole::tlm_model {
+
+/// The denser and the sparser attention engine with their buffers. Q, K, V and the mask stream in
+/// row by row from DRAM, in the order of need and as far ahead as the buffers have room; outputs
+/// leave through a post-op pipeline of their own.
+///
+/// The lines work in step: an operand that is late holds up all of them.
+class AttentionUnit final : public sc_core::sc_module {
+ public:
+  DmaPort query_dma, key_dma, value_dma, index_dma, write_dma;
+
+  /// Where the cycles of one head went. Without the outputs that leave behind it.
+  struct HeadCycles {
+    std::uint32_t op = 0;  ///< operator of the command
+    std::uint32_t head = 0;
+    std::uint64_t sddmm = 0, spmm = 0;  ///< both with what held them up
+    std::uint64_t softmax = 0;          ///< busy cycles of the softmax
+    std::uint64_t memory = 0;           ///< of sddmm and spmm: a row or the mask was late
+    std::uint64_t conflict = 0;         ///< a bank was wanted too often
+    std::uint64_t codes = 0;            ///< the softmax was late
+    std::uint64_t output = 0;           ///< the sums of the tile in front had not left
+    std::uint64_t lines_busy = 0, lines_conflict = 0;  ///< line cycles
+    [[nodiscard]] std::uint64_t total() const { return sddmm + spmm; }
+    [[nodiscard]] std::uint64_t busy() const {
+      return total() - memory - conflict - codes - output;
+    }
+  };
+  /// Of a command: the heads in order, and the cycle at which the last output was written.
+  struct Outcome {
+    std::vector<HeadCycles> heads;
+    std::uint64_t released = 0;   ///< lines and buffers are free
+    std::uint64_t completed = 0;  ///< all outputs are in memory
+    std::uint64_t macs = 0;  ///< of the cells that are computed, pruned ones of dense blocks too
+    std::uint64_t forwarded = 0;  ///< Q rows that the denser engine had for the sparser one
+  };
+
+  AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                hw::PostopEngine& postop, bool functional);
+
+  /// Executes a kAttention command that passed check_program(). Call it from one SC_THREAD; it
+  /// returns at the cycle `released`.
+  Outcome execute(const hw::Command& command, const hw::Program& program);
+
+  [[nodiscard]] const std::vector<HeadCycles>& heads() const noexcept { return heads_; }
+  [[nodiscard]] std::uint64_t macs() const noexcept { return macs_; }
+  /// All ports, to be bound to the bus.
+  [[nodiscard]] std::vector<DmaPort*> ports();
+  [[nodiscard]] BlockReport report(std::uint64_t cycles) const;
+
+ private:
+  class Run;
+
+  /// What follows from a command's mask and sizes alone.
+  struct Prepared {
+    std::vector<hw::SparseHead> heads;
+    hw::AttentionPlan plan;
+  };
+  const Prepared& prepare(const hw::Command& command, const hw::Program& program);
+
+  /// Outputs of a tile on their way to memory.
+  struct Outputs {
+    std::uint64_t address, pitch, row_bytes, rows;
+    std::uint64_t first_ready, interval;  ///< cycle of the first row, and from one to the next
+    std::vector<std::uint8_t> data;       ///< empty without values
+  };
+
+  void write();
+  void account(std::uint64_t started, const Outcome& outcome);
+  [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
+
+  const hw::Machine machine_;
+  const bool functional_;
+  const Clock clock_;
+  hw::PostopEngine& postop_;
+  const hw::Program* prepared_for_ = nullptr;
+  std::map<std::array<std::uint32_t, 6>, Prepared> prepared_;  ///< by mask and sizes
+  std::deque<Outputs> outputs_;
+  sc_core::sc_event output_added_, outputs_written_;
+  std::uint64_t written_ = 0;  ///< cycle of the last acknowledgement
+  std::vector<HeadCycles> heads_;
+  std::uint64_t macs_ = 0;
+  std::uint64_t forwarded_ = 0;
+  hw::BlockAccount account_;
+};
+
+}  // namespace systole::tlm_model
