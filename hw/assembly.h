@@ -10,14 +10,15 @@
 ///     chain 0 s8 { bias; requantise per_channel lo=-127 hi=127; gelu b=-7 c=-60 ... }
 ///     operator 0 "ffn.up" tensor="h" place=dram type=s8 address=0x4000 pitch=64 rows=17 cols=64
 ///     mask 0 address=0x9000 bytes=0100000003000000...
+///     mix 0 in_heads=3 out_heads=2 weights=1,-2,3,4,5,6 bias=7,-8 multipliers=9,10 shifts=1,2
 ///     load op=0 dram=0x1000:64 a=0:64 m=17 n=64
 ///     matmul op=0 c=0:64 a=0:64 b=1088:64 m=17 n=64 k=64 accumulate
 ///     store op=0 chain=0 dram=0x4000:64 c=0:64 m=17 n=64 parameters=5184
 ///     end
 ///
-/// An address is followed by its row pitch. What is not given is zero, except `rounding=half_up`
-/// and `type=s8` (of an add_tensor stage: `type=s16`). Numbers are decimal or 0x hexadecimal;
-/// strings escape `"` and `\` by `\`, other bytes by `\xNN`.
+/// An address is followed by its row pitch. What is not given is zero or empty, except
+/// `rounding=half_up` and `type=s8` (of an add_tensor stage: `type=s16`). Numbers are decimal or 0x
+/// hexadecimal; strings escape `"` and `\` by `\`, other bytes by `\xNN`.
 namespace systole::hw {
 
 /// For a program that check_program() accepts or decode_program() returns.

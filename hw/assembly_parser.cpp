@@ -165,6 +165,72 @@ LayerMask parse_mask(const Tokens& tokens) {
   return mask;
 }
 
+/// Numbers of type T, separated by commas.
+template <typename T>
+std::vector<T> parse_list(const std::string& name, std::string_view text) {
+  std::vector<T> numbers;
+  for (bool more = true; more;) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    const std::int64_t number = parse_signed(name, text.substr(0, end));
+    if (number < std::numeric_limits<T>::min() || number > std::numeric_limits<T>::max()) {
+      throw InputError(name + " has " + std::to_string(number) + ", expected " +
+                       std::to_string(std::numeric_limits<T>::min()) + " to " +
+                       std::to_string(std::numeric_limits<T>::max()));
+    }
+    numbers.push_back(static_cast<T>(number));
+    more = end != text.size();
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return numbers;
+}
+
+void expect_count(const char* name, std::size_t found, std::uint64_t expected) {
+  if (found != expected) {
+    throw InputError("mix has " + std::to_string(found) + " " + name + ", expected " +
+                     std::to_string(expected));
+  }
+}
+
+HeadMix parse_mix(const Tokens& tokens) {
+  HeadMix mix;
+  std::vector<std::int32_t> multipliers;
+  std::vector<std::int8_t> shifts;
+  Names names;
+  const auto heads = [](const AssemblyToken& token) {
+    constexpr std::uint64_t kHighest16 = std::numeric_limits<std::uint16_t>::max();
+    return static_cast<std::uint32_t>(parse_unsigned(token.key, token.value, kHighest16));
+  };
+  for (std::size_t i = 2; i < tokens.size(); ++i) {
+    const AssemblyToken& token = tokens[i];
+    if (token.quoted) unexpected(token, "mix");
+    names.add(token.is_word() ? token.value : token.key);
+    if (token.key == "in_heads") {
+      mix.in_heads = heads(token);
+    } else if (token.key == "out_heads") {
+      mix.out_heads = heads(token);
+    } else if (token.key == "rounding") {
+      mix.rounding = static_cast<Rounding>(word_index(kRoundingWords, token.key, token.value));
+    } else if (token.key == "weights") {
+      mix.weights = parse_list<std::int8_t>(token.key, token.value);
+    } else if (token.key == "bias") {
+      mix.bias = parse_list<std::int32_t>(token.key, token.value);
+    } else if (token.key == "multipliers") {
+      multipliers = parse_list<std::int32_t>(token.key, token.value);
+    } else if (token.key == "shifts") {
+      shifts = parse_list<std::int8_t>(token.key, token.value);
+    } else {
+      unexpected(token, "mix");
+    }
+  }
+  expect_count("weights", mix.weights.size(), mix_products(mix));
+  expect_count("biases", mix.bias.size(), mix.out_heads);
+  expect_count("multipliers", multipliers.size(), mix.out_heads);
+  expect_count("shifts", shifts.size(), mix.out_heads);
+  for (std::size_t o = 0; o < shifts.size(); ++o)
+    mix.factors.push_back({multipliers[o], shifts[o]});
+  return mix;
+}
+
 Operator parse_operator(const Tokens& tokens) {
   Operator op;
   if (tokens.size() < 3 || !tokens[2].quoted || !tokens[2].key.empty()) {
@@ -261,6 +327,9 @@ void parse_line(const Tokens& tokens, Program& program) {
   } else if (tokens[0].is_word() && tokens[0].value == "mask") {
     expect_index(tokens, program.masks.size());
     program.masks.push_back(parse_mask(tokens));
+  } else if (tokens[0].is_word() && tokens[0].value == "mix") {
+    expect_index(tokens, program.mixes.size());
+    program.mixes.push_back(parse_mix(tokens));
   } else if (tokens[0].is_word() && tokens[0].value == "operator") {
     expect_index(tokens, program.operators.size());
     program.operators.push_back(parse_operator(tokens));

@@ -98,6 +98,28 @@ void write_mask(Writer& out, std::size_t index, const LayerMask& mask) {
   out.hexadecimal(mask.bytes).text("\n");
 }
 
+void write_mix(Writer& out, std::size_t index, const HeadMix& mix) {
+  out.text("mix ").number(index);
+  out.text(" in_heads=").number(mix.in_heads).text(" out_heads=").number(mix.out_heads);
+  if (mix.rounding != Rounding::kHalfUp) {
+    out.text(" rounding=").text(kRoundingWords.at(static_cast<std::size_t>(mix.rounding)));
+  }
+  const auto list = [&](std::string_view name, const auto& items, auto value) {
+    if (items.empty()) return;
+    const char* separator = "=";
+    out.text(" ").text(name);
+    for (const auto& item : items) {
+      out.text(separator).number(value(item));
+      separator = ",";
+    }
+  };
+  list("weights", mix.weights, [](std::int8_t weight) { return int{weight}; });
+  list("bias", mix.bias, [](std::int32_t bias) { return bias; });
+  list("multipliers", mix.factors, [](Dyadic factor) { return factor.multiplier; });
+  list("shifts", mix.factors, [](Dyadic factor) { return int{factor.shift}; });
+  out.text("\n");
+}
+
 void write_operator(Writer& out, std::size_t index, const Operator& op) {
   out.text("operator ").number(index).text(" ").quoted(op.name);
   out.text(" tensor=").quoted(op.tensor);
@@ -143,6 +165,7 @@ std::string to_assembly(const Program& program) {
   Writer out(text);
   for (std::size_t i = 0; i < program.chains.size(); ++i) write_chain(out, i, program.chains[i]);
   for (std::size_t i = 0; i < program.masks.size(); ++i) write_mask(out, i, program.masks[i]);
+  for (std::size_t i = 0; i < program.mixes.size(); ++i) write_mix(out, i, program.mixes[i]);
   for (std::size_t i = 0; i < program.operators.size(); ++i) {
     write_operator(out, i, program.operators[i]);
   }

@@ -33,6 +33,8 @@ void check_sizes(const Command& command, const Fail& fail) {
 }
 
 void check_buffers(const Command& command, const Machine& machine, const Fail& fail) {
+  // A decoded token is kept whole: every head will want its part.
+  const std::uint64_t decoded = command.mix == 0 ? 1 : command.statistics;
   const Machine::Attention& attention = machine.attention;
   if (attention.lines == 0) fail("the machine has no attention engines (attention.lines is 0)");
   const auto holds = [&](const char* key, std::uint64_t kib, std::uint64_t bytes) {
@@ -41,8 +43,8 @@ void check_buffers(const Command& command, const Machine& machine, const Fail& f
            std::to_string(bytes) + " bytes");
     }
   };
-  holds("attention.query_kib", attention.query_kib, command.k);
-  holds("attention.key_kib", attention.key_kib, command.k);
+  holds("attention.query_kib", attention.query_kib, decoded * command.k);
+  holds("attention.key_kib", attention.key_kib, decoded * command.k);
   holds("attention.value_kib", attention.value_kib, command.n);
 }
 
@@ -72,7 +74,28 @@ void check_mask_index(const Command& command, const Program& program, const Fail
   }
 }
 
+void check_decoders(const Command& command, const Program& program, const Fail& fail) {
+  if (command.mix == 0) return;
+  check_mix_index(command.mix, 2, program, fail);
+  for (const std::size_t index : {command.mix - std::size_t{1}, std::size_t{command.mix}}) {
+    if (program.mixes[index].out_heads != command.statistics) {
+      fail("heads is " + std::to_string(command.statistics) + ", expected the " +
+           std::to_string(program.mixes[index].out_heads) + " that mix " + std::to_string(index) +
+           " decodes to");
+    }
+  }
+}
+
 }  // namespace
+
+void check_mix_index(std::uint16_t mix, std::size_t count, const Program& program,
+                     const Fail& fail) {
+  for (std::size_t index = mix - std::size_t{1}; index + 1 < mix + count; ++index) {
+    if (index >= program.mixes.size()) {
+      fail("mix " + std::to_string(index) + " of " + std::to_string(program.mixes.size()));
+    }
+  }
+}
 
 void check_attention_mask(const Command& command, const Program& program, const Machine& machine,
                           const Fail& fail) {
@@ -92,6 +115,7 @@ void check_attention_command(const Command& command, const Program& program, con
   check_buffers(command, machine, fail);
   check_chains(command, program, fail);
   check_mask_index(command, program, fail);
+  check_decoders(command, program, fail);
 }
 
 }  // namespace systole::hw

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -10,7 +12,7 @@ namespace systole::hw {
 
 /// Calls `fail`, which must not return, with what is wrong with a kAttention command: a machine
 /// without engines or with buffers too small for one token, a chain that cannot stand behind it, no
-/// mask, sizes out of range.
+/// mask, sizes out of range, decoders to another number of heads.
 void check_attention_command(const Command& command, const Program& program, const Machine& machine,
                              const std::function<void(const std::string& what)>& fail);
 
@@ -19,5 +21,10 @@ void check_attention_command(const Command& command, const Program& program, con
 /// time that grows with queries x heads, so the command's ranges should be known to lie in memory.
 void check_attention_mask(const Command& command, const Program& program, const Machine& machine,
                           const std::function<void(const std::string& what)>& fail);
+
+/// The same if Program::mixes does not have `count` of them from that of a command's field `mix`,
+/// which is not 0.
+void check_mix_index(std::uint16_t mix, std::size_t count, const Program& program,
+                     const std::function<void(const std::string& what)>& fail);
 
 }  // namespace systole::hw

@@ -41,13 +41,12 @@ struct Head {
 /// The one description of the layout, for both directions.
 template <typename Codec, typename Fields>
 void transfer(Codec& codec, Head& head, Fields& c) {
-  std::uint16_t zero = 0;
   codec(head.opcode);
   codec(head.type);
   codec(head.flags);
   codec(head.zero);
   codec(c.chain);
-  codec(zero);
+  codec(c.mix);
   codec(c.op);
   codec(c.dram_pitch);
   codec(c.dram);

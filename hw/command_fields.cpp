@@ -66,6 +66,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::statistics>("statistics", kPostop, true),
       field<&Command::tensor>("tensor", kPostop, true),
       field<&Command::tensor_pitch>("tensor_pitch", kPostop, true),
+      field<&Command::mix>("encoder", kStore, true),
       // Names that attention alone gives, behind those that the other opcodes give the members.
       field<&Command::c>("softmax", kAttention),
       field<&Command::parameters>("mask", kAttention),
@@ -79,6 +80,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::b_pitch>("value_pitch", kAttention),
       field<&Command::tensor>("out", kAttention),
       field<&Command::tensor_pitch>("out_pitch", kAttention),
+      field<&Command::mix>("decoders", kAttention, true),
   };
   return kFields;
 }

@@ -19,7 +19,8 @@ Range tile(Space space, std::uint64_t begin, std::uint64_t rows, std::uint64_t w
   return {space, begin, saturating_end(saturating_end(begin, width, 1), rows - 1, pitch), write};
 }
 
-void add_chain_ranges(const Command& command, const Chain& chain, std::vector<Range>& ranges) {
+void add_chain_ranges(const Command& command, const Program& program, std::vector<Range>& ranges) {
+  const Chain& chain = program.chains.at(command.chain);
   const std::uint64_t cols = command.n;
   ranges.push_back(tile(Space::kAccumulator, command.c, command.m, cols, command.c_pitch, false));
   if (const std::uint64_t words = parameter_words(chain); words != 0) {
@@ -35,7 +36,7 @@ void add_chain_ranges(const Command& command, const Chain& chain, std::vector<Ra
     ranges.push_back(tile(Space::kDram, command.tensor, command.m, cols * bytes_of(stage.tensor),
                           command.tensor_pitch, false));
   }
-  const std::uint64_t width = cols * bytes_of(chain.out);
+  const std::uint64_t width = stored_row_bytes(command, program);
   if (command.opcode == Opcode::kStore) {
     ranges.push_back(tile(Space::kDram, command.dram, command.m, width, command.dram_pitch, true));
   } else {
@@ -44,19 +45,24 @@ void add_chain_ranges(const Command& command, const Chain& chain, std::vector<Ra
 }
 
 // The engines' buffers stand in the scratchpad and the accumulator: nothing else may be there.
-void add_attention_ranges(const Command& command, const LayerMask& mask,
+void add_attention_ranges(const Command& command, const Program& program,
                           std::vector<Range>& ranges) {
+  const LayerMask& mask = program.masks.at(command.parameters);
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint32_t>::max();
   const std::uint64_t heads = command.statistics;
   const std::uint64_t keys = command.c_pitch;
-  const auto operand = [&](std::uint64_t address, std::uint64_t rows, std::uint64_t features,
+  const auto operand = [&](std::uint64_t address, std::uint64_t rows, std::uint64_t width,
                            std::uint64_t pitch, bool write) {
-    ranges.push_back(tile(Space::kDram, address, rows, heads * features, pitch, write));
+    ranges.push_back(tile(Space::kDram, address, rows, width, pitch, write));
   };
-  operand(command.dram, command.m, command.k, command.dram_pitch, false);
-  operand(command.a, keys, command.k, command.a_pitch, false);
-  operand(command.b, keys, command.n, command.b_pitch, false);
-  operand(command.tensor, command.m, command.n, command.tensor_pitch, true);
+  const auto stored_heads = [&](std::size_t operand_mix) {
+    return command.mix == 0 ? heads : program.mixes.at(operand_mix).in_heads;
+  };
+  operand(command.dram, command.m, stored_heads(command.mix - std::size_t{1}) * command.k,
+          command.dram_pitch, false);
+  operand(command.a, keys, stored_heads(command.mix) * command.k, command.a_pitch, false);
+  operand(command.b, keys, heads * command.n, command.b_pitch, false);
+  operand(command.tensor, command.m, heads * command.n, command.tensor_pitch, true);
   ranges.push_back(
       {Space::kDram, mask.address, saturating_end(mask.address, mask.bytes.size(), 1), false});
   ranges.push_back({Space::kScratchpad, 0, kAll, true});
@@ -101,6 +107,14 @@ Unit unit_of(Opcode opcode) {
   return Unit::kStore;
 }
 
+std::uint64_t stored_row_bytes(const Command& command, const Program& program) {
+  if (command.mix == 0) {
+    return command.n * std::uint64_t{bytes_of(program.chains.at(command.chain).out)};
+  }
+  const HeadMix& mix = program.mixes.at(command.mix - std::size_t{1});
+  return std::uint64_t{command.n} / mix.in_heads * mix.out_heads;
+}
+
 std::vector<Range> ranges_of(const Command& command, const Program& program) {
   std::vector<Range> ranges;
   const std::uint64_t m = command.m;
@@ -126,10 +140,10 @@ std::vector<Range> ranges_of(const Command& command, const Program& program) {
       break;
     case Opcode::kStore:
     case Opcode::kMove:
-      add_chain_ranges(command, program.chains.at(command.chain), ranges);
+      add_chain_ranges(command, program, ranges);
       break;
     case Opcode::kAttention:
-      add_attention_ranges(command, program.masks.at(command.parameters), ranges);
+      add_attention_ranges(command, program, ranges);
       break;
   }
   return ranges;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "hw/dtype.h"
+#include "hw/head_mix.h"
 #include "hw/machine.h"
 #include "hw/postop.h"
 
@@ -45,6 +46,7 @@ struct Command {
   bool a_unsigned = false;    ///< kMatmul: A is u8
   bool b_transposed = false;  ///< kMatmul: B is stored n x k; the preload path transposes it
   std::uint16_t chain = 0;    ///< kStore, kMove: index into Program::chains
+  std::uint16_t mix = 0;      ///< kStore, kAttention: 1 + index into Program::mixes; 0: none
   std::uint32_t op = 0;       ///< index into Program::operators
   std::uint64_t dram = 0;     ///< kLoad*, kStore: byte address of the first row
   std::uint32_t dram_pitch = 0;
@@ -64,6 +66,12 @@ struct Command {
 /// outputs) bytes into a row. Q at dram, K at a, V at b, outputs at tensor, each with its pitch.
 /// Outputs leave through `chain`, the row sums of the softmax being its row statistics; `c` is the
 /// chain that holds the softmax, `parameters` the index into Program::masks.
+///
+/// With a `mix`, the rows of Q hold in_heads * k bytes of latent heads, which Program::mixes[mix -
+/// 1] decodes to all heads on their way in; those of K likewise, decoded by the mix behind it.
+///
+/// A kStore with a `mix` encodes on the way out: the rows of n = in_heads * d int8 that leave the
+/// chain become out_heads * d bytes each.
 
 inline constexpr std::size_t kCommandBytes = 80;
 
@@ -89,6 +97,7 @@ struct LayerMask {
 struct Program {
   std::vector<Chain> chains;
   std::vector<LayerMask> masks;
+  std::vector<HeadMix> mixes;  ///< coefficients travel with the commands, as those of chains do
   std::vector<Operator> operators;
   std::vector<Command> commands;  ///< ends with kEnd
 };
@@ -104,15 +113,18 @@ struct Range {
   return a.space == b.space && (a.write || b.write) && a.begin < b.end && b.begin < a.end;
 }
 
+/// Bytes of a row that a kStore or kMove writes, whose chain and mix must exist.
+[[nodiscard]] std::uint64_t stored_row_bytes(const Command& command, const Program& program);
+
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
 /// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. The chain of a kStore
-/// or kMove, and the mask of a kAttention, must exist.
+/// or kMove, the mask of a kAttention and the mixes of both must exist.
 [[nodiscard]] std::vector<Range> ranges_of(const Command& command, const Program& program);
 
 /// Throws InputError that names the chain, operator or command and the rule it breaks: what
-/// check_chain() refuses; a range outside a memory of the machine; written rows that overlap; an
-/// unknown chain, operator or type; a field that the opcode does not use; operators of one name; no
-/// kEnd, or one before the last command.
+/// check_chain() or check_head_mix() refuses; a range outside a memory of the machine; written rows
+/// that overlap; an unknown chain, mix, operator or type; rows that a mix does not divide; a field
+/// that the opcode does not use; operators of one name; no kEnd, or one before the last command.
 void check_program(const Program& program, const Machine& machine, std::uint64_t dram_bytes);
 
 }  // namespace systole::hw

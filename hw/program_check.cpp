@@ -100,8 +100,10 @@ class CommandCheck {
       fail("element type " + std::to_string(static_cast<int>(command.type)) + ", expected 0 to " +
            std::to_string(kDTypes - 1));
     }
-    if (command.opcode == Opcode::kStore || command.opcode == Opcode::kMove)
+    if (command.opcode == Opcode::kStore || command.opcode == Opcode::kMove) {
       check_chain_of(command);
+      check_encoder(command);
+    }
     check_written_rows(command);
   }
 
@@ -114,6 +116,22 @@ class CommandCheck {
     if (is_row_wise(chain) && command.n > kLayerNormMaxLength) {
       fail("row of " + std::to_string(command.n) + " elements through a row-wise chain, expected " +
            "at most " + std::to_string(kLayerNormMaxLength));
+    }
+  }
+
+  void check_encoder(const Command& command) const {
+    if (command.mix == 0) return;
+    check_mix_index(command.mix, 1, program_, failing());
+    const HeadMix& mix = program_.mixes[command.mix - std::size_t{1}];
+    const Chain& chain = program_.chains[command.chain];
+    if (chain.out != DType::kS8 || is_row_wise(chain)) {
+      fail(
+          "its encoder stands behind a chain that gives another type than s8 or works on whole "
+          "rows");
+    }
+    if (command.n % mix.in_heads != 0) {
+      fail("n is " + std::to_string(command.n) + ", expected a multiple of the encoder's " +
+           std::to_string(mix.in_heads) + " heads");
     }
   }
 
@@ -137,13 +155,13 @@ class CommandCheck {
         apart("c_pitch", command.c_pitch, n);
         break;
       case Opcode::kStore:
-        apart("dram_pitch", command.dram_pitch, n * bytes_of(program_.chains[command.chain].out));
+        apart("dram_pitch", command.dram_pitch, stored_row_bytes(command, program_));
         break;
       case Opcode::kAttention:
         apart("out_pitch", command.tensor_pitch, n * command.statistics);
         break;
       case Opcode::kMove:
-        apart("b_pitch", command.b_pitch, n * bytes_of(program_.chains[command.chain].out));
+        apart("b_pitch", command.b_pitch, stored_row_bytes(command, program_));
         break;
     }
   }
@@ -197,6 +215,9 @@ void at_place(const char* kind, std::size_t index, Check check) {
 void check_program(const Program& program, const Machine& machine, std::uint64_t dram_bytes) {
   for (std::size_t i = 0; i < program.chains.size(); ++i) {
     at_place("chain", i, [&] { check_chain(program.chains[i], machine.postop.max_stages); });
+  }
+  for (std::size_t i = 0; i < program.mixes.size(); ++i) {
+    at_place("mix", i, [&] { check_head_mix(program.mixes[i]); });
   }
   std::unordered_set<std::string_view> names;
   for (std::size_t i = 0; i < program.operators.size(); ++i) {

@@ -16,7 +16,7 @@ namespace systole::hw {
 namespace {
 
 constexpr std::string_view kMagic = "SYSTOLEP";
-constexpr std::uint32_t kSections = 4;
+constexpr std::uint32_t kSections = 5;
 
 template <typename T>
 void put(std::string& out, T value) {
@@ -53,6 +53,23 @@ std::string encode_masks(const std::vector<LayerMask>& masks) {
   for (const LayerMask& mask : masks) {
     put(out, mask.address);
     put_text(out, std::string(mask.bytes.begin(), mask.bytes.end()));
+  }
+  return out;
+}
+
+std::string encode_mixes(const std::vector<HeadMix>& mixes) {
+  std::string out;
+  for (const HeadMix& mix : mixes) {
+    put(out, static_cast<std::uint16_t>(mix.in_heads));
+    put(out, static_cast<std::uint16_t>(mix.out_heads));
+    put(out, static_cast<std::uint8_t>(mix.rounding));
+    put(out, std::uint8_t{0});
+    for (const std::int8_t weight : mix.weights) put(out, weight);
+    for (std::size_t o = 0; o < mix.out_heads; ++o) {
+      put(out, mix.bias[o]);
+      put(out, mix.factors[o].multiplier);
+      put(out, mix.factors[o].shift);
+    }
   }
   return out;
 }
@@ -164,6 +181,23 @@ LayerMask decode_layer_mask(Reader& in) {
   return {address, {bytes.begin(), bytes.end()}};
 }
 
+HeadMix decode_mix(Reader& in) {
+  HeadMix mix;
+  mix.in_heads = in.get<std::uint16_t>();
+  mix.out_heads = in.get<std::uint16_t>();
+  mix.rounding = static_cast<Rounding>(in.get_below<std::uint8_t>(3, "rounding"));
+  in.get_below<std::uint8_t>(1, "reserved byte");
+  for (const char weight : in.take(mix_products(mix))) {
+    mix.weights.push_back(static_cast<std::int8_t>(weight));
+  }
+  for (std::uint32_t o = 0; o < mix.out_heads; ++o) {
+    mix.bias.push_back(in.get<std::int32_t>());
+    const auto multiplier = in.get<std::int32_t>();
+    mix.factors.push_back({multiplier, in.get<std::int8_t>()});
+  }
+  return mix;
+}
+
 Operator decode_operator(Reader& in) {
   Operator op;
   op.name = in.get_text();
@@ -184,7 +218,7 @@ Command decode_checked_command(Reader& in) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in.take(kCommandBytes).data());
   if (bytes[0] >= kOpcodes) in.fail("command before has opcode " + std::to_string(bytes[0]));
   if (bytes[1] >= kDTypes) in.fail("command before has type " + std::to_string(bytes[1]));
-  if (bytes[2] >= kFlags || bytes[3] != 0 || bytes[6] != 0 || bytes[7] != 0) {
+  if (bytes[2] >= kFlags || bytes[3] != 0) {
     in.fail("command before has reserved bits set");
   }
   const Command command = decode_command(bytes);
@@ -220,6 +254,7 @@ std::string encode_program(const Program& program) {
   const std::vector<std::uint8_t> commands = encode_commands(program.commands);
   const std::string chains = encode_chains(program.chains);
   const std::string masks = encode_masks(program.masks);
+  const std::string mixes = encode_mixes(program.mixes);
   const std::string operators = encode_operators(program.operators);
   std::string out(kMagic);
   put(out, kProgramVersion);
@@ -230,10 +265,12 @@ std::string encode_program(const Program& program) {
   };
   put_section(program.chains.size(), chains.size());
   put_section(program.masks.size(), masks.size());
+  put_section(program.mixes.size(), mixes.size());
   put_section(program.operators.size(), operators.size());
   put_section(program.commands.size(), commands.size());
   out += chains;
   out += masks;
+  out += mixes;
   out += operators;
   out.append(commands.begin(), commands.end());
   return out;
@@ -262,8 +299,9 @@ Program decode_program(std::string_view bytes, const std::string& source) {
   std::size_t at = bytes.size() - header.left();
   decode_section(bytes, at, sections[0], name + ": chains", decode_chain, program.chains);
   decode_section(bytes, at, sections[1], name + ": masks", decode_layer_mask, program.masks);
-  decode_section(bytes, at, sections[2], name + ": operators", decode_operator, program.operators);
-  decode_section(bytes, at, sections[3], name + ": commands", decode_checked_command,
+  decode_section(bytes, at, sections[2], name + ": mixes", decode_mix, program.mixes);
+  decode_section(bytes, at, sections[3], name + ": operators", decode_operator, program.operators);
+  decode_section(bytes, at, sections[4], name + ": commands", decode_checked_command,
                  program.commands);
   if (at != bytes.size()) {
     throw InputError(name + ": " + std::to_string(bytes.size() - at) +

@@ -33,8 +33,11 @@ TEST(Assembly, ReadsWhatItsDescriptionShows) {
       "rows=2\n"
       "mask 0 address=0x80 bytes=00fFA97e\n"
       "mask 1\n"
+      "mix 0 in_heads=2 out_heads=1 weights=-128,0x7f bias=-5 multipliers=6 shifts=7 "
+      "rounding=floor\n"
       "matmul op=0 c=8:64 a=0x10:65 b=1:66 m=17 n=64 k=3 accumulate b_transposed  # comment\n"
-      "store op=0 chain=1 dram=0x4000:64 m=1 n=1 parameters=5184 tensor=0xffffffffffffffff:7\n"
+      "store op=0 chain=1 dram=0x4000:64 m=1 n=1 parameters=5184 tensor=0xffffffffffffffff:7 "
+      "encoder=65535\n"
       "end",
       "p.s");
   ASSERT_EQ(program.chains.size(), 2U);
@@ -52,6 +55,12 @@ TEST(Assembly, ReadsWhatItsDescriptionShows) {
   EXPECT_EQ(program.masks[0].bytes, (std::vector<std::uint8_t>{0, 255, 0xa9, 0x7e}));
   EXPECT_EQ(program.masks[1].address, 0U);
   EXPECT_TRUE(program.masks[1].bytes.empty());
+  ASSERT_EQ(program.mixes.size(), 1U);
+  EXPECT_EQ(program.mixes[0].in_heads, 2U);
+  EXPECT_EQ(program.mixes[0].weights, (std::vector<std::int8_t>{-128, 127}));
+  EXPECT_EQ(program.mixes[0].bias, (std::vector<std::int32_t>{-5}));
+  EXPECT_EQ(program.mixes[0].factors, (std::vector<Dyadic>{{6, 7}}));
+  EXPECT_EQ(program.mixes[0].rounding, Rounding::kFloor);
   EXPECT_EQ(program.operators[0].name, "ffn \"up\"");
   EXPECT_EQ(program.operators[0].tensor, "hA");
   EXPECT_EQ(program.operators[0].place, Operator::Place::kScratchpad);
@@ -66,6 +75,7 @@ TEST(Assembly, ReadsWhatItsDescriptionShows) {
   EXPECT_TRUE(matmul.b_transposed);
   EXPECT_EQ(program.commands[1].tensor, ~std::uint64_t{0});
   EXPECT_EQ(program.commands[1].tensor_pitch, 7U);
+  EXPECT_EQ(program.commands[1].mix, 65535U);
   EXPECT_EQ(program.commands[2].opcode, Opcode::kEnd);
 }
 
@@ -188,6 +198,26 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"MaskPitch", "mask 0 address=1:2", "address is '1:2'"},
         BadText{"MaskField", "mask 0 size=3", "'size=3' is no part of mask"},
         BadText{"MaskWord", "mask 0 full", "'full' is no part of mask"},
+        BadText{"MixNumber", "mix 1", "mix number is 1, expected 0"},
+        BadText{"MixNoNumber", "mix", "mix number is missing"},
+        BadText{"MixField", "mix 0 size=3", "'size=3' is no part of mix"},
+        BadText{"MixWord", "mix 0 weights", "'weights' is no part of mix"},
+        BadText{"MixString", "mix 0 bias=\"1\"", "'bias=1' is no part of mix"},
+        BadText{"MixTwice", "mix 0 bias=1 bias=1", "bias is given twice"},
+        BadText{"MixHeads", "mix 0 in_heads=65536", "expected a number from 0 to 65535"},
+        BadText{"MixRounding", "mix 0 rounding=up", "expected one of half_up, half_even, floor"},
+        BadText{"MixWide", "mix 0 weights=1,128", "weights has 128, expected -128 to 127"},
+        BadText{"MixLow", "mix 0 bias=-2147483649", "bias has -2147483649, expected -2147483648"},
+        BadText{"MixEmpty", "mix 0 shifts=", "shifts is ''"},
+        BadText{"MixGap", "mix 0 shifts=1,,2", "shifts is ''"},
+        BadText{"MixEnd", "mix 0 multipliers=1,", "multipliers is ''"},
+        BadText{"MixWeights", "mix 0 in_heads=2 out_heads=1 weights=1",
+                "mix has 1 weights, expected 2"},
+        BadText{"MixBias", "mix 0 bias=1", "mix has 1 biases, expected 0"},
+        BadText{"MixMultipliers", "mix 0 in_heads=0 out_heads=1 bias=1",
+                "mix has 0 multipliers, expected 1"},
+        BadText{"MixShifts", "mix 0 in_heads=0 out_heads=1 bias=1 multipliers=1 shifts=1,2",
+                "mix has 2 shifts, expected 1"},
         BadText{"TypeOfNoTensor", "chain 0 s8 { relu type=s8 }", "'type=s8' is no part of relu"}),
     [](const testing::TestParamInfo<BadText>& test) { return test.param.name; });
 

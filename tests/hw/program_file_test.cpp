@@ -16,10 +16,10 @@ namespace {
 using test::pick;
 using test::Random;
 
-constexpr std::size_t kHeader = 8 + 4 + 4 + 4 * 12;
+constexpr std::size_t kHeader = 8 + 4 + 4 + 5 * 12;
 
-/// One chain of one stage (72 bytes), one mask of three (15 bytes), one operator "ab" to "c" (43
-/// bytes), one command.
+/// One chain of one stage (72 bytes), one mask of three (15 bytes), one mix of two heads to one (17
+/// bytes), one operator "ab" to "c" (43 bytes), one command.
 Program tiny_program() {
   Program program;
   Stage stage;
@@ -27,6 +27,7 @@ Program tiny_program() {
   stage.tensor = DType::kU8;
   program.chains = {{{stage}, DType::kS16}};
   program.masks = {{0x1234567890, {7, 0, 255}}};
+  program.mixes = {{2, 1, {-3, 4}, {-5}, {{6, 7}}, Rounding::kFloor}};
   Operator op;
   op.name = "ab";
   op.tensor = "c";
@@ -38,7 +39,8 @@ Program tiny_program() {
 constexpr std::size_t kChain = kHeader;
 constexpr std::size_t kStage = kChain + 4;
 constexpr std::size_t kMask = kStage + 4 + 64;
-constexpr std::size_t kOperator = kMask + 8 + 4 + 3;
+constexpr std::size_t kMix = kMask + 8 + 4 + 3;
+constexpr std::size_t kOperator = kMix + 6 + 2 + 9;
 constexpr std::size_t kCommand = kOperator + 4 + 2 + 4 + 1 + 4 + 12 + 16;
 
 /// A directory of its own for one test.
@@ -74,6 +76,13 @@ TEST_F(ProgramFile, KeepsEveryField) {
   ASSERT_EQ(copy.masks.size(), 1U);
   EXPECT_EQ(copy.masks[0].address, 0x1234567890U);
   EXPECT_EQ(copy.masks[0].bytes, (std::vector<std::uint8_t>{7, 0, 255}));
+  ASSERT_EQ(copy.mixes.size(), 1U);
+  EXPECT_EQ(copy.mixes[0].in_heads, 2U);
+  EXPECT_EQ(copy.mixes[0].out_heads, 1U);
+  EXPECT_EQ(copy.mixes[0].weights, (std::vector<std::int8_t>{-3, 4}));
+  EXPECT_EQ(copy.mixes[0].bias, (std::vector<std::int32_t>{-5}));
+  EXPECT_EQ(copy.mixes[0].factors, (std::vector<Dyadic>{{6, 7}}));
+  EXPECT_EQ(copy.mixes[0].rounding, Rounding::kFloor);
   ASSERT_EQ(copy.operators.size(), 1U);
   EXPECT_EQ(copy.operators[0].name, "ab");
   EXPECT_EQ(copy.operators[0].tensor, "c");
@@ -146,29 +155,37 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"HalfMagic", cut(5), "no Systole program"},
         BadFile{"Magic", byte(0, 'X'), "no Systole program"},
         BadFile{"NoVersion", cut(10), "header, byte 8: 4 bytes expected, 2 left"},
-        BadFile{"Version", word(8, 1, 4), "program version 1, expected 2"},
-        BadFile{"Sections", word(12, 3, 4), "3 sections, expected 4"},
-        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 56: 8 bytes expected, 7 left"},
+        BadFile{"Version", word(8, 1, 4), "program version 1, expected 3"},
+        BadFile{"Sections", word(12, 3, 4), "3 sections, expected 5"},
+        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 68: 8 bytes expected, 7 left"},
         BadFile{"ChainsHuge", word(20, ~std::uint64_t{0}, 8), "chains: 18446744073709551615 bytes"},
-        BadFile{"ChainsShort", word(20, 71, 8), "chains, byte 128: 8 bytes expected"},
-        BadFile{"ChainsLong", word(20, 73, 8), "chains, byte 136: 1 bytes too many"},
-        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 136: 1 bytes expected"},
-        BadFile{"NoChain", word(16, 0, 4), "chains, byte 64: 72 bytes too many"},
-        BadFile{"MaskCount", word(28, 0xffffffff, 4), "masks, byte 151: 8 bytes expected, 0 left"},
-        BadFile{"NoMask", word(28, 0, 4), "masks, byte 136: 15 bytes too many"},
+        BadFile{"ChainsShort", word(20, 71, 8), "chains, byte 140: 8 bytes expected"},
+        BadFile{"ChainsLong", word(20, 73, 8), "chains, byte 148: 1 bytes too many"},
+        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 148: 1 bytes expected"},
+        BadFile{"NoChain", word(16, 0, 4), "chains, byte 76: 72 bytes too many"},
+        BadFile{"MaskCount", word(28, 0xffffffff, 4), "masks, byte 163: 8 bytes expected, 0 left"},
+        BadFile{"NoMask", word(28, 0, 4), "masks, byte 148: 15 bytes too many"},
         BadFile{"MasksHuge", word(32, 1 << 30, 8), "masks: 1073741824 bytes announced"},
-        BadFile{"MasksShort", word(32, 11, 8), "masks, byte 144: 4 bytes expected, 3 left"},
-        BadFile{"MaskHuge", word(kMask + 8, 0xffffffff, 4), "masks, byte 148: 4294967295 bytes"},
-        BadFile{"MaskLong", word(kMask + 8, 4, 4), "masks, byte 148: 4 bytes expected, 3 left"},
-        BadFile{"MaskShort", word(kMask + 8, 2, 4), "masks, byte 150: 1 bytes too many"},
-        BadFile{"OperatorCount", word(40, 0xffffffff, 4), "operators, byte 194: 4 bytes"},
-        BadFile{"OperatorsHuge", word(44, 1 << 30, 8), "operators: 1073741824 bytes announced"},
-        BadFile{"CommandCount", word(52, 0xffffffff, 4), "commands, byte 274: 80 bytes expected"},
-        BadFile{"CommandsShort", word(56, 79, 8), "commands, byte 194: 80 bytes expected, 79"},
-        BadFile{"OutType", byte(kChain, 5), "chains, byte 64: output type 5"},
-        BadFile{"ChainReserved", byte(kChain + 1, 1), "chains, byte 65: reserved"},
-        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 136: 1 bytes expected"},
-        BadFile{"StageOpcode", byte(kStage, 9), "chains, byte 68: stage opcode 9"},
+        BadFile{"MasksShort", word(32, 11, 8), "masks, byte 156: 4 bytes expected, 3 left"},
+        BadFile{"MaskHuge", word(kMask + 8, 0xffffffff, 4), "masks, byte 160: 4294967295 bytes"},
+        BadFile{"MaskLong", word(kMask + 8, 4, 4), "masks, byte 160: 4 bytes expected, 3 left"},
+        BadFile{"MaskShort", word(kMask + 8, 2, 4), "masks, byte 162: 1 bytes too many"},
+        BadFile{"MixCount", word(40, 0xffffffff, 4), "mixes, byte 180: 2 bytes expected, 0 left"},
+        BadFile{"NoMix", word(40, 0, 4), "mixes, byte 163: 17 bytes too many"},
+        BadFile{"MixesHuge", word(44, 1 << 30, 8), "mixes: 1073741824 bytes announced"},
+        BadFile{"MixHuge", word(kMix, 0xffffffff, 4), "mixes, byte 169: 4294836225 bytes expected"},
+        BadFile{"MixInputs", word(kMix, 3, 2), "mixes, byte 180: 1 bytes expected, 0 left"},
+        BadFile{"MixOutputs", word(kMix + 2, 0, 2), "mixes, byte 169: 11 bytes too many"},
+        BadFile{"MixRounding", byte(kMix + 4, 3), "mixes, byte 167: rounding 3"},
+        BadFile{"MixReserved", byte(kMix + 5, 1), "mixes, byte 168: reserved byte 1"},
+        BadFile{"OperatorCount", word(52, 0xffffffff, 4), "operators, byte 223: 4 bytes"},
+        BadFile{"OperatorsHuge", word(56, 1 << 30, 8), "operators: 1073741824 bytes announced"},
+        BadFile{"CommandCount", word(64, 0xffffffff, 4), "commands, byte 303: 80 bytes expected"},
+        BadFile{"CommandsShort", word(68, 79, 8), "commands, byte 223: 80 bytes expected, 79"},
+        BadFile{"OutType", byte(kChain, 5), "chains, byte 76: output type 5"},
+        BadFile{"ChainReserved", byte(kChain + 1, 1), "chains, byte 77: reserved"},
+        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 148: 1 bytes expected"},
+        BadFile{"StageOpcode", byte(kStage, 9), "chains, byte 80: stage opcode 9"},
         BadFile{"PerChannel", byte(kStage + 1, 2), "per_channel 2"},
         BadFile{"Rounding", byte(kStage + 2, 3), "rounding 3"},
         BadFile{"TensorType", byte(kStage + 3, 5), "tensor type 5"},
@@ -179,10 +196,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"Place", byte(kOperator + 11, 2), "place 2"},
         BadFile{"OperatorType", byte(kOperator + 12, 9), "type 9"},
         BadFile{"OperatorReserved", byte(kOperator + 13, 1), "reserved bytes 1"},
-        BadFile{"Opcode", byte(kCommand, 7), "commands, byte 274: command before has opcode 7"},
+        BadFile{"Opcode", byte(kCommand, 7), "commands, byte 303: command before has opcode 7"},
         BadFile{"CommandType", byte(kCommand + 1, 5), "type 5"},
         BadFile{"Flags", byte(kCommand + 2, 8), "reserved bits"},
-        BadFile{"CommandReserved", byte(kCommand + 7, 1), "reserved bits"},
+        BadFile{"CommandReserved", byte(kCommand + 3, 1), "reserved bits"},
+        BadFile{"UnusedMix", byte(kCommand + 7, 1), "gives encoder, which its opcode does not use"},
         BadFile{"UnusedField", byte(kCommand + 40, 1), "which its opcode does not use"},
         BadFile{"UnusedFlag", byte(kCommand + 2, 1), "accumulate"},
         BadFile{"CutCommand", cut(kCommand + 40), "commands: 80 bytes announced, 40 left"},

@@ -49,6 +49,23 @@ inline Operator random_operator(Random& random) {
   return op;
 }
 
+inline HeadMix random_mix(Random& random) {
+  HeadMix mix;
+  mix.in_heads = static_cast<std::uint32_t>(pick(random, 0, 4));
+  mix.out_heads = static_cast<std::uint32_t>(pick(random, 0, 4));
+  mix.rounding = static_cast<Rounding>(pick(random, 0, 2));
+  mix.weights.resize(mix.in_heads * mix.out_heads);
+  for (std::int8_t& weight : mix.weights) {
+    weight = static_cast<std::int8_t>(pick(random, -128, 127));
+  }
+  for (std::uint32_t o = 0; o < mix.out_heads; ++o) {
+    mix.bias.push_back(static_cast<std::int32_t>(random()));
+    mix.factors.push_back(
+        {static_cast<std::int32_t>(random()), static_cast<std::int8_t>(pick(random, -128, 127))});
+  }
+  return mix;
+}
+
 inline Program random_program(Random& random) {
   Program program;
   for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
@@ -65,6 +82,9 @@ inline Program random_program(Random& random) {
     const std::string bytes = any_text(random);
     program.masks.push_back(
         {any_unsigned(random, ~std::uint64_t{0}), {bytes.begin(), bytes.end()}});
+  }
+  for (std::int64_t i = pick(random, 0, 2); i > 0; --i) {
+    program.mixes.push_back(random_mix(random));
   }
   for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
     program.operators.push_back(random_operator(random));
