@@ -10,7 +10,7 @@
 namespace systole::tlm_model {
 
 /// Accumulator -> post-op chain -> DRAM or scratchpad, `lanes` elements a cycle. A tensor operand
-/// (the residual) streams in from DRAM a few rows ahead of its use.
+/// (the residual) streams in from DRAM ahead of its use.
 class StoreUnit final : public ExecutionUnit {
  public:
   DmaPort write_dma;
@@ -38,7 +38,7 @@ class StoreUnit final : public ExecutionUnit {
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   void fetch_operand(const hw::Command& command, const hw::Chain& chain, std::uint64_t row,
-                     const Flow& flow);
+                     std::uint64_t not_before);
   void compute(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
                std::uint64_t rows);
   void deliver(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
