@@ -170,26 +170,28 @@ std::string attention_text(const AttentionReport& report) {
   const hw::Machine::Attention& attention = report.machine.attention;
   const AttentionResult& result = report.result;
   FactList facts;
-  facts.add("machine",
-            fmt::format("{} ({} lines x {} MACs, {} MHz)", report.machine.name, attention.lines,
-                        attention.macs_per_line, report.machine.core.clock_mhz));
-  facts.add("mask",
-            fmt::format("{}: {} layers, {} heads, {} queries, {} keys, {} features", report.mask,
-                        totals.layers.size(), shape.heads, shape.queries, shape.keys, shape.dim));
-  facts.add("sparsity", fmt::format("{} of {} cells kept ({} pruned)", grouped(totals.work.kept),
-                                    grouped(totals.work.cells),
+  facts.add(
+      "machine",
+      fmt::format("{} ({} x {}, {} MHz)", report.machine.name, counted(attention.lines, "line"),
+                  counted(attention.macs_per_line, "MAC"), report.machine.core.clock_mhz));
+  facts.add(
+      "mask",
+      fmt::format("{}: {}, {}, {}, {}, {}", report.mask, counted(totals.layers.size(), "layer"),
+                  counted(shape.heads, "head"), counted(shape.queries, "query", "queries"),
+                  counted(shape.keys, "key"), counted(shape.dim, "feature")));
+  facts.add("sparsity", fmt::format("{} of {} kept ({} pruned)", grouped(totals.work.kept),
+                                    counted(totals.work.cells, "cell"),
                                     percent(1.0 - static_cast<double>(totals.work.kept) /
                                                       static_cast<double>(totals.work.cells))));
   facts.add("global",
-            fmt::format("{} columns, {}; {} cells computed", grouped(totals.work.global_columns),
-                        report.reordering, grouped(totals.work.computed)));
+            fmt::format("{}, {}; {} computed", counted(totals.work.global_columns, "column"),
+                        report.reordering, counted(totals.work.computed, "cell")));
   if (report.functional) {
-    facts.add(
-        "check",
-        result.check.mismatches == 0
-            ? fmt::format("{} bytes equal the dense masked product", grouped(result.check.bytes))
-            : fmt::format("{} of {} bytes differ; {}", grouped(result.check.mismatches),
-                          grouped(result.check.bytes), result.check.first));
+    facts.add("check", result.check.mismatches == 0
+                           ? fmt::format("{} equal to the dense masked product",
+                                         counted(result.check.bytes, "byte"))
+                           : fmt::format("{} of {} different; {}", grouped(result.check.mismatches),
+                                         counted(result.check.bytes, "byte"), result.check.first));
   }
   facts.add(
       "cycles",
@@ -201,14 +203,14 @@ std::string attention_text(const AttentionReport& report) {
   facts.add("lines", line_text(lines_json(report, totals.sums)));
   facts.add("utilisation", percent(utilisation(report, totals.work.kept, totals.sums.total())) +
                                " of the MACs on kept cells");
-  facts.add("traffic", fmt::format("Q {}, K {}, V {}, mask {} bytes read; {} written",
+  facts.add("traffic", fmt::format("Q {}, K {}, V {}, mask {} read; {} written",
                                    grouped(attention_bytes(report, "query_bytes")),
                                    grouped(attention_bytes(report, "key_bytes")),
                                    grouped(attention_bytes(report, "value_bytes")),
-                                   grouped(attention_bytes(report, "index_bytes")),
+                                   counted(attention_bytes(report, "index_bytes"), "byte"),
                                    grouped(attention_bytes(report, "written_bytes"))));
-  facts.add("forwarding", grouped(attention_bytes(report, "forwarded_rows")) +
-                              " rows of Q taken from the denser engine");
+  facts.add("forwarding", counted(attention_bytes(report, "forwarded_rows"), "row") +
+                              " of Q taken from the denser engine");
   facts.add("energy",
             with_prefix(hw::energy_of(result.events, report.machine.energy).total(), "J"));
   facts.add("simulation", with_prefix(result.wall_seconds, "s"));

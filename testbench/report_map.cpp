@@ -64,12 +64,12 @@ std::string mapping_text(const std::string& model, const std::string& machine,
   FactList facts;
   facts.add("machine", machine);
   facts.add("model", model);
-  facts.add("program",
-            fmt::format("{} operators, {} commands, {} chains", grouped(operators.size()),
-                        grouped(totals.commands), grouped(mapping.program.chains.size())));
-  facts.add("memory", fmt::format("{} bytes of DRAM", grouped(mapping.dram_bytes)));
-  facts.add("expected", fmt::format("{} cycles, {} bytes loaded", grouped(totals.cycles),
-                                    grouped(totals.load_bytes)));
+  facts.add("program", fmt::format("{}, {}, {}", counted(operators.size(), "operator"),
+                                   counted(totals.commands, "command"),
+                                   counted(mapping.program.chains.size(), "chain")));
+  facts.add("memory", counted(mapping.dram_bytes, "byte") + " of DRAM");
+  facts.add("expected", fmt::format("{}, {} loaded", counted(totals.cycles, "cycle"),
+                                    counted(totals.load_bytes, "byte")));
   for (const std::string& file : files) {
     if (!file.empty()) facts.add("written", hw::printable(file));
   }

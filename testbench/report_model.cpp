@@ -57,21 +57,22 @@ std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& inf
   FactList facts;
   facts.add("model", vit.name);
   facts.add("source", vit.source);
-  facts.add("encoder", fmt::format("{} {} blocks, width {}, {} heads, MLP {}", encoder.layers,
-                                   encoder.post_norm ? "post-norm" : "pre-norm", encoder.width,
-                                   encoder.heads, encoder.hidden));
-  facts.add("input",
-            fmt::format("{0} x {0} pixels (pictures upsampled by {1}), patches of {2} x "
-                        "{2}, {3} tokens",
-                        vit.shape.image, vit.shape.upsample, vit.shape.patch, vit.shape.tokens()));
-  facts.add("output", fmt::format("{} classes", vit.shape.classes));
+  facts.add("encoder", fmt::format("{}, width {}, {}, MLP {}",
+                                   counted(encoder.layers, encoder.post_norm ? "post-norm block"
+                                                                             : "pre-norm block"),
+                                   encoder.width, counted(encoder.heads, "head"), encoder.hidden));
+  facts.add("input", fmt::format("{0} x {0} pixels (pictures upsampled by {1}), patches of {2} x "
+                                 "{2}, {3}",
+                                 vit.shape.image, vit.shape.upsample, vit.shape.patch,
+                                 counted(vit.shape.tokens(), "token")));
+  facts.add("output", counted(vit.shape.classes, "class", "classes"));
   std::string datapath;
   for (const auto& [key, value] : datapath_of(vit)) {
     datapath += (datapath.empty() ? "" : ", ") + key + "=" + value;
   }
   facts.add("datapath", datapath);
   facts.add("work",
-            fmt::format("{} MAC, {} post-op stages", grouped(info.macs), grouped(info.stages)));
+            fmt::format("{} MAC, {}", grouped(info.macs), counted(info.stages, "post-op stage")));
   facts.add("bytes", fmt::format("{} weights, {} parameters, {} tables", grouped(info.weight_bytes),
                                  grouped(info.parameter_bytes), grouped(info.table_bytes)));
   return facts.text() + "\n" + product_table(info) + "\n" + scale_table(info);

@@ -31,8 +31,9 @@ std::string cycles_text(const Measurement& measurement) {
 std::string check_text(const Measurement& measurement) {
   const CheckResult& check = measurement.result.check;
   if (!measurement.checked) return "not checked against the reference";
-  std::string text = fmt::format("{} bytes of {} operators, {} mismatches", grouped(check.bytes),
-                                 grouped(check.operators), grouped(check.mismatches));
+  std::string text = fmt::format("{} of {}, {}", counted(check.bytes, "byte"),
+                                 counted(check.operators, "operator"),
+                                 counted(check.mismatches, "mismatch", "mismatches"));
   if (!check.first.empty()) text += "; first: " + check.first;
   return text;
 }
@@ -123,10 +124,11 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   for (const auto& [label, value] : more) facts.add(label, value);
   facts.add("utilisation", percent(measurement.utilisation()) + " of the array's MACs");
   const Measurement::Traffic traffic = measurement.traffic();
-  facts.add("traffic", fmt::format("{} bytes read, {} written by the core per inference",
-                                   grouped(traffic.read_bytes), grouped(traffic.written_bytes)));
+  facts.add("traffic",
+            fmt::format("{} read, {} written by the core per inference",
+                        counted(traffic.read_bytes, "byte"), grouped(traffic.written_bytes)));
   facts.add("energy", energy_text(measurement));
-  facts.add("simulation", fmt::format("{} cycles in {}, {}", grouped(result.total_cycles),
+  facts.add("simulation", fmt::format("{} in {}, {}", counted(result.total_cycles, "cycle"),
                                       with_prefix(result.wall_seconds, "s"),
                                       with_prefix(measurement.cycles_per_second(), "cycles/s")));
   for (const std::string& file : files) {

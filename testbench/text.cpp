@@ -43,6 +43,11 @@ std::string grouped(std::uint64_t value) {
   return digits;
 }
 
+std::string counted(std::uint64_t value, std::string_view one, std::string_view many) {
+  if (value == 1) return fmt::format("1 {}", one);
+  return grouped(value) + " " + (many.empty() ? std::string(one) + "s" : std::string(many));
+}
+
 std::string with_prefix(double value, std::string_view unit) {
   constexpr std::array<std::string_view, 10> kPrefixes{"f", "p", "n", "u", "m",
                                                        "",  "k", "M", "G", "T"};

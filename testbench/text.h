@@ -14,6 +14,11 @@ inline constexpr std::size_t kTextWidth = 80;
 /// "1,234,567".
 [[nodiscard]] std::string grouped(std::uint64_t value);
 
+/// "1 entry", "1,234 entries": a grouped number and its noun, whose plural is `many`, or `one` and
+/// an s if that is empty.
+[[nodiscard]] std::string counted(std::uint64_t value, std::string_view one,
+                                  std::string_view many = "");
+
 /// Three significant digits or more and a prefix from f to T: "12.3 uJ", "0 s".
 [[nodiscard]] std::string with_prefix(double value, std::string_view unit);
 

@@ -53,10 +53,9 @@ int run(const Options& options) {
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(
-        measurement, {options.stats},
-        {{"alone", fmt::format("{} cycles for the same product with all operands on chip",
-                               compute_cycles)}}));
+    print_text(report_text(measurement, {options.stats},
+                           {{"alone", counted(compute_cycles, "cycle") +
+                                          " for the same product with all operands on chip"}}));
   }
   return measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }

@@ -8,6 +8,7 @@
 #include "testbench/commands/command.h"
 #include "testbench/outputs.h"
 #include "testbench/rtl_vectors.h"
+#include "testbench/text.h"
 
 namespace systole::testbench {
 namespace {
@@ -31,7 +32,7 @@ std::string text_of(const std::vector<model::VectorResult>& results, const Total
     if (result.failed != 0) text += "  first: " + hw::printable(result.first_failure) + "\n";
   }
   text += fmt::format("{} passed, {} failed\n", totals.checked - totals.failed, totals.failed);
-  if (totals.rtl_values) text += fmt::format("{} values from the RTL\n", *totals.rtl_values);
+  if (totals.rtl_values) text += counted(*totals.rtl_values, "value") + " from the RTL\n";
   return text;
 }
 

@@ -206,9 +206,14 @@ TEST_F(AttentionCommand, StatisticsFileIsWhatJsonPrints) {
 
 TEST_F(AttentionCommand, TextFitsATerminalAndSaysWhatWasChecked) {
   const std::string text = text_of({"--mask", "mask.npy"});
-  EXPECT_THAT(text, HasSubstr("15,360 bytes equal the dense masked product"));
+  EXPECT_THAT(text, HasSubstr("15,360 bytes equal to the dense masked product"));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+}
+
+TEST_F(AttentionCommand, TextHasTheSingularWhereItBelongs) {
+  EXPECT_THAT(text_of({"--tokens", "5", "--heads", "1", "--dim", "1"}),
+              HasSubstr("dense: 1 layer, 1 head, 5 queries, 5 keys, 1 feature\n"));
 }
 
 void collect(const json& value, std::set<std::string>& names) {

@@ -64,6 +64,14 @@ TEST(Text, GroupsDigits) {
   EXPECT_EQ(grouped(18446744073709551615U), "18,446,744,073,709,551,615");
 }
 
+TEST(Text, CountsInThePlural) {
+  EXPECT_EQ(counted(0, "layer"), "0 layers");
+  EXPECT_EQ(counted(1, "layer"), "1 layer");
+  EXPECT_EQ(counted(2000, "layer"), "2,000 layers");
+  EXPECT_EQ(counted(1, "query", "queries"), "1 query");
+  EXPECT_EQ(counted(2, "query", "queries"), "2 queries");
+}
+
 TEST(Text, ChoosesPrefixes) {
   EXPECT_EQ(with_prefix(0.0, "J"), "0 J");
   EXPECT_EQ(with_prefix(1.0, "s"), "1.00 s");
