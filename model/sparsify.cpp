@@ -37,7 +37,8 @@ std::string row_problem(const std::vector<double>& attention) {
 
 }  // namespace
 
-RankedMaps::RankedMaps(const Npy& array) : shape_(attention_shape(array)), path_(array.path()) {
+RankedMaps::RankedMaps(const Npy& array, std::size_t margin)
+    : shape_(attention_shape(array)), path_(array.path()), margin_(margin) {
   if (!is_float(array.dtype())) {
     throw hw::InputError(fmt::format("{}: elements are {}, expected attention as F16, F32 or F64",
                                      hw::printable(path_), dtype_name(array.dtype())));
@@ -73,9 +74,9 @@ void RankedMaps::rank(std::size_t row, const std::vector<double>& attention) {
 std::size_t RankedMaps::row_kept(std::size_t row, double theta) const {
   const double* const begin = sums_.data() + row * shape_.keys;
   const double* const end = begin + shape_.keys;
-  // The entry that reaches theta, and one more behind it.
+  // Up to the entry that reaches theta, and the margin behind it.
   const auto reaching = static_cast<std::size_t>(std::lower_bound(begin, end, theta) - begin);
-  return std::min(reaching + 2, shape_.keys);
+  return std::min(reaching + 1 + margin_, shape_.keys);
 }
 
 AttentionMask RankedMaps::mask(double theta, bool cls) const {
@@ -113,9 +114,9 @@ double find_theta(const RankedMaps& maps, double sparsity, bool cls) {
   std::uint32_t sparser = 1, denser = static_cast<std::uint32_t>(kMaxTheta * kThetaSteps);
   if (sparsity_at(sparser) < sparsity) {
     throw hw::InputError(
-        fmt::format("{}: sparsity {}: the sparsest mask by theta has {:.6f}, "
+        fmt::format("{}: sparsity {}: the sparsest mask by theta and margin {} has {:.6f}, "
                     "expected at most that",
-                    hw::printable(maps.path()), sparsity, sparsity_at(sparser)));
+                    hw::printable(maps.path()), sparsity, maps.margin(), sparsity_at(sparser)));
   }
   // The sparsity falls as theta grows: at `sparser` it is at least the wanted one.
   while (denser - sparser > 1) {

@@ -80,7 +80,9 @@ ordered_json json_of(const SparsityFigures& figures) {
 
 /// What made the mask; nothing to say of one that was read.
 std::string rule_text(const SparsityReport& report) {
-  return fmt::format("{}{}", *report.theta, report.cls ? ", CLS row and column kept" : "");
+  return fmt::format("{} and {}{}", *report.theta,
+                     counted(*report.margin, "more entry", "more entries"),
+                     report.cls ? ", CLS row and column kept" : "");
 }
 
 std::string layers_text(const SparsityReport& report, const Sums& sums) {
@@ -129,24 +131,26 @@ std::string sparsity_text(const SparsityReport& report, const std::string& mask)
   facts.add("input", hw::printable(report.file));
   facts.add("shape", report.shape.text() + " (layers x heads x queries x keys)");
   if (report.theta) facts.add("theta", rule_text(report));
-  facts.add("sparsity", fmt::format("{:.4f}%, {} of {} cells kept", 100.0 * sparsity_of(total),
-                                    grouped(total.kept), grouped(total.cells)));
+  facts.add("sparsity", fmt::format("{:.4f}%, {} of {} kept", 100.0 * sparsity_of(total),
+                                    grouped(total.kept), counted(total.cells, "cell")));
   facts.add("global columns",
             fmt::format("{}, {}", grouped(total.global_columns),
                         report.threshold
-                            ? fmt::format("those with more than {} kept cells", *report.threshold)
+                            ? "those with more than " + counted(*report.threshold, "kept cell")
                             : "chosen per head for the least SDDMM cycles"));
-  facts.add("denser block", fmt::format("{} cells, {} of them kept", grouped(total.dense_cells),
+  facts.add("denser block", fmt::format("{}, {} of them kept", counted(total.dense_cells, "cell"),
                                         grouped(total.dense_kept)));
-  facts.add("sparser part", fmt::format("{} cells, {} B as CSC, at most {} B in a layer",
-                                        grouped(total.sparser_kept), grouped(total.csc_bytes),
-                                        grouped(sums.largest_csc())));
-  facts.add("SDDMM", fmt::format("{} cycles, {} without global columns",
-                                 grouped(total.sddmm_cycles), grouped(total.unsplit_sddmm_cycles)));
+  facts.add("sparser part", fmt::format("{}, {} B as CSC, at most {} B in a layer",
+                                        counted(total.sparser_kept, "cell"),
+                                        grouped(total.csc_bytes), grouped(sums.largest_csc())));
+  facts.add("SDDMM",
+            fmt::format("{}, {} without global columns", counted(total.sddmm_cycles, "cycle"),
+                        grouped(total.unsplit_sddmm_cycles)));
   facts.add("counted for",
-            fmt::format("{}: {} lines of {} MACs, {} features, no memory stalls",
-                        hw::printable(report.machine.name), report.machine.array.lines,
-                        report.machine.array.macs_per_line, report.machine.dim));
+            fmt::format("{}: {} of {}, {}, no memory stalls", hw::printable(report.machine.name),
+                        counted(report.machine.array.lines, "line"),
+                        counted(report.machine.array.macs_per_line, "MAC"),
+                        counted(report.machine.dim, "feature")));
   if (!mask.empty()) facts.add("written", hw::printable(mask));
   return facts.text() + "\n" + layers_text(report, sums);
 }
@@ -160,6 +164,7 @@ ordered_json sparsity_json(const SparsityReport& report) {
                         {"queries", shape.queries},
                         {"keys", shape.keys},
                         {"theta", nullptr},
+                        {"margin", nullptr},
                         {"cls", report.cls},
                         {"threshold", nullptr},
                         {"machine", report.machine.name},
@@ -167,6 +172,7 @@ ordered_json sparsity_json(const SparsityReport& report) {
                         {"macs_per_line", report.machine.array.macs_per_line},
                         {"dim", report.machine.dim}};
   if (report.theta) document["theta"] = *report.theta;
+  if (report.margin) document["margin"] = *report.margin;
   if (report.threshold) document["threshold"] = *report.threshold;
   document.update(json_of(sums.total));
   document["csc_bytes_largest_layer"] = sums.largest_csc();

@@ -9,6 +9,7 @@
 
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "hw/sparse_head.h"
 #include "model/attention_mask.h"
 #include "model/global_columns.h"
 #include "model/npy.h"
@@ -23,13 +24,15 @@ namespace {
 /// Features of Q and K in a head, as most vision transformers have.
 constexpr std::int64_t kDefaultDim = 64;
 constexpr std::int64_t kMaxDim = 65536;
+/// As many entries as a row can have.
+constexpr std::int64_t kMaxMargin = hw::kMaxSparseTokens;
 
 struct Options {
   std::string input, out, global, machine = "vitcod";
   std::vector<std::string> settings;
   std::optional<double> theta, sparsity;
   // Signed: the parser turns -1 into the largest unsigned number.
-  std::optional<std::int64_t> threshold;
+  std::optional<std::int64_t> threshold, margin;
   std::int64_t dim = kDefaultDim;
   bool cls = false;
   bool json = false;
@@ -50,6 +53,10 @@ void check_options(const Options& options) {
     throw hw::InputError(
         fmt::format("--threshold: found {}, expected 0 or more", *options.threshold));
   }
+  if (options.margin && (*options.margin < 0 || *options.margin > kMaxMargin)) {
+    throw hw::InputError(
+        fmt::format("--margin: found {}, expected 0 to {}", *options.margin, kMaxMargin));
+  }
   if (options.dim < 1 || options.dim > kMaxDim) {
     throw hw::InputError(fmt::format("--dim: found {}, expected 1 to {}", options.dim, kMaxDim));
   }
@@ -66,23 +73,26 @@ SparsityMachine machine_of(const Options& options) {
 }
 
 /// The mask in the file, or the one that the options ask for of the maps in it; then sets
-/// `report.theta`.
+/// `report.theta` and `report.margin`.
 model::AttentionMask mask_of(const Options& options, const model::Npy& array,
                              SparsityReport& report) {
   const bool has_rule = options.theta || options.sparsity;
   if (array.dtype() == model::FileDtype::kBool) {
-    if (has_rule || options.cls) {
+    if (has_rule || options.cls || options.margin) {
       throw hw::InputError(
           hw::printable(options.input) +
-          ": is a mask, expected attention maps for --theta, --sparsity and --cls");
+          ": is a mask, expected attention maps for --theta, --sparsity, --margin and --cls");
     }
     return model::load_mask(array);
   }
-  const model::RankedMaps maps(array);
+  const auto margin = static_cast<std::size_t>(
+      options.margin.value_or(static_cast<std::int64_t>(model::kPublishedMargin)));
+  const model::RankedMaps maps(array, margin);
   if (!has_rule) {
     throw hw::InputError(hw::printable(options.input) +
                          ": attention maps, expected --theta or --sparsity with them");
   }
+  report.margin = margin;
   report.theta =
       options.theta ? *options.theta : model::find_theta(maps, *options.sparsity, options.cls);
   return maps.mask(*report.theta, options.cls);
@@ -140,6 +150,8 @@ void add_sparsify_command(CLI::App& app, Action& action) {
   command.add_option("--sparsity", options->sparsity, "find the theta that prunes this share")
       ->type_name("0..1")
       ->excludes(theta);
+  command.add_option("--margin", options->margin, "entries of a row beyond theta; default: 1")
+      ->type_name("N");
   command.add_flag("--cls", options->cls, "keep row and column 0 of every head");
   CLI::Option* const threshold = command.add_option("--threshold", options->threshold,
                                                     "global: more than N kept cells; 50 of 197");

@@ -26,10 +26,11 @@ using testing::StartsWith;
 
 class Sparsify : public testing::Test {
  protected:
-  RankedMaps ranked(const AttentionShape& shape, const std::vector<float>& values) const {
+  RankedMaps ranked(const AttentionShape& shape, const std::vector<float>& values,
+                    std::size_t margin = kPublishedMargin) const {
     const std::string path = directory_.path("a.npy");
     write_npy(path, {shape.layers, shape.heads, shape.queries, shape.keys}, values);
-    return RankedMaps(Npy::open(path));
+    return RankedMaps(Npy::open(path), margin);
   }
   /// The error of a file, without its name.
   std::string error_of(const std::string& bytes) const {
@@ -61,8 +62,8 @@ std::vector<float> random_attention(const AttentionShape& shape, std::mt19937& r
 }
 
 /// The rule, applied to one row step by step: the largest entry of those left, the lower key of
-/// equal ones, until the sum reaches theta, and one more.
-std::vector<bool> row_by_hand(const std::vector<float>& row, double theta) {
+/// equal ones, until the sum reaches theta, and `margin` more.
+std::vector<bool> row_by_hand(const std::vector<float>& row, double theta, std::size_t margin) {
   std::vector<bool> kept(row.size(), false);
   const auto take = [&] {
     std::size_t largest = row.size();
@@ -75,7 +76,7 @@ std::vector<bool> row_by_hand(const std::vector<float>& row, double theta) {
   };
   double sum = 0;
   while (sum < theta) sum += take();
-  take();
+  for (std::size_t i = 0; i < margin; ++i) take();
   return kept;
 }
 
@@ -98,6 +99,16 @@ TEST_F(Sparsify, KeepsOneEntryMoreThanThetaNeeds) {
   EXPECT_THAT(keys_of(maps.mask(1e-9, false), 0), ElementsAre(1, 4));
 }
 
+TEST_F(Sparsify, KeepsAsManyMoreEntriesAsItsMargin) {
+  const AttentionShape shape{1, 1, 1, 5};
+  const std::vector<float> row{0.0625F, 0.5F, 0.0625F, 0.125F, 0.25F};
+  EXPECT_EQ(ranked(shape, row).margin(), 1U);
+  EXPECT_THAT(keys_of(ranked(shape, row, 0).mask(0.5, false), 0), ElementsAre(1));
+  EXPECT_THAT(keys_of(ranked(shape, row, 0).mask(0.75, false), 0), ElementsAre(1, 4));
+  EXPECT_THAT(keys_of(ranked(shape, row, 2).mask(0.5, false), 0), ElementsAre(1, 3, 4));
+  EXPECT_THAT(keys_of(ranked(shape, row, 65535).mask(0.5, false), 0), ElementsAre(0, 1, 2, 3, 4));
+}
+
 TEST_F(Sparsify, KeepsTheClsRowAndColumnIfAsked) {
   const RankedMaps maps = ranked({1, 1, 3, 3}, {1, 0, 0, 0, 0.75F, 0.25F, 0.75F, 0, 0.25F});
   const AttentionMask mask = maps.mask(0.5, true);
@@ -115,14 +126,15 @@ TEST_F(Sparsify, FollowsTheRuleOnMapsOfEveryShape) {
     const auto side = [&](std::size_t most) { return 1 + random() % most; };
     const AttentionShape shape{side(2), side(3), side(12), side(30)};
     const std::vector<float> values = random_attention(shape, random);
-    const RankedMaps maps = ranked(shape, values);
+    const std::size_t margin = random() % 4;
+    const RankedMaps maps = ranked(shape, values, margin);
     const double theta = round % 10 == 0 ? 2 : std::uniform_real_distribution<>(0.01, 1)(random);
     const bool cls = round % 2 == 0;
     const AttentionMask mask = maps.mask(theta, cls);
     for (std::size_t row = 0; row < shape.cells() / shape.keys; ++row) {
       const auto begin = values.begin() + static_cast<std::ptrdiff_t>(row * shape.keys);
       const auto end = begin + static_cast<std::ptrdiff_t>(shape.keys);
-      const std::vector<bool> by_hand = row_by_hand({begin, end}, theta);
+      const std::vector<bool> by_hand = row_by_hand({begin, end}, theta, margin);
       for (std::size_t key = 0; key < shape.keys; ++key) {
         const bool forced = cls && (row % shape.queries == 0 || key == 0);
         ASSERT_EQ(mask.kept(row * shape.keys + key), by_hand[key] || forced) << round;
@@ -207,8 +219,12 @@ TEST_F(Sparsify, RefusesSparsityThatTheRuleCannotReach) {
   const RankedMaps maps = ranked({1, 1, 4, 4}, uniform);
   EXPECT_EQ(maps.mask(find_theta(maps, 0.5, false), false).kept_count(), 8U);
   EXPECT_THAT(input_error_of([&] { find_theta(maps, 0.51, false); }),
-              EndsWith("sparsity 0.51: the sparsest mask by theta has 0.500000, "
+              EndsWith("sparsity 0.51: the sparsest mask by theta and margin 1 has 0.500000, "
                        "expected at most that"));
+  const RankedMaps without_margin = ranked({1, 1, 4, 4}, uniform, 0);
+  EXPECT_EQ(without_margin.mask(find_theta(without_margin, 0.75, false), false).kept_count(), 4U);
+  EXPECT_THAT(input_error_of([&] { find_theta(without_margin, 0.76, false); }),
+              testing::HasSubstr("theta and margin 0 has 0.750000"));
   EXPECT_THAT(input_error_of([&] { find_theta(maps, 0.5, true); }), testing::HasSubstr("0.375000"));
   for (const double sparsity : {-0.1, 1.0, std::nan("")}) {
     EXPECT_THAT(input_error_of([&] { find_theta(maps, sparsity, false); }),
@@ -243,7 +259,7 @@ TEST(Levit, IsPrunedByTheRule) {
     const std::size_t keys = stage.shape.keys;
     for (std::size_t first = 0; first < stage.shape.cells(); first += keys) {
       const std::vector<double> values = array.numbers(first, keys);
-      const std::vector<bool> by_hand = row_by_hand({values.begin(), values.end()}, stage.theta);
+      const std::vector<bool> by_hand = row_by_hand({values.begin(), values.end()}, stage.theta, 1);
       for (std::size_t key = 0; key < keys; ++key) {
         ASSERT_EQ(mask.kept(first + key), by_hand[key]) << stage.name;
       }

@@ -80,8 +80,8 @@ Words figures_and(Words names) {
 TEST_F(SparsifyCommand, NamesItsFigures) {
   const json result = json_of({"maps.npy", "--theta", "0.7"});
   EXPECT_THAT(keys_of(result), UnorderedElementsAreArray(figures_and(
-                                   {"file", "layers", "heads", "queries", "keys", "theta", "cls",
-                                    "threshold", "machine", "lines", "macs_per_line", "dim",
+                                   {"file", "layers", "heads", "queries", "keys", "theta", "margin",
+                                    "cls", "threshold", "machine", "lines", "macs_per_line", "dim",
                                     "csc_bytes_largest_layer", "per_layer"})));
   const json& layer = result["per_layer"][0];
   EXPECT_THAT(keys_of(layer), UnorderedElementsAreArray(figures_and({"per_head"})));
@@ -93,6 +93,7 @@ TEST_F(SparsifyCommand, NamesItsFigures) {
   EXPECT_EQ(result["queries"], 20);
   EXPECT_EQ(result["keys"], 30);
   EXPECT_EQ(result["theta"], 0.7);
+  EXPECT_EQ(result["margin"], 1);
   EXPECT_EQ(result["cls"], false);
   EXPECT_EQ(result["threshold"], 5);  // 50 of 197 queries
   EXPECT_EQ(result["machine"], "vitcod");
@@ -129,9 +130,10 @@ TEST_F(SparsifyCommand, WritesTheMaskThatItReports) {
   json read = json_of({"mask.npy"});
   EXPECT_TRUE(made["theta"].is_number());
   EXPECT_TRUE(read["theta"].is_null());
+  EXPECT_TRUE(read["margin"].is_null());
   EXPECT_EQ(made["cls"], true);
   for (json* result : {&made, &read}) {
-    for (const char* key : {"file", "theta", "cls"}) result->erase(key);
+    for (const char* key : {"file", "theta", "margin", "cls"}) result->erase(key);
   }
   EXPECT_EQ(made, read);
   text_of({"mask.npy", "-o", "copy.npy"});
@@ -149,6 +151,21 @@ TEST_F(SparsifyCommand, FindsTheThetaThatGivesTheSameMask) {
   const json found = json_of({"maps.npy", "--sparsity", "0.8"});
   const json given = json_of({"maps.npy", "--theta", found["theta"].dump()});
   EXPECT_EQ(found, given);
+}
+
+TEST_F(SparsifyCommand, KeepsTheEntriesOfTheMargin) {
+  const auto kept = [&](const char* margin) {
+    const json result = json_of({"maps.npy", "--theta", "0.7", "--margin", margin});
+    EXPECT_EQ(result["margin"].dump(), margin);
+    return result["kept"].get<int>();
+  };
+  const int rows = 2 * 3 * 20;
+  EXPECT_EQ(kept("1"), kept("0") + rows);
+  EXPECT_EQ(kept("2"), kept("0") + 2 * rows);
+  EXPECT_EQ(kept("65535"), rows * 30);
+  EXPECT_THAT(text_of({"maps.npy", "--theta", "0.7", "--margin", "0"}),
+              HasSubstr("0.7 and 0 more entries\n"));
+  EXPECT_THAT(text_of({"maps.npy", "--theta", "0.7"}), HasSubstr("0.7 and 1 more entry\n"));
 }
 
 TEST_F(SparsifyCommand, ChoosesGlobalColumnsThatAreNeverSlower) {
