@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -24,7 +25,7 @@ struct Stream {
 std::size_t index(AttentionOperand operand) { return static_cast<std::size_t>(operand); }
 
 std::size_t row_of(const AttentionStep& step, const RowAccess& access) {
-  return access.row + (access.operand == AttentionOperand::kQuery ? step.tile.first : 0);
+  return access.row + (access.operand == AttentionOperand::kQuery ? step.part.tile.first : 0);
 }
 
 std::array<Stream, kOperands> streams_of(const std::vector<AttentionStep>& steps) {
@@ -34,7 +35,7 @@ std::array<Stream, kOperands> streams_of(const std::vector<AttentionStep>& steps
     for (std::size_t i = 0; i < accesses.size(); ++i) {
       Stream& stream = streams[index(accesses[i].operand)];
       stream.rows.push_back(
-          static_cast<std::uint32_t>(steps[s].head << 16U | row_of(steps[s], accesses[i])));
+          static_cast<std::uint32_t>(steps[s].part.head << 16U | row_of(steps[s], accesses[i])));
       stream.places.emplace_back(s, i);
     }
   }
@@ -59,17 +60,18 @@ std::vector<std::uint64_t> codes_ready(const SparseHead& tile, const AttentionPh
   return ready;
 }
 
-void add_steps(std::size_t head_index, const SparseHead& head, std::size_t dim,
-               std::size_t value_dim, const Machine& machine, AttentionPlan& plan) {
-  for (const QueryTile tile : query_tiles(head, value_dim, machine.accumulator.kib * kKib)) {
-    const SparseHead part = query_tile(head, tile.first, tile.count);
-    const bool last = tile.first + tile.count == head.queries;
-    plan.steps.push_back(
-        {head_index, tile, false, last, schedule_sddmm(part, dim, machine.attention), {}});
-    AttentionPhase spmm = schedule_spmm(part, dim, value_dim, machine.attention);
-    std::vector<std::uint64_t> ready = codes_ready(part, spmm, machine.attention);
-    plan.steps.push_back({head_index, tile, true, last, std::move(spmm), std::move(ready)});
+void add_batch(const std::vector<HeadTile>& batch, const std::vector<SparseHead>& heads,
+               std::size_t dim, std::size_t value_dim, const Machine::Attention& attention,
+               AttentionPlan& plan) {
+  std::vector<AttentionStep> spmms;
+  for (const HeadTile& tile : batch) {
+    const SparseHead part = query_tile(heads[tile.head], tile.tile.first, tile.tile.count);
+    plan.steps.push_back({tile, false, schedule_sddmm(part, dim, attention), {}});
+    AttentionPhase spmm = schedule_spmm(part, dim, value_dim, attention);
+    std::vector<std::uint64_t> ready = codes_ready(part, spmm, attention);
+    spmms.push_back({tile, true, std::move(spmm), std::move(ready)});
   }
+  std::move(spmms.begin(), spmms.end(), std::back_inserter(plan.steps));
 }
 
 /// Q rows that the denser engine brought in and the sparser engine finds there.
@@ -100,8 +102,9 @@ void add_fetches(const Stream& stream, AttentionOperand operand, std::uint64_t c
   for (const RowFetch& fetch : fetches) {
     const auto [step, access] = stream.places[fetch.access];
     const AttentionStep& needed = plan.steps[step];
-    plan.fetches.push_back({operand, needed.head, row_of(needed, needed.phase.accesses[access]),
-                            step, access, fetch.free_after});
+    plan.fetches.push_back({operand, needed.part.head,
+                            row_of(needed, needed.phase.accesses[access]), step, access,
+                            fetch.free_after});
   }
 }
 
@@ -110,8 +113,8 @@ void add_fetches(const Stream& stream, AttentionOperand operand, std::uint64_t c
 AttentionPlan plan_attention(const std::vector<SparseHead>& heads, std::size_t dim,
                              std::size_t value_dim, const Machine& machine) {
   AttentionPlan plan;
-  for (std::size_t h = 0; h < heads.size(); ++h) {
-    add_steps(h, heads[h], dim, value_dim, machine, plan);
+  for (const std::vector<HeadTile>& batch : plan_batches(heads, value_dim, machine)) {
+    add_batch(batch, heads, dim, value_dim, machine.attention, plan);
   }
   const std::array<Stream, kOperands> streams = streams_of(plan.steps);
   const std::array<std::uint64_t, kOperands> rows = capacities(dim, value_dim, machine.attention);

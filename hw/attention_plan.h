@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/attention_batches.h"
 #include "hw/attention_schedule.h"
-#include "hw/attention_tiles.h"
 #include "hw/machine.h"
 #include "hw/sparse_head.h"
 
@@ -13,21 +13,19 @@
 /// it: all that follows from mask and machine alone.
 namespace systole::hw {
 
-/// Head by head, tile by tile: SDDMM, then SpMM.
+/// SDDMM or SpMM of a tile.
 struct AttentionStep {
-  std::size_t head;
-  QueryTile tile;
+  HeadTile part;
   bool spmm;
-  bool last_of_head;
   AttentionPhase phase;  ///< queries are those of the tile, from 0
-  /// SpMM: cycles after the SDDMM's end at which the softmax has the codes of phase.codes[i], rows
-  /// one after the other in that order, `softmax_lanes` cells a cycle. The maxima are formed as the
-  /// scores arrive.
+  /// SpMM: cycles after the softmax began with the tile at which it has the codes of
+  /// phase.codes[i], rows one after the other in that order, `softmax_lanes` cells a cycle. The
+  /// maxima are formed as the scores arrive.
   std::vector<std::uint64_t> codes_ready;
 };
 
 /// A row to bring in, in the order of need. Every buffer is walked over the whole layer, so that a
-/// head's rows come in while the head in front is still at work, as far as there is room.
+/// step's rows come in while the step in front is still at work, as far as there is room.
 struct AttentionFetch {
   AttentionOperand operand;
   std::size_t head;
@@ -38,7 +36,7 @@ struct AttentionFetch {
 };
 
 struct AttentionPlan {
-  std::vector<AttentionStep> steps;
+  std::vector<AttentionStep> steps;  ///< batch after batch (hw/attention_batches.h)
   std::vector<AttentionFetch> fetches;
   /// Accesses of the sparser engine to Q rows that the denser engine had brought in.
   std::uint64_t forwarded = 0;

@@ -19,7 +19,7 @@ class AccessList {
   void begin_window() { seen_.begin_window(); }
   void add(bool sparse, std::uint16_t row, std::uint64_t cycle, AttentionPhase& phase) {
     if (seen_.insert((sparse ? rows_ : 0) + row)) {
-      phase.accesses.push_back({operand_, sparse, row, cycle});
+      phase.accesses.push_back({operand_, sparse, row, cycle, 0});
     }
   }
 
@@ -157,6 +157,7 @@ AttentionPhase walk_windows(const LineRuns& runs, std::uint64_t window_steps,
   const std::uint64_t steps = runs.steps();
   for (std::uint64_t begin = 0; begin < steps; begin += window_steps) {
     const std::uint64_t end = std::min(begin + window_steps, steps);
+    const std::size_t first_access = phase.accesses.size();
     wants.begin_window();
     std::vector<std::size_t> working;
     for (std::size_t line = 0; line < lines; ++line) {
@@ -176,6 +177,9 @@ AttentionPhase walk_windows(const LineRuns& runs, std::uint64_t window_steps,
     const std::uint64_t cycles = std::max(work_cycles, wants.bank_cycles());
     for (const std::size_t line : working) phase.conflict[line] += cycles - work_cycles;
     phase.cycles += cycles;
+    for (std::size_t i = first_access; i < phase.accesses.size(); ++i) {
+      phase.accesses[i].end = phase.cycles;
+    }
   }
   return phase;
 }

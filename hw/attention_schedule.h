@@ -43,6 +43,7 @@ struct RowAccess {
   bool sparse;          ///< for the sparser engine
   std::uint16_t row;    ///< query or key
   std::uint64_t cycle;  ///< of the phase in which the window begins
+  std::uint64_t end;    ///< of the phase in which the window has ended
 };
 
 /// The SpMM needs the softmax codes of a query from this cycle of the phase on: the first window in

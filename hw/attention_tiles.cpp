@@ -21,7 +21,8 @@ std::vector<std::uint64_t> cells_before(const SparseHead& head) {
 
 std::uint64_t bytes_of(const std::vector<std::uint64_t>& cells, QueryTile tile,
                        std::size_t value_dim) {
-  return kWordBytes * (cells[tile.first + tile.count] - cells[tile.first] + tile.count * value_dim);
+  return kWordBytes * (cells[tile.first + tile.count] - cells[tile.first]) +
+         tile_sum_bytes(tile, value_dim);
 }
 
 std::vector<QueryTile> tiles_of(std::size_t queries, std::size_t size) {
@@ -36,6 +37,10 @@ std::vector<QueryTile> tiles_of(std::size_t queries, std::size_t size) {
 
 std::uint64_t tile_bytes(const SparseHead& head, QueryTile tile, std::size_t value_dim) {
   return bytes_of(cells_before(head), tile, value_dim);
+}
+
+std::uint64_t tile_sum_bytes(QueryTile tile, std::size_t value_dim) {
+  return kWordBytes * tile.count * value_dim;
 }
 
 std::vector<QueryTile> query_tiles(const SparseHead& head, std::size_t value_dim,

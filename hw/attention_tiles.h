@@ -18,6 +18,8 @@ struct QueryTile {
 /// cell that is computed, and a 32-bit sum for every output.
 [[nodiscard]] std::uint64_t tile_bytes(const SparseHead& head, QueryTile tile,
                                        std::size_t value_dim);
+/// The part of them that sums take.
+[[nodiscard]] std::uint64_t tile_sum_bytes(QueryTile tile, std::size_t value_dim);
 
 /// The head in as few tiles as fit `buffer_bytes` each, all but the last of one size. Throws
 /// InputError if not even one query fits.

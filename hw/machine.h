@@ -23,6 +23,10 @@ enum class ArrayOverlap { kNone, kPreload, kFull };
 /// a column of its own, the longest placed first; or all hold the same and share its kept queries.
 enum class SparserMapping { kColumnPerLine, kBroadcast };
 
+/// Whether the attention engines do the SDDMM of as many heads as there is room for before the SpMM
+/// of the first, or head after head (hw/attention_batches.h).
+enum class AttentionOrder { kPhase, kHead };
+
 enum class Arbitration { kRoundRobin, kFixedPriority };
 
 /// Where a block's values and cycles come from: its C++ model or its Verilated twin in rtl/.
@@ -75,9 +79,11 @@ struct Machine {
     std::uint32_t lines = 0;          ///< MAC lines of both engines together; 0: no engines
     std::uint32_t macs_per_line = 8;  ///< lines x macs_per_line is the array's number of MACs
     SparserMapping mapping = SparserMapping::kColumnPerLine;
-    std::uint32_t line_rows = 4;      ///< operand rows that a line holds ahead of its MACs
-    std::uint32_t softmax_lanes = 8;  ///< exponentials per cycle: as many as 64 lines give scores
-    std::uint32_t dividers = 8;       ///< serial, of the outputs' rows
+    AttentionOrder order = AttentionOrder::kPhase;
+    std::uint32_t line_rows = 4;       ///< operand rows that a line holds ahead of its MACs
+    std::uint32_t softmax_lanes = 8;   ///< exponentials per cycle: as many as 64 lines give scores
+    std::uint32_t dividers = 8;        ///< serial, of the outputs' rows
+    std::uint32_t decoder_lines = 16;  ///< of macs_per_line MACs; 0: the array decodes
     std::uint32_t query_kib = 53, key_kib = 53, value_kib = 53, index_kib = 20;
     std::uint32_t banks = 64;  ///< of each buffer
     std::uint32_t ports = 1;   ///< of each bank, macs_per_line bytes wide

@@ -51,7 +51,10 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const h
     outcome_.heads[h].op = command.op;
     outcome_.heads[h].head = static_cast<std::uint32_t>(h);
   }
-  end_ = sums_free_ = unit.now();
+  steps_of_.resize(heads);
+  over_.resize(heads);
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) steps_of_[plan_.steps[s].part.head] = s + 1;
+  end_ = unit.now();
 }
 
 AttentionUnit::Outcome AttentionUnit::Run::execute() {
@@ -61,7 +64,7 @@ AttentionUnit::Outcome AttentionUnit::Run::execute() {
   }
   while (mask_arrivals_.size() < heads_.size()) fetch_mask(mask_arrivals_.size());
   advance(plan_.steps.size(), 0);
-  outcome_.released = std::max(end_, sums_free_);
+  outcome_.released = leaving_.empty() ? end_ : std::max(end_, leaving_.back().until);
   outcome_.forwarded = plan_.forwarded;
   for (const hw::SparseHead& head : heads_) {
     outcome_.macs += (head.dense_cells() + head.sparse_kept()) * (command_.k + command_.n);
@@ -69,57 +72,60 @@ AttentionUnit::Outcome AttentionUnit::Run::execute() {
   return std::move(outcome_);
 }
 
-// The next head's mask comes in beside this one's if both fit, else behind it.
+// A mask comes in as soon as those in front leave it room.
 void AttentionUnit::Run::fetch_mask(std::size_t head) {
   const std::uint64_t bytes = hw::mask_bytes(heads_[head]);
-  std::uint64_t not_before = end_;
+  std::uint64_t room = unit_.machine_.attention.index_kib * kKib;
+  std::size_t first = head;  // of the heads that are in the buffer together with this one
+  for (room -= std::min(room, bytes); first > 0 && hw::mask_bytes(heads_[first - 1]) <= room;) {
+    room -= hw::mask_bytes(heads_[--first]);
+  }
+  std::uint64_t not_before = requested_;
+  if (first > 0) {
+    advance(steps_of_[first - 1], 0);
+    not_before = std::max(not_before, over_[first - 1]);
+  }
   std::uint64_t offset = 0;
   for (std::size_t h = 0; h < head; ++h) offset += hw::mask_bytes(heads_[h]);
-  if (head > 0) {
-    const bool both =
-        hw::mask_bytes(heads_[head - 1]) + bytes <= unit_.machine_.attention.index_kib * kKib;
-    const auto step_of = [&](std::size_t h) {
-      const auto found = std::find_if(plan_.steps.begin(), plan_.steps.end(),
-                                      [h](const auto& step) { return step.head >= h; });
-      return static_cast<std::size_t>(found - plan_.steps.begin());
-    };
-    advance(step_of(both ? head - 1 : head), 0);
-    not_before = end_;
-  }
   const std::uint64_t address = program_.masks[command_.parameters].address + offset;
   mask_arrivals_.push_back(unit_.index_dma.read(
       address, mask_.empty() ? nullptr : mask_.data() + offset, bytes, not_before));
 }
 
+std::uint64_t AttentionUnit::Run::place_free(const hw::AttentionFetch& fetch) {
+  if (fetch.free_after == 0) return 0;
+  const Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
+  while (operand.over.size() < fetch.free_after &&
+         (step_ < fetch.step || !in_step_ || access_ < fetch.access)) {
+    go_on();
+  }
+  // A window whose rows have no place together takes them one after the other.
+  return operand.over.size() < fetch.free_after ? window_end() : operand.over[fetch.free_after - 1];
+}
+
+// No row is asked for before those that are needed earlier.
 void AttentionUnit::Run::fetch(const hw::AttentionFetch& fetch) {
   Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
-  while (operand.over.size() < fetch.free_after) {
-    if (in_step_ && access_ < plan_.steps[step_].phase.accesses.size()) {
-      take_access();
-    } else if (in_step_) {
-      end_step();
-    } else {
-      begin_step();
-    }
-  }
-  const std::uint64_t not_before = fetch.free_after == 0 ? 0 : operand.over[fetch.free_after - 1];
   const std::uint64_t row_bytes = heads_.size() * operand.features;
   const std::uint64_t column = fetch.head * operand.features;
   std::uint8_t* const data =
       operand.data.empty() ? nullptr : operand.data.data() + fetch.row * row_bytes + column;
   arrivals_.push_back(operand.dma->read(operand.address + fetch.row * operand.pitch + column, data,
-                                        operand.features, not_before));
+                                        operand.features, std::max(place_free(fetch), requested_)));
+  requested_ = std::max(requested_, operand.dma->next_issue() - 1);
 }
 
 void AttentionUnit::Run::advance(std::size_t step, std::size_t access) {
-  while (step_ < step || (step_ == step && in_step_ && access_ < access)) {
-    if (!in_step_) {
-      begin_step();
-    } else if (access_ < plan_.steps[step_].phase.accesses.size()) {
-      take_access();
-    } else {
-      end_step();
-    }
+  while (step_ < step || (step_ == step && in_step_ && access_ < access)) go_on();
+}
+
+void AttentionUnit::Run::go_on() {
+  if (!in_step_) {
+    begin_step();
+  } else if (access_ < plan_.steps[step_].phase.accesses.size()) {
+    take_access();
+  } else {
+    end_step();
   }
 }
 
@@ -134,42 +140,58 @@ void AttentionUnit::Run::begin_step() {
   const hw::AttentionStep& step = plan_.steps[step_];
   in_step_ = true;
   access_ = code_ = 0;
-  shift_ = 0;
+  shift_ = window_end_ = 0;
   start_ = end_;
   if (step.spmm) {
-    hold(0, sums_free_, current().output);
+    claim(step.part.sum_bytes);
+    softmax_start_ = std::max(scored_.front(), softmax_free_);
+    scored_.pop_front();
   } else {
-    hold(0, mask_arrivals_[step.head], current().memory);
+    hold(0, mask_arrivals_[step.part.head], current().memory);
+    claim(step.part.score_bytes);
+  }
+}
+
+// Scores are gone when their SpMM is over, so that a step only ever waits for sums.
+void AttentionUnit::Run::claim(std::uint64_t bytes) {
+  claimed_ += bytes;
+  for (; claimed_ > unit_.machine_.accumulator.kib * kKib; leaving_.pop_front()) {
+    hold(0, leaving_.front().until, current().output);
+    claimed_ -= leaving_.front().bytes;
   }
 }
 
 void AttentionUnit::Run::take_codes_until(std::uint64_t offset) {
   const hw::AttentionStep& step = plan_.steps[step_];
   for (; code_ < step.phase.codes.size() && step.phase.codes[code_].cycle <= offset; ++code_) {
-    hold(step.phase.codes[code_].cycle, start_ + step.codes_ready[code_], current().codes);
+    hold(step.phase.codes[code_].cycle, softmax_start_ + step.codes_ready[code_], current().codes);
   }
 }
 
 void AttentionUnit::Run::take_access() {
-  const hw::AttentionStep& step = plan_.steps[step_];
-  const hw::RowAccess& access = step.phase.accesses[access_];
+  const hw::RowAccess& access = plan_.steps[step_].phase.accesses[access_];
+  if (access.end != window_end_) end_window();
+  window_end_ = access.end;
   take_codes_until(access.cycle);
   if (taken_ < plan_.fetches.size() && plan_.fetches[taken_].step == step_ &&
       plan_.fetches[taken_].access == access_) {
     hold(access.cycle, arrivals_[taken_], current().memory);
     ++taken_;
   }
-  // A window later, another row can be in its place.
-  const hw::Machine::Attention& attention = unit_.machine_.attention;
-  const std::uint64_t window =
-      attention.line_rows * ((command_.k + attention.macs_per_line - 1) / attention.macs_per_line);
-  operands_[static_cast<std::size_t>(access.operand)].over.push_back(start_ + access.cycle +
-                                                                     shift_ + window);
+  ++operands_[static_cast<std::size_t>(access.operand)].open;
   ++access_;
+}
+
+// Its rows are no longer needed: another can be in their places.
+void AttentionUnit::Run::end_window() {
+  for (Operand& operand : operands_) {
+    operand.over.resize(operand.over.size() + std::exchange(operand.open, 0), window_end());
+  }
 }
 
 void AttentionUnit::Run::end_step() {
   const hw::AttentionStep& step = plan_.steps[step_];
+  end_window();
   take_codes_until(step.phase.cycles);
   const std::uint64_t length = step.phase.cycles + shift_;
   HeadCycles& head = current();
@@ -178,61 +200,72 @@ void AttentionUnit::Run::end_step() {
   if (!conflict.empty()) head.conflict += *std::max_element(conflict.begin(), conflict.end());
   for (const std::uint64_t cycles : step.phase.busy) head.lines_busy += cycles;
   for (const std::uint64_t cycles : conflict) head.lines_conflict += cycles;
-  end_ = start_ + length;
+  over_[step.part.head] = end_ = start_ + length;
   if (step.spmm) {
-    if (!step.codes_ready.empty()) head.softmax += step.codes_ready.back();
-    emit(step, end_);
+    if (!step.codes_ready.empty()) {
+      head.softmax += step.codes_ready.back();
+      softmax_free_ =
+          softmax_start_ + step.codes_ready.back() - hw::stage_info(hw::StageOp::kSoftmax).latency;
+    }
+    claimed_ -= step.part.score_bytes;
+    emit(step);
+  } else {
+    scored_.push_back(end_);
   }
   ++step_;
   in_step_ = false;
 }
 
 // The pipeline takes a tile's rows one after the other when all of its sums are there.
-void AttentionUnit::Run::emit(const hw::AttentionStep& step, std::uint64_t end) {
+void AttentionUnit::Run::emit(const hw::AttentionStep& step) {
   const hw::Chain& chain = program_.chains[command_.chain];
+  const hw::QueryTile& tile = step.part.tile;
   const std::uint64_t row_bytes = command_.n * hw::bytes_of(chain.out);
-  hw::ChainCycles cycles = unit_.postop_.cycles(chain, step.tile.count, command_.n);
+  hw::ChainCycles cycles = unit_.postop_.cycles(chain, tile.count, command_.n);
   // Several rows divide side by side, but leave one after the other.
   const hw::Machine& machine = unit_.machine_;
   const std::uint64_t vectors =
       (command_.n + std::uint64_t{machine.postop.lanes} - 1) / machine.postop.lanes;
   const std::uint64_t dividers = machine.attention.dividers;
   cycles.per_row = std::max(vectors, (cycles.per_row + dividers - 1) / dividers);
-  sums_free_ = end + cycles.total(step.tile.count);
+  const std::uint64_t start = std::max(end_, output_free_);
+  output_free_ = start + tile.count * cycles.per_row;
+  leaving_.push_back({step.part.sum_bytes, start + cycles.total(tile.count)});
   unit_.outputs_.push_back(
-      {command_.tensor + step.tile.first * command_.tensor_pitch + step.head * row_bytes,
-       command_.tensor_pitch, row_bytes, step.tile.count, end + cycles.fill + cycles.per_row,
+      {command_.tensor + tile.first * command_.tensor_pitch + step.part.head * row_bytes,
+       command_.tensor_pitch, row_bytes, tile.count, start + cycles.fill + cycles.per_row,
        cycles.per_row, values(step)});
   unit_.output_added_.notify(sc_core::SC_ZERO_TIME);
 }
 
 std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& step) const {
   if (!unit_.functional_) return {};
+  const hw::QueryTile& tile = step.part.tile;
   const auto base = [&](std::size_t operand, std::size_t row) {
     const Operand& o = operands_[operand];
     return reinterpret_cast<const std::int8_t*>(o.data.data()) +
-           (row * heads_.size() + step.head) * o.features;
+           (row * heads_.size() + step.part.head) * o.features;
   };
   hw::AttentionOperands operands;
-  operands.q = base(0, step.tile.first);
+  operands.q = base(0, tile.first);
   operands.k = base(1, 0);
   operands.v = base(2, 0);
   operands.q_pitch = operands.k_pitch = heads_.size() * command_.k;
   operands.v_pitch = heads_.size() * command_.n;
   operands.dim = command_.k;
   operands.value_dim = command_.n;
-  hw::AttentionSums sums = hw::attention_sums(
-      hw::query_tile(heads_[step.head], step.tile.first, step.tile.count), operands,
-      hw::softmax_constants(program_.chains[command_.c].stages.front()));
+  hw::AttentionSums sums =
+      hw::attention_sums(hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands,
+                         hw::softmax_constants(program_.chains[command_.c].stages.front()));
   const hw::Chain& chain = program_.chains[command_.chain];
-  std::vector<std::uint8_t> out(step.tile.count * command_.n * hw::bytes_of(chain.out));
+  std::vector<std::uint8_t> out(tile.count * command_.n * hw::bytes_of(chain.out));
   hw::ChainOperands chain_operands;
   chain_operands.accumulator = sums.sums.data();
   chain_operands.accumulator_pitch = command_.n;
   chain_operands.row_statistics = sums.divisor.data();
   chain_operands.out = out.data();
   chain_operands.out_pitch = command_.n * hw::bytes_of(chain.out);
-  chain_operands.rows = step.tile.count;
+  chain_operands.rows = tile.count;
   chain_operands.cols = command_.n;
   unit_.postop_.apply(chain, chain_operands);
   return out;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <vector>
 
 #include "hw/attention_plan.h"
@@ -32,21 +33,32 @@ class AttentionUnit::Run {
     std::uint64_t address, pitch, features;
     std::vector<std::uint8_t> data;   ///< [rows][heads * features]; empty without values
     std::vector<std::uint64_t> over;  ///< by access: cycle from which its row is no longer needed
+    std::size_t open = 0;             ///< accesses behind these, of the window in progress
+  };
+  /// Sums that have not left.
+  struct Leaving {
+    std::uint64_t bytes, until;
   };
 
   void fetch(const hw::AttentionFetch& fetch);
+  /// Cycle from which a row that comes in has a place.
+  std::uint64_t place_free(const hw::AttentionFetch& fetch);
   void fetch_mask(std::size_t head);
-  /// Goes through the accesses in front of this one.
+  /// Goes through everything in front of this access.
   void advance(std::size_t step, std::size_t access);
+  void go_on();
   void begin_step();
   void take_access();
+  void end_window();
   void end_step();
-  void emit(const hw::AttentionStep& step, std::uint64_t end);
+  void claim(std::uint64_t bytes);
+  void emit(const hw::AttentionStep& step);
   /// The step in progress cannot go on in its cycle `offset` before `cycle`.
   void hold(std::uint64_t offset, std::uint64_t cycle, std::uint64_t& cause);
   void take_codes_until(std::uint64_t offset);
+  [[nodiscard]] std::uint64_t window_end() const { return start_ + window_end_ + shift_; }
   [[nodiscard]] std::vector<std::uint8_t> values(const hw::AttentionStep& step) const;
-  [[nodiscard]] HeadCycles& current() { return outcome_.heads[plan_.steps[step_].head]; }
+  [[nodiscard]] HeadCycles& current() { return outcome_.heads[plan_.steps[step_].part.head]; }
 
   AttentionUnit& unit_;
   const hw::Command& command_;
@@ -59,13 +71,24 @@ class AttentionUnit::Run {
   std::vector<std::uint8_t> mask_;            ///< what came in; empty without values
   Outcome outcome_;
 
+  std::uint64_t requested_ = 0;        ///< cycle in which the last row was asked for
+  std::vector<std::size_t> steps_of_;  ///< by head: steps until it is over
+  std::vector<std::uint64_t> over_;    ///< by head: cycle in which it was
+
   std::size_t step_ = 0, access_ = 0, code_ = 0;  ///< next to happen
   std::size_t taken_ = 0;                         ///< fetches that an access has waited for
   bool in_step_ = false;
-  std::uint64_t start_ = 0;      ///< of the step in progress
-  std::uint64_t shift_ = 0;      ///< cycles for which it has been held up
-  std::uint64_t end_ = 0;        ///< of the step in front
-  std::uint64_t sums_free_ = 0;  ///< outputs of the tile in front have left
+  std::uint64_t start_ = 0;       ///< of the step in progress
+  std::uint64_t shift_ = 0;       ///< cycles for which it has been held up
+  std::uint64_t window_end_ = 0;  ///< of the step's window in progress, not counting these
+  std::uint64_t end_ = 0;         ///< of the step in front
+
+  std::deque<std::uint64_t> scored_;  ///< ends of the SDDMMs whose SpMMs are to come
+  std::uint64_t softmax_start_ = 0;   ///< of the SpMM in progress
+  std::uint64_t softmax_free_ = 0;    ///< it has taken the rows of the tile in front
+  std::uint64_t claimed_ = 0;         ///< bytes of the accumulator
+  std::deque<Leaving> leaving_;       ///< oldest first
+  std::uint64_t output_free_ = 0;     ///< the pipeline has taken the sums of the tile in front
 };
 
 }  // namespace systole::tlm_model

@@ -80,6 +80,7 @@ Layer random_layer(std::mt19937& random) {
   attention.key_kib = static_cast<std::uint32_t>(random_size(random, 1, 8));
   attention.value_kib = static_cast<std::uint32_t>(random_size(random, 1, 8));
   layer.machine.accumulator.kib = static_cast<std::uint32_t>(random_size(random, 5, 40));
+  attention.order = random_size(random, 0, 3) == 0 ? AttentionOrder::kHead : AttentionOrder::kPhase;
   return layer;
 }
 
@@ -103,8 +104,8 @@ NaivePlan naive(const Layer& layer, const std::vector<AttentionStep>& steps) {
       for (std::size_t a = 0; a < steps[s].phase.accesses.size(); ++a) {
         const RowAccess& access = steps[s].phase.accesses[a];
         if (access.operand != operand) continue;
-        Held now{steps[s].head, access.row, index, access.sparse};
-        if (operand == AttentionOperand::kQuery) now.row += steps[s].tile.first;
+        Held now{steps[s].part.head, access.row, index, access.sparse};
+        if (operand == AttentionOperand::kQuery) now.row += steps[s].part.tile.first;
         const auto hit = std::find_if(buffer.begin(), buffer.end(), [&](const Held& held) {
           return held.head == now.head && held.row == now.row;
         });
@@ -152,7 +153,7 @@ std::map<AttentionOperand, std::size_t> rows_needed(const AttentionPlan& plan) {
   for (const AttentionStep& step : plan.steps) {
     for (const RowAccess& access : step.phase.accesses) {
       const bool query = access.operand == AttentionOperand::kQuery;
-      rows.emplace(access.operand, step.head, access.row + (query ? step.tile.first : 0));
+      rows.emplace(access.operand, step.part.head, access.row + (query ? step.part.tile.first : 0));
     }
   }
   std::map<AttentionOperand, std::size_t> counts;
@@ -176,8 +177,6 @@ TEST(AttentionPlan, OfASmallHeadByHand) {
   ASSERT_EQ(plan.steps.size(), 2U);
   EXPECT_FALSE(plan.steps[0].spmm);
   EXPECT_TRUE(plan.steps[1].spmm);
-  EXPECT_TRUE(plan.steps[0].last_of_head);
-  EXPECT_TRUE(plan.steps[1].last_of_head);
   // Denser: key 0 with queries 0, 1, 2, 3, of which each begins the column; sparser: key 1 with
   // queries 1 and 3. Accesses of the SDDMM: K0 Q0 | K1 Q1 | K0 Q1 | Q3 | K0 Q2 | K0 Q3.
   constexpr auto kQ = AttentionOperand::kQuery, kK = AttentionOperand::kKey,
@@ -209,27 +208,26 @@ TEST(AttentionPlan, ForwardsARowThatTheDenserEngineBrought) {
   EXPECT_EQ(layer.plan().forwarded, 0U);
 }
 
-TEST(AttentionPlan, WalksHeadByHeadAndTileByTile) {
+TEST(AttentionPlan, ScoresABatchBeforeItsProducts) {
   std::mt19937 random(1);
-  std::size_t tiles = 0;
+  std::size_t steps = 0, batches = 0;
   for (int round = 0; round < 200; ++round) {
     const Layer layer = random_layer(random);
     const AttentionPlan plan = layer.plan();
     auto step = plan.steps.begin();
-    for (std::size_t h = 0; h < layer.heads.size(); ++h) {
-      const auto expected =
-          query_tiles(layer.heads[h], layer.value_dim, layer.machine.accumulator.kib * kKib);
-      tiles += expected.size();
-      for (const QueryTile tile : expected) {
-        const SparseHead part = query_tile(layer.heads[h], tile.first, tile.count);
-        for (const bool spmm : {false, true}) {
+    for (const auto& batch : plan_batches(layer.heads, layer.value_dim, layer.machine)) {
+      ++batches;
+      for (const bool spmm : {false, true}) {
+        for (const HeadTile& expected : batch) {
           ASSERT_NE(step, plan.steps.end());
-          EXPECT_EQ(step->head, h);
+          const QueryTile tile = expected.tile;
+          EXPECT_EQ(step->part.head, expected.head);
+          EXPECT_EQ(step->part.tile.first, tile.first);
+          EXPECT_EQ(step->part.tile.count, tile.count);
+          EXPECT_EQ(step->part.score_bytes, expected.score_bytes);
+          EXPECT_EQ(step->part.sum_bytes, expected.sum_bytes);
           EXPECT_EQ(step->spmm, spmm);
-          EXPECT_EQ(step->tile.first, tile.first);
-          EXPECT_EQ(step->tile.count, tile.count);
-          EXPECT_EQ(step->last_of_head, tile.first + tile.count == part.queries + tile.first &&
-                                            tile.first + tile.count == layer.heads[h].queries);
+          const SparseHead part = query_tile(layer.heads[expected.head], tile.first, tile.count);
           const AttentionPhase phase =
               spmm ? schedule_spmm(part, layer.dim, layer.value_dim, layer.machine.attention)
                    : schedule_sddmm(part, layer.dim, layer.machine.attention);
@@ -237,12 +235,14 @@ TEST(AttentionPlan, WalksHeadByHeadAndTileByTile) {
           EXPECT_EQ(step->phase.busy, phase.busy);
           EXPECT_EQ(step->phase.accesses.size(), phase.accesses.size());
           ++step;
+          ++steps;
         }
       }
     }
     EXPECT_EQ(step, plan.steps.end());
   }
-  EXPECT_GT(tiles, 700U);
+  EXPECT_GT(steps, 1400U);
+  EXPECT_LT(4 * batches, steps + 2 * batches) << "no batch of several tiles";
 }
 
 TEST(AttentionPlan, EqualsANaiveWalk) {
@@ -324,8 +324,8 @@ TEST(AttentionPlan, TheSoftmaxTakesTheRowsInTheOrderOfTheirNeed) {
       ASSERT_EQ(step.codes_ready.size(), step.phase.codes.size());
       std::uint64_t ready = stage_info(StageOp::kSoftmax).latency;
       for (std::size_t i = 0; i < step.codes_ready.size(); ++i) {
-        const HeadMask& mask = layer.masks[step.head];
-        const std::size_t query = step.tile.first + step.phase.codes[i].query;
+        const HeadMask& mask = layer.masks[step.part.head];
+        const std::size_t query = step.part.tile.first + step.phase.codes[i].query;
         std::uint64_t kept = 0;
         for (std::size_t key = 0; key < mask.keys; ++key) kept += mask.kept(query, key) ? 1 : 0;
         EXPECT_GT(kept, 0U);

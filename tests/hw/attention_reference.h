@@ -127,6 +127,7 @@ struct Reference {
   Counts busy, conflict;
   std::set<Access> accesses;
   std::map<std::size_t, std::uint64_t> codes;
+  std::map<std::uint64_t, std::uint64_t> windows;  ///< by first cycle, where they end
 
   Reference(const Setting& setting, bool spmm)
       : busy(setting.attention.lines, 0), conflict(setting.attention.lines, 0) {
@@ -175,6 +176,7 @@ struct Reference {
         longest = std::max(longest, buffer->cycles(attention.ports));
       }
       for (const std::size_t l : working) conflict[l] += longest - (end - begin) * step_cycles;
+      windows.emplace(cycles, cycles + longest);
       cycles += longest;
     }
   }

@@ -187,6 +187,9 @@ TEST(AttentionSchedule, EqualsTheRulesAppliedWindowByWindow) {
       ASSERT_EQ(phase.conflict, expected.conflict) << round;
       const std::vector<Access> accesses = accesses_of(phase);
       ASSERT_EQ(accesses.size(), expected.accesses.size()) << round;
+      for (const RowAccess& access : phase.accesses) {
+        ASSERT_EQ(access.end, expected.windows.at(access.cycle)) << round;
+      }
       ASSERT_EQ(std::set<Access>(accesses.begin(), accesses.end()), expected.accesses) << round;
       std::map<std::size_t, std::uint64_t> codes;
       for (const CodesNeed& need : phase.codes) codes.emplace(need.query, need.cycle);

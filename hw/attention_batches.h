@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hw/attention_tiles.h"
+#include "hw/machine.h"
+#include "hw/sparse_head.h"
+
+namespace systole::hw {
+
+/// Queries of one head, and what the accumulator holds of them.
+struct HeadTile {
+  std::size_t head = 0;
+  QueryTile tile;
+  std::uint64_t score_bytes = 0;  ///< 32 bits for every cell that is computed
+  std::uint64_t sum_bytes = 0;    ///< 32 bits for every output
+};
+
+/// What a layer's engines work on: batch after batch, in each the SDDMM of all tiles, then the SpMM
+/// of all of them. Heads stand in order; one that exceeds the accumulator goes in query_tiles().
+///
+/// AttentionOrder::kPhase: a batch is as long as its scores, with the largest of its tiles' sums,
+/// fit the accumulator, and the masks of its heads the index buffer; kHead: one tile. Throws
+/// InputError as query_tiles().
+[[nodiscard]] std::vector<std::vector<HeadTile>> plan_batches(const std::vector<SparseHead>& heads,
+                                                              std::size_t value_dim,
+                                                              const Machine& machine);
+
+}  // namespace systole::hw
