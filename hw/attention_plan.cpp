@@ -28,23 +28,29 @@ std::size_t row_of(const AttentionStep& step, const RowAccess& access) {
   return access.row + (access.operand == AttentionOperand::kQuery ? step.part.tile.first : 0);
 }
 
-std::array<Stream, kOperands> streams_of(const std::vector<AttentionStep>& steps) {
+std::uint32_t name_of(const AttentionStep& step, const RowAccess& access, BufferedRow buffered) {
+  const auto row = static_cast<std::uint32_t>(row_of(step, access));
+  const bool whole = buffered == BufferedRow::kToken && access.operand != AttentionOperand::kValue;
+  return whole ? row : static_cast<std::uint32_t>(step.part.head << 16U) | row;
+}
+
+std::array<Stream, kOperands> streams_of(const std::vector<AttentionStep>& steps,
+                                         BufferedRow buffered) {
   std::array<Stream, kOperands> streams;
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const std::vector<RowAccess>& accesses = steps[s].phase.accesses;
     for (std::size_t i = 0; i < accesses.size(); ++i) {
       Stream& stream = streams[index(accesses[i].operand)];
-      stream.rows.push_back(
-          static_cast<std::uint32_t>(steps[s].part.head << 16U | row_of(steps[s], accesses[i])));
+      stream.rows.push_back(name_of(steps[s], accesses[i], buffered));
       stream.places.emplace_back(s, i);
     }
   }
   return streams;
 }
 
-std::array<std::uint64_t, kOperands> capacities(std::size_t dim, std::size_t value_dim,
+std::array<std::uint64_t, kOperands> capacities(std::size_t row_features, std::size_t value_dim,
                                                 const Machine::Attention& attention) {
-  return {attention.query_kib * kKib / dim, attention.key_kib * kKib / dim,
+  return {attention.query_kib * kKib / row_features, attention.key_kib * kKib / row_features,
           attention.value_kib * kKib / value_dim};
 }
 
@@ -66,10 +72,10 @@ void add_batch(const std::vector<HeadTile>& batch, const std::vector<SparseHead>
   std::vector<AttentionStep> spmms;
   for (const HeadTile& tile : batch) {
     const SparseHead part = query_tile(heads[tile.head], tile.tile.first, tile.tile.count);
-    plan.steps.push_back({tile, false, schedule_sddmm(part, dim, attention), {}});
+    plan.steps.push_back({tile, false, part.kept(), schedule_sddmm(part, dim, attention), {}});
     AttentionPhase spmm = schedule_spmm(part, dim, value_dim, attention);
     std::vector<std::uint64_t> ready = codes_ready(part, spmm, attention);
-    spmms.push_back({tile, true, std::move(spmm), std::move(ready)});
+    spmms.push_back({tile, true, part.kept(), std::move(spmm), std::move(ready)});
   }
   std::move(spmms.begin(), spmms.end(), std::back_inserter(plan.steps));
 }
@@ -111,13 +117,16 @@ void add_fetches(const Stream& stream, AttentionOperand operand, std::uint64_t c
 }  // namespace
 
 AttentionPlan plan_attention(const std::vector<SparseHead>& heads, std::size_t dim,
-                             std::size_t value_dim, const Machine& machine) {
+                             std::size_t value_dim, const Machine& machine, BufferedRow row) {
   AttentionPlan plan;
   for (const std::vector<HeadTile>& batch : plan_batches(heads, value_dim, machine)) {
     add_batch(batch, heads, dim, value_dim, machine.attention, plan);
   }
-  const std::array<Stream, kOperands> streams = streams_of(plan.steps);
-  const std::array<std::uint64_t, kOperands> rows = capacities(dim, value_dim, machine.attention);
+  if (plan.steps.empty()) return plan;
+  const std::array<Stream, kOperands> streams = streams_of(plan.steps, row);
+  const std::size_t features = row == BufferedRow::kToken ? heads.size() * dim : dim;
+  const std::array<std::uint64_t, kOperands> rows =
+      capacities(features, value_dim, machine.attention);
   for (const AttentionOperand operand :
        {AttentionOperand::kQuery, AttentionOperand::kKey, AttentionOperand::kValue}) {
     add_fetches(streams[index(operand)], operand, rows[index(operand)], plan);

@@ -17,6 +17,7 @@ namespace systole::hw {
 struct AttentionStep {
   HeadTile part;
   bool spmm;
+  std::uint64_t kept;    ///< cells that the mask keeps
   AttentionPhase phase;  ///< queries are those of the tile, from 0
   /// SpMM: cycles after the softmax began with the tile at which it has the codes of
   /// phase.codes[i], rows one after the other in that order, `softmax_lanes` cells a cycle. The
@@ -28,7 +29,7 @@ struct AttentionStep {
 /// step's rows come in while the step in front is still at work, as far as there is room.
 struct AttentionFetch {
   AttentionOperand operand;
-  std::size_t head;
+  std::size_t head;          ///< whose access it is
   std::size_t row;           ///< query or key
   std::size_t step, access;  ///< the access that needs it
   /// Accesses to this operand, of the layer, that must be over before the row has a place.
@@ -42,8 +43,13 @@ struct AttentionPlan {
   std::uint64_t forwarded = 0;
 };
 
+/// What a row of the Q and K buffers is: the features of one head, or with an auto-encoder those of
+/// all heads, which are decoded together.
+enum class BufferedRow { kHead, kToken };
+
 /// `heads`: of one layer, which passed check_sparse_head(). Throws InputError as query_tiles().
 [[nodiscard]] AttentionPlan plan_attention(const std::vector<SparseHead>& heads, std::size_t dim,
-                                           std::size_t value_dim, const Machine& machine);
+                                           std::size_t value_dim, const Machine& machine,
+                                           BufferedRow row = BufferedRow::kHead);
 
 }  // namespace systole::hw

@@ -73,6 +73,8 @@ class SddmmWants {
   [[nodiscard]] std::uint64_t bank_cycles() const {
     return std::max({queries_.cycles(ports_), keys_.cycles(ports_), scores_.cycles(ports_)});
   }
+  [[nodiscard]] std::uint64_t operand_words() const { return queries_.total() + keys_.total(); }
+  [[nodiscard]] std::uint64_t score_words() const { return scores_.total(); }
 
  private:
   const SparseHead& head_;
@@ -132,6 +134,8 @@ class SpmmWants {
   [[nodiscard]] std::uint64_t bank_cycles() const {
     return std::max(values_.cycles(ports_), codes_.cycles(ports_));
   }
+  [[nodiscard]] std::uint64_t operand_words() const { return values_.total(); }
+  [[nodiscard]] std::uint64_t score_words() const { return codes_.total(); }
 
  private:
   const SparseHead& head_;
@@ -181,6 +185,8 @@ AttentionPhase walk_windows(const LineRuns& runs, std::uint64_t window_steps,
       phase.accesses[i].end = phase.cycles;
     }
   }
+  phase.operand_words = wants.operand_words();
+  phase.score_words = wants.score_words();
   return phase;
 }
 

@@ -60,6 +60,8 @@ struct AttentionPhase {
   std::vector<std::uint64_t> conflict;  ///< [lines] cycles lost to banks while there was work
   std::vector<RowAccess> accesses;      ///< ascending by cycle
   std::vector<CodesNeed> codes;         ///< SpMM: each query with kept cells once, ascending
+  std::uint64_t operand_words = 0;      ///< of P bytes, read from the buffers of Q and K, or of V
+  std::uint64_t score_words = 0;        ///< SDDMM: scores written; SpMM: codes read
   /// Line cycles by cause; busy + conflict + idle = lines * cycles.
   [[nodiscard]] std::uint64_t idle_cycles() const;
 };

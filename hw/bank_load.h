@@ -37,8 +37,12 @@ class BankLoad {
   }
   /// `place`: the operand's bank, before it is taken modulo the number of banks.
   void want(std::size_t name, std::size_t place, std::uint64_t words) {
-    if (wanted_.insert(name)) words_[place & (words_.size() - 1)] += words;
+    if (!wanted_.insert(name)) return;
+    words_[place & (words_.size() - 1)] += words;
+    total_ += words;
   }
+  /// Words of all banks and windows.
+  [[nodiscard]] std::uint64_t total() const { return total_; }
   /// Cycles that the most wanted bank needs with `ports` words a cycle.
   [[nodiscard]] std::uint64_t cycles(std::uint32_t ports) const {
     return (*std::max_element(words_.begin(), words_.end()) + ports - 1) / ports;
@@ -47,6 +51,7 @@ class BankLoad {
  private:
   WindowSet wanted_;
   std::vector<std::uint64_t> words_;
+  std::uint64_t total_ = 0;
 };
 
 }  // namespace systole::hw

@@ -82,7 +82,7 @@ struct Machine {
     AttentionOrder order = AttentionOrder::kPhase;
     std::uint32_t line_rows = 4;       ///< operand rows that a line holds ahead of its MACs
     std::uint32_t softmax_lanes = 8;   ///< exponentials per cycle: as many as 64 lines give scores
-    std::uint32_t dividers = 8;        ///< serial, of the outputs' rows
+    std::uint32_t dividers = 16;       ///< serial, of the outputs' rows
     std::uint32_t decoder_lines = 16;  ///< of macs_per_line MACs; 0: the array decodes
     std::uint32_t query_kib = 53, key_kib = 53, value_kib = 53, index_kib = 20;
     std::uint32_t banks = 64;  ///< of each buffer

@@ -17,13 +17,18 @@
 namespace systole::testbench {
 namespace {
 
-constexpr std::uint64_t kSeed = 0x5397;
+constexpr std::uint64_t kSeed = 0x5397, kDecoderSeed = 0xdec0de;
 constexpr std::uint64_t kAlignment = 4096;
 constexpr std::uint32_t kSoftmaxChain = 0, kOutputChain = 1;
 /// Real standard deviation of the scores: rows neither uniform nor one-hot.
 constexpr double kScoreDeviation = 2.0;
 /// Of a uniform int8.
 constexpr double kOperandDeviation = 73.9;
+
+/// Heads of Q and of K in memory.
+std::size_t stored_heads(const AttentionShape& shape) {
+  return shape.latent_heads == 0 ? shape.heads : shape.latent_heads;
+}
 
 hw::Chain softmax_chain(std::size_t dim, const hw::Machine::Datapath& datapath) {
   if (datapath.softmax != hw::SoftmaxMode::kDeferred || datapath.softmax_bits > 8) {
@@ -51,6 +56,36 @@ hw::Chain output_chain(const hw::Machine::Datapath& datapath) {
           hw::DType::kS8};
 }
 
+std::vector<std::uint8_t> operand_bytes(std::uint64_t seed, std::size_t count) {
+  std::mt19937_64 random(seed);
+  std::vector<std::uint8_t> bytes(count);
+  for (std::size_t i = 0; i < count; i += 8) {
+    std::uint64_t word = random();
+    for (std::size_t j = i; j < std::min(count, i + 8); ++j, word >>= 8U) {
+      bytes[j] = static_cast<std::uint8_t>(word);
+    }
+  }
+  return bytes;
+}
+
+/// A decoder whose outputs spread like a uniform int8, with a bias that can be seen.
+hw::HeadMix decoder(std::uint64_t seed, const AttentionShape& shape,
+                    const hw::Machine::Datapath& datapath) {
+  const std::vector<std::uint8_t> random =
+      operand_bytes(seed, shape.heads * (shape.latent_heads + 1));
+  const double deviation = std::sqrt(static_cast<double>(shape.latent_heads)) * kOperandDeviation;
+  hw::HeadMix mix;
+  mix.in_heads = static_cast<std::uint32_t>(shape.latent_heads);
+  mix.out_heads = static_cast<std::uint32_t>(shape.heads);
+  mix.weights.assign(random.begin(), random.end() - static_cast<std::ptrdiff_t>(shape.heads));
+  for (std::size_t head = 0; head < shape.heads; ++head) {
+    mix.bias.push_back(16 * static_cast<std::int8_t>(random[mix.weights.size() + head]));
+  }
+  mix.factors.assign(shape.heads, hw::make_dyadic(1.0 / deviation, datapath.multiplier_bits));
+  mix.rounding = datapath.rounding;
+  return mix;
+}
+
 /// Places things one after the other in DRAM.
 class Placement {
  public:
@@ -65,32 +100,31 @@ class Placement {
   std::uint64_t next_ = 0;
 };
 
-std::vector<std::uint8_t> operand_bytes(std::uint64_t seed, std::size_t count) {
-  std::mt19937_64 random(seed);
-  std::vector<std::uint8_t> bytes(count);
-  for (std::size_t i = 0; i < count; i += 8) {
-    std::uint64_t word = random();
-    for (std::size_t j = i; j < std::min(count, i + 8); ++j, word >>= 8U) {
-      bytes[j] = static_cast<std::uint8_t>(word);
-    }
+void add_decoders(std::size_t layer, const hw::Machine& machine, AttentionWorkload& workload) {
+  for (const std::size_t operand : {0U, 1U}) {
+    workload.program.mixes.push_back(
+        decoder(kDecoderSeed + 2 * layer + operand, workload.shape, machine.datapath));
   }
-  return bytes;
+  workload.program.commands.back().mix = static_cast<std::uint16_t>(1 + 2 * layer);
 }
 
 void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWorkload& workload) {
   const AttentionShape& shape = workload.shape;
   const std::uint64_t width = shape.heads * shape.dim;
+  const std::uint64_t stored_width = stored_heads(shape) * shape.dim;
   AttentionWorkload::Addresses at{};
-  at.query = dram.place(shape.queries * width);
-  at.key = dram.place(shape.keys * width);
+  at.query = dram.place(shape.queries * stored_width);
+  at.key = dram.place(shape.keys * stored_width);
   at.value = dram.place(shape.keys * width);
   at.out = dram.place(shape.queries * width);
   hw::LayerMask mask;
   mask.bytes = hw::encode_mask(workload.layers[layer]);
   mask.address = dram.place(mask.bytes.size());
   if (functional) {
-    workload.image.push_back({at.query, operand_bytes(kSeed + 3 * layer, shape.queries * width)});
-    workload.image.push_back({at.key, operand_bytes(kSeed + 3 * layer + 1, shape.keys * width)});
+    workload.image.push_back(
+        {at.query, operand_bytes(kSeed + 3 * layer, shape.queries * stored_width)});
+    workload.image.push_back(
+        {at.key, operand_bytes(kSeed + 3 * layer + 1, shape.keys * stored_width)});
     workload.image.push_back({at.value, operand_bytes(kSeed + 3 * layer + 2, shape.keys * width)});
     workload.image.push_back({mask.address, mask.bytes});
   }
@@ -103,7 +137,8 @@ void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWor
   command.a = narrow(at.key);
   command.b = narrow(at.value);
   command.tensor = at.out;
-  command.dram_pitch = command.a_pitch = command.b_pitch = command.tensor_pitch = narrow(width);
+  command.dram_pitch = command.a_pitch = narrow(stored_width);
+  command.b_pitch = command.tensor_pitch = narrow(width);
   command.m = narrow(shape.queries);
   command.n = command.k = narrow(shape.dim);
   command.c = kSoftmaxChain;
@@ -127,6 +162,32 @@ const std::vector<std::uint8_t>& bytes_at(const AttentionWorkload& workload,
     if (piece.address == address) return piece.bytes;
   }
   throw std::invalid_argument("attention workload without operands");
+}
+
+/// Q or K of all heads, [tokens][heads * dim]. Element by element, knowing nothing of lines.
+std::vector<std::int8_t> decoded(const AttentionWorkload& workload, std::uint64_t address,
+                                 std::size_t mix_index) {
+  const std::vector<std::uint8_t>& stored = bytes_at(workload, address);
+  std::vector<std::int8_t> rows(stored.begin(), stored.end());
+  const AttentionShape& shape = workload.shape;
+  if (shape.latent_heads == 0) return rows;
+  const hw::HeadMix& mix = workload.program.mixes[mix_index];
+  std::vector<std::int8_t> all;
+  for (auto token = rows.begin(); token != rows.end();
+       token += static_cast<std::ptrdiff_t>(shape.latent_heads * shape.dim)) {
+    for (std::size_t head = 0; head < shape.heads; ++head) {
+      for (std::size_t feature = 0; feature < shape.dim; ++feature) {
+        std::int32_t sum = mix.bias[head];
+        for (std::size_t latent = 0; latent < shape.latent_heads; ++latent) {
+          sum += mix.weights[head * shape.latent_heads + latent] *
+                 token[static_cast<std::ptrdiff_t>(latent * shape.dim + feature)];
+        }
+        all.push_back(static_cast<std::int8_t>(
+            hw::requantise(sum, mix.factors[head], mix.rounding, hw::symmetric_range(8))));
+      }
+    }
+  }
+  return all;
 }
 
 std::vector<std::uint8_t> keep_cells(const hw::SparseHead& head) {
@@ -157,6 +218,7 @@ AttentionWorkload make_attention_workload(const AttentionShape& shape,
   Placement dram;
   for (std::size_t layer = 0; layer < workload.layers.size(); ++layer) {
     add_layer(layer, dram, functional, workload);
+    if (shape.latent_heads != 0) add_decoders(layer, machine, workload);
   }
   workload.program.commands.push_back({});
   std::vector<std::uint8_t> encoded = hw::encode_commands(workload.program.commands);
@@ -175,9 +237,8 @@ std::vector<std::uint8_t> masked_reference(const AttentionWorkload& workload, st
   const AttentionShape& shape = workload.shape;
   const std::size_t width = shape.heads * shape.dim;
   const AttentionWorkload::Addresses& at = workload.addresses[layer];
-  const auto signed_bytes = [&](std::uint64_t address) {
-    return reinterpret_cast<const std::int8_t*>(bytes_at(workload, address).data());
-  };
+  const std::vector<std::int8_t> query = decoded(workload, at.query, 2 * layer);
+  const std::vector<std::int8_t> key = decoded(workload, at.key, 2 * layer + 1);
   const hw::SoftmaxConstants constants =
       hw::softmax_constants(workload.program.chains[kSoftmaxChain].stages.front());
   const hw::Chain& chain = workload.program.chains[kOutputChain];
@@ -189,8 +250,8 @@ std::vector<std::uint8_t> masked_reference(const AttentionWorkload& workload, st
   for (std::size_t head = 0; head < shape.heads; ++head) {
     const std::size_t column = head * shape.dim;
     hw::GemmArgs sddmm;
-    sddmm.a = signed_bytes(at.query) + column;
-    sddmm.b = signed_bytes(at.key) + column;
+    sddmm.a = query.data() + column;
+    sddmm.b = key.data() + column;
     sddmm.b_transposed = true;
     sddmm.lda = sddmm.ldb = width;
     sddmm.c = scores.data();
@@ -209,7 +270,7 @@ std::vector<std::uint8_t> masked_reference(const AttentionWorkload& workload, st
     spmm.a = codes.data();
     spmm.a_unsigned = true;
     spmm.lda = shape.keys;
-    spmm.b = signed_bytes(at.value) + column;
+    spmm.b = reinterpret_cast<const std::int8_t*>(bytes_at(workload, at.value).data()) + column;
     spmm.ldb = width;
     spmm.c = sums.data();
     spmm.ldc = shape.dim;

@@ -13,11 +13,13 @@ namespace systole::testbench {
 
 struct AttentionShape {
   std::size_t heads = 0, queries = 0, keys = 0;
-  std::size_t dim = 0;  ///< features of Q, K and V in a head
+  std::size_t dim = 0;           ///< features of Q, K and V in a head
+  std::size_t latent_heads = 0;  ///< that stand for all heads of Q and K in memory; 0: themselves
 };
 
 /// Masked attention of some layers with seeded int8 Q, K and V, one command a layer. A row of an
-/// operand holds all heads of a token.
+/// operand holds all heads of a token. With latent heads, seeded decoders of Q and of K belong to
+/// each layer.
 struct AttentionWorkload {
   AttentionShape shape;
   std::vector<std::vector<hw::SparseHead>> layers;

@@ -7,10 +7,17 @@ namespace systole::testbench {
 hw::EnergyEvents energy_events(tlm_model::System& system) {
   hw::EnergyEvents events;
   const auto& core = system.core;
-  events.macs = core.array.macs() + (core.attention ? core.attention->macs() : 0);
+  events.macs = core.array.macs();
   events.postop_elements = core.store.operations();
   events.scratchpad_bytes = core.memory.scratchpad.bytes_moved();
   events.accumulator_bytes = core.memory.accumulator.bytes_moved();
+  if (core.attention) {
+    const tlm_model::AttentionUnit::Work& work = core.attention->work();
+    events.macs += work.macs + work.decoder_macs;
+    events.postop_elements += work.elements;
+    events.scratchpad_bytes += work.buffer_bytes;
+    events.accumulator_bytes += work.score_bytes;
+  }
   std::uint64_t moved = 0;
   for (const tlm_model::DmaPort* port : system.core.ports()) moved += port->stats().bytes;
   events.bus_bytes = moved;

@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <cmath>
+#include <cstdlib>
 #include <vector>
 
 #include "testbench/block_accounts.h"
@@ -20,7 +21,8 @@ using HeadCycles = tlm_model::AttentionUnit::HeadCycles;
 /// Sums over heads.
 struct Sums {
   std::uint64_t sddmm = 0, spmm = 0, softmax = 0, memory = 0, conflict = 0, codes = 0, output = 0;
-  std::uint64_t lines_busy = 0, lines_conflict = 0;
+  std::uint64_t decode = 0, decoding = 0, lines_busy = 0, lines_conflict = 0;
+  std::uint64_t link = 0;  ///< of a layer that of the last head, of several layers their sum
 
   void add(const HeadCycles& head) {
     sddmm += head.sddmm;
@@ -30,10 +32,15 @@ struct Sums {
     conflict += head.conflict;
     codes += head.codes;
     output += head.output;
+    decode += head.decode;
+    decoding += head.decoding;
+    link = std::max(link, head.link);
     lines_busy += head.lines_busy;
     lines_conflict += head.lines_conflict;
   }
   [[nodiscard]] std::uint64_t total() const { return sddmm + spmm; }
+  /// Cycles in which no line could go on, whatever bank it wanted.
+  [[nodiscard]] std::uint64_t waiting() const { return memory + codes + output + decode; }
 };
 
 struct Work {
@@ -59,7 +66,9 @@ struct Totals {
       sums.add(head);
       layers[head.op].add(head);
     }
+    sums.link = 0;
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+      sums.link += layers[layer].link;
       for (const hw::SparseHead& head : report.workload->layers[layer]) {
         work.add(head);
         layer_work[layer].add(head);
@@ -68,9 +77,9 @@ struct Totals {
   }
 };
 
-std::uint64_t counter(const AttentionReport& report, const std::string& block,
+std::uint64_t counter(const AttentionResult& result, const std::string& block,
                       const std::string& name) {
-  for (const tlm_model::BlockReport& candidate : report.result.blocks) {
+  for (const tlm_model::BlockReport& candidate : result.blocks) {
     if (candidate.name != block) continue;
     for (const hw::Counter& entry : candidate.counters) {
       if (entry.name == name) return entry.value;
@@ -80,12 +89,7 @@ std::uint64_t counter(const AttentionReport& report, const std::string& block,
 }
 
 std::uint64_t attention_bytes(const AttentionReport& report, const char* name) {
-  return counter(report, "attention", name);
-}
-
-std::uint64_t qkv_bytes(const AttentionReport& report) {
-  return attention_bytes(report, "query_bytes") + attention_bytes(report, "key_bytes") +
-         attention_bytes(report, "value_bytes");
+  return counter(report.result, "attention", name);
 }
 
 /// Part of the MACs that worked on cells which the mask keeps.
@@ -102,11 +106,14 @@ ordered_json json_of(const Sums& sums, const Work& work) {
           {"sddmm_cycles", sums.sddmm},
           {"softmax_cycles", sums.softmax},
           {"spmm_cycles", sums.spmm},
+          {"decode_cycles", sums.decoding},
+          {"link_cycles", sums.link},
           {"stalled",
            {{"memory", sums.memory},
             {"bank_conflict", sums.conflict},
             {"softmax", sums.codes},
-            {"output", sums.output}}},
+            {"output", sums.output},
+            {"decode", sums.decode}}},
           {"cells", work.cells},
           {"kept", work.kept},
           {"computed", work.computed},
@@ -117,35 +124,40 @@ ordered_json json_of(const Sums& sums, const Work& work) {
 ordered_json lines_json(const AttentionReport& report, const Sums& sums) {
   const std::uint64_t lines = report.machine.attention.lines;
   const std::uint64_t total = lines * sums.total();
-  const std::uint64_t waiting = lines * (sums.memory + sums.codes + sums.output);
+  const std::uint64_t waiting = lines * sums.waiting();
   return {{"busy", sums.lines_busy},
           {"stalled",
            {{"memory", lines * sums.memory},
             {"bank_conflict", sums.lines_conflict},
             {"softmax", lines * sums.codes},
-            {"output", lines * sums.output}}},
+            {"output", lines * sums.output},
+            {"decode", lines * sums.decode}}},
           {"idle", total - sums.lines_busy - sums.lines_conflict - waiting},
           {"total", total}};
 }
 
-std::string layer_table(const Totals& totals) {
-  using Align = Table::Align;
-  Table table({{"layer", Align::kRight},
-               {"kept", Align::kRight},
-               {"computed", Align::kRight},
-               {"global", Align::kRight},
-               {"SDDMM", Align::kRight},
-               {"softmax", Align::kRight},
-               {"SpMM", Align::kRight},
-               {"cycles", Align::kRight},
-               {"stalled", Align::kRight}});
+std::string layer_table(const Totals& totals, bool decoded) {
+  std::vector<Table::Column> columns;
+  for (const char* name :
+       {"layer", "kept", "computed", "global", "SDDMM", "softmax", "SpMM", "cycles", "stalled"}) {
+    columns.push_back({name, Table::Align::kRight});
+  }
+  if (decoded) columns.push_back({"decode", Table::Align::kRight});
+  Table table(columns);
   for (std::size_t layer = 0; layer < totals.layers.size(); ++layer) {
     const Sums& sums = totals.layers[layer];
     const Work& work = totals.layer_work[layer];
-    const std::uint64_t stalled = sums.memory + sums.conflict + sums.codes + sums.output;
-    table.add({std::to_string(layer), grouped(work.kept), grouped(work.computed),
-               grouped(work.global_columns), grouped(sums.sddmm), grouped(sums.softmax),
-               grouped(sums.spmm), grouped(sums.total()), grouped(stalled)});
+    std::vector<std::string> row{std::to_string(layer),
+                                 grouped(work.kept),
+                                 grouped(work.computed),
+                                 grouped(work.global_columns),
+                                 grouped(sums.sddmm),
+                                 grouped(sums.softmax),
+                                 grouped(sums.spmm),
+                                 grouped(sums.total()),
+                                 grouped(sums.waiting() + sums.conflict)};
+    if (decoded) row.push_back(grouped(sums.decoding));
+    table.add(row);
   }
   return table.text();
 }
@@ -162,7 +174,25 @@ std::string line_text(const ordered_json& lines) {
   return text;
 }
 
+/// Whether the link pays.
+std::string link_text(const AttentionReport& report) {
+  const AttentionShape& shape = report.workload->shape;
+  const AttentionReport::Plain& plain = *report.without_auto_encoder;
+  const auto cycles = static_cast<double>(report.result.cycles);
+  const auto before = static_cast<double>(plain.cycles);
+  return fmt::format(
+      "{} -> {} heads: {} cycles, without it {}: it {} {}; {} bytes of Q, K, V instead of {}",
+      shape.heads, shape.latent_heads, grouped(report.result.cycles), grouped(plain.cycles),
+      cycles > before ? "loses" : "gains", percent(std::abs(cycles - before) / before),
+      grouped(qkv_bytes(report.result)), grouped(plain.qkv_bytes));
+}
+
 }  // namespace
+
+std::uint64_t qkv_bytes(const AttentionResult& result) {
+  return counter(result, "attention", "query_bytes") + counter(result, "attention", "key_bytes") +
+         counter(result, "attention", "value_bytes");
+}
 
 std::string attention_text(const AttentionReport& report) {
   const Totals totals(report);
@@ -209,12 +239,13 @@ std::string attention_text(const AttentionReport& report) {
                                    grouped(attention_bytes(report, "value_bytes")),
                                    counted(attention_bytes(report, "index_bytes"), "byte"),
                                    grouped(attention_bytes(report, "written_bytes"))));
+  if (report.without_auto_encoder) facts.add("auto-encoder", link_text(report));
   facts.add("forwarding", counted(attention_bytes(report, "forwarded_rows"), "row") +
                               " of Q taken from the denser engine");
   facts.add("energy",
             with_prefix(hw::energy_of(result.events, report.machine.energy).total(), "J"));
   facts.add("simulation", with_prefix(result.wall_seconds, "s"));
-  return facts.text() + "\n" + layer_table(totals) + "\n" +
+  return facts.text() + "\n" + layer_table(totals, shape.latent_heads != 0) + "\n" +
          block_table(account_table(result.blocks).blocks);
 }
 
@@ -228,7 +259,8 @@ ordered_json attention_json(const AttentionReport& report) {
                            {"head_count", shape.heads},
                            {"queries", shape.queries},
                            {"keys", shape.keys},
-                           {"dim", shape.dim}};
+                           {"dim", shape.dim},
+                           {"latent_heads", shape.latent_heads}};
   document.update(json_of(totals.sums, totals.work));
   document["cycles"] = report.result.cycles;
   document["engine_cycles"] = totals.sums.total();
@@ -236,10 +268,13 @@ ordered_json attention_json(const AttentionReport& report) {
   document["query_bytes"] = attention_bytes(report, "query_bytes");
   document["key_bytes"] = attention_bytes(report, "key_bytes");
   document["value_bytes"] = attention_bytes(report, "value_bytes");
-  document["qkv_bytes"] = qkv_bytes(report);
+  document["qkv_bytes"] = qkv_bytes(report.result);
   document["index_bytes"] = attention_bytes(report, "index_bytes");
-  document["dram_read_bytes"] = qkv_bytes(report) + attention_bytes(report, "index_bytes");
+  document["dram_read_bytes"] = qkv_bytes(report.result) + attention_bytes(report, "index_bytes");
   document["dram_written_bytes"] = attention_bytes(report, "written_bytes");
+  if (report.without_auto_encoder) {
+    document["without_auto_encoder_cycles"] = report.without_auto_encoder->cycles;
+  }
   document["forwarded_rows"] = attention_bytes(report, "forwarded_rows");
   document["lines"] = lines_json(report, totals.sums);
   document["energy_joules"] = hw::energy_of(report.result.events, report.machine.energy).total();

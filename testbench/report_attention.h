@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "hw/machine.h"
@@ -18,7 +19,15 @@ struct AttentionReport {
   bool functional = true;
   const AttentionWorkload* workload = nullptr;
   AttentionResult result;
+  /// The same attention with Q and K of all heads in memory.
+  struct Plain {
+    std::uint64_t cycles, qkv_bytes;
+  };
+  std::optional<Plain> without_auto_encoder;
 };
+
+/// Bytes of Q, K and V that were read.
+[[nodiscard]] std::uint64_t qkv_bytes(const AttentionResult& result);
 
 /// For people: at most kTextWidth columns.
 [[nodiscard]] std::string attention_text(const AttentionReport& report);

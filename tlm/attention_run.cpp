@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "hw/mask_codec.h"
 #include "hw/stage_constants.h"
 
 namespace systole::tlm_model {
@@ -23,7 +22,12 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const h
       command_(command),
       program_(program),
       heads_(prepared.heads),
-      plan_(prepared.plan) {
+      plan_(prepared.plan),
+      started_(unit.now()),
+      decoder_lines_(unit.machine_.attention.decoder_lines == 0
+                         ? unit.machine_.attention.lines
+                         : unit.machine_.attention.decoder_lines,
+                     unit.machine_.attention.macs_per_line) {
   const std::uint64_t heads = heads_.size();
   const bool functional = unit.functional_;
   operands_ = {{{&unit.query_dma,
@@ -44,6 +48,10 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const h
                  command.n,
                  buffer(functional, command.c_pitch, heads * command.n),
                  {}}}};
+  if (command.mix != 0) {
+    operands_[0].decoder = &program.mixes[command.mix - std::size_t{1}];
+    operands_[1].decoder = &program.mixes[command.mix];
+  }
   mask_ = buffer(functional, program.masks[command.parameters].bytes.size(), 1);
   arrivals_.reserve(plan_.fetches.size());
   outcome_.heads.resize(heads);
@@ -54,7 +62,7 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const h
   steps_of_.resize(heads);
   over_.resize(heads);
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) steps_of_[plan_.steps[s].part.head] = s + 1;
-  end_ = unit.now();
+  end_ = started_;
 }
 
 AttentionUnit::Outcome AttentionUnit::Run::execute() {
@@ -65,54 +73,8 @@ AttentionUnit::Outcome AttentionUnit::Run::execute() {
   while (mask_arrivals_.size() < heads_.size()) fetch_mask(mask_arrivals_.size());
   advance(plan_.steps.size(), 0);
   outcome_.released = leaving_.empty() ? end_ : std::max(end_, leaving_.back().until);
-  outcome_.forwarded = plan_.forwarded;
-  for (const hw::SparseHead& head : heads_) {
-    outcome_.macs += (head.dense_cells() + head.sparse_kept()) * (command_.k + command_.n);
-  }
+  outcome_.work.forwarded = plan_.forwarded;
   return std::move(outcome_);
-}
-
-// A mask comes in as soon as those in front leave it room.
-void AttentionUnit::Run::fetch_mask(std::size_t head) {
-  const std::uint64_t bytes = hw::mask_bytes(heads_[head]);
-  std::uint64_t room = unit_.machine_.attention.index_kib * kKib;
-  std::size_t first = head;  // of the heads that are in the buffer together with this one
-  for (room -= std::min(room, bytes); first > 0 && hw::mask_bytes(heads_[first - 1]) <= room;) {
-    room -= hw::mask_bytes(heads_[--first]);
-  }
-  std::uint64_t not_before = requested_;
-  if (first > 0) {
-    advance(steps_of_[first - 1], 0);
-    not_before = std::max(not_before, over_[first - 1]);
-  }
-  std::uint64_t offset = 0;
-  for (std::size_t h = 0; h < head; ++h) offset += hw::mask_bytes(heads_[h]);
-  const std::uint64_t address = program_.masks[command_.parameters].address + offset;
-  mask_arrivals_.push_back(unit_.index_dma.read(
-      address, mask_.empty() ? nullptr : mask_.data() + offset, bytes, not_before));
-}
-
-std::uint64_t AttentionUnit::Run::place_free(const hw::AttentionFetch& fetch) {
-  if (fetch.free_after == 0) return 0;
-  const Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
-  while (operand.over.size() < fetch.free_after &&
-         (step_ < fetch.step || !in_step_ || access_ < fetch.access)) {
-    go_on();
-  }
-  // A window whose rows have no place together takes them one after the other.
-  return operand.over.size() < fetch.free_after ? window_end() : operand.over[fetch.free_after - 1];
-}
-
-// No row is asked for before those that are needed earlier.
-void AttentionUnit::Run::fetch(const hw::AttentionFetch& fetch) {
-  Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
-  const std::uint64_t row_bytes = heads_.size() * operand.features;
-  const std::uint64_t column = fetch.head * operand.features;
-  std::uint8_t* const data =
-      operand.data.empty() ? nullptr : operand.data.data() + fetch.row * row_bytes + column;
-  arrivals_.push_back(operand.dma->read(operand.address + fetch.row * operand.pitch + column, data,
-                                        operand.features, std::max(place_free(fetch), requested_)));
-  requested_ = std::max(requested_, operand.dma->next_issue() - 1);
 }
 
 void AttentionUnit::Run::advance(std::size_t step, std::size_t access) {
@@ -149,6 +111,7 @@ void AttentionUnit::Run::begin_step() {
   } else {
     hold(0, mask_arrivals_[step.part.head], current().memory);
     claim(step.part.score_bytes);
+    if (step_ == 0) decode_on_array();
   }
 }
 
@@ -175,7 +138,12 @@ void AttentionUnit::Run::take_access() {
   take_codes_until(access.cycle);
   if (taken_ < plan_.fetches.size() && plan_.fetches[taken_].step == step_ &&
       plan_.fetches[taken_].access == access_) {
-    hold(access.cycle, arrivals_[taken_], current().memory);
+    Arrival& row = arrivals_[taken_];
+    hold(access.cycle, row.arrived, current().memory);
+    if (row.ready == Arrival::kNotDecoded) {
+      row.ready = decode(plan_.fetches[taken_], start_ + access.cycle + shift_);
+    }
+    hold(access.cycle, row.ready, current().decode);
     ++taken_;
   }
   ++operands_[static_cast<std::size_t>(access.operand)].open;
@@ -201,6 +169,7 @@ void AttentionUnit::Run::end_step() {
   for (const std::uint64_t cycles : step.phase.busy) head.lines_busy += cycles;
   for (const std::uint64_t cycles : conflict) head.lines_conflict += cycles;
   over_[step.part.head] = end_ = start_ + length;
+  count_work(step);
   if (step.spmm) {
     if (!step.codes_ready.empty()) {
       head.softmax += step.codes_ready.back();
@@ -214,6 +183,20 @@ void AttentionUnit::Run::end_step() {
   }
   ++step_;
   in_step_ = false;
+}
+
+void AttentionUnit::Run::count_work(const hw::AttentionStep& step) {
+  constexpr std::uint64_t kWordBytes = 4;
+  AttentionUnit::Work& work = outcome_.work;
+  const std::uint64_t cells = step.part.score_bytes / kWordBytes;
+  work.macs += cells * (step.spmm ? command_.n : command_.k);
+  work.buffer_bytes += step.phase.operand_words * unit_.machine_.attention.macs_per_line;
+  work.score_bytes += step.phase.score_words * kWordBytes;
+  if (!step.spmm) return;
+  // The softmax reads scores and leaves codes in their places; sums are written and read once.
+  work.score_bytes += 2 * step.part.score_bytes + 2 * step.part.sum_bytes;
+  work.elements +=
+      cells + step.part.sum_bytes / kWordBytes * program_.chains[command_.chain].stages.size();
 }
 
 // The pipeline takes a tile's rows one after the other when all of its sums are there.

@@ -3,9 +3,11 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <vector>
 
 #include "hw/attention_plan.h"
+#include "hw/head_mix.h"
 #include "hw/sparse_attention.h"
 #include "hw/sparse_head.h"
 #include "tlm/attention_unit.h"
@@ -34,6 +36,13 @@ class AttentionUnit::Run {
     std::vector<std::uint8_t> data;   ///< [rows][heads * features]; empty without values
     std::vector<std::uint64_t> over;  ///< by access: cycle from which its row is no longer needed
     std::size_t open = 0;             ///< accesses behind these, of the window in progress
+    const hw::HeadMix* decoder = nullptr;  ///< memory has latent tokens that this decodes
+  };
+  /// Cycles from which a row is there, and from which it can be used.
+  struct Arrival {
+    /// `ready` of a row that waits for the array's lines to decode it.
+    static constexpr std::uint64_t kNotDecoded = std::numeric_limits<std::uint64_t>::max();
+    std::uint64_t arrived, ready;
   };
   /// Sums that have not left.
   struct Leaving {
@@ -43,7 +52,12 @@ class AttentionUnit::Run {
   void fetch(const hw::AttentionFetch& fetch);
   /// Cycle from which a row that comes in has a place.
   std::uint64_t place_free(const hw::AttentionFetch& fetch);
+  std::uint64_t read(const hw::AttentionFetch& fetch, std::uint64_t not_before);
   void fetch_mask(std::size_t head);
+  /// Decodes a row that came in, from this cycle on, and says when it is done.
+  std::uint64_t decode(const hw::AttentionFetch& fetch, std::uint64_t from);
+  void decode_on_array();
+  void note_link(const hw::AttentionFetch& fetch, std::uint64_t ready);
   /// Goes through everything in front of this access.
   void advance(std::size_t step, std::size_t access);
   void go_on();
@@ -52,6 +66,7 @@ class AttentionUnit::Run {
   void end_window();
   void end_step();
   void claim(std::uint64_t bytes);
+  void count_work(const hw::AttentionStep& step);
   void emit(const hw::AttentionStep& step);
   /// The step in progress cannot go on in its cycle `offset` before `cycle`.
   void hold(std::uint64_t offset, std::uint64_t cycle, std::uint64_t& cause);
@@ -65,15 +80,20 @@ class AttentionUnit::Run {
   const hw::Program& program_;
   const std::vector<hw::SparseHead>& heads_;
   const hw::AttentionPlan& plan_;
+  const std::uint64_t started_;
   std::array<Operand, kOperands> operands_;
-  std::vector<std::uint64_t> arrivals_;       ///< by fetch
+  std::vector<Arrival> arrivals_;             ///< by fetch
   std::vector<std::uint64_t> mask_arrivals_;  ///< by head
   std::vector<std::uint8_t> mask_;            ///< what came in; empty without values
+  std::vector<std::int8_t> latent_;           ///< the token that comes in
+  hw::MixLines decoder_lines_;
+  std::uint64_t decoded_ = 0;  ///< cycle in which all rows that came in are decoded
   Outcome outcome_;
 
-  std::uint64_t requested_ = 0;        ///< cycle in which the last row was asked for
-  std::vector<std::size_t> steps_of_;  ///< by head: steps until it is over
-  std::vector<std::uint64_t> over_;    ///< by head: cycle in which it was
+  std::uint64_t scores_requested_ = 0;  ///< cycle in which the last row of Q and K was asked for
+  std::uint64_t values_requested_ = 0;  ///< and of V
+  std::vector<std::size_t> steps_of_;   ///< by head: steps until it is over
+  std::vector<std::uint64_t> over_;     ///< by head: cycle in which it was
 
   std::size_t step_ = 0, access_ = 0, code_ = 0;  ///< next to happen
   std::size_t taken_ = 0;                         ///< fetches that an access has waited for

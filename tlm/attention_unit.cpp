@@ -9,7 +9,7 @@
 namespace systole::tlm_model {
 namespace {
 
-constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3;
+constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3, kDecode = 4;
 
 }  // namespace
 
@@ -30,8 +30,18 @@ AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Mach
       account_("cycles", {{"memory", "a row of Q, K or V, or the mask, was late"},
                           {"bank_conflict", "a buffer's bank was wanted too often"},
                           {"softmax", "the codes of a row were late"},
-                          {"output", "the outputs of the tile in front had not left"}}) {
+                          {"output", "outputs of tiles in front had not left"},
+                          {"decode", "a row of Q or K was not decoded yet"}}) {
   SC_THREAD(write);
+}
+
+void AttentionUnit::Work::add(const Work& other) {
+  macs += other.macs;
+  decoder_macs += other.decoder_macs;
+  forwarded += other.forwarded;
+  buffer_bytes += other.buffer_bytes;
+  score_bytes += other.score_bytes;
+  elements += other.elements;
 }
 
 void AttentionUnit::write() {
@@ -54,13 +64,16 @@ const AttentionUnit::Prepared& AttentionUnit::prepare(const hw::Command& command
                                                       const hw::Program& program) {
   if (prepared_for_ != &program) prepared_.clear();
   prepared_for_ = &program;
-  const auto [known, is_new] = prepared_.try_emplace(
-      {command.parameters, command.statistics, command.m, command.c_pitch, command.k, command.n});
+  const auto [known, is_new] =
+      prepared_.try_emplace({command.parameters, command.statistics, command.m, command.c_pitch,
+                             command.k, command.n, command.mix == 0 ? 0U : 1U});
   if (is_new) {
     Prepared& prepared = known->second;
     prepared.heads = hw::decode_mask(program.masks[command.parameters].bytes, command.statistics,
                                      command.m, command.c_pitch);
-    prepared.plan = hw::plan_attention(prepared.heads, command.k, command.n, machine_);
+    prepared.plan =
+        hw::plan_attention(prepared.heads, command.k, command.n, machine_,
+                           command.mix == 0 ? hw::BufferedRow::kHead : hw::BufferedRow::kToken);
   }
   return known->second;
 }
@@ -75,8 +88,7 @@ AttentionUnit::Outcome AttentionUnit::execute(const hw::Command& command,
   outcome.released = now();
   outcome.completed = std::max(outcome.released, written_);
   heads_.insert(heads_.end(), outcome.heads.begin(), outcome.heads.end());
-  macs_ += outcome.macs;
-  forwarded_ += outcome.forwarded;
+  work_.add(outcome.work);
   account(started, outcome);
   return outcome;
 }
@@ -92,6 +104,7 @@ void AttentionUnit::account(std::uint64_t started, const Outcome& outcome) {
     stall(head.conflict, kBankConflict);
     stall(head.codes, kSoftmax);
     stall(head.output, kOutput);
+    stall(head.decode, kDecode);
   }
   account_.stall_until(outcome.released, kOutput);
 }
@@ -103,9 +116,16 @@ std::vector<DmaPort*> AttentionUnit::ports() {
 BlockReport AttentionUnit::report(std::uint64_t cycles) const {
   return make_report(
       basename(), account_, cycles,
-      {{"macs", "MAC", "multiply-accumulates, pruned cells of dense blocks included", macs_},
+      {{"macs", "MAC", "multiply-accumulates, pruned cells of dense blocks included", work_.macs},
        {"forwarded_rows", "rows", "rows of Q that the denser engine had for the sparser one",
-        forwarded_},
+        work_.forwarded},
+       {"decoder_macs", "MAC", "multiply-accumulates that decoded Q and K", work_.decoder_macs},
+       {"buffer_bytes", "bytes", "written to and read from the buffers of Q, K, V and masks",
+        work_.buffer_bytes},
+       {"score_bytes", "bytes", "scores, codes and sums written to and read from the accumulator",
+        work_.score_bytes},
+       {"elements", "elements", "through the softmax, and through stages of the output chain",
+        work_.elements},
        {"query_bytes", "bytes", "Q read from memory", query_dma.stats().bytes},
        {"key_bytes", "bytes", "K read from memory", key_dma.stats().bytes},
        {"value_bytes", "bytes", "V read from memory", value_dma.stats().bytes},

@@ -36,20 +36,35 @@ class AttentionUnit final : public sc_core::sc_module {
     std::uint64_t memory = 0;           ///< of sddmm and spmm: a row or the mask was late
     std::uint64_t conflict = 0;         ///< a bank was wanted too often
     std::uint64_t codes = 0;            ///< the softmax was late
-    std::uint64_t output = 0;           ///< the sums of the tile in front had not left
+    std::uint64_t output = 0;           ///< sums of tiles in front had not left
+    std::uint64_t decode = 0;           ///< a row of Q or K was there, but not decoded
+    std::uint64_t decoding = 0;         ///< rows that this head was the first to need were decoded
+    /// From the command's start until the last row of Q and K that this head was the first to need
+    /// could be used: what the link to memory takes, decoding included.
+    std::uint64_t link = 0;
     std::uint64_t lines_busy = 0, lines_conflict = 0;  ///< line cycles
     [[nodiscard]] std::uint64_t total() const { return sddmm + spmm; }
     [[nodiscard]] std::uint64_t busy() const {
-      return total() - memory - conflict - codes - output;
+      return total() - memory - conflict - codes - output - decode;
     }
+  };
+  /// What was done, apart from the time it took.
+  struct Work {
+    std::uint64_t macs = 0;  ///< of the cells that are computed, pruned ones of dense blocks too
+    std::uint64_t decoder_macs = 0;
+    std::uint64_t forwarded = 0;     ///< Q rows that the denser engine had for the sparser one
+    std::uint64_t buffer_bytes = 0;  ///< written to and read from the buffers of Q, K, V and masks
+    std::uint64_t score_bytes = 0;   ///< the same of scores and sums, in the accumulator
+    std::uint64_t elements = 0;      ///< through the softmax and stages of the output chain
+
+    void add(const Work& other);
   };
   /// Of a command: the heads in order, and the cycle at which the last output was written.
   struct Outcome {
     std::vector<HeadCycles> heads;
     std::uint64_t released = 0;   ///< lines and buffers are free
     std::uint64_t completed = 0;  ///< all outputs are in memory
-    std::uint64_t macs = 0;  ///< of the cells that are computed, pruned ones of dense blocks too
-    std::uint64_t forwarded = 0;  ///< Q rows that the denser engine had for the sparser one
+    Work work;
   };
 
   AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
@@ -60,7 +75,8 @@ class AttentionUnit final : public sc_core::sc_module {
   Outcome execute(const hw::Command& command, const hw::Program& program);
 
   [[nodiscard]] const std::vector<HeadCycles>& heads() const noexcept { return heads_; }
-  [[nodiscard]] std::uint64_t macs() const noexcept { return macs_; }
+  /// Of all commands together.
+  [[nodiscard]] const Work& work() const noexcept { return work_; }
   /// All ports, to be bound to the bus.
   [[nodiscard]] std::vector<DmaPort*> ports();
   [[nodiscard]] BlockReport report(std::uint64_t cycles) const;
@@ -91,13 +107,12 @@ class AttentionUnit final : public sc_core::sc_module {
   const Clock clock_;
   hw::PostopEngine& postop_;
   const hw::Program* prepared_for_ = nullptr;
-  std::map<std::array<std::uint32_t, 6>, Prepared> prepared_;  ///< by mask and sizes
+  std::map<std::array<std::uint32_t, 7>, Prepared> prepared_;  ///< by mask, sizes, decoding or not
   std::deque<Outputs> outputs_;
   sc_core::sc_event output_added_, outputs_written_;
   std::uint64_t written_ = 0;  ///< cycle of the last acknowledgement
   std::vector<HeadCycles> heads_;
-  std::uint64_t macs_ = 0;
-  std::uint64_t forwarded_ = 0;
+  Work work_;
   hw::BlockAccount account_;
 };
 

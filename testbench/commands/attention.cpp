@@ -14,6 +14,7 @@
 #include "model/npy.h"
 #include "testbench/attention_simulation.h"
 #include "testbench/attention_workload.h"
+#include "testbench/child_process.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/outputs.h"
@@ -31,6 +32,7 @@ struct Options {
   std::string mask, stats;
   std::optional<std::int64_t> layers, heads, tokens;
   std::int64_t dim = 64;
+  std::optional<std::int64_t> latent_heads;
   std::optional<std::int64_t> threshold;
   bool no_reorder = false;
   bool functional = true;
@@ -97,6 +99,26 @@ std::string reordering(const Options& options) {
   return "chosen by cycles";
 }
 
+std::size_t latent_heads(const Options& options, const model::AttentionShape& shape) {
+  if (shape.heads > hw::kMaxMixHeads) {
+    throw hw::InputError(fmt::format("--latent-heads: {} heads, expected at most {}", shape.heads,
+                                     hw::kMaxMixHeads));
+  }
+  return checked("--latent-heads", *options.latent_heads, hw::kMaxMixHeads);
+}
+
+/// The same without auto-encoder; cycles do not depend on values.
+AttentionReport::Plain run_plain(AttentionShape shape,
+                                 const std::vector<std::vector<hw::SparseHead>>& layers,
+                                 const hw::Machine& machine) {
+  shape.latent_heads = 0;
+  const AttentionWorkload workload = make_attention_workload(shape, layers, machine, false);
+  return in_child([&] {
+    const AttentionResult result = simulate_attention(workload, machine, false);
+    return AttentionReport::Plain{result.cycles, qkv_bytes(result)};
+  });
+}
+
 int run(const Options& options) {
   check_numbers(options);
   const hw::Machine machine = load_machine(options.machine);
@@ -114,10 +136,15 @@ int run(const Options& options) {
     }
   }
   JsonOutput stats(options.stats);
-  const AttentionWorkload workload = make_attention_workload(
-      {shape.heads, shape.queries, shape.keys, static_cast<std::size_t>(options.dim)},
-      std::move(layers), machine, options.functional);
+  AttentionShape sizes{shape.heads, shape.queries, shape.keys,
+                       static_cast<std::size_t>(options.dim), 0};
   AttentionReport report;
+  if (options.latent_heads) {
+    sizes.latent_heads = latent_heads(options, shape);
+    report.without_auto_encoder = run_plain(sizes, layers, machine);
+  }
+  const AttentionWorkload workload =
+      make_attention_workload(sizes, std::move(layers), machine, options.functional);
   report.machine = machine;
   report.mask = options.mask.empty() ? "dense" : hw::printable(options.mask);
   report.reordering = reordering(options);
@@ -149,6 +176,10 @@ void add_attention_command(CLI::App& app, Action& action) {
       ->type_name("N");
   command.add_option("--dim", options->dim, "features of Q, K and V in a head; default: 64")
       ->type_name("N");
+  command
+      .add_option("--latent-heads", options->latent_heads,
+                  "Q and K in memory: so many latent heads, which the engines decode")
+      ->type_name("N");
   CLI::Option* const threshold = command.add_option(
       "--threshold", options->threshold, "global: more than N kept cells; else by cycles");
   threshold->type_name("N");
@@ -160,6 +191,7 @@ void add_attention_command(CLI::App& app, Action& action) {
   add_examples(command,
                {"systole attention -m vitcod --tokens 197 --heads 3",
                 "systole attention -m vitcod --mask mask.npy --threshold 50",
+                "systole attention -m vitcod --mask mask.npy --latent-heads 2",
                 "systole attention -m vitcod --mask mask.npy --set attention.banks=16 --json"});
   set_action(command, action, options, run);
 }

@@ -32,17 +32,19 @@ struct Layer {
   std::vector<SparseHead> heads;
   std::size_t dim, value_dim;
   Machine machine;
+  BufferedRow row = BufferedRow::kHead;
 
   [[nodiscard]] AttentionPlan plan() const {
-    return plan_attention(heads, dim, value_dim, machine);
+    return plan_attention(heads, dim, value_dim, machine, row);
   }
   [[nodiscard]] std::size_t capacity(AttentionOperand operand) const {
     const Machine::Attention& attention = machine.attention;
+    const std::size_t features = row == BufferedRow::kToken ? heads.size() * dim : dim;
     switch (operand) {
       case AttentionOperand::kQuery:
-        return attention.query_kib * kKib / dim;
+        return attention.query_kib * kKib / features;
       case AttentionOperand::kKey:
-        return attention.key_kib * kKib / dim;
+        return attention.key_kib * kKib / features;
       case AttentionOperand::kValue:
         break;
     }
@@ -56,9 +58,12 @@ void set_buffers(Machine::Attention& attention, std::uint32_t kib) {
 
 /// Features are many, so that a KiB holds few rows and an accumulator few queries.
 Layer random_layer(std::mt19937& random) {
-  Layer layer{{}, {}, random_size(random, 100, 1024), random_size(random, 100, 1024), {}};
+  const BufferedRow row = random_size(random, 0, 2) == 0 ? BufferedRow::kToken : BufferedRow::kHead;
+  std::size_t heads = random_size(random, 1, 4);
+  const std::size_t most = row == BufferedRow::kToken ? 1024 / heads : 1024;
+  Layer layer{{}, {}, random_size(random, 100, most), random_size(random, 100, 1024), {}, row};
   const std::size_t queries = random_size(random, 1, 16), keys = random_size(random, 1, 16);
-  for (std::size_t heads = random_size(random, 1, 4); heads > 0; --heads) {
+  for (; heads > 0; --heads) {
     HeadMask mask{queries, keys, {}};
     const double density = static_cast<double>(random_size(random, 0, 10)) / 10;
     for (std::size_t i = 0; i < queries * keys; ++i) {
@@ -106,8 +111,10 @@ NaivePlan naive(const Layer& layer, const std::vector<AttentionStep>& steps) {
         if (access.operand != operand) continue;
         Held now{steps[s].part.head, access.row, index, access.sparse};
         if (operand == AttentionOperand::kQuery) now.row += steps[s].part.tile.first;
+        const bool any_head =
+            layer.row == BufferedRow::kToken && operand != AttentionOperand::kValue;
         const auto hit = std::find_if(buffer.begin(), buffer.end(), [&](const Held& held) {
-          return held.head == now.head && held.row == now.row;
+          return (any_head || held.head == now.head) && held.row == now.row;
         });
         if (hit != buffer.end()) {
           now.brought_by_sparser = hit->brought_by_sparser;
@@ -148,12 +155,16 @@ std::map<AttentionOperand, std::size_t> counts(const AttentionPlan& plan) {
 }
 
 /// Rows of each operand that any engine ever needs.
-std::map<AttentionOperand, std::size_t> rows_needed(const AttentionPlan& plan) {
+std::map<AttentionOperand, std::size_t> rows_needed(const Layer& layer) {
+  const AttentionPlan plan = layer.plan();
   std::set<std::tuple<AttentionOperand, std::size_t, std::size_t>> rows;
   for (const AttentionStep& step : plan.steps) {
     for (const RowAccess& access : step.phase.accesses) {
       const bool query = access.operand == AttentionOperand::kQuery;
-      rows.emplace(access.operand, step.part.head, access.row + (query ? step.part.tile.first : 0));
+      const bool any_head =
+          layer.row == BufferedRow::kToken && access.operand != AttentionOperand::kValue;
+      rows.emplace(access.operand, any_head ? 0 : step.part.head,
+                   access.row + (query ? step.part.tile.first : 0));
     }
   }
   std::map<AttentionOperand, std::size_t> counts;
@@ -293,7 +304,7 @@ TEST(AttentionPlan, MoreRoomNeverMeansMoreFetchesAndEnoughOneForEachRow) {
   for (int round = 0; round < 100; ++round) {
     Layer layer = random_layer(random);
     std::map<AttentionOperand, std::size_t> with_less;
-    const auto needed = rows_needed(layer.plan());
+    const auto needed = rows_needed(layer);
     for (const std::uint32_t kib : {1U, 2U, 3U, 5U, 9U, 200U}) {
       set_buffers(layer.machine.attention, kib);
       const AttentionPlan plan = layer.plan();
@@ -343,6 +354,17 @@ TEST(AttentionPlan, OfNoHeadsOrOfEmptyOnesFetchesNothing) {
   EXPECT_TRUE(layer.plan().fetches.empty());
   layer.heads.clear();
   EXPECT_TRUE(layer.plan().steps.empty());
+}
+
+TEST(AttentionPlan, ATokenThatIsDecodedServesAllHeads) {
+  Layer layer = small_layer();
+  layer.heads.push_back(layer.heads[0]);
+  layer.machine.accumulator.kib = 64;
+  ASSERT_EQ(counts(layer.plan()), (std::map<AttentionOperand, std::size_t>{
+                                      {kOperands[0], 8}, {kOperands[1], 4}, {kOperands[2], 4}}));
+  layer.row = BufferedRow::kToken;
+  EXPECT_EQ(counts(layer.plan()), (std::map<AttentionOperand, std::size_t>{
+                                      {kOperands[0], 4}, {kOperands[1], 2}, {kOperands[2], 4}}));
 }
 
 using DeitTinyPlan = DeitTinyMask;

@@ -115,6 +115,11 @@ class Buffer {
     for (const auto& [bank, words] : banks_) most = std::max(most, (words + ports - 1) / ports);
     return most;
   }
+  [[nodiscard]] std::uint64_t words() const {
+    std::uint64_t sum = 0;
+    for (const auto& [bank, words] : banks_) sum += words;
+    return sum;
+  }
 
  private:
   std::set<std::size_t> operands_;
@@ -128,6 +133,7 @@ struct Reference {
   std::set<Access> accesses;
   std::map<std::size_t, std::uint64_t> codes;
   std::map<std::uint64_t, std::uint64_t> windows;  ///< by first cycle, where they end
+  std::uint64_t operand_words = 0, score_words = 0;
 
   Reference(const Setting& setting, bool spmm)
       : busy(setting.attention.lines, 0), conflict(setting.attention.lines, 0) {
@@ -176,6 +182,8 @@ struct Reference {
         longest = std::max(longest, buffer->cycles(attention.ports));
       }
       for (const std::size_t l : working) conflict[l] += longest - (end - begin) * step_cycles;
+      operand_words += q.words() + k.words() + v.words();
+      score_words += scores.words();
       windows.emplace(cycles, cycles + longest);
       cycles += longest;
     }

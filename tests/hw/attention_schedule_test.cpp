@@ -185,6 +185,8 @@ TEST(AttentionSchedule, EqualsTheRulesAppliedWindowByWindow) {
       ASSERT_EQ(phase.cycles, expected.cycles) << round;
       ASSERT_EQ(phase.busy, expected.busy) << round;
       ASSERT_EQ(phase.conflict, expected.conflict) << round;
+      ASSERT_EQ(phase.operand_words, expected.operand_words) << round;
+      ASSERT_EQ(phase.score_words, expected.score_words) << round;
       const std::vector<Access> accesses = accesses_of(phase);
       ASSERT_EQ(accesses.size(), expected.accesses.size()) << round;
       for (const RowAccess& access : phase.accesses) {

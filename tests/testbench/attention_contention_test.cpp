@@ -66,7 +66,9 @@ class AttentionContention : public test::SystemCTest {
       : machine_(hw::find_machine("vitcod")), mask_(test::synthetic_mask({2, 3, 120, 120}, 6)) {}
 
   [[nodiscard]] AttentionResult run(const test::Layers& layers, const hw::Machine& machine) const {
-    return test::time_attention(test::shape_of(mask_, kDim), layers, machine);
+    AttentionShape shape = test::shape_of(mask_, kDim);
+    shape.latent_heads = latent_heads_;
+    return test::time_attention(shape, layers, machine);
   }
 
   /// `values` from the most to the least; the least is slower than the most.
@@ -80,7 +82,8 @@ class AttentionContention : public test::SystemCTest {
       const AttentionResult result = run(layers, machine);
       const std::uint64_t engines = test::engine_cycles(result);
       const std::uint64_t phases = engines - sum(result, &Head::memory) -
-                                   sum(result, &Head::codes) - sum(result, &Head::output);
+                                   sum(result, &Head::codes) - sum(result, &Head::output) -
+                                   sum(result, &Head::decode);
       EXPECT_GE(phases, phases_before) << "at " << value;
       EXPECT_GE(engines, total_before) << "at " << value;
       if (first == 0) first = engines;
@@ -92,6 +95,7 @@ class AttentionContention : public test::SystemCTest {
 
   hw::Machine machine_;
   model::AttentionMask mask_;
+  std::size_t latent_heads_ = 0;
 };
 
 TEST_F(AttentionContention, FewerBanksAreNeverFaster) {
@@ -110,6 +114,17 @@ TEST_F(AttentionContention, FewerSoftmaxLanesAreNeverFaster) {
 TEST_F(AttentionContention, FewerDividersAreNeverFaster) {
   expect_slower("dividers", {16, 8, 4, 2, 1},
                 [](auto& machine, auto value) { machine.attention.dividers = value; });
+}
+TEST_F(AttentionContention, FewerDecoderLinesAreNeverFaster) {
+  latent_heads_ = 2;
+  expect_slower("decoder lines", {1024, 256, 64, 32, 24, 16, 12, 8, 4, 3, 2, 1},
+                [](auto& machine, auto value) { machine.attention.decoder_lines = value; });
+}
+TEST_F(AttentionContention, HeadAfterHeadIsSlower) {
+  hw::Machine machine = machine_;
+  machine.attention.order = hw::AttentionOrder::kHead;
+  const test::Layers layers = test::split_by_cycles(mask_, kDim, machine_);
+  EXPECT_GT(test::engine_cycles(run(layers, machine)), test::engine_cycles(run(layers, machine_)));
 }
 TEST_F(AttentionContention, LessBandwidthIsNeverFaster) {
   machine_.dram.t_refi_ns = 0;  // whether a run meets one more refresh is a matter of luck

@@ -35,6 +35,8 @@ hw::Machine random_engines(Random& random) {
     attention.lines = macs / attention.macs_per_line;
     attention.mapping =
         random() % 4 == 0 ? hw::SparserMapping::kBroadcast : hw::SparserMapping::kColumnPerLine;
+    attention.order = random() % 3 == 0 ? hw::AttentionOrder::kHead : hw::AttentionOrder::kPhase;
+    attention.decoder_lines = random() % 3 == 0 ? 0 : between(random, 1, 40);
     attention.line_rows = between(random, 1, 8);
     attention.softmax_lanes = between(random, 1, 64);
     attention.dividers = between(random, 1, 16);
@@ -73,7 +75,9 @@ Setting random_setting(std::uint64_t seed) {
   // One query's scores and outputs fit the smallest accumulator: at most 40 + 200 words of 4 bytes.
   const std::size_t dim = random() % 2 == 0 ? between(random, 1, 40) : between(random, 41, 200);
   const hw::HeadMask first = hw::random_mask(masks, 40);
-  setting.shape = {1 + random() % 3, first.queries, first.keys, dim};
+  setting.shape = {1 + random() % 3, first.queries, first.keys, dim, 0};
+  // All heads of a token fit the smallest buffer: 3 x 200 bytes.
+  if (random() % 2 == 0) setting.shape.latent_heads = 1 + random() % setting.shape.heads;
   setting.masks.resize(1 + random() % 2);
   setting.layers.resize(setting.masks.size());
   for (std::size_t layer = 0; layer < setting.masks.size(); ++layer) {
@@ -107,12 +111,25 @@ std::vector<std::int8_t> naive_row(const Setting& setting, const AttentionWorklo
     const std::size_t at = (row * shape.heads + head) * shape.dim + feature;
     return std::int64_t{static_cast<std::int8_t>(bytes_at(workload, address)[at])};
   };
+  // Element of Q or K, out of its latent heads if it has some.
+  const auto decoded = [&](std::uint64_t address, std::size_t mix_index, std::size_t row,
+                           std::size_t feature) {
+    if (shape.latent_heads == 0) return element(address, row, feature);
+    const hw::HeadMix& mix = workload.program.mixes[mix_index];
+    std::int64_t sum = mix.bias[head];
+    for (std::size_t latent = 0; latent < shape.latent_heads; ++latent) {
+      const std::size_t at = (row * shape.latent_heads + latent) * shape.dim + feature;
+      sum += mix.weights[head * shape.latent_heads + latent] *
+             static_cast<std::int8_t>(bytes_at(workload, address)[at]);
+    }
+    return hw::requantise(sum, mix.factors[head], mix.rounding, hw::symmetric_range(8));
+  };
   const AttentionWorkload::Addresses& at = workload.addresses[layer];
   std::vector<std::int32_t> scores;
   for (std::size_t key = 0; key < shape.keys; ++key) {
     std::int64_t sum = 0;
     for (std::size_t f = 0; f < shape.dim; ++f) {
-      sum += element(at.query, query, f) * element(at.key, key, f);
+      sum += decoded(at.query, 2 * layer, query, f) * decoded(at.key, 2 * layer + 1, key, f);
     }
     scores.push_back(static_cast<std::int32_t>(sum));
   }
@@ -161,11 +178,10 @@ void expect_conserved(const AttentionResult& result, const hw::Machine& machine)
     EXPECT_EQ(block.busy + block.stalled_total() + block.idle, block.total) << block.name;
   }
   for (const auto& head : result.heads) {
-    EXPECT_LE(head.memory + head.conflict + head.codes + head.output, head.total());
+    const std::uint64_t waiting = head.memory + head.codes + head.output + head.decode;
+    EXPECT_LE(waiting + head.conflict, head.total());
     const std::uint64_t lines = machine.attention.lines;
-    EXPECT_LE(
-        head.lines_busy + head.lines_conflict + lines * (head.memory + head.codes + head.output),
-        lines * head.total());
+    EXPECT_LE(head.lines_busy + head.lines_conflict + lines * waiting, lines * head.total());
   }
 }
 
@@ -174,7 +190,7 @@ bool same_heads(const AttentionResult& a, const AttentionResult& b) {
     std::vector<std::vector<std::uint64_t>> all;
     for (const auto& h : result.heads) {
       all.push_back({h.op, h.head, h.sddmm, h.spmm, h.softmax, h.memory, h.conflict, h.codes,
-                     h.output, h.lines_busy, h.lines_conflict});
+                     h.output, h.decode, h.decoding, h.link, h.lines_busy, h.lines_conflict});
     }
     return all;
   };
@@ -186,6 +202,7 @@ class AttentionProperties : public test::SystemCTest {};
 TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
   constexpr std::uint64_t kSettings = 1200;
   std::uint64_t bytes = 0, refetched = 0, tiled = 0, held_up = 0;
+  std::uint64_t held_up_by_decoding = 0;
   for (std::uint64_t seed = 0; seed < kSettings && !HasFailure(); ++seed) {
     const Setting setting = random_setting(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + hw::to_toml(setting.machine));
@@ -211,7 +228,12 @@ TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
     const std::uint64_t once = setting.layers.size() * setting.shape.heads * setting.shape.dim *
                                (setting.shape.queries + 2 * setting.shape.keys);
     if (test::qkv_bytes(result) > once) ++refetched;
-    for (const auto& head : result.heads) held_up += head.output + head.codes > 0 ? 1 : 0;
+    for (const auto& head : result.heads) {
+      held_up += head.output + head.codes > 0 ? 1 : 0;
+      held_up_by_decoding += head.decode > 0 ? 1 : 0;
+      // Rows are decoded where there are latent heads, and only there.
+      EXPECT_TRUE(setting.shape.latent_heads != 0 || head.decode + head.decoding == 0);
+    }
     const std::uint64_t tile_words = setting.machine.accumulator.kib * std::uint64_t{256};
     if (setting.shape.queries * setting.shape.dim > tile_words) ++tiled;
   }
@@ -219,6 +241,7 @@ TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
   EXPECT_GT(refetched, kSettings / 20);
   EXPECT_GT(tiled, kSettings / 20);
   EXPECT_GT(held_up, kSettings / 20);
+  EXPECT_GT(held_up_by_decoding, kSettings / 20);
   RecordProperty("simulations", std::to_string(kSettings + kSettings / 8));
 }
 
@@ -235,6 +258,44 @@ TEST_F(AttentionProperties, TheCheckNoticesAPrunedCellThatTheMaskKeeps) {
   EXPECT_GT(check.mismatches, 0U);
   EXPECT_LE(check.mismatches, 16U) << "only one query of one head";
   EXPECT_NE(check.first.find("layer 0, query 5"), std::string::npos) << check.first;
+}
+
+TEST_F(AttentionProperties, EveryDecoderIsThatOfItsLayerAndOperand) {
+  const hw::Machine machine = hw::find_machine("vitcod");
+  const model::AttentionMask mask = test::synthetic_mask({2, 3, 30, 30}, 3);
+  AttentionShape shape = test::shape_of(mask, 16);
+  shape.latent_heads = 2;
+  const AttentionWorkload workload =
+      make_attention_workload(shape, test::split_by_cycles(mask, 16, machine), machine, true);
+  ASSERT_EQ(workload.program.mixes.size(), 4U);
+  ASSERT_EQ(test::run_attention(workload, machine, true).check.mismatches, 0U);
+  for (std::size_t mix = 0; mix < 4; ++mix) {
+    // The reference has the machine's decoders: only the outputs can tell.
+    AttentionWorkload other = workload;
+    other.program.mixes[mix].weights[3] =
+        static_cast<std::int8_t>(~other.program.mixes[mix].weights[3]);
+    EXPECT_EQ(test::run_attention(other, machine, true).check.mismatches, 0U);
+    EXPECT_NE(masked_reference(other, mix / 2), masked_reference(workload, mix / 2)) << mix;
+    EXPECT_EQ(masked_reference(other, 1 - mix / 2), masked_reference(workload, 1 - mix / 2)) << mix;
+  }
+}
+
+TEST_F(AttentionProperties, AMaskInMemoryThatIsNotTheProgramsIsRefused) {
+  const hw::Machine machine = hw::find_machine("vitcod");
+  const model::AttentionMask mask = test::synthetic_mask({1, 2, 30, 30}, 4);
+  AttentionWorkload workload = make_attention_workload(
+      test::shape_of(mask, 16), test::split_by_cycles(mask, 16, machine), machine, true);
+  const std::uint64_t address = workload.program.masks[0].address;
+  for (hw::MemoryPiece& piece : workload.image) {
+    if (piece.address == address) piece.bytes.back() ^= 1U;
+  }
+  try {
+    (void)test::run_attention(workload, machine, true);
+    FAIL() << "ran";
+  } catch (const sc_core::sc_report& report) {
+    EXPECT_STREQ(report.get_msg_type(), "/systole/attention");
+    EXPECT_STREQ(report.get_msg(), "mask 0, head 1: memory holds another than the program");
+  }
 }
 
 TEST_F(AttentionProperties, TheCheckNoticesAFlippedBitInAnyOperand) {

@@ -196,6 +196,49 @@ TEST_F(AttentionCommand, DeitTinyAsPublished) {
   EXPECT_EQ(result["qkv_bytes"], 1361664);
   EXPECT_EQ(result["mismatched_bytes"], 0);
   EXPECT_GE(result["engine_cycles"], 18600);
+  const json latent = json_of({"--mask", mask, "--latent-heads", "2"});
+  EXPECT_EQ(latent["qkv_bytes"], 1059072);
+  EXPECT_EQ(latent["mismatched_bytes"], 0);
+}
+
+TEST_F(AttentionCommand, LatentHeadsAreDecodedAndComparedWithARunWithout) {
+  const json plain = mask_json(), result = mask_json({"--latent-heads", "2"});
+  EXPECT_EQ(result["mismatched_bytes"], 0);
+  EXPECT_EQ(result["latent_heads"], 2);
+  EXPECT_EQ(plain["latent_heads"], 0);
+  EXPECT_EQ(result["without_auto_encoder_cycles"], plain["cycles"]);
+  EXPECT_EQ(result["query_bytes"], 2 * 2 * 40 * 64) << "two heads instead of three";
+  EXPECT_GT(number(result["decode_cycles"]), 0U);
+  EXPECT_EQ(plain["decode_cycles"], 0);
+  EXPECT_EQ(plain["stalled"]["decode"], 0);
+  // A token is decoded for the head that needs it first, all of them for one of the three.
+  for (const json& layer : result["layers"]) {
+    std::uint64_t of_heads = 0, last = 0;
+    for (const json& head : layer["heads"]) {
+      of_heads += number(head["decode_cycles"]);
+      last = std::max(last, number(head["link_cycles"]));
+    }
+    EXPECT_EQ(of_heads, layer["decode_cycles"]);
+    EXPECT_EQ(last, layer["link_cycles"]);
+  }
+}
+
+TEST_F(AttentionCommand, WithoutDecoderLinesTheEnginesWaitForTheArray) {
+  const json lines = mask_json({"--latent-heads", "2"}),
+             array = mask_json({"--latent-heads", "2", "--set", "attention.decoder_lines=0"});
+  EXPECT_EQ(array["mismatched_bytes"], 0);
+  EXPECT_EQ(array["qkv_bytes"], lines["qkv_bytes"]);
+  EXPECT_GE(number(array["stalled"]["decode"]), number(array["decode_cycles"]));
+}
+
+TEST_F(AttentionCommand, TheTextSaysWhetherTheAutoEncoderPays) {
+  const std::string plain = text_of({"--mask", "mask.npy"});
+  EXPECT_EQ(plain.find("decode"), std::string::npos);
+  const std::string text = text_of({"--mask", "mask.npy", "--latent-heads", "2"});
+  EXPECT_THAT(text, HasSubstr("auto-encoder  3 -> 2 heads: "));
+  EXPECT_THAT(text, HasSubstr(" decode\n"));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 TEST_F(AttentionCommand, StatisticsFileIsWhatJsonPrints) {
@@ -229,7 +272,7 @@ void collect(const json& value, std::set<std::string>& names) {
 
 TEST_F(AttentionCommand, EveryNameIsDocumentedAndNoOther) {
   std::set<std::string> emitted;
-  collect(mask_json(), emitted);
+  collect(mask_json({"--latent-heads", "2"}), emitted);
   const std::string page = read_file(SYSTOLE_SOURCE_DIR "/docs/attention.md");
   static const std::regex row("\n\\| ([^|]+) \\|"), quoted("`([^`\n]+)`");
   std::set<std::string> documented;

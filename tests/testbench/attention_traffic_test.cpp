@@ -20,6 +20,8 @@ using test::qkv_bytes;
 constexpr std::size_t kDim = 64;
 /// DeiT-Tiny: Q, K and V of 12 layers, 3 heads, 197 tokens, once; and with nothing reused.
 constexpr std::uint64_t kDeitOnce = 1'361'664, kDeitNoReuse = 3'914'688;
+/// With Q and K as two latent heads.
+constexpr std::uint64_t kDeitLatent = 1'059'072;
 
 const model::AttentionMask& synthetic() {
   static const model::AttentionMask mask = test::synthetic_mask({2, 3, 150, 150}, 5);
@@ -36,14 +38,17 @@ class AttentionTraffic : public test::SystemCTest {
   }
   static bool has_deit() { return !shared_data("vitcod/deit_tiny_0.95_pruned.npy").empty(); }
 
-  static AttentionResult run(const model::AttentionMask& mask, const hw::Machine& machine) {
-    return test::time_attention(test::shape_of(mask, kDim),
-                                test::split_by_cycles(mask, kDim, machine), machine);
+  static AttentionResult run(const model::AttentionMask& mask, const hw::Machine& machine,
+                             std::size_t latent_heads = 0) {
+    AttentionShape shape = test::shape_of(mask, kDim);
+    shape.latent_heads = latent_heads;
+    return test::time_attention(shape, test::split_by_cycles(mask, kDim, machine), machine);
   }
 
   /// Total cycles with the heads of every layer in each order; the same in all layers.
   static std::vector<std::uint64_t> cycles_by_order(const model::AttentionMask& mask,
-                                                    const hw::Machine& machine) {
+                                                    const hw::Machine& machine,
+                                                    std::size_t latent_heads) {
     const test::Layers layers = test::split_by_cycles(mask, kDim, machine);
     std::vector<std::size_t> order;
     for (std::size_t h = 0; h < mask.shape().heads; ++h) order.push_back(h);
@@ -54,14 +59,17 @@ class AttentionTraffic : public test::SystemCTest {
         permuted.emplace_back();
         for (const std::size_t h : order) permuted.back().push_back(heads[h]);
       }
-      cycles.push_back(test::time_attention(test::shape_of(mask, kDim), permuted, machine).cycles);
+      AttentionShape shape = test::shape_of(mask, kDim);
+      shape.latent_heads = latent_heads;
+      cycles.push_back(test::time_attention(shape, permuted, machine).cycles);
     } while (std::next_permutation(order.begin(), order.end()));
     return cycles;
   }
 
   static void expect_order_hardly_matters(const model::AttentionMask& mask,
-                                          const hw::Machine& machine) {
-    const std::vector<std::uint64_t> cycles = cycles_by_order(mask, machine);
+                                          const hw::Machine& machine,
+                                          std::size_t latent_heads = 0) {
+    const std::vector<std::uint64_t> cycles = cycles_by_order(mask, machine, latent_heads);
     ASSERT_EQ(cycles.size(), 6U);
     const auto [least, most] = std::minmax_element(cycles.begin(), cycles.end());
     EXPECT_LE(static_cast<double>(*most), 1.01 * static_cast<double>(*least))
@@ -124,6 +132,33 @@ TEST_F(AttentionTraffic, DeitTinyStaysBelowNoReuseWithTheSmallestQueryBuffer) {
   EXPECT_GT(before, kDeitOnce);
 }
 
+TEST_F(AttentionTraffic, DeitTinyWithAutoEncoderIsReadOnceAndTwoThirdsOfQAndK) {
+  if (!has_deit()) GTEST_SKIP() << "NOT TESTED: traffic of DeiT-Tiny, no mask of it";
+  EXPECT_EQ(qkv_bytes(run(deit(), machine_, 2)), kDeitLatent);
+}
+
+// What one head wants of a token comes with all latent heads.
+TEST_F(AttentionTraffic, SmallBuffersReadLatentTokensAgain) {
+  constexpr std::size_t kLatent = 2, kHeads = 3, kTokens = 150;
+  const auto bytes = [&](std::uint32_t kib, std::size_t latent_heads) {
+    hw::Machine machine = machine_;
+    machine.attention.query_kib = machine.attention.key_kib = kib;
+    const AttentionResult result = run(synthetic(), machine, latent_heads);
+    return test::counter(result, "query_bytes") + test::counter(result, "key_bytes");
+  };
+  constexpr std::uint64_t kOnce = 2 * 2 * kTokens * kLatent * kDim;
+  EXPECT_EQ(bytes(53, kLatent), kOnce);
+  EXPECT_EQ(kHeads * bytes(53, kLatent), kLatent * bytes(53, 0));
+  std::uint64_t before = kOnce;
+  for (const std::uint32_t kib : {32U, 24U, 16U, 8U, 4U, 2U, 1U}) {
+    const std::uint64_t latent = bytes(kib, kLatent);
+    EXPECT_GE(latent, before) << kib;
+    EXPECT_EQ(latent % (kLatent * kDim), 0U);
+    before = latent;
+  }
+  EXPECT_GT(before, bytes(1, 0)) << "the auto-encoder costs traffic where tokens do not stay";
+}
+
 TEST_F(AttentionTraffic, SmallerQueryBuffersNeverReadLess) {
   expect_bytes_by_buffer(synthetic(), machine_, &hw::Machine::Attention::query_kib, "query_bytes");
 }
@@ -141,6 +176,7 @@ TEST_F(AttentionTraffic, TheOrderOfHeadsHardlyMattersOnASyntheticMask) {
 TEST_F(AttentionTraffic, TheOrderOfHeadsHardlyMattersOnDeitTiny) {
   if (!has_deit()) GTEST_SKIP() << "NOT TESTED: orders of DeiT-Tiny's heads, no mask of it";
   expect_order_hardly_matters(deit(), machine_);
+  expect_order_hardly_matters(deit(), machine_, 2);
 }
 
 }  // namespace

@@ -1,0 +1,127 @@
+/// How rows and masks come in: the part of AttentionUnit::Run that asks the memory.
+
+#include <algorithm>
+#include <string>
+
+#include "hw/mask_codec.h"
+#include "tlm/attention_run.h"
+
+namespace systole::tlm_model {
+namespace {
+
+constexpr std::uint64_t kKib = 1024;
+
+}  // namespace
+
+// A mask comes in as soon as those in front leave it room.
+void AttentionUnit::Run::fetch_mask(std::size_t head) {
+  const std::uint64_t bytes = hw::mask_bytes(heads_[head]);
+  std::uint64_t room = unit_.machine_.attention.index_kib * kKib;
+  std::size_t first = head;  // of the heads that are in the buffer together with this one
+  for (room -= std::min(room, bytes); first > 0 && hw::mask_bytes(heads_[first - 1]) <= room;) {
+    room -= hw::mask_bytes(heads_[--first]);
+  }
+  std::uint64_t not_before = values_requested_;
+  if (first > 0) {
+    advance(steps_of_[first - 1], 0);
+    not_before = std::max(not_before, over_[first - 1]);
+  }
+  outcome_.work.buffer_bytes += 2 * bytes;  // comes in, is walked once
+  std::uint64_t offset = 0;
+  for (std::size_t h = 0; h < head; ++h) offset += hw::mask_bytes(heads_[h]);
+  const std::uint64_t address = program_.masks[command_.parameters].address + offset;
+  std::uint8_t* const data = mask_.empty() ? nullptr : mask_.data() + offset;
+  mask_arrivals_.push_back(unit_.index_dma.read(address, data, bytes, not_before));
+  // The walk over the columns was planned from the program's copy.
+  const std::uint8_t* const planned = program_.masks[command_.parameters].bytes.data() + offset;
+  if (data != nullptr && !std::equal(data, data + bytes, planned)) {
+    SC_REPORT_ERROR("/systole/attention",
+                    ("mask " + std::to_string(command_.parameters) + ", head " +
+                     std::to_string(head) + ": memory holds another than the program")
+                        .c_str());
+  }
+}
+
+std::uint64_t AttentionUnit::Run::place_free(const hw::AttentionFetch& fetch) {
+  if (fetch.free_after == 0) return 0;
+  const Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
+  while (operand.over.size() < fetch.free_after &&
+         (step_ < fetch.step || !in_step_ || access_ < fetch.access)) {
+    go_on();
+  }
+  // A window whose rows have no place together takes them one after the other.
+  return operand.over.size() < fetch.free_after ? window_end() : operand.over[fetch.free_after - 1];
+}
+
+// Q and K come side by side. But no row of V is asked for before those of Q and K that are needed
+// earlier, nor they before it: the bandwidth belongs to what is needed first.
+void AttentionUnit::Run::fetch(const hw::AttentionFetch& fetch) {
+  const Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
+  const bool value = fetch.operand == hw::AttentionOperand::kValue;
+  const std::uint64_t earlier = value ? scores_requested_ : values_requested_;
+  const std::uint64_t arrived = read(fetch, std::max(place_free(fetch), earlier));
+  std::uint64_t& requested = value ? values_requested_ : scores_requested_;
+  requested = std::max(requested, operand.dma->next_issue() - 1);
+  outcome_.work.buffer_bytes += operand.features * (operand.decoder == nullptr ? 1 : heads_.size());
+  Arrival arrival{arrived, arrived};
+  if (operand.decoder != nullptr) {
+    const bool on_array = unit_.machine_.attention.decoder_lines == 0;
+    arrival.ready = on_array ? Arrival::kNotDecoded : decode(fetch, arrived);
+  } else if (!value) {
+    note_link(fetch, arrived);
+  }
+  arrivals_.push_back(arrival);
+}
+
+std::uint64_t AttentionUnit::Run::read(const hw::AttentionFetch& fetch, std::uint64_t not_before) {
+  Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
+  const std::uint64_t address = operand.address + fetch.row * operand.pitch;
+  const std::uint64_t row_bytes = heads_.size() * operand.features;
+  std::uint8_t* const row =
+      operand.data.empty() ? nullptr : operand.data.data() + fetch.row * row_bytes;
+  if (operand.decoder == nullptr) {
+    const std::uint64_t column = fetch.head * operand.features;
+    return operand.dma->read(address + column, row == nullptr ? nullptr : row + column,
+                             operand.features, not_before);
+  }
+  latent_.resize(operand.decoder->in_heads * operand.features);
+  const std::uint64_t arrived = operand.dma->read(
+      address, row == nullptr ? nullptr : reinterpret_cast<std::uint8_t*>(latent_.data()),
+      latent_.size(), not_before);
+  if (row != nullptr) {
+    hw::mix_heads(*operand.decoder, latent_.data(), operand.features,
+                  reinterpret_cast<std::int8_t*>(row));
+  }
+  return arrived;
+}
+
+std::uint64_t AttentionUnit::Run::decode(const hw::AttentionFetch& fetch, std::uint64_t from) {
+  const Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
+  const std::uint64_t done = decoder_lines_.take(*operand.decoder, operand.features, from).done;
+  outcome_.work.decoder_macs += hw::mix_products(*operand.decoder) * operand.features;
+  const std::uint64_t begin = std::max(from, decoded_);
+  decoded_ = std::max(decoded_, done);
+  outcome_.heads[fetch.head].decoding += decoded_ - std::min(begin, decoded_);
+  note_link(fetch, done);
+  return done;
+}
+
+void AttentionUnit::Run::note_link(const hw::AttentionFetch& fetch, std::uint64_t ready) {
+  std::uint64_t& link = outcome_.heads[fetch.head].link;
+  link = std::max(link, ready - started_);
+}
+
+// Decoding is a phase of the array in front of the scores: of all rows that are on their way.
+void AttentionUnit::Run::decode_on_array() {
+  const auto waiting = [](const Arrival& arrival) { return arrival.ready == Arrival::kNotDecoded; };
+  for (const Arrival& arrival : arrivals_) {
+    if (waiting(arrival)) hold(0, arrival.arrived, current().memory);
+  }
+  const std::uint64_t from = start_ + shift_;
+  for (std::size_t i = 0; i < arrivals_.size(); ++i) {
+    if (waiting(arrivals_[i])) arrivals_[i].ready = decode(plan_.fetches[i], from);
+  }
+  hold(0, decoded_, current().decode);
+}
+
+}  // namespace systole::tlm_model
