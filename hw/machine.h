@@ -85,8 +85,12 @@ struct Machine {
     std::uint32_t dividers = 16;       ///< serial, of the outputs' rows
     std::uint32_t decoder_lines = 16;  ///< of macs_per_line MACs; 0: the array decodes
     std::uint32_t query_kib = 53, key_kib = 53, value_kib = 53, index_kib = 20;
-    std::uint32_t banks = 64;  ///< of each buffer
-    std::uint32_t ports = 1;   ///< of each bank, macs_per_line bytes wide
+    std::uint32_t banks = 64;          ///< of each buffer
+    std::uint32_t ports = 1;           ///< of each bank, macs_per_line bytes wide
+    std::uint32_t encoder_lines = 16;  ///< of macs_per_line MACs behind the post-op chain; 0: none
+
+    /// Whether results can be encoded on their way out (hw/head_mix.h).
+    [[nodiscard]] bool encodes() const { return lines != 0 && encoder_lines != 0; }
   } attention;
 
   struct Dma {

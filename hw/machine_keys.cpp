@@ -182,6 +182,8 @@ std::vector<MachineKey> make_keys() {
           "banks of each of these buffers", kChosen),
       integer<kAttention, &Attention::ports>("attention.ports", "", 1, 4,
           "accesses of macs_per_line bytes per bank and cycle", kChosen),
+      integer<kAttention, &Attention::encoder_lines>("attention.encoder_lines", "lines", 0, 1024,
+          "MAC lines that encode Q and K on the way out; 0: none", "chosen: the paper does not say"),
 
       power_of_two<kDma, &Dma::request_bytes>("dma.request_bytes", "bytes", 16, 4096,
           "largest bus request; requests are aligned to it", kGemmini),

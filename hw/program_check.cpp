@@ -121,6 +121,11 @@ class CommandCheck {
 
   void check_encoder(const Command& command) const {
     if (command.mix == 0) return;
+    if (!machine_.attention.encodes()) {
+      fail("the machine has no encoder (attention.lines is " +
+           std::to_string(machine_.attention.lines) + ", attention.encoder_lines is " +
+           std::to_string(machine_.attention.encoder_lines) + ")");
+    }
     check_mix_index(command.mix, 1, program_, failing());
     const HeadMix& mix = program_.mixes[command.mix - std::size_t{1}];
     const Chain& chain = program_.chains[command.chain];

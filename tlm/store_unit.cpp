@@ -21,13 +21,23 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
     : ExecutionUnit(name, hw::Unit::kStore, processor,
                     {{"fill", "pipeline fill: no result leaves yet"},
                      {"memory", "the tensor operand is late or the write queue is full"},
-                     {"bank_conflict", "an accumulator bank served the array or the DMA"}}),
+                     {"bank_conflict", "an accumulator bank served the array or the DMA"},
+                     {"encoder", "the encoder was at work on rows in front, or on the last ones"}}),
       write_dma("write_dma", machine, machine.dma.outstanding_writes),
       read_dma("read_dma", machine, machine.dma.outstanding_reads),
       functional_(functional),
       lanes_(machine.postop.lanes),
       memory_(memory),
-      engine_(engine) {}
+      engine_(engine),
+      encoder_(std::max(machine.attention.encoder_lines, 1U), machine.attention.macs_per_line) {}
+
+StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& chain) {
+  Flow flow{cycle(), engine_.cycles(chain, command.m, command.n), 0, cycle()};
+  flow.cycles.fill += hw::kAccumulatorReadCycles;
+  flow.row_done = flow.started + flow.cycles.fill;
+  if (command.mix != 0) flow.encoder = &processor().program().mixes[command.mix - std::size_t{1}];
+  return flow;
+}
 
 void StoreUnit::fetch_operand(const hw::Command& command, const hw::Chain& chain, std::uint64_t row,
                               std::uint64_t not_before) {
@@ -39,8 +49,8 @@ void StoreUnit::fetch_operand(const hw::Command& command, const hw::Chain& chain
                     functional_ ? operand_.data() + row * bytes : nullptr, bytes, not_before);
 }
 
-void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
-                        std::uint64_t rows) {
+void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain,
+                        const hw::HeadMix* encoder, std::uint64_t first, std::uint64_t rows) {
   const std::uint64_t c = command.c + first * command.c_pitch;
   if (memory_.accumulator_engine != nullptr) {
     memory_.accumulator_engine->read({c, rows, command.n, command.c_pitch},
@@ -70,15 +80,39 @@ void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain, std:
   operands.rows = rows;
   operands.cols = command.n;
   engine_.apply(chain, operands);
+  if (encoder == nullptr) return;
+  const std::size_t features = command.n / encoder->in_heads;
+  const std::size_t encoded_bytes = features * encoder->out_heads;
+  encoded_.resize(rows * encoded_bytes);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    hw::mix_heads(*encoder, reinterpret_cast<const std::int8_t*>(&result_[row * row_bytes]),
+                  features, reinterpret_cast<std::int8_t*>(&encoded_[row * encoded_bytes]));
+  }
+  result_.swap(encoded_);
 }
 
-void StoreUnit::deliver(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
-                        std::uint64_t row, Flow& flow) {
+void StoreUnit::encode(const hw::Command& command, Flow& flow) {
+  const std::uint64_t wait = encoder_begun_ - std::min(encoder_begun_, flow.row_done);
+  flow.encoder_wait += wait;
+  flow.row_done += wait;
+  const std::uint64_t features = command.n / flow.encoder->in_heads;
+  const hw::MixLines::Token token = encoder_.take(*flow.encoder, features, flow.row_done);
+  encoder_begun_ = token.begun;
+  flow.encoder_delay = token.done - flow.row_done;
+  encoder_macs_ += features * hw::mix_products(*flow.encoder);
+  operations_ += features * flow.encoder->out_heads;
+}
+
+void StoreUnit::deliver(const hw::Command& command, std::uint64_t first, std::uint64_t row,
+                        Flow& flow) {
   // The pipeline takes a row per interval, but not before the row's operand is there, and not
   // before the row in front has found a place in the write queue.
-  flow.row_done = std::max(flow.row_done, write_dma.next_issue()) + flow.cycles.per_row;
+  const std::uint64_t accepted = write_dma.next_issue();
+  flow.row_done = std::max(flow.row_done, accepted - std::min(accepted, flow.encoder_delay)) +
+                  flow.cycles.per_row;
   if (!operand_at_.empty()) flow.row_done = std::max(flow.row_done, operand_at_[row]);
-  const std::uint64_t row_bytes = command.n * hw::bytes_of(chain.out);
+  if (flow.encoder != nullptr) encode(command, flow);
+  const std::uint64_t row_bytes = hw::stored_row_bytes(command, processor().program());
   if (command.opcode == hw::Opcode::kMove) {
     const std::uint64_t at = command.b + row * command.b_pitch;
     const std::uint64_t words =
@@ -91,16 +125,14 @@ void StoreUnit::deliver(const hw::Command& command, const hw::Chain& chain, std:
       std::max(flow.written,
                write_dma.write(command.dram + row * command.dram_pitch,
                                functional_ ? result_.data() + (row - first) * row_bytes : nullptr,
-                               row_bytes, flow.row_done));
+                               row_bytes, flow.row_done + flow.encoder_delay));
 }
 
 std::uint64_t StoreUnit::execute(Entry& entry) {
   const hw::Command& command = entry.command;
   const hw::Chain& chain = processor().program().chains[command.chain];
   show_accumulator_half(memory_.accumulator_half(command.c));
-  Flow flow{cycle(), engine_.cycles(chain, command.m, command.n), 0, cycle()};
-  flow.cycles.fill += hw::kAccumulatorReadCycles;
-  flow.row_done = flow.started + flow.cycles.fill;
+  Flow flow = begin(command, chain);
   const bool has_operand = hw::uses_tensor(chain);
   operand_at_.assign(has_operand ? command.m : 0, 0);
   if (has_operand) {
@@ -125,14 +157,15 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   fetch_half(kOperandRows, flow.started);
   for (std::uint64_t first = 0; first < command.m; first += kOperandRows) {
     const std::uint64_t rows = std::min(kOperandRows, command.m - first);
-    if (functional_) compute(command, chain, first, rows);
+    if (functional_) compute(command, chain, flow.encoder, first, rows);
     for (std::uint64_t row = first; row < first + rows; ++row) {
-      deliver(command, chain, first, row, flow);
+      deliver(command, first, row, flow);
     }
     fetch_half(first + 2 * kOperandRows, flow.row_done);
   }
   write_dma.synchronise();
-  wait_cycles(flow.row_done - std::min(flow.row_done, cycle()));
+  const std::uint64_t last_out = flow.row_done + flow.encoder_delay;
+  wait_cycles(last_out - std::min(last_out, cycle()));
 
   // The array has priority at the accumulator: whatever it took from our banks comes on top.
   const std::uint64_t c_begin = std::uint64_t{command.c} * 4;
@@ -157,7 +190,9 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   spend_stalled(flow.cycles.fill, kFill);
   spend_busy(busy);
   spend_stalled(conflict, kBankConflict);
-  spend_stalled(elapsed - pipeline - conflict, kMemory);
+  const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
+  spend_stalled(encoder, kEncoder);
+  spend_stalled(elapsed - pipeline - conflict - encoder, kMemory);
   operations_ += std::uint64_t{command.m} * command.n * chain.stages.size();
   accumulator_reads_ += reads;
   processor().release(entry);
@@ -165,13 +200,16 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
 }
 
 std::vector<hw::Counter> StoreUnit::counters() const {
-  return {{"operations", "elements", "elements times stages", operations_},
-          {"accumulator_reads", "vectors", "vectors of `lanes` elements, all passes",
-           accumulator_reads_},
-          {"requests", "requests", "read and write requests issued",
-           write_dma.stats().requests + read_dma.stats().requests},
-          {"written_bytes", "bytes", "results written to memory", write_dma.stats().bytes},
-          {"operand_bytes", "bytes", "tensor operands read from memory", read_dma.stats().bytes}};
+  return {
+      {"operations", "elements", "elements times stages", operations_},
+      {"accumulator_reads", "vectors", "vectors of `lanes` elements, all passes",
+       accumulator_reads_},
+      {"encoder_macs", "MAC", "multiply-accumulates of the encoder lines", encoder_macs_},
+      {"encoder_busy", "cycles", "of all encoder lines with MACs at work", encoder_.busy_cycles()},
+      {"requests", "requests", "read and write requests issued",
+       write_dma.stats().requests + read_dma.stats().requests},
+      {"written_bytes", "bytes", "results written to memory", write_dma.stats().bytes},
+      {"operand_bytes", "bytes", "tensor operands read from memory", read_dma.stats().bytes}};
 }
 
 }  // namespace systole::tlm_model

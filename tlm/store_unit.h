@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "hw/engines.h"
+#include "hw/head_mix.h"
 #include "tlm/dma_port.h"
 #include "tlm/execution_unit.h"
 #include "tlm/local_memory.h"
@@ -11,6 +12,10 @@ namespace systole::tlm_model {
 
 /// Accumulator -> post-op chain -> DRAM or scratchpad, `lanes` elements a cycle. A tensor operand
 /// (the residual) streams in from DRAM ahead of its use.
+///
+/// Rows of a store with a mix go through the encoder lines (hw/head_mix.h) behind the chain. Their
+/// input register holds one row: a row leaves the chain when work on the last group of the row in
+/// front has begun. Chain and encoder are one pipeline, which a full write queue stalls as a whole.
 class StoreUnit final : public ExecutionUnit {
  public:
   DmaPort write_dma;
@@ -20,29 +25,37 @@ class StoreUnit final : public ExecutionUnit {
             CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
             bool functional);
 
+  /// Elements times stages; an encoder's outputs are one stage more.
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
+  [[nodiscard]] std::uint64_t encoder_macs() const noexcept { return encoder_macs_; }
 
  private:
   static constexpr std::size_t kFill = kOwnCauses;
   static constexpr std::size_t kMemory = kOwnCauses + 1;
   static constexpr std::size_t kBankConflict = kOwnCauses + 2;
+  static constexpr std::size_t kEncoder = kOwnCauses + 3;
 
   /// Timing of one command in progress.
   struct Flow {
     std::uint64_t started;
     hw::ChainCycles cycles;
-    std::uint64_t row_done;  ///< cycle at which the pipeline delivered the last row
-    std::uint64_t written;   ///< cycle of the last acknowledgement
+    std::uint64_t row_done;                ///< cycle at which the chain delivered the last row
+    std::uint64_t written;                 ///< cycle of the last acknowledgement
+    const hw::HeadMix* encoder = nullptr;  ///< the rows' mix, if they have one
+    std::uint64_t encoder_wait = 0;        ///< cycles for which it held up the chain
+    std::uint64_t encoder_delay = 0;       ///< between a row's end in the chain and in the encoder
   };
 
+  [[nodiscard]] Flow begin(const hw::Command& command, const hw::Chain& chain);
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   void fetch_operand(const hw::Command& command, const hw::Chain& chain, std::uint64_t row,
                      std::uint64_t not_before);
-  void compute(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
-               std::uint64_t rows);
-  void deliver(const hw::Command& command, const hw::Chain& chain, std::uint64_t first,
-               std::uint64_t row, Flow& flow);
+  void compute(const hw::Command& command, const hw::Chain& chain, const hw::HeadMix* encoder,
+               std::uint64_t first, std::uint64_t rows);
+  /// Moves `flow` on by the row that the chain delivers at flow.row_done.
+  void encode(const hw::Command& command, Flow& flow);
+  void deliver(const hw::Command& command, std::uint64_t first, std::uint64_t row, Flow& flow);
 
   const bool functional_;
   const std::uint32_t lanes_;
@@ -51,8 +64,12 @@ class StoreUnit final : public ExecutionUnit {
   std::vector<std::uint8_t> operand_;      ///< tensor operand rows of the whole tile
   std::vector<std::uint64_t> operand_at_;  ///< cycle of arrival, per row
   std::vector<std::uint8_t> result_;       ///< rows of the current block
+  std::vector<std::uint8_t> encoded_;      ///< the same behind the encoder
+  hw::MixLines encoder_;
+  std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::uint64_t operations_ = 0;
   std::uint64_t accumulator_reads_ = 0;
+  std::uint64_t encoder_macs_ = 0;
 };
 
 }  // namespace systole::tlm_model

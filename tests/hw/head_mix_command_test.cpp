@@ -104,6 +104,21 @@ TEST(HeadMixCommand, KeepsItsMixInMemoryAndAsText) {
       << text;
 }
 
+TEST(HeadMixCommand, NeedsAMachineWithEncoderLines) {
+  Machine machine = machine_with_engines();
+  machine.attention.encoder_lines = 0;
+  Program program = mixing_program();
+  try {
+    check_program(program, machine, kDramBytes);
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(), std::string("command 0 (store): the machine has no encoder "
+                                        "(attention.lines is 32, attention.encoder_lines is 0)"));
+  }
+  program.commands.erase(program.commands.begin());
+  EXPECT_NO_THROW(check_program(program, machine, kDramBytes));
+}
+
 struct BadMixing {
   const char* name;
   std::function<void(Program& program)> change;

@@ -49,17 +49,20 @@ class CoreRig : public tlm_model::Observer {
   }
 
   /// Stores commands, adds kEnd, starts the core and waits until it is done. To be called in run().
-  void execute(std::vector<hw::Command> commands, std::vector<hw::Chain> chains = {}) {
-    begin(std::move(commands), std::move(chains));
+  void execute(std::vector<hw::Command> commands, std::vector<hw::Chain> chains = {},
+               std::vector<hw::HeadMix> mixes = {}) {
+    begin(std::move(commands), std::move(chains), std::move(mixes));
     sc_core::wait(interrupt.posedge_event());
   }
-  void begin(std::vector<hw::Command> commands, std::vector<hw::Chain> chains = {}) {
+  void begin(std::vector<hw::Command> commands, std::vector<hw::Chain> chains = {},
+             std::vector<hw::HeadMix> mixes = {}) {
     traces.clear();
     completion_order.clear();
     operators.clear();
     program_.commands = std::move(commands);
     program_.commands.emplace_back();
     program_.chains = std::move(chains);
+    program_.mixes = std::move(mixes);
     program_.operators.resize(1);
     for (const hw::Command& command : program_.commands) {
       program_.operators.resize(std::max<std::size_t>(program_.operators.size(), command.op + 1));

@@ -150,12 +150,32 @@ class ProgramInterpreter {
       for (std::uint32_t i = 0; i < c.n; ++i) {
         static_cast<void>(model::store_element(out.data(), i, chain.out, x[i]));
       }
+      if (c.mix != 0) out = encoded(program_.mixes.at(c.mix - std::size_t{1}), out);
       if (c.opcode == hw::Opcode::kMove) {
         scratchpad.write(c.b + row * c.b_pitch, out.data(), out.size());
       } else {
         dram.write(c.dram + row * c.dram_pitch, out.data(), out.size());
       }
     }
+  }
+
+  /// A row of in_heads * d bytes through an encoder.
+  static std::vector<std::uint8_t> encoded(const hw::HeadMix& mix,
+                                           const std::vector<std::uint8_t>& row) {
+    const std::size_t features = row.size() / mix.in_heads;
+    std::vector<std::uint8_t> out;
+    for (std::size_t o = 0; o < mix.out_heads; ++o) {
+      for (std::size_t f = 0; f < features; ++f) {
+        std::int64_t sum = mix.bias.at(o);
+        for (std::size_t i = 0; i < mix.in_heads; ++i) {
+          sum += mix.weights.at(o * mix.in_heads + i) *
+                 static_cast<std::int8_t>(row[i * features + f]);
+        }
+        out.push_back(static_cast<std::uint8_t>(
+            hw::requantise(sum, mix.factors.at(o), mix.rounding, -127, 127)));
+      }
+    }
+    return out;
   }
 
   void read_tensor_row(const hw::Command& c, const hw::Chain& chain, std::uint64_t row,

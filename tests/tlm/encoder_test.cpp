@@ -1,0 +1,153 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "hw/head_mix.h"
+#include "hw/machine_file.h"
+#include "support/core_rig.h"
+#include "support/fresh_kernel.h"
+#include "support/systemc_test.h"
+
+/// Stores whose rows are encoded on their way out.
+namespace systole::tlm_model {
+namespace {
+
+using test::CoreRig;
+
+const hw::Chain kNoStages{{}, hw::DType::kS8};
+constexpr std::uint32_t kRows = 64;
+constexpr std::uint32_t kFeatures = 40;
+constexpr std::uint64_t kFrom = 4096, kTo = 65536;
+
+/// 3 heads to 2: a group of 8 features takes 6 cycles, a row of 40 features 30 line cycles.
+hw::HeadMix mix() {
+  return {3, 2, {3, -5, 7, 11, 2, -1}, {100, -200}, {{9, 6}, {-13, 5}}, hw::Rounding::kHalfEven};
+}
+
+hw::Machine machine_with(std::uint32_t encoder_lines) {
+  hw::Machine machine = hw::find_machine("vitcod");
+  machine.attention.encoder_lines = encoder_lines;
+  machine.postop.lanes = 16;
+  // Memories are not what these tests are about.
+  machine.dma.outstanding_writes = 256;
+  machine.accumulator.ports = 4;
+  return machine;
+}
+
+/// Rows of 3 heads from DRAM to the accumulator, and from there to DRAM.
+std::vector<hw::Command> load_and_store(bool encoded, std::uint32_t stores = 1) {
+  constexpr std::uint32_t kWidth = 3 * kFeatures;
+  hw::Command load = test::load_command(0, kFrom, kWidth, kRows);
+  load.opcode = hw::Opcode::kLoadAccumulator;
+  load.a_pitch = 0;
+  load.c_pitch = kWidth;
+  hw::Command store = test::store_command(0, kTo, kRows, kWidth);
+  if (encoded) {
+    store.mix = 1;
+    store.dram_pitch = 2 * kFeatures;
+  }
+  std::vector<hw::Command> commands = {load};
+  for (; stores > 0; --stores) {
+    commands.push_back(store);
+    store.dram += 1 << 16;
+  }
+  return commands;
+}
+
+class EncoderTest : public test::SystemCTest {
+ protected:
+  using Values = std::map<std::string, std::uint64_t>;
+  using Bytes = std::vector<std::uint8_t>;
+
+  /// What the store unit reports of these commands on a machine of its own.
+  static Values run(const hw::Machine& machine, const std::vector<hw::Command>& commands,
+                    bool functional = false) {
+    test::fresh_kernel();
+    CoreRig rig(machine, functional);
+    return run(rig, commands);
+  }
+  static Values run(CoreRig& rig, const std::vector<hw::Command>& commands, Bytes* in = nullptr,
+                    Bytes* out = nullptr) {
+    rig.run([&] {
+      if (in != nullptr) rig.host.debug(tlm::TLM_WRITE_COMMAND, kFrom, in->data(), in->size());
+      rig.execute(commands, {kNoStages}, {mix()});
+      if (out != nullptr) rig.host.debug(tlm::TLM_READ_COMMAND, kTo, out->data(), out->size());
+    });
+    const auto last = static_cast<std::uint32_t>(commands.size() - 1);
+    const BlockReport report = rig.core.store.report(rig[last].released);
+    Values values;
+    std::uint64_t accounted = 0;
+    for (const hw::Counter& counter : report.time) {
+      values[counter.name] = counter.value;
+      if (counter.name != "total") accounted += counter.value;
+    }
+    EXPECT_EQ(accounted, values.at("total"));
+    for (const hw::Counter& counter : report.counters) values[counter.name] = counter.value;
+    values["duration"] = rig[last].released - rig[1].started;
+    return values;
+  }
+};
+
+TEST_F(EncoderTest, WritesWhatTheMixMakesOfEveryRow) {
+  CoreRig rig(machine_with(16));
+  std::mt19937 random(1);
+  Bytes in(std::size_t{kRows} * 3 * kFeatures);
+  for (std::uint8_t& byte : in) byte = static_cast<std::uint8_t>(random());
+  Bytes out(std::size_t{kRows} * 2 * kFeatures), expected(out.size());
+  const Values values = run(rig, load_and_store(true), &in, &out);
+  for (std::size_t row = 0; row < kRows; ++row) {
+    hw::mix_heads(mix(), reinterpret_cast<const std::int8_t*>(&in[row * 3 * kFeatures]), kFeatures,
+                  reinterpret_cast<std::int8_t*>(&expected[row * 2 * kFeatures]));
+  }
+  EXPECT_EQ(out, expected);
+  EXPECT_EQ(values.at("written_bytes"), out.size());
+  EXPECT_EQ(values.at("encoder_macs"), kRows * 6U * kFeatures);
+  EXPECT_EQ(values.at("operations"), kRows * 2U * kFeatures);
+}
+
+/// 120 columns on 16 lanes: a row leaves the chain every 8 cycles.
+TEST_F(EncoderTest, TheSlowerOfChainAndEncoderSetsThePace) {
+  const std::uint64_t exposed =
+      run(machine_with(1), load_and_store(false)).at("duration") - kRows * 8;
+  std::uint64_t before = ~std::uint64_t{0};
+  for (const std::uint32_t lines : {1U, 2U, 4U, 8U, 16U, 64U}) {
+    const Values values = run(machine_with(lines), load_and_store(true));
+    const std::uint64_t pace = std::max(kRows * 8U, kRows * 30 / lines);
+    EXPECT_GE(values.at("duration"), pace) << lines;
+    EXPECT_LE(values.at("duration"), pace + exposed + 30 + hw::kMixLatency) << lines;
+    EXPECT_LE(values.at("duration"), before) << lines;
+    EXPECT_EQ(values.at("busy"), kRows * 8U) << "the chain's cycles";
+    EXPECT_GE(values.at("stalled.encoder"), 6 + hw::kMixLatency) << "the last row";
+    EXPECT_LE(values.at("stalled.encoder"), pace - kRows * 8 + 30 + hw::kMixLatency) << lines;
+    EXPECT_EQ(values.at("encoder_busy"), kRows * 30U);
+    before = values.at("duration");
+  }
+}
+
+TEST_F(EncoderTest, TakesTheNextCommandsRowsWhenItIsFree) {
+  const Values one = run(machine_with(1), load_and_store(true));
+  const Values two = run(machine_with(1), load_and_store(true, 2));
+  EXPECT_EQ(two.at("encoder_busy"), 2U * kRows * 30);
+  EXPECT_GE(two.at("duration"), 2U * kRows * 30);
+  EXPECT_LE(two.at("duration"), 2 * one.at("duration"));
+}
+
+TEST_F(EncoderTest, CyclesDoNotDependOnValues) {
+  EXPECT_EQ(run(machine_with(2), load_and_store(true), true),
+            run(machine_with(2), load_and_store(true), false));
+}
+
+TEST_F(EncoderTest, CostsNothingWhereRowsAreNotEncoded) {
+  const Values values = run(machine_with(1), load_and_store(false));
+  EXPECT_EQ(values.at("stalled.encoder"), 0U);
+  EXPECT_EQ(values.at("encoder_busy"), 0U);
+  EXPECT_EQ(run(machine_with(16), load_and_store(false)), values);
+}
+
+}  // namespace
+}  // namespace systole::tlm_model
