@@ -5,6 +5,7 @@
 
 #include "hw/softmax_mode.h"
 #include "hw/stage_constants.h"
+#include "mapper/view.h"
 #include "model/attention_mask.h"
 #include "model/global_columns.h"
 #include "model/keep_mask.h"
@@ -16,12 +17,7 @@ using model::Graph;
 using model::Node;
 using model::View;
 
-bool same(const View& a, const View& b) {
-  return a.tensor == b.tensor && a.row == b.row && a.col == b.col && a.rows == b.rows &&
-         a.cols == b.cols;
-}
-
-bool same(const hw::Stage& a, const hw::Stage& b) {
+bool same_stage(const hw::Stage& a, const hw::Stage& b) {
   return a.op == b.op && a.per_channel == b.per_channel && a.rounding == b.rounding &&
          a.imm == b.imm;
 }
@@ -96,7 +92,8 @@ bool beside(const View& front, const View& next) {
 bool continues(const Head& front, const Head& next) {
   return beside(front.query, next.query) && beside(front.key, next.key) &&
          beside(front.value, next.value) && beside(front.out, next.out) &&
-         same(front.softmax, next.softmax) && same(front.requantise, next.requantise);
+         same_stage(front.softmax, next.softmax) &&
+         same_stage(front.requantise, next.requantise);
 }
 
 bool engines_can(const Graph& graph, const Head& head) {
@@ -133,10 +130,41 @@ hw::SparseHead sparse_head(const Graph& graph, const Head& head, const hw::Machi
   return model::split_by_cycles(mask.head(0, 0), head.query.cols, machine.attention);
 }
 
+/// The layer that decodes `operand`, all heads of `group`, for them alone.
+std::optional<MixLayer> decoder_of(const Graph& graph, const View& operand,
+                                   const AttentionGroup& group,
+                                   const std::vector<unsigned>& readers) {
+  const model::Tensor& tensor = graph.tensors[operand.tensor];
+  if (readers[operand.tensor] != group.heads.size() ||
+      tensor.kind != model::Tensor::Kind::kActivation) {
+    return std::nullopt;
+  }
+  const auto writes = [&](const Node& node) { return node.out.tensor == operand.tensor; };
+  const auto writer = std::find_if(graph.nodes.begin(), graph.nodes.end(), writes);
+  const auto last = static_cast<std::size_t>(writer - graph.nodes.begin());
+  if (last + 1 < MixLayer::kNodes || !same(writer->out, operand)) return std::nullopt;
+  const auto dim = static_cast<std::uint32_t>(group.dim);
+  return match_mix_layer(graph, last + 1 - MixLayer::kNodes, dim, readers);
+}
+
+void take_decoders(const Graph& graph, const hw::Machine& machine,
+                   const std::vector<unsigned>& readers, AttentionGroup& group) {
+  constexpr std::size_t kKib = 1024;
+  const std::size_t decoded = group.heads.size() * group.dim;
+  if (std::min(machine.attention.query_kib, machine.attention.key_kib) * kKib < decoded) return;
+  auto query = decoder_of(graph, group.query, group, readers);
+  auto key = decoder_of(graph, group.key, group, readers);
+  if (!query || !key) return;
+  group.query = query->in;
+  group.key = key->in;
+  group.decoders = {std::move(*query), std::move(*key)};
+}
+
 }  // namespace
 
 std::optional<AttentionGroup> match_attention(const Graph& graph, std::size_t first,
-                                              const hw::Machine& machine) {
+                                              const hw::Machine& machine,
+                                              const std::vector<unsigned>& readers) {
   if (machine.attention.lines == 0) return std::nullopt;
   std::vector<Head> heads;
   AttentionGroup group;
@@ -161,6 +189,7 @@ std::optional<AttentionGroup> match_attention(const Graph& graph, std::size_t fi
   group.softmax = {{front.softmax}, hw::DType::kU8};
   group.chain = {{front.divide, front.requantise}, hw::DType::kS8};
   for (const Head& head : heads) group.heads.push_back(sparse_head(graph, head, machine));
+  take_decoders(graph, machine, readers, group);
   return group;
 }
 

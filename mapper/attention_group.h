@@ -7,24 +7,29 @@
 #include "hw/machine.h"
 #include "hw/postop.h"
 #include "hw/sparse_head.h"
+#include "mapper/mix_layer.h"
 #include "model/graph.h"
 
 namespace systole::mapper {
 
 /// The attention of one layer, all heads, as the machine's attention engines run it in one command.
 struct AttentionGroup {
-  model::View query, key, value, out;  ///< all heads side by side
+  model::View query, key, value, out;  ///< all heads side by side; latent heads with decoders
   std::size_t dim = 0, value_dim = 0;  ///< features of a head in Q and K, and in V
   hw::Chain softmax, chain;
   std::vector<hw::SparseHead> heads;  ///< split for the two engines; without a mask all is kept
-  std::size_t nodes = 0;              ///< of the graph, one after the other
+  std::size_t nodes = 0;              ///< of the heads, one after the other
+  std::vector<MixLayer> decoders;     ///< of Q and K, in front of the heads' nodes; or none
 };
 
 /// The layer that begins with the graph's node number `first`: for each head scores, mask (added
 /// tables of 0 and model::kPrunedCode) or none, deferred softmax, context, division,
 /// requantisation. Nothing if the nodes there are something else, or more than the engines can do.
+/// Layers that decode Q and K for these heads alone become part of it, if the machine's buffers
+/// hold a decoded token. `readers`: how many nodes read each tensor.
 [[nodiscard]] std::optional<AttentionGroup> match_attention(const model::Graph& graph,
                                                             std::size_t first,
-                                                            const hw::Machine& machine);
+                                                            const hw::Machine& machine,
+                                                            const std::vector<unsigned>& readers);
 
 }  // namespace systole::mapper

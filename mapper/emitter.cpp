@@ -1,22 +1,14 @@
 #include "mapper/emitter.h"
 
 #include <algorithm>
-#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "hw/error.h"
-#include "hw/mask_codec.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
-namespace {
-
-std::uint32_t narrow(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
-
-}  // namespace
-
 Emitter::Emitter(const model::Graph& graph, const hw::Machine& machine, const Placement& placement,
                  ConstantImage& constants, hw::Program& program)
     : graph_(graph),
@@ -50,61 +42,26 @@ void Emitter::begin(const Group& group, std::uint64_t macs) {
   known_parameters_.clear();
   kept_.clear();
   program_.chains.push_back(group.chain);
+  first_mix_ = next_mix();
+  for (const MixLayer& encoder : group.sections.encoders) program_.mixes.push_back(encoder.mix);
+  add_operator(group, macs);
+}
 
-  const Location& out = location(group.out);
+void Emitter::add_operator(const Group& group, std::uint64_t macs) {
+  const model::View& written = group.written();
+  const Location& out = location(written);
   hw::Operator result;
   result.name = group.name;
-  result.tensor = graph_.tensors[group.out.tensor].name;
+  result.tensor = graph_.tensors[written.tensor].name;
   result.place = out.place == Location::Place::kScratchpad ? hw::Operator::Place::kScratchpad
                                                            : hw::Operator::Place::kDram;
   result.type = group.chain.out;
-  result.address = address(group.out, 0, 0);
+  result.address = address(written, 0, 0);
   result.pitch = out.pitch;
-  result.rows = group.m();
-  result.cols = group.n();
+  result.rows = written.rows;
+  result.cols = written.cols;
   result.macs = macs;
   program_.operators.push_back(result);
-}
-
-void Emitter::emit_attention(const Group& group) {
-  const AttentionGroup& attention = *group.attention;
-  std::uint64_t cells = 0;
-  for (const hw::SparseHead& head : attention.heads) cells += head.kept();
-  begin(group, cells * (attention.dim + attention.value_dim));
-  // The engines' buffers take the place of all tiles.
-  buffer_.clear();
-  program_.chains.push_back(attention.softmax);
-
-  hw::LayerMask mask;
-  mask.bytes = hw::encode_mask(attention.heads);
-  const std::uint32_t mask_bytes = narrow(mask.bytes.size());
-  mask.address = constants_.add_tile(mask.bytes.data(), mask_bytes, 1, mask_bytes, mask_bytes);
-  const auto near = [&](const model::View& view) {
-    const std::uint64_t at = address(view, 0, 0);
-    if (at > std::numeric_limits<std::uint32_t>::max()) {
-      throw hw::InputError(group.name + ": operands beyond 4 GiB, expected them below");
-    }
-    return narrow(at);
-  };
-  hw::Command command = this->command(hw::Opcode::kAttention);
-  command.dram = address(attention.query, 0, 0);
-  command.dram_pitch = location(attention.query).pitch;
-  command.a = near(attention.key);
-  command.a_pitch = location(attention.key).pitch;
-  command.b = near(attention.value);
-  command.b_pitch = location(attention.value).pitch;
-  command.tensor = address(attention.out, 0, 0);
-  command.tensor_pitch = location(attention.out).pitch;
-  command.m = attention.query.rows;
-  command.n = narrow(attention.value_dim);
-  command.k = narrow(attention.dim);
-  command.c = chain_ + 1U;
-  command.c_pitch = attention.key.rows;
-  command.chain = chain_;
-  command.statistics = narrow(attention.heads.size());
-  command.parameters = narrow(program_.masks.size());
-  program_.masks.push_back(std::move(mask));
-  program_.commands.push_back(command);
 }
 
 void Emitter::emit(const Group& group, const Tiling& tiling) {
@@ -316,6 +273,21 @@ std::uint32_t Emitter::parameters(const Tile& tile) {
   return narrow(span.begin);
 }
 
+bool Emitter::encode(const Tile& tile, hw::Command& store) const {
+  const std::vector<MixLayer>& encoders = group_->sections.encoders;
+  const auto encoder = std::find_if(encoders.begin(), encoders.end(), [&](const MixLayer& layer) {
+    return layer.in.col == group_->out.col + tile.col;
+  });
+  if (encoder == encoders.end()) return false;
+  const auto index = static_cast<std::uint16_t>(encoder - encoders.begin());
+  store.opcode = hw::Opcode::kStore;
+  store.op = op_ + 1 + index;
+  store.mix = static_cast<std::uint16_t>(first_mix_ + index);
+  store.dram = address(encoder->out, tile.row, 0);
+  store.dram_pitch = location(encoder->out).pitch;
+  return true;
+}
+
 void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
   const Location& out = location(group_->out);
   const bool on_chip = out.place == Location::Place::kScratchpad;
@@ -328,10 +300,11 @@ void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pit
   store.c_pitch = c_pitch;
   store.parameters = block;
   const std::uint64_t to = address(group_->out, tile.row, tile.col);
-  if (on_chip) {
+  const bool encoded = encode(tile, store);
+  if (on_chip && !encoded) {
     store.b = narrow(to);
     store.b_pitch = out.pitch;
-  } else {
+  } else if (!encoded) {
     store.dram = to;
     store.dram_pitch = out.pitch;
   }

@@ -27,6 +27,8 @@ class Emitter {
   void emit(const Group& group, const Tiling& tiling);
   /// Throws InputError if its operands do not lie in the first 4 GiB.
   void emit_attention(const Group& group);
+  /// Its stores were those of the group that it encodes for: gives them their operator.
+  void emit_encoder(const Group& group) { add_operator(group, group.encoder->macs()); }
 
  private:
   /// A rectangle of C and what belongs to it.
@@ -38,6 +40,13 @@ class Emitter {
   };
 
   void begin(const Group& group, std::uint64_t macs);
+  void add_operator(const Group& group, std::uint64_t macs);
+  /// What a command's field `mix` says of the next mix that the program gets.
+  [[nodiscard]] std::uint16_t next_mix() const {
+    return static_cast<std::uint16_t>(program_.mixes.size() + 1);
+  }
+  /// Sends the rows of `store`, the tile of an encoded section, through their encoder.
+  bool encode(const Tile& tile, hw::Command& store) const;
   void emit_tile(const Tile& tile);
   void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
@@ -75,6 +84,7 @@ class Emitter {
   const Tiling* tiling_ = nullptr;
   std::uint32_t op_ = 0;
   std::uint16_t chain_ = 0;
+  std::uint16_t first_mix_ = 0;  ///< of the encoders of this group
   std::vector<Span> pinned_;
   std::vector<Span> busy_;  ///< tiles of the matmul before
   std::vector<Span> kept_;  ///< tiles that the next matmuls of the C tile or row use again

@@ -7,6 +7,7 @@
 #include "mapper/placement.h"
 #include "mapper/round.h"
 #include "mapper/tiling.h"
+#include "mapper/view.h"
 
 namespace systole::mapper {
 namespace {
@@ -14,11 +15,6 @@ namespace {
 using model::Graph;
 using model::Node;
 using model::View;
-
-bool same(const View& a, const View& b) {
-  return a.tensor == b.tensor && a.row == b.row && a.col == b.col && a.rows == b.rows &&
-         a.cols == b.cols;
-}
 
 std::vector<unsigned> count_readers(const Graph& graph) {
   std::vector<unsigned> readers(graph.tensors.size(), 0);
@@ -61,6 +57,43 @@ void append(Group& group, std::size_t index, const Graph& graph) {
   group.out = node.out;
 }
 
+Group matmul_group(const Graph& graph, std::size_t index) {
+  const Node& node = graph.nodes[index];
+  Group group;
+  group.name = node.name;
+  group.nodes = {index};
+  group.has_matmul = true;
+  group.a = node.in;
+  group.b = node.b;
+  group.b_transposed = node.b_transposed;
+  group.a_unsigned = graph.tensors[node.in.tensor].type == hw::DType::kU8;
+  group.out = node.out;
+  return group;
+}
+
+Group attention_group(const Graph& graph, AttentionGroup attention, std::size_t first) {
+  Group group;
+  group.name = graph.tensors[attention.out.tensor].name;
+  for (const MixLayer& decoder : attention.decoders) {
+    for (std::size_t i = 0; i < MixLayer::kNodes; ++i) group.nodes.push_back(decoder.first + i);
+  }
+  for (std::size_t i = 0; i < attention.nodes; ++i) group.nodes.push_back(first + i);
+  group.chain = attention.chain;
+  group.out = attention.out;
+  group.attention = std::move(attention);
+  return group;
+}
+
+Group encoder_group(const Graph& graph, const MixLayer& encoder) {
+  Group group;
+  group.name = graph.nodes[encoder.first].name;
+  for (std::size_t i = 0; i < MixLayer::kNodes; ++i) group.nodes.push_back(encoder.first + i);
+  group.chain.out = hw::DType::kS8;
+  group.out = encoder.out;
+  group.encoder = encoder;
+  return group;
+}
+
 /// A row-wise stage makes the matmul in front of it work on whole rows, which may cost more traffic
 /// than a pass of its own. Compares the two by the tiler's model, as if nothing stayed on chip.
 class FusionCost {
@@ -85,6 +118,22 @@ class FusionCost {
            *together <= *first + *second + static_cast<std::uint64_t>(2 * latency);
   }
 
+  /// Whether a group that encodes these sections on the way out is no slower than a product for
+  /// each of the encoders.
+  [[nodiscard]] bool pays(const Group& group, const EncodedSections& sections) {
+    Group fused = group;
+    fused.sections = sections;
+    const std::optional<std::uint64_t> together = cycles(fused);
+    std::optional<std::uint64_t> apart = cycles(group);
+    for (const MixLayer& encoder : sections.encoders) {
+      Group product = matmul_group(graph_, encoder.first);
+      for (std::size_t i = 1; i < MixLayer::kNodes; ++i) append(product, encoder.first + i, graph_);
+      const std::optional<std::uint64_t> more = cycles(product);
+      if (apart && more) *apart += *more;
+    }
+    return together && (!apart || *together <= *apart);
+  }
+
  private:
   /// Nothing if the group does not fit the machine.
   std::optional<std::uint64_t> cycles(Group group) {
@@ -102,62 +151,108 @@ class FusionCost {
   Tiler tiler_;
 };
 
+/// Finds what is not a run of nodes: the attention of each layer, whose decoders stand further in
+/// front, and encoders.
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const hw::Machine& machine)
+      : graph_(graph),
+        machine_(machine),
+        readers_(count_readers(graph)),
+        cost_(graph, machine),
+        taken_(graph.nodes.size(), false),
+        attention_(graph.nodes.size()) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      attention_[i] = match_attention(graph, i, machine, readers_);
+      if (!attention_[i]) continue;
+      for (const MixLayer& decoder : attention_[i]->decoders) take(decoder);
+      i += attention_[i]->nodes - 1;
+    }
+  }
+
+  std::vector<Group> run() {
+    std::vector<Group> groups;
+    for (std::size_t i = 0; i < graph_.nodes.size();) {
+      if (taken_[i]) {
+        ++i;
+        continue;
+      }
+      if (attention_[i]) {
+        groups.push_back(attention_group(graph_, std::move(*attention_[i]), i));
+        i += groups.back().attention->nodes;
+        continue;
+      }
+      groups.push_back(group_from(i));
+      const std::vector<MixLayer> encoders = groups.back().sections.encoders;
+      for (const MixLayer& encoder : encoders) groups.push_back(encoder_group(graph_, encoder));
+    }
+    return groups;
+  }
+
+ private:
+  void take(const MixLayer& layer) {
+    for (std::size_t i = 0; i < MixLayer::kNodes; ++i) taken_[layer.first + i] = true;
+  }
+
+  /// The group that begins with node `i`, which then is the first node behind it.
+  Group group_from(std::size_t& i) {
+    Group group = anchored(i);
+    while (++i < graph_.nodes.size() && !taken_[i] && joins(group, graph_.nodes[i], i)) {
+      append(group, i, graph_);
+    }
+    group.chain.out = graph_.tensors[group.out.tensor].type;
+    if (hw::is_row_wise(group.chain) && rows_in_half(machine_, group.n()) == 0) {
+      throw hw::InputError("accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
+                           group.name + " needs whole rows of " + std::to_string(group.n()) +
+                           " int32 in half the accumulator, at least " +
+                           std::to_string(2 * 4 * round_up(group.n(), machine_.array.cols)) +
+                           " bytes");
+    }
+    encode(group);
+    return group;
+  }
+
+  [[nodiscard]] Group anchored(std::size_t i) const {
+    if (graph_.nodes[i].kind == Node::Kind::kMatmul) return matmul_group(graph_, i);
+    Group group;
+    group.name = graph_.nodes[i].name;
+    group.a = graph_.nodes[i].in;
+    append(group, i, graph_);
+    return group;
+  }
+
+  [[nodiscard]] bool joins(const Group& group, const Node& node, std::size_t index) {
+    const model::Tensor& between = graph_.tensors[group.out.tensor];
+    const bool private_result = readers_[group.out.tensor] == 1 &&
+                                between.kind == model::Tensor::Kind::kActivation &&
+                                between.data.empty();
+    if (node.kind != Node::Kind::kStage || !private_result || !same(node.in, group.out) ||
+        !may_append(group, node, machine_)) {
+      return false;
+    }
+    return !hw::stage_info(node.stage.op).row_wise || !group.has_matmul || cost_.pays(group, index);
+  }
+
+  void encode(Group& group) {
+    if (!group.has_matmul || hw::is_row_wise(group.chain)) return;
+    EncodedSections sections = encoded_sections(graph_, group.out, machine_, readers_, taken_);
+    if (sections.encoders.empty() || !cost_.pays(group, sections)) return;
+    for (const MixLayer& encoder : sections.encoders) take(encoder);
+    group.sections = std::move(sections);
+  }
+
+  const Graph& graph_;
+  const hw::Machine& machine_;
+  const std::vector<unsigned> readers_;
+  FusionCost cost_;
+  std::vector<bool> taken_;  ///< nodes that belong to a group that began before them, or behind
+  std::vector<std::optional<AttentionGroup>> attention_;  ///< by first node
+};
+
 }  // namespace
 
 std::vector<Group> fuse(const Graph& graph, const hw::Machine& machine) {
-  const std::vector<unsigned> readers = count_readers(graph);
-  FusionCost cost(graph, machine);
-  std::vector<Group> groups;
-  for (std::size_t i = 0; i < graph.nodes.size();) {
-    const Node& anchor = graph.nodes[i];
-    Group group;
-    group.attention = match_attention(graph, i, machine);
-    if (group.attention) {
-      group.name = graph.tensors[group.attention->out.tensor].name;
-      for (const std::size_t end = i + group.attention->nodes; i < end; ++i) {
-        group.nodes.push_back(i);
-      }
-      group.chain = group.attention->chain;
-      group.out = group.attention->out;
-      groups.push_back(std::move(group));
-      continue;
-    }
-    group.name = anchor.name;
-    group.a = anchor.in;
-    if (anchor.kind == Node::Kind::kMatmul) {
-      group.has_matmul = true;
-      group.b = anchor.b;
-      group.b_transposed = anchor.b_transposed;
-      group.a_unsigned = graph.tensors[anchor.in.tensor].type == hw::DType::kU8;
-      group.nodes.push_back(i);
-      group.out = anchor.out;
-    } else {
-      append(group, i, graph);
-    }
-    for (++i; i < graph.nodes.size(); ++i) {
-      const Node& node = graph.nodes[i];
-      const model::Tensor& between = graph.tensors[group.out.tensor];
-      const bool private_result = readers[group.out.tensor] == 1 &&
-                                  between.kind == model::Tensor::Kind::kActivation &&
-                                  between.data.empty();
-      if (node.kind != Node::Kind::kStage || !private_result || !same(node.in, group.out) ||
-          !may_append(group, node, machine)) {
-        break;
-      }
-      if (hw::stage_info(node.stage.op).row_wise && group.has_matmul && !cost.pays(group, i)) break;
-      append(group, i, graph);
-    }
-    group.chain.out = graph.tensors[group.out.tensor].type;
-    if (hw::is_row_wise(group.chain) && rows_in_half(machine, group.n()) == 0) {
-      throw hw::InputError("accumulator.kib = " + std::to_string(machine.accumulator.kib) + ": " +
-                           group.name + " needs whole rows of " + std::to_string(group.n()) +
-                           " int32 in half the accumulator, at least " +
-                           std::to_string(2 * 4 * round_up(group.n(), machine.array.cols)) +
-                           " bytes");
-    }
-    groups.push_back(std::move(group));
-  }
-  return groups;
+  return Fuser(graph, machine).run();
 }
 
 }  // namespace systole::mapper

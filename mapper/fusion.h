@@ -8,6 +8,8 @@
 #include "hw/machine.h"
 #include "hw/postop.h"
 #include "mapper/attention_group.h"
+#include "mapper/encoded_sections.h"
+#include "mapper/mix_layer.h"
 #include "model/graph.h"
 
 namespace systole::mapper {
@@ -28,7 +30,18 @@ struct Group {
   model::TensorId statistics = model::kNoTensor;
   model::View out;
   std::optional<AttentionGroup> attention;  ///< then the rest of a matmul group is not used
+  /// Encoders on the way out: each is one of the groups behind this one, in this order.
+  EncodedSections sections;
+  std::optional<MixLayer> encoder;  ///< then the stores of a group in front give `out`
 
+  /// What stands in memory when the group is done.
+  [[nodiscard]] const model::View& written() const {
+    return sections.encoders.empty() ? out : sections.rest;
+  }
+  /// Columns of a section; 0: the result has none.
+  [[nodiscard]] std::uint32_t section_cols() const {
+    return sections.encoders.empty() ? 0 : sections.encoders.front().in.cols;
+  }
   [[nodiscard]] std::uint32_t m() const { return out.rows; }
   [[nodiscard]] std::uint32_t n() const { return out.cols; }
   [[nodiscard]] std::uint32_t k() const { return has_matmul ? a.cols : 0; }
@@ -38,7 +51,9 @@ struct Group {
 /// it is the only reader of that group's result and the chain stays legal (length, one row-wise
 /// stage, one tensor operand, whole rows that fit half the accumulator). A row-wise stage joins a
 /// matmul only where the tiler expects that to be faster than a pass of its own.
-/// On a machine with attention engines, the attention of a layer is one group.
+/// On a machine with attention engines, the attention of a layer is one group, decoders of Q and K
+/// included. Encoders of parts of a projection's result join its stores where the machine has
+/// encoder lines and the tiler expects that to be faster: groups without commands of their own.
 /// Throws InputError when a row-wise operator cannot run on this machine at all.
 [[nodiscard]] std::vector<Group> fuse(const model::Graph& graph, const hw::Machine& machine);
 

@@ -23,9 +23,13 @@ Tiling attention_tiling(const AttentionGroup& group, const hw::Machine& machine)
   tiling.k = static_cast<std::uint32_t>(group.dim);
   for (const hw::AttentionStep& step : plan.steps) tiling.cycles += step.phase.cycles;
   tiling.compute_cycles = tiling.cycles;
+  const auto row_bytes = [&](hw::AttentionOperand operand) -> std::size_t {
+    if (operand == hw::AttentionOperand::kValue) return group.value_dim;
+    if (group.decoders.empty()) return group.dim;
+    return operand == hw::AttentionOperand::kQuery ? group.query.cols : group.key.cols;
+  };
   for (const hw::AttentionFetch& fetch : plan.fetches) {
-    tiling.load_bytes +=
-        fetch.operand == hw::AttentionOperand::kValue ? group.value_dim : group.dim;
+    tiling.load_bytes += row_bytes(fetch.operand);
   }
   return tiling;
 }
@@ -50,6 +54,13 @@ Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
     if (group.attention) {
       mapping.tilings.push_back(attention_tiling(*group.attention, machine));
       emitter.emit_attention(group);
+      continue;
+    }
+    if (group.encoder) {
+      Tiling& tiling = mapping.tilings.emplace_back();
+      tiling.m = group.m();
+      tiling.n = tiling.c_cols = group.n();
+      emitter.emit_encoder(group);
       continue;
     }
     const TilingProblem problem = tiling_problem(graph, group, placement, machine);

@@ -31,8 +31,15 @@ class Lives {
  public:
   Lives(const Graph& graph, const std::vector<Group>& groups, std::uint32_t word)
       : graph_(graph), word_(word), lives_(graph.tensors.size()) {
+    std::size_t writer = 0;  // of what an encoder group gives
     for (std::size_t step = 0; step < groups.size(); ++step) {
       const Group& group = groups[step];
+      if (group.encoder) {
+        // An encoded row leaves by a store, never for the scratchpad.
+        touch(group.out, writer).only_matmul_reads = false;
+        continue;
+      }
+      writer = step;
       if (group.attention) {
         for (const View& view : {group.attention->query, group.attention->key,
                                  group.attention->value, group.attention->out}) {

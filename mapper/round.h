@@ -12,4 +12,9 @@ namespace systole::mapper {
   return ceil_div(value, to) * to;
 }
 
+/// For sizes and addresses that a command holds in 32 bits, which check_program() checks.
+[[nodiscard]] constexpr std::uint32_t narrow(std::uint64_t value) noexcept {
+  return static_cast<std::uint32_t>(value);
+}
+
 }  // namespace systole::mapper

@@ -50,7 +50,7 @@ class Cost {
   void evaluate(Tiling& t) const {
     const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
     const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
-    const std::uint64_t n_tiles = ceil_div(problem_.n, t.n);
+    const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
     const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
     const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
     const std::uint64_t b_bytes = std::uint64_t{problem_.k} * round_up(problem_.n, 4);
@@ -129,11 +129,15 @@ class Cost {
                                         : hw::array_cycles(machine_.array, m, n, k, true).interval;
     };
     const std::uint64_t m_rest = problem_.m - (m_tiles - 1) * t.m;
-    const std::uint64_t n_rest = problem_.n - (n_tiles - 1) * t.n;
+    // The last piece of a section is as short in every one.
+    const std::uint64_t n_rests = problem_.section == 0 ? 1 : problem_.n / problem_.section;
+    const std::uint64_t n_rest =
+        (problem_.section == 0 ? problem_.n : problem_.section) - (n_tiles / n_rests - 1) * t.n;
     const std::uint64_t k_rest = problem_.k - (k_tiles - 1) * t.k;
     std::uint64_t sum = 0;
     for (const auto& [m, ms] : {std::pair{std::uint64_t{t.m}, m_tiles - 1}, {m_rest, 1}}) {
-      for (const auto& [n, ns] : {std::pair{std::uint64_t{t.n}, n_tiles - 1}, {n_rest, 1}}) {
+      for (const auto& [n, ns] :
+           {std::pair{std::uint64_t{t.n}, n_tiles - n_rests}, {n_rest, n_rests}}) {
         for (const auto& [k, ks] : {std::pair{std::uint64_t{t.k}, k_tiles - 1}, {k_rest, 1}}) {
           sum += ms * ns * ks * cycles(m, n, k);
         }
@@ -160,13 +164,14 @@ std::optional<Tiling> best_tiling(const hw::Machine& machine, const TilingProble
   };
   const auto k_cuts =
       problem.k == 0 ? std::vector<std::uint32_t>{0} : balanced_cuts(problem.k, machine.array.rows);
+  const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
   for (const std::uint32_t m : balanced_cuts(problem.m, 1)) {
-    for (const std::uint32_t n : balanced_cuts(problem.n, machine.array.cols)) {
+    for (const std::uint32_t n : balanced_cuts(most_cols, machine.array.cols)) {
       for (const std::uint32_t k : k_cuts) {
         Tiling t;
         t.m = m;
-        t.n = std::min(n, problem.n);
-        t.c_cols = problem.row_wise ? problem.n : t.n;
+        t.n = std::min(n, most_cols);
+        t.c_cols = problem.row_wise || problem.section != 0 ? most_cols : t.n;
         t.k = std::min(k, problem.k);
         if (problem.k == 0) t.n = t.c_cols;
         for (const bool m_outer : {true, false}) {
@@ -219,6 +224,13 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   const hw::ChainCycles postop = hw::chain_cycles(group.chain, 1, cols, machine.postop.lanes);
   problem.postop_interval = postop.per_row;
   problem.postop_fill = postop.fill;
+  problem.section = group.section_cols();
+  for (const MixLayer& encoder : group.sections.encoders) {
+    const std::uint64_t work = ceil_div(encoder.features(), machine.attention.macs_per_line) *
+                               hw::mix_products(encoder.mix);
+    problem.postop_interval =
+        std::max(problem.postop_interval, ceil_div(work, machine.attention.encoder_lines));
+  }
   problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024 - placement.scratchpad_end;
   return problem;
 }

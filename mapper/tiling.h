@@ -15,7 +15,7 @@ namespace systole::mapper {
 /// Tile sizes and order of one group. C tiles are m x c_cols; inside one, matmuls of m x n x k.
 struct Tiling {
   std::uint32_t m = 0;
-  std::uint32_t c_cols = 0;  ///< columns of a C tile: n, or the whole row for row-wise chains
+  std::uint32_t c_cols = 0;  ///< columns of a C tile: n, a section, or the row of a row-wise chain
   std::uint32_t n = 0;
   std::uint32_t k = 0;
   bool m_outer = true;  ///< m loop outside the n loop, else inside
@@ -29,6 +29,7 @@ struct Tiling {
 struct TilingProblem {
   std::uint32_t m = 0, n = 0, k = 0;  ///< k 0: no matmul, the chain runs on a loaded tensor
   bool row_wise = false;              ///< a C tile holds whole rows
+  std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
   bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
   bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
   std::uint32_t parameter_words = 0;  ///< per column
@@ -39,9 +40,9 @@ struct TilingProblem {
   std::uint64_t stream_bytes = 0;     ///< scratchpad left for streaming tiles
 
   [[nodiscard]] auto key() const {
-    return std::make_tuple(m, n, k, row_wise, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
-                           parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
-                           stream_bytes);
+    return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
+                           b_is_activation, parameter_words, out_bytes, tensor_bytes,
+                           postop_interval, postop_fill, stream_bytes);
   }
 };
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,

@@ -27,9 +27,10 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const bool attends = command.opcode == hw::Opcode::kAttention;
   if (!stays && !attends && command.opcode != hw::Opcode::kStore) return;
   const hw::Operator& result = mapping_.program.operators[command.op];
-  const model::View& view = mapping_.groups[command.op].out;
+  const model::View& view = mapping_.groups[command.op].written();
   const std::size_t element = hw::bytes_of(result.type);
-  const std::size_t row_bytes = (attends ? command.statistics : 1) * command.n * element;
+  const std::size_t row_bytes = attends ? std::size_t{command.statistics} * command.n * element
+                                        : hw::stored_row_bytes(command, mapping_.program);
   const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
   const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
   std::vector<std::uint8_t> found(row_bytes);

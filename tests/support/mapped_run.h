@@ -63,7 +63,7 @@ inline void expect_program_computes_graph(const model::Graph& graph, const hw::M
     interpreter.execute(commands[i]);
     if (i + 1 == commands.size() || last.at(commands[i].op) != i) continue;
     const hw::Operator& op = mapping.program.operators[commands[i].op];
-    const model::View& view = mapping.groups[commands[i].op].out;
+    const model::View& view = mapping.groups[commands[i].op].written();
     const model::Tensor& tensor = graph.tensors[view.tensor];
     const std::size_t element = hw::bytes_of(op.type);
     const TrackedMemory& memory =

@@ -150,11 +150,12 @@ class ProgramInterpreter {
       for (std::uint32_t i = 0; i < c.n; ++i) {
         static_cast<void>(model::store_element(out.data(), i, chain.out, x[i]));
       }
-      if (c.mix != 0) out = encoded(program_.mixes.at(c.mix - std::size_t{1}), out);
       if (c.opcode == hw::Opcode::kMove) {
         scratchpad.write(c.b + row * c.b_pitch, out.data(), out.size());
       } else {
-        dram.write(c.dram + row * c.dram_pitch, out.data(), out.size());
+        const std::vector<std::uint8_t> written =
+            c.mix == 0 ? out : encoded(program_.mixes.at(c.mix - std::size_t{1}), out);
+        dram.write(c.dram + row * c.dram_pitch, written.data(), written.size());
       }
     }
   }

@@ -1,0 +1,58 @@
+#include <limits>
+#include <utility>
+
+#include "hw/error.h"
+#include "hw/mask_codec.h"
+#include "mapper/emitter.h"
+#include "mapper/round.h"
+
+namespace systole::mapper {
+
+void Emitter::emit_attention(const Group& group) {
+  const AttentionGroup& attention = *group.attention;
+  std::uint64_t cells = 0;
+  for (const hw::SparseHead& head : attention.heads) cells += head.kept();
+  std::uint64_t macs = cells * (attention.dim + attention.value_dim);
+  for (const MixLayer& decoder : attention.decoders) macs += decoder.macs();
+  begin(group, macs);
+  // The engines' buffers take the place of all tiles.
+  buffer_.clear();
+  program_.chains.push_back(attention.softmax);
+
+  hw::LayerMask mask;
+  mask.bytes = hw::encode_mask(attention.heads);
+  const std::uint32_t mask_bytes = narrow(mask.bytes.size());
+  mask.address = constants_.add_tile(mask.bytes.data(), mask_bytes, 1, mask_bytes, mask_bytes);
+  const auto near = [&](const model::View& view) {
+    const std::uint64_t at = address(view, 0, 0);
+    if (at > std::numeric_limits<std::uint32_t>::max()) {
+      throw hw::InputError(group.name + ": operands beyond 4 GiB, expected them below");
+    }
+    return narrow(at);
+  };
+  hw::Command command = this->command(hw::Opcode::kAttention);
+  command.dram = address(attention.query, 0, 0);
+  command.dram_pitch = location(attention.query).pitch;
+  command.a = near(attention.key);
+  command.a_pitch = location(attention.key).pitch;
+  command.b = near(attention.value);
+  command.b_pitch = location(attention.value).pitch;
+  command.tensor = address(attention.out, 0, 0);
+  command.tensor_pitch = location(attention.out).pitch;
+  command.m = attention.query.rows;
+  command.n = narrow(attention.value_dim);
+  command.k = narrow(attention.dim);
+  command.c = chain_ + 1U;
+  command.c_pitch = attention.key.rows;
+  command.chain = chain_;
+  command.statistics = narrow(attention.heads.size());
+  command.parameters = narrow(program_.masks.size());
+  program_.masks.push_back(std::move(mask));
+  if (!attention.decoders.empty()) {
+    command.mix = next_mix();
+    for (const MixLayer& decoder : attention.decoders) program_.mixes.push_back(decoder.mix);
+  }
+  program_.commands.push_back(command);
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,249 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hw/machine_file.h"
+#include "mapper/fusion.h"
+#include "mapper/mapping.h"
+#include "model/encoder_blocks.h"
+#include "model/encoder_graph.h"
+#include "model/graph_builder.h"
+#include "model/head_link.h"
+#include "model/integer_model.h"
+#include "model/model_files.h"
+#include "support/mapped_run.h"
+#include "support/random_graph.h"
+#include "support/random_machine.h"
+
+/// Encoders that join the stores of a projection, and decoders that join the attention.
+namespace systole::mapper {
+namespace {
+
+using model::View;
+using test::Random;
+
+struct LinkShape {
+  std::uint32_t rows = 9, inputs = 12, heads = 3, latent_heads = 2, features = 8;
+};
+
+model::IntegerLinear random_linear(Random& random, std::uint32_t inputs, std::uint32_t outputs) {
+  model::IntegerLinear layer;
+  layer.inputs = inputs;
+  layer.outputs = outputs;
+  for (std::uint32_t i = 0; i < inputs * outputs; ++i) {
+    layer.weight.push_back(static_cast<std::int8_t>(test::between(random, 0, 255) - 128));
+  }
+  for (std::uint32_t o = 0; o < outputs; ++o) {
+    layer.bias.push_back(test::random_values(random, 1, 3000).front());
+    layer.factor.push_back({static_cast<std::int32_t>(test::between(random, 1, 65535)),
+                            static_cast<std::int8_t>(test::between(random, 20, 26))});
+  }
+  return layer;
+}
+
+View columns(View view, std::uint32_t first, std::uint32_t count) {
+  view.col += first;
+  view.cols = count;
+  return view;
+}
+
+/// Q, K and V from one projection, Q and K encoded, and a product of all three.
+model::Graph linked_graph(const LinkShape& shape, std::uint64_t seed) {
+  Random random(seed);
+  model::GraphBuilder builder("link");
+  const model::IntegerEncoder encoder;
+  model::EncoderBlocks blocks(builder, encoder);
+  const std::uint32_t width = shape.heads * shape.features;
+  const View x = builder.whole(builder.add_tensor(
+      {"x", shape.rows, shape.inputs, hw::DType::kS8, model::Tensor::Kind::kInput, {}, 0.0}));
+  const View qkv =
+      blocks.linear("qkv", x, random_linear(random, shape.inputs, 3 * width), 8, hw::DType::kS8);
+  const auto encode = [&](const std::string& name, std::uint32_t section) {
+    return blocks.linear(
+        name, columns(qkv, section * width, width),
+        model::across_heads(random_linear(random, shape.heads, shape.latent_heads), shape.features),
+        8, hw::DType::kS8);
+  };
+  const View query = encode("encoder_q", 0);
+  const View key = encode("encoder_k", 1);
+  const View scores = builder.stage("scores.requantise", builder.matmul("scores", query, key, true),
+                                    test::GraphSketch::to_bits(8, 6), hw::DType::kS8);
+  const View out = builder.matmul("out", scores, columns(qkv, 2 * width, width), false);
+  builder.tensor(out.tensor).kind = model::Tensor::Kind::kOutput;
+  return std::move(builder).take();
+}
+
+hw::Machine machine_with_engines() { return hw::find_machine("vitcod"); }
+
+std::size_t encoders(const model::Graph& graph, const hw::Machine& machine) {
+  std::size_t count = 0;
+  for (const Group& group : fuse(graph, machine)) count += group.encoder ? 1 : 0;
+  return count;
+}
+
+TEST(Encoders, JoinTheStoresOfTheProjection) {
+  const model::Graph graph = linked_graph({}, 1);
+  const hw::Machine machine = machine_with_engines();
+  const Mapping mapping = map_graph(graph, machine);
+  ASSERT_EQ(mapping.groups.size(), 5U);
+  EXPECT_EQ(mapping.groups[0].name, "qkv");
+  EXPECT_EQ(mapping.groups[0].section_cols(), 24U);
+  EXPECT_EQ(mapping.groups[1].name, "encoder_q");
+  EXPECT_EQ(mapping.groups[2].name, "encoder_k");
+  std::size_t encoded = 0;
+  for (const hw::Command& command : mapping.program.commands) {
+    EXPECT_FALSE(command.opcode == hw::Opcode::kMatmul && (command.op == 1 || command.op == 2));
+    if (command.mix == 0) continue;
+    ++encoded;
+    EXPECT_EQ(command.op, command.mix);
+    EXPECT_EQ(command.n, 24U);
+    EXPECT_EQ(hw::stored_row_bytes(command, mapping.program), 16U);
+  }
+  EXPECT_EQ(encoded, 2U);
+  const hw::Operator& rest = mapping.program.operators[0];
+  EXPECT_EQ(rest.cols, 24U);
+  EXPECT_EQ(mapping.program.operators[1].macs, 9U * 8 * 3 * 2);
+  test::expect_program_computes_graph(graph, machine, mapping, 1);
+}
+
+TEST(Encoders, OfEveryShapeComputeTheGraph) {
+  Random random(5);
+  int joined = 0, mapped = 0;
+  constexpr int kGraphs = 120;
+  for (int i = 0; i < kGraphs; ++i) {
+    LinkShape shape;
+    shape.rows = test::between(random, 1, 40);
+    shape.inputs = test::between(random, 1, 70);
+    shape.heads = test::between(random, 1, 6);
+    shape.latent_heads = test::between(random, 1, 6);
+    shape.features = test::between(random, 2, 20);
+    hw::Machine machine = test::random_machine(random);
+    machine.attention.macs_per_line = test::power_of_two(random, 0, 3);
+    machine.attention.lines =
+        machine.array.rows * machine.array.cols / machine.attention.macs_per_line;
+    machine.attention.encoder_lines = test::between(random, 1, 20);
+    SCOPED_TRACE("graph " + std::to_string(i));
+    const auto seed = static_cast<std::uint64_t>(i);
+    const model::Graph graph = linked_graph(shape, seed);
+    Mapping mapping;
+    try {
+      mapping = map_graph(graph, machine);
+    } catch (const hw::InputError&) {
+      continue;  // too small a machine
+    }
+    ++mapped;
+    joined += std::any_of(mapping.groups.begin(), mapping.groups.end(),
+                          [](const Group& group) { return group.encoder.has_value(); });
+    test::expect_program_computes_graph(graph, machine, mapping, seed);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(mapped, kGraphs / 2);
+  EXPECT_GT(joined, kGraphs / 3);
+  EXPECT_LT(joined, mapped);
+}
+
+TEST(Encoders, NeedEncoderLines) {
+  const model::Graph graph = linked_graph({}, 1);
+  hw::Machine machine = machine_with_engines();
+  EXPECT_EQ(encoders(graph, machine), 2U);
+  machine.attention.encoder_lines = 0;
+  EXPECT_EQ(encoders(graph, machine), 0U);
+  EXPECT_EQ(encoders(graph, hw::find_machine("transformer")), 0U);
+}
+
+TEST(Encoders, NeedWholeSectionsInTheAccumulator) {
+  LinkShape shape;
+  shape.features = 100;
+  hw::Machine machine = machine_with_engines();
+  EXPECT_EQ(encoders(linked_graph(shape, 1), machine), 2U);
+  machine.accumulator.kib = 2;  // 256 columns in half of it, and a section has 300
+  machine.accumulator.banks = 1;
+  EXPECT_EQ(encoders(linked_graph(shape, 1), machine), 0U);
+}
+
+struct Spoilt {
+  const char* name;
+  std::function<void(model::Graph& graph)> change;
+};
+
+class NoEncoders : public testing::TestWithParam<Spoilt> {};
+
+TEST_P(NoEncoders, WhereALayerDoesMoreThanMixHeads) {
+  model::Graph graph = linked_graph({}, 1);
+  GetParam().change(graph);
+  EXPECT_LT(encoders(graph, machine_with_engines()), 2U);
+}
+
+model::Node& node(model::Graph& graph, const std::string& name) {
+  return *std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                       [&](const model::Node& n) { return n.name == name; });
+}
+
+std::vector<std::uint8_t>& weights(model::Graph& graph, const std::string& layer) {
+  return graph.tensors[node(graph, layer).b.tensor].data;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Encoders, NoEncoders,
+    testing::Values(
+        Spoilt{"OffDiagonal", [](model::Graph& g) { weights(g, "encoder_q")[1] ^= 1; }},
+        Spoilt{"Diagonal", [](model::Graph& g) { weights(g, "encoder_q")[17] ^= 1; }},
+        Spoilt{"Bias", [](model::Graph& g) { ++node(g, "encoder_q.bias").parameters[3]; }},
+        Spoilt{"Multiplier",
+               [](model::Graph& g) { ++node(g, "encoder_q.requantise").parameters[3]; }},
+        Spoilt{"Shift", [](model::Graph& g) { ++node(g, "encoder_q.requantise").parameters[19]; }},
+        Spoilt{"Range", [](model::Graph& g) { node(g, "encoder_q.requantise").stage.imm[2] = -9; }},
+        Spoilt{"Shape", [](model::Graph& g) { weights(g, "encoder_q").clear(); }},
+        Spoilt{"OtherReader", [](model::Graph& g) { node(g, "out").b.col -= 1; }},
+        Spoilt{"Output",
+               [](model::Graph& g) {
+                 g.tensors[node(g, "qkv.requantise").out.tensor].kind =
+                     model::Tensor::Kind::kOutput;
+               }}),
+    [](const testing::TestParamInfo<Spoilt>& test) { return test.param.name; });
+
+model::Graph graph_of(const std::string& name) {
+  return model::make_vit_graph(model::load_integer_vit(model::find_model(name)));
+}
+
+TEST(Decoders, JoinTheAttention) {
+  const model::Graph graph = graph_of("vit65-sparse90-ae");
+  const Mapping mapping = map_graph(graph, machine_with_engines());
+  std::size_t layers = 0;
+  for (const hw::Command& command : mapping.program.commands) {
+    if (command.opcode != hw::Opcode::kAttention) continue;
+    ++layers;
+    const Group& group = mapping.groups[command.op];
+    ASSERT_EQ(group.attention->decoders.size(), 2U);
+    ASSERT_NE(command.mix, 0U);
+    const hw::HeadMix& query = mapping.program.mixes.at(command.mix - 1U);
+    EXPECT_EQ(query.out_heads, 4U);
+    EXPECT_EQ(group.attention->query.cols, query.in_heads * 16);
+    EXPECT_EQ(group.attention->query.tensor,
+              graph.nodes[group.attention->decoders[0].first].in.tensor);
+    EXPECT_EQ(command.dram_pitch, 64U) << "a latent row, padded";
+  }
+  EXPECT_EQ(layers, 4U);
+  EXPECT_EQ(encoders(graph, machine_with_engines()), 8U);
+  EXPECT_EQ(encoders(graph, hw::find_machine("transformer")), 0U);
+}
+
+TEST(Decoders, WithAnotherReaderStayProducts) {
+  model::Graph graph = graph_of("vit65-sparse90-ae");
+  model::Node& bias = node(graph, "blocks.0.attn.decoder_q.bias");
+  ++bias.parameters[1];
+  std::size_t decoding = 0, layers = 0;
+  for (const Group& group : fuse(graph, machine_with_engines())) {
+    if (!group.attention) continue;
+    ++layers;
+    decoding += group.attention->decoders.empty() ? 0 : 1;
+  }
+  EXPECT_EQ(layers, 4U);
+  EXPECT_EQ(decoding, 3U);
+}
+
+}  // namespace
+}  // namespace systole::mapper
