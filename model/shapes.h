@@ -11,16 +11,30 @@
 
 namespace systole::model {
 
-struct NamedShape {
-  std::string_view name;
-  EncoderShape shape;
+/// What a network does with its Transformer layers.
+enum class NetworkKind {
+  kEncoder,  ///< text, all tokens at once (BERT)
+  kDecoder,  ///< text, a token after the other; a score for each token up to its own (GPT-2)
+  kVision,   ///< an encoder of image patches and a class token
 };
 
-/// Encoders known by name; their weights are not here.
+struct NamedShape {
+  std::string_view name;
+  NetworkKind kind;
+  EncoderShape shape;
+  std::uint32_t positions;   ///< tokens at most; of a vision model, always
+  std::uint32_t vocabulary;  ///< of its input, 0 without one
+};
+
+/// Networks known by name; their weights are not here.
 [[nodiscard]] const std::vector<NamedShape>& named_shapes();
 
 /// The shape of that name; an unknown name throws InputError that lists what exists.
-[[nodiscard]] EncoderShape find_shape(std::string_view name);
+[[nodiscard]] const NamedShape& find_named_shape(std::string_view name);
+/// Its layers alone.
+[[nodiscard]] inline EncoderShape find_shape(std::string_view name) {
+  return find_named_shape(name).shape;
+}
 
 struct SeededOptions {
   hw::Machine::Datapath datapath;

@@ -183,10 +183,30 @@ TEST(DescribeGraph, CountsTheWorkOfAModel) {
   EXPECT_EQ(info.scales.front().tensor, "patches");
 }
 
-TEST(Shapes, BertBase) {
+TEST(Shapes, AreFoundByName) {
   EXPECT_EQ(find_shape("bert-base"), (EncoderShape{12, 768, 12, 3072, true}));
   EXPECT_EQ(input_error_of([] { return find_shape("bert-huge"); }),
-            "shape 'bert-huge': unknown, expected one of bert-base");
+            "shape 'bert-huge': unknown, expected one of bert-base, bert-large, gpt2, gpt2-medium, "
+            "gpt2-large, gpt2-xl, deit-tiny, deit-small, deit-base");
+}
+
+/// Parameters of the layers: products, biases and LayerNorms.
+double mega_parameters(const NamedShape& network) {
+  const double d = network.shape.width, hidden = network.shape.hidden;
+  const double layer = 4 * d * d + 2 * d * hidden + 4 * d + d + hidden + 4 * d;
+  return 1e-6 * (network.shape.layers * layer + (network.vocabulary + network.positions) * d);
+}
+
+TEST(Shapes, HaveThePublishedNumberOfParameters) {
+  // Millions, as published; what the embeddings and heads have besides is below 2 %.
+  const std::pair<const char*, double> published[] = {
+      {"bert-base", 110},   {"bert-large", 335}, {"gpt2", 124},
+      {"gpt2-medium", 355}, {"gpt2-large", 774}, {"gpt2-xl", 1558},
+      {"deit-tiny", 5.5},   {"deit-small", 22},  {"deit-base", 86}};
+  ASSERT_EQ(named_shapes().size(), std::size(published));
+  for (const auto& [name, millions] : published) {
+    EXPECT_NEAR(mega_parameters(find_named_shape(name)), millions, 0.03 * millions) << name;
+  }
 }
 
 TEST(SeededEncoder, HasTheWorkOfItsShape) {
