@@ -1,0 +1,47 @@
+#include "analysis/roofline.h"
+
+#include <algorithm>
+#include <array>
+
+#include "mapper/tiling.h"
+
+namespace systole::analysis {
+
+double Roofline::memory_bytes() const {
+  return std::min({dram_bytes, bus_bytes, read_bytes, write_bytes});
+}
+
+Roofline roofline_of(const hw::Machine& machine) {
+  const double core = machine.core.clock_mhz;
+  const auto window = [&](std::uint32_t outstanding) {
+    return machine.dma.request_bytes / mapper::dma_rate(machine, outstanding).cycles_per_request;
+  };
+  Roofline roofline;
+  roofline.macs = static_cast<double>(machine.array.rows) * machine.array.cols;
+  roofline.dram_bytes = static_cast<double>(machine.dram.channels) * machine.dram.bus_bytes *
+                        machine.dram.mega_transfers / core;
+  roofline.bus_bytes = static_cast<double>(machine.bus.width_bytes) * machine.bus.clock_mhz / core;
+  roofline.read_bytes = window(machine.dma.outstanding_reads);
+  roofline.write_bytes = window(machine.dma.outstanding_writes);
+  roofline.elements = machine.postop.lanes;
+  return roofline;
+}
+
+std::string_view name_of(Resource resource) {
+  constexpr std::array<std::string_view, 3> kNames = {"array", "memory", "post-op"};
+  return kNames.at(static_cast<std::size_t>(resource));
+}
+
+double Bound::cycles() const { return std::max({array, memory, postop}); }
+
+Resource Bound::resource() const {
+  if (array >= memory && array >= postop) return Resource::kArray;
+  return memory >= postop ? Resource::kMemory : Resource::kPostop;
+}
+
+Bound bound_of(const OperatorCost& cost, const Roofline& roofline) {
+  return {cost.macs / roofline.macs, cost.bytes / roofline.memory_bytes(),
+          cost.elements / roofline.elements};
+}
+
+}  // namespace systole::analysis
