@@ -1,0 +1,178 @@
+#include "analysis/mapped_cost.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "analysis/port_traffic.h"
+#include "hw/accumulator.h"
+#include "hw/array.h"
+#include "hw/postop.h"
+#include "mapper/tiling.h"
+
+namespace systole::analysis {
+namespace {
+
+/// What one operator moves, by DMA port.
+struct Traffic {
+  explicit Traffic(const hw::Machine& machine)
+      : loads(machine), operands(machine), results(machine) {}
+
+  void add(const hw::Command& command, const hw::Program& program) {
+    switch (command.opcode) {
+      case hw::Opcode::kLoad:
+        loads.add_rows(command.dram, command.dram_pitch, command.m, command.n);
+        break;
+      case hw::Opcode::kLoadAccumulator:
+        loads.add_rows(command.dram, command.dram_pitch, command.m,
+                       command.n * hw::bytes_of(command.type));
+        break;
+      case hw::Opcode::kStore:
+      case hw::Opcode::kMove:
+        add_result(command, program.chains[command.chain]);
+        break;
+      case hw::Opcode::kAttention: {
+        const hw::LayerMask& mask = program.masks[command.parameters];
+        loads.add_rows(mask.address, 0, 1, mask.bytes.size());
+        break;
+      }
+      default:
+        break;
+    }
+  }
+
+  PortTraffic loads;     ///< of the load unit
+  PortTraffic operands;  ///< tensor operands of the store unit
+  PortTraffic results;
+  std::uint64_t fetched_bytes = 0;  ///< commands
+
+ private:
+  void add_result(const hw::Command& command, const hw::Chain& chain) {
+    for (const hw::Stage& stage : chain.stages) {
+      if (stage.op != hw::StageOp::kAddTensor) continue;
+      operands.add_rows(command.tensor, command.tensor_pitch, command.m,
+                        command.n * hw::bytes_of(stage.tensor));
+    }
+    if (command.opcode == hw::Opcode::kStore) {
+      results.add_rows(command.dram, command.dram_pitch, command.m,
+                       command.n * hw::bytes_of(chain.out));
+    }
+  }
+};
+
+/// Cycles of a port that issues a request a cycle and waits for the oldest one in flight.
+double port_cycles(const PortTraffic& traffic, const mapper::DmaRate& rate) {
+  return static_cast<double>(traffic.requests()) * std::max(1.0, rate.cycles_per_request);
+}
+
+double memory_cycles(const Traffic& traffic, const hw::Machine& machine) {
+  const mapper::DmaRate reads = mapper::dma_rate(machine, machine.dma.outstanding_reads);
+  const mapper::DmaRate writes = mapper::dma_rate(machine, machine.dma.outstanding_writes);
+  const Roofline roofline = roofline_of(machine);
+  const double beat = machine.bus.width_bytes / roofline.bus_bytes;
+  const auto fetched = static_cast<double>(traffic.fetched_bytes);
+  const double read_beats =
+      static_cast<double>(traffic.loads.beats() + traffic.operands.beats()) * beat +
+      fetched / roofline.bus_bytes;
+  const double write_beats = static_cast<double>(traffic.results.beats()) * beat;
+  const double dram =
+      (static_cast<double>(traffic.loads.burst_bytes() + traffic.operands.burst_bytes() +
+                           traffic.results.burst_bytes()) +
+       fetched) /
+      roofline.dram_bytes;
+  return std::max({port_cycles(traffic.loads, reads), port_cycles(traffic.operands, reads),
+                   port_cycles(traffic.results, writes), read_beats, write_beats, dram});
+}
+
+double result_cycles(const hw::Command& command, const hw::Chain& chain,
+                     const hw::Machine& machine) {
+  const hw::ChainCycles cycles =
+      hw::chain_cycles(chain, command.m, command.n, machine.postop.lanes);
+  return static_cast<double>(cycles.total(command.m) + hw::kAccumulatorReadCycles);
+}
+
+}  // namespace
+
+CommandCycles::CommandCycles(const mapper::Mapping& mapping, const hw::Machine& machine)
+    : mapping_(mapping), machine_(machine) {}
+
+double CommandCycles::of(const hw::Command& command) const {
+  switch (command.opcode) {
+    case hw::Opcode::kMatmul:
+      return static_cast<double>(
+          hw::array_cycles(machine_.array, command.m, command.n, command.k, true).interval);
+    case hw::Opcode::kAttention:
+      return static_cast<double>(mapping_.tilings[command.op].compute_cycles);
+    case hw::Opcode::kStore:
+    case hw::Opcode::kMove:
+      return result_cycles(command, mapping_.program.chains[command.chain], machine_);
+    case hw::Opcode::kLoad:
+    case hw::Opcode::kLoadAccumulator: {
+      Traffic traffic(machine_);
+      traffic.add(command, mapping_.program);
+      return memory_cycles(traffic, machine_);
+    }
+    case hw::Opcode::kEnd:
+      break;
+  }
+  return 0;
+}
+
+std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw::Machine& machine) {
+  const CommandCycles cycles(mapping, machine);
+  const hw::Program& program = mapping.program;
+  std::vector<OperatorEstimate> estimates(program.operators.size());
+  std::vector<Traffic> traffic(estimates.size(), Traffic(machine));
+  for (const hw::Command& command : program.commands) {
+    if (command.opcode == hw::Opcode::kEnd) continue;
+    OperatorEstimate& estimate = estimates[command.op];
+    ++estimate.commands;
+    traffic[command.op].fetched_bytes += hw::kCommandBytes;
+    traffic[command.op].add(command, program);
+    if (hw::unit_of(command.opcode) == hw::Unit::kCompute) {
+      estimate.bound.array += cycles.of(command);
+    } else if (hw::unit_of(command.opcode) == hw::Unit::kStore) {
+      estimate.bound.postop += cycles.of(command);
+    }
+  }
+  for (std::size_t i = 0; i < estimates.size(); ++i) {
+    OperatorEstimate& estimate = estimates[i];
+    estimate.name = program.operators[i].name;
+    estimate.macs = program.operators[i].macs;
+    estimate.read_bytes =
+        traffic[i].loads.bytes() + traffic[i].operands.bytes() + traffic[i].fetched_bytes;
+    estimate.written_bytes = traffic[i].results.bytes();
+    estimate.store_unit_bytes = traffic[i].operands.bytes() + traffic[i].results.bytes();
+    estimate.bound.memory = memory_cycles(traffic[i], machine);
+    const mapper::Group& group = mapping.groups[i];
+    if (!group.attention) continue;
+    // Which rows the engines fetch follows from the mask: the mapper's plan has counted them.
+    estimate.read_bytes += mapping.tilings[i].load_bytes;
+    estimate.written_bytes += std::uint64_t{group.m()} * group.n();
+    estimate.bound.memory +=
+        static_cast<double>(mapping.tilings[i].load_bytes) / roofline_of(machine).memory_bytes();
+  }
+  return estimates;
+}
+
+std::string general_name(const std::string& name) {
+  std::string general;
+  bool starred = false;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    const auto ends_with = [&](const char* word) {
+      const std::string tail(word);
+      return general.size() >= tail.size() &&
+             general.compare(general.size() - tail.size(), tail.size(), tail) == 0;
+    };
+    const bool digit = std::isdigit(static_cast<unsigned char>(name[i])) != 0;
+    if (digit && (starred || ends_with("blocks.") || ends_with(".head"))) {
+      if (!starred) general += '*';
+      starred = true;
+      continue;
+    }
+    starred = false;
+    general += name[i];
+  }
+  return general;
+}
+
+}  // namespace systole::analysis

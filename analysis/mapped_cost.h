@@ -1,0 +1,57 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/roofline.h"
+#include "hw/machine.h"
+#include "hw/program.h"
+#include "mapper/mapping.h"
+
+/// What the commands of a mapped network take, by the cycle contracts that the simulated units
+/// spend, if nothing had to wait for anything else.
+namespace systole::analysis {
+
+/// An operator of the program: a matmul with its chain, or a pass over a tensor.
+struct OperatorEstimate {
+  std::string name;
+  std::uint64_t macs = 0;
+  std::uint64_t commands = 0;
+  std::uint64_t read_bytes = 0;  ///< operands, parameters and commands
+  std::uint64_t written_bytes = 0;
+  /// Of these, what the store unit moves: results and tensor operands of their chains.
+  std::uint64_t store_unit_bytes = 0;
+  Bound bound;  ///< cycles of the core: memory is the slowest of ports, bus and DRAM
+};
+
+/// One estimate per operator, in order. Operators do not overlap, and within one the array, the
+/// memory and the post-op unit overlap perfectly: it takes as long as the slowest of them.
+///
+/// Array: the interval of each matmul, its first weights shifted in behind the one before
+/// (hw/array.h). Post-op: each result's chain (hw/postop.h). Memory: a port issues a request a
+/// cycle and has as many in flight as the machine allows, at the latency of an idle memory; the
+/// bus moves a beat a cycle in each direction; the DRAM moves whole bursts. Banks, row misses,
+/// refresh, turnarounds and contention are the simulation's to find.
+[[nodiscard]] std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping,
+                                                     const hw::Machine& machine);
+
+/// "blocks.3.attn.head7.scores" -> "blocks.*.attn.head*.scores": layers and heads are alike.
+[[nodiscard]] std::string general_name(const std::string& name);
+
+/// Cycles that the unit of a command is expected to spend on it: loads at the rate of the load
+/// port, matmuls and results by their contract. Attention is the mapper's plan.
+class CommandCycles {
+ public:
+  /// Both outlive this object.
+  CommandCycles(const mapper::Mapping& mapping, const hw::Machine& machine);
+  [[nodiscard]] double of(const hw::Command& command) const;
+
+ private:
+  const mapper::Mapping& mapping_;
+  const hw::Machine& machine_;
+};
+
+}  // namespace systole::analysis

@@ -1,0 +1,43 @@
+#include "analysis/port_traffic.h"
+
+#include <algorithm>
+
+namespace systole::analysis {
+namespace {
+
+/// Multiples of `size` that [begin, end) touches.
+std::uint64_t blocks(std::uint64_t begin, std::uint64_t end, std::uint64_t size) {
+  return (end + size - 1) / size - begin / size;
+}
+
+}  // namespace
+
+PortTraffic::PortTraffic(const hw::Machine& machine)
+    : request_(machine.dma.request_bytes),
+      beat_(machine.bus.width_bytes),
+      burst_(std::uint64_t{machine.dram.bus_bytes} * machine.dram.burst_length) {}
+
+void PortTraffic::add_rows(std::uint64_t address, std::uint64_t pitch, std::uint64_t count,
+                           std::uint64_t bytes) {
+  if (bytes == 0) return;
+  for (std::uint64_t row = 0; row < count; ++row) {
+    add_row(address + row * pitch, address + row * pitch + bytes);
+  }
+}
+
+void PortTraffic::add_row(std::uint64_t begin, std::uint64_t end) {
+  const auto piece = [&](std::uint64_t from, std::uint64_t to, std::uint64_t times) {
+    beats_ += times * ((to - from + beat_ - 1) / beat_);
+    bursts_ += times * blocks(from, to, burst_);
+  };
+  const std::uint64_t first_end = std::min(end, (begin / request_ + 1) * request_);
+  piece(begin, first_end, 1);
+  if (const std::uint64_t last = end / request_ * request_; last >= first_end) {
+    piece(first_end, first_end + request_, (last - first_end) / request_);
+    if (end > last) piece(last, end, 1);
+  }
+  requests_ += blocks(begin, end, request_);
+  bytes_ += end - begin;
+}
+
+}  // namespace systole::analysis
