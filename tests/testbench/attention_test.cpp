@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <regex>
 #include <set>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "support/documented_names.h"
 #include "support/npy_bytes.h"
 #include "support/shared_data.h"
 #include "support/temp_directory.h"
@@ -259,35 +259,8 @@ TEST_F(AttentionCommand, TextHasTheSingularWhereItBelongs) {
               HasSubstr("dense: 1 layer, 1 head, 5 queries, 5 keys, 1 feature\n"));
 }
 
-void collect(const json& value, std::set<std::string>& names) {
-  if (value.is_array()) {
-    for (const json& element : value) collect(element, names);
-  } else if (value.is_object()) {
-    for (const auto& [name, inner] : value.items()) {
-      names.insert(name);
-      collect(inner, names);
-    }
-  }
-}
-
 TEST_F(AttentionCommand, EveryNameIsDocumentedAndNoOther) {
-  std::set<std::string> emitted;
-  collect(mask_json({"--latent-heads", "2"}), emitted);
-  const std::string page = read_file(SYSTOLE_SOURCE_DIR "/docs/attention.md");
-  static const std::regex row("\n\\| ([^|]+) \\|"), quoted("`([^`\n]+)`");
-  std::set<std::string> documented;
-  for (std::sregex_iterator line(page.begin(), page.end(), row), end; line != end; ++line) {
-    const std::string first = (*line)[1];
-    for (std::sregex_iterator name(first.begin(), first.end(), quoted); name != end; ++name) {
-      documented.insert((*name)[1]);
-    }
-  }
-  for (const std::string& name : emitted) {
-    EXPECT_EQ(documented.count(name), 1U) << "docs/attention.md does not explain " << name;
-  }
-  for (const std::string& name : documented) {
-    EXPECT_EQ(emitted.count(name), 1U) << "docs/attention.md explains " << name;
-  }
+  test::expect_documented(mask_json({"--latent-heads", "2"}), "docs/attention.md");
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace {
 using nlohmann::json;
 
 const std::vector<std::string> kCommands = {
-    "run", "map", "machine", "model", "quantise", "sparsify", "attention", "matmul", "vectors"};
+    "run",      "map",       "machine", "model",  "quantise",
+    "sparsify", "attention", "analyse", "matmul", "vectors"};
 
 ProgramRun expect_ok(const std::vector<std::string>& arguments) {
   ProgramRun run = run_systole(arguments);

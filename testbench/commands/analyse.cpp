@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/error.h"
+#include "hw/printable.h"
+#include "mapper/mapping.h"
+#include "model/integer_model.h"
+#include "model/model_files.h"
+#include "model/shapes.h"
+#include "testbench/commands/command.h"
+#include "testbench/commands/common_options.h"
+#include "testbench/matmul_graph.h"
+#include "testbench/networks.h"
+#include "testbench/outputs.h"
+#include "testbench/report_cost.h"
+#include "testbench/report_dataflow.h"
+#include "testbench/report_estimate.h"
+#include "testbench/rtl_engines.h"
+#include "testbench/simulation.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Of text, unless --length says otherwise: the survey's shortest.
+constexpr std::int64_t kDefaultLength = 128;
+constexpr std::int64_t kMaxLength = 1 << 20;
+/// As long as the mapper's programs stay below some hundred thousand commands.
+constexpr std::int64_t kMaxMappedLength = 4096;
+
+struct Options {
+  MachineOptions machine;
+  std::string model, product, dataflow;
+  std::optional<std::int64_t> length;
+  std::int64_t projections = 4;
+  bool simulate = false, json = false;
+
+  [[nodiscard]] bool has_machine() const {
+    return !machine.machine.empty() || !machine.settings.empty();
+  }
+};
+
+void check_options(const Options& options) {
+  if (options.model.empty() == options.product.empty()) {
+    throw hw::InputError("analyse: expected --model or --product, one of them");
+  }
+  if (options.product.empty() != options.dataflow.empty()) {
+    throw hw::InputError("--dataflow: compares the dataflows of a --product, expected both");
+  }
+  if (!options.product.empty() && (options.length || options.simulate)) {
+    throw hw::InputError("--length and --simulate: only of use with --model");
+  }
+  if (options.simulate && !options.has_machine()) {
+    throw hw::InputError("--simulate: on what? expected a --machine");
+  }
+  const std::int64_t most = options.has_machine() ? kMaxMappedLength : kMaxLength;
+  if (options.length && (*options.length < 1 || *options.length > most)) {
+    throw hw::InputError(
+        fmt::format("--length: found {}, expected 1 to {}", *options.length, most));
+  }
+  if (options.projections != 3 && options.projections != 4) {
+    throw hw::InputError(
+        fmt::format("--projections: found {}, expected 3 or 4", options.projections));
+  }
+}
+
+int compare(const Options& options) {
+  const MatmulShape shape = parse_matmul_shape(options.product);
+  const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
+  std::vector<analysis::Stationary> dataflows;
+  for (const analysis::Stationary dataflow : analysis::kStationaries) {
+    if (options.dataflow == "all" || options.dataflow == short_name(dataflow)) {
+      dataflows.push_back(dataflow);
+    }
+  }
+  const DataflowReport report =
+      compare_dataflows(machine, {shape.m, shape.n, shape.k}, std::move(dataflows));
+  if (options.json) {
+    print_json(dataflow_json(report));
+  } else {
+    print_text(dataflow_text(report));
+  }
+  return kExitOk;
+}
+
+const model::NamedShape* find_shape(const std::string& name) {
+  for (const model::NamedShape& shape : model::named_shapes()) {
+    if (shape.name == name) return &shape;
+  }
+  return nullptr;
+}
+
+/// Throws InputError that lists shapes and models if `name` is none of them and no path.
+void check_name(const std::string& name) {
+  const bool path = name.find_first_of("/.") != std::string::npos;
+  const std::vector<std::string> models = model::model_names();
+  if (path || std::find(models.begin(), models.end(), name) != models.end()) return;
+  std::string known;
+  for (const model::NamedShape& shape : model::named_shapes()) {
+    known += std::string(shape.name) + ", ";
+  }
+  for (const std::string& known_model : models) known += known_model + ", ";
+  throw hw::InputError("model '" + hw::printable(name) + "': unknown, expected one of " + known +
+                       "or a .safetensors file");
+}
+
+AnalysedNetwork network_of(const Options& options) {
+  AnalysedNetwork network;
+  network.name = hw::printable(options.model);
+  network.projections = static_cast<std::uint32_t>(options.projections);
+  if (const model::NamedShape* const named = find_shape(options.model)) {
+    const bool vision = named->kind == model::NetworkKind::kVision;
+    const std::int64_t length = vision ? std::int64_t{named->positions} : kDefaultLength;
+    network.kind = named->kind;
+    network.shape = named->shape;
+    network.positions = named->positions;
+    network.length = static_cast<std::uint32_t>(options.length.value_or(length));
+    return network;
+  }
+  check_name(options.model);
+  if (options.length) {
+    throw hw::InputError("--length: " + network.name + " has its own, expected none");
+  }
+  const model::IntegerVit vit = model::load_integer_vit(model::find_model(options.model));
+  network.name = vit.name;
+  network.kind = model::NetworkKind::kVision;
+  network.shape = vit.encoder.shape;
+  network.length = network.positions = vit.shape.tokens();
+  return network;
+}
+
+model::Graph graph_of(const Options& options, const AnalysedNetwork& network,
+                      const hw::Machine& machine) {
+  if (find_shape(options.model) == nullptr) return load_network(options.model, machine).graph;
+  return model::make_seeded_encoder(network.name, network.shape, network.length, 1,
+                                    {machine.datapath, true});
+}
+
+EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph,
+                           bool with_simulation) {
+  const mapper::Mapping mapping = mapper::map_graph(graph, machine);
+  EstimateReport report;
+  report.machine = machine.name;
+  report.estimates = analysis::estimate(mapping, machine);
+  if (!with_simulation) return report;
+  TraceLog log(mapping.program);
+  SimulationOptions simulation;
+  simulation.functional = false;
+  simulation.observer = &log;
+  RtlReport rtl;
+  const SimulationResult result = simulate(graph, mapping, machine, make_engines(machine, {}, rtl),
+                                           std::vector<std::vector<std::uint8_t>>(1), simulation);
+  report.cycles = result.cycles.front();
+  report.blocks = account_table(result.blocks).blocks;
+  report.timings = time_operators(log.traces(), report.estimates);
+  return report;
+}
+
+int run(const Options& options) {
+  check_options(options);
+  if (!options.product.empty()) return compare(options);
+  const AnalysedNetwork network = network_of(options);
+  CostReport costs = analyse(network);
+  std::optional<EstimateReport> estimates;
+  if (options.has_machine()) {
+    const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
+    costs.roofline = analysis::roofline_of(machine);
+    estimates = estimate_on(machine, graph_of(options, network, machine), options.simulate);
+  }
+  if (options.json) {
+    nlohmann::ordered_json document = cost_json(costs);
+    if (estimates) document.update(estimate_json(*estimates));
+    print_json(document);
+    return kExitOk;
+  }
+  std::string text = cost_text(costs);
+  if (estimates) {
+    text += "\n";
+    if (network.kind == model::NetworkKind::kDecoder) {
+      text += fmt::format("below: {} tokens of a prompt at once, every score computed\n\n",
+                          network.length);
+    }
+    text += estimate_text(*estimates);
+  }
+  print_text(text);
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_analyse_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command =
+      *app.add_subcommand("analyse", "operations, traffic, expected cycles, dataflows");
+  command.add_option("--model", options->model, "a known shape or an integer model")
+      ->type_name("NAME|FILE");
+  command.add_option("-l,--length", options->length, "tokens; default: 128, or the pictures'")
+      ->type_name("N");
+  command.add_option("--projections", options->projections, "3: leave out one, as the survey does")
+      ->type_name("3|4");
+  command.add_option("-m,--machine", options->machine.machine, "machine: a preset or a TOML file")
+      ->type_name("NAME|FILE");
+  add_settings(command, options->machine.settings);
+  command.add_flag("--simulate", options->simulate, "compare expected with simulated cycles");
+  command.add_option("--product", options->product, "C[MxN] = A[MxK] B[KxN] instead of a model")
+      ->type_name("MxNxK");
+  command.add_option("--dataflow", options->dataflow, "how PEs keep the operands of --product")
+      ->type_name("ws|os|rs|nlr|all")
+      ->check(CLI::IsMember({"ws", "os", "rs", "nlr", "all"}).description(""));
+  command.add_flag("--json", options->json, "print as JSON");
+  add_examples(command, {"systole analyse --model bert-base --length 512",
+                         "systole analyse --model bert-large --projections 3 --json",
+                         "systole analyse --model gpt2 -m gemmini --length 256",
+                         "systole analyse --model vit65 -m transformer --simulate",
+                         "systole analyse --product 512x768x768 --dataflow all"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "hw/program.h"
+#include "support/documented_names.h"
+#include "testbench/bad_input.h"
+#include "testbench/program_run.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(Words arguments) {
+  arguments.insert(arguments.begin(), "analyse");
+  const ProgramRun run = run_systole(arguments);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  return run.out;
+}
+
+json json_of(Words arguments) {
+  arguments.emplace_back("--json");
+  return json::parse(text_of(std::move(arguments)));
+}
+
+json simulated() { return json_of({"--model", "vit17", "-m", "transformer", "--simulate"}); }
+
+TEST(Analyse, EveryNameIsDocumentedAndNoOther) {
+  test::expect_documented({simulated(), json_of({"--product", "32x32x32", "--dataflow", "all"})},
+                          "docs/analyse.md");
+}
+
+TEST(Analyse, TextFitsATerminal) {
+  for (const Words& arguments :
+       {Words{"--model", "gpt2-xl", "--length", "4096"},
+        Words{"--model", "bert-large", "-m", "gemmini", "--length", "32", "--projections", "3"},
+        Words{"--model", "vit17", "-m", "transformer", "--simulate"},
+        Words{"--model", "vit65-sparse90", "-m", "vitcod", "--simulate"},
+        Words{"--product", "65536x1024x1024", "--dataflow", "all", "-m", "gemmini"}}) {
+    std::istringstream lines(text_of(arguments));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  }
+}
+
+TEST(Analyse, TheCausesMakeUpTheWholeDifference) {
+  const json document = simulated();
+  std::uint64_t simulated_cycles = 0;
+  double expected_cycles = 0;
+  for (const json& row : document["mapped"]) {
+    double causes = 0;
+    for (const auto& [name, cycles] : row["causes"].items()) causes += cycles.get<double>();
+    const double expected = row["expected_cycles"];
+    EXPECT_NEAR(expected + causes, row["simulated_cycles"].get<double>(), 1e-6 * expected)
+        << row["name"];
+    EXPECT_GE(expected + 1e-9, row["array_cycles"].get<double>());
+    simulated_cycles += row["simulated_cycles"].get<std::uint64_t>();
+    expected_cycles += expected;
+  }
+  EXPECT_EQ(document["mapped_total"]["simulated_cycles"], simulated_cycles);
+  EXPECT_NEAR(document["mapped_total"]["expected_cycles"].get<double>(), expected_cycles, 1e-3);
+  // From the start to the first command, and from the last one to the interrupt.
+  EXPECT_GE(document["cycles"].get<std::uint64_t>(), simulated_cycles);
+  EXPECT_LE(document["cycles"].get<std::uint64_t>(), simulated_cycles + 500);
+}
+
+TEST(Analyse, ExpectsTheBytesThatAreMoved) {
+  for (const auto& [machine, model] :
+       {std::pair{"transformer", "vit17"}, {"gemmini", "vit65"}, {"vitcod", "vit65-sparse90"}}) {
+    const json expected = json_of({"-m", machine, "--model", model})["mapped_total"];
+    const ProgramRun run = run_systole(
+        {"run", "-m", machine, "--model", model, "-n", "1", "--functional", "off", "--json"});
+    const json measured = json::parse(run.out);
+    // The command that ends a program belongs to no operator.
+    EXPECT_EQ(expected["read_bytes"].get<std::uint64_t>() + hw::kCommandBytes,
+              measured["dram_read_bytes"]);
+    EXPECT_EQ(expected["written_bytes"], measured["dram_write_bytes"]);
+    // Pruned cells are no work of the attention engines.
+    EXPECT_LE(expected["macs"], measured["macs"]);
+  }
+}
+
+TEST(Analyse, IsNearTheSimulationWhereTheArrayIsTheLimit) {
+  // Products of 128 and more rows with all weights streamed, as contracts see it best.
+  const json document =
+      json_of({"--model", "deit-small", "-m", "gemmini", "--simulate"})["mapped_total"];
+  const double ratio =
+      document["simulated_cycles"].get<double>() / document["expected_cycles"].get<double>();
+  EXPECT_GT(ratio, 1.0);
+  EXPECT_LT(ratio, 1.2);
+}
+
+class BadAnalyseTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadAnalyseTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Usage, BadAnalyseTest,
+    testing::Values(
+        BadInput{"Nothing", {"analyse"}, {{"--model or --product"}}},
+        BadInput{"Both",
+                 {"analyse", "--model", "gpt2", "--product", "1x1x1", "--dataflow", "ws"},
+                 {{"--model or --product"}}},
+        BadInput{"NoDataflow", {"analyse", "--product", "8x8x8"}, {{"--dataflow", "--product"}}},
+        BadInput{"NoProduct",
+                 {"analyse", "--model", "gpt2", "--dataflow", "ws"},
+                 {{"--dataflow", "--product"}}},
+        BadInput{"UnknownDataflow",
+                 {"analyse", "--product", "8x8x8", "--dataflow", "is"},
+                 {{"--dataflow", "is"}}},
+        BadInput{"BadProduct", {"analyse", "--product", "8x8", "--dataflow", "ws"}, {{"8x8"}}},
+        BadInput{"UnknownModel",
+                 {"analyse", "--model", "bert-huge"},
+                 {{"model 'bert-huge': unknown", "bert-base, bert-large", "deit-tiny", "vit17"}}},
+        BadInput{"MissingFile", {"analyse", "--model", "./a.safetensors"}, {{"a.safetensors"}}},
+        BadInput{"LengthZero",
+                 {"analyse", "--model", "gpt2", "--length", "0"},
+                 {{"--length: found 0", "1 to 1048576"}}},
+        BadInput{"LengthTooLongToMap",
+                 {"analyse", "--model", "gpt2", "-m", "gemmini", "--length", "4097"},
+                 {{"--length: found 4097", "1 to 4096"}}},
+        BadInput{"LengthOfAModel",
+                 {"analyse", "--model", "vit17", "--length", "4"},
+                 {{"--length", "has its own"}}},
+        BadInput{"Projections",
+                 {"analyse", "--model", "gpt2", "--projections", "2"},
+                 {{"--projections: found 2", "3 or 4"}}},
+        BadInput{"SimulateWhere",
+                 {"analyse", "--model", "gpt2", "--simulate"},
+                 {{"--simulate", "--machine"}}},
+        BadInput{"UnknownMachine", {"analyse", "--model", "gpt2", "-m", "gemini"}, {{"gemini"}}},
+        BadInput{"TooSmall",
+                 {"analyse", "--model", "bert-base", "-m", "tiny"},
+                 {{"accumulator.kib", "768"}}}),
+    name_of);
+
+}  // namespace
+}  // namespace systole::testbench
