@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include "analysis/port_traffic.h"
 #include "hw/accumulator.h"
@@ -28,7 +29,7 @@ struct Traffic {
         break;
       case hw::Opcode::kStore:
       case hw::Opcode::kMove:
-        add_result(command, program.chains[command.chain]);
+        add_result(command, program);
         break;
       case hw::Opcode::kAttention: {
         const hw::LayerMask& mask = program.masks[command.parameters];
@@ -46,15 +47,15 @@ struct Traffic {
   std::uint64_t fetched_bytes = 0;  ///< commands
 
  private:
-  void add_result(const hw::Command& command, const hw::Chain& chain) {
-    for (const hw::Stage& stage : chain.stages) {
+  void add_result(const hw::Command& command, const hw::Program& program) {
+    for (const hw::Stage& stage : program.chains[command.chain].stages) {
       if (stage.op != hw::StageOp::kAddTensor) continue;
       operands.add_rows(command.tensor, command.tensor_pitch, command.m,
                         command.n * hw::bytes_of(stage.tensor));
     }
     if (command.opcode == hw::Opcode::kStore) {
       results.add_rows(command.dram, command.dram_pitch, command.m,
-                       command.n * hw::bytes_of(chain.out));
+                       hw::stored_row_bytes(command, program));
     }
   }
 };
@@ -83,11 +84,18 @@ double memory_cycles(const Traffic& traffic, const hw::Machine& machine) {
                    port_cycles(traffic.results, writes), read_beats, write_beats, dram});
 }
 
-double result_cycles(const hw::Command& command, const hw::Chain& chain,
+/// The chain, or the encoder lines if they are slower.
+double result_cycles(const hw::Command& command, const hw::Program& program,
                      const hw::Machine& machine) {
-  const hw::ChainCycles cycles =
-      hw::chain_cycles(chain, command.m, command.n, machine.postop.lanes);
-  return static_cast<double>(cycles.total(command.m) + hw::kAccumulatorReadCycles);
+  const hw::ChainCycles chain =
+      hw::chain_cycles(program.chains[command.chain], command.m, command.n, machine.postop.lanes);
+  const auto cycles = static_cast<double>(chain.total(command.m) + hw::kAccumulatorReadCycles);
+  if (command.mix == 0) return cycles;
+  const hw::HeadMix& mix = program.mixes[command.mix - std::size_t{1}];
+  const double features = command.n / mix.in_heads;
+  const double groups = command.m * std::ceil(features / machine.attention.macs_per_line);
+  return std::max(cycles, groups * static_cast<double>(hw::mix_products(mix)) /
+                              machine.attention.encoder_lines);
 }
 
 }  // namespace
@@ -104,7 +112,7 @@ double CommandCycles::of(const hw::Command& command) const {
       return static_cast<double>(mapping_.tilings[command.op].compute_cycles);
     case hw::Opcode::kStore:
     case hw::Opcode::kMove:
-      return result_cycles(command, mapping_.program.chains[command.chain], machine_);
+      return result_cycles(command, mapping_.program, machine_);
     case hw::Opcode::kLoad:
     case hw::Opcode::kLoadAccumulator: {
       Traffic traffic(machine_);

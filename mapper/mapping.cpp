@@ -16,7 +16,8 @@ namespace {
 /// What the engines are expected to do, as if memory never held them up.
 Tiling attention_tiling(const AttentionGroup& group, const hw::Machine& machine) {
   const hw::AttentionPlan plan =
-      hw::plan_attention(group.heads, group.dim, group.value_dim, machine);
+      hw::plan_attention(group.heads, group.dim, group.value_dim, machine,
+                         group.decoders.empty() ? hw::BufferedRow::kHead : hw::BufferedRow::kToken);
   Tiling tiling;
   tiling.m = group.query.rows;
   tiling.n = tiling.c_cols = static_cast<std::uint32_t>(group.value_dim);

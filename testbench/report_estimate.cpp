@@ -87,6 +87,7 @@ std::string estimate_table(const std::vector<Sum>& sums) {
 
 /// Causes by size, as parts of what was expected.
 std::string causes_text(const Sum& sum) {
+  if (sum.expected == 0) return "-";
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < kCauses; ++i) {
     if (std::abs(sum.causes[i]) >= 0.005 * sum.expected) order.push_back(i);
@@ -109,9 +110,11 @@ std::string timing_table(const std::vector<Sum>& sums) {
                {"%", Align::kRight},
                {"of which (% of expected)"}});
   for (const Sum& sum : sums) {
+    // Some operators have no commands: others do their work in passing.
     const double difference = static_cast<double>(sum.simulated) - sum.expected;
     table.add({short_name(sum.name), cycles(sum.expected), grouped(sum.simulated),
-               fmt::format("{:+.1f}", 100 * difference / sum.expected), causes_text(sum)});
+               sum.expected > 0 ? fmt::format("{:+.1f}", 100 * difference / sum.expected) : "-",
+               causes_text(sum)});
   }
   return table.text();
 }

@@ -40,7 +40,7 @@ TEST(Analyse, TextFitsATerminal) {
        {Words{"--model", "gpt2-xl", "--length", "4096"},
         Words{"--model", "bert-large", "-m", "gemmini", "--length", "32", "--projections", "3"},
         Words{"--model", "vit17", "-m", "transformer", "--simulate"},
-        Words{"--model", "vit65-sparse90", "-m", "vitcod", "--simulate"},
+        Words{"--model", "vit65-sparse90-ae", "-m", "vitcod", "--simulate"},
         Words{"--product", "65536x1024x1024", "--dataflow", "all", "-m", "gemmini"}}) {
     std::istringstream lines(text_of(arguments));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
@@ -69,8 +69,10 @@ TEST(Analyse, TheCausesMakeUpTheWholeDifference) {
 }
 
 TEST(Analyse, ExpectsTheBytesThatAreMoved) {
-  for (const auto& [machine, model] :
-       {std::pair{"transformer", "vit17"}, {"gemmini", "vit65"}, {"vitcod", "vit65-sparse90"}}) {
+  for (const auto& [machine, model] : {std::pair{"transformer", "vit17"},
+                                       {"gemmini", "vit65"},
+                                       {"vitcod", "vit65-sparse90"},
+                                       {"vitcod", "vit65-sparse90-ae"}}) {
     const json expected = json_of({"-m", machine, "--model", model})["mapped_total"];
     const ProgramRun run = run_systole(
         {"run", "-m", machine, "--model", model, "-n", "1", "--functional", "off", "--json"});
