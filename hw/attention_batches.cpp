@@ -1,6 +1,7 @@
 #include "hw/attention_batches.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "hw/mask_codec.h"
 
@@ -28,11 +29,22 @@ Room room_with(const Room& room, const std::vector<HeadTile>& batch, const HeadT
 
 }  // namespace
 
+std::vector<std::size_t> head_order(const std::vector<SparseHead>& heads) {
+  const auto cells = [&](std::size_t head) {
+    return heads[head].dense_cells() + heads[head].sparse_kept();
+  };
+  std::vector<std::size_t> order(heads.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return cells(a) > cells(b); });
+  return order;
+}
+
 std::vector<std::vector<HeadTile>> plan_batches(const std::vector<SparseHead>& heads,
                                                 std::size_t value_dim, const Machine& machine) {
   std::vector<std::vector<HeadTile>> batches;
   Room room;
-  for (std::size_t head = 0; head < heads.size(); ++head) {
+  for (const std::size_t head : head_order(heads)) {
     for (const QueryTile tile :
          query_tiles(heads[head], value_dim, machine.accumulator.kib * kKib)) {
       const std::uint64_t sums = tile_sum_bytes(tile, value_dim);

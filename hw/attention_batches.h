@@ -18,8 +18,12 @@ struct HeadTile {
   std::uint64_t sum_bytes = 0;    ///< 32 bits for every output
 };
 
+/// Heads in the order in which the engines take them, those with the most computed cells first: so
+/// it does not matter in which order a network has them.
+[[nodiscard]] std::vector<std::size_t> head_order(const std::vector<SparseHead>& heads);
+
 /// What a layer's engines work on: batch after batch, in each the SDDMM of all tiles, then the SpMM
-/// of all of them. Heads stand in order; one that exceeds the accumulator goes in query_tiles().
+/// of all of them. Heads in head_order(); one that exceeds the accumulator goes in query_tiles().
 ///
 /// AttentionOrder::kPhase: a batch is as long as its scores, with the largest of its tiles' sums,
 /// fit the accumulator, and the masks of its heads the index buffer; kHead: one tile. Throws

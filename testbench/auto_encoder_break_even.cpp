@@ -14,7 +14,9 @@ namespace systole::testbench {
 namespace {
 
 /// DeiT's.
-constexpr std::size_t kTokens = 197, kDim = 64;
+constexpr std::size_t kTokens = 197;
+/// Twice DeiT's: a port asks for one row of a head a cycle, and two ports have to fill the bus.
+constexpr std::size_t kDim = 128;
 constexpr std::uint32_t kBusBytes = 64;
 
 /// Buffers for a layer, a memory that keeps up with any bus, requests enough to hide its latency.
@@ -24,6 +26,7 @@ hw::Machine link_machine(hw::Machine machine) {
   hw::Machine::Attention& attention = machine.attention;
   attention.query_kib = attention.key_kib = attention.value_kib = attention.index_kib = kKib;
   machine.dma.outstanding_reads = kKib;
+  machine.dma.request_bytes = kDim;
   machine.bus.width_bytes = kBusBytes;
   hw::Machine::Dram& dram = machine.dram;
   dram.channels = 64;

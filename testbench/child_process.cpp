@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -53,6 +55,8 @@ std::string answer_of(const std::function<void(void*)>& work, std::size_t bytes)
 void run_in_child(const std::function<void(void*)>& work, void* result, std::size_t bytes) {
   int pipe[2];
   if (::pipe(pipe) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  std::cout.flush();
+  std::fflush(nullptr);  // or the child might print it again
   const pid_t child = ::fork();
   if (child < 0) {
     const int error = errno;

@@ -13,33 +13,48 @@ constexpr std::uint64_t kKib = 1024;
 
 }  // namespace
 
+void AttentionUnit::Run::prepare_masks() {
+  mask_of_.resize(heads_.size());
+  for (const std::size_t head : hw::head_order(heads_)) {
+    mask_of_[head] = masks_.size();
+    masks_.emplace_back();
+  }
+  std::uint64_t offset = 0;
+  for (std::size_t head = 0; head < heads_.size(); ++head) {
+    HeadMask& mask = mask_of(head);
+    mask.offset = offset;
+    mask.bytes = hw::mask_bytes(heads_[head]);
+    offset += mask.bytes;
+  }
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s)
+    mask_of(plan_.steps[s].part.head).steps = s + 1;
+}
+
 // A mask comes in as soon as those in front leave it room.
-void AttentionUnit::Run::fetch_mask(std::size_t head) {
-  const std::uint64_t bytes = hw::mask_bytes(heads_[head]);
-  std::uint64_t room = unit_.machine_.attention.index_kib * kKib;
-  std::size_t first = head;  // of the heads that are in the buffer together with this one
-  for (room -= std::min(room, bytes); first > 0 && hw::mask_bytes(heads_[first - 1]) <= room;) {
-    room -= hw::mask_bytes(heads_[--first]);
+void AttentionUnit::Run::fetch_next_mask() {
+  HeadMask& mask = masks_[masks_fetched_];
+  const std::uint64_t buffer = unit_.machine_.attention.index_kib * kKib;
+  std::uint64_t together = mask.bytes;
+  std::size_t first = masks_fetched_;  // of those that are in the buffer together with this one
+  while (first > 0 && together + masks_[first - 1].bytes <= buffer) {
+    together += masks_[--first].bytes;
   }
   std::uint64_t not_before = values_requested_;
   if (first > 0) {
-    advance(steps_of_[first - 1], 0);
-    not_before = std::max(not_before, over_[first - 1]);
+    advance(masks_[first - 1].steps, 0);
+    not_before = std::max(not_before, masks_[first - 1].over);
   }
-  outcome_.work.buffer_bytes += 2 * bytes;  // comes in, is walked once
-  std::uint64_t offset = 0;
-  for (std::size_t h = 0; h < head; ++h) offset += hw::mask_bytes(heads_[h]);
-  const std::uint64_t address = program_.masks[command_.parameters].address + offset;
-  std::uint8_t* const data = mask_.empty() ? nullptr : mask_.data() + offset;
-  mask_arrivals_.push_back(unit_.index_dma.read(address, data, bytes, not_before));
+  outcome_.work.buffer_bytes += 2 * mask.bytes;  // comes in, is walked once
+  const hw::LayerMask& layer = program_.masks[command_.parameters];
+  std::uint8_t* const data = mask_bytes_.empty() ? nullptr : mask_bytes_.data() + mask.offset;
+  mask.arrived = unit_.index_dma.read(layer.address + mask.offset, data, mask.bytes, not_before);
   // The walk over the columns was planned from the program's copy.
-  const std::uint8_t* const planned = program_.masks[command_.parameters].bytes.data() + offset;
-  if (data != nullptr && !std::equal(data, data + bytes, planned)) {
-    SC_REPORT_ERROR("/systole/attention",
-                    ("mask " + std::to_string(command_.parameters) + ", head " +
-                     std::to_string(head) + ": memory holds another than the program")
-                        .c_str());
+  if (data != nullptr && !std::equal(data, data + mask.bytes, layer.bytes.data() + mask.offset)) {
+    SC_REPORT_ERROR("/systole/attention", ("mask " + std::to_string(command_.parameters) +
+                                           ": memory holds another than the program")
+                                              .c_str());
   }
+  ++masks_fetched_;
 }
 
 std::uint64_t AttentionUnit::Run::place_free(const hw::AttentionFetch& fetch) {

@@ -52,25 +52,23 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const h
     operands_[0].decoder = &program.mixes[command.mix - std::size_t{1}];
     operands_[1].decoder = &program.mixes[command.mix];
   }
-  mask_ = buffer(functional, program.masks[command.parameters].bytes.size(), 1);
+  mask_bytes_ = buffer(functional, program.masks[command.parameters].bytes.size(), 1);
   arrivals_.reserve(plan_.fetches.size());
   outcome_.heads.resize(heads);
   for (std::size_t h = 0; h < heads; ++h) {
     outcome_.heads[h].op = command.op;
     outcome_.heads[h].head = static_cast<std::uint32_t>(h);
   }
-  steps_of_.resize(heads);
-  over_.resize(heads);
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) steps_of_[plan_.steps[s].part.head] = s + 1;
+  prepare_masks();
   end_ = started_;
 }
 
 AttentionUnit::Outcome AttentionUnit::Run::execute() {
   for (const hw::AttentionFetch& next : plan_.fetches) {
-    while (mask_arrivals_.size() <= next.head) fetch_mask(mask_arrivals_.size());
+    while (masks_fetched_ <= mask_of_[next.head]) fetch_next_mask();
     fetch(next);
   }
-  while (mask_arrivals_.size() < heads_.size()) fetch_mask(mask_arrivals_.size());
+  while (masks_fetched_ < masks_.size()) fetch_next_mask();
   advance(plan_.steps.size(), 0);
   outcome_.released = leaving_.empty() ? end_ : std::max(end_, leaving_.back().until);
   outcome_.work.forwarded = plan_.forwarded;
@@ -109,9 +107,9 @@ void AttentionUnit::Run::begin_step() {
     softmax_start_ = std::max(scored_.front(), softmax_free_);
     scored_.pop_front();
   } else {
-    hold(0, mask_arrivals_[step.part.head], current().memory);
+    hold(0, mask_of(step.part.head).arrived, current().memory);
     claim(step.part.score_bytes);
-    if (step_ == 0) decode_on_array();
+    if (step_ == 0 && unit_.machine_.attention.decoder_lines == 0) decode_on_array();
   }
 }
 
@@ -168,7 +166,7 @@ void AttentionUnit::Run::end_step() {
   if (!conflict.empty()) head.conflict += *std::max_element(conflict.begin(), conflict.end());
   for (const std::uint64_t cycles : step.phase.busy) head.lines_busy += cycles;
   for (const std::uint64_t cycles : conflict) head.lines_conflict += cycles;
-  over_[step.part.head] = end_ = start_ + length;
+  mask_of(step.part.head).over = end_ = start_ + length;
   count_work(step);
   if (step.spmm) {
     if (!step.codes_ready.empty()) {

@@ -44,6 +44,12 @@ class AttentionUnit::Run {
     static constexpr std::uint64_t kNotDecoded = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t arrived, ready;
   };
+  /// A head's part of the mask.
+  struct HeadMask {
+    std::uint64_t offset = 0, bytes = 0;
+    std::size_t steps = 0;                ///< until the head is over
+    std::uint64_t arrived = 0, over = 0;  ///< cycles of the mask and of the head's end
+  };
   /// Sums that have not left.
   struct Leaving {
     std::uint64_t bytes, until;
@@ -53,7 +59,8 @@ class AttentionUnit::Run {
   /// Cycle from which a row that comes in has a place.
   std::uint64_t place_free(const hw::AttentionFetch& fetch);
   std::uint64_t read(const hw::AttentionFetch& fetch, std::uint64_t not_before);
-  void fetch_mask(std::size_t head);
+  void prepare_masks();
+  void fetch_next_mask();
   /// Decodes a row that came in, from this cycle on, and says when it is done.
   std::uint64_t decode(const hw::AttentionFetch& fetch, std::uint64_t from);
   void decode_on_array();
@@ -73,6 +80,7 @@ class AttentionUnit::Run {
   void take_codes_until(std::uint64_t offset);
   [[nodiscard]] std::uint64_t window_end() const { return start_ + window_end_ + shift_; }
   [[nodiscard]] std::vector<std::uint8_t> values(const hw::AttentionStep& step) const;
+  [[nodiscard]] HeadMask& mask_of(std::size_t head) { return masks_[mask_of_[head]]; }
   [[nodiscard]] HeadCycles& current() { return outcome_.heads[plan_.steps[step_].part.head]; }
 
   AttentionUnit& unit_;
@@ -82,18 +90,18 @@ class AttentionUnit::Run {
   const hw::AttentionPlan& plan_;
   const std::uint64_t started_;
   std::array<Operand, kOperands> operands_;
-  std::vector<Arrival> arrivals_;             ///< by fetch
-  std::vector<std::uint64_t> mask_arrivals_;  ///< by head
-  std::vector<std::uint8_t> mask_;            ///< what came in; empty without values
-  std::vector<std::int8_t> latent_;           ///< the token that comes in
+  std::vector<Arrival> arrivals_;     ///< by fetch
+  std::vector<HeadMask> masks_;       ///< of the heads as the engines take them
+  std::vector<std::size_t> mask_of_;  ///< [heads] place in masks_
+  std::size_t masks_fetched_ = 0;
+  std::vector<std::uint8_t> mask_bytes_;  ///< what came in; empty without values
+  std::vector<std::int8_t> latent_;       ///< the token that comes in
   hw::MixLines decoder_lines_;
   std::uint64_t decoded_ = 0;  ///< cycle in which all rows that came in are decoded
   Outcome outcome_;
 
   std::uint64_t scores_requested_ = 0;  ///< cycle in which the last row of Q and K was asked for
   std::uint64_t values_requested_ = 0;  ///< and of V
-  std::vector<std::size_t> steps_of_;   ///< by head: steps until it is over
-  std::vector<std::uint64_t> over_;     ///< by head: cycle in which it was
 
   std::size_t step_ = 0, access_ = 0, code_ = 0;  ///< next to happen
   std::size_t taken_ = 0;                         ///< fetches that an access has waited for

@@ -73,6 +73,19 @@ TEST(AttentionBatches, CutAHeadThatIsTooLarge) {
   }
 }
 
+TEST(AttentionBatches, TakeTheHeadWithMostComputedCellsFirst) {
+  // Cells of 2 x 3: 3 and 2 kept; a global column of 2 cells, one of them pruned, and 2 others.
+  const std::vector<SparseHead> heads = {
+      split({2, 3, {1, 1, 0, 1, 0, 0}}, {}), split({2, 3, {1, 0, 0, 0, 0, 1}}, {}),
+      split({2, 3, {1, 1, 1, 0, 0, 0}}, {0}), split({2, 3, {0, 1, 0, 0, 1, 0}}, {})};
+  EXPECT_EQ(head_order(heads), (std::vector<std::size_t>{2, 0, 1, 3}));
+  const Batches batches = plan_batches(heads, 1, machine_with(1));
+  ASSERT_EQ(sizes(batches), Sizes{4});
+  EXPECT_EQ(batches[0][0].head, 2U);
+  EXPECT_EQ(batches[0][0].score_bytes, 16U);
+  EXPECT_EQ(batches[0][3].head, 3U);
+}
+
 TEST(AttentionBatches, OfNoHeads) { EXPECT_TRUE(plan_batches({}, 16, machine_with(1)).empty()); }
 
 TEST(AttentionBatches, HoldEveryQueryOnceInOrderAndNeverExceedTheBuffers) {
