@@ -4,6 +4,7 @@
 
 #include "hw/attention_cycles.h"
 #include "hw/line_schedule.h"
+#include "hw/unit_depths.h"
 
 namespace systole::hw {
 namespace {
@@ -75,6 +76,12 @@ std::uint64_t LineRuns::steps() const {
     if (!line.empty()) steps = std::max(steps, line.back().end());
   }
   return steps;
+}
+
+std::uint64_t line_cycles(const std::vector<LineRun>& runs, std::uint64_t step_cycles) {
+  std::uint64_t steps = 0;
+  for (const LineRun& run : runs) steps += run.count;
+  return steps == 0 ? 0 : steps * step_cycles + unit_depth::kWalk + unit_depth::kMac;
 }
 
 LineRuns sddmm_runs(const SparseHead& head, std::size_t dim, const Machine::Attention& attention) {

@@ -32,6 +32,13 @@ struct LineRuns {
   [[nodiscard]] std::uint64_t steps() const;
 };
 
+/// Cycles from a line's first item to its last result, its runs back to back: `step_cycles` for
+/// each step and the depth of its pipeline. The phases of hw/attention_cycles.h do not have that
+/// depth: a line walks to its first row, as buffers deliver it, before the phase, and the last
+/// results leave while the lines go on. 0 for a line without work.
+[[nodiscard]] std::uint64_t line_cycles(const std::vector<LineRun>& runs,
+                                        std::uint64_t step_cycles);
+
 /// SDDMM, a step being a score: ceil(dim / P) cycles. Cells of the denser engine are numbered as
 /// SparseHead::dense_keep, those of the sparser engine as SparseHead::row_indices.
 [[nodiscard]] LineRuns sddmm_runs(const SparseHead& head, std::size_t dim,

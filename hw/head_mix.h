@@ -29,8 +29,9 @@ namespace systole::hw {
 /// Most heads on either side: the coefficients stand in registers.
 inline constexpr std::uint32_t kMaxMixHeads = 64;
 
-/// From the last product of an output beat to its departure.
-inline constexpr std::uint32_t kMixLatency = unit_depth::kRequantise;
+/// From the cycle in which an output beat takes its last input head to its departure: the MACs and
+/// the requantiser.
+inline constexpr std::uint32_t kMixLatency = unit_depth::kMac + unit_depth::kRequantise;
 
 struct HeadMix {
   std::uint32_t in_heads = 0, out_heads = 0;

@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -20,15 +18,6 @@ using Bytes = std::vector<std::uint8_t>;
 
 HeadMask filled(std::size_t queries, std::size_t keys, std::uint8_t keep) {
   return {queries, keys, std::vector<std::uint8_t>(queries * keys, keep)};
-}
-
-/// The mask split at a random place of a random order of its keys.
-SparseHead random_split(const HeadMask& mask, std::mt19937& random) {
-  std::vector<std::uint16_t> keys(mask.keys);
-  std::iota(keys.begin(), keys.end(), std::uint16_t{0});
-  std::shuffle(keys.begin(), keys.end(), random);
-  const auto middle = keys.begin() + static_cast<std::ptrdiff_t>(random_size(random, 0, mask.keys));
-  return split_in_order(mask, {keys.begin(), middle}, {middle, keys.end()});
 }
 
 /// Heads of one layer, all of the first one's size.

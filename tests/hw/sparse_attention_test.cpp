@@ -141,14 +141,6 @@ Outputs by_lines(const SparseHead& head, const AttentionOperands& operands,
   return dense;
 }
 
-SparseHead random_split(const HeadMask& mask, std::mt19937& random) {
-  std::vector<std::uint16_t> keys(mask.keys);
-  std::iota(keys.begin(), keys.end(), std::uint16_t{0});
-  std::shuffle(keys.begin(), keys.end(), random);
-  const auto middle = keys.begin() + static_cast<std::ptrdiff_t>(random_size(random, 0, mask.keys));
-  return split_in_order(mask, {keys.begin(), middle}, {middle, keys.end()});
-}
-
 TEST(SparseAttention, EqualsTheMaskedProductForAnySplitOrderAndLines) {
   std::mt19937 random(1);
   int settings = 0, reached = 0;

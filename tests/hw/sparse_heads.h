@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <vector>
 
@@ -87,6 +88,15 @@ inline HeadMask random_mask(std::mt19937& random, std::size_t largest) {
     }
   }
   return mask;
+}
+
+/// The mask split at a random place of a random order of its keys.
+inline SparseHead random_split(const HeadMask& mask, std::mt19937& random) {
+  std::vector<std::uint16_t> keys(mask.keys);
+  std::iota(keys.begin(), keys.end(), std::uint16_t{0});
+  std::shuffle(keys.begin(), keys.end(), random);
+  const auto middle = keys.begin() + static_cast<std::ptrdiff_t>(random_size(random, 0, mask.keys));
+  return split_in_order(mask, {keys.begin(), middle}, {middle, keys.end()});
 }
 
 }  // namespace systole::hw
