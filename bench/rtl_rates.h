@@ -16,8 +16,11 @@
 #include "hw/accumulator.h"
 #include "hw/gelu.h"
 #include "hw/int_exp.h"
+#include "hw/machine_file.h"
 #include "hw/softmax.h"
 #include "testbench/rtl/accumulator_sram_rtl.h"
+#include "testbench/rtl/ae_decoder_rtl.h"
+#include "testbench/rtl/attention_line_rtl.h"
 #include "testbench/rtl/i_exp_rtl.h"
 #include "testbench/rtl/i_gelu_rtl.h"
 #include "testbench/rtl/i_sqrt_rtl.h"
@@ -170,6 +173,62 @@ inline void add_layer_norm(Subjects& all, std::uint32_t lanes) {
       });
 }
 
+/// The attention lines: 16 features, 128 queries and keys, every cell of them.
+struct LineTraffic {
+  explicit LineTraffic(bool dense) : bytes(kTileRows * kFeatures) {
+    head.queries = head.keys = kTileRows;
+    head.column_pointers = {0};
+    for (std::uint16_t key = 0; key < kTileRows; ++key) {
+      (dense ? head.dense_columns : head.sparse_columns).push_back(key);
+      for (std::uint16_t query = 0; !dense && query < kTileRows; ++query) {
+        head.row_indices.push_back(query);
+      }
+      if (!dense) {
+        head.column_pointers.push_back(static_cast<std::uint32_t>(head.row_indices.size()));
+      }
+    }
+    head.dense_keep.assign(head.dense_cells(), true);
+    operands = {bytes.data(), kFeatures, bytes.data(), kFeatures,
+                bytes.data(), kFeatures, kFeatures,    kFeatures};
+    runs = hw::sddmm_runs(head, kFeatures, lines);
+    work = testbench::score_work(head, operands, runs, 0);
+  }
+  // The work points into this object.
+  LineTraffic(const LineTraffic&) = delete;
+  LineTraffic& operator=(const LineTraffic&) = delete;
+
+  static constexpr std::size_t kFeatures = 16;
+  const hw::Machine::Attention lines = hw::find_machine("vitcod").attention;
+  std::vector<std::int8_t> bytes;
+  hw::SparseHead head;
+  hw::AttentionOperands operands;
+  hw::LineRuns runs;
+  testbench::LineWork work;
+};
+
+inline void add_line(Subjects& all, bool dense) {
+  const auto traffic = std::make_shared<LineTraffic>(dense);
+  const std::uint32_t macs = traffic->lines.macs_per_line;
+  const std::shared_ptr<testbench::AttentionLineRtl> rtl =
+      dense ? testbench::make_denser_line(macs) : testbench::make_sparser_line(macs);
+  all.push_back({rtl->block(), std::to_string(macs), [=] {
+                   testbench::RtlCycles cycles;
+                   (void)rtl->run(traffic->work, cycles);
+                   return cycles.cycles;
+                 }});
+}
+
+inline void add_decoder(Subjects& all) {
+  const hw::HeadMix mix{
+      2, 3, {60, -7, 3, 50, 20, 30}, {1, 2, 3}, {{40000, 22}, {40000, 22}, {40000, 22}}};
+  const auto rtl = std::make_shared<testbench::AeDecoderRtl>(8);
+  const std::vector<std::int8_t> in(kTileRows * 2 * 64, 5);
+  const auto out = std::make_shared<std::vector<std::int8_t>>(kTileRows * 3 * 64);
+  all.push_back({"ae_decoder", "8", [=] {
+                   return rtl->mix(mix, in.data(), 64, kTileRows, out->data()).total.cycles;
+                 }});
+}
+
 [[nodiscard]] inline Subjects subjects() {
   constexpr std::uint32_t kLanes[] = {4, 16};
   Subjects all;
@@ -180,6 +239,8 @@ inline void add_layer_norm(Subjects& all, std::uint32_t lanes) {
   for (const auto add : {add_requantizer, add_exp, add_gelu, add_softmax, add_layer_norm}) {
     for (const std::uint32_t lanes : kLanes) add(all, lanes);
   }
+  for (const bool dense : {false, true}) add_line(all, dense);
+  add_decoder(all);
   return all;
 }
 

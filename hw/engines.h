@@ -7,7 +7,9 @@
 #include "hw/accumulator.h"
 #include "hw/array.h"
 #include "hw/gemm.h"
+#include "hw/head_mix.h"
 #include "hw/postop.h"
+#include "hw/sparse_attention.h"
 
 /// The swap points: what an engine does, seen from the machine around it. The C++ models here and
 /// the Verilated RTL implement the same interfaces, and the machine cannot tell which it has.
@@ -40,6 +42,26 @@ class AccumulatorEngine {
   virtual void read(const AccumulatorTile& tile, std::int32_t* values, std::size_t pitch) = 0;
 };
 
+/// Values of the attention lines. When a line does what follows from the mask alone
+/// (hw/attention_runs.h), so an engine that works line by line knows it too.
+class AttentionEngine {
+ public:
+  virtual ~AttentionEngine() = default;
+  /// attention_sums() of a head, or of a tile of its queries.
+  [[nodiscard]] virtual AttentionSums sums(const SparseHead& head,
+                                           const AttentionOperands& operands,
+                                           const SoftmaxConstants& constants) = 0;
+};
+
+/// Values of the auto-encoder's lines.
+class MixEngine {
+ public:
+  virtual ~MixEngine() = default;
+  /// mix_heads() of one token.
+  virtual void mix(const HeadMix& mix, const std::int8_t* in, std::size_t features,
+                   std::int8_t* out) = 0;
+};
+
 class ArrayModel final : public ArrayEngine {
  public:
   explicit ArrayModel(const Machine::Array& array) : array_(array) {}
@@ -65,6 +87,22 @@ class PostopModel final : public PostopEngine {
 
  private:
   std::uint32_t lanes_;
+};
+
+class AttentionModel final : public AttentionEngine {
+ public:
+  [[nodiscard]] AttentionSums sums(const SparseHead& head, const AttentionOperands& operands,
+                                   const SoftmaxConstants& constants) override {
+    return attention_sums(head, operands, constants);
+  }
+};
+
+class MixModel final : public MixEngine {
+ public:
+  void mix(const HeadMix& mix, const std::int8_t* in, std::size_t features,
+           std::int8_t* out) override {
+    mix_heads(mix, in, features, out);
+  }
 };
 
 class AccumulatorModel final : public AccumulatorEngine {

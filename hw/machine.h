@@ -166,6 +166,9 @@ struct Machine {
     Backend softmax_unit = Backend::kModel;
     Backend i_sqrt = Backend::kModel;
     Backend layernorm_unit = Backend::kModel;
+    Backend sparser_line = Backend::kModel;
+    Backend denser_line = Backend::kModel;
+    Backend ae_decoder = Backend::kModel;
   } backend;
 };
 

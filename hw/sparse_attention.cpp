@@ -52,6 +52,18 @@ void score_sparse_column(const SparseHead& head, const AttentionOperands& operan
   }
 }
 
+SplitCells<std::int32_t> attention_scores(const SparseHead& head,
+                                          const AttentionOperands& operands) {
+  auto scores = make_split_cells<std::int32_t>(head);
+  for (std::size_t c = 0; c < head.dense_columns.size(); ++c) {
+    score_dense_column(head, operands, c, 0, 1, scores);
+  }
+  for (std::size_t c = 0; c < head.sparse_columns.size(); ++c) {
+    score_sparse_column(head, operands, c, scores);
+  }
+  return scores;
+}
+
 AttentionCodes softmax_kept_cells(const SparseHead& head, const SparseRows& rows,
                                   const SplitCells<std::int32_t>& scores,
                                   const SoftmaxConstants& constants) {
@@ -107,15 +119,9 @@ AttentionSums attention_sums(const SparseHead& head, const AttentionOperands& op
                              const SoftmaxConstants& constants) {
   check_sparse_head(head);
   check_operands(operands);
-  auto scores = make_split_cells<std::int32_t>(head);
-  for (std::size_t c = 0; c < head.dense_columns.size(); ++c) {
-    score_dense_column(head, operands, c, 0, 1, scores);
-  }
-  for (std::size_t c = 0; c < head.sparse_columns.size(); ++c) {
-    score_sparse_column(head, operands, c, scores);
-  }
   const SparseRows rows = sparse_rows(head);
-  AttentionCodes codes = softmax_kept_cells(head, rows, scores, constants);
+  AttentionCodes codes =
+      softmax_kept_cells(head, rows, attention_scores(head, operands), constants);
 
   std::vector<std::int32_t> sums(head.queries * operands.value_dim, 0);
   for (std::size_t query = 0; query < head.queries; ++query) {

@@ -65,6 +65,10 @@ void score_dense_column(const SparseHead& head, const AttentionOperands& operand
 void score_sparse_column(const SparseHead& head, const AttentionOperands& operands,
                          std::size_t column, SplitCells<std::int32_t>& scores);
 
+/// SDDMM of the whole head.
+[[nodiscard]] SplitCells<std::int32_t> attention_scores(const SparseHead& head,
+                                                        const AttentionOperands& operands);
+
 /// Softmax of every row over the kept cells of both engines. `constants`: deferred mode, up to 8
 /// output bits; others throw std::invalid_argument.
 [[nodiscard]] AttentionCodes softmax_kept_cells(const SparseHead& head, const SparseRows& rows,

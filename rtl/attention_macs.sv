@@ -17,7 +17,7 @@ module attention_macs #(
 
   input  logic                first_i,    // this word begins a sum
   input  logic [Macs*8-1:0]   factors_i,  // int8, MAC 0 in the low bits: across_i
-  input  logic signed [8:0]   factor_i,   // of all MACs: else
+  input  logic signed [8:0]   factor_i,   // of all MACs, -128 .. 255: else
   input  logic [Macs*8-1:0]   word_i,     // int8
 
   input  logic signed [31:0]  initial_i,  // of a sum, two enabled cycles behind its first_i
@@ -38,7 +38,7 @@ module attention_macs #(
   for (genvar m = 0; m < Macs; m++) begin : gen_mac
     logic signed [8:0]  factor, factor_q;
     logic signed [7:0]  element, element_q;
-    logic signed [16:0] product_q;
+    logic signed [15:0] product_q;
     logic signed [31:0] addend, sum, sum_q;
 
     assign factor  = across_i ? 9'(signed'(factors_i[8*m+:8])) : factor_i;
@@ -56,7 +56,7 @@ module attention_macs #(
       if (enable_i) begin
         factor_q  <= factor;
         element_q <= element;
-        product_q <= 17'(factor_q) * 17'(element_q);
+        product_q <= 16'(factor_q) * 16'(element_q);
         sum_q     <= sum;
       end
     end

@@ -37,7 +37,12 @@ CheckResult check_outputs(const AttentionWorkload& workload, tlm_model::System& 
 
 AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::Machine& machine,
                                    bool functional) {
-  tlm_model::System system("system", machine, tlm_model::make_models(machine), workload.program,
+  return simulate_attention(workload, machine, tlm_model::make_models(machine), functional);
+}
+
+AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::Machine& machine,
+                                   tlm_model::Engines engines, bool functional) {
+  tlm_model::System system("system", machine, std::move(engines), workload.program,
                            workload.program_address, workload.image, functional);
   AttentionResult result;
   bool begun = false;

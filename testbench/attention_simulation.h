@@ -8,6 +8,7 @@
 #include "testbench/attention_workload.h"
 #include "testbench/simulation.h"
 #include "tlm/attention_unit.h"
+#include "tlm/core.h"
 #include "tlm/report.h"
 
 namespace systole::testbench {
@@ -21,7 +22,11 @@ struct AttentionResult {
   double wall_seconds = 0.0;
 };
 
-/// Runs the workload once. One simulation per process.
+/// Runs the workload once, with models of all blocks or with the engines given. One simulation per
+/// process.
+[[nodiscard]] AttentionResult simulate_attention(const AttentionWorkload& workload,
+                                                 const hw::Machine& machine,
+                                                 tlm_model::Engines engines, bool functional);
 [[nodiscard]] AttentionResult simulate_attention(const AttentionWorkload& workload,
                                                  const hw::Machine& machine, bool functional);
 

@@ -97,6 +97,16 @@ Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
   return measurement;
 }
 
+ordered_json to_json(const RtlReport& report) {
+  ordered_json blocks = ordered_json::object();
+  for (const auto& [block, counts] : report) {
+    blocks[block] = {{"operations", counts.operations},
+                     {"cycles", counts.cycles},
+                     {"mismatches", counts.mismatches}};
+  }
+  return blocks;
+}
+
 ordered_json to_json(const Measurement& measurement) {
   const SimulationResult& result = measurement.result;
   const hw::EnergyReport energy = measurement.energy();
@@ -130,7 +140,7 @@ ordered_json to_json(const Measurement& measurement) {
                         {"kernel_events", result.kernel_events},
                         {"blocks", ordered_json::object()},
                         {"counters", ordered_json::object()},
-                        {"rtl", ordered_json::object()}};
+                        {"rtl", to_json(measurement.rtl)}};
   if (measurement.accuracy) document["accuracy"] = *measurement.accuracy;
   if (!result.check.first.empty()) document["first_mismatch"] = result.check.first;
   for (const BlockAccounts& account : measurement.accounts.blocks) {
@@ -138,11 +148,6 @@ ordered_json to_json(const Measurement& measurement) {
   }
   for (const auto& [block, counters] : measurement.accounts.counters) {
     document["counters"][block] = to_json(counters);
-  }
-  for (const auto& [block, counts] : measurement.rtl) {
-    document["rtl"][block] = {{"operations", counts.operations},
-                              {"cycles", counts.cycles},
-                              {"mismatches", counts.mismatches}};
   }
   return document;
 }

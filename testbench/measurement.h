@@ -53,6 +53,8 @@ struct Measurement {
 [[nodiscard]] Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
                                   const SimulationOptions& options, SimulationResult result);
 
+[[nodiscard]] nlohmann::ordered_json to_json(const RtlReport& report);
+
 /// The statistics document, see docs/statistics.md.
 [[nodiscard]] nlohmann::ordered_json to_json(const Measurement& measurement);
 

@@ -245,8 +245,10 @@ std::string attention_text(const AttentionReport& report) {
   facts.add("energy",
             with_prefix(hw::energy_of(result.events, report.machine.energy).total(), "J"));
   facts.add("simulation", with_prefix(result.wall_seconds, "s"));
-  return facts.text() + "\n" + layer_table(totals, shape.latent_heads != 0) + "\n" +
-         block_table(account_table(result.blocks).blocks);
+  std::string text = facts.text() + "\n" + layer_table(totals, shape.latent_heads != 0) + "\n" +
+                     block_table(account_table(result.blocks).blocks);
+  if (!report.rtl.empty()) text += "\n" + rtl_table(report.rtl);
+  return text;
 }
 
 ordered_json attention_json(const AttentionReport& report) {
@@ -283,6 +285,7 @@ ordered_json attention_json(const AttentionReport& report) {
     document["checked_bytes"] = report.result.check.bytes;
     document["mismatched_bytes"] = report.result.check.mismatches;
   }
+  document["rtl"] = to_json(report.rtl);
   ordered_json layers = ordered_json::array();
   for (std::size_t layer = 0; layer < totals.layers.size(); ++layer) {
     layers.push_back(json_of(totals.layers[layer], totals.layer_work[layer]));

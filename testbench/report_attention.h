@@ -8,6 +8,7 @@
 #include "hw/machine.h"
 #include "testbench/attention_simulation.h"
 #include "testbench/attention_workload.h"
+#include "testbench/rtl/rtl_counts.h"
 
 namespace systole::testbench {
 
@@ -24,6 +25,12 @@ struct AttentionReport {
     std::uint64_t cycles, qkv_bytes;
   };
   std::optional<Plain> without_auto_encoder;
+  RtlReport rtl;  ///< the blocks that ran as RTL
+
+  /// Bytes that differ from the reference, and RTL that differs from its model.
+  [[nodiscard]] std::uint64_t mismatches() const {
+    return result.check.mismatches + total_mismatches(rtl);
+  }
 };
 
 /// Bytes of Q, K and V that were read.

@@ -71,6 +71,8 @@ std::string stall_text(const BlockAccounts& block) {
   return text.empty() ? "-" : text;
 }
 
+}  // namespace
+
 std::string rtl_table(const RtlReport& report) {
   using Align = Table::Align;
   Table table({{"block in RTL"},
@@ -83,8 +85,6 @@ std::string rtl_table(const RtlReport& report) {
   }
   return table.text();
 }
-
-}  // namespace
 
 std::string block_table(const std::vector<BlockAccounts>& blocks) {
   using Align = Table::Align;

@@ -14,6 +14,9 @@ namespace systole::testbench {
     const Measurement& measurement, const std::vector<std::string>& files,
     const std::vector<std::pair<std::string, std::string>>& more = {});
 
+/// One line per block that ran as RTL.
+[[nodiscard]] std::string rtl_table(const RtlReport& report);
+
 /// One line per block: where its time went.
 [[nodiscard]] std::string block_table(const std::vector<BlockAccounts>& blocks);
 

@@ -9,11 +9,30 @@
 #include "hw/error.h"
 #include "hw/machine_keys.h"
 #include "hw/printable.h"
+#include "testbench/rtl_engines.h"
 
 namespace systole::testbench {
 namespace {
 
 constexpr const char* kSection = "backend";
+
+void set_rtl(hw::Machine& machine, const std::string& block) {
+  const hw::MachineKey* key = hw::find_machine_key(fmt::format("{}.{}", kSection, block));
+  key->set(machine, static_cast<std::int64_t>(hw::Backend::kRtl));
+}
+
+/// Whether RTL of this block is built in the machine's size.
+bool is_built(hw::Machine machine, const std::string& block) {
+  machine.backend = {};
+  set_rtl(machine, block);
+  RtlReport report;
+  try {
+    (void)make_engines(machine, {}, report);
+    return true;
+  } catch (const hw::InputError&) {
+    return false;
+  }
+}
 
 }  // namespace
 
@@ -25,16 +44,31 @@ std::vector<std::string> rtl_blocks() {
   return blocks;
 }
 
+std::vector<std::string> attention_blocks() {
+  return {"sparser_line", "denser_line", "ae_decoder"};
+}
+
+std::vector<std::string> rtl_blocks(const hw::Machine& machine) {
+  std::vector<std::string> blocks = rtl_blocks();
+  if (machine.attention.lines != 0) return blocks;
+  for (const std::string& block : attention_blocks()) {
+    blocks.erase(std::find(blocks.begin(), blocks.end(), block));
+  }
+  return blocks;
+}
+
 void swap_for_rtl(hw::Machine& machine, const std::string& block) {
   const std::vector<std::string> blocks = rtl_blocks();
   if (block != "all" && std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
     throw hw::InputError(fmt::format("--rtl: {}: no such block, expected all or some of {}",
                                      hw::printable(block), fmt::join(blocks, ", ")));
   }
-  for (const std::string& each : blocks) {
-    if (block != "all" && block != each) continue;
-    const hw::MachineKey* key = hw::find_machine_key(fmt::format("{}.{}", kSection, each));
-    key->set(machine, static_cast<std::int64_t>(hw::Backend::kRtl));
+  if (block != "all") {
+    set_rtl(machine, block);
+    return;
+  }
+  for (const std::string& each : rtl_blocks(machine)) {
+    if (machine.attention.lines == 0 || is_built(machine, each)) set_rtl(machine, each);
   }
 }
 

@@ -10,7 +10,15 @@ namespace systole::testbench {
 
 [[nodiscard]] std::vector<std::string> rtl_blocks();
 
-/// Runs `block` as RTL, or every block for "all". Throws InputError for a name without a twin.
+/// Those of the attention engines.
+[[nodiscard]] std::vector<std::string> attention_blocks();
+
+/// Those that a machine has: all, or without attention engines all others.
+[[nodiscard]] std::vector<std::string> rtl_blocks(const hw::Machine& machine);
+
+/// Runs `block` as RTL. "all": every block that the machine has, except that a machine with
+/// attention engines keeps the model of a block of which no RTL of its size is built. Throws
+/// InputError for a name without a twin.
 void swap_for_rtl(hw::Machine& machine, const std::string& block);
 
 }  // namespace systole::testbench

@@ -5,6 +5,8 @@
 
 #include "testbench/rtl/accumulator_engine.h"
 #include "testbench/rtl/array_engine.h"
+#include "testbench/rtl/attention_engine.h"
+#include "testbench/rtl/mix_engine.h"
 #include "testbench/rtl/postop_engine.h"
 
 namespace systole::testbench {
@@ -27,6 +29,15 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
   if (!twins.empty()) {
     engines.postop =
         std::make_unique<PostopRtlEngine>(machine.postop.lanes, std::move(twins), report);
+  }
+  if (backend.sparser_line == hw::Backend::kRtl || backend.denser_line == hw::Backend::kRtl) {
+    engines.attention =
+        std::make_unique<AttentionRtlEngine>(machine.attention, backend, options, report);
+  }
+  if (backend.ae_decoder == hw::Backend::kRtl) {
+    engines.mix = std::make_unique<MixRtlEngine>(
+        machine.attention, options.for_block("ae_decoder", machine.attention.macs_per_line),
+        report["ae_decoder"]);
   }
   return engines;
 }

@@ -236,8 +236,8 @@ std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& st
   operands.dim = command_.k;
   operands.value_dim = command_.n;
   hw::AttentionSums sums =
-      hw::attention_sums(hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands,
-                         hw::softmax_constants(program_.chains[command_.c].stages.front()));
+      unit_.lines_.sums(hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands,
+                        hw::softmax_constants(program_.chains[command_.c].stages.front()));
   const hw::Chain& chain = program_.chains[command_.chain];
   std::vector<std::uint8_t> out(tile.count * command_.n * hw::bytes_of(chain.out));
   hw::ChainOperands chain_operands;

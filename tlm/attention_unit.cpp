@@ -16,7 +16,8 @@ constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3,
 SC_HAS_PROCESS(AttentionUnit);
 
 AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                             hw::PostopEngine& postop, bool functional)
+                             hw::PostopEngine& postop, hw::AttentionEngine& lines,
+                             hw::MixEngine& mix, bool functional)
     : sc_module(name),
       query_dma("query_dma", machine, machine.dma.outstanding_reads),
       key_dma("key_dma", machine, machine.dma.outstanding_reads),
@@ -27,6 +28,8 @@ AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Mach
       functional_(functional),
       clock_(machine.core.clock_mhz),
       postop_(postop),
+      lines_(lines),
+      mix_(mix),
       account_("cycles", {{"memory", "a row of Q, K or V, or the mask, was late"},
                           {"bank_conflict", "a buffer's bank was wanted too often"},
                           {"softmax", "the codes of a row were late"},

@@ -68,7 +68,8 @@ class AttentionUnit final : public sc_core::sc_module {
   };
 
   AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                hw::PostopEngine& postop, bool functional);
+                hw::PostopEngine& postop, hw::AttentionEngine& lines, hw::MixEngine& mix,
+                bool functional);
 
   /// Executes a kAttention command that passed check_program(). Call it from one SC_THREAD; it
   /// returns at the cycle `released`.
@@ -106,6 +107,8 @@ class AttentionUnit final : public sc_core::sc_module {
   const bool functional_;
   const Clock clock_;
   hw::PostopEngine& postop_;
+  hw::AttentionEngine& lines_;
+  hw::MixEngine& mix_;
   const hw::Program* prepared_for_ = nullptr;
   std::map<std::array<std::uint32_t, 7>, Prepared> prepared_;  ///< by mask, sizes, decoding or not
   std::deque<Outputs> outputs_;

@@ -7,7 +7,8 @@ namespace systole::tlm_model {
 
 Engines make_models(const hw::Machine& machine) {
   return {std::make_unique<hw::ArrayModel>(machine.array),
-          std::make_unique<hw::PostopModel>(machine.postop.lanes), nullptr};
+          std::make_unique<hw::PostopModel>(machine.postop.lanes), nullptr,
+          std::make_unique<hw::AttentionModel>(), std::make_unique<hw::MixModel>()};
 }
 
 SC_HAS_PROCESS(Core);
@@ -18,13 +19,13 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
       processor("processor", machine, functional),
       memory(machine, engines.accumulator.get()),
       engines_(std::move(engines)),
-      attention(machine.attention.lines == 0
-                    ? nullptr
-                    : std::make_unique<AttentionUnit>("attention", machine, *engines_.postop,
-                                                      functional)),
+      attention(machine.attention.lines == 0 ? nullptr
+                                             : std::make_unique<AttentionUnit>(
+                                                   "attention", machine, *engines_.postop,
+                                                   *engines_.attention, *engines_.mix, functional)),
       load("load", machine, processor, memory, functional),
       array("array", machine, processor, memory, *engines_.array, attention.get(), functional),
-      store("store", machine, processor, memory, *engines_.postop, functional) {
+      store("store", machine, processor, memory, *engines_.postop, *engines_.mix, functional) {
   registers.register_b_transport(this, &Core::b_transport);
   SC_METHOD(finish);
   sensitive << processor.finished();

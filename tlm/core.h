@@ -26,6 +26,8 @@ struct Engines {
   std::unique_ptr<hw::ArrayEngine> array;
   std::unique_ptr<hw::PostopEngine> postop;
   std::unique_ptr<hw::AccumulatorEngine> accumulator;  ///< or nullptr: sums stand in LocalMemory
+  std::unique_ptr<hw::AttentionEngine> attention;
+  std::unique_ptr<hw::MixEngine> mix;
 };
 [[nodiscard]] Engines make_models(const hw::Machine& machine);
 

@@ -17,7 +17,7 @@ constexpr std::uint64_t kOperandRows = 8;
 
 StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                      CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
-                     bool functional)
+                     hw::MixEngine& encoder, bool functional)
     : ExecutionUnit(name, hw::Unit::kStore, processor,
                     {{"fill", "pipeline fill: no result leaves yet"},
                      {"memory", "the tensor operand is late or the write queue is full"},
@@ -29,6 +29,7 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       lanes_(machine.postop.lanes),
       memory_(memory),
       engine_(engine),
+      encoder_engine_(encoder),
       encoder_(std::max(machine.attention.encoder_lines, 1U), machine.attention.macs_per_line) {}
 
 StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& chain) {
@@ -85,8 +86,8 @@ void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain,
   const std::size_t encoded_bytes = features * encoder->out_heads;
   encoded_.resize(rows * encoded_bytes);
   for (std::uint64_t row = 0; row < rows; ++row) {
-    hw::mix_heads(*encoder, reinterpret_cast<const std::int8_t*>(&result_[row * row_bytes]),
-                  features, reinterpret_cast<std::int8_t*>(&encoded_[row * encoded_bytes]));
+    encoder_engine_.mix(*encoder, reinterpret_cast<const std::int8_t*>(&result_[row * row_bytes]),
+                        features, reinterpret_cast<std::int8_t*>(&encoded_[row * encoded_bytes]));
   }
   result_.swap(encoded_);
 }

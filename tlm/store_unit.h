@@ -23,7 +23,7 @@ class StoreUnit final : public ExecutionUnit {
 
   StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
             CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
-            bool functional);
+            hw::MixEngine& encoder, bool functional);
 
   /// Elements times stages; an encoder's outputs are one stage more.
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
@@ -61,6 +61,7 @@ class StoreUnit final : public ExecutionUnit {
   const std::uint32_t lanes_;
   LocalMemory& memory_;
   hw::PostopEngine& engine_;
+  hw::MixEngine& encoder_engine_;
   std::vector<std::uint8_t> operand_;      ///< tensor operand rows of the whole tile
   std::vector<std::uint64_t> operand_at_;  ///< cycle of arrival, per row
   std::vector<std::uint8_t> result_;       ///< rows of the current block

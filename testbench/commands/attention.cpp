@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@
 #include "testbench/commands/common_options.h"
 #include "testbench/outputs.h"
 #include "testbench/report_attention.h"
+#include "testbench/rtl_blocks.h"
+#include "testbench/rtl_engines.h"
 
 namespace systole::testbench {
 namespace {
@@ -119,9 +122,17 @@ AttentionReport::Plain run_plain(AttentionShape shape,
   });
 }
 
+/// All blocks in RTL are those of the attention engines here, where nothing else is at work.
+hw::Machine machine_of(const Options& options) {
+  MachineOptions machine = options.machine;
+  const auto all = std::find(machine.rtl.begin(), machine.rtl.end(), "all");
+  if (all != machine.rtl.end()) machine.rtl = attention_blocks();
+  return load_machine(machine);
+}
+
 int run(const Options& options) {
   check_numbers(options);
-  const hw::Machine machine = load_machine(options.machine);
+  const hw::Machine machine = machine_of(options);
   if (machine.attention.lines == 0) {
     throw hw::InputError(
         hw::printable(options.machine.machine) +
@@ -150,7 +161,8 @@ int run(const Options& options) {
   report.reordering = reordering(options);
   report.functional = options.functional;
   report.workload = &workload;
-  report.result = simulate_attention(workload, machine, options.functional);
+  report.result = simulate_attention(workload, machine, make_engines(machine, {}, report.rtl),
+                                     options.functional);
   const nlohmann::ordered_json document = attention_json(report);
   stats.write(document);
   if (options.json) {
@@ -158,7 +170,7 @@ int run(const Options& options) {
   } else {
     print_text(attention_text(report));
   }
-  return report.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+  return report.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
 
 }  // namespace
@@ -167,6 +179,7 @@ void add_attention_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App& command = *app.add_subcommand("attention", "run masked attention and check it");
   add_machine_options(command, options->machine);
+  add_rtl(command, options->machine);
   command.add_option("--mask", options->mask, "pruned cells of every layer and head (bool)")
       ->type_name("FILE.npy");
   command.add_option("--tokens", options->tokens, "without a mask: a dense map of so many tokens")
@@ -192,6 +205,7 @@ void add_attention_command(CLI::App& app, Action& action) {
                {"systole attention -m vitcod --tokens 197 --heads 3",
                 "systole attention -m vitcod --mask mask.npy --threshold 50",
                 "systole attention -m vitcod --mask mask.npy --latent-heads 2",
+                "systole attention -m vitcod --tokens 65 --heads 4 --rtl sparser_line,denser_line",
                 "systole attention -m vitcod --mask mask.npy --set attention.banks=16 --json"});
   set_action(command, action, options, run);
 }

@@ -5,12 +5,20 @@
 #include <string>
 
 #include "hw/error.h"
+#include "hw/machine.h"
 #include "testbench/rtl/rtl_options.h"
 
 namespace systole::testbench {
 
 /// MACs of the lines that Makefile.verilator builds.
 inline constexpr std::uint32_t kLineMacs = 8;
+
+/// Throws InputError for a machine without lines.
+inline void require_lines(const std::string& block, const hw::Machine::Attention& attention) {
+  if (attention.lines == 0) {
+    throw hw::InputError(block + " RTL: attention.lines is 0, expected attention engines");
+  }
+}
 
 /// A line behind its interface, in the flavour that the options ask for. Throws InputError for a
 /// number of MACs that no RTL is built for.

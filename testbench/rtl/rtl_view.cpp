@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned kHex = 1U << 1, kDecimal = 1U << 2, kBinary = 1U << 3, kRightJustify = 1U << 5,
                    kBlank = 1U << 9, kSigned = 1U << 10, kClosed = 1U << 22, kGroupBegin = 1U << 23,
                    kGroupEnd = 1U << 24;
-constexpr std::uint32_t kLaneBits = 32;
+constexpr std::uint32_t kLaneWidths[] = {32, 8};
 constexpr int kRtlColour = 2, kModelColour = 3;
 constexpr const char* kModelScope = "model";
 constexpr const char* kModelOutput = "output_";
@@ -60,13 +60,15 @@ class View {
     if (!label.empty()) text_ << "+{" << label << "} ";
     text_ << full_name(signal) << '\n';
   }
-  /// One 32-bit lane of a wide port.
-  void add_lane(const FstSignal& port, std::uint32_t lane, const std::string& label) {
+  /// One of `lanes` lanes of a wide port.
+  void add_lane(const FstSignal& port, std::uint32_t lanes, std::uint32_t lane,
+                const std::string& label) {
+    const std::uint32_t lane_bits = port.bits / lanes;
     flags(kDecimal | kSigned, kRtlColour);
     text_ << "#{" << label << "}";
     // Bits are counted from the most significant one.
-    const std::uint32_t first = port.bits - (lane + 1) * kLaneBits;
-    for (std::uint32_t bit = 0; bit < kLaneBits; ++bit) {
+    const std::uint32_t first = port.bits - (lane + 1) * lane_bits;
+    for (std::uint32_t bit = 0; bit < lane_bits; ++bit) {
       text_ << " (" << first + bit << ')' << full_name(port);
     }
     text_ << '\n';
@@ -81,12 +83,14 @@ class View {
   std::ostringstream text_;
 };
 
-/// The output port whose lanes the model's outputs belong to: the one that is wide enough.
+/// The output port whose lanes the model's outputs belong to: the one of the right width.
 const FstSignal* output_port(const Signals& ports, std::size_t lanes) {
-  for (const FstSignal& port : ports) {
-    const std::string name = base_name(port);
-    const bool is_output = name.size() > 2 && name.compare(name.size() - 2, 2, "_o") == 0;
-    if (is_output && port.bits == lanes * kLaneBits) return &port;
+  for (const std::uint32_t width : kLaneWidths) {
+    for (const FstSignal& port : ports) {
+      const std::string name = base_name(port);
+      const bool is_output = name.size() > 2 && name.compare(name.size() - 2, 2, "_o") == 0;
+      if (is_output && port.bits == lanes * width) return &port;
+    }
   }
   return nullptr;
 }
@@ -139,9 +143,10 @@ void write_rtl_view(const std::string& wave, const std::string& block) {
   });
   if (const FstSignal* port = output_port(ports, outputs.size())) {
     view.group("outputs, RTL and model", false, [&] {
-      for (std::uint32_t lane = 0; lane < outputs.size(); ++lane) {
+      const auto lanes = static_cast<std::uint32_t>(outputs.size());
+      for (std::uint32_t lane = 0; lane < lanes; ++lane) {
         const std::string number = std::to_string(lane);
-        view.add_lane(*port, lane, "RTL " + base_name(*port) + " lane " + number);
+        view.add_lane(*port, lanes, lane, "RTL " + base_name(*port) + " lane " + number);
         view.add(outputs[lane], kDecimal | kSigned, kModelColour, "model lane " + number);
       }
     });

@@ -101,8 +101,8 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("array", std::tie(a, b, c, d));
   }
   {
-    const auto& [a, b, c, d, e, f, g, h] = backend;
-    expect_keys("backend", std::tie(a, b, c, d, e, f, g, h));
+    const auto& [a, b, c, d, e, f, g, h, i, j, k] = backend;
+    expect_keys("backend", std::tie(a, b, c, d, e, f, g, h, i, j, k));
   }
   {
     const auto& [a, b, c] = scratchpad;

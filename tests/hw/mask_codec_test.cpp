@@ -22,12 +22,12 @@ HeadMask filled(std::size_t queries, std::size_t keys, std::uint8_t keep) {
 
 /// Heads of one layer, all of the first one's size.
 std::vector<SparseHead> random_layer(std::mt19937& random, std::size_t largest) {
-  std::vector<SparseHead> heads{random_split(random_mask(random, largest), random)};
+  std::vector<SparseHead> heads{split_anywhere(random_mask(random, largest), random)};
   const std::size_t queries = heads[0].queries, keys = heads[0].keys;
   for (std::size_t more = random_size(random, 0, 3); more > 0; --more) {
     HeadMask mask = filled(queries, keys, 0);
     for (auto& keep : mask.keep) keep = random_size(random, 0, 2) == 0 ? 1 : 0;
-    heads.push_back(random_split(mask, random));
+    heads.push_back(split_anywhere(mask, random));
   }
   return heads;
 }
@@ -96,7 +96,7 @@ TEST(MaskCodec, GivesBackEmptyAndFullHeads) {
          {std::pair{1, 1}, {1, 9}, {9, 1}, {17, 5}, {5, 17}, {0, 3}, {3, 0}, {0, 0}}) {
       const HeadMask mask =
           filled(static_cast<std::size_t>(queries), static_cast<std::size_t>(keys), keep);
-      expect_round_trip({split(mask, {}), random_split(mask, random)});
+      expect_round_trip({split(mask, {}), split_anywhere(mask, random)});
     }
   }
   EXPECT_TRUE(encode_mask({}).empty());

@@ -152,7 +152,7 @@ TEST(SparseAttention, EqualsTheMaskedProductForAnySplitOrderAndLines) {
     const SoftmaxConstants constants = constants_for(dim);
     const Outputs expected = masked_reference(mask, tensors.operands, constants);
     for (int variant = 0; variant < 3; ++variant) {
-      const SparseHead head = random_split(mask, random);
+      const SparseHead head = split_anywhere(mask, random);
       Machine::Attention array;
       array.lines = static_cast<std::uint32_t>(random_size(random, 2, 70));
       array.macs_per_line = static_cast<std::uint32_t>(random_size(random, 1, 9));
@@ -246,7 +246,7 @@ TEST(SparseAttention, TilesGiveTheOutputsOfTheWhole) {
   int tiles = 0;
   for (int round = 0; round < 200; ++round) {
     const HeadMask mask = random_mask(random, 30);
-    const SparseHead head = random_split(mask, random);
+    const SparseHead head = split_anywhere(mask, random);
     const Tensors tensors(mask.queries, mask.keys, 7, 5, 1, random);
     const Outputs whole = sparse_attention(head, tensors.operands, constants_for(7));
     Outputs joined;

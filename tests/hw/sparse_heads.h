@@ -91,7 +91,7 @@ inline HeadMask random_mask(std::mt19937& random, std::size_t largest) {
 }
 
 /// The mask split at a random place of a random order of its keys.
-inline SparseHead random_split(const HeadMask& mask, std::mt19937& random) {
+inline SparseHead split_anywhere(const HeadMask& mask, std::mt19937& random) {
   std::vector<std::uint16_t> keys(mask.keys);
   std::iota(keys.begin(), keys.end(), std::uint16_t{0});
   std::shuffle(keys.begin(), keys.end(), random);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <random>
 #include <string>
 #include <vector>
@@ -86,7 +87,7 @@ class AttentionLine : public testing::TestWithParam<const char*> {
       account(scores.lines[line], hw::line_passes(test.operands.dim, test.attention),
               sddmm.busy[line], cycles, hindrance);
     }
-    const hw::SplitCells<std::int32_t> expected = test.scores();
+    const hw::SplitCells<std::int32_t> expected = hw::attention_scores(test.head, test.operands);
     ASSERT_EQ(dense() ? found.dense : found.sparse, dense() ? expected.dense : expected.sparse);
     run_sums(unit, test, pressure);
   }
@@ -120,7 +121,7 @@ TEST_P(AttentionLine, MatchesTheReferenceOnRandomHeads) {
   std::mt19937 random(1);
   const auto unit = checked();
   while (steps_ < 200'000) {
-    const HeadCase test(hw::random_split(hw::random_mask(random, 40), random),
+    const HeadCase test(hw::split_anywhere(hw::random_mask(random, 40), random),
                         random_features(random, kMostFeatures),
                         random_features(random, kMostFeatures), random_lines(random), random);
     ASSERT_NO_FATAL_FAILURE(run(*unit, test, random, false));
@@ -132,7 +133,7 @@ TEST_P(AttentionLine, FastBuildWorksAMillionCyclesExactly) {
   std::mt19937 random(2);
   const auto unit = make();
   while (steps_ < 1'000'000) {
-    const HeadCase test(hw::random_split(hw::random_mask(random, 90), random),
+    const HeadCase test(hw::split_anywhere(hw::random_mask(random, 90), random),
                         random_features(random, kMostFeatures),
                         random_features(random, kMostFeatures), random_lines(random), random);
     ASSERT_NO_FATAL_FAILURE(run(*unit, test, random, false));
@@ -152,7 +153,7 @@ TEST_P(AttentionLine, MatchesTheReferenceInEveryCorner) {
     for (const std::size_t features : {1, 7, 8, 9, 16, 127, 128}) {
       for (const std::int8_t q : kExtremes) {
         for (const std::int8_t k : kExtremes) {
-          HeadCase test(hw::random_split(mask, random), features, features, random_lines(random),
+          HeadCase test(hw::split_anywhere(mask, random), features, features, random_lines(random),
                         random);
           test.fill(q, k, k, static_cast<std::uint8_t>(q == -1 ? 0x80 : 0xff));
           ASSERT_NO_FATAL_FAILURE(run(*unit, test, random, false)) << features;
@@ -164,29 +165,41 @@ TEST_P(AttentionLine, MatchesTheReferenceInEveryCorner) {
   EXPECT_FALSE(unit->failed());
 }
 
+/// A head of which every cell is kept and belongs to one engine.
+hw::SparseHead full_head(std::size_t queries, std::size_t keys, bool dense) {
+  const hw::HeadMask mask{queries, keys, std::vector<std::uint8_t>(queries * keys, 1)};
+  std::vector<std::uint16_t> columns(keys);
+  std::iota(columns.begin(), columns.end(), std::uint16_t{0});
+  const std::vector<std::uint16_t> none;
+  return dense ? hw::split_in_order(mask, columns, none) : hw::split_in_order(mask, none, columns);
+}
+
+TEST_P(AttentionLine, WalksAsManyQueriesAsThereCanBe) {
+  std::mt19937 random(8);
+  const auto unit = checked();
+  const HeadCase test(full_head(hw::kMaxSparseTokens, 1, dense()), 1, 1, hw::engines(9, kMacs),
+                      random);
+  ASSERT_NO_FATAL_FAILURE(run(*unit, test, random, false));
+  EXPECT_FALSE(unit->failed());
+}
+
 TEST_P(AttentionLine, HoldsTheSumOfAsManyKeysAsThereCanBe) {
   std::mt19937 random(4);
-  const auto unit = make();
-  const hw::HeadMask mask{1, hw::kMaxSparseTokens,
-                          std::vector<std::uint8_t>(hw::kMaxSparseTokens, 1)};
-  std::vector<std::uint16_t> keys(mask.keys);
-  std::iota(keys.begin(), keys.end(), std::uint16_t{0});
-  const std::vector<std::uint16_t> none;
-  HeadCase test(
-      dense() ? hw::split_in_order(mask, keys, none) : hw::split_in_order(mask, none, keys), 1, 1,
-      hw::engines(2, kMacs), random);
+  const auto unit = checked();
+  HeadCase test(full_head(1, hw::kMaxSparseTokens, dense()), 1, 1, hw::engines(2, kMacs), random);
   for (const std::int8_t value : kExtremes) {
     test.fill(0, 0, value, 0xff);
     ASSERT_NO_FATAL_FAILURE(run_sums(*unit, test, [] { return BackPressure{}; }));
     EXPECT_EQ(test.sums(dense()).front(), value * 255 * 65535);
   }
+  EXPECT_FALSE(unit->failed());
 }
 
 TEST_P(AttentionLine, TakesTheCyclesOfTheContract) {
   std::mt19937 random(5);
   const auto unit = checked();
   for (int i = 0; operations_ < 10'000; ++i) {
-    const HeadCase test(hw::random_split(hw::random_mask(random, 12), random),
+    const HeadCase test(hw::split_anywhere(hw::random_mask(random, 12), random),
                         random_features(random, 40), random_features(random, 40),
                         random_lines(random), random);
     run(*unit, test, random, i % 2 != 0);

@@ -57,17 +57,6 @@ struct HeadCase {
     codes.cells.sparse.assign(codes.cells.sparse.size(), code);
   }
 
-  [[nodiscard]] hw::SplitCells<std::int32_t> scores() const {
-    auto scores = hw::make_split_cells<std::int32_t>(head);
-    for (std::size_t c = 0; c < head.dense_columns.size(); ++c) {
-      hw::score_dense_column(head, operands, c, 0, 1, scores);
-    }
-    for (std::size_t c = 0; c < head.sparse_columns.size(); ++c) {
-      hw::score_sparse_column(head, operands, c, scores);
-    }
-    return scores;
-  }
-
   /// Sums of one engine alone.
   [[nodiscard]] std::vector<std::int32_t> sums(bool dense) const {
     std::vector<std::int32_t> sums(head.queries * operands.value_dim, 0);

@@ -13,9 +13,13 @@
 #include "support/temp_directory.h"
 #include "testbench/rtl/accumulator_engine.h"
 #include "testbench/rtl/array_engine.h"
+#include "testbench/rtl/attention_engine.h"
+#include "testbench/rtl/mix_engine.h"
 #include "testbench/rtl/postop_engine.h"
 #include "testbench/rtl/rtl_view.h"
 #include "tests/rtl/chain_run.h"
+#include "tests/rtl/head_case.h"
+#include "tests/rtl/mix_case.h"
 
 /// The waveforms of the blocks and their views. `make -f Makefile.verilator waves BLOCK=...` runs
 /// one of these tests and keeps its files.
@@ -97,6 +101,32 @@ void run_sums(const RtlOptions& options, RtlReport& report) {
   engine.read({0, 5, kSize, kSize}, sums.data(), kSize);
 }
 
+void run_heads(const std::string& block, const RtlOptions& options, RtlReport& report) {
+  hw::Machine machine = hw::find_machine("vitcod");
+  hw::set_key(machine, "backend." + block + "=rtl");
+  AttentionRtlEngine engine(machine.attention, machine.backend, options, report);
+  std::mt19937 random(3);
+  for (int i = 0; i < 4; ++i) {
+    const HeadCase test(hw::split_anywhere(hw::random_mask(random, 20), random), 20, 12,
+                        machine.attention, random);
+    (void)engine.sums(test.head, test.operands, hw::make_softmax_constants(1e-3));
+  }
+}
+
+void run_mixes(const RtlOptions& options, RtlReport& report) {
+  const hw::Machine machine = hw::find_machine("vitcod");
+  MixRtlEngine engine(machine.attention,
+                      options.for_block("ae_decoder", machine.attention.macs_per_line),
+                      report["ae_decoder"]);
+  std::mt19937 random(3);
+  for (int i = 0; i < 4; ++i) {
+    const hw::HeadMix mix = random_mix(random, 4);
+    const Bytes in = random_bytes(mix.in_heads * 20, random);
+    Bytes out(mix.out_heads * 20);
+    engine.mix(mix, in.data(), 20, out.data());
+  }
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string block = GetParam();
   RtlOptions options;
@@ -106,6 +136,10 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_products(options, report);
   } else if (block == "accumulator_sram") {
     run_sums(options, report);
+  } else if (block == "ae_decoder") {
+    run_mixes(options, report);
+  } else if (block == "sparser_line" || block == "denser_line") {
+    run_heads(block, options, report);
   } else {
     run_chains(block, options, report);
   }
@@ -131,7 +165,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
                          testing::Values("systolic_array", "accumulator_sram", "requantizer",
                                          "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
-                                         "layernorm_unit"),
+                                         "layernorm_unit", "sparser_line", "denser_line",
+                                         "ae_decoder"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {

@@ -50,7 +50,7 @@ TEST_F(RtlRunTest, AllBlocksInRtlChangeNeitherABitNorACycle) {
     const Run model = run(vit, {});
     EXPECT_TRUE(model.report.empty());
     const Run rtl = run(vit, {"all"});
-    EXPECT_EQ(rtl.report.size(), rtl_blocks().size());
+    EXPECT_EQ(rtl.report.size(), rtl_blocks(vit.machine).size());
     expect_the_same(rtl, model);
   }
 }
@@ -58,7 +58,7 @@ TEST_F(RtlRunTest, AllBlocksInRtlChangeNeitherABitNorACycle) {
 TEST_F(RtlRunTest, AnyBlockCanBeSwappedAlone) {
   const test::VitRun vit("tiny");
   const Run model = run(vit, {});
-  for (const std::string& block : rtl_blocks()) {
+  for (const std::string& block : rtl_blocks(vit.machine)) {
     const Run rtl = run(vit, {block});
     ASSERT_EQ(rtl.report.size(), 1U);
     EXPECT_EQ(rtl.report.begin()->first, block);
