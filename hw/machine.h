@@ -107,6 +107,17 @@ struct Machine {
     Arbitration arbitration = Arbitration::kRoundRobin;
   } bus;
 
+  /// The cache between bus and DRAM; its clock is the bus's.
+  struct L2 {
+    std::uint32_t kib = 0;  ///< 0: none
+    std::uint32_t ways = 8;
+    std::uint32_t line_bytes = 64;
+    std::uint32_t banks = 4;
+    std::uint32_t bank_bytes = 16;  ///< what a bank moves in a cycle
+    std::uint32_t hit_latency = 10;
+    std::uint32_t mshrs = 16;  ///< misses in flight
+  } l2;
+
   /// One rank of eight 8 Gb x8 devices per channel, DDR4-2400 speed bin T (CL-nRCD-nRP 17-17-17),
   /// values of JESD79-4 for a 1 KB page: 1200 MHz clock, tCK 0.833 ns, so 17 tCK = 14.16 ns,
   /// CWL 12 tCK = 10 ns. `mib` is the part of the rank that is in use. tCCD_S is the data bus time
@@ -151,6 +162,7 @@ struct Machine {
     double postop_pj = 3.3;            ///< 32-bit multiply + two 32-bit adds: 3.1 + 2 x 0.1
     double scratchpad_byte_pj = 1.25;  ///< 5.0 / 4
     double accumulator_byte_pj = 1.25;
+    double l2_byte_pj = 12.5;     ///< not in Fig. 15: 64 bits of a 1 MB cache 100 pJ (Horowitz) / 8
     double bus_byte_pj = 1.0;     ///< assumed; Fig. 15 has no wire
     double dram_byte_pj = 160.0;  ///< 640 / 4
     double leakage_mw = 0.0;      ///< not in Fig. 15

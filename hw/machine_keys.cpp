@@ -68,6 +68,7 @@ using Postop = Machine::Postop;
 using Datapath = Machine::Datapath;
 using Dma = Machine::Dma;
 using Bus = Machine::Bus;
+using L2 = Machine::L2;
 using Dram = Machine::Dram;
 using Host = Machine::Host;
 using Backends = Machine::Backends;
@@ -92,6 +93,7 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kAttention = &Machine::attention;
   constexpr auto kDma = &Machine::dma;
   constexpr auto kBus = &Machine::bus;
+  constexpr auto kL2 = &Machine::l2;
   constexpr auto kDram = &Machine::dram;
   constexpr auto kHost = &Machine::host;
   constexpr auto kEnergy = &Machine::energy;
@@ -206,6 +208,21 @@ std::vector<MachineKey> make_keys() {
       word<kBus, &Bus::arbitration>("bus.arbitration", {"round-robin", "fixed-priority"},
           "who goes first when several initiators ask", kChosen),
 
+      integer<kL2, &L2::kib>("l2.kib", "KiB", 0, 1048576,
+          "size of the cache between bus and DRAM; 0: none", kChosen),
+      integer<kL2, &L2::ways>("l2.ways", "", 1, 64,
+          "lines of a set", "SiFive inclusive cache"),
+      power_of_two<kL2, &L2::line_bytes>("l2.line_bytes", "bytes", 16, 4096,
+          "line, the unit of tags and of traffic with memory", "SiFive inclusive cache"),
+      power_of_two<kL2, &L2::banks>("l2.banks", "", 1, 64,
+          "banks that are accessed independently; neighbouring lines in different ones", kChosen),
+      power_of_two<kL2, &L2::bank_bytes>("l2.bank_bytes", "bytes/cycle", 1, 1024,
+          "what a bank reads or writes in a bus cycle", "as the bus"),
+      integer<kL2, &L2::hit_latency>("l2.hit_latency", "bus cycles", 0, 1000,
+          "from the beginning of an access to its first data, or to the miss", kChosen),
+      integer<kL2, &L2::mshrs>("l2.mshrs", "", 1, 1024,
+          "misses in flight", "requests that one DMA port has in flight"),
+
       integer<kDram, &Dram::mib>("dram.mib", "MiB", 1, 65536,
           "size of all channels together", kChosen),
       power_of_two<kDram, &Dram::channels>("dram.channels", "", 1, 64,
@@ -267,6 +284,9 @@ std::vector<MachineKey> make_keys() {
           "scratchpad byte read or written", "survey Fig. 15 (45 nm): 32b of 8 kb SRAM 5.0 / 4"),
       number<kEnergy, &Energy::accumulator_byte_pj>("energy.accumulator_byte_pj", "pJ", 0, 1000000,
           "accumulator byte read or written", "survey Fig. 15 (45 nm): 32b of 8 kb SRAM 5.0 / 4"),
+      number<kEnergy, &Energy::l2_byte_pj>("energy.l2_byte_pj", "pJ", 0, 1000000,
+          "byte that a bank of the L2 cache reads or writes",
+          "Horowitz, ISSCC 2014 (45 nm): 64b of a 1 MB cache 100 / 8"),
       number<kEnergy, &Energy::bus_byte_pj>("energy.bus_byte_pj", "pJ", 0, 1000000,
           "byte over the system bus", "assumed: the survey gives no figure for wires"),
       number<kEnergy, &Energy::dram_byte_pj>("energy.dram_byte_pj", "pJ", 0, 1000000,

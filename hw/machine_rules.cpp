@@ -49,6 +49,12 @@ bool accumulator_rows_are_whole(const Machine& m) {
   return whole_rows(m.accumulator, accumulator_row(m));
 }
 bool request_fits_row(const Machine& m) { return m.dma.request_bytes <= m.dram.row_bytes; }
+bool l2_sets_are_whole(const Machine& m) {
+  return m.l2.kib * kKib % (std::uint64_t{m.l2.ways} * m.l2.line_bytes) == 0;
+}
+bool l2_line_fits_row(const Machine& m) {
+  return m.l2.kib == 0 || m.l2.line_bytes <= m.dram.row_bytes;
+}
 bool burst_fits_row(const Machine& m) {
   return std::uint64_t{m.dram.bus_bytes} * m.dram.burst_length <= m.dram.row_bytes;
 }
@@ -114,6 +120,10 @@ const std::vector<MachineRule>& machine_rules() {
        "room for the attention buffers",
        attention_buffers_fit},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
+      {{"l2.kib", "l2.ways", "l2.line_bytes"},
+       "0, or whole sets of l2.ways lines of l2.line_bytes",
+       l2_sets_are_whole},
+      {{"l2.line_bytes", "l2.kib", "dram.row_bytes"}, "at most one DRAM row", l2_line_fits_row},
       {{"dram.bank_groups", "dram.banks"}, "at least one bank in each group", groups_have_banks},
       {{"dram.row_bytes", "dram.bus_bytes", "dram.burst_length"},
        "room for one burst of dram.bus_bytes x dram.burst_length",

@@ -22,6 +22,10 @@ hw::EnergyEvents energy_events(tlm_model::System& system) {
   for (const tlm_model::DmaPort* port : system.core.ports()) moved += port->stats().bytes;
   events.bus_bytes = moved;
   events.dram_bytes = moved;
+  if (system.l2) {
+    events.l2_bytes = system.l2->cache().bank_bytes();
+    events.dram_bytes = system.l2->cache().memory_bytes();
+  }
   events.seconds = sc_core::sc_time_stamp().to_seconds();
   return events;
 }

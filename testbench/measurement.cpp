@@ -38,6 +38,7 @@ ordered_json to_json(const hw::EnergyReport& energy) {
           {"scratchpad", energy.scratchpad},
           {"accumulator", energy.accumulator},
           {"bus", energy.bus},
+          {"l2", energy.l2},
           {"dram", energy.dram},
           {"leakage", energy.leakage}};
 }
@@ -58,7 +59,7 @@ hw::EnergyReport Measurement::energy() const {
   hw::EnergyReport report = hw::energy_of(result.events, machine.energy);
   const double share = 1.0 / static_cast<double>(images());
   for (double* cause : {&report.mac, &report.postop, &report.scratchpad, &report.accumulator,
-                        &report.bus, &report.dram, &report.leakage}) {
+                        &report.bus, &report.l2, &report.dram, &report.leakage}) {
     *cause *= share;
   }
   return report;

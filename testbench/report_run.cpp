@@ -45,7 +45,7 @@ std::string energy_text(const Measurement& measurement) {
       {"DRAM", energy.dram},      {"scratchpad", energy.scratchpad},
       {"array", energy.mac},      {"accumulator", energy.accumulator},
       {"post-op", energy.postop}, {"bus", energy.bus},
-      {"leakage", energy.leakage}};
+      {"L2", energy.l2},          {"leakage", energy.leakage}};
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text = with_prefix(total, "J");

@@ -11,12 +11,16 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
     : sc_module(name),
       bus("bus", machine.bus),
       dram("dram", machine.dram, functional),
+      l2(machine.l2.kib == 0
+             ? nullptr
+             : std::make_unique<L2Cache>("l2", machine, dram.capacity(), functional)),
       core("core", machine, std::move(engines), functional),
       host("host", machine.host, hw::kRegistersBase, program_address),
       clock_(machine.core.clock_mhz),
       image_(image),
       functional_(functional) {
-  bus.connect_target(dram.socket, hw::kDramBase, dram.capacity());
+  if (l2) l2->memory.bind(dram.socket);
+  bus.connect_target(l2 ? l2->socket : dram.socket, hw::kDramBase, dram.capacity());
   bus.connect_target(core.registers, hw::kRegistersBase, Core::kRegisterBytes);
   bus.connect_initiator(host.socket);
   for (DmaPort* port : core.ports()) bus.connect_initiator(port->socket);
@@ -47,11 +51,16 @@ std::vector<BlockReport> System::reports() {
   std::vector<BlockReport> result = core.reports(clock_.cycle_from(now));
   bus.finish(now);
   dram.finish(now);
-  BlockReport bus_report{"bus", {}, {}}, dram_report{"dram", {}, {}};
-  bus.for_each([&](const hw::Counter& counter) { bus_report.counters.push_back(counter); });
-  dram.for_each([&](const hw::Counter& counter) { dram_report.counters.push_back(counter); });
-  result.push_back(std::move(bus_report));
-  result.push_back(std::move(dram_report));
+  const auto add = [&](const char* block, const auto& module) {
+    BlockReport& report = result.emplace_back(BlockReport{block, {}, {}});
+    module.for_each([&](const hw::Counter& counter) { report.counters.push_back(counter); });
+  };
+  add("bus", bus);
+  if (l2) {
+    l2->finish(now);
+    add("l2", *l2);
+  }
+  add("dram", dram);
   return result;
 }
 

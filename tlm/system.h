@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <systemc>
 #include <vector>
 
@@ -10,17 +11,19 @@
 #include "tlm/core.h"
 #include "tlm/dram.h"
 #include "tlm/host.h"
+#include "tlm/l2_cache.h"
 #include "tlm/report.h"
 #include "tlm/system_bus.h"
 
 namespace systole::tlm_model {
 
-/// A whole machine: host, system bus, DRAM, one core. Its memory holds `image` when the simulation
-/// begins.
+/// A whole machine: host, system bus, L2 cache, DRAM, one core. Its memory holds `image` when the
+/// simulation begins.
 class System : public sc_core::sc_module {
  public:
   SystemBus bus;
   Dram dram;
+  std::unique_ptr<L2Cache> l2;  ///< nullptr: the machine has none
   Core core;
   Host host;
 

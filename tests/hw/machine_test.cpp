@@ -90,7 +90,7 @@ void expect_keys(std::string_view section, const Tuple&) {
 TEST(MachineKeys, CoverEveryField) {
   const Machine m;
   const auto& [name, core, array, scratchpad, accumulator, postop, datapath, attention, dma, bus,
-               dram, host, energy, backend] = m;
+               l2, dram, host, energy, backend] = m;
   expect_keys("", std::tie(name));
   {
     const auto& [a, b, c, d, e] = core;
@@ -133,6 +133,10 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("bus", std::tie(a, b, c, d, e));
   }
   {
+    const auto& [a, b, c, d, e, f, g] = l2;
+    expect_keys("l2", std::tie(a, b, c, d, e, f, g));
+  }
+  {
     const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x] = dram;
     expect_keys("dram",
                 std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x));
@@ -142,8 +146,8 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("host", std::tie(a, b));
   }
   {
-    const auto& [a, b, c, d, e, f, g] = energy;
-    expect_keys("energy", std::tie(a, b, c, d, e, f, g));
+    const auto& [a, b, c, d, e, f, g, h] = energy;
+    expect_keys("energy", std::tie(a, b, c, d, e, f, g, h));
   }
 }
 
@@ -251,6 +255,8 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"attention.lines", {"attention.lines=1", "attention.macs_per_line=256"}},
       {"scratchpad.kib", {"attention.lines=32", "attention.query_kib=131"}},
       {"dma.request_bytes", {"dma.request_bytes=4096", "dram.row_bytes=2048"}},
+      {"l2.kib", {"l2.kib=100", "l2.ways=3"}},
+      {"l2.line_bytes", {"l2.kib=64", "l2.line_bytes=256", "dram.row_bytes=128"}},
       {"dram.bank_groups", {"dram.bank_groups=32"}},
       {"dram.row_bytes", {"dram.row_bytes=64", "dram.burst_length=16"}},
       {"dram.mib", {"dram.mib=1", "dram.channels=32"}},
@@ -279,6 +285,8 @@ TEST(MachineRules, LimitsThemselvesAreAllowed) {
            {"attention.lines=2", "attention.macs_per_line=128"},
            {"attention.lines=32", "attention.query_kib=130"},
            {"dma.request_bytes=4096", "dram.row_bytes=4096"},
+           {"l2.kib=1", "l2.ways=16"},
+           {"l2.line_bytes=4096", "l2.ways=33", "dram.row_bytes=128"},
            {"dram.bank_groups=16"},
            {"dram.row_bytes=64"},
            {"dram.mib=1", "dram.channels=8"},

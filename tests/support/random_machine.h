@@ -84,6 +84,16 @@ inline void randomise_memory(hw::Machine& machine, Random& random) {
   dram.t_rfc_ns = ns(50, 500);
   dram.t_refi_ns = between(random, 0, 4) == 0 ? 0.0 : ns(3000, 9000);
   dram.controller_ns = ns(0, 60);
+  if (between(random, 0, 2) == 0) {
+    hw::Machine::L2& l2 = machine.l2;
+    l2.ways = between(random, 1, 9);
+    l2.line_bytes = power_of_two(random, 4, 8);
+    l2.kib = l2.ways * between(random, 1, 64);
+    l2.banks = power_of_two(random, 0, 3);
+    l2.bank_bytes = power_of_two(random, 0, 6);
+    l2.hit_latency = between(random, 0, 30);
+    l2.mshrs = between(random, 1, 24);
+  }
   machine.host.mmio_ns = between(random, 0, 300);
   machine.host.interrupt_ns = between(random, 0, 900);
 }

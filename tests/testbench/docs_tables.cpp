@@ -44,12 +44,11 @@ bool begins_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
-/// One name for all initiators, and one for all channels.
+/// One name for all initiators, and one for all channels or banks.
 std::string general_name(const std::string& name) {
   static const std::regex initiator("^system\\..*\\.socket\\.");
-  static const std::regex channel("^channel[0-9]+\\.");
-  return std::regex_replace(std::regex_replace(name, initiator, "INITIATOR."), channel,
-                            "channelN.");
+  static const std::regex part("^(channel|bank)[0-9]+\\.");
+  return std::regex_replace(std::regex_replace(name, initiator, "INITIATOR."), part, "$1N.");
 }
 
 bool is_time(const std::string& name) {

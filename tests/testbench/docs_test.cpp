@@ -50,7 +50,7 @@ struct Slot {
 
 std::vector<Slot> slots_of(const fs::path& page, const std::string& text) {
   static const std::regex marker(
-      "<!-- generated: ((keys|counters|stalls) [a-z_]+|stages|array "
+      "<!-- generated: ((keys|counters|stalls) [a-z0-9_]+|stages|array "
       "cycles) -->\n");
   static const std::string end = "<!-- end -->";
   std::vector<Slot> slots;
@@ -77,7 +77,8 @@ Tables code_tables() {
 
 /// Those that only a run knows: the blocks of a machine and what they count.
 Tables report_tables() {
-  const hw::Machine machine = hw::find_machine("tiny");
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.l2.kib = 16;
   const MatmulShape shape{8, 8, 8};
   const model::Graph graph = make_matmul_graph(shape, machine.datapath, false);
   const SimulationResult result =

@@ -14,11 +14,11 @@ namespace {
 
 using nlohmann::json;
 
-/// Names as the documentation writes them: the numbers of channels and the names of sockets are
-/// not listed one by one.
+/// Names as the documentation writes them: the numbers of channels and banks and the names of
+/// sockets are not listed one by one.
 std::string documented(const std::string& name) {
-  static const std::regex channel("channel[0-9]+"), socket("^system\\..*\\.socket\\.");
-  return std::regex_replace(std::regex_replace(name, channel, "channelN"), socket, "INITIATOR.");
+  static const std::regex part("(channel|bank)[0-9]+"), socket("^system\\..*\\.socket\\.");
+  return std::regex_replace(std::regex_replace(name, part, "$1N"), socket, "INITIATOR.");
 }
 
 void collect(const json& value, std::set<std::string>& names) {
@@ -43,7 +43,8 @@ TEST(StatisticsDoc, EveryNameIsDocumentedAndNoOther) {
   std::set<std::string> emitted;
   for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
            {"run", "-m", "tiny", "--model", "vit17", "-n", "1", "--check", "--json"},
-           {"matmul", "16x16x16", "-m", "gemmini", "--set", "dram.channels=2", "--json"}}) {
+           {"matmul", "16x16x16", "-m", "gemmini", "--set", "dram.channels=2", "--set", "l2.kib=64",
+            "--json"}}) {
     const ProgramRun run = run_systole(arguments);
     ASSERT_EQ(run.exit_code, 0) << run.err;
     collect(json::parse(run.out), emitted);
