@@ -62,13 +62,12 @@ class DecoderLine final : public AeDecoderRtl::Block {
     Cycles cycles;
     cycles.groups.resize(groups);
     Hindrance hindrance(pressure);
-    Hindrance none({});
     OfferedBeat beat;
     std::size_t taken = 0;
     std::size_t delivered = 0;
     std::uint64_t idle = 0;
     while (delivered < groups * mix.out_heads) {
-      beat.offer(taken < groups * mix.in_heads, cycles.total.cycles == 0 ? none : hindrance,
+      beat.offer(taken < groups * mix.in_heads, cycles.total.cycles == 0 ? nullptr : &hindrance,
                  [&] { drive(in + from.first(taken), from.count(taken)); });
       dut_->in_valid_i = beat.offered();
       dut_->out_ready_i = !hindrance.refuses();

@@ -23,10 +23,11 @@ class Hindrance {
 /// A beat on a stream into a block: once offered, it stays until it is taken.
 class OfferedBeat {
  public:
-  /// Offers one if the block wants it, unless it is withheld. `drive()` puts it on the pins.
+  /// Offers one if the block wants it, unless `hindrance` (null: none) withholds it. `drive()` puts
+  /// it on the pins.
   template <typename Drive>
-  void offer(bool wanted, Hindrance& hindrance, Drive drive) {
-    if (offered_ || !wanted || hindrance.withholds()) return;
+  void offer(bool wanted, Hindrance* hindrance, Drive drive) {
+    if (offered_ || !wanted || (hindrance != nullptr && hindrance->withholds())) return;
     drive();
     offered_ = true;
   }

@@ -22,9 +22,8 @@ class SparserWalk {
     dut_->step_i = static_cast<SData>(work.cell_step);
   }
   /// `begins`: the operation begins with this cycle, so its first item is there.
-  void offer(bool begins, Hindrance& hindrance) {
-    Hindrance none({});
-    item_.offer(dut_->item_request_o && next_ < work_.items.size(), begins ? none : hindrance,
+  void offer(bool begins, Hindrance* hindrance) {
+    item_.offer(dut_->item_request_o && next_ < work_.items.size(), begins ? nullptr : hindrance,
                 [this] {
                   const LineWork::Item& item = work_.items[next_];
                   dut_->item_i = item.item;
@@ -72,7 +71,7 @@ class DenserWalk {
     dut_->step_row_i = static_cast<SData>(work.item_step / groups);
     dut_->step_group_i = static_cast<CData>(work.item_step % groups);
   }
-  void offer(bool begins, Hindrance& /*hindrance*/) { dut_->walk_valid_i = begins; }
+  void offer(bool begins, Hindrance* /*hindrance*/) { dut_->walk_valid_i = begins; }
   [[nodiscard]] bool withheld() const { return false; }
   void take() {
     if (dut_->walk_valid_i && !dut_->walk_ready_o) {
@@ -124,11 +123,11 @@ class LineOperation {
   }
 
   void offer() {
-    walk_.offer(cycles_.cycles == 0, hindrance_);
-    hold_.offer(dut_->hold_request_o, hindrance_, [this] {
+    walk_.offer(cycles_.cycles == 0, &hindrance_);
+    hold_.offer(dut_->hold_request_o, &hindrance_, [this] {
       drive_word(dut_->hold_i, work_.hold, dut_->hold_item_o, dut_->hold_word_o);
     });
-    word_.offer(dut_->word_request_o, hindrance_, [this] {
+    word_.offer(dut_->word_request_o, &hindrance_, [this] {
       drive_word(dut_->word_i, work_.stream, dut_->word_entry_o, dut_->word_o);
       if (!work_.spmm) return;
       if (step_ == work_.steps.size()) fail("wants a code too many");
