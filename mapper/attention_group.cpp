@@ -92,8 +92,7 @@ bool beside(const View& front, const View& next) {
 bool continues(const Head& front, const Head& next) {
   return beside(front.query, next.query) && beside(front.key, next.key) &&
          beside(front.value, next.value) && beside(front.out, next.out) &&
-         same_stage(front.softmax, next.softmax) &&
-         same_stage(front.requantise, next.requantise);
+         same_stage(front.softmax, next.softmax) && same_stage(front.requantise, next.requantise);
 }
 
 bool engines_can(const Graph& graph, const Head& head) {

@@ -121,8 +121,8 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("datapath", std::tie(a, b, c, d, e));
   }
   {
-    const auto& [a, b, c, d, e, f, g, h, i, j, k, l] = attention;
-    expect_keys("attention", std::tie(a, b, c, d, e, f, g, h, i, j, k, l));
+    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p] = attention;
+    expect_keys("attention", std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p));
   }
   {
     const auto& [a, b, c] = dma;

@@ -1,0 +1,133 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/machine_file.h"
+#include "hw/machine_rules.h"
+#include "model/encoder_graph.h"
+#include "model/integer_model.h"
+#include "model/model_files.h"
+#include "support/encoder_run.h"
+#include "support/random_graph.h"
+#include "support/systemc_test.h"
+
+/// Vision models with random masks and auto-encoders: whatever part of the link a machine has, or
+/// none, the bytes are those of the reference.
+namespace systole::testbench {
+namespace {
+
+using test::between;
+using test::Random;
+using test::Workload;
+
+/// [outputs, inputs] heads, with sums that use the range.
+model::IntegerLinear random_mix(Random& random, std::uint32_t inputs, std::uint32_t outputs) {
+  model::IntegerLinear mix;
+  mix.inputs = inputs;
+  mix.outputs = outputs;
+  for (std::uint32_t i = 0; i < inputs * outputs; ++i) {
+    mix.weight.push_back(static_cast<std::int8_t>(between(random, 0, 254) - 127));
+  }
+  for (std::uint32_t o = 0; o < outputs; ++o) {
+    mix.bias.push_back(test::random_values(random, 1, 2000).front());
+    mix.factor.push_back({static_cast<std::int32_t>(between(random, 20000, 65535)), 23});
+  }
+  return mix;
+}
+
+/// The first `query` rows of Q and of K, and all of V: a projection with its encoders folded in.
+void cut_projection(model::IntegerLinear& qkv, std::uint32_t width, std::uint32_t query) {
+  const auto cut = [&](auto& values, std::size_t per_output) {
+    auto result = values;
+    result.clear();
+    for (std::uint32_t o = 0; o < 3 * width; ++o) {
+      if (o < 2 * width && o % width >= query) continue;
+      result.insert(result.end(), values.begin() + static_cast<std::ptrdiff_t>(o * per_output),
+                    values.begin() + static_cast<std::ptrdiff_t>((o + 1) * per_output));
+    }
+    values = result;
+  };
+  cut(qkv.weight, qkv.inputs);
+  cut(qkv.bias, 1);
+  cut(qkv.factor, 1);
+  qkv.outputs = 2 * query + width;
+}
+
+/// The smallest vision model with a random link and random masks in every block.
+Workload linked_vit(Random& random, bool folded) {
+  model::IntegerVit vit = model::load_integer_vit(model::find_model("vit17"));
+  model::IntegerEncoder& encoder = vit.encoder;
+  const std::uint32_t heads = encoder.shape.heads;
+  const std::uint32_t latent = between(random, 1, heads - 1);
+  encoder.shape.latent_heads = vit.shape.encoder.latent_heads = latent;
+  encoder.folded_encoders = folded;
+  const std::size_t tokens = vit.shape.tokens();
+  for (model::IntegerBlock& block : encoder.blocks) {
+    for (model::IntegerLink* link : {&block.query_link, &block.key_link}) {
+      if (!folded) link->encoder = random_mix(random, heads, latent);
+      link->decoder = random_mix(random, latent, heads);
+    }
+    if (folded) {
+      cut_projection(block.qkv, encoder.shape.width, latent * encoder.shape.head_width());
+    }
+    block.keep.resize(heads * tokens * tokens);
+    for (std::size_t cell = 0; cell < block.keep.size(); ++cell) {
+      block.keep[cell] = cell % tokens == 0 || between(random, 0, 5) == 0 ? 1 : 0;
+    }
+  }
+  Workload workload{model::make_vit_graph(vit), {}};
+  std::vector<std::uint8_t> pixels =
+      test::random_bytes(random, workload.graph.tensors[input_tensor(workload.graph)].bytes());
+  for (std::uint8_t& pixel : pixels) pixel &= 0x7f;
+  workload.inputs.push_back(std::move(pixels));
+  return workload;
+}
+
+/// ViTCoD's machine with parts of another size, or without them.
+hw::Machine engines(Random& random) {
+  hw::Machine machine = hw::find_machine("vitcod");
+  hw::Machine::Attention& attention = machine.attention;
+  const std::vector<std::uint32_t> lines = {0, 1, 3, 16};
+  attention.encoder_lines = test::one_of(random, lines);
+  attention.decoder_lines = test::one_of(random, lines);
+  attention.query_kib = between(random, 1, 8);
+  attention.key_kib = between(random, 1, 8);
+  attention.value_kib = between(random, 1, 8);
+  machine.accumulator.kib = 4 * between(random, 1, 10);
+  return machine;
+}
+
+class LinkedVit : public test::SystemCTest {
+ protected:
+  /// The output, after a run in which every byte was as the reference has it.
+  static std::vector<std::vector<std::uint8_t>> run(const Workload& workload,
+                                                    const hw::Machine& machine) {
+    hw::validate(machine);
+    const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+    SimulationOptions options;
+    options.check = true;
+    const SimulationResult result = workload.simulate(mapping, machine, options);
+    EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
+    return result.outputs;
+  }
+};
+
+TEST_F(LinkedVit, GivesTheSameBytesWithAndWithoutAnyPartOfTheLink) {
+  Random random(11);
+  for (int i = 0; i < 12; ++i) {
+    SCOPED_TRACE(i);
+    const Workload workload = linked_vit(random, i % 3 == 2);
+    const auto expected = run(workload, hw::find_machine("transformer"));
+    EXPECT_EQ(run(workload, hw::find_machine("vitcod")), expected);
+    for (int machines = 0; machines < 3; ++machines) {
+      EXPECT_EQ(run(workload, engines(random)), expected);
+    }
+    if (HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace systole::testbench
