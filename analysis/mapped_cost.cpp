@@ -84,18 +84,20 @@ double memory_cycles(const Traffic& traffic, const hw::Machine& machine) {
                    port_cycles(traffic.results, writes), read_beats, write_beats, dram});
 }
 
-/// The chain, or the encoder lines if they are slower.
 double result_cycles(const hw::Command& command, const hw::Program& program,
                      const hw::Machine& machine) {
-  const hw::ChainCycles chain =
+  hw::ChainCycles cycles =
       hw::chain_cycles(program.chains[command.chain], command.m, command.n, machine.postop.lanes);
-  const auto cycles = static_cast<double>(chain.total(command.m) + hw::kAccumulatorReadCycles);
-  if (command.mix == 0) return cycles;
-  const hw::HeadMix& mix = program.mixes[command.mix - std::size_t{1}];
-  const double features = command.n / mix.in_heads;
-  const double groups = command.m * std::ceil(features / machine.attention.macs_per_line);
-  return std::max(cycles, groups * static_cast<double>(hw::mix_products(mix)) /
-                              machine.attention.encoder_lines);
+  if (command.mix != 0) {
+    // The slower of chain and encoder sets the pace.
+    const hw::HeadMix& mix = program.mixes[command.mix - std::size_t{1}];
+    const std::uint64_t interval =
+        hw::mix_interval(mix, command.n / mix.in_heads, machine.attention.encoder_lines,
+                         machine.attention.macs_per_line);
+    cycles.per_row = std::max(cycles.per_row, interval);
+    cycles.fill += hw::mix_products(mix) + hw::kMixLatency;
+  }
+  return static_cast<double>(cycles.total(command.m) + hw::kAccumulatorReadCycles);
 }
 
 }  // namespace

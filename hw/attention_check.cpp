@@ -97,12 +97,36 @@ void check_mix_index(std::uint16_t mix, std::size_t count, const Program& progra
   }
 }
 
-void check_attention_mask(const Command& command, const Program& program, const Machine& machine,
-                          const Fail& fail) {
+AttentionMaskCheck::Decoded& AttentionMaskCheck::decoded(const Command& command) {
+  const Key key{command.parameters, command.statistics, command.m, command.c_pitch};
+  const auto [known, is_new] = decoded_.try_emplace(key);
+  if (is_new) {
+    known->second.heads = decode_mask(program_.masks[command.parameters].bytes, command.statistics,
+                                      command.m, command.c_pitch);
+    check_index_buffer(known->second.heads);
+  }
+  return known->second;
+}
+
+void AttentionMaskCheck::check_index_buffer(const std::vector<SparseHead>& heads) const {
+  const std::uint64_t kib = machine_.attention.index_kib;
+  for (std::size_t head = 0; head < heads.size(); ++head) {
+    const std::uint64_t bytes = mask_bytes(heads[head]);
+    if (bytes > kib * kKib) {
+      throw InputError("head " + std::to_string(head) + " takes " + std::to_string(bytes) +
+                       " bytes of the index buffer, expected attention.index_kib of at least " +
+                       std::to_string((bytes + kKib - 1) / kKib) + ", found " +
+                       std::to_string(kib));
+    }
+  }
+}
+
+void AttentionMaskCheck::run(const Command& command, const Fail& fail) {
   try {
-    for (const SparseHead& head : decode_mask(program.masks[command.parameters].bytes,
-                                              command.statistics, command.m, command.c_pitch)) {
-      (void)query_tiles(head, command.n, machine.accumulator.kib * kKib);
+    Decoded& mask = decoded(command);
+    if (!mask.fits.insert(command.n).second) return;
+    for (const SparseHead& head : mask.heads) {
+      (void)query_tiles(head, command.n, machine_.accumulator.kib * kKib);
     }
   } catch (const InputError& error) {
     fail("mask " + std::to_string(command.parameters) + ", " + error.what());

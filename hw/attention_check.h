@@ -3,10 +3,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <set>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "hw/machine.h"
 #include "hw/program.h"
+#include "hw/sparse_head.h"
 
 namespace systole::hw {
 
@@ -16,11 +21,34 @@ namespace systole::hw {
 void check_attention_command(const Command& command, const Program& program, const Machine& machine,
                              const std::function<void(const std::string& what)>& fail);
 
-/// The same for the mask of a command that passed check_attention_command(): one that is none, or
-/// of other sizes; scores and outputs of one query that are more than the accumulator. This takes
-/// time that grows with queries x heads, so the command's ranges should be known to lie in memory.
-void check_attention_mask(const Command& command, const Program& program, const Machine& machine,
-                          const std::function<void(const std::string& what)>& fail);
+/// The same for the masks of commands that passed check_attention_command(): one that is none, or
+/// of other sizes; a head's that is more than the index buffer; scores and outputs of one query
+/// that are more than the accumulator. Decoding a mask takes time that grows with queries x heads,
+/// so a command's ranges should be known to lie in memory; it is done once for all commands of one
+/// shape.
+class AttentionMaskCheck {
+ public:
+  AttentionMaskCheck(const Program& program, const Machine& machine)
+      : program_(program), machine_(machine) {}
+
+  void run(const Command& command, const std::function<void(const std::string& what)>& fail);
+
+ private:
+  /// Mask, heads, queries, keys.
+  using Key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+
+  struct Decoded {
+    std::vector<SparseHead> heads;
+    std::set<std::uint32_t> fits;  ///< features of V for which scores and outputs fit
+  };
+
+  [[nodiscard]] Decoded& decoded(const Command& command);
+  void check_index_buffer(const std::vector<SparseHead>& heads) const;
+
+  const Program& program_;
+  const Machine& machine_;
+  std::map<Key, Decoded> decoded_;
+};
 
 /// The same if Program::mixes does not have `count` of them from that of a command's field `mix`,
 /// which is not 0.

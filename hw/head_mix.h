@@ -55,6 +55,13 @@ void mix_heads(const HeadMix& mix, const std::int8_t* in, std::size_t features, 
   return std::uint64_t{mix.in_heads} * mix.out_heads;
 }
 
+/// Mean cycles from token to token of a stream that keeps all lines busy, rounded up.
+[[nodiscard]] inline std::uint64_t mix_interval(const HeadMix& mix, std::size_t features,
+                                                std::uint32_t lines, std::uint32_t macs_per_line) {
+  const std::uint64_t work = (features + macs_per_line - 1) / macs_per_line * mix_products(mix);
+  return (work + lines - 1) / lines;
+}
+
 /// MAC lines that mix a stream of tokens.
 class MixLines {
  public:

@@ -43,7 +43,7 @@ std::uint64_t size_of(Space space, const Machine& machine, std::uint64_t dram_by
 class CommandCheck {
  public:
   CommandCheck(const Program& program, const Machine& machine, std::uint64_t dram_bytes)
-      : program_(program), machine_(machine), dram_bytes_(dram_bytes) {}
+      : program_(program), machine_(machine), dram_bytes_(dram_bytes), masks_(program, machine) {}
 
   void run(std::size_t index) {
     index_ = index;
@@ -71,7 +71,7 @@ class CommandCheck {
       if (command.opcode != Opcode::kAttention || !local) check_range(range);
     }
     if (command.opcode == Opcode::kAttention) {
-      check_attention_mask(command, program_, machine_, failing());
+      masks_.run(command, failing());
     }
   }
 
@@ -183,6 +183,7 @@ class CommandCheck {
   const Program& program_;
   const Machine& machine_;
   std::uint64_t dram_bytes_;
+  AttentionMaskCheck masks_;
   std::size_t index_ = 0;
 };
 

@@ -226,10 +226,10 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   problem.postop_fill = postop.fill;
   problem.section = group.section_cols();
   for (const MixLayer& encoder : group.sections.encoders) {
-    const std::uint64_t work = ceil_div(encoder.features(), machine.attention.macs_per_line) *
-                               hw::mix_products(encoder.mix);
-    problem.postop_interval =
-        std::max(problem.postop_interval, ceil_div(work, machine.attention.encoder_lines));
+    const std::uint64_t interval =
+        hw::mix_interval(encoder.mix, encoder.features(), machine.attention.encoder_lines,
+                         machine.attention.macs_per_line);
+    problem.postop_interval = std::max(problem.postop_interval, interval);
   }
   problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024 - placement.scratchpad_end;
   return problem;

@@ -44,6 +44,8 @@ std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
     op.cycles = tiling.cycles;
     op.load_bytes = tiling.load_bytes;
     op.on_chip = mapping.program.operators[i].place == hw::Operator::Place::kScratchpad;
+    if (group.attention && !group.attention->decoders.empty()) op.stages.emplace_back("decode");
+    if (group.encoder) op.stages.emplace_back("encode");
     for (const hw::Stage& stage : group.chain.stages) {
       op.stages.emplace_back(hw::stage_info(stage.op).name);
     }

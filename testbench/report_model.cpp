@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "hw/machine.h"
 #include "hw/machine_keys.h"
 #include "hw/machine_text.h"
@@ -24,6 +26,38 @@ std::vector<std::pair<std::string, std::string>> datapath_of(const model::Intege
     keys.emplace_back(hw::key_of(key.path), hw::value_text(key, machine));
   }
   return keys;
+}
+
+/// Kept share of the attention's cells, by layer; 1 without a mask.
+std::vector<double> kept_shares(const model::IntegerVit& vit) {
+  std::vector<double> shares;
+  for (const model::IntegerBlock& block : vit.encoder.blocks) {
+    const auto kept = std::count_if(block.keep.begin(), block.keep.end(),
+                                    [](std::uint8_t cell) { return cell != 0; });
+    shares.push_back(block.keep.empty()
+                         ? 1.0
+                         : static_cast<double>(kept) / static_cast<double>(block.keep.size()));
+  }
+  return shares;
+}
+
+bool has_mask(const model::IntegerVit& vit) {
+  return std::any_of(vit.encoder.blocks.begin(), vit.encoder.blocks.end(),
+                     [](const model::IntegerBlock& block) { return !block.keep.empty(); });
+}
+
+std::string mask_text(const model::IntegerVit& vit) {
+  std::string text;
+  for (const double share : kept_shares(vit)) {
+    text += fmt::format("{}{:.1f}", text.empty() ? "" : ", ", 100 * share);
+  }
+  return text + " % of the scores are kept, layer by layer";
+}
+
+std::string link_text(const model::IntegerVit& vit) {
+  return fmt::format("Q and K: {} -> {} heads{}", vit.encoder.shape.heads,
+                     vit.encoder.shape.latent_heads,
+                     vit.encoder.folded_encoders ? ", encoder folded into the projection" : "");
 }
 
 std::string product_table(const model::ModelInfo& info) {
@@ -61,6 +95,8 @@ std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& inf
                                    counted(encoder.layers, encoder.post_norm ? "post-norm block"
                                                                              : "pre-norm block"),
                                    encoder.width, counted(encoder.heads, "head"), encoder.hidden));
+  if (has_mask(vit)) facts.add("masks", mask_text(vit));
+  if (encoder.latent_heads != 0) facts.add("auto-encoder", link_text(vit));
   facts.add("input", fmt::format("{0} x {0} pixels (pictures upsampled by {1}), patches of {2} x "
                                  "{2}, {3}",
                                  vit.shape.image, vit.shape.upsample, vit.shape.patch,
@@ -87,6 +123,9 @@ ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& in
                         {"heads", encoder.heads},
                         {"hidden", encoder.hidden},
                         {"post_norm", encoder.post_norm},
+                        {"kept", kept_shares(vit)},
+                        {"latent_heads", encoder.latent_heads},
+                        {"folded_encoders", vit.encoder.folded_encoders},
                         {"image", vit.shape.image},
                         {"upsample", vit.shape.upsample},
                         {"patch", vit.shape.patch},

@@ -6,7 +6,10 @@
 
 #include "analysis/port_traffic.h"
 #include "hw/machine_file.h"
+#include "model/encoder_graph.h"
 #include "model/graph_builder.h"
+#include "model/integer_model.h"
+#include "model/model_files.h"
 #include "model/shapes.h"
 
 namespace systole::analysis {
@@ -64,6 +67,25 @@ TEST(MappedCost, HasTheMacsAndArrayCyclesOfTheMapper) {
     EXPECT_EQ(macs, model::count_macs(graph));
     EXPECT_EQ(commands + 1, mapping.program.commands.size());
   }
+}
+
+TEST(MappedCost, CountsWhatEncodersLeaveAndTheirPace) {
+  const auto encoder = [](std::uint32_t lines) {
+    hw::Machine machine = hw::find_machine("vitcod");
+    machine.attention.encoder_lines = lines;
+    const model::Graph graph =
+        model::make_vit_graph(model::load_integer_vit(model::find_model("vit65-sparse90-ae")));
+    for (const OperatorEstimate& e : estimate(mapper::map_graph(graph, machine), machine)) {
+      if (e.name == "blocks.0.attn.encoder_q") return e;
+    }
+    return OperatorEstimate{};
+  };
+  const OperatorEstimate quick = encoder(16), slow = encoder(1);
+  EXPECT_EQ(quick.written_bytes, 65U * 2 * 16);
+  EXPECT_EQ(quick.macs, 65U * 16 * 4 * 2);
+  EXPECT_EQ(quick.bound.array, 0);
+  // 2 groups of 8 cycles a token, on one line; a row leaves the chain each cycle.
+  EXPECT_EQ(slow.bound.postop - quick.bound.postop, 65 * (16 - 1));
 }
 
 TEST(MappedCost, MemoryTakesAsLongAsItsNarrowestPart) {

@@ -250,6 +250,17 @@ INSTANTIATE_TEST_SUITE_P(
                        m.accumulator.kib = 1;
                      },
                      "mask 0, scores and outputs of one query take 1028 bytes, expected at most"},
+        BadAttention{"IndexBuffer",
+                     [](Program& p, Machine& m) {
+                       const HeadMask full{100, 100, std::vector<std::uint8_t>(10000, 1)};
+                       std::vector<std::uint16_t> all;
+                       for (std::uint16_t key = 0; key < 100; ++key) all.push_back(key);
+                       p.masks[0].bytes = encode_mask({split(full, {0}), split(full, all)});
+                       p.commands[0].m = p.commands[0].c_pitch = 100;
+                       m.attention.index_kib = 9;
+                     },
+                     "mask 0, head 0 takes 10328 bytes of the index buffer, expected "
+                     "attention.index_kib of at least 11, found 9"},
         chains(
             "NoSoftmax", [](Chain& softmax, Chain&) { softmax.stages.clear(); }, kSoftmaxChain),
         chains(
@@ -320,6 +331,26 @@ TEST(AttentionCommand, WithMoreHeadsAndQueriesThanMemoryHoldsIsRefusedQuickly) {
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_THROW(check_program(program, machine_with_engines(), kDramBytes), InputError);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
+}
+
+TEST(AttentionCommand, OfOneMaskManyTimesIsCheckedAsQuicklyAsOnce) {
+  Program program = attention_program();
+  const HeadMask full{300, 300, std::vector<std::uint8_t>(90000, 1)};
+  program.masks[0].bytes = encode_mask({split(full, {}), split(full, {})});
+  Command attention = program.commands[0];
+  attention.m = attention.c_pitch = 300;
+  attention.tensor = kDramBytes / 2;
+  Machine machine = machine_with_engines();
+  machine.attention.index_kib = 200;
+  const auto seconds = [&](std::size_t commands) {
+    program.commands.assign(commands, attention);
+    program.commands.emplace_back();
+    const auto begin = std::chrono::steady_clock::now();
+    check_program(program, machine, kDramBytes);
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  const double once = seconds(1);
+  EXPECT_LT(seconds(100), 20 * once + 0.05);
 }
 
 TEST(AttentionAssembly, ShowsEveryFieldUnderItsOwnName) {

@@ -159,6 +159,7 @@ TEST(MixLines, KeepUpWithAStreamIfTheyCanDoItsWork) {
     MixLines::Token last{};
     for (std::uint64_t t = 0; t < kTokens; ++t) last = pool.take(mix, 64, t);
     const std::uint64_t bound = std::max<std::uint64_t>(kTokens, kTokens * 48 / lines);
+    EXPECT_EQ(mix_interval(mix, 64, lines, 8), (48 + lines - 1) / lines);
     EXPECT_GE(last.done, bound);
     EXPECT_LE(last.done, bound + 2 * 48 + kMixLatency);
     EXPECT_EQ(pool.busy_cycles(), kTokens * 48);

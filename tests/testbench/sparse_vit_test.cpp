@@ -65,6 +65,29 @@ TEST(SparseModels, FewerKeptCellsTakeFewerMacsOfTheEngines) {
   EXPECT_LT(macs("vit65-sparse95"), at90);
 }
 
+TEST(SparseModels, AreDescribedWithTheirMasksAndAutoEncoder) {
+  const auto describe = [](const std::string& model) {
+    return json::parse(run_systole({"model", model, "--json"}).out);
+  };
+  const json linked = describe("vit65-sparse90-ae");
+  EXPECT_EQ(linked["latent_heads"], 2);
+  EXPECT_EQ(linked["folded_encoders"], false);
+  ASSERT_EQ(linked["kept"].size(), 4U);
+  double kept = 0;
+  for (const json& share : linked["kept"]) kept += share.get<double>() / 4;
+  EXPECT_NEAR(kept, 0.1, 0.01);
+  const std::string text = run_systole({"model", "vit65-sparse90-ae"}).out;
+  EXPECT_NE(text.find("Q and K: 4 -> 2 heads"), std::string::npos) << text;
+  EXPECT_NE(text.find(" % of the scores are kept, layer by layer"), std::string::npos) << text;
+
+  const json dense = describe("vit17");
+  EXPECT_EQ(dense["latent_heads"], 0);
+  for (const json& share : dense["kept"]) EXPECT_EQ(share, 1.0);
+  const std::string plain = run_systole({"model", "vit17"}).out;
+  EXPECT_EQ(plain.find("masks"), std::string::npos) << plain;
+  EXPECT_EQ(plain.find("auto-encoder"), std::string::npos) << plain;
+}
+
 TEST(SparseModels, CyclesDoNotDependOnValues) {
   const json with = run_on("vitcod", "vit65-sparse90");
   const TempDirectory folder;
@@ -76,14 +99,26 @@ TEST(SparseModels, CyclesDoNotDependOnValues) {
   EXPECT_EQ(json::parse(read_file(stats))["cycles"], with["cycles"]);
 }
 
+TEST(SparseModels, EncodeQAndKInTheStoreUnit) {
+  const auto macs = [](const std::vector<std::string>& more) {
+    const json store = run_on("vitcod", "vit65-sparse90-ae", more)["blocks"]["store"]["counters"];
+    return store["encoder_macs"].get<std::uint64_t>();
+  };
+  // 3 pictures, 4 blocks, Q and K, 65 tokens, 16 features, 4 heads to 2.
+  EXPECT_EQ(macs({}), 3U * 4 * 2 * 65 * 16 * 8);
+  EXPECT_EQ(macs({"--set", "attention.encoder_lines=0"}), 0U);
+}
+
 TEST(SparseModels, ProgramReadsBackFromItsAssembly) {
   const TempDirectory folder;
   const std::string text = folder.path("p.s"), binary = folder.path("p.prog"),
                     again = folder.path("again.prog");
-  ASSERT_EQ(run_systole({"map", "-m", "vitcod", "--model", "vit65-sparse90", "--asm", text, "--out",
-                         binary})
+  ASSERT_EQ(run_systole({"map", "-m", "vitcod", "--model", "vit65-sparse90-ae", "--asm", text,
+                         "--out", binary})
                 .exit_code,
             0);
+  EXPECT_NE(read_file(text).find("\nmix 0 in_heads=4 out_heads=2 "), std::string::npos);
+  EXPECT_NE(read_file(text).find(" encoder=1\n"), std::string::npos);
   EXPECT_NE(read_file(text).find("\nattention op="), std::string::npos);
   ASSERT_EQ(run_systole({"map", "--read", text, "--out", again, "-m", "vitcod"}).exit_code, 0);
   EXPECT_EQ(read_file(again), read_file(binary));
