@@ -17,7 +17,6 @@
 #include <systemc>
 #include <vector>
 
-#include "bench/child_process.h"
 #include "bench/native_encoder.h"
 #include "hw/gemm.h"
 #include "hw/machine_file.h"
@@ -25,11 +24,14 @@
 #include "model/elements.h"
 #include "model/graph_builder.h"
 #include "model/shapes.h"
+#include "testbench/child_process.h"
 #include "testbench/simulation.h"
 #include "testbench/tensors.h"
 
 namespace systole::bench {
 namespace {
+
+using testbench::Bytes;
 
 // The SystemC library prints a banner before it calls sc_main().
 [[maybe_unused]] const int kNoBanner = ::setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
@@ -195,8 +197,8 @@ class Comparison {
 
  private:
   Report run_child(const mapper::Mapping& mapping, bool functional, Timer& timer) {
-    const Bytes bytes =
-        run_in_child([&] { return simulate(graph_, mapping, machine_, input_, functional); });
+    const Bytes bytes = testbench::run_in_child(
+        [&] { return simulate(graph_, mapping, machine_, input_, functional); });
     Report report;
     std::memcpy(&report, bytes.data(), sizeof report);
     timer.add(report.time);

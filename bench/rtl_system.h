@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "bench/child_process.h"
 #include "hw/machine_file.h"
 #include "mapper/mapping.h"
 #include "model/dataset.h"
+#include "testbench/child_process.h"
 #include "testbench/networks.h"
 #include "testbench/rtl_blocks.h"
 #include "testbench/rtl_engines.h"
@@ -67,7 +67,7 @@ class SystemComparison {
  private:
   /// In a process of its own, as SystemC elaborates once per process.
   [[nodiscard]] SystemRun run_once(const hw::Machine& machine) const {
-    const Bytes bytes = run_in_child([&] {
+    const testbench::Bytes bytes = testbench::run_in_child([&] {
       // Standard output belongs to the figures.
       sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
       testbench::RtlReport report;

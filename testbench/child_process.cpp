@@ -4,81 +4,100 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
+#include <cstddef>
 #include <cstdio>
-#include <cstring>
+#include <cstdlib>
 #include <exception>
-#include <iostream>
 #include <stdexcept>
 #include <string>
-#include <system_error>
-#include <vector>
+
+#include "hw/error.h"
 
 namespace systole::testbench {
 namespace {
 
-/// The child's answer: a byte that says whether it worked, then the result or a message.
-constexpr char kWorked = 1, kFailed = 0;
+/// Exit codes of the copy; the last two come with a text.
+enum Status { kDone = 0, kFailed = 1, kBadInput = 2 };
 
-void write_all(int file, const char* data, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t written = ::write(file, data, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // the parent is gone
-    data += written;
-    bytes -= static_cast<std::size_t>(written);
+bool write_all(int file, const std::uint8_t* bytes, std::size_t size) {
+  std::size_t written = 0;
+  while (written < size) {
+    const ssize_t more = ::write(file, bytes + written, size - written);
+    if (more < 0 && errno != EINTR) return false;
+    if (more > 0) written += static_cast<std::size_t>(more);
   }
+  return true;
 }
 
-std::string read_all(int file) {
-  std::string text;
-  char block[4096];
-  for (;;) {
-    const ssize_t count = ::read(file, block, sizeof(block));
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return text;
-    text.append(block, static_cast<std::size_t>(count));
-  }
+Bytes text_of(const std::exception& error) {
+  const std::string text = error.what();
+  return {text.begin(), text.end()};
 }
 
-std::string answer_of(const std::function<void(void*)>& work, std::size_t bytes) {
+[[noreturn]] void run(const std::function<Bytes()>& work, int to_parent) {
+  Status status = kFailed;
+  Bytes answer;
   try {
-    std::vector<char> result(bytes);
-    work(result.data());
-    return kWorked + std::string(result.data(), bytes);
+    answer = work();
+    status = kDone;
+  } catch (const hw::InputError& error) {
+    answer = text_of(error);
+    status = kBadInput;
   } catch (const std::exception& error) {
-    return kFailed + std::string(error.what());
+    answer = text_of(error);
   }
+  if (!write_all(to_parent, answer.data(), answer.size())) status = kFailed;
+  // No destructors or handlers of the copied process.
+  std::_Exit(status);
+}
+
+int wait_for(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(kFailed);
 }
 
 }  // namespace
 
-void run_in_child(const std::function<void(void*)>& work, void* result, std::size_t bytes) {
-  int pipe[2];
-  if (::pipe(pipe) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  std::cout.flush();
-  std::fflush(nullptr);  // or the child might print it again
-  const pid_t child = ::fork();
-  if (child < 0) {
-    const int error = errno;
-    ::close(pipe[0]);
-    ::close(pipe[1]);
-    throw std::system_error(error, std::generic_category(), "fork");
+ChildProcess::ChildProcess(const std::function<Bytes()>& work) {
+  int ends[2];
+  // Whatever is buffered would be printed twice.
+  std::fflush(nullptr);
+  if (::pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
+  child_ = ::fork();
+  if (child_ == 0) run(work, ends[1]);
+  ::close(ends[1]);
+  from_child_ = ends[0];
+  if (child_ < 0) {
+    ::close(from_child_);
+    throw std::runtime_error("cannot start a process");
   }
-  if (child == 0) {
-    const std::string answer = answer_of(work, bytes);
-    write_all(pipe[1], answer.data(), answer.size());
-    ::_exit(0);  // what the parent set up is not ours to take down
+}
+
+ChildProcess::~ChildProcess() {
+  ::close(from_child_);
+  if (child_ < 0) return;
+  ::kill(child_, SIGKILL);
+  wait_for(child_);
+}
+
+Bytes ChildProcess::result() {
+  Bytes result;
+  std::vector<std::uint8_t> buffer(std::size_t{1} << 16);
+  for (;;) {
+    const ssize_t more = ::read(from_child_, buffer.data(), buffer.size());
+    if (more < 0 && errno == EINTR) continue;
+    if (more <= 0) break;
+    result.insert(result.end(), buffer.begin(), buffer.begin() + more);
   }
-  ::close(pipe[1]);
-  const std::string answer = read_all(pipe[0]);
-  ::close(pipe[0]);
-  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-  }
-  if (answer.size() == bytes + 1 && answer[0] == kWorked) {
-    std::memcpy(result, answer.data() + 1, bytes);
-    return;
-  }
-  throw std::runtime_error(answer.size() > 1 ? answer.substr(1) : "a simulation ended early");
+  const int status = wait_for(child_);
+  child_ = -1;
+  if (status == kDone) return result;
+  const std::string text(result.begin(), result.end());
+  if (status == kBadInput) throw hw::InputError(text);
+  throw std::runtime_error(text.empty() ? "work in a process of its own ended early" : text);
 }
 
 }  // namespace systole::testbench

@@ -1,23 +1,57 @@
 #pragma once
 
-#include <cstddef>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <cstring>
 #include <functional>
+#include <stdexcept>
 #include <type_traits>
+#include <vector>
 
 namespace systole::testbench {
 
-/// Runs `work` in a child process, which gets `bytes` of room for its result, and copies that to
-/// `result`. Throws std::runtime_error with the child's message if it failed.
-void run_in_child(const std::function<void(void* result)>& work, void* result, std::size_t bytes);
+using Bytes = std::vector<std::uint8_t>;
 
-/// For simulations beside one that this process runs: a process has one SystemC kernel. No module
-/// may have been made yet.
+/// Work in a copy of this process, beside it: SystemC elaborates once per process. The process must
+/// have one thread.
+class ChildProcess {
+ public:
+  /// Begins `work` in the copy. Throws std::runtime_error if the system refuses.
+  explicit ChildProcess(const std::function<Bytes()>& work);
+  /// Ends the copy if nobody has waited for its result.
+  ~ChildProcess();
+  ChildProcess(const ChildProcess&) = delete;
+  ChildProcess& operator=(const ChildProcess&) = delete;
+
+  /// Waits for what `work` returns; at most one call. Throws InputError with the text of one that
+  /// `work` threw, std::runtime_error with the text of another exception, or if it ended early.
+  [[nodiscard]] Bytes result();
+
+ private:
+  pid_t child_ = -1;  ///< -1: has ended
+  int from_child_ = -1;
+};
+
+/// The same, one after the other.
+[[nodiscard]] inline Bytes run_in_child(const std::function<Bytes()>& work) {
+  return ChildProcess(work).result();
+}
+
+/// The same for work that returns plain data.
 template <typename Work>
 auto in_child(const Work& work) {
   using Result = decltype(work());
   static_assert(std::is_trivially_copyable_v<Result>, "the result crosses processes as bytes");
+  const Bytes bytes = run_in_child([&] {
+    const Result result = work();
+    Bytes copy(sizeof(Result));
+    std::memcpy(copy.data(), &result, sizeof(Result));
+    return copy;
+  });
   Result result{};
-  run_in_child([&](void* to) { *static_cast<Result*>(to) = work(); }, &result, sizeof(Result));
+  if (bytes.size() != sizeof(Result)) throw std::runtime_error("a process ended without a result");
+  std::memcpy(&result, bytes.data(), sizeof(Result));
   return result;
 }
 

@@ -42,6 +42,13 @@ TEST(ChildProcess, PassesOnWhatWentWrong) {
 
 TEST(ChildProcess, NoticesAnEndWithoutAResult) {
   EXPECT_THROW((void)in_child([]() -> int { ::_exit(0); }), std::runtime_error);
+  EXPECT_THROW((void)run_in_child([]() -> Bytes { ::_exit(0x7F); }), std::runtime_error);
+}
+
+TEST(ChildProcess, EndsACopyThatNobodyWaitsFor) {
+  const ChildProcess endless([]() -> Bytes {
+    for (;;) ::usleep(1000);
+  });
 }
 
 }  // namespace

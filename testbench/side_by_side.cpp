@@ -1,0 +1,27 @@
+#include "testbench/side_by_side.h"
+
+#include <algorithm>
+#include <deque>
+#include <thread>
+
+#include "testbench/child_process.h"
+
+namespace systole::testbench {
+
+std::vector<nlohmann::ordered_json> run_side_by_side(const std::vector<Experiment>& experiments) {
+  const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
+  std::deque<ChildProcess> running;
+  std::vector<nlohmann::ordered_json> documents;
+  const auto take_first = [&] {
+    documents.push_back(nlohmann::ordered_json::from_msgpack(running.front().result()));
+    running.pop_front();
+  };
+  for (const Experiment& experiment : experiments) {
+    if (running.size() == most) take_first();
+    running.emplace_back([&] { return nlohmann::ordered_json::to_msgpack(experiment()); });
+  }
+  while (!running.empty()) take_first();
+  return documents;
+}
+
+}  // namespace systole::testbench
