@@ -8,16 +8,15 @@
 #include <vector>
 
 #include "hw/error.h"
-#include "hw/global_columns.h"
 #include "hw/printable.h"
 #include "model/attention_mask.h"
-#include "model/global_columns.h"
 #include "model/npy.h"
 #include "testbench/attention_simulation.h"
 #include "testbench/attention_workload.h"
 #include "testbench/child_process.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
+#include "testbench/head_split.h"
 #include "testbench/outputs.h"
 #include "testbench/report_attention.h"
 #include "testbench/rtl_blocks.h"
@@ -65,11 +64,8 @@ model::AttentionMask mask_of(const Options& options) {
       throw hw::InputError(
           "--tokens, --heads, --layers: the mask has its own, expected none with --mask");
     }
-    const model::AttentionMask mask = model::load_mask(model::Npy::open(options.mask));
-    if (const auto row = mask.first_empty_row()) {
-      throw hw::InputError(fmt::format("{}: {}: keeps no key, expected one at least",
-                                       hw::printable(options.mask), row_text(mask.shape(), *row)));
-    }
+    model::AttentionMask mask = model::load_mask(model::Npy::open(options.mask));
+    require_full_rows(mask, options.mask);
     return mask;
   }
   if (!options.tokens || !options.heads) {
@@ -87,19 +83,11 @@ model::AttentionMask mask_of(const Options& options) {
   return mask;
 }
 
-hw::SparseHead split(const hw::SparseHead& whole, const Options& options,
-                     const hw::Machine& machine) {
-  if (options.no_reorder) return whole;
-  if (options.threshold) {
-    return model::split_by_threshold(whole, static_cast<std::size_t>(*options.threshold));
-  }
-  return model::split_by_cycles(whole, static_cast<std::size_t>(options.dim), machine.attention);
-}
-
-std::string reordering(const Options& options) {
-  if (options.no_reorder) return "no reordering";
-  if (options.threshold) return fmt::format("more than {} kept cells", *options.threshold);
-  return "chosen by cycles";
+HeadSplit split_of(const Options& options) {
+  HeadSplit split;
+  split.reorder = !options.no_reorder;
+  if (options.threshold) split.threshold = static_cast<std::size_t>(*options.threshold);
+  return split;
 }
 
 std::size_t latent_heads(const Options& options, const model::AttentionShape& shape) {
@@ -111,8 +99,7 @@ std::size_t latent_heads(const Options& options, const model::AttentionShape& sh
 }
 
 /// The same without auto-encoder; cycles do not depend on values.
-AttentionReport::Plain run_plain(AttentionShape shape,
-                                 const std::vector<std::vector<hw::SparseHead>>& layers,
+AttentionReport::Plain run_plain(AttentionShape shape, const SplitLayers& layers,
                                  const hw::Machine& machine) {
   shape.latent_heads = 0;
   const AttentionWorkload workload = make_attention_workload(shape, layers, machine, false);
@@ -127,38 +114,29 @@ hw::Machine machine_of(const Options& options) {
   MachineOptions machine = options.machine;
   const auto all = std::find(machine.rtl.begin(), machine.rtl.end(), "all");
   if (all != machine.rtl.end()) machine.rtl = attention_blocks();
-  return load_machine(machine);
+  return load_attention_machine(machine);
 }
 
 int run(const Options& options) {
   check_numbers(options);
   const hw::Machine machine = machine_of(options);
-  if (machine.attention.lines == 0) {
-    throw hw::InputError(
-        hw::printable(options.machine.machine) +
-        ": attention.lines: found 0, expected a machine with attention engines, such as vitcod");
-  }
   const model::AttentionMask mask = mask_of(options);
   const model::AttentionShape& shape = mask.shape();
-  std::vector<std::vector<hw::SparseHead>> layers(shape.layers);
-  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      layers[layer].push_back(split(mask.head(layer, head), options, machine));
-    }
-  }
+  const auto dim = static_cast<std::size_t>(options.dim);
+  const HeadSplit split = split_of(options);
   JsonOutput stats(options.stats);
-  AttentionShape sizes{shape.heads, shape.queries, shape.keys,
-                       static_cast<std::size_t>(options.dim), 0};
+  const SplitLayers layers = split_mask(mask, split, dim, machine.attention);
+  AttentionShape sizes{shape.heads, shape.queries, shape.keys, dim, 0};
   AttentionReport report;
   if (options.latent_heads) {
     sizes.latent_heads = latent_heads(options, shape);
     report.without_auto_encoder = run_plain(sizes, layers, machine);
   }
   const AttentionWorkload workload =
-      make_attention_workload(sizes, std::move(layers), machine, options.functional);
+      make_attention_workload(sizes, layers, machine, options.functional);
   report.machine = machine;
   report.mask = options.mask.empty() ? "dense" : hw::printable(options.mask);
-  report.reordering = reordering(options);
+  report.reordering = split.text();
   report.functional = options.functional;
   report.workload = &workload;
   report.result = simulate_attention(workload, machine, make_engines(machine, {}, report.rtl),

@@ -5,6 +5,7 @@
 #include "hw/error.h"
 #include "hw/machine_file.h"
 #include "hw/machine_rules.h"
+#include "hw/printable.h"
 #include "testbench/rtl_blocks.h"
 
 namespace systole::testbench {
@@ -40,6 +41,16 @@ hw::Machine load_machine(const std::string& name_or_path,
 hw::Machine load_machine(const MachineOptions& options) {
   hw::Machine machine = load_machine(options.machine, options.settings);
   for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
+  return machine;
+}
+
+hw::Machine load_attention_machine(const MachineOptions& options) {
+  hw::Machine machine = load_machine(options);
+  if (machine.attention.lines == 0) {
+    throw hw::InputError(
+        hw::printable(options.machine) +
+        ": attention.lines: found 0, expected a machine with attention engines, such as vitcod");
+  }
   return machine;
 }
 

@@ -27,8 +27,12 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
 [[nodiscard]] hw::Machine load_machine(const std::string& name_or_path,
                                        const std::vector<std::string>& settings);
 
-/// The same, with the blocks that --rtl names swapped for their RTL. Throws InputError.
+/// The same as load_machine(), with the blocks that --rtl names swapped for their RTL. Throws
+/// InputError.
 [[nodiscard]] hw::Machine load_machine(const MachineOptions& options);
+
+/// The same for a command that needs attention engines. Throws InputError for a machine without.
+[[nodiscard]] hw::Machine load_attention_machine(const MachineOptions& options);
 
 /// Adds --functional=on|off.
 void add_functional(CLI::App& command, bool& functional);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "model/npy.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
+#include "testbench/head_split.h"
 #include "testbench/outputs.h"
 #include "testbench/report_sparsity.h"
 
@@ -63,12 +66,7 @@ void check_options(const Options& options) {
 }
 
 SparsityMachine machine_of(const Options& options) {
-  const hw::Machine machine = load_machine(options.machine, options.settings);
-  if (machine.attention.lines == 0) {
-    throw hw::InputError(
-        hw::printable(options.machine) +
-        ": attention.lines: found 0, expected a machine with attention engines, such as vitcod");
-  }
+  const hw::Machine machine = load_attention_machine({options.machine, options.settings, {}});
   return {machine.name, machine.attention, static_cast<std::size_t>(options.dim)};
 }
 
@@ -99,18 +97,13 @@ model::AttentionMask mask_of(const Options& options, const model::Npy& array,
 }
 
 void split_heads(const Options& options, const model::AttentionMask& mask, SparsityReport& report) {
-  const model::AttentionShape& shape = mask.shape();
   if (options.global.empty()) {
     report.threshold = options.threshold ? static_cast<std::size_t>(*options.threshold)
-                                         : model::default_threshold(shape.queries);
+                                         : model::default_threshold(mask.shape().queries);
   }
-  for (std::size_t layer = 0; layer < shape.layers; ++layer) {
-    for (std::size_t head = 0; head < shape.heads; ++head) {
-      const hw::SparseHead whole = mask.head(layer, head);
-      report.heads.push_back(report.threshold ? model::split_by_threshold(whole, *report.threshold)
-                                              : model::split_by_cycles(whole, report.machine.dim,
-                                                                       report.machine.array));
-    }
+  const HeadSplit split{true, report.threshold};
+  for (auto& heads : split_mask(mask, split, report.machine.dim, report.machine.array)) {
+    std::move(heads.begin(), heads.end(), std::back_inserter(report.heads));
   }
 }
 
@@ -122,10 +115,7 @@ int run(const Options& options) {
   report.machine = machine_of(options);
   const model::AttentionMask mask = mask_of(options, model::Npy::open(options.input), report);
   report.shape = mask.shape();
-  if (const auto row = mask.first_empty_row()) {
-    throw hw::InputError(fmt::format("{}: {}: keeps no key, expected one at least",
-                                     hw::printable(options.input), row_text(mask.shape(), *row)));
-  }
+  require_full_rows(mask, options.input);
   split_heads(options, mask, report);
   if (!options.out.empty()) model::save_mask(mask, options.out);
   if (options.json) {
