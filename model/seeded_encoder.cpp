@@ -86,6 +86,7 @@ class SeededEncoder {
     encoder.exp_to_code = quantiser_.exp_to_code(options_.datapath.softmax_bits);
     for (std::uint32_t i = 0; i < shape_.layers; ++i) {
       encoder.blocks.push_back(block("blocks." + std::to_string(i) + "."));
+      if (!options_.keep.empty()) encoder.blocks.back().keep = options_.keep[i];
     }
     return encoder;
   }
@@ -181,11 +182,25 @@ void check_shape(const EncoderShape& shape, std::uint32_t length) {
           "length " + std::to_string(length) + ", expected 1 to 65536");
 }
 
+void check_masks(const std::vector<std::vector<std::uint8_t>>& keep, const EncoderShape& shape,
+                 std::uint32_t length) {
+  const std::size_t cells = std::size_t{shape.heads} * length * length;
+  const bool fits = keep.empty() || (keep.size() == shape.layers &&
+                                     std::all_of(keep.begin(), keep.end(), [&](const auto& mask) {
+                                       return mask.size() == cells;
+                                     }));
+  if (!fits) {
+    throw hw::InputError("encoder masks: expected " + std::to_string(shape.layers) + " of " +
+                         std::to_string(cells) + " cells");
+  }
+}
+
 }  // namespace
 
 Graph make_seeded_encoder(std::string name, const EncoderShape& shape, std::uint32_t length,
                           std::uint64_t seed, const SeededOptions& options) {
   check_shape(shape, length);
+  check_masks(options.keep, shape, length);
   const double deviation = shape.post_norm ? kOperandDeviation : stream_deviation(options.datapath);
   return make_encoder_graph(SeededEncoder(shape, length, seed, options).run(), length,
                             std::move(name), 1.0 / deviation);

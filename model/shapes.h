@@ -40,13 +40,16 @@ struct SeededOptions {
   hw::Machine::Datapath datapath;
   /// Leave out the weights: the graph has every operator and immediate, but cannot be executed.
   bool shape_only = false;
+  /// Attention mask of each layer (model/keep_mask.h); none: dense attention.
+  std::vector<std::vector<std::uint8_t>> keep = {};
 };
 
 /// An encoder of that shape on `length` tokens with random weights, for throughput and for tests of
 /// shapes without a checkpoint. Same arguments, same bits. Its scales are chosen such that with
 /// seeded_embedding() as input all activations use their codes well: neither all zero nor
 /// saturated. The graph is that of make_encoder_graph(); its name is `name`. Throws InputError if a
-/// count is 0, the heads do not divide the width, or the accumulator could overflow.
+/// count is 0, the heads do not divide the width, the accumulator could overflow, or the masks are
+/// not one of the right size for each layer.
 [[nodiscard]] Graph make_seeded_encoder(std::string name, const EncoderShape& shape,
                                         std::uint32_t length, std::uint64_t seed,
                                         const SeededOptions& options = {});

@@ -244,6 +244,27 @@ TEST(SeededEncoder, SameSeedSameBits) {
   EXPECT_NE(weights(5), weights(5 + (std::uint64_t{1} << 32)));
 }
 
+TEST(SeededEncoder, TakesAMaskForEachLayer) {
+  const std::size_t layers = kSmallPre.layers, cells = std::size_t{kSmallPre.heads} * 4 * 4;
+  SeededOptions options;
+  options.keep.assign(layers, std::vector<std::uint8_t>(cells, 1));
+  options.keep[1][5] = 0;  // head 0, query 1, key 1
+  const Graph graph = make_seeded_encoder("x", kSmallPre, 4, 1, options);
+  expect_sound(graph);
+  for (std::size_t layer = 0; layer < layers; ++layer) {
+    const Tensor& pruned = tensor(graph, "blocks." + std::to_string(layer) + ".attn.head0.pruned");
+    for (std::size_t cell = 0; cell < 16; ++cell) {
+      EXPECT_EQ(pruned.data[cell] != 0, layer == 1 && cell == 5) << layer << " " << cell;
+    }
+  }
+  const auto error = [&](std::size_t count, std::size_t size) {
+    options.keep.assign(count, std::vector<std::uint8_t>(size, 1));
+    return input_error_of([&] { return make_seeded_encoder("x", kSmallPre, 4, 1, options); });
+  };
+  EXPECT_NE(error(layers + 1, cells).find("encoder masks: expected"), std::string::npos);
+  EXPECT_NE(error(layers, cells - 1).find("encoder masks: expected"), std::string::npos);
+}
+
 struct SeededCase {
   const char* name;
   EncoderShape shape;
