@@ -51,11 +51,13 @@ Network load_network(const std::string& name_or_path, const hw::Machine& machine
   return network;
 }
 
-std::string default_data() {
+std::string data_file(const std::string& name) {
   const char* directory = std::getenv("SYSTOLE_DATA");
   const bool given = directory != nullptr && *directory != '\0';
-  return std::string(given ? directory : SYSTOLE_TRACES_DIR) + "/data/digits.safetensors";
+  return std::string(given ? directory : SYSTOLE_TRACES_DIR) + "/data/" + name;
 }
+
+std::string default_data() { return data_file("digits.safetensors"); }
 
 std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
                                                       const model::Dataset& data,

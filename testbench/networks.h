@@ -21,8 +21,11 @@ struct Network {
 /// Throws InputError.
 [[nodiscard]] Network load_network(const std::string& name_or_path, const hw::Machine& machine);
 
-/// The pictures that the models were trained for: "data/digits.safetensors" under the directory
-/// that the environment variable SYSTOLE_DATA names, else the one fixed at build time.
+/// "data/NAME" under the directory that the environment variable SYSTOLE_DATA names, else the one
+/// fixed at build time.
+[[nodiscard]] std::string data_file(const std::string& name);
+
+/// The pictures that the models were trained for: data_file("digits.safetensors").
 [[nodiscard]] std::string default_data();
 
 /// Bytes of the graph's input tensor for each of the first `limit` pictures (all if 0). Throws

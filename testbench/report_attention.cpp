@@ -204,11 +204,10 @@ std::string attention_text(const AttentionReport& report) {
       "machine",
       fmt::format("{} ({} x {}, {} MHz)", report.machine.name, counted(attention.lines, "line"),
                   counted(attention.macs_per_line, "MAC"), report.machine.core.clock_mhz));
-  facts.add(
-      "mask",
-      fmt::format("{}: {}, {}, {}, {}, {}", report.mask, counted(totals.layers.size(), "layer"),
-                  counted(shape.heads, "head"), counted(shape.queries, "query", "queries"),
-                  counted(shape.keys, "key"), counted(shape.dim, "feature")));
+  facts.add("mask",
+            report.mask + ": " +
+                attention_shape_text({totals.layers.size(), shape.heads, shape.queries, shape.keys},
+                                     shape.dim));
   facts.add("sparsity", fmt::format("{} of {} kept ({} pruned)", grouped(totals.work.kept),
                                     counted(totals.work.cells, "cell"),
                                     percent(1.0 - static_cast<double>(totals.work.kept) /
@@ -300,6 +299,12 @@ ordered_json attention_json(const AttentionReport& report) {
   }
   document["layers"] = std::move(layers);
   return document;
+}
+
+std::string attention_shape_text(const model::AttentionShape& shape, std::size_t dim) {
+  return fmt::format("{}, {}, {}, {}, {}", counted(shape.layers, "layer"),
+                     counted(shape.heads, "head"), counted(shape.queries, "query", "queries"),
+                     counted(shape.keys, "key"), counted(dim, "feature"));
 }
 
 }  // namespace systole::testbench

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "hw/machine.h"
+#include "model/attention_mask.h"
 #include "testbench/attention_simulation.h"
 #include "testbench/attention_workload.h"
 #include "testbench/rtl/rtl_counts.h"
@@ -41,5 +42,8 @@ struct AttentionReport {
 
 /// The document of docs/attention.md.
 [[nodiscard]] nlohmann::ordered_json attention_json(const AttentionReport& report);
+
+/// "12 layers, 3 heads, 197 queries, 197 keys, 64 features".
+[[nodiscard]] std::string attention_shape_text(const model::AttentionShape& shape, std::size_t dim);
 
 }  // namespace systole::testbench

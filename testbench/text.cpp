@@ -85,6 +85,8 @@ std::string wrapped(const std::vector<std::string>& words, std::size_t indent,
   return text;
 }
 
+std::string paragraph(const std::string& text) { return wrapped(words_of(text), 0, ""); }
+
 void FactList::add(std::string label, std::string value) {
   facts_.push_back({std::move(label), std::move(value)});
 }

@@ -30,6 +30,9 @@ inline constexpr std::size_t kTextWidth = 80;
 [[nodiscard]] std::string wrapped(const std::vector<std::string>& words, std::size_t indent,
                                   std::string_view separator);
 
+/// The words of `text` in lines of at most kTextWidth. No newline at the end.
+[[nodiscard]] std::string paragraph(const std::string& text);
+
 /// Lines of `label  value`, with the values in one column; long values continue below themselves.
 class FactList {
  public:

@@ -24,6 +24,7 @@ void add_analyse_command(CLI::App& app, Action& action);
 void add_machine_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);
 void add_quantise_command(CLI::App& app, Action& action);
+void add_reproduce_command(CLI::App& app, Action& action);
 void add_matmul_command(CLI::App& app, Action& action);
 void add_sparsify_command(CLI::App& app, Action& action);
 void add_vectors_command(CLI::App& app, Action& action);

@@ -16,9 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-const std::vector<std::string> kCommands = {
-    "run",      "map",       "machine", "model",  "quantise",
-    "sparsify", "attention", "analyse", "matmul", "vectors"};
+const std::vector<std::string> kCommands = {"run",       "map",      "machine",   "model",
+                                            "quantise",  "sparsify", "attention", "analyse",
+                                            "reproduce", "matmul",   "vectors"};
 
 ProgramRun expect_ok(const std::vector<std::string>& arguments) {
   ProgramRun run = run_systole(arguments);

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace systole::testbench {
+
+/// A picture: what gnuplot is told, data included.
+struct Plot {
+  std::string file;                ///< name without a folder: "cycles.png"
+  int width = 1200, height = 700;  ///< pixels
+  std::string script;              ///< after the terminal and the output have been set
+};
+
+/// Writes PNG files into a folder, each whole or not at all.
+class PlotWriter {
+ public:
+  /// Before the work: throws InputError for a folder in which no file can be made. One that is
+  /// missing is made by write(). Without a name nothing is written.
+  explicit PlotWriter(std::string directory);
+
+  /// Throws InputError if gnuplot is not installed, fails, or a file cannot be written.
+  void write(const std::vector<Plot>& plots) const;
+
+ private:
+  std::string directory_;
+};
+
+/// A text in gnuplot's single quotes.
+[[nodiscard]] std::string gnuplot_quoted(const std::string& text);
+
+}  // namespace systole::testbench

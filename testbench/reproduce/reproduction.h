@@ -1,0 +1,36 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "testbench/plot.h"
+#include "testbench/reproduce/result_row.h"
+
+namespace systole::testbench {
+
+/// The rows that belong to one published result.
+struct ReproductionSection {
+  std::string title;
+  std::vector<std::string> notes;  ///< how ours came about, and in which regime each figure holds
+  std::vector<ResultRow> rows;
+};
+
+/// What one run of `systole reproduce` found.
+struct Reproduction {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> inputs;  ///< what was run: label, text
+  std::vector<ReproductionSection> sections;
+  std::vector<Plot> plots;
+  double wall_seconds = 0.0;
+
+  [[nodiscard]] std::size_t count(Verdict verdict) const;
+};
+
+/// A table per section, at most kTextWidth columns.
+[[nodiscard]] std::string reproduction_text(const Reproduction& reproduction);
+/// The document of docs/reproduce.md.
+[[nodiscard]] nlohmann::ordered_json reproduction_json(const Reproduction& reproduction);
+
+}  // namespace systole::testbench

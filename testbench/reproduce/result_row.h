@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// Ours beside published.
+namespace systole::testbench {
+
+/// How far ours may be from a published figure.
+struct Tolerance {
+  enum class Kind {
+    kRelative,  ///< by `amount` of the published figure; 0: equal
+    kAbsolute,  ///< by `amount`, in the figure's unit
+    kAtMost,    ///< any way below it
+    kAtLeast,   ///< any way above it
+  };
+  Kind kind = Kind::kRelative;
+  double amount = 0.0;
+};
+
+/// A figure that others published, or that follows from what they published.
+struct Published {
+  std::string_view key;  ///< by which the program finds it
+  double value;
+  std::string_view unit;  ///< "cycles", "x", "%", ...
+  std::string_view source;
+  /// None: a reference, of other hardware or another regime, to be read beside ours and not to be
+  /// met.
+  std::optional<Tolerance> tolerance;
+};
+
+enum class Verdict { kPass, kFail, kReference };
+
+/// "pass", "fail", "reference".
+[[nodiscard]] std::string_view verdict_name(Verdict verdict);
+
+struct ResultRow {
+  std::string name;
+  std::optional<double> ours;  ///< measured or counted in this run; none: not claimed
+  std::optional<double> published;
+  std::string unit;
+  std::string source;  ///< of `published`
+  std::optional<Tolerance> tolerance;
+
+  /// Without a published figure, a tolerance or a figure of ours it is a reference.
+  [[nodiscard]] Verdict verdict() const;
+  /// Ours relative to published, less 1; none where one of them is missing, or published is 0.
+  [[nodiscard]] std::optional<double> difference() const;
+  /// "within 5 %", "within 4 points", "equal", "at most", "at least"; empty without a tolerance.
+  [[nodiscard]] std::string bound() const;
+};
+
+/// A row of what was published, with ours.
+[[nodiscard]] ResultRow compare(std::string name, std::optional<double> ours,
+                                const Published& published);
+/// A row that has nothing to compare with.
+[[nodiscard]] ResultRow measured(std::string name, double ours, std::string unit);
+
+}  // namespace systole::testbench

@@ -1,0 +1,39 @@
+#include "testbench/reproduce/vitcod.h"
+
+#include <fmt/format.h>
+
+#include "testbench/report_attention.h"
+#include "testbench/reproduce/vitcod_plots.h"
+#include "testbench/reproduce/vitcod_runs.h"
+#include "testbench/reproduce/vitcod_sections.h"
+#include "testbench/text.h"
+
+namespace systole::testbench {
+
+Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& machine) {
+  const VitcodSubject subject = load_vitcod_subject(options, machine);
+  const VitcodRuns runs = run_vitcod(subject);
+  Reproduction reproduction;
+  reproduction.name = "vitcod";
+  reproduction.inputs = {
+      {"machine",
+       fmt::format("{} ({} lines x {} MACs, {} MHz)", machine.name, machine.attention.lines,
+                   machine.attention.macs_per_line, machine.core.clock_mhz)},
+      {"mask",
+       subject.mask_name + ": " + attention_shape_text(subject.mask.shape(), subject.mask_dim)},
+      {"maps",
+       subject.maps_name + ": " + attention_shape_text(subject.maps_shape, subject.maps_dim)}};
+  reproduction.sections = {line_mapping_section(subject, runs),
+                           pruning_section(subject, runs),
+                           movement_section(subject, runs),
+                           baseline_section(subject, runs),
+                           roofline_section(subject, runs),
+                           energy_section(subject, runs),
+                           network_section(subject, runs),
+                           counter_section(subject, runs),
+                           quoted_section()};
+  reproduction.plots = vitcod_plots(subject, runs);
+  return reproduction;
+}
+
+}  // namespace systole::testbench

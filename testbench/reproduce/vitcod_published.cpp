@@ -1,0 +1,85 @@
+#include "testbench/reproduce/vitcod_published.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace systole::testbench {
+namespace {
+
+using Kind = Tolerance::Kind;
+
+constexpr Tolerance kWithin5Percent{Kind::kRelative, 0.05};
+constexpr Tolerance kEqual{Kind::kRelative, 0.0};
+constexpr Tolerance kAtMost{Kind::kAtMost, 0.0};
+constexpr Tolerance kAtLeast{Kind::kAtLeast, 0.0};
+constexpr Tolerance kWithinATenthOfAPoint{Kind::kAbsolute, 0.1};
+
+constexpr std::string_view kMask = "counted on the authors' mask of DeiT-Tiny at 95 %";
+constexpr std::string_view kLimit = "a limit that follows from the authors' mask of DeiT-Tiny";
+constexpr std::string_view kShape = "counted from DeiT-Tiny's shape";
+constexpr std::string_view kContributions = "ViTCoD (HPCA 2023), section VI, DeiT";
+constexpr std::string_view kMovement = "ViTCoD, section VI, breakdown of the latency";
+constexpr std::string_view kRoofline = "ViTCoD, figure 2";
+constexpr std::string_view kAt90 = "ViTCoD, section VI, mean of six models at 90 %";
+constexpr std::string_view kMean = "ViTCoD, section VI, mean over 60, 70, 80 and 90 %";
+constexpr std::string_view kEnergy = "ViTCoD, section VI, energy";
+constexpr std::string_view kChip = "ViTCoD, section VI, 28 nm layout at 500 MHz";
+constexpr std::string_view kCounter = "run of the authors' public cycle counter";
+
+}  // namespace
+
+const std::vector<Published>& vitcod_figures() {
+  static const std::vector<Published> figures = {
+      {"sddmm.ideal", 9300, "cycles", kMask, kWithin5Percent},
+      {"sddmm.packed", 12808, "cycles", kMask, kWithin5Percent},
+      {"sddmm.column_per_line", 13656, "cycles", kMask, kWithin5Percent},
+      {"sddmm.best_columns", 11080, "cycles", kMask, kWithin5Percent},
+      {"sddmm.broadcast", 57776, "cycles", kMask, kWithin5Percent},
+      {"sddmm.unordered", 56736, "cycles", kMask, kWithin5Percent},
+      {"sddmm.unordered_broadcast", 60064, "cycles", kMask, kWithin5Percent},
+      {"sddmm.limit", 12200, "cycles", kLimit, kAtMost},
+      {"attention.least", 18600, "cycles", kLimit, kAtLeast},
+      {"pruning.90", 8.14, "x", kContributions, {}},
+      {"pruning.mean", 5.14, "x", kContributions, {}},
+      {"reordering.90", 2.03, "x", kContributions, {}},
+      {"reordering.mean", 2.59, "x", kContributions, {}},
+      {"traffic.plain", 1361664, "B", kShape, kEqual},
+      {"traffic.auto_encoder", 1059072, "B", kShape, kEqual},
+      {"movement.plain", 50, "%", kMovement, {}},
+      {"movement.auto_encoder", 28, "%", kMovement, {}},
+      {"roofline.sparse", 0.6, "MAC/B", kRoofline, {}},
+      {"roofline.vitcod", 3.9, "MAC/B", kRoofline, {}},
+      {"roofline.compute", 256, "GMAC/s", kRoofline, kEqual},
+      {"speedup.sanger.90", 6.8, "x", kAt90, {}},
+      {"speedup.sanger.mean", 4.3, "x", kMean, {}},
+      {"speedup.spatten.90", 10.1, "x", kAt90, {}},
+      {"speedup.spatten.mean", 6.8, "x", kMean, {}},
+      {"speedup.gpu.90", 86.0, "x", kAt90, {}},
+      {"speedup.gpu.mean", 46.5, "x", kMean, {}},
+      {"speedup.edge_gpu.90", 142.9, "x", kAt90, {}},
+      {"speedup.edge_gpu.90.figure", 160.6, "x", "ViTCoD, figures 15 and 19, at 90 %", {}},
+      {"speedup.edge_gpu.mean", 77.0, "x", kMean, {}},
+      {"speedup.cpu.90", 235.3, "x", kAt90, {}},
+      {"speedup.cpu.mean", 127.2, "x", kMean, {}},
+      {"energy.sanger", 9.8, "x", kEnergy, {}},
+      {"power", 323.9, "mW", kChip, {}},
+      {"share.macs", 14.6, "%", kShape, kWithinATenthOfAPoint},
+      {"counter.4096", 9492, "cycles", kCounter, {}},
+      {"counter.512.auto_encoder", 42455, "cycles", kCounter, {}},
+      {"counter.512.plain", 37727, "cycles", kCounter, {}},
+  };
+  return figures;
+}
+
+const Published& vitcod_published(std::string_view key) {
+  const std::vector<Published>& figures = vitcod_figures();
+  const auto found = std::find_if(figures.begin(), figures.end(),
+                                  [&](const Published& figure) { return figure.key == key; });
+  if (found == figures.end()) {
+    throw std::invalid_argument("no published figure " + std::string(key));
+  }
+  return *found;
+}
+
+}  // namespace systole::testbench

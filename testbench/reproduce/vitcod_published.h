@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "testbench/reproduce/result_row.h"
+
+namespace systole::testbench {
+
+/// Every published figure that `systole reproduce vitcod` shows, and what follows by arithmetic
+/// from data that its authors published. Nowhere else does one of them stand.
+[[nodiscard]] const std::vector<Published>& vitcod_figures();
+
+/// The one of that key. Throws std::invalid_argument if there is none.
+[[nodiscard]] const Published& vitcod_published(std::string_view key);
+
+}  // namespace systole::testbench
