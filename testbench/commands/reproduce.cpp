@@ -1,4 +1,5 @@
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,12 +22,19 @@ struct Options {
   bool json = false;
 };
 
+Reproduction vitcod(const Options& options) {
+  return reproduce_vitcod(options.vitcod,
+                          load_attention_machine(options.machine, options.settings));
+}
+
+/// What can be reproduced.
+const std::map<std::string, Reproduction (*)(const Options&)> kReproductions = {{"vitcod", vitcod}};
+
 int run(const Options& options) {
-  const hw::Machine machine = load_attention_machine(options.machine, options.settings);
   JsonOutput stats(options.stats);
   const PlotWriter plots(options.plots);
   const auto begin = std::chrono::steady_clock::now();
-  Reproduction reproduction = reproduce_vitcod(options.vitcod, machine);
+  Reproduction reproduction = kReproductions.at(options.name)(options);
   reproduction.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const nlohmann::ordered_json document = reproduction_json(reproduction);
@@ -48,7 +56,7 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command.add_option("name", options->name, "what to reproduce: vitcod")
       ->type_name("NAME")
       ->required()
-      ->check(CLI::IsMember({"vitcod"}).description(""));
+      ->check(CLI::IsMember(kReproductions).description(""));
   command.add_option("-m,--machine", options->machine, "with attention engines; default: vitcod")
       ->type_name("NAME|FILE");
   add_settings(command, options->settings);

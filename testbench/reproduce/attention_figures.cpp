@@ -35,7 +35,8 @@ double stalled_percent(const Json& document, const char* cause) {
 
 double movement_percent(const Json& document, const hw::Machine& machine) {
   const double movement = number(document, "dram_read_bytes") / peak_bytes_per_cycle(machine);
-  const double work = number(document, "engine_cycles") - stalled_cycles(document);
+  const double work = number(document, "engine_cycles") - stalled_cycles(document) +
+                      number(document, "decode_cycles");
   return 100.0 * movement / (movement + work);
 }
 

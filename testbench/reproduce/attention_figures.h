@@ -22,7 +22,7 @@ namespace systole::testbench {
 /// Percent of the engine cycles that `cause` held up.
 [[nodiscard]] double stalled_percent(const nlohmann::ordered_json& document, const char* cause);
 /// Percent of the time that movement would take if nothing overlapped: of bytes read at the peak
-/// rate, to these and the engine cycles without stalls.
+/// rate, to these, the engine cycles without stalls and those of decoding.
 [[nodiscard]] double movement_percent(const nlohmann::ordered_json& document,
                                       const hw::Machine& machine);
 

@@ -26,6 +26,8 @@ Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& m
   reproduction.sections = {line_mapping_section(subject, runs),
                            pruning_section(subject, runs),
                            movement_section(subject, runs),
+                           auto_encoder_section(subject, runs),
+                           break_even_section(runs),
                            baseline_section(subject, runs),
                            roofline_section(subject, runs),
                            energy_section(subject, runs),

@@ -16,17 +16,14 @@ ReproductionSection movement_section(const VitcodSubject& subject, const VitcodR
                              ? compare("Q, K and V read", bytes, vitcod_published("traffic.plain"))
                              : measured("Q, K and V read", bytes, "B"));
   section.rows.push_back(
-      measured("with 1 KiB buffers", number(runs.small_buffers, "qkv_bytes"), "B"));
-  section.rows.push_back(compare("movement, nothing overlapped",
-                                 movement_percent(runs.reordered, subject.machine),
-                                 vitcod_published("movement.plain")));
-  section.rows.push_back(compare("same, 1 KiB buffers",
-                                 movement_percent(runs.small_buffers, subject.machine),
-                                 vitcod_published("movement.plain")));
-  section.rows.push_back(
-      measured("stalled for memory", stalled_percent(runs.reordered, "memory"), "%"));
-  section.rows.push_back(
-      measured("same, 1 KiB buffers", stalled_percent(runs.small_buffers, "memory"), "%"));
+      measured("read with 1 KiB buffers", number(runs.small_buffers, "qkv_bytes"), "B"));
+  const auto share = [&](const char* name, double ours) {
+    section.rows.push_back(compare(name, ours, vitcod_published("movement.plain")));
+  };
+  share("movement, nothing overlapped", movement_percent(runs.reordered, subject.machine));
+  share("movement, 1 KiB buffers", movement_percent(runs.small_buffers, subject.machine));
+  share("stalled for memory", stalled_percent(runs.reordered, "memory"));
+  share("stalled, 1 KiB buffers", stalled_percent(runs.small_buffers, "memory"));
   section.notes.push_back(
       "Nothing overlapped: bytes read at the peak rate, to that time and the engines' cycles "
       "without "

@@ -4,6 +4,7 @@
 
 #include <iterator>
 #include <string>
+#include <string_view>
 
 #include "testbench/head_split.h"
 #include "testbench/reproduce/attention_figures.h"
@@ -37,7 +38,7 @@ Plot cycles_plot(const std::string& mask, const Json& document) {
                         entry.at("spmm_cycles").get<double>(), work, stalls);
   }
   // Stacked: the tallest first, each further one in front of it.
-  constexpr const char* kColours[] = {"#8c510a", "#bf812d", "#dfc27d", "#b2182b", "#762a83"};
+  constexpr const char* kColours[] = {"#8c510a", "#35978f", "#dfc27d", "#b2182b", "#762a83"};
   std::size_t column = 5;
   for (auto cause = first.begin(); cause != first.end(); ++cause, ++column) {
     std::string name = cause.key();
@@ -97,13 +98,50 @@ Plot sparsity_plot(const VitcodSubject& subject, const VitcodRuns& runs) {
   return plot;
 }
 
+/// Decoder MACs over the memory's bytes per cycle: lines as predicted, points as found.
+Plot break_even_plot(const VitcodRuns& runs) {
+  constexpr const char* kColours[] = {"#2166ac", "#5aae61", "#d95f0e"};
+  std::string data, curves;
+  std::size_t models = 0;
+  std::string_view last;
+  for (const LinkBreakEven& point : runs.break_even) {
+    if (point.array) continue;
+    const AutoEncoder& heads = point.found.auto_encoder;
+    if (point.model != last) {
+      last = point.model;
+      const std::string name =
+          fmt::format("{}, {} -> {} heads", point.model, heads.heads, heads.latent_heads);
+      const char* const colour = kColours[models % std::size(kColours)];
+      data += fmt::format("{}$model{} << EOD\n", models == 0 ? "" : "EOD\n", models);
+      curves += fmt::format(
+          "{}{} * x with lines lw 2 lc rgb '{}' title {}, "
+          "$model{} using 1:2 with points pt 7 ps 1.5 lc rgb '{}' title 'simulated'",
+          models == 0 ? "" : ", ", heads.latent_heads, colour, gnuplot_quoted(name + ": predicted"),
+          models, colour);
+      ++models;
+    }
+    data += fmt::format("{} {}\n", point.found.bytes_per_cycle, point.found.decoder_macs);
+  }
+  Plot plot;
+  plot.file = "vitcod_break_even.png";
+  plot.script = fmt::format(
+      "{}EOD\n{}set key inside left top\nset title 'Decoder MACs with which the auto-encoder of Q "
+      "and K "
+      "breaks "
+      "even' font ',15'\n"
+      "set xlabel 'bytes per cycle from memory'\nset ylabel 'MACs; above a line the auto-encoder "
+      "pays'\nset xrange [0:170]\nset yrange [0:*]\nplot {}\n",
+      data, kStyle, curves);
+  return plot;
+}
+
 }  // namespace
 
 std::vector<Plot> vitcod_plots(const VitcodSubject& subject, const VitcodRuns& runs) {
   std::vector<Plot> plots = {
       mask_plot("vitcod_mask.png", "Attention mask: " + subject.mask_name, subject.mask,
                 split_mask(subject.mask, {}, subject.mask_dim, subject.machine.attention)),
-      cycles_plot(subject.mask_name, runs.reordered)};
+      cycles_plot(subject.mask_name, runs.reordered), break_even_plot(runs)};
   if (!subject.sweep.empty()) plots.push_back(sparsity_plot(subject, runs));
   return plots;
 }

@@ -9,7 +9,8 @@
 namespace systole::testbench {
 
 /// "vitcod_mask.png" (each head before and after reordering), "vitcod_cycles.png" (phases and
-/// stalls by layer), "vitcod_sparsity.png" (speed-up over sparsity).
+/// stalls by layer), "vitcod_break_even.png" (decoder MACs over
+/// bandwidth), "vitcod_sparsity.png" (speed-up over sparsity).
 [[nodiscard]] std::vector<Plot> vitcod_plots(const VitcodSubject& subject, const VitcodRuns& runs);
 
 }  // namespace systole::testbench

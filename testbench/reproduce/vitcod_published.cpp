@@ -72,6 +72,13 @@ const std::vector<Published>& vitcod_figures() {
   return figures;
 }
 
+Published break_even_prediction(double value, std::string_view unit) {
+  return {"break_even", value, unit,
+          "for h heads, c of them in memory: c MACs for each byte per cycle, or, if D MACs decode "
+          "after the transfer, D (h - c) / (h c) bytes per cycle",
+          kWithin5Percent};
+}
+
 const Published& vitcod_published(std::string_view key) {
   const std::vector<Published>& figures = vitcod_figures();
   const auto found = std::find_if(figures.begin(), figures.end(),

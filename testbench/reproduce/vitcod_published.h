@@ -14,4 +14,7 @@ namespace systole::testbench {
 /// The one of that key. Throws std::invalid_argument if there is none.
 [[nodiscard]] const Published& vitcod_published(std::string_view key);
 
+/// Where the auto-encoder has to break even, which follows from its number of heads.
+[[nodiscard]] Published break_even_prediction(double value, std::string_view unit);
+
 }  // namespace systole::testbench

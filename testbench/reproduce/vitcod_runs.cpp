@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <string_view>
 #include <utility>
 
 #include "mapper/mapping.h"
@@ -14,6 +16,7 @@
 #include "testbench/measurement.h"
 #include "testbench/networks.h"
 #include "testbench/report_attention.h"
+#include "testbench/reproduce/attention_figures.h"
 #include "testbench/side_by_side.h"
 #include "testbench/simulation.h"
 #include "tlm/core.h"
@@ -27,10 +30,10 @@ constexpr std::uint64_t kSeed = 1;
 constexpr std::uint32_t kDeitTokens = 197;
 
 Json attention_document(const model::AttentionMask& mask, const HeadSplit& split, std::size_t dim,
-                        const hw::Machine& machine) {
+                        const hw::Machine& machine, std::size_t latent_heads = 0) {
   const model::AttentionShape& shape = mask.shape();
   const AttentionWorkload workload =
-      make_attention_workload({shape.heads, shape.queries, shape.keys, dim},
+      make_attention_workload({shape.heads, shape.queries, shape.keys, dim, latent_heads},
                               split_mask(mask, split, dim, machine.attention), machine, false);
   AttentionReport report;
   report.machine = machine;
@@ -74,6 +77,20 @@ hw::Machine with_small_buffers(hw::Machine machine, std::size_t dim) {
   const auto least = static_cast<std::uint32_t>((dim + 1023) / 1024);
   attention.query_kib = attention.key_kib = attention.value_kib = least;
   return machine;
+}
+
+/// Models of ViTCoD, heads and latent heads.
+constexpr struct {
+  std::string_view name;
+  AutoEncoder auto_encoder;
+} kModels[] = {{"Tiny", {3, 2}}, {"Small", {6, 3}}, {"Base", {12, 6}}};
+/// A quarter, half and all of 76.8 GB/s at 500 MHz.
+constexpr double kBytesPerCycle[] = {38.4, 76.8, 153.6};
+
+Json break_even_document(const BreakEven& found) {
+  return {{"bytes_per_cycle", found.bytes_per_cycle},
+          {"decoder_macs", found.decoder_macs},
+          {"predicted", found.predicted}};
 }
 
 /// Where the document of each experiment goes.
@@ -129,13 +146,43 @@ VitcodRuns run_vitcod(const VitcodSubject& subject) {
     attention(runs.sweep_reordered[i], point, best, subject.maps_dim, machine);
     attention(runs.sweep_unordered[i], point, unordered, subject.maps_dim, machine);
   }
-  for (const auto& [document, model] :
-       {std::pair{&runs.vit_dense, "vit65"}, std::pair{&runs.vit_pruned, "vit65-sparse90"}}) {
-    batch.add(*document, [&machine, name = std::string(model)] {
+  const auto network = [&](Json& document, const char* name) {
+    batch.add(document, [&machine, name] {
       return network_document(load_network(name, machine).graph, machine);
     });
+  };
+  network(runs.vit_dense, "vit65");
+  network(runs.vit_pruned, "vit65-sparse90");
+  network(runs.vit_auto_encoder, "vit65-sparse90-ae");
+  if (mask.shape().heads > 1) {
+    runs.auto_encoder.emplace();
+    batch.add(*runs.auto_encoder, [&, latent_heads = (mask.shape().heads + 1) / 2] {
+      return attention_document(mask, best, subject.mask_dim, machine, latent_heads);
+    });
+  }
+  std::deque<Json> break_even;
+  const auto add_break_even = [&](const LinkBreakEven& point) {
+    runs.break_even.push_back(point);
+    batch.add(break_even.emplace_back(), [&machine, point] {
+      const auto& [auto_encoder, bytes_per_cycle, macs, predicted] = point.found;
+      return break_even_document(point.array
+                                     ? array_break_even(machine, auto_encoder)
+                                     : decoder_break_even(machine, auto_encoder, bytes_per_cycle));
+    });
+  };
+  for (const auto& [name, auto_encoder] : kModels) {
+    for (const double bytes : kBytesPerCycle) {
+      add_break_even({name, false, {auto_encoder, bytes, 0, 0}});
+    }
+    add_break_even({name, true, {auto_encoder, 0, 0, 0}});
   }
   batch.run();
+  for (std::size_t i = 0; i < break_even.size(); ++i) {
+    BreakEven& found = runs.break_even[i].found;
+    found.bytes_per_cycle = number(break_even[i], "bytes_per_cycle");
+    found.decoder_macs = number(break_even[i], "decoder_macs");
+    found.predicted = number(break_even[i], "predicted");
+  }
   return runs;
 }
 

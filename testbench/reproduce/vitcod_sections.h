@@ -16,6 +16,11 @@ namespace systole::testbench {
 /// Bytes of Q, K and V, and how much of the latency they are.
 [[nodiscard]] ReproductionSection movement_section(const VitcodSubject& subject,
                                                    const VitcodRuns& runs);
+/// Bytes, cycles and energy with an auto-encoder of Q and K.
+[[nodiscard]] ReproductionSection auto_encoder_section(const VitcodSubject& subject,
+                                                       const VitcodRuns& runs);
+/// How many MACs, or how slow a memory, it needs to be worth it.
+[[nodiscard]] ReproductionSection break_even_section(const VitcodRuns& runs);
 /// Beside a dense map, and a score-stationary array with a dynamic mask, on as many MACs.
 [[nodiscard]] ReproductionSection baseline_section(const VitcodSubject& subject,
                                                    const VitcodRuns& runs);
