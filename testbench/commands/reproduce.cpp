@@ -24,7 +24,7 @@ struct Options {
 
 Reproduction vitcod(const Options& options) {
   return reproduce_vitcod(options.vitcod,
-                          load_attention_machine(options.machine, options.settings));
+                          load_attention_machine({options.machine, options.settings, {}}));
 }
 
 /// What can be reproduced.
