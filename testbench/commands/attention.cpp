@@ -169,7 +169,7 @@ void add_attention_command(CLI::App& app, Action& action) {
       ->type_name("N");
   command
       .add_option("--latent-heads", options->latent_heads,
-                  "Q and K in memory: so many latent heads, which the engines decode")
+                  "of Q and K in memory; default: no auto-encoder")
       ->type_name("N");
   CLI::Option* const threshold = command.add_option(
       "--threshold", options->threshold, "global: more than N kept cells; else by cycles");
