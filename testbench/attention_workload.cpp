@@ -50,8 +50,8 @@ hw::Chain softmax_chain(std::size_t dim, const hw::Machine::Datapath& datapath) 
 
 /// The weighted mean of V comes with fraction bits, which the requantisation takes off.
 hw::Chain output_chain(const hw::Machine::Datapath& datapath) {
-  const hw::Dyadic factor =
-      hw::make_dyadic(std::ldexp(1.0, -hw::kDeferredFractionBits), datapath.multiplier_bits);
+  const hw::Dyadic factor = hw::make_dyadic(
+      std::ldexp(1.0, -static_cast<int>(hw::kDeferredFractionBits)), datapath.multiplier_bits);
   return {{model::divide_row_sum_stage(), model::requantise_stage(factor, 8, datapath.rounding)},
           hw::DType::kS8};
 }
