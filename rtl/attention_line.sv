@@ -80,7 +80,8 @@ module attention_line #(
   logic                  held;
   logic [CountWidth-1:0] held_count_d, held_count_q;
 
-  assign entry_request_o = item_valid_i && !walked_q && row_free;
+  // An item outstays its last entry only until its row is in, and so long that entry is at work.
+  assign entry_request_o = item_valid_i && row_free;
   assign hold_request_o  = item_valid_i && !spmm_i && held_count_q != words_i;
 
   assign walked       = walked_q || (entry_request_o && entry_last_i);
@@ -212,6 +213,7 @@ module attention_line #(
                                   (words_i != '0 && words_i <= CountWidth'(MaxWords)))
   `SYSTOLE_ASSERT(TailFilledFromMacZero_A, item_valid_i |-> spmm_i ||
                   (tail_mask_i[0] && (tail_mask_i & (tail_mask_i + 1'b1)) == '0))
+  `SYSTOLE_ASSERT(NoEntryBehindTheLast_A, walked_q |-> !row_free)
   `SYSTOLE_ASSERT(ModeHeld_A, (item_valid_i || row_valid_q || result) |->
                               $stable({spmm_i, words_i, tail_mask_i}))
   `SYSTOLE_ASSERT(HoldHeld_A, (hold_request_o && hold_valid_i && !advance) |=>
