@@ -103,7 +103,6 @@ AttentionMaskCheck::Decoded& AttentionMaskCheck::decoded(const Command& command)
   if (is_new) {
     known->second.heads = decode_mask(program_.masks[command.parameters].bytes, command.statistics,
                                       command.m, command.c_pitch);
-    check_index_buffer(known->second.heads);
   }
   return known->second;
 }
@@ -128,6 +127,7 @@ void AttentionMaskCheck::run(const Command& command, const Fail& fail) {
     for (const SparseHead& head : mask.heads) {
       (void)query_tiles(head, command.n, machine_.accumulator.kib * kKib);
     }
+    check_index_buffer(mask.heads);
   } catch (const InputError& error) {
     fail("mask " + std::to_string(command.parameters) + ", " + error.what());
   }
