@@ -77,9 +77,8 @@ Stage parse_stage(const Tokens& tokens, std::size_t first, std::size_t last) {
     const AssemblyToken& token = tokens[i];
     names.add(token.is_word() ? token.value : token.key);
     const auto* immediate = std::find(info.imm.begin(), info.imm.end(), token.key);
-    if (token.quoted) {
-      unexpected(token, info.name);
-    } else if (token.is_word()) {
+    if (token.quoted) unexpected(token, info.name);
+    if (token.is_word()) {
       if (token.value != "per_channel") unexpected(token, info.name);
       stage.per_channel = true;
     } else if (immediate != info.imm.end()) {

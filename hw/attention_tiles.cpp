@@ -57,7 +57,7 @@ std::vector<QueryTile> query_tiles(const SparseHead& head, std::size_t value_dim
     const std::size_t size = (head.queries + count - 1) / count;
     if (size == tried) continue;  // else a long head would take time that grows with its square
     tried = size;
-    const std::vector<QueryTile> tiles = tiles_of(head.queries, size);
+    std::vector<QueryTile> tiles = tiles_of(head.queries, size);
     needed = largest(tiles);
     if (needed <= buffer_bytes) return tiles;
   }

@@ -44,7 +44,7 @@ CommandField field(std::string_view name, unsigned opcodes, bool optional = fals
 }  // namespace
 
 const std::vector<CommandField>& command_fields() {
-  static const std::vector<CommandField> kFields = {
+  static const std::vector<CommandField> fields = {
       field<&Command::op>("op", kAll),
       field<&Command::chain>("chain", kPostop | kAttention),
       field<&Command::type>("type", kLoadAccumulator),
@@ -82,7 +82,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::tensor_pitch>("out_pitch", kAttention),
       field<&Command::mix>("decoders", kAttention, true),
   };
-  return kFields;
+  return fields;
 }
 
 std::string_view misused_field(const Command& command) {

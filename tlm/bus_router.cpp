@@ -115,7 +115,7 @@ void BusRouter::begin_request(Request& request) {
 }
 
 void BusRouter::wake_arbiter() {
-  const sc_core::sc_time now = sc_core::sc_time_stamp();
+  const sc_core::sc_time& now = sc_core::sc_time_stamp();
   const std::uint64_t cycle = std::max(next_grant_, core_.clock().cycle_from(now));
   arbiter_.notify(core_.clock().edge(cycle) - now);
 }

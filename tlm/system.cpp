@@ -47,7 +47,7 @@ void System::trace(sc_core::sc_trace_file* file) const {
 }
 
 std::vector<BlockReport> System::reports() {
-  const sc_core::sc_time now = sc_core::sc_time_stamp();
+  const sc_core::sc_time& now = sc_core::sc_time_stamp();
   std::vector<BlockReport> result = core.reports(clock_.cycle_from(now));
   bus.finish(now);
   dram.finish(now);
