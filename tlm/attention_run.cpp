@@ -194,7 +194,7 @@ void AttentionUnit::Run::count_work(const hw::AttentionStep& step) {
   // The softmax reads scores and leaves codes in their places; sums are written and read once.
   work.score_bytes += 2 * step.part.score_bytes + 2 * step.part.sum_bytes;
   work.elements +=
-      cells + step.part.sum_bytes / kWordBytes * program_.chains[command_.chain].stages.size();
+      step.kept + step.part.sum_bytes / kWordBytes * program_.chains[command_.chain].stages.size();
 }
 
 // The pipeline takes a tile's rows one after the other when all of its sums are there.
