@@ -183,7 +183,7 @@ void add_attention_command(CLI::App& app, Action& action) {
                {"systole attention -m vitcod --tokens 197 --heads 3",
                 "systole attention -m vitcod --mask mask.npy --threshold 50",
                 "systole attention -m vitcod --mask mask.npy --latent-heads 2",
-                "systole attention -m vitcod --tokens 65 --heads 4 --rtl sparser_line,denser_line",
+                "systole attention -m vitcod --tokens 65 --heads 4 --rtl sparser_line",
                 "systole attention -m vitcod --mask mask.npy --set attention.banks=16 --json"});
   set_action(command, action, options, run);
 }
