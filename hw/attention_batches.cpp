@@ -4,11 +4,10 @@
 #include <numeric>
 
 #include "hw/mask_codec.h"
+#include "hw/units.h"
 
 namespace systole::hw {
 namespace {
-
-constexpr std::uint64_t kKib = 1024;
 
 /// What a batch needs of the buffers.
 struct Room {

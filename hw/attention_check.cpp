@@ -9,13 +9,12 @@
 #include "hw/mask_codec.h"
 #include "hw/softmax_mode.h"
 #include "hw/sparse_attention.h"
+#include "hw/units.h"
 
 namespace systole::hw {
 namespace {
 
 using Fail = std::function<void(const std::string& what)>;
-
-constexpr std::uint64_t kKib = 1024;
 
 void in_range(const char* name, std::uint64_t value, std::uint64_t highest, const Fail& fail) {
   if (value < 1 || value > highest) {

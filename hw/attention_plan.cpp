@@ -9,13 +9,12 @@
 
 #include "hw/postop.h"
 #include "hw/row_buffer.h"
+#include "hw/units.h"
 
 namespace systole::hw {
 namespace {
 
 constexpr std::size_t kOperands = 3;
-constexpr std::uint64_t kKib = 1024;
-
 /// All accesses of the layer to one operand.
 struct Stream {
   std::vector<std::uint32_t> rows;                          ///< names: head and row

@@ -8,12 +8,10 @@
 #include "hw/error.h"
 #include "hw/machine_keys.h"
 #include "hw/machine_text.h"
+#include "hw/units.h"
 
 namespace systole::hw {
 namespace {
-
-constexpr std::uint64_t kKib = 1024;
-constexpr std::uint64_t kMib = kKib * kKib;
 
 /// Bytes that the array reads from the scratchpad, or the accumulator from the array, in one cycle:
 /// the row that a bank delivers as a whole.

@@ -5,6 +5,7 @@
 
 #include "hw/softmax_mode.h"
 #include "hw/stage_constants.h"
+#include "hw/units.h"
 #include "mapper/view.h"
 #include "model/attention_mask.h"
 #include "model/global_columns.h"
@@ -148,9 +149,8 @@ std::optional<MixLayer> decoder_of(const Graph& graph, const View& operand,
 
 void take_decoders(const Graph& graph, const hw::Machine& machine,
                    const std::vector<unsigned>& readers, AttentionGroup& group) {
-  constexpr std::size_t kKib = 1024;
   const std::size_t decoded = group.heads.size() * group.dim;
-  if (std::min(machine.attention.query_kib, machine.attention.key_kib) * kKib < decoded) return;
+  if (std::min(machine.attention.query_kib, machine.attention.key_kib) * hw::kKib < decoded) return;
   auto query = decoder_of(graph, group.query, group, readers);
   auto key = decoder_of(graph, group.key, group, readers);
   if (!query || !key) return;

@@ -4,15 +4,10 @@
 #include <string>
 
 #include "hw/mask_codec.h"
+#include "hw/units.h"
 #include "tlm/attention_run.h"
 
 namespace systole::tlm_model {
-namespace {
-
-constexpr std::uint64_t kKib = 1024;
-
-}  // namespace
-
 void AttentionUnit::Run::prepare_masks() {
   mask_of_.resize(heads_.size());
   for (const std::size_t head : hw::head_order(heads_)) {
@@ -33,7 +28,7 @@ void AttentionUnit::Run::prepare_masks() {
 // A mask comes in as soon as those in front leave it room.
 void AttentionUnit::Run::fetch_next_mask() {
   HeadMask& mask = masks_[masks_fetched_];
-  const std::uint64_t buffer = unit_.machine_.attention.index_kib * kKib;
+  const std::uint64_t buffer = unit_.machine_.attention.index_kib * hw::kKib;
   std::uint64_t together = mask.bytes;
   std::size_t first = masks_fetched_;  // of those that are in the buffer together with this one
   while (first > 0 && together + masks_[first - 1].bytes <= buffer) {
@@ -41,7 +36,7 @@ void AttentionUnit::Run::fetch_next_mask() {
   }
   std::uint64_t not_before = values_requested_;
   if (first > 0) {
-    advance(masks_[first - 1].steps, 0);
+    advance(masks_[first - 1].steps);
     not_before = std::max(not_before, masks_[first - 1].over);
   }
   outcome_.work.buffer_bytes += 2 * mask.bytes;  // comes in, is walked once

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "hw/stage_constants.h"
+#include "hw/units.h"
 
 namespace systole::tlm_model {
 namespace {
-
-constexpr std::uint64_t kKib = 1024;
 
 std::vector<std::uint8_t> buffer(bool functional, std::uint64_t rows, std::uint64_t row_bytes) {
   return std::vector<std::uint8_t>(functional ? rows * row_bytes : 0);
@@ -69,14 +68,14 @@ AttentionUnit::Outcome AttentionUnit::Run::execute() {
     fetch(next);
   }
   while (masks_fetched_ < masks_.size()) fetch_next_mask();
-  advance(plan_.steps.size(), 0);
+  advance(plan_.steps.size());
   outcome_.released = leaving_.empty() ? end_ : std::max(end_, leaving_.back().until);
   outcome_.work.forwarded = plan_.forwarded;
   return std::move(outcome_);
 }
 
-void AttentionUnit::Run::advance(std::size_t step, std::size_t access) {
-  while (step_ < step || (step_ == step && in_step_ && access_ < access)) go_on();
+void AttentionUnit::Run::advance(std::size_t step) {
+  while (step_ < step) go_on();
 }
 
 void AttentionUnit::Run::go_on() {
@@ -116,7 +115,7 @@ void AttentionUnit::Run::begin_step() {
 // Scores are gone when their SpMM is over, so that a step only ever waits for sums.
 void AttentionUnit::Run::claim(std::uint64_t bytes) {
   claimed_ += bytes;
-  for (; claimed_ > unit_.machine_.accumulator.kib * kKib; leaving_.pop_front()) {
+  for (; claimed_ > unit_.machine_.accumulator.kib * hw::kKib; leaving_.pop_front()) {
     hold(0, leaving_.front().until, current().output);
     claimed_ -= leaving_.front().bytes;
   }

@@ -65,8 +65,8 @@ class AttentionUnit::Run {
   std::uint64_t decode(const hw::AttentionFetch& fetch, std::uint64_t from);
   void decode_on_array();
   void note_link(const hw::AttentionFetch& fetch, std::uint64_t ready);
-  /// Goes through everything in front of this access.
-  void advance(std::size_t step, std::size_t access);
+  /// Goes through all steps in front of this one.
+  void advance(std::size_t step);
   void go_on();
   void begin_step();
   void take_access();

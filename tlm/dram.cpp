@@ -1,19 +1,13 @@
 #include "tlm/dram.h"
 
-#include <cstring>
 #include <string>
 
+#include "hw/units.h"
 #include "tlm/time.h"
 
 namespace systole::tlm_model {
-namespace {
-
-constexpr std::uint64_t kMib = std::uint64_t{1} << 20;
-
-}  // namespace
-
 Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params, bool functional)
-    : MemoryTarget(name, params.mib * kMib, functional),
+    : MemoryTarget(name, params.mib * hw::kMib, functional),
       timing_(params),
       memory_(functional ? capacity() : 0) {}
 
@@ -29,12 +23,7 @@ void Dram::move(bool write, RequestBatch::Request& request) {
 }
 
 void Dram::copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) {
-  unsigned char* const here = memory_.data() + address;
-  if (write) {
-    std::memcpy(here, data, bytes);
-  } else {
-    std::memcpy(data, here, bytes);
-  }
+  copy_bytes(write, memory_.data() + address, data, bytes);
 }
 
 void Dram::trace(sc_core::sc_trace_file* file) const {

@@ -1,19 +1,10 @@
 #include "tlm/l2_cache.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 namespace systole::tlm_model {
 namespace {
-
-void copy_bytes(bool write, unsigned char* here, unsigned char* data, std::uint64_t bytes) {
-  if (write) {
-    std::memcpy(here, data, bytes);
-  } else {
-    std::memcpy(data, here, bytes);
-  }
-}
 
 /// Calls visit(line, offset in the line, offset in the range, bytes) for each line of a range.
 template <typename Visit>

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <systemc>
 #include <tlm>
 
@@ -45,6 +46,15 @@ class MemoryTarget : public sc_core::sc_module {
   [[nodiscard]] bool functional() const noexcept { return functional_; }
   [[nodiscard]] hw::Counter rejected_counter() const {
     return {"rejected", "requests", "requests answered with an error", rejected_};
+  }
+  /// Copies from `data` to what stands `here`, or the other way.
+  static void copy_bytes(bool write, unsigned char* here, unsigned char* data,
+                         std::uint64_t bytes) {
+    if (write) {
+      std::memcpy(here, data, bytes);
+    } else {
+      std::memcpy(data, here, bytes);
+    }
   }
 
  private:

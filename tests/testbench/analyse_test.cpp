@@ -17,10 +17,7 @@ using nlohmann::json;
 
 std::string text_of(Words arguments) {
   arguments.insert(arguments.begin(), "analyse");
-  const ProgramRun run = run_systole(arguments);
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_EQ(run.err, "");
-  return run.out;
+  return output_of(arguments);
 }
 
 json json_of(Words arguments) {

@@ -63,10 +63,7 @@ class AttentionCommand : public testing::Test {
   std::string text_of(const Words& arguments) const {
     Words words{"attention", "-m", "vitcod"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const ProgramRun run = run_systole(words, directory_.path());
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    EXPECT_EQ(run.err, "");
-    return run.out;
+    return output_of(words, directory_.path());
   }
   [[nodiscard]] json json_of(Words arguments) const {
     arguments.emplace_back("--json");

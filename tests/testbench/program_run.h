@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -57,6 +58,15 @@ inline ProgramRun run_systole(const std::vector<std::string>& arguments,
   if (captured) run.out = read_file(out);
   run.err = read_file(err);
   return run;
+}
+
+/// What a run prints that has to end well, without a word on standard error.
+inline std::string output_of(const std::vector<std::string>& arguments,
+                             const std::string& directory = ".") {
+  const ProgramRun run = run_systole(arguments, directory);
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  return run.out;
 }
 
 }  // namespace systole

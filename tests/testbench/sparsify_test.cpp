@@ -49,10 +49,7 @@ class SparsifyCommand : public testing::Test {
   std::string text_of(const Words& arguments) const {
     Words words{"sparsify"};
     words.insert(words.end(), arguments.begin(), arguments.end());
-    const ProgramRun run = run_systole(words, directory_.path());
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    EXPECT_EQ(run.err, "");
-    return run.out;
+    return output_of(words, directory_.path());
   }
   [[nodiscard]] json json_of(Words arguments) const {
     arguments.emplace_back("--json");
