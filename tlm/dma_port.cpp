@@ -14,6 +14,12 @@ void report(const RequestBatch::Request& request) {
       (payload.get_response_string() + " at address " + std::to_string(request.address)).c_str());
 }
 
+/// Whether no other process can act up to and including `time`.
+bool all_sleep_beyond(const sc_core::sc_time& time) {
+  const sc_core::sc_simcontext* const kernel = sc_core::sc_get_curr_simcontext();
+  return sc_core::sc_time_to_pending_activity(kernel) > time - sc_core::sc_time_stamp();
+}
+
 }  // namespace
 
 DmaPort::DmaPort(const sc_core::sc_module_name& name, const hw::Machine& machine,
@@ -46,6 +52,8 @@ std::uint64_t DmaPort::move(tlm::tlm_command command, const Rows& rows, std::uin
     }
   }
   send(transfer);
+  const sc_core::sc_time now = from_ps(transfer.now_ps);
+  if (now > sc_core::sc_time_stamp()) wait(now - sc_core::sc_time_stamp());
   return transfer.done;
 }
 
@@ -62,9 +70,14 @@ void DmaPort::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t byt
   stats_.window_wait_cycles += cycle - next_issue_;
   next_issue_ = cycle;
   if (cycle > clock_.cycle_from_ps(transfer.now_ps) + quantum_) {
-    send(transfer);
-    synchronise();
-    transfer.now_ps = to_ps(sc_core::sc_time_stamp());
+    // A wait in which nobody else acts would change nothing but the time.
+    if (const sc_core::sc_time edge = clock_.edge(cycle); all_sleep_beyond(edge)) {
+      transfer.now_ps = to_ps(edge);
+    } else {
+      send(transfer);
+      synchronise();
+      transfer.now_ps = to_ps(sc_core::sc_time_stamp());
+    }
   }
   // Field by field: copying a temporary would stall on its stores.
   RequestBatch::Request& request = batch_.requests.emplace_back();
@@ -85,7 +98,8 @@ void DmaPort::send(Transfer& transfer) {
   if (count == 0) return;
   transport_batch(batch_, payload_,
                   [this](auto& payload, auto& delay) { socket->b_transport(payload, delay); });
-  transfer.now_ps = to_ps(sc_core::sc_time_stamp());  // the target may have waited
+  // The target may have waited.
+  transfer.now_ps = std::max(transfer.now_ps, to_ps(sc_core::sc_time_stamp()));
   // Slots of the window were taken in order, the last of them just before `oldest_`.
   std::size_t slot = (oldest_ + window_.size() - count) % window_.size();
   for (std::size_t i = 0; i < count; ++i) {

@@ -185,6 +185,27 @@ TEST_F(DmaPortTest, RunsAheadNoFurtherThanItsQuantum) {
   EXPECT_EQ(cycles(), expected) << "the quantum does not move a request";
 }
 
+TEST_F(DmaPortTest, WaitsOnlyForThoseWhoAct) {
+  DmaPort port("port", machine_of(16), 1024);
+  port.socket.bind(memory_.socket);
+  std::uint64_t seen = 0;
+  sc_core::sc_spawn([&] {
+    sc_core::wait(300, sc_core::SC_NS);
+    seen = cycles().back();
+  });
+  test::run_body([&] {
+    port.set_quantum(5);
+    port.read(0, nullptr, 500 * 16);
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(498000)) << "cycles 498 and 499 are ahead";
+  });
+  EXPECT_GE(seen, 299U);
+  EXPECT_LE(seen, 305U) << "ahead of somebody who acts by more than the quantum";
+  std::vector<std::uint64_t> expected(500);
+  std::iota(expected.begin(), expected.end(), 0U);
+  EXPECT_EQ(cycles(), expected);
+  EXPECT_LT(sc_core::sc_delta_count(), 10U) << "waits in which nothing happens";
+}
+
 TEST_F(DmaPortTest, IssuesAtEdgesOfItsOwnClock) {
   DmaPort port("port", machine_of(16, 333), 2);
   port.socket.bind(memory_.socket);
