@@ -15,18 +15,17 @@
 #include <stdexcept>
 #include <string>
 #include <systemc>
+#include <utility>
 #include <vector>
 
 #include "bench/native_encoder.h"
 #include "hw/gemm.h"
 #include "hw/machine_file.h"
 #include "mapper/mapping.h"
-#include "model/elements.h"
 #include "model/graph_builder.h"
-#include "model/shapes.h"
 #include "testbench/child_process.h"
+#include "testbench/networks.h"
 #include "testbench/simulation.h"
-#include "testbench/tensors.h"
 
 namespace systole::bench {
 namespace {
@@ -35,6 +34,8 @@ using testbench::Bytes;
 
 // The SystemC library prints a banner before it calls sc_main().
 [[maybe_unused]] const int kNoBanner = ::setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
+
+constexpr std::uint32_t kMaxLength = 65536;
 
 struct Options {
   std::string model = "bert-base";
@@ -134,19 +135,13 @@ class Comparison {
  public:
   explicit Comparison(const Options& options)
       : options_(options), machine_(hw::find_machine(options.machine)) {
-    model::EncoderShape shape = model::find_shape(options.model);
-    shape.layers = options.layers;
-    model::SeededOptions seeded;
-    seeded.datapath = machine_.datapath;
-    graph_ = model::make_seeded_encoder(options.model, shape, options.length, 1, seeded);
-    const model::Tensor& tensor = graph_.tensors[testbench::input_tensor(graph_)];
-    const auto values = model::seeded_embedding(shape, options.length, 2, machine_.datapath);
-    input_.resize(tensor.bytes());
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!model::store_element(input_.data(), i, tensor.type, values[i])) {
-        throw std::logic_error("an input value does not fit its type");
-      }
-    }
+    testbench::SizeOptions size;
+    size.length = options.length;
+    size.layers = options.layers;
+    testbench::Network network = testbench::seeded_network(
+        testbench::network_size(options.model, size, kMaxLength), machine_);
+    input_ = testbench::seeded_inputs(network, machine_, 1).front();
+    graph_ = std::move(network.graph);
   }
 
   void run() {
@@ -240,7 +235,7 @@ int run(int argc, char** argv) {
   CLI::App app("Speed of the simulator on an encoder with seeded weights.", "encoder_bench");
   app.option_defaults()->always_capture_default();
   app.add_option("--model", options.model, "an encoder known by name");
-  app.add_option("--length", options.length, "tokens")->check(CLI::Range(1, 65536));
+  app.add_option("--length", options.length, "tokens")->check(CLI::Range(1U, kMaxLength));
   app.add_option("--layers", options.layers, "encoder blocks")->check(CLI::Range(1, 65536));
   app.add_option("--machine", options.machine, "preset or TOML file");
   app.add_option("--repeats", options.repeats, "runs of which the fastest counts")

@@ -55,6 +55,13 @@ View columns(View view, std::uint32_t first, std::uint32_t count) {
   return view;
 }
 
+/// Part `index` of `count` equal ones.
+View part(View view, std::uint32_t index, std::uint32_t count) {
+  view.rows /= count;
+  view.row += index * view.rows;
+  return view;
+}
+
 }  // namespace
 
 hw::DType EncoderBlocks::residual_type() const {
@@ -130,11 +137,16 @@ View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerB
   tensor.cols = width;
   tensor.scale = block.scales.context;
   const View context = builder_.whole(builder_.add_tensor(std::move(tensor)));
-  for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
-    const std::uint32_t first = h * head_width;
-    head(prefix + "head" + std::to_string(h) + ".", h, columns(query, first, head_width),
-         columns(key, first, head_width), columns(value, first, head_width),
-         columns(context, first, head_width), block);
+  for (std::uint32_t s = 0; s < sequences_; ++s) {
+    const std::string sequence =
+        sequences_ == 1 ? prefix : prefix + "seq" + std::to_string(s) + ".";
+    for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
+      const auto of_head = [&](View view) {
+        return part(columns(view, h * head_width, head_width), s, sequences_);
+      };
+      head(sequence + "head" + std::to_string(h) + ".", h, of_head(query), of_head(key),
+           of_head(value), of_head(context), block);
+    }
   }
   return linear(prefix + "proj", context, block.proj, kBranchBits, hw::DType::kS32);
 }

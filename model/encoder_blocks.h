@@ -13,9 +13,10 @@ namespace systole::model {
 /// make_encoder_graph().
 class EncoderBlocks {
  public:
-  /// Both outlive this object.
-  EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder)
-      : builder_(builder), encoder_(encoder) {}
+  /// Both outlive this object. The rows of every tensor are those of `sequences` sequences, one
+  /// after the other, each of which attends to itself alone.
+  EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder, std::uint32_t sequences = 1)
+      : builder_(builder), encoder_(encoder), sequences_(sequences) {}
 
   /// Element type of the residual stream.
   [[nodiscard]] hw::DType residual_type() const;
@@ -48,6 +49,7 @@ class EncoderBlocks {
 
   GraphBuilder& builder_;
   const IntegerEncoder& encoder_;
+  std::uint32_t sequences_;
 };
 
 }  // namespace systole::model

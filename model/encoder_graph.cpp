@@ -99,12 +99,12 @@ Graph make_vit_graph(const IntegerVit& vit) {
 }
 
 Graph make_encoder_graph(const IntegerEncoder& encoder, std::uint32_t length, std::string name,
-                         double embedding_scale) {
+                         double embedding_scale, std::uint32_t batch) {
   GraphBuilder builder(std::move(name));
-  EncoderBlocks blocks(builder, encoder);
+  EncoderBlocks blocks(builder, encoder, batch);
   Tensor input;
   input.name = "embedding";
-  input.rows = length;
+  input.rows = batch * length;
   input.cols = encoder.shape.width;
   input.type = encoder.shape.post_norm ? hw::DType::kS8 : blocks.residual_type();
   input.kind = Tensor::Kind::kInput;

@@ -30,11 +30,14 @@ namespace systole::model {
 /// s32 [1 x classes].
 [[nodiscard]] Graph make_vit_graph(const IntegerVit& vit);
 
-/// The encoder blocks alone, for `length` tokens. Input "embedding" [length x width]: s8 if the
-/// encoder is post-norm (the embedding's LayerNorm is the caller's), else residual stream. The
-/// output is all rows after the last block: its "norm2", or "mlp.residual" if pre-norm.
-/// `embedding_scale` is the real value of an input step, for reports.
+/// The encoder blocks alone, for `batch` sequences of `length` tokens. Input "embedding" [batch *
+/// length x width], sequence after sequence: s8 if the encoder is post-norm (the embedding's
+/// LayerNorm is the caller's), else residual stream. The output is all rows after the last block:
+/// its "norm2", or "mlp.residual" if pre-norm. `embedding_scale` is the real value of an input
+/// step, for reports. With more sequences than one, the parts of an attention are named after
+/// theirs, too: "blocks.0.attn.seq1.head2.scores".
 [[nodiscard]] Graph make_encoder_graph(const IntegerEncoder& encoder, std::uint32_t length,
-                                       std::string name, double embedding_scale);
+                                       std::string name, double embedding_scale,
+                                       std::uint32_t batch = 1);
 
 }  // namespace systole::model

@@ -3,36 +3,41 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "model/shapes.h"
 
 namespace systole::model {
 namespace {
 
-constexpr const char* kModelSuffix = ".int8.safetensors";
-constexpr const char* kCheckpointSuffix = ".safetensors";
+constexpr std::string_view kModelSuffix = ".int8.safetensors";
+constexpr std::string_view kCheckpointSuffix = ".safetensors";
 
-bool ends_with(const std::string& text, const std::string& end) {
+bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-std::string find(const std::string& name_or_path, const char* suffix) {
+std::string find(const std::string& name_or_path, std::string_view suffix) {
   if (name_or_path.find('/') != std::string::npos || ends_with(name_or_path, kCheckpointSuffix)) {
     return name_or_path;
   }
   const std::vector<std::string> names = model_names();
-  const std::string path = models_directory() + "/" + name_or_path + suffix;
+  const std::string path = models_directory() + "/" + name_or_path + std::string(suffix);
   if (std::find(names.begin(), names.end(), name_or_path) != names.end() &&
       std::filesystem::exists(path)) {
     return path;
   }
   std::string known;
+  if (suffix == kModelSuffix) {
+    for (const NamedShape& shape : named_shapes()) known += ", " + std::string(shape.name);
+  }
   for (const std::string& name : names) known += ", " + name;
   throw hw::InputError("model '" + hw::printable(name_or_path) +
                        "': unknown, expected a .safetensors file" +
-                       (known.empty() ? "; there are no models in " + models_directory()
-                                      : " or one of " + known.substr(2)));
+                       (known.empty() ? "" : " or one of " + known.substr(2)) +
+                       (names.empty() ? "; there are no models in " + models_directory() : ""));
 }
 
 }  // namespace
@@ -50,7 +55,7 @@ std::vector<std::string> model_names() {
        entry.increment(error)) {
     const std::string file = entry->path().filename().string();
     if (!ends_with(file, kModelSuffix)) continue;
-    names.push_back(file.substr(0, file.size() - std::string(kModelSuffix).size()));
+    names.push_back(file.substr(0, file.size() - kModelSuffix.size()));
   }
   std::sort(names.begin(), names.end());
   return names;

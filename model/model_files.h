@@ -15,7 +15,8 @@ namespace systole::model {
 [[nodiscard]] std::vector<std::string> model_names();
 
 /// Path of an integer model: of the named one, or the argument itself if it contains a '/' or ends
-/// in ".safetensors". An unknown name throws InputError that lists what exists.
+/// in ".safetensors". An unknown name throws InputError that lists what exists, the names of mere
+/// shapes (model/shapes.h) included: who asks has looked for those before.
 [[nodiscard]] std::string find_model(const std::string& name_or_path);
 
 /// The same for the real-valued checkpoint behind a model.

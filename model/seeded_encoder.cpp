@@ -166,7 +166,7 @@ class SeededEncoder {
   std::uint32_t layers_ = 0;  ///< made so far
 };
 
-void check_shape(const EncoderShape& shape, std::uint32_t length) {
+void check_shape(const EncoderShape& shape, std::uint32_t length, std::uint32_t batch) {
   const auto require = [](bool holds, const std::string& what) {
     if (!holds) throw hw::InputError("encoder shape: " + what);
   };
@@ -180,6 +180,9 @@ void check_shape(const EncoderShape& shape, std::uint32_t length) {
               std::to_string(shape.width));
   require(length >= 1 && length <= kMaxTokens,
           "length " + std::to_string(length) + ", expected 1 to 65536");
+  require(batch >= 1 && std::uint64_t{length} * batch <= kMaxTokens,
+          "batch " + std::to_string(batch) + ", expected 1 to " +
+              std::to_string(kMaxTokens / length) + " of length " + std::to_string(length));
 }
 
 void check_masks(const std::vector<std::vector<std::uint8_t>>& keep, const EncoderShape& shape,
@@ -199,11 +202,11 @@ void check_masks(const std::vector<std::vector<std::uint8_t>>& keep, const Encod
 
 Graph make_seeded_encoder(std::string name, const EncoderShape& shape, std::uint32_t length,
                           std::uint64_t seed, const SeededOptions& options) {
-  check_shape(shape, length);
+  check_shape(shape, length, options.batch);
   check_masks(options.keep, shape, length);
   const double deviation = shape.post_norm ? kOperandDeviation : stream_deviation(options.datapath);
   return make_encoder_graph(SeededEncoder(shape, length, seed, options).run(), length,
-                            std::move(name), 1.0 / deviation);
+                            std::move(name), 1.0 / deviation, options.batch);
 }
 
 std::vector<std::int32_t> seeded_embedding(const EncoderShape& shape, std::uint32_t length,

@@ -42,6 +42,7 @@ struct SeededOptions {
   bool shape_only = false;
   /// Attention mask of each layer (model/keep_mask.h); none: dense attention.
   std::vector<std::vector<std::uint8_t>> keep = {};
+  std::uint32_t batch = 1;  ///< sequences of `length` tokens each
 };
 
 /// An encoder of that shape on `length` tokens with random weights, for throughput and for tests of
@@ -49,12 +50,13 @@ struct SeededOptions {
 /// seeded_embedding() as input all activations use their codes well: neither all zero nor
 /// saturated. The graph is that of make_encoder_graph(); its name is `name`. Throws InputError if a
 /// count is 0, the heads do not divide the width, the accumulator could overflow, or the masks are
-/// not one of the right size for each layer.
+/// not one of the right size for each layer. There are at most 65536 tokens in all sequences.
 [[nodiscard]] Graph make_seeded_encoder(std::string name, const EncoderShape& shape,
                                         std::uint32_t length, std::uint64_t seed,
                                         const SeededOptions& options = {});
 
-/// Values for the input "embedding" of such a graph.
+/// Values for the input "embedding" of such a graph of `length` tokens in all. Those of a shorter
+/// one are the first of a longer one.
 [[nodiscard]] std::vector<std::int32_t> seeded_embedding(const EncoderShape& shape,
                                                          std::uint32_t length, std::uint64_t seed,
                                                          const hw::Machine::Datapath& datapath);

@@ -108,6 +108,16 @@ ordered_json to_json(const RtlReport& report) {
   return blocks;
 }
 
+ordered_json to_json(const NetworkSize& size) {
+  return {{"layers", size.shape.layers},
+          {"width", size.shape.width},
+          {"heads", size.shape.heads},
+          {"hidden", size.shape.hidden},
+          {"post_norm", size.shape.post_norm},
+          {"length", size.length},
+          {"batch", size.batch}};
+}
+
 ordered_json to_json(const Measurement& measurement) {
   const SimulationResult& result = measurement.result;
   const hw::EnergyReport energy = measurement.energy();
@@ -117,6 +127,7 @@ ordered_json to_json(const Measurement& measurement) {
   ordered_json document{{"schema_version", kStatisticsVersion},
                         {"machine", measurement.machine.name},
                         {"model", measurement.model},
+                        {"seeded", nullptr},
                         {"functional", measurement.functional},
                         {"images", measurement.images()},
                         {"accuracy", nullptr},
@@ -142,6 +153,7 @@ ordered_json to_json(const Measurement& measurement) {
                         {"blocks", ordered_json::object()},
                         {"counters", ordered_json::object()},
                         {"rtl", to_json(measurement.rtl)}};
+  if (measurement.size) document["seeded"] = to_json(*measurement.size);
   if (measurement.accuracy) document["accuracy"] = *measurement.accuracy;
   if (!result.check.first.empty()) document["first_mismatch"] = result.check.first;
   for (const BlockAccounts& account : measurement.accounts.blocks) {

@@ -9,6 +9,7 @@
 #include "hw/energy.h"
 #include "hw/machine.h"
 #include "testbench/block_accounts.h"
+#include "testbench/network_size.h"
 #include "testbench/rtl/rtl_counts.h"
 #include "testbench/simulation.h"
 
@@ -23,8 +24,9 @@ struct Measurement {
   std::string model;
   bool functional = true;
   bool checked = false;
-  std::optional<double> accuracy;  ///< fraction of the images, if they have labels
-  std::uint64_t macs = 0;          ///< of one inference
+  std::optional<double> accuracy;   ///< fraction of the images, if they have labels
+  std::optional<NetworkSize> size;  ///< of a network with seeded weights
+  std::uint64_t macs = 0;           ///< of one inference
   SimulationResult result;
   AccountTable accounts;
   RtlReport rtl;  ///< the blocks that ran as RTL
@@ -54,6 +56,7 @@ struct Measurement {
                                   const SimulationOptions& options, SimulationResult result);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const RtlReport& report);
+[[nodiscard]] nlohmann::ordered_json to_json(const NetworkSize& size);
 
 /// The statistics document, see docs/statistics.md.
 [[nodiscard]] nlohmann::ordered_json to_json(const Measurement& measurement);

@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <stdexcept>
 #include <string_view>
-#include <utility>
 
 #include "hw/error.h"
 #include "hw/machine_keys.h"
 #include "hw/machine_text.h"
 #include "hw/printable.h"
+#include "model/elements.h"
 #include "model/encoder_graph.h"
 #include "model/float_vit.h"
 #include "model/integer_model.h"
@@ -19,6 +21,9 @@
 
 namespace systole::testbench {
 namespace {
+
+/// Inputs have the seeds behind it.
+constexpr std::uint64_t kWeightSeed = 1;
 
 /// A wider unit computes a narrower model as well; modes and roundings must be the same.
 void check_datapath(const std::string& model, const hw::Machine& machine,
@@ -46,9 +51,58 @@ void check_datapath(const std::string& model, const hw::Machine& machine,
 Network load_network(const std::string& name_or_path, const hw::Machine& machine) {
   Network network;
   network.vit = model::load_integer_vit(model::find_model(name_or_path));
-  check_datapath(name_or_path, machine, network.vit.encoder.datapath);
-  network.graph = model::make_vit_graph(network.vit);
+  check_datapath(name_or_path, machine, network.vit->encoder.datapath);
+  network.name = network.vit->name;
+  network.graph = model::make_vit_graph(*network.vit);
   return network;
+}
+
+Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
+  const double available = std::ldexp(machine.dram.mib, 20);
+  if (size.weight_bytes() > available) {
+    throw hw::InputError(fmt::format("dram.mib = {}: {} needs {:.0f} MiB for its weights alone",
+                                     machine.dram.mib, size.name,
+                                     std::ceil(std::ldexp(size.weight_bytes(), -20))));
+  }
+  model::SeededOptions options;
+  options.datapath = machine.datapath;
+  options.shape_only = !with_weights;
+  options.batch = size.batch;
+  Network network;
+  network.name = size.name;
+  network.size = size;
+  network.graph =
+      model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options);
+  return network;
+}
+
+Network load_network(const std::string& name_or_path, const SizeOptions& options,
+                     const hw::Machine& machine, bool with_weights) {
+  if (is_shape_name(name_or_path)) {
+    return seeded_network(network_size(name_or_path, options), machine, with_weights);
+  }
+  Network network = load_network(name_or_path, machine);
+  require_no_size(name_or_path, options);
+  return network;
+}
+
+std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
+                                                     const hw::Machine& machine,
+                                                     std::size_t count) {
+  const NetworkSize& size = network.size.value();
+  const model::Tensor& tensor = network.graph.tensors[input_tensor(network.graph)];
+  std::vector<std::vector<std::uint8_t>> inputs(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    inputs[i].resize(tensor.bytes());
+    const auto values = model::seeded_embedding(size.shape, size.length * size.batch,
+                                                kWeightSeed + 1 + i, machine.datapath);
+    for (std::size_t v = 0; v < values.size(); ++v) {
+      if (!model::store_element(inputs[i].data(), v, tensor.type, values[v])) {
+        throw std::logic_error("seeded input: a value does not fit its type");
+      }
+    }
+  }
+  return inputs;
 }
 
 std::string data_file(const std::string& name) {
@@ -66,7 +120,7 @@ std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
   std::vector<std::vector<std::uint8_t>> inputs(count);
   for (std::size_t i = 0; i < count; ++i) {
     // Patches are 0..127, so that signed and unsigned bytes agree.
-    const std::vector<std::int32_t> patches = model::patches_of(data, i, network.vit.shape);
+    const std::vector<std::int32_t> patches = model::patches_of(data, i, network.vit->shape);
     inputs[i].assign(patches.begin(), patches.end());
   }
   return inputs;

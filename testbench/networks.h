@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,18 +9,37 @@
 #include "model/dataset.h"
 #include "model/graph.h"
 #include "model/integer_vit.h"
+#include "testbench/network_size.h"
 
 namespace systole::testbench {
 
-/// A vision model ready to run.
+/// A network ready to run: of a file, or of a shape with seeded weights.
 struct Network {
-  model::IntegerVit vit;
+  std::string name;
   model::Graph graph;
+  std::optional<model::IntegerVit> vit;  ///< of a file
+  std::optional<NetworkSize> size;       ///< of a mere shape
 };
 
 /// Loads an integer model by name or path and checks that the machine's datapath can compute it.
 /// Throws InputError.
 [[nodiscard]] Network load_network(const std::string& name_or_path, const hw::Machine& machine);
+
+/// The network of that shape with seeded weights; `with_weights` off leaves them out, for runs
+/// without values. Throws InputError if the weights alone are too much for the machine's DRAM.
+[[nodiscard]] Network seeded_network(const NetworkSize& size, const hw::Machine& machine,
+                                     bool with_weights = true);
+
+/// Either, by name or path: throws InputError for an unknown name, and if a size is given to a
+/// model that has its own.
+[[nodiscard]] Network load_network(const std::string& name_or_path, const SizeOptions& options,
+                                   const hw::Machine& machine, bool with_weights = true);
+
+/// Bytes of the graph's input tensor for `count` inferences of a network with seeded weights: seeds
+/// 2, 3, ..., 1 being that of the weights.
+[[nodiscard]] std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
+                                                                   const hw::Machine& machine,
+                                                                   std::size_t count);
 
 /// "data/NAME" under the directory that the environment variable SYSTOLE_DATA names, else the one
 /// fixed at build time.
@@ -28,8 +48,8 @@ struct Network {
 /// The pictures that the models were trained for: data_file("digits.safetensors").
 [[nodiscard]] std::string default_data();
 
-/// Bytes of the graph's input tensor for each of the first `limit` pictures (all if 0). Throws
-/// InputError if the pictures have another size than the model takes.
+/// Bytes of the input tensor of a network of a file for each of the first `limit` pictures (all if
+/// 0). Throws InputError if the pictures have another size than the model takes.
 [[nodiscard]] std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
                                                                     const model::Dataset& data,
                                                                     std::size_t limit);

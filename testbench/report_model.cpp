@@ -7,6 +7,7 @@
 #include "hw/machine.h"
 #include "hw/machine_keys.h"
 #include "hw/machine_text.h"
+#include "testbench/measurement.h"
 #include "testbench/text.h"
 
 namespace systole::testbench {
@@ -60,6 +61,39 @@ std::string link_text(const model::IntegerVit& vit) {
                      vit.encoder.folded_encoders ? ", encoder folded into the projection" : "");
 }
 
+std::string blocks_text(const model::EncoderShape& shape) {
+  return fmt::format("{}, width {}, {}, MLP {}",
+                     counted(shape.layers, shape.post_norm ? "post-norm block" : "pre-norm block"),
+                     shape.width, counted(shape.heads, "head"), shape.hidden);
+}
+
+/// Work and size, the same for every kind of network.
+void add_counts(FactList& facts, const model::ModelInfo& info) {
+  facts.add("work",
+            fmt::format("{} MAC, {}", grouped(info.macs), counted(info.stages, "post-op stage")));
+  facts.add("bytes", fmt::format("{} weights, {} parameters, {} tables", grouped(info.weight_bytes),
+                                 grouped(info.parameter_bytes), grouped(info.table_bytes)));
+}
+
+void add_counts(ordered_json& document, const model::ModelInfo& info) {
+  document["macs"] = info.macs;
+  document["stages"] = info.stages;
+  document["weight_bytes"] = info.weight_bytes;
+  document["parameter_bytes"] = info.parameter_bytes;
+  document["table_bytes"] = info.table_bytes;
+  document["products"] = ordered_json::array();
+  for (const model::ProductInfo& product : info.products) {
+    document["products"].push_back({{"name", product.name},
+                                    {"count", product.count},
+                                    {"m", product.m},
+                                    {"k", product.k},
+                                    {"n", product.n},
+                                    {"macs", product.macs},
+                                    {"weight_bytes", product.weight_bytes},
+                                    {"parameter_bytes", product.parameter_bytes}});
+  }
+}
+
 std::string product_table(const model::ModelInfo& info) {
   Table table({{"product"},
                {"count", Align::kRight},
@@ -91,10 +125,7 @@ std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& inf
   FactList facts;
   facts.add("model", vit.name);
   facts.add("source", vit.source);
-  facts.add("encoder", fmt::format("{}, width {}, {}, MLP {}",
-                                   counted(encoder.layers, encoder.post_norm ? "post-norm block"
-                                                                             : "pre-norm block"),
-                                   encoder.width, counted(encoder.heads, "head"), encoder.hidden));
+  facts.add("encoder", blocks_text(encoder));
   if (has_mask(vit)) facts.add("masks", mask_text(vit));
   if (encoder.latent_heads != 0) facts.add("auto-encoder", link_text(vit));
   facts.add("input", fmt::format("{0} x {0} pixels (pictures upsampled by {1}), patches of {2} x "
@@ -107,10 +138,7 @@ std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& inf
     datapath += (datapath.empty() ? "" : ", ") + key + "=" + value;
   }
   facts.add("datapath", datapath);
-  facts.add("work",
-            fmt::format("{} MAC, {}", grouped(info.macs), counted(info.stages, "post-op stage")));
-  facts.add("bytes", fmt::format("{} weights, {} parameters, {} tables", grouped(info.weight_bytes),
-                                 grouped(info.parameter_bytes), grouped(info.table_bytes)));
+  add_counts(facts, info);
   return facts.text() + "\n" + product_table(info) + "\n" + scale_table(info);
 }
 
@@ -131,28 +159,13 @@ ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& in
                         {"patch", vit.shape.patch},
                         {"tokens", vit.shape.tokens()},
                         {"classes", vit.shape.classes},
-                        {"datapath", ordered_json::object()},
-                        {"macs", info.macs},
-                        {"stages", info.stages},
-                        {"weight_bytes", info.weight_bytes},
-                        {"parameter_bytes", info.parameter_bytes},
-                        {"table_bytes", info.table_bytes},
-                        {"products", ordered_json::array()},
-                        {"scales", ordered_json::array()}};
+                        {"datapath", ordered_json::object()}};
   // The text of a word is a JSON string, that of a number a JSON number.
   for (const auto& [key, value] : datapath_of(vit)) {
     document["datapath"][key] = ordered_json::parse(value);
   }
-  for (const model::ProductInfo& product : info.products) {
-    document["products"].push_back({{"name", product.name},
-                                    {"count", product.count},
-                                    {"m", product.m},
-                                    {"k", product.k},
-                                    {"n", product.n},
-                                    {"macs", product.macs},
-                                    {"weight_bytes", product.weight_bytes},
-                                    {"parameter_bytes", product.parameter_bytes}});
-  }
+  add_counts(document, info);
+  document["scales"] = ordered_json::array();
   for (const model::ScaleInfo& scale : info.scales) {
     document["scales"].push_back({{"tensor", scale.tensor},
                                   {"type", hw::name_of(scale.type)},
@@ -160,6 +173,29 @@ ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& in
                                   {"cols", scale.cols},
                                   {"scale", scale.scale}});
   }
+  return document;
+}
+
+std::string size_text(const NetworkSize& size) {
+  return fmt::format("{}, {}{}", blocks_text(size.shape),
+                     size.batch == 1 ? "" : grouped(size.batch) + " sequences of ",
+                     counted(size.length, "token"));
+}
+
+std::string model_text(const NetworkSize& size, const model::ModelInfo& info) {
+  FactList facts;
+  facts.add("model", size.name);
+  facts.add("source", "a shape: its weights are seeded, and no accuracy can be measured");
+  facts.add("shape", size_text(size));
+  facts.add("positions", grouped(size.positions));
+  add_counts(facts, info);
+  return facts.text() + "\n" + product_table(info);
+}
+
+ordered_json model_json(const NetworkSize& size, const model::ModelInfo& info) {
+  ordered_json document{
+      {"model", size.name}, {"seeded", to_json(size)}, {"positions", size.positions}};
+  add_counts(document, info);
   return document;
 }
 

@@ -5,6 +5,7 @@
 
 #include "model/describe_model.h"
 #include "model/integer_vit.h"
+#include "testbench/network_size.h"
 
 namespace systole::testbench {
 
@@ -12,6 +13,15 @@ namespace systole::testbench {
 [[nodiscard]] std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& info);
 
 [[nodiscard]] nlohmann::ordered_json model_json(const model::IntegerVit& vit,
+                                                const model::ModelInfo& info);
+
+/// "12 post-norm blocks, width 768, 12 heads, MLP 3,072, 512 tokens": a shape at work.
+[[nodiscard]] std::string size_text(const NetworkSize& size);
+
+/// The same of a network by its shape, as far as a shape without weights has them.
+[[nodiscard]] std::string model_text(const NetworkSize& size, const model::ModelInfo& info);
+
+[[nodiscard]] nlohmann::ordered_json model_json(const NetworkSize& size,
                                                 const model::ModelInfo& info);
 
 }  // namespace systole::testbench

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hw/printable.h"
+#include "testbench/report_model.h"
 #include "testbench/text.h"
 
 namespace systole::testbench {
@@ -114,6 +115,10 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
                                    machine.array.cols, machine.core.clock_mhz));
   facts.add("model",
             fmt::format("{} ({} MAC per inference)", measurement.model, grouped(measurement.macs)));
+  if (measurement.size) {
+    facts.add("shape", size_text(*measurement.size));
+    facts.add("weights", "seeded: no accuracy");
+  }
   facts.add("inferences", fmt::format("{}{}", grouped(measurement.images()),
                                       measurement.functional ? "" : ", timing only"));
   if (measurement.accuracy) {

@@ -26,16 +26,15 @@
 namespace systole::testbench {
 namespace {
 
-/// Of text, unless --length says otherwise: the survey's shortest.
-constexpr std::int64_t kDefaultLength = 128;
-constexpr std::int64_t kMaxLength = 1 << 20;
+/// Texts longer than a network has positions for: the survey has them.
+constexpr std::uint32_t kMaxLength = 1 << 20;
 /// As long as the mapper's programs stay below some hundred thousand commands.
-constexpr std::int64_t kMaxMappedLength = 4096;
+constexpr std::uint32_t kMaxMappedLength = 4096;
 
 struct Options {
   MachineOptions machine;
   std::string model, product, dataflow;
-  std::optional<std::int64_t> length;
+  SizeOptions size;
   std::int64_t projections = 4;
   bool simulate = false, json = false;
 
@@ -51,16 +50,12 @@ void check_options(const Options& options) {
   if (options.product.empty() != options.dataflow.empty()) {
     throw hw::InputError("--dataflow: compares the dataflows of a --product, expected both");
   }
-  if (!options.product.empty() && (options.length || options.simulate)) {
-    throw hw::InputError("--length and --simulate: only of use with --model");
+  if (!options.product.empty() && (options.size.any() || options.simulate)) {
+    throw hw::InputError(
+        "--length, --layers, --heads, --d, --ffn and --simulate: only of use with --model");
   }
   if (options.simulate && !options.has_machine()) {
     throw hw::InputError("--simulate: on what? expected a --machine");
-  }
-  const std::int64_t most = options.has_machine() ? kMaxMappedLength : kMaxLength;
-  if (options.length && (*options.length < 1 || *options.length > most)) {
-    throw hw::InputError(
-        fmt::format("--length: found {}, expected 1 to {}", *options.length, most));
   }
   if (options.projections != 3 && options.projections != 4) {
     throw hw::InputError(
@@ -87,45 +82,25 @@ int compare(const Options& options) {
   return kExitOk;
 }
 
-const model::NamedShape* find_shape(const std::string& name) {
-  for (const model::NamedShape& shape : model::named_shapes()) {
-    if (shape.name == name) return &shape;
-  }
-  return nullptr;
-}
-
-/// Throws InputError that lists shapes and models if `name` is none of them and no path.
-void check_name(const std::string& name) {
-  const bool path = name.find_first_of("/.") != std::string::npos;
-  const std::vector<std::string> models = model::model_names();
-  if (path || std::find(models.begin(), models.end(), name) != models.end()) return;
-  std::string known;
-  for (const model::NamedShape& shape : model::named_shapes()) {
-    known += std::string(shape.name) + ", ";
-  }
-  for (const std::string& known_model : models) known += known_model + ", ";
-  throw hw::InputError("model '" + hw::printable(name) + "': unknown, expected one of " + known +
-                       "or a .safetensors file");
+NetworkSize size_of(const Options& options) {
+  return network_size(options.model, options.size,
+                      options.has_machine() ? kMaxMappedLength : kMaxLength);
 }
 
 AnalysedNetwork network_of(const Options& options) {
   AnalysedNetwork network;
   network.name = hw::printable(options.model);
   network.projections = static_cast<std::uint32_t>(options.projections);
-  if (const model::NamedShape* const named = find_shape(options.model)) {
-    const bool vision = named->kind == model::NetworkKind::kVision;
-    const std::int64_t length = vision ? std::int64_t{named->positions} : kDefaultLength;
-    network.kind = named->kind;
-    network.shape = named->shape;
-    network.positions = named->positions;
-    network.length = static_cast<std::uint32_t>(options.length.value_or(length));
+  if (is_shape_name(options.model)) {
+    const NetworkSize size = size_of(options);
+    network.kind = size.kind;
+    network.shape = size.shape;
+    network.positions = size.positions;
+    network.length = size.length;
     return network;
   }
-  check_name(options.model);
-  if (options.length) {
-    throw hw::InputError("--length: " + network.name + " has its own, expected none");
-  }
   const model::IntegerVit vit = model::load_integer_vit(model::find_model(options.model));
+  require_no_size(options.model, options.size);
   network.name = vit.name;
   network.kind = model::NetworkKind::kVision;
   network.shape = vit.encoder.shape;
@@ -133,11 +108,9 @@ AnalysedNetwork network_of(const Options& options) {
   return network;
 }
 
-model::Graph graph_of(const Options& options, const AnalysedNetwork& network,
-                      const hw::Machine& machine) {
-  if (find_shape(options.model) == nullptr) return load_network(options.model, machine).graph;
-  return model::make_seeded_encoder(network.name, network.shape, network.length, 1,
-                                    {machine.datapath, true});
+model::Graph graph_of(const Options& options, const hw::Machine& machine) {
+  if (!is_shape_name(options.model)) return load_network(options.model, machine).graph;
+  return seeded_network(size_of(options), machine, false).graph;
 }
 
 EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph,
@@ -169,7 +142,7 @@ int run(const Options& options) {
   if (options.has_machine()) {
     const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
     costs.roofline = analysis::roofline_of(machine);
-    estimates = estimate_on(machine, graph_of(options, network, machine), options.simulate);
+    estimates = estimate_on(machine, graph_of(options, machine), options.simulate);
   }
   if (options.json) {
     nlohmann::ordered_json document = cost_json(costs);
@@ -198,8 +171,7 @@ void add_analyse_command(CLI::App& app, Action& action) {
       *app.add_subcommand("analyse", "operations, traffic, expected cycles, dataflows");
   command.add_option("--model", options->model, "a known shape or an integer model")
       ->type_name("NAME|FILE");
-  command.add_option("-l,--length", options->length, "tokens; default: 128, or the pictures'")
-      ->type_name("N");
+  add_shape_options(command, options->size);
   command.add_option("--projections", options->projections, "3: leave out one, as the survey does")
       ->type_name("3|4");
   command.add_option("-m,--machine", options->machine.machine, "machine: a preset or a TOML file")

@@ -54,6 +54,23 @@ hw::Machine load_attention_machine(const MachineOptions& options) {
   return machine;
 }
 
+void add_shape_options(CLI::App& command, SizeOptions& size) {
+  const auto add = [&](const char* name, std::optional<std::int64_t>& value, const char* help) {
+    command.add_option(name, value, help)->type_name("N");
+  };
+  add("-l,--length", size.length, "tokens of a shape; default: 128, DeiT 197");
+  add("--layers", size.layers, "Transformer blocks of a shape; default: its own");
+  add("--heads", size.heads, "heads of a shape");
+  add("--d", size.width, "width of a shape");
+  add("--ffn", size.hidden, "width of a shape's MLP");
+}
+
+void add_size_options(CLI::App& command, SizeOptions& size) {
+  add_shape_options(command, size);
+  command.add_option("--batch", size.batch, "sequences at once of a shape; default: 1")
+      ->type_name("N");
+}
+
 void add_functional(CLI::App& command, bool& functional) {
   command
       .add_option_function<std::string>(

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hw/machine.h"
+#include "testbench/network_size.h"
 
 /// Options that several subcommands have.
 namespace systole::testbench {
@@ -33,6 +34,11 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
 
 /// The same for a command that needs attention engines. Throws InputError for a machine without.
 [[nodiscard]] hw::Machine load_attention_machine(const MachineOptions& options);
+
+/// Adds --length, --layers, --heads, --d and --ffn.
+void add_shape_options(CLI::App& command, SizeOptions& size);
+/// The same and --batch.
+void add_size_options(CLI::App& command, SizeOptions& size);
 
 /// Adds --functional=on|off.
 void add_functional(CLI::App& command, bool& functional);

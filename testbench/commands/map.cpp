@@ -25,6 +25,7 @@ constexpr std::string_view kProgramMagic = "SYSTOLEP";
 
 struct Options {
   MachineOptions machine;
+  SizeOptions size;
   std::string model, out, assembly, read;
   bool json = false;
 };
@@ -73,16 +74,15 @@ int run(const Options& options) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
   }
   const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
-  const Network network = load_network(options.model, machine);
+  const Network network = load_network(options.model, options.size, machine);
   const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
   const std::string text = write(options, mapping.program);
   if (options.json) {
-    print_json(mapping_json(network.vit.name, machine.name, mapping));
+    print_json(mapping_json(network.name, machine.name, mapping));
   } else if (!text.empty()) {
     print_text(text);
   } else {
-    print_text(
-        mapping_text(network.vit.name, machine.name, mapping, {options.out, options.assembly}));
+    print_text(mapping_text(network.name, machine.name, mapping, {options.out, options.assembly}));
   }
   return kExitOk;
 }
@@ -95,7 +95,9 @@ void add_map_command(CLI::App& app, Action& action) {
   command.add_option("-m,--machine", options->machine.machine, "machine: a preset or a TOML file")
       ->type_name("NAME|FILE");
   add_settings(command, options->machine.settings);
-  command.add_option("--model", options->model, "integer model")->type_name("NAME|FILE");
+  command.add_option("--model", options->model, "an integer model or a known shape")
+      ->type_name("NAME|FILE");
+  add_size_options(command, options->size);
   command.add_option("-o,--out", options->out, "write the binary program")->type_name("FILE.prog");
   command.add_option("--asm", options->assembly, "write it as text; -: standard output")
       ->type_name("FILE.s|-");
@@ -104,6 +106,7 @@ void add_map_command(CLI::App& app, Action& action) {
   command.add_flag("--json", options->json, "print the summary as JSON");
   add_examples(command, {"systole map --machine gemmini --model vit17",
                          "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.s",
+                         "systole map -m transformer --model bert-base --length 512",
                          "systole map --read vit17.prog",
                          "systole map --read vit17.s --out vit17.prog --machine gemmini"});
   set_action(command, action, options, run);

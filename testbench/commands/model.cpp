@@ -12,6 +12,7 @@
 #include "model/model_files.h"
 #include "testbench/accuracy.h"
 #include "testbench/commands/command.h"
+#include "testbench/commands/common_options.h"
 #include "testbench/networks.h"
 #include "testbench/outputs.h"
 #include "testbench/report_model.h"
@@ -25,11 +26,20 @@ using Align = Table::Align;
 
 struct Options {
   std::string model, input, checkpoint;
+  SizeOptions size;
   bool accuracy = false, json = false;
 };
 
 model::IntegerVit load(const std::string& name) {
   return model::load_integer_vit(model::find_model(name));
+}
+
+model::ModelInfo describe(const NetworkSize& size) {
+  model::SeededOptions options;
+  options.shape_only = true;
+  options.batch = size.batch;
+  return model::describe_graph(
+      model::make_seeded_encoder(size.name, size.shape, size.length, 1, options));
 }
 
 void list_models(bool json) {
@@ -49,12 +59,31 @@ void list_models(bool json) {
     document.push_back(
         {{"name", name}, {"macs", info.macs}, {"bytes", bytes}, {"source", vit.source}});
   }
+  for (const model::NamedShape& shape : model::named_shapes()) {
+    const NetworkSize size = network_size(std::string(shape.name), {});
+    const model::ModelInfo info = describe(size);
+    const std::uint64_t bytes = info.weight_bytes + info.parameter_bytes;
+    table.add({size.name, std::to_string(size.length), std::to_string(size.shape.layers),
+               std::to_string(size.shape.width), grouped(info.macs), grouped(bytes)});
+    document.push_back(
+        {{"name", size.name}, {"macs", info.macs}, {"bytes", bytes}, {"source", "seeded"}});
+  }
   if (json) return print_json(document);
-  print_text(table.text());
+  print_text(table.text() + "\n" +
+             paragraph("The last " + std::to_string(model::named_shapes().size()) +
+                       " are shapes with seeded weights; their figures are "
+                       "those of a prompt of that many tokens.") +
+             "\n");
 }
 
 void show(const Options& options) {
+  if (is_shape_name(options.model)) {
+    const NetworkSize size = network_size(options.model, options.size);
+    if (options.json) return print_json(model_json(size, describe(size)));
+    return print_text(model_text(size, describe(size)));
+  }
   const model::IntegerVit vit = load(options.model);
+  require_no_size(options.model, options.size);
   const model::ModelInfo info = model::describe_graph(model::make_vit_graph(vit));
   if (options.json) return print_json(model_json(vit, info));
   print_text(model_text(vit, info));
@@ -75,6 +104,10 @@ int show_accuracy(const Options& options) {
   const std::vector<std::string> names =
       options.model.empty() ? model::model_names() : std::vector{options.model};
   if (names.empty()) throw hw::InputError("no models in " + model::models_directory());
+  if (is_shape_name(options.model)) {
+    throw hw::InputError("--accuracy: " + options.model +
+                         " has seeded weights, which have no accuracy");
+  }
   if (!options.checkpoint.empty() && options.model.empty()) {
     throw hw::InputError("--checkpoint: needs the model that it belongs to");
   }
@@ -116,6 +149,9 @@ int run(const Options& options) {
   if (!options.input.empty() || !options.checkpoint.empty()) {
     throw hw::InputError("--input and --checkpoint: only of use with --accuracy");
   }
+  if (options.model.empty() || options.accuracy) {
+    require_no_size("a list of models", options.size);
+  }
   if (options.model.empty()) {
     list_models(options.json);
   } else {
@@ -129,16 +165,18 @@ int run(const Options& options) {
 void add_model_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App& command = *app.add_subcommand("model", "list models, describe and judge one");
-  command.add_option("model", options->model, "integer model; none: list what there is")
+  command.add_option("model", options->model, "model or shape; none: list what there is")
       ->type_name("NAME|FILE");
+  add_size_options(command, options->size);
   command.add_flag("--accuracy", options->accuracy, "measure fp32 and integer accuracy");
   command.add_option("-i,--input", options->input, "pictures; default: the test digits")
       ->type_name("FILE|DIR");
   command.add_option("--checkpoint", options->checkpoint, "fp32 model; default: beside the model")
       ->type_name("FILE");
   command.add_flag("--json", options->json, "print as JSON");
-  add_examples(command, {"systole model", "systole model vit17", "systole model --accuracy",
-                         "systole model my.int8.safetensors --accuracy"});
+  add_examples(command,
+               {"systole model", "systole model vit17", "systole model gpt2-xl -l 1024",
+                "systole model --accuracy", "systole model my.int8.safetensors --accuracy"});
   set_action(command, action, options, run);
 }
 

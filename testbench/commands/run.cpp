@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -32,6 +33,7 @@ namespace {
 struct Options {
   MachineOptions machine;
   std::string model;
+  SizeOptions size;
   std::string input;
   std::size_t limit = 0;  ///< 0: all
   bool check = false;
@@ -53,7 +55,35 @@ void check_options(const Options& options) {
     throw hw::InputError(
         fmt::format("--min-accuracy: found {}, expected 0 to 1", *options.min_accuracy));
   }
+  if (is_shape_name(options.model) && !options.input.empty()) {
+    throw hw::InputError("--input: " + options.model + " runs on seeded values, expected none");
+  }
+  if (is_shape_name(options.model) && options.min_accuracy) {
+    throw hw::InputError("--min-accuracy: " + options.model +
+                         " has seeded weights, which have no accuracy");
+  }
   require_distinct({options.stats, options.wave.path, options.timeline.path});
+}
+
+/// What a run works on: pictures, or seeded values.
+struct Work {
+  model::Dataset pictures;  ///< none for a mere shape
+  std::vector<std::vector<std::uint8_t>> inputs;
+};
+
+Work work_of(const Options& options, const Network& network, const hw::Machine& machine) {
+  Work work;
+  if (network.size) {
+    work.inputs = seeded_inputs(network, machine, std::max<std::size_t>(options.limit, 1));
+    return work;
+  }
+  const std::string source = options.input.empty() ? default_data() : options.input;
+  work.pictures = model::load_images(source);
+  work.inputs = network_inputs(network, work.pictures, options.limit);
+  if (options.min_accuracy && work.pictures.labels.empty()) {
+    throw hw::InputError(hw::printable(source) + ": has no labels, which --min-accuracy needs");
+  }
+  return work;
 }
 
 /// FST files of blocks in RTL go beside the waveform: run.vcd, run.softmax_unit.fst.
@@ -66,13 +96,8 @@ RtlOptions rtl_options(const Options& options) {
 int run(const Options& options) {
   check_options(options);
   const hw::Machine machine = load_machine(options.machine);
-  const Network network = load_network(options.model, machine);
-  const std::string source = options.input.empty() ? default_data() : options.input;
-  const model::Dataset data = model::load_images(source);
-  const auto inputs = network_inputs(network, data, options.limit);
-  if (options.min_accuracy && data.labels.empty()) {
-    throw hw::InputError(hw::printable(source) + ": has no labels, which --min-accuracy needs");
-  }
+  const Network network = load_network(options.model, options.size, machine, options.functional);
+  const auto [pictures, inputs] = work_of(options, network, machine);
   const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
   JsonOutput stats(options.stats);
 
@@ -92,17 +117,18 @@ int run(const Options& options) {
     Progress progress(inputs.size());
     simulation.progress = [&progress](std::size_t done) { progress.update(done); };
     measurement =
-        measure(machine, network.vit.name, model::count_macs(network.graph), simulation,
+        measure(machine, network.name, model::count_macs(network.graph), simulation,
                 simulate(network.graph, mapping, machine, std::move(engines), inputs, simulation));
   }
   measurement.rtl = rtl;
+  measurement.size = network.size;
   if (!options.wave.path.empty()) {
     for (const auto& [block, counts] : rtl) {
       write_rtl_view(rtl_options(options).wave_of(block), block);
     }
   }
-  if (options.functional && !data.labels.empty()) {
-    measurement.accuracy = accuracy_of(network, data, measurement.result.outputs);
+  if (options.functional && !pictures.labels.empty()) {
+    measurement.accuracy = accuracy_of(network, pictures, measurement.result.outputs);
   }
 
   const nlohmann::ordered_json document = to_json(measurement);
@@ -152,15 +178,16 @@ void add_timeline_options(CLI::App& command, TimelineOptions& timeline) {
 
 void add_run_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
-  CLI::App& command = *app.add_subcommand("run", "run a model on a machine, picture by picture");
+  CLI::App& command = *app.add_subcommand("run", "run a model on a machine, input by input");
   add_machine_options(command, options->machine);
   add_rtl(command, options->machine);
-  command.add_option("--model", options->model, "integer model")
+  command.add_option("--model", options->model, "an integer model or a known shape")
       ->type_name("NAME|FILE")
       ->required();
+  add_size_options(command, options->size);
   command.add_option("-i,--input", options->input, "pictures; default: the test digits")
       ->type_name("FILE|DIR");
-  command.add_option("-n,--limit", options->limit, "only the first N pictures")
+  command.add_option("-n,--limit", options->limit, "the first N pictures, N seeded inputs")
       ->type_name("N")
       ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   command.add_flag("--check", options->check, "compare every operator with the reference");
@@ -174,6 +201,8 @@ void add_run_command(CLI::App& app, Action& action) {
   add_examples(command,
                {"systole run --machine gemmini --model vit17 --check",
                 "systole run -m transformer --model vit65 -n 10 --stats run.json",
+                "systole run -m transformer --model bert-base --length 512 --check",
+                "systole run -m gemmini --model gpt2 -l 256 --layers 2 --functional off",
                 "systole run -m gemmini --model vit17 -n 1 --wave run.vcd --timeline run.json",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, run);
