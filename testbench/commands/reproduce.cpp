@@ -4,10 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "hw/error.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/outputs.h"
 #include "testbench/plot.h"
+#include "testbench/reproduce/survey.h"
 #include "testbench/reproduce/vitcod.h"
 
 namespace systole::testbench {
@@ -15,7 +17,7 @@ namespace {
 
 struct Options {
   std::string name;
-  std::string machine = "vitcod";
+  std::string machine;
   std::vector<std::string> settings;
   VitcodOptions vitcod;
   std::string plots, stats;
@@ -23,12 +25,25 @@ struct Options {
 };
 
 Reproduction vitcod(const Options& options) {
-  return reproduce_vitcod(options.vitcod,
-                          load_attention_machine({options.machine, options.settings, {}}));
+  const std::string machine = options.machine.empty() ? "vitcod" : options.machine;
+  return reproduce_vitcod(options.vitcod, load_attention_machine({machine, options.settings, {}}));
+}
+
+Reproduction survey(const Options& options) {
+  const VitcodOptions& vitcod = options.vitcod;
+  if (!options.machine.empty() || !options.settings.empty() || !vitcod.mask.empty() ||
+      !vitcod.maps.empty() || vitcod.dim) {
+    throw hw::InputError(
+        "reproduce survey: has its own machines and networks, expected no --machine, --set, "
+        "--mask, "
+        "--maps or --dim");
+  }
+  return reproduce_survey();
 }
 
 /// What can be reproduced.
-const std::map<std::string, Reproduction (*)(const Options&)> kReproductions = {{"vitcod", vitcod}};
+const std::map<std::string, Reproduction (*)(const Options&)> kReproductions = {{"survey", survey},
+                                                                                {"vitcod", vitcod}};
 
 int run(const Options& options) {
   JsonOutput stats(options.stats);
@@ -53,11 +68,13 @@ int run(const Options& options) {
 void add_reproduce_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App& command = *app.add_subcommand("reproduce", "published figures beside ours");
-  command.add_option("name", options->name, "what to reproduce: vitcod")
+  command.add_option("name", options->name, "what to reproduce: survey or vitcod")
       ->type_name("NAME")
       ->required()
       ->check(CLI::IsMember(kReproductions).description(""));
-  command.add_option("-m,--machine", options->machine, "with attention engines; default: vitcod")
+  command
+      .add_option("-m,--machine", options->machine,
+                  "vitcod: with attention engines; default: vitcod")
       ->type_name("NAME|FILE");
   add_settings(command, options->settings);
   command.add_option("--mask", options->vitcod.mask, "mask, such as the authors' of DeiT-Tiny")
@@ -73,7 +90,8 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command.add_option("--plots", options->plots, "draw pictures with gnuplot")->type_name("DIR");
   command.add_option("--stats", options->stats, "write the rows")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the rows as JSON instead of tables");
-  add_examples(command, {"systole reproduce vitcod", "systole reproduce vitcod --plots pictures",
+  add_examples(command, {"systole reproduce survey", "systole reproduce vitcod",
+                         "systole reproduce vitcod --plots pictures",
                          "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
   set_action(command, action, options, run);
 }

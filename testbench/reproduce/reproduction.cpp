@@ -14,14 +14,16 @@ namespace {
 using nlohmann::ordered_json;
 using Align = Table::Align;
 
-/// Three significant digits, or all of a whole number unless it is a ratio.
-std::string figure(const std::optional<double>& value, const std::string& unit) {
+/// As many digits as were printed; else three significant digits, or all of a whole number unless
+/// it is a ratio.
+std::string figure(const std::optional<double>& value, const ResultRow& row) {
   if (!value) return "";
+  if (row.decimals) return fmt::format("{:.{}f}", *value, *row.decimals);
   const double size = std::fabs(*value);
   if (size >= 1000.0) {
     return (*value < 0.0 ? "-" : "") + grouped(static_cast<std::uint64_t>(std::llround(size)));
   }
-  if (*value == std::round(*value) && unit != "x") return fmt::format("{:.0f}", *value);
+  if (*value == std::round(*value) && row.unit != "x") return fmt::format("{:.0f}", *value);
   return fmt::format("{:.{}f}", *value, size < 10.0 ? 2 : size < 100.0 ? 1 : 0);
 }
 
@@ -33,7 +35,7 @@ std::string difference_text(const ResultRow& row) {
 }
 
 std::string published_text(const ResultRow& row) {
-  const std::string text = figure(row.published, row.unit);
+  const std::string text = figure(row.published, row);
   if (!row.tolerance) return text;
   switch (row.tolerance->kind) {
     case Tolerance::Kind::kAtMost:
@@ -68,8 +70,8 @@ std::string section_text(const ReproductionSection& section) {
                {"differ", Align::kRight},
                {"verdict", Align::kLeft}});
   for (const ResultRow& row : section.rows) {
-    table.add({row.name, figure(row.ours, row.unit), published_text(row), row.unit,
-               difference_text(row), std::string(verdict_name(row.verdict()))});
+    table.add({row.name, figure(row.ours, row), published_text(row), row.unit, difference_text(row),
+               std::string(verdict_name(row.verdict()))});
   }
   std::string text = section.title + "\n" + std::string(section.title.size(), '-') + "\n";
   text += table.text();

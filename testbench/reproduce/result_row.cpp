@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <stdexcept>
 #include <utility>
 
 namespace systole::testbench {
@@ -24,6 +26,15 @@ bool holds(const Tolerance& tolerance, double ours, double published) {
 }
 
 }  // namespace
+
+const Published& find_published(const std::vector<Published>& figures, std::string_view key) {
+  const auto found = std::find_if(figures.begin(), figures.end(),
+                                  [&](const Published& figure) { return figure.key == key; });
+  if (found == figures.end()) {
+    throw std::invalid_argument("no published figure " + std::string(key));
+  }
+  return *found;
+}
 
 std::string_view verdict_name(Verdict verdict) {
   switch (verdict) {
@@ -69,11 +80,12 @@ ResultRow compare(std::string name, std::optional<double> ours, const Published&
           published.value,
           std::string(published.unit),
           std::string(published.source),
-          published.tolerance};
+          published.tolerance,
+          published.decimals};
 }
 
 ResultRow measured(std::string name, double ours, std::string unit) {
-  return {std::move(name), ours, std::nullopt, std::move(unit), "", std::nullopt};
+  return {std::move(name), ours, std::nullopt, std::move(unit), "", std::nullopt, std::nullopt};
 }
 
 }  // namespace systole::testbench

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// Ours beside published.
 namespace systole::testbench {
@@ -28,7 +29,13 @@ struct Published {
   /// None: a reference, of other hardware or another regime, to be read beside ours and not to be
   /// met.
   std::optional<Tolerance> tolerance;
+  /// Digits behind the point with which it is printed; none: three significant ones.
+  std::optional<int> decimals = {};
 };
+
+/// The one of that key. Throws std::invalid_argument if there is none.
+[[nodiscard]] const Published& find_published(const std::vector<Published>& figures,
+                                              std::string_view key);
 
 enum class Verdict { kPass, kFail, kReference };
 
@@ -42,6 +49,7 @@ struct ResultRow {
   std::string unit;
   std::string source;  ///< of `published`
   std::optional<Tolerance> tolerance;
+  std::optional<int> decimals;  ///< of `published`, and so of `ours` beside it
 
   /// Without a published figure, a tolerance or a figure of ours it is a reference.
   [[nodiscard]] Verdict verdict() const;

@@ -1,9 +1,5 @@
 #include "testbench/reproduce/vitcod_published.h"
 
-#include <algorithm>
-#include <stdexcept>
-#include <string>
-
 namespace systole::testbench {
 namespace {
 
@@ -84,13 +80,7 @@ Published break_even_prediction(double value, std::string_view unit) {
 }
 
 const Published& vitcod_published(std::string_view key) {
-  const std::vector<Published>& figures = vitcod_figures();
-  const auto found = std::find_if(figures.begin(), figures.end(),
-                                  [&](const Published& figure) { return figure.key == key; });
-  if (found == figures.end()) {
-    throw std::invalid_argument("no published figure " + std::string(key));
-  }
-  return *found;
+  return find_published(vitcod_figures(), key);
 }
 
 }  // namespace systole::testbench

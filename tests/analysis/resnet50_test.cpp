@@ -60,5 +60,26 @@ TEST(Resnet50, Has53ConvolutionsOf7Point7GigaFlops) {
   EXPECT_NEAR(flops / bytes, 183.36, 0.06 * 183.36);
 }
 
+TEST(Resnet50, HasElementwiseOperatorsOfItsShape) {
+  const std::vector<OperatorCost> costs = resnet50_elementwise();
+  ASSERT_EQ(costs.size(), 3U);
+  // By hand: 64 x 112^2, then (2 x 64 + 256) x 56^2 three times and so on, and the shortcuts.
+  const double blocks = 3.0 * 384 * 3136 + 4.0 * 768 * 784 + 6.0 * 1536 * 196 + 3.0 * 3072 * 49;
+  const double shortcuts = 256.0 * 3136 + 512.0 * 784 + 1024.0 * 196 + 2048.0 * 49;
+  const double first = 64.0 * 112 * 112;
+  EXPECT_EQ(costs[0].name, "BatchNorm");
+  EXPECT_EQ(costs[0].elements, first + blocks + shortcuts);
+  EXPECT_EQ(costs[0].intensity(), 1);
+  EXPECT_EQ(giga(costs[0].bytes, 2), 0.03);  // Tab. 4
+  EXPECT_EQ(costs[1].name, "ReLU");
+  EXPECT_EQ(costs[1].elements, first + blocks);
+  EXPECT_EQ(costs[1].intensity(), 0.5);
+  EXPECT_EQ(giga(costs[1].bytes, 2), 0.02);  // Tab. 4
+  EXPECT_EQ(costs[2].name, "other");
+  EXPECT_EQ(costs[2].macs, 2048 * 1000);
+  EXPECT_EQ(giga(costs[2].flops, 2), 0.01);  // Tab. 4
+  EXPECT_EQ(giga(costs[2].bytes, 2), 0.02);  // Tab. 4
+}
+
 }  // namespace
 }  // namespace systole::analysis

@@ -5,7 +5,9 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "testbench/reproduce/survey_published.h"
 #include "testbench/reproduce/vitcod_published.h"
 
 namespace systole::testbench {
@@ -43,15 +45,29 @@ TEST(ResultRow, IsAReferenceWithoutAFigureOrATolerance) {
   EXPECT_EQ(measured("row", 3.0, "x").verdict(), Verdict::kReference);
 }
 
-TEST(VitcodPublished, EveryFigureHasOneKeyAndASource) {
+void expect_keys_and_sources(const std::vector<Published>& figures) {
   std::set<std::string_view> keys;
-  for (const Published& figure : vitcod_figures()) {
+  for (const Published& figure : figures) {
     EXPECT_TRUE(keys.insert(figure.key).second) << figure.key;
     EXPECT_FALSE(figure.source.empty()) << figure.key;
     EXPECT_FALSE(figure.unit.empty()) << figure.key;
-    EXPECT_EQ(vitcod_published(figure.key).value, figure.value);
+    EXPECT_EQ(find_published(figures, figure.key).value, figure.value);
   }
-  EXPECT_THROW((void)vitcod_published("nothing"), std::invalid_argument);
+  EXPECT_THROW((void)find_published(figures, "nothing"), std::invalid_argument);
+}
+
+TEST(VitcodPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(vitcod_figures()); }
+
+TEST(SurveyPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(survey_figures()); }
+
+TEST(SurveyPublished, NumbersAreMetWithinTheirLastDigit) {
+  const auto verdict = [](double ours, const Printed& number, double relative = 0.0) {
+    return compare("row", ours, printed(number, "GFLOP", "a table", relative)).verdict();
+  };
+  EXPECT_EQ(verdict(7.254, {7.25, 2}), Verdict::kPass);
+  EXPECT_EQ(verdict(7.256, {7.25, 2}), Verdict::kFail);
+  EXPECT_EQ(verdict(7.256, {7.25, 2}, 0.001), Verdict::kPass);
+  EXPECT_EQ(verdict(7.25, {7.25, 2, false}), Verdict::kReference) << "contradicts other numbers";
 }
 
 }  // namespace

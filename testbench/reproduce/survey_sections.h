@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "hw/machine.h"
+#include "testbench/reproduce/reproduction.h"
+
+/// The tables of `systole reproduce survey`, one per published result.
+namespace systole::testbench {
+
+/// Tab. 3 and 10: BERT-Base, and with four heads.
+[[nodiscard]] ReproductionSection encoder_cost_section();
+[[nodiscard]] ReproductionSection four_heads_section();
+/// Tab. 11: GPT-2 token by token.
+[[nodiscard]] ReproductionSection decoder_cost_section();
+/// Fig. 4 to 6: totals by length, BERT-Large in both ways of counting.
+[[nodiscard]] std::vector<ReproductionSection> length_sections();
+/// Tab. 5: products in tiles.
+[[nodiscard]] ReproductionSection tiled_section();
+/// Fig. 32 and Fig. 9: latency by the analytical model, and on a CPU.
+[[nodiscard]] ReproductionSection latency_section();
+[[nodiscard]] ReproductionSection cpu_section();
+/// Tab. 4 and 12: ResNet-50.
+[[nodiscard]] ReproductionSection resnet_section();
+[[nodiscard]] ReproductionSection convolution_section();
+/// Fig. 15: energy per event.
+[[nodiscard]] ReproductionSection energy_table_section(const hw::Machine& machine);
+
+}  // namespace systole::testbench
