@@ -32,7 +32,7 @@ void check_sizes(const Command& command, const Fail& fail) {
 }
 
 void check_buffers(const Command& command, const Machine& machine, const Fail& fail) {
-  // A decoded token is kept whole: every head will want its part.
+  // The decoder forms a token whole, whatever the buffer then keeps of it.
   const std::uint64_t decoded = command.mix == 0 ? 1 : command.statistics;
   const Machine::Attention& attention = machine.attention;
   if (attention.lines == 0) fail("the machine has no attention engines (attention.lines is 0)");

@@ -17,6 +17,7 @@ namespace {
 constexpr std::size_t kOperands = 3;
 /// All accesses of the layer to one operand.
 struct Stream {
+  std::uint32_t bundle = 1;                                 ///< rows that come together
   std::vector<std::uint32_t> rows;                          ///< names: head and row
   std::vector<std::pair<std::size_t, std::size_t>> places;  ///< step and access
 };
@@ -27,29 +28,33 @@ std::size_t row_of(const AttentionStep& step, const RowAccess& access) {
   return access.row + (access.operand == AttentionOperand::kQuery ? step.part.tile.first : 0);
 }
 
-std::uint32_t name_of(const AttentionStep& step, const RowAccess& access, BufferedRow buffered) {
-  const auto row = static_cast<std::uint32_t>(row_of(step, access));
-  const bool whole = buffered == BufferedRow::kToken && access.operand != AttentionOperand::kValue;
-  return whole ? row : static_cast<std::uint32_t>(step.part.head << 16U) | row;
+/// Heads of a token beside each other: as a bundle, if all of them come together.
+std::uint32_t name_of(const AttentionStep& step, const RowAccess& access, std::size_t heads) {
+  return static_cast<std::uint32_t>(row_of(step, access) * heads + step.part.head);
 }
 
-std::array<Stream, kOperands> streams_of(const std::vector<AttentionStep>& steps,
-                                         BufferedRow buffered) {
+std::array<Stream, kOperands> streams_of(const std::vector<AttentionStep>& steps, std::size_t heads,
+                                         BufferedRow brought) {
   std::array<Stream, kOperands> streams;
+  if (brought == BufferedRow::kToken) {
+    for (const AttentionOperand operand : {AttentionOperand::kQuery, AttentionOperand::kKey}) {
+      streams[index(operand)].bundle = static_cast<std::uint32_t>(heads);
+    }
+  }
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const std::vector<RowAccess>& accesses = steps[s].phase.accesses;
     for (std::size_t i = 0; i < accesses.size(); ++i) {
       Stream& stream = streams[index(accesses[i].operand)];
-      stream.rows.push_back(name_of(steps[s], accesses[i], buffered));
+      stream.rows.push_back(name_of(steps[s], accesses[i], heads));
       stream.places.emplace_back(s, i);
     }
   }
   return streams;
 }
 
-std::array<std::uint64_t, kOperands> capacities(std::size_t row_features, std::size_t value_dim,
+std::array<std::uint64_t, kOperands> capacities(std::size_t dim, std::size_t value_dim,
                                                 const Machine::Attention& attention) {
-  return {attention.query_kib * kKib / row_features, attention.key_kib * kKib / row_features,
+  return {attention.query_kib * kKib / dim, attention.key_kib * kKib / dim,
           attention.value_kib * kKib / value_dim};
 }
 
@@ -88,10 +93,11 @@ std::uint64_t forwarded_rows(const Stream& stream, const std::vector<RowFetch>& 
   for (std::size_t i = 0; i < stream.rows.size(); ++i) {
     const auto [step, access] = stream.places[i];
     const bool sparse = steps[step].phase.accesses[access].sparse;
+    const std::uint32_t bundle = stream.rows[i] / stream.bundle;
     if (fetch != fetches.end() && fetch->access == i) {
-      brought_by_sparse[stream.rows[i]] = sparse;
+      brought_by_sparse[bundle] = sparse;
       ++fetch;
-    } else if (sparse && !brought_by_sparse[stream.rows[i]]) {
+    } else if (sparse && !brought_by_sparse[bundle]) {
       ++count;
     }
   }
@@ -100,7 +106,7 @@ std::uint64_t forwarded_rows(const Stream& stream, const std::vector<RowFetch>& 
 
 void add_fetches(const Stream& stream, AttentionOperand operand, std::uint64_t capacity,
                  AttentionPlan& plan) {
-  const std::vector<RowFetch> fetches = plan_fetches(stream.rows, capacity);
+  const std::vector<RowFetch> fetches = plan_fetches(stream.rows, capacity, stream.bundle);
   if (operand == AttentionOperand::kQuery) {
     plan.forwarded = forwarded_rows(stream, fetches, plan.steps);
   }
@@ -109,7 +115,7 @@ void add_fetches(const Stream& stream, AttentionOperand operand, std::uint64_t c
     const AttentionStep& needed = plan.steps[step];
     plan.fetches.push_back({operand, needed.part.head,
                             row_of(needed, needed.phase.accesses[access]), step, access,
-                            fetch.free_after});
+                            fetch.free_after, fetch.kept});
   }
 }
 
@@ -122,10 +128,8 @@ AttentionPlan plan_attention(const std::vector<SparseHead>& heads, std::size_t d
     add_batch(batch, heads, dim, value_dim, machine.attention, plan);
   }
   if (plan.steps.empty()) return plan;
-  const std::array<Stream, kOperands> streams = streams_of(plan.steps, row);
-  const std::size_t features = row == BufferedRow::kToken ? heads.size() * dim : dim;
-  const std::array<std::uint64_t, kOperands> rows =
-      capacities(features, value_dim, machine.attention);
+  const std::array<Stream, kOperands> streams = streams_of(plan.steps, heads.size(), row);
+  const std::array<std::uint64_t, kOperands> rows = capacities(dim, value_dim, machine.attention);
   for (const AttentionOperand operand :
        {AttentionOperand::kQuery, AttentionOperand::kKey, AttentionOperand::kValue}) {
     add_fetches(streams[index(operand)], operand, rows[index(operand)], plan);

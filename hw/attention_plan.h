@@ -34,6 +34,7 @@ struct AttentionFetch {
   std::size_t step, access;  ///< the access that needs it
   /// Accesses to this operand, of the layer, that must be over before the row has a place.
   std::uint64_t free_after;
+  std::size_t kept;  ///< heads' rows of the token that take a place; 1 without an auto-encoder
 };
 
 struct AttentionPlan {
@@ -43,8 +44,8 @@ struct AttentionPlan {
   std::uint64_t forwarded = 0;
 };
 
-/// What a row of the Q and K buffers is: the features of one head, or with an auto-encoder those of
-/// all heads, which are decoded together.
+/// What a miss of Q or K brings in: the row of one head, or with an auto-encoder the whole token,
+/// whose heads are decoded together. Of those the buffer keeps what hw/row_buffer.h says.
 enum class BufferedRow { kHead, kToken };
 
 /// `heads`: of one layer, which passed check_sparse_head(). Throws InputError as query_tiles().

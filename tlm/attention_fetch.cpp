@@ -72,7 +72,7 @@ void AttentionUnit::Run::fetch(const hw::AttentionFetch& fetch) {
   const std::uint64_t arrived = read(fetch, std::max(place_free(fetch), earlier));
   std::uint64_t& requested = value ? values_requested_ : scores_requested_;
   requested = std::max(requested, operand.dma->next_issue() - 1);
-  outcome_.work.buffer_bytes += operand.features * (operand.decoder == nullptr ? 1 : heads_.size());
+  outcome_.work.buffer_bytes += operand.features * fetch.kept;
   Arrival arrival{arrived, arrived};
   if (operand.decoder != nullptr) {
     const bool on_array = unit_.machine_.attention.decoder_lines == 0;
