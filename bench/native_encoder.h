@@ -113,6 +113,7 @@ class NativeEncoder {
     operands.out_pitch = pitch(group.out);
     operands.rows = group.m();
     operands.cols = group.n();
+    operands.kept = group.kept;
     hw::apply_chain(group.chain, operands);
   }
 

@@ -67,6 +67,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::tensor>("tensor", kPostop, true),
       field<&Command::tensor_pitch>("tensor_pitch", kPostop, true),
       field<&Command::mix>("encoder", kStore, true),
+      field<&Command::k>("kept", kPostop, true),
       // Names that attention alone gives, behind those that the other opcodes give the members.
       field<&Command::c>("softmax", kAttention),
       field<&Command::parameters>("mask", kAttention),

@@ -24,8 +24,8 @@ enum class StageOp : std::uint8_t {
   kClamp = 3,       ///< min(max(x, lo), hi)
   kRelu = 4,        ///< max(x, 0)
   kGelu = 5,        ///< i-GELU of an s16 (saturated) and its requantisation (hw/gelu.h)
-  kSoftmax = 6,     ///< of a whole row (hw/softmax.h), factor_bits 32; the deferred mode leaves the
-                    ///< row sum in the row statistics
+  kSoftmax = 6,     ///< of a whole row (hw/softmax.h) or its kept columns (ChainOperands::kept),
+                    ///< factor_bits 32; the deferred mode leaves the row sum in the row statistics
   kDivideRowSum = 7,  ///< x / row sum, 8 fraction bits: the late division of the deferred softmax
   kLayerNorm = 8,     ///< of a whole row of s24 (saturated), at most 65536 long (hw/layernorm.h)
 };
@@ -87,6 +87,14 @@ struct ChainOperands {
   std::size_t out_pitch = 0;                  ///< bytes between rows
   std::size_t rows = 0;
   std::size_t cols = 0;
+  /// Columns of the first row that take part in its softmax, and one more in every row behind it: a
+  /// causal mask. The others count neither for maximum nor sum, and their codes are 0. 0: all.
+  std::size_t kept = 0;
+
+  /// Columns of row `row` that take part.
+  [[nodiscard]] std::size_t kept_in(std::size_t row) const {
+    return kept == 0 || kept + row > cols ? cols : kept + row;
+  }
 };
 
 /// Computes a tile. The chain must have passed check_chain(); the operands may hold any values.
@@ -116,7 +124,8 @@ void check_chain(const Chain& chain, std::uint32_t max_stages);
 /// while other rows stream. I is as long as the serial units need: 17 cycles for floor(2^32 / sum);
 /// 4 for the last squares, 16 for the root and 16 for its reciprocal, which the divider must have
 /// done before it begins with the next row's mean; 13 for the reciprocal of a row sum. Stages in
-/// front of a row-wise one, and behind it, add their latency.
+/// front of a row-wise one, and behind it, add their latency. A causal mask changes nothing: the
+/// columns behind it stream through with the others.
 struct ChainCycles {
   std::uint64_t fill = 0;     ///< everything but the intervals
   std::uint64_t per_row = 0;  ///< interval between rows

@@ -197,8 +197,10 @@ class ChainRunner {
     const SoftmaxConstants constants = softmax_constants(stage);
     for (std::size_t i = 0; i < block.rows; ++i) {
       std::int32_t* x = block.row(i);
-      row::exponentials(x, block.cols, row::maximum(x, block.cols), constants);
-      const std::uint32_t sum = row::softmax_codes(x, block.cols, constants);
+      const std::size_t kept = operands_.kept_in(block.first_row + i);
+      row::exponentials(x, kept, row::maximum(x, kept), constants);
+      const std::uint32_t sum = row::softmax_codes(x, kept, constants);
+      std::fill(x + kept, x + block.cols, 0);
       if (constants.mode == SoftmaxMode::kDeferred) {
         operands_.row_statistics[block.first_row + i] = sum;
       }

@@ -50,7 +50,8 @@ struct Command {
   std::uint32_t op = 0;       ///< index into Program::operators
   std::uint64_t dram = 0;     ///< kLoad*, kStore: byte address of the first row
   std::uint32_t dram_pitch = 0;
-  std::uint32_t m = 0, n = 0, k = 0;
+  std::uint32_t m = 0, n = 0;
+  std::uint32_t k = 0;               ///< kMatmul; kStore, kMove: ChainOperands::kept of a softmax
   std::uint32_t a = 0, a_pitch = 0;  ///< kMatmul: scratchpad; kLoad: destination in the scratchpad
   std::uint32_t b = 0, b_pitch = 0;  ///< kMatmul: scratchpad; kMove: destination in the scratchpad
   std::uint32_t c = 0,

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <unordered_set>
@@ -116,6 +117,13 @@ class CommandCheck {
     if (is_row_wise(chain) && command.n > kLayerNormMaxLength) {
       fail("row of " + std::to_string(command.n) + " elements through a row-wise chain, expected " +
            "at most " + std::to_string(kLayerNormMaxLength));
+    }
+    const bool has_softmax =
+        std::any_of(chain.stages.begin(), chain.stages.end(),
+                    [](const Stage& stage) { return stage.op == StageOp::kSoftmax; });
+    if (command.k != 0 && (!has_softmax || command.k > command.n)) {
+      fail("kept is " + std::to_string(command.k) + ", expected 0" +
+           (has_softmax ? " to " + std::to_string(command.n) : " without a softmax"));
     }
   }
 

@@ -76,7 +76,10 @@ std::optional<Head> match_head(const Graph& graph, std::size_t first) {
   if (scores == nullptr) return std::nullopt;
   const Node* const mask = walk.stage(hw::StageOp::kAddTensor);
   const Node* const softmax = walk.stage(hw::StageOp::kSoftmax);
-  const Node* const context = softmax == nullptr ? nullptr : walk.matmul(false);
+  // The engines know masks of fixed cells alone.
+  const bool masks_by_position = softmax != nullptr && softmax->kept != 0;
+  const Node* const context =
+      softmax == nullptr || masks_by_position ? nullptr : walk.matmul(false);
   const Node* const divide = context == nullptr ? nullptr : walk.stage(hw::StageOp::kDivideRowSum);
   const Node* const requantise = divide == nullptr ? nullptr : walk.stage(hw::StageOp::kRequantise);
   if (requantise == nullptr || divide->statistics != softmax->statistics) return std::nullopt;
@@ -98,12 +101,14 @@ bool continues(const Head& front, const Head& next) {
 
 bool engines_can(const Graph& graph, const Head& head) {
   constexpr std::int64_t kMaxCodeBits = 8;
-  const auto is_s8 = [&](const View& view) {
-    return graph.tensors[view.tensor].type == hw::DType::kS8;
+  // A cache has another number of keys in every step.
+  const auto is_fixed_s8 = [&](const View& view) {
+    const model::Tensor& tensor = graph.tensors[view.tensor];
+    return tensor.type == hw::DType::kS8 && tensor.kind != model::Tensor::Kind::kState;
   };
   return head.softmax.imm[0] == static_cast<std::int64_t>(hw::SoftmaxMode::kDeferred) &&
-         head.softmax.imm[6] <= kMaxCodeBits && is_s8(head.query) && is_s8(head.key) &&
-         is_s8(head.value) && is_s8(head.out);
+         head.softmax.imm[6] <= kMaxCodeBits && is_fixed_s8(head.query) && is_fixed_s8(head.key) &&
+         is_fixed_s8(head.value) && is_fixed_s8(head.out);
 }
 
 /// Whether the added table is a mask, whose pruned cells vanish in the softmax.

@@ -13,7 +13,7 @@ std::uint64_t ConstantImage::add_tile(const std::uint8_t* data, std::size_t row_
   const std::uint64_t address = round_up(end_, kDramRowAlignment);
   const std::size_t bytes = std::size_t{rows} * pitch;
   end_ = address + bytes;
-  if (data != nullptr) {
+  if (data != nullptr && with_contents_) {
     std::vector<std::uint8_t> tile(bytes, 0);
     for (std::uint32_t row = 0; row < rows; ++row) {
       std::memcpy(&tile[std::size_t{row} * pitch], data + row * row_bytes, cols);
@@ -25,6 +25,7 @@ std::uint64_t ConstantImage::add_tile(const std::uint8_t* data, std::size_t row_
 
 void ConstantImage::add_rows(std::uint64_t address, const std::vector<std::uint8_t>& data,
                              std::size_t row_bytes, std::uint32_t pitch) {
+  if (!with_contents_) return;
   const std::size_t rows = data.size() / row_bytes;
   std::vector<std::uint8_t> padded(rows * pitch, 0);
   for (std::size_t row = 0; row < rows; ++row) {

@@ -11,7 +11,9 @@ namespace systole::mapper {
 /// they are loaded, each tile one contiguous run exactly as the scratchpad holds it.
 class ConstantImage {
  public:
-  explicit ConstantImage(std::uint64_t begin) : end_(begin) {}
+  /// `with_contents` off: the addresses are the same, but there are no pieces.
+  explicit ConstantImage(std::uint64_t begin, bool with_contents = true)
+      : end_(begin), with_contents_(with_contents) {}
 
   /// A tile of a row-major matrix of bytes, rows padded to `pitch`; `data` may be null (shape only:
   /// the addresses are the same). Returns its address.
@@ -26,6 +28,7 @@ class ConstantImage {
 
  private:
   std::uint64_t end_;
+  bool with_contents_;
   hw::MemoryImage pieces_;
 };
 

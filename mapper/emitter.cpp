@@ -299,6 +299,7 @@ void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pit
   store.c = c;
   store.c_pitch = c_pitch;
   store.parameters = block;
+  if (group_->kept != 0) store.k = std::min(group_->kept + tile.row, tile.cols);
   const std::uint64_t to = address(group_->out, tile.row, tile.col);
   const bool encoded = encode(tile, store);
   if (on_chip && !encoded) {

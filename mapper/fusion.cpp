@@ -54,6 +54,7 @@ void append(Group& group, std::size_t index, const Graph& graph) {
   group.parameters.insert(group.parameters.end(), node.parameters.begin(), node.parameters.end());
   if (node.stage.op == hw::StageOp::kAddTensor) group.tensor = node.tensor;
   if (node.statistics != model::kNoTensor) group.statistics = node.statistics;
+  if (node.kept != 0) group.kept = node.kept;
   group.out = node.out;
 }
 

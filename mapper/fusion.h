@@ -28,6 +28,7 @@ struct Group {
   std::vector<std::int32_t> parameters;  ///< [parameter_words(chain)][out.cols], empty shape-only
   model::View tensor;                    ///< operand of an add_tensor stage, if there is one
   model::TensorId statistics = model::kNoTensor;
+  std::uint32_t kept = 0;  ///< of a softmax (model::Node::kept)
   model::View out;
   std::optional<AttentionGroup> attention;  ///< then the rest of a matmul group is not used
   /// Encoders on the way out: each is one of the groups behind this one, in this order.

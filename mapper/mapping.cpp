@@ -1,88 +1,16 @@
 #include "mapper/mapping.h"
 
-#include <string>
 #include <utility>
 
-#include "hw/attention_plan.h"
-#include "hw/command_codec.h"
-#include "hw/error.h"
-#include "mapper/constant_image.h"
-#include "mapper/emitter.h"
-#include "mapper/round.h"
+#include "mapper/emit_groups.h"
 
 namespace systole::mapper {
-namespace {
-
-/// What the engines are expected to do, as if memory never held them up.
-Tiling attention_tiling(const AttentionGroup& group, const hw::Machine& machine) {
-  const hw::AttentionPlan plan =
-      hw::plan_attention(group.heads, group.dim, group.value_dim, machine,
-                         group.decoders.empty() ? hw::BufferedRow::kHead : hw::BufferedRow::kToken);
-  Tiling tiling;
-  tiling.m = group.query.rows;
-  tiling.n = tiling.c_cols = static_cast<std::uint32_t>(group.value_dim);
-  tiling.k = static_cast<std::uint32_t>(group.dim);
-  for (const hw::AttentionStep& step : plan.steps) tiling.cycles += step.phase.cycles;
-  tiling.compute_cycles = tiling.cycles;
-  const auto row_bytes = [&](hw::AttentionOperand operand) -> std::size_t {
-    if (operand == hw::AttentionOperand::kValue) return group.value_dim;
-    if (group.decoders.empty()) return group.dim;
-    return operand == hw::AttentionOperand::kQuery ? group.query.cols : group.key.cols;
-  };
-  for (const hw::AttentionFetch& fetch : plan.fetches) {
-    tiling.load_bytes += row_bytes(fetch.operand);
-  }
-  return tiling;
-}
-
-}  // namespace
 
 Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
-  Mapping mapping;
-  mapping.groups = fuse(graph, machine);
-  Placement placement = place_tensors(graph, mapping.groups, machine);
-  ConstantImage constants(placement.dram_end);
-  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
-    const model::Tensor& tensor = graph.tensors[id];
-    const Location& location = placement.tensors[id];
-    if (location.place != Location::Place::kDram || tensor.data.empty()) continue;
-    constants.add_rows(location.address, tensor.data, tensor.bytes() / tensor.rows, location.pitch);
-  }
-
+  std::vector<Group> groups = fuse(graph, machine);
+  Placement placement = place_tensors(graph, groups, machine);
   Tiler tiler(machine);
-  Emitter emitter(graph, machine, placement, constants, mapping.program);
-  for (const Group& group : mapping.groups) {
-    if (group.attention) {
-      mapping.tilings.push_back(attention_tiling(*group.attention, machine));
-      emitter.emit_attention(group);
-      continue;
-    }
-    if (group.encoder) {
-      Tiling& tiling = mapping.tilings.emplace_back();
-      tiling.m = group.m();
-      tiling.n = tiling.c_cols = group.n();
-      emitter.emit_encoder(group);
-      continue;
-    }
-    const TilingProblem problem = tiling_problem(graph, group, placement, machine);
-    mapping.tilings.push_back(tiler.choose(problem, group.name));
-    emitter.emit(group, mapping.tilings.back());
-  }
-  mapping.program.commands.emplace_back();  // kEnd
-
-  mapping.image = std::move(constants.pieces());
-  mapping.program_address = round_up(constants.end(), 4096);
-  hw::MemoryPiece code{mapping.program_address, hw::encode_commands(mapping.program.commands)};
-  mapping.dram_bytes = code.address + code.bytes.size();
-  mapping.image.push_back(std::move(code));
-  mapping.tensors = std::move(placement.tensors);
-  const std::uint64_t available = std::uint64_t{machine.dram.mib} << 20;
-  if (mapping.dram_bytes > available) {
-    throw hw::InputError("dram.mib = " + std::to_string(machine.dram.mib) + ": " + graph.name +
-                         " needs " + std::to_string((mapping.dram_bytes >> 20) + 1) + " MiB");
-  }
-  hw::check_program(mapping.program, machine, available);
-  return mapping;
+  return emit_groups(graph, machine, std::move(groups), std::move(placement), tiler, true);
 }
 
 }  // namespace systole::mapper

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include "hw/layernorm.h"
@@ -35,11 +36,23 @@ std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
   return data;
 }
 
-std::vector<std::int32_t> factor_parameters(const std::vector<hw::Dyadic>& factors) {
+/// Layers with one factor for all channels take no room in the parameter block.
+bool has_one_factor(const IntegerLinear& layer) {
+  return std::all_of(layer.factor.begin(), layer.factor.end(),
+                     [&](hw::Dyadic f) { return f == layer.factor.front(); });
+}
+
+hw::Stage factor_stage(const IntegerLinear& layer, unsigned bits, hw::Rounding rounding) {
+  return has_one_factor(layer) ? requantise_stage(layer.factor.front(), bits, rounding)
+                               : channel_requantise_stage(bits, rounding);
+}
+
+std::vector<std::int32_t> factor_parameters(const IntegerLinear& layer) {
   std::vector<std::int32_t> words;
-  words.reserve(2 * factors.size());
-  for (const hw::Dyadic& factor : factors) words.push_back(factor.multiplier);
-  for (const hw::Dyadic& factor : factors) words.push_back(factor.shift);
+  if (has_one_factor(layer)) return words;
+  words.reserve(2 * layer.factor.size());
+  for (const hw::Dyadic& factor : layer.factor) words.push_back(factor.multiplier);
+  for (const hw::Dyadic& factor : layer.factor) words.push_back(factor.shift);
   return words;
 }
 
@@ -55,6 +68,24 @@ View columns(View view, std::uint32_t first, std::uint32_t count) {
   return view;
 }
 
+/// `count` outputs of a layer, from `first` on.
+IntegerLinear outputs_of(const IntegerLinear& layer, std::uint32_t first, std::uint32_t count) {
+  const auto slice = [](const auto& values, std::size_t from, std::size_t size) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(from);
+    return std::decay_t<decltype(values)>(begin, begin + static_cast<std::ptrdiff_t>(size));
+  };
+  IntegerLinear part;
+  part.inputs = layer.inputs;
+  part.outputs = count;
+  if (!layer.weight.empty()) {
+    part.weight =
+        slice(layer.weight, std::size_t{first} * layer.inputs, std::size_t{count} * layer.inputs);
+  }
+  part.bias = slice(layer.bias, first, count);
+  part.factor = slice(layer.factor, first, count);
+  return part;
+}
+
 /// Part `index` of `count` equal ones.
 View part(View view, std::uint32_t index, std::uint32_t count) {
   view.rows /= count;
@@ -68,8 +99,28 @@ hw::DType EncoderBlocks::residual_type() const {
   return residual_bits() <= 16 ? hw::DType::kS16 : hw::DType::kS32;
 }
 
-View EncoderBlocks::linear(const std::string& name, View in, const IntegerLinear& layer,
-                           unsigned bits, hw::DType type) {
+EncoderBlocks::EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder, Rows rows)
+    : builder_(builder), encoder_(encoder), rows_(rows) {
+  const bool masked = std::any_of(encoder.blocks.begin(), encoder.blocks.end(),
+                                  [](const IntegerBlock& block) { return !block.keep.empty(); });
+  if (rows.cache != 0 && (!encoder.shape.causal || encoder.shape.latent_heads != 0 || masked)) {
+    throw std::invalid_argument(
+        "cache of keys and values: expected causal layers without masks and auto-encoder");
+  }
+}
+
+View EncoderBlocks::input(const std::string& name, std::uint32_t rows, double scale) {
+  Tensor tensor;
+  tensor.name = name;
+  tensor.rows = rows;
+  tensor.cols = encoder_.shape.width;
+  tensor.type = encoder_.shape.post_norm ? hw::DType::kS8 : residual_type();
+  tensor.kind = Tensor::Kind::kInput;
+  tensor.scale = scale;
+  return builder_.whole(builder_.add_tensor(std::move(tensor)));
+}
+
+View EncoderBlocks::product(const std::string& name, View in, const IntegerLinear& layer) {
   Tensor weight;
   weight.name = name + ".weight";
   weight.rows = layer.inputs;
@@ -78,18 +129,21 @@ View EncoderBlocks::linear(const std::string& name, View in, const IntegerLinear
   weight.data = transposed_weight(layer);
   const View b = builder_.whole(builder_.add_tensor(std::move(weight)));
   const View product = builder_.matmul(name, in, b, false);
-  const View sum =
-      builder_.stage(name + ".bias", product, bias_stage(), hw::DType::kS32, {layer.bias, {}});
-  // Layers with one factor for all channels take no room in the parameter block.
-  const bool uniform = std::all_of(layer.factor.begin(), layer.factor.end(),
-                                   [&](hw::Dyadic f) { return f == layer.factor.front(); });
-  const std::string requantise = name + ".requantise";
-  if (uniform) {
-    return builder_.stage(requantise, sum, requantise_stage(layer.factor.front(), bits, rounding()),
-                          type);
-  }
-  return builder_.stage(requantise, sum, channel_requantise_stage(bits, rounding()), type,
-                        {factor_parameters(layer.factor), {}});
+  return builder_.stage(name + ".bias", product, bias_stage(), hw::DType::kS32, {layer.bias, {}});
+}
+
+View EncoderBlocks::linear(const std::string& name, View in, const IntegerLinear& layer,
+                           unsigned bits, hw::DType type) {
+  const View sum = product(name, in, layer);
+  return builder_.stage(name + ".requantise", sum, factor_stage(layer, bits, rounding()), type,
+                        {factor_parameters(layer), {}});
+}
+
+void EncoderBlocks::linear_to(const std::string& name, View in, const IntegerLinear& layer,
+                              unsigned bits, View out) {
+  const View sum = product(name, in, layer);
+  builder_.stage_to(name + ".requantise", sum, factor_stage(layer, bits, rounding()), out,
+                    {factor_parameters(layer), {}});
 }
 
 View EncoderBlocks::layer_norm(const std::string& name, View in, const IntegerLayerNorm& norm) {
@@ -118,18 +172,40 @@ View EncoderBlocks::block(std::uint32_t index, View in) {
   return post ? layer_norm(prefix + "norm2", stream, block.norm2) : stream;
 }
 
+EncoderBlocks::Projections EncoderBlocks::project(const std::string& prefix, View in,
+                                                  const IntegerBlock& block) {
+  const std::uint32_t query_width = encoder_.query_width();
+  const View qkv = linear(prefix + "qkv", in, block.qkv, kOperandBits, hw::DType::kS8);
+  Projections result{columns(qkv, 0, query_width), columns(qkv, query_width, query_width),
+                     columns(qkv, 2 * query_width, encoder_.shape.width)};
+  if (encoder_.shape.latent_heads != 0) {
+    result.query = link(prefix, "q", result.query, block.query_link);
+    result.key = link(prefix, "k", result.key, block.key_link);
+  }
+  return result;
+}
+
+EncoderBlocks::Projections EncoderBlocks::project_to_cache(const std::string& prefix, View in,
+                                                           const IntegerBlock& block) {
+  const std::uint32_t width = encoder_.shape.width;
+  Tensor tensor;
+  tensor.name = prefix + "cache";
+  tensor.rows = rows_.cache;
+  tensor.cols = 2 * width;
+  tensor.kind = Tensor::Kind::kState;
+  const View cache = builder_.whole(builder_.add_tensor(std::move(tensor)));
+  const View query =
+      linear(prefix + "q", in, outputs_of(block.qkv, 0, width), kOperandBits, hw::DType::kS8);
+  linear_to(prefix + "kv", in, outputs_of(block.qkv, width, 2 * width), kOperandBits,
+            part(cache, rows_.cache - 1, rows_.cache));
+  return {query, columns(cache, 0, width), columns(cache, width, width)};
+}
+
 View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerBlock& block) {
   const std::uint32_t width = encoder_.shape.width;
   const std::uint32_t head_width = encoder_.shape.head_width();
-  const std::uint32_t query_width = encoder_.query_width();
-  const View qkv = linear(prefix + "qkv", in, block.qkv, kOperandBits, hw::DType::kS8);
-  View query = columns(qkv, 0, query_width);
-  View key = columns(qkv, query_width, query_width);
-  const View value = columns(qkv, 2 * query_width, width);
-  if (encoder_.shape.latent_heads != 0) {
-    query = link(prefix, "q", query, block.query_link);
-    key = link(prefix, "k", key, block.key_link);
-  }
+  const auto [query, key, value] =
+      rows_.cache == 0 ? project(prefix, in, block) : project_to_cache(prefix, in, block);
 
   Tensor tensor;
   tensor.name = prefix + "context";
@@ -137,12 +213,12 @@ View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerB
   tensor.cols = width;
   tensor.scale = block.scales.context;
   const View context = builder_.whole(builder_.add_tensor(std::move(tensor)));
-  for (std::uint32_t s = 0; s < sequences_; ++s) {
+  for (std::uint32_t s = 0; s < rows_.sequences; ++s) {
     const std::string sequence =
-        sequences_ == 1 ? prefix : prefix + "seq" + std::to_string(s) + ".";
+        rows_.sequences == 1 ? prefix : prefix + "seq" + std::to_string(s) + ".";
     for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
       const auto of_head = [&](View view) {
-        return part(columns(view, h * head_width, head_width), s, sequences_);
+        return part(columns(view, h * head_width, head_width), s, rows_.sequences);
       };
       head(sequence + "head" + std::to_string(h) + ".", h, of_head(query), of_head(key),
            of_head(value), of_head(context), block);
@@ -195,6 +271,8 @@ void EncoderBlocks::head(const std::string& prefix, std::uint32_t index, View qu
                          View value, View context, const IntegerBlock& block) {
   const hw::Machine::Datapath& datapath = encoder_.datapath;
   const bool deferred = datapath.softmax == hw::SoftmaxMode::kDeferred;
+  // A cache holds no token behind that of the row.
+  const bool masks_by_position = encoder_.shape.causal && rows_.cache == 0;
   TensorId row_sum = kNoTensor;
   if (deferred) {
     Tensor tensor;
@@ -209,7 +287,7 @@ void EncoderBlocks::head(const std::string& prefix, std::uint32_t index, View qu
   const View probabilities =
       builder_.stage(prefix + "softmax", scores,
                      softmax_stage(datapath, block.score, kScoreFractionBits, encoder_.exp_to_code),
-                     hw::DType::kU8, {{}, {}, row_sum});
+                     hw::DType::kU8, {{}, {}, row_sum, masks_by_position ? 1U : 0U});
   View mean = builder_.matmul(prefix + "context", probabilities, value, false);
   if (deferred) {
     mean = builder_.stage(prefix + "divide", mean, divide_row_sum_stage(), hw::DType::kS32,

@@ -13,25 +13,50 @@ namespace systole::model {
 /// make_encoder_graph().
 class EncoderBlocks {
  public:
-  /// Both outlive this object. The rows of every tensor are those of `sequences` sequences, one
-  /// after the other, each of which attends to itself alone.
-  EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder, std::uint32_t sequences = 1)
-      : builder_(builder), encoder_(encoder), sequences_(sequences) {}
+  struct Rows {
+    /// The rows of every tensor are those of so many sequences, one after the other, each of which
+    /// attends to itself alone.
+    std::uint32_t sequences = 1;
+    /// Rows of a cache of keys and values to whose last one the only row of every tensor belongs
+    /// (model/decode_graph.h); 0: no cache.
+    std::uint32_t cache = 0;
+  };
+
+  /// Builder and encoder outlive this object. Throws std::invalid_argument for a cache of layers
+  /// that are not causal, or have masks or an auto-encoder.
+  EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder, Rows rows);
+  EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder)
+      : EncoderBlocks(builder, encoder, Rows()) {}
 
   /// Element type of the residual stream.
   [[nodiscard]] hw::DType residual_type() const;
   [[nodiscard]] unsigned residual_bits() const { return encoder_.datapath.residual_bits; }
   [[nodiscard]] hw::Rounding rounding() const { return encoder_.datapath.rounding; }
 
+  /// The input of the first block, of `rows` rows: residual stream, or if post-norm its LayerNorm.
+  View input(const std::string& name, std::uint32_t rows, double scale);
+
   /// Matmul, bias and requantisation to `bits`; the result is of `type`.
   View linear(const std::string& name, View in, const IntegerLinear& layer, unsigned bits,
               hw::DType type);
+  /// The same with the result in `out`, a view of a tensor that exists.
+  void linear_to(const std::string& name, View in, const IntegerLinear& layer, unsigned bits,
+                 View out);
   View layer_norm(const std::string& name, View in, const IntegerLayerNorm& norm);
   /// Block number `index`. `in` is the residual stream, or if post-norm its LayerNorm; so is the
   /// result.
   View block(std::uint32_t index, View in);
 
  private:
+  struct Projections {
+    View query, key, value;
+  };
+  /// Of all tokens at once.
+  Projections project(const std::string& prefix, View in, const IntegerBlock& block);
+  /// Of one token; its key and value become the last row of the cache.
+  Projections project_to_cache(const std::string& prefix, View in, const IntegerBlock& block);
+  /// Matmul and bias.
+  View product(const std::string& name, View in, const IntegerLinear& layer);
   View attention(const std::string& prefix, View in, const IntegerBlock& block);
   /// Query or key (`operand` is "q" or "k") through its auto-encoder.
   View link(const std::string& prefix, const std::string& operand, View in,
@@ -49,7 +74,7 @@ class EncoderBlocks {
 
   GraphBuilder& builder_;
   const IntegerEncoder& encoder_;
-  std::uint32_t sequences_;
+  Rows rows_;
 };
 
 }  // namespace systole::model

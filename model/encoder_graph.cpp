@@ -101,15 +101,8 @@ Graph make_vit_graph(const IntegerVit& vit) {
 Graph make_encoder_graph(const IntegerEncoder& encoder, std::uint32_t length, std::string name,
                          double embedding_scale, std::uint32_t batch) {
   GraphBuilder builder(std::move(name));
-  EncoderBlocks blocks(builder, encoder, batch);
-  Tensor input;
-  input.name = "embedding";
-  input.rows = batch * length;
-  input.cols = encoder.shape.width;
-  input.type = encoder.shape.post_norm ? hw::DType::kS8 : blocks.residual_type();
-  input.kind = Tensor::Kind::kInput;
-  input.scale = embedding_scale;
-  View stream = builder.whole(builder.add_tensor(std::move(input)));
+  EncoderBlocks blocks(builder, encoder, {batch, 0});
+  View stream = blocks.input("embedding", batch * length, embedding_scale);
   for (std::uint32_t i = 0; i < encoder.shape.layers; ++i) stream = blocks.block(i, stream);
   builder.tensor(stream.tensor).kind = Tensor::Kind::kOutput;
   return std::move(builder).take();

@@ -22,6 +22,7 @@ struct Tensor {
     kConstant,  ///< weights and tables, part of the memory image
     kActivation,
     kOutput,  ///< read by the host after each inference
+    kState,   ///< lasts from inference to inference; begins with `data`, without any as zeros
   };
   std::string name;
   std::uint32_t rows = 0, cols = 0;
@@ -51,6 +52,8 @@ struct Node {
   std::vector<std::int32_t> parameters;  ///< kStage: [parameter_words(stage)][cols]
   View tensor;                           ///< kStage, kAddTensor: the other operand
   TensorId statistics = kNoTensor;       ///< row sums: written by softmax, read by divide_row_sum
+  std::uint32_t kept = 0;  ///< kSoftmax: columns of the first row that take part, one more in every
+                           ///< row behind it (hw::ChainOperands::kept); 0: all
   View out;
 };
 

@@ -20,6 +20,7 @@ struct StageOperands {
   std::vector<std::int32_t> parameters;
   View tensor;                      ///< kAddTensor
   TensorId statistics = kNoTensor;  ///< kSoftmax, kDivideRowSum
+  std::uint32_t kept = 0;           ///< kSoftmax
 };
 
 /// Appends tensors and nodes to a graph. Every node writes a tensor of its own, named like the

@@ -73,6 +73,10 @@ class NodeCheck {
     if (node_.stage.op == hw::StageOp::kDivideRowSum) {
       require(node_.statistics != kNoTensor, "row sums are missing");
     }
+    if (node_.kept != 0) {
+      require(node_.stage.op == hw::StageOp::kSoftmax && node_.kept <= node_.in.cols,
+              "kept columns without a softmax, or more than there are");
+    }
     if (node_.statistics != kNoTensor) {
       inside({node_.statistics, 0, 0, node_.in.rows, 1}, "row sums");
     }

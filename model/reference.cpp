@@ -167,6 +167,7 @@ void Reference::run_stage(const Node& node) {
   };
   StageRow row;
   for (std::size_t r = 0; r < rows; ++r) {
+    row.index = r;
     row.in = row_of(in, r);
     if (adds) row.tensor = row_of(tensor, r);
     row.row_sum = static_cast<std::uint32_t>(row_sums[r]);

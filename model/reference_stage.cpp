@@ -50,7 +50,8 @@ void gelu_row(const hw::Stage& stage, StageRow& row) {
   }
 }
 
-void softmax_row(const hw::Stage& stage, StageRow& row) {
+void softmax_row(const Node& node, StageRow& row) {
+  const hw::Stage& stage = node.stage;
   hw::SoftmaxConstants constants{};
   constants.mode = static_cast<hw::SoftmaxMode>(stage.imm[0]);
   constants.score = dyadic_at(stage, 1);
@@ -59,7 +60,9 @@ void softmax_row(const hw::Stage& stage, StageRow& row) {
   constants.output_bits = static_cast<unsigned>(stage.imm[6]);
   constants.factor_bits = hw::SoftmaxOptions{}.factor_bits;
   std::vector<std::uint16_t> codes(row.in.size());
-  row.row_sum = hw::softmax_row(row.in.data(), nullptr, row.in.size(), constants, codes.data());
+  std::vector<std::uint8_t> keep(row.in.size(), 1);
+  for (std::size_t c = node.kept + row.index; node.kept != 0 && c < keep.size(); ++c) keep[c] = 0;
+  row.row_sum = hw::softmax_row(row.in.data(), keep.data(), row.in.size(), constants, codes.data());
   std::copy(codes.begin(), codes.end(), row.out.begin());
 }
 
@@ -107,7 +110,7 @@ void apply_stage_row(const Node& node, StageRow& row) {
     case hw::StageOp::kGelu:
       return gelu_row(stage, row);
     case hw::StageOp::kSoftmax:
-      return softmax_row(stage, row);
+      return softmax_row(node, row);
     case hw::StageOp::kDivideRowSum:
       for (std::size_t c = 0; c < n; ++c) row.out[c] = hw::deferred_divide(row.in[c], row.row_sum);
       return;

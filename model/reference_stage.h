@@ -12,6 +12,7 @@ struct StageRow {
   std::vector<std::int32_t> in;
   std::vector<std::int32_t> tensor;  ///< kAddTensor
   std::uint32_t row_sum = 1;         ///< read by kDivideRowSum, written by kSoftmax
+  std::size_t index = 0;             ///< of the row in the node's input
   std::vector<std::int64_t> out;
 };
 

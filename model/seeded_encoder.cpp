@@ -69,6 +69,10 @@ double stream_deviation(const hw::Machine::Datapath& datapath) {
   return std::ldexp(1.0, static_cast<int>(datapath.residual_bits) - 5);
 }
 
+double embedding_deviation(const EncoderShape& shape, const hw::Machine::Datapath& datapath) {
+  return shape.post_norm ? kOperandDeviation : stream_deviation(datapath);
+}
+
 class SeededEncoder {
  public:
   SeededEncoder(const EncoderShape& shape, std::uint32_t length, std::uint64_t seed,
@@ -200,19 +204,28 @@ void check_masks(const std::vector<std::vector<std::uint8_t>>& keep, const Encod
 
 }  // namespace
 
-Graph make_seeded_encoder(std::string name, const EncoderShape& shape, std::uint32_t length,
-                          std::uint64_t seed, const SeededOptions& options) {
+IntegerEncoder make_seeded_layers(const EncoderShape& shape, std::uint32_t length,
+                                  std::uint64_t seed, const SeededOptions& options) {
   check_shape(shape, length, options.batch);
   check_masks(options.keep, shape, length);
-  const double deviation = shape.post_norm ? kOperandDeviation : stream_deviation(options.datapath);
-  return make_encoder_graph(SeededEncoder(shape, length, seed, options).run(), length,
-                            std::move(name), 1.0 / deviation, options.batch);
+  return SeededEncoder(shape, length, seed, options).run();
+}
+
+double seeded_embedding_scale(const EncoderShape& shape, const hw::Machine::Datapath& datapath) {
+  return 1.0 / embedding_deviation(shape, datapath);
+}
+
+Graph make_seeded_encoder(std::string name, const EncoderShape& shape, std::uint32_t length,
+                          std::uint64_t seed, const SeededOptions& options) {
+  return make_encoder_graph(make_seeded_layers(shape, length, seed, options), length,
+                            std::move(name), seeded_embedding_scale(shape, options.datapath),
+                            options.batch);
 }
 
 std::vector<std::int32_t> seeded_embedding(const EncoderShape& shape, std::uint32_t length,
                                            std::uint64_t seed,
                                            const hw::Machine::Datapath& datapath) {
-  const double deviation = shape.post_norm ? kOperandDeviation : stream_deviation(datapath);
+  const double deviation = embedding_deviation(shape, datapath);
   const hw::IntRange range = hw::symmetric_range(shape.post_norm ? 8 : datapath.residual_bits);
   Generator generator(seed, Purpose::kInput, 0);
   std::vector<std::int32_t> values(std::size_t{length} * shape.width);

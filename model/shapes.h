@@ -7,6 +7,7 @@
 
 #include "hw/machine.h"
 #include "model/graph.h"
+#include "model/integer_vit.h"
 #include "model/vit_shape.h"
 
 namespace systole::model {
@@ -44,6 +45,15 @@ struct SeededOptions {
   std::vector<std::vector<std::uint8_t>> keep = {};
   std::uint32_t batch = 1;  ///< sequences of `length` tokens each
 };
+
+/// The layers of make_seeded_encoder().
+[[nodiscard]] IntegerEncoder make_seeded_layers(const EncoderShape& shape, std::uint32_t length,
+                                                std::uint64_t seed,
+                                                const SeededOptions& options = {});
+
+/// Real value of a step of seeded_embedding().
+[[nodiscard]] double seeded_embedding_scale(const EncoderShape& shape,
+                                            const hw::Machine::Datapath& datapath);
 
 /// An encoder of that shape on `length` tokens with random weights, for throughput and for tests of
 /// shapes without a checkpoint. Same arguments, same bits. Its scales are chosen such that with

@@ -4,7 +4,7 @@
 
 namespace systole::model {
 
-/// A stack of Transformer encoder blocks. All counts are positive and `heads` divides `width`.
+/// A stack of Transformer blocks. All counts are positive and `heads` divides `width`.
 struct EncoderShape {
   std::uint32_t layers = 0;
   std::uint32_t width = 0;  ///< of the residual stream
@@ -13,6 +13,8 @@ struct EncoderShape {
   bool post_norm = false;    ///< LayerNorm after the residual addition (BERT) or before (ViT)
   /// Heads that an auto-encoder across heads compresses Q and K to, less than `heads`; 0: none.
   std::uint32_t latent_heads = 0;
+  /// A token attends to itself and to those in front of it (GPT-2).
+  bool causal = false;
 
   [[nodiscard]] std::uint32_t head_width() const { return width / heads; }
 };
@@ -33,7 +35,7 @@ struct VitShape {
 
 [[nodiscard]] inline bool operator==(const EncoderShape& a, const EncoderShape& b) {
   return a.layers == b.layers && a.width == b.width && a.heads == b.heads && a.hidden == b.hidden &&
-         a.post_norm == b.post_norm && a.latent_heads == b.latent_heads;
+         a.post_norm == b.post_norm && a.latent_heads == b.latent_heads && a.causal == b.causal;
 }
 
 [[nodiscard]] inline bool operator==(const VitShape& a, const VitShape& b) {

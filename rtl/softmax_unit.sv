@@ -21,6 +21,7 @@ module softmax_unit #(
   // Quasi-static: hold from the first beat to the last output.
   input  logic [RowWidth-1:0]    rows_i,
   input  logic [ColWidth-1:0]    cols_i,
+  input  logic [ColWidth-1:0]    kept_i,              // of row 0, one more in each behind; 0: all
   input  logic [1:0]             mode_i,              // hw::SoftmaxMode
   input  logic [30:0]            score_multiplier_i,
   input  logic [5:0]             score_shift_i,
@@ -60,7 +61,7 @@ module softmax_unit #(
 
   // ------------------------------------------------------------------ schedule
   logic                 deferred, advance, interval, pass_a, pass_b, pass_c, first, last, result;
-  logic [Lanes-1:0]     mask;
+  logic [Lanes-1:0]     mask, in_row;
   logic [BeatWidth-1:0] beats;
   logic [GapWidth-1:0]  gap;
 
@@ -94,8 +95,46 @@ module softmax_unit #(
     .pass_c_o   (pass_c),
     .first_o    (first),
     .last_o     (last),
-    .mask_o     (mask)
+    .mask_o     (in_row)
   );
+
+  // ------------------------------------------------------------------ causal mask
+  // Columns that the rows in passes A, B and C keep, handed on like their maxima. No limit passes
+  // rows_i + kept_i, and one at cols_i or above keeps all.
+  localparam int unsigned LimitWidth = RowWidth + 1;
+
+  logic [LimitWidth-1:0] limit_a, limit_a_q, limit_b_q, limit_c_q, limit;
+  logic [RowWidth-1:0]   row_q;     // of pass A
+  logic [ColWidth-1:0]   column_q;  // of lane 0
+
+  assign limit_a = LimitWidth'(row_q) + LimitWidth'(kept_i);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      row_q    <= '0;
+      column_q <= '0;
+    end else if (advance) begin
+      if (pass_a && last) row_q <= row_q == rows_i - 1'b1 ? '0 : row_q + 1'b1;
+      if (pass_a || pass_b || pass_c) column_q <= last ? '0 : column_q + ColWidth'(Lanes);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (advance && interval) begin
+      limit_a_q <= limit_a;
+      limit_b_q <= limit_a_q;
+      limit_c_q <= limit_b_q;
+    end
+  end
+
+  assign limit = pass_a ? limit_a : deferred ? limit_a_q : pass_b ? limit_b_q : limit_c_q;
+
+  always_comb begin
+    mask = in_row;
+    for (int unsigned l = 0; l < Lanes; l++) begin
+      if (kept_i != '0 && LimitWidth'(column_q) + LimitWidth'(l) >= limit) mask[l] = 1'b0;
+    end
+  end
 
   // ------------------------------------------------------------------ pass A: maximum
   // Rows in passes A, B and C. The first interval after pass A hands the maximum on to B, the next
@@ -264,7 +303,7 @@ module softmax_unit #(
                   (valid_i && ready_o) |-> (out_bits_i >= 5'd1 && out_bits_i <= 5'd16))
   `SYSTOLE_ASSERT(DataHeld_A, (valid_i && !ready_o) |=> $stable(data_i))
   `SYSTOLE_ASSERT(ConstantsHeld_A, (valid_i && !ready_o) |=> $stable({
-                      mode_i, score_multiplier_i, score_shift_i, q_ln2_i, reciprocal_i, b_i, c_i,
+                      kept_i, mode_i, score_multiplier_i, score_shift_i, q_ln2_i, reciprocal_i, b_i, c_i,
                       out_multiplier_i, out_shift_i, out_bits_i}))
   `SYSTOLE_ASSERT(OutputHeld_A, (valid_o && !ready_i) |=> $stable(data_o))
   `SYSTOLE_ASSERT(LastHeld_A, (valid_o && !ready_i) |=> $stable({last_o, row_sum_o}))

@@ -7,14 +7,11 @@
 
 namespace systole::testbench {
 
-Checker::Checker(const model::Graph& graph, const mapper::Mapping& mapping,
-                 tlm_model::System& system)
-    : graph_(graph),
-      mapping_(mapping),
-      system_(system),
-      reference_(graph, {graph_is_large(graph), false}) {}
+Checker::Checker(const model::Graph& graph, tlm_model::System& system)
+    : graph_(graph), system_(system), reference_(graph, {graph_is_large(graph), false}) {}
 
-void Checker::begin(const std::vector<std::uint8_t>& input) {
+void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input) {
+  mapping_ = &mapping;
   const model::Tensor& tensor = graph_.tensors[input_tensor(graph_)];
   reference_.set_input(tensor.name, widen(input, tensor.type));
   reference_.run();
@@ -22,15 +19,15 @@ void Checker::begin(const std::vector<std::uint8_t>& input) {
 }
 
 void Checker::on_command(const tlm_model::CommandTrace& trace) {
-  const hw::Command& command = mapping_.program.commands[trace.index];
+  const hw::Command& command = mapping_->program.commands[trace.index];
   const bool stays = command.opcode == hw::Opcode::kMove;
   const bool attends = command.opcode == hw::Opcode::kAttention;
   if (!stays && !attends && command.opcode != hw::Opcode::kStore) return;
-  const hw::Operator& result = mapping_.program.operators[command.op];
-  const model::View& view = mapping_.groups[command.op].written();
+  const hw::Operator& result = mapping_->program.operators[command.op];
+  const model::View& view = mapping_->groups[command.op].written();
   const std::size_t element = hw::bytes_of(result.type);
   const std::size_t row_bytes = attends ? std::size_t{command.statistics} * command.n * element
-                                        : hw::stored_row_bytes(command, mapping_.program);
+                                        : hw::stored_row_bytes(command, mapping_->program);
   const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
   const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
   std::vector<std::uint8_t> found(row_bytes);
@@ -57,7 +54,7 @@ void Checker::compare(std::uint32_t op, std::uint64_t row, std::uint64_t first,
     if (found[i] == expected[i]) continue;
     if (result_.mismatches++ == 0) {
       result_.first = "inference " + std::to_string(inference_ - 1) + ", " +
-                      mapping_.program.operators[op].name + ", row " + std::to_string(row) +
+                      mapping_->program.operators[op].name + ", row " + std::to_string(row) +
                       ", byte " + std::to_string(first + i) + ": found " +
                       std::to_string(found[i]) + ", expected " + std::to_string(expected[i]);
     }

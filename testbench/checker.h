@@ -19,10 +19,10 @@ namespace systole::testbench {
 /// complete.
 class Checker final : public tlm_model::Observer {
  public:
-  Checker(const model::Graph& graph, const mapper::Mapping& mapping, tlm_model::System& system);
+  Checker(const model::Graph& graph, tlm_model::System& system);
 
-  /// The next inference runs on this input.
-  void begin(const std::vector<std::uint8_t>& input);
+  /// The next inference runs on this input, by the program of this mapping, which outlives it.
+  void begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input);
   void on_command(const tlm_model::CommandTrace& trace) override;
   void on_operator(std::uint32_t, std::uint64_t) override { ++result_.operators; }
   [[nodiscard]] const CheckResult& result() const noexcept { return result_; }
@@ -33,7 +33,7 @@ class Checker final : public tlm_model::Observer {
                const std::uint8_t* expected, std::size_t bytes);
 
   const model::Graph& graph_;
-  const mapper::Mapping& mapping_;
+  const mapper::Mapping* mapping_ = nullptr;
   tlm_model::System& system_;
   model::Reference reference_;
   CheckResult result_;

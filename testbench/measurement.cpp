@@ -115,7 +115,10 @@ ordered_json to_json(const NetworkSize& size) {
           {"hidden", size.shape.hidden},
           {"post_norm", size.shape.post_norm},
           {"length", size.length},
-          {"batch", size.batch}};
+          {"batch", size.batch},
+          {"causal", size.shape.causal},
+          {"decode", size.decode},
+          {"past", size.past}};
 }
 
 ordered_json to_json(const Measurement& measurement) {

@@ -45,6 +45,31 @@ void set_length(NetworkSize& size, const std::optional<std::int64_t>& length,
   size.length = static_cast<std::uint32_t>(*length);
 }
 
+void set_decode(NetworkSize& size, const SizeOptions& options) {
+  if (options.past && !options.decode) {
+    throw hw::InputError("--past: tokens in the cache of --decode, expected both");
+  }
+  if (!options.decode) return;
+  if (!size.shape.causal) {
+    throw hw::InputError(fmt::format(
+        "--decode: {} is an encoder, whose tokens know those behind; expected a gpt2", size.name));
+  }
+  if (size.batch != 1) {
+    throw hw::InputError(fmt::format("--batch: found {}, expected 1 with --decode", size.batch));
+  }
+  size.decode = true;
+  const std::int64_t past = options.past.value_or(0), room = std::int64_t{size.positions} - 1;
+  if (past < 0 || past > room) {
+    throw hw::InputError(fmt::format("--past: found {}, expected 0 to {}", past, room));
+  }
+  size.past = static_cast<std::uint32_t>(past);
+  if (size.tokens() > size.positions) {
+    throw hw::InputError(fmt::format(
+        "--length: found {} behind {} in the cache, {} has {} positions, expected 1 to {}",
+        size.length, size.past, size.name, size.positions, size.positions - size.past));
+  }
+}
+
 }  // namespace
 
 bool is_shape_name(const std::string& name) {
@@ -71,6 +96,7 @@ NetworkSize network_size(const std::string& name, const SizeOptions& options,
     throw hw::InputError(fmt::format("{}: {} heads do not divide the width {}, expected a divisor",
                                      size.name, size.shape.heads, size.shape.width));
   }
+  set_decode(size, options);
   return size;
 }
 
@@ -79,10 +105,14 @@ NetworkSize network_size(const std::string& name, const SizeOptions& options) {
 }
 
 void require_no_size(const std::string& model, const SizeOptions& options) {
-  const std::pair<const char*, bool> given[] = {
-      {"--length", options.length.has_value()}, {"--batch", options.batch.has_value()},
-      {"--layers", options.layers.has_value()}, {"--heads", options.heads.has_value()},
-      {"--d", options.width.has_value()},       {"--ffn", options.hidden.has_value()}};
+  const std::pair<const char*, bool> given[] = {{"--length", options.length.has_value()},
+                                                {"--batch", options.batch.has_value()},
+                                                {"--layers", options.layers.has_value()},
+                                                {"--heads", options.heads.has_value()},
+                                                {"--d", options.width.has_value()},
+                                                {"--ffn", options.hidden.has_value()},
+                                                {"--decode", options.decode},
+                                                {"--past", options.past.has_value()}};
   for (const auto& [option, is_given] : given) {
     if (!is_given) continue;
     throw hw::InputError(

@@ -22,9 +22,6 @@
 namespace systole::testbench {
 namespace {
 
-/// Inputs have the seeds behind it.
-constexpr std::uint64_t kWeightSeed = 1;
-
 /// A wider unit computes a narrower model as well; modes and roundings must be the same.
 void check_datapath(const std::string& model, const hw::Machine& machine,
                     const hw::Machine::Datapath& needed) {
@@ -57,13 +54,17 @@ Network load_network(const std::string& name_or_path, const hw::Machine& machine
   return network;
 }
 
-Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
+void require_room(const NetworkSize& size, const hw::Machine& machine) {
   const double available = std::ldexp(machine.dram.mib, 20);
   if (size.weight_bytes() > available) {
     throw hw::InputError(fmt::format("dram.mib = {}: {} needs {:.0f} MiB for its weights alone",
                                      machine.dram.mib, size.name,
                                      std::ceil(std::ldexp(size.weight_bytes(), -20))));
   }
+}
+
+Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
+  require_room(size, machine);
   model::SeededOptions options;
   options.datapath = machine.datapath;
   options.shape_only = !with_weights;
@@ -86,21 +87,26 @@ Network load_network(const std::string& name_or_path, const SizeOptions& options
   return network;
 }
 
+std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& values, hw::DType type) {
+  std::vector<std::uint8_t> bytes(values.size() * hw::bytes_of(type));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!model::store_element(bytes.data(), i, type, values[i])) {
+      throw std::logic_error("embedding: a value does not fit its type");
+    }
+  }
+  return bytes;
+}
+
 std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
                                                      const hw::Machine& machine,
                                                      std::size_t count) {
   const NetworkSize& size = network.size.value();
-  const model::Tensor& tensor = network.graph.tensors[input_tensor(network.graph)];
-  std::vector<std::vector<std::uint8_t>> inputs(count);
+  const hw::DType type = network.graph.tensors[input_tensor(network.graph)].type;
+  std::vector<std::vector<std::uint8_t>> inputs;
   for (std::size_t i = 0; i < count; ++i) {
-    inputs[i].resize(tensor.bytes());
-    const auto values = model::seeded_embedding(size.shape, size.length * size.batch,
-                                                kWeightSeed + 1 + i, machine.datapath);
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      if (!model::store_element(inputs[i].data(), v, tensor.type, values[v])) {
-        throw std::logic_error("seeded input: a value does not fit its type");
-      }
-    }
+    inputs.push_back(embedding_bytes(model::seeded_embedding(size.shape, size.length * size.batch,
+                                                             kWeightSeed + 1 + i, machine.datapath),
+                                     type));
   }
   return inputs;
 }

@@ -25,6 +25,12 @@ struct Network {
 /// Throws InputError.
 [[nodiscard]] Network load_network(const std::string& name_or_path, const hw::Machine& machine);
 
+/// Of seeded weights; inputs have the seeds behind it.
+inline constexpr std::uint64_t kWeightSeed = 1;
+
+/// Throws InputError if the weights alone are too much for the machine's DRAM.
+void require_room(const NetworkSize& size, const hw::Machine& machine);
+
 /// The network of that shape with seeded weights; `with_weights` off leaves them out, for runs
 /// without values. Throws InputError if the weights alone are too much for the machine's DRAM.
 [[nodiscard]] Network seeded_network(const NetworkSize& size, const hw::Machine& machine,
@@ -35,8 +41,12 @@ struct Network {
 [[nodiscard]] Network load_network(const std::string& name_or_path, const SizeOptions& options,
                                    const hw::Machine& machine, bool with_weights = true);
 
+/// Bytes of an input tensor of `type` for the values of model::seeded_embedding().
+[[nodiscard]] std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& values,
+                                                        hw::DType type);
+
 /// Bytes of the graph's input tensor for `count` inferences of a network with seeded weights: seeds
-/// 2, 3, ..., 1 being that of the weights.
+/// kWeightSeed + 1, kWeightSeed + 2, ...
 [[nodiscard]] std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
                                                                    const hw::Machine& machine,
                                                                    std::size_t count);

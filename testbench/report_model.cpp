@@ -62,9 +62,11 @@ std::string link_text(const model::IntegerVit& vit) {
 }
 
 std::string blocks_text(const model::EncoderShape& shape) {
-  return fmt::format("{}, width {}, {}, MLP {}",
-                     counted(shape.layers, shape.post_norm ? "post-norm block" : "pre-norm block"),
-                     shape.width, counted(shape.heads, "head"), shape.hidden);
+  return fmt::format(
+      "{}, width {}, {}, MLP {}",
+      counted(shape.layers, std::string(shape.causal ? "causal " : "") +
+                                (shape.post_norm ? "post-norm" : "pre-norm") + " block"),
+      shape.width, counted(shape.heads, "head"), shape.hidden);
 }
 
 /// Work and size, the same for every kind of network.
@@ -177,9 +179,11 @@ ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& in
 }
 
 std::string size_text(const NetworkSize& size) {
-  return fmt::format("{}, {}{}", blocks_text(size.shape),
-                     size.batch == 1 ? "" : grouped(size.batch) + " sequences of ",
-                     counted(size.length, "token"));
+  const std::string text = fmt::format(
+      "{}, {}{}", blocks_text(size.shape),
+      size.batch == 1 ? "" : grouped(size.batch) + " sequences of ", counted(size.length, "token"));
+  if (!size.decode) return text;
+  return text + fmt::format(" one by one behind {} in the cache", grouped(size.past));
 }
 
 std::string model_text(const NetworkSize& size, const model::ModelInfo& info) {

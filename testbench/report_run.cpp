@@ -29,6 +29,15 @@ std::string cycles_text(const Measurement& measurement) {
                      time);
 }
 
+std::string generation_text(const Measurement& measurement) {
+  const double cycles = measurement.mean_cycles() * static_cast<double>(measurement.images());
+  const double seconds = cycles / (measurement.machine.core.clock_mhz * 1e6);
+  return fmt::format("{} in {}, {}",
+                     counted(static_cast<std::uint64_t>(std::llround(cycles)), "cycle"),
+                     with_prefix(seconds, "s"),
+                     with_prefix(static_cast<double>(measurement.images()) / seconds, "tokens/s"));
+}
+
 std::string check_text(const Measurement& measurement) {
   const CheckResult& check = measurement.result.check;
   if (!measurement.checked) return "not checked against the reference";
@@ -126,6 +135,9 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   }
   if (measurement.functional) facts.add("check", check_text(measurement));
   facts.add("cycles", cycles_text(measurement));
+  if (measurement.size && measurement.size->decode) {
+    facts.add("all tokens", generation_text(measurement));
+  }
   for (const auto& [label, value] : more) facts.add(label, value);
   facts.add("utilisation", percent(measurement.utilisation()) + " of the array's MACs");
   const Measurement::Traffic traffic = measurement.traffic();

@@ -65,7 +65,7 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   Broadcast observers;
   std::unique_ptr<Checker> checker;
   if (options.check && options.functional) {
-    checker = std::make_unique<Checker>(graph, mapping, system);
+    checker = std::make_unique<Checker>(graph, system);
     observers.add(checker.get());
   }
   observers.add(options.observer);
@@ -74,10 +74,15 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   SimulationResult result;
   std::unique_ptr<Wave> wave;
   std::size_t next = 0;
+  const mapper::Mapping* current = &mapping;
   const auto prepare = [&](tlm_model::Host::Job& job) {
     if (next == inputs.size()) return false;
+    if (options.next_step) {
+      current = &options.next_step(next);
+      system.exchange_program(current->program, current->image.back());
+    }
     const auto& input = inputs[next++];
-    if (checker) checker->begin(input);
+    if (checker) checker->begin(*current, input);
     // Without values too: what the host moves takes time and leaves DRAM rows open.
     job.inputs =
         host_buffers(graph.tensors[in], mapping.tensors[in], options.functional ? &input : nullptr);
@@ -91,7 +96,7 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
       bytes.insert(bytes.end(), buffer.bytes.begin(), buffer.bytes.end());
     }
     result.outputs.push_back(std::move(bytes));
-    result.commands += mapping.program.commands.size();
+    result.commands += current->program.commands.size();
     if (wave) wave->end_inference();
     if (options.progress) options.progress(result.cycles.size());
   };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,6 +22,9 @@ struct SimulationOptions {
   bool check = false;      ///< compare every operator's result with the reference
   WaveOptions wave;        ///< waveform to write; no path: none
   tlm_model::Observer* observer = nullptr;
+  /// The program of each inference, if it is not always the same: moves the graph to it and
+  /// returns its mapping, which stands until the next call. The first is that given to simulate().
+  std::function<const mapper::Mapping&(std::size_t inference)> next_step;
   std::function<void(std::size_t done)> progress;  ///< after each inference
 };
 

@@ -80,6 +80,7 @@ void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain,
   }
   operands.rows = rows;
   operands.cols = command.n;
+  if (command.k != 0) operands.kept = command.k + first;
   engine_.apply(chain, operands);
   if (encoder == nullptr) return;
   const std::size_t features = command.n / encoder->in_heads;

@@ -32,10 +32,17 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
 // Only now are the sockets bound.
 void System::start_of_simulation() {
   if (!functional_) return;
-  for (const hw::MemoryPiece& piece : image_) {
-    host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(piece.bytes.data()),
-               piece.bytes.size());
-  }
+  for (const hw::MemoryPiece& piece : image_) poke(piece);
+}
+
+void System::poke(const hw::MemoryPiece& piece) {
+  host.debug(tlm::TLM_WRITE_COMMAND, piece.address, const_cast<std::uint8_t*>(piece.bytes.data()),
+             piece.bytes.size());
+}
+
+void System::exchange_program(const hw::Program& program, const hw::MemoryPiece& code) {
+  core.load_program(program);
+  if (functional_) poke(code);
 }
 
 void System::peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes) {

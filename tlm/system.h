@@ -33,6 +33,10 @@ class System : public sc_core::sc_module {
          const hw::Program& program, std::uint64_t program_address, const hw::MemoryImage& image,
          bool functional);
 
+  /// What runs next, while nothing runs: `program` must outlive that; its commands, encoded in
+  /// `code`, take the place of those before without taking simulated time.
+  void exchange_program(const hw::Program& program, const hw::MemoryPiece& code);
+
   /// Copies memory without taking simulated time. Throws std::out_of_range beyond the DRAM.
   void peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes);
 
@@ -43,6 +47,7 @@ class System : public sc_core::sc_module {
 
  private:
   void start_of_simulation() override;
+  void poke(const hw::MemoryPiece& piece);
 
   sc_core::sc_signal<bool> interrupt_{"interrupt"};
   const Clock clock_;

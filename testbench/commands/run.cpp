@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -11,19 +10,15 @@
 
 #include "hw/error.h"
 #include "hw/printable.h"
-#include "mapper/mapping.h"
-#include "model/dataset.h"
-#include "model/graph_builder.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/measurement.h"
-#include "testbench/networks.h"
 #include "testbench/outputs.h"
 #include "testbench/progress.h"
 #include "testbench/report_run.h"
 #include "testbench/rtl/rtl_view.h"
 #include "testbench/rtl_engines.h"
-#include "testbench/tensors.h"
+#include "testbench/run_subject.h"
 #include "testbench/timeline.h"
 #include "testbench/wave.h"
 
@@ -55,35 +50,12 @@ void check_options(const Options& options) {
     throw hw::InputError(
         fmt::format("--min-accuracy: found {}, expected 0 to 1", *options.min_accuracy));
   }
-  if (is_shape_name(options.model) && !options.input.empty()) {
-    throw hw::InputError("--input: " + options.model + " runs on seeded values, expected none");
-  }
-  if (is_shape_name(options.model) && options.min_accuracy) {
-    throw hw::InputError("--min-accuracy: " + options.model +
-                         " has seeded weights, which have no accuracy");
+  const bool several = options.wave.inferences != 1 || options.timeline.inferences != 1;
+  if (options.size.decode && several) {
+    throw hw::InputError(
+        "--wave-images and --timeline-images: each token has a program of its own, expected 1");
   }
   require_distinct({options.stats, options.wave.path, options.timeline.path});
-}
-
-/// What a run works on: pictures, or seeded values.
-struct Work {
-  model::Dataset pictures;  ///< none for a mere shape
-  std::vector<std::vector<std::uint8_t>> inputs;
-};
-
-Work work_of(const Options& options, const Network& network, const hw::Machine& machine) {
-  Work work;
-  if (network.size) {
-    work.inputs = seeded_inputs(network, machine, std::max<std::size_t>(options.limit, 1));
-    return work;
-  }
-  const std::string source = options.input.empty() ? default_data() : options.input;
-  work.pictures = model::load_images(source);
-  work.inputs = network_inputs(network, work.pictures, options.limit);
-  if (options.min_accuracy && work.pictures.labels.empty()) {
-    throw hw::InputError(hw::printable(source) + ": has no labels, which --min-accuracy needs");
-  }
-  return work;
 }
 
 /// FST files of blocks in RTL go beside the waveform: run.vcd, run.softmax_unit.fst.
@@ -96,39 +68,41 @@ RtlOptions rtl_options(const Options& options) {
 int run(const Options& options) {
   check_options(options);
   const hw::Machine machine = load_machine(options.machine);
-  const Network network = load_network(options.model, options.size, machine, options.functional);
-  const auto [pictures, inputs] = work_of(options, network, machine);
-  const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
+  const RunSubject subject({options.model, options.size, options.input, options.limit,
+                            options.functional, options.min_accuracy.has_value()},
+                           machine);
   JsonOutput stats(options.stats);
 
   SimulationOptions simulation;
   simulation.functional = options.functional;
   simulation.check = options.check;
   simulation.wave = options.wave;
+  simulation.next_step = subject.next_step();
   std::optional<Timeline> timeline;
   if (!options.timeline.path.empty()) {
-    timeline.emplace(options.timeline, mapping.program, machine.core.clock_mhz);
+    timeline.emplace(options.timeline, subject.mapping().program, machine.core.clock_mhz);
     simulation.observer = &*timeline;
   }
   RtlReport rtl;
   tlm_model::Engines engines = make_engines(machine, rtl_options(options), rtl);
   Measurement measurement;
   {
-    Progress progress(inputs.size());
+    Progress progress(subject.inputs().size());
     simulation.progress = [&progress](std::size_t done) { progress.update(done); };
-    measurement =
-        measure(machine, network.name, model::count_macs(network.graph), simulation,
-                simulate(network.graph, mapping, machine, std::move(engines), inputs, simulation));
+    measurement = measure(machine, subject.network().name, subject.macs(), simulation,
+                          simulate(subject.graph(), subject.mapping(), machine, std::move(engines),
+                                   subject.inputs(), simulation));
   }
   measurement.rtl = rtl;
-  measurement.size = network.size;
+  measurement.size = subject.network().size;
   if (!options.wave.path.empty()) {
     for (const auto& [block, counts] : rtl) {
       write_rtl_view(rtl_options(options).wave_of(block), block);
     }
   }
-  if (options.functional && !pictures.labels.empty()) {
-    measurement.accuracy = accuracy_of(network, pictures, measurement.result.outputs);
+  if (options.functional && !subject.pictures().labels.empty()) {
+    measurement.accuracy =
+        accuracy_of(subject.network(), subject.pictures(), measurement.result.outputs);
   }
 
   const nlohmann::ordered_json document = to_json(measurement);
@@ -185,6 +159,9 @@ void add_run_command(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE")
       ->required();
   add_size_options(command, options->size);
+  command.add_flag("--decode", options->size.decode, "one token after the other, keys cached");
+  command.add_option("--past", options->size.past, "tokens in the cache of --decode; default: 0")
+      ->type_name("N");
   command.add_option("-i,--input", options->input, "pictures; default: the test digits")
       ->type_name("FILE|DIR");
   command.add_option("-n,--limit", options->limit, "the first N pictures, N seeded inputs")
@@ -203,6 +180,7 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m transformer --model vit65 -n 10 --stats run.json",
                 "systole run -m transformer --model bert-base --length 512 --check",
                 "systole run -m gemmini --model gpt2 -l 256 --layers 2 --functional off",
+                "systole run -m transformer --model gpt2 --length 16 --decode --past 100",
                 "systole run -m gemmini --model vit17 -n 1 --wave run.vcd --timeline run.json",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, run);

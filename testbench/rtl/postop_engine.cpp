@@ -101,10 +101,10 @@ void PostopRtlEngine::apply_stage(const hw::Stage& stage, const hw::ChainOperand
   for (const auto& twin : twins_) {
     if (!twin->serves(stage)) continue;
     if (is_served) values_ = input;
-    run_twin(
-        *twin, stage,
-        {values_.data(), operands.rows, operands.cols, model.parameters, operands.row_statistics},
-        expected, statistics);
+    run_twin(*twin, stage,
+             {values_.data(), operands.rows, operands.cols, model.parameters,
+              operands.row_statistics, operands.kept},
+             expected, statistics);
     is_served = true;
   }
   if (is_served) return;
@@ -158,8 +158,9 @@ std::int64_t PostopRtlEngine::excess(StageTwin& twin, const hw::Stage& stage, st
     model.rows = rows;
     model.cols = cols;
     hw::apply_chain(lone(stage), on_words(model, zeros, expected));
-    const RtlCycles taken = twin.run(
-        stage, {zeros.data(), rows, cols, parameters.data(), statistics.data()}, expected.data());
+    const RtlCycles taken =
+        twin.run(stage, {zeros.data(), rows, cols, parameters.data(), statistics.data(), 0},
+                 expected.data());
     entry->second = static_cast<std::int64_t>(taken.cycles) -
                     static_cast<std::int64_t>(twin.contract(stage, rows, cols));
   }

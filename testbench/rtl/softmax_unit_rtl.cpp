@@ -15,7 +15,7 @@ class SoftmaxUnitRtl::Unit {
   virtual ~Unit() = default;
   virtual RtlCycles run(std::int32_t* x, std::size_t cols, std::size_t rows,
                         const hw::SoftmaxConstants& constants, std::uint32_t* row_sums,
-                        const BackPressure& pressure) = 0;
+                        const BackPressure& pressure, std::size_t kept) = 0;
   [[nodiscard]] virtual bool failed() const = 0;
 };
 
@@ -28,8 +28,9 @@ class VerilatedUnit final : public SoftmaxUnitRtl::Unit {
 
   RtlCycles run(std::int32_t* x, std::size_t cols, std::size_t rows,
                 const hw::SoftmaxConstants& constants, std::uint32_t* row_sums,
-                const BackPressure& pressure) override {
+                const BackPressure& pressure, std::size_t kept) override {
     const bool deferred = constants.mode == hw::SoftmaxMode::kDeferred;
+    dut_->kept_i = static_cast<IData>(kept);
     dut_->mode_i = static_cast<CData>(constants.mode);
     dut_->score_multiplier_i = static_cast<IData>(constants.score.multiplier);
     dut_->score_shift_i = static_cast<CData>(constants.score.shift);
@@ -66,8 +67,8 @@ SoftmaxUnitRtl::~SoftmaxUnitRtl() = default;
 
 RtlCycles SoftmaxUnitRtl::run(std::int32_t* x, std::size_t cols, std::size_t rows,
                               const hw::SoftmaxConstants& constants, std::uint32_t* row_sums,
-                              const BackPressure& pressure) {
-  return unit_->run(x, cols, rows, constants, row_sums, pressure);
+                              const BackPressure& pressure, std::size_t kept) {
+  return unit_->run(x, cols, rows, constants, row_sums, pressure, kept);
 }
 
 bool SoftmaxUnitRtl::failed() const { return unit_->failed(); }

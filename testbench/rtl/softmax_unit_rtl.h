@@ -19,10 +19,10 @@ class SoftmaxUnitRtl {
 
   /// Replaces `rows` rows of `cols` scores, at most 65536, by their codes. Constants as
   /// hw::check_chain accepts them, factor_bits 32. The deferred mode writes `row_sums`, one per
-  /// row; the others do not touch them.
+  /// row; the others do not touch them. `kept`: of the first row, see hw::ChainOperands.
   RtlCycles run(std::int32_t* x, std::size_t cols, std::size_t rows,
                 const hw::SoftmaxConstants& constants, std::uint32_t* row_sums,
-                const BackPressure& pressure = {});
+                const BackPressure& pressure = {}, std::size_t kept = 0);
 
   [[nodiscard]] bool failed() const;  ///< an assertion has fired
 

@@ -93,8 +93,8 @@ class SoftmaxTwin final : public Twin<SoftmaxUnitRtl> {
   RtlCycles run(const hw::Stage& stage, const StageRows& rows,
                 const std::int32_t* expected) override {
     show(expected, contract(stage, rows.rows, rows.cols));
-    return rtl_.run(rows.x, rows.cols, rows.rows, hw::softmax_constants(stage),
-                    rows.row_statistics);
+    return rtl_.run(rows.x, rows.cols, rows.rows, hw::softmax_constants(stage), rows.row_statistics,
+                    {}, rows.kept);
   }
 };
 
@@ -110,12 +110,13 @@ class ExpTwin final : public Twin<IExpRtl> {
     const hw::SoftmaxConstants constants = hw::softmax_constants(stage);
     for (std::size_t i = 0; i < rows.rows; ++i) {
       std::int32_t* const x = rows.x + i * rows.cols;
-      const std::int64_t maximum = hw::row::maximum(x, rows.cols);
+      const std::int64_t maximum = hw::row::maximum(x, kept_in(rows, i));
       for (std::size_t j = 0; j < rows.cols; ++j) {
         const std::int64_t argument =
             hw::scale(x[j] - maximum, constants.score, hw::Rounding::kHalfUp);
-        x[j] =
-            static_cast<std::int32_t>(std::max<std::int64_t>(argument, hw::kIntExpLowestArgument));
+        // A column that takes no part may exceed the maximum of those that do.
+        x[j] = static_cast<std::int32_t>(
+            std::clamp<std::int64_t>(argument, hw::kIntExpLowestArgument, 0));
       }
     }
     std::vector<std::int32_t> exponentials(rows.rows * rows.cols);
@@ -125,8 +126,10 @@ class ExpTwin final : public Twin<IExpRtl> {
     show(exponentials.data(), contract(stage, rows.rows, rows.cols));
     const RtlCycles cycles = rtl_.run(rows.x, rows.cols, rows.rows, constants.exp);
     for (std::size_t i = 0; i < rows.rows; ++i) {
-      const std::uint32_t sum =
-          hw::row::softmax_codes(rows.x + i * rows.cols, rows.cols, constants);
+      std::int32_t* const x = rows.x + i * rows.cols;
+      const std::size_t kept = kept_in(rows, i);
+      const std::uint32_t sum = hw::row::softmax_codes(x, kept, constants);
+      std::fill(x + kept, x + rows.cols, 0);
       if (rows.row_statistics != nullptr && constants.mode == hw::SoftmaxMode::kDeferred) {
         rows.row_statistics[i] = sum;
       }
@@ -136,6 +139,15 @@ class ExpTwin final : public Twin<IExpRtl> {
   [[nodiscard]] std::uint64_t contract(const hw::Stage&, std::size_t rows,
                                        std::size_t cols) const override {
     return hw::int_exp_cycles(rows, cols, lanes_);
+  }
+
+ private:
+  /// Columns of row `i` that take part.
+  static std::size_t kept_in(const StageRows& rows, std::size_t i) {
+    hw::ChainOperands operands;
+    operands.cols = rows.cols;
+    operands.kept = rows.kept;
+    return operands.kept_in(i);
   }
 };
 

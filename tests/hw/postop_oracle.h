@@ -45,6 +45,7 @@ struct OracleOperands {
   std::vector<std::int32_t> parameters;  ///< [words][cols]
   std::vector<std::int32_t> tensor;      ///< one row
   std::uint32_t row_sum = 1;             ///< read and written
+  std::size_t kept = 0;                  ///< columns of this row's softmax; 0: all
 };
 
 inline void apply_stage(const Stage& stage, std::size_t word, OracleOperands& operands,
@@ -97,7 +98,9 @@ inline void apply_stage(const Stage& stage, std::size_t word, OracleOperands& op
                                        static_cast<unsigned>(imm[6]),
                                        32};
       std::vector<std::uint32_t> codes(n);
-      const std::uint32_t sum = softmax_row(x.data(), nullptr, n, constants, codes.data());
+      std::vector<std::uint8_t> keep(n, 1);
+      for (std::size_t i = operands.kept; operands.kept != 0 && i < n; ++i) keep[i] = 0;
+      const std::uint32_t sum = softmax_row(x.data(), keep.data(), n, constants, codes.data());
       if (constants.mode == SoftmaxMode::kDeferred) operands.row_sum = sum;
       std::copy(codes.begin(), codes.end(), x.begin());
       return;

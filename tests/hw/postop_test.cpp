@@ -65,12 +65,16 @@ void expect_equals_scalar(const Chain& chain, std::size_t rows, std::size_t cols
   operands.out_pitch = out_pitch;
   operands.rows = rows;
   operands.cols = cols;
+  operands.kept = pick(random, 0, 1) == 0
+                      ? 0
+                      : static_cast<std::size_t>(pick(random, 1, static_cast<std::int64_t>(cols)));
   apply_chain(chain, operands);
 
   EXPECT_EQ(out.front(), 0xa5);
   EXPECT_EQ(out.back(), 0xa5);
   for (std::size_t r = 0; r < rows; ++r) {
     test::OracleOperands scalar{parameters, {}, sums_before[r]};
+    if (operands.kept != 0) scalar.kept = std::min(operands.kept + r, cols);
     for (std::size_t i = 0; i < cols; ++i) {
       scalar.tensor.push_back(
           read_element(tensor, 1 + r * tensor_pitch + i * bytes_of(type), type));

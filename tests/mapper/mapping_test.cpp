@@ -75,6 +75,7 @@ TEST(Mapping, EncodersOfEveryShapeComputeTheGraph) {
     shape.width = shape.heads * test::between(random, 1, 17);
     shape.hidden = test::between(random, 1, 80);
     shape.post_norm = random() % 2 != 0;
+    shape.causal = i % 3 == 0;
     const std::uint32_t length = test::between(random, 1, 40);
     const hw::Machine machine = test::random_machine(random);
     SCOPED_TRACE("graph " + std::to_string(i) + ": " + std::to_string(shape.heads) + " heads, " +

@@ -265,6 +265,42 @@ TEST(SeededEncoder, TakesAMaskForEachLayer) {
   EXPECT_NE(error(layers, cells - 1).find("encoder masks: expected"), std::string::npos);
 }
 
+TEST(SeededEncoder, ACausalOneKnowsNothingOfTokensBehind) {
+  EncoderShape shape = kSmallPre;
+  shape.causal = true;
+  const Graph graph = make_seeded_encoder("causal", shape, 9, 1);
+  expect_sound(graph);
+  const auto outputs = [&](std::int32_t last) {
+    Reference reference(graph);
+    std::vector<std::int32_t> values = seeded_embedding(shape, 9, 2, {});
+    for (std::size_t i = 5 * shape.width; i < values.size(); ++i) values[i] = last;
+    reference.set_input("embedding", values);
+    reference.run();
+    return reference.values(graph.tensors[graph.nodes.back().out.tensor].name);
+  };
+  const std::vector<std::int32_t> a = outputs(1), b = outputs(900);
+  const auto cut = static_cast<std::ptrdiff_t>(5 * shape.width);
+  EXPECT_TRUE(std::equal(a.begin(), a.begin() + cut, b.begin()));
+  EXPECT_FALSE(std::equal(a.begin() + cut, a.end(), b.begin() + cut));
+}
+
+TEST(SeededEncoder, TheFirstTokenOfACausalOneAttendsToItselfAlone) {
+  EncoderShape shape = kSmallPre;
+  shape.causal = true;
+  const Graph long_one = make_seeded_encoder("causal", shape, 9, 1);
+  Reference reference(long_one);
+  reference.set_input("embedding", seeded_embedding(shape, 9, 2, {}));
+  reference.run();
+  const std::vector<std::int32_t> codes = reference.values("blocks.0.attn.head0.softmax");
+  EXPECT_EQ(codes.front(), 255);
+  for (std::size_t row = 0; row < 9; ++row) {
+    for (std::size_t col = row + 1; col < 9; ++col) EXPECT_EQ(codes[row * 9 + col], 0);
+    EXPECT_EQ(*std::max_element(codes.begin() + static_cast<std::ptrdiff_t>(row * 9),
+                                codes.begin() + static_cast<std::ptrdiff_t>(row * 9 + 9)),
+              255);
+  }
+}
+
 struct SeededCase {
   const char* name;
   EncoderShape shape;

@@ -58,19 +58,21 @@ class SoftmaxUnit : public testing::TestWithParam<std::uint32_t> {
   /// Runs the rows and counts codes and row sums that differ from the reference.
   std::size_t differences(SoftmaxUnitRtl& unit, const std::vector<std::int32_t>& x,
                           std::size_t cols, const hw::SoftmaxConstants& constants,
-                          const BackPressure& pressure = {}) const {
+                          const BackPressure& pressure = {}, std::size_t kept = 0) const {
     const std::size_t rows = x.size() / cols;
     std::vector<std::int32_t> actual = x;
     std::vector<std::uint32_t> sums(rows, 1);
     const RtlCycles measured =
-        unit.run(actual.data(), cols, rows, constants, sums.data(), pressure);
+        unit.run(actual.data(), cols, rows, constants, sums.data(), pressure, kept);
     expect_contract(hw::chain_cycles(chain_of(constants.mode), rows, cols, GetParam()).total(rows),
                     measured);
     std::size_t count = 0;
     std::vector<std::uint32_t> codes(cols);
     for (std::size_t row = 0; row < rows; ++row) {
+      std::vector<std::uint8_t> keep(cols, 1);
+      for (std::size_t i = kept + row; kept != 0 && i < cols; ++i) keep[i] = 0;
       const std::uint32_t sum =
-          hw::softmax_row(x.data() + row * cols, nullptr, cols, constants, codes.data());
+          hw::softmax_row(x.data() + row * cols, keep.data(), cols, constants, codes.data());
       count += sum == sums[row] ? 0 : 1;
       for (std::size_t i = 0; i < cols; ++i) {
         count += static_cast<std::uint32_t>(actual[row * cols + i]) == codes[i] ? 0 : 1;
@@ -164,6 +166,20 @@ TEST_P(SoftmaxUnit, KeepsItsValuesUnderBackPressure) {
                           random_pressure(random)),
               0U)
         << i;
+  }
+  EXPECT_FALSE(unit_.failed());
+}
+
+TEST_P(SoftmaxUnit, LeavesOutWhatACausalMaskDoes) {
+  std::mt19937_64 random(68);
+  for (int i = 0; i < 400; ++i) {
+    const std::size_t cols = random_length(random, 80);
+    const std::vector<std::int32_t> rows = random_rows(random, 1 + random() % 9, cols);
+    const std::size_t kept = 1 + random() % cols;
+    const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(random);
+    ASSERT_EQ(
+        differences(unit_, rows, cols, random_constants(random, kModes[i % 3]), pressure, kept), 0U)
+        << i << ": " << kept << " of " << cols;
   }
   EXPECT_FALSE(unit_.failed());
 }

@@ -141,6 +141,7 @@ class ProgramInterpreter {
       std::vector<std::int32_t> x(c.n);
       for (std::uint32_t i = 0; i < c.n; ++i) x[i] = get(c.c + row * c.c_pitch + i);
       read_tensor_row(c, chain, row, operands.tensor);
+      if (c.k != 0) operands.kept = c.k + row;
       const std::uint64_t sum_at = (c.statistics + row) * 4;
       if (hw::reads_row_statistics(chain)) {
         std::memcpy(&operands.row_sum, statistics.read(sum_at, 4), 4);

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "hw/machine.h"
+#include "mapper/fusion.h"
+#include "mapper/mapping.h"
+#include "mapper/placement.h"
+#include "mapper/tiling.h"
+#include "model/graph.h"
+
+namespace systole::mapper {
+
+/// Programs for the steps of one graph, which differ in their views alone (model/decode_graph.h).
+/// What is fused and where tensors and constants stand is decided once, so that caches and weights
+/// stay where they are; tiles and commands are made anew for every step.
+class StepMapper {
+ public:
+  /// `graph` stands at the step with the largest views. Throws InputError as map_graph() does.
+  StepMapper(const model::Graph& graph, const hw::Machine& machine);
+
+  /// The program of the step at which `graph` stands, the same graph as that of the constructor.
+  /// `with_constants` off: the image is the program alone, for a machine that holds the rest.
+  [[nodiscard]] Mapping map(const model::Graph& graph, bool with_constants);
+
+ private:
+  hw::Machine machine_;
+  std::vector<Group> groups_;
+  Placement placement_;
+  Tiler tiler_;
+};
+
+}  // namespace systole::mapper

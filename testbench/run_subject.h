@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hw/machine.h"
+#include "mapper/mapping.h"
+#include "model/dataset.h"
+#include "testbench/decoder_run.h"
+#include "testbench/network_size.h"
+#include "testbench/networks.h"
+
+namespace systole::testbench {
+
+/// What `systole run` was asked to run.
+struct RunRequest {
+  std::string model;
+  SizeOptions size;
+  std::string input;      ///< empty: the default one
+  std::size_t limit = 0;  ///< inferences; 0: all, or one seeded input
+  bool functional = true;
+  bool needs_labels = false;
+};
+
+/// A network with its inputs, mapped to a machine: a model of a file and pictures, or a shape and
+/// seeded values, all tokens at once or one after the other.
+class RunSubject {
+ public:
+  /// Throws InputError for what does not go together, cannot be read or does not fit.
+  RunSubject(const RunRequest& request, const hw::Machine& machine);
+
+  [[nodiscard]] const Network& network() const { return network_; }
+  [[nodiscard]] const model::Graph& graph() const {
+    return decoder_ ? decoder_->graph() : network_.graph;
+  }
+  /// Of the first inference.
+  [[nodiscard]] const mapper::Mapping& mapping() const {
+    return decoder_ ? decoder_->first() : mapping_;
+  }
+  [[nodiscard]] const model::Dataset& pictures() const { return pictures_; }
+  /// Bytes of the input tensor of each inference.
+  [[nodiscard]] const std::vector<std::vector<std::uint8_t>>& inputs() const {
+    return decoder_ ? decoder_->inputs() : inputs_;
+  }
+  /// SimulationOptions::next_step.
+  [[nodiscard]] std::function<const mapper::Mapping&(std::size_t)> next_step() const;
+  /// Multiply-accumulates of an inference, on average.
+  [[nodiscard]] std::uint64_t macs() const;
+
+ private:
+  Network network_;
+  std::unique_ptr<DecoderRun> decoder_;
+  model::Dataset pictures_;  ///< none for a mere shape
+  std::vector<std::vector<std::uint8_t>> inputs_;
+  mapper::Mapping mapping_;
+};
+
+}  // namespace systole::testbench
