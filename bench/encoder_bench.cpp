@@ -43,6 +43,7 @@ struct Options {
   std::uint32_t layers = 12;
   std::string machine = "transformer";
   std::uint32_t repeats = 3;
+  bool by_length = false;
   bool json = false;
 };
 
@@ -157,6 +158,21 @@ class Comparison {
     }
   }
 
+  /// What a command and a request cost without values.
+  [[nodiscard]] nlohmann::ordered_json cost_of_timing() {
+    const mapper::Mapping mapping = mapper::map_graph(graph_, machine_);
+    for (std::uint32_t i = 0; i < options_.repeats; ++i) {
+      report_ = run_child(mapping, false, timing_);
+    }
+    const double us = timing_.best().cpu * 1e6;
+    return {{"length", options_.length},
+            {"commands", report_.commands},
+            {"requests", report_.requests},
+            {"timing_only_cpu_s", timing_.best().cpu},
+            {"us_per_command", us / static_cast<double>(report_.commands)},
+            {"us_per_request", us / static_cast<double>(report_.requests)}};
+  }
+
   [[nodiscard]] bool equal() const { return differing_bytes_ == 0; }
 
   [[nodiscard]] nlohmann::ordered_json figures() const {
@@ -230,6 +246,27 @@ void print(const Options& options, const nlohmann::ordered_json& figures) {
   }
 }
 
+/// The cost of a command over the length of the text.
+void print_by_length(Options options) {
+  nlohmann::ordered_json all;
+  for (const std::uint32_t length : {128U, 256U, 512U, 1024U, 2048U}) {
+    options.length = length;
+    all.push_back(Comparison(options).cost_of_timing());
+  }
+  if (options.json) {
+    std::printf("%s\n", all.dump(2).c_str());
+    return;
+  }
+  std::printf("%8s %12s %12s %18s %16s %16s\n", "length", "commands", "requests",
+              "timing_only_cpu_s", "us_per_command", "us_per_request");
+  for (const auto& row : all) {
+    std::printf("%8u %12u %12u %18.3f %16.2f %16.4f\n", row["length"].get<unsigned>(),
+                row["commands"].get<unsigned>(), row["requests"].get<unsigned>(),
+                row["timing_only_cpu_s"].get<double>(), row["us_per_command"].get<double>(),
+                row["us_per_request"].get<double>());
+  }
+}
+
 int run(int argc, char** argv) {
   Options options;
   CLI::App app("Speed of the simulator on an encoder with seeded weights.", "encoder_bench");
@@ -240,9 +277,15 @@ int run(int argc, char** argv) {
   app.add_option("--machine", options.machine, "preset or TOML file");
   app.add_option("--repeats", options.repeats, "runs of which the fastest counts")
       ->check(CLI::Range(1, 65536));
+  app.add_flag("--by-length", options.by_length,
+               "only the cost of a command without values, for lengths of 128 to 2048");
   app.add_flag("--json", options.json, "print a JSON document");
   try {
     app.parse(argc, argv);
+    if (options.by_length) {
+      print_by_length(options);
+      return 0;
+    }
     Comparison comparison(options);
     comparison.run();
     if (options.json) {
