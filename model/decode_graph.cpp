@@ -24,7 +24,7 @@ Graph make_decode_graph(const IntegerEncoder& encoder, std::uint32_t positions, 
                         double embedding_scale) {
   GraphBuilder builder(std::move(name));
   EncoderBlocks blocks(builder, encoder, {1, positions});
-  View stream = blocks.input("embedding", 1, embedding_scale);
+  View stream = blocks.input("embedding", 1, blocks.stream_type(), embedding_scale);
   for (std::uint32_t i = 0; i < encoder.shape.layers; ++i) stream = blocks.block(i, stream);
   builder.tensor(stream.tensor).kind = Tensor::Kind::kOutput;
   return std::move(builder).take();

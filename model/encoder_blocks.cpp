@@ -109,12 +109,13 @@ EncoderBlocks::EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encode
   }
 }
 
-View EncoderBlocks::input(const std::string& name, std::uint32_t rows, double scale) {
+View EncoderBlocks::input(const std::string& name, std::uint32_t rows, hw::DType type,
+                          double scale) {
   Tensor tensor;
   tensor.name = name;
   tensor.rows = rows;
   tensor.cols = encoder_.shape.width;
-  tensor.type = encoder_.shape.post_norm ? hw::DType::kS8 : residual_type();
+  tensor.type = type;
   tensor.kind = Tensor::Kind::kInput;
   tensor.scale = scale;
   return builder_.whole(builder_.add_tensor(std::move(tensor)));

@@ -33,8 +33,12 @@ class EncoderBlocks {
   [[nodiscard]] unsigned residual_bits() const { return encoder_.datapath.residual_bits; }
   [[nodiscard]] hw::Rounding rounding() const { return encoder_.datapath.rounding; }
 
-  /// The input of the first block, of `rows` rows: residual stream, or if post-norm its LayerNorm.
-  View input(const std::string& name, std::uint32_t rows, double scale);
+  /// An input of the graph, of `rows` rows.
+  View input(const std::string& name, std::uint32_t rows, hw::DType type, double scale);
+  /// Element type of the input of the first block: residual stream, or if post-norm its LayerNorm.
+  [[nodiscard]] hw::DType stream_type() const {
+    return encoder_.shape.post_norm ? hw::DType::kS8 : residual_type();
+  }
 
   /// Matmul, bias and requantisation to `bits`; the result is of `type`.
   View linear(const std::string& name, View in, const IntegerLinear& layer, unsigned bits,

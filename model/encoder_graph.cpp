@@ -102,7 +102,7 @@ Graph make_encoder_graph(const IntegerEncoder& encoder, std::uint32_t length, st
                          double embedding_scale, std::uint32_t batch) {
   GraphBuilder builder(std::move(name));
   EncoderBlocks blocks(builder, encoder, {batch, 0});
-  View stream = blocks.input("embedding", batch * length, embedding_scale);
+  View stream = blocks.input("embedding", batch * length, blocks.stream_type(), embedding_scale);
   for (std::uint32_t i = 0; i < encoder.shape.layers; ++i) stream = blocks.block(i, stream);
   builder.tensor(stream.tensor).kind = Tensor::Kind::kOutput;
   return std::move(builder).take();

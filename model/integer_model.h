@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "model/integer_text.h"
 #include "model/integer_vit.h"
 
 /// Integer models as files: safetensors with all constants, so that a model computes the same bits
@@ -15,6 +16,7 @@
 namespace systole::model {
 
 inline constexpr const char* kIntegerModelFormat = "systole-integer-vit";
+inline constexpr const char* kIntegerTextFormat = "systole-integer-text";
 inline constexpr const char* kIntegerModelVersion = "1";
 
 /// Writes the file, whole or not at all; throws InputError if it cannot be written.
@@ -24,5 +26,14 @@ void save_integer_vit(const IntegerVit& vit, const std::string& path);
 /// tensor is missing, has another type or shape or is not part of the model, or if a constant does
 /// not fit the datapath (model/integer_vit_check.h).
 [[nodiscard]] IntegerVit load_integer_vit(const std::string& path);
+
+/// The same for a text network; its tables of words and positions are s32 in steps of the residual
+/// stream, its shape is model/text_metadata.h.
+void save_integer_text(const IntegerText& text, const std::string& path);
+[[nodiscard]] IntegerText load_integer_text(const std::string& path);
+
+/// What a safetensors file says that it is: a checkpoint if it does not say.
+enum class ModelKind { kIntegerVit, kIntegerText, kCheckpoint };
+[[nodiscard]] ModelKind model_kind(const std::string& path);
 
 }  // namespace systole::model

@@ -143,6 +143,19 @@ bool fits_gelu_product(const hw::GeluConstants& gelu) {
   return polynomial * multiplier < hw::Int128{1} << (62U - 15U);
 }
 
+namespace {
+
+void check_encoder(const Check& check, const IntegerEncoder& encoder) {
+  check.factor("softmax", encoder.exp_to_code, 0);
+  for (std::size_t i = 0; i < encoder.blocks.size(); ++i) {
+    const std::string prefix = "blocks." + std::to_string(i) + ".";
+    check.block(prefix, encoder.blocks[i], encoder.shape);
+    check.scales(prefix, encoder.blocks[i].scales);
+  }
+}
+
+}  // namespace
+
 void check_integer_vit(const IntegerVit& vit, const std::string& place) {
   const Check check(place, vit.encoder.datapath);
   const hw::IntRange stream = hw::symmetric_range(vit.encoder.datapath.residual_bits);
@@ -150,14 +163,19 @@ void check_integer_vit(const IntegerVit& vit, const std::string& place) {
   check.all_in_range("position", vit.position, stream.lo, stream.hi);
   check.scale("embedding", vit.embedding_scale);
   check.norm("norm", vit.norm);
-  check.factor("softmax", vit.encoder.exp_to_code, 0);
-  for (std::size_t i = 0; i < vit.encoder.blocks.size(); ++i) {
-    const std::string prefix = "blocks." + std::to_string(i) + ".";
-    check.block(prefix, vit.encoder.blocks[i], vit.shape.encoder);
-    check.scales(prefix, vit.encoder.blocks[i].scales);
-  }
+  check_encoder(check, vit.encoder);
   check.linear("head", vit.head);
   check.scale("logits", vit.logit_scale);
+}
+
+void check_integer_text(const IntegerText& text, const std::string& place) {
+  const Check check(place, text.encoder.datapath);
+  const hw::IntRange stream = hw::symmetric_range(text.encoder.datapath.residual_bits);
+  check.all_in_range("word", text.word, stream.lo, stream.hi);
+  check.all_in_range("position", text.position, stream.lo, stream.hi);
+  check.scale("embedding", text.embedding_scale);
+  check.norm("norm", text.norm);
+  check_encoder(check, text.encoder);
 }
 
 }  // namespace systole::model

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "model/integer_text.h"
 #include "model/integer_vit.h"
 
 namespace systole::model {
@@ -13,5 +14,6 @@ namespace systole::model {
 /// datapath cannot hold or that could overflow an accumulator: a network that passes computes every
 /// input without leaving a register. Shapes of the vectors are not checked here.
 void check_integer_vit(const IntegerVit& vit, const std::string& place);
+void check_integer_text(const IntegerText& text, const std::string& place);
 
 }  // namespace systole::model

@@ -1,30 +1,14 @@
 #pragma once
 
-#include <optional>
-#include <string>
-
-#include "hw/machine.h"
 #include "model/dataset.h"
+#include "model/integer_text.h"
 #include "model/integer_vit.h"
+#include "model/quantiser_options.h"
+#include "model/text_checkpoint.h"
+#include "model/token_ids.h"
 #include "model/vit_checkpoint.h"
 
 namespace systole::model {
-
-struct QuantiserOptions {
-  /// In the ranges of a machine file.
-  hw::Machine::Datapath datapath;
-  /// A weight scale per output channel; otherwise one per matrix (query, key and value count as
-  /// three).
-  bool per_channel = true;
-  /// Fold outliers of the LayerNorm outputs into the weights first (model/outlier_folding.h): 0 to
-  /// 1, usually 0.5. Pre-norm networks only.
-  std::optional<double> outlier_alpha;
-  /// Fold the encoders of an auto-encoder into the projections in front of them
-  /// (model/head_link.h).
-  bool fold_encoders = false;
-  /// Room of the residual stream above its calibrated maximum: 1 to 1024.
-  double headroom = 1.25;
-};
 
 /// Integer constants for every layer, by post-training quantisation:
 /// - scale of an 8-bit tensor: calibrated maximum / 127; of the residual stream: maximum times
@@ -39,5 +23,10 @@ struct QuantiserOptions {
 /// which the network has nothing, pictures of another size, and an empty calibration set.
 [[nodiscard]] IntegerVit quantise(const VitCheckpoint& checkpoint, const Dataset& calibration,
                                   const QuantiserOptions& options = {});
+
+/// The same for a text network. Throws InputError for folding of outliers or encoders, too, which
+/// are of vision models.
+[[nodiscard]] IntegerText quantise(const TextCheckpoint& checkpoint, const TokenIds& calibration,
+                                   const QuantiserOptions& options = {});
 
 }  // namespace systole::model

@@ -1,109 +1,155 @@
 #include "model/vit_checkpoint.h"
 
 #include <cmath>
-#include <set>
+#include <optional>
 
 #include "hw/error.h"
-#include "hw/printable.h"
-#include "model/keep_mask.h"
-#include "model/safetensors.h"
+#include "model/checkpoint_names.h"
+#include "model/checkpoint_reader.h"
+#include "model/metadata.h"
 #include "model/vit_metadata.h"
 
 namespace systole::model {
 namespace {
 
-class Reader {
- public:
-  explicit Reader(const Safetensors& file) : file_(file) {}
+FloatLink read_link(CheckpointReader& reader, const std::string& prefix, const std::string& operand,
+                    const EncoderShape& shape) {
+  return {reader.linear(prefix + "encoder_" + operand, shape.latent_heads, shape.heads),
+          reader.linear(prefix + "decoder_" + operand, shape.heads, shape.latent_heads)};
+}
 
-  std::vector<double> read(const std::string& name, const std::vector<std::size_t>& shape) {
-    file_.expect(name, {FileDtype::kF16, FileDtype::kBf16, FileDtype::kF32, FileDtype::kF64},
-                 shape);
-    used_.insert(name);
-    const std::vector<float> values = file_.as_float(name);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      if (!std::isfinite(values[i])) {
-        throw hw::InputError(file_.path() + ": tensor '" + name + "': element " +
-                             std::to_string(i) + " is not finite");
-      }
-    }
-    return {values.begin(), values.end()};
+FloatBlock read_block(CheckpointReader& reader, const std::string& prefix, const VitShape& whole) {
+  const EncoderShape& shape = whole.encoder;
+  FloatBlock block;
+  block.norm1 = reader.norm(prefix + "norm1", shape.width);
+  block.qkv = reader.linear(prefix + "attn.qkv", 3 * shape.width, shape.width);
+  if (shape.latent_heads != 0) {
+    block.query_link = read_link(reader, prefix + "attn.", "q", shape);
+    block.key_link = read_link(reader, prefix + "attn.", "k", shape);
   }
+  block.proj = reader.linear(prefix + "attn.proj", shape.width, shape.width);
+  block.norm2 = reader.norm(prefix + "norm2", shape.width);
+  block.fc1 = reader.linear(prefix + "mlp.fc1", shape.hidden, shape.width);
+  block.fc2 = reader.linear(prefix + "mlp.fc2", shape.width, shape.hidden);
+  block.keep = reader.mask(prefix + "attn.keep_mask", shape.heads, whole.tokens());
+  return block;
+}
 
-  FloatNorm norm(const std::string& name, std::size_t width) {
-    return {read(name + ".weight", {width}), read(name + ".bias", {width})};
-  }
+FloatBlock read_hf_block(CheckpointReader& reader, const std::string& prefix,
+                         const EncoderShape& shape) {
+  FloatBlock block;
+  block.norm1 = reader.norm(prefix + "layernorm_before", shape.width);
+  block.qkv = reader.query_key_value(prefix + "attention.attention.", shape.width);
+  block.proj = reader.linear(prefix + "attention.output.dense", shape.width, shape.width);
+  block.norm2 = reader.norm(prefix + "layernorm_after", shape.width);
+  block.fc1 = reader.linear(prefix + "intermediate.dense", shape.hidden, shape.width);
+  block.fc2 = reader.linear(prefix + "output.dense", shape.width, shape.hidden);
+  return block;
+}
 
-  FloatLinear linear(const std::string& name, std::uint32_t outputs, std::uint32_t inputs) {
-    return {inputs, outputs, read(name + ".weight", {outputs, inputs}),
-            read(name + ".bias", {outputs})};
-  }
-
-  FloatLink link(const std::string& prefix, const std::string& operand, const EncoderShape& shape) {
-    return {linear(prefix + "encoder_" + operand, shape.latent_heads, shape.heads),
-            linear(prefix + "decoder_" + operand, shape.heads, shape.latent_heads)};
-  }
-
-  /// Empty if the file has no such tensor.
-  std::vector<std::uint8_t> mask(const std::string& name, std::size_t heads, std::size_t tokens) {
-    if (!file_.has(name)) return {};
-    used_.insert(name);
-    return read_keep_mask(file_, name, heads, tokens);
-  }
-
-  FloatBlock block(const std::string& prefix, const EncoderShape& shape) {
-    FloatBlock block;
-    block.norm1 = norm(prefix + "norm1", shape.width);
-    block.qkv = linear(prefix + "attn.qkv", 3 * shape.width, shape.width);
-    if (shape.latent_heads != 0) {
-      block.query_link = link(prefix + "attn.", "q", shape);
-      block.key_link = link(prefix + "attn.", "k", shape);
-    }
-    block.proj = linear(prefix + "attn.proj", shape.width, shape.width);
-    block.norm2 = norm(prefix + "norm2", shape.width);
-    block.fc1 = linear(prefix + "mlp.fc1", shape.hidden, shape.width);
-    block.fc2 = linear(prefix + "mlp.fc2", shape.width, shape.hidden);
-    return block;
-  }
-
-  void check_all_used() const {
-    for (const std::string& name : file_.names()) {
-      if (used_.count(name) != 0) continue;
-      throw hw::InputError(file_.path() + ": tensor '" + hw::printable(name) +
-                           "': not part of the network that the metadata describe");
-    }
-  }
-
- private:
-  const Safetensors& file_;
-  std::set<std::string> used_;
-};
-
-}  // namespace
-
-VitCheckpoint load_vit_checkpoint(const std::string& path) {
-  const Safetensors file = Safetensors::open(path);
+VitCheckpoint read_timm(CheckpointReader& reader) {
   VitCheckpoint checkpoint;
-  checkpoint.path = path;
-  checkpoint.shape = read_vit_shape(file);
+  checkpoint.shape = read_vit_shape(reader.file());
   const VitShape& shape = checkpoint.shape;
   const std::size_t width = shape.encoder.width;
   const std::size_t patch = shape.patch;
-
-  Reader reader(file);
   checkpoint.patch_embed = {shape.patch_pixels(), shape.encoder.width,
                             reader.read("patch_embed.proj.weight", {width, 1, patch, patch}),
                             reader.read("patch_embed.proj.bias", {width})};
   checkpoint.cls_token = reader.read("cls_token", {1, 1, width});
   checkpoint.position = reader.read("pos_embed", {1, shape.tokens(), width});
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
-    const std::string prefix = "blocks." + std::to_string(i) + ".";
-    checkpoint.blocks.push_back(reader.block(prefix, shape.encoder));
-    checkpoint.blocks.back().keep =
-        reader.mask(prefix + "attn.keep_mask", shape.encoder.heads, shape.tokens());
+    checkpoint.blocks.push_back(read_block(reader, "blocks." + std::to_string(i) + ".", shape));
   }
   checkpoint.norm = reader.norm("norm", width);
   checkpoint.head = reader.linear("head", shape.classes, shape.encoder.width);
+  return checkpoint;
+}
+
+/// What the tensors of Hugging Face's names say of the shape.
+VitShape hf_shape(const CheckpointReader& reader, const std::string& prefix) {
+  const Safetensors& file = reader.file();
+  const std::string projection = prefix + "embeddings.patch_embeddings.projection.weight";
+  const std::string position = prefix + "embeddings.position_embeddings";
+  const auto weight = reader.dimensions(projection, 4);
+  const auto table = reader.dimensions(position, 3);
+  const std::string hidden_name = prefix + "encoder.layer.0.intermediate.dense.weight";
+  const auto hidden = reader.dimensions(hidden_name, 2);
+  const auto classes = reader.dimensions("classifier.weight", 2);
+  if (weight[1] != 1) {
+    throw hw::InputError(file.path() + ": tensor '" + projection + "': shape is " +
+                         shape_text(weight) + ", expected " +
+                         shape_text({weight[0], 1, weight[2], weight[3]}) +
+                         ": pictures have one channel");
+  }
+  const auto side = static_cast<std::size_t>(
+      std::llround(std::sqrt(static_cast<double>(table[1] > 0 ? table[1] - 1 : 0))));
+  if (side == 0 || side * side + 1 != table[1]) {
+    throw hw::InputError(file.path() + ": tensor '" + position + "': shape is " +
+                         shape_text(table) +
+                         ", expected a position for the class token and each of n x n patches");
+  }
+  VitShape shape;
+  EncoderShape& encoder = shape.encoder;
+  encoder.layers =
+      count_blocks(file, prefix + "encoder.layer.", ".attention.attention.query.weight");
+  encoder.width = reader.number(projection, weight[0], 1, kMaxVitWidth);
+  encoder.heads = checkpoint_heads(file, encoder.width);
+  encoder.hidden = reader.number(hidden_name, hidden[0], 1, kMaxVitRatio * encoder.width);
+  shape.patch = reader.number(projection, weight[2], 1, kMaxVitPatch);
+  shape.image = reader.number(position, shape.patch * side, 1, kMaxVitImage);
+  shape.classes = reader.number("classifier.weight", classes[0], 1, kMaxVitClasses);
+  if (file.metadata().count("up") != 0) {
+    shape.upsample = metadata_number(file, "up", 1, kMaxVitUpsample);
+  }
+  if (encoder.hidden % encoder.width != 0 || shape.image % shape.upsample != 0) {
+    throw hw::InputError(file.path() + ": tensor '" + hidden_name +
+                         "': " + std::to_string(encoder.hidden) + " rows, expected a multiple of " +
+                         std::to_string(encoder.width) + "; metadata 'up' divides the pixels");
+  }
+  return shape;
+}
+
+VitCheckpoint read_hf(CheckpointReader& reader, const std::string& prefix) {
+  VitCheckpoint checkpoint;
+  checkpoint.shape = hf_shape(reader, prefix);
+  const VitShape& shape = checkpoint.shape;
+  const std::size_t width = shape.encoder.width;
+  const std::size_t patch = shape.patch;
+  const std::string embeddings = prefix + "embeddings.";
+  const std::string projection = embeddings + "patch_embeddings.projection";
+  checkpoint.patch_embed = {shape.patch_pixels(), shape.encoder.width,
+                            reader.read(projection + ".weight", {width, 1, patch, patch}),
+                            reader.read(projection + ".bias", {width})};
+  checkpoint.cls_token = reader.read(embeddings + "cls_token", {1, 1, width});
+  checkpoint.position = reader.read(embeddings + "position_embeddings", {1, shape.tokens(), width});
+  for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
+    checkpoint.blocks.push_back(
+        read_hf_block(reader, prefix + "encoder.layer." + std::to_string(i) + ".", shape.encoder));
+  }
+  checkpoint.norm = reader.norm(prefix + "layernorm", width);
+  checkpoint.head = reader.linear("classifier", shape.classes, shape.encoder.width);
+  for (const char* pooler : {"pooler.dense.weight", "pooler.dense.bias"}) {
+    reader.skip(prefix + pooler);
+  }
+  return checkpoint;
+}
+
+}  // namespace
+
+VitCheckpoint load_vit_checkpoint(const std::string& path) {
+  const Safetensors file = Safetensors::open(path);
+  CheckpointReader reader(file);
+  // Metadata alone make timm's names a network, and are missed with their own names.
+  const bool described = file.metadata().count("L") != 0;
+  const std::optional<CheckpointFamily> family =
+      described ? find_family(file) : checkpoint_family(file);
+  if (family && is_text(*family)) {
+    throw hw::InputError(file.path() + ": a text network, expected a vision model");
+  }
+  const bool hf = family && family->names == CheckpointNames::kHfVit;
+  VitCheckpoint checkpoint = hf ? read_hf(reader, family->prefix) : read_timm(reader);
+  checkpoint.path = path;
   reader.check_all_used();
   return checkpoint;
 }

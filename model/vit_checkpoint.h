@@ -4,42 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "model/float_layers.h"
 #include "model/vit_shape.h"
 
 namespace systole::model {
-
-/// y = W x + bias.
-struct FloatLinear {
-  std::uint32_t inputs = 0;
-  std::uint32_t outputs = 0;
-  std::vector<double> weight;  ///< [outputs, inputs]
-  std::vector<double> bias;    ///< [outputs]
-};
-
-struct FloatNorm {
-  std::vector<double> weight;
-  std::vector<double> bias;
-};
-
-/// The auto-encoder on Q or K, linear across heads and the same for every token and feature of a
-/// head: latent[a] = sum over heads of encoder[a, h] x[h] + bias[a], decoded likewise.
-struct FloatLink {
-  FloatLinear encoder;  ///< [latent heads, heads]; 0 outputs once folded into `qkv`
-  FloatLinear decoder;  ///< [heads, latent heads]
-};
-
-struct FloatBlock {
-  FloatNorm norm1;
-  /// Query, key and value, each head after head: 3 * width outputs, or, with folded encoders, the
-  /// latent heads of query and key and the width of value.
-  FloatLinear qkv;
-  FloatLink query_link, key_link;  ///< without auto-encoder: 0 outputs everywhere
-  std::vector<std::uint8_t> keep;  ///< attention mask (model/keep_mask.h); empty: none
-  FloatLinear proj;
-  FloatNorm norm2;
-  FloatLinear fc1;
-  FloatLinear fc2;
-};
 
 /// Real-valued weights of a vision model.
 struct VitCheckpoint {
@@ -60,6 +28,10 @@ inline constexpr double kNormEpsilon = 1e-6;
 /// metadata give the shape (model/vit_metadata.h). With an auto-encoder every block has besides
 /// "attn.encoder_q", "attn.decoder_q", "attn.encoder_k" and "attn.decoder_k", weight and bias. A
 /// block may have a mask, "attn.keep_mask" (model/keep_mask.h).
+///
+/// Or with the names of Hugging Face's ViTForImageClassification, with or without the prefix "vit."
+/// ("deit."): then the tensors give the shape, except for the heads (model/checkpoint_heads.h), and
+/// the pictures have one channel and are not enlarged unless the metadata say "up".
 ///
 /// Throws InputError if metadata or tensors are missing, contradict each other, are too many, or
 /// hold a value that is not finite, and for a mask with a row that keeps no key.

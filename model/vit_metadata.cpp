@@ -8,14 +8,6 @@
 namespace systole::model {
 namespace {
 
-// Wide enough for every published encoder; beyond, sums and file offsets would need more care.
-constexpr std::uint32_t kMaxLayers = 256;
-constexpr std::uint32_t kMaxWidth = 1U << 14;
-constexpr std::uint32_t kMaxRatio = 4;
-constexpr std::uint32_t kMaxImage = 1U << 11;
-constexpr std::uint32_t kMaxPatch = 1U << 7;
-constexpr std::uint32_t kMaxClasses = 1U << 16;
-constexpr std::uint32_t kMaxUpsample = 2;
 /// What no file with an auto-encoder is without.
 constexpr const char* kDecoder = "blocks.0.attn.decoder_q.weight";
 
@@ -31,15 +23,15 @@ void require_divisor(const Safetensors& file, const char* key, std::uint32_t val
 VitShape read_vit_shape(const Safetensors& file) {
   VitShape shape;
   EncoderShape& encoder = shape.encoder;
-  encoder.layers = metadata_number(file, "L", 1, kMaxLayers);
-  encoder.width = metadata_number(file, "d", 1, kMaxWidth);
-  encoder.heads = metadata_number(file, "h", 1, kMaxWidth);
-  encoder.hidden = encoder.width * metadata_number(file, "ratio", 1, kMaxRatio);
+  encoder.layers = metadata_number(file, "L", 1, kMaxVitLayers);
+  encoder.width = metadata_number(file, "d", 1, kMaxVitWidth);
+  encoder.heads = metadata_number(file, "h", 1, kMaxVitWidth);
+  encoder.hidden = encoder.width * metadata_number(file, "ratio", 1, kMaxVitRatio);
   encoder.post_norm = metadata_number(file, "post", 0, 1) == 1;
-  shape.image = metadata_number(file, "img", 1, kMaxImage);
-  shape.patch = metadata_number(file, "patch", 1, kMaxPatch);
-  shape.classes = metadata_number(file, "ncls", 1, kMaxClasses);
-  shape.upsample = metadata_number(file, "up", 1, kMaxUpsample);
+  shape.image = metadata_number(file, "img", 1, kMaxVitImage);
+  shape.patch = metadata_number(file, "patch", 1, kMaxVitPatch);
+  shape.classes = metadata_number(file, "ncls", 1, kMaxVitClasses);
+  shape.upsample = metadata_number(file, "up", 1, kMaxVitUpsample);
   encoder.latent_heads = metadata_number(file, "ae", 0, encoder.heads - 1);
   if (encoder.latent_heads != 0 && !file.has(kDecoder)) {
     throw hw::InputError(file.path() + ": metadata 'ae': " + std::to_string(encoder.latent_heads) +

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -7,6 +8,15 @@
 #include "model/vit_shape.h"
 
 namespace systole::model {
+
+// Wide enough for every published encoder; beyond, sums and file offsets would need more care.
+inline constexpr std::uint32_t kMaxVitLayers = 256;
+inline constexpr std::uint32_t kMaxVitWidth = 1U << 14;
+inline constexpr std::uint32_t kMaxVitRatio = 4;
+inline constexpr std::uint32_t kMaxVitImage = 1U << 11;
+inline constexpr std::uint32_t kMaxVitPatch = 1U << 7;
+inline constexpr std::uint32_t kMaxVitClasses = 1U << 16;
+inline constexpr std::uint32_t kMaxVitUpsample = 2;
 
 /// The shape of a vision model in a file's metadata: img (pixels per side), patch, d (width), h
 /// (heads), L (blocks), ratio (MLP hidden / width), ncls, post (1: post-norm), up (upsampling of

@@ -1,66 +1,88 @@
 #include "testbench/decoder_run.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "hw/error.h"
 #include "model/decode_graph.h"
 #include "model/graph_builder.h"
 #include "model/shapes.h"
+#include "model/text_graph.h"
 #include "testbench/networks.h"
 #include "testbench/tensors.h"
 
 namespace systole::testbench {
 namespace {
 
-std::vector<std::int32_t> embeddings(const NetworkSize& size, const hw::Machine& machine) {
-  return model::seeded_embedding(size.shape, size.tokens(), kWeightSeed + 1, machine.datapath);
+/// Cuts what the host writes for tokens into that of the cached ones and that of each step.
+void set_inputs(DecoderWork& work, const model::IntegerEncoder& layers,
+                const std::vector<std::int32_t>& embedding, bool with_values) {
+  const std::size_t width = layers.shape.width;
+  const auto cached = embedding.begin() + static_cast<std::ptrdiff_t>(work.past * width);
+  if (with_values && work.past != 0) {
+    model::fill_caches(work.graph, layers, work.past, {embedding.begin(), cached});
+  }
+  const hw::DType type = work.graph.tensors[input_tensor(work.graph)].type;
+  for (auto row = cached; row != embedding.end(); row += static_cast<std::ptrdiff_t>(width)) {
+    work.inputs.push_back(embedding_bytes({row, row + static_cast<std::ptrdiff_t>(width)}, type));
+  }
 }
 
-/// Of the last step.
-model::Graph make_graph(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
+}  // namespace
+
+DecoderWork seeded_work(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
   require_room(size, machine);
   model::SeededOptions options;
   options.datapath = machine.datapath;
   options.shape_only = !with_weights;
   const model::IntegerEncoder layers =
       model::make_seeded_layers(size.shape, size.tokens(), kWeightSeed, options);
-  model::Graph graph =
+  DecoderWork work;
+  work.graph =
       model::make_decode_graph(layers, size.tokens(), size.name,
                                model::seeded_embedding_scale(size.shape, machine.datapath));
-  if (!with_weights || size.past == 0) return graph;
-  std::vector<std::int32_t> past = embeddings(size, machine);
-  past.resize(std::size_t{size.past} * size.shape.width);
-  model::fill_caches(graph, layers, size.past, past);
-  return graph;
+  work.past = size.past;
+  set_inputs(work, layers,
+             model::seeded_embedding(size.shape, size.tokens(), kWeightSeed + 1, machine.datapath),
+             with_weights);
+  return work;
 }
 
-std::vector<std::vector<std::uint8_t>> make_inputs(const NetworkSize& size,
-                                                   const hw::Machine& machine, hw::DType type) {
-  const std::vector<std::uint8_t> bytes = embedding_bytes(embeddings(size, machine), type);
-  const std::size_t row = size.shape.width * hw::bytes_of(type);
-  std::vector<std::vector<std::uint8_t>> inputs;
-  for (std::size_t token = size.past; token < size.tokens(); ++token) {
-    const auto begin = bytes.begin() + static_cast<std::ptrdiff_t>(token * row);
-    inputs.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(row));
+DecoderWork text_work(const model::IntegerText& text, const std::vector<std::int32_t>& ids,
+                      std::uint32_t past) {
+  const model::EncoderShape& shape = text.shape.encoder;
+  if (!shape.causal || shape.post_norm) {
+    throw hw::InputError("--decode: " + text.name + " is no pre-norm decoder, expected a GPT-2");
   }
-  return inputs;
+  if (past >= ids.size()) {
+    throw hw::InputError(fmt::format("--past: found {}, but the text has {} tokens, expected less",
+                                     past, ids.size()));
+  }
+  DecoderWork work;
+  work.graph = model::make_text_decode_graph(text, static_cast<std::uint32_t>(ids.size()));
+  work.past = past;
+  set_inputs(work, text.encoder, model::embed_tokens(text, ids), true);
+  return work;
 }
 
-}  // namespace
-
-DecoderRun::DecoderRun(const NetworkSize& size, const hw::Machine& machine, bool with_weights)
-    : size_(size),
-      graph_(make_graph(size, machine, with_weights)),
-      inputs_(make_inputs(size, machine, graph_.tensors[input_tensor(graph_)].type)),
-      mapper_(graph_, machine) {
-  for (std::uint32_t token = size_.past; token < size_.tokens(); ++token) {
-    model::move_to_token(graph_, token);
-    macs_ += model::count_macs(graph_);
+DecoderRun::DecoderRun(DecoderWork work, const hw::Machine& machine)
+    : work_(std::move(work)), mapper_(work_.graph, machine) {
+  for (std::size_t i = 0; i < work_.inputs.size(); ++i) {
+    move_to(i);
+    macs_ += model::count_macs(work_.graph);
   }
-  model::move_to_token(graph_, size_.past);
-  first_ = mapper_.map(graph_, true);
+  move_to(0);
+  first_ = mapper_.map(work_.graph, true);
+}
+
+void DecoderRun::move_to(std::size_t index) {
+  model::move_to_token(work_.graph, work_.past + static_cast<std::uint32_t>(index));
 }
 
 const mapper::Mapping& DecoderRun::step(std::size_t index) {
-  model::move_to_token(graph_, size_.past + static_cast<std::uint32_t>(index));
-  current_ = mapper_.map(graph_, false);
+  move_to(index);
+  current_ = mapper_.map(work_.graph, false);
   return current_;
 }
 

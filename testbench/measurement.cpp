@@ -114,11 +114,9 @@ ordered_json to_json(const NetworkSize& size) {
           {"heads", size.shape.heads},
           {"hidden", size.shape.hidden},
           {"post_norm", size.shape.post_norm},
-          {"length", size.length},
-          {"batch", size.batch},
           {"causal", size.shape.causal},
-          {"decode", size.decode},
-          {"past", size.past}};
+          {"length", size.length},
+          {"batch", size.batch}};
 }
 
 ordered_json to_json(const Measurement& measurement) {
@@ -131,6 +129,7 @@ ordered_json to_json(const Measurement& measurement) {
                         {"machine", measurement.machine.name},
                         {"model", measurement.model},
                         {"seeded", nullptr},
+                        {"decode", nullptr},
                         {"functional", measurement.functional},
                         {"images", measurement.images()},
                         {"accuracy", nullptr},
@@ -157,6 +156,7 @@ ordered_json to_json(const Measurement& measurement) {
                         {"counters", ordered_json::object()},
                         {"rtl", to_json(measurement.rtl)}};
   if (measurement.size) document["seeded"] = to_json(*measurement.size);
+  if (measurement.past) document["decode"] = {{"past", *measurement.past}};
   if (measurement.accuracy) document["accuracy"] = *measurement.accuracy;
   if (!result.check.first.empty()) document["first_mismatch"] = result.check.first;
   for (const BlockAccounts& account : measurement.accounts.blocks) {

@@ -24,9 +24,10 @@ struct Measurement {
   std::string model;
   bool functional = true;
   bool checked = false;
-  std::optional<double> accuracy;   ///< fraction of the images, if they have labels
-  std::optional<NetworkSize> size;  ///< of a network with seeded weights
-  std::uint64_t macs = 0;           ///< of one inference
+  std::optional<double> accuracy;     ///< fraction of the images, if they have labels
+  std::optional<NetworkSize> size;    ///< of a network with seeded weights
+  std::optional<std::uint32_t> past;  ///< of tokens one by one: those cached in front
+  std::uint64_t macs = 0;             ///< of one inference
   SimulationResult result;
   AccountTable accounts;
   RtlReport rtl;  ///< the blocks that ran as RTL

@@ -104,6 +104,16 @@ NetworkSize network_size(const std::string& name, const SizeOptions& options) {
   return network_size(name, options, model::find_named_shape(name).positions);
 }
 
+std::uint32_t text_length(const std::string& name, std::uint32_t positions,
+                          const std::optional<std::int64_t>& length) {
+  if (!length) return std::min(kDefaultTextLength, positions);
+  if (*length < 1 || *length > positions) {
+    throw hw::InputError(fmt::format("--length: found {}, {} has {} positions, expected 1 to {}",
+                                     *length, hw::printable(name), positions, positions));
+  }
+  return static_cast<std::uint32_t>(*length);
+}
+
 void require_no_size(const std::string& model, const SizeOptions& options) {
   const std::pair<const char*, bool> given[] = {{"--length", options.length.has_value()},
                                                 {"--batch", options.batch.has_value()},

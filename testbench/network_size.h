@@ -58,6 +58,11 @@ inline constexpr std::uint32_t kDefaultTextLength = 128;
 [[nodiscard]] NetworkSize network_size(const std::string& name, const SizeOptions& options,
                                        std::uint32_t longest);
 
+/// Tokens of a text of a network with that many positions: `length`, or what is usual. Throws
+/// InputError for more than there are positions.
+[[nodiscard]] std::uint32_t text_length(const std::string& name, std::uint32_t positions,
+                                        const std::optional<std::int64_t>& length);
+
 /// Throws InputError that says so if `options` has anything: a model in a file has its own size.
 void require_no_size(const std::string& model, const SizeOptions& options);
 

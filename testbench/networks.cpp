@@ -17,6 +17,7 @@
 #include "model/float_vit.h"
 #include "model/integer_model.h"
 #include "model/model_files.h"
+#include "model/text_graph.h"
 #include "testbench/tensors.h"
 
 namespace systole::testbench {
@@ -46,8 +47,17 @@ void check_datapath(const std::string& model, const hw::Machine& machine,
 }  // namespace
 
 Network load_network(const std::string& name_or_path, const hw::Machine& machine) {
+  const std::string path = model::find_model(name_or_path);
   Network network;
-  network.vit = model::load_integer_vit(model::find_model(name_or_path));
+  if (model::model_kind(path) == model::ModelKind::kIntegerText) {
+    network.text = model::load_integer_text(path);
+    check_datapath(name_or_path, machine, network.text->encoder.datapath);
+    network.name = network.text->name;
+    network.graph = model::make_text_graph(
+        *network.text, std::min(kDefaultTextLength, network.text->shape.positions));
+    return network;
+  }
+  network.vit = model::load_integer_vit(path);
   check_datapath(name_or_path, machine, network.vit->encoder.datapath);
   network.name = network.vit->name;
   network.graph = model::make_vit_graph(*network.vit);
@@ -83,7 +93,14 @@ Network load_network(const std::string& name_or_path, const SizeOptions& options
     return seeded_network(network_size(name_or_path, options), machine, with_weights);
   }
   Network network = load_network(name_or_path, machine);
-  require_no_size(name_or_path, options);
+  SizeOptions rest = options;
+  if (network.text && options.length) {
+    const std::uint32_t length =
+        text_length(network.name, network.text->shape.positions, options.length);
+    network.graph = model::make_text_graph(*network.text, length);
+    rest.length.reset();
+  }
+  require_no_size(name_or_path, rest);
   return network;
 }
 
@@ -109,6 +126,11 @@ std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
                                      type));
   }
   return inputs;
+}
+
+std::vector<std::uint8_t> text_input(const Network& network, const std::vector<std::int32_t>& ids) {
+  const hw::DType type = network.graph.tensors[input_tensor(network.graph)].type;
+  return embedding_bytes(model::embed_tokens(network.text.value(), ids), type);
 }
 
 std::string data_file(const std::string& name) {

@@ -8,6 +8,7 @@
 #include "hw/machine.h"
 #include "model/dataset.h"
 #include "model/graph.h"
+#include "model/integer_text.h"
 #include "model/integer_vit.h"
 #include "testbench/network_size.h"
 
@@ -17,12 +18,14 @@ namespace systole::testbench {
 struct Network {
   std::string name;
   model::Graph graph;
-  std::optional<model::IntegerVit> vit;  ///< of a file
-  std::optional<NetworkSize> size;       ///< of a mere shape
+  std::optional<model::IntegerVit> vit;    ///< of a file, a vision model
+  std::optional<model::IntegerText> text;  ///< of a file, a text network
+  std::optional<NetworkSize> size;         ///< of a mere shape
 };
 
-/// Loads an integer model by name or path and checks that the machine's datapath can compute it.
-/// Throws InputError.
+/// Loads an integer model by name or path and checks that the machine's datapath can compute it; a
+/// text network for kDefaultTextLength tokens, or as many as it has positions for. Throws
+/// InputError.
 [[nodiscard]] Network load_network(const std::string& name_or_path, const hw::Machine& machine);
 
 /// Of seeded weights; inputs have the seeds behind it.
@@ -37,7 +40,7 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
                                      bool with_weights = true);
 
 /// Either, by name or path: throws InputError for an unknown name, and if a size is given to a
-/// model that has its own.
+/// model that has its own. Of a text network the length alone may be given.
 [[nodiscard]] Network load_network(const std::string& name_or_path, const SizeOptions& options,
                                    const hw::Machine& machine, bool with_weights = true);
 
@@ -50,6 +53,11 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 [[nodiscard]] std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
                                                                    const hw::Machine& machine,
                                                                    std::size_t count);
+
+/// Bytes of the input tensor for a text of a text network: its embedded tokens, as many as the
+/// graph has rows.
+[[nodiscard]] std::vector<std::uint8_t> text_input(const Network& network,
+                                                   const std::vector<std::int32_t>& ids);
 
 /// "data/NAME" under the directory that the environment variable SYSTOLE_DATA names, else the one
 /// fixed at build time.

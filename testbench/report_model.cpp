@@ -18,15 +18,30 @@ using Align = Table::Align;
 
 /// The keys of the machine's datapath that a model was quantised for, in the words of machine
 /// files.
-std::vector<std::pair<std::string, std::string>> datapath_of(const model::IntegerVit& vit) {
+std::vector<std::pair<std::string, std::string>> datapath_of(const model::IntegerEncoder& encoder) {
   hw::Machine machine;
-  machine.datapath = vit.encoder.datapath;
+  machine.datapath = encoder.datapath;
   std::vector<std::pair<std::string, std::string>> keys;
   for (const hw::MachineKey& key : hw::machine_keys()) {
     if (hw::section_of(key.path) != "datapath") continue;
     keys.emplace_back(hw::key_of(key.path), hw::value_text(key, machine));
   }
   return keys;
+}
+
+std::string datapath_text(const model::IntegerEncoder& encoder) {
+  std::string text;
+  for (const auto& [key, value] : datapath_of(encoder)) {
+    text += (text.empty() ? "" : ", ") + key + "=" + value;
+  }
+  return text;
+}
+
+/// The text of a word is a JSON string, that of a number a JSON number.
+ordered_json datapath_json(const model::IntegerEncoder& encoder) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [key, value] : datapath_of(encoder)) object[key] = ordered_json::parse(value);
+  return object;
 }
 
 /// Kept share of the attention's cells, by layer; 1 without a mask.
@@ -61,14 +76,6 @@ std::string link_text(const model::IntegerVit& vit) {
                      vit.encoder.folded_encoders ? ", encoder folded into the projection" : "");
 }
 
-std::string blocks_text(const model::EncoderShape& shape) {
-  return fmt::format(
-      "{}, width {}, {}, MLP {}",
-      counted(shape.layers, std::string(shape.causal ? "causal " : "") +
-                                (shape.post_norm ? "post-norm" : "pre-norm") + " block"),
-      shape.width, counted(shape.heads, "head"), shape.hidden);
-}
-
 /// Work and size, the same for every kind of network.
 void add_counts(FactList& facts, const model::ModelInfo& info) {
   facts.add("work",
@@ -93,6 +100,17 @@ void add_counts(ordered_json& document, const model::ModelInfo& info) {
                                     {"macs", product.macs},
                                     {"weight_bytes", product.weight_bytes},
                                     {"parameter_bytes", product.parameter_bytes}});
+  }
+}
+
+void add_scales(ordered_json& document, const model::ModelInfo& info) {
+  document["scales"] = ordered_json::array();
+  for (const model::ScaleInfo& scale : info.scales) {
+    document["scales"].push_back({{"tensor", scale.tensor},
+                                  {"type", hw::name_of(scale.type)},
+                                  {"rows", scale.rows},
+                                  {"cols", scale.cols},
+                                  {"scale", scale.scale}});
   }
 }
 
@@ -122,6 +140,14 @@ std::string scale_table(const model::ModelInfo& info) {
 
 }  // namespace
 
+std::string blocks_text(const model::EncoderShape& shape) {
+  return fmt::format(
+      "{}, width {}, {}, MLP {}",
+      counted(shape.layers, std::string(shape.causal ? "causal " : "") +
+                                (shape.post_norm ? "post-norm" : "pre-norm") + " block"),
+      shape.width, counted(shape.heads, "head"), shape.hidden);
+}
+
 std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& info) {
   const model::EncoderShape& encoder = vit.shape.encoder;
   FactList facts;
@@ -135,11 +161,7 @@ std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& inf
                                  vit.shape.image, vit.shape.upsample, vit.shape.patch,
                                  counted(vit.shape.tokens(), "token")));
   facts.add("output", counted(vit.shape.classes, "class", "classes"));
-  std::string datapath;
-  for (const auto& [key, value] : datapath_of(vit)) {
-    datapath += (datapath.empty() ? "" : ", ") + key + "=" + value;
-  }
-  facts.add("datapath", datapath);
+  facts.add("datapath", datapath_text(vit.encoder));
   add_counts(facts, info);
   return facts.text() + "\n" + product_table(info) + "\n" + scale_table(info);
 }
@@ -161,20 +183,9 @@ ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& in
                         {"patch", vit.shape.patch},
                         {"tokens", vit.shape.tokens()},
                         {"classes", vit.shape.classes},
-                        {"datapath", ordered_json::object()}};
-  // The text of a word is a JSON string, that of a number a JSON number.
-  for (const auto& [key, value] : datapath_of(vit)) {
-    document["datapath"][key] = ordered_json::parse(value);
-  }
+                        {"datapath", datapath_json(vit.encoder)}};
   add_counts(document, info);
-  document["scales"] = ordered_json::array();
-  for (const model::ScaleInfo& scale : info.scales) {
-    document["scales"].push_back({{"tensor", scale.tensor},
-                                  {"type", hw::name_of(scale.type)},
-                                  {"rows", scale.rows},
-                                  {"cols", scale.cols},
-                                  {"scale", scale.scale}});
-  }
+  add_scales(document, info);
   return document;
 }
 
@@ -200,6 +211,39 @@ ordered_json model_json(const NetworkSize& size, const model::ModelInfo& info) {
   ordered_json document{
       {"model", size.name}, {"seeded", to_json(size)}, {"positions", size.positions}};
   add_counts(document, info);
+  return document;
+}
+
+std::string model_text(const model::IntegerText& text, const model::ModelInfo& info) {
+  FactList facts;
+  facts.add("model", text.name);
+  facts.add("source", text.source);
+  facts.add("network", blocks_text(text.shape.encoder));
+  facts.add("input", fmt::format("token ids, vocabulary {}, {}", grouped(text.shape.vocabulary),
+                                 counted(text.shape.positions, "position")));
+  facts.add("output", "hidden states of all tokens");
+  facts.add("datapath", datapath_text(text.encoder));
+  add_counts(facts, info);
+  facts.add("host", fmt::format("{} entries of the tables of words and positions",
+                                grouped(text.word.size() + text.position.size())));
+  return facts.text() + "\n" + product_table(info) + "\n" + scale_table(info);
+}
+
+ordered_json model_json(const model::IntegerText& text, const model::ModelInfo& info) {
+  const model::EncoderShape& shape = text.shape.encoder;
+  ordered_json document{{"model", text.name},
+                        {"source", text.source},
+                        {"layers", shape.layers},
+                        {"width", shape.width},
+                        {"heads", shape.heads},
+                        {"hidden", shape.hidden},
+                        {"post_norm", shape.post_norm},
+                        {"causal", shape.causal},
+                        {"vocabulary", text.shape.vocabulary},
+                        {"positions", text.shape.positions},
+                        {"datapath", datapath_json(text.encoder)}};
+  add_counts(document, info);
+  add_scales(document, info);
   return document;
 }
 

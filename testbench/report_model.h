@@ -4,6 +4,7 @@
 #include <string>
 
 #include "model/describe_model.h"
+#include "model/integer_text.h"
 #include "model/integer_vit.h"
 #include "testbench/network_size.h"
 
@@ -14,6 +15,15 @@ namespace systole::testbench {
 
 [[nodiscard]] nlohmann::ordered_json model_json(const model::IntegerVit& vit,
                                                 const model::ModelInfo& info);
+
+/// Of a text network, whose work is that of as many tokens as the graph of `info` has.
+[[nodiscard]] std::string model_text(const model::IntegerText& text, const model::ModelInfo& info);
+
+[[nodiscard]] nlohmann::ordered_json model_json(const model::IntegerText& text,
+                                                const model::ModelInfo& info);
+
+/// "12 post-norm blocks, width 768, 12 heads, MLP 3072".
+[[nodiscard]] std::string blocks_text(const model::EncoderShape& shape);
 
 /// "12 post-norm blocks, width 768, 12 heads, MLP 3,072, 512 tokens": a shape at work.
 [[nodiscard]] std::string size_text(const NetworkSize& size);

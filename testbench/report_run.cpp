@@ -135,7 +135,7 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   }
   if (measurement.functional) facts.add("check", check_text(measurement));
   facts.add("cycles", cycles_text(measurement));
-  if (measurement.size && measurement.size->decode) {
+  if (measurement.past) {
     facts.add("all tokens", generation_text(measurement));
   }
   for (const auto& [label, value] : more) facts.add(label, value);

@@ -5,6 +5,8 @@
 #include "hw/error.h"
 #include "hw/printable.h"
 #include "model/graph_builder.h"
+#include "model/text_graph.h"
+#include "model/token_ids.h"
 
 namespace systole::testbench {
 namespace {
@@ -25,25 +27,71 @@ void check_seeded(const RunRequest& request) {
 }  // namespace
 
 RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
-  if (is_shape_name(request.model)) check_seeded(request);
-  if (is_shape_name(request.model) && request.size.decode) {
-    network_.size = network_size(request.model, request.size);
-    network_.name = network_.size->name;
-    decoder_ = std::make_unique<DecoderRun>(*network_.size, machine, request.functional);
-    return;
-  }
-  network_ = load_network(request.model, request.size, machine, request.functional);
-  if (network_.size) {
+  if (is_shape_name(request.model)) {
+    check_seeded(request);
+    const NetworkSize size = network_size(request.model, request.size);
+    if (size.decode) {
+      network_.size = size;
+      network_.name = size.name;
+      decoder_ =
+          std::make_unique<DecoderRun>(seeded_work(size, machine, request.functional), machine);
+      return;
+    }
+    network_ = seeded_network(size, machine, request.functional);
     inputs_ = seeded_inputs(network_, machine, std::max<std::size_t>(request.limit, 1));
   } else {
-    const std::string source = request.input.empty() ? default_data() : request.input;
-    pictures_ = model::load_images(source);
-    inputs_ = network_inputs(network_, pictures_, request.limit);
-    if (request.needs_labels && pictures_.labels.empty()) {
-      throw hw::InputError(hw::printable(source) + ": has no labels, which --min-accuracy needs");
+    network_ = load_network(request.model, machine);
+    if (network_.text) {
+      take_texts(request, machine);
+      if (decoder_) return;
+    } else {
+      require_no_size(request.model, request.size);
+      take_pictures(request);
     }
   }
   mapping_ = mapper::map_graph(network_.graph, machine);
+}
+
+void RunSubject::take_pictures(const RunRequest& request) {
+  const std::string source = request.input.empty() ? default_data() : request.input;
+  pictures_ = model::load_images(source);
+  inputs_ = network_inputs(network_, pictures_, request.limit);
+  if (request.needs_labels && pictures_.labels.empty()) {
+    throw hw::InputError(hw::printable(source) + ": has no labels, which --min-accuracy needs");
+  }
+}
+
+void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machine) {
+  const model::IntegerText& text = *network_.text;
+  SizeOptions others = request.size;
+  others.decode = false;
+  others.past.reset();
+  require_no_size(request.model, others);
+  if (request.needs_labels) {
+    throw hw::InputError("--min-accuracy: texts have no labels, expected pictures");
+  }
+  if (request.input.empty()) {
+    throw hw::InputError("--input: " + text.name +
+                         " is a text network, expected a safetensors file with input_ids");
+  }
+  if (request.size.past && !request.size.decode) {
+    throw hw::InputError("--past: tokens in the cache of --decode, expected both");
+  }
+  const model::TokenIds ids =
+      model::load_token_ids(request.input, text.shape.vocabulary, text.shape.positions);
+  if (request.size.decode) {
+    const std::int64_t past = request.size.past.value_or(0);
+    if (past < 0 || past > text.shape.positions) {
+      throw hw::InputError("--past: found " + std::to_string(past) + ", expected 0 to " +
+                           std::to_string(text.shape.positions));
+    }
+    decoder_ = std::make_unique<DecoderRun>(
+        text_work(text, ids.text(0), static_cast<std::uint32_t>(past)), machine);
+    return;
+  }
+  network_.graph = model::make_text_graph(text, static_cast<std::uint32_t>(ids.length));
+  const std::size_t count = request.limit == 0 ? ids.count : std::min(request.limit, ids.count);
+  for (std::size_t i = 0; i < count; ++i) inputs_.push_back(text_input(network_, ids.text(i)));
 }
 
 std::function<const mapper::Mapping&(std::size_t)> RunSubject::next_step() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,8 +27,8 @@ struct RunRequest {
   bool needs_labels = false;
 };
 
-/// A network with its inputs, mapped to a machine: a model of a file and pictures, or a shape and
-/// seeded values, all tokens at once or one after the other.
+/// A network with its inputs, mapped to a machine: a model of a file and pictures or texts, or a
+/// shape and seeded values, all tokens at once or one after the other.
 class RunSubject {
  public:
   /// Throws InputError for what does not go together, cannot be read or does not fit.
@@ -48,13 +49,20 @@ class RunSubject {
   }
   /// SimulationOptions::next_step.
   [[nodiscard]] std::function<const mapper::Mapping&(std::size_t)> next_step() const;
+  /// Tokens that are cached in front of the first step; nothing unless tokens go one by one.
+  [[nodiscard]] std::optional<std::uint32_t> past() const {
+    return decoder_ ? std::optional(decoder_->past()) : std::nullopt;
+  }
   /// Multiply-accumulates of an inference, on average.
   [[nodiscard]] std::uint64_t macs() const;
 
  private:
+  void take_pictures(const RunRequest& request);
+  void take_texts(const RunRequest& request, const hw::Machine& machine);
+
   Network network_;
   std::unique_ptr<DecoderRun> decoder_;
-  model::Dataset pictures_;  ///< none for a mere shape
+  model::Dataset pictures_;  ///< none for a mere shape or a text network
   std::vector<std::vector<std::uint8_t>> inputs_;
   mapper::Mapping mapping_;
 };

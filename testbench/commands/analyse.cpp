@@ -99,7 +99,20 @@ AnalysedNetwork network_of(const Options& options) {
     network.length = size.length;
     return network;
   }
-  const model::IntegerVit vit = model::load_integer_vit(model::find_model(options.model));
+  const std::string path = model::find_model(options.model);
+  if (model::model_kind(path) == model::ModelKind::kIntegerText) {
+    const model::TextShape shape = model::load_integer_text(path).shape;
+    SizeOptions others = options.size;
+    others.length.reset();
+    require_no_size(options.model, others);
+    network.kind =
+        shape.encoder.causal ? model::NetworkKind::kDecoder : model::NetworkKind::kEncoder;
+    network.shape = shape.encoder;
+    network.positions = shape.positions;
+    network.length = text_length(network.name, shape.positions, options.size.length);
+    return network;
+  }
+  const model::IntegerVit vit = model::load_integer_vit(path);
   require_no_size(options.model, options.size);
   network.name = vit.name;
   network.kind = model::NetworkKind::kVision;
@@ -109,7 +122,9 @@ AnalysedNetwork network_of(const Options& options) {
 }
 
 model::Graph graph_of(const Options& options, const hw::Machine& machine) {
-  if (!is_shape_name(options.model)) return load_network(options.model, machine).graph;
+  if (!is_shape_name(options.model)) {
+    return load_network(options.model, options.size, machine).graph;
+  }
   return seeded_network(size_of(options), machine, false).graph;
 }
 

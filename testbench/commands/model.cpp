@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,7 +11,9 @@
 #include "model/encoder_graph.h"
 #include "model/integer_model.h"
 #include "model/model_files.h"
+#include "model/text_graph.h"
 #include "testbench/accuracy.h"
+#include "testbench/checkpoint_info.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/networks.h"
@@ -76,14 +79,32 @@ void list_models(bool json) {
              "\n");
 }
 
+void show_text(const std::string& path, bool json) {
+  const model::IntegerText text = model::load_integer_text(path);
+  const model::ModelInfo info = model::describe_graph(
+      model::make_text_graph(text, std::min(kDefaultTextLength, text.shape.positions)));
+  if (json) return print_json(model_json(text, info));
+  print_text(model_text(text, info));
+}
+
+void show_checkpoint(const std::string& path, bool json) {
+  const CheckpointInfo info = describe_checkpoint(path);
+  if (json) return print_json(checkpoint_json(info));
+  print_text(checkpoint_text(info));
+}
+
 void show(const Options& options) {
   if (is_shape_name(options.model)) {
     const NetworkSize size = network_size(options.model, options.size);
     if (options.json) return print_json(model_json(size, describe(size)));
     return print_text(model_text(size, describe(size)));
   }
-  const model::IntegerVit vit = load(options.model);
   require_no_size(options.model, options.size);
+  const std::string path = model::find_model(options.model);
+  const model::ModelKind kind = model::model_kind(path);
+  if (kind == model::ModelKind::kIntegerText) return show_text(path, options.json);
+  if (kind == model::ModelKind::kCheckpoint) return show_checkpoint(path, options.json);
+  const model::IntegerVit vit = load(options.model);
   const model::ModelInfo info = model::describe_graph(model::make_vit_graph(vit));
   if (options.json) return print_json(model_json(vit, info));
   print_text(model_text(vit, info));
@@ -165,7 +186,7 @@ int run(const Options& options) {
 void add_model_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App& command = *app.add_subcommand("model", "list models, describe and judge one");
-  command.add_option("model", options->model, "model or shape; none: list what there is")
+  command.add_option("model", options->model, "model, checkpoint or shape; none: list")
       ->type_name("NAME|FILE");
   add_size_options(command, options->size);
   command.add_flag("--accuracy", options->accuracy, "measure fp32 and integer accuracy");

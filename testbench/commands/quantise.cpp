@@ -7,10 +7,12 @@
 
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "model/checkpoint_names.h"
 #include "model/dataset.h"
 #include "model/integer_model.h"
 #include "model/model_files.h"
 #include "model/quantiser.h"
+#include "model/safetensors.h"
 #include "model/vit_checkpoint.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
@@ -32,6 +34,37 @@ struct Options {
   double headroom = model::QuantiserOptions{}.headroom;
 };
 
+/// Names the model as asked for, and says what has been written.
+template <typename Model>
+void finish(const Options& options, Model& model, void (*save)(const Model&, const std::string&)) {
+  if (!options.name.empty()) model.name = options.name;
+  save(model, options.out);
+  print_text(fmt::format("{}: {}, {}\n", hw::printable(options.out), hw::printable(model.name),
+                         hw::printable(model.source)));
+}
+
+void quantise_vit(const Options& options, const std::string& path,
+                  const model::QuantiserOptions& quantiser) {
+  const model::VitCheckpoint checkpoint = model::load_vit_checkpoint(path);
+  const model::Dataset data = model::load_images(
+      options.calibration.empty() ? default_data() : options.calibration, kCalibrationSplit);
+  model::IntegerVit vit = model::quantise(checkpoint, data, quantiser);
+  finish(options, vit, model::save_integer_vit);
+}
+
+void quantise_text(const Options& options, const std::string& path,
+                   const model::QuantiserOptions& quantiser) {
+  if (options.calibration.empty()) {
+    throw hw::InputError("--calibration: " + hw::printable(path) +
+                         " is a text network, expected a safetensors file with input_ids");
+  }
+  const model::TextCheckpoint checkpoint = model::load_text_checkpoint(path);
+  const model::TokenIds ids = model::load_token_ids(
+      options.calibration, checkpoint.shape.vocabulary, checkpoint.shape.positions);
+  model::IntegerText text = model::quantise(checkpoint, ids, quantiser);
+  finish(options, text, model::save_integer_text);
+}
+
 int run(const Options& options) {
   const std::string ending = kEnding;
   if (options.out.size() <= ending.size() ||
@@ -45,15 +78,13 @@ int run(const Options& options) {
   quantiser.outlier_alpha = options.outlier_alpha;
   quantiser.headroom = options.headroom;
   quantiser.fold_encoders = options.fold_encoder;
-  const model::VitCheckpoint checkpoint =
-      model::load_vit_checkpoint(model::find_checkpoint(options.checkpoint));
-  const model::Dataset data = model::load_images(
-      options.calibration.empty() ? default_data() : options.calibration, kCalibrationSplit);
-  model::IntegerVit vit = model::quantise(checkpoint, data, quantiser);
-  if (!options.name.empty()) vit.name = options.name;
-  model::save_integer_vit(vit, options.out);
-  print_text(fmt::format("{}: {}, {}\n", hw::printable(options.out), hw::printable(vit.name),
-                         hw::printable(vit.source)));
+  const std::string path = model::find_checkpoint(options.checkpoint);
+  const auto family = model::find_family(model::Safetensors::open(path));
+  if (family && model::is_text(*family)) {
+    quantise_text(options, path, quantiser);
+  } else {
+    quantise_vit(options, path, quantiser);
+  }
   return kExitOk;
 }
 
@@ -62,13 +93,15 @@ int run(const Options& options) {
 void add_quantise_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App& command = *app.add_subcommand("quantise", "make an integer model of a checkpoint");
-  command.add_option("checkpoint", options->checkpoint, "real-valued vision model")
+  command.add_option("checkpoint", options->checkpoint, "real-valued: ViT, BERT or GPT-2")
       ->type_name("NAME|FILE")
       ->required();
   command.add_option("-o,--out", options->out, "the integer model")
       ->type_name("OUT.int8.safetensors")
       ->required();
-  command.add_option("-c,--calibration", options->calibration, "pictures; default: the digits")
+  command
+      .add_option("-c,--calibration", options->calibration,
+                  "pictures, by default the digits, or texts")
       ->type_name("FILE|DIR");
   command.add_option("-m,--machine", options->machine, "whose datapath; default: all defaults")
       ->type_name("NAME|FILE");
@@ -85,6 +118,8 @@ void add_quantise_command(CLI::App& app, Action& action) {
       ->type_name("NAME");
   add_examples(command, {"systole quantise vit17 -o my.int8.safetensors",
                          "systole quantise my.safetensors -c pictures/ -o my.int8.safetensors",
+                         "systole quantise bert.safetensors -c ids.safetensors \\",
+                         "    -o bert.int8.safetensors",
                          "systole quantise vit17 --set datapath.softmax=ibert-floor \\",
                          "    -o ibert.int8.safetensors"});
   set_action(command, action, options, run);

@@ -95,6 +95,7 @@ int run(const Options& options) {
   }
   measurement.rtl = rtl;
   measurement.size = subject.network().size;
+  measurement.past = subject.past();
   if (!options.wave.path.empty()) {
     for (const auto& [block, counts] : rtl) {
       write_rtl_view(rtl_options(options).wave_of(block), block);
@@ -162,9 +163,11 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_flag("--decode", options->size.decode, "one token after the other, keys cached");
   command.add_option("--past", options->size.past, "tokens in the cache of --decode; default: 0")
       ->type_name("N");
-  command.add_option("-i,--input", options->input, "pictures; default: the test digits")
+  command
+      .add_option("-i,--input", options->input, "pictures, by default the test digits, or texts")
       ->type_name("FILE|DIR");
-  command.add_option("-n,--limit", options->limit, "the first N pictures, N seeded inputs")
+  command
+      .add_option("-n,--limit", options->limit, "the first N pictures or texts, N seeded inputs")
       ->type_name("N")
       ->check(CLI::Validator(CLI::PositiveNumber).description(""));
   command.add_flag("--check", options->check, "compare every operator with the reference");

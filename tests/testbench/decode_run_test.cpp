@@ -49,7 +49,7 @@ TEST(DecodeRun, OutputsAreThoseOfAllTokensAtOnce) {
     SizeOptions options = small_size(13 - past);
     options.decode = true;
     options.past = past;
-    DecoderRun run(network_size("gpt2", options), machine, true);
+    DecoderRun run(seeded_work(network_size("gpt2", options), machine, true), machine);
     SimulationOptions simulation;
     simulation.check = true;
     simulation.next_step = [&](std::size_t i) -> const mapper::Mapping& { return run.step(i); };
@@ -75,7 +75,7 @@ TEST(DecodeRun, EveryStepComputesWhatItShouldOnEveryMachine) {
     EXPECT_EQ(run["mismatched_bytes"], 0) << machine << run["first_mismatch"];
     EXPECT_EQ(run["images"], 7);
     EXPECT_GT(run["checked_operators"], 7 * 20);
-    EXPECT_EQ(run["seeded"]["past"], 30);
+    EXPECT_EQ(run["decode"]["past"], 30);
   }
 }
 

@@ -1,0 +1,103 @@
+#include "model/checkpoint_names.h"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "hw/error.h"
+#include "hw/printable.h"
+#include "model/metadata.h"
+
+namespace systole::model {
+namespace {
+
+constexpr std::uint32_t kMaxLayers = 256;
+constexpr std::uint32_t kUsualHeadWidth = 64;
+
+struct Family {
+  CheckpointNames names;
+  std::array<const char*, 3> prefixes;
+  const char* first;  ///< a tensor that no other family has
+};
+
+constexpr std::array<Family, 4> kFamilies = {
+    {{CheckpointNames::kTimmVit, {"", "", ""}, "blocks.0.attn.qkv.weight"},
+     {CheckpointNames::kHfVit,
+      {"vit.", "deit.", ""},
+      "encoder.layer.0.attention.attention.query.weight"},
+     {CheckpointNames::kBert, {"bert.", "", ""}, "encoder.layer.0.attention.self.query.weight"},
+     {CheckpointNames::kGpt2, {"transformer.", "", ""}, "h.0.attn.c_attn.weight"}}};
+
+/// 0 if there is no such file or number.
+std::uint32_t heads_in_config(const std::string& checkpoint) {
+  const auto path = std::filesystem::path(checkpoint).replace_filename("config.json");
+  std::ifstream file(path);
+  if (!file) return 0;
+  const auto config = nlohmann::json::parse(file, nullptr, false);
+  if (!config.is_object()) {
+    throw hw::InputError(hw::printable(path.string()) +
+                         ": no JSON object, expected the "
+                         "configuration of the checkpoint beside it");
+  }
+  for (const char* key : {"num_attention_heads", "n_head"}) {
+    const auto found = config.find(key);
+    if (found == config.end()) continue;
+    if (!found->is_number_unsigned() || *found == 0U || *found > 65536U) {
+      throw hw::InputError(hw::printable(path.string()) + ": " + key +
+                           ": expected a number from 1 to 65536");
+    }
+    return found->get<std::uint32_t>();
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<CheckpointFamily> find_family(const Safetensors& file) {
+  for (const Family& family : kFamilies) {
+    for (const char* prefix : family.prefixes) {
+      if (file.has(std::string(prefix) + family.first)) {
+        return CheckpointFamily{family.names, prefix};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+CheckpointFamily checkpoint_family(const Safetensors& file) {
+  if (const auto family = find_family(file)) return *family;
+  std::string known;
+  for (const Family& family : kFamilies) {
+    known += (known.empty() ? "'" : ", '") + std::string(family.first) + "'";
+  }
+  throw hw::InputError(hw::printable(file.path()) +
+                       ": no checkpoint of a known family, expected one of the tensors " + known);
+}
+
+const char* family_name(CheckpointNames names) {
+  if (names == CheckpointNames::kBert) return "BERT";
+  return names == CheckpointNames::kGpt2 ? "GPT-2" : "ViT";
+}
+
+std::uint32_t count_blocks(const Safetensors& file, const std::string& prefix,
+                           const std::string& suffix) {
+  std::uint32_t count = 0;
+  while (count < kMaxLayers && file.has(prefix + std::to_string(count) + suffix)) ++count;
+  return count;
+}
+
+std::uint32_t checkpoint_heads(const Safetensors& file, std::uint32_t width) {
+  const bool in_metadata = file.metadata().count("h") != 0;
+  std::uint32_t heads = in_metadata ? metadata_number(file, "h", 1, width) : 0;
+  if (heads == 0) heads = heads_in_config(file.path());
+  if (heads == 0) heads = width / kUsualHeadWidth;
+  if (heads == 0 || width % heads != 0) {
+    throw hw::InputError(hw::printable(file.path()) + ": " + std::to_string(heads) +
+                         " heads do not divide the width " + std::to_string(width) +
+                         ", expected metadata 'h' or num_attention_heads in config.json");
+  }
+  return heads;
+}
+
+}  // namespace systole::model

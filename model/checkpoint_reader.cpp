@@ -1,0 +1,94 @@
+#include "model/checkpoint_reader.h"
+
+#include <cmath>
+
+#include "hw/error.h"
+#include "hw/printable.h"
+#include "model/keep_mask.h"
+
+namespace systole::model {
+
+std::vector<double> CheckpointReader::read(const std::string& name, const Shape& shape) {
+  if (!file_.has(name)) {
+    throw hw::InputError(hw::printable(file_.path()) + ": tensor '" + name +
+                         "': missing, expected shape " + shape_text(shape));
+  }
+  file_.expect(name, {FileDtype::kF16, FileDtype::kBf16, FileDtype::kF32, FileDtype::kF64}, shape);
+  used_.insert(name);
+  const std::vector<float> values = file_.as_float(name);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) {
+      throw hw::InputError(file_.path() + ": tensor '" + name + "': element " + std::to_string(i) +
+                           " is not finite");
+    }
+  }
+  return {values.begin(), values.end()};
+}
+
+FloatNorm CheckpointReader::norm(const std::string& name, std::size_t width) {
+  return {read(name + ".weight", {width}), read(name + ".bias", {width})};
+}
+
+FloatLinear CheckpointReader::linear(const std::string& name, std::uint32_t outputs,
+                                     std::uint32_t inputs) {
+  return {inputs, outputs, read(name + ".weight", {outputs, inputs}),
+          read(name + ".bias", {outputs})};
+}
+
+FloatLinear CheckpointReader::transposed_linear(const std::string& name, std::uint32_t outputs,
+                                                std::uint32_t inputs) {
+  const std::vector<double> stored = read(name + ".weight", {inputs, outputs});
+  FloatLinear layer{inputs, outputs, std::vector<double>(stored.size()),
+                    read(name + ".bias", {outputs})};
+  for (std::size_t i = 0; i < inputs; ++i) {
+    for (std::size_t o = 0; o < outputs; ++o) {
+      layer.weight[o * inputs + i] = stored[i * outputs + o];
+    }
+  }
+  return layer;
+}
+
+FloatLinear CheckpointReader::query_key_value(const std::string& prefix, std::uint32_t width) {
+  FloatLinear layer;
+  layer.inputs = width;
+  for (const char* part : {"query", "key", "value"}) {
+    const FloatLinear projection = linear(prefix + part, width, width);
+    layer.outputs += width;
+    layer.weight.insert(layer.weight.end(), projection.weight.begin(), projection.weight.end());
+    layer.bias.insert(layer.bias.end(), projection.bias.begin(), projection.bias.end());
+  }
+  return layer;
+}
+
+std::vector<std::uint8_t> CheckpointReader::mask(const std::string& name, std::size_t heads,
+                                                 std::size_t tokens) {
+  if (!file_.has(name)) return {};
+  used_.insert(name);
+  return read_keep_mask(file_, name, heads, tokens);
+}
+
+void CheckpointReader::check_all_used() const {
+  for (const std::string& name : file_.names()) {
+    if (used_.count(name) != 0) continue;
+    throw hw::InputError(file_.path() + ": tensor '" + hw::printable(name) +
+                         "': not part of the network that metadata and names describe");
+  }
+}
+
+CheckpointReader::Shape CheckpointReader::dimensions(const std::string& name,
+                                                     std::size_t rank) const {
+  const Shape& shape = file_.tensor(name).shape;
+  if (shape.size() == rank) return shape;
+  throw hw::InputError(file_.path() + ": tensor '" + name + "': shape is " + shape_text(shape) +
+                       ", expected " + std::to_string(rank) + " dimensions");
+}
+
+std::uint32_t CheckpointReader::number(const std::string& name, std::size_t value,
+                                       std::uint32_t lowest, std::uint32_t highest) const {
+  if (value >= lowest && value <= highest) return static_cast<std::uint32_t>(value);
+  throw hw::InputError(file_.path() + ": tensor '" + name + "': a dimension makes " +
+                       std::to_string(value) + ", expected " + std::to_string(lowest) + " to " +
+                       std::to_string(highest));
+}
+
+}  // namespace systole::model

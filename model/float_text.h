@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/activation_sites.h"
+#include "model/float_blocks.h"
+#include "model/text_checkpoint.h"
+
+namespace systole::model {
+
+/// The real-valued text network, in double precision.
+class FloatText {
+ public:
+  explicit FloatText(const TextCheckpoint& checkpoint);
+
+  [[nodiscard]] const TextShape& shape() const { return checkpoint_.shape; }
+
+  /// The last hidden states [tokens, width]: behind the last LayerNorm. Throws
+  /// std::invalid_argument for ids outside the vocabulary, no tokens, or more than there are
+  /// positions.
+  [[nodiscard]] FloatRows hidden(const std::vector<std::int32_t>& ids,
+                                 ActivationObserver* observer = nullptr) const;
+
+ private:
+  TextCheckpoint checkpoint_;
+  FloatBlocks blocks_;
+};
+
+}  // namespace systole::model

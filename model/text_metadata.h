@@ -1,0 +1,19 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "model/safetensors.h"
+#include "model/text_checkpoint.h"
+
+namespace systole::model {
+
+/// The shape of a text network in a file's metadata: L (blocks), d (width), h (heads), hidden, post
+/// (1: post-norm), causal (1: a token knows those in front alone), vocabulary, positions. Throws
+/// InputError if a key is missing, out of range, or contradicts another.
+[[nodiscard]] TextShape read_text_shape(const Safetensors& file);
+
+/// The inverse.
+[[nodiscard]] std::map<std::string, std::string> text_shape_metadata(const TextShape& shape);
+
+}  // namespace systole::model

@@ -1,0 +1,60 @@
+#include "testbench/checkpoint_info.h"
+
+#include <fmt/format.h>
+
+#include "hw/printable.h"
+#include "model/checkpoint_names.h"
+#include "model/safetensors.h"
+#include "model/text_checkpoint.h"
+#include "model/vit_checkpoint.h"
+#include "testbench/report_model.h"
+#include "testbench/text.h"
+
+namespace systole::testbench {
+
+CheckpointInfo describe_checkpoint(const std::string& path) {
+  const model::Safetensors file = model::Safetensors::open(path);
+  const model::CheckpointFamily family = model::checkpoint_family(file);
+  CheckpointInfo info;
+  info.path = path;
+  info.family = model::family_name(family.names);
+  if (model::is_text(family)) {
+    const model::TextShape shape = model::load_text_checkpoint(path).shape;
+    info.shape = shape.encoder;
+    info.input = fmt::format("token ids, vocabulary {}, {}", grouped(shape.vocabulary),
+                             counted(shape.positions, "position"));
+  } else {
+    const model::VitShape shape = model::load_vit_checkpoint(path).shape;
+    info.shape = shape.encoder;
+    info.input = fmt::format("{0} x {0} pixels in patches of {1} x {1}, {2}", shape.image,
+                             shape.patch, counted(shape.classes, "class", "classes"));
+  }
+  for (const std::string& name : file.names()) {
+    info.parameters += file.tensor(name).element_count();
+  }
+  return info;
+}
+
+std::string checkpoint_text(const CheckpointInfo& info) {
+  FactList facts;
+  facts.add("checkpoint", hw::printable(info.path));
+  facts.add("family", info.family + ", real-valued: systole quantise makes an integer model");
+  facts.add("network", blocks_text(info.shape));
+  facts.add("input", info.input);
+  facts.add("parameters", grouped(info.parameters));
+  return facts.text();
+}
+
+nlohmann::ordered_json checkpoint_json(const CheckpointInfo& info) {
+  return {{"checkpoint", hw::printable(info.path)},
+          {"family", info.family},
+          {"layers", info.shape.layers},
+          {"width", info.shape.width},
+          {"heads", info.shape.heads},
+          {"hidden", info.shape.hidden},
+          {"post_norm", info.shape.post_norm},
+          {"causal", info.shape.causal},
+          {"parameters", info.parameters}};
+}
+
+}  // namespace systole::testbench
