@@ -29,6 +29,13 @@ enum class AttentionOrder { kPhase, kHead };
 
 enum class Arbitration { kRoundRobin, kFixedPriority };
 
+/// Which operators the mapper lets run behind another in one chain (mapper/fusion.h).
+enum class FusionLevel {
+  kAll,      ///< whatever the chain can do
+  kLibrary,  ///< as Gemmini's library: all but LayerNorm and residual additions
+  kNone,     ///< biases and requantisations alone
+};
+
 /// Where a block's values and cycles come from: its C++ model or its Verilated twin in rtl/.
 enum class Backend { kModel, kRtl };
 
@@ -147,6 +154,10 @@ struct Machine {
     double t_refi_ns = 7800.0;
     double controller_ns = 20.0;  ///< front-end and PHY, once per request
   } dram;
+
+  struct Mapper {
+    FusionLevel fusion = FusionLevel::kAll;
+  } mapper;
 
   struct Host {
     std::uint32_t mmio_ns = 100;

@@ -70,6 +70,7 @@ using Dma = Machine::Dma;
 using Bus = Machine::Bus;
 using L2 = Machine::L2;
 using Dram = Machine::Dram;
+using Mapper = Machine::Mapper;
 using Host = Machine::Host;
 using Backends = Machine::Backends;
 using Energy = Machine::Energy;
@@ -95,6 +96,7 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kBus = &Machine::bus;
   constexpr auto kL2 = &Machine::l2;
   constexpr auto kDram = &Machine::dram;
+  constexpr auto kMapper = &Machine::mapper;
   constexpr auto kHost = &Machine::host;
   constexpr auto kEnergy = &Machine::energy;
 
@@ -269,6 +271,10 @@ std::vector<MachineKey> make_keys() {
           "tREFI: interval between refreshes, 0 for none", "JESD79-4, up to 85 C"),
       number<kDram, &Dram::controller_ns>("dram.controller_ns", "ns", 0, 10000,
           "controller front-end and PHY, once per request", kChosen),
+
+      word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none"},
+          "what runs behind an operator in one chain: whatever can, all but LayerNorm and residual "
+          "additions, or biases and requantisations alone", "library: Gemmini"),
 
       integer<kHost, &Host::mmio_ns>("host.mmio_ns", "ns", 0, 1000000,
           "one access of the host to a core's register", kChosen),

@@ -124,15 +124,15 @@ bool is_row_wise(const Chain& chain) {
   return any_stage(chain, [](const Stage& stage) { return stage_info(stage.op).row_wise; });
 }
 
-bool uses_tensor(const Chain& chain) {
-  return any_stage(chain, [](const Stage& stage) { return stage.op == StageOp::kAddTensor; });
+bool has_stage(const Chain& chain, StageOp op) {
+  return any_stage(chain, [op](const Stage& stage) { return stage.op == op; });
 }
+
+bool uses_tensor(const Chain& chain) { return has_stage(chain, StageOp::kAddTensor); }
 
 bool writes_row_statistics(const Chain& chain) { return any_stage(chain, is_deferred_softmax); }
 
-bool reads_row_statistics(const Chain& chain) {
-  return any_stage(chain, [](const Stage& stage) { return stage.op == StageOp::kDivideRowSum; });
-}
+bool reads_row_statistics(const Chain& chain) { return has_stage(chain, StageOp::kDivideRowSum); }
 
 ChainCycles chain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t cols,
                          std::uint32_t lanes) {

@@ -69,6 +69,7 @@ struct StageInfo {
 [[nodiscard]] std::uint32_t parameter_words(const Stage& stage);
 [[nodiscard]] std::uint32_t parameter_words(const Chain& chain);
 
+[[nodiscard]] bool has_stage(const Chain& chain, StageOp op);
 [[nodiscard]] bool is_row_wise(const Chain& chain);
 [[nodiscard]] bool uses_tensor(const Chain& chain);
 [[nodiscard]] bool writes_row_statistics(const Chain& chain);

@@ -35,7 +35,22 @@ std::uint64_t rows_in_half(const hw::Machine& machine, std::uint32_t cols) {
   return elements / round_up(cols, machine.array.cols);
 }
 
+/// Whether the machine's mapper lets this stage run in the chain of an operator in front of it.
+bool may_fuse(hw::FusionLevel level, hw::StageOp op) {
+  switch (level) {
+    case hw::FusionLevel::kAll:
+      return true;
+    case hw::FusionLevel::kLibrary:
+      return op != hw::StageOp::kAddTensor && op != hw::StageOp::kLayerNorm;
+    case hw::FusionLevel::kNone:
+      break;
+  }
+  return op == hw::StageOp::kBias || op == hw::StageOp::kRequantise || op == hw::StageOp::kClamp ||
+         op == hw::StageOp::kDivideRowSum;
+}
+
 bool may_append(const Group& group, const Node& node, const hw::Machine& machine) {
+  if (!may_fuse(machine.mapper.fusion, node.stage.op)) return false;
   if (group.chain.stages.size() >= machine.postop.max_stages) return false;
   const hw::StageInfo& info = hw::stage_info(node.stage.op);
   if (node.stage.op == hw::StageOp::kAddTensor && hw::uses_tensor(group.chain)) return false;

@@ -51,7 +51,8 @@ struct Group {
 /// Groups the operators of a graph, greedily in order: a stage joins the group in front of it when
 /// it is the only reader of that group's result and the chain stays legal (length, one row-wise
 /// stage, one tensor operand, whole rows that fit half the accumulator). A row-wise stage joins a
-/// matmul only where the tiler expects that to be faster than a pass of its own.
+/// matmul only where the tiler expects that to be faster than a pass of its own. The machine's
+/// mapper.fusion leaves out stages that may not join at all.
 /// On a machine with attention engines, the attention of a layer is one group, decoders of Q and K
 /// included. Encoders of parts of a projection's result join its stores where the machine has
 /// encoder lines and the tiler expects that to be faster: groups without commands of their own.

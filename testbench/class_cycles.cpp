@@ -124,14 +124,10 @@ std::string_view name_of(TimeClass kind) {
 }
 
 TimeClass class_of(const hw::Chain& chain) {
-  const auto has = [&](hw::StageOp op) {
-    return std::any_of(chain.stages.begin(), chain.stages.end(),
-                       [op](const hw::Stage& stage) { return stage.op == op; });
-  };
-  if (has(hw::StageOp::kSoftmax)) return TimeClass::kSoftmax;
-  if (has(hw::StageOp::kLayerNorm)) return TimeClass::kLayerNorm;
-  if (has(hw::StageOp::kAddTensor)) return TimeClass::kResidual;
-  if (has(hw::StageOp::kGelu)) return TimeClass::kGelu;
+  if (hw::has_stage(chain, hw::StageOp::kSoftmax)) return TimeClass::kSoftmax;
+  if (hw::has_stage(chain, hw::StageOp::kLayerNorm)) return TimeClass::kLayerNorm;
+  if (hw::has_stage(chain, hw::StageOp::kAddTensor)) return TimeClass::kResidual;
+  if (hw::has_stage(chain, hw::StageOp::kGelu)) return TimeClass::kGelu;
   return TimeClass::kMatmul;
 }
 

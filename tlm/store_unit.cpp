@@ -197,6 +197,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   spend_stalled(elapsed - pipeline - conflict - encoder, kMemory);
   operations_ += std::uint64_t{command.m} * command.n * chain.stages.size();
   accumulator_reads_ += reads;
+  if (hw::has_stage(chain, hw::StageOp::kSoftmax)) softmax_reads_ += reads;
   processor().release(entry);
   return std::max(cycle(), flow.written);
 }
@@ -206,6 +207,7 @@ std::vector<hw::Counter> StoreUnit::counters() const {
       {"operations", "elements", "elements times stages", operations_},
       {"accumulator_reads", "vectors", "vectors of `lanes` elements, all passes",
        accumulator_reads_},
+      {"softmax_reads", "vectors", "of these, by chains with a softmax", softmax_reads_},
       {"encoder_macs", "MAC", "multiply-accumulates of the encoder lines", encoder_macs_},
       {"encoder_busy", "cycles", "of all encoder lines with MACs at work", encoder_.busy_cycles()},
       {"requests", "requests", "read and write requests issued",

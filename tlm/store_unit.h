@@ -70,6 +70,7 @@ class StoreUnit final : public ExecutionUnit {
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::uint64_t operations_ = 0;
   std::uint64_t accumulator_reads_ = 0;
+  std::uint64_t softmax_reads_ = 0;
   std::uint64_t encoder_macs_ = 0;
 };
 

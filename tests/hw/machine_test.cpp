@@ -348,7 +348,7 @@ class MachinePresets : public testing::Test {
 
 TEST_F(MachinePresets, AllLoadRoundTripAndBearTheirName) {
   EXPECT_EQ(machine_presets(),
-            (std::vector<std::string>{"gemmini", "tiny", "transformer", "vitcod"}));
+            (std::vector<std::string>{"gemmini", "survey", "tiny", "transformer", "vitcod"}));
   for (const std::string& name : machine_presets()) {
     const Machine machine = find_machine(name);
     EXPECT_EQ(machine.name, name);

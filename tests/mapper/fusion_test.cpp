@@ -228,5 +228,29 @@ TEST(Fusion, EveryNodeRunsOnceAndInOrder) {
   }
 }
 
+TEST_F(FusionTest, TheMachineSaysWhatMayJoin) {
+  const model::View with = g_.input("with", 10, 20, DType::kS16);
+  model::View y = g_.stage("bias", product(), model::bias_stage(), DType::kS32);
+  y = g_.stage("q", y, GraphSketch::to_bits(8, 6), DType::kS8);
+  y = g_.stage("gelu", y, GraphSketch::gelu(), DType::kS8);
+  y = residual_add(g_, "add", y, with);
+  const model::Graph graph = g_.take(g_.stage("q2", y, GraphSketch::to_bits(8, 6), DType::kS8));
+  hw::Machine machine = hw::find_machine("gemmini");
+  EXPECT_EQ(fused(graph, machine), "c+bias+q+gelu+add+q2");
+  machine.mapper.fusion = hw::FusionLevel::kLibrary;
+  EXPECT_EQ(fused(graph, machine), "c+bias+q+gelu add+q2");
+  machine.mapper.fusion = hw::FusionLevel::kNone;
+  EXPECT_EQ(fused(graph, machine), "c+bias+q gelu add+q2");
+}
+
+TEST_F(FusionTest, TheLibraryLeavesLayerNormAlone) {
+  hw::Machine machine = hw::find_machine("survey");
+  std::string text =
+      fused(model::make_seeded_encoder("e", {1, 32, 2, 64, true}, 16, 1, {machine.datapath, true}),
+            machine);
+  EXPECT_NE(text.find("scores.requantise+blocks.0.attn.head0.softmax"), std::string::npos) << text;
+  EXPECT_NE(text.find(" blocks.0.attn.residual blocks.0.norm1 "), std::string::npos) << text;
+}
+
 }  // namespace
 }  // namespace systole::mapper

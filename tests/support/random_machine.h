@@ -44,6 +44,9 @@ inline void randomise_core(hw::Machine& machine, Random& random) {
   machine.postop.lanes = power_of_two(random, 0, 6);
   machine.postop.max_stages = between(random, 1, 10);
   machine.postop.row_statistics = between(random, 64, 2048);
+  machine.mapper.fusion =
+      one_of<hw::FusionLevel>(random, {hw::FusionLevel::kAll, hw::FusionLevel::kAll,
+                                       hw::FusionLevel::kLibrary, hw::FusionLevel::kNone});
 }
 
 /// What decides how long the way to memory takes.
