@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <thread>
+#include <utility>
 
 #include "testbench/child_process.h"
 
@@ -22,6 +23,16 @@ std::vector<nlohmann::ordered_json> run_side_by_side(const std::vector<Experimen
   }
   while (!running.empty()) take_first();
   return documents;
+}
+
+void ExperimentBatch::add(nlohmann::ordered_json& document, Experiment experiment) {
+  experiments_.push_back(std::move(experiment));
+  documents_.push_back(&document);
+}
+
+void ExperimentBatch::run() {
+  std::vector<nlohmann::ordered_json> found = run_side_by_side(experiments_);
+  for (std::size_t i = 0; i < found.size(); ++i) *documents_[i] = std::move(found[i]);
 }
 
 }  // namespace systole::testbench

@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <chrono>
 #include <map>
 #include <memory>
@@ -20,11 +23,13 @@ struct Options {
   std::string machine;
   std::vector<std::string> settings;
   VitcodOptions vitcod;
+  std::vector<std::string> parts;
   std::string plots, stats;
   bool json = false;
 };
 
 Reproduction vitcod(const Options& options) {
+  if (!options.parts.empty()) throw hw::InputError("--part: only of use with survey");
   const std::string machine = options.machine.empty() ? "vitcod" : options.machine;
   return reproduce_vitcod(options.vitcod, load_attention_machine({machine, options.settings, {}}));
 }
@@ -38,7 +43,7 @@ Reproduction survey(const Options& options) {
         "--mask, "
         "--maps or --dim");
   }
-  return reproduce_survey();
+  return reproduce_survey(options.parts);
 }
 
 /// What can be reproduced.
@@ -87,11 +92,19 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command
       .add_option("--dim", options->vitcod.dim, "features of a head in these files; default: 64")
       ->type_name("N");
+  command
+      .add_option(
+          "--part", options->parts,
+          "survey: " + fmt::format("{}", fmt::join(survey_parts(), ", ")) + "; default: all")
+      ->type_name("NAME,...")
+      ->delimiter(',')
+      ->check(CLI::IsMember(survey_parts()).description(""));
   command.add_option("--plots", options->plots, "draw pictures with gnuplot")->type_name("DIR");
   command.add_option("--stats", options->stats, "write the rows")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the rows as JSON instead of tables");
-  add_examples(command, {"systole reproduce survey", "systole reproduce vitcod",
-                         "systole reproduce vitcod --plots pictures",
+  add_examples(command, {"systole reproduce survey --plots pictures",
+                         "systole reproduce survey --part analysis,products --json",
+                         "systole reproduce vitcod", "systole reproduce vitcod --plots pictures",
                          "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
   set_action(command, action, options, run);
 }

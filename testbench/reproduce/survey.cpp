@@ -1,8 +1,6 @@
 #include "testbench/reproduce/survey.h"
 
-#include <fmt/format.h>
-
-#include <iterator>
+#include <algorithm>
 #include <utility>
 
 #include "hw/machine_file.h"
@@ -10,21 +8,68 @@
 #include "testbench/reproduce/survey_sections.h"
 
 namespace systole::testbench {
+namespace {
 
-Reproduction reproduce_survey() {
-  Reproduction reproduction;
-  reproduction.name = "survey";
-  reproduction.inputs = {{"networks", "BERT-Base, BERT-Large, GPT-2, ResNet-50, by shape"}};
+void add_analysis(Reproduction& reproduction) {
   std::vector<ReproductionSection>& sections = reproduction.sections;
   sections = {encoder_cost_section(), resnet_section(), tiled_section()};
   for (ReproductionSection& section : length_sections()) sections.push_back(std::move(section));
   sections.push_back(cpu_section());
-  sections.push_back(energy_table_section(hw::find_machine("gemmini")));
+  sections.push_back(energy_table_section(hw::find_machine("survey")));
   sections.push_back(four_heads_section());
   sections.push_back(decoder_cost_section());
   sections.push_back(convolution_section());
   sections.push_back(latency_section());
-  reproduction.plots = survey_plots();
+  reproduction.plots = analysis_plots();
+}
+
+void add_products(Reproduction& reproduction) {
+  reproduction.sections.push_back(measured_products_section(run_measured_products()));
+}
+
+void add_splits(Reproduction& reproduction) {
+  const std::vector<SplitRun> runs = run_splits();
+  reproduction.sections.push_back(split_section(runs));
+  reproduction.plots.push_back(split_plot(runs));
+}
+
+void add_encoder(Reproduction& reproduction) {
+  const EncoderRuns runs = run_encoders();
+  reproduction.sections.push_back(optimised_section(runs));
+  reproduction.sections.push_back(quoted_case_section());
+}
+
+const struct {
+  const char* name;
+  void (*add)(Reproduction&);
+} kParts[] = {{"analysis", add_analysis},
+              {"products", add_products},
+              {"splits", add_splits},
+              {"encoder", add_encoder}};
+
+}  // namespace
+
+const std::vector<std::string>& survey_parts() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> all;
+    for (const auto& part : kParts) all.emplace_back(part.name);
+    return all;
+  }();
+  return names;
+}
+
+Reproduction reproduce_survey(const std::vector<std::string>& parts) {
+  Reproduction reproduction;
+  reproduction.name = "survey";
+  reproduction.inputs = {
+      {"networks", "BERT-Base, BERT-Large, GPT-2, ResNet-50, by shape"},
+      {"machines", "gemmini, with other sizes of its memories, and survey"},
+  };
+  for (const auto& part : kParts) {
+    if (parts.empty() || std::find(parts.begin(), parts.end(), part.name) != parts.end()) {
+      part.add(reproduction);
+    }
+  }
   return reproduction;
 }
 

@@ -3,11 +3,15 @@
 #include <vector>
 
 #include "testbench/plot.h"
+#include "testbench/reproduce/survey_runs.h"
 
 namespace systole::testbench {
 
 /// "survey_lengths.png" (FLOPs, bytes and their ratio over the length) and "survey_latency.png"
 /// (latency by the analytical model): ours as lines, labels of the survey's charts as points.
-[[nodiscard]] std::vector<Plot> survey_plots();
+[[nodiscard]] std::vector<Plot> analysis_plots();
+
+/// "survey_splits.png": Fig. 13, ours beside published.
+[[nodiscard]] Plot split_plot(const std::vector<SplitRun>& runs);
 
 }  // namespace systole::testbench

@@ -9,11 +9,23 @@ constexpr Tolerance kEqual{Kind::kRelative, 1e-12};
 constexpr Tolerance kWithin5Percent{Kind::kRelative, 0.05};
 constexpr Tolerance kWithin10Percent{Kind::kRelative, 0.10};
 constexpr Tolerance kPrinted2{Kind::kAbsolute, 0.005};  // rounded to two digits
+constexpr Tolerance kWithin25Percent{Kind::kRelative, 0.25};
+constexpr Tolerance points(double amount) { return {Kind::kAbsolute, amount}; }
+constexpr Tolerance kWithin9Points = points(9);
+constexpr Tolerance kAtMost{Kind::kAtMost, 0.0};
+constexpr Tolerance kAtLeast{Kind::kAtLeast, 0.0};
+constexpr Tolerance kExactly{Kind::kRelative, 0.0};
 constexpr std::string_view kEnergy = "survey, fig. 15";
 constexpr std::string_view kText = "survey, section 4";
 constexpr std::string_view kEyeriss = "survey, section 3.1";
 constexpr std::string_view kResnet = "survey, tab. 4";
 constexpr std::string_view kResnetText = "survey, section 3.3, of ResNet-50";
+
+constexpr std::string_view kRtl = "RTL on FireSim, Gemmini's own tiles, artifact of DOSA";
+constexpr std::string_view kRtlMean = "follows from these five";
+constexpr std::string_view kSplit = "survey, fig. 13";
+constexpr std::string_view kCase = "survey, section 3.4";
+constexpr std::string_view kAfter = "survey, fig. 14";
 
 }  // namespace
 
@@ -54,6 +66,35 @@ const std::vector<Published>& survey_figures() {
       {"resnet.bert.time", 1.28, "x", kResnetText, {}, 2},
       {"resnet.other_share", 32.4, "%", kResnetText, {}, 1},
       {"resnet.fusing", 1.32, "x", kResnetText, kWithin10Percent, 2},
+      {"rtl.128x768x768", 345931, "cycles", kRtl, kWithin10Percent},
+      {"rtl.128x128x64", 6706, "cycles", kRtl, kWithin25Percent},
+      {"rtl.128x64x128", 7517, "cycles", kRtl, kWithin25Percent},
+      {"rtl.128x3072x768", 1533044, "cycles", kRtl, kWithin10Percent},
+      {"rtl.128x768x3072", 1518059, "cycles", kRtl, kWithin10Percent},
+      {"rtl.utilisation", 79.0, "%", kRtlMean, kWithin9Points},
+      {"split.64.64", 66, "%", kSplit, kWithin9Points},
+      {"split.128.64", 71, "%", kSplit, kWithin9Points},
+      {"split.256.64", 69, "%", kSplit, kWithin9Points},
+      {"split.64.128", 91, "%", kSplit, kWithin9Points},
+      {"split.128.128", 91, "%", kSplit, kWithin9Points},
+      {"split.256.128", 88, "%", kSplit, kWithin9Points},
+      {"split.64.256", 91, "%", kSplit, kWithin9Points},
+      {"split.128.256", 91, "%", kSplit, kWithin9Points},
+      {"split.256.256", 90, "%", kSplit, kWithin9Points},
+      {"split.rms", 5, "%", "a bound of ours on all nine together", kAtMost},
+      {"split.saved", 24.2, "%", "follows from fig. 13: 1 - 69 / 91", kWithin9Points},
+      {"split.saved_text", 36, "%", kCase, {}},
+      {"after.matmul", 87, "%", kAfter, points(5)},
+      {"after.softmax", 3, "%", kAfter, points(2)},
+      {"after.layernorm", 7, "%", kAfter, points(4)},
+      {"after.residual", 4, "%", kAfter, points(3)},
+      {"after.matmul_bars", 80, "%", "survey, fig. 14, bars without numbers", kAtLeast},
+      {"after.layer", 19.87e6, "cycles", "follows from fig. 13 and 14: 15.73e6 / 0.91 / 0.87", {}},
+      {"after.softmax_reads", 589824, "vectors", "follows from the shape: 3 h l^2 / 16", kExactly},
+      {"quoted.area", 14, "%", kCase, {}},
+      {"quoted.power", 9.3, "%", kCase, {}},
+      {"quoted.latency", 8, "%", kCase, {}},
+      {"quoted.edp", 2.24, "x", "survey, section 6", {}},
   };
   return figures;
 }

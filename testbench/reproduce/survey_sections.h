@@ -4,6 +4,7 @@
 
 #include "hw/machine.h"
 #include "testbench/reproduce/reproduction.h"
+#include "testbench/reproduce/survey_runs.h"
 
 /// The tables of `systole reproduce survey`, one per published result.
 namespace systole::testbench {
@@ -25,5 +26,14 @@ namespace systole::testbench {
 [[nodiscard]] ReproductionSection convolution_section();
 /// Fig. 15: energy per event.
 [[nodiscard]] ReproductionSection energy_table_section(const hw::Machine& machine);
+
+/// Cycles of single products, measured on RTL by others.
+[[nodiscard]] ReproductionSection measured_products_section(const SplitRun& run);
+/// Fig. 13: utilisation by sizes of scratchpad and accumulator.
+[[nodiscard]] ReproductionSection split_section(const std::vector<SplitRun>& runs);
+/// Fig. 14, right: shares of the optimised machine's time.
+[[nodiscard]] ReproductionSection optimised_section(const EncoderRuns& runs);
+/// What is not modelled.
+[[nodiscard]] ReproductionSection quoted_case_section();
 
 }  // namespace systole::testbench

@@ -93,28 +93,11 @@ Json break_even_document(const BreakEven& found) {
           {"predicted", found.predicted}};
 }
 
-/// Where the document of each experiment goes.
-class Batch {
- public:
-  void add(Json& document, Experiment experiment) {
-    experiments_.push_back(std::move(experiment));
-    documents_.push_back(&document);
-  }
-  void run() {
-    std::vector<Json> found = run_side_by_side(experiments_);
-    for (std::size_t i = 0; i < found.size(); ++i) *documents_[i] = std::move(found[i]);
-  }
-
- private:
-  std::vector<Experiment> experiments_;
-  std::vector<Json*> documents_;
-};
-
 }  // namespace
 
 VitcodRuns run_vitcod(const VitcodSubject& subject) {
   VitcodRuns runs;
-  Batch batch;
+  ExperimentBatch batch;
   const hw::Machine& machine = subject.machine;
   const model::AttentionMask& mask = subject.mask;
   const HeadSplit best, unordered{false, {}};

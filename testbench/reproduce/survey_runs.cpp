@@ -1,0 +1,167 @@
+#include "testbench/reproduce/survey_runs.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "hw/machine_file.h"
+#include "mapper/mapping.h"
+#include "model/shapes.h"
+#include "testbench/class_cycles.h"
+#include "testbench/operator_timing.h"
+#include "testbench/side_by_side.h"
+#include "testbench/simulation.h"
+#include "tlm/core.h"
+
+namespace systole::testbench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kShape = "bert-base";
+constexpr std::uint64_t kSeed = 1;
+constexpr double kArrayMacs = 256;
+
+SimulationResult time_graph(const model::Graph& graph, const mapper::Mapping& mapping,
+                            const hw::Machine& machine, tlm_model::Observer* observer) {
+  SimulationOptions options;
+  options.functional = false;
+  options.observer = observer;
+  return simulate(graph, mapping, machine, tlm_model::make_models(machine), {{}}, options);
+}
+
+Json product_document(const MatmulShape& shape, const hw::Machine& machine) {
+  const model::Graph graph = make_matmul_graph(shape, machine.datapath, true);
+  return time_graph(graph, mapper::map_graph(graph, machine), machine, nullptr).cycles.front();
+}
+
+std::uint64_t counter_of(const SimulationResult& result, std::string_view block,
+                         std::string_view name) {
+  for (const tlm_model::BlockReport& report : result.blocks) {
+    if (report.name != block) continue;
+    for (const hw::Counter& counter : report.counters) {
+      if (counter.name == name) return counter.value;
+    }
+  }
+  throw std::logic_error("no counter " + std::string(name));
+}
+
+Json encoder_document(const hw::Machine& machine, std::uint32_t length) {
+  const model::EncoderShape shape = model::find_shape(kShape);
+  const model::Graph graph =
+      model::make_seeded_encoder(kShape, shape, length, kSeed, {machine.datapath, true});
+  const mapper::Mapping mapping = mapper::map_graph(graph, machine);
+  TraceLog log(mapping.program);
+  const SimulationResult result = time_graph(graph, mapping, machine, &log);
+  std::vector<tlm_model::CommandTrace> traces = log.traces();
+  traces.pop_back();  // kEnd's
+  const ClassCycles shared = share_by_class(mapping.program, traces);
+  Json classes = Json::object();
+  for (std::size_t i = 0; i < kTimeClasses; ++i) {
+    const auto kind = static_cast<TimeClass>(i);
+    classes[std::string(name_of(kind))] = shared.of(kind);
+  }
+  return {{"cycles", result.cycles.front()},
+          {"layers", shape.layers},
+          {"softmax_reads", counter_of(result, "store", "softmax_reads")},
+          {"classes", std::move(classes)}};
+}
+
+/// Simulates the products of all of these splits.
+void run(std::vector<SplitRun>& splits) {
+  ExperimentBatch batch;
+  std::deque<Json> documents;
+  for (const SplitRun& split : splits) {
+    hw::Machine machine = hw::find_machine("gemmini");
+    machine.scratchpad.kib = split.scratchpad_kib;
+    machine.accumulator.kib = split.accumulator_kib;
+    for (const ProductRun& run : split.products) {
+      batch.add(documents.emplace_back(),
+                [machine, shape = run.product.shape] { return product_document(shape, machine); });
+    }
+  }
+  batch.run();
+  for (SplitRun& split : splits) {
+    for (ProductRun& run : split.products) {
+      run.cycles = documents.front().get<std::uint64_t>();
+      documents.pop_front();
+    }
+  }
+}
+
+SplitRun split_of(std::uint32_t scratchpad_kib, std::uint32_t accumulator_kib,
+                  std::uint32_t length) {
+  SplitRun split{scratchpad_kib, accumulator_kib, {}};
+  for (const LayerProduct& product : bert_base_products(length)) {
+    split.products.push_back({product, 0});
+  }
+  return split;
+}
+
+}  // namespace
+
+std::vector<LayerProduct> bert_base_products(std::uint32_t length) {
+  const model::EncoderShape shape = model::find_shape(kShape);
+  const std::uint32_t head = shape.head_width();
+  return {{{length, shape.width, shape.width}, 4},
+          {{length, length, head}, shape.heads},
+          {{length, head, length}, shape.heads},
+          {{length, shape.hidden, shape.width}, 1},
+          {{length, shape.width, shape.hidden}, 1}};
+}
+
+double SplitRun::layer_cycles() const {
+  return std::accumulate(products.begin(), products.end(), 0.0,
+                         [](double sum, const ProductRun& run) {
+                           return sum + run.product.count * static_cast<double>(run.cycles);
+                         });
+}
+
+double SplitRun::utilisation() const {
+  double ideal = 0;
+  for (const ProductRun& run : products) {
+    ideal += run.product.count * static_cast<double>(run.product.shape.macs()) / kArrayMacs;
+  }
+  return ideal / layer_cycles();
+}
+
+SplitRun run_measured_products() {
+  std::vector<SplitRun> splits = {split_of(256, 64, 128)};
+  run(splits);
+  return splits.front();
+}
+
+std::vector<SplitRun> run_splits() {
+  std::vector<SplitRun> splits;
+  for (const std::uint32_t accumulator : {64U, 128U, 256U}) {
+    for (const std::uint32_t scratchpad : {64U, 128U, 256U}) {
+      splits.push_back(split_of(scratchpad, accumulator, 512));
+    }
+  }
+  run(splits);
+  return splits;
+}
+
+EncoderRuns run_encoders() {
+  EncoderRuns runs;
+  const hw::Machine machine = hw::find_machine("survey");
+  hw::Machine deferred = machine, fused = machine;
+  deferred.datapath.softmax = hw::SoftmaxMode::kDeferred;
+  fused.mapper.fusion = hw::FusionLevel::kAll;
+  ExperimentBatch batch;
+  const auto add = [&](Json& document, const hw::Machine& on, std::uint32_t length) {
+    batch.add(document, [&on, length] { return encoder_document(on, length); });
+  };
+  add(runs.at_512, machine, 512);
+  add(runs.deferred, deferred, 512);
+  add(runs.fused, fused, 512);
+  add(runs.at_256, machine, 256);
+  add(runs.at_128, machine, 128);
+  batch.run();
+  return runs;
+}
+
+}  // namespace systole::testbench
