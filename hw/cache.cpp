@@ -21,7 +21,7 @@ std::size_t sets_of(const Machine::L2& params) {
 Cache::Cache(const Machine::L2& params, LineMemory& memory)
     : params_(params),
       memory_(memory),
-      tags_(sets_of(params), params.ways),
+      tags_(sets_of(params), params.ways, params.replacement),
       there_(tags_.slots(), 0),
       registers_(params.mshrs, 0),
       banks_(params.banks, Calendar("cycles", {})) {

@@ -5,13 +5,15 @@
 #include <optional>
 #include <vector>
 
+#include "hw/machine.h"
+
 namespace systole::hw {
 
 /// Which lines a set-associative write-back cache holds: a pure state machine without data or time.
 ///
-/// Line n goes to set n mod `sets`; of a full set the least recently used line makes room. For a
-/// given number of sets, more ways never mean more misses (LRU is a stack algorithm, Mattson et al.
-/// 1970).
+/// Line n goes to set n mod `sets`. Of a full set the least recently used line makes room, or a
+/// random one, by a shift register that takes a step for each. With LRU and a given number of sets,
+/// more ways never mean more misses (it is a stack algorithm, Mattson et al. 1970).
 class CacheTags {
  public:
   /// A place for a line: set * ways + way.
@@ -24,7 +26,7 @@ class CacheTags {
   };
 
   /// `sets` and `ways` of at least 1, else std::invalid_argument. The cache is empty.
-  CacheTags(std::size_t sets, std::size_t ways);
+  CacheTags(std::size_t sets, std::size_t ways, Replacement replacement = Replacement::kLru);
 
   /// Reads or writes (part of) a line, which the cache holds afterwards, dirty if it was written.
   Access access(std::uint64_t line, bool write);
@@ -46,7 +48,11 @@ class CacheTags {
     return static_cast<Slot>(line % sets_) * ways_;
   }
 
+  [[nodiscard]] Slot victim(std::uint64_t line);
+
   std::size_t sets_, ways_;
+  Replacement replacement_;
+  std::uint16_t random_ = 1;
   std::vector<Entry> entries_;  ///< [sets][ways]
   std::uint64_t uses_ = 0;
 };

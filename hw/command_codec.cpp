@@ -33,9 +33,9 @@ class Decoder {
   const std::uint8_t* at_;
 };
 
-/// Opcode, type and flags are single bytes, and so are the gaps.
+/// These are single bytes.
 struct Head {
-  std::uint8_t opcode, type, flags, zero;
+  std::uint8_t opcode, type, flags, issue;
 };
 
 /// The one description of the layout, for both directions.
@@ -44,7 +44,7 @@ void transfer(Codec& codec, Head& head, Fields& c) {
   codec(head.opcode);
   codec(head.type);
   codec(head.flags);
-  codec(head.zero);
+  codec(head.issue);
   codec(c.chain);
   codec(c.mix);
   codec(c.op);
@@ -68,7 +68,7 @@ std::vector<std::uint8_t> encode_commands(const std::vector<Command>& commands) 
               static_cast<std::uint8_t>((command.accumulate ? kAccumulate : 0) |
                                         (command.a_unsigned ? kAUnsigned : 0) |
                                         (command.b_transposed ? kBTransposed : 0)),
-              0};
+              static_cast<std::uint8_t>(command.issue)};
     Encoder encoder(&bytes[i * kCommandBytes]);
     transfer(encoder, head, command);
   }
@@ -82,6 +82,7 @@ Command decode_command(const std::uint8_t* bytes) {
   transfer(decoder, head, command);
   command.opcode = static_cast<Opcode>(head.opcode);
   command.type = static_cast<DType>(head.type);
+  command.issue = static_cast<Issue>(head.issue);
   command.accumulate = (head.flags & kAccumulate) != 0;
   command.a_unsigned = (head.flags & kAUnsigned) != 0;
   command.b_transposed = (head.flags & kBTransposed) != 0;

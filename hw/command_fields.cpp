@@ -24,6 +24,8 @@ constexpr std::uint64_t highest_of() {
     return 1;
   } else if constexpr (std::is_same_v<T, DType>) {
     return kDTypes - 1;
+  } else if constexpr (std::is_same_v<T, Issue>) {
+    return kIssues - 1;
   } else {
     return std::numeric_limits<T>::max();
   }
@@ -46,6 +48,7 @@ CommandField field(std::string_view name, unsigned opcodes, bool optional = fals
 const std::vector<CommandField>& command_fields() {
   static const std::vector<CommandField> fields = {
       field<&Command::op>("op", kAll),
+      field<&Command::issue>("issue", kAll, true),
       field<&Command::chain>("chain", kPostop | kAttention),
       field<&Command::type>("type", kLoadAccumulator),
       field<&Command::dram>("dram", kDram),

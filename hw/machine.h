@@ -36,6 +36,17 @@ enum class FusionLevel {
   kNone,     ///< biases and requantisations alone
 };
 
+/// Which request's end frees the slot of a DMA port that the next request takes: the oldest one's,
+/// or whichever comes first.
+enum class SlotOrder { kIssue, kCompletion };
+
+/// Which line of a full set of a cache makes room.
+enum class Replacement { kLru, kRandom };
+
+/// How the mapper chooses tiles (mapper/tiling_strategies.h): by its cost model, or as the library
+/// of Gemmini does.
+enum class MappingStrategy { kCost, kGemmini };
+
 /// Where a block's values and cycles come from: its C++ model or its Verilated twin in rtl/.
 enum class Backend { kModel, kRtl };
 
@@ -48,6 +59,8 @@ struct Machine {
     std::uint32_t compute_queue = 16;
     std::uint32_t store_queue = 4;
     std::uint32_t fetch_commands = 16;  ///< commands that one instruction fetch brings
+    std::uint32_t call_cycles = 0;      ///< of the host, before the first command of a library call
+    std::uint32_t loop_cycles = 0;      ///< of the host, before the first command of a loop
   } core;
 
   struct Array {
@@ -104,7 +117,20 @@ struct Machine {
     std::uint32_t request_bytes = 64;
     std::uint32_t outstanding_reads = 16;
     std::uint32_t outstanding_writes = 16;
+    SlotOrder slots = SlotOrder::kIssue;
+    std::uint32_t row_bytes = 0;  ///< a longer row of a tile moves in such pieces; 0: as a whole
   } dma;
+
+  /// Address translation of the load and store units: a register for the last page in each port,
+  /// behind them a table that they share. A miss in both walks the page table in memory.
+  struct Tlb {
+    std::uint32_t entries = 0;  ///< of the shared table; 0: addresses are physical
+    std::uint32_t page_bytes = 4096;
+    std::uint32_t second_entries = 0;  ///< of a direct-mapped table behind it; 0: none
+    std::uint32_t hit_cycles = 1;   ///< core cycles that an answer of the shared table takes more
+    std::uint32_t miss_cycles = 0;  ///< until the second table has answered, or a walk begins
+    std::uint32_t walk_reads = 1;   ///< reads of memory, one after the other, that a walk takes
+  } tlb;
 
   struct Bus {
     std::uint32_t clock_mhz = 1000;
@@ -123,6 +149,7 @@ struct Machine {
     std::uint32_t bank_bytes = 16;  ///< what a bank moves in a cycle
     std::uint32_t hit_latency = 10;
     std::uint32_t mshrs = 16;  ///< misses in flight
+    Replacement replacement = Replacement::kLru;
   } l2;
 
   /// One rank of eight 8 Gb x8 devices per channel, DDR4-2400 speed bin T (CL-nRCD-nRP 17-17-17),
@@ -157,6 +184,7 @@ struct Machine {
 
   struct Mapper {
     FusionLevel fusion = FusionLevel::kAll;
+    MappingStrategy strategy = MappingStrategy::kCost;
   } mapper;
 
   struct Host {

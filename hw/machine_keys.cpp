@@ -67,6 +67,7 @@ using Sram = Machine::Sram;
 using Postop = Machine::Postop;
 using Datapath = Machine::Datapath;
 using Dma = Machine::Dma;
+using Tlb = Machine::Tlb;
 using Bus = Machine::Bus;
 using L2 = Machine::L2;
 using Dram = Machine::Dram;
@@ -93,6 +94,7 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kDatapath = &Machine::datapath;
   constexpr auto kAttention = &Machine::attention;
   constexpr auto kDma = &Machine::dma;
+  constexpr auto kTlb = &Machine::tlb;
   constexpr auto kBus = &Machine::bus;
   constexpr auto kL2 = &Machine::l2;
   constexpr auto kDram = &Machine::dram;
@@ -115,6 +117,12 @@ std::vector<MachineKey> make_keys() {
           "store and move commands waiting or running", kGemmini),
       integer<kCore, &Core::fetch_commands>("core.fetch_commands", "commands", 1, 1024,
           "commands that one instruction fetch brings", kChosen),
+      integer<kCore, &Core::call_cycles>("core.call_cycles", "cycles", 0, 1000000,
+          "of the host, from the end of one library call to the first command of the next",
+          "0: a program has none"),
+      integer<kCore, &Core::loop_cycles>("core.loop_cycles", "cycles", 0, 1000000,
+          "of the host, before the first command of each loop that it configures",
+          "0: a program has none"),
 
       power_of_two<kArray, &Array::rows>("array.rows", "PEs", 1, 256,
           "height of the systolic array", kGemmini),
@@ -198,6 +206,28 @@ std::vector<MachineKey> make_keys() {
           "reads in flight", kGemmini),
       integer<kDma, &Dma::outstanding_writes>("dma.outstanding_writes", "requests", 1, 1024,
           "writes in flight", kGemmini),
+      word<kDma, &Dma::slots>("dma.slots", {"issue", "completion"},
+          "requests give back their slots in order of issue, or as they end",
+          "chosen; Gemmini: completion"),
+      integer<kDma, &Dma::row_bytes>("dma.row_bytes", "bytes", 0, 65536,
+          "a longer row of a tile moves in pieces of this size; 0: as a whole",
+          "chosen; Gemmini: 64"),
+
+      integer<kTlb, &Tlb::entries>("tlb.entries", "", 0, 1024,
+          "pages in the table that load and store unit share; 0: addresses are physical",
+          "chosen; Gemmini: 4"),
+      power_of_two<kTlb, &Tlb::page_bytes>("tlb.page_bytes", "bytes", 256, 1073741824,
+          "page", "RISC-V Sv39"),
+      integer<kTlb, &Tlb::second_entries>("tlb.second_entries", "", 0, 1048576,
+          "pages in a direct-mapped second table, which spares walks; 0: none",
+          "chosen; Chipyard: 1024"),
+      integer<kTlb, &Tlb::hit_cycles>("tlb.hit_cycles", "cycles", 0, 1000,
+          "that an answer of the shared table takes longer than one of a port's own page",
+          kGemmini),
+      integer<kTlb, &Tlb::miss_cycles>("tlb.miss_cycles", "cycles", 0, 100000,
+          "until the second table has answered, or a walk of the page table begins", kChosen),
+      integer<kTlb, &Tlb::walk_reads>("tlb.walk_reads", "reads", 0, 8,
+          "of memory, one after the other, that a walk takes", "Rocket: upper levels are cached"),
 
       integer<kBus, &Bus::clock_mhz>("bus.clock_mhz", "MHz", 1, 10000,
           "clock of the system bus", kChosen),
@@ -224,6 +254,8 @@ std::vector<MachineKey> make_keys() {
           "from the beginning of an access to its first data, or to the miss", kChosen),
       integer<kL2, &L2::mshrs>("l2.mshrs", "", 1, 1024,
           "misses in flight", "requests that one DMA port has in flight"),
+      word<kL2, &L2::replacement>("l2.replacement", {"lru", "random"},
+          "which line of a full set makes room", "chosen; SiFive inclusive cache: random"),
 
       integer<kDram, &Dram::mib>("dram.mib", "MiB", 1, 65536,
           "size of all channels together", kChosen),
@@ -272,6 +304,9 @@ std::vector<MachineKey> make_keys() {
       number<kDram, &Dram::controller_ns>("dram.controller_ns", "ns", 0, 10000,
           "controller front-end and PHY, once per request", kChosen),
 
+      word<kMapper, &Mapper::strategy>("mapper.strategy", {"cost", "gemmini"},
+          "how tiles are chosen: by the mapper's cost model, or as Gemmini's library does",
+          kChosen),
       word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none"},
           "what runs behind an operator in one chain: whatever can, all but LayerNorm and residual "
           "additions, or biases and requantisations alone", "library: Gemmini"),

@@ -38,17 +38,26 @@ inline constexpr std::size_t kUnits = 3;
 /// The unit whose queue takes the command; kEnd waits in the last one, the store unit's.
 [[nodiscard]] Unit unit_of(Opcode opcode);
 
+/// What the host does before it issues a command.
+enum class Issue : std::uint8_t {
+  kNone = 0,
+  kLoop = 1,  ///< it configures a loop: core.loop_cycles
+  kCall = 2,  ///< it begins a library call: waits for all commands before, then core.call_cycles
+};
+inline constexpr std::uint8_t kIssues = 3;
+
 /// One 80-byte command. Fields that an opcode does not name are zero.
 struct Command {
   Opcode opcode = Opcode::kEnd;
-  DType type = DType::kS8;    ///< kLoadAccumulator: of the elements in DRAM
-  bool accumulate = false;    ///< kMatmul: add to C instead of replacing it
-  bool a_unsigned = false;    ///< kMatmul: A is u8
-  bool b_transposed = false;  ///< kMatmul: B is stored n x k; the preload path transposes it
-  std::uint16_t chain = 0;    ///< kStore, kMove: index into Program::chains
-  std::uint16_t mix = 0;      ///< kStore, kAttention: 1 + index into Program::mixes; 0: none
-  std::uint32_t op = 0;       ///< index into Program::operators
-  std::uint64_t dram = 0;     ///< kLoad*, kStore: byte address of the first row
+  DType type = DType::kS8;     ///< kLoadAccumulator: of the elements in DRAM
+  Issue issue = Issue::kNone;  ///< any but kEnd
+  bool accumulate = false;     ///< kMatmul: add to C instead of replacing it
+  bool a_unsigned = false;     ///< kMatmul: A is u8
+  bool b_transposed = false;   ///< kMatmul: B is stored n x k; the preload path transposes it
+  std::uint16_t chain = 0;     ///< kStore, kMove: index into Program::chains
+  std::uint16_t mix = 0;       ///< kStore, kAttention: 1 + index into Program::mixes; 0: none
+  std::uint32_t op = 0;        ///< index into Program::operators
+  std::uint64_t dram = 0;      ///< kLoad*, kStore: byte address of the first row
   std::uint32_t dram_pitch = 0;
   std::uint32_t m = 0, n = 0;
   std::uint32_t k = 0;               ///< kMatmul; kStore, kMove: ChainOperands::kept of a softmax

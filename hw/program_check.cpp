@@ -65,6 +65,10 @@ class CommandCheck {
       fail("operator " + std::to_string(command.op) + " of " +
            std::to_string(program_.operators.size()));
     }
+    if (static_cast<std::uint8_t>(command.issue) >= kIssues) {
+      fail("issue " + std::to_string(static_cast<int>(command.issue)) + ", expected 0 to " +
+           std::to_string(kIssues - 1));
+    }
     check_shape(command);
     for (const Range& range : ranges_of(command, program_)) {
       // Attention claims the local memories as a whole, however large they are.

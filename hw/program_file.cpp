@@ -218,7 +218,7 @@ Command decode_checked_command(Reader& in) {
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in.take(kCommandBytes).data());
   if (bytes[0] >= kOpcodes) in.fail("command before has opcode " + std::to_string(bytes[0]));
   if (bytes[1] >= kDTypes) in.fail("command before has type " + std::to_string(bytes[1]));
-  if (bytes[2] >= kFlags || bytes[3] != 0) {
+  if (bytes[2] >= kFlags || bytes[3] >= kIssues) {
     in.fail("command before has reserved bits set");
   }
   const Command command = decode_command(bytes);

@@ -64,10 +64,21 @@ void Emitter::add_operator(const Group& group, std::uint64_t macs) {
   program_.operators.push_back(result);
 }
 
-void Emitter::emit(const Group& group, const Tiling& tiling) {
+void Emitter::emit(const Group& mapped, const Tiling& tiling) {
+  const Group& group = tiling.unrolled ? without_bias(mapped) : mapped;
   begin(group, std::uint64_t{group.m()} * group.n() * group.k());
   tiling_ = &tiling;
+  const std::size_t first = program_.commands.size();
+  if (tiling.unrolled) {
+    emit_loops(group);
+  } else {
+    emit_tiles(group, tiling);
+  }
+  const bool called = machine_.mapper.strategy == hw::MappingStrategy::kGemmini;
+  if (called) program_.commands[first].issue = hw::Issue::kCall;
+}
 
+void Emitter::emit_tiles(const Group& group, const Tiling& tiling) {
   const auto tile = [&](std::uint32_t row, std::uint32_t col) {
     emit_tile(
         {row, col, std::min(tiling.m, group.m() - row), std::min(tiling.c_cols, group.n() - col)});
@@ -83,17 +94,21 @@ void Emitter::emit(const Group& group, const Tiling& tiling) {
   }
 }
 
-void Emitter::emit_tile(const Tile& tile) {
+std::uint32_t Emitter::accumulator_half() {
   const std::uint32_t half = machine_.accumulator.kib * 1024 / 4 / 2;
-  const std::uint32_t c = second_half_ ? half : 0;
   second_half_ = !second_half_;
+  return second_half_ ? 0 : half;
+}
+
+void Emitter::emit_tile(const Tile& tile) {
+  const std::uint32_t c = accumulator_half();
   const std::uint32_t c_pitch = narrow(round_up(tile.cols, machine_.array.cols));
   if (group_->has_matmul) {
     emit_matmuls(tile, c, c_pitch);
   } else {
     emit_accumulator_load(tile, c, c_pitch);
   }
-  emit_result(tile, c, c_pitch);
+  emit_result(tile, c, c_pitch, parameters(tile));
 }
 
 void Emitter::emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
@@ -243,9 +258,8 @@ void Emitter::emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint
   program_.commands.push_back(load);
 }
 
-std::uint32_t Emitter::parameters(const Tile& tile) {
+hw::Command Emitter::parameter_load(const Tile& tile) {
   const std::uint32_t words = hw::parameter_words(group_->chain);
-  if (words == 0) return 0;
   const std::uint32_t bytes = words * tile.cols * 4;
   const auto [known, is_new] = known_parameters_.try_emplace(tile.col, 0);
   if (is_new) {
@@ -258,6 +272,14 @@ std::uint32_t Emitter::parameters(const Tile& tile) {
   load.dram = known->second;
   load.m = 1;
   load.n = load.dram_pitch = load.a_pitch = bytes;
+  return load;
+}
+
+std::uint32_t Emitter::parameters(const Tile& tile) {
+  const std::uint32_t words = hw::parameter_words(group_->chain);
+  if (words == 0) return 0;
+  const hw::Command load = parameter_load(tile);
+  const std::uint64_t bytes = load.n;
   const TileKey key{TileKey::Kind::kParameters, op_, 0, tile.col, words, tile.cols, load.a_pitch};
   Span span;
   pinned_ = kept_;
@@ -288,17 +310,17 @@ bool Emitter::encode(const Tile& tile, hw::Command& store) const {
   return true;
 }
 
-void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
+void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch,
+                          std::uint32_t parameters) {
   const Location& out = location(group_->out);
   const bool on_chip = out.place == Location::Place::kScratchpad;
-  const std::uint32_t block = parameters(tile);
   hw::Command store = command(on_chip ? hw::Opcode::kMove : hw::Opcode::kStore);
   store.chain = chain_;
   store.m = tile.rows;
   store.n = tile.cols;
   store.c = c;
   store.c_pitch = c_pitch;
-  store.parameters = block;
+  store.parameters = parameters;
   if (group_->kept != 0) store.k = std::min(group_->kept + tile.row, tile.cols);
   const std::uint64_t to = address(group_->out, tile.row, tile.col);
   const bool encoded = encode(tile, store);

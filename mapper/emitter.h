@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -47,12 +48,37 @@ class Emitter {
   }
   /// Sends the rows of `store`, the tile of an encoded section, through their encoder.
   bool encode(const Tile& tile, hw::Command& store) const;
+  void emit_tiles(const Group& group, const Tiling& tiling);
   void emit_tile(const Tile& tile);
   void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                    std::uint32_t c_pitch);
   void emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
-  void emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
+  /// `parameters`: where its block stands in the scratchpad.
+  void emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch,
+                   std::uint32_t parameters);
+
+  // As a loop unroller runs them (mapper/emitter_loop.cpp).
+  /// One loop: C tile (+)= A[.., k0 .. k0 + ks] B[k0 .. k0 + ks, ..].
+  struct Loop {
+    Tile tile;
+    std::uint32_t k0, ks;
+    std::uint32_t c, c_pitch;
+    std::uint32_t begin, end;  ///< its half of the scratchpad: A from the begin, B up to the end
+    std::uint32_t chunk;       ///< columns of A that a load brings
+  };
+  /// The group without a bias at the begin of its chain, which then stands in memory at bias_.
+  const Group& without_bias(const Group& group);
+  void emit_loops(const Group& group);
+  void load_bias(const Loop& loop);
+  void emit_loop(const Loop& loop);
+  void emit_last_step(const Loop& loop, hw::Command matmul, const hw::Command& parameters,
+                      bool late);
+  void load_chunk_of_rows(const Loop& loop, const model::View& view, std::uint32_t row,
+                          std::uint32_t rows, std::uint32_t k, std::uint32_t to);
+  [[nodiscard]] std::uint64_t row_major(const model::View& view, std::uint32_t row,
+                                        std::uint32_t col, std::uint32_t& pitch);
+  [[nodiscard]] hw::Command parameter_load(const Tile& tile);
 
   [[nodiscard]] bool operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0,
                                std::uint32_t ks, Operand& operand);
@@ -64,6 +90,7 @@ class Emitter {
   [[nodiscard]] std::uint64_t weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
                                           std::uint32_t cols, std::uint32_t pitch);
   [[nodiscard]] std::uint32_t parameters(const Tile& tile);
+  [[nodiscard]] std::uint32_t accumulator_half();
   [[nodiscard]] const Location& location(const model::View& view) const {
     return placement_.tensors[view.tensor];
   }
@@ -80,15 +107,19 @@ class Emitter {
   StreamBuffer buffer_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles_;  ///< this group's
   std::map<std::uint32_t, std::uint64_t> known_parameters_;                       ///< this group's
+  std::map<model::TensorId, std::uint64_t> whole_weights_;                        ///< row-major
+  Group unrolled_;                     ///< what a loop unroller makes of the current group
+  std::optional<std::uint64_t> bias_;  ///< address of its row of int32
   const Group* group_ = nullptr;
   const Tiling* tiling_ = nullptr;
   std::uint32_t op_ = 0;
   std::uint16_t chain_ = 0;
   std::uint16_t first_mix_ = 0;  ///< of the encoders of this group
   std::vector<Span> pinned_;
-  std::vector<Span> busy_;  ///< tiles of the matmul before
-  std::vector<Span> kept_;  ///< tiles that the next matmuls of the C tile or row use again
-  bool second_half_ = false;
+  std::vector<Span> busy_;          ///< tiles of the matmul before
+  std::vector<Span> kept_;          ///< tiles that the next matmuls of the C tile or row use again
+  bool second_half_ = false;        ///< of the accumulator, next
+  bool second_scratchpad_ = false;  ///< half of the scratchpad that the next loop takes
 };
 
 }  // namespace systole::mapper

@@ -106,6 +106,8 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   LiveAllocator dram(0, kUnlimited, 4096);
   LiveAllocator scratchpad(0, std::uint64_t{machine.scratchpad.kib} * 1024 / 2, word);
   LiveAllocator statistics(0, machine.postop.row_statistics, 1);
+  // Gemmini's library leaves every result in memory.
+  const bool keeps_on_chip = machine.mapper.strategy != hw::MappingStrategy::kGemmini;
   Placement result;
   result.tensors.resize(graph.tensors.size());
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
@@ -124,8 +126,9 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       continue;
     }
     const auto row_bytes = static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
-    const bool may_stay = tensor.kind == Tensor::Kind::kActivation && tensor.data.empty() &&
-                          life.only_matmul_reads && !lives.meets_attention(life) && life.aligned &&
+    const bool may_stay = keeps_on_chip && tensor.kind == Tensor::Kind::kActivation &&
+                          tensor.data.empty() && life.only_matmul_reads &&
+                          !lives.meets_attention(life) && life.aligned &&
                           hw::bytes_of(tensor.type) == 1;
     if (may_stay) {
       const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));

@@ -18,7 +18,8 @@ struct Tiling {
   std::uint32_t c_cols = 0;  ///< columns of a C tile: n, a section, or the row of a row-wise chain
   std::uint32_t n = 0;
   std::uint32_t k = 0;
-  bool m_outer = true;  ///< m loop outside the n loop, else inside
+  bool m_outer = true;    ///< m loop outside the n loop, else inside
+  bool unrolled = false;  ///< each m x n x k is a loop of a loop unroller (Emitter::emit_loop)
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
   std::uint64_t compute_cycles = 0;
@@ -48,9 +49,7 @@ struct TilingProblem {
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                                            const Placement& placement, const hw::Machine& machine);
 
-/// Chooses tile sizes from the machine's sizes: all tilings into balanced pieces whose double
-/// buffers fit, by the cost max(compute, memory, post-op, turnaround) + what the first and last
-/// tile expose.
+/// Chooses tile sizes by the machine's mapper.strategy (mapper/tiling_strategies.h).
 class Tiler {
  public:
   explicit Tiler(const hw::Machine& machine) : machine_(machine) {}

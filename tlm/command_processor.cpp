@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kFetchWait = 0;
 constexpr std::size_t kStationFull = 1;
+constexpr std::size_t kHostIssue = 2;
 
 }  // namespace
 
@@ -24,7 +25,8 @@ CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw
       clock_(machine.core.clock_mhz),
       functional_(functional),
       account_("cycles", {{"fetch", "the next commands have not arrived from memory"},
-                          {"station_full", "the unit's reservation station has no free entry"}}) {
+                          {"station_full", "the unit's reservation station has no free entry"},
+                          {"host", "the host prepares a library call or configures a loop"}}) {
   SC_THREAD(run);
   SC_METHOD(retire);
   sensitive << retire_;
@@ -99,7 +101,19 @@ std::uint32_t CommandProcessor::capacity(hw::Unit unit) const {
   return 0;
 }
 
+void CommandProcessor::issue(hw::Issue issue) {
+  if (issue == hw::Issue::kNone) return;
+  state_ = kWaitHost;
+  const bool call = issue == hw::Issue::kCall;
+  while (call && !scoreboard_->empty()) wait(slot_free_);
+  ++loop_;
+  while (waiting_[loop_ % kLoopsInFlight] != 0) wait(taken_);
+  wait_until(cycle() + (call ? machine_.core.call_cycles : machine_.core.loop_cycles));
+  account_.stall_until(cycle(), kHostIssue);
+}
+
 void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index) {
+  issue(command.issue);
   const hw::Unit unit = hw::unit_of(command.opcode);
   while (scoreboard_->in_flight(unit) >= capacity(unit)) {
     state_ = kWaitStation;
@@ -110,6 +124,8 @@ void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index)
   wait_until(cycle() + 1);
   account_.busy_until(cycle());
   Entry* entry = scoreboard_->dispatch(command, index, cycle());
+  entry->loop = loop_;
+  ++waiting_[loop_ % kLoopsInFlight];
   const auto slot = static_cast<std::size_t>(unit);
   occupancy_[slot] = scoreboard_->in_flight(unit);
   queues_[slot].push_back(entry);
@@ -125,6 +141,7 @@ Entry& CommandProcessor::next(hw::Unit unit, hw::BlockAccount& account, std::siz
   account.stall_until(cycle(), no_command);
   Entry& entry = *queues_[slot].front();
   queues_[slot].pop_front();
+  if (--waiting_[entry.loop % kLoopsInFlight] == 0) taken_.notify();
   return entry;
 }
 

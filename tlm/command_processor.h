@@ -25,7 +25,7 @@ namespace systole::tlm_model {
 class CommandProcessor : public sc_core::sc_module {
  public:
   /// States shown in waveforms.
-  enum State : std::uint8_t { kIdle, kDispatch, kWaitFetch, kWaitStation, kDrain };
+  enum State : std::uint8_t { kIdle, kDispatch, kWaitFetch, kWaitStation, kDrain, kWaitHost };
 
   DmaPort fetch;
 
@@ -68,6 +68,8 @@ class CommandProcessor : public sc_core::sc_module {
   void run();
   void retire();
   void wait_until(std::uint64_t cycle);
+  /// What the host does before it issues a command.
+  void issue(hw::Issue issue);
   void dispatch(const hw::Command& command, std::uint32_t index);
   void wake(const std::vector<Entry*>& ready);
   [[nodiscard]] std::uint32_t capacity(hw::Unit unit) const;
@@ -82,6 +84,11 @@ class CommandProcessor : public sc_core::sc_module {
   std::array<sc_core::sc_event, hw::kUnits> queued_, ready_;
   sc_core::sc_event started_, finished_, slot_free_, retire_;
   std::multimap<sc_core::sc_time, Retirement> retirements_;
+  /// Loops that a loop unroller has in flight: Gemmini's.
+  static constexpr std::size_t kLoopsInFlight = 2;
+  std::uint32_t loop_ = 0;                               ///< of the command to dispatch
+  std::array<std::uint32_t, kLoopsInFlight> waiting_{};  ///< its commands that no unit took yet
+  sc_core::sc_event taken_;
   std::vector<std::uint32_t> left_;  ///< commands of each operator that have not completed
   bool running_ = false;
   std::uint64_t start_cycle_ = 0;

@@ -11,6 +11,11 @@ Engines make_models(const hw::Machine& machine) {
           std::make_unique<hw::AttentionModel>(), std::make_unique<hw::MixModel>()};
 }
 
+Core::Mmu::Mmu(const hw::Machine& machine)
+    : tlb(machine),
+      load_walker("load_walker", machine, 1),
+      store_walker("store_walker", machine, 1) {}
+
 SC_HAS_PROCESS(Core);
 
 Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
@@ -25,7 +30,13 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
                                                    *engines_.attention, *engines_.mix, functional)),
       load("load", machine, processor, memory, functional),
       array("array", machine, processor, memory, *engines_.array, attention.get(), functional),
-      store("store", machine, processor, memory, *engines_.postop, *engines_.mix, functional) {
+      store("store", machine, processor, memory, *engines_.postop, *engines_.mix, functional),
+      mmu(machine.tlb.entries == 0 ? nullptr : std::make_unique<Mmu>(machine)) {
+  if (mmu) {
+    load.dma.translate_by(mmu->tlb, mmu->load_walker);
+    store.write_dma.translate_by(mmu->tlb, mmu->store_walker);
+    store.read_dma.translate_by(mmu->tlb, mmu->store_walker);
+  }
   registers.register_b_transport(this, &Core::b_transport);
   SC_METHOD(finish);
   sensitive << processor.finished();
@@ -100,6 +111,10 @@ std::vector<DmaPort*> Core::ports() {
   std::vector<DmaPort*> ports = {&processor.fetch, &load.dma, &store.write_dma, &store.read_dma};
   if (attention) {
     for (DmaPort* port : attention->ports()) ports.push_back(port);
+  }
+  if (mmu) {
+    ports.push_back(&mmu->load_walker);
+    ports.push_back(&mmu->store_walker);
   }
   return ports;
 }

@@ -18,6 +18,7 @@
 #include "tlm/local_memory.h"
 #include "tlm/report.h"
 #include "tlm/store_unit.h"
+#include "tlm/tlb.h"
 
 namespace systole::tlm_model {
 
@@ -65,6 +66,14 @@ class Core : public sc_core::sc_module {
   LoadUnit load;
   ArrayUnit array;
   StoreUnit store;
+
+  /// Translation for load and store unit, and who walks the page table for each.
+  struct Mmu {
+    Tlb tlb;
+    DmaPort load_walker, store_walker;
+    explicit Mmu(const hw::Machine& machine);
+  };
+  std::unique_ptr<Mmu> mmu;  ///< nullptr: addresses are physical
 
   /// `functional` off: the same cycles without values.
   Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,

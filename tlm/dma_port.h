@@ -13,11 +13,13 @@
 #include "tlm/request_batch.h"
 #include "tlm/sampled.h"
 #include "tlm/time.h"
+#include "tlm/tlb.h"
 
 namespace systole::tlm_model {
 
-/// One direction of a DMA engine: turns runs of bytes into bus requests of at most
-/// dma.request_bytes that never cross a multiple of it, issues one a cycle, and keeps at most
+/// One direction of a DMA engine: turns rows of bytes into bus requests of at most
+/// dma.request_bytes that never cross a multiple of it, nor one of dma.row_bytes from the row's
+/// begin on, issues one a cycle, and keeps at most
 /// `outstanding` in flight. The effective bandwidth (outstanding x request_bytes / latency, or the
 /// width of the bus) follows from that.
 ///
@@ -34,6 +36,8 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t requests = 0;
     std::uint64_t bytes = 0;
     std::uint64_t window_wait_cycles = 0;  ///< a request could not issue: all slots in flight
+    std::uint64_t tlb_misses = 0;
+    std::uint64_t tlb_wait_cycles = 0;  ///< a request waited for its translation
   };
 
   DmaPort(const sc_core::sc_module_name& name, const hw::Machine& machine,
@@ -76,6 +80,11 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   [[nodiscard]] std::uint64_t next_issue() const noexcept { return next_issue_; }
   /// Waits until simulated time has caught up with the port.
   void synchronise();
+  /// From now on addresses are virtual. `walker` reads the page table; both outlive the port's use.
+  void translate_by(Tlb& tlb, DmaPort& walker) noexcept {
+    tlb_ = &tlb;
+    walker_ = &walker;
+  }
   void set_quantum(std::uint64_t cycles) noexcept { quantum_ = cycles; }
 
   [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
@@ -94,20 +103,29 @@ class DmaPort : public sc_core::sc_module, public Sampled {
 
   std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
                      const OnRow& on_row);
+  /// The slot that the next request takes.
+  [[nodiscard]] std::size_t next_slot(Transfer& transfer);
+  void translate(std::uint64_t address, Transfer& transfer);
   void issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes, bool ends_row,
              Transfer& transfer);
   void send(Transfer& transfer);
   [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
 
   const std::uint32_t request_bytes_;
+  const std::uint64_t row_bytes_;  ///< pieces of a row that are cut into requests
   const Clock clock_;
-  std::vector<std::uint64_t> window_;  ///< cycles of completion of the requests in flight, a ring
-  std::size_t oldest_ = 0;             ///< its entry that the next request takes
+  const bool slots_in_order_;
+  std::vector<std::uint64_t> window_;  ///< by slot: cycle of completion of its request in flight
+  std::size_t oldest_ = 0;             ///< slots in order: that of the next request
   std::uint64_t next_issue_ = 0;
+  Tlb* tlb_ = nullptr;  ///< null: addresses are physical
+  DmaPort* walker_ = nullptr;
+  std::uint64_t page_ = ~std::uint64_t{0};  ///< of the last request
   std::uint64_t quantum_ = kQuantum;
   tlm::tlm_generic_payload payload_;
   RequestBatch batch_;                  ///< issued and not sent yet
   std::vector<std::uint8_t> ends_row_;  ///< for each of them: whether it is the last of its row
+  std::vector<std::size_t> slots_;      ///< and its slot
   Stats stats_;
 
   struct Flight {

@@ -84,10 +84,13 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
 }
 
 std::vector<hw::Counter> LoadUnit::counters() const {
-  return {{"requests", "requests", "read requests issued", dma.stats().requests},
-          {"read_bytes", "bytes", "bytes read from memory", dma.stats().bytes},
-          {"window_full", "cycles", "a request waited for one of the outstanding ones",
-           dma.stats().window_wait_cycles}};
+  return {
+      {"requests", "requests", "read requests issued", dma.stats().requests},
+      {"read_bytes", "bytes", "bytes read from memory", dma.stats().bytes},
+      {"window_full", "cycles", "a request waited for one of the outstanding ones",
+       dma.stats().window_wait_cycles},
+      {"tlb_misses", "misses", "a page that the shared table did not hold", dma.stats().tlb_misses},
+      {"tlb_wait", "cycles", "a request waited for its translation", dma.stats().tlb_wait_cycles}};
 }
 
 }  // namespace systole::tlm_model

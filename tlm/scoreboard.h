@@ -17,6 +17,7 @@ struct Entry {
   std::uint64_t dispatched = 0;  ///< cycle
   std::uint64_t ready = 0;       ///< cycle at which the last hazard cleared
   hw::Unit last_blocker = hw::Unit::kLoad;
+  std::uint32_t loop = 0;           ///< the loop it belongs to, counted from the program's begin
   std::uint32_t blocker_index = 0;  ///< command that cleared the last hazard
   bool was_blocked = false;
 

@@ -213,7 +213,11 @@ std::vector<hw::Counter> StoreUnit::counters() const {
       {"requests", "requests", "read and write requests issued",
        write_dma.stats().requests + read_dma.stats().requests},
       {"written_bytes", "bytes", "results written to memory", write_dma.stats().bytes},
-      {"operand_bytes", "bytes", "tensor operands read from memory", read_dma.stats().bytes}};
+      {"operand_bytes", "bytes", "tensor operands read from memory", read_dma.stats().bytes},
+      {"tlb_misses", "misses", "a page that the shared table did not hold",
+       write_dma.stats().tlb_misses + read_dma.stats().tlb_misses},
+      {"tlb_wait", "cycles", "a request waited for its translation",
+       write_dma.stats().tlb_wait_cycles + read_dma.stats().tlb_wait_cycles}};
 }
 
 }  // namespace systole::tlm_model

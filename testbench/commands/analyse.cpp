@@ -39,7 +39,7 @@ struct Options {
   bool simulate = false, json = false;
 
   [[nodiscard]] bool has_machine() const {
-    return !machine.machine.empty() || !machine.settings.empty();
+    return !machine.machine.empty() || !machine.settings.empty() || !machine.strategy.empty();
   }
 };
 
@@ -65,7 +65,7 @@ void check_options(const Options& options) {
 
 int compare(const Options& options) {
   const MatmulShape shape = parse_matmul_shape(options.product);
-  const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
+  const hw::Machine machine = load_machine(options.machine);
   std::vector<analysis::Stationary> dataflows;
   for (const analysis::Stationary dataflow : analysis::kStationaries) {
     if (options.dataflow == "all" || options.dataflow == short_name(dataflow)) {
@@ -155,7 +155,7 @@ int run(const Options& options) {
   CostReport costs = analyse(network);
   std::optional<EstimateReport> estimates;
   if (options.has_machine()) {
-    const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
+    const hw::Machine machine = load_machine(options.machine);
     costs.roofline = analysis::roofline_of(machine);
     estimates = estimate_on(machine, graph_of(options, machine), options.simulate);
   }
@@ -192,6 +192,7 @@ void add_analyse_command(CLI::App& app, Action& action) {
   command.add_option("-m,--machine", options->machine.machine, "machine: a preset or a TOML file")
       ->type_name("NAME|FILE");
   add_settings(command, options->machine.settings);
+  add_strategy(command, options->machine);
   command.add_flag("--simulate", options->simulate, "compare expected with simulated cycles");
   command.add_option("--product", options->product, "C[MxN] = A[MxK] B[KxN] instead of a model")
       ->type_name("MxNxK");

@@ -1,14 +1,21 @@
 #include "testbench/commands/common_options.h"
 
-#include <map>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "hw/error.h"
 #include "hw/machine_file.h"
+#include "hw/machine_keys.h"
 #include "hw/machine_rules.h"
 #include "hw/printable.h"
 #include "testbench/rtl_blocks.h"
 
 namespace systole::testbench {
+namespace {
+
+constexpr const char* kStrategyKey = "mapper.strategy";
+
+}  // namespace
 
 void add_settings(CLI::App& command, std::vector<std::string>& settings) {
   command.add_option("--set", settings, "change one key: section.key=value (repeatable)")
@@ -21,6 +28,14 @@ void add_machine_options(CLI::App& command, MachineOptions& options) {
       ->type_name("NAME|FILE")
       ->required();
   add_settings(command, options.settings);
+}
+
+void add_strategy(CLI::App& command, MachineOptions& options) {
+  const std::vector<std::string_view>& words = hw::find_machine_key(kStrategyKey)->words;
+  command
+      .add_option("--strategy", options.strategy, "how tiles are chosen; default: the machine's")
+      ->type_name(fmt::format("{}", fmt::join(words, "|")))
+      ->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end())).description(""));
 }
 
 void add_rtl(CLI::App& command, MachineOptions& options) {
@@ -40,6 +55,9 @@ hw::Machine load_machine(const std::string& name_or_path,
 
 hw::Machine load_machine(const MachineOptions& options) {
   hw::Machine machine = load_machine(options.machine, options.settings);
+  if (!options.strategy.empty()) {
+    hw::set_key(machine, fmt::format("{}={}", kStrategyKey, options.strategy));
+  }
   for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
   return machine;
 }

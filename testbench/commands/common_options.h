@@ -14,10 +14,13 @@ struct MachineOptions {
   std::string machine;                ///< preset or file
   std::vector<std::string> settings;  ///< section.key=value
   std::vector<std::string> rtl;       ///< blocks, or "all"
+  std::string strategy;               ///< a value of mapper.strategy; empty: the machine's
 };
 
 /// Adds --machine and --set.
 void add_machine_options(CLI::App& command, MachineOptions& options);
+/// Adds --strategy.
+void add_strategy(CLI::App& command, MachineOptions& options);
 /// Adds --rtl.
 void add_rtl(CLI::App& command, MachineOptions& options);
 /// Adds --set alone, as often as wanted.
@@ -28,8 +31,8 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
 [[nodiscard]] hw::Machine load_machine(const std::string& name_or_path,
                                        const std::vector<std::string>& settings);
 
-/// The same as load_machine(), with the blocks that --rtl names swapped for their RTL. Throws
-/// InputError.
+/// The same as load_machine(), with the strategy and the blocks that --rtl names swapped for their
+/// RTL. Throws InputError.
 [[nodiscard]] hw::Machine load_machine(const MachineOptions& options);
 
 /// The same for a command that needs attention engines. Throws InputError for a machine without.

@@ -73,7 +73,7 @@ int run(const Options& options) {
   if (options.json && options.assembly == kStandardOutput) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
   }
-  const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
+  const hw::Machine machine = load_machine(options.machine);
   const Network network = load_network(options.model, options.size, machine);
   const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
   const std::string text = write(options, mapping.program);
@@ -95,6 +95,7 @@ void add_map_command(CLI::App& app, Action& action) {
   command.add_option("-m,--machine", options->machine.machine, "machine: a preset or a TOML file")
       ->type_name("NAME|FILE");
   add_settings(command, options->machine.settings);
+  add_strategy(command, options->machine);
   command.add_option("--model", options->model, "an integer model or a known shape")
       ->type_name("NAME|FILE");
   add_size_options(command, options->size);

@@ -69,6 +69,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
       ->type_name("MxNxK")
       ->required();
   add_machine_options(command, options->machine);
+  add_strategy(command, options->machine);
   add_rtl(command, options->machine);
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");

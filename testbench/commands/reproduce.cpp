@@ -31,7 +31,8 @@ struct Options {
 Reproduction vitcod(const Options& options) {
   if (!options.parts.empty()) throw hw::InputError("--part: only of use with survey");
   const std::string machine = options.machine.empty() ? "vitcod" : options.machine;
-  return reproduce_vitcod(options.vitcod, load_attention_machine({machine, options.settings, {}}));
+  return reproduce_vitcod(options.vitcod,
+                          load_attention_machine({machine, options.settings, {}, {}}));
 }
 
 Reproduction survey(const Options& options) {

@@ -155,6 +155,7 @@ void add_run_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<Options>();
   CLI::App& command = *app.add_subcommand("run", "run a model on a machine, input by input");
   add_machine_options(command, options->machine);
+  add_strategy(command, options->machine);
   add_rtl(command, options->machine);
   command.add_option("--model", options->model, "an integer model or a known shape")
       ->type_name("NAME|FILE")

@@ -66,7 +66,7 @@ void check_options(const Options& options) {
 }
 
 SparsityMachine machine_of(const Options& options) {
-  const hw::Machine machine = load_attention_machine({options.machine, options.settings, {}});
+  const hw::Machine machine = load_attention_machine({options.machine, options.settings, {}, {}});
   return {machine.name, machine.attention, static_cast<std::size_t>(options.dim)};
 }
 

@@ -21,7 +21,7 @@ TEST(Dataflow, ReadsTheRowsThatTheArrayReads) {
   for (const auto& [stationary, dataflow] :
        {std::pair{Stationary::kWeight, hw::Dataflow::kWeightStationary},
         {Stationary::kOutput, hw::Dataflow::kOutputStationary}}) {
-    hw::Machine machine = hw::find_machine("gemmini");
+    hw::Machine machine;
     machine.array.dataflow = dataflow;
     const DataflowCost cost = on_chip(stationary, {64, 48, 96}, machine);
     const hw::ArrayReads reads = hw::array_reads(machine.array, 64, 48, 96);
@@ -31,7 +31,7 @@ TEST(Dataflow, ReadsTheRowsThatTheArrayReads) {
 }
 
 TEST(Dataflow, KeepsWhatItsNameSays) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const ProductShape shape{128, 64, 96};
   const auto cost = [&](Stationary stationary) { return on_chip(stationary, shape, machine); };
   const DataflowCost ws = cost(Stationary::kWeight), os = cost(Stationary::kOutput);
@@ -56,7 +56,7 @@ TEST(Dataflow, KeepsWhatItsNameSays) {
 }
 
 TEST(Dataflow, HasTheTrafficOfTheMappersTiles) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const ProductShape shape{512, 768, 768};
   const std::vector<Loop> tiles = mapper_tiles(shape, machine);
   ASSERT_EQ(tiles.size(), kDims);
@@ -77,7 +77,7 @@ TEST(Dataflow, HasTheTrafficOfTheMappersTiles) {
 }
 
 TEST(Dataflow, ItsEnergyIsThatOfTheMachine) {
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   const DataflowCost cost = on_chip(Stationary::kWeight, {64, 48, 96}, machine);
   EXPECT_DOUBLE_EQ(cost.mac_energy, 64 * 48 * 96 * 0.3e-12);
   EXPECT_DOUBLE_EQ(cost.dram_energy, (64 * 96 + 96 * 48 + 64 * 48) * 160e-12);

@@ -21,7 +21,7 @@ model::Graph small_encoder(const hw::Machine& machine) {
 }
 
 TEST(PortTraffic, SplitsRowsAtRequests) {
-  const hw::Machine machine = hw::find_machine("gemmini");  // 64-byte requests, 16-byte beats
+  const hw::Machine machine;  // 64-byte requests, 16-byte beats
   struct Case {
     std::uint64_t address, bytes, requests, beats, burst_bytes;
   };
@@ -41,7 +41,7 @@ TEST(PortTraffic, SplitsRowsAtRequests) {
 }
 
 TEST(PortTraffic, ShortRequestsMoveWholeBursts) {
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   machine.dma.request_bytes = 16;
   PortTraffic traffic(machine);
   traffic.add_rows(0, 64, 1, 64);
@@ -90,7 +90,7 @@ TEST(MappedCost, CountsWhatEncodersLeaveAndTheirPace) {
 
 TEST(MappedCost, MemoryTakesAsLongAsItsNarrowestPart) {
   const auto memory = [](const char* key, std::uint32_t value) {
-    hw::Machine machine = hw::find_machine("gemmini");
+    hw::Machine machine;
     const mapper::Mapping mapping = mapper::map_graph(small_encoder(machine), machine);
     if (key == std::string("outstanding")) machine.dma.outstanding_reads = value;
     if (key == std::string("bus")) machine.bus.width_bytes = value;

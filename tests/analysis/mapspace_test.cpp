@@ -9,7 +9,7 @@ namespace systole::analysis {
 namespace {
 
 TEST(Mapspace, OfASingleProductIsOneMapping) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const MapspaceStatistics statistics = sample_mapspace({1, 1, 1}, machine, 100, 1);
   EXPECT_EQ(statistics.mappings, 100U);
   EXPECT_EQ(statistics.drawn, 100U);
@@ -23,7 +23,7 @@ TEST(Mapspace, OfASingleProductIsOneMapping) {
 
 TEST(Mapspace, TheBestOfATinyOneIsFoundAndKnown) {
   // 32 x 16 x 16 fits as a whole: each byte crosses DRAM once, each weight enters its PE once.
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const MapspaceStatistics statistics = sample_mapspace({32, 16, 16}, machine, 5000, 1);
   const double bytes = 32 * 16 + 16 * 16 + 32 * 16;
   const double picojoules = 8192 * 0.3 + 2 * (512 + 256) * 1.25 + 8 * 512 * 1.25 + bytes * 160;
@@ -32,7 +32,7 @@ TEST(Mapspace, TheBestOfATinyOneIsFoundAndKnown) {
 }
 
 TEST(Mapspace, TheSeedAloneDecides) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const ProductShape shape = survey_mapspace_operators().front().shape;
   const MapspaceStatistics first = sample_mapspace(shape, machine, 2000, 1);
   EXPECT_EQ(sample_mapspace(shape, machine, 2000, 1).tenth_percentile, first.tenth_percentile);
@@ -40,7 +40,7 @@ TEST(Mapspace, TheSeedAloneDecides) {
 }
 
 TEST(Mapspace, DrawsWhatFitsAlone) {
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   const ProductShape shape = survey_mapspace_operators().front().shape;
   const std::uint64_t drawn = sample_mapspace(shape, machine, 2000, 1).drawn;
   machine.scratchpad.kib = 8;
@@ -51,7 +51,7 @@ TEST(Mapspace, DrawsWhatFitsAlone) {
 // The survey: one mapping of ten within 7 to 12 times the best, 1.5 to 2.6 % within 3 times, up to
 // four decades.
 TEST(Mapspace, OfTheSurveysOperatorsSpreadsOverDecades) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   for (const MapspaceOperator& op : survey_mapspace_operators()) {
     const MapspaceStatistics statistics = sample_mapspace(op.shape, machine, 20'000, 1);
     EXPECT_GT(statistics.tenth_percentile, op.published_tenth_percentile) << op.name;

@@ -122,6 +122,30 @@ TEST(CacheTags, LookingDoesNotCountAsUse) {
   EXPECT_TRUE(tags.find(2));
 }
 
+// Once around more lines than there is room for, again and again: LRU has always thrown out the
+// next one.
+TEST(CacheTags, RandomReplacementKeepsPartOfALoopThatDoesNotFit) {
+  const auto hits = [](Replacement replacement) {
+    CacheTags tags(64, 8, replacement);
+    int found = 0;
+    for (int round = 0; round < 20; ++round) {
+      for (std::uint64_t line = 0; line < 640; ++line) found += tags.access(line, false).hit;
+    }
+    return found;
+  };
+  EXPECT_EQ(hits(Replacement::kLru), 0);
+  // A line survives the misses of a round, x of the 10 lines of its set, with (1 - 1/8)^x: 0.5.
+  const double share = hits(Replacement::kRandom) / (19.0 * 640);
+  EXPECT_GT(share, 0.4);
+  EXPECT_LT(share, 0.75);
+}
+
+TEST(CacheTags, RandomReplacementFillsEmptyPlacesFirst) {
+  CacheTags tags(1, 8, Replacement::kRandom);
+  for (std::uint64_t line = 0; line < 8; ++line) tags.access(line, false);
+  for (std::uint64_t line = 0; line < 8; ++line) EXPECT_TRUE(tags.find(line)) << line;
+}
+
 TEST(CacheTags, NeedASetAndAWay) {
   EXPECT_THROW(CacheTags(0, 1), std::invalid_argument);
   EXPECT_THROW(CacheTags(1, 0), std::invalid_argument);

@@ -36,7 +36,7 @@ model::Graph product(std::uint32_t m, std::uint32_t n, std::uint32_t k) {
 
 /// Every group in tiles of at most this size.
 hw::Program emit(const model::Graph& graph, const Tiling& tiling) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const std::vector<Group> groups = fuse(graph, machine);
   const Placement placement = place_tensors(graph, groups, machine);
   ConstantImage constants(placement.dram_end);

@@ -28,7 +28,7 @@ std::string fused(const model::Graph& graph, const hw::Machine& machine) {
   return text;
 }
 
-std::string fused(const model::Graph& graph) { return fused(graph, hw::find_machine("gemmini")); }
+std::string fused(const model::Graph& graph) { return fused(graph, hw::Machine{}); }
 
 model::View residual_add(GraphSketch& g, const std::string& name, model::View x, model::View with) {
   return g.stage(name, x, model::add_tensor_stage(DType::kS16, {}, 16, hw::Rounding::kHalfUp),
@@ -50,7 +50,7 @@ TEST_F(FusionTest, StagesJoinTheMatmulInFront) {
   y = g_.stage("gelu", y, GraphSketch::gelu(), DType::kS8);
   const model::Graph graph = g_.take(y);
   EXPECT_EQ(fused(graph), "c+bias+q+gelu");
-  const Group group = fuse(graph, hw::find_machine("gemmini")).front();
+  const Group group = fuse(graph, hw::Machine{}).front();
   EXPECT_EQ(group.name, "c");
   EXPECT_TRUE(group.has_matmul);
   EXPECT_EQ(group.m(), 10U);
@@ -69,7 +69,7 @@ TEST_F(FusionTest, AMatmulNeverJoins) {
 
 TEST_F(FusionTest, AStageOnAnInputLoadsTheAccumulator) {
   const model::Graph graph = g_.take(g_.stage("relu", x_, GraphSketch::relu(), DType::kS8));
-  const std::vector<Group> groups = fuse(graph, hw::find_machine("gemmini"));
+  const std::vector<Group> groups = fuse(graph, hw::Machine{});
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_FALSE(groups[0].has_matmul);
   EXPECT_EQ(groups[0].name, "relu");
@@ -121,7 +121,7 @@ TEST_F(FusionTest, ChainsHaveOneTensorOperand) {
   y = residual_add(g_, "add2", y, second);
   const model::Graph graph = g_.take(y);
   EXPECT_EQ(fused(graph), "c+add1 add2");
-  const std::vector<Group> groups = fuse(graph, hw::find_machine("gemmini"));
+  const std::vector<Group> groups = fuse(graph, hw::Machine{});
   EXPECT_EQ(groups[0].tensor.tensor, first.tensor);
   EXPECT_EQ(groups[1].tensor.tensor, second.tensor);
   EXPECT_EQ(groups[1].a.tensor, groups[0].out.tensor);
@@ -140,7 +140,7 @@ TEST_F(FusionTest, RowSumsAreNotReadWhereTheyAreWritten) {
   y = g_.stage("divide", y, model::divide_row_sum_stage(), DType::kS32, {}, sums);
   const model::Graph graph = g_.take(y);
   EXPECT_EQ(fused(graph), "c+softmax divide");
-  const std::vector<Group> groups = fuse(graph, hw::find_machine("gemmini"));
+  const std::vector<Group> groups = fuse(graph, hw::Machine{});
   EXPECT_EQ(groups[0].statistics, sums);
   EXPECT_EQ(groups[1].statistics, sums);
 }
@@ -151,7 +151,7 @@ TEST_F(FusionTest, ChainsAreCutAtTheLongestLength) {
     y = g_.stage("s" + std::to_string(i), y, GraphSketch::relu(), DType::kS8);
   }
   const model::Graph graph = g_.take(y);
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   const std::pair<std::uint32_t, const char*> expected[] = {{7, "c+s0+s1+s2+s3+s4+s5+s6"},
                                                             {6, "c+s0+s1+s2+s3+s4+s5 s6"},
                                                             {3, "c+s0+s1+s2 s3+s4+s5 s6"},
@@ -171,7 +171,7 @@ TEST_F(FusionTest, WholeRowsJoinAMatmulOnlyWhereThatPays) {
     const model::View c = g.matmul("c", x, g.weight("w", depth, cols));
     return g.take(g.stage("norm", c, GraphSketch::layer_norm(), DType::kS8));
   };
-  hw::Machine machine = hw::find_machine("gemmini");  // 16 x 16
+  hw::Machine machine;  // 16 x 16
   EXPECT_EQ(fused(norm_of(40, 12, 64), machine), "c+norm");
   // The feed-forward output of BERT-Base: half of 256 KiB holds 42 rows of 768, half of 64 KiB 10.
   machine.accumulator.kib = 64;
@@ -181,7 +181,7 @@ TEST_F(FusionTest, WholeRowsJoinAMatmulOnlyWhereThatPays) {
 }
 
 TEST_F(FusionTest, WholeRowsThatDoNotFitAreAnError) {
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   machine.accumulator.kib = 8;  // 1024 elements in a half
   const auto norm_of = [](std::uint32_t cols) {
     GraphSketch g("rows", 1);
@@ -235,7 +235,7 @@ TEST_F(FusionTest, TheMachineSaysWhatMayJoin) {
   y = g_.stage("gelu", y, GraphSketch::gelu(), DType::kS8);
   y = residual_add(g_, "add", y, with);
   const model::Graph graph = g_.take(g_.stage("q2", y, GraphSketch::to_bits(8, 6), DType::kS8));
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   EXPECT_EQ(fused(graph, machine), "c+bias+q+gelu+add+q2");
   machine.mapper.fusion = hw::FusionLevel::kLibrary;
   EXPECT_EQ(fused(graph, machine), "c+bias+q+gelu add+q2");

@@ -125,7 +125,7 @@ TEST(Mapping, AGraphWithoutWeightsGetsTheSameProgram) {
 }
 
 TEST(Mapping, TheImageDoesNotOverlapAnything) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const model::Graph graph = model::make_seeded_encoder("encoder", {2, 40, 2, 64, false}, 23, 1);
   const Mapping mapping = map_graph(graph, machine);
   std::vector<std::pair<std::uint64_t, std::uint64_t>> pieces;
@@ -152,7 +152,7 @@ TEST(Mapping, TheImageDoesNotOverlapAnything) {
 TEST(Mapping, OneMatrixCanBeUsedBothWaysRound) {
   for (const auto& [rows, cols] : {std::pair{4U, 64U}, {64U, 4U}, {16U, 16U}}) {
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(cols));
-    hw::Machine machine = hw::find_machine("gemmini");
+    hw::Machine machine;
     machine.array.rows = rows;
     machine.array.cols = cols;
     for (const bool is_weight : {true, false}) {
@@ -192,7 +192,7 @@ TEST(Mapping, OperatorsCarryNameTensorAndWork) {
   const model::View y = g.stage("y.small", g.matmul("y", x, g.weight("w", 7, 9)),
                                 test::GraphSketch::to_bits(8, 6), hw::DType::kS8);
   const model::View z = g.matmul("z", y, g.weight("v", 9, 3));
-  const Mapping mapping = map_graph(g.take(z), hw::find_machine("gemmini"));
+  const Mapping mapping = map_graph(g.take(z), hw::Machine{});
   ASSERT_EQ(mapping.program.operators.size(), 2U);
   const hw::Operator& first = mapping.program.operators[0];
   EXPECT_EQ(first.name, "y");
@@ -217,11 +217,11 @@ TEST(Mapping, SaysWhichMemoryIsTooSmallAndForWhat) {
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
             "accumulator.kib = 1: blocks.0.norm1 needs whole rows of 256 int32 in half the "
             "accumulator, at least 2048 bytes");
-  machine = hw::find_machine("gemmini");
+  machine = hw::Machine{};
   machine.postop.row_statistics = 39;
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
             "postop.row_statistics = 39: blocks.0.attn.head0.row_sum needs 40 rows more");
-  machine = hw::find_machine("gemmini");
+  machine = hw::Machine{};
   machine.dram.mib = 1;
   const model::Graph large =
       model::make_seeded_encoder("large", {4, 256, 2, 1024, true}, 40, 1, {machine.datapath, true});

@@ -38,7 +38,7 @@ model::Graph two_layers(std::uint32_t rows, std::uint32_t cols, hw::DType type =
 }
 
 TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const model::Graph graph = two_layers(40, 50);
   const Location q = find(graph, machine, "q");
   EXPECT_EQ(q.place, Place::kScratchpad);
@@ -51,7 +51,7 @@ TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
 }
 
 TEST(Placement, RowsInDramBeginAtMultiplesOf64Bytes) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const model::Graph graph = two_layers(40, 50);
   const Location d = find(graph, machine, "d");  // rows of 8 int32
   EXPECT_EQ(d.pitch, 64U);
@@ -60,7 +60,7 @@ TEST(Placement, RowsInDramBeginAtMultiplesOf64Bytes) {
 }
 
 TEST(Placement, HalfOfTheScratchpadIsLeftForStreaming) {
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   machine.scratchpad.kib = 8;
   EXPECT_EQ(find(two_layers(64, 64), machine, "q").place, Place::kScratchpad) << "4096 bytes";
   EXPECT_EQ(find(two_layers(65, 64), machine, "q").place, Place::kDram);
@@ -69,7 +69,7 @@ TEST(Placement, HalfOfTheScratchpadIsLeftForStreaming) {
 
 TEST(Placement, WhatThePostOpUnitReadsIsInDram) {
   GraphSketch g("residual", 1);
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   const model::View x = g.input("x", 10, 16);
   const model::View a =
       g.stage("a", g.matmul("c", x, g.weight("w", 16, 16)), GraphSketch::to_bits(8, 6), DType::kS8);
@@ -81,7 +81,7 @@ TEST(Placement, WhatThePostOpUnitReadsIsInDram) {
 }
 
 TEST(Placement, ViewsThatSplitAScratchpadWordKeepATensorOffChip) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   for (const std::uint32_t first : {0U, 16U, 8U}) {
     GraphSketch g("views", 1);
     const model::View x = g.input("x", 10, 16);

@@ -41,6 +41,10 @@ inline void randomise_core(hw::Machine& machine, Random& random) {
   machine.scratchpad = {between(random, 2, 64), power_of_two(random, 0, 4), between(random, 1, 4)};
   if (between(random, 0, 3) == 0) machine.scratchpad.kib = between(random, 65, 512);
   machine.accumulator = {between(random, 1, 64), power_of_two(random, 0, 3), between(random, 1, 4)};
+  machine.core.call_cycles = between(random, 0, 2) * 100;
+  machine.core.loop_cycles = between(random, 0, 2) * 10;
+  machine.mapper.strategy = one_of<hw::MappingStrategy>(
+      random, {hw::MappingStrategy::kCost, hw::MappingStrategy::kGemmini});
   machine.postop.lanes = power_of_two(random, 0, 6);
   machine.postop.max_stages = between(random, 1, 10);
   machine.postop.row_statistics = between(random, 64, 2048);
@@ -54,6 +58,13 @@ inline void randomise_memory(hw::Machine& machine, Random& random) {
   machine.dma.request_bytes = power_of_two(random, 4, 8);
   machine.dma.outstanding_reads = between(random, 1, 32);
   machine.dma.outstanding_writes = between(random, 1, 32);
+  machine.dma.slots =
+      one_of<hw::SlotOrder>(random, {hw::SlotOrder::kIssue, hw::SlotOrder::kCompletion});
+  if (between(random, 0, 1) == 0) machine.dma.row_bytes = between(random, 1, 200);
+  if (between(random, 0, 2) == 0) {
+    machine.tlb = {between(random, 1, 8), power_of_two(random, 8, 12), between(random, 0, 8),
+                   between(random, 0, 3), between(random, 0, 20),      between(random, 0, 3)};
+  }
   machine.bus.clock_mhz = between(random, 100, 2500);
   machine.bus.width_bytes = power_of_two(random, 0, 6);
   machine.bus.request_latency = between(random, 0, 30);
@@ -96,6 +107,8 @@ inline void randomise_memory(hw::Machine& machine, Random& random) {
     l2.bank_bytes = power_of_two(random, 0, 6);
     l2.hit_latency = between(random, 0, 30);
     l2.mshrs = between(random, 1, 24);
+    l2.replacement =
+        one_of<hw::Replacement>(random, {hw::Replacement::kLru, hw::Replacement::kRandom});
   }
   machine.host.mmio_ns = between(random, 0, 300);
   machine.host.interrupt_ns = between(random, 0, 900);

@@ -55,7 +55,7 @@ enum class Storage { kLocalMemory, kEngine };
 
 /// Loads sums, adds two products to them and stores everything, in five blocks of up to 8 rows.
 Outcome simulate(Storage storage, std::uint64_t good_reads = kNever) {
-  const hw::Machine machine = hw::find_machine("gemmini");
+  const hw::Machine machine;
   Engines engines = make_models(machine);
   EXPECT_EQ(engines.accumulator, nullptr);
   if (storage == Storage::kEngine) {

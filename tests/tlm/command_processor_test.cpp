@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -23,7 +24,7 @@ using test::move_command;
 const hw::Chain kNoStages{{}, hw::DType::kS8};
 
 hw::Machine machine_with(std::uint32_t load, std::uint32_t compute, std::uint32_t store) {
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   machine.scratchpad.ports = machine.accumulator.ports = 4;
   machine.core.load_queue = load;
   machine.core.compute_queue = compute;
@@ -110,6 +111,34 @@ TEST_F(CommandProcessorTest, WaitsForTheFirstCommandsAsLongAsMemoryTakes) {
   EXPECT_GE(values.at("stalled.fetch"), 8U + 20 + 28);
   EXPECT_LE(values.at("stalled.fetch"), 150U);
   EXPECT_EQ(rig[0].dispatched, values.at("stalled.fetch") + 1) << "started at cycle 0";
+}
+
+TEST_F(CommandProcessorTest, ACallWaitsForAllBeforeItAndForTheHost) {
+  hw::Machine machine = machine_with(8, 16, 4);
+  machine.core.call_cycles = 700;
+  machine.core.loop_cycles = 30;
+  CoreRig rig(machine);
+  std::vector<hw::Command> commands(3, load_command(0, 4096, 64));
+  for (std::uint32_t i = 0; i < 3; ++i) commands[i].a = 4096 * i;
+  commands[1].issue = hw::Issue::kLoop;
+  commands[2].issue = hw::Issue::kCall;
+  rig.run([&] { rig.execute(commands); });
+  EXPECT_EQ(rig[1].dispatched, rig[0].dispatched + 30 + 1);
+  EXPECT_EQ(rig[2].dispatched, std::max(rig[0].completed, rig[1].completed) + 700 + 1);
+  const auto values = account(rig);
+  EXPECT_EQ(values.at("stalled.host"), rig[2].dispatched - rig[0].dispatched - 2);
+}
+
+// Loops of two matmuls: the third begins when both of the first have begun.
+TEST_F(CommandProcessorTest, TwoLoopsAreInFlight) {
+  CoreRig rig(machine_with(8, 16, 4));
+  std::vector<hw::Command> commands(8, matmul_command({64, 16, 16}, 0, 65536, 0));
+  for (std::size_t i = 0; i < commands.size(); i += 2) commands[i].issue = hw::Issue::kLoop;
+  rig.run([&] { rig.execute(commands); });
+  EXPECT_EQ(rig[3].dispatched, rig[0].dispatched + 3);
+  EXPECT_GE(rig[4].dispatched, rig[1].started);
+  EXPECT_LE(rig[4].dispatched, rig[1].started + 2);
+  EXPECT_GE(rig[6].dispatched, rig[3].started);
 }
 
 TEST_F(CommandProcessorTest, AnEmptyProgramEndsAtOnce) {

@@ -26,7 +26,7 @@ const hw::Chain kNoStages{{}, hw::DType::kS8};
 
 /// The 16 x 16 preset, 4 banks of 64 KiB, with ports to spare.
 hw::Machine roomy() {
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   machine.scratchpad.ports = 4;
   machine.accumulator.ports = 4;
   return machine;

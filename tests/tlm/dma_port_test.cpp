@@ -15,7 +15,7 @@
 namespace systole::tlm_model {
 namespace {
 
-/// A memory of fixed latency that remembers its requests.
+/// A memory of fixed latency, twice that below `slow_end`, which remembers its requests.
 class Memory : public sc_core::sc_module {
  public:
   struct Request {
@@ -27,6 +27,7 @@ class Memory : public sc_core::sc_module {
   tlm_utils::simple_target_socket<Memory> socket{"socket"};
   sc_core::sc_time latency{10, sc_core::SC_NS};
   std::vector<unsigned char> bytes = std::vector<unsigned char>(8192);
+  std::uint64_t slow_end = 0;
   std::vector<Request> requests;
 
   explicit Memory(const sc_core::sc_module_name& name) : sc_module(name) {
@@ -38,7 +39,7 @@ class Memory : public sc_core::sc_module {
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
     requests.push_back({payload.get_command(), payload.get_address(), payload.get_data_length(),
                         to_ps(sc_core::sc_time_stamp() + delay)});
-    delay += latency;
+    delay += payload.get_address() < slow_end ? 2 * latency : latency;
     if (payload.get_address() + payload.get_data_length() > bytes.size()) {
       payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
       return;
@@ -101,6 +102,40 @@ TEST_F(DmaPortTest, IssuesOneRequestACycleAndKeepsItsWindow) {
   EXPECT_EQ(cycles(), (std::vector<std::uint64_t>{0, 1, 2, 3, 10, 11, 12, 13, 20, 21}));
   EXPECT_EQ(port.stats().window_wait_cycles, 6U + 6);
 }
+
+TEST_F(DmaPortTest, SplitsLongRowsIntoPieces) {
+  hw::Machine machine = machine_of(64);
+  machine.dma.row_bytes = 64;
+  DmaPort port("port", machine, 16);
+  port.socket.bind(memory_.socket);
+  // Rows of 80 bytes as Gemmini moves them: 64 columns and 16, each on its own.
+  test::run_body([&] { port.read_rows({16, 160, nullptr, 0, 2, 80}, {}); });
+  const std::vector<std::pair<std::uint64_t, unsigned>> expected = {
+      {16, 48}, {64, 16}, {80, 16}, {176, 16}, {192, 48}, {240, 16}};
+  ASSERT_EQ(memory_.requests.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(memory_.requests[i].address, expected[i].first);
+    EXPECT_EQ(memory_.requests[i].bytes, expected[i].second);
+  }
+}
+
+class DmaSlotsTest : public DmaPortTest, public ::testing::WithParamInterface<hw::SlotOrder> {};
+
+// The first request takes 20 cycles, the others 10.
+TEST_P(DmaSlotsTest, ComeBackInOrderOfIssueOrAsTheyEnd) {
+  hw::Machine machine = machine_of(16);
+  machine.dma.slots = GetParam();
+  memory_.slow_end = 16;
+  DmaPort port("port", machine, 2);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] { port.read(0, nullptr, 6 * 16); });
+  const bool in_order = GetParam() == hw::SlotOrder::kIssue;
+  EXPECT_EQ(cycles(), in_order ? (std::vector<std::uint64_t>{0, 1, 20, 21, 30, 31})
+                               : (std::vector<std::uint64_t>{0, 1, 11, 20, 21, 30}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, DmaSlotsTest,
+                         ::testing::Values(hw::SlotOrder::kIssue, hw::SlotOrder::kCompletion));
 
 TEST_F(DmaPortTest, TheWindowSpansReadsOfDifferentCommands) {
   DmaPort port("port", machine_of(16), 2);

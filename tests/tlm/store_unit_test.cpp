@@ -32,7 +32,7 @@ constexpr std::uint32_t kElsewhere = 64 * 1024;  // in the scratchpad
 
 /// The 16 x 16 preset on a memory that serves a request in any cycle, after the same time for all.
 hw::Machine even_machine(double controller_ns) {
-  hw::Machine machine = hw::find_machine("gemmini");
+  hw::Machine machine;
   machine.dram.bus_bytes = 256;
   machine.dram.row_bytes = 65536;
   machine.dram.mega_transfers = 20000;

@@ -1,0 +1,128 @@
+#include "mapper/tiling_cost.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hw/array.h"
+#include "hw/program.h"
+#include "mapper/round.h"
+
+namespace systole::mapper {
+namespace {
+
+/// Longer than any tile: all its bytes are contiguous.
+constexpr std::uint64_t kRun = std::uint64_t{1} << 40;
+
+}  // namespace
+
+TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
+    : machine_(machine),
+      problem_(problem),
+      load_rate_(dma_rate(machine, machine.dma.outstanding_reads)),
+      store_rate_(dma_rate(machine, machine.dma.outstanding_writes)) {}
+
+bool TilingCost::fits(const Tiling& t) const {
+  const std::uint64_t half = std::uint64_t{machine_.accumulator.kib} * 1024 / 4 / 2;
+  if (t.m * round_up(t.c_cols, machine_.array.cols) > half) return false;
+  return 2 * (a_tile(t) + b_tile(t) + parameters(t)) <= problem_.stream_bytes;
+}
+
+void TilingCost::evaluate(Tiling& t) const {
+  const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
+  const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
+  const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
+  const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
+  const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
+  const std::uint64_t b_bytes = std::uint64_t{problem_.k} * round_up(problem_.n, 4);
+  // An operand is loaded once if its tile survives the loop that does not index it.
+  const bool reused = k_tiles == 1 && !t.unrolled;
+  const std::uint64_t a_times = reused && (t.m_outer || n_tiles == 1) ? 1 : n_tiles;
+  const std::uint64_t b_times =
+      reused && (!t.m_outer || m_tiles == 1 || n_tiles == 1) ? 1 : m_tiles;
+  const std::uint64_t a_load = problem_.a_on_chip ? 0 : a_bytes * a_times;
+  const std::uint64_t b_load = problem_.b_on_chip ? 0 : b_bytes * b_times;
+  const std::uint64_t parameter_load =
+      std::uint64_t{4} * problem_.parameter_words * problem_.n * (c_tiles == 1 ? 1 : m_tiles);
+  t.load_bytes = a_load + b_load + parameter_load;
+  t.compute_cycles = problem_.k == 0 ? 0 : compute(t, m_tiles, n_tiles, k_tiles);
+  const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
+  // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of
+  // weights and parameters are one run.
+  const double load =
+      time(load_rate_, a_load, t.k) +
+      time(load_rate_, b_load, t.unrolled || problem_.b_is_activation ? t.n : kRun) +
+      time(load_rate_, parameter_load, kRun);
+  const double store = problem_.out_on_chip
+                           ? 0.0
+                           : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
+                                  t.c_cols * problem_.out_bytes);
+  const std::uint64_t row_cycles =
+      std::max(ceil_div(t.c_cols, machine_.postop.lanes), problem_.postop_interval);
+  const std::uint64_t postops = m_tiles * c_tiles;
+  // The pipeline fills anew for each C tile.
+  const double postop =
+      static_cast<double>(problem_.m * c_tiles * row_cycles + postops * problem_.postop_fill);
+  const double first = time(load_rate_, a_tile(t), t.k) + time(load_rate_, b_tile(t), kRun);
+  const auto tiles = static_cast<double>(postops);
+  // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
+  // result and its parameters.
+  const std::uint64_t commands = 3 * m_tiles * n_tiles * k_tiles + 2 * m_tiles * c_tiles;
+  const double fetch = time(load_rate_, commands * hw::kCommandBytes, kRun);
+  // Loads and stores share the memory, and whatever they take makes hiding them harder.
+  const double memory = load + store + fetch;
+  // Between the last matmul of a C tile and its result lie the array's skew and the pipeline.
+  const double turnaround =
+      tiles * static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
+  t.cycles = static_cast<std::uint64_t>(
+      std::max({static_cast<double>(t.compute_cycles), memory, postop, turnaround}) + memory / 8 +
+      first + std::max(store, postop) / tiles);
+}
+
+std::uint64_t TilingCost::a_tile(const Tiling& t) const {
+  return problem_.a_on_chip ? 0 : t.m * round_up(t.k, machine_.array.rows);
+}
+
+std::uint64_t TilingCost::b_tile(const Tiling& t) const {
+  if (problem_.b_on_chip) return 0;
+  // Stored k x n or, transposed, n x k: the larger of the two padded forms.
+  return std::max(t.k * round_up(t.n, machine_.array.cols),
+                  t.n * round_up(t.k, machine_.array.rows));
+}
+
+double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const {
+  if (bytes == 0) return 0.0;
+  const std::uint64_t runs = ceil_div(bytes, run);
+  // Requests keep to multiples of their size: a run that does not is cut once more, on average.
+  const double size = machine_.dma.request_bytes;
+  const auto length = static_cast<double>(std::min(bytes, run));
+  const double cuts = run % machine_.dma.request_bytes == 0 ? 0.0 : 1.0 - 1.0 / size;
+  const double requests = static_cast<double>(runs) * std::max(1.0, length / size + cuts);
+  return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle,
+                  requests * rate.cycles_per_request);
+}
+
+std::uint64_t TilingCost::compute(const Tiling& t, std::uint64_t m_tiles, std::uint64_t n_tiles,
+                                  std::uint64_t k_tiles) const {
+  const auto cycles = [&](std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+    return m == 0 || n == 0 || k == 0 ? 0
+                                      : hw::array_cycles(machine_.array, m, n, k, true).interval;
+  };
+  const std::uint64_t m_rest = problem_.m - (m_tiles - 1) * t.m;
+  // The last piece of a section is as short in every one.
+  const std::uint64_t n_rests = problem_.section == 0 ? 1 : problem_.n / problem_.section;
+  const std::uint64_t n_rest =
+      (problem_.section == 0 ? problem_.n : problem_.section) - (n_tiles / n_rests - 1) * t.n;
+  const std::uint64_t k_rest = problem_.k - (k_tiles - 1) * t.k;
+  std::uint64_t sum = 0;
+  for (const auto& [m, ms] : {std::pair{std::uint64_t{t.m}, m_tiles - 1}, {m_rest, 1}}) {
+    for (const auto& [n, ns] :
+         {std::pair{std::uint64_t{t.n}, n_tiles - n_rests}, {n_rest, n_rests}}) {
+      for (const auto& [k, ks] : {std::pair{std::uint64_t{t.k}, k_tiles - 1}, {k_rest, 1}}) {
+        sum += ms * ns * ks * cycles(m, n, k);
+      }
+    }
+  }
+  return sum;
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+
+#include "hw/machine.h"
+#include "mapper/tiling.h"
+
+namespace systole::mapper {
+
+/// The mapper's cost model: max(compute, memory, post-op, turnaround) + what the first and last
+/// tile expose.
+class TilingCost {
+ public:
+  /// Both outlive this object.
+  TilingCost(const hw::Machine& machine, const TilingProblem& problem);
+
+  /// Whether two C tiles fit the accumulator, and two of each operand tile the scratchpad.
+  [[nodiscard]] bool fits(const Tiling& t) const;
+  /// Fills in what the tiling is expected to take.
+  void evaluate(Tiling& t) const;
+
+ private:
+  [[nodiscard]] std::uint64_t a_tile(const Tiling& t) const;
+  [[nodiscard]] std::uint64_t b_tile(const Tiling& t) const;
+  [[nodiscard]] std::uint64_t parameters(const Tiling& t) const {
+    return std::uint64_t{4} * problem_.parameter_words * t.c_cols;
+  }
+  /// Cycles to move `bytes` that lie in runs of `run` bytes.
+  [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
+  [[nodiscard]] std::uint64_t compute(const Tiling& t, std::uint64_t m_tiles, std::uint64_t n_tiles,
+                                      std::uint64_t k_tiles) const;
+
+  const hw::Machine& machine_;
+  const TilingProblem& problem_;
+  DmaRate load_rate_, store_rate_;
+};
+
+}  // namespace systole::mapper

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+
+#include "hw/machine.h"
+#include "mapper/tiling.h"
+
+/// One function per value of mapper.strategy. Each chooses the tiles of a group and fills in what
+/// the cost model expects of them; nothing if not even single folds fit.
+namespace systole::mapper {
+
+/// All tilings into balanced pieces whose double buffers fit, the cheapest by TilingCost.
+[[nodiscard]] std::optional<Tiling> cost_tiling(const hw::Machine& machine,
+                                                const TilingProblem& problem);
+
+/// The heuristic of Gemmini's library, for its loop unroller. In blocks of the array's size: square
+/// C tiles that fit half the accumulator, as deep as a quarter of the scratchpad allows; then one
+/// block more of n, m and k, in turn, as long as A and B fit half the scratchpad and C half the
+/// accumulator. The parameters of a C tile, which Gemmini does not have, fit half the scratchpad too.
+/// C tiles of whole rows begin with one block of rows and of depth. A pass without a
+/// matmul has no loop: cost_tiling().
+[[nodiscard]] std::optional<Tiling> gemmini_tiling(const hw::Machine& machine,
+                                                   const TilingProblem& problem);
+
+}  // namespace systole::mapper

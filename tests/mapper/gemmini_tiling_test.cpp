@@ -1,0 +1,88 @@
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+#include "mapper/round.h"
+#include "mapper/tiling.h"
+#include "mapper/tiling_strategies.h"
+
+namespace systole::mapper {
+namespace {
+
+/// A 16 x 16 array with these memories, as the library sees it.
+hw::Machine gemmini(std::uint32_t scratchpad_kib, std::uint32_t accumulator_kib) {
+  hw::Machine machine;
+  machine.mapper.strategy = hw::MappingStrategy::kGemmini;
+  machine.scratchpad.kib = scratchpad_kib;
+  machine.accumulator.kib = accumulator_kib;
+  return machine;
+}
+TilingProblem product(const hw::Machine& machine, std::uint32_t m, std::uint32_t n,
+                      std::uint32_t k) {
+  TilingProblem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.out_bytes = 1;
+  problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024;
+  return problem;
+}
+/// "5x5x48": blocks of m, n and k.
+std::string blocks(const hw::Machine& machine, const TilingProblem& problem) {
+  const Tiling t = Tiler(machine).choose(problem, "c");
+  EXPECT_TRUE(t.unrolled && t.m_outer);
+  EXPECT_EQ(t.c_cols, t.n);
+  return std::to_string(ceil_div(t.m, 16)) + "x" + std::to_string(ceil_div(t.n, 16)) + "x" +
+         std::to_string(ceil_div(t.k, 16));
+}
+std::string blocks(std::uint32_t scratchpad_kib, std::uint32_t accumulator_kib, std::uint32_t m,
+                   std::uint32_t n, std::uint32_t k) {
+  const hw::Machine machine = gemmini(scratchpad_kib, accumulator_kib);
+  return blocks(machine, product(machine, m, n, k));
+}
+
+// The first three are known of the library itself; the others follow from its rule by hand.
+TEST(GemminiTiling, GivesTheTilesOfTheLibrary) {
+  EXPECT_EQ(blocks(256, 64, 512, 768, 768), "5x5x48");
+  EXPECT_EQ(blocks(64, 256, 512, 768, 768), "11x11x5");
+  EXPECT_EQ(blocks(256, 128, 512, 768, 768), "8x8x32");
+  EXPECT_EQ(blocks(64, 64, 512, 768, 768), "5x5x12");
+  EXPECT_EQ(blocks(256, 256, 512, 768, 768), "11x11x23");
+  EXPECT_EQ(blocks(256, 64, 128, 768, 3072), "5x5x51") << "deeper than a quarter: 51 fits";
+}
+
+TEST(GemminiTiling, GrowsColumnsThenRowsThenDepthOfSmallProducts) {
+  EXPECT_EQ(blocks(256, 64, 128, 128, 64), "5x6x4") << "a column more fits, then no row";
+  EXPECT_EQ(blocks(256, 64, 128, 64, 128), "8x4x8") << "one loop does all";
+  EXPECT_EQ(blocks(256, 64, 1, 1, 1), "1x1x1");
+}
+
+TEST(GemminiTiling, TilesOfWholeRowsBeginWithOneBlockOfRows) {
+  const hw::Machine machine = gemmini(256, 256);
+  TilingProblem problem = product(machine, 512, 768, 768);
+  problem.row_wise = true;
+  EXPECT_EQ(blocks(machine, problem), "2x48x10");
+  problem.n = 2064;  // 129 blocks, and half the accumulator holds 128
+  EXPECT_FALSE(gemmini_tiling(machine, problem));
+}
+
+TEST(GemminiTiling, LeavesPassesWithoutAMatmulToTheCostModel) {
+  const hw::Machine machine = gemmini(256, 64);
+  const TilingProblem problem = product(machine, 512, 768, 0);
+  const Tiling t = Tiler(machine).choose(problem, "c"), cost = *cost_tiling(machine, problem);
+  EXPECT_FALSE(t.unrolled);
+  EXPECT_EQ(t.m, cost.m);
+  EXPECT_EQ(t.n, cost.n);
+}
+
+TEST(GemminiTiling, ExpectsEveryLoopToLoadItsOperandsAnew) {
+  const hw::Machine machine = gemmini(256, 64);
+  const Tiling t = Tiler(machine).choose(product(machine, 128, 768, 768), "c");
+  // Two rows of ten tiles: A ten times, B twice.
+  EXPECT_EQ(t.load_bytes, 10U * 128 * 768 + 2U * 768 * 768);
+  EXPECT_EQ(t.compute_cycles, 8U * 48 * 48 * 16);
+}
+
+}  // namespace
+}  // namespace systole::mapper
