@@ -90,7 +90,7 @@ void expect_keys(std::string_view section, const Tuple&) {
 TEST(MachineKeys, CoverEveryField) {
   const Machine m;
   const auto& [name, core, array, scratchpad, accumulator, postop, datapath, attention, dma, bus,
-               l2, dram, host, energy, backend] = m;
+               l2, dram, mapper, host, energy, backend] = m;
   expect_keys("", std::tie(name));
   {
     const auto& [a, b, c, d, e] = core;
@@ -99,6 +99,10 @@ TEST(MachineKeys, CoverEveryField) {
   {
     const auto& [a, b, c, d] = array;
     expect_keys("array", std::tie(a, b, c, d));
+  }
+  {
+    const auto& [a] = mapper;
+    expect_keys("mapper", std::tie(a));
   }
   {
     const auto& [a, b, c, d, e, f, g, h, i, j, k] = backend;
