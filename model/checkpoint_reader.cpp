@@ -26,7 +26,9 @@ std::vector<double> CheckpointReader::read(const std::string& name, const Shape&
 }
 
 FloatNorm CheckpointReader::norm(const std::string& name, std::size_t width) {
-  return {read(name + ".weight", {width}), read(name + ".bias", {width})};
+  const bool old_names = file_.has(name + ".gamma");
+  return {read(name + (old_names ? ".gamma" : ".weight"), {width}),
+          read(name + (old_names ? ".beta" : ".bias"), {width})};
 }
 
 FloatLinear CheckpointReader::linear(const std::string& name, std::uint32_t outputs,

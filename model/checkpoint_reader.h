@@ -24,7 +24,8 @@ class CheckpointReader {
 
   /// Elements of a floating-point tensor, all finite.
   std::vector<double> read(const std::string& name, const Shape& shape);
-  /// "NAME.weight" and "NAME.bias", of `width` elements.
+  /// "NAME.weight" and "NAME.bias", of `width` elements; or "NAME.gamma" and "NAME.beta", as the
+  /// published BERT files still have them.
   FloatNorm norm(const std::string& name, std::size_t width);
   /// "NAME.weight" [outputs, inputs] and "NAME.bias" [outputs].
   FloatLinear linear(const std::string& name, std::uint32_t outputs, std::uint32_t inputs);

@@ -132,6 +132,23 @@ TEST(TextCheckpointFile, LeavesOutHeadsForTasks) {
   EXPECT_NO_THROW(load_text_checkpoint(gpt2.write(directory.path("g.safetensors"))));
 }
 
+TEST(TextCheckpointFile, NormsMayHaveTheirOldNames) {
+  const TempDirectory directory;
+  TinyText bert = TinyText::bert();
+  const auto hidden = [&] {
+    return FloatText(load_text_checkpoint(bert.write(directory.path("b.safetensors"))))
+        .hidden(kText);
+  };
+  const FloatRows expected = hidden();
+  for (TensorData& tensor : bert.tensors) {
+    const std::size_t at = tensor.name.find("LayerNorm.");
+    if (at == std::string::npos) continue;
+    const bool weight = tensor.name.find("weight", at) != std::string::npos;
+    tensor.name = tensor.name.substr(0, at) + (weight ? "LayerNorm.gamma" : "LayerNorm.beta");
+  }
+  EXPECT_EQ(hidden(), expected);
+}
+
 TEST(TextCheckpointFile, HeadsComeFromTheConfigurationBesideIt) {
   const TempDirectory directory;
   TinyText bert = TinyText::bert();
