@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "hw/machine.h"
 #include "mapper/fusion.h"
 #include "mapper/mapping.h"
@@ -26,6 +29,7 @@ class StepMapper {
   std::vector<Group> groups_;
   Placement placement_;
   Tiler tiler_;
+  std::optional<std::uint64_t> program_address_;  ///< behind all constants
 };
 
 }  // namespace systole::mapper
