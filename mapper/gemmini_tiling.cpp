@@ -31,7 +31,11 @@ class Heuristic {
 
   [[nodiscard]] std::optional<Blocks> choose() const {
     Blocks blocks = first();
-    if (!fits(blocks)) return std::nullopt;
+    while (!fits(blocks)) {
+      std::uint64_t& side = blocks.n > blocks.m && !whole_rows_ ? blocks.n : blocks.m;
+      if (side == 1) return std::nullopt;
+      --side;
+    }
     for (bool grew = true; grew;) {
       grew = false;
       for (auto side : {&Blocks::n, &Blocks::m, &Blocks::k}) {

@@ -16,7 +16,8 @@ namespace systole::mapper {
 /// The heuristic of Gemmini's library, for its loop unroller. In blocks of the array's size: square
 /// C tiles that fit half the accumulator, as deep as a quarter of the scratchpad allows; then one
 /// block more of n, m and k, in turn, as long as A and B fit half the scratchpad and C half the
-/// accumulator. The parameters of a C tile, which Gemmini does not have, fit half the scratchpad too.
+/// accumulator. Where not even the first tile fits it is made smaller, which the library does not
+/// do. The parameters of a C tile, which Gemmini does not have, fit half the scratchpad too.
 /// C tiles of whole rows begin with one block of rows and of depth. A pass without a
 /// matmul has no loop: cost_tiling().
 [[nodiscard]] std::optional<Tiling> gemmini_tiling(const hw::Machine& machine,

@@ -101,32 +101,38 @@ void check_program_size(const MatmulShape& shape, const hw::Machine& machine) {
 }
 
 model::Graph make_matmul_graph(const MatmulShape& shape, const hw::Machine::Datapath& datapath,
-                               bool shape_only) {
+                               bool shape_only, const MatmulResult& result) {
   using Kind = model::Tensor::Kind;
   constexpr unsigned kResultBits = 8;
   model::GraphBuilder builder(fmt::format("matmul {}x{}x{}", shape.m, shape.n, shape.k));
   const auto a = builder.add_tensor({"a", shape.m, shape.k, hw::DType::kS8, Kind::kInput, {}, 0.0});
   const auto b =
       builder.add_tensor({"b", shape.k, shape.n, hw::DType::kS8, Kind::kConstant, {}, 0.0});
-  const auto c =
-      builder.add_tensor({"c", shape.m, shape.n, hw::DType::kS8, Kind::kOutput, {}, 0.0});
-  model::StageOperands bias;
+  if (!shape_only) builder.tensor(b).data = operand_bytes(kSeedB, std::size_t{shape.k} * shape.n);
   // A product of two uniform operands has a third of the square of their largest value each.
   const double deviation =
       std::sqrt(static_cast<double>(shape.k)) * kLargestOperand * kLargestOperand / 3.0;
-  if (!shape_only) {
-    builder.tensor(b).data = operand_bytes(kSeedB, std::size_t{shape.k} * shape.n);
-    Uniform uniform(kSeedBias, static_cast<std::int32_t>(deviation));
-    bias.parameters.resize(shape.n);
-    std::generate(bias.parameters.begin(), bias.parameters.end(), uniform);
+  model::View sums = builder.matmul("matmul", builder.whole(a), builder.whole(b), false);
+  if (result.bias) {
+    model::StageOperands bias;
+    if (!shape_only) {
+      Uniform uniform(kSeedBias, static_cast<std::int32_t>(deviation));
+      bias.parameters.resize(shape.n);
+      std::generate(bias.parameters.begin(), bias.parameters.end(), uniform);
+    }
+    sums =
+        builder.stage("matmul.bias", sums, model::bias_stage(), hw::DType::kS32, std::move(bias));
   }
-  const hw::Dyadic factor = hw::make_dyadic(kResultDeviation / deviation, datapath.multiplier_bits);
-  const model::View sums = builder.matmul("matmul", builder.whole(a), builder.whole(b), false);
-  const model::View biased =
-      builder.stage("matmul.bias", sums, model::bias_stage(), hw::DType::kS32, std::move(bias));
-  builder.stage_to("matmul.requantise", biased,
-                   model::requantise_stage(factor, kResultBits, datapath.rounding),
-                   builder.whole(c));
+  if (result.requantised) {
+    const hw::Dyadic factor =
+        hw::make_dyadic(kResultDeviation / deviation, datapath.multiplier_bits);
+    sums = builder.stage("matmul.requantise", sums,
+                         model::requantise_stage(factor, kResultBits, datapath.rounding),
+                         hw::DType::kS8);
+  }
+  model::Tensor& out = builder.tensor(sums.tensor);
+  out.name = "c";
+  out.kind = Kind::kOutput;
   return std::move(builder).take();
 }
 

@@ -27,12 +27,17 @@ inline constexpr std::uint64_t kMaxMatmulElements = 1U << 26;
 /// sooner than the mapper, which has to write the commands first.
 void check_program_size(const MatmulShape& shape, const hw::Machine& machine);
 
-/// One matrix product: input "a" s8, constant "b" s8, a bias and a requantisation to s8 that uses
-/// most of the codes. Seeded values: the same shape and datapath give the same bits. `shape_only`
-/// leaves the constants out, for runs without values.
+/// What happens to the sums of a product.
+struct MatmulResult {
+  bool bias = true;         ///< a bias is added to every row
+  bool requantised = true;  ///< to s8, using most of the codes; else the result is s32
+};
+
+/// One matrix product: input "a" s8, constant "b" s8. Seeded values: the same shape and datapath
+/// give the same bits. `shape_only` leaves the constants out, for runs without values.
 [[nodiscard]] model::Graph make_matmul_graph(const MatmulShape& shape,
-                                             const hw::Machine::Datapath& datapath,
-                                             bool shape_only);
+                                             const hw::Machine::Datapath& datapath, bool shape_only,
+                                             const MatmulResult& result = {});
 
 /// Bytes for the input "a".
 [[nodiscard]] std::vector<std::uint8_t> matmul_input(const MatmulShape& shape);

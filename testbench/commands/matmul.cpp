@@ -18,6 +18,8 @@ struct Options {
   MachineOptions machine;
   std::string shape;
   std::string stats;
+  bool bias = false;
+  bool sums = false;
   bool functional = true;
   bool json = false;
 };
@@ -26,7 +28,8 @@ int run(const Options& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
   const hw::Machine machine = load_machine(options.machine);
   check_program_size(shape, machine);
-  const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional);
+  const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional,
+                                               {options.bias, !options.sums});
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);
   JsonOutput stats(options.stats);
 
@@ -71,6 +74,8 @@ void add_matmul_command(CLI::App& app, Action& action) {
   add_machine_options(command, options->machine);
   add_strategy(command, options->machine);
   add_rtl(command, options->machine);
+  command.add_flag("--bias", options->bias, "add a bias to every row of the product");
+  command.add_flag("--int32", options->sums, "leave the sums as they are, without requantisation");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the statistics instead of tables");

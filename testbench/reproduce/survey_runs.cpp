@@ -33,8 +33,9 @@ SimulationResult time_graph(const model::Graph& graph, const mapper::Mapping& ma
   return simulate(graph, mapping, machine, tlm_model::make_models(machine), {{}}, options);
 }
 
-Json product_document(const MatmulShape& shape, const hw::Machine& machine) {
-  const model::Graph graph = make_matmul_graph(shape, machine.datapath, true);
+Json product_document(const LayerProduct& product, const hw::Machine& machine) {
+  const model::Graph graph =
+      make_matmul_graph(product.shape, machine.datapath, true, product.result);
   return time_graph(graph, mapper::map_graph(graph, machine), machine, nullptr).cycles.front();
 }
 
@@ -80,7 +81,7 @@ void run(std::vector<SplitRun>& splits) {
     machine.accumulator.kib = split.accumulator_kib;
     for (const ProductRun& run : split.products) {
       batch.add(documents.emplace_back(),
-                [machine, shape = run.product.shape] { return product_document(shape, machine); });
+                [machine, product = run.product] { return product_document(product, machine); });
     }
   }
   batch.run();
@@ -106,11 +107,13 @@ SplitRun split_of(std::uint32_t scratchpad_kib, std::uint32_t accumulator_kib,
 std::vector<LayerProduct> bert_base_products(std::uint32_t length) {
   const model::EncoderShape shape = model::find_shape(kShape);
   const std::uint32_t head = shape.head_width();
-  return {{{length, shape.width, shape.width}, 4},
-          {{length, length, head}, shape.heads},
-          {{length, head, length}, shape.heads},
-          {{length, shape.hidden, shape.width}, 1},
-          {{length, shape.width, shape.hidden}, 1}};
+  const MatmulResult plain{false, true}, biased{true, true}, sums{true, false};
+  return {{{length, shape.width, shape.width}, 3, biased},
+          {{length, length, head}, shape.heads, plain},
+          {{length, head, length}, shape.heads, plain},
+          {{length, shape.width, shape.width}, 1, sums},
+          {{length, shape.hidden, shape.width}, 1, biased},
+          {{length, shape.width, shape.hidden}, 1, sums}};
 }
 
 double SplitRun::layer_cycles() const {
@@ -130,6 +133,10 @@ double SplitRun::utilisation() const {
 
 SplitRun run_measured_products() {
   std::vector<SplitRun> splits = {split_of(256, 64, 128)};
+  std::vector<ProductRun>& products = splits.front().products;
+  products.erase(products.begin() + 3);  // of the same shape as the first
+  products.front().product.count = 4;
+  for (ProductRun& run : products) run.product.result = {false, true};
   run(splits);
   return splits.front();
 }

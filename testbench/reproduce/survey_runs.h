@@ -10,10 +10,12 @@
 /// What `systole reproduce survey` simulates, timing alone.
 namespace systole::testbench {
 
-/// Products of a layer of BERT-Base, and how many of each.
+/// Products of a layer of BERT-Base, and how many of each. Those with weights have biases, and
+/// those in front of a LayerNorm leave int32.
 struct LayerProduct {
   MatmulShape shape;
   std::uint32_t count = 0;
+  MatmulResult result;
 };
 [[nodiscard]] std::vector<LayerProduct> bert_base_products(std::uint32_t length);
 
@@ -35,7 +37,8 @@ struct SplitRun {
   [[nodiscard]] double utilisation() const;
 };
 
-/// The products of 128 tokens with the sizes that RTL was measured with, 256 and 64 KiB.
+/// The products of 128 tokens with the sizes that RTL was measured with, 256 and 64 KiB; products
+/// alone, without biases.
 [[nodiscard]] SplitRun run_measured_products();
 /// The nine machines of Fig. 13 with the products of 512 tokens; the accumulator changes last.
 [[nodiscard]] std::vector<SplitRun> run_splits();

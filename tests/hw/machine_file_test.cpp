@@ -114,7 +114,8 @@ TEST(MachineFile, TellsAllErrorsAtOnce) {
       "m.toml:1:8: name: found \"two words\", expected a name of letters, digits, '.', '_' and "
       "'-' (characters, 1 to 64)\n"
       "m.toml:2:1: speed: unknown key, expected one of name, base, core, array, scratchpad, "
-      "accumulator, postop, datapath, attention, dma, bus, l2, dram, host, energy, backend\n"
+      "accumulator, postop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, energy, "
+      "backend\n"
       "m.toml:4:13: core.clock_mhz: found 0, expected an integer (MHz, 1 to 10000)\n"
       "m.toml:5:14: core.load_queue: found \"8\", expected an integer (commands, 1 to 256)\n"
       "m.toml:7:8: array.rows: found 33, expected a power of two (PEs, 1 to 256)\n"
@@ -188,7 +189,7 @@ TEST(MachineFile, RefusesEachBadInputWithOneLine) {
       {std::string(5000, 'k') + " = 5", "1:1: kkkk"},
       // Base
       {"base = 'unheard-of'",
-       "1:8: base: found \"unheard-of\", expected gemmini, tiny, transformer or vitcod"},
+       "1:8: base: found \"unheard-of\", expected gemmini, survey, tiny, transformer or vitcod"},
       {"base = 5", "1:8: base: found 5, expected the name of a machine preset in quotes"},
       {"base = '../machines/tiny'", "1:8: base: found \"../machines/tiny\", expected gemmini,"},
       // TOML
@@ -321,14 +322,14 @@ TEST_F(MachinePresetDirectory, HasNoCircles) {
 
 TEST_F(MachinePresetDirectory, ShowsTheErrorsOfABase) {
   add("a", "[array]\nrows = 3\ncols = 5\n");
-  EXPECT_EQ(
-      parse_error("base = 'a'\narray.rows = 4\nx = 1\n"),
-      "m.toml:1:8: base: " + directory.path("machines/a.toml") +
-          ":2:8: array.rows: found 3, expected a power of two (PEs, 1 to 256)\n" +
-          directory.path("machines/a.toml") +
-          ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
-          "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
-          "accumulator, postop, datapath, attention, dma, bus, l2, dram, host, energy, backend");
+  EXPECT_EQ(parse_error("base = 'a'\narray.rows = 4\nx = 1\n"),
+            "m.toml:1:8: base: " + directory.path("machines/a.toml") +
+                ":2:8: array.rows: found 3, expected a power of two (PEs, 1 to 256)\n" +
+                directory.path("machines/a.toml") +
+                ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
+                "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
+                "accumulator, postop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, "
+                "energy, backend");
 }
 
 }  // namespace

@@ -89,20 +89,16 @@ void expect_keys(std::string_view section, const Tuple&) {
 // The structured bindings stop compiling when a section gains a field: give it a key as well.
 TEST(MachineKeys, CoverEveryField) {
   const Machine m;
-  const auto& [name, core, array, scratchpad, accumulator, postop, datapath, attention, dma, bus,
-               l2, dram, mapper, host, energy, backend] = m;
+  const auto& [name, core, array, scratchpad, accumulator, postop, datapath, attention, dma, tlb,
+               bus, l2, dram, mapper, host, energy, backend] = m;
   expect_keys("", std::tie(name));
   {
-    const auto& [a, b, c, d, e] = core;
-    expect_keys("core", std::tie(a, b, c, d, e));
+    const auto& [a, b, c, d, e, f, g] = core;
+    expect_keys("core", std::tie(a, b, c, d, e, f, g));
   }
   {
     const auto& [a, b, c, d] = array;
     expect_keys("array", std::tie(a, b, c, d));
-  }
-  {
-    const auto& [a] = mapper;
-    expect_keys("mapper", std::tie(a));
   }
   {
     const auto& [a, b, c, d, e, f, g, h, i, j, k] = backend;
@@ -129,16 +125,24 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("attention", std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p));
   }
   {
-    const auto& [a, b, c] = dma;
-    expect_keys("dma", std::tie(a, b, c));
+    const auto& [a, b, c, d, e] = dma;
+    expect_keys("dma", std::tie(a, b, c, d, e));
+  }
+  {
+    const auto& [a, b, c, d, e, f] = tlb;
+    expect_keys("tlb", std::tie(a, b, c, d, e, f));
+  }
+  {
+    const auto& [a, b] = mapper;
+    expect_keys("mapper", std::tie(a, b));
   }
   {
     const auto& [a, b, c, d, e] = bus;
     expect_keys("bus", std::tie(a, b, c, d, e));
   }
   {
-    const auto& [a, b, c, d, e, f, g] = l2;
-    expect_keys("l2", std::tie(a, b, c, d, e, f, g));
+    const auto& [a, b, c, d, e, f, g, h] = l2;
+    expect_keys("l2", std::tie(a, b, c, d, e, f, g, h));
   }
   {
     const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x] = dram;
@@ -173,11 +177,15 @@ TEST(MachineKeys, WordsFollowTheEnumerations) {
   for (const char* setting :
        {"array.dataflow=output-stationary", "array.overlap=preload", "backend.systolic_array=rtl",
         "backend.i_sqrt=rtl", "datapath.rounding=half-even", "datapath.softmax=ibert-floor",
-        "bus.arbitration=fixed-priority"}) {
+        "bus.arbitration=fixed-priority", "mapper.strategy=gemmini", "dma.slots=completion",
+        "l2.replacement=random"}) {
     set_key(m, setting);
   }
   EXPECT_EQ(m.array.dataflow, Dataflow::kOutputStationary);
   EXPECT_EQ(m.array.overlap, ArrayOverlap::kPreload);
+  EXPECT_EQ(m.mapper.strategy, MappingStrategy::kGemmini);
+  EXPECT_EQ(m.dma.slots, SlotOrder::kCompletion);
+  EXPECT_EQ(m.l2.replacement, Replacement::kRandom);
   EXPECT_EQ(m.backend.systolic_array, Backend::kRtl);
   EXPECT_EQ(m.backend.i_sqrt, Backend::kRtl);
   EXPECT_EQ(m.backend.softmax_unit, Backend::kModel);

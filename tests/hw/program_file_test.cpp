@@ -199,7 +199,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"Opcode", byte(kCommand, 7), "commands, byte 303: command before has opcode 7"},
         BadFile{"CommandType", byte(kCommand + 1, 5), "type 5"},
         BadFile{"Flags", byte(kCommand + 2, 8), "reserved bits"},
-        BadFile{"CommandReserved", byte(kCommand + 3, 1), "reserved bits"},
+        BadFile{"CommandReserved", byte(kCommand + 3, 3), "reserved bits"},
         BadFile{"UnusedMix", byte(kCommand + 7, 1), "gives encoder, which its opcode does not use"},
         BadFile{"UnusedField", byte(kCommand + 40, 1), "which its opcode does not use"},
         BadFile{"UnusedFlag", byte(kCommand + 2, 1), "accumulate"},

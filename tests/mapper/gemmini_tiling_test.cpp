@@ -56,6 +56,7 @@ TEST(GemminiTiling, GrowsColumnsThenRowsThenDepthOfSmallProducts) {
   EXPECT_EQ(blocks(256, 64, 128, 128, 64), "5x6x4") << "a column more fits, then no row";
   EXPECT_EQ(blocks(256, 64, 128, 64, 128), "8x4x8") << "one loop does all";
   EXPECT_EQ(blocks(256, 64, 1, 1, 1), "1x1x1");
+  EXPECT_EQ(blocks(1, 64, 128, 128, 64), "1x1x1") << "5 x 5 do not fit, however flat";
 }
 
 TEST(GemminiTiling, TilesOfWholeRowsBeginWithOneBlockOfRows) {

@@ -67,6 +67,22 @@ TEST(MatmulGraph, ShapeAloneHasNoConstants) {
   for (const model::Node& node : graph.nodes) EXPECT_TRUE(node.parameters.empty());
 }
 
+TEST(MatmulGraph, BiasAndRequantisationAreStagesOfTheirOwn) {
+  const MatmulShape shape{8, 8, 8};
+  const auto stages = [&](const MatmulResult& result) {
+    return make_matmul_graph(shape, {}, false, result).nodes.size() - 1;
+  };
+  EXPECT_EQ(stages({true, true}), 2U);
+  EXPECT_EQ(stages({false, true}), 1U);
+  EXPECT_EQ(stages({true, false}), 1U);
+  const model::Graph bare = make_matmul_graph(shape, {}, false, {false, false});
+  ASSERT_EQ(bare.nodes.size(), 1U);
+  const model::Tensor& c = bare.tensors[bare.nodes.front().out.tensor];
+  EXPECT_EQ(c.name, "c");
+  EXPECT_EQ(c.type, hw::DType::kS32);
+  EXPECT_EQ(c.kind, model::Tensor::Kind::kOutput);
+}
+
 TEST(MatmulGraph, RefusesProgramsThatCannotFit) {
   hw::Machine machine;
   EXPECT_NO_THROW(check_program_size({4096, 4096, 4096}, machine));
