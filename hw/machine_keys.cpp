@@ -308,8 +308,8 @@ std::vector<MachineKey> make_keys() {
           "how tiles are chosen: by the mapper's cost model, or as Gemmini's library does",
           kChosen),
       word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none"},
-          "what runs behind an operator in one chain: whatever can, all but LayerNorm and residual "
-          "additions, or biases and requantisations alone", "library: Gemmini"),
+          "what may join a chain: any stage, those of Gemmini's library, or no function",
+          "library: no LayerNorm, no residual addition"),
 
       integer<kHost, &Host::mmio_ns>("host.mmio_ns", "ns", 0, 1000000,
           "one access of the host to a core's register", kChosen),

@@ -93,11 +93,8 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command
       .add_option("--dim", options->vitcod.dim, "features of a head in these files; default: 64")
       ->type_name("N");
-  command
-      .add_option(
-          "--part", options->parts,
-          "survey: " + fmt::format("{}", fmt::join(survey_parts(), ", ")) + "; default: all")
-      ->type_name("NAME,...")
+  command.add_option("--part", options->parts, fmt::format("{}", fmt::join(survey_parts(), ", ")))
+      ->type_name("PART,...")
       ->delimiter(',')
       ->check(CLI::IsMember(survey_parts()).description(""));
   command.add_option("--plots", options->plots, "draw pictures with gnuplot")->type_name("DIR");

@@ -39,13 +39,19 @@ void add_encoder(Reproduction& reproduction) {
   reproduction.sections.push_back(quoted_case_section());
 }
 
+void add_mapping(Reproduction& reproduction) {
+  reproduction.sections.push_back(mapspace_section(hw::find_machine("gemmini")));
+  reproduction.sections.push_back(fusion_section());
+}
+
 const struct {
   const char* name;
   void (*add)(Reproduction&);
 } kParts[] = {{"analysis", add_analysis},
               {"products", add_products},
               {"splits", add_splits},
-              {"encoder", add_encoder}};
+              {"encoder", add_encoder},
+              {"mapping", add_mapping}};
 
 }  // namespace
 

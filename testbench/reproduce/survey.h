@@ -8,7 +8,8 @@
 namespace systole::testbench {
 
 /// What `systole reproduce survey` can do apart: "analysis" (from shapes alone), "products" (those
-/// measured on RTL), "splits" (of the SRAM), "encoder" (BERT-Base).
+/// measured on RTL), "splits" (of the SRAM), "encoder" (BERT-Base), "mapping" (random mappings, the
+/// fusion study).
 [[nodiscard]] const std::vector<std::string>& survey_parts();
 
 /// The survey "Full Stack Optimization of Transformer Inference" (arXiv 2302.14017): its analysis

@@ -103,29 +103,4 @@ Plot latency_plot() {
 
 std::vector<Plot> analysis_plots() { return {lengths_plot(), latency_plot()}; }
 
-Plot split_plot(const std::vector<SplitRun>& runs) {
-  std::string data;
-  for (const SplitRun& run : runs) {
-    data += fmt::format(
-        "'{} / {}' {:.2f} {}\n", run.scratchpad_kib, run.accumulator_kib, 100.0 * run.utilisation(),
-        survey_published(fmt::format("split.{}.{}", run.scratchpad_kib, run.accumulator_kib))
-            .value);
-  }
-  Plot plot;
-  plot.file = "survey_splits.png";
-  plot.width = 1000;
-  plot.height = 560;
-  plot.script = fmt::format(
-      "$splits << EOD\n{}EOD\n"
-      "set grid ytics lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
-      "set title 'Utilisation of the array by split of the SRAM' font ',15'\n"
-      "set xlabel 'scratchpad / accumulator (KiB)'\nset ylabel '% of 256 MACs a cycle'\n"
-      "set yrange [0:100]\nset style data histograms\nset style histogram clustered gap 1\n"
-      "set style fill solid noborder\nset key outside right top reverse Left\n"
-      "plot $splits using 2:xtic(1) lc rgb '#2166ac' title 'simulated', "
-      "$splits using 3 lc rgb '#bbbbbb' title 'published'\n",
-      data);
-  return plot;
-}
-
 }  // namespace systole::testbench

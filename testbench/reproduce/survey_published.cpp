@@ -10,6 +10,7 @@ constexpr Tolerance kWithin5Percent{Kind::kRelative, 0.05};
 constexpr Tolerance kWithin10Percent{Kind::kRelative, 0.10};
 constexpr Tolerance kPrinted2{Kind::kAbsolute, 0.005};  // rounded to two digits
 constexpr Tolerance kWithin25Percent{Kind::kRelative, 0.25};
+constexpr Tolerance kWithinADecade{Kind::kAbsolute, 1.0};
 constexpr Tolerance points(double amount) { return {Kind::kAbsolute, amount}; }
 constexpr Tolerance kWithin9Points = points(9);
 constexpr Tolerance kAtMost{Kind::kAtMost, 0.0};
@@ -91,6 +92,9 @@ const std::vector<Published>& survey_figures() {
       {"after.matmul_bars", 80, "%", "survey, fig. 14, bars without numbers", kAtLeast},
       {"after.layer", 19.87e6, "cycles", "follows from fig. 13 and 14: 15.73e6 / 0.91 / 0.87", {}},
       {"after.softmax_reads", 589824, "vectors", "follows from the shape: 3 h l^2 / 16", kExactly},
+      {"mapspace.decades", 4, "decades", "survey, section 5", kWithinADecade},
+      {"fusion.change", 0, "%", "survey, section 5", points(8)},
+      {"fusion.signs", 0, "cases", "survey, section 5", kExactly},
       {"quoted.area", 14, "%", kCase, {}},
       {"quoted.power", 9.3, "%", kCase, {}},
       {"quoted.latency", 8, "%", kCase, {}},

@@ -48,13 +48,17 @@ struct SplitRun {
 /// |----------------|---------|------------------------------------------------------|
 /// | cycles         | cycles  | of an inference, start to interrupt                  |
 /// | layers         |         |                                                      |
+/// | macs           | MAC     | of an inference                                      |
+/// | macs_per_cycle | MAC     | that the array has                                   |
 /// | softmax_reads  | vectors | counted by the post-op unit                          |
 /// | classes        | cycles  | by class (testbench/class_cycles.h)                  |
 struct EncoderRuns {
   using Json = nlohmann::ordered_json;
+  /// In the order of Gemmini's library (testbench/reproduce/library_order.h).
   Json at_128, at_256, at_512;
-  Json deferred;  ///< 512 tokens, division after the product with V
-  Json fused;     ///< 512 tokens, everything fused that can be
+  Json deferred;   ///< the last of them, division after the product with V
+  Json unswapped;  ///< 512 tokens, in BERT's own order
+  Json fused;      ///< the same, everything fused that can be
 };
 [[nodiscard]] EncoderRuns run_encoders();
 

@@ -33,6 +33,9 @@ namespace systole::testbench {
 [[nodiscard]] ReproductionSection split_section(const std::vector<SplitRun>& runs);
 /// Fig. 14, right: shares of the optimised machine's time.
 [[nodiscard]] ReproductionSection optimised_section(const EncoderRuns& runs);
+/// Section 5: how far random mappings lie apart, and what fusing gains.
+[[nodiscard]] ReproductionSection mapspace_section(const hw::Machine& machine);
+[[nodiscard]] ReproductionSection fusion_section();
 /// What is not modelled.
 [[nodiscard]] ReproductionSection quoted_case_section();
 

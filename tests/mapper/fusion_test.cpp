@@ -248,8 +248,10 @@ TEST_F(FusionTest, TheLibraryLeavesLayerNormAlone) {
   std::string text =
       fused(model::make_seeded_encoder("e", {1, 32, 2, 64, true}, 16, 1, {machine.datapath, true}),
             machine);
-  EXPECT_NE(text.find("scores.requantise+blocks.0.attn.head0.softmax"), std::string::npos) << text;
-  EXPECT_NE(text.find(" blocks.0.attn.residual blocks.0.norm1 "), std::string::npos) << text;
+  EXPECT_NE(text.find("attn.head0.scores+blocks.0.attn.head0.softmax "), std::string::npos) << text;
+  EXPECT_NE(text.find(" blocks.0.attn.proj.add+blocks.0.attn.proj.clamp blocks.0.norm1 "),
+            std::string::npos)
+      << text;
 }
 
 }  // namespace

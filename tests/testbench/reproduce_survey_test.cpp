@@ -21,7 +21,7 @@ using nlohmann::json;
 using testing::HasSubstr;
 
 TEST(ReproduceSurvey, TheAnalysisIsAsPrinted) {
-  const ProgramRun run = run_systole({"reproduce", "survey", "--json"});
+  const ProgramRun run = run_systole({"reproduce", "survey", "--part", "analysis", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
   const json document = json::parse(run.out);
   expect_good_rows(document);
@@ -45,13 +45,29 @@ TEST(ReproduceSurvey, TheAnalysisIsAsPrinted) {
   }
 }
 
-TEST(ReproduceSurvey, ShowsPrintedDigitsAndDrawsPictures) {
+double ours(const json& document, const std::string& name) {
+  return row_of(document, name)["ours"];
+}
+
+TEST(ReproduceSurvey, TheEncoderMeetsItsBoundsAndDrawsPictures) {
   const TempDirectory directory;
   const bool draws = std::system("gnuplot --version >/dev/null 2>&1") == 0;
-  std::vector<std::string> arguments{"reproduce", "survey"};
+  std::vector<std::string> arguments{"reproduce", "survey", "--part", "analysis,encoder,mapping",
+                                     "--stats",   "a.json"};
   if (draws) arguments.insert(arguments.end(), {"--plots", "pictures"});
   const ProgramRun run = run_systole(arguments, directory.path());
-  ASSERT_EQ(run.exit_code, 0) << run.err;
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+
+  const json document = json::parse(read_file(directory.path("a.json")));
+  expect_good_rows(document);
+  EXPECT_EQ(document["failed"], 0);
+  EXPECT_EQ(row_of(document, "softmax reads, a layer")["bound"], "equal");
+  // Deferred, a row is read once for its maximum and once on its way out.
+  EXPECT_EQ(ours(document, "deferred: softmax reads"),
+            ours(document, "softmax reads, a layer") * 2 / 3);
+  EXPECT_LT(ours(document, "all fused: a layer"), ours(document, "BERT's order: a layer"));
+  EXPECT_EQ(row_of(document, "cases of the same sign")["verdict"], "pass");
+
   std::istringstream lines(run.out);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   EXPECT_EQ(run.out.find(".."), std::string::npos) << "a name was cut short:\n" << run.out;

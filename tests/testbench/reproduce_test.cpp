@@ -133,6 +133,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"MaskOfTheSurvey",
                  {"reproduce", "survey", "--mask", "mask.npy"},
                  {{"reproduce survey", "--mask"}}},
+        BadInput{
+            "PartOfVitcod", {"reproduce", "vitcod", "--part", "analysis"}, {{"--part", "survey"}}},
+        BadInput{"UnknownPart",
+                 {"reproduce", "survey", "--part", "analysis,figures"},
+                 {{"--part", "figures", "mapping"}}},
         BadInput{"NoEngines",
                  {"reproduce", "vitcod", "-m", "gemmini"},
                  {{"gemmini: attention.lines: found 0", "vitcod"}}},
