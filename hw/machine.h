@@ -43,9 +43,12 @@ enum class SlotOrder { kIssue, kCompletion };
 /// Which line of a full set of a cache makes room.
 enum class Replacement { kLru, kRandom };
 
-/// How the mapper chooses tiles (mapper/tiling_strategies.h): by its cost model, or as the library
-/// of Gemmini does.
-enum class MappingStrategy { kCost, kGemmini };
+/// How the mapper chooses tiles (mapper/tiling_strategies.h): by its cost model, as the library of
+/// Gemmini does, or by a search.
+enum class MappingStrategy { kCost, kGemmini, kSearch };
+
+/// What a search minimises: cycles, joules, or their product.
+enum class MappingObjective { kCycles, kEnergy, kEdp };
 
 /// Where a block's values and cycles come from: its C++ model or its Verilated twin in rtl/.
 enum class Backend { kModel, kRtl };
@@ -185,6 +188,7 @@ struct Machine {
   struct Mapper {
     FusionLevel fusion = FusionLevel::kAll;
     MappingStrategy strategy = MappingStrategy::kCost;
+    MappingObjective objective = MappingObjective::kCycles;
   } mapper;
 
   struct Host {

@@ -304,9 +304,11 @@ std::vector<MachineKey> make_keys() {
       number<kDram, &Dram::controller_ns>("dram.controller_ns", "ns", 0, 10000,
           "controller front-end and PHY, once per request", kChosen),
 
-      word<kMapper, &Mapper::strategy>("mapper.strategy", {"cost", "gemmini"},
-          "how tiles are chosen: by the mapper's cost model, or as Gemmini's library does",
-          kChosen),
+      word<kMapper, &Mapper::strategy>("mapper.strategy", {"cost", "gemmini", "search"},
+          "how tiles are chosen: by the mapper's cost model among balanced cuts, as Gemmini's "
+          "library does, or by a search among all", kChosen),
+      word<kMapper, &Mapper::objective>("mapper.objective", {"cycles", "energy", "edp"},
+          "what a search minimises; edp: the product of both", kChosen),
       word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none"},
           "what may join a chain: any stage, those of Gemmini's library, or no function",
           "library: no LayerNorm, no residual addition"),

@@ -96,6 +96,7 @@ void Emitter::emit_tiles(const Group& group, const Tiling& tiling) {
 
 std::uint32_t Emitter::accumulator_half() {
   const std::uint32_t half = machine_.accumulator.kib * 1024 / 4 / 2;
+  if (!tiling_->double_buffered) return 0;
   second_half_ = !second_half_;
   return second_half_ ? 0 : half;
 }
@@ -125,7 +126,7 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, 
   Operand a, b;
   pinned_ = kept_;
   if (!operand_a(part.row, part.rows, k0, ks, a) || !operand_b(k0, ks, part.col, part.cols, b)) {
-    // The ring is too fragmented. Begin anew: the tiling guarantees that both fit into it twice.
+    // The ring is too fragmented. Begin anew: the tiling guarantees that both fit.
     buffer_.clear();
     kept_.clear();
     pinned_.clear();

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "hw/error.h"
+#include "mapper/objective.h"
 #include "mapper/placement.h"
 #include "mapper/round.h"
 #include "mapper/tiling.h"
@@ -124,14 +125,16 @@ class FusionCost {
     append(fused, stage, graph_);
     alone.a = graph_.nodes[stage].in;
     append(alone, stage, graph_);
-    const std::optional<std::uint64_t> together = cycles(fused), first = cycles(group),
-                                       second = cycles(alone);
+    const std::optional<Tiling> together = tiling(fused), first = tiling(group),
+                                second = tiling(alone);
     if (!together) return false;
     // The second pass waits for the first one's last write, and then for its own first read.
     const double latency = dma_rate(machine_, machine_.dma.outstanding_reads).cycles_per_request *
                            machine_.dma.outstanding_reads;
     return !first || !second ||
-           *together <= *first + *second + static_cast<std::uint64_t>(2 * latency);
+           value(together->cycles, together->energy) <=
+               value(first->cycles + second->cycles + static_cast<std::uint64_t>(2 * latency),
+                     first->energy + second->energy);
   }
 
   /// Whether a group that encodes these sections on the way out is no slower than a product for
@@ -139,26 +142,34 @@ class FusionCost {
   [[nodiscard]] bool pays(const Group& group, const EncodedSections& sections) {
     Group fused = group;
     fused.sections = sections;
-    const std::optional<std::uint64_t> together = cycles(fused);
-    std::optional<std::uint64_t> apart = cycles(group);
+    const std::optional<Tiling> together = tiling(fused);
+    std::optional<Tiling> apart = tiling(group);
     for (const MixLayer& encoder : sections.encoders) {
       Group product = matmul_group(graph_, encoder.first);
       for (std::size_t i = 1; i < MixLayer::kNodes; ++i) append(product, encoder.first + i, graph_);
-      const std::optional<std::uint64_t> more = cycles(product);
-      if (apart && more) *apart += *more;
+      const std::optional<Tiling> more = tiling(product);
+      if (!apart || !more) continue;
+      apart->cycles += more->cycles;
+      apart->energy += more->energy;
     }
-    return together && (!apart || *together <= *apart);
+    return together && (!apart || value(together->cycles, together->energy) <=
+                                      value(apart->cycles, apart->energy));
   }
 
  private:
   /// Nothing if the group does not fit the machine.
-  std::optional<std::uint64_t> cycles(Group group) {
+  std::optional<Tiling> tiling(Group group) {
     group.chain.out = graph_.tensors[group.out.tensor].type;
     try {
-      return tiler_.choose(tiling_problem(graph_, group, placement_, machine_), group.name).cycles;
+      return tiler_.choose(tiling_problem(graph_, group, placement_, machine_), group.name);
     } catch (const hw::InputError&) {
       return std::nullopt;
     }
+  }
+
+  /// What the machine's mapper wants little of.
+  [[nodiscard]] double value(std::uint64_t cycles, double joules) const {
+    return objective_of(machine_.mapper, static_cast<double>(cycles), joules);
   }
 
   const Graph& graph_;

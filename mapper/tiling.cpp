@@ -6,10 +6,11 @@
 
 #include "hw/error.h"
 #include "hw/program.h"
+#include "mapper/round.h"
+#include "mapper/tiling_energy.h"
 #include "mapper/tiling_strategies.h"
 
 namespace systole::mapper {
-
 DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding) {
   const double core = machine.core.clock_mhz;
   const double bus = machine.bus.width_bytes * static_cast<double>(machine.bus.clock_mhz) / core;
@@ -48,6 +49,11 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   const hw::ChainCycles postop = hw::chain_cycles(group.chain, 1, cols, machine.postop.lanes);
   problem.postop_interval = postop.per_row;
   problem.postop_fill = postop.fill;
+  problem.postop_passes = postop.reads / ceil_div(cols, machine.postop.lanes);
+  problem.stages = static_cast<std::uint32_t>(group.chain.stages.size());
+  if (!group.has_matmul) {
+    problem.in_bytes = static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.a.tensor].type));
+  }
   problem.section = group.section_cols();
   for (const MixLayer& encoder : group.sections.encoders) {
     const std::uint64_t interval =
@@ -67,6 +73,8 @@ std::optional<Tiling> tile(const hw::Machine& machine, const TilingProblem& prob
       return cost_tiling(machine, problem);
     case hw::MappingStrategy::kGemmini:
       return gemmini_tiling(machine, problem);
+    case hw::MappingStrategy::kSearch:
+      return search_tiling(machine, problem);
   }
   return std::nullopt;
 }
@@ -75,7 +83,7 @@ std::optional<Tiling> tile(const hw::Machine& machine, const TilingProblem& prob
 
 Tiling Tiler::choose(const TilingProblem& problem, const std::string& group) {
   if (const auto found = known_.find(problem.key()); found != known_.end()) return found->second;
-  const std::optional<Tiling> tiling = tile(machine_, problem);
+  std::optional<Tiling> tiling = tile(machine_, problem);
   if (!tiling) {
     throw hw::InputError("scratchpad.kib = " + std::to_string(machine_.scratchpad.kib) +
                          ", accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
@@ -83,6 +91,7 @@ Tiling Tiler::choose(const TilingProblem& problem, const std::string& group) {
                          std::to_string(problem.n) + " x " + std::to_string(problem.k) +
                          ") does not fit, not even in the smallest tiles");
   }
+  tiling->energy = tiling_energy(machine_, problem, *tiling);
   return known_.emplace(problem.key(), *tiling).first->second;
 }
 

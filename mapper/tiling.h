@@ -20,10 +20,13 @@ struct Tiling {
   std::uint32_t k = 0;
   bool m_outer = true;    ///< m loop outside the n loop, else inside
   bool unrolled = false;  ///< each m x n x k is a loop of a loop unroller (Emitter::emit_loop)
+  bool double_buffered = true;  ///< a tile comes in while the one in front is at work
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
   std::uint64_t compute_cycles = 0;
   std::uint64_t load_bytes = 0;
+  double energy = 0;        ///< joules, by mapper/tiling_energy.h
+  std::uint64_t tried = 0;  ///< tilings that a search compared
 };
 
 /// All that the choice of tiles depends on: equal problems have equal answers.
@@ -39,11 +42,15 @@ struct TilingProblem {
   std::uint64_t postop_interval = 0;  ///< least cycles from row to row of results
   std::uint64_t postop_fill = 0;      ///< cycles from the first read to the first result
   std::uint64_t stream_bytes = 0;     ///< scratchpad left for streaming tiles
+  std::uint32_t in_bytes = 0;       ///< per element of the tensor that a chain alone is loaded with
+  std::uint32_t stages = 0;         ///< of the chain
+  std::uint64_t postop_passes = 1;  ///< over the sums
 
   [[nodiscard]] auto key() const {
     return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
                            b_is_activation, parameter_words, out_bytes, tensor_bytes,
-                           postop_interval, postop_fill, stream_bytes);
+                           postop_interval, postop_fill, stream_bytes, in_bytes, stages,
+                           postop_passes);
   }
 };
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,

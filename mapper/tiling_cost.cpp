@@ -22,9 +22,10 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
       store_rate_(dma_rate(machine, machine.dma.outstanding_writes)) {}
 
 bool TilingCost::fits(const Tiling& t) const {
-  const std::uint64_t half = std::uint64_t{machine_.accumulator.kib} * 1024 / 4 / 2;
-  if (t.m * round_up(t.c_cols, machine_.array.cols) > half) return false;
-  return 2 * (a_tile(t) + b_tile(t) + parameters(t)) <= problem_.stream_bytes;
+  const std::uint64_t sums = std::uint64_t{machine_.accumulator.kib} * 1024 / 4;
+  const std::uint64_t copies = t.double_buffered ? 2 : 1;
+  if (copies * t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
+  return copies * (a_tile(t) + b_tile(t) + parameters(t)) <= problem_.stream_bytes;
 }
 
 void TilingCost::evaluate(Tiling& t) const {
@@ -44,7 +45,7 @@ void TilingCost::evaluate(Tiling& t) const {
   const std::uint64_t parameter_load =
       std::uint64_t{4} * problem_.parameter_words * problem_.n * (c_tiles == 1 ? 1 : m_tiles);
   t.load_bytes = a_load + b_load + parameter_load;
-  t.compute_cycles = problem_.k == 0 ? 0 : compute(t, m_tiles, n_tiles, k_tiles);
+  t.compute_cycles = problem_.k == 0 ? 0 : array_cycles(t, m_tiles, n_tiles, k_tiles);
   const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
   // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of
   // weights and parameters are one run.
@@ -73,9 +74,15 @@ void TilingCost::evaluate(Tiling& t) const {
   // Between the last matmul of a C tile and its result lie the array's skew and the pipeline.
   const double turnaround =
       tiles * static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
-  t.cycles = static_cast<std::uint64_t>(
-      std::max({static_cast<double>(t.compute_cycles), memory, postop, turnaround}) + memory / 8 +
-      first + std::max(store, postop) / tiles);
+  const auto compute = static_cast<double>(t.compute_cycles);
+  if (!t.double_buffered) {
+    // Loads wait for the matmuls that use their places, matmuls for the results in front of them.
+    t.cycles = static_cast<std::uint64_t>(load + fetch + compute + turnaround +
+                                          std::max(store, postop) + memory / 8);
+    return;
+  }
+  t.cycles = static_cast<std::uint64_t>(std::max({compute, memory, postop, turnaround}) +
+                                        memory / 8 + first + std::max(store, postop) / tiles);
 }
 
 std::uint64_t TilingCost::a_tile(const Tiling& t) const {
@@ -101,8 +108,8 @@ double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t 
                   requests * rate.cycles_per_request);
 }
 
-std::uint64_t TilingCost::compute(const Tiling& t, std::uint64_t m_tiles, std::uint64_t n_tiles,
-                                  std::uint64_t k_tiles) const {
+std::uint64_t TilingCost::array_cycles(const Tiling& t, std::uint64_t m_tiles,
+                                       std::uint64_t n_tiles, std::uint64_t k_tiles) const {
   const auto cycles = [&](std::uint64_t m, std::uint64_t n, std::uint64_t k) {
     return m == 0 || n == 0 || k == 0 ? 0
                                       : hw::array_cycles(machine_.array, m, n, k, true).interval;

@@ -14,7 +14,8 @@ class TilingCost {
   /// Both outlive this object.
   TilingCost(const hw::Machine& machine, const TilingProblem& problem);
 
-  /// Whether two C tiles fit the accumulator, and two of each operand tile the scratchpad.
+  /// Whether a C tile fits the accumulator and a tile of each operand the scratchpad; double
+  /// buffered, two of each.
   [[nodiscard]] bool fits(const Tiling& t) const;
   /// Fills in what the tiling is expected to take.
   void evaluate(Tiling& t) const;
@@ -27,8 +28,8 @@ class TilingCost {
   }
   /// Cycles to move `bytes` that lie in runs of `run` bytes.
   [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
-  [[nodiscard]] std::uint64_t compute(const Tiling& t, std::uint64_t m_tiles, std::uint64_t n_tiles,
-                                      std::uint64_t k_tiles) const;
+  [[nodiscard]] std::uint64_t array_cycles(const Tiling& t, std::uint64_t m_tiles,
+                                           std::uint64_t n_tiles, std::uint64_t k_tiles) const;
 
   const hw::Machine& machine_;
   const TilingProblem& problem_;

@@ -1,32 +1,41 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "hw/assembly.h"
 #include "hw/atomic_file.h"
 #include "hw/error.h"
+#include "hw/machine_file.h"
+#include "hw/machine_keys.h"
 #include "hw/printable.h"
 #include "hw/program_file.h"
 #include "mapper/mapping.h"
 #include "model/mapped_file.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
+#include "testbench/mapping_search.h"
 #include "testbench/networks.h"
 #include "testbench/outputs.h"
 #include "testbench/report_map.h"
+#include "testbench/report_search.h"
 
 namespace systole::testbench {
 namespace {
 
 constexpr const char* kStandardOutput = "-";
 constexpr std::string_view kProgramMagic = "SYSTOLEP";
+constexpr const char* kObjectiveKey = "mapper.objective";
 
 struct Options {
   MachineOptions machine;
   SizeOptions size;
   std::string model, out, assembly, read;
+  std::string objective;
+  std::size_t confirm = 3;
   bool json = false;
 };
 
@@ -73,16 +82,27 @@ int run(const Options& options) {
   if (options.json && options.assembly == kStandardOutput) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
   }
-  const hw::Machine machine = load_machine(options.machine);
+  hw::Machine machine = load_machine(options.machine);
+  if (!options.objective.empty()) {
+    hw::set_key(machine, std::string(kObjectiveKey) + "=" + options.objective);
+  }
   const Network network = load_network(options.model, options.size, machine);
+  std::optional<MappingSearch> search;
+  if (machine.mapper.strategy == hw::MappingStrategy::kSearch) {
+    search = search_mappings(network.graph, machine, options.confirm);
+    machine.mapper = search->chosen().mapper;
+  }
   const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
   const std::string text = write(options, mapping.program);
   if (options.json) {
-    print_json(mapping_json(network.name, machine.name, mapping));
+    nlohmann::ordered_json document = mapping_json(network.name, machine.name, mapping);
+    if (search) document["search"] = search_json(*search);
+    print_json(document);
   } else if (!text.empty()) {
     print_text(text);
   } else {
-    print_text(mapping_text(network.name, machine.name, mapping, {options.out, options.assembly}));
+    print_text(mapping_text(network.name, machine.name, mapping, {options.out, options.assembly}) +
+               (search ? "\n" + search_text(*search) : ""));
   }
   return kExitOk;
 }
@@ -96,6 +116,14 @@ void add_map_command(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE");
   add_settings(command, options->machine.settings);
   add_strategy(command, options->machine);
+  const std::vector<std::string_view>& objectives = hw::find_machine_key(kObjectiveKey)->words;
+  command.add_option("--objective", options->objective, "what --strategy search minimises")
+      ->type_name(fmt::format("{}", fmt::join(objectives, "|")))
+      ->check(CLI::IsMember(std::vector<std::string>(objectives.begin(), objectives.end()))
+                  .description(""));
+  command.add_option("--confirm", options->confirm, "mappings to simulate in a search; default: 3")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{0}, std::size_t{100}).description(""));
   command.add_option("--model", options->model, "an integer model or a known shape")
       ->type_name("NAME|FILE");
   add_size_options(command, options->size);
@@ -108,6 +136,7 @@ void add_map_command(CLI::App& app, Action& action) {
   add_examples(command, {"systole map --machine gemmini --model vit17",
                          "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.s",
                          "systole map -m transformer --model bert-base --length 512",
+                         "systole map -m gemmini --model vit17 --strategy search --objective edp",
                          "systole map --read vit17.prog",
                          "systole map --read vit17.s --out vit17.prog --machine gemmini"});
   set_action(command, action, options, run);

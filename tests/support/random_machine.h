@@ -44,7 +44,11 @@ inline void randomise_core(hw::Machine& machine, Random& random) {
   machine.core.call_cycles = between(random, 0, 2) * 100;
   machine.core.loop_cycles = between(random, 0, 2) * 10;
   machine.mapper.strategy = one_of<hw::MappingStrategy>(
-      random, {hw::MappingStrategy::kCost, hw::MappingStrategy::kGemmini});
+      random,
+      {hw::MappingStrategy::kCost, hw::MappingStrategy::kGemmini, hw::MappingStrategy::kSearch});
+  machine.mapper.objective = one_of<hw::MappingObjective>(
+      random,
+      {hw::MappingObjective::kCycles, hw::MappingObjective::kEnergy, hw::MappingObjective::kEdp});
   machine.postop.lanes = power_of_two(random, 0, 6);
   machine.postop.max_stages = between(random, 1, 10);
   machine.postop.row_statistics = between(random, 64, 2048);

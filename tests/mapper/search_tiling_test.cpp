@@ -1,0 +1,142 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <random>
+
+#include "hw/machine_file.h"
+#include "mapper/objective.h"
+#include "mapper/round.h"
+#include "mapper/tiling_cost.h"
+#include "mapper/tiling_energy.h"
+#include "mapper/tiling_strategies.h"
+
+namespace systole::mapper {
+namespace {
+
+constexpr hw::MappingObjective kObjectives[] = {
+    hw::MappingObjective::kCycles, hw::MappingObjective::kEnergy, hw::MappingObjective::kEdp};
+
+hw::Machine searching(hw::MappingObjective objective) {
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.mapper.strategy = hw::MappingStrategy::kSearch;
+  machine.mapper.objective = objective;
+  return machine;
+}
+
+TilingProblem product(std::uint32_t m, std::uint32_t n, std::uint32_t k, std::uint64_t bytes) {
+  TilingProblem problem;
+  problem.m = m;
+  problem.n = n;
+  problem.k = k;
+  problem.out_bytes = 1;
+  problem.postop_interval = 1;
+  problem.stream_bytes = bytes;
+  return problem;
+}
+
+/// The objective, from the models anew.
+double value(const hw::Machine& machine, const TilingProblem& problem, Tiling t) {
+  TilingCost(machine, problem).evaluate(t);
+  return objective_of(machine.mapper, static_cast<double>(t.cycles),
+                      tiling_energy(machine, problem, t));
+}
+
+/// The least objective of all tilings there are.
+double brute_force(const hw::Machine& machine, const TilingProblem& problem) {
+  double least = std::numeric_limits<double>::infinity();
+  Tiling t;
+  for (t.m = 1; t.m <= problem.m; ++t.m) {
+    for (std::uint32_t n = 1; n <= ceil_div(problem.n, machine.array.cols); ++n) {
+      for (std::uint32_t k = 1; k <= ceil_div(problem.k, machine.array.rows); ++k) {
+        for (const bool m_outer : {false, true}) {
+          for (const bool double_buffered : {false, true}) {
+            t.n = t.c_cols = std::min(problem.n, n * machine.array.cols);
+            t.k = std::min(problem.k, k * machine.array.rows);
+            t.m_outer = m_outer;
+            t.double_buffered = double_buffered;
+            if (!TilingCost(machine, problem).fits(t)) continue;
+            least = std::min(least, value(machine, problem, t));
+          }
+        }
+      }
+    }
+  }
+  return least;
+}
+
+TEST(SearchTiling, FindsTheLeastThatThereIsWhereAllAreCompared) {
+  for (const hw::MappingObjective objective : kObjectives) {
+    const hw::Machine machine = searching(objective);
+    for (const std::uint64_t bytes : {4096U, 20'000U, 65'536U}) {
+      const TilingProblem problem = product(70, 100, 150, bytes);
+      const std::optional<Tiling> best = search_tiling(machine, problem);
+      ASSERT_TRUE(best);
+      EXPECT_EQ(value(machine, problem, *best), brute_force(machine, problem)) << bytes;
+      EXPECT_EQ(best->tried, 70U * 7 * 10 * 4);
+    }
+  }
+}
+
+// 200 x 16 x 16 sizes are too many to compare them all.
+TEST(SearchTiling, ComesCloseToTheLeastWhereNotAllAreCompared) {
+  for (const hw::MappingObjective objective : kObjectives) {
+    const hw::Machine machine = searching(objective);
+    const TilingProblem problem = product(200, 250, 250, 16'384);
+    const std::optional<Tiling> best = search_tiling(machine, problem);
+    ASSERT_TRUE(best);
+    EXPECT_LT(best->tried, 200U * 16 * 16 * 4 / 10);
+    EXPECT_LE(value(machine, problem, *best), 1.02 * brute_force(machine, problem));
+  }
+}
+
+TEST(SearchTiling, IsNeverWorseThanCostAndOftenBetter) {
+  std::mt19937 random(1);
+  const auto below = [&](std::uint32_t most) {
+    return 1 + static_cast<std::uint32_t>(random() % most);
+  };
+  int better = 0;
+  for (int round = 0; round < 24; ++round) {
+    for (const hw::MappingObjective objective : kObjectives) {
+      hw::Machine machine = searching(objective);
+      machine.accumulator.kib = below(128);
+      TilingProblem problem = product(below(600), below(2000), below(2000), 2048 + below(100'000));
+      problem.row_wise = round % 4 == 0;
+      problem.b_is_activation = round % 3 == 0;
+      problem.parameter_words = below(3);
+      const std::optional<Tiling> cost = cost_tiling(machine, problem);
+      const std::optional<Tiling> best = search_tiling(machine, problem);
+      if (!cost) continue;
+      ASSERT_TRUE(best);
+      EXPECT_TRUE(TilingCost(machine, problem).fits(*best));
+      EXPECT_LE(value(machine, problem, *best), value(machine, problem, *cost));
+      better += value(machine, problem, *best) < value(machine, problem, *cost) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(better, 40);
+}
+
+TEST(SearchTiling, SingleBuffersFindRoomWhereDoubleOnesDoNot) {
+  const hw::Machine machine = searching(hw::MappingObjective::kCycles);
+  const TilingProblem problem = product(16, 16, 16, 512);  // 16 x 16 bytes of A and of B
+  EXPECT_FALSE(cost_tiling(machine, problem));
+  const std::optional<Tiling> best = search_tiling(machine, problem);
+  ASSERT_TRUE(best);
+  EXPECT_FALSE(best->double_buffered);
+  EXPECT_FALSE(search_tiling(machine, product(16, 16, 16, 200)));
+}
+
+TEST(SearchTiling, IsTheSameEveryTime) {
+  const hw::Machine machine = searching(hw::MappingObjective::kEdp);
+  const TilingProblem problem = product(512, 768, 3072, 50'000);
+  const std::optional<Tiling> first = search_tiling(machine, problem);
+  const std::optional<Tiling> second = search_tiling(machine, problem);
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->m, second->m);
+  EXPECT_EQ(first->n, second->n);
+  EXPECT_EQ(first->k, second->k);
+  EXPECT_EQ(first->tried, second->tried);
+}
+
+}  // namespace
+}  // namespace systole::mapper
