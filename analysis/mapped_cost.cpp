@@ -8,6 +8,7 @@
 #include "hw/accumulator.h"
 #include "hw/array.h"
 #include "hw/postop.h"
+#include "mapper/host_cost.h"
 #include "mapper/tiling.h"
 
 namespace systole::analysis {
@@ -121,6 +122,10 @@ double CommandCycles::of(const hw::Command& command) const {
       traffic.add(command, mapping_.program);
       return memory_cycles(traffic, machine_);
     }
+    case hw::Opcode::kHost:
+      return mapper::host_cost(mapping_.program.host_functions[command.chain], command.m, command.n,
+                               machine_)
+          .total();
     case hw::Opcode::kEnd:
       break;
   }
@@ -142,6 +147,8 @@ std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw:
       estimate.bound.array += cycles.of(command);
     } else if (hw::unit_of(command.opcode) == hw::Unit::kStore) {
       estimate.bound.postop += cycles.of(command);
+    } else if (hw::unit_of(command.opcode) == hw::Unit::kHost) {
+      estimate.bound.host += cycles.of(command);
     }
   }
   for (std::size_t i = 0; i < estimates.size(); ++i) {

@@ -42,7 +42,8 @@ struct OperatorEstimate {
 [[nodiscard]] std::string general_name(const std::string& name);
 
 /// Cycles that the unit of a command is expected to spend on it: loads at the rate of the load
-/// port, matmuls and results by their contract. Attention is the mapper's plan.
+/// port, matmuls and results by their contract. Attention is the mapper's plan, the host's work
+/// what mapper/host_cost.h says.
 class CommandCycles {
  public:
   /// Both outlive this object.

@@ -28,20 +28,21 @@ Roofline roofline_of(const hw::Machine& machine) {
 }
 
 std::string_view name_of(Resource resource) {
-  constexpr std::array<std::string_view, 3> kNames = {"array", "memory", "post-op"};
+  constexpr std::array<std::string_view, 4> kNames = {"array", "memory", "post-op", "host"};
   return kNames.at(static_cast<std::size_t>(resource));
 }
 
-double Bound::cycles() const { return std::max({array, memory, postop}); }
+double Bound::cycles() const { return std::max({array, memory, postop, host}); }
 
 Resource Bound::resource() const {
+  if (host > std::max({array, memory, postop})) return Resource::kHost;
   if (array >= memory && array >= postop) return Resource::kArray;
   return memory >= postop ? Resource::kMemory : Resource::kPostop;
 }
 
 Bound bound_of(const OperatorCost& cost, const Roofline& roofline) {
   return {cost.macs / roofline.macs, cost.bytes / roofline.memory_bytes(),
-          cost.elements / roofline.elements};
+          cost.elements / roofline.elements, 0};
 }
 
 }  // namespace systole::analysis

@@ -24,13 +24,14 @@ struct Roofline {
 [[nodiscard]] Roofline roofline_of(const hw::Machine& machine);
 
 /// What bounds an operator.
-enum class Resource { kArray, kMemory, kPostop };
-/// "array", "memory", "post-op".
+enum class Resource { kArray, kMemory, kPostop, kHost };
+/// "array", "memory", "post-op", "host".
 [[nodiscard]] std::string_view name_of(Resource resource);
 
 /// Cycles that an operator takes at least, by resource, and of the slowest.
 struct Bound {
   double array = 0, memory = 0, postop = 0;
+  double host = 0;  ///< computing and waiting for its lines: of what no unit of the core does
 
   [[nodiscard]] Resource resource() const;
   [[nodiscard]] double cycles() const;

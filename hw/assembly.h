@@ -11,6 +11,7 @@
 ///     operator 0 "ffn.up" tensor="h" place=dram type=s8 address=0x4000 pitch=64 rows=17 cols=64
 ///     mask 0 address=0x9000 bytes=0100000003000000...
 ///     mix 0 in_heads=3 out_heads=2 weights=1,-2,3,4,5,6 bias=7,-8 multipliers=9,10 shifts=1,2
+///     function 0 layernorm in=s16 out=s8 in_scale=0.001 ... gamma=1,0.5 beta=0,-0.25
 ///     load op=0 dram=0x1000:64 a=0:64 m=17 n=64
 ///     matmul op=0 c=0:64 a=0:64 b=1088:64 m=17 n=64 k=64 accumulate
 ///     store op=0 chain=0 dram=0x4000:64 c=0:64 m=17 n=64 parameters=5184

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <set>
 
 #include "hw/assembly.h"
+#include "hw/assembly_function.h"
 #include "hw/assembly_lexer.h"
+#include "hw/assembly_parts.h"
 #include "hw/assembly_words.h"
 #include "hw/command_fields.h"
 #include "hw/error.h"
@@ -15,49 +16,8 @@ namespace {
 
 using Tokens = std::vector<AssemblyToken>;
 
-constexpr std::size_t kShown = 60;
 constexpr std::uint64_t kHighest32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::uint64_t kHighest64 = std::numeric_limits<std::uint64_t>::max();
-
-std::string shown(std::string_view text) { return "'" + printable(text, kShown) + "'"; }
-
-std::string shown(const AssemblyToken& token) {
-  return shown(token.key.empty() ? token.value : token.key + "=" + token.value);
-}
-
-/// Index of a word in a list.
-template <std::size_t kSize>
-std::size_t word_index(const std::array<std::string_view, kSize>& words, const std::string& name,
-                       std::string_view text) {
-  const auto found = std::find(words.begin(), words.end(), text);
-  if (found == words.end()) {
-    std::string expected;
-    for (const std::string_view word : words) {
-      expected += (expected.empty() ? "" : ", ") + std::string(word);
-    }
-    throw InputError(name + " is " + shown(text) + ", expected one of " + expected);
-  }
-  return static_cast<std::size_t>(found - words.begin());
-}
-
-DType type_of(std::string_view text) {
-  return static_cast<DType>(word_index(kTypeWords, "type", text));
-}
-
-/// Notes the names given in one line or stage, each of which may come once.
-class Names {
- public:
-  void add(const std::string& name) {
-    if (!names_.insert(name).second) throw InputError(name + " is given twice");
-  }
-
- private:
-  std::set<std::string> names_;
-};
-
-[[noreturn]] void unexpected(const AssemblyToken& token, std::string_view where) {
-  throw InputError(shown(token) + " is no part of " + std::string(where));
-}
 
 StageOp stage_op(const AssemblyToken& token) {
   for (std::uint8_t op = 0; token.is_word() && op < kStageOps; ++op) {
@@ -168,17 +128,14 @@ LayerMask parse_mask(const Tokens& tokens) {
 template <typename T>
 std::vector<T> parse_list(const std::string& name, std::string_view text) {
   std::vector<T> numbers;
-  for (bool more = true; more;) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::int64_t number = parse_signed(name, text.substr(0, end));
+  for (const std::string_view item : split_list(text)) {
+    const std::int64_t number = parse_signed(name, item);
     if (number < std::numeric_limits<T>::min() || number > std::numeric_limits<T>::max()) {
       throw InputError(name + " has " + std::to_string(number) + ", expected " +
                        std::to_string(std::numeric_limits<T>::min()) + " to " +
                        std::to_string(std::numeric_limits<T>::max()));
     }
     numbers.push_back(static_cast<T>(number));
-    more = end != text.size();
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   return numbers;
 }
@@ -329,6 +286,9 @@ void parse_line(const Tokens& tokens, Program& program) {
   } else if (tokens[0].is_word() && tokens[0].value == "mix") {
     expect_index(tokens, program.mixes.size());
     program.mixes.push_back(parse_mix(tokens));
+  } else if (tokens[0].is_word() && tokens[0].value == "function") {
+    expect_index(tokens, program.host_functions.size());
+    program.host_functions.push_back(parse_function(tokens));
   } else if (tokens[0].is_word() && tokens[0].value == "operator") {
     expect_index(tokens, program.operators.size());
     program.operators.push_back(parse_operator(tokens));

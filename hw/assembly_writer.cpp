@@ -1,6 +1,7 @@
 #include <charconv>
 
 #include "hw/assembly.h"
+#include "hw/assembly_function.h"
 #include "hw/assembly_words.h"
 #include "hw/command_fields.h"
 
@@ -166,6 +167,9 @@ std::string to_assembly(const Program& program) {
   for (std::size_t i = 0; i < program.chains.size(); ++i) write_chain(out, i, program.chains[i]);
   for (std::size_t i = 0; i < program.masks.size(); ++i) write_mask(out, i, program.masks[i]);
   for (std::size_t i = 0; i < program.mixes.size(); ++i) write_mix(out, i, program.mixes[i]);
+  for (std::size_t i = 0; i < program.host_functions.size(); ++i) {
+    out.text(function_line(i, program.host_functions[i]));
+  }
   for (std::size_t i = 0; i < program.operators.size(); ++i) {
     write_operator(out, i, program.operators[i]);
   }

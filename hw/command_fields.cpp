@@ -14,9 +14,10 @@ constexpr unsigned kMatmul = bit(Opcode::kMatmul);
 constexpr unsigned kStore = bit(Opcode::kStore);
 constexpr unsigned kMove = bit(Opcode::kMove);
 constexpr unsigned kAttention = bit(Opcode::kAttention);
+constexpr unsigned kHost = bit(Opcode::kHost);
 constexpr unsigned kDram = kLoad | kLoadAccumulator | kStore;
 constexpr unsigned kPostop = kStore | kMove;
-constexpr unsigned kAll = kDram | kMatmul | kMove | kAttention;
+constexpr unsigned kAll = kDram | kMatmul | kMove | kAttention | kHost;
 
 template <typename T>
 constexpr std::uint64_t highest_of() {
@@ -70,7 +71,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::tensor>("tensor", kPostop, true),
       field<&Command::tensor_pitch>("tensor_pitch", kPostop, true),
       field<&Command::mix>("encoder", kStore, true),
-      field<&Command::k>("kept", kPostop, true),
+      field<&Command::k>("kept", kPostop | kHost, true),
       // Names that attention alone gives, behind those that the other opcodes give the members.
       field<&Command::c>("softmax", kAttention),
       field<&Command::parameters>("mask", kAttention),
@@ -85,6 +86,13 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::tensor>("out", kAttention),
       field<&Command::tensor_pitch>("out_pitch", kAttention),
       field<&Command::mix>("decoders", kAttention, true),
+      field<&Command::chain>("function", kHost),
+      field<&Command::dram>("in", kHost),
+      field<&Command::dram_pitch>("in_pitch", kHost),
+      field<&Command::a>("operand", kHost, true),
+      field<&Command::a_pitch>("operand_pitch", kHost, true),
+      field<&Command::tensor>("result", kHost),
+      field<&Command::tensor_pitch>("result_pitch", kHost),
   };
   return fields;
 }

@@ -15,15 +15,16 @@ struct EnergyEvents {
   std::uint64_t bus_bytes = 0;
   std::uint64_t l2_bytes = 0;
   std::uint64_t dram_bytes = 0;
-  double seconds = 0.0;  ///< of simulated time, for leakage
+  std::uint64_t host_cycles = 0;  ///< of its clock, in which it computed
+  double seconds = 0.0;           ///< of simulated time, for leakage
 };
 
 /// Joules by cause; their sum is the energy of the run.
 struct EnergyReport {
-  double mac = 0, postop = 0, scratchpad = 0, accumulator = 0, bus = 0, l2 = 0, dram = 0,
+  double mac = 0, postop = 0, scratchpad = 0, accumulator = 0, bus = 0, l2 = 0, dram = 0, host = 0,
          leakage = 0;
   [[nodiscard]] double total() const {
-    return mac + postop + scratchpad + accumulator + bus + l2 + dram + leakage;
+    return mac + postop + scratchpad + accumulator + bus + l2 + dram + host + leakage;
   }
 };
 
@@ -40,6 +41,7 @@ struct EnergyReport {
   report.bus = joules(events.bus_bytes, table.bus_byte_pj);
   report.l2 = joules(events.l2_bytes, table.l2_byte_pj);
   report.dram = joules(events.dram_bytes, table.dram_byte_pj);
+  report.host = joules(events.host_cycles, table.host_cycle_pj);
   report.leakage = events.seconds * table.leakage_mw * 1e-3;
   return report;
 }

@@ -50,6 +50,10 @@ enum class MappingStrategy { kCost, kGemmini, kSearch };
 /// What a search minimises: cycles, joules, or their product.
 enum class MappingObjective { kCycles, kEnergy, kEdp };
 
+/// What the host computes for the core: nothing, or in float32 what a machine for matmuls alone
+/// leaves to software (hw/host_function.h): softmax, GELU, LayerNorm, sums of two tensors.
+enum class HostOperators { kNone, kFloat };
+
 /// Where a block's values and cycles come from: its C++ model or its Verilated twin in rtl/.
 enum class Backend { kModel, kRtl };
 
@@ -194,6 +198,16 @@ struct Machine {
   struct Host {
     std::uint32_t mmio_ns = 100;
     std::uint32_t interrupt_ns = 500;
+    HostOperators operators = HostOperators::kNone;
+    std::uint32_t clock_mhz = 1000;
+    std::uint32_t outstanding = 1;  ///< cache lines in flight: an in-order core, a blocking cache
+    /// Cycles per element (hw/host_cycles.h), not measured but fitted: they give a BERT-Base layer
+    /// of 512 tokens the 787 Mcycle that the survey's 39.6x implies, in the shares of its Fig. 14.
+    double softmax_cycles = 47.5;
+    double gelu_cycles = 50.0;
+    double layernorm_cycles = 40.0;
+    double add_cycles = 110.0;
+    double convert_cycles = 28.8;  ///< an integer to float32, or back
   } host;
 
   /// Energy per event at 45 nm. Arithmetic and memories follow from the survey's Fig. 15 (after
@@ -208,6 +222,7 @@ struct Machine {
     double l2_byte_pj = 12.5;     ///< not in Fig. 15: 64 bits of a 1 MB cache 100 pJ (Horowitz) / 8
     double bus_byte_pj = 1.0;     ///< assumed; Fig. 15 has no wire
     double dram_byte_pj = 160.0;  ///< 640 / 4
+    double host_cycle_pj = 70.0;  ///< not in Fig. 15: an instruction of an in-order core (Horowitz)
     double leakage_mw = 0.0;      ///< not in Fig. 15
   } energy;
 

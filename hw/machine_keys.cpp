@@ -58,6 +58,7 @@ MachineKey word(Text path, std::vector<Text> words, Text meaning, Text source) {
 
 constexpr Text kChosen = "chosen";
 constexpr Text kGemmini = "Gemmini";
+constexpr Text kFitted = "fitted to the survey's Fig. 14 and 39.6x";
 constexpr Text kJedec = "JESD79-4, DDR4-2400T";
 
 using Core = Machine::Core;
@@ -317,6 +318,24 @@ std::vector<MachineKey> make_keys() {
           "one access of the host to a core's register", kChosen),
       integer<kHost, &Host::interrupt_ns>("host.interrupt_ns", "ns", 0, 1000000,
           "interrupt to the host's handler", kChosen),
+      word<kHost, &Host::operators>("host.operators", {"none", "float"},
+          "what the host computes: nothing, or softmax, GELU, LayerNorm and sums in float32",
+          "survey Sec. 3.4: the baseline's host does"),
+      integer<kHost, &Host::clock_mhz>("host.clock_mhz", "MHz", 1, 10000,
+          "clock of the host", kChosen),
+      integer<kHost, &Host::outstanding>("host.outstanding", "requests", 1, 64,
+          "cache lines in flight", "chosen: an in-order core, a blocking cache"),
+      number<kHost, &Host::softmax_cycles>("host.softmax_cycles", "cycles/element", 0, 1000000,
+          "softmax in float32", kFitted),
+      number<kHost, &Host::gelu_cycles>("host.gelu_cycles", "cycles/element", 0, 1000000,
+          "GELU in float32", kFitted),
+      number<kHost, &Host::layernorm_cycles>("host.layernorm_cycles", "cycles/element", 0, 1000000,
+          "LayerNorm in float32", kFitted),
+      number<kHost, &Host::add_cycles>("host.add_cycles", "cycles/element", 0, 1000000,
+          "sum of two tensors in float32", kFitted),
+      number<kHost, &Host::convert_cycles>("host.convert_cycles", "cycles/element", 0, 1000000,
+          "an integer to float32, or back",
+          "fitted: 385 Mcycle a layer over the elements of its operands and results"),
 
       number<kEnergy, &Energy::mac_pj>("energy.mac_pj", "pJ", 0, 1000000,
           "multiply-accumulate of the array", "survey Fig. 15 (45 nm): mult 8b 0.2 + add 32b 0.1"),
@@ -334,6 +353,9 @@ std::vector<MachineKey> make_keys() {
           "byte over the system bus", "assumed: the survey gives no figure for wires"),
       number<kEnergy, &Energy::dram_byte_pj>("energy.dram_byte_pj", "pJ", 0, 1000000,
           "DRAM byte read or written", "survey Fig. 15 (45 nm): 32b DRAM read 640 / 4"),
+      number<kEnergy, &Energy::host_cycle_pj>("energy.host_cycle_pj", "pJ", 0, 1000000,
+          "cycle that the host computes in",
+          "Horowitz, ISSCC 2014 (45 nm): 70 an instruction of an in-order core"),
       number<kEnergy, &Energy::leakage_mw>("energy.leakage_mw", "mW", 0, 1000000,
           "static power of the core", "the survey gives no figure"),
 

@@ -69,6 +69,20 @@ void add_attention_ranges(const Command& command, const Program& program,
   ranges.push_back({Space::kAccumulator, 0, kAll, true});
 }
 
+void add_host_ranges(const Command& command, const Program& program, std::vector<Range>& ranges) {
+  const HostFunction& function = program.host_functions.at(command.chain);
+  const std::uint64_t m = command.m;
+  const std::uint64_t n = command.n;
+  ranges.push_back(
+      tile(Space::kDram, command.dram, m, n * bytes_of(function.in), command.dram_pitch, false));
+  if (operands_of(function.op) > 1) {
+    ranges.push_back(
+        tile(Space::kDram, command.a, m, n * bytes_of(function.tensor), command.a_pitch, false));
+  }
+  ranges.push_back(tile(Space::kDram, command.tensor, m, n * bytes_of(function.out),
+                        command.tensor_pitch, true));
+}
+
 }  // namespace
 
 std::string_view name_of(Opcode opcode) {
@@ -87,6 +101,8 @@ std::string_view name_of(Opcode opcode) {
       return "move";
     case Opcode::kAttention:
       return "attention";
+    case Opcode::kHost:
+      return "host";
   }
   return "?";
 }
@@ -99,6 +115,8 @@ Unit unit_of(Opcode opcode) {
     case Opcode::kMatmul:
     case Opcode::kAttention:
       return Unit::kCompute;
+    case Opcode::kHost:
+      return Unit::kHost;
     case Opcode::kStore:
     case Opcode::kMove:
     case Opcode::kEnd:
@@ -144,6 +162,9 @@ std::vector<Range> ranges_of(const Command& command, const Program& program) {
       break;
     case Opcode::kAttention:
       add_attention_ranges(command, program, ranges);
+      break;
+    case Opcode::kHost:
+      add_host_ranges(command, program, ranges);
       break;
   }
   return ranges;

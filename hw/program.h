@@ -8,6 +8,7 @@
 
 #include "hw/dtype.h"
 #include "hw/head_mix.h"
+#include "hw/host_function.h"
 #include "hw/machine.h"
 #include "hw/postop.h"
 
@@ -27,15 +28,18 @@ enum class Opcode : std::uint8_t {
   kStore = 4,            ///< accumulator -> chain -> DRAM: m rows of n elements
   kMove = 5,             ///< accumulator -> chain -> scratchpad
   kAttention = 6,        ///< Q, K, V in DRAM -> masked attention of all heads -> DRAM
+  kHost = 7,             ///< DRAM -> the host's function -> DRAM: m rows of n elements
 };
 
-inline constexpr std::uint8_t kOpcodes = 7;
+inline constexpr std::uint8_t kOpcodes = 8;
 
 [[nodiscard]] std::string_view name_of(Opcode opcode);
 
-enum class Unit : std::uint8_t { kLoad = 0, kCompute = 1, kStore = 2 };
-inline constexpr std::size_t kUnits = 3;
-/// The unit whose queue takes the command; kEnd waits in the last one, the store unit's.
+enum class Unit : std::uint8_t { kLoad = 0, kCompute = 1, kStore = 2, kHost = 3 };
+inline constexpr std::size_t kUnits = 4;
+/// The unit whose queue takes the command; kEnd waits in the store unit's. The host has no queue: a
+/// command of its own begins when all before it have completed, and none behind it is dispatched
+/// before it has.
 [[nodiscard]] Unit unit_of(Opcode opcode);
 
 /// What the host does before it issues a command.
@@ -60,7 +64,7 @@ struct Command {
   std::uint64_t dram = 0;      ///< kLoad*, kStore: byte address of the first row
   std::uint32_t dram_pitch = 0;
   std::uint32_t m = 0, n = 0;
-  std::uint32_t k = 0;               ///< kMatmul; kStore, kMove: ChainOperands::kept of a softmax
+  std::uint32_t k = 0;  ///< kMatmul; kStore, kMove, kHost: ChainOperands::kept of a softmax
   std::uint32_t a = 0, a_pitch = 0;  ///< kMatmul: scratchpad; kLoad: destination in the scratchpad
   std::uint32_t b = 0, b_pitch = 0;  ///< kMatmul: scratchpad; kMove: destination in the scratchpad
   std::uint32_t c = 0,
@@ -79,6 +83,10 @@ struct Command {
 ///
 /// With a `mix`, the rows of Q hold in_heads * k bytes of latent heads, which Program::mixes[mix -
 /// 1] decodes to all heads on their way in; those of K likewise, decoded by the mix behind it.
+///
+/// kHost: `chain` is an index into Program::host_functions; m rows of n elements, the input at
+/// dram, the second operand at a (kAdd, else 0), the result at tensor, each with its pitch. k as in
+/// a kStore.
 ///
 /// A kStore with a `mix` encodes on the way out: the rows of n = in_heads * d int8 that leave the
 /// chain become out_heads * d bytes each.
@@ -108,6 +116,7 @@ struct Program {
   std::vector<Chain> chains;
   std::vector<LayerMask> masks;
   std::vector<HeadMix> mixes;  ///< coefficients travel with the commands, as those of chains do
+  std::vector<HostFunction> host_functions;  ///< software of the host: in no memory of the machine
   std::vector<Operator> operators;
   std::vector<Command> commands;  ///< ends with kEnd
 };
@@ -128,13 +137,14 @@ struct Range {
 
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
 /// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. The chain of a kStore
-/// or kMove, the mask of a kAttention and the mixes of both must exist.
+/// or kMove, the mask of a kAttention, the mixes of both and the function of a kHost must exist.
 [[nodiscard]] std::vector<Range> ranges_of(const Command& command, const Program& program);
 
 /// Throws InputError that names the chain, operator or command and the rule it breaks: what
-/// check_chain() or check_head_mix() refuses; a range outside a memory of the machine; written rows
-/// that overlap; an unknown chain, mix, operator or type; rows that a mix does not divide; a field
-/// that the opcode does not use; operators of one name; no kEnd, or one before the last command.
+/// check_chain(), check_head_mix() or check_host_function() refuses; a range outside a memory of
+/// the machine; written rows that overlap; an unknown chain, mix, function, operator or type; rows
+/// that a mix does not divide; a field that the opcode does not use; operators of one name; no
+/// kEnd, or one before the last command.
 void check_program(const Program& program, const Machine& machine, std::uint64_t dram_bytes);
 
 }  // namespace systole::hw

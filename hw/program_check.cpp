@@ -97,6 +97,7 @@ class CommandCheck {
     positive("m", command.m);
     positive("n", command.n);
     if (command.opcode == Opcode::kMatmul) positive("k", command.k);
+    if (command.opcode == Opcode::kHost) check_host_command(command);
     if (command.opcode == Opcode::kAttention) {
       check_attention_command(command, program_, machine_, failing());
     }
@@ -128,6 +129,33 @@ class CommandCheck {
     if (command.k != 0 && (!has_softmax || command.k > command.n)) {
       fail("kept is " + std::to_string(command.k) + ", expected 0" +
            (has_softmax ? " to " + std::to_string(command.n) : " without a softmax"));
+    }
+  }
+
+  void check_host_command(const Command& command) const {
+    if (machine_.host.operators == HostOperators::kNone) {
+      fail("the machine's host computes nothing (host.operators is \"none\")");
+    }
+    if (command.chain >= program_.host_functions.size()) {
+      fail("function " + std::to_string(command.chain) + " of " +
+           std::to_string(program_.host_functions.size()));
+    }
+    const HostFunction& function = program_.host_functions[command.chain];
+    if (command.n > kHostMaxColumns) {
+      fail("rows of " + std::to_string(command.n) + " elements, expected at most " +
+           std::to_string(kHostMaxColumns));
+    }
+    if (!function.gamma.empty() && function.gamma.size() != command.n) {
+      fail("n is " + std::to_string(command.n) + ", expected the " +
+           std::to_string(function.gamma.size()) + " columns of its function");
+    }
+    const bool keeps =
+        command.k == 0 || (function.op == HostOp::kSoftmax && command.k <= command.n);
+    if (!keeps) {
+      fail("kept is " + std::to_string(command.k) + ", expected 0, or of a softmax at most n");
+    }
+    if (operands_of(function.op) == 1 && (command.a != 0 || command.a_pitch != 0)) {
+      fail("an operand is given, but " + std::string(name_of(function.op)) + " does not use it");
     }
   }
 
@@ -176,6 +204,10 @@ class CommandCheck {
         break;
       case Opcode::kAttention:
         apart("out_pitch", command.tensor_pitch, n * command.statistics);
+        break;
+      case Opcode::kHost:
+        apart("result_pitch", command.tensor_pitch,
+              n * bytes_of(program_.host_functions[command.chain].out));
         break;
       case Opcode::kMove:
         apart("b_pitch", command.b_pitch, stored_row_bytes(command, program_));
@@ -236,6 +268,9 @@ void check_program(const Program& program, const Machine& machine, std::uint64_t
   }
   for (std::size_t i = 0; i < program.mixes.size(); ++i) {
     at_place("mix", i, [&] { check_head_mix(program.mixes[i]); });
+  }
+  for (std::size_t i = 0; i < program.host_functions.size(); ++i) {
+    at_place("function", i, [&] { check_host_function(program.host_functions[i]); });
   }
   std::unordered_set<std::string_view> names;
   for (std::size_t i = 0; i < program.operators.size(); ++i) {

@@ -1,6 +1,8 @@
 #include "hw/program_file.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -16,7 +18,7 @@ namespace systole::hw {
 namespace {
 
 constexpr std::string_view kMagic = "SYSTOLEP";
-constexpr std::uint32_t kSections = 5;
+constexpr std::uint32_t kSections = 6;
 
 template <typename T>
 void put(std::string& out, T value) {
@@ -74,6 +76,31 @@ std::string encode_mixes(const std::vector<HeadMix>& mixes) {
   return out;
 }
 
+void put_float(std::string& out, float value) {
+  std::uint32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof bits);
+  put(out, bits);
+}
+
+std::string encode_functions(const std::vector<HostFunction>& functions) {
+  std::string out;
+  for (const HostFunction& function : functions) {
+    put(out, static_cast<std::uint8_t>(function.op));
+    put(out, static_cast<std::uint8_t>(function.in));
+    put(out, static_cast<std::uint8_t>(function.tensor));
+    put(out, static_cast<std::uint8_t>(function.out));
+    put_float(out, function.in_scale);
+    put_float(out, function.tensor_scale);
+    put_float(out, function.out_scale);
+    put(out, function.lo);
+    put(out, function.hi);
+    put(out, static_cast<std::uint32_t>(function.gamma.size()));
+    for (const float value : function.gamma) put_float(out, value);
+    for (const float value : function.beta) put_float(out, value);
+  }
+  return out;
+}
+
 std::string encode_operators(const std::vector<Operator>& operators) {
   std::string out;
   for (const Operator& op : operators) {
@@ -120,6 +147,14 @@ class Reader {
       value |= std::uint64_t{static_cast<unsigned char>(raw[i])} << (8 * i);
     }
     return static_cast<T>(value);
+  }
+
+  float get_float() {
+    const auto bits = get<std::uint32_t>();
+    float value = 0.0F;
+    std::memcpy(&value, &bits, sizeof value);
+    if (!std::isfinite(value)) fail("number before is not finite");
+    return value;
   }
 
   /// A number below `limit`, of which `what` is the kind.
@@ -198,6 +233,24 @@ HeadMix decode_mix(Reader& in) {
   return mix;
 }
 
+HostFunction decode_function(Reader& in) {
+  HostFunction function;
+  function.op = static_cast<HostOp>(in.get_below<std::uint8_t>(kHostOps, "host operator"));
+  function.in = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "input type"));
+  function.tensor = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "operand type"));
+  function.out = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "result type"));
+  function.in_scale = in.get_float();
+  function.tensor_scale = in.get_float();
+  function.out_scale = in.get_float();
+  function.lo = in.get<std::int32_t>();
+  function.hi = in.get<std::int32_t>();
+  const auto columns = in.get<std::uint32_t>();
+  for (std::vector<float>* values : {&function.gamma, &function.beta}) {
+    for (std::uint32_t i = 0; i < columns; ++i) values->push_back(in.get_float());
+  }
+  return function;
+}
+
 Operator decode_operator(Reader& in) {
   Operator op;
   op.name = in.get_text();
@@ -255,6 +308,7 @@ std::string encode_program(const Program& program) {
   const std::string chains = encode_chains(program.chains);
   const std::string masks = encode_masks(program.masks);
   const std::string mixes = encode_mixes(program.mixes);
+  const std::string functions = encode_functions(program.host_functions);
   const std::string operators = encode_operators(program.operators);
   std::string out(kMagic);
   put(out, kProgramVersion);
@@ -266,11 +320,13 @@ std::string encode_program(const Program& program) {
   put_section(program.chains.size(), chains.size());
   put_section(program.masks.size(), masks.size());
   put_section(program.mixes.size(), mixes.size());
+  put_section(program.host_functions.size(), functions.size());
   put_section(program.operators.size(), operators.size());
   put_section(program.commands.size(), commands.size());
   out += chains;
   out += masks;
   out += mixes;
+  out += functions;
   out += operators;
   out.append(commands.begin(), commands.end());
   return out;
@@ -300,8 +356,10 @@ Program decode_program(std::string_view bytes, const std::string& source) {
   decode_section(bytes, at, sections[0], name + ": chains", decode_chain, program.chains);
   decode_section(bytes, at, sections[1], name + ": masks", decode_layer_mask, program.masks);
   decode_section(bytes, at, sections[2], name + ": mixes", decode_mix, program.mixes);
-  decode_section(bytes, at, sections[3], name + ": operators", decode_operator, program.operators);
-  decode_section(bytes, at, sections[4], name + ": commands", decode_checked_command,
+  decode_section(bytes, at, sections[3], name + ": functions", decode_function,
+                 program.host_functions);
+  decode_section(bytes, at, sections[4], name + ": operators", decode_operator, program.operators);
+  decode_section(bytes, at, sections[5], name + ": commands", decode_checked_command,
                  program.commands);
   if (at != bytes.size()) {
     throw InputError(name + ": " + std::to_string(bytes.size() - at) +

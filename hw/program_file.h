@@ -6,16 +6,18 @@
 
 #include "hw/program.h"
 
-/// Programs as binary files, little endian, version 3:
+/// Programs as binary files, little endian, version 4:
 ///
 /// | part      | content                                                                       |
 /// |-----------|-------------------------------------------------------------------------------|
-/// | header    | "SYSTOLEP", u32 version, u32 sections (5); per section u32 count, u64 bytes    |
+/// | header    | "SYSTOLEP", u32 version, u32 sections (6); per section u32 count, u64 bytes    |
 /// | chains    | per chain u8 out, u8 zero, u16 stages; per stage u8 op, u8 per_channel,        |
 /// |           | u8 rounding, u8 tensor type (zero unless add_tensor), 8 x s64 immediates      |
 /// | masks     | u64 address, u32 length and bytes (hw/mask_codec.h)                           |
 /// | mixes     | u16 in_heads, out_heads, u8 rounding, u8 zero, s8 weights [out][in]; per       |
 /// |           | output head s32 bias, s32 multiplier, s8 shift                                |
+/// | functions | u8 op, in type, operand type, out type; f32 in_scale, tensor_scale, out_scale; |
+/// |           | s32 lo, hi; u32 columns; per column f32 gamma, then per column f32 beta       |
 /// | operators | u32 length and name, u32 length and tensor, u8 place, u8 type, u16 zero,       |
 /// |           | u32 pitch, rows, cols, u64 address, macs                                      |
 /// | commands  | 80 bytes each (hw/command_codec.h)                                            |
@@ -23,7 +25,7 @@
 /// Nothing follows the last section. A program has one encoding, and only that is read.
 namespace systole::hw {
 
-inline constexpr std::uint32_t kProgramVersion = 3;
+inline constexpr std::uint32_t kProgramVersion = 4;
 
 /// The program must pass check_program() on some machine; what a stage or opcode does not use is
 /// then lost nowhere.

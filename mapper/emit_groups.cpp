@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "mapper/constant_image.h"
 #include "mapper/emitter.h"
+#include "mapper/host_cost.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -35,6 +36,17 @@ Tiling attention_tiling(const AttentionGroup& group, const hw::Machine& machine)
   return tiling;
 }
 
+/// What the host is expected to take.
+Tiling host_tiling(const Group& group, const hw::Machine& machine) {
+  Tiling tiling;
+  tiling.m = group.m();
+  tiling.n = tiling.c_cols = group.n();
+  const HostCost cost = host_cost(*group.host, group.m(), group.n(), machine);
+  tiling.compute_cycles = static_cast<std::uint64_t>(cost.compute);
+  tiling.cycles = static_cast<std::uint64_t>(cost.total());
+  return tiling;
+}
+
 }  // namespace
 
 Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
@@ -55,6 +67,11 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
     if (group.attention) {
       mapping.tilings.push_back(attention_tiling(*group.attention, machine));
       emitter.emit_attention(group);
+      continue;
+    }
+    if (group.host) {
+      mapping.tilings.push_back(host_tiling(group, machine));
+      emitter.emit_host(group);
       continue;
     }
     if (group.encoder) {

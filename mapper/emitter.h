@@ -28,6 +28,8 @@ class Emitter {
   void emit(const Group& group, const Tiling& tiling);
   /// Throws InputError if its operands do not lie in the first 4 GiB.
   void emit_attention(const Group& group);
+  /// Throws InputError if a second operand does not lie in the first 4 GiB.
+  void emit_host(const Group& group);
   /// Its stores were those of the group that it encodes for: gives them their operator.
   void emit_encoder(const Group& group) { add_operator(group, group.encoder->macs()); }
 
@@ -94,6 +96,8 @@ class Emitter {
   [[nodiscard]] const Location& location(const model::View& view) const {
     return placement_.tensors[view.tensor];
   }
+  /// Byte address of a view's first element, if it is below 4 GiB. Else InputError.
+  [[nodiscard]] std::uint32_t near_address(const model::View& view) const;
   /// Byte address of an element of a view.
   [[nodiscard]] std::uint64_t address(const model::View& view, std::uint32_t row,
                                       std::uint32_t col) const;

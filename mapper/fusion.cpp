@@ -101,6 +101,20 @@ Group attention_group(const Graph& graph, AttentionGroup attention, std::size_t 
   return group;
 }
 
+Group host_group(const Graph& graph, std::size_t index) {
+  const Node& node = graph.nodes[index];
+  Group group;
+  group.name = node.name;
+  group.nodes = {index};
+  group.a = node.in;
+  group.tensor = node.tensor;
+  group.out = node.out;
+  group.chain.out = node.host.out;
+  group.host = node.host;
+  group.kept = node.kept;
+  return group;
+}
+
 Group encoder_group(const Graph& graph, const MixLayer& encoder) {
   Group group;
   group.name = graph.nodes[encoder.first].name;
@@ -207,6 +221,10 @@ class Fuser {
       if (attention_[i]) {
         groups.push_back(attention_group(graph_, std::move(*attention_[i]), i));
         i += groups.back().attention->nodes;
+        continue;
+      }
+      if (graph_.nodes[i].kind == Node::Kind::kHost) {
+        groups.push_back(host_group(graph_, i++));
         continue;
       }
       groups.push_back(group_from(i));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/host_function.h"
 #include "hw/machine.h"
 #include "hw/postop.h"
 #include "mapper/attention_group.h"
@@ -30,6 +31,7 @@ struct Group {
   model::TensorId statistics = model::kNoTensor;
   std::uint32_t kept = 0;  ///< of a softmax (model::Node::kept)
   model::View out;
+  std::optional<hw::HostFunction> host;     ///< of `a`, and of `tensor` with two operands, to `out`
   std::optional<AttentionGroup> attention;  ///< then the rest of a matmul group is not used
   /// Encoders on the way out: each is one of the groups behind this one, in this order.
   EncodedSections sections;
@@ -56,6 +58,7 @@ struct Group {
 /// On a machine with attention engines, the attention of a layer is one group, decoders of Q and K
 /// included. Encoders of parts of a projection's result join its stores where the machine has
 /// encoder lines and the tiler expects that to be faster: groups without commands of their own.
+/// A function of the host is a group; what the host does is the graph's choice, not the mapper's.
 /// Throws InputError when a row-wise operator cannot run on this machine at all.
 [[nodiscard]] std::vector<Group> fuse(const model::Graph& graph, const hw::Machine& machine);
 

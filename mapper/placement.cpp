@@ -59,7 +59,8 @@ class Lives {
       if (group.statistics != model::kNoTensor) {
         touch({group.statistics, 0, 0, 0, 0}, step).is_statistics = true;
       }
-      touch(group.out, step);
+      // The host reads and writes DRAM.
+      touch(group.out, step).only_matmul_reads &= !group.host;
     }
     for (std::size_t id = 0; id < lives_.size(); ++id) {
       const Tensor& tensor = graph.tensors[id];

@@ -4,11 +4,6 @@
 
 namespace systole::mapper {
 
-[[nodiscard]] inline bool same(const model::View& a, const model::View& b) {
-  return a.tensor == b.tensor && a.row == b.row && a.col == b.col && a.rows == b.rows &&
-         a.cols == b.cols;
-}
-
 /// Whether two views share an element.
 [[nodiscard]] inline bool overlap(const model::View& a, const model::View& b) {
   return a.tensor == b.tensor && a.row < b.row + b.rows && b.row < a.row + a.rows &&

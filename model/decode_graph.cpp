@@ -7,6 +7,7 @@
 #include "model/encoder_blocks.h"
 #include "model/encoder_graph.h"
 #include "model/graph_builder.h"
+#include "model/host_operators.h"
 #include "model/reference.h"
 
 namespace systole::model {
@@ -39,7 +40,7 @@ void move_to_token(Graph& graph, std::uint32_t token) {
     if (node.kind == Node::Kind::kMatmul && is_cache(graph, node.b)) {
       node.b.rows = keys;
       has_keys[node.out.tensor] = node.b_transposed;
-    } else if (node.kind == Node::Kind::kStage && has_keys[node.in.tensor]) {
+    } else if (node.kind != Node::Kind::kMatmul && has_keys[node.in.tensor]) {
       has_keys[node.out.tensor] = true;
     }
     if (has_keys[node.out.tensor]) node.out.cols = keys;
@@ -47,8 +48,8 @@ void move_to_token(Graph& graph, std::uint32_t token) {
 }
 
 void fill_caches(Graph& graph, const IntegerEncoder& encoder, std::uint32_t tokens,
-                 const std::vector<std::int32_t>& embedding) {
-  Graph prompt = make_encoder_graph(encoder, tokens, graph.name, 0.0);
+                 const std::vector<std::int32_t>& embedding, const hw::Machine& machine) {
+  Graph prompt = for_machine(make_encoder_graph(encoder, tokens, graph.name, 0.0), machine);
   for (std::size_t i = 0; i < encoder.blocks.size(); ++i) {
     // An output is not freed behind its last reader.
     prompt.tensors[find_tensor(prompt, layer_name(i) + "qkv.requantise")].kind =

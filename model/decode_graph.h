@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/machine.h"
 #include "model/graph.h"
 #include "model/integer_vit.h"
 
@@ -26,8 +27,8 @@ void move_to_token(Graph& graph, std::uint32_t token);
 
 /// Sets what the caches begin with: the keys and values of `tokens` tokens that the network has
 /// seen, whose inputs are `embedding` [tokens x width]. They are computed by the reference
-/// executor, all tokens at once.
+/// executor, all tokens at once, with the host operators of `machine` (model/host_operators.h).
 void fill_caches(Graph& graph, const IntegerEncoder& encoder, std::uint32_t tokens,
-                 const std::vector<std::int32_t>& embedding);
+                 const std::vector<std::int32_t>& embedding, const hw::Machine& machine = {});
 
 }  // namespace systole::model

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "hw/dtype.h"
+#include "hw/host_function.h"
 #include "hw/postop.h"
 
 /// The operator graph of an integer network: tensors and the operators between them, in execution
-/// order. An operator is a matmul or one post-op stage; which of them run fused is the mapper's
-/// choice.
+/// order. An operator is a matmul, one post-op stage, or a function of the host
+/// (model/host_operators.h); which of the former two run fused is the mapper's choice.
 namespace systole::model {
 
 using TensorId = std::uint32_t;
@@ -41,19 +42,25 @@ struct View {
   std::uint32_t row = 0, col = 0, rows = 0, cols = 0;
 };
 
+[[nodiscard]] inline bool same(const View& a, const View& b) {
+  return a.tensor == b.tensor && a.row == b.row && a.col == b.col && a.rows == b.rows &&
+         a.cols == b.cols;
+}
+
 struct Node {
-  enum class Kind : std::uint8_t { kMatmul, kStage };
+  enum class Kind : std::uint8_t { kMatmul, kStage, kHost };
   Kind kind = Kind::kStage;
   std::string name;  ///< unique
-  View in;           ///< kMatmul: A (m x k, s8 or u8); kStage: its input
+  View in;           ///< kMatmul: A (m x k, s8 or u8); kStage, kHost: its input
   View b;            ///< kMatmul: B (k x n, or n x k when b_transposed)
   bool b_transposed = false;
   hw::Stage stage;                       ///< kStage
   std::vector<std::int32_t> parameters;  ///< kStage: [parameter_words(stage)][cols]
-  View tensor;                           ///< kStage, kAddTensor: the other operand
+  hw::HostFunction host;                 ///< kHost
+  View tensor;                           ///< kAddTensor, HostOp::kAdd: the other operand
   TensorId statistics = kNoTensor;       ///< row sums: written by softmax, read by divide_row_sum
-  std::uint32_t kept = 0;  ///< kSoftmax: columns of the first row that take part, one more in every
-                           ///< row behind it (hw::ChainOperands::kept); 0: all
+  std::uint32_t kept = 0;  ///< of a softmax: columns of the first row that take part, one more in
+                           ///< every row behind it (hw::ChainOperands::kept); 0: all
   View out;
 };
 

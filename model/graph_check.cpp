@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "hw/error.h"
+
 namespace systole::model {
 namespace {
 
@@ -17,10 +19,13 @@ class NodeCheck {
   void run() const {
     inside(node_.in, "input");
     inside(node_.out, "output");
-    if (node_.kind == Node::Kind::kMatmul) {
-      check_matmul();
-    } else {
-      check_stage();
+    switch (node_.kind) {
+      case Node::Kind::kMatmul:
+        return check_matmul();
+      case Node::Kind::kStage:
+        return check_stage();
+      case Node::Kind::kHost:
+        return check_host();
     }
   }
 
@@ -58,25 +63,46 @@ class NodeCheck {
     require(type(node_.out) == hw::DType::kS32, "C is not s32");
   }
 
-  void check_stage() const {
+  void check_elementwise(bool with_tensor, hw::DType tensor) const {
     require(node_.out.rows == node_.in.rows && node_.out.cols == node_.in.cols,
             "output and input differ in shape");
+    if (!with_tensor) return;
+    inside(node_.tensor, "tensor operand");
+    require(node_.tensor.rows == node_.in.rows && node_.tensor.cols == node_.in.cols,
+            "tensor operand and input differ in shape");
+    require(type(node_.tensor) == tensor, "tensor operand has another type");
+  }
+
+  void check_kept(bool softmax) const {
+    require(node_.kept == 0 || (softmax && node_.kept <= node_.in.cols),
+            "kept columns without a softmax, or more than there are");
+  }
+
+  void check_host() const {
+    const hw::HostFunction& host = node_.host;
+    try {
+      hw::check_host_function(host);
+    } catch (const hw::InputError& error) {
+      fail(error.what());
+    }
+    check_elementwise(hw::operands_of(host.op) > 1, host.tensor);
+    require(type(node_.in) == host.in && type(node_.out) == host.out,
+            "input or output has another type");
+    check_kept(host.op == hw::HostOp::kSoftmax);
+    require(node_.in.cols <= hw::kHostMaxColumns, "a row exceeds 65536 elements");
+    require(host.gamma.empty() || host.gamma.size() == node_.in.cols,
+            "gamma and beta do not fill the columns");
+  }
+
+  void check_stage() const {
+    check_elementwise(node_.stage.op == hw::StageOp::kAddTensor, node_.stage.tensor);
     require(
         node_.parameters.size() == std::size_t{hw::parameter_words(node_.stage)} * node_.in.cols,
         "parameters do not fill the columns");
-    if (node_.stage.op == hw::StageOp::kAddTensor) {
-      inside(node_.tensor, "tensor operand");
-      require(node_.tensor.rows == node_.in.rows && node_.tensor.cols == node_.in.cols,
-              "tensor operand and input differ in shape");
-      require(type(node_.tensor) == node_.stage.tensor, "tensor operand has another type");
-    }
     if (node_.stage.op == hw::StageOp::kDivideRowSum) {
       require(node_.statistics != kNoTensor, "row sums are missing");
     }
-    if (node_.kept != 0) {
-      require(node_.stage.op == hw::StageOp::kSoftmax && node_.kept <= node_.in.cols,
-              "kept columns without a softmax, or more than there are");
-    }
+    check_kept(node_.stage.op == hw::StageOp::kSoftmax);
     if (node_.statistics != kNoTensor) {
       inside({node_.statistics, 0, 0, node_.in.rows, 1}, "row sums");
     }

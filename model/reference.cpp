@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hw/gemm.h"
+#include "hw/host_function.h"
 #include "model/elements.h"
 #include "model/graph_builder.h"
 #include "model/graph_check.h"
@@ -64,6 +65,8 @@ void Reference::run() {
     }
     if (node.kind == Node::Kind::kMatmul) {
       store(node, node.out, options_.fast ? multiply_fast(node) : multiply(node));
+    } else if (node.kind == Node::Kind::kHost) {
+      run_host(node);
     } else {
       run_stage(node);
     }
@@ -148,6 +151,19 @@ std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
   args.k = node.in.cols;
   hw::gemm(args);
   return c;
+}
+
+void Reference::run_host(const Node& node) {
+  const auto row_of = [this](const View& view, std::size_t row) -> std::uint8_t* {
+    if (view.tensor == kNoTensor) return nullptr;
+    const Tensor& tensor = graph_.tensors[view.tensor];
+    const std::size_t first = (view.row + row) * tensor.cols + view.col;
+    return memory_[view.tensor].data() + first * hw::bytes_of(tensor.type);
+  };
+  for (std::size_t r = 0; r < node.in.rows; ++r) {
+    hw::apply_host_row(node.host, row_of(node.in, r), row_of(node.tensor, r), node.in.cols,
+                       row_of(node.out, r), hw::host_kept(node.kept, r, node.in.cols));
+  }
 }
 
 void Reference::run_stage(const Node& node) {

@@ -42,6 +42,8 @@ class Reference {
  private:
   void allocate(TensorId id);
   void run_stage(const Node& node);
+  /// By the host's own function: float32 has no second, simpler form.
+  void run_host(const Node& node);
   /// The elements of a view, row by row.
   [[nodiscard]] std::vector<std::int32_t> load(const View& view) const;
   template <typename Value>

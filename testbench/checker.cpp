@@ -22,16 +22,18 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const hw::Command& command = mapping_->program.commands[trace.index];
   const bool stays = command.opcode == hw::Opcode::kMove;
   const bool attends = command.opcode == hw::Opcode::kAttention;
-  if (!stays && !attends && command.opcode != hw::Opcode::kStore) return;
+  const bool hosts = command.opcode == hw::Opcode::kHost;
+  if (!stays && !attends && !hosts && command.opcode != hw::Opcode::kStore) return;
   const hw::Operator& result = mapping_->program.operators[command.op];
   const model::View& view = mapping_->groups[command.op].written();
   const std::size_t element = hw::bytes_of(result.type);
   const std::size_t row_bytes = attends ? std::size_t{command.statistics} * command.n * element
+                                : hosts ? command.n * element
                                         : hw::stored_row_bytes(command, mapping_->program);
   const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
   const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
   std::vector<std::uint8_t> found(row_bytes);
-  const std::uint64_t begin = stays ? command.b : attends ? command.tensor : command.dram;
+  const std::uint64_t begin = stays ? command.b : attends || hosts ? command.tensor : command.dram;
   for (std::uint64_t i = 0; i < command.m; ++i) {
     const std::uint64_t at = begin + i * result.pitch;
     if (stays) {

@@ -4,6 +4,8 @@
 #include <numeric>
 #include <optional>
 
+#include "hw/host_cycles.h"
+
 namespace systole::testbench {
 namespace {
 
@@ -22,9 +24,11 @@ bool is_store(hw::Opcode opcode) {
 
 class Sharing {
  public:
-  Sharing(const hw::Program& program, const std::vector<CommandTrace>& traces)
+  Sharing(const hw::Program& program, const std::vector<CommandTrace>& traces,
+          const hw::Machine& machine)
       : program_(program),
         traces_(traces),
+        machine_(machine),
         ends_(program.operators.size()),
         classes_(program.operators.size(), TimeClass::kMatmul) {
     find_operators();
@@ -34,6 +38,15 @@ class Sharing {
   ClassCycles run() {
     std::optional<TimeClass> array, store;
     for (const Change& change : changes_) {
+      if (change.unit == hw::Unit::kHost) {
+        // From its end: the array and the store unit were done before it began.
+        if (change.now) {
+          advance(change.cycle, array, store);
+        } else {
+          at_ = std::max(at_, change.cycle);
+        }
+        continue;
+      }
       advance(change.cycle, array, store);
       (change.unit == hw::Unit::kCompute ? array : store) = change.now;
     }
@@ -60,6 +73,7 @@ class Sharing {
   void find_changes() {
     for (const CommandTrace& trace : traces_) {
       if (trace.unit == hw::Unit::kLoad || trace.released <= trace.started) continue;
+      if (trace.unit == hw::Unit::kHost) add_host(trace);
       const TimeClass kind =
           is_store(trace.opcode) ? class_of(chain_of(trace)) : TimeClass::kMatmul;
       changes_.push_back({trace.started, trace.unit, kind});
@@ -69,6 +83,19 @@ class Sharing {
     std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
       return a.cycle != b.cycle ? a.cycle < b.cycle : !a.now && b.now;
     });
+  }
+
+  void add_host(const CommandTrace& trace) {
+    const hw::Command& command = program_.commands.at(trace.index);
+    const hw::HostFunction& function = program_.host_functions.at(command.chain);
+    const hw::HostCycles cycles = hw::host_cycles(function, command.m, command.n, machine_.host);
+    const double clocks = static_cast<double>(machine_.core.clock_mhz) / machine_.host.clock_mhz;
+    const double operation = clocks * static_cast<double>(cycles.operation);
+    const double conversion = clocks * static_cast<double>(cycles.conversion);
+    add(class_of(function.op), operation);
+    add(TimeClass::kConvert, conversion);
+    add(TimeClass::kHostWait,
+        static_cast<double>(trace.released - trace.started) - operation - conversion);
   }
 
   [[nodiscard]] const hw::Chain& chain_of(const CommandTrace& trace) const {
@@ -108,6 +135,7 @@ class Sharing {
 
   const hw::Program& program_;
   const std::vector<CommandTrace>& traces_;
+  const hw::Machine& machine_;
   std::vector<std::uint64_t> ends_;  ///< by operator, none before the one in front
   std::vector<TimeClass> classes_;   ///< by operator
   std::vector<Change> changes_;
@@ -118,9 +146,23 @@ class Sharing {
 }  // namespace
 
 std::string_view name_of(TimeClass kind) {
-  constexpr std::array<std::string_view, kTimeClasses> kNames = {"matmul", "GELU", "softmax",
-                                                                 "LayerNorm", "residual add"};
+  constexpr std::array<std::string_view, kTimeClasses> kNames = {
+      "matmul", "GELU", "softmax", "LayerNorm", "residual add", "de/quantisation", "host waits"};
   return kNames.at(static_cast<std::size_t>(kind));
+}
+
+TimeClass class_of(hw::HostOp op) {
+  switch (op) {
+    case hw::HostOp::kSoftmax:
+      return TimeClass::kSoftmax;
+    case hw::HostOp::kGelu:
+      return TimeClass::kGelu;
+    case hw::HostOp::kLayerNorm:
+      return TimeClass::kLayerNorm;
+    case hw::HostOp::kAdd:
+      break;
+  }
+  return TimeClass::kResidual;
 }
 
 TimeClass class_of(const hw::Chain& chain) {
@@ -138,8 +180,9 @@ double ClassCycles::share(TimeClass kind) const {
   return all > 0 ? of(kind) / all : 0;
 }
 
-ClassCycles share_by_class(const hw::Program& program, const std::vector<CommandTrace>& traces) {
-  return Sharing(program, traces).run();
+ClassCycles share_by_class(const hw::Program& program, const std::vector<CommandTrace>& traces,
+                           const hw::Machine& machine) {
+  return Sharing(program, traces, machine).run();
 }
 
 }  // namespace systole::testbench

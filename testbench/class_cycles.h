@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "hw/host_function.h"
+#include "hw/machine.h"
 #include "hw/postop.h"
 #include "hw/program.h"
 #include "tlm/observer.h"
@@ -13,17 +15,22 @@
 namespace systole::testbench {
 
 /// What the time of an encoder goes to, as the survey tells it apart (arXiv 2302.14017, Fig. 14).
+/// The host's time for its lines, and for being called, has no share there.
 enum class TimeClass : std::uint8_t {
   kMatmul,     ///< products with their biases and requantisations
-  kGelu,       ///< chains with a GELU
-  kSoftmax,    ///< chains with a softmax
-  kLayerNorm,  ///< chains with a LayerNorm
-  kResidual,   ///< chains that add a tensor, without a LayerNorm
+  kGelu,       ///< chains with a GELU, or the host's
+  kSoftmax,    ///< chains with a softmax, or the host's
+  kLayerNorm,  ///< chains with a LayerNorm, or the host's
+  kResidual,   ///< chains that add a tensor, without a LayerNorm; the host's sums
+  kConvert,    ///< of the host: integers to float32 and back
+  kHostWait,   ///< of the host: lines on their way, interrupts, registers
 };
-inline constexpr std::size_t kTimeClasses = 5;
-/// "matmul", "GELU", "softmax", "LayerNorm", "residual add".
+inline constexpr std::size_t kTimeClasses = 7;
+/// "matmul", "GELU", "softmax", "LayerNorm", "residual add", "de/quantisation", "host waits".
 [[nodiscard]] std::string_view name_of(TimeClass kind);
 
+/// The class of what the host computes.
+[[nodiscard]] TimeClass class_of(hw::HostOp op);
 /// The class of what the store unit does with that chain.
 [[nodiscard]] TimeClass class_of(const hw::Chain& chain);
 
@@ -40,9 +47,11 @@ struct ClassCycles {
 /// Shares the cycles of an inference out, from the first dispatch to the last completion. A cycle
 /// in which array and store unit are at work on different classes counts half for each; the array's
 /// class is kMatmul. One in which neither is at work belongs to the operator that completes next:
-/// to its matmul if it has one, else to its chain. `traces`: by position in the program, without
-/// kEnd's.
+/// to its matmul if it has one, else to its chain. While the host is at work nobody else is, and
+/// its contract (hw/host_cycles.h) says what it does. `traces`: by position in the program, without
+/// kEnd's; of `machine` count the host and the clocks.
 [[nodiscard]] ClassCycles share_by_class(const hw::Program& program,
-                                         const std::vector<tlm_model::CommandTrace>& traces);
+                                         const std::vector<tlm_model::CommandTrace>& traces,
+                                         const hw::Machine& machine = {});
 
 }  // namespace systole::testbench

@@ -7,6 +7,7 @@
 #include "hw/error.h"
 #include "model/decode_graph.h"
 #include "model/graph_builder.h"
+#include "model/host_operators.h"
 #include "model/shapes.h"
 #include "model/text_graph.h"
 #include "testbench/networks.h"
@@ -17,11 +18,12 @@ namespace {
 
 /// Cuts what the host writes for tokens into that of the cached ones and that of each step.
 void set_inputs(DecoderWork& work, const model::IntegerEncoder& layers,
-                const std::vector<std::int32_t>& embedding, bool with_values) {
+                const std::vector<std::int32_t>& embedding, const hw::Machine& machine,
+                bool with_values) {
   const std::size_t width = layers.shape.width;
   const auto cached = embedding.begin() + static_cast<std::ptrdiff_t>(work.past * width);
   if (with_values && work.past != 0) {
-    model::fill_caches(work.graph, layers, work.past, {embedding.begin(), cached});
+    model::fill_caches(work.graph, layers, work.past, {embedding.begin(), cached}, machine);
   }
   const hw::DType type = work.graph.tensors[input_tensor(work.graph)].type;
   for (auto row = cached; row != embedding.end(); row += static_cast<std::ptrdiff_t>(width)) {
@@ -39,18 +41,19 @@ DecoderWork seeded_work(const NetworkSize& size, const hw::Machine& machine, boo
   const model::IntegerEncoder layers =
       model::make_seeded_layers(size.shape, size.tokens(), kWeightSeed, options);
   DecoderWork work;
-  work.graph =
+  work.graph = model::for_machine(
       model::make_decode_graph(layers, size.tokens(), size.name,
-                               model::seeded_embedding_scale(size.shape, machine.datapath));
+                               model::seeded_embedding_scale(size.shape, machine.datapath)),
+      machine);
   work.past = size.past;
   set_inputs(work, layers,
              model::seeded_embedding(size.shape, size.tokens(), kWeightSeed + 1, machine.datapath),
-             with_weights);
+             machine, with_weights);
   return work;
 }
 
 DecoderWork text_work(const model::IntegerText& text, const std::vector<std::int32_t>& ids,
-                      std::uint32_t past) {
+                      std::uint32_t past, const hw::Machine& machine) {
   const model::EncoderShape& shape = text.shape.encoder;
   if (!shape.causal || shape.post_norm) {
     throw hw::InputError("--decode: " + text.name + " is no pre-norm decoder, expected a GPT-2");
@@ -60,9 +63,10 @@ DecoderWork text_work(const model::IntegerText& text, const std::vector<std::int
                                      past, ids.size()));
   }
   DecoderWork work;
-  work.graph = model::make_text_decode_graph(text, static_cast<std::uint32_t>(ids.size()));
+  work.graph = model::for_machine(
+      model::make_text_decode_graph(text, static_cast<std::uint32_t>(ids.size())), machine);
   work.past = past;
-  set_inputs(work, text.encoder, model::embed_tokens(text, ids), true);
+  set_inputs(work, text.encoder, model::embed_tokens(text, ids), machine, true);
   return work;
 }
 

@@ -30,7 +30,8 @@ struct DecoderWork {
 /// A text of a text network, whose first `past` tokens are cached. Throws InputError for a network
 /// that is no decoder, and for no token left.
 [[nodiscard]] DecoderWork text_work(const model::IntegerText& text,
-                                    const std::vector<std::int32_t>& ids, std::uint32_t past);
+                                    const std::vector<std::int32_t>& ids, std::uint32_t past,
+                                    const hw::Machine& machine);
 
 /// Every step has a program of its own; weights and caches stay where they are.
 class DecoderRun {

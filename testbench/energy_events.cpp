@@ -20,6 +20,13 @@ hw::EnergyEvents energy_events(tlm_model::System& system) {
   }
   std::uint64_t moved = 0;
   for (const tlm_model::DmaPort* port : system.core.ports()) moved += port->stats().bytes;
+  if (system.host.compute) {
+    // A cycle of work on the network; the rest of the host's time is not the accelerator's.
+    const tlm_model::HostCompute::Work& work = system.host.compute->work();
+    events.host_cycles = work.conversion;
+    for (const std::uint64_t cycles : work.operation) events.host_cycles += cycles;
+    moved += system.host.compute->lines.stats().bytes;
+  }
   events.bus_bytes = moved;
   events.dram_bytes = moved;
   if (system.l2) {

@@ -1,6 +1,7 @@
 #include "testbench/measurement.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <stdexcept>
 #include <string_view>
@@ -40,7 +41,16 @@ ordered_json to_json(const hw::EnergyReport& energy) {
           {"bus", energy.bus},
           {"l2", energy.l2},
           {"dram", energy.dram},
+          {"host", energy.host},
           {"leakage", energy.leakage}};
+}
+
+ordered_json to_json(const ClassCycles& classes) {
+  constexpr std::array<const char*, kTimeClasses> kKeys = {
+      "matmul", "gelu", "softmax", "layernorm", "residual_add", "convert", "host_waits"};
+  ordered_json object = ordered_json::object();
+  for (std::size_t i = 0; i < kTimeClasses; ++i) object[kKeys[i]] = classes.cycles[i];
+  return object;
 }
 
 }  // namespace
@@ -59,7 +69,7 @@ hw::EnergyReport Measurement::energy() const {
   hw::EnergyReport report = hw::energy_of(result.events, machine.energy);
   const double share = 1.0 / static_cast<double>(images());
   for (double* cause : {&report.mac, &report.postop, &report.scratchpad, &report.accumulator,
-                        &report.bus, &report.l2, &report.dram, &report.leakage}) {
+                        &report.bus, &report.l2, &report.dram, &report.host, &report.leakage}) {
     *cause *= share;
   }
   return report;
@@ -141,6 +151,7 @@ ordered_json to_json(const Measurement& measurement) {
                         {"cycles_min", *least},
                         {"cycles_max", *most},
                         {"cycles_total", result.total_cycles},
+                        {"cycles_by_class", to_json(result.classes)},
                         {"seconds", measurement.mean_cycles() / hertz},
                         {"macs", measurement.macs},
                         {"utilisation", measurement.utilisation()},

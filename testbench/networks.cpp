@@ -15,6 +15,7 @@
 #include "model/elements.h"
 #include "model/encoder_graph.h"
 #include "model/float_vit.h"
+#include "model/host_operators.h"
 #include "model/integer_model.h"
 #include "model/model_files.h"
 #include "model/text_graph.h"
@@ -53,14 +54,16 @@ Network load_network(const std::string& name_or_path, const hw::Machine& machine
     network.text = model::load_integer_text(path);
     check_datapath(name_or_path, machine, network.text->encoder.datapath);
     network.name = network.text->name;
-    network.graph = model::make_text_graph(
-        *network.text, std::min(kDefaultTextLength, network.text->shape.positions));
+    network.graph = model::for_machine(
+        model::make_text_graph(*network.text,
+                               std::min(kDefaultTextLength, network.text->shape.positions)),
+        machine);
     return network;
   }
   network.vit = model::load_integer_vit(path);
   check_datapath(name_or_path, machine, network.vit->encoder.datapath);
   network.name = network.vit->name;
-  network.graph = model::make_vit_graph(*network.vit);
+  network.graph = model::for_machine(model::make_vit_graph(*network.vit), machine);
   return network;
 }
 
@@ -82,8 +85,9 @@ Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool
   Network network;
   network.name = size.name;
   network.size = size;
-  network.graph =
-      model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options);
+  network.graph = model::for_machine(
+      model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options),
+      machine);
   return network;
 }
 
@@ -97,7 +101,7 @@ Network load_network(const std::string& name_or_path, const SizeOptions& options
   if (network.text && options.length) {
     const std::uint32_t length =
         text_length(network.name, network.text->shape.positions, options.length);
-    network.graph = model::make_text_graph(*network.text, length);
+    network.graph = model::for_machine(model::make_text_graph(*network.text, length), machine);
     rest.length.reset();
   }
   require_no_size(name_or_path, rest);

@@ -13,6 +13,8 @@ hw::Unit unit_of(const analysis::OperatorEstimate& estimate) {
       return hw::Unit::kCompute;
     case analysis::Resource::kPostop:
       return hw::Unit::kStore;
+    case analysis::Resource::kHost:
+      return hw::Unit::kHost;
     default:
       return 2 * estimate.store_unit_bytes > estimate.read_bytes + estimate.written_bytes
                  ? hw::Unit::kStore
@@ -40,7 +42,8 @@ class Sharing {
   }
 
   std::vector<OperatorTiming> run() {
-    for (const hw::Unit unit : {hw::Unit::kLoad, hw::Unit::kCompute, hw::Unit::kStore}) {
+    for (const hw::Unit unit :
+         {hw::Unit::kLoad, hw::Unit::kCompute, hw::Unit::kStore, hw::Unit::kHost}) {
       share_unit(unit);
     }
     for (std::size_t op = 0; op < timings_.size(); ++op) {

@@ -31,6 +31,7 @@ struct Sum {
     bound.array += estimate.bound.array;
     bound.memory += estimate.bound.memory;
     bound.postop += estimate.bound.postop;
+    bound.host += estimate.bound.host;
     expected += estimate.bound.cycles();
     if (timing == nullptr) return;
     simulated += timing->cycles;
@@ -128,6 +129,7 @@ ordered_json sum_json(const Sum& sum, bool simulated) {
                       {"array_cycles", sum.bound.array},
                       {"memory_cycles", sum.bound.memory},
                       {"postop_cycles", sum.bound.postop},
+                      {"host_cycles", sum.bound.host},
                       {"expected_cycles", sum.expected},
                       {"bound_by", name_of(sum.bound.resource())}};
   if (!simulated) return object;

@@ -46,6 +46,7 @@ std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
     op.on_chip = mapping.program.operators[i].place == hw::Operator::Place::kScratchpad;
     if (group.attention && !group.attention->decoders.empty()) op.stages.emplace_back("decode");
     if (group.encoder) op.stages.emplace_back("encode");
+    if (group.host) op.stages.emplace_back("host." + std::string(hw::name_of(group.host->op)));
     for (const hw::Stage& stage : group.chain.stages) {
       op.stages.emplace_back(hw::stage_info(stage.op).name);
     }

@@ -55,7 +55,8 @@ std::string energy_text(const Measurement& measurement) {
       {"DRAM", energy.dram},      {"scratchpad", energy.scratchpad},
       {"array", energy.mac},      {"accumulator", energy.accumulator},
       {"post-op", energy.postop}, {"bus", energy.bus},
-      {"L2", energy.l2},          {"leakage", energy.leakage}};
+      {"L2", energy.l2},          {"host", energy.host},
+      {"leakage", energy.leakage}};
   std::stable_sort(causes.begin(), causes.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text = with_prefix(total, "J");
@@ -66,6 +67,22 @@ std::string energy_text(const Measurement& measurement) {
     separator = ", ";
   }
   return text + (total > 0.0 ? ")" : "");
+}
+
+/// By size.
+std::string classes_text(const ClassCycles& classes) {
+  std::vector<std::pair<std::string, double>> shares;
+  for (std::size_t i = 0; i < kTimeClasses; ++i) {
+    const auto kind = static_cast<TimeClass>(i);
+    if (classes.share(kind) > 0.0) shares.emplace_back(name_of(kind), classes.share(kind));
+  }
+  std::stable_sort(shares.begin(), shares.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text;
+  for (const auto& [name, share] : shares) {
+    text += (text.empty() ? "" : ", ") + name + " " + percent(share);
+  }
+  return text;
 }
 
 std::string stall_text(const BlockAccounts& block) {
@@ -139,6 +156,9 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
     facts.add("all tokens", generation_text(measurement));
   }
   for (const auto& [label, value] : more) facts.add(label, value);
+  if (const std::string classes = classes_text(result.classes); !classes.empty()) {
+    facts.add("time", classes);
+  }
   facts.add("utilisation", percent(measurement.utilisation()) + " of the array's MACs");
   const Measurement::Traffic traffic = measurement.traffic();
   facts.add("traffic",

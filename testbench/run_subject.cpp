@@ -5,6 +5,7 @@
 #include "hw/error.h"
 #include "hw/printable.h"
 #include "model/graph_builder.h"
+#include "model/host_operators.h"
 #include "model/text_graph.h"
 #include "model/token_ids.h"
 
@@ -86,10 +87,11 @@ void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machin
                            std::to_string(text.shape.positions));
     }
     decoder_ = std::make_unique<DecoderRun>(
-        text_work(text, ids.text(0), static_cast<std::uint32_t>(past)), machine);
+        text_work(text, ids.text(0), static_cast<std::uint32_t>(past), machine), machine);
     return;
   }
-  network_.graph = model::make_text_graph(text, static_cast<std::uint32_t>(ids.length));
+  network_.graph = model::for_machine(
+      model::make_text_graph(text, static_cast<std::uint32_t>(ids.length)), machine);
   const std::size_t count = request.limit == 0 ? ids.count : std::min(request.limit, ids.count);
   for (std::size_t i = 0; i < count; ++i) inputs_.push_back(text_input(network_, ids.text(i)));
 }

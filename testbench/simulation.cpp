@@ -10,6 +10,7 @@
 #include "hw/error.h"
 #include "testbench/checker.h"
 #include "testbench/energy_events.h"
+#include "testbench/operator_timing.h"
 #include "testbench/tensors.h"
 #include "tlm/system.h"
 
@@ -68,6 +69,8 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
     checker = std::make_unique<Checker>(graph, system);
     observers.add(checker.get());
   }
+  TraceLog log(mapping.program);
+  observers.add(&log);
   observers.add(options.observer);
   system.core.processor.set_observer(&observers);
 
@@ -116,6 +119,9 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   result.total_cycles = system.core.processor.cycle();
   result.kernel_events = sc_core::sc_delta_count();
   result.blocks = system.reports();
+  std::vector<tlm_model::CommandTrace> traces = log.traces();
+  traces.pop_back();
+  result.classes = share_by_class(mapping.program, traces, machine);
   result.events = energy_events(system);
   if (checker) result.check = checker->result();
   return result;

@@ -10,6 +10,7 @@
 #include "hw/machine.h"
 #include "mapper/mapping.h"
 #include "model/graph.h"
+#include "testbench/class_cycles.h"
 #include "testbench/wave.h"
 #include "tlm/core.h"
 #include "tlm/observer.h"
@@ -44,6 +45,7 @@ struct SimulationResult {
   bool wave_is_cut_short = false;  ///< the waveform reached its size limit
   std::vector<tlm_model::BlockReport> blocks;
   hw::EnergyEvents events;
+  ClassCycles classes;  ///< of the first inference
   std::uint64_t commands = 0;
   std::uint64_t kernel_events = 0;  ///< process activations of the simulation kernel
   double wall_seconds = 0.0;        ///< of simulation alone

@@ -18,7 +18,8 @@ constexpr std::uint32_t kInferenceRow = 0;
 constexpr std::uint32_t kUnitRows = 1;
 constexpr std::uint32_t kOperatorRows = kUnitRows + hw::kUnits;
 
-constexpr std::array<const char*, hw::kUnits> kUnitNames = {"load", "array", "post-op and store"};
+constexpr std::array<const char*, hw::kUnits> kUnitNames = {"load", "array", "post-op and store",
+                                                            "host"};
 
 std::uint32_t row_of(hw::Unit unit) { return kUnitRows + static_cast<std::uint32_t>(unit); }
 
@@ -27,7 +28,7 @@ std::string json_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// What a command moves between memory and the core, without a tensor operand.
+/// What a command moves between memory and the core, without a tensor operand; or the host.
 std::uint64_t moved_bytes(const hw::Command& command, const hw::Program& program) {
   const std::uint64_t elements = std::uint64_t{command.m} * command.n;
   switch (command.opcode) {
@@ -37,6 +38,12 @@ std::uint64_t moved_bytes(const hw::Command& command, const hw::Program& program
       return elements * hw::bytes_of(command.type);
     case hw::Opcode::kStore:
       return elements * hw::bytes_of(program.chains[command.chain].out);
+    case hw::Opcode::kHost: {
+      const hw::HostFunction& function = program.host_functions[command.chain];
+      const std::size_t second =
+          hw::operands_of(function.op) > 1 ? hw::bytes_of(function.tensor) : 0;
+      return elements * (hw::bytes_of(function.in) + second + hw::bytes_of(function.out));
+    }
     default:
       return 0;
   }

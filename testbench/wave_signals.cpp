@@ -32,6 +32,9 @@ constexpr Label kHostLabels[] = {
     {Host::kAnswer, "DarkSlateBlue", "answer interrupt"},
     {Host::kReadOutputs, "SaddleBrown", "read outputs"},
     {Host::kDone, "gray30", "done"},
+    {Host::kReadOperands, "SteelBlue4", "read operands"},
+    {Host::kCompute, "DarkMagenta", "compute"},
+    {Host::kWriteResults, "DarkOliveGreen", "write results"},
 };
 constexpr Label kProcessorLabels[] = {
     {CommandProcessor::kIdle, "gray20", "idle"},
@@ -39,6 +42,7 @@ constexpr Label kProcessorLabels[] = {
     {CommandProcessor::kWaitFetch, "firebrick4", "wait for fetch"},
     {CommandProcessor::kWaitStation, "SaddleBrown", "station full"},
     {CommandProcessor::kDrain, "DarkSlateBlue", "drain"},
+    {CommandProcessor::kHostCall, "DarkMagenta", "host operator"},
 };
 constexpr Label kUnitLabels[] = {
     {ExecutionUnit::kIdle, "gray20", "idle"},
@@ -106,7 +110,7 @@ void add_port(std::vector<WaveSignal>& signals, const std::string& path, const s
 
 WaveGroup host_group() {
   return {"Host",
-          3,
+          4,
           {boxes("host.state", "state", "what the host CPU does", WaveText::kHost),
            boxes("host.inferences", "inferences", "inferences begun so far"),
            boxes("interrupt", "interrupt", "the core's interrupt line")}};

@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kFetchWait = 0;
 constexpr std::size_t kStationFull = 1;
 constexpr std::size_t kHostIssue = 2;
+constexpr std::size_t kFence = 3;
+constexpr std::size_t kHostOperator = 4;
 
 }  // namespace
 
@@ -26,7 +28,9 @@ CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw
       functional_(functional),
       account_("cycles", {{"fetch", "the next commands have not arrived from memory"},
                           {"station_full", "the unit's reservation station has no free entry"},
-                          {"host", "the host prepares a library call or configures a loop"}}) {
+                          {"host", "the host prepares a library call or configures a loop"},
+                          {"fence", "commands before one of the host have not completed"},
+                          {"host_operator", "the host executes a command"}}) {
   SC_THREAD(run);
   SC_METHOD(retire);
   sensitive << retire_;
@@ -78,15 +82,48 @@ void CommandProcessor::run() {
                                       ? hw::decode_command(&current[i % chunk * hw::kCommandBytes])
                                       : program_->commands[i];
       if (command.opcode == hw::Opcode::kEnd) break;
-      dispatch(command, static_cast<std::uint32_t>(i));
+      if (command.opcode == hw::Opcode::kHost) {
+        call_host(command, static_cast<std::uint32_t>(i));
+      } else {
+        dispatch(command, static_cast<std::uint32_t>(i));
+      }
     }
-    state_ = kDrain;
-    while (!scoreboard_->empty()) wait(slot_free_);
+    drain();
     account_.idle_until(cycle());
     running_ = false;
     state_ = kIdle;
     finished_.notify();
   }
+}
+
+void CommandProcessor::drain() {
+  state_ = kDrain;
+  while (!scoreboard_->empty()) wait(slot_free_);
+}
+
+void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index) {
+  issue(command.issue);
+  drain();
+  account_.stall_until(cycle(), kFence);
+  wait_until(cycle() + 1);
+  account_.busy_until(cycle());
+  Entry* const entry = scoreboard_->dispatch(command, index, cycle());
+  ++commands_;
+  state_ = kHostCall;
+  const std::uint64_t started = cycle();
+  host_call_ = index + std::uint64_t{1};
+  host_called_.notify();
+  wait(host_done_);
+  complete_at(*entry, started, cycle());
+  while (!scoreboard_->empty()) wait(slot_free_);
+  account_.stall_until(cycle(), kHostOperator);
+  state_ = kDispatch;
+}
+
+void CommandProcessor::complete_host_call() {
+  if (host_call_ == 0) return;
+  host_call_ = 0;
+  host_done_.notify();
 }
 
 std::uint32_t CommandProcessor::capacity(hw::Unit unit) const {
@@ -97,6 +134,8 @@ std::uint32_t CommandProcessor::capacity(hw::Unit unit) const {
       return machine_.core.compute_queue;
     case hw::Unit::kStore:
       return machine_.core.store_queue;
+    case hw::Unit::kHost:
+      break;
   }
   return 0;
 }

@@ -21,11 +21,20 @@ namespace systole::tlm_model {
 
 /// Fetches commands from memory, dispatches one a cycle into the reservation stations of the load,
 /// compute and store units, and tracks hazards by address range. Commands of one unit execute in
-/// order; across units, whatever has no hazard overlaps.
+/// order; across units, whatever has no hazard overlaps. A command of the host is a fence: it
+/// begins when all before it have completed, and what follows waits for it.
 class CommandProcessor : public sc_core::sc_module {
  public:
   /// States shown in waveforms.
-  enum State : std::uint8_t { kIdle, kDispatch, kWaitFetch, kWaitStation, kDrain, kWaitHost };
+  enum State : std::uint8_t {
+    kIdle,
+    kDispatch,
+    kWaitFetch,
+    kWaitStation,
+    kDrain,
+    kWaitHost,
+    kHostCall
+  };
 
   DmaPort fetch;
 
@@ -38,6 +47,12 @@ class CommandProcessor : public sc_core::sc_module {
   void start(const hw::Program& program, std::uint64_t address);
   [[nodiscard]] bool running() const noexcept { return running_; }
   [[nodiscard]] const sc_core::sc_event& finished() const noexcept { return finished_; }
+
+  /// 1 + position of the command that the host has to execute, 0: none.
+  [[nodiscard]] std::uint64_t host_call() const noexcept { return host_call_; }
+  [[nodiscard]] const sc_core::sc_event& host_called() const noexcept { return host_called_; }
+  /// The results of that command are in memory. Nothing without one.
+  void complete_host_call();
 
   // For the units.
 
@@ -71,6 +86,8 @@ class CommandProcessor : public sc_core::sc_module {
   /// What the host does before it issues a command.
   void issue(hw::Issue issue);
   void dispatch(const hw::Command& command, std::uint32_t index);
+  void call_host(const hw::Command& command, std::uint32_t index);
+  void drain();
   void wake(const std::vector<Entry*>& ready);
   [[nodiscard]] std::uint32_t capacity(hw::Unit unit) const;
 
@@ -82,7 +99,7 @@ class CommandProcessor : public sc_core::sc_module {
   std::unique_ptr<Scoreboard> scoreboard_;
   std::array<std::deque<Entry*>, hw::kUnits> queues_;
   std::array<sc_core::sc_event, hw::kUnits> queued_, ready_;
-  sc_core::sc_event started_, finished_, slot_free_, retire_;
+  sc_core::sc_event started_, finished_, slot_free_, retire_, host_called_, host_done_;
   std::multimap<sc_core::sc_time, Retirement> retirements_;
   /// Loops that a loop unroller has in flight: Gemmini's.
   static constexpr std::size_t kLoopsInFlight = 2;
@@ -91,6 +108,7 @@ class CommandProcessor : public sc_core::sc_module {
   sc_core::sc_event taken_;
   std::vector<std::uint32_t> left_;  ///< commands of each operator that have not completed
   bool running_ = false;
+  std::uint64_t host_call_ = 0;
   std::uint64_t start_cycle_ = 0;
   std::uint64_t commands_ = 0;
   std::uint8_t state_ = kIdle;                ///< traced

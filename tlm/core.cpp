@@ -41,6 +41,9 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
   SC_METHOD(finish);
   sensitive << processor.finished();
   dont_initialize();
+  SC_METHOD(raise_interrupt);
+  sensitive << processor.host_called();
+  dont_initialize();
   SC_METHOD(drive_interrupt);
   sensitive << pending_changed_;
   dont_initialize();
@@ -68,6 +71,7 @@ tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
           pending_ = false;
           pending_changed_.notify();
         }
+        if ((value & kHostDone) != 0) processor.complete_host_call();
         if ((value & kStart) != 0 && !processor.running()) {
           if (program_ == nullptr) return tlm::TLM_GENERIC_ERROR_RESPONSE;
           started_ = processor.cycle();
@@ -87,10 +91,14 @@ tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
       value = address_;
       break;
     case kStatus:
-      value = (processor.running() ? 1U : 0U) | (pending_ ? 2U : 0U);
+      value = (processor.running() ? 1U : 0U) | (pending_ ? 2U : 0U) |
+              (processor.host_call() != 0 ? 4U : 0U);
       break;
     case kCycles:
       value = cycles_;
+      break;
+    case kHostCall:
+      value = processor.host_call();
       break;
     default:
       return tlm::TLM_ADDRESS_ERROR_RESPONSE;
@@ -101,6 +109,10 @@ tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
 
 void Core::finish() {
   cycles_ = processor.cycle() - started_;
+  raise_interrupt();
+}
+
+void Core::raise_interrupt() {
   pending_ = true;
   pending_changed_.notify();
 }

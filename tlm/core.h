@@ -39,18 +39,20 @@ struct Engines {
 /// |--------|---------|--------|----------------------------------------------------------------|
 /// | 0x00   | ID      | R      | 0x5359_5354 ("SYST")                                           |
 /// | 0x08   | PROGRAM | RW     | byte address of the encoded commands                           |
-/// | 0x10   | CONTROL | W      | 1: start (ignored while busy), 2: acknowledge the interrupt    |
-/// | 0x18   | STATUS  | R      | bit 0 busy, bit 1 interrupt pending                            |
+/// | 0x10   | CONTROL | W      | 1: start (ignored while busy), 2: acknowledge the interrupt,   |
+/// |        |         |        | 4: the command at HOST_CALL is done                            |
+/// | 0x18   | STATUS  | R      | bit 0 busy, bit 1 interrupt pending, bit 2 waits for the host  |
 /// | 0x20   | CYCLES  | R      | core cycles of the last completed run                          |
+/// | 0x28   | HOST_CALL | R    | 1 + number of the command that the host has to execute, or 0   |
 ///
 /// Registers are 8 bytes wide and only accessible whole; anything else is answered with an error
 /// status.
 class Core : public sc_core::sc_module {
  public:
   static constexpr std::uint64_t kId = 0x00, kProgram = 0x08, kControl = 0x10, kStatus = 0x18,
-                                 kCycles = 0x20, kRegisterBytes = 0x28;
+                                 kCycles = 0x20, kHostCall = 0x28, kRegisterBytes = 0x30;
   static constexpr std::uint64_t kIdValue = 0x53595354;
-  static constexpr std::uint64_t kStart = 1, kAcknowledge = 2;
+  static constexpr std::uint64_t kStart = 1, kAcknowledge = 2, kHostDone = 4;
 
   tlm_utils::simple_target_socket<Core> registers{"registers"};
   sc_core::sc_out<bool> interrupt{"interrupt"};
@@ -90,6 +92,7 @@ class Core : public sc_core::sc_module {
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
   tlm::tlm_response_status access(tlm::tlm_generic_payload& payload);
   void finish();
+  void raise_interrupt();
   void drive_interrupt();
 
   const hw::Program* program_ = nullptr;

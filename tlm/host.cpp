@@ -10,16 +10,23 @@
 namespace systole::tlm_model {
 namespace {
 
-/// A CPU moves cache lines.
-constexpr std::size_t kLineBytes = 64;
+constexpr std::size_t kLineBytes = hw::kHostLineBytes;
 
 }  // namespace
 
 SC_HAS_PROCESS(Host);
 
-Host::Host(const sc_core::sc_module_name& name, const hw::Machine::Host& params,
-           std::uint64_t core_registers, std::uint64_t program_address)
-    : sc_module(name), params_(params), registers_(core_registers), program_(program_address) {
+Host::Host(const sc_core::sc_module_name& name, const hw::Machine& machine,
+           std::uint64_t core_registers, const hw::Program& program, std::uint64_t program_address,
+           bool functional)
+    : sc_module(name),
+      compute(machine.host.operators == hw::HostOperators::kNone
+                  ? nullptr
+                  : std::make_unique<HostCompute>("compute", machine, functional)),
+      params_(machine.host),
+      registers_(core_registers),
+      program_(&program),
+      program_address_(program_address) {
   SC_THREAD(run);
 }
 
@@ -75,29 +82,64 @@ std::uint64_t Host::read_register(std::uint64_t offset) {
   return value;
 }
 
+void Host::account_idle() {
+  if (compute) compute->account_idle();
+}
+
+void Host::account_stall(HostCompute::Cause cause) {
+  if (compute) compute->account_stall(cause);
+}
+
+void Host::sleep() {
+  state_ = kSleep;
+  while (!interrupt.read()) wait(interrupt.value_changed_event());
+  account_idle();
+  state_ = kAnswer;
+  wait(sc_core::sc_time(params_.interrupt_ns, sc_core::SC_NS));
+}
+
+bool Host::answer() {
+  write_register(Core::kControl, Core::kAcknowledge);
+  if (!compute) return false;
+  const std::uint64_t call = read_register(Core::kHostCall);
+  account_stall(HostCompute::kCore);
+  if (call == 0) return false;
+  const std::uint64_t index = call - 1;
+  compute->execute(*program_, program_address_ + index * hw::kCommandBytes, index, state_);
+  // The line must be low again before the next interrupt is waited for.
+  while (interrupt.read()) wait(interrupt.value_changed_event());
+  state_ = kStart;
+  write_register(Core::kControl, Core::kHostDone);
+  account_stall(HostCompute::kCore);
+  return true;
+}
+
 void Host::run() {
   if (read_register(Core::kId) != Core::kIdValue) {
     SC_REPORT_ERROR("/systole/host", "no core answers at its registers");
   }
-  write_register(Core::kProgram, program_);
+  write_register(Core::kProgram, program_address_);
+  account_stall(HostCompute::kCore);
   for (Job job; prepare_ && prepare_(job); job = Job{}) {
     state_ = kWriteInputs;
     ++inferences_;
     for (Buffer& input : job.inputs) {
       transfer(tlm::TLM_WRITE_COMMAND, input.address, input.bytes.data(), input.bytes.size());
     }
+    account_stall(HostCompute::kMemory);
     state_ = kStart;
     write_register(Core::kControl, Core::kStart);
-    state_ = kSleep;
-    while (!interrupt.read()) wait(interrupt.value_changed_event());
-    state_ = kAnswer;
-    wait(sc_core::sc_time(params_.interrupt_ns, sc_core::SC_NS));
-    write_register(Core::kControl, Core::kAcknowledge);
+    account_stall(HostCompute::kCore);
+    do {
+      sleep();
+    } while (answer());
     job.cycles = read_register(Core::kCycles);
+    account_stall(HostCompute::kCore);
     state_ = kReadOutputs;
     for (Buffer& output : job.outputs) {
       transfer(tlm::TLM_READ_COMMAND, output.address, output.bytes.data(), output.bytes.size());
     }
+    account_stall(HostCompute::kMemory);
     // The line must be low again before the next job waits for it.
     while (interrupt.read()) wait(interrupt.value_changed_event());
     if (deliver_) deliver_(job);
@@ -108,7 +150,7 @@ void Host::run() {
 
 void Host::trace(sc_core::sc_trace_file* file) const {
   const std::string prefix = std::string(name()) + ".";
-  sc_core::sc_trace(file, state_, prefix + "state", 3);
+  sc_core::sc_trace(file, state_, prefix + "state", 4);
   sc_core::sc_trace(file, inferences_, prefix + "inferences");
 }
 

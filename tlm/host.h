@@ -4,20 +4,35 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <systemc>
 #include <tlm>
 #include <vector>
 
 #include "hw/machine.h"
+#include "hw/program.h"
+#include "tlm/host_compute.h"
 
 namespace systole::tlm_model {
 
 /// The host CPU as the accelerator sees it: it writes inputs to memory, starts the core through its
-/// registers, sleeps until the interrupt, and reads results.
+/// registers, sleeps until the interrupt, and reads results. If the machine leaves operators to it,
+/// an interrupt may also ask for one of them (register HOST_CALL).
 class Host : public sc_core::sc_module {
  public:
   /// States shown in waveforms.
-  enum State : std::uint8_t { kSetup, kWriteInputs, kStart, kSleep, kAnswer, kReadOutputs, kDone };
+  enum State : std::uint8_t {
+    kSetup,
+    kWriteInputs,
+    kStart,
+    kSleep,
+    kAnswer,
+    kReadOutputs,
+    kDone,
+    kReadOperands,
+    kCompute,
+    kWriteResults,
+  };
 
   tlm_utils::simple_initiator_socket<Host> socket{"socket"};
   sc_core::sc_in<bool> interrupt{"interrupt"};
@@ -37,9 +52,15 @@ class Host : public sc_core::sc_module {
   /// Takes the results of a job.
   using Deliver = std::function<void(const Job&)>;
 
-  Host(const sc_core::sc_module_name& name, const hw::Machine::Host& params,
-       std::uint64_t core_registers, std::uint64_t program_address);
+  std::unique_ptr<HostCompute> compute;  ///< nullptr: the host computes nothing
 
+  /// `program` must outlive the host. `functional` off: the same cycles without values.
+  Host(const sc_core::sc_module_name& name, const hw::Machine& machine,
+       std::uint64_t core_registers, const hw::Program& program, std::uint64_t program_address,
+       bool functional);
+
+  /// The program behind the bytes at its address. Must outlive the run.
+  void load_program(const hw::Program& program) { program_ = &program; }
   void set_work(Prepare prepare, Deliver deliver);
 
   /// Moves bytes without taking simulated time. Throws std::out_of_range where no memory answers.
@@ -52,12 +73,20 @@ class Host : public sc_core::sc_module {
   void run();
   void transfer(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
                 std::size_t bytes);
+  void sleep();
+  /// Acknowledges the interrupt, and executes the command that it asked for. False: it asked for
+  /// none, the core is done.
+  bool answer();
+  /// The time since the last account was no work, or waited for `cause`.
+  void account_idle();
+  void account_stall(HostCompute::Cause cause);
   void write_register(std::uint64_t offset, std::uint64_t value);
   [[nodiscard]] std::uint64_t read_register(std::uint64_t offset);
 
   const hw::Machine::Host params_;
   const std::uint64_t registers_;
-  const std::uint64_t program_;
+  const hw::Program* program_;
+  const std::uint64_t program_address_;
   Prepare prepare_;
   Deliver deliver_;
   std::uint8_t state_ = kSetup;   ///< traced

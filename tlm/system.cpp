@@ -15,7 +15,7 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
              ? nullptr
              : std::make_unique<L2Cache>("l2", machine, dram.capacity(), functional)),
       core("core", machine, std::move(engines), functional),
-      host("host", machine.host, hw::kRegistersBase, program_address),
+      host("host", machine, hw::kRegistersBase, program, program_address, functional),
       clock_(machine.core.clock_mhz),
       image_(image),
       functional_(functional) {
@@ -24,6 +24,7 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
   bus.connect_target(core.registers, hw::kRegistersBase, Core::kRegisterBytes);
   bus.connect_initiator(host.socket);
   for (DmaPort* port : core.ports()) bus.connect_initiator(port->socket);
+  if (host.compute) bus.connect_initiator(host.compute->lines.socket);
   core.interrupt(interrupt_);
   host.interrupt(interrupt_);
   core.load_program(program);
@@ -42,6 +43,7 @@ void System::poke(const hw::MemoryPiece& piece) {
 
 void System::exchange_program(const hw::Program& program, const hw::MemoryPiece& code) {
   core.load_program(program);
+  host.load_program(program);
   if (functional_) poke(code);
 }
 
@@ -56,6 +58,7 @@ void System::trace(sc_core::sc_trace_file* file) const {
 std::vector<BlockReport> System::reports() {
   const sc_core::sc_time& now = sc_core::sc_time_stamp();
   std::vector<BlockReport> result = core.reports(clock_.cycle_from(now));
+  if (host.compute) result.push_back(host.compute->report());
   bus.finish(now);
   dram.finish(now);
   const auto add = [&](const char* block, const auto& module) {

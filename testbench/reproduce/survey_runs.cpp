@@ -68,7 +68,7 @@ Json encoder_document(const hw::Machine& machine, std::uint32_t length, Order or
   const SimulationResult result = time_graph(graph, mapping, machine, &log);
   std::vector<tlm_model::CommandTrace> traces = log.traces();
   traces.pop_back();  // kEnd's
-  const ClassCycles shared = share_by_class(mapping.program, traces);
+  const ClassCycles shared = share_by_class(mapping.program, traces, machine);
   Json classes = Json::object();
   for (std::size_t i = 0; i < kTimeClasses; ++i) {
     const auto kind = static_cast<TimeClass>(i);

@@ -130,6 +130,15 @@ TEST_P(RefusesAssembly, AndNamesTheLine) {
 INSTANTIATE_TEST_SUITE_P(
     Assembly, RefusesAssembly,
     testing::Values(
+        BadText{"FunctionNumber", "function 1 softmax", "function number is 1, expected 0"},
+        BadText{"FunctionOperator", "function 0 tanh", "operator is 'tanh', expected one of"},
+        BadText{"FunctionWord", "function 0 gelu fast", "'fast' is no part of function"},
+        BadText{"FunctionScale", "function 0 gelu in_scale=inf", "in_scale is 'inf', expected"},
+        BadText{"FunctionLimit", "function 0 gelu hi=2147483648", "hi is '2147483648', expected"},
+        BadText{"FunctionTwice", "function 0 gelu lo=1 lo=2", "lo is given twice"},
+        BadText{"FunctionList", "function 0 layernorm gamma=1, beta=1", "gamma is '', expected"},
+        BadText{"FunctionColumns", "function 0 layernorm gamma=1,2 beta=1",
+                "function has 2 gamma and 1 beta"},
         BadText{"Command", "halt", "unknown command 'halt'"},
         BadText{"CommandPair", "m=1", "unknown command 'm=1'"},
         BadText{"LongCommand", std::string(100000, 'x'), "unknown command"},

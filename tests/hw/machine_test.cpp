@@ -150,12 +150,12 @@ TEST(MachineKeys, CoverEveryField) {
                 std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q, r, s, t, u, v, w, x));
   }
   {
-    const auto& [a, b] = host;
-    expect_keys("host", std::tie(a, b));
+    const auto& [a, b, c, d, e, f, g, h, i, j] = host;
+    expect_keys("host", std::tie(a, b, c, d, e, f, g, h, i, j));
   }
   {
-    const auto& [a, b, c, d, e, f, g, h] = energy;
-    expect_keys("energy", std::tie(a, b, c, d, e, f, g, h));
+    const auto& [a, b, c, d, e, f, g, h, i] = energy;
+    expect_keys("energy", std::tie(a, b, c, d, e, f, g, h, i));
   }
 }
 

@@ -16,10 +16,10 @@ namespace {
 using test::pick;
 using test::Random;
 
-constexpr std::size_t kHeader = 8 + 4 + 4 + 5 * 12;
+constexpr std::size_t kHeader = 8 + 4 + 4 + 6 * 12;
 
 /// One chain of one stage (72 bytes), one mask of three (15 bytes), one mix of two heads to one (17
-/// bytes), one operator "ab" to "c" (43 bytes), one command.
+/// bytes), one function (28 bytes), one operator "ab" to "c" (43 bytes), one command.
 Program tiny_program() {
   Program program;
   Stage stage;
@@ -28,6 +28,7 @@ Program tiny_program() {
   program.chains = {{{stage}, DType::kS16}};
   program.masks = {{0x1234567890, {7, 0, 255}}};
   program.mixes = {{2, 1, {-3, 4}, {-5}, {{6, 7}}, Rounding::kFloor}};
+  program.host_functions.emplace_back();
   Operator op;
   op.name = "ab";
   op.tensor = "c";
@@ -40,7 +41,8 @@ constexpr std::size_t kChain = kHeader;
 constexpr std::size_t kStage = kChain + 4;
 constexpr std::size_t kMask = kStage + 4 + 64;
 constexpr std::size_t kMix = kMask + 8 + 4 + 3;
-constexpr std::size_t kOperator = kMix + 6 + 2 + 9;
+constexpr std::size_t kFunction = kMix + 6 + 2 + 9;
+constexpr std::size_t kOperator = kFunction + 4 + 12 + 8 + 4;
 constexpr std::size_t kCommand = kOperator + 4 + 2 + 4 + 1 + 4 + 12 + 16;
 
 /// A directory of its own for one test.
@@ -155,37 +157,45 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"HalfMagic", cut(5), "no Systole program"},
         BadFile{"Magic", byte(0, 'X'), "no Systole program"},
         BadFile{"NoVersion", cut(10), "header, byte 8: 4 bytes expected, 2 left"},
-        BadFile{"Version", word(8, 1, 4), "program version 1, expected 3"},
-        BadFile{"Sections", word(12, 3, 4), "3 sections, expected 5"},
-        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 68: 8 bytes expected, 7 left"},
+        BadFile{"Version", word(8, 1, 4), "program version 1, expected 4"},
+        BadFile{"Sections", word(12, 3, 4), "3 sections, expected 6"},
+        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 80: 8 bytes expected, 7 left"},
         BadFile{"ChainsHuge", word(20, ~std::uint64_t{0}, 8), "chains: 18446744073709551615 bytes"},
-        BadFile{"ChainsShort", word(20, 71, 8), "chains, byte 140: 8 bytes expected"},
-        BadFile{"ChainsLong", word(20, 73, 8), "chains, byte 148: 1 bytes too many"},
-        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 148: 1 bytes expected"},
-        BadFile{"NoChain", word(16, 0, 4), "chains, byte 76: 72 bytes too many"},
-        BadFile{"MaskCount", word(28, 0xffffffff, 4), "masks, byte 163: 8 bytes expected, 0 left"},
-        BadFile{"NoMask", word(28, 0, 4), "masks, byte 148: 15 bytes too many"},
+        BadFile{"ChainsShort", word(20, 71, 8), "chains, byte 152: 8 bytes expected"},
+        BadFile{"ChainsLong", word(20, 73, 8), "chains, byte 160: 1 bytes too many"},
+        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 160: 1 bytes expected"},
+        BadFile{"NoChain", word(16, 0, 4), "chains, byte 88: 72 bytes too many"},
+        BadFile{"MaskCount", word(28, 0xffffffff, 4), "masks, byte 175: 8 bytes expected, 0 left"},
+        BadFile{"NoMask", word(28, 0, 4), "masks, byte 160: 15 bytes too many"},
         BadFile{"MasksHuge", word(32, 1 << 30, 8), "masks: 1073741824 bytes announced"},
-        BadFile{"MasksShort", word(32, 11, 8), "masks, byte 156: 4 bytes expected, 3 left"},
-        BadFile{"MaskHuge", word(kMask + 8, 0xffffffff, 4), "masks, byte 160: 4294967295 bytes"},
-        BadFile{"MaskLong", word(kMask + 8, 4, 4), "masks, byte 160: 4 bytes expected, 3 left"},
-        BadFile{"MaskShort", word(kMask + 8, 2, 4), "masks, byte 162: 1 bytes too many"},
-        BadFile{"MixCount", word(40, 0xffffffff, 4), "mixes, byte 180: 2 bytes expected, 0 left"},
-        BadFile{"NoMix", word(40, 0, 4), "mixes, byte 163: 17 bytes too many"},
+        BadFile{"MasksShort", word(32, 11, 8), "masks, byte 168: 4 bytes expected, 3 left"},
+        BadFile{"MaskHuge", word(kMask + 8, 0xffffffff, 4), "masks, byte 172: 4294967295 bytes"},
+        BadFile{"MaskLong", word(kMask + 8, 4, 4), "masks, byte 172: 4 bytes expected, 3 left"},
+        BadFile{"MaskShort", word(kMask + 8, 2, 4), "masks, byte 174: 1 bytes too many"},
+        BadFile{"MixCount", word(40, 0xffffffff, 4), "mixes, byte 192: 2 bytes expected, 0 left"},
+        BadFile{"NoMix", word(40, 0, 4), "mixes, byte 175: 17 bytes too many"},
         BadFile{"MixesHuge", word(44, 1 << 30, 8), "mixes: 1073741824 bytes announced"},
-        BadFile{"MixHuge", word(kMix, 0xffffffff, 4), "mixes, byte 169: 4294836225 bytes expected"},
-        BadFile{"MixInputs", word(kMix, 3, 2), "mixes, byte 180: 1 bytes expected, 0 left"},
-        BadFile{"MixOutputs", word(kMix + 2, 0, 2), "mixes, byte 169: 11 bytes too many"},
-        BadFile{"MixRounding", byte(kMix + 4, 3), "mixes, byte 167: rounding 3"},
-        BadFile{"MixReserved", byte(kMix + 5, 1), "mixes, byte 168: reserved byte 1"},
-        BadFile{"OperatorCount", word(52, 0xffffffff, 4), "operators, byte 223: 4 bytes"},
-        BadFile{"OperatorsHuge", word(56, 1 << 30, 8), "operators: 1073741824 bytes announced"},
-        BadFile{"CommandCount", word(64, 0xffffffff, 4), "commands, byte 303: 80 bytes expected"},
-        BadFile{"CommandsShort", word(68, 79, 8), "commands, byte 223: 80 bytes expected, 79"},
-        BadFile{"OutType", byte(kChain, 5), "chains, byte 76: output type 5"},
-        BadFile{"ChainReserved", byte(kChain + 1, 1), "chains, byte 77: reserved"},
-        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 148: 1 bytes expected"},
-        BadFile{"StageOpcode", byte(kStage, 9), "chains, byte 80: stage opcode 9"},
+        BadFile{"MixHuge", word(kMix, 0xffffffff, 4), "mixes, byte 181: 4294836225 bytes expected"},
+        BadFile{"MixInputs", word(kMix, 3, 2), "mixes, byte 192: 1 bytes expected, 0 left"},
+        BadFile{"MixOutputs", word(kMix + 2, 0, 2), "mixes, byte 181: 11 bytes too many"},
+        BadFile{"MixRounding", byte(kMix + 4, 3), "mixes, byte 179: rounding 3"},
+        BadFile{"MixReserved", byte(kMix + 5, 1), "mixes, byte 180: reserved byte 1"},
+        BadFile{"FunctionCount", word(52, 2, 4), "functions, byte 220: 1 bytes expected"},
+        BadFile{"FunctionsHuge", word(56, 1 << 30, 8), "functions: 1073741824 bytes announced"},
+        BadFile{"HostOperator", byte(kFunction, 4), "functions, byte 192: host operator 4"},
+        BadFile{"InputType", byte(kFunction + 1, 5), "input type 5"},
+        BadFile{"OperandType", byte(kFunction + 2, 5), "operand type 5"},
+        BadFile{"FunctionType", byte(kFunction + 3, 5), "result type 5"},
+        BadFile{"NoNumber", word(kFunction + 4, 0x7fc00000, 4), "number before is not finite"},
+        BadFile{"Columns", word(kFunction + 24, 0xffffffff, 4), "functions, byte 220: 4 bytes"},
+        BadFile{"OperatorCount", word(64, 0xffffffff, 4), "operators, byte 263: 4 bytes"},
+        BadFile{"OperatorsHuge", word(68, 1 << 30, 8), "operators: 1073741824 bytes announced"},
+        BadFile{"CommandCount", word(76, 0xffffffff, 4), "commands, byte 343: 80 bytes expected"},
+        BadFile{"CommandsShort", word(80, 79, 8), "commands, byte 263: 80 bytes expected, 79"},
+        BadFile{"OutType", byte(kChain, 5), "chains, byte 88: output type 5"},
+        BadFile{"ChainReserved", byte(kChain + 1, 1), "chains, byte 89: reserved"},
+        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 160: 1 bytes expected"},
+        BadFile{"StageOpcode", byte(kStage, 9), "chains, byte 92: stage opcode 9"},
         BadFile{"PerChannel", byte(kStage + 1, 2), "per_channel 2"},
         BadFile{"Rounding", byte(kStage + 2, 3), "rounding 3"},
         BadFile{"TensorType", byte(kStage + 3, 5), "tensor type 5"},
@@ -196,7 +206,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"Place", byte(kOperator + 11, 2), "place 2"},
         BadFile{"OperatorType", byte(kOperator + 12, 9), "type 9"},
         BadFile{"OperatorReserved", byte(kOperator + 13, 1), "reserved bytes 1"},
-        BadFile{"Opcode", byte(kCommand, 7), "commands, byte 303: command before has opcode 7"},
+        BadFile{"Opcode", byte(kCommand, 8), "commands, byte 343: command before has opcode 8"},
         BadFile{"CommandType", byte(kCommand + 1, 5), "type 5"},
         BadFile{"Flags", byte(kCommand + 2, 8), "reserved bits"},
         BadFile{"CommandReserved", byte(kCommand + 3, 3), "reserved bits"},

@@ -159,7 +159,114 @@ TEST(Program, UnitsTakeTheCommandsOfTheirMemory) {
   EXPECT_EQ(unit_of(Opcode::kMatmul), Unit::kCompute);
   EXPECT_EQ(unit_of(Opcode::kStore), Unit::kStore);
   EXPECT_EQ(unit_of(Opcode::kMove), Unit::kStore);
+  EXPECT_EQ(unit_of(Opcode::kHost), Unit::kHost);
 }
+
+/// The small program and a sum on the host at its end: s32 and s8 to s16.
+Program host_program() {
+  Program program = small_program();
+  HostFunction add;
+  add.op = HostOp::kAdd;
+  add.out = DType::kS16;
+  program.host_functions = {HostFunction{}, add};
+  Command host;
+  host.opcode = Opcode::kHost;
+  host.chain = 1;
+  host.m = 32;
+  host.n = 20;
+  host.dram = 0x1000;
+  host.dram_pitch = 100;
+  host.a = 0x4000;
+  host.a_pitch = 32;
+  host.tensor = 0x9000;
+  host.tensor_pitch = 40;
+  program.commands.insert(program.commands.end() - 1, host);
+  return program;
+}
+constexpr std::size_t kHostCommand = 5;
+
+Machine host_machine() {
+  Machine machine;
+  machine.host.operators = HostOperators::kFloat;
+  return machine;
+}
+
+TEST(Ranges, OfAHostCommandAreInDram) {
+  const Program program = host_program();
+  const std::vector<Range> ranges = ranges_of(program.commands[kHostCommand], program);
+  ASSERT_EQ(ranges.size(), 3U);
+  const Range expected[] = {{Space::kDram, 0x1000, 0x1000 + 31 * 100 + 80, false},
+                            {Space::kDram, 0x4000, 0x4000 + 31 * 32 + 20, false},
+                            {Space::kDram, 0x9000, 0x9000 + 32 * 40, true}};
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(ranges[i].space, expected[i].space);
+    EXPECT_EQ(ranges[i].begin, expected[i].begin);
+    EXPECT_EQ(ranges[i].end, expected[i].end);
+    EXPECT_EQ(ranges[i].write, expected[i].write);
+  }
+}
+
+TEST(Program, HostCommandsNeedAHostThatComputes) {
+  EXPECT_NO_THROW(check_program(host_program(), host_machine(), kDramBytes));
+  try {
+    check_program(host_program(), Machine(), kDramBytes);
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "command 5 (host): the machine's host computes nothing (host.operators is "
+                 "\"none\")");
+  }
+}
+
+struct BadHostCommand {
+  const char* name;
+  std::function<void(Program&, Command&)> spoil;
+  const char* message;
+};
+
+class RefusesHostCommand : public testing::TestWithParam<BadHostCommand> {};
+
+TEST_P(RefusesHostCommand, AndNamesThePlace) {
+  Program program = host_program();
+  GetParam().spoil(program, program.commands[kHostCommand]);
+  try {
+    check_program(program, host_machine(), kDramBytes);
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find(GetParam().message), std::string::npos)
+        << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Program, RefusesHostCommand,
+    testing::Values(
+        BadHostCommand{"Function", [](Program&, Command& c) { c.chain = 2; }, "function 2 of 2"},
+        BadHostCommand{"Scale", [](Program& p, Command&) { p.host_functions[1].in_scale = 0; },
+                       "function 1: in_scale is 0"},
+        BadHostCommand{"Columns",
+                       [](Program& p, Command&) {
+                         HostFunction& function = p.host_functions[1];
+                         function.op = HostOp::kLayerNorm;
+                         function.gamma = function.beta = {1, 2};
+                       },
+                       "n is 20, expected the 2 columns"},
+        BadHostCommand{"Operand", [](Program&, Command& c) { c.chain = 0; },
+                       "an operand is given, but softmax does not use it"},
+        BadHostCommand{"Long",
+                       [](Program&, Command& c) {
+                         c.m = 1;
+                         c.n = 65537;
+                       },
+                       "rows of 65537 elements"},
+        BadHostCommand{"Empty", [](Program&, Command& c) { c.m = 0; }, "m is 0"},
+        BadHostCommand{"Overlap", [](Program&, Command& c) { c.tensor_pitch = 39; },
+                       "result_pitch 39, expected at least the 40"},
+        BadHostCommand{"Outside", [](Program&, Command& c) { c.tensor = kDramBytes - 10; },
+                       "writes DRAM bytes"},
+        BadHostCommand{"Kept", [](Program&, Command& c) { c.k = 1; }, "kept is 1, expected 0"},
+        BadHostCommand{"Field", [](Program&, Command& c) { c.c = 1; }, "c is given"}),
+    [](const testing::TestParamInfo<BadHostCommand>& test) { return test.param.name; });
 
 TEST(Program, ThatIsLegalPasses) {
   EXPECT_NO_THROW(check_program(small_program(), Machine{}, kDramBytes));
@@ -199,8 +306,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "command 4 (move): the last command is not end"},
         BadProgram{"EarlyEnd", [](Program& p) { p.commands.insert(p.commands.begin(), Command{}); },
                    "command 0 (end): end, but"},
-        BadProgram{"Opcode", [](Program& p) { p.commands[1].opcode = static_cast<Opcode>(7); },
-                   "command 1 (?): opcode 7"},
+        BadProgram{"Opcode", [](Program& p) { p.commands[1].opcode = static_cast<Opcode>(8); },
+                   "command 1 (?): opcode 8"},
         BadProgram{"Unused", [](Program& p) { p.commands[0].k = 1; },
                    "command 0 (load): k is given"},
         BadProgram{"UnusedAtEnd", [](Program& p) { p.commands[5].m = 1; },

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -66,6 +67,28 @@ inline HeadMix random_mix(Random& random) {
   return mix;
 }
 
+inline HostFunction random_function(Random& random) {
+  HostFunction function;
+  function.op = static_cast<HostOp>(pick(random, 0, kHostOps - 1));
+  function.in = static_cast<DType>(pick(random, 0, kDTypes - 1));
+  function.tensor = static_cast<DType>(pick(random, 0, kDTypes - 1));
+  function.out = static_cast<DType>(pick(random, 0, kDTypes - 1));
+  const auto number = [&] {
+    return std::ldexp(static_cast<float>(static_cast<std::int32_t>(random())),
+                      static_cast<int>(pick(random, -170, 90)));
+  };
+  function.in_scale = number();
+  function.tensor_scale = number();
+  function.out_scale = number();
+  function.lo = static_cast<std::int32_t>(random());
+  function.hi = static_cast<std::int32_t>(random());
+  for (std::int64_t i = pick(random, 0, 3); i > 0; --i) {
+    function.gamma.push_back(number());
+    function.beta.push_back(number());
+  }
+  return function;
+}
+
 inline Program random_program(Random& random) {
   Program program;
   for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
@@ -85,6 +108,9 @@ inline Program random_program(Random& random) {
   }
   for (std::int64_t i = pick(random, 0, 2); i > 0; --i) {
     program.mixes.push_back(random_mix(random));
+  }
+  for (std::int64_t i = pick(random, 0, 2); i > 0; --i) {
+    program.host_functions.push_back(random_function(random));
   }
   for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
     program.operators.push_back(random_operator(random));

@@ -6,6 +6,7 @@
 
 #include "hw/machine_file.h"
 #include "hw/program.h"
+#include "model/host_operators.h"
 #include "model/shapes.h"
 #include "support/input_error.h"
 #include "support/mapped_run.h"
@@ -87,6 +88,34 @@ TEST(Mapping, EncodersOfEveryShapeComputeTheGraph) {
     if (HasFailure()) return;
   }
   EXPECT_GT(mapped, kGraphs / 2);
+}
+
+TEST(Mapping, EncodersOnTheHostComputeTheGraph) {
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.host.operators = hw::HostOperators::kFloat;
+  for (const bool post_norm : {false, true}) {
+    const model::Graph graph = model::with_host_operators(
+        model::make_seeded_encoder("encoder", {2, 24, 3, 40, post_norm}, 17, 1));
+    EXPECT_TRUE(maps_and_computes(graph, machine, 7));
+    const Mapping mapping = map_graph(graph, machine);
+    for (std::size_t i = 0; i < mapping.groups.size(); ++i) {
+      const Group& group = mapping.groups[i];
+      if (!group.host) continue;
+      // The host reaches DRAM alone, though matmuls are all that reads these.
+      EXPECT_EQ(mapping.program.operators[i].place, hw::Operator::Place::kDram) << group.name;
+      EXPECT_EQ(mapping.tensors[group.a.tensor].place, Location::Place::kDram) << group.name;
+      EXPECT_GT(mapping.tilings[i].cycles, mapping.tilings[i].compute_cycles);
+    }
+  }
+}
+
+TEST(Mapping, WorkForAHostThatComputesNothingIsRefused) {
+  const model::Graph graph = model::with_host_operators(
+      model::make_seeded_encoder("encoder", {1, 24, 3, 40, true}, 17, 1));
+  EXPECT_NE(input_error_of([&] {
+              return map_graph(graph, hw::find_machine("tiny"));
+            }).find("host.operators"),
+            std::string::npos);
 }
 
 TEST(Mapping, TheSmallestMachineRunsWhatFits) {

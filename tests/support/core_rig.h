@@ -34,6 +34,8 @@ class CoreRig : public tlm_model::Observer {
   std::vector<std::uint32_t> completion_order;                     ///< of commands
   std::vector<std::pair<std::uint32_t, std::uint64_t>> operators;  ///< done, and when
 
+  std::vector<hw::HostFunction> host_functions;  ///< of the next program
+
   explicit CoreRig(const hw::Machine& machine, bool functional = true)
       : CoreRig(machine, functional, tlm_model::make_models(machine)) {}
   CoreRig(const hw::Machine& machine, bool functional, tlm_model::Engines engines)
@@ -63,6 +65,7 @@ class CoreRig : public tlm_model::Observer {
     program_.commands.emplace_back();
     program_.chains = std::move(chains);
     program_.mixes = std::move(mixes);
+    program_.host_functions = host_functions;
     program_.operators.resize(1);
     for (const hw::Command& command : program_.commands) {
       program_.operators.resize(std::max<std::size_t>(program_.operators.size(), command.op + 1));

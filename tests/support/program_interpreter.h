@@ -86,6 +86,8 @@ class ProgramInterpreter {
       case hw::Opcode::kAttention:
         // Memory to memory: the simulator itself is compared with a dense product.
         throw std::logic_error("the interpreter does not run attention");
+      case hw::Opcode::kHost:
+        return host(command);
     }
   }
 
@@ -158,6 +160,20 @@ class ProgramInterpreter {
             c.mix == 0 ? out : encoded(program_.mixes.at(c.mix - std::size_t{1}), out);
         dram.write(c.dram + row * c.dram_pitch, written.data(), written.size());
       }
+    }
+  }
+
+  void host(const hw::Command& c) {
+    const hw::HostFunction& function = program_.host_functions.at(c.chain);
+    const bool two = hw::operands_of(function.op) > 1;
+    std::vector<std::uint8_t> out(c.n * hw::bytes_of(function.out));
+    for (std::uint64_t row = 0; row < c.m; ++row) {
+      const std::size_t second = c.n * hw::bytes_of(function.tensor);
+      hw::apply_host_row(function,
+                         dram.read(c.dram + row * c.dram_pitch, c.n * hw::bytes_of(function.in)),
+                         two ? dram.read(c.a + row * c.a_pitch, second) : nullptr, c.n, out.data(),
+                         hw::host_kept(c.k, row, c.n));
+      dram.write(c.tensor + row * c.tensor_pitch, out.data(), out.size());
     }
   }
 

@@ -37,8 +37,10 @@ json decode(Words more) {
   return json::parse(output_of(arguments));
 }
 
-TEST(DecodeRun, OutputsAreThoseOfAllTokensAtOnce) {
-  const hw::Machine machine = hw::find_machine("transformer");
+class DecodeRunOn : public testing::TestWithParam<const char*> {};
+
+TEST_P(DecodeRunOn, GivesTheOutputsOfAllTokensAtOnce) {
+  const hw::Machine machine = hw::find_machine(GetParam());
   const Network prompt = seeded_network(network_size("gpt2", small_size(13)), machine);
   model::Reference reference(prompt.graph);
   const model::Tensor& input = prompt.graph.tensors[input_tensor(prompt.graph)];
@@ -69,6 +71,9 @@ TEST(DecodeRun, OutputsAreThoseOfAllTokensAtOnce) {
     EXPECT_EQ(outputs, expected) << past;
   }
 }
+
+/// With integer units on chip, and with a host that computes.
+INSTANTIATE_TEST_SUITE_P(Machines, DecodeRunOn, testing::Values("transformer", "gemmini"));
 
 TEST(DecodeRun, EveryStepComputesWhatItShouldOnEveryMachine) {
   for (const char* machine : {"tiny", "gemmini", "transformer", "vitcod"}) {
@@ -140,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"Timeline",
                  shape("gpt2", {"--decode", "--timeline", "t.json", "--timeline-images", "2"}),
                  {{"--timeline-images", "expected 1"}}}),
-    name_of);
+    [](const testing::TestParamInfo<BadInput>& test) { return name_of(test); });
 
 }  // namespace
 }  // namespace systole::testbench

@@ -79,6 +79,7 @@ Tables code_tables() {
 Tables report_tables() {
   hw::Machine machine = hw::find_machine("tiny");
   machine.l2.kib = 16;
+  machine.host.operators = hw::HostOperators::kFloat;
   const MatmulShape shape{8, 8, 8};
   const model::Graph graph = make_matmul_graph(shape, machine.datapath, false);
   const SimulationResult result =

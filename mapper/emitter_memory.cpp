@@ -1,4 +1,5 @@
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "hw/error.h"
@@ -7,6 +8,35 @@
 #include "mapper/round.h"
 
 namespace systole::mapper {
+
+std::uint32_t Emitter::near_address(const model::View& view) const {
+  const std::uint64_t at = address(view, 0, 0);
+  if (at > std::numeric_limits<std::uint32_t>::max()) {
+    throw hw::InputError(graph_.tensors[view.tensor].name +
+                         ": an operand beyond 4 GiB, expected it below");
+  }
+  return narrow(at);
+}
+
+void Emitter::emit_host(const Group& group) {
+  op_ = narrow(program_.operators.size());
+  add_operator(group, 0);
+  hw::Command command = this->command(hw::Opcode::kHost);
+  command.chain = static_cast<std::uint16_t>(program_.host_functions.size());
+  command.m = group.m();
+  command.n = group.n();
+  command.k = group.kept;
+  command.dram = address(group.a, 0, 0);
+  command.dram_pitch = location(group.a).pitch;
+  if (hw::operands_of(group.host->op) > 1) {
+    command.a = near_address(group.tensor);
+    command.a_pitch = location(group.tensor).pitch;
+  }
+  command.tensor = address(group.out, 0, 0);
+  command.tensor_pitch = location(group.out).pitch;
+  program_.host_functions.push_back(*group.host);
+  program_.commands.push_back(command);
+}
 
 void Emitter::emit_attention(const Group& group) {
   const AttentionGroup& attention = *group.attention;
@@ -23,19 +53,12 @@ void Emitter::emit_attention(const Group& group) {
   mask.bytes = hw::encode_mask(attention.heads);
   const std::uint32_t mask_bytes = narrow(mask.bytes.size());
   mask.address = constants_.add_tile(mask.bytes.data(), mask_bytes, 1, mask_bytes, mask_bytes);
-  const auto near = [&](const model::View& view) {
-    const std::uint64_t at = address(view, 0, 0);
-    if (at > std::numeric_limits<std::uint32_t>::max()) {
-      throw hw::InputError(group.name + ": operands beyond 4 GiB, expected them below");
-    }
-    return narrow(at);
-  };
   hw::Command command = this->command(hw::Opcode::kAttention);
   command.dram = address(attention.query, 0, 0);
   command.dram_pitch = location(attention.query).pitch;
-  command.a = near(attention.key);
+  command.a = near_address(attention.key);
   command.a_pitch = location(attention.key).pitch;
-  command.b = near(attention.value);
+  command.b = near_address(attention.value);
   command.b_pitch = location(attention.value).pitch;
   command.tensor = address(attention.out, 0, 0);
   command.tensor_pitch = location(attention.out).pitch;
