@@ -20,7 +20,8 @@ Plot split_plot(const std::vector<SplitRun>& runs) {
   std::string data;
   for (const SplitRun& run : runs) {
     data += fmt::format(
-        "'{} / {}' {:.2f} {}\n", run.scratchpad_kib, run.accumulator_kib, 100.0 * run.utilisation(),
+        "\"{} / {}\" {:.2f} {}\n", run.scratchpad_kib, run.accumulator_kib,
+        100.0 * run.utilisation(),
         survey_published(fmt::format("split.{}.{}", run.scratchpad_kib, run.accumulator_kib))
             .value);
   }
