@@ -35,8 +35,10 @@ void add_splits(Reproduction& reproduction) {
 
 void add_encoder(Reproduction& reproduction) {
   const EncoderRuns runs = run_encoders();
+  reproduction.sections.push_back(baseline_section(runs));
   reproduction.sections.push_back(optimised_section(runs));
   reproduction.sections.push_back(quoted_case_section());
+  reproduction.plots.push_back(shares_plot(runs));
 }
 
 void add_mapping(Reproduction& reproduction) {

@@ -13,5 +13,7 @@ namespace systole::testbench {
 
 /// "survey_splits.png": Fig. 13, ours beside published.
 [[nodiscard]] Plot split_plot(const std::vector<SplitRun>& runs);
+/// "survey_shares.png": Fig. 14, ours beside published.
+[[nodiscard]] Plot shares_plot(const EncoderRuns& runs);
 
 }  // namespace systole::testbench

@@ -165,7 +165,7 @@ std::vector<SplitRun> run_splits() {
 
 EncoderRuns run_encoders() {
   EncoderRuns runs;
-  const hw::Machine machine = hw::find_machine("survey");
+  const hw::Machine baseline = hw::find_machine("gemmini"), machine = hw::find_machine("survey");
   hw::Machine deferred = machine, fused = machine;
   deferred.datapath.softmax = hw::SoftmaxMode::kDeferred;
   fused.mapper.fusion = hw::FusionLevel::kAll;
@@ -173,6 +173,7 @@ EncoderRuns run_encoders() {
   const auto add = [&](Json& document, const hw::Machine& on, std::uint32_t length, Order order) {
     batch.add(document, [&on, length, order] { return encoder_document(on, length, order); });
   };
+  add(runs.baseline, baseline, 512, Order::kBert);
   add(runs.at_512, machine, 512, Order::kLibrary);
   add(runs.deferred, deferred, 512, Order::kLibrary);
   add(runs.unswapped, machine, 512, Order::kBert);

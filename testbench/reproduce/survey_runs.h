@@ -43,7 +43,8 @@ struct SplitRun {
 /// The nine machines of Fig. 13 with the products of 512 tokens; the accumulator changes last.
 [[nodiscard]] std::vector<SplitRun> run_splits();
 
-/// Encoders of BERT-Base on the survey's optimised machine, "survey". Documents:
+/// Encoders of BERT-Base on the survey's optimised machine, "survey", and on its baseline,
+/// "gemmini". Documents:
 /// | name           | unit    | meaning                                              |
 /// |----------------|---------|------------------------------------------------------|
 /// | cycles         | cycles  | of an inference, start to interrupt                  |
@@ -59,6 +60,7 @@ struct EncoderRuns {
   Json deferred;   ///< the last of them, division after the product with V
   Json unswapped;  ///< 512 tokens, in BERT's own order
   Json fused;      ///< the same, everything fused that can be
+  Json baseline;   ///< 512 tokens
 };
 [[nodiscard]] EncoderRuns run_encoders();
 

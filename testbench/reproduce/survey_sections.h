@@ -31,6 +31,8 @@ namespace systole::testbench {
 [[nodiscard]] ReproductionSection measured_products_section(const SplitRun& run);
 /// Fig. 13: utilisation by sizes of scratchpad and accumulator.
 [[nodiscard]] ReproductionSection split_section(const std::vector<SplitRun>& runs);
+/// Fig. 14, left, and the speed-up: the baseline, whose host does what the array does not.
+[[nodiscard]] ReproductionSection baseline_section(const EncoderRuns& runs);
 /// Fig. 14, right: shares of the optimised machine's time.
 [[nodiscard]] ReproductionSection optimised_section(const EncoderRuns& runs);
 /// Section 5: how far random mappings lie apart, and what fusing gains.
