@@ -50,7 +50,7 @@ TEST(PortTraffic, ShortRequestsMoveWholeBursts) {
 }
 
 TEST(MappedCost, HasTheMacsAndArrayCyclesOfTheMapper) {
-  for (const char* name : {"gemmini", "transformer"}) {
+  for (const char* name : {"tiny", "transformer"}) {
     const hw::Machine machine = hw::find_machine(name);
     const model::Graph graph = small_encoder(machine);
     const mapper::Mapping mapping = mapper::map_graph(graph, machine);

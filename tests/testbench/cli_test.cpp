@@ -181,7 +181,7 @@ TEST(Cli, MatmulIsCheckedAndItsUtilisationGrows) {
   double last = 0;
   for (const int side : {16, 64, 256, 1024}) {
     const std::string size = std::to_string(side);
-    const json result = json_of({"matmul", size + "x" + size + "x" + size, "-m", "gemmini"});
+    const json result = json_of({"matmul", size + "x" + size + "x" + size, "-m", "transformer"});
     EXPECT_EQ(result["m"], side);
     EXPECT_EQ(result["n"], side);
     EXPECT_EQ(result["k"], side);

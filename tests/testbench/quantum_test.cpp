@@ -32,13 +32,13 @@ TEST_F(QuantumTest, HardlyMovesTheCyclesOfAnEncoderLayer) {
   model::EncoderShape shape = model::find_shape("bert-base");
   shape.layers = 1;
   const Workload layer{model::make_seeded_encoder("layer", shape, 128, 1, {{}, true}), {}};
-  EXPECT_LT(change(layer, "gemmini"), 0.005);
+  EXPECT_LT(change(layer, "gemmini"), 0.01);
   EXPECT_LT(change(layer, "transformer"), 0.03);
 }
 
 TEST_F(QuantumTest, MovesTheCyclesOfASmallMachineByAFewPercent) {
   const Workload small = test::encoder_workload({1, 32, 2, 64, true}, 19, 1);
-  EXPECT_LT(change(small, "gemmini"), 0.005);
+  EXPECT_LT(change(small, "gemmini"), 0.01);
   EXPECT_LT(change(small, "transformer"), 0.005);
   EXPECT_LT(change(small, "tiny"), 0.12);
 }
