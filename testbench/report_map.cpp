@@ -55,7 +55,8 @@ std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
     if (command.opcode == hw::Opcode::kEnd) continue;
     OperatorSummary& op = operators.at(command.op);
     ++op.commands;
-    if (hw::unit_of(command.opcode) == hw::Unit::kStore) ++op.tiles;
+    const hw::Unit unit = hw::unit_of(command.opcode);
+    if (unit == hw::Unit::kStore || unit == hw::Unit::kHost) ++op.tiles;
   }
   return operators;
 }

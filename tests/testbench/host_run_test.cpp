@@ -80,8 +80,9 @@ TEST_F(HostRun, ClassesAreTheWholeInference) {
   const std::uint64_t waits =
       VitRun::counter(result, "command_processor", "stalled.host_operator") - host(result, "busy");
   EXPECT_EQ(classed(TimeClass::kHostWait), waits);
-  // Start, the first fetch and the end are in nobody's share.
-  EXPECT_NEAR(result.classes.total(), static_cast<double>(result.cycles.front()), 300);
+  // What comes before the first dispatch, and the end, are in nobody's share.
+  EXPECT_NEAR(result.classes.total(), static_cast<double>(result.cycles.front()),
+              one.machine.core.call_cycles + 300);
 }
 
 TEST_F(HostRun, MoreLinesInFlightLeaveLessToWaitFor) {
