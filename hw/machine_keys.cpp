@@ -306,8 +306,7 @@ std::vector<MachineKey> make_keys() {
           "controller front-end and PHY, once per request", kChosen),
 
       word<kMapper, &Mapper::strategy>("mapper.strategy", {"cost", "gemmini", "search"},
-          "how tiles are chosen: by the mapper's cost model among balanced cuts, as Gemmini's "
-          "library does, or by a search among all", kChosen),
+          "tiles by the cost model, by Gemmini's library's rules, or by a search", kChosen),
       word<kMapper, &Mapper::objective>("mapper.objective", {"cycles", "energy", "edp"},
           "what a search minimises; edp: the product of both", kChosen),
       word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none"},

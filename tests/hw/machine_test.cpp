@@ -133,8 +133,8 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("tlb", std::tie(a, b, c, d, e, f));
   }
   {
-    const auto& [a, b] = mapper;
-    expect_keys("mapper", std::tie(a, b));
+    const auto& [a, b, c] = mapper;
+    expect_keys("mapper", std::tie(a, b, c));
   }
   {
     const auto& [a, b, c, d, e] = bus;
