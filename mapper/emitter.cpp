@@ -121,15 +121,19 @@ void Emitter::emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pi
   }
 }
 
+void Emitter::empty_ring() {
+  buffer_.clear();
+  kept_.clear();
+  pinned_.clear();
+  busy_.clear();  // a tile that keeps off them may leave no room for the next one
+}
+
 void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                           std::uint32_t c_pitch) {
   Operand a, b;
   pinned_ = kept_;
   if (!operand_a(part.row, part.rows, k0, ks, a) || !operand_b(k0, ks, part.col, part.cols, b)) {
-    // The ring is too fragmented. Begin anew: the tiling guarantees that both fit.
-    buffer_.clear();
-    kept_.clear();
-    pinned_.clear();
+    empty_ring();  // it is too fragmented; the tiling guarantees that both fit
     if (!operand_a(part.row, part.rows, k0, ks, a) || !operand_b(k0, ks, part.col, part.cols, b)) {
       throw std::logic_error("mapper: tiles of " + group_->name + " do not fit the scratchpad");
     }
@@ -285,9 +289,7 @@ std::uint32_t Emitter::parameters(const Tile& tile) {
   Span span;
   pinned_ = kept_;
   if (!stream(key, load, bytes, span)) {
-    buffer_.clear();
-    kept_.clear();
-    pinned_.clear();
+    empty_ring();
     if (!stream(key, load, bytes, span)) {
       throw std::logic_error("mapper: parameters of " + group_->name +
                              " do not fit the scratchpad");

@@ -53,6 +53,8 @@ class Emitter {
   void emit_tiles(const Group& group, const Tiling& tiling);
   void emit_tile(const Tile& tile);
   void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
+  /// Forgets what the streaming ring holds.
+  void empty_ring();
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                    std::uint32_t c_pitch);
   void emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);

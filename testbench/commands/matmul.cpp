@@ -75,7 +75,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
   add_strategy(command, options->machine);
   add_rtl(command, options->machine);
   command.add_flag("--bias", options->bias, "add a bias to every row of the product");
-  command.add_flag("--int32", options->sums, "leave the sums as they are, without requantisation");
+  command.add_flag("--int32", options->sums, "leave the sums as int32, not requantised");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the statistics instead of tables");

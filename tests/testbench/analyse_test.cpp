@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"--simulate", "--machine"}}},
         BadInput{"UnknownMachine", {"analyse", "--model", "gpt2", "-m", "gemini"}, {{"gemini"}}},
         BadInput{"TooSmall",
-                 {"analyse", "--model", "bert-base", "-m", "tiny"},
+                 {"analyse", "--model", "bert-base", "-m", "tiny", "--set", "dram.mib=1024"},
                  {{"accumulator.kib", "768"}}}),
     name_of);
 

@@ -171,7 +171,7 @@ INSTANTIATE_TEST_SUITE_P(
                          })},
         BadInput{"TooLargeForTheMachine",
                  {"map", "--read", "p", "-m", "tiny", "--out", "q"},
-                 {{"exceeds the 4096 scratchpad bytes"}},
+                 {{"writes scratchpad bytes", "of 4096"}},
                  program("p", "--out", unchanged)}),
     name_of);
 

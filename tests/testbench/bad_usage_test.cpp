@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
                  run({"--set", "accumulator.kib=1", "--set", "array.rows=32"}),
                  {{"accumulator.kib: found 1", "array.rows = 32"}}},
         BadInput{"RowStatisticsTooFew",
-                 run({"--set", "postop.row_statistics=4"}),
+                 run({"--set", "host.operators=none", "--set", "postop.row_statistics=4"}),
                  {{"postop.row_statistics"}}},
         BadInput{"DramTooSmall",
                  {"matmul", "4096x4096x64", "-m", "tiny"},
