@@ -136,6 +136,8 @@ class Comparison {
  public:
   explicit Comparison(const Options& options)
       : options_(options), machine_(hw::find_machine(options.machine)) {
+    // Long texts: the late division needs the sum of each row of scores.
+    machine_.postop.row_statistics = std::max(machine_.postop.row_statistics, options.length);
     testbench::SizeOptions size;
     size.length = options.length;
     size.layers = options.layers;
