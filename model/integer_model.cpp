@@ -39,6 +39,15 @@ std::map<std::string, std::string> common_metadata(const char* format, const std
   return metadata;
 }
 
+/// Inverse of common_metadata(), but for the datapath, whose place is behind the shape.
+template <typename Model>
+void read_heading(const Safetensors& file, const char* format, Model& model) {
+  require_metadata(file, "format", format);
+  require_metadata(file, "version", kIntegerModelVersion);
+  model.name = hw::printable(metadata_text(file, "name"));
+  model.source = hw::printable(metadata_text(file, "source"));
+}
+
 }  // namespace
 
 void save_integer_vit(const IntegerVit& vit, const std::string& path) {
@@ -53,11 +62,8 @@ void save_integer_vit(const IntegerVit& vit, const std::string& path) {
 
 IntegerVit load_integer_vit(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
-  require_metadata(file, "format", kIntegerModelFormat);
-  require_metadata(file, "version", kIntegerModelVersion);
   IntegerVit vit;
-  vit.name = hw::printable(metadata_text(file, "name"));
-  vit.source = hw::printable(metadata_text(file, "source"));
+  read_heading(file, kIntegerModelFormat, vit);
   vit.shape = read_vit_shape(file);
   vit.encoder.shape = vit.shape.encoder;
   vit.encoder.datapath = read_datapath(file);
@@ -85,11 +91,8 @@ void save_integer_text(const IntegerText& text, const std::string& path) {
 
 IntegerText load_integer_text(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
-  require_metadata(file, "format", kIntegerTextFormat);
-  require_metadata(file, "version", kIntegerModelVersion);
   IntegerText text;
-  text.name = hw::printable(metadata_text(file, "name"));
-  text.source = hw::printable(metadata_text(file, "source"));
+  read_heading(file, kIntegerTextFormat, text);
   text.shape = read_text_shape(file);
   text.encoder.shape = text.shape.encoder;
   text.encoder.datapath = read_datapath(file);

@@ -47,17 +47,13 @@ void check_datapath(const std::string& model, const hw::Machine& machine,
 
 }  // namespace
 
-Network load_network(const std::string& name_or_path, const hw::Machine& machine) {
+Network read_network(const std::string& name_or_path, const hw::Machine& machine) {
   const std::string path = model::find_model(name_or_path);
   Network network;
   if (model::model_kind(path) == model::ModelKind::kIntegerText) {
     network.text = model::load_integer_text(path);
     check_datapath(name_or_path, machine, network.text->encoder.datapath);
     network.name = network.text->name;
-    network.graph = model::for_machine(
-        model::make_text_graph(*network.text,
-                               std::min(kDefaultTextLength, network.text->shape.positions)),
-        machine);
     return network;
   }
   network.vit = model::load_integer_vit(path);
@@ -65,6 +61,14 @@ Network load_network(const std::string& name_or_path, const hw::Machine& machine
   network.name = network.vit->name;
   network.graph = model::for_machine(model::make_vit_graph(*network.vit), machine);
   return network;
+}
+
+void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine) {
+  network.graph = model::for_machine(model::make_text_graph(*network.text, length), machine);
+}
+
+Network load_network(const std::string& name_or_path, const hw::Machine& machine) {
+  return load_network(name_or_path, SizeOptions{}, machine);
 }
 
 void require_room(const NetworkSize& size, const hw::Machine& machine) {
@@ -96,12 +100,11 @@ Network load_network(const std::string& name_or_path, const SizeOptions& options
   if (is_shape_name(name_or_path)) {
     return seeded_network(network_size(name_or_path, options), machine, with_weights);
   }
-  Network network = load_network(name_or_path, machine);
+  Network network = read_network(name_or_path, machine);
   SizeOptions rest = options;
-  if (network.text && options.length) {
-    const std::uint32_t length =
-        text_length(network.name, network.text->shape.positions, options.length);
-    network.graph = model::for_machine(model::make_text_graph(*network.text, length), machine);
+  if (network.text) {
+    const std::uint32_t positions = network.text->shape.positions;
+    set_text_length(network, text_length(network.name, positions, options.length), machine);
     rest.length.reset();
   }
   require_no_size(name_or_path, rest);

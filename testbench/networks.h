@@ -23,10 +23,12 @@ struct Network {
   std::optional<NetworkSize> size;         ///< of a mere shape
 };
 
-/// Loads an integer model by name or path and checks that the machine's datapath can compute it; a
-/// text network for kDefaultTextLength tokens, or as many as it has positions for. Throws
-/// InputError.
-[[nodiscard]] Network load_network(const std::string& name_or_path, const hw::Machine& machine);
+/// Reads an integer model by name or path and checks that the machine's datapath can compute it. A
+/// text network has no graph yet. Throws InputError.
+[[nodiscard]] Network read_network(const std::string& name_or_path, const hw::Machine& machine);
+
+/// Makes the graph of a text network that of texts of `length` tokens, 1 to its positions.
+void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine);
 
 /// Of seeded weights; inputs have the seeds behind it.
 inline constexpr std::uint64_t kWeightSeed = 1;
@@ -40,9 +42,13 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
                                      bool with_weights = true);
 
 /// Either, by name or path: throws InputError for an unknown name, and if a size is given to a
-/// model that has its own. Of a text network the length alone may be given.
+/// model that has its own. Of a text network the length alone may be given; it is otherwise
+/// kDefaultTextLength, or its positions if they are fewer.
 [[nodiscard]] Network load_network(const std::string& name_or_path, const SizeOptions& options,
                                    const hw::Machine& machine, bool with_weights = true);
+
+/// The same without a size.
+[[nodiscard]] Network load_network(const std::string& name_or_path, const hw::Machine& machine);
 
 /// Bytes of an input tensor of `type` for the values of model::seeded_embedding().
 [[nodiscard]] std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& values,

@@ -5,8 +5,6 @@
 #include "hw/error.h"
 #include "hw/printable.h"
 #include "model/graph_builder.h"
-#include "model/host_operators.h"
-#include "model/text_graph.h"
 #include "model/token_ids.h"
 
 namespace systole::testbench {
@@ -41,7 +39,7 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
     network_ = seeded_network(size, machine, request.functional);
     inputs_ = seeded_inputs(network_, machine, std::max<std::size_t>(request.limit, 1));
   } else {
-    network_ = load_network(request.model, machine);
+    network_ = read_network(request.model, machine);
     if (network_.text) {
       take_texts(request, machine);
       if (decoder_) return;
@@ -90,8 +88,7 @@ void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machin
         text_work(text, ids.text(0), static_cast<std::uint32_t>(past), machine), machine);
     return;
   }
-  network_.graph = model::for_machine(
-      model::make_text_graph(text, static_cast<std::uint32_t>(ids.length)), machine);
+  set_text_length(network_, static_cast<std::uint32_t>(ids.length), machine);
   const std::size_t count = request.limit == 0 ? ids.count : std::min(request.limit, ids.count);
   for (std::size_t i = 0; i < count; ++i) inputs_.push_back(text_input(network_, ids.text(i)));
 }
