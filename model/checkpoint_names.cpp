@@ -88,8 +88,10 @@ std::uint32_t count_blocks(const Safetensors& file, const std::string& prefix,
 }
 
 std::uint32_t checkpoint_heads(const Safetensors& file, std::uint32_t width) {
-  const bool in_metadata = file.metadata().count("h") != 0;
-  std::uint32_t heads = in_metadata ? metadata_number(file, "h", 1, width) : 0;
+  std::uint32_t heads = 0;
+  for (const char* key : {"h", "n_head"}) {
+    if (file.metadata().count(key) != 0) heads = metadata_number(file, key, 1, width);
+  }
   if (heads == 0) heads = heads_in_config(file.path());
   if (heads == 0) heads = width / kUsualHeadWidth;
   if (heads == 0 || width % heads != 0) {

@@ -38,9 +38,10 @@ struct CheckpointFamily {
 [[nodiscard]] std::uint32_t count_blocks(const Safetensors& file, const std::string& prefix,
                                          const std::string& suffix);
 
-/// Heads of a checkpoint whose tensors do not tell: metadata "h", else "num_attention_heads" or
-/// "n_head" of config.json in its directory, else as many as have 64 features, which all published
-/// BERT, GPT-2 and ViT models have. Throws InputError if they do not divide the width.
+/// Heads of a checkpoint whose tensors do not tell: metadata "h" or "n_head", else
+/// "num_attention_heads" or "n_head" of config.json in its directory, else as many as have 64
+/// features, which all published BERT, GPT-2 and ViT models have. Throws InputError if they do not
+/// divide the width.
 [[nodiscard]] std::uint32_t checkpoint_heads(const Safetensors& file, std::uint32_t width);
 
 }  // namespace systole::model

@@ -1,5 +1,7 @@
 #include "model/checkpoint_reader.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "hw/error.h"
@@ -7,22 +9,33 @@
 #include "model/keep_mask.h"
 
 namespace systole::model {
+namespace {
+
+std::string element_text(std::size_t index) { return "element " + std::to_string(index); }
+
+}  // namespace
 
 std::vector<double> CheckpointReader::read(const std::string& name, const Shape& shape) {
-  if (!file_.has(name)) {
-    throw hw::InputError(hw::printable(file_.path()) + ": tensor '" + name +
-                         "': missing, expected shape " + shape_text(shape));
-  }
-  file_.expect(name, {FileDtype::kF16, FileDtype::kBf16, FileDtype::kF32, FileDtype::kF64}, shape);
-  used_.insert(name);
+  use(name, shape, kFloatDtypes);
   const std::vector<float> values = file_.as_float(name);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) {
-      throw hw::InputError(file_.path() + ": tensor '" + name + "': element " + std::to_string(i) +
-                           " is not finite");
-    }
+    if (!std::isfinite(values[i])) fail(name, element_text(i) + " is not finite");
   }
   return {values.begin(), values.end()};
+}
+
+std::vector<hw::Half> CheckpointReader::halves(const std::string& name, const Shape& shape) {
+  use(name, shape, {FileDtype::kF16, FileDtype::kBf16, FileDtype::kF32});
+  const std::vector<float> values = file_.as_float(name);
+  std::vector<hw::Half> rounded(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    rounded[i] = hw::to_half(values[i]);
+    if ((rounded[i].bits & hw::kHalfMagnitude) < hw::kHalfInfinity.bits) continue;
+    if (!std::isfinite(values[i])) fail(name, element_text(i) + " is not finite");
+    fail(name, fmt::format("{} is {}, expected at most 65504, the largest number of FP16",
+                           element_text(i), values[i]));
+  }
+  return rounded;
 }
 
 FloatNorm CheckpointReader::norm(const std::string& name, std::size_t width) {
@@ -72,8 +85,7 @@ std::vector<std::uint8_t> CheckpointReader::mask(const std::string& name, std::s
 void CheckpointReader::check_all_used() const {
   for (const std::string& name : file_.names()) {
     if (used_.count(name) != 0) continue;
-    throw hw::InputError(file_.path() + ": tensor '" + hw::printable(name) +
-                         "': not part of the network that metadata and names describe");
+    fail(name, "not part of the network that metadata and names describe");
   }
 }
 
@@ -81,16 +93,25 @@ CheckpointReader::Shape CheckpointReader::dimensions(const std::string& name,
                                                      std::size_t rank) const {
   const Shape& shape = file_.tensor(name).shape;
   if (shape.size() == rank) return shape;
-  throw hw::InputError(file_.path() + ": tensor '" + name + "': shape is " + shape_text(shape) +
-                       ", expected " + std::to_string(rank) + " dimensions");
+  fail(name, fmt::format("shape is {}, expected {} dimensions", shape_text(shape), rank));
 }
 
 std::uint32_t CheckpointReader::number(const std::string& name, std::size_t value,
                                        std::uint32_t lowest, std::uint32_t highest) const {
   if (value >= lowest && value <= highest) return static_cast<std::uint32_t>(value);
-  throw hw::InputError(file_.path() + ": tensor '" + name + "': a dimension makes " +
-                       std::to_string(value) + ", expected " + std::to_string(lowest) + " to " +
-                       std::to_string(highest));
+  fail(name, fmt::format("a dimension makes {}, expected {} to {}", value, lowest, highest));
+}
+
+void CheckpointReader::use(const std::string& name, const Shape& shape,
+                           const std::vector<FileDtype>& dtypes) {
+  if (!file_.has(name)) fail(name, "missing, expected shape " + shape_text(shape));
+  file_.expect(name, dtypes, shape);
+  used_.insert(name);
+}
+
+void CheckpointReader::fail(const std::string& name, const std::string& what) const {
+  throw hw::InputError(
+      fmt::format("{}: tensor '{}': {}", hw::printable(file_.path()), hw::printable(name), what));
 }
 
 }  // namespace systole::model

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/half.h"
 #include "model/float_layers.h"
 #include "model/safetensors.h"
 
@@ -24,6 +25,8 @@ class CheckpointReader {
 
   /// Elements of a floating-point tensor, all finite.
   std::vector<double> read(const std::string& name, const Shape& shape);
+  /// Elements of an F16, BF16 or F32 tensor, rounded to nearest even; none of them is infinite.
+  std::vector<hw::Half> halves(const std::string& name, const Shape& shape);
   /// "NAME.weight" and "NAME.bias", of `width` elements; or "NAME.gamma" and "NAME.beta", as the
   /// published BERT files still have them.
   FloatNorm norm(const std::string& name, std::size_t width);
@@ -50,6 +53,10 @@ class CheckpointReader {
                                      std::uint32_t lowest, std::uint32_t highest) const;
 
  private:
+  /// A tensor of that shape and one of these types, from now on used.
+  void use(const std::string& name, const Shape& shape, const std::vector<FileDtype>& dtypes);
+  [[noreturn]] void fail(const std::string& name, const std::string& what) const;
+
   const Safetensors& file_;
   std::set<std::string> used_;
 };

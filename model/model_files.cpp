@@ -13,17 +13,34 @@ namespace systole::model {
 namespace {
 
 constexpr std::string_view kModelSuffix = ".int8.safetensors";
+constexpr std::string_view kGptSuffix = ".f16.safetensors";
 constexpr std::string_view kCheckpointSuffix = ".safetensors";
 
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-std::string find(const std::string& name_or_path, std::string_view suffix) {
+/// What stands before `suffix` in the names of the files that have it, sorted.
+std::vector<std::string> names_with(std::string_view suffix) {
+  std::vector<std::string> names;
+  std::error_code error;  // a directory that cannot be read has no models
+  for (std::filesystem::directory_iterator entry(models_directory(), error), end; entry != end;
+       entry.increment(error)) {
+    const std::string file = entry->path().filename().string();
+    if (!ends_with(file, suffix)) continue;
+    names.push_back(file.substr(0, file.size() - suffix.size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// The file of that name and `suffix`; the models are those with `listed`.
+std::string find(const std::string& name_or_path, std::string_view suffix,
+                 std::string_view listed) {
   if (name_or_path.find('/') != std::string::npos || ends_with(name_or_path, kCheckpointSuffix)) {
     return name_or_path;
   }
-  const std::vector<std::string> names = model_names();
+  const std::vector<std::string> names = names_with(listed);
   const std::string path = models_directory() + "/" + name_or_path + std::string(suffix);
   if (std::find(names.begin(), names.end(), name_or_path) != names.end() &&
       std::filesystem::exists(path)) {
@@ -48,23 +65,18 @@ std::string models_directory() {
   return SYSTOLE_MODELS_DIR;
 }
 
-std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  std::error_code error;  // a directory that cannot be read has no models
-  for (std::filesystem::directory_iterator entry(models_directory(), error), end; entry != end;
-       entry.increment(error)) {
-    const std::string file = entry->path().filename().string();
-    if (!ends_with(file, kModelSuffix)) continue;
-    names.push_back(file.substr(0, file.size() - kModelSuffix.size()));
-  }
-  std::sort(names.begin(), names.end());
-  return names;
+std::vector<std::string> model_names() { return names_with(kModelSuffix); }
+
+std::string find_model(const std::string& name_or_path) {
+  return find(name_or_path, kModelSuffix, kModelSuffix);
 }
 
-std::string find_model(const std::string& name_or_path) { return find(name_or_path, kModelSuffix); }
-
 std::string find_checkpoint(const std::string& name_or_path) {
-  return find(name_or_path, kCheckpointSuffix);
+  return find(name_or_path, kCheckpointSuffix, kModelSuffix);
+}
+
+std::string find_gpt_checkpoint(const std::string& name_or_path) {
+  return find(name_or_path, kGptSuffix, kGptSuffix);
 }
 
 }  // namespace systole::model

@@ -22,4 +22,8 @@ namespace systole::model {
 /// The same for the real-valued checkpoint behind a model.
 [[nodiscard]] std::string find_checkpoint(const std::string& name_or_path);
 
+/// The same for a text generator in FP16 (model/gpt.h); its names are those of the files
+/// NAME.f16.safetensors.
+[[nodiscard]] std::string find_gpt_checkpoint(const std::string& name_or_path);
+
 }  // namespace systole::model

@@ -5,25 +5,11 @@
 #include "hw/error.h"
 #include "model/checkpoint_names.h"
 #include "model/checkpoint_reader.h"
+#include "model/gpt2_names.h"
 #include "model/safetensors.h"
 
 namespace systole::model {
 namespace {
-
-/// What the two tables and the MLP of the first block say; the heads are still missing.
-TextShape shape_of(const CheckpointReader& reader, const std::string& word,
-                   const std::string& position, const std::string& mlp, std::size_t hidden_at) {
-  const auto words = reader.dimensions(word, 2);
-  const auto positions = reader.dimensions(position, 2);
-  TextShape shape;
-  shape.vocabulary = reader.number(word, words[0], 1, kMaxVocabulary);
-  shape.encoder.width = reader.number(word, words[1], 1, kMaxTextWidth);
-  shape.encoder.hidden =
-      reader.number(mlp, reader.dimensions(mlp, 2)[hidden_at], 1, kMaxTextHidden);
-  shape.positions = reader.number(position, positions[0], 1, kMaxPositions);
-  shape.encoder.heads = checkpoint_heads(reader.file(), shape.encoder.width);
-  return shape;
-}
 
 FloatBlock read_bert_block(CheckpointReader& reader, const std::string& prefix,
                            const EncoderShape& shape) {
@@ -44,7 +30,7 @@ TextCheckpoint read_bert(CheckpointReader& reader, const std::string& prefix) {
   const std::string positions = embeddings + "position_embeddings.weight";
   TextCheckpoint checkpoint;
   TextShape& shape = checkpoint.shape;
-  shape = shape_of(reader, words, positions, layers + "0.intermediate.dense.weight", 0);
+  shape = shape_of_tables(reader, words, positions, layers + "0.intermediate.dense.weight", 0);
   shape.encoder.post_norm = true;
   shape.encoder.layers = count_blocks(reader.file(), layers, ".attention.self.query.weight");
   checkpoint.norm_epsilon = kBertNormEpsilon;
@@ -65,56 +51,35 @@ TextCheckpoint read_bert(CheckpointReader& reader, const std::string& prefix) {
   return checkpoint;
 }
 
-FloatBlock read_gpt2_block(CheckpointReader& reader, const std::string& prefix,
+FloatBlock read_gpt2_block(CheckpointReader& reader, const Gpt2Names::Layer& names,
                            const EncoderShape& shape) {
   const std::uint32_t width = shape.width;
   FloatBlock block;
-  block.norm1 = reader.norm(prefix + "ln_1", width);
-  block.qkv = reader.transposed_linear(prefix + "attn.c_attn", 3 * width, width);
-  block.proj = reader.transposed_linear(prefix + "attn.c_proj", width, width);
-  block.norm2 = reader.norm(prefix + "ln_2", width);
-  block.fc1 = reader.transposed_linear(prefix + "mlp.c_fc", shape.hidden, width);
-  block.fc2 = reader.transposed_linear(prefix + "mlp.c_proj", width, shape.hidden);
+  block.norm1 = reader.norm(names.norm1, width);
+  block.qkv = reader.transposed_linear(names.qkv, 3 * width, width);
+  block.proj = reader.transposed_linear(names.proj, width, width);
+  block.norm2 = reader.norm(names.norm2, width);
+  block.fc1 = reader.transposed_linear(names.fc1, shape.hidden, width);
+  block.fc2 = reader.transposed_linear(names.fc2, width, shape.hidden);
   return block;
 }
 
 TextCheckpoint read_gpt2(CheckpointReader& reader, const std::string& prefix) {
-  const std::string words = prefix + "wte.weight", positions = prefix + "wpe.weight";
-  const std::string layers = prefix + "h.";
+  const Gpt2Names names(prefix);
   TextCheckpoint checkpoint;
-  TextShape& shape = checkpoint.shape;
-  shape = shape_of(reader, words, positions, layers + "0.mlp.c_fc.weight", 1);
-  shape.encoder.causal = true;
-  shape.encoder.layers = count_blocks(reader.file(), layers, ".attn.c_attn.weight");
+  checkpoint.shape = gpt2_shape(reader, names);
   checkpoint.norm_epsilon = kGpt2NormEpsilon;
   checkpoint.gelu = GeluForm::kTanh;
+  const TextShape& shape = checkpoint.shape;
   const std::size_t width = shape.encoder.width;
-  checkpoint.word = reader.read(words, {shape.vocabulary, width});
-  checkpoint.position = reader.read(positions, {shape.positions, width});
-  checkpoint.norm = reader.norm(prefix + "ln_f", width);
+  checkpoint.word = reader.read(names.word, {shape.vocabulary, width});
+  checkpoint.position = reader.read(names.position, {shape.positions, width});
+  checkpoint.norm = reader.norm(names.norm, width);
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
-    const std::string layer = layers + std::to_string(i) + ".";
-    checkpoint.blocks.push_back(read_gpt2_block(reader, layer, shape.encoder));
-    reader.skip(layer + "attn.bias");  // the causal mask as a table
-    reader.skip(layer + "attn.masked_bias");
+    checkpoint.blocks.push_back(read_gpt2_block(reader, names.layer(i), shape.encoder));
   }
+  skip_gpt2_masks(reader, names, shape.encoder.layers);
   return checkpoint;
-}
-
-bool begins(const std::string& text, const std::string& beginning) {
-  return text.compare(0, beginning.size(), beginning) == 0;
-}
-
-/// What stands beside the network in files for a task, and buffers.
-void skip_heads(CheckpointReader& reader, const std::string& prefix) {
-  for (const std::string& name : reader.file().names()) {
-    for (const std::string& beginning :
-         {prefix + "pooler.", std::string("cls."), std::string("classifier."),
-          std::string("qa_outputs."), std::string("lm_head."), std::string("score."),
-          prefix + "embeddings.position_ids", prefix + "embeddings.token_type_ids"}) {
-      if (begins(name, beginning)) reader.skip(name);
-    }
-  }
 }
 
 }  // namespace
@@ -130,7 +95,7 @@ TextCheckpoint load_text_checkpoint(const std::string& path) {
   TextCheckpoint checkpoint =
       bert ? read_bert(reader, family.prefix) : read_gpt2(reader, family.prefix);
   checkpoint.path = path;
-  skip_heads(reader, family.prefix);
+  skip_task_heads(reader, family.prefix);
   reader.check_all_used();
   return checkpoint;
 }
