@@ -2,35 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
+#include "model/float_functions.h"
 #include "model/head_link.h"
 
 namespace systole::model {
 namespace {
-
-double gelu(double x, GeluForm form) {
-  if (form == GeluForm::kErf) return 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0)));
-  // Hendrycks and Gimpel, arXiv 1606.08415.
-  return 0.5 * x * (1.0 + std::tanh(std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
-}
-
-/// Over the keys with keep[i] != 0, one at the least; over all if `keep` is null.
-void softmax(double* row, std::size_t n, double scale, const std::uint8_t* keep) {
-  double maximum = -std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < n; ++i) {
-    row[i] =
-        keep == nullptr || keep[i] != 0 ? row[i] * scale : -std::numeric_limits<double>::infinity();
-    maximum = std::max(maximum, row[i]);
-  }
-  double sum = 0;
-  for (std::size_t i = 0; i < n; ++i) {
-    row[i] = std::exp(row[i] - maximum);
-    sum += row[i];
-  }
-  for (std::size_t i = 0; i < n; ++i) row[i] /= sum;
-}
 
 /// `count` columns of rows of `cols`, from `first`.
 FloatRows columns(const FloatRows& in, std::size_t cols, std::size_t first, std::size_t count) {
@@ -51,20 +29,9 @@ void add(FloatRows& to, const FloatRows& other) {
 
 FloatRows layer_norm(const FloatNorm& norm, const FloatRows& in, double epsilon) {
   const std::size_t width = norm.weight.size();
-  const auto count = static_cast<double>(width);
   FloatRows out(in.size());
   for (std::size_t first = 0; first < in.size(); first += width) {
-    double sum = 0;
-    for (std::size_t i = 0; i < width; ++i) sum += in[first + i];
-    const double mean = sum / count;
-    double squares = 0;
-    for (std::size_t i = 0; i < width; ++i) {
-      squares += (in[first + i] - mean) * (in[first + i] - mean);
-    }
-    const double deviation = std::sqrt(squares / count + epsilon);
-    for (std::size_t i = 0; i < width; ++i) {
-      out[first + i] = (in[first + i] - mean) / deviation * norm.weight[i] + norm.bias[i];
-    }
+    layer_norm_row(&in[first], norm.weight.data(), norm.bias.data(), width, epsilon, &out[first]);
   }
   return out;
 }
@@ -130,13 +97,13 @@ FloatRows FloatBlocks::attend(Columns query, Columns key, Columns value, std::si
   FloatRows scores(tokens * tokens);
   const std::uint8_t* kept = keep.empty() ? nullptr : keep.data();
   for (std::size_t first = 0; first < width; first += head_width) {
-    const PackedMatrix keys(key.data + first, head_width, tokens, 1, key.stride);
-    const PackedMatrix values(value.data + first, tokens, head_width, value.stride, 1);
+    const PackedMatrix<double> keys(key.data + first, head_width, tokens, 1, key.stride);
+    const PackedMatrix<double> values(value.data + first, tokens, head_width, value.stride, 1);
     keys.multiply(query.data + first, query.stride, tokens, scores.data(), tokens);
     for (std::size_t t = 0; t < tokens; ++t) {
       double* const row = scores.data() + t * tokens;
       const std::size_t seen = shape_.causal ? t + 1 : tokens;
-      softmax(row, seen, scale, kept);
+      softmax_row(row, seen, scale, kept);
       std::fill(row + seen, row + tokens, 0.0);
       if (kept != nullptr) kept += tokens;
     }

@@ -21,7 +21,7 @@ struct PackedLinear {
   /// Rows of outputs for rows of inputs.
   [[nodiscard]] FloatRows apply(const FloatRows& in) const;
 
-  PackedMatrix weight;
+  PackedMatrix<double> weight;
   std::vector<double> bias;
 };
 

@@ -122,12 +122,17 @@ def add_training_arguments(parser):
     parser.add_argument("--seed", type=int, default=1)
 
 
+def check_output(parser, path):
+    """Says now rather than after the training that a file cannot be written."""
+    folder = os.path.dirname(path) or "."
+    if not os.access(folder, os.W_OK):
+        parser.error(f"{path}: cannot write into {folder}")
+
+
 def check_training_arguments(parser, arguments):
     if arguments.epochs < 1:
         parser.error(f"--epochs: {arguments.epochs}, expected at least 1")
-    folder = os.path.dirname(arguments.output) or "."
-    if not os.access(folder, os.W_OK):  # now rather than after the training
-        parser.error(f"{arguments.output}: cannot write into {folder}")
+    check_output(parser, arguments.output)
 
 
 def parse_arguments():

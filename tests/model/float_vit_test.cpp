@@ -94,7 +94,7 @@ TEST(PackedMatrix, MultipliesAnyShapeAndStride) {
   std::vector<double> x(3 * 12), w(11 * 10), out(3 * 13, -1.0);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<double>(i));
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = std::cos(static_cast<double>(i));
-  const PackedMatrix matrix(w.data(), 10, 11, 1, 10);
+  const PackedMatrix<double> matrix(w.data(), 10, 11, 1, 10);
   matrix.multiply(x.data(), 12, 3, out.data(), 13);
   for (std::size_t r = 0; r < 3; ++r) {
     for (std::size_t c = 0; c < 11; ++c) {
