@@ -132,7 +132,9 @@ void BytePairs::read_tokens(const std::string& path, std::uint32_t vocabulary) {
   }
   bytes_.resize(vocabulary);
   byte_ids_.fill(kNone);
-  for (const auto& [token, id] : json.items()) {
+  for (const auto& item : json.items()) {
+    const std::string& token = item.key();
+    const nlohmann::json& id = item.value();
     const auto named = [&] { return "token '" + hw::printable(token, 40) + "': "; };
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocabulary) {
       fail(path, fmt::format("{}expected an id from 0 to {}", named(), vocabulary - 1));

@@ -10,7 +10,7 @@ from train_gpt import bits_by_position
 from train_vit import run
 
 PLACES = [0, 1, 2, 31, 64, 127, 200, 255]  # of the first window whose logits are kept
-WINDOWS = 8  # of which the bits per character are kept
+WINDOWS = 2  # of which the bits per character are kept
 
 
 def parse_arguments():
