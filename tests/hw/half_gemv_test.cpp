@@ -63,8 +63,8 @@ std::vector<std::uint16_t> expected_bits(HalfGemvCase& test) {
 TEST(HalfGemv, AddsAsTheTreeDoes) {
   std::mt19937_64 random(31);
   for (const HalfPattern pattern : test::kHalfPatterns) {
-    for (const std::size_t depth : {2, 4, 64, 128}) {
-      for (const std::size_t lanes : {1, 16}) {
+    for (const std::size_t depth : {2U, 4U, 64U, 128U}) {
+      for (const std::size_t lanes : {1U, 16U}) {
         HalfGemvCase test({2, 3, 2, depth, lanes}, pattern, random);
         const std::vector<std::uint16_t> expected = expected_bits(test);
         ASSERT_EQ(bits_of(test, HalfKernel::kPlain), expected) << depth << ' ' << lanes;
@@ -76,9 +76,9 @@ TEST(HalfGemv, AddsAsTheTreeDoes) {
 void expect_bits_of_the_plain_loops(HalfKernel kernel) {
   std::mt19937_64 random(32);
   for (const HalfPattern pattern : test::kHalfPatterns) {
-    for (const std::size_t depth : {2, 4, 8, 16, 32, 64, 128}) {
-      for (const std::size_t lanes : {3, 4, 8, 16, 48}) {
-        for (const std::size_t rows : {1, 17}) {
+    for (const std::size_t depth : {2U, 4U, 8U, 16U, 32U, 64U, 128U}) {
+      for (const std::size_t lanes : {3U, 4U, 8U, 16U, 48U}) {
+        for (const std::size_t rows : {1U, 17U}) {
           HalfGemvCase test({rows, 1 + random() % 5, 1 + random() % 3, depth, lanes}, pattern,
                             random);
           const std::vector<std::uint16_t> expected = bits_of(test, HalfKernel::kPlain);
@@ -203,7 +203,7 @@ TEST(HalfGemv, RefusesWhatItCannotCompute) {
 
 TEST(HalfVector, AccumulatesByTreesInOrder) {
   std::mt19937_64 random(37);
-  for (const std::size_t width : {1, 2, 16, 64, 128}) {
+  for (const std::size_t width : {1U, 2U, 16U, 64U, 128U}) {
     for (std::size_t n = 0; n < 300; n += 1 + random() % 40) {
       std::vector<Half> x(n);
       for (Half& value : x) value = test::half_of(HalfPattern::kOrdinary, random);
