@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "hw/dfx/parameters.h"
 #include "hw/dyadic.h"
 #include "hw/softmax_mode.h"
 
@@ -226,6 +227,14 @@ struct Machine {
     double leakage_mw = 0.0;      ///< not in Fig. 15
   } energy;
 
+  /// Cores for text generation, each with an HBM of its own and `dram` beside it.
+  dfx::Cores dfx;
+  dfx::Matrix matrix;
+  dfx::Vector vector;
+  dfx::Hbm hbm;
+  dfx::Ring ring;
+  dfx::Pcie pcie;
+
   /// The blocks that have a twin in rtl/.
   struct Backends {
     Backend systolic_array = Backend::kModel;
@@ -239,6 +248,10 @@ struct Machine {
     Backend sparser_line = Backend::kModel;
     Backend denser_line = Backend::kModel;
     Backend ae_decoder = Backend::kModel;
+    Backend fp16_mul = Backend::kModel;
+    Backend fp16_add = Backend::kModel;
+    Backend mpu_tree = Backend::kModel;
+    Backend ring_router = Backend::kModel;
   } backend;
 };
 

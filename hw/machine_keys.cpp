@@ -1,62 +1,22 @@
 #include "hw/machine_keys.h"
 
 #include <algorithm>
-#include <type_traits>
-#include <utility>
+
+#include "hw/dfx/keys.h"
+#include "hw/key_table.h"
 
 namespace systole::hw {
 namespace {
 
-using Kind = MachineKey::Kind;
-using Text = std::string_view;
+using key_table::integer;
+using key_table::kChosen;
+using key_table::key;
+using key_table::Kind;
+using key_table::number;
+using key_table::power_of_two;
+using key_table::Text;
+using key_table::word;
 
-/// Reads and writes the field that a chain of member pointers leads to.
-template <auto... kMembers>
-struct Field {
-  template <typename AnyMachine>
-  static auto& of(AnyMachine& machine) {
-    return (machine.*....*kMembers);
-  }
-
-  using Type = std::remove_reference_t<decltype(of(std::declval<Machine&>()))>;
-  using Held = std::conditional_t<std::is_integral_v<Type> || std::is_enum_v<Type>, std::int64_t,
-                                  Type>;  // the alternative of KeyValue that carries it
-
-  static KeyValue get(const Machine& machine) { return static_cast<Held>(of(machine)); }
-  static void set(Machine& machine, const KeyValue& value) {
-    of(machine) = static_cast<Type>(std::get<Held>(value));
-  }
-};
-
-template <auto... kMembers>
-MachineKey key(Kind kind, Text path, Text unit, double min, double max, Text meaning, Text source) {
-  using Access = Field<kMembers...>;
-  return {path, kind, unit, min, max, {}, meaning, source, Access::get, Access::set};
-}
-
-template <auto... kMembers>
-MachineKey integer(Text path, Text unit, double min, double max, Text meaning, Text source) {
-  return key<kMembers...>(Kind::kInteger, path, unit, min, max, meaning, source);
-}
-
-template <auto... kMembers>
-MachineKey power_of_two(Text path, Text unit, double min, double max, Text meaning, Text source) {
-  return key<kMembers...>(Kind::kPowerOfTwo, path, unit, min, max, meaning, source);
-}
-
-template <auto... kMembers>
-MachineKey number(Text path, Text unit, double min, double max, Text meaning, Text source) {
-  return key<kMembers...>(Kind::kNumber, path, unit, min, max, meaning, source);
-}
-
-template <auto... kMembers>
-MachineKey word(Text path, std::vector<Text> words, Text meaning, Text source) {
-  MachineKey entry = key<kMembers...>(Kind::kWord, path, "", 0, 0, meaning, source);
-  entry.words = std::move(words);
-  return entry;
-}
-
-constexpr Text kChosen = "chosen";
 constexpr Text kGemmini = "Gemmini";
 constexpr Text kFitted = "fitted to the survey's Fig. 14 and 39.6x";
 constexpr Text kJedec = "JESD79-4, DDR4-2400T";
@@ -369,6 +329,10 @@ std::vector<MachineKey> make_keys() {
       backend<&Backends::sparser_line>("backend.sparser_line"),
       backend<&Backends::denser_line>("backend.denser_line"),
       backend<&Backends::ae_decoder>("backend.ae_decoder"),
+      backend<&Backends::fp16_mul>("backend.fp16_mul"),
+      backend<&Backends::fp16_add>("backend.fp16_add"),
+      backend<&Backends::mpu_tree>("backend.mpu_tree"),
+      backend<&Backends::ring_router>("backend.ring_router"),
   };
   // clang-format on
 }
@@ -384,7 +348,11 @@ bool is_name(std::string_view text) {
 }  // namespace
 
 const std::vector<MachineKey>& machine_keys() {
-  static const std::vector<MachineKey> keys = make_keys();
+  static const std::vector<MachineKey> keys = [] {
+    std::vector<MachineKey> all = make_keys();
+    dfx::append_keys(all);
+    return all;
+  }();
   return keys;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 
+#include "hw/dfx/hbm.h"
 #include "hw/dram_timing.h"
 #include "hw/error.h"
 #include "hw/machine_keys.h"
@@ -65,13 +66,21 @@ bool row_opens_before_it_closes(const Machine& m) { return m.dram.t_ras_ns >= m.
 bool same_group_is_slower(const Machine& m) { return m.dram.t_rrd_l_ns >= m.dram.t_rrd_s_ns; }
 
 /// The DRAM model itself knows how much time it needs between two refreshes.
-bool refresh_leaves_time(const Machine& m) {
+bool leaves_time(const Machine::Dram& dram) {
   try {
-    static_cast<void>(DramTimes(m.dram));
+    static_cast<void>(DramTimes(dram));
     return true;
   } catch (const std::invalid_argument&) {
     return false;
   }
+}
+bool refresh_leaves_time(const Machine& m) { return leaves_time(m.dram); }
+bool hbm_refresh_leaves_time(const Machine& m) { return leaves_time(dfx::lock_step(m.hbm)); }
+bool hbm_burst_fits_row(const Machine& m) {
+  return dfx::kHbmBurst * m.hbm.bus_bytes <= m.hbm.row_bytes;
+}
+bool hbm_rows_are_whole(const Machine& m) {
+  return m.hbm.mib * kMib % (std::uint64_t{m.hbm.channels} * m.hbm.banks * m.hbm.row_bytes) == 0;
 }
 
 bool names(const std::vector<std::string_view>& paths, std::string_view path) {
@@ -137,6 +146,16 @@ const std::vector<MachineRule>& machine_rules() {
         "dram.burst_length", "dram.mega_transfers"},
        "0 (no refresh), or more than a refresh and one access of all DRAM times together",
        refresh_leaves_time},
+      {{"hbm.row_bytes", "hbm.bus_bytes"},
+       "room for a burst of four transfers",
+       hbm_burst_fits_row},
+      {{"hbm.mib", "hbm.channels", "hbm.banks", "hbm.row_bytes"},
+       "whole rows in every bank of every channel",
+       hbm_rows_are_whole},
+      {{"hbm.t_refi_ns", "hbm.t_rfc_ns", "hbm.t_cl_ns", "hbm.t_rcd_ns", "hbm.t_rp_ns",
+        "hbm.t_ras_ns", "hbm.mega_transfers"},
+       "0 (no refresh), or more than a refresh and one access of all HBM times together",
+       hbm_refresh_leaves_time},
   };
   return rules;
 }

@@ -8,6 +8,7 @@
 // foreach_target.h comes first.
 #include <algorithm>
 #include <stdexcept>
+#include <vector>
 
 #include "hw/dfx/half_kernels.h"
 #include "hw/dfx/half_simd-inl.h"
@@ -137,17 +138,22 @@ void multiply(const Half* a, Half b, std::size_t n, Half* y) {
 }
 
 Half accumulate(const Half* x, std::size_t n, std::size_t width) {
-  if (width == 0 || (width & (width - 1)) != 0 || width > half_detail::kMaxDepth) {
-    throw std::invalid_argument("half_vector: width is not a power of two up to 128");
+  if (width < 2 || (width & (width - 1)) != 0 || width > half_detail::kMaxDepth) {
+    throw std::invalid_argument("half_vector: width is not a power of two, 2 to 128");
   }
-  Half sum = kHalfZero;
-  for (std::size_t i = 0; i < n; i += width) {
-    Half sums[half_detail::kMaxDepth] = {};
-    std::copy_n(x + i, std::min(width, n - i), sums);
-    for (std::size_t half = width / 2; half > 0; half /= 2) add(sums, sums + half, half, sums);
-    sum = half_add(sum, sums[0]);
-  }
-  return sum;
+  if (n == 0) return kHalfZero;
+  std::vector<Half> sums(x, x + n);  // of one pass through the tree, the elements of the next
+  do {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < sums.size(); i += width) {
+      Half level[half_detail::kMaxDepth] = {};
+      std::copy_n(sums.data() + i, std::min(width, sums.size() - i), level);
+      for (std::size_t half = width / 2; half > 0; half /= 2) add(level, level + half, half, level);
+      sums[count++] = level[0];
+    }
+    sums.resize(count);
+  } while (sums.size() > 1);
+  return sums.front();
 }
 
 }  // namespace half_vector

@@ -16,9 +16,9 @@ void subtract(const Half* a, Half b, std::size_t n, Half* y);
 void multiply(const Half* a, const Half* b, std::size_t n, Half* y);
 void multiply(const Half* a, Half b, std::size_t n, Half* y);
 
-/// The sum of n halves in a unit with a tree of `width` inputs (a power of two, at most 128): each
-/// `width` of them, the last ones filled up with +0, go through the tree, which adds elements i and
-/// i + width / 2 first, and its sums are added one after the other, beginning with +0.
+/// The sum of n halves in a unit with a tree of `width` inputs (a power of two, 2 to 128), +0 for
+/// none: each `width` of them, the last ones filled up with +0, go through the tree, which adds
+/// elements i and i + width / 2 first. Its sums are elements for the tree again, until one is left.
 [[nodiscard]] Half accumulate(const Half* x, std::size_t n, std::size_t width = 64);
 
 }  // namespace systole::hw::half_vector

@@ -115,7 +115,7 @@ TEST(MachineFile, TellsAllErrorsAtOnce) {
       "'-' (characters, 1 to 64)\n"
       "m.toml:2:1: speed: unknown key, expected one of name, base, core, array, scratchpad, "
       "accumulator, postop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, energy, "
-      "backend\n"
+      "backend, dfx, matrix, vector, hbm, ring, pcie\n"
       "m.toml:4:13: core.clock_mhz: found 0, expected an integer (MHz, 1 to 10000)\n"
       "m.toml:5:14: core.load_queue: found \"8\", expected an integer (commands, 1 to 256)\n"
       "m.toml:7:8: array.rows: found 33, expected a power of two (PEs, 1 to 256)\n"
@@ -189,9 +189,10 @@ TEST(MachineFile, RefusesEachBadInputWithOneLine) {
       {std::string(5000, 'k') + " = 5", "1:1: kkkk"},
       // Base
       {"base = 'unheard-of'",
-       "1:8: base: found \"unheard-of\", expected gemmini, survey, tiny, transformer or vitcod"},
+       "1:8: base: found \"unheard-of\", expected dfx, dfx-ideal, gemmini, survey, tiny, "
+       "transformer or vitcod"},
       {"base = 5", "1:8: base: found 5, expected the name of a machine preset in quotes"},
-      {"base = '../machines/tiny'", "1:8: base: found \"../machines/tiny\", expected gemmini,"},
+      {"base = '../machines/tiny'", "1:8: base: found \"../machines/tiny\", expected dfx,"},
       // TOML
       {"core.clock_mhz = 5\ncore.clock_mhz = 6", "2:"},
       {"[core]\n[core]\n", "2:"},
@@ -329,7 +330,7 @@ TEST_F(MachinePresetDirectory, ShowsTheErrorsOfABase) {
                 ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
                 "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
                 "accumulator, postop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, "
-                "energy, backend");
+                "energy, backend, dfx, matrix, vector, hbm, ring, pcie");
 }
 
 }  // namespace

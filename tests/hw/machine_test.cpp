@@ -90,7 +90,8 @@ void expect_keys(std::string_view section, const Tuple&) {
 TEST(MachineKeys, CoverEveryField) {
   const Machine m;
   const auto& [name, core, array, scratchpad, accumulator, postop, datapath, attention, dma, tlb,
-               bus, l2, dram, mapper, host, energy, backend] = m;
+               bus, l2, dram, mapper, host, energy, dfx, matrix, vector, hbm, ring, pcie, backend] =
+      m;
   expect_keys("", std::tie(name));
   {
     const auto& [a, b, c, d, e, f, g] = core;
@@ -101,8 +102,32 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("array", std::tie(a, b, c, d));
   }
   {
-    const auto& [a, b, c, d, e, f, g, h, i, j, k] = backend;
-    expect_keys("backend", std::tie(a, b, c, d, e, f, g, h, i, j, k));
+    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p] = backend;
+    expect_keys("backend", std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p));
+  }
+  {
+    const auto& [a, b, c, d, e, f, g, h, i, j] = dfx;
+    expect_keys("dfx", std::tie(a, b, c, d, e, f, g, h, i, j));
+  }
+  {
+    const auto& [a, b, c, d, e, f, g, h, i] = matrix;
+    expect_keys("matrix", std::tie(a, b, c, d, e, f, g, h, i));
+  }
+  {
+    const auto& [a, b, c, d, e] = vector;
+    expect_keys("vector", std::tie(a, b, c, d, e));
+  }
+  {
+    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o] = hbm;
+    expect_keys("hbm", std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o));
+  }
+  {
+    const auto& [a, b, c, d, e, f, g] = ring;
+    expect_keys("ring", std::tie(a, b, c, d, e, f, g));
+  }
+  {
+    const auto& [a, b] = pcie;
+    expect_keys("pcie", std::tie(a, b));
   }
   {
     const auto& [a, b, c] = scratchpad;
@@ -275,6 +300,9 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"dram.t_ras_ns", {"dram.t_ras_ns=14.15"}},
       {"dram.t_rrd_l_ns", {"dram.t_rrd_l_ns=3.32"}},
       {"dram.t_refi_ns", {"dram.t_refi_ns=400"}},
+      {"hbm.row_bytes", {"hbm.row_bytes=64", "hbm.bus_bytes=32"}},
+      {"hbm.mib", {"hbm.mib=1", "hbm.banks=256"}},
+      {"hbm.t_refi_ns", {"hbm.t_refi_ns=400"}},
   };
   ASSERT_EQ(breaking.size(), machine_rules().size());
   for (std::size_t i = 0; i < breaking.size(); ++i) {
@@ -359,8 +387,8 @@ class MachinePresets : public testing::Test {
 };
 
 TEST_F(MachinePresets, AllLoadRoundTripAndBearTheirName) {
-  EXPECT_EQ(machine_presets(),
-            (std::vector<std::string>{"gemmini", "survey", "tiny", "transformer", "vitcod"}));
+  EXPECT_EQ(machine_presets(), (std::vector<std::string>{"dfx", "dfx-ideal", "gemmini", "survey",
+                                                         "tiny", "transformer", "vitcod"}));
   for (const std::string& name : machine_presets()) {
     const Machine machine = find_machine(name);
     EXPECT_EQ(machine.name, name);
