@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+
+namespace systole::mapper::dfx {
+
+struct Range {
+  std::uint32_t begin = 0, end = 0;
+  [[nodiscard]] std::uint32_t size() const { return end - begin; }
+};
+
+/// Part `i` of `count` things split among `parts` as evenly as can be: 25 heads among 4 cores are
+/// 6, 6, 6 and 7.
+[[nodiscard]] constexpr Range split(std::uint32_t count, std::uint32_t parts, std::uint32_t i) {
+  const auto bound = [&](std::uint32_t part) {
+    return static_cast<std::uint32_t>(std::uint64_t{count} * part / parts);
+  };
+  return {bound(i), bound(i + 1)};
+}
+
+[[nodiscard]] constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) {
+  return (a + b - 1) / b;
+}
+[[nodiscard]] constexpr std::uint32_t round_up(std::uint32_t a, std::uint32_t unit) {
+  return ceil_div(a, unit) * unit;
+}
+
+}  // namespace systole::mapper::dfx
