@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/dfx/pass.h"
+#include "hw/half.h"
+#include "hw/machine.h"
+
+namespace systole::tlm_model::dfx {
+
+/// Memories of a core, in FP16.
+struct CoreMemory {
+  std::vector<hw::Half> hbm;
+  const std::vector<hw::Half>* ddr = nullptr;  ///< tables and vectors: read only
+};
+
+/// What the instructions of one core compute: registers and memories, instruction after
+/// instruction. Knows no time.
+class CoreValues {
+ public:
+  /// `memory` must outlive it.
+  CoreValues(const hw::Machine& machine, std::uint32_t register_elements, CoreMemory& memory);
+
+  /// Any instruction but a kSync.
+  void execute(const hw::dfx::Instruction& instruction);
+
+  [[nodiscard]] hw::Half* registers() { return registers_.data(); }
+
+ private:
+  void fp16_product(const hw::dfx::Instruction& instruction);
+  void int8_product(const hw::dfx::Instruction& instruction);
+  void product(const hw::dfx::Instruction& instruction);
+  void mask(const hw::dfx::Instruction& instruction);
+  void find_largest(const hw::dfx::Instruction& instruction);
+  void vector(const hw::dfx::Instruction& instruction);
+  void write_keys(const hw::dfx::Instruction& instruction);
+  void write_values(const hw::dfx::Instruction& instruction);
+
+  const std::uint32_t depth_, lanes_;
+  const std::uint32_t int8_lanes_;
+  CoreMemory& memory_;
+  std::vector<hw::Half> registers_;
+  std::vector<hw::Half> scalars_;
+};
+
+}  // namespace systole::tlm_model::dfx
