@@ -58,6 +58,7 @@ void add_commands(CLI::App& app, Action& action) {
   app.require_subcommand(0, 1);
   add_run_command(app, action);
   add_matmul_command(app, action);
+  add_generate_command(app, action);
   add_map_command(app, action);
   add_attention_command(app, action);
   add_analyse_command(app, action);

@@ -15,6 +15,15 @@ namespace {
 
 constexpr const char* kStrategyKey = "mapper.strategy";
 
+hw::Machine configured(const MachineOptions& options) {
+  hw::Machine machine = load_machine(options.machine, options.settings);
+  if (!options.strategy.empty()) {
+    hw::set_key(machine, fmt::format("{}={}", kStrategyKey, options.strategy));
+  }
+  for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
+  return machine;
+}
+
 }  // namespace
 
 void add_settings(CLI::App& command, std::vector<std::string>& settings) {
@@ -54,11 +63,22 @@ hw::Machine load_machine(const std::string& name_or_path,
 }
 
 hw::Machine load_machine(const MachineOptions& options) {
-  hw::Machine machine = load_machine(options.machine, options.settings);
-  if (!options.strategy.empty()) {
-    hw::set_key(machine, fmt::format("{}={}", kStrategyKey, options.strategy));
+  hw::Machine machine = configured(options);
+  if (machine.dfx.cores != 0) {
+    throw hw::InputError(fmt::format(
+        "{}: dfx.cores: found {}, expected 0: its cores generate text, see systole generate --help",
+        hw::printable(options.machine), machine.dfx.cores));
   }
-  for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
+  return machine;
+}
+
+hw::Machine load_generation_machine(const MachineOptions& options) {
+  hw::Machine machine = configured(options);
+  if (machine.dfx.cores == 0) {
+    throw hw::InputError(
+        hw::printable(options.machine) +
+        ": dfx.cores: found 0, expected a machine with cores for text generation, such as dfx");
+  }
   return machine;
 }
 

@@ -32,8 +32,11 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
                                        const std::vector<std::string>& settings);
 
 /// The same as load_machine(), with the strategy and the blocks that --rtl names swapped for their
-/// RTL. Throws InputError.
+/// RTL. Throws InputError, also for a machine for text generation.
 [[nodiscard]] hw::Machine load_machine(const MachineOptions& options);
+
+/// The same for a command that generates text. Throws InputError for a machine that cannot.
+[[nodiscard]] hw::Machine load_generation_machine(const MachineOptions& options);
 
 /// The same for a command that needs attention engines. Throws InputError for a machine without.
 [[nodiscard]] hw::Machine load_attention_machine(const MachineOptions& options);

@@ -18,7 +18,7 @@ using nlohmann::json;
 
 const std::vector<std::string> kCommands = {"run",       "map",      "machine",   "model",
                                             "quantise",  "sparsify", "attention", "analyse",
-                                            "reproduce", "matmul",   "vectors"};
+                                            "reproduce", "matmul",   "vectors",   "generate"};
 
 ProgramRun expect_ok(const std::vector<std::string>& arguments) {
   ProgramRun run = run_systole(arguments);

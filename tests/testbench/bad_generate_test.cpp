@@ -1,0 +1,123 @@
+/// What a user can get wrong with `systole generate`.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "testbench/bad_input.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr const char* kCheckpoint = "traces/models/kjv.f16.safetensors";
+
+/// `systole generate` with more arguments.
+Words generate(const Words& more) {
+  Words arguments{"generate"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+/// The same of a shape, timing only.
+Words shape(const std::string& name, Words more) {
+  more.insert(more.begin(), {"--functional=off", "--model", name});
+  return generate(more);
+}
+
+class BadGenerateTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadGenerateTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Usage, BadGenerateTest,
+    testing::Values(
+        BadInput{"MachineWithoutCores",
+                 generate({"-m", "transformer"}),
+                 {{"transformer: dfx.cores: found 0", "such as dfx"}}},
+        BadInput{"MachineForTextInARun",
+                 {"run", "-m", "dfx", "--model", "vit17"},
+                 {{"dfx: dfx.cores: found 1, expected 0", "systole generate"}}},
+        BadInput{"NoCores", generate({"--cores", "0"}), {{"dfx.cores: found 0"}}},
+        BadInput{"TooManyCores", generate({"--cores", "65"}), {{"dfx.cores", "0 to 64"}}},
+        BadInput{"ProfileOfAnother",
+                 generate({"-m", "tiny", "--profile", "ideal"}),
+                 {{"--profile", "--machine tiny"}}},
+        BadInput{"UnknownModel",
+                 generate({"--model", "gpt9"}),
+                 {{"'gpt9': unknown", "gpt2-xl-dfx", "kjv"}}},
+        BadInput{"LongerThanItsContext",
+                 generate({"--input-tokens", "200", "-n", "57"}),
+                 {{"200 tokens of prompt and 57 to generate", "at most 256"}}},
+        BadInput{"PromptLongerThanTheContext",
+                 generate({"-p", std::string(257, 'a')}),
+                 {{"257 tokens of prompt", "at most 256"}}},
+        BadInput{"NoPrompt", generate({"--input-tokens", "0"}), {{"0 tokens of prompt"}}},
+        BadInput{"NothingToGenerate", generate({"-n", "0"}), {{"0 to generate"}}},
+        BadInput{"NoCharacterOfIts", generate({"-p", "caf\xc3\xa9"}), {{"0xc3"}}},
+        BadInput{"TextWithoutValues",
+                 generate({"--functional=off", "-p", "a"}),
+                 {{"--functional=off", "--input-tokens"}}},
+        BadInput{"TextOfAShape",
+                 generate({"--model", "gpt2", "-p", "a"}),
+                 {{"--prompt", "gpt2 is a shape"}}},
+        BadInput{"PromptTwice",
+                 generate({"-p", "a", "--input-tokens", "3"}),
+                 {{"--prompt, --input-tokens: found both"}}},
+        BadInput{"TemperatureNaN",
+                 generate({"--top-k", "3", "--temperature", "nan"}),
+                 {{"temperature"}}},
+        BadInput{"EvaluatesMoreThanThereIs",
+                 generate({"--evaluate", "99999999"}),
+                 {{"--evaluate: found 99999999"}}},
+        BadInput{"EvaluatesAShape",
+                 generate({"--model", "gpt2", "--evaluate", "3"}),
+                 {{"--evaluate: needs a checkpoint"}}},
+        BadInput{"OneFileForTwo", generate({"--stats", "a", "--timeline", "a"}), {{"a"}}},
+        BadInput{"LargerThanItsHbm",
+                 shape("gpt2-xl", {"--set", "hbm.mib=2048"}),
+                 {{"hbm.mib: core 0 needs", "more than its 2048 MiB"}}},
+        BadInput{"LargerThanItsDdr",
+                 shape("gpt2-xl", {"--set", "dram.mib=128"}),
+                 {{"dram.mib: core 0 needs", "more than its 128 MiB"}}},
+        BadInput{"TooFewRegisters",
+                 shape("gpt2-xl", {"--set", "vector.registers=64"}),
+                 {{"vector.registers: found 64, expected at least"}}},
+        BadInput{"TooFewPartialSums",
+                 shape("gpt2", {"--set", "matrix.partial_sums=3"}),
+                 {{"matrix.partial_sums: found 3, expected at least 4"}}},
+        BadInput{"HbmWithoutWholeRows",
+                 shape("gpt2", {"--set", "hbm.mib=8191", "--set", "hbm.banks=128"}),
+                 {{"hbm.mib: found 8191", "whole rows"}}},
+        BadInput{"HbmThatOnlyRefreshes",
+                 shape("gpt2", {"--set", "hbm.t_refi_ns=350"}),
+                 {{"hbm.t_refi_ns: found 350"}}},
+        BadInput{"HbmRowShorterThanABurst",
+                 shape("gpt2", {"--set", "hbm.row_bytes=64", "--set", "hbm.bus_bytes=32"}),
+                 {{"hbm.row_bytes: found 64", "burst"}}}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Files, BadGenerateTest,
+    testing::Values(
+        BadInput{"NoFile", generate({"--model", "./none.safetensors"}), {{"none.safetensors"}}},
+        BadInput{"TruncatedCheckpoint",
+                 generate({"--model", "a.safetensors"}),
+                 {{"a.safetensors"}},
+                 made_of("a.safetensors", kCheckpoint, half)},
+        BadInput{"OtherNetwork",
+                 generate({"--model", "a.safetensors"}),
+                 {{"a.safetensors"}},
+                 made_of("a.safetensors", "traces/models/vit17.safetensors", unchanged)},
+        BadInput{"VocabularyOfAnother",
+                 generate({"--model", "a.safetensors"}),
+                 {{"vocab.json", "128"}},
+                 [](const TempDirectory& directory) {
+                   made_of("a.safetensors", kCheckpoint, unchanged)(directory);
+                   directory.write("vocab.json", "{\"a\":0,\"b\":1}");
+                   directory.write("merges.txt", "#version: 0.2\n");
+                 }},
+        BadInput{
+            "EmptyText", generate({"--evaluate", "3", "--text", "t"}), {{"t"}}, file("t", "")}),
+    name_of);
+
+}  // namespace
+}  // namespace systole::testbench
