@@ -1,21 +1,19 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <map>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "model/safetensors_writer.h"
+#include "tests/support/seeded_tensors.h"
 
 namespace systole::test {
 
 /// A checkpoint of a small text network with seeded weights under Hugging Face's names: two blocks
 /// of width 12 in 3 heads, MLP 20, vocabulary 30, 11 positions. Tests spoil parts of it.
-class TinyText {
+class TinyText : public SeededTensors {
  public:
   static constexpr std::size_t kWidth = 12, kHeads = 3, kHidden = 20, kVocabulary = 30,
                                kPositions = 11, kLayers = 2;
@@ -30,12 +28,12 @@ class TinyText {
     for (std::size_t i = 0; i < kLayers; ++i) {
       const std::string layer = prefix + "encoder.layer." + std::to_string(i) + ".";
       for (const char* part : {"query", "key", "value"}) {
-        text.linear(layer + "attention.self." + part, kWidth, kWidth);
+        text.add_linear(layer + "attention.self." + part, kWidth, kWidth);
       }
-      text.linear(layer + "attention.output.dense", kWidth, kWidth);
+      text.add_linear(layer + "attention.output.dense", kWidth, kWidth);
       text.norm(layer + "attention.output.LayerNorm");
-      text.linear(layer + "intermediate.dense", kHidden, kWidth);
-      text.linear(layer + "output.dense", kWidth, kHidden);
+      text.add_linear(layer + "intermediate.dense", kHidden, kWidth);
+      text.add_linear(layer + "output.dense", kWidth, kHidden);
       text.norm(layer + "output.LayerNorm");
     }
     return text;
@@ -59,40 +57,6 @@ class TinyText {
     return text;
   }
 
-  std::map<std::string, std::string> metadata = {{"h", std::to_string(kHeads)}};
-  std::vector<model::TensorData> tensors;
-
-  [[nodiscard]] std::vector<double> values(const std::string& name) const {
-    const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                    [&](const auto& tensor) { return tensor.name == name; });
-    std::vector<float> values(found->data.size() / sizeof(float));
-    std::memcpy(values.data(), found->data.data(), found->data.size());
-    return {values.begin(), values.end()};
-  }
-
-  void remove(const std::string& name) {
-    tensors.erase(std::remove_if(tensors.begin(), tensors.end(),
-                                 [&](const auto& tensor) { return tensor.name == name; }),
-                  tensors.end());
-  }
-
-  void add(const std::string& name, const std::vector<std::size_t>& shape, double spread,
-           double centre = 0.0) {
-    std::size_t count = 1;
-    for (const std::size_t n : shape) count *= n;
-    std::vector<float> drawn(count);
-    for (float& value : drawn) {
-      const double uniform = static_cast<double>(engine_()) / 0xffffffff;
-      value = static_cast<float>(centre + spread * (2.0 * uniform - 1.0));
-    }
-    tensors.push_back(model::make_tensor(name, model::FileDtype::kF32, shape, drawn));
-  }
-
-  const std::string& write(const std::string& path) const {
-    model::write_safetensors(path, tensors, metadata);
-    return path;
-  }
-
   /// A file of `count` texts of `length` seeded token ids.
   static const std::string& write_ids(const std::string& path, std::size_t count,
                                       std::size_t length, std::uint32_t seed = 3) {
@@ -105,20 +69,13 @@ class TinyText {
   }
 
  private:
-  void norm(const std::string& name) {
-    add(name + ".weight", {kWidth}, 0.3, 1.0);
-    add(name + ".bias", {kWidth}, 0.2);
-  }
-  void linear(const std::string& name, std::size_t outputs, std::size_t inputs) {
-    add(name + ".weight", {outputs, inputs}, 0.5);
-    add(name + ".bias", {outputs}, 0.2);
-  }
+  TinyText() { metadata = {{"h", std::to_string(kHeads)}}; }
+
+  void norm(const std::string& name) { add_norm(name, kWidth); }
   void conv1d(const std::string& name, std::size_t outputs, std::size_t inputs) {
     add(name + ".weight", {inputs, outputs}, 0.5);
     add(name + ".bias", {outputs}, 0.2);
   }
-
-  std::mt19937 engine_{7};
 };
 
 }  // namespace systole::test
