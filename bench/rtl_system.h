@@ -41,8 +41,8 @@ class SystemComparison {
         rtl_machine_(model_machine_),
         network_(testbench::load_network(kSystemModel, model_machine_)),
         mapping_(mapper::map_graph(network_.graph, model_machine_)),
-        inputs_(testbench::network_inputs(network_, model::load_images(testbench::default_data()),
-                                          kSystemImages)) {
+        inputs_(testbench::network_inputs(
+            network_, model::load_images(testbench::default_data(), {}), kSystemImages)) {
     testbench::swap_for_rtl(rtl_machine_, "all");
   }
 

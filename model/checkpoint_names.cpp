@@ -1,12 +1,10 @@
 #include "model/checkpoint_names.h"
 
 #include <array>
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "model/config_file.h"
 #include "model/metadata.h"
 
 namespace systole::model {
@@ -31,21 +29,13 @@ constexpr std::array<Family, 4> kFamilies = {
 
 /// 0 if there is no such file or number.
 std::uint32_t heads_in_config(const std::string& checkpoint) {
-  const auto path = std::filesystem::path(checkpoint).replace_filename("config.json");
-  std::ifstream file(path);
-  if (!file) return 0;
-  const auto config = nlohmann::json::parse(file, nullptr, false);
-  if (!config.is_object()) {
-    throw hw::InputError(hw::printable(path.string()) +
-                         ": no JSON object, expected the "
-                         "configuration of the checkpoint beside it");
-  }
+  const auto config = config_beside(checkpoint, "config.json");
+  if (!config) return 0;
   for (const char* key : {"num_attention_heads", "n_head"}) {
-    const auto found = config.find(key);
-    if (found == config.end()) continue;
+    const auto found = config->values.find(key);
+    if (found == config->values.end()) continue;
     if (!found->is_number_unsigned() || *found == 0U || *found > 65536U) {
-      throw hw::InputError(hw::printable(path.string()) + ": " + key +
-                           ": expected a number from 1 to 65536");
+      config->fail(key, "a number from 1 to 65536");
     }
     return found->get<std::uint32_t>();
   }

@@ -11,7 +11,7 @@
 #include "hw/error.h"
 #include "hw/printable.h"
 #include "model/mapped_file.h"
-#include "model/pgm.h"
+#include "model/pnm.h"
 #include "model/safetensors.h"
 
 namespace systole::model {
@@ -19,24 +19,34 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPgmSide = 8;
-constexpr std::uint8_t kMaxLabel = 9;
-
 [[noreturn]] void fail(const std::string& path, const std::string& what) {
   throw hw::InputError(hw::printable(path) + ": " + what);
 }
 
-void check_range(const Safetensors& file, const std::string& name,
-                 const std::vector<std::uint8_t>& values, int max) {
-  const auto offender =
-      std::find_if(values.begin(), values.end(), [&](std::uint8_t value) { return value > max; });
-  if (offender != values.end()) {
-    fail(file.path(), fmt::format("tensor '{}': element {} is {}, expected 0..{}", name,
-                                  offender - values.begin(), *offender, max));
+/// require_format() with the file in the message.
+void require_format_of(const std::string& path, std::size_t channels, std::size_t height,
+                       std::size_t width, const PictureFormat& format) {
+  try {
+    require_format(channels, height, width, format);
+  } catch (const hw::InputError& error) {
+    fail(path, error.what());
   }
 }
 
-Dataset from_safetensors(const std::string& path, const std::string& split) {
+template <typename T>
+void check_range(const Safetensors& file, const std::string& name, const std::vector<T>& values,
+                 std::uint32_t count) {
+  const auto offender = std::find_if(values.begin(), values.end(), [&](std::int64_t value) {
+    return value < 0 || value >= count;
+  });
+  if (offender != values.end()) {
+    fail(file.path(), fmt::format("tensor '{}': element {} is {}, expected 0..{}", name,
+                                  offender - values.begin(), *offender, count - 1));
+  }
+}
+
+Dataset from_safetensors(const std::string& path, const PictureFormat& format,
+                         const std::string& split) {
   const Safetensors file = Safetensors::open(path);
   // Labels of another split would be silently wrong, so both names have the same prefix or none.
   const std::string prefix = file.has(split + "_images") ? split + "_" : "";
@@ -45,67 +55,87 @@ Dataset from_safetensors(const std::string& path, const std::string& split) {
   if (!file.has(images)) {
     fail(path, fmt::format("no tensor '{}_images' or 'images'", hw::printable(split)));
   }
-  const std::vector<std::size_t> shape = file.tensor(images).shape;
-  if (shape.size() != 3 || std::count(shape.begin(), shape.end(), 0U) != 0) {
-    fail(path, fmt::format("tensor '{}': shape is {}, expected [count, height, width], none of "
-                           "them 0",
+  std::vector<std::size_t> shape = file.tensor(images).shape;
+  if ((shape.size() != 3 && shape.size() != 4) || std::count(shape.begin(), shape.end(), 0U) != 0) {
+    fail(path, fmt::format("tensor '{}': shape is {}, expected [count, channels, height, width], "
+                           "none of them 0",
                            images, shape_text(shape)));
   }
   file.expect(images, {FileDtype::kU8}, shape);
-  Dataset data{shape[0], shape[1], shape[2], file.copy<std::uint8_t>(images), {}};
-  check_range(file, images, data.pixels, kMaxPixel);
+  if (shape.size() == 3) shape.insert(shape.begin() + 1, 1);
+  require_format_of(path, shape[1], shape[2], shape[3], format);
+  Dataset data{shape[0], shape[1], shape[2], shape[3], file.copy<std::uint8_t>(images), {}};
+  check_range(file, images, data.samples, format.levels);
   if (file.has(labels)) {
-    file.expect(labels, {FileDtype::kU8}, {data.count});
-    data.labels = file.copy<std::uint8_t>(labels);
-    check_range(file, labels, data.labels, kMaxLabel);
+    file.expect(labels, kIndexDtypes, {data.count});
+    const std::vector<std::int64_t> values = file.as_int64(labels);
+    check_range(file, labels, values, format.classes);
+    data.labels.assign(values.begin(), values.end());
   }
   return data;
 }
 
-/// Adds an 8 x 8 picture to `data`.
-void append_pgm(Dataset& data, std::string_view bytes, const std::string& path) {
-  const Pgm picture = parse_pgm(bytes, path);
-  if (picture.height != kPgmSide || picture.width != kPgmSide) {
-    fail(path, fmt::format("the picture has {} x {} pixels, expected {} x {}", picture.height,
-                           picture.width, kPgmSide, kPgmSide));
-  }
+void append_pnm(Dataset& data, std::string_view bytes, const std::string& path,
+                const PictureFormat& format) {
+  const Pnm picture = parse_pnm(bytes, path);
+  require_format_of(path, picture.channels, picture.height, picture.width, format);
+  const unsigned largest = format.levels - 1;
   for (const unsigned sample : picture.samples) {
-    const unsigned scaled = (2 * kMaxPixel * sample + picture.max_value) / (2 * picture.max_value);
-    data.pixels.push_back(static_cast<std::uint8_t>(scaled));
+    const unsigned scaled = (2 * largest * sample + picture.max_value) / (2 * picture.max_value);
+    data.samples.push_back(static_cast<std::uint8_t>(scaled));
   }
   ++data.count;
 }
 
-Dataset from_directory(const std::string& path) {
+Dataset empty_set(const PictureFormat& format) {
+  return {0, format.channels, format.side, format.side, {}, {}};
+}
+
+Dataset from_directory(const std::string& path, const PictureFormat& format) {
   std::error_code error;
   std::vector<std::string> files;
   for (fs::directory_iterator entry(path, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (entry->path().extension() == ".pgm") files.push_back(entry->path().string());
+    const fs::path extension = entry->path().extension();
+    if (extension == ".pgm" || extension == ".ppm") files.push_back(entry->path().string());
   }
   if (error) fail(path, "cannot read the directory: " + error.message());
-  if (files.empty()) fail(path, "the directory has no *.pgm file");
+  if (files.empty()) fail(path, "the directory has no *.pgm or *.ppm file");
   std::sort(files.begin(), files.end());
-  Dataset data{0, kPgmSide, kPgmSide, {}, {}};
-  for (const std::string& file : files) append_pgm(data, MappedFile(file).bytes(), file);
+  Dataset data = empty_set(format);
+  for (const std::string& file : files) append_pnm(data, MappedFile(file).bytes(), file, format);
   return data;
+}
+
+std::string size_text(std::size_t channels, std::size_t height, std::size_t width) {
+  return fmt::format("{} x {} x {}", channels, height, width);
 }
 
 }  // namespace
 
 Image Dataset::image(std::size_t index) const {
   if (index >= count) throw std::out_of_range("Dataset::image: no such picture");
-  const auto begin = pixels.begin() + static_cast<std::ptrdiff_t>(index * height * width);
-  return {height, width, {begin, begin + static_cast<std::ptrdiff_t>(height * width)}};
+  const std::size_t size = channels * height * width;
+  const auto begin = samples.begin() + static_cast<std::ptrdiff_t>(index * size);
+  return {channels, height, width, {begin, begin + static_cast<std::ptrdiff_t>(size)}};
 }
 
-Dataset load_images(const std::string& path, const std::string& split) {
+void require_format(std::size_t channels, std::size_t height, std::size_t width,
+                    const PictureFormat& format) {
+  if (channels == format.channels && height == format.side && width == format.side) return;
+  throw hw::InputError("pictures of " + size_text(channels, height, width) +
+                       " samples (channels, rows, columns), the model expects " +
+                       size_text(format.channels, format.side, format.side));
+}
+
+Dataset load_images(const std::string& path, const PictureFormat& format,
+                    const std::string& split) {
   std::error_code error;  // a path that cannot be looked at is reported by MappedFile
-  if (fs::is_directory(path, error)) return from_directory(path);
+  if (fs::is_directory(path, error)) return from_directory(path, format);
   const MappedFile file(path);
-  if (!looks_like_pgm(file.bytes())) return from_safetensors(path, split);
-  Dataset data{0, kPgmSide, kPgmSide, {}, {}};
-  append_pgm(data, file.bytes(), path);
+  if (!looks_like_pnm(file.bytes())) return from_safetensors(path, format, split);
+  Dataset data = empty_set(format);
+  append_pnm(data, file.bytes(), path, format);
   return data;
 }
 

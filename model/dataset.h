@@ -9,25 +9,32 @@
 
 namespace systole::model {
 
-/// Pictures of handwritten digits, all of one size.
+/// Pictures, all of one size.
 struct Dataset {
   std::size_t count = 0;
+  std::size_t channels = 1;
   std::size_t height = 0;
   std::size_t width = 0;
-  std::vector<std::uint8_t> pixels;  ///< [count, height, width], 0..kMaxPixel
-  std::vector<std::uint8_t> labels;  ///< [count], 0..9; empty if the labels are not known
+  std::vector<std::uint8_t> samples;  ///< [count, channels, height, width]
+  std::vector<std::uint32_t> labels;  ///< [count]; empty if the labels are not known
 
   /// Picture `index`; `std::out_of_range` from `count` on.
   Image image(std::size_t index) const;
 };
 
-/// Loads pictures from one of:
-/// - a safetensors file with a U8 tensor `<split>_images` [n, h, w] of values 0..16 and, not
-///   required, `<split>_labels` [n] of values 0..9; or else `images` and `labels` of the same kind;
-/// - a binary PGM picture of 8 x 8 pixels; its samples are scaled from 0..maximum value to 0..16,
-///   rounded to nearest with ties up, so a maximum value of 16 keeps them as they are;
-/// - a directory: all its `*.pgm` files, ordered by name; other files are passed over.
+/// Throws an `InputError` that says so if pictures are not of that format, but for their levels.
+void require_format(std::size_t channels, std::size_t height, std::size_t width,
+                    const PictureFormat& format);
+
+/// Loads pictures of `format` from one of:
+/// - a safetensors file with a U8 tensor `<split>_images` [n, channels, side, side], or
+///   [n, side, side] of one channel, of values 0..levels - 1 and, not required, `<split>_labels`
+///   [n], of kIndexDtypes, less than `classes`; or else `images` and `labels` of the same kind;
+/// - a binary PGM or PPM picture; its samples are scaled from 0..maximum value to 0..levels - 1,
+///   rounded to nearest with ties up, so a maximum value of levels - 1 keeps them as they are;
+/// - a directory: all its `*.pgm` and `*.ppm` files, ordered by name; others are passed over.
 /// Anything else, and an empty set, is an `InputError`.
-Dataset load_images(const std::string& path, const std::string& split = "test");
+Dataset load_images(const std::string& path, const PictureFormat& format,
+                    const std::string& split = "test");
 
 }  // namespace systole::model

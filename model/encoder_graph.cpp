@@ -36,7 +36,7 @@ View append_embedding(GraphBuilder& builder, EncoderBlocks& blocks, const Intege
   Tensor input;
   input.name = "patches";
   input.rows = patches;
-  input.cols = vit.shape.patch_pixels();
+  input.cols = vit.shape.patch_samples();
   input.kind = Tensor::Kind::kInput;
   input.scale = 1.0 / 127.0;
   const View pixels = builder.whole(builder.add_tensor(std::move(input)));

@@ -25,7 +25,7 @@
 /// The residual type is s16 up to 16 residual bits of the datapath, then s32.
 namespace systole::model {
 
-/// The whole vision model. Input "patches": s8 [patches x pixels], 0..127; "position": constant
+/// The whole vision model. Input "patches": s8 [patches x samples]; "position": constant
 /// table; "embedding": residual stream whose row 0, the class token, is constant; output "logits":
 /// s32 [1 x classes].
 [[nodiscard]] Graph make_vit_graph(const IntegerVit& vit);

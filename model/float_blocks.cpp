@@ -58,9 +58,11 @@ FloatRows PackedLinear::apply(const FloatRows& in) const {
 FloatBlocks::FloatBlocks(const EncoderShape& shape, std::vector<FloatBlock> blocks,
                          const Options& options)
     : shape_(shape), options_(options), layers_(std::move(blocks)) {
-  for (const FloatBlock& block : layers_) {
+  for (FloatBlock& block : layers_) {
     blocks_.push_back({PackedLinear(block.qkv), PackedLinear(block.proj), PackedLinear(block.fc1),
                        PackedLinear(block.fc2), pack(block.query_link), pack(block.key_link)});
+    // One copy of the weights is enough.
+    for (FloatLinear* layer : {&block.qkv, &block.proj, &block.fc1, &block.fc2}) *layer = {};
   }
 }
 

@@ -75,7 +75,7 @@ class FloatBlocks {
 
   EncoderShape shape_;
   Options options_;
-  std::vector<FloatBlock> layers_;
+  std::vector<FloatBlock> layers_;  ///< without the weights that are in `blocks_`
   std::vector<Block> blocks_;
 };
 

@@ -7,20 +7,13 @@
 #include "hw/error.h"
 
 namespace systole::model {
-namespace {
 
-/// Real value of the brightest input.
-constexpr double kInputSteps = 127.0;
-
-}  // namespace
-
-FloatVit::FloatVit(const VitCheckpoint& checkpoint)
-    : checkpoint_(checkpoint),
-      patch_embed_(checkpoint.patch_embed),
-      blocks_(checkpoint.shape.encoder, checkpoint.blocks, {kNormEpsilon, GeluForm::kErf}),
-      head_(checkpoint.head) {
-  checkpoint_.blocks.clear();  // `blocks_` has them
-}
+FloatVit::FloatVit(VitCheckpoint checkpoint)
+    : checkpoint_(std::move(checkpoint)),
+      patch_embed_(checkpoint_.patch_embed),
+      blocks_(checkpoint_.shape.encoder, std::move(checkpoint_.blocks),
+              {kNormEpsilon, GeluForm::kErf}),
+      head_(checkpoint_.head) {}
 
 FloatRows FloatVit::embed(const std::vector<std::int32_t>& patches) const {
   FloatRows pixels(patches.size());
@@ -34,10 +27,10 @@ FloatRows FloatVit::embed(const std::vector<std::int32_t>& patches) const {
 
 std::vector<double> FloatVit::logits(const std::vector<std::int32_t>& patches,
                                      ActivationObserver* observer) const {
-  const std::size_t expected = std::size_t{shape().patches()} * shape().patch_pixels();
+  const std::size_t expected = std::size_t{shape().patches()} * shape().patch_samples();
   if (patches.size() != expected) {
     throw std::invalid_argument("FloatVit: " + std::to_string(patches.size()) +
-                                " pixels, expected " + std::to_string(expected));
+                                " samples, expected " + std::to_string(expected));
   }
   const std::size_t width = shape().encoder.width;
   const bool post = shape().encoder.post_norm;
@@ -60,13 +53,9 @@ std::vector<double> FloatVit::logits(const std::vector<std::int32_t>& patches,
 
 std::vector<std::int32_t> patches_of(const Dataset& data, std::size_t index,
                                      const VitShape& shape) {
-  const std::size_t side = shape.image / shape.upsample;
-  if (data.height != side || data.width != side) {
-    throw hw::InputError("pictures of " + std::to_string(data.height) + " x " +
-                         std::to_string(data.width) + " pixels, the model expects " +
-                         std::to_string(side) + " x " + std::to_string(side));
-  }
-  return patchify(preprocess(data.image(index), static_cast<int>(shape.upsample)), shape.patch);
+  require_format(data.channels, data.height, data.width, shape.pictures());
+  const auto up = static_cast<int>(shape.upsample);
+  return patchify(preprocess(data.image(index), up, shape.levels), shape.patch);
 }
 
 double float_accuracy(const FloatVit& vit, const Dataset& data) {

@@ -15,11 +15,11 @@ namespace systole::model {
 /// The real-valued network, in double precision. Sums run in a fixed order.
 class FloatVit {
  public:
-  explicit FloatVit(const VitCheckpoint& checkpoint);
+  explicit FloatVit(VitCheckpoint checkpoint);
 
   [[nodiscard]] const VitShape& shape() const { return checkpoint_.shape; }
 
-  /// Logits of one image given as patches [patches, pixels] of values 0..127; throws
+  /// Logits of one image given as patches [patches, samples] of values -128..127; throws
   /// std::invalid_argument if their number is another.
   [[nodiscard]] std::vector<double> logits(const std::vector<std::int32_t>& patches,
                                            ActivationObserver* observer = nullptr) const;

@@ -93,7 +93,7 @@ struct IntegerVit {
   std::string source;  ///< where the constants come from, for people
   VitShape shape;
   IntegerEncoder encoder;
-  IntegerLinear patch_embed;           ///< pixels 0..127 -> residual stream
+  IntegerLinear patch_embed;           ///< picture (model/image.h) -> residual stream
   std::vector<std::int32_t> position;  ///< [tokens, width], residual scale; row 0: class token too
   double embedding_scale = 0.0;        ///< of the residual stream after the embedding
   /// Pre-norm: after the last block, of the class token. Post-norm: after the embedding.

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kLargestWeight = 127;
 constexpr std::int64_t kLargestInput = 127;
+/// Pictures of bytes use all codes (model/image.h).
+constexpr std::int64_t kLargestMagnitude = 128;
 constexpr std::int64_t kAccumulatorMax = std::numeric_limits<std::int32_t>::max();
 /// One less than for a requantisation: the sum before the shift needs the room.
 constexpr std::int64_t kMaxNormShift = hw::kMaxDyadicShift - 1;
@@ -56,7 +58,7 @@ class Check {
   void linear(const std::string& name, const IntegerLinear& layer) const {
     all_in_range(name + ".weight", layer.weight, -kLargestWeight, kLargestWeight);
     const std::int64_t limit =
-        kAccumulatorMax - std::int64_t{layer.inputs} * kLargestWeight * kLargestInput;
+        kAccumulatorMax - std::int64_t{layer.inputs} * kLargestWeight * kLargestMagnitude;
     all_in_range(name + ".bias", layer.bias, -limit, limit);
     for (const hw::Dyadic& channel : layer.factor) factor(name, channel, 0);
   }

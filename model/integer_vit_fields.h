@@ -70,7 +70,7 @@ void visit_encoder(Visitor& visitor, Encoder& encoder, std::uint32_t tokens) {
 template <typename Visitor, typename Vit>
 void visit_vit(Visitor& visitor, Vit& vit) {
   const std::uint32_t width = vit.shape.encoder.width;
-  visitor.linear("patch_embed", vit.patch_embed, width, vit.shape.patch_pixels());
+  visitor.linear("patch_embed", vit.patch_embed, width, vit.shape.patch_samples());
   visitor.table("position", vit.position, vit.shape.tokens(), width);
   visitor.scale("embedding", vit.embedding_scale);
   visit_encoder(visitor, vit.encoder, vit.shape.tokens());

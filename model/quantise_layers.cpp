@@ -18,10 +18,14 @@ namespace {
 constexpr double kSmallestWeight = 1e-9;
 /// Fewest bits left to a LayerNorm's or GELU's multiplier when its other terms need the room.
 constexpr unsigned kFewestMultiplierBits = 8;
+/// Largest magnitude of an 8-bit input; those of pictures of bytes use all codes.
+constexpr double kLargestInput = 128.0;
 constexpr double kInt32Max = std::numeric_limits<std::int32_t>::max();
 
 /// What is left of the int32 accumulator for the bias, whatever the input.
-double bias_limit(std::uint32_t inputs) { return kInt32Max - inputs * kLargestCode * kLargestCode; }
+double bias_limit(std::uint32_t inputs) {
+  return kInt32Max - inputs * kLargestCode * kLargestInput;
+}
 
 bool fits_int32(const std::vector<std::int64_t>& values) {
   return std::all_of(values.begin(), values.end(), [](std::int64_t x) {

@@ -15,7 +15,6 @@
 namespace systole::model {
 namespace {
 
-constexpr double kInputScale = 1.0 / kLargestCode;
 /// Logits get 2^15 codes for their calibrated maximum, and two bits more.
 constexpr int kLogitMagnitudeBits = 15;
 constexpr double kLogitRefinement = 4.0;
@@ -29,7 +28,7 @@ IntegerVit vit_constants(const VitCheckpoint& checkpoint, const Calibration& cal
   vit.shape = checkpoint.shape;
   vit.encoder = quantiser.empty_encoder();
   vit.embedding_scale = quantiser.embedding_scale({&checkpoint.position});
-  vit.patch_embed = layers.linear("patch_embed", checkpoint.patch_embed, kInputScale,
+  vit.patch_embed = layers.linear("patch_embed", checkpoint.patch_embed, 1.0 / kInputSteps,
                                   {{shape.width, vit.embedding_scale}});
   std::vector<double> position = checkpoint.position;
   for (std::size_t i = 0; i < shape.width; ++i) {
@@ -78,13 +77,16 @@ IntegerVit quantise(const VitCheckpoint& checkpoint, const Dataset& calibration,
                     const QuantiserOptions& options) {
   check_options(options);
   if (calibration.count == 0) throw hw::InputError("quantiser: no calibration pictures");
-  VitCheckpoint folded = options.fold_encoders ? fold_encoders(checkpoint) : checkpoint;
-  Calibration maxima = calibrate(FloatVit(folded), calibration);
+  // Networks are large: a copy only where one is changed.
+  std::optional<VitCheckpoint> folded;
+  const auto current = [&]() -> const VitCheckpoint& { return folded ? *folded : checkpoint; };
+  if (options.fold_encoders) folded = fold_encoders(checkpoint);
+  Calibration maxima = calibrate(FloatVit(current()), calibration);
   if (options.outlier_alpha) {
-    folded = fold_outliers(folded, maxima, *options.outlier_alpha);
-    maxima = calibrate(FloatVit(folded), calibration);
+    folded = fold_outliers(current(), maxima, *options.outlier_alpha);
+    maxima = calibrate(FloatVit(current()), calibration);
   }
-  IntegerVit vit = vit_constants(folded, maxima, options);
+  IntegerVit vit = vit_constants(current(), maxima, options);
   vit.name = std::filesystem::path(checkpoint.path).stem().string();
   vit.source = "quantised from " + vit.name + ", " + std::to_string(calibration.count) +
                " calibration pictures";

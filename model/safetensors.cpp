@@ -23,8 +23,8 @@ std::vector<Result> converted(const std::vector<T>& values, Convert convert) {
   return result;
 }
 
-template <typename T>
-std::vector<std::int32_t> widened(const std::vector<T>& values) {
+template <typename Wide = std::int32_t, typename T>
+std::vector<Wide> widened(const std::vector<T>& values) {
   return {values.begin(), values.end()};
 }
 
@@ -88,6 +88,14 @@ std::vector<std::int32_t> Safetensors::as_int32(const std::string& name) const {
   if (view.dtype == FileDtype::kI16) return widened(elements<std::int16_t>(view));
   if (view.dtype == FileDtype::kI8) return widened(elements<std::int8_t>(view));
   return widened(elements<std::uint8_t>(view));
+}
+
+std::vector<std::int64_t> Safetensors::as_int64(const std::string& name) const {
+  const TensorView& view = tensor(name);
+  check_dtype(view, kIndexDtypes);
+  if (view.dtype == FileDtype::kI64) return elements<std::int64_t>(view);
+  if (view.dtype == FileDtype::kU16) return widened<std::int64_t>(elements<std::uint16_t>(view));
+  return widened<std::int64_t>(as_int32(name));
 }
 
 void Safetensors::fail(std::string_view name, const std::string& what) const {

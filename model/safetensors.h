@@ -19,6 +19,9 @@ inline const std::vector<FileDtype> kFloatDtypes = {FileDtype::kF32, FileDtype::
                                                     FileDtype::kBf16, FileDtype::kF64};
 inline const std::vector<FileDtype> kIntDtypes = {FileDtype::kI8, FileDtype::kU8, FileDtype::kI16,
                                                   FileDtype::kI32};
+/// Those of numbers that name something: tokens, classes.
+inline const std::vector<FileDtype> kIndexDtypes = {
+    FileDtype::kI64, FileDtype::kI32, FileDtype::kI16, FileDtype::kU16, FileDtype::kU8};
 
 /// The types whose elements are stored as the C++ type `T`. BOOL is read as uint8_t, and uint16_t
 /// also reads the codes of F16 and BF16.
@@ -75,6 +78,9 @@ class Safetensors {
 
   /// All elements, row-major, of an I8, U8, I16 or I32 tensor.
   std::vector<std::int32_t> as_int32(const std::string& name) const;
+
+  /// All elements, row-major, of a tensor of one of kIndexDtypes.
+  std::vector<std::int64_t> as_int64(const std::string& name) const;
 
   /// All elements, row-major, of a tensor whose dtype is that of `T`; see `dtypes_of`.
   template <typename T>

@@ -8,15 +8,6 @@ namespace {
 
 constexpr const char* kName = "input_ids";
 
-std::vector<std::int64_t> values_of(const Safetensors& file, const TensorView& tensor) {
-  const auto widened = [](const auto& values) {
-    return std::vector<std::int64_t>(values.begin(), values.end());
-  };
-  if (tensor.dtype == FileDtype::kI64) return file.copy<std::int64_t>(kName);
-  if (tensor.dtype == FileDtype::kU16) return widened(file.copy<std::uint16_t>(kName));
-  return widened(file.as_int32(kName));
-}
-
 }  // namespace
 
 TokenIds load_token_ids(const std::string& path, std::uint32_t vocabulary,
@@ -34,7 +25,7 @@ TokenIds load_token_ids(const std::string& path, std::uint32_t vocabulary,
          std::to_string(positions) + " positions");
   }
   TokenIds result{tensor.shape[0], tensor.shape[1], {}};
-  for (const std::int64_t id : values_of(file, tensor)) {
+  for (const std::int64_t id : file.as_int64(kName)) {
     if (id < 0 || id >= vocabulary) {
       fail("element " + std::to_string(result.ids.size()) + " is " + std::to_string(id) +
            ", expected 0 to " + std::to_string(vocabulary - 1));

@@ -7,6 +7,7 @@
 #include "model/checkpoint_names.h"
 #include "model/checkpoint_reader.h"
 #include "model/metadata.h"
+#include "model/normalisation.h"
 #include "model/vit_metadata.h"
 
 namespace systole::model {
@@ -53,9 +54,10 @@ VitCheckpoint read_timm(CheckpointReader& reader) {
   const VitShape& shape = checkpoint.shape;
   const std::size_t width = shape.encoder.width;
   const std::size_t patch = shape.patch;
-  checkpoint.patch_embed = {shape.patch_pixels(), shape.encoder.width,
-                            reader.read("patch_embed.proj.weight", {width, 1, patch, patch}),
-                            reader.read("patch_embed.proj.bias", {width})};
+  checkpoint.patch_embed = {
+      shape.patch_samples(), shape.encoder.width,
+      reader.read("patch_embed.proj.weight", {width, shape.channels, patch, patch}),
+      reader.read("patch_embed.proj.bias", {width})};
   checkpoint.cls_token = reader.read("cls_token", {1, 1, width});
   checkpoint.position = reader.read("pos_embed", {1, shape.tokens(), width});
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
@@ -76,12 +78,6 @@ VitShape hf_shape(const CheckpointReader& reader, const std::string& prefix) {
   const std::string hidden_name = prefix + "encoder.layer.0.intermediate.dense.weight";
   const auto hidden = reader.dimensions(hidden_name, 2);
   const auto classes = reader.dimensions("classifier.weight", 2);
-  if (weight[1] != 1) {
-    throw hw::InputError(file.path() + ": tensor '" + projection + "': shape is " +
-                         shape_text(weight) + ", expected " +
-                         shape_text({weight[0], 1, weight[2], weight[3]}) +
-                         ": pictures have one channel");
-  }
   const auto side = static_cast<std::size_t>(
       std::llround(std::sqrt(static_cast<double>(table[1] > 0 ? table[1] - 1 : 0))));
   if (side == 0 || side * side + 1 != table[1]) {
@@ -96,6 +92,7 @@ VitShape hf_shape(const CheckpointReader& reader, const std::string& prefix) {
   encoder.width = reader.number(projection, weight[0], 1, kMaxVitWidth);
   encoder.heads = checkpoint_heads(file, encoder.width);
   encoder.hidden = reader.number(hidden_name, hidden[0], 1, kMaxVitRatio * encoder.width);
+  shape.channels = reader.number(projection, weight[1], 1, kMaxVitChannels);
   shape.patch = reader.number(projection, weight[2], 1, kMaxVitPatch);
   shape.image = reader.number(position, shape.patch * side, 1, kMaxVitImage);
   shape.classes = reader.number("classifier.weight", classes[0], 1, kMaxVitClasses);
@@ -118,9 +115,10 @@ VitCheckpoint read_hf(CheckpointReader& reader, const std::string& prefix) {
   const std::size_t patch = shape.patch;
   const std::string embeddings = prefix + "embeddings.";
   const std::string projection = embeddings + "patch_embeddings.projection";
-  checkpoint.patch_embed = {shape.patch_pixels(), shape.encoder.width,
-                            reader.read(projection + ".weight", {width, 1, patch, patch}),
-                            reader.read(projection + ".bias", {width})};
+  checkpoint.patch_embed = {
+      shape.patch_samples(), shape.encoder.width,
+      reader.read(projection + ".weight", {width, shape.channels, patch, patch}),
+      reader.read(projection + ".bias", {width})};
   checkpoint.cls_token = reader.read(embeddings + "cls_token", {1, 1, width});
   checkpoint.position = reader.read(embeddings + "position_embeddings", {1, shape.tokens(), width});
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
@@ -133,6 +131,13 @@ VitCheckpoint read_hf(CheckpointReader& reader, const std::string& prefix) {
     reader.skip(prefix + pooler);
   }
   return checkpoint;
+}
+
+/// DeiT's distilled networks have a second token with a head of its own.
+void refuse_distilled(const Safetensors& file, const std::string& name) {
+  if (!file.has(name)) return;
+  throw hw::InputError(file.path() + ": tensor '" + name +
+                       "': a distilled network, expected one with a class token alone");
 }
 
 }  // namespace
@@ -148,9 +153,11 @@ VitCheckpoint load_vit_checkpoint(const std::string& path) {
     throw hw::InputError(file.path() + ": a text network, expected a vision model");
   }
   const bool hf = family && family->names == CheckpointNames::kHfVit;
+  refuse_distilled(file, hf ? family->prefix + "embeddings.distillation_token" : "dist_token");
   VitCheckpoint checkpoint = hf ? read_hf(reader, family->prefix) : read_timm(reader);
   checkpoint.path = path;
   reader.check_all_used();
+  fold_normalisation(checkpoint);
   return checkpoint;
 }
 

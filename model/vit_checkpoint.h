@@ -24,17 +24,23 @@ struct VitCheckpoint {
 /// Added to the variance by every LayerNorm of timm's vision transformers.
 inline constexpr double kNormEpsilon = 1e-6;
 
+/// The integer input (model/image.h) that stands for 1 to the patch embedding.
+inline constexpr double kInputSteps = 127.0;
+
 /// Loads a safetensors file with the tensor names of timm's vision transformers (DeiT); its
 /// metadata give the shape (model/vit_metadata.h). With an auto-encoder every block has besides
 /// "attn.encoder_q", "attn.decoder_q", "attn.encoder_k" and "attn.decoder_k", weight and bias. A
 /// block may have a mask, "attn.keep_mask" (model/keep_mask.h).
 ///
 /// Or with the names of Hugging Face's ViTForImageClassification, with or without the prefix "vit."
-/// ("deit."): then the tensors give the shape, except for the heads (model/checkpoint_heads.h), and
-/// the pictures have one channel and are not enlarged unless the metadata say "up".
+/// ("deit."): then the tensors give the shape, except for the heads (model/checkpoint_names.h), and
+/// the pictures are not enlarged unless the metadata say "up".
+///
+/// What normalises bytes is folded into the patch embedding (model/normalisation.h).
 ///
 /// Throws InputError if metadata or tensors are missing, contradict each other, are too many, or
-/// hold a value that is not finite, and for a mask with a row that keeps no key.
+/// hold a value that is not finite, for a distilled network, and for a mask with a row that keeps
+/// no key.
 [[nodiscard]] VitCheckpoint load_vit_checkpoint(const std::string& path);
 
 }  // namespace systole::model

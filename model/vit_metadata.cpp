@@ -18,6 +18,12 @@ void require_divisor(const Safetensors& file, const char* key, std::uint32_t val
                        ", expected a divisor of " + whole_key + " = " + std::to_string(whole));
 }
 
+/// metadata_number(), or `absent` if there is no such key.
+std::uint32_t number_or(const Safetensors& file, const std::string& key, std::uint32_t lowest,
+                        std::uint32_t highest, std::uint32_t absent) {
+  return file.metadata().count(key) != 0 ? metadata_number(file, key, lowest, highest) : absent;
+}
+
 }  // namespace
 
 VitShape read_vit_shape(const Safetensors& file) {
@@ -32,6 +38,12 @@ VitShape read_vit_shape(const Safetensors& file) {
   shape.patch = metadata_number(file, "patch", 1, kMaxVitPatch);
   shape.classes = metadata_number(file, "ncls", 1, kMaxVitClasses);
   shape.upsample = metadata_number(file, "up", 1, kMaxVitUpsample);
+  shape.channels = number_or(file, "channels", 1, kMaxVitChannels, shape.channels);
+  shape.levels = number_or(file, "levels", kDigitLevels, kByteLevels, shape.levels);
+  if (shape.levels != kDigitLevels && shape.levels != kByteLevels) {
+    throw hw::InputError(file.path() + ": metadata 'levels': " + std::to_string(shape.levels) +
+                         ", expected 17 or 256");
+  }
   encoder.latent_heads = metadata_number(file, "ae", 0, encoder.heads - 1);
   if (encoder.latent_heads != 0 && !file.has(kDecoder)) {
     throw hw::InputError(file.path() + ": metadata 'ae': " + std::to_string(encoder.latent_heads) +
@@ -48,16 +60,21 @@ std::map<std::string, std::string> vit_shape_metadata(const VitShape& shape) {
   if (encoder.width == 0 || encoder.hidden % encoder.width != 0) {
     throw std::invalid_argument("vision model: hidden is no multiple of the width");
   }
-  return {{"L", std::to_string(encoder.layers)},
-          {"d", std::to_string(encoder.width)},
-          {"h", std::to_string(encoder.heads)},
-          {"ratio", std::to_string(encoder.hidden / encoder.width)},
-          {"post", encoder.post_norm ? "1" : "0"},
-          {"img", std::to_string(shape.image)},
-          {"patch", std::to_string(shape.patch)},
-          {"ncls", std::to_string(shape.classes)},
-          {"up", std::to_string(shape.upsample)},
-          {"ae", std::to_string(encoder.latent_heads)}};
+  std::map<std::string, std::string> metadata = {
+      {"L", std::to_string(encoder.layers)},
+      {"d", std::to_string(encoder.width)},
+      {"h", std::to_string(encoder.heads)},
+      {"ratio", std::to_string(encoder.hidden / encoder.width)},
+      {"post", encoder.post_norm ? "1" : "0"},
+      {"img", std::to_string(shape.image)},
+      {"patch", std::to_string(shape.patch)},
+      {"ncls", std::to_string(shape.classes)},
+      {"up", std::to_string(shape.upsample)},
+      {"ae", std::to_string(encoder.latent_heads)}};
+  const PictureFormat digits;
+  if (shape.channels != digits.channels) metadata["channels"] = std::to_string(shape.channels);
+  if (shape.levels != digits.levels) metadata["levels"] = std::to_string(shape.levels);
+  return metadata;
 }
 
 }  // namespace systole::model

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "model/picture_format.h"
+
 namespace systole::model {
 
 /// A stack of Transformer blocks. All counts are positive and `heads` divides `width`.
@@ -19,7 +21,7 @@ struct EncoderShape {
   [[nodiscard]] std::uint32_t head_width() const { return width / heads; }
 };
 
-/// An encoder that classifies square one-channel images: patch embedding, class token, position
+/// An encoder that classifies square images: patch embedding, class token, position
 /// table, blocks, final norm, linear head.
 struct VitShape {
   EncoderShape encoder;
@@ -27,10 +29,16 @@ struct VitShape {
   std::uint32_t patch = 0;  ///< pixels per side; divides `image`
   std::uint32_t classes = 0;
   std::uint32_t upsample = 1;  ///< how much larger `image` is than the pictures of the data set
+  std::uint32_t channels = 1;
+  std::uint32_t levels = kDigitLevels;  ///< of a sample: kDigitLevels or kByteLevels
 
   [[nodiscard]] std::uint32_t patches() const { return (image / patch) * (image / patch); }
   [[nodiscard]] std::uint32_t tokens() const { return patches() + 1; }
-  [[nodiscard]] std::uint32_t patch_pixels() const { return patch * patch; }
+  /// Inputs of the patch embedding.
+  [[nodiscard]] std::uint32_t patch_samples() const { return channels * patch * patch; }
+  [[nodiscard]] PictureFormat pictures() const {
+    return {channels, image / upsample, levels, classes};
+  }
 };
 
 [[nodiscard]] inline bool operator==(const EncoderShape& a, const EncoderShape& b) {
@@ -40,7 +48,8 @@ struct VitShape {
 
 [[nodiscard]] inline bool operator==(const VitShape& a, const VitShape& b) {
   return a.encoder == b.encoder && a.image == b.image && a.patch == b.patch &&
-         a.classes == b.classes && a.upsample == b.upsample;
+         a.classes == b.classes && a.upsample == b.upsample && a.channels == b.channels &&
+         a.levels == b.levels;
 }
 
 }  // namespace systole::model

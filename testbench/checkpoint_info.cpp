@@ -26,7 +26,7 @@ CheckpointInfo describe_checkpoint(const std::string& path) {
   } else {
     const model::VitShape shape = model::load_vit_checkpoint(path).shape;
     info.shape = shape.encoder;
-    info.input = fmt::format("{0} x {0} pixels in patches of {1} x {1}, {2}", shape.image,
+    info.input = fmt::format("{} in patches of {} x {}, {}", pixels_text(shape), shape.patch,
                              shape.patch, counted(shape.classes, "class", "classes"));
   }
   for (const std::string& name : file.names()) {

@@ -154,9 +154,9 @@ std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
   const std::size_t count = limit == 0 ? data.count : std::min(limit, data.count);
   std::vector<std::vector<std::uint8_t>> inputs(count);
   for (std::size_t i = 0; i < count; ++i) {
-    // Patches are 0..127, so that signed and unsigned bytes agree.
-    const std::vector<std::int32_t> patches = model::patches_of(data, i, network.vit->shape);
-    inputs[i].assign(patches.begin(), patches.end());
+    for (const std::int32_t sample : model::patches_of(data, i, network.vit->shape)) {
+      inputs[i].push_back(static_cast<std::uint8_t>(sample));  // modulo 256: two's complement
+    }
   }
   return inputs;
 }

@@ -148,6 +148,11 @@ std::string blocks_text(const model::EncoderShape& shape) {
       shape.width, counted(shape.heads, "head"), shape.hidden);
 }
 
+std::string pixels_text(const model::VitShape& shape) {
+  return fmt::format("{0} x {0} pixels, {1} of {2} levels", shape.image,
+                     counted(shape.channels, "channel"), shape.levels);
+}
+
 std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& info) {
   const model::EncoderShape& encoder = vit.shape.encoder;
   FactList facts;
@@ -156,10 +161,9 @@ std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& inf
   facts.add("encoder", blocks_text(encoder));
   if (has_mask(vit)) facts.add("masks", mask_text(vit));
   if (encoder.latent_heads != 0) facts.add("auto-encoder", link_text(vit));
-  facts.add("input", fmt::format("{0} x {0} pixels (pictures upsampled by {1}), patches of {2} x "
-                                 "{2}, {3}",
-                                 vit.shape.image, vit.shape.upsample, vit.shape.patch,
-                                 counted(vit.shape.tokens(), "token")));
+  facts.add("input", fmt::format("{} (pictures upsampled by {}), patches of {} x {}, {}",
+                                 pixels_text(vit.shape), vit.shape.upsample, vit.shape.patch,
+                                 vit.shape.patch, counted(vit.shape.tokens(), "token")));
   facts.add("output", counted(vit.shape.classes, "class", "classes"));
   facts.add("datapath", datapath_text(vit.encoder));
   add_counts(facts, info);
@@ -179,6 +183,8 @@ ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& in
                         {"latent_heads", encoder.latent_heads},
                         {"folded_encoders", vit.encoder.folded_encoders},
                         {"image", vit.shape.image},
+                        {"channels", vit.shape.channels},
+                        {"levels", vit.shape.levels},
                         {"upsample", vit.shape.upsample},
                         {"patch", vit.shape.patch},
                         {"tokens", vit.shape.tokens()},

@@ -24,6 +24,8 @@ namespace systole::testbench {
 
 /// "12 post-norm blocks, width 768, 12 heads, MLP 3072".
 [[nodiscard]] std::string blocks_text(const model::EncoderShape& shape);
+/// "224 x 224 pixels, 3 channels of 256 levels".
+[[nodiscard]] std::string pixels_text(const model::VitShape& shape);
 
 /// "12 post-norm blocks, width 768, 12 heads, MLP 3,072, 512 tokens": a shape at work.
 [[nodiscard]] std::string size_text(const NetworkSize& size);

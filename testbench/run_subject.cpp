@@ -53,7 +53,7 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
 
 void RunSubject::take_pictures(const RunRequest& request) {
   const std::string source = request.input.empty() ? default_data() : request.input;
-  pictures_ = model::load_images(source);
+  pictures_ = model::load_images(source, network_.vit->shape.pictures());
   inputs_ = network_inputs(network_, pictures_, request.limit);
   if (request.needs_labels && pictures_.labels.empty()) {
     throw hw::InputError(hw::printable(source) + ": has no labels, which --min-accuracy needs");

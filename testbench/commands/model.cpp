@@ -132,8 +132,7 @@ int show_accuracy(const Options& options) {
   if (!options.checkpoint.empty() && options.model.empty()) {
     throw hw::InputError("--checkpoint: needs the model that it belongs to");
   }
-  const model::Dataset data =
-      model::load_images(options.input.empty() ? default_data() : options.input);
+  const std::string pictures = options.input.empty() ? default_data() : options.input;
   Table table({{"model"},
                {"images", Align::kRight},
                {"fp32 %", Align::kRight},
@@ -145,7 +144,9 @@ int show_accuracy(const Options& options) {
   for (const std::string& name : names) {
     const std::string checkpoint =
         options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
-    const Accuracy accuracy = measure_accuracy(load(name), checkpoint, data);
+    const model::IntegerVit vit = load(name);
+    const model::Dataset data = model::load_images(pictures, vit.shape.pictures());
+    const Accuracy accuracy = measure_accuracy(vit, checkpoint, data);
     all_hold = all_hold && accuracy.holds();
     table.add({name, std::to_string(accuracy.images), fmt::format("{:.2f}", 100 * accuracy.real),
                fmt::format("{:.2f}", 100 * accuracy.integer),

@@ -46,8 +46,9 @@ void finish(const Options& options, Model& model, void (*save)(const Model&, con
 void quantise_vit(const Options& options, const std::string& path,
                   const model::QuantiserOptions& quantiser) {
   const model::VitCheckpoint checkpoint = model::load_vit_checkpoint(path);
-  const model::Dataset data = model::load_images(
-      options.calibration.empty() ? default_data() : options.calibration, kCalibrationSplit);
+  const model::Dataset data =
+      model::load_images(options.calibration.empty() ? default_data() : options.calibration,
+                         checkpoint.shape.pictures(), kCalibrationSplit);
   model::IntegerVit vit = model::quantise(checkpoint, data, quantiser);
   finish(options, vit, model::save_integer_vit);
 }

@@ -77,7 +77,7 @@ TEST(FloatVit, RefusesPicturesOfAnotherSize) {
   data.count = 1;
   data.height = 8;
   data.width = 9;
-  data.pixels.resize(72);
+  data.samples.resize(72);
   const VitShape shape = load_vit_checkpoint(checkpoint_path("vit17")).shape;
   EXPECT_THROW(static_cast<void>(patches_of(data, 0, shape)), hw::InputError);
 }

@@ -7,13 +7,14 @@
 
 namespace systole::model {
 
-/// Eight different pictures for TinyVit.
-inline Dataset tiny_pictures() {
+/// Eight different pictures for TinyVit, or one of more channels.
+inline Dataset tiny_pictures(std::size_t channels = 1) {
   Dataset data;
   data.count = 8;
+  data.channels = channels;
   data.height = data.width = 4;
-  for (std::size_t i = 0; i < data.count * 16; ++i) {
-    data.pixels.push_back(static_cast<std::uint8_t>(i * 7 % 17));
+  for (std::size_t i = 0; i < data.count * channels * 16; ++i) {
+    data.samples.push_back(static_cast<std::uint8_t>(i * 7 % 17));
   }
   return data;
 }

@@ -69,7 +69,8 @@ TEST_F(TinyQuantiser, RefusesAnEmptyCalibrationSet) {
 TEST_F(TinyQuantiser, RefusesPicturesOfAnotherSize) {
   data_.height = 2;
   data_.width = 8;
-  expect_error("the model expects 4 x 4");
+  expect_error(
+      "pictures of 1 x 2 x 8 samples (channels, rows, columns), the model expects 1 x 4 x 4");
 }
 
 TEST_F(TinyQuantiser, RefusesActivationsThatAreNotFinite) {

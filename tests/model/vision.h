@@ -41,7 +41,8 @@ inline std::string model_test_name(const ::testing::TestParamInfo<const char*>& 
 
 /// `split` is "test" (360 pictures) or "calib" (256).
 inline Dataset digits(const std::string& split) {
-  return load_images(std::string(SYSTOLE_SOURCE_DIR) + "/traces/data/digits.safetensors", split);
+  return load_images(std::string(SYSTOLE_SOURCE_DIR) + "/traces/data/digits.safetensors", {},
+                     split);
 }
 
 inline Safetensors vision_golden() {

@@ -66,9 +66,10 @@ TEST_F(VitCheckpointFile, MissingMetadataIsNamed) {
 
 TEST_F(VitCheckpointFile, MetadataOutOfRangeAreNamed) {
   const std::pair<const char*, const char*> cases[] = {
-      {"L", "0"},      {"L", "999999"}, {"d", "-8"},    {"d", "8x"},    {"d", ""},
-      {"h", "0"},      {"post", "2"},   {"ratio", "0"}, {"ratio", "5"}, {"img", "4294967296"},
-      {"ncls", "1e3"}, {"up", "3"},     {"ae", "1"},    {"patch", "0"}};
+      {"L", "0"},         {"L", "999999"},   {"d", "-8"},    {"d", "8x"},    {"d", ""},
+      {"h", "0"},         {"post", "2"},     {"ratio", "0"}, {"ratio", "5"}, {"img", "4294967296"},
+      {"ncls", "1e3"},    {"up", "3"},       {"ae", "1"},    {"patch", "0"}, {"channels", "0"},
+      {"channels", "17"}, {"levels", "255"}, {"levels", "x"}};
   for (const auto& [key, value] : cases) {
     TinyVit spoilt;
     spoilt.metadata[key] = value;

@@ -22,7 +22,7 @@ struct VitRun {
       : machine(hw::find_machine(machine_name)),
         network(testbench::load_network("vit17", machine)),
         mapping(mapper::map_graph(network.graph, machine)),
-        inputs(testbench::network_inputs(network, model::load_images(testbench::default_data()),
+        inputs(testbench::network_inputs(network, model::load_images(testbench::default_data(), {}),
                                          images)) {}
 
   /// Simulates with a fresh kernel, so a test may do it again.

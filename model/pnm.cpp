@@ -1,4 +1,4 @@
-#include "model/pgm.h"
+#include "model/pnm.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,9 @@
 namespace systole::model {
 namespace {
 
-constexpr std::string_view kMagic = "P5";
+constexpr std::string_view kGrey = "P5";
+constexpr std::string_view kColour = "P6";
+constexpr std::size_t kMagicBytes = 2;
 constexpr unsigned kMaxSide = 65535;
 constexpr unsigned kMaxByte = 255;
 
@@ -49,7 +51,7 @@ class HeaderScanner {
 
   [[noreturn]] void fail(std::size_t position, const std::string& what) const {
     throw hw::InputError(
-        fmt::format("{}: PGM byte {}: {}", hw::printable(file_name_), position, what));
+        fmt::format("{}: picture byte {}: {}", hw::printable(file_name_), position, what));
   }
 
  private:
@@ -67,35 +69,53 @@ class HeaderScanner {
 
   std::string_view file_;
   const std::string& file_name_;
-  std::size_t position_ = kMagic.size();
+  std::size_t position_ = kMagicBytes;
 };
+
+bool is_colour(std::string_view file) { return file.substr(0, kMagicBytes) == kColour; }
+
+/// Plane after plane what a file has pixel after pixel.
+std::vector<std::uint8_t> planes(std::string_view samples, std::size_t channels) {
+  std::vector<std::uint8_t> result;
+  result.reserve(samples.size());
+  for (std::size_t channel = 0; channel < channels; ++channel) {
+    for (std::size_t i = channel; i < samples.size(); i += channels) {
+      result.push_back(static_cast<std::uint8_t>(samples[i]));
+    }
+  }
+  return result;
+}
 
 }  // namespace
 
-bool looks_like_pgm(std::string_view file) { return file.substr(0, kMagic.size()) == kMagic; }
+bool looks_like_pnm(std::string_view file) {
+  return file.substr(0, kMagicBytes) == kGrey || is_colour(file);
+}
 
-Pgm parse_pgm(std::string_view file, const std::string& file_name) {
+Pnm parse_pnm(std::string_view file, const std::string& file_name) {
   HeaderScanner scanner(file, file_name);
-  if (!looks_like_pgm(file)) scanner.fail(0, "expected 'P5', a binary PGM picture");
-  Pgm picture;
+  if (!looks_like_pnm(file)) scanner.fail(0, "expected 'P5' or 'P6', a binary PGM or PPM picture");
+  Pnm picture;
+  picture.channels = is_colour(file) ? 3 : 1;
   picture.width = scanner.number("width", kMaxSide);
   picture.height = scanner.number("height", kMaxSide);
   picture.max_value = scanner.number("maximum value", kMaxByte);
   const std::string_view samples = scanner.samples();
-  const std::size_t expected = picture.width * picture.height;
+  const std::size_t first = file.size() - samples.size();
+  const std::size_t expected = picture.channels * picture.width * picture.height;
   if (samples.size() != expected) {
-    scanner.fail(file.size() - samples.size(),
-                 fmt::format("{} bytes of samples, expected {} x {} = {}", samples.size(),
-                             picture.height, picture.width, expected));
+    scanner.fail(first, fmt::format("{} bytes of samples, expected {}{} x {} = {}", samples.size(),
+                                    picture.channels == 1 ? "" : "3 x ", picture.height,
+                                    picture.width, expected));
   }
-  picture.samples.assign(samples.begin(), samples.end());
-  for (std::size_t i = 0; i < picture.samples.size(); ++i) {
-    if (picture.samples[i] > picture.max_value) {
-      scanner.fail(file.size() - samples.size() + i,
-                   fmt::format("sample {} is above the maximum value {}", picture.samples[i],
-                               picture.max_value));
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const unsigned sample = static_cast<std::uint8_t>(samples[i]);
+    if (sample > picture.max_value) {
+      scanner.fail(first + i, fmt::format("sample {} is above the maximum value {}", sample,
+                                          picture.max_value));
     }
   }
+  picture.samples = planes(samples, picture.channels);
   return picture;
 }
 

@@ -1,4 +1,4 @@
-#include "model/pgm.h"
+#include "model/pnm.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,31 +16,41 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-TEST(Pgm, ReadsSamplesRowByRow) {
-  const Pgm picture = parse_pgm(std::string("P5\n3 2\n255\n\0\1\2\3\4\xFF", 17), "p.pgm");
+TEST(Pnm, ReadsSamplesRowByRow) {
+  const Pnm picture = parse_pnm(std::string("P5\n3 2\n255\n\0\1\2\3\4\xFF", 17), "p.pgm");
+  EXPECT_EQ(picture.channels, 1U);
   EXPECT_EQ(picture.height, 2U);
   EXPECT_EQ(picture.width, 3U);
   EXPECT_EQ(picture.max_value, 255U);
   EXPECT_THAT(picture.samples, ElementsAre(0, 1, 2, 3, 4, 255));
 }
 
-TEST(Pgm, AcceptsCommentsAndAnyBlanks) {
-  const Pgm picture = parse_pgm("P5# made by hand\n#\r\n 2\t#w\n\v1\f\r\n 32\n\n ", "p.pgm");
+TEST(Pnm, ReadsColourPlaneByPlane) {
+  const Pnm picture = parse_pnm("P6 2 1 126 RGBrgb", "p.ppm");
+  EXPECT_EQ(picture.channels, 3U);
+  EXPECT_EQ(picture.height, 1U);
+  EXPECT_EQ(picture.width, 2U);
+  EXPECT_THAT(picture.samples, ElementsAre('R', 'r', 'G', 'g', 'B', 'b'));
+}
+
+TEST(Pnm, AcceptsCommentsAndAnyBlanks) {
+  const Pnm picture = parse_pnm("P5# made by hand\n#\r\n 2\t#w\n\v1\f\r\n 32\n\n ", "p.pgm");
   EXPECT_EQ(picture.width, 2U);
   EXPECT_EQ(picture.height, 1U);
   EXPECT_THAT(picture.samples, ElementsAre('\n', ' '))
       << "one blank ends the header; the next byte is a sample even if it looks like a blank";
 }
 
-TEST(Pgm, FirstSampleMayLookLikeAComment) {
-  EXPECT_THAT(parse_pgm("P5 1 1 255 #", "p.pgm").samples, ElementsAre('#'));
+TEST(Pnm, FirstSampleMayLookLikeAComment) {
+  EXPECT_THAT(parse_pnm("P5 1 1 255 #", "p.pgm").samples, ElementsAre('#'));
 }
 
-TEST(Pgm, RecognisesItsMagic) {
-  EXPECT_TRUE(looks_like_pgm("P5"));
-  EXPECT_FALSE(looks_like_pgm("P2 1 1"));
-  EXPECT_FALSE(looks_like_pgm("P"));
-  EXPECT_FALSE(looks_like_pgm(""));
+TEST(Pnm, RecognisesItsMagic) {
+  EXPECT_TRUE(looks_like_pnm("P5"));
+  EXPECT_TRUE(looks_like_pnm("P6"));
+  EXPECT_FALSE(looks_like_pnm("P2 1 1"));
+  EXPECT_FALSE(looks_like_pnm("P"));
+  EXPECT_FALSE(looks_like_pnm(""));
 }
 
 struct HostilePicture {
@@ -48,11 +58,14 @@ struct HostilePicture {
   const char* hint;
 };
 
-TEST(Pgm, EveryBadPictureIsRefusedWithOneClearLine) {
+TEST(Pnm, EveryBadPictureIsRefusedWithOneClearLine) {
   const std::vector<HostilePicture> pictures = {
       {"", "expected 'P5'"},
       {"P2 1 1 255 0", "expected 'P5'"},
-      {"P6 1 1 255 rgb", "expected 'P5'"},
+      {"P7 1 1 255 rgb", "expected 'P5' or 'P6'"},
+      {"P6 1 1 255 rg", "2 bytes of samples, expected 3 x 1 x 1 = 3"},
+      {"P6 1 1 255 rgbr", "4 bytes of samples"},
+      {"P6 1 1 98 abc", "byte 12: sample 99 is above the maximum value 98"},
       {"P5", "byte 2: expected a blank before the width"},
       {"P51 1 255 x", "byte 2: expected a blank before the width"},
       {"P5 ", "byte 3: expected a decimal number as width"},
@@ -76,8 +89,8 @@ TEST(Pgm, EveryBadPictureIsRefusedWithOneClearLine) {
       {"P5 2 1 16 \x10\x11", "byte 11: sample 17 is above the maximum value 16"},
   };
   for (const HostilePicture& picture : pictures) {
-    EXPECT_THAT(input_error_of([&] { parse_pgm(picture.bytes, "p\n.pgm"); }),
-                AllOf(StartsWith("p\\x0a.pgm: PGM byte "), HasSubstr(picture.hint)))
+    EXPECT_THAT(input_error_of([&] { parse_pnm(picture.bytes, "p\n.pgm"); }),
+                AllOf(StartsWith("p\\x0a.pgm: picture byte "), HasSubstr(picture.hint)))
         << picture.bytes;
   }
 }
