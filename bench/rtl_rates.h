@@ -21,10 +21,12 @@
 #include "testbench/rtl/accumulator_sram_rtl.h"
 #include "testbench/rtl/ae_decoder_rtl.h"
 #include "testbench/rtl/attention_line_rtl.h"
+#include "testbench/rtl/fp16_unit_rtl.h"
 #include "testbench/rtl/i_exp_rtl.h"
 #include "testbench/rtl/i_gelu_rtl.h"
 #include "testbench/rtl/i_sqrt_rtl.h"
 #include "testbench/rtl/layernorm_unit_rtl.h"
+#include "testbench/rtl/mpu_tree_rtl.h"
 #include "testbench/rtl/requantizer_rtl.h"
 #include "testbench/rtl/softmax_unit_rtl.h"
 #include "testbench/rtl/systolic_array_rtl.h"
@@ -229,6 +231,39 @@ inline void add_decoder(Subjects& all) {
                  }});
 }
 
+inline void add_halves(Subjects& all, testbench::Fp16Block block) {
+  const auto rtl = std::make_shared<testbench::Fp16UnitRtl>(block);
+  const auto y = std::make_shared<std::vector<hw::Half>>(kTileRows * kTileCols, hw::kHalfOne);
+  const auto operation = block == testbench::Fp16Block::kMul ? hw::half_vector::Operation::kMultiply
+                                                             : hw::half_vector::Operation::kAdd;
+  all.push_back(
+      {name_of(block), std::to_string(testbench::Fp16UnitRtl::kLanes), [=] {
+         return rtl->run(operation, {y->data(), y->data(), false, y->size(), y->data()}).cycles;
+       }});
+}
+
+/// A lane's part of a product of 1024 inputs and 16 slices of columns.
+inline void add_tree(Subjects& all, std::uint32_t depth, std::uint32_t partial_sums) {
+  hw::MatrixUnit unit;
+  unit.depth = depth;
+  unit.partial_sums = partial_sums;
+  const auto rtl = std::make_shared<testbench::MpuTreeRtl>(unit);
+  const auto operands =
+      std::make_shared<std::vector<hw::Half>>(kTileRows * kTileCols, hw::kHalfOne);
+  const auto y = std::make_shared<std::vector<hw::Half>>(16);
+  hw::HalfGemv args;
+  args.x = args.tiles = operands->data();
+  args.k_tiles = 1024 / depth;
+  args.slices = y->size();
+  args.k_stride = 1;
+  args.slice_stride = args.k_tiles;
+  args.depth = depth;
+  args.lanes = 1;
+  args.y = y->data();
+  all.push_back({"mpu_tree", std::to_string(depth) + "x" + std::to_string(partial_sums),
+                 [=, kept = std::make_pair(operands, y)] { return rtl->run(args, 0, 0).cycles; }});
+}
+
 [[nodiscard]] inline Subjects subjects() {
   constexpr std::uint32_t kLanes[] = {4, 16};
   Subjects all;
@@ -241,6 +276,10 @@ inline void add_decoder(Subjects& all) {
   }
   for (const bool dense : {false, true}) add_line(all, dense);
   add_decoder(all);
+  add_halves(all, testbench::Fp16Block::kMul);
+  add_halves(all, testbench::Fp16Block::kAdd);
+  add_tree(all, 8, 4);
+  add_tree(all, 64, 16);
   return all;
 }
 

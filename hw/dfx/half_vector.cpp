@@ -14,29 +14,11 @@
 #include "hw/dfx/half_simd-inl.h"
 #include "hw/dfx/half_vector.h"
 
-// Once for all targets.
-#ifndef SYSTOLE_HW_DFX_HALF_VECTOR_ONCE
-#define SYSTOLE_HW_DFX_HALF_VECTOR_ONCE
-
-namespace systole::hw::half_detail {
-
-enum class Operation { kAdd, kSubtract, kMultiply };
-
-/// y[i] = a[i] op b[i], or op b[0] if the operand is a scalar.
-struct Elements {
-  const Half* a;
-  const Half* b;
-  bool scalar;
-  std::size_t n;
-  Half* y;
-};
-
-}  // namespace systole::hw::half_detail
-
-#endif
-
 HWY_BEFORE_NAMESPACE();
 namespace systole::hw::half_detail::HWY_NAMESPACE {
+
+using half_vector::Elements;
+using half_vector::Operation;
 
 #if SYSTOLE_HALF_VECTORS
 
@@ -44,7 +26,7 @@ using D = hn::CappedTag<float, 16>;
 using V = hn::Vec<D>;
 
 template <Operation kOperation>
-HWY_INLINE V apply(V a, V b) {
+HWY_INLINE V result(V a, V b) {
   if (kOperation == Operation::kAdd) return hn::Add(a, b);
   return kOperation == Operation::kSubtract ? hn::Sub(a, b) : hn::Mul(a, b);
 }
@@ -56,7 +38,7 @@ void run(const Elements& of) {
   const V scalar = hn::Set(d, to_float(*of.b));
   const auto vector = [&](const Half* a, const Half* b, Half* y) HWY_ATTR {
     const V other = of.scalar ? scalar : load_halves(d, b);
-    store_halves(d, round_to_half(d, apply<kOperation>(load_halves(d, a), other)), y);
+    store_halves(d, round_to_half(d, result<kOperation>(load_halves(d, a), other)), y);
   };
   std::size_t i = 0;
   for (; i + lanes <= of.n; i += lanes) vector(of.a + i, of.b + (of.scalar ? 0 : i), of.y + i);
@@ -84,7 +66,7 @@ void run(const Elements& of) {
 
 #endif
 
-void elements(Operation operation, const Elements& of) {
+void apply(Operation operation, const Elements& of) {
   switch (operation) {
     case Operation::kAdd:
       return run<Operation::kAdd>(of);
@@ -102,42 +84,22 @@ HWY_AFTER_NAMESPACE();
 namespace systole::hw {
 
 namespace half_detail {
-
-HWY_EXPORT(elements);
-
 namespace {
 
-void run(Operation operation, const Half* a, const Half* b, bool scalar, std::size_t n, Half* y) {
-  if (n != 0) HWY_DYNAMIC_DISPATCH(elements)(operation, {a, b, scalar, n, y});
+HWY_EXPORT(apply);
+
+void dispatch(half_vector::Operation operation, const half_vector::Elements& elements) {
+  HWY_DYNAMIC_DISPATCH(apply)(operation, elements);
 }
 
 }  // namespace
 }  // namespace half_detail
 
-namespace half_vector {
-
-using half_detail::Operation;
-
-void add(const Half* a, const Half* b, std::size_t n, Half* y) {
-  half_detail::run(Operation::kAdd, a, b, false, n, y);
-}
-void add(const Half* a, Half b, std::size_t n, Half* y) {
-  half_detail::run(Operation::kAdd, a, &b, true, n, y);
-}
-void subtract(const Half* a, const Half* b, std::size_t n, Half* y) {
-  half_detail::run(Operation::kSubtract, a, b, false, n, y);
-}
-void subtract(const Half* a, Half b, std::size_t n, Half* y) {
-  half_detail::run(Operation::kSubtract, a, &b, true, n, y);
-}
-void multiply(const Half* a, const Half* b, std::size_t n, Half* y) {
-  half_detail::run(Operation::kMultiply, a, b, false, n, y);
-}
-void multiply(const Half* a, Half b, std::size_t n, Half* y) {
-  half_detail::run(Operation::kMultiply, a, &b, true, n, y);
+void half_vector::apply(Operation operation, const Elements& elements) {
+  if (elements.n != 0) half_detail::dispatch(operation, elements);
 }
 
-Half accumulate(const Half* x, std::size_t n, std::size_t width) {
+Half half_vector::accumulate(const Half* x, std::size_t n, std::size_t width) {
   if (width < 2 || (width & (width - 1)) != 0 || width > half_detail::kMaxDepth) {
     throw std::invalid_argument("half_vector: width is not a power of two, 2 to 128");
   }
@@ -156,6 +118,5 @@ Half accumulate(const Half* x, std::size_t n, std::size_t width) {
   return sums.front();
 }
 
-}  // namespace half_vector
 }  // namespace systole::hw
 #endif

@@ -192,12 +192,12 @@ std::unique_ptr<AccumulatorSramRtl::Block> make_block(std::uint32_t cols,
   return std::make_unique<VerilatedBlock<Fast>>(cols, options);
 }
 
-struct Build {
+struct SramBuild {
   std::uint32_t cols, ports;
   std::unique_ptr<AccumulatorSramRtl::Block> (*make)(std::uint32_t, const RtlOptions&);
 };
 
-constexpr Build kBuilds[] = {
+constexpr SramBuild kBuilds[] = {
     {4, 1, make_block<Vaccumulator_sram_4x1, Vaccumulator_sram_4x1_checked>},
     {4, 2, make_block<Vaccumulator_sram_4x2, Vaccumulator_sram_4x2_checked>},
     {8, 2, make_block<Vaccumulator_sram_8x2, Vaccumulator_sram_8x2_checked>},
@@ -211,7 +211,7 @@ AccumulatorSramRtl::AccumulatorSramRtl(std::uint32_t cols, const hw::Accumulator
     : banks_(banks) {
   const auto text = [](std::uint64_t number) { return std::to_string(number); };
   std::string sizes;
-  for (const Build& build : kBuilds) {
+  for (const SramBuild& build : kBuilds) {
     if (build.cols == cols && build.ports == banks.ports && banks.banks == kBanks &&
         banks.rows_per_bank <= kRowsPerBank) {
       block_ = build.make(cols, options);

@@ -20,9 +20,9 @@ class IExpRtl::Unit {
 namespace {
 
 template <typename Model>
-class VerilatedUnit final : public IExpRtl::Unit {
+class VerilatedExp final : public IExpRtl::Unit {
  public:
-  VerilatedUnit(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {}
+  VerilatedExp(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {}
 
   RtlCycles run(std::int32_t* x, std::size_t cols, std::size_t rows,
                 const hw::IntExpConstants& constants, const BackPressure& pressure) override {
@@ -40,12 +40,12 @@ class VerilatedUnit final : public IExpRtl::Unit {
   VerilatedDut<Model> dut_;
 };
 
-using Builds = LaneBuilds<Vi_exp_4, Vi_exp_4_checked, Vi_exp_16, Vi_exp_16_checked>;
+using ExpBuilds = LaneBuilds<Vi_exp_4, Vi_exp_4_checked, Vi_exp_16, Vi_exp_16_checked>;
 
 }  // namespace
 
 IExpRtl::IExpRtl(std::uint32_t lanes, const RtlOptions& options)
-    : unit_(make_lane_unit<Unit, VerilatedUnit>(Builds{}, "i_exp", lanes, options)) {}
+    : unit_(make_lane_unit<Unit, VerilatedExp>(ExpBuilds{}, "i_exp", lanes, options)) {}
 
 IExpRtl::~IExpRtl() = default;
 

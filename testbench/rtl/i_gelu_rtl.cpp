@@ -21,9 +21,9 @@ class IGeluRtl::Unit {
 namespace {
 
 template <typename Model>
-class VerilatedUnit final : public IGeluRtl::Unit {
+class VerilatedGelu final : public IGeluRtl::Unit {
  public:
-  VerilatedUnit(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {}
+  VerilatedGelu(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {}
 
   RtlCycles run(std::int32_t* x, std::size_t cols, std::size_t rows,
                 const hw::GeluConstants& constants, hw::row::Clamp limits,
@@ -45,12 +45,12 @@ class VerilatedUnit final : public IGeluRtl::Unit {
   VerilatedDut<Model> dut_;
 };
 
-using Builds = LaneBuilds<Vi_gelu_4, Vi_gelu_4_checked, Vi_gelu_16, Vi_gelu_16_checked>;
+using GeluBuilds = LaneBuilds<Vi_gelu_4, Vi_gelu_4_checked, Vi_gelu_16, Vi_gelu_16_checked>;
 
 }  // namespace
 
 IGeluRtl::IGeluRtl(std::uint32_t lanes, const RtlOptions& options)
-    : unit_(make_lane_unit<Unit, VerilatedUnit>(Builds{}, "i_gelu", lanes, options)) {}
+    : unit_(make_lane_unit<Unit, VerilatedGelu>(GeluBuilds{}, "i_gelu", lanes, options)) {}
 
 IGeluRtl::~IGeluRtl() = default;
 

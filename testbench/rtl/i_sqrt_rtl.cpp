@@ -17,9 +17,9 @@ class ISqrtRtl::Unit {
 namespace {
 
 template <typename Model>
-class VerilatedUnit final : public ISqrtRtl::Unit {
+class VerilatedSqrt final : public ISqrtRtl::Unit {
  public:
-  explicit VerilatedUnit(const RtlOptions& options) : dut_(options) {}
+  explicit VerilatedSqrt(const RtlOptions& options) : dut_(options) {}
 
   ISqrtRtl::Result run(const std::vector<std::uint64_t>& numbers,
                        const BackPressure& pressure) override {
@@ -45,9 +45,9 @@ class VerilatedUnit final : public ISqrtRtl::Unit {
 
 ISqrtRtl::ISqrtRtl(const RtlOptions& options) {
   if (options.use_checked()) {
-    unit_ = std::make_unique<VerilatedUnit<Vi_sqrt_64_checked>>(options);
+    unit_ = std::make_unique<VerilatedSqrt<Vi_sqrt_64_checked>>(options);
   } else {
-    unit_ = std::make_unique<VerilatedUnit<Vi_sqrt_64>>(options);
+    unit_ = std::make_unique<VerilatedSqrt<Vi_sqrt_64>>(options);
   }
 }
 

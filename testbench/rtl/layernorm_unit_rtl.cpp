@@ -24,9 +24,10 @@ namespace {
 constexpr std::size_t kPasses = 3;
 
 template <typename Model>
-class VerilatedUnit final : public LayernormUnitRtl::Unit {
+class VerilatedLayernorm final : public LayernormUnitRtl::Unit {
  public:
-  VerilatedUnit(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {}
+  VerilatedLayernorm(std::uint32_t lanes, const RtlOptions& options)
+      : lanes_(lanes), dut_(options) {}
 
   RtlCycles run(std::int32_t* x, std::size_t cols, std::size_t rows,
                 const hw::row::LayerNormFactors& factors, hw::row::Clamp limits,
@@ -50,13 +51,14 @@ class VerilatedUnit final : public LayernormUnitRtl::Unit {
   VerilatedDut<Model> dut_;
 };
 
-using Builds = LaneBuilds<Vlayernorm_unit_4, Vlayernorm_unit_4_checked, Vlayernorm_unit_16,
-                          Vlayernorm_unit_16_checked>;
+using LayernormBuilds = LaneBuilds<Vlayernorm_unit_4, Vlayernorm_unit_4_checked, Vlayernorm_unit_16,
+                                   Vlayernorm_unit_16_checked>;
 
 }  // namespace
 
 LayernormUnitRtl::LayernormUnitRtl(std::uint32_t lanes, const RtlOptions& options)
-    : unit_(make_lane_unit<Unit, VerilatedUnit>(Builds{}, "layernorm_unit", lanes, options)) {}
+    : unit_(make_lane_unit<Unit, VerilatedLayernorm>(LayernormBuilds{}, "layernorm_unit", lanes,
+                                                     options)) {}
 
 LayernormUnitRtl::~LayernormUnitRtl() = default;
 

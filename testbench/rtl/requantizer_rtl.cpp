@@ -36,9 +36,10 @@ void set_shift(Port& port, std::size_t lane, std::int32_t shift) {
 }
 
 template <typename Model>
-class VerilatedUnit final : public RequantizerRtl::Unit {
+class VerilatedRequantizer final : public RequantizerRtl::Unit {
  public:
-  VerilatedUnit(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {}
+  VerilatedRequantizer(std::uint32_t lanes, const RtlOptions& options)
+      : lanes_(lanes), dut_(options) {}
 
   RtlCycles run(std::int32_t* x, std::size_t cols, std::size_t rows,
                 const std::int32_t* multipliers, const std::int32_t* shifts, hw::Rounding rounding,
@@ -59,13 +60,14 @@ class VerilatedUnit final : public RequantizerRtl::Unit {
   VerilatedDut<Model> dut_;
 };
 
-using Builds =
+using RequantizerBuilds =
     LaneBuilds<Vrequantizer_4, Vrequantizer_4_checked, Vrequantizer_16, Vrequantizer_16_checked>;
 
 }  // namespace
 
 RequantizerRtl::RequantizerRtl(std::uint32_t lanes, const RtlOptions& options)
-    : unit_(make_lane_unit<Unit, VerilatedUnit>(Builds{}, "requantizer", lanes, options)) {}
+    : unit_(make_lane_unit<Unit, VerilatedRequantizer>(RequantizerBuilds{}, "requantizer", lanes,
+                                                       options)) {}
 
 RequantizerRtl::~RequantizerRtl() = default;
 

@@ -18,7 +18,7 @@ namespace {
 constexpr unsigned kHex = 1U << 1, kDecimal = 1U << 2, kBinary = 1U << 3, kRightJustify = 1U << 5,
                    kBlank = 1U << 9, kSigned = 1U << 10, kClosed = 1U << 22, kGroupBegin = 1U << 23,
                    kGroupEnd = 1U << 24;
-constexpr std::uint32_t kLaneWidths[] = {32, 8};
+constexpr std::uint32_t kLaneWidths[] = {32, 8, 16};
 constexpr int kRtlColour = 2, kModelColour = 3;
 constexpr const char* kModelScope = "model";
 constexpr const char* kModelOutput = "output_";

@@ -22,9 +22,9 @@ class SoftmaxUnitRtl::Unit {
 namespace {
 
 template <typename Model>
-class VerilatedUnit final : public SoftmaxUnitRtl::Unit {
+class VerilatedSoftmax final : public SoftmaxUnitRtl::Unit {
  public:
-  VerilatedUnit(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {}
+  VerilatedSoftmax(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {}
 
   RtlCycles run(std::int32_t* x, std::size_t cols, std::size_t rows,
                 const hw::SoftmaxConstants& constants, std::uint32_t* row_sums,
@@ -55,13 +55,14 @@ class VerilatedUnit final : public SoftmaxUnitRtl::Unit {
   VerilatedDut<Model> dut_;
 };
 
-using Builds = LaneBuilds<Vsoftmax_unit_4, Vsoftmax_unit_4_checked, Vsoftmax_unit_16,
-                          Vsoftmax_unit_16_checked>;
+using SoftmaxBuilds = LaneBuilds<Vsoftmax_unit_4, Vsoftmax_unit_4_checked, Vsoftmax_unit_16,
+                                 Vsoftmax_unit_16_checked>;
 
 }  // namespace
 
 SoftmaxUnitRtl::SoftmaxUnitRtl(std::uint32_t lanes, const RtlOptions& options)
-    : unit_(make_lane_unit<Unit, VerilatedUnit>(Builds{}, "softmax_unit", lanes, options)) {}
+    : unit_(make_lane_unit<Unit, VerilatedSoftmax>(SoftmaxBuilds{}, "softmax_unit", lanes,
+                                                   options)) {}
 
 SoftmaxUnitRtl::~SoftmaxUnitRtl() = default;
 

@@ -49,12 +49,13 @@ class SystolicArrayRtl::Block {
 namespace {
 
 template <typename Model, std::size_t Dim>
-class Build final : public SystolicArrayRtl::Block {
+class ArrayBuild final : public SystolicArrayRtl::Block {
  public:
   using Cycles = SystolicArrayRtl::Cycles;
   using Sink = SystolicArrayRtl::Sink;
 
-  Build(hw::ArrayOverlap overlap, const RtlOptions& options) : overlap_(overlap), dut_(options) {
+  ArrayBuild(hw::ArrayOverlap overlap, const RtlOptions& options)
+      : overlap_(overlap), dut_(options) {
     dut_->overlap_i = overlap_pin(overlap);
     idle_inputs(*dut_);
   }
@@ -80,8 +81,8 @@ class Build final : public SystolicArrayRtl::Block {
 template <std::size_t Dim, typename Fast, typename Checked>
 std::unique_ptr<SystolicArrayRtl::Block> make_build(hw::ArrayOverlap overlap,
                                                     const RtlOptions& options) {
-  if (options.use_checked()) return std::make_unique<Build<Checked, Dim>>(overlap, options);
-  return std::make_unique<Build<Fast, Dim>>(overlap, options);
+  if (options.use_checked()) return std::make_unique<ArrayBuild<Checked, Dim>>(overlap, options);
+  return std::make_unique<ArrayBuild<Fast, Dim>>(overlap, options);
 }
 
 std::unique_ptr<SystolicArrayRtl::Block> make_block(std::uint32_t dim, hw::ArrayOverlap overlap,

@@ -14,12 +14,16 @@
 #include "testbench/rtl/accumulator_engine.h"
 #include "testbench/rtl/array_engine.h"
 #include "testbench/rtl/attention_engine.h"
+#include "testbench/rtl/half_engines.h"
 #include "testbench/rtl/mix_engine.h"
 #include "testbench/rtl/postop_engine.h"
+#include "testbench/rtl/router_engine.h"
 #include "testbench/rtl/rtl_view.h"
 #include "tests/rtl/chain_run.h"
 #include "tests/rtl/head_case.h"
 #include "tests/rtl/mix_case.h"
+#include "tests/rtl/router_case.h"
+#include "tests/support/half_gemv_case.h"
 
 /// The waveforms of the blocks and their views. `make -f Makefile.verilator waves BLOCK=...` runs
 /// one of these tests and keeps its files.
@@ -127,6 +131,30 @@ void run_mixes(const RtlOptions& options, RtlReport& report) {
   }
 }
 
+void run_halves(const RtlOptions& options, RtlReport& report, HalfBackends backends) {
+  std::mt19937_64 random(3);
+  const hw::MatrixUnit unit;
+  test::HalfGemvCase product({1, 2, 3, unit.depth, 2}, test::HalfPattern::kOrdinary, random);
+  if (backends.mpu_tree) {
+    make_matrix_lane_engine(unit, backends, options, report)->gemv(product.args());
+    return;
+  }
+  const auto engine = make_half_vector_engine(backends, options, report);
+  std::vector<hw::Half> y(40);
+  for (const auto operation :
+       {hw::half_vector::Operation::kSubtract, hw::half_vector::Operation::kMultiply}) {
+    engine->apply(operation, {product.x.data(), product.tiles.data(), false, y.size(), y.data()});
+  }
+}
+
+void run_packets(const RtlOptions& options, RtlReport& report) {
+  std::mt19937_64 random(3);
+  const auto engine = make_router_engine(true, RingRouterRtl::kCycles, options, report);
+  for (const std::uint32_t hops : {1U, 2U, 3U}) {
+    (void)engine->route(random_part(100, random), 5, hops, hops != 2);
+  }
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string block = GetParam();
   RtlOptions options;
@@ -140,6 +168,10 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_mixes(options, report);
   } else if (block == "sparser_line" || block == "denser_line") {
     run_heads(block, options, report);
+  } else if (block == "mpu_tree" || block == "fp16_mul" || block == "fp16_add") {
+    run_halves(options, report, {block == "mpu_tree", block == "fp16_mul", block == "fp16_add"});
+  } else if (block == "ring_router") {
+    run_packets(options, report);
   } else {
     run_chains(block, options, report);
   }
@@ -166,7 +198,8 @@ INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
                          testing::Values("systolic_array", "accumulator_sram", "requantizer",
                                          "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
                                          "layernorm_unit", "sparser_line", "denser_line",
-                                         "ae_decoder"),
+                                         "ae_decoder", "fp16_mul", "fp16_add", "mpu_tree",
+                                         "ring_router"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {
