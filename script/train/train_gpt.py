@@ -15,7 +15,7 @@ from train_vit import check_output, run, start_random
 BATCH = 8
 WARMUP_STEPS = 200
 FINAL_RATE = 0.02  # of the peak learning rate, at the end of the cosine
-WEIGHT_DECAY = 0.05
+WEIGHT_DECAY = 0.1
 BETAS = (0.9, 0.98)
 GRADIENT_NORM = 1.0
 REPORT_STEPS = 500

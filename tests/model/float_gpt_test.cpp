@@ -24,14 +24,14 @@ namespace {
 using test::TinyText;
 using testing::HasSubstr;
 
-const std::string kText = SYSTOLE_SOURCE_DIR "/traces/data/kjv.safetensors";
+const std::string kTextFile = SYSTOLE_SOURCE_DIR "/traces/data/kjv.safetensors";
 const std::string kGolden = SYSTOLE_TEST_DATA_DIR "/gpt_float.safetensors";
 constexpr std::size_t kWindow = 256;
 constexpr std::size_t kVocabulary = 128;
 
 /// `count` characters of the embedded text, from `first`.
 std::vector<std::int32_t> characters(std::size_t first, std::size_t count) {
-  const std::string text = load_text(kText).substr(first, count);
+  const std::string text = load_text(kTextFile).substr(first, count);
   return {text.begin(), text.end()};
 }
 
@@ -164,8 +164,8 @@ TEST(LogitComparison, CountsBitsOfASoftmax) {
 
 TEST(TextData, IsATensorOrAFile) {
   const TempDirectory directory;
-  EXPECT_EQ(load_text(kText).size(), 65536U);
-  EXPECT_EQ(load_text(kText).substr(0, 11), "Genesis 11\n");
+  EXPECT_EQ(load_text(kTextFile).size(), 65536U);
+  EXPECT_EQ(load_text(kTextFile).substr(0, 11), "Genesis 11\n");
   EXPECT_EQ(load_text(directory.write("a.txt", "In the")), "In the");
   EXPECT_THAT(input_error_of([&] { return load_text(directory.path("b.txt")); }),
               HasSubstr("b.txt"));
