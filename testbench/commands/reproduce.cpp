@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -8,17 +9,19 @@
 #include <vector>
 
 #include "hw/error.h"
+#include "hw/printable.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/outputs.h"
 #include "testbench/plot.h"
+#include "testbench/reproduce/dfx.h"
 #include "testbench/reproduce/survey.h"
 #include "testbench/reproduce/vitcod.h"
 
 namespace systole::testbench {
 namespace {
 
-struct Options {
+struct ReproduceOptions {
   std::string name;
   std::string machine;
   std::vector<std::string> settings;
@@ -28,34 +31,63 @@ struct Options {
   bool json = false;
 };
 
-Reproduction vitcod(const Options& options) {
-  if (!options.parts.empty()) throw hw::InputError("--part: only of use with survey");
+Reproduction vitcod(const ReproduceOptions& options) {
   const std::string machine = options.machine.empty() ? "vitcod" : options.machine;
   return reproduce_vitcod(options.vitcod,
                           load_attention_machine({machine, options.settings, {}, {}}));
 }
 
-Reproduction survey(const Options& options) {
+void expect_no_choice(const ReproduceOptions& options) {
   const VitcodOptions& vitcod = options.vitcod;
-  if (!options.machine.empty() || !options.settings.empty() || !vitcod.mask.empty() ||
-      !vitcod.maps.empty() || vitcod.dim) {
-    throw hw::InputError(
-        "reproduce survey: has its own machines and networks, expected no --machine, --set, "
-        "--mask, "
-        "--maps or --dim");
+  if (options.machine.empty() && options.settings.empty() && vitcod.mask.empty() &&
+      vitcod.maps.empty() && !vitcod.dim) {
+    return;
   }
+  throw hw::InputError(
+      fmt::format("reproduce {}: has its own machines and networks, expected no --machine, --set, "
+                  "--mask, --maps or --dim",
+                  options.name));
+}
+
+Reproduction dfx(const ReproduceOptions& options) {
+  expect_no_choice(options);
+  return reproduce_dfx(options.parts);
+}
+
+Reproduction survey(const ReproduceOptions& options) {
+  expect_no_choice(options);
   return reproduce_survey(options.parts);
 }
 
-/// What can be reproduced.
-const std::map<std::string, Reproduction (*)(const Options&)> kReproductions = {{"survey", survey},
-                                                                                {"vitcod", vitcod}};
+const std::vector<std::string>& no_parts() {
+  static const std::vector<std::string> none;
+  return none;
+}
 
-int run(const Options& options) {
+struct Publication {
+  Reproduction (*reproduce)(const ReproduceOptions&);
+  const std::vector<std::string>& (*parts)();
+};
+/// What can be reproduced.
+const std::map<std::string, Publication> kReproductions = {
+    {"dfx", {dfx, dfx_parts}}, {"survey", {survey, survey_parts}}, {"vitcod", {vitcod, no_parts}}};
+
+void check_parts(const ReproduceOptions& options) {
+  const std::vector<std::string>& known = kReproductions.at(options.name).parts();
+  for (const std::string& part : options.parts) {
+    if (known.empty()) throw hw::InputError("--part: only of use with dfx or survey");
+    if (std::find(known.begin(), known.end(), part) != known.end()) continue;
+    throw hw::InputError(fmt::format("--part: found '{}', expected {} of {}", hw::printable(part),
+                                     fmt::join(known, ", "), options.name));
+  }
+}
+
+int run(const ReproduceOptions& options) {
+  check_parts(options);
   JsonOutput stats(options.stats);
   const PlotWriter plots(options.plots);
   const auto begin = std::chrono::steady_clock::now();
-  Reproduction reproduction = kReproductions.at(options.name)(options);
+  Reproduction reproduction = kReproductions.at(options.name).reproduce(options);
   reproduction.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const nlohmann::ordered_json document = reproduction_json(reproduction);
@@ -72,12 +104,14 @@ int run(const Options& options) {
 }  // namespace
 
 void add_reproduce_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReproduceOptions>();
   CLI::App& command = *app.add_subcommand("reproduce", "published figures beside ours");
-  command.add_option("name", options->name, "what to reproduce: survey or vitcod")
+  std::vector<std::string> names;
+  for (const auto& [name, publication] : kReproductions) names.push_back(name);
+  command.add_option("name", options->name, "what to reproduce: dfx, survey or vitcod")
       ->type_name("NAME")
       ->required()
-      ->check(CLI::IsMember(kReproductions).description(""));
+      ->check(CLI::IsMember(names).description(""));
   command
       .add_option("-m,--machine", options->machine,
                   "vitcod: with attention engines; default: vitcod")
@@ -93,14 +127,15 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command
       .add_option("--dim", options->vitcod.dim, "features of a head in these files; default: 64")
       ->type_name("N");
-  command.add_option("--part", options->parts, fmt::format("{}", fmt::join(survey_parts(), ", ")))
+  command.add_option("--part", options->parts, "some tables of dfx or survey alone")
       ->type_name("PART,...")
-      ->delimiter(',')
-      ->check(CLI::IsMember(survey_parts()).description(""));
+      ->delimiter(',');
   command.add_option("--plots", options->plots, "draw pictures with gnuplot")->type_name("DIR");
   command.add_option("--stats", options->stats, "write the rows")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the rows as JSON instead of tables");
-  add_examples(command, {"systole reproduce survey --plots pictures",
+  add_examples(command, {"systole reproduce dfx --plots pictures",
+                         "systole reproduce dfx --part latency,bounds",
+                         "systole reproduce survey --plots pictures",
                          "systole reproduce survey --part analysis,products --json",
                          "systole reproduce vitcod", "systole reproduce vitcod --plots pictures",
                          "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});

@@ -13,7 +13,7 @@ namespace {
 /// What a pixel shows.
 enum Cell : char { kPruned, kSparse, kGlobal, kGlobalPruned, kGap };
 
-constexpr const char* kColours[] = {"#ffffff", "#1f5fa8", "#d95f0e", "#fdd9b5", "#c8c8c8"};
+constexpr const char* kCellColours[] = {"#ffffff", "#1f5fa8", "#d95f0e", "#fdd9b5", "#c8c8c8"};
 constexpr std::size_t kMostCells = 256;  // of a head's side
 /// Pixels of a panel with all heads, at the most, and of what stands around it.
 constexpr double kPanelWidth = 1400, kPanelHeight = 700;
@@ -86,7 +86,7 @@ std::string panel_script(const Panel& panel, const std::string& title) {
       "NaN with points pt 5 ps 2 lc rgb '{}' title 'kept, denser engine', "
       "NaN with points pt 5 ps 2 lc rgb '{}' title 'pruned, computed all the same'\n",
       gnuplot_quoted(title), layers, heads, panel.width(), panel.height(), panel.width(),
-      panel.height(), kColours[kSparse], kColours[kGlobal], kColours[kGlobalPruned]);
+      panel.height(), kCellColours[kSparse], kCellColours[kGlobal], kCellColours[kGlobalPruned]);
 }
 
 Cell reordered_cell(const model::AttentionMask& mask, const hw::SparseHead& head, std::size_t layer,
@@ -126,8 +126,8 @@ Plot mask_plot(std::string file, const std::string& title, const model::Attentio
   plot.height = static_cast<int>((stacked ? 2.0 : 1.0) * (scale * height + kLabelHeight)) +
                 kTitleHeight + kKeyHeight;
   std::string palette;
-  for (std::size_t i = 0; i < std::size(kColours); ++i) {
-    palette += fmt::format("{}{} '{}'", i == 0 ? "" : ", ", i, kColours[i]);
+  for (std::size_t i = 0; i < std::size(kCellColours); ++i) {
+    palette += fmt::format("{}{} '{}'", i == 0 ? "" : ", ", i, kCellColours[i]);
   }
   const std::string sample =
       before.stride() == 1 ? "" : fmt::format(" (every {}th row and column)", before.stride());

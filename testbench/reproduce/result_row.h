@@ -20,6 +20,11 @@ struct Tolerance {
   double amount = 0.0;
 };
 
+inline constexpr Tolerance kExactly{Tolerance::Kind::kRelative, 0.0};
+inline constexpr Tolerance kWithin5Percent{Tolerance::Kind::kRelative, 0.05};
+inline constexpr Tolerance kAtMost{Tolerance::Kind::kAtMost, 0.0};
+inline constexpr Tolerance kAtLeast{Tolerance::Kind::kAtLeast, 0.0};
+
 /// A figure that others published, or that follows from what they published.
 struct Published {
   std::string_view key;  ///< by which the program finds it

@@ -1,9 +1,9 @@
 #include "testbench/reproduce/survey.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "hw/machine_file.h"
+#include "testbench/reproduce/reproduction_parts.h"
 #include "testbench/reproduce/survey_plots.h"
 #include "testbench/reproduce/survey_sections.h"
 
@@ -46,23 +46,16 @@ void add_mapping(Reproduction& reproduction) {
   reproduction.sections.push_back(fusion_section());
 }
 
-const struct {
-  const char* name;
-  void (*add)(Reproduction&);
-} kParts[] = {{"analysis", add_analysis},
-              {"products", add_products},
-              {"splits", add_splits},
-              {"encoder", add_encoder},
-              {"mapping", add_mapping}};
+const std::vector<ReproductionPart> kParts = {{"analysis", add_analysis},
+                                              {"products", add_products},
+                                              {"splits", add_splits},
+                                              {"encoder", add_encoder},
+                                              {"mapping", add_mapping}};
 
 }  // namespace
 
 const std::vector<std::string>& survey_parts() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const auto& part : kParts) all.emplace_back(part.name);
-    return all;
-  }();
+  static const std::vector<std::string> names = part_names(kParts);
   return names;
 }
 
@@ -73,11 +66,7 @@ Reproduction reproduce_survey(const std::vector<std::string>& parts) {
       {"networks", "BERT-Base, BERT-Large, GPT-2, ResNet-50, by shape"},
       {"machines", "gemmini, with other sizes of its memories, and survey"},
   };
-  for (const auto& part : kParts) {
-    if (parts.empty() || std::find(parts.begin(), parts.end(), part.name) != parts.end()) {
-      part.add(reproduction);
-    }
-  }
+  add_parts(reproduction, kParts, parts);
   return reproduction;
 }
 

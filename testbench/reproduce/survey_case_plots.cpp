@@ -13,7 +13,7 @@
 namespace systole::testbench {
 namespace {
 
-constexpr const char* kStyle =
+constexpr const char* kCaseStyle =
     "set grid ytics lc rgb '#dddddd'\nset border 3\nset tics nomirror\nset yrange [0:100]\n"
     "set style data histograms\nset style fill solid noborder\n";
 
@@ -64,7 +64,7 @@ Plot split_plot(const std::vector<SplitRun>& runs) {
       "set key outside right top reverse Left\n"
       "plot $splits using 2:xtic(1) lc rgb '#2166ac' title 'simulated', "
       "$splits using 3 lc rgb '#bbbbbb' title 'published'\n",
-      data, kStyle);
+      data, kCaseStyle);
   return plot;
 }
 
@@ -97,7 +97,7 @@ Plot shares_plot(const EncoderRuns& runs) {
       "set ylabel '% of the time'\nset yrange [0:102]\nset style histogram rowstacked\n"
       "set boxwidth 0.6\nset xtics rotate by -20\n"
       "set key outside right top reverse Left invert\nplot {}\n",
-      data, kStyle, bars);
+      data, kCaseStyle, bars);
   return plot;
 }
 

@@ -19,7 +19,6 @@ using analysis::CostSummary;
 using analysis::OperatorClass;
 using analysis::OperatorCost;
 
-constexpr double kGiga = 1e-9;
 /// What the survey's own rounding before dividing may change.
 constexpr double kIntensityTolerance = 0.003;
 

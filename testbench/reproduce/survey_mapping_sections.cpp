@@ -12,7 +12,7 @@
 namespace systole::testbench {
 namespace {
 
-constexpr std::uint64_t kMappings = 100'000, kSeed = 1;
+constexpr std::uint64_t kMappings = 100'000, kSampleSeed = 1;
 
 Published quoted(double value, std::string_view unit, std::string_view source) {
   return {"", value, unit, source, {}, {}};
@@ -25,7 +25,7 @@ ReproductionSection mapspace_section(const hw::Machine& machine) {
   ReproductionSection section{"100,000 random mappings of an operator", {}, {}};
   for (const analysis::MapspaceOperator& op : analysis::survey_mapspace_operators()) {
     const analysis::MapspaceStatistics found =
-        analysis::sample_mapspace(op.shape, machine, kMappings, kSeed);
+        analysis::sample_mapspace(op.shape, machine, kMappings, kSampleSeed);
     section.rows.push_back(
         compare(op.name + ", spread", found.decades, survey_published("mapspace.decades")));
     section.rows.push_back(compare(op.name + ", tenth", found.tenth_percentile,

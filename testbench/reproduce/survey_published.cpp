@@ -6,7 +6,6 @@ namespace {
 using Kind = Tolerance::Kind;
 
 constexpr Tolerance kEqual{Kind::kRelative, 1e-12};
-constexpr Tolerance kWithin5Percent{Kind::kRelative, 0.05};
 constexpr Tolerance kWithin10Percent{Kind::kRelative, 0.10};
 constexpr Tolerance kPrinted2{Kind::kAbsolute, 0.005};  // rounded to two digits
 constexpr Tolerance kWithin25Percent{Kind::kRelative, 0.25};
@@ -14,10 +13,7 @@ constexpr Tolerance kWithin15Percent{Kind::kRelative, 0.15};
 constexpr Tolerance kWithinADecade{Kind::kAbsolute, 1.0};
 constexpr Tolerance points(double amount) { return {Kind::kAbsolute, amount}; }
 constexpr Tolerance kWithin9Points = points(9);
-constexpr Tolerance kAtMost{Kind::kAtMost, 0.0};
-constexpr Tolerance kAtLeast{Kind::kAtLeast, 0.0};
-constexpr Tolerance kExactly{Kind::kRelative, 0.0};
-constexpr std::string_view kEnergy = "survey, fig. 15";
+constexpr std::string_view kFigure15 = "survey, fig. 15";
 constexpr std::string_view kText = "survey, section 4";
 constexpr std::string_view kEyeriss = "survey, section 3.1";
 constexpr std::string_view kResnet = "survey, tab. 4";
@@ -33,14 +29,14 @@ constexpr std::string_view kAfter = "survey, fig. 14";
 
 const std::vector<Published>& survey_figures() {
   static const std::vector<Published> figures = {
-      {"energy.mac", 0.3, "pJ", kEnergy, kEqual},
-      {"energy.postop", 3.3, "pJ", kEnergy, kEqual},
-      {"energy.sram_byte", 1.25, "pJ", kEnergy, kEqual},
-      {"energy.dram_byte", 160, "pJ", kEnergy, kEqual},
-      {"energy.add8", 0.03, "pJ", kEnergy, {}},
-      {"energy.add_fp32", 0.9, "pJ", kEnergy, {}},
-      {"area.add8", 36, "um2", kEnergy, {}},
-      {"area.add_fp32", 4184, "um2", kEnergy, {}},
+      {"energy.mac", 0.3, "pJ", kFigure15, kEqual},
+      {"energy.postop", 3.3, "pJ", kFigure15, kEqual},
+      {"energy.sram_byte", 1.25, "pJ", kFigure15, kEqual},
+      {"energy.dram_byte", 160, "pJ", kFigure15, kEqual},
+      {"energy.add8", 0.03, "pJ", kFigure15, {}},
+      {"energy.add_fp32", 0.9, "pJ", kFigure15, {}},
+      {"area.add8", 36, "um2", kFigure15, {}},
+      {"area.add_fp32", 4184, "um2", kFigure15, {}},
       {"ratio.add_energy", 30, "x", kText, kWithin5Percent},
       {"ratio.add_area", 120, "x", kText, kWithin5Percent},
       {"ratio.buffer", 6, "x", kEyeriss, {}},

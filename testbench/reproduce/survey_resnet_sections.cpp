@@ -17,8 +17,6 @@ namespace {
 using analysis::Convolution;
 using analysis::OperatorCost;
 
-constexpr double kGiga = 1e-9;
-
 /// All convolutions, one entry a shape.
 std::vector<OperatorCost> convolutions() {
   std::vector<OperatorCost> costs;

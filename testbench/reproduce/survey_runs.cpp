@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kShape = "bert-base";
+constexpr const char* kSurveyShape = "bert-base";
 /// Of BERT-Base's twelve, which are alike.
 constexpr std::int64_t kLayers = 2;
 constexpr double kArrayMacs = 256;
@@ -60,7 +60,7 @@ Json encoder_document(const hw::Machine& machine, std::uint32_t length, Order or
   SizeOptions options;
   options.length = length;
   options.layers = kLayers;
-  const NetworkSize size = network_size(kShape, options);
+  const NetworkSize size = network_size(kSurveyShape, options);
   model::Graph graph = seeded_network(size, machine, false).graph;
   if (order == Order::kLibrary) graph = in_library_order(std::move(graph));
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);
@@ -116,7 +116,7 @@ SplitRun split_of(std::uint32_t scratchpad_kib, std::uint32_t accumulator_kib,
 }  // namespace
 
 std::vector<LayerProduct> bert_base_products(std::uint32_t length) {
-  const model::EncoderShape shape = model::find_shape(kShape);
+  const model::EncoderShape shape = model::find_shape(kSurveyShape);
   const std::uint32_t head = shape.head_width();
   const MatmulResult plain{false, true}, biased{true, true}, sums{true, false};
   return {{{length, shape.width, shape.width}, 3, biased},

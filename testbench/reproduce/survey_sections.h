@@ -9,6 +9,8 @@
 /// The tables of `systole reproduce survey`, one per published result.
 namespace systole::testbench {
 
+inline constexpr double kGiga = 1e-9;  ///< operations or bytes to the survey's unit
+
 /// Tab. 3 and 10: BERT-Base, and with four heads.
 [[nodiscard]] ReproductionSection encoder_cost_section();
 [[nodiscard]] ReproductionSection four_heads_section();

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kStyle =
+constexpr const char* kVitcodStyle =
     "set grid ytics lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
     "set key outside right top reverse Left spacing 1.3\n";
 
@@ -60,7 +60,7 @@ Plot cycles_plot(const std::string& mask, const Json& document) {
       "plot $layers using ($1-0.2):($2+$3) with boxes lc rgb '#5aae61' title 'SpMM', "
       "$layers using ($1-0.2):2 with boxes lc rgb '#1b7837' title 'SDDMM'{}, "
       "$layers using ($1+0.2):4 with boxes lc rgb '#2166ac' title 'at work'\n",
-      data, kStyle, gnuplot_quoted("Cycles of the attention engines by layer: " + mask),
+      data, kVitcodStyle, gnuplot_quoted("Cycles of the attention engines by layer: " + mask),
       static_cast<double>(layers.size()) - 0.4, causes);
   return plot;
 }
@@ -93,7 +93,7 @@ Plot sparsity_plot(const VitcodSubject& subject, const VitcodRuns& runs) {
       "title 'same, own predictor', "
       "'+' using (90):({}) every ::0::0 with points pt 3 ps 2 lc rgb '#000000' "
       "title 'published: than Sanger'\n",
-      data, kStyle, gnuplot_quoted("Attention on the sparse engines: " + subject.maps_name),
+      data, kVitcodStyle, gnuplot_quoted("Attention on the sparse engines: " + subject.maps_name),
       vitcod_published("speedup.sanger.90").value);
   return plot;
 }
@@ -131,7 +131,7 @@ Plot break_even_plot(const VitcodRuns& runs) {
       "even' font ',15'\n"
       "set xlabel 'bytes per cycle from memory'\nset ylabel 'MACs; above a line the auto-encoder "
       "pays'\nset xrange [0:170]\nset yrange [0:*]\nplot {}\n",
-      data, kStyle, curves);
+      data, kVitcodStyle, curves);
   return plot;
 }
 

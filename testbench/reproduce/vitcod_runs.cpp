@@ -26,7 +26,7 @@ namespace {
 
 using Json = VitcodRuns::Json;
 
-constexpr std::uint64_t kSeed = 1;
+constexpr std::uint64_t kMaskSeed = 1;
 constexpr std::uint32_t kDeitTokens = 197;
 
 Json attention_document(const model::AttentionMask& mask, const HeadSplit& split, std::size_t dim,
@@ -68,7 +68,7 @@ Json deit_document(const hw::Machine& machine, const model::AttentionMask* mask)
   options.shape_only = true;
   if (mask != nullptr) options.keep = keep_of(*mask);
   return network_document(model::make_seeded_encoder("deit-tiny", model::find_shape("deit-tiny"),
-                                                     kDeitTokens, kSeed, options),
+                                                     kDeitTokens, kMaskSeed, options),
                           machine);
 }
 

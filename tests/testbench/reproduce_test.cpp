@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
     Usage, BadReproduceTest,
     testing::Values(
         BadInput{"NoName", {"reproduce"}, {{"name is required"}}},
-        BadInput{"UnknownName", {"reproduce", "sanger"}, {{"sanger", "survey", "vitcod"}}},
+        BadInput{"UnknownName", {"reproduce", "sanger"}, {{"sanger", "dfx", "survey", "vitcod"}}},
         BadInput{"MachineOfTheSurvey",
                  {"reproduce", "survey", "-m", "tiny"},
                  {{"reproduce survey", "--machine"}}},
@@ -138,6 +138,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"UnknownPart",
                  {"reproduce", "survey", "--part", "analysis,figures"},
                  {{"--part", "figures", "mapping"}}},
+        BadInput{"PartOfTheSurvey",
+                 {"reproduce", "dfx", "--part", "latency,analysis"},
+                 {{"--part", "analysis", "whatif"}}},
+        BadInput{"MachineOfDfx",
+                 {"reproduce", "dfx", "--set", "dfx.cores=2"},
+                 {{"reproduce dfx", "--set"}}},
         BadInput{"NoEngines",
                  {"reproduce", "vitcod", "-m", "gemmini"},
                  {{"gemmini: attention.lines: found 0", "vitcod"}}},
@@ -176,7 +182,7 @@ INSTANTIATE_TEST_SUITE_P(
                  reproduce({"--stats", "no/a.json"}),
                  {{"no/a.json: cannot write"}},
                  file("mask.npy", small_mask())}),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench
