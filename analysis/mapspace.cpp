@@ -15,7 +15,7 @@ namespace {
 
 /// Of 1000 drawn mappings, at least this many should be valid.
 constexpr std::uint64_t kLeastValidPerMille = 1;
-constexpr std::uint64_t kSumBytes = 4;
+constexpr std::uint64_t kAccumulatorSumBytes = 4;
 
 struct Cut {
   std::uint64_t tile = 1;  ///< extent of a tile
@@ -59,7 +59,7 @@ class Sampler {
   [[nodiscard]] bool is_valid() const {
     const std::uint64_t m = cut_[0].tile, n = cut_[1].tile, k = cut_[2].tile;
     return (m + n) * k <= machine_.scratchpad.kib * hw::kKib &&
-           kSumBytes * m * n <= machine_.accumulator.kib * hw::kKib;
+           kAccumulatorSumBytes * m * n <= machine_.accumulator.kib * hw::kKib;
   }
   [[nodiscard]] double energy_delay() const {
     const std::array<OperandAccesses, kOperands> accesses = count_accesses(nest());
@@ -69,7 +69,7 @@ class Sampler {
     hw::EnergyEvents events;
     events.macs = size_[0] * size_[1] * size_[2];
     events.scratchpad_bytes = a.buffer + b.buffer + a.dram_tiles + b.dram_tiles;
-    events.accumulator_bytes = kSumBytes * (2 * c.buffer + spilled);
+    events.accumulator_bytes = kAccumulatorSumBytes * (2 * c.buffer + spilled);
     events.dram_bytes = a.dram_tiles + b.dram_tiles + results + spilled;
     const std::uint64_t pes = cut_[1].fold * cut_[2].fold;
     const double cycles =

@@ -3,13 +3,11 @@
 #include <charconv>
 #include <limits>
 
+#include "hw/assembly_parts.h"
 #include "hw/error.h"
-#include "hw/printable.h"
 
 namespace systole::hw {
 namespace {
-
-constexpr std::size_t kShown = 60;  ///< bytes of a bad token in a message
 
 bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool is_mark(char c) { return c == '{' || c == '}' || c == ';'; }
@@ -50,7 +48,7 @@ class LineSplitter {
     }
     token.key = word.substr(0, equals);
     token.value = word.substr(equals + 1);
-    if (token.key.empty()) throw InputError("'" + printable(word, kShown) + "' has no name");
+    if (token.key.empty()) throw InputError(shown(word) + " has no name");
     if (token.value.empty() && at_ < line_.size() && line_[at_] == '"') {
       token.quoted = true;
       token.value = string();
@@ -119,7 +117,7 @@ bool parse_digits(std::string_view text, std::uint64_t& value) {
 
 [[noreturn]] void refuse(const std::string& name, std::string_view text,
                          const std::string& expected) {
-  throw InputError(name + " is '" + printable(text, kShown) + "', expected " + expected);
+  throw InputError(name + " is " + shown(text) + ", expected " + expected);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace systole::hw {
 namespace {
 
-constexpr std::size_t kShown = 60;
+constexpr std::size_t kShown = 60;  ///< bytes of a bad token in a message
 
 }  // namespace
 

@@ -8,26 +8,26 @@
 namespace systole::hw {
 namespace {
 
-constexpr std::string_view kDigits = "0123456789abcdef";
+constexpr std::string_view kHexDigits = "0123456789abcdef";
 
-class Writer {
+class AssemblyText {
  public:
-  explicit Writer(std::string& out) : out_(out) {}
+  explicit AssemblyText(std::string& out) : out_(out) {}
 
-  Writer& text(std::string_view text) {
+  AssemblyText& text(std::string_view text) {
     out_ += text;
     return *this;
   }
 
   template <typename T>
-  Writer& number(T value) {
+  AssemblyText& number(T value) {
     char digits[24];
     const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
     out_.append(digits, end);
     return *this;
   }
 
-  Writer& address(std::uint64_t value) {
+  AssemblyText& address(std::uint64_t value) {
     char digits[24];
     const auto end = std::to_chars(digits, digits + sizeof digits, value, 16).ptr;
     out_ += "0x";
@@ -35,15 +35,15 @@ class Writer {
     return *this;
   }
 
-  Writer& hexadecimal(const std::vector<std::uint8_t>& bytes) {
+  AssemblyText& hexadecimal(const std::vector<std::uint8_t>& bytes) {
     for (const std::uint8_t byte : bytes) {
-      out_ += kDigits[byte >> 4];
-      out_ += kDigits[byte & 15];
+      out_ += kHexDigits[byte >> 4];
+      out_ += kHexDigits[byte & 15];
     }
     return *this;
   }
 
-  Writer& quoted(std::string_view text) {
+  AssemblyText& quoted(std::string_view text) {
     out_ += '"';
     for (const char c : text) {
       const auto byte = static_cast<unsigned char>(c);
@@ -52,8 +52,8 @@ class Writer {
         out_ += c;
       } else if (byte < 0x20 || byte > 0x7e) {
         out_ += "\\x";
-        out_ += kDigits[byte >> 4];
-        out_ += kDigits[byte & 15];
+        out_ += kHexDigits[byte >> 4];
+        out_ += kHexDigits[byte & 15];
       } else {
         out_ += c;
       }
@@ -66,7 +66,7 @@ class Writer {
   std::string& out_;
 };
 
-void write_stage(Writer& out, const Stage& stage) {
+void write_stage(AssemblyText& out, const Stage& stage) {
   const StageInfo& info = stage_info(stage.op);
   out.text(info.name);
   if (stage.per_channel) out.text(" per_channel");
@@ -83,7 +83,7 @@ void write_stage(Writer& out, const Stage& stage) {
   }
 }
 
-void write_chain(Writer& out, std::size_t index, const Chain& chain) {
+void write_chain(AssemblyText& out, std::size_t index, const Chain& chain) {
   out.text("chain ").number(index).text(" ");
   out.text(kTypeWords.at(static_cast<std::size_t>(chain.out))).text(" {");
   const char* separator = " ";
@@ -94,12 +94,12 @@ void write_chain(Writer& out, std::size_t index, const Chain& chain) {
   out.text(" }\n");
 }
 
-void write_mask(Writer& out, std::size_t index, const LayerMask& mask) {
+void write_mask(AssemblyText& out, std::size_t index, const LayerMask& mask) {
   out.text("mask ").number(index).text(" address=").address(mask.address).text(" bytes=");
   out.hexadecimal(mask.bytes).text("\n");
 }
 
-void write_mix(Writer& out, std::size_t index, const HeadMix& mix) {
+void write_mix(AssemblyText& out, std::size_t index, const HeadMix& mix) {
   out.text("mix ").number(index);
   out.text(" in_heads=").number(mix.in_heads).text(" out_heads=").number(mix.out_heads);
   if (mix.rounding != Rounding::kHalfUp) {
@@ -121,7 +121,7 @@ void write_mix(Writer& out, std::size_t index, const HeadMix& mix) {
   out.text("\n");
 }
 
-void write_operator(Writer& out, std::size_t index, const Operator& op) {
+void write_operator(AssemblyText& out, std::size_t index, const Operator& op) {
   out.text("operator ").number(index).text(" ").quoted(op.name);
   out.text(" tensor=").quoted(op.tensor);
   out.text(" place=").text(kPlaceWords.at(static_cast<std::size_t>(op.place)));
@@ -133,7 +133,7 @@ void write_operator(Writer& out, std::size_t index, const Operator& op) {
   out.text(" macs=").number(op.macs).text("\n");
 }
 
-void write_command(Writer& out, const Command& command) {
+void write_command(AssemblyText& out, const Command& command) {
   out.text(name_of(command.opcode));
   const std::vector<CommandField>& fields = command_fields();
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -163,7 +163,7 @@ void write_command(Writer& out, const Command& command) {
 
 std::string to_assembly(const Program& program) {
   std::string text;
-  Writer out(text);
+  AssemblyText out(text);
   for (std::size_t i = 0; i < program.chains.size(); ++i) write_chain(out, i, program.chains[i]);
   for (std::size_t i = 0; i < program.masks.size(); ++i) write_mask(out, i, program.masks[i]);
   for (std::size_t i = 0; i < program.mixes.size(); ++i) write_mix(out, i, program.mixes[i]);

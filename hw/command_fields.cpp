@@ -13,11 +13,11 @@ constexpr unsigned kLoadAccumulator = bit(Opcode::kLoadAccumulator);
 constexpr unsigned kMatmul = bit(Opcode::kMatmul);
 constexpr unsigned kStore = bit(Opcode::kStore);
 constexpr unsigned kMove = bit(Opcode::kMove);
-constexpr unsigned kAttention = bit(Opcode::kAttention);
-constexpr unsigned kHost = bit(Opcode::kHost);
-constexpr unsigned kDram = kLoad | kLoadAccumulator | kStore;
-constexpr unsigned kPostop = kStore | kMove;
-constexpr unsigned kAll = kDram | kMatmul | kMove | kAttention | kHost;
+constexpr unsigned kByAttention = bit(Opcode::kAttention);
+constexpr unsigned kByHost = bit(Opcode::kHost);
+constexpr unsigned kByDma = kLoad | kLoadAccumulator | kStore;
+constexpr unsigned kByPostop = kStore | kMove;
+constexpr unsigned kAll = kByDma | kMatmul | kMove | kByAttention | kByHost;
 
 template <typename T>
 constexpr std::uint64_t highest_of() {
@@ -50,49 +50,49 @@ const std::vector<CommandField>& command_fields() {
   static const std::vector<CommandField> fields = {
       field<&Command::op>("op", kAll),
       field<&Command::issue>("issue", kAll, true),
-      field<&Command::chain>("chain", kPostop | kAttention),
+      field<&Command::chain>("chain", kByPostop | kByAttention),
       field<&Command::type>("type", kLoadAccumulator),
-      field<&Command::dram>("dram", kDram),
-      field<&Command::dram_pitch>("dram_pitch", kDram),
-      field<&Command::c>("c", kLoadAccumulator | kMatmul | kPostop),
-      field<&Command::c_pitch>("c_pitch", kLoadAccumulator | kMatmul | kPostop),
+      field<&Command::dram>("dram", kByDma),
+      field<&Command::dram_pitch>("dram_pitch", kByDma),
+      field<&Command::c>("c", kLoadAccumulator | kMatmul | kByPostop),
+      field<&Command::c_pitch>("c_pitch", kLoadAccumulator | kMatmul | kByPostop),
       field<&Command::a>("a", kLoad | kMatmul),
       field<&Command::a_pitch>("a_pitch", kLoad | kMatmul),
       field<&Command::b>("b", kMatmul | kMove),
       field<&Command::b_pitch>("b_pitch", kMatmul | kMove),
       field<&Command::m>("m", kAll),
       field<&Command::n>("n", kAll),
-      field<&Command::k>("k", kMatmul | kAttention),
+      field<&Command::k>("k", kMatmul | kByAttention),
       field<&Command::accumulate>("accumulate", kMatmul, true),
       field<&Command::a_unsigned>("a_unsigned", kMatmul, true),
       field<&Command::b_transposed>("b_transposed", kMatmul, true),
-      field<&Command::parameters>("parameters", kPostop, true),
-      field<&Command::statistics>("statistics", kPostop, true),
-      field<&Command::tensor>("tensor", kPostop, true),
-      field<&Command::tensor_pitch>("tensor_pitch", kPostop, true),
+      field<&Command::parameters>("parameters", kByPostop, true),
+      field<&Command::statistics>("statistics", kByPostop, true),
+      field<&Command::tensor>("tensor", kByPostop, true),
+      field<&Command::tensor_pitch>("tensor_pitch", kByPostop, true),
       field<&Command::mix>("encoder", kStore, true),
-      field<&Command::k>("kept", kPostop | kHost, true),
+      field<&Command::k>("kept", kByPostop | kByHost, true),
       // Names that attention alone gives, behind those that the other opcodes give the members.
-      field<&Command::c>("softmax", kAttention),
-      field<&Command::parameters>("mask", kAttention),
-      field<&Command::statistics>("heads", kAttention),
-      field<&Command::c_pitch>("keys", kAttention),
-      field<&Command::dram>("query", kAttention),
-      field<&Command::dram_pitch>("query_pitch", kAttention),
-      field<&Command::a>("key", kAttention),
-      field<&Command::a_pitch>("key_pitch", kAttention),
-      field<&Command::b>("value", kAttention),
-      field<&Command::b_pitch>("value_pitch", kAttention),
-      field<&Command::tensor>("out", kAttention),
-      field<&Command::tensor_pitch>("out_pitch", kAttention),
-      field<&Command::mix>("decoders", kAttention, true),
-      field<&Command::chain>("function", kHost),
-      field<&Command::dram>("in", kHost),
-      field<&Command::dram_pitch>("in_pitch", kHost),
-      field<&Command::a>("operand", kHost, true),
-      field<&Command::a_pitch>("operand_pitch", kHost, true),
-      field<&Command::tensor>("result", kHost),
-      field<&Command::tensor_pitch>("result_pitch", kHost),
+      field<&Command::c>("softmax", kByAttention),
+      field<&Command::parameters>("mask", kByAttention),
+      field<&Command::statistics>("heads", kByAttention),
+      field<&Command::c_pitch>("keys", kByAttention),
+      field<&Command::dram>("query", kByAttention),
+      field<&Command::dram_pitch>("query_pitch", kByAttention),
+      field<&Command::a>("key", kByAttention),
+      field<&Command::a_pitch>("key_pitch", kByAttention),
+      field<&Command::b>("value", kByAttention),
+      field<&Command::b_pitch>("value_pitch", kByAttention),
+      field<&Command::tensor>("out", kByAttention),
+      field<&Command::tensor_pitch>("out_pitch", kByAttention),
+      field<&Command::mix>("decoders", kByAttention, true),
+      field<&Command::chain>("function", kByHost),
+      field<&Command::dram>("in", kByHost),
+      field<&Command::dram_pitch>("in_pitch", kByHost),
+      field<&Command::a>("operand", kByHost, true),
+      field<&Command::a_pitch>("operand_pitch", kByHost, true),
+      field<&Command::tensor>("result", kByHost),
+      field<&Command::tensor_pitch>("result_pitch", kByHost),
   };
   return fields;
 }

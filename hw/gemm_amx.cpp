@@ -86,7 +86,6 @@ constexpr std::size_t kSmallestUse = kTileRows;
 SYSTOLE_AVX512_VNNI void store_amx_block(const std::int32_t* from, std::size_t rows,
                                          std::size_t columns, std::int32_t* c, std::size_t ldc,
                                          bool add) {
-  constexpr std::size_t kLanes = 16;
   for (std::size_t i = 0; i < rows; ++i, from += kAmxBlock, c += ldc) {
     for (std::size_t j = 0; j < columns; j += kLanes) {
       const std::size_t left = columns - j;

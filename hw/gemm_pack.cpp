@@ -12,8 +12,6 @@
 namespace systole::hw::gemm_detail {
 namespace {
 
-constexpr std::size_t kLanes = 16;  // 32-bit lanes of a vector
-
 [[nodiscard]] __mmask16 first(std::size_t count) {
   return static_cast<__mmask16>(count >= 16 ? 0xffffU : (1U << count) - 1U);
 }

@@ -15,6 +15,7 @@
 
 namespace systole::hw::gemm_detail {
 
+inline constexpr std::size_t kLanes = 16;  ///< 32-bit lanes of an AVX512 vector
 inline constexpr std::size_t kQuadMaxRows = 512;
 inline constexpr std::size_t kQuadMaxDepth = 768;  // panel of B: 24 KiB, half the L1 of the host
 inline constexpr std::size_t kQuadColumns = 32;

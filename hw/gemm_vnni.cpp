@@ -12,7 +12,6 @@
 namespace systole::hw::gemm_detail {
 namespace {
 
-constexpr std::size_t kLanes = 16;
 constexpr std::size_t kKernelRows = 8;  // 8 x 2 sums; 12 x 2 would be spilled by g++ 12
 
 struct KernelArgs {

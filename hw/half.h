@@ -14,6 +14,8 @@ struct Half {
   std::uint16_t bits;  ///< sign, 5 bits of exponent (bias 15), 10 of fraction
 };
 
+inline constexpr std::uint64_t kHalfBytes = sizeof(Half);
+
 constexpr bool operator==(Half a, Half b) { return a.bits == b.bits; }  ///< same bits
 constexpr bool operator!=(Half a, Half b) { return !(a == b); }
 

@@ -11,7 +11,7 @@
 namespace systole::hw {
 namespace {
 
-constexpr std::int64_t kHighest = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kHighestSum = std::numeric_limits<std::int32_t>::max();
 
 [[noreturn]] void refuse(const std::string& what, std::int64_t found, const std::string& expected) {
   throw InputError(what + " " + std::to_string(found) + ", expected " + expected);
@@ -32,8 +32,8 @@ void check_heads(const char* name, std::uint32_t heads) {
 void check_output(const HeadMix& mix, std::size_t o) {
   const std::string head = "output head " + std::to_string(o) + ": ";
   const Dyadic factor = mix.factors[o];
-  if (factor.multiplier < -kHighest) {
-    refuse(head + "multiplier", factor.multiplier, "at least " + std::to_string(-kHighest));
+  if (factor.multiplier < -kHighestSum) {
+    refuse(head + "multiplier", factor.multiplier, "at least " + std::to_string(-kHighestSum));
   }
   if (factor.shift < 0 || factor.shift > kMaxDyadicShift) {
     refuse(head + "shift", factor.shift, "0 to " + std::to_string(kMaxDyadicShift));
@@ -43,7 +43,8 @@ void check_output(const HeadMix& mix, std::size_t o) {
   for (std::size_t i = 0; i < mix.in_heads; ++i) {
     sum += std::abs(kLargestInput * mix.weights[o * mix.in_heads + i]);
   }
-  if (sum > kHighest) refuse(head + "sum of up to", sum, "at most " + std::to_string(kHighest));
+  if (sum > kHighestSum)
+    refuse(head + "sum of up to", sum, "at most " + std::to_string(kHighestSum));
 }
 
 }  // namespace

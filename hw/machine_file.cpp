@@ -21,10 +21,10 @@ namespace {
 
 using Kind = MachineKey::Kind;
 
-constexpr std::string_view kSuffix = ".toml";
+constexpr std::string_view kMachineSuffix = ".toml";
 
 /// Presets that are being read, innermost last: a preset may have a base itself.
-using Chain = std::vector<std::string>;
+using BaseChain = std::vector<std::string>;
 
 std::string read_text(const std::string& path) {
   const std::string expected = ", expected a machine file";
@@ -46,9 +46,9 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-Machine parse(std::string_view text, const std::string& source_name, const Chain& chain);
+Machine parse(std::string_view text, const std::string& source_name, const BaseChain& chain);
 
-Machine load_preset(const std::string& name, Chain chain) {
+Machine load_preset(const std::string& name, BaseChain chain) {
   if (std::find(chain.begin(), chain.end(), name) != chain.end()) {
     throw InputError("found " + quoted_text(name) + ", which is its own base");
   }
@@ -60,15 +60,16 @@ Machine load_preset(const std::string& name, Chain chain) {
   return parse(read_text(path), path, chain);
 }
 
-Machine parse(std::string_view text, const std::string& source_name, const Chain& chain) {
+Machine parse(std::string_view text, const std::string& source_name, const BaseChain& chain) {
   return parse_machine(text, source_name,
                        [&](const std::string& base) { return load_preset(base, chain); });
 }
 
 bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos ||
-         (text.size() >= kSuffix.size() &&
-          text.compare(text.size() - kSuffix.size(), kSuffix.size(), kSuffix) == 0);
+         (text.size() >= kMachineSuffix.size() &&
+          text.compare(text.size() - kMachineSuffix.size(), kMachineSuffix.size(),
+                       kMachineSuffix) == 0);
 }
 
 template <typename Number>

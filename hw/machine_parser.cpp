@@ -140,9 +140,9 @@ std::string joined(const std::vector<std::string_view>& names) {
 }
 
 /// Walks the tree of one file and gathers its machine and its problems.
-class Reader {
+class MachineReader {
  public:
-  Reader(const std::string& source, const BaseLoader& load_base)
+  MachineReader(const std::string& source, const BaseLoader& load_base)
       : source_(source), load_base_(load_base) {}
 
   Machine read(const toml::table& root) {
@@ -289,7 +289,7 @@ Machine parse_machine(std::string_view text, const std::string& source_name,
   }
   const std::string safe = prepared(text, source);
   try {
-    return Reader(source, load_base).read(toml::parse(safe));
+    return MachineReader(source, load_base).read(toml::parse(safe));
   } catch (const toml::parse_error& error) {
     throw InputError(at(source, error.source().begin) +
                      "not valid TOML: " + printable(error.description(), kMaxSyntaxBytes));

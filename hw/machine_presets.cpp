@@ -11,7 +11,7 @@
 namespace systole::hw {
 namespace {
 
-constexpr const char* kSuffix = ".toml";
+constexpr const char* kPresetSuffix = ".toml";
 
 }  // namespace
 
@@ -28,7 +28,7 @@ std::vector<std::string> machine_presets() {
   for (std::filesystem::directory_iterator it(machine_presets_directory(), error);
        !error && it != end; it.increment(error)) {
     const auto& path = it->path();
-    if (path.extension() == kSuffix) names.push_back(path.stem().string());
+    if (path.extension() == kPresetSuffix) names.push_back(path.stem().string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -50,7 +50,7 @@ std::string list_of_machine_presets() {
 std::string machine_preset_path(const std::string& name) {
   const std::vector<std::string> names = machine_presets();
   if (std::find(names.begin(), names.end(), name) == names.end()) return {};
-  return (std::filesystem::path(machine_presets_directory()) / (name + kSuffix)).string();
+  return (std::filesystem::path(machine_presets_directory()) / (name + kPresetSuffix)).string();
 }
 
 }  // namespace systole::hw

@@ -20,9 +20,9 @@ std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-class Writer {
+class MaskWriter {
  public:
-  explicit Writer(std::vector<std::uint8_t>& out) : out_(out) {}
+  explicit MaskWriter(std::vector<std::uint8_t>& out) : out_(out) {}
 
   void put(std::uint64_t value, std::size_t bytes) {
     for (std::size_t i = 0; i < bytes; ++i) {
@@ -44,9 +44,9 @@ class Writer {
   std::vector<std::uint8_t>& out_;
 };
 
-class Reader {
+class MaskReader {
  public:
-  explicit Reader(const std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
+  explicit MaskReader(const std::vector<std::uint8_t>& bytes) : bytes_(bytes) {}
 
   [[noreturn]] void fail(const std::string& what) const {
     throw InputError("byte " + std::to_string(at_) + ": " + what);
@@ -89,7 +89,7 @@ class Reader {
   std::size_t at_ = 0;
 };
 
-SparseHead read_head(Reader& in, std::size_t queries, std::size_t keys) {
+SparseHead read_head(MaskReader& in, std::size_t queries, std::size_t keys) {
   SparseHead head;
   head.queries = queries;
   head.keys = keys;
@@ -114,7 +114,7 @@ SparseHead read_head(Reader& in, std::size_t queries, std::size_t keys) {
 
 std::vector<std::uint8_t> encode_mask(const std::vector<SparseHead>& heads) {
   std::vector<std::uint8_t> bytes;
-  Writer out(bytes);
+  MaskWriter out(bytes);
   for (const SparseHead& head : heads) {
     out.put(head.dense_columns.size(), 4);
     out.put(head.sparse_kept(), 4);
@@ -138,7 +138,7 @@ std::size_t mask_bytes(const SparseHead& head) {
 
 std::vector<SparseHead> decode_mask(const std::vector<std::uint8_t>& bytes, std::size_t heads,
                                     std::size_t queries, std::size_t keys) {
-  Reader in(bytes);
+  MaskReader in(bytes);
   std::vector<SparseHead> result;
   for (std::size_t i = 0; i < heads; ++i) result.push_back(read_head(in, queries, keys));
   in.finish();

@@ -16,8 +16,8 @@
 namespace systole::hw {
 namespace {
 
-constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min();
-constexpr std::int32_t kHighest = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kLowestInt32 = std::numeric_limits<std::int32_t>::min();
+constexpr std::int32_t kHighestInt32 = std::numeric_limits<std::int32_t>::max();
 
 /// Elements of a block: with its copy of the tensor operand it stays in the first-level cache.
 constexpr std::size_t kBlockElements = 2048;
@@ -134,7 +134,7 @@ class ChainRunner {
           row::clamp(block.x, block.size(), limits_at(stage, 0));
           break;
         case StageOp::kRelu:
-          row::clamp(block.x, block.size(), {0, kHighest});
+          row::clamp(block.x, block.size(), {0, kHighestInt32});
           break;
         case StageOp::kGelu:
           gelu(stage, previous, block);
@@ -213,7 +213,8 @@ class ChainRunner {
       const Dyadic reciprocal{
           static_cast<std::int32_t>((1U << kDeferredReciprocalBits) / std::max(sum, 1U)),
           kDeferredReciprocalBits - kDeferredFractionBits};
-      row::requantise(block.row(i), block.cols, reciprocal, Rounding::kHalfUp, {kLowest, kHighest});
+      row::requantise(block.row(i), block.cols, reciprocal, Rounding::kHalfUp,
+                      {kLowestInt32, kHighestInt32});
     }
   }
 

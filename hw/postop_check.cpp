@@ -14,8 +14,8 @@ namespace systole::hw {
 namespace {
 
 constexpr std::int64_t kMaxMultiplier = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kLowest = std::numeric_limits<std::int32_t>::min();
-constexpr std::int64_t kHighest = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kLowestImmediate = std::numeric_limits<std::int32_t>::min();
+constexpr std::int64_t kHighestImmediate = std::numeric_limits<std::int32_t>::max();
 /// The accumulator of the layer_norm output must hold product, addend and rounding half.
 constexpr std::int64_t kMaxLayerNormShift = kMaxDyadicShift - 1;
 /// The normalised value is a 32-bit operand of the channel multiplier.
@@ -66,8 +66,8 @@ class StageCheck {
 
   /// lo and hi, the immediates i and i + 1.
   void clamp_range(std::size_t i) const {
-    in_range(i, kLowest, kHighest);
-    in_range(i + 1, stage_.imm[i], kHighest);
+    in_range(i, kLowestImmediate, kHighestImmediate);
+    in_range(i + 1, stage_.imm[i], kHighestImmediate);
   }
 
   void dyadic(std::size_t i, std::int64_t lowest_multiplier) const {

@@ -119,9 +119,9 @@ std::string encode_operators(const std::vector<Operator>& operators) {
 }
 
 /// Reads one part of the file from front to back and knows where it is.
-class Reader {
+class FieldReader {
  public:
-  Reader(std::string_view bytes, std::size_t first, std::string place)
+  FieldReader(std::string_view bytes, std::size_t first, std::string place)
       : bytes_(bytes), first_(first), place_(std::move(place)) {}
 
   [[noreturn]] void fail(const std::string& what) const {
@@ -182,7 +182,7 @@ class Reader {
   std::string place_;
 };
 
-Stage decode_stage(Reader& in) {
+Stage decode_stage(FieldReader& in) {
   Stage stage;
   stage.op = static_cast<StageOp>(in.get_below<std::uint8_t>(kStageOps, "stage opcode"));
   stage.per_channel = in.get_below<std::uint8_t>(2, "per_channel") != 0;
@@ -200,7 +200,7 @@ Stage decode_stage(Reader& in) {
   return stage;
 }
 
-Chain decode_chain(Reader& in) {
+Chain decode_chain(FieldReader& in) {
   Chain chain;
   chain.out = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "output type"));
   in.get_below<std::uint8_t>(1, "reserved byte");
@@ -210,13 +210,13 @@ Chain decode_chain(Reader& in) {
   return chain;
 }
 
-LayerMask decode_layer_mask(Reader& in) {
+LayerMask decode_layer_mask(FieldReader& in) {
   const auto address = in.get<std::uint64_t>();
   const std::string bytes = in.get_text();
   return {address, {bytes.begin(), bytes.end()}};
 }
 
-HeadMix decode_mix(Reader& in) {
+HeadMix decode_mix(FieldReader& in) {
   HeadMix mix;
   mix.in_heads = in.get<std::uint16_t>();
   mix.out_heads = in.get<std::uint16_t>();
@@ -233,7 +233,7 @@ HeadMix decode_mix(Reader& in) {
   return mix;
 }
 
-HostFunction decode_function(Reader& in) {
+HostFunction decode_function(FieldReader& in) {
   HostFunction function;
   function.op = static_cast<HostOp>(in.get_below<std::uint8_t>(kHostOps, "host operator"));
   function.in = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "input type"));
@@ -251,7 +251,7 @@ HostFunction decode_function(Reader& in) {
   return function;
 }
 
-Operator decode_operator(Reader& in) {
+Operator decode_operator(FieldReader& in) {
   Operator op;
   op.name = in.get_text();
   op.tensor = in.get_text();
@@ -266,7 +266,7 @@ Operator decode_operator(Reader& in) {
   return op;
 }
 
-Command decode_checked_command(Reader& in) {
+Command decode_checked_command(FieldReader& in) {
   constexpr std::uint8_t kFlags = 8;
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(in.take(kCommandBytes).data());
   if (bytes[0] >= kOpcodes) in.fail("command before has opcode " + std::to_string(bytes[0]));
@@ -288,14 +288,14 @@ struct Section {
 
 template <typename Item>
 void decode_section(std::string_view file, std::size_t& at, const Section& section,
-                    const std::string& place, Item (*decode)(Reader& in),
+                    const std::string& place, Item (*decode)(FieldReader& in),
                     std::vector<Item>& items) {
   if (section.bytes > file.size() - at) {
     throw InputError(place + ": " + std::to_string(section.bytes) + " bytes announced, " +
                      std::to_string(file.size() - at) + " left in the file");
   }
   const auto size = static_cast<std::size_t>(section.bytes);
-  Reader in(file.substr(at, size), at, place);
+  FieldReader in(file.substr(at, size), at, place);
   for (std::uint32_t i = 0; i < section.count; ++i) items.push_back(decode(in));
   in.finish();
   at += size;
@@ -334,7 +334,7 @@ std::string encode_program(const Program& program) {
 
 Program decode_program(std::string_view bytes, const std::string& source) {
   const std::string name = printable(source);
-  Reader header(bytes, 0, name + ": header");
+  FieldReader header(bytes, 0, name + ": header");
   if (bytes.size() < kMagic.size() || header.take(kMagic.size()) != kMagic) {
     throw InputError(name + ": no Systole program: expected it to begin with " +
                      std::string(kMagic));

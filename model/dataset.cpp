@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& path, const std::string& what) {
+[[noreturn]] void fail_dataset(const std::string& path, const std::string& what) {
   throw hw::InputError(hw::printable(path) + ": " + what);
 }
 
@@ -29,7 +29,7 @@ void require_format_of(const std::string& path, std::size_t channels, std::size_
   try {
     require_format(channels, height, width, format);
   } catch (const hw::InputError& error) {
-    fail(path, error.what());
+    fail_dataset(path, error.what());
   }
 }
 
@@ -40,8 +40,8 @@ void check_range(const Safetensors& file, const std::string& name, const std::ve
     return value < 0 || value >= count;
   });
   if (offender != values.end()) {
-    fail(file.path(), fmt::format("tensor '{}': element {} is {}, expected 0..{}", name,
-                                  offender - values.begin(), *offender, count - 1));
+    fail_dataset(file.path(), fmt::format("tensor '{}': element {} is {}, expected 0..{}", name,
+                                          offender - values.begin(), *offender, count - 1));
   }
 }
 
@@ -53,13 +53,14 @@ Dataset from_safetensors(const std::string& path, const PictureFormat& format,
   const std::string images = prefix + "images";
   const std::string labels = prefix + "labels";
   if (!file.has(images)) {
-    fail(path, fmt::format("no tensor '{}_images' or 'images'", hw::printable(split)));
+    fail_dataset(path, fmt::format("no tensor '{}_images' or 'images'", hw::printable(split)));
   }
   std::vector<std::size_t> shape = file.tensor(images).shape;
   if ((shape.size() != 3 && shape.size() != 4) || std::count(shape.begin(), shape.end(), 0U) != 0) {
-    fail(path, fmt::format("tensor '{}': shape is {}, expected [count, channels, height, width], "
-                           "none of them 0",
-                           images, shape_text(shape)));
+    fail_dataset(path,
+                 fmt::format("tensor '{}': shape is {}, expected [count, channels, height, width], "
+                             "none of them 0",
+                             images, shape_text(shape)));
   }
   file.expect(images, {FileDtype::kU8}, shape);
   if (shape.size() == 3) shape.insert(shape.begin() + 1, 1);
@@ -99,8 +100,8 @@ Dataset from_directory(const std::string& path, const PictureFormat& format) {
     const fs::path extension = entry->path().extension();
     if (extension == ".pgm" || extension == ".ppm") files.push_back(entry->path().string());
   }
-  if (error) fail(path, "cannot read the directory: " + error.message());
-  if (files.empty()) fail(path, "the directory has no *.pgm or *.ppm file");
+  if (error) fail_dataset(path, "cannot read the directory: " + error.message());
+  if (files.empty()) fail_dataset(path, "the directory has no *.pgm or *.ppm file");
   std::sort(files.begin(), files.end());
   Dataset data = empty_set(format);
   for (const std::string& file : files) append_pnm(data, MappedFile(file).bytes(), file, format);

@@ -13,7 +13,7 @@ namespace systole::model {
 namespace {
 
 constexpr std::int64_t kLargestWeight = 127;
-constexpr std::int64_t kLargestInput = 127;
+constexpr std::int64_t kLargestCode = 127;
 /// Pictures of bytes use all codes (model/image.h).
 constexpr std::int64_t kLargestMagnitude = 128;
 constexpr std::int64_t kAccumulatorMax = std::numeric_limits<std::int32_t>::max();
@@ -75,7 +75,7 @@ class Check {
     in_range(name + ".one", gelu.one, -kMaxGeluConstant, 0);
     factor(name, gelu.output, -multiplier_max_);
     bool fits = fits_gelu_product(gelu);
-    for (std::int32_t q = -kLargestInput; q <= kLargestInput; ++q) {
+    for (std::int32_t q = -kLargestCode; q <= kLargestCode; ++q) {
       fits = fits && hw::signed_bits(hw::gelu_product(q, gelu)) <= hw::gelu_product_bits(8);
     }
     if (!fits) throw hw::InputError(place_ + ": " + name + ": the product exceeds its register");

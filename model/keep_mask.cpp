@@ -10,7 +10,7 @@
 namespace systole::model {
 namespace {
 
-constexpr std::int64_t kLargestCode = 127;
+constexpr std::int64_t kLargestOperand = 127;
 
 /// Bytes of a row of bits.
 constexpr std::size_t row_bytes_of(std::size_t tokens) { return (tokens + 7) / 8; }
@@ -63,7 +63,7 @@ TensorData keep_mask_tensor(const std::string& name, const std::vector<std::uint
 hw::Dyadic prune_factor(hw::Dyadic score, std::uint32_t head_width, unsigned multiplier_bits) {
   // A kept score is -largest at the least and a pruned one largest - depth at the most, so the
   // difference to the row's maximum is 2 largest - depth or further down.
-  const hw::Int128 largest = hw::Int128{head_width} * kLargestCode * kLargestCode;
+  const hw::Int128 largest = hw::Int128{head_width} * kLargestOperand * kLargestOperand;
   const hw::Int128 limit = (std::int64_t{1} << multiplier_bits) - 1;
   // Half up rounds toward plus infinity, hence one more.
   const hw::Int128 scaled = (hw::Int128{1} - zero_exponential_argument()) << score.shift;

@@ -11,7 +11,7 @@
 namespace systole::model {
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) {
+[[noreturn]] void fail_to_map(const std::string& path, const std::string& why) {
   throw hw::InputError(hw::printable(path) + ": cannot read: " + why);
 }
 
@@ -22,18 +22,19 @@ MappedFile::MappedFile(const std::string& path) {
   namespace bip = boost::interprocess;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (status.type() == fs::file_type::not_found) fail(path, "no such file");
-  if (error) fail(path, error.message());
-  if (status.type() == fs::file_type::directory) fail(path, "is a directory, expected a file");
-  if (status.type() != fs::file_type::regular) fail(path, "is not a regular file");
+  if (status.type() == fs::file_type::not_found) fail_to_map(path, "no such file");
+  if (error) fail_to_map(path, error.message());
+  if (status.type() == fs::file_type::directory)
+    fail_to_map(path, "is a directory, expected a file");
+  if (status.type() != fs::file_type::regular) fail_to_map(path, "is not a regular file");
   const std::uintmax_t size = fs::file_size(path, error);
-  if (error) fail(path, error.message());
-  if (size == 0) fail(path, "the file is empty");
+  if (error) fail_to_map(path, error.message());
+  if (size == 0) fail_to_map(path, "the file is empty");
   try {
     const bip::file_mapping file(path.c_str(), bip::read_only);
     region_ = std::make_shared<const bip::mapped_region>(file, bip::read_only);
   } catch (const bip::interprocess_exception& exception) {
-    fail(path, exception.what());
+    fail_to_map(path, exception.what());
   }
 }
 

@@ -15,11 +15,11 @@
 namespace systole::model {
 namespace {
 
-constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::string_view kNpyMagic = "\x93NUMPY";
 constexpr std::size_t kVersionBytes = 2;
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kNpyAlignment = 64;
 /// NumPy's own limit.
-constexpr std::size_t kMaxDimensions = 32;
+constexpr std::size_t kMaxNpyDimensions = 32;
 /// Longest word that an error repeats.
 constexpr std::size_t kQuoted = 40;
 
@@ -28,15 +28,15 @@ struct NamedDtype {
   FileDtype dtype;
 };
 /// One byte has no order: NumPy writes '|', and '<' says the same.
-constexpr std::array<NamedDtype, 9> kDtypes{{{"|b1", FileDtype::kBool},
-                                             {"|u1", FileDtype::kU8},
-                                             {"|i1", FileDtype::kI8},
-                                             {"<f2", FileDtype::kF16},
-                                             {"<f4", FileDtype::kF32},
-                                             {"<f8", FileDtype::kF64},
-                                             {"<b1", FileDtype::kBool},
-                                             {"<u1", FileDtype::kU8},
-                                             {"<i1", FileDtype::kI8}}};
+constexpr std::array<NamedDtype, 9> kNpyDtypes{{{"|b1", FileDtype::kBool},
+                                                {"|u1", FileDtype::kU8},
+                                                {"|i1", FileDtype::kI8},
+                                                {"<f2", FileDtype::kF16},
+                                                {"<f4", FileDtype::kF32},
+                                                {"<f8", FileDtype::kF64},
+                                                {"<b1", FileDtype::kBool},
+                                                {"<u1", FileDtype::kU8},
+                                                {"<i1", FileDtype::kI8}}};
 
 /// Reads the header's dictionary, a Python literal: {'descr': '<f4', 'fortran_order': False,
 /// 'shape': (2, 3), }. Keys come in any order.
@@ -97,9 +97,9 @@ class DictionaryParser {
     }
     const std::string_view name = quoted("an element type in quotes");
     const auto* const found =
-        std::find_if(kDtypes.begin(), kDtypes.end(),
+        std::find_if(kNpyDtypes.begin(), kNpyDtypes.end(),
                      [&](const NamedDtype& known) { return known.name == name; });
-    if (found != kDtypes.end()) return found->dtype;
+    if (found != kNpyDtypes.end()) return found->dtype;
     if (!name.empty() && name.front() == '>') {
       fail(begin, fmt::format("element type '{}' is big-endian, expected little-endian",
                               hw::printable(name, kQuoted)));
@@ -123,8 +123,8 @@ class DictionaryParser {
     std::vector<std::size_t> shape;
     expect('(', "to begin the shape");
     while (!accept(')')) {
-      if (shape.size() == kMaxDimensions) {
-        fail(at_, fmt::format("expected at most {} dimensions", kMaxDimensions));
+      if (shape.size() == kMaxNpyDimensions) {
+        fail(at_, fmt::format("expected at most {} dimensions", kMaxNpyDimensions));
       }
       shape.push_back(number());
       if (accept(',')) continue;
@@ -209,13 +209,13 @@ NpyHeader parse_npy_header(std::string_view file, const std::string& file_name) 
   const auto fail = [&](const std::string& what) {
     throw hw::InputError(hw::printable(file_name) + ": " + what);
   };
-  if (file.substr(0, kMagic.size()) != kMagic) fail("is no NumPy file, expected one (.npy)");
-  const std::string_view version = file.substr(kMagic.size(), kVersionBytes);
+  if (file.substr(0, kNpyMagic.size()) != kNpyMagic) fail("is no NumPy file, expected one (.npy)");
+  const std::string_view version = file.substr(kNpyMagic.size(), kVersionBytes);
   if (version.size() != kVersionBytes || version[0] < 1 || version[0] > 3 || version[1] != 0) {
     fail("NumPy format is unknown, expected version 1.0, 2.0 or 3.0");
   }
   const std::size_t length_bytes = version[0] == 1 ? 2 : 4;
-  const std::size_t begin = kMagic.size() + kVersionBytes + length_bytes;
+  const std::size_t begin = kNpyMagic.size() + kVersionBytes + length_bytes;
   if (file.size() < begin) fail("NumPy header ends before its length, expected more bytes");
   const std::size_t length = little_endian(file.substr(begin - length_bytes, length_bytes));
   if (length > file.size() - begin) {
@@ -234,11 +234,11 @@ NpyHeader parse_npy_header(std::string_view file, const std::string& file_name) 
 }
 
 std::string npy_header_text(FileDtype dtype, const std::vector<std::size_t>& shape) {
-  if (shape.size() > kMaxDimensions) throw std::invalid_argument("npy: too many dimensions");
+  if (shape.size() > kMaxNpyDimensions) throw std::invalid_argument("npy: too many dimensions");
   const auto* const found =
-      std::find_if(kDtypes.begin(), kDtypes.end(),
+      std::find_if(kNpyDtypes.begin(), kNpyDtypes.end(),
                    [&](const NamedDtype& known) { return known.dtype == dtype; });
-  if (found == kDtypes.end()) throw std::invalid_argument("npy: no such element type");
+  if (found == kNpyDtypes.end()) throw std::invalid_argument("npy: no such element type");
   std::string dimensions;
   for (std::size_t i = 0; i < shape.size(); ++i) {
     dimensions += fmt::format(i + 1 == shape.size() && i != 0 ? "{}" : "{}, ", shape[i]);
@@ -247,10 +247,10 @@ std::string npy_header_text(FileDtype dtype, const std::vector<std::size_t>& sha
   std::string text = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}",
                                  found->name, dimensions);
   constexpr std::size_t kLengthBytes = 2;
-  const std::size_t before = kMagic.size() + kVersionBytes + kLengthBytes;
+  const std::size_t before = kNpyMagic.size() + kVersionBytes + kLengthBytes;
   const std::size_t used = before + text.size() + 1;
-  text += std::string((kAlignment - used % kAlignment) % kAlignment, ' ') + "\n";
-  std::string header(kMagic);
+  text += std::string((kNpyAlignment - used % kNpyAlignment) % kNpyAlignment, ' ') + "\n";
+  std::string header(kNpyMagic);
   header += '\x01';
   header += '\0';
   header += static_cast<char>(text.size() & 0xFFU);

@@ -11,7 +11,7 @@
 namespace systole::model {
 namespace {
 
-hw::Dyadic dyadic_at(const hw::Stage& stage, std::size_t i) {
+hw::Dyadic factor_at(const hw::Stage& stage, std::size_t i) {
   return {static_cast<std::int32_t>(stage.imm[i]), static_cast<std::int8_t>(stage.imm[i + 1])};
 }
 
@@ -26,13 +26,13 @@ void requantise_row(const Node& node, StageRow& row) {
     const hw::Dyadic factor =
         stage.per_channel
             ? hw::Dyadic{node.parameters[c], static_cast<std::int8_t>(node.parameters[n + c])}
-            : dyadic_at(stage, 0);
+            : factor_at(stage, 0);
     row.out[c] = hw::requantise(row.in[c], factor, stage.rounding, range_at(stage, 2));
   }
 }
 
 void add_tensor_row(const hw::Stage& stage, StageRow& row) {
-  const hw::Dyadic factor = dyadic_at(stage, 0);
+  const hw::Dyadic factor = factor_at(stage, 0);
   for (std::size_t c = 0; c < row.in.size(); ++c) {
     const std::int64_t addend =
         factor.multiplier == 0
@@ -43,7 +43,7 @@ void add_tensor_row(const hw::Stage& stage, StageRow& row) {
 }
 
 void gelu_row(const hw::Stage& stage, StageRow& row) {
-  const hw::GeluConstants constants{stage.imm[0], stage.imm[1], stage.imm[2], dyadic_at(stage, 3)};
+  const hw::GeluConstants constants{stage.imm[0], stage.imm[1], stage.imm[2], factor_at(stage, 3)};
   for (std::size_t c = 0; c < row.in.size(); ++c) {
     row.out[c] = hw::requantise(hw::gelu_product(row.in[c], constants), constants.output,
                                 hw::Rounding::kHalfUp, range_at(stage, 5));
@@ -54,9 +54,9 @@ void softmax_row(const Node& node, StageRow& row) {
   const hw::Stage& stage = node.stage;
   hw::SoftmaxConstants constants{};
   constants.mode = static_cast<hw::SoftmaxMode>(stage.imm[0]);
-  constants.score = dyadic_at(stage, 1);
+  constants.score = factor_at(stage, 1);
   constants.exp = hw::make_int_exp_constants(static_cast<unsigned>(stage.imm[3]));
-  constants.exp_to_code = dyadic_at(stage, 4);
+  constants.exp_to_code = factor_at(stage, 4);
   constants.output_bits = static_cast<unsigned>(stage.imm[6]);
   constants.factor_bits = hw::SoftmaxOptions{}.factor_bits;
   std::vector<std::uint16_t> codes(row.in.size());

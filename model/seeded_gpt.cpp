@@ -28,9 +28,9 @@ const std::array<NamedText, 2>& more_shapes() {
 }
 
 /// Random halves: eleven bits of a draw choose one of 2048 that are evenly spread.
-class Generator {
+class HalfGenerator {
  public:
-  explicit Generator(std::uint64_t seed) : engine_(seed) {}
+  explicit HalfGenerator(std::uint64_t seed) : engine_(seed) {}
 
   std::vector<hw::Half> values(std::size_t count, double centre, double deviation) {
     const double step = deviation * std::sqrt(12.0) / kChoices;
@@ -81,7 +81,7 @@ TextShape gpt_shape(std::string_view name) {
 }
 
 Gpt seeded_gpt(std::string name, const TextShape& shape, std::uint64_t seed) {
-  Generator generator(seed);
+  HalfGenerator generator(seed);
   const std::uint32_t width = shape.encoder.width, hidden = shape.encoder.hidden;
   const double small = kDeviation / std::sqrt(2.0 * shape.encoder.layers);
   Gpt gpt;

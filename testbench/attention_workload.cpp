@@ -17,7 +17,7 @@
 namespace systole::testbench {
 namespace {
 
-constexpr std::uint64_t kSeed = 0x5397, kDecoderSeed = 0xdec0de;
+constexpr std::uint64_t kInputSeed = 0x5397, kDecoderSeed = 0xdec0de;
 constexpr std::uint64_t kAlignment = 4096;
 constexpr std::uint32_t kSoftmaxChain = 0, kOutputChain = 1;
 /// Real standard deviation of the scores: rows neither uniform nor one-hot.
@@ -56,7 +56,7 @@ hw::Chain output_chain(const hw::Machine::Datapath& datapath) {
           hw::DType::kS8};
 }
 
-std::vector<std::uint8_t> operand_bytes(std::uint64_t seed, std::size_t count) {
+std::vector<std::uint8_t> random_bytes(std::uint64_t seed, std::size_t count) {
   std::mt19937_64 random(seed);
   std::vector<std::uint8_t> bytes(count);
   for (std::size_t i = 0; i < count; i += 8) {
@@ -72,7 +72,7 @@ std::vector<std::uint8_t> operand_bytes(std::uint64_t seed, std::size_t count) {
 hw::HeadMix decoder(std::uint64_t seed, const AttentionShape& shape,
                     const hw::Machine::Datapath& datapath) {
   const std::vector<std::uint8_t> random =
-      operand_bytes(seed, shape.heads * (shape.latent_heads + 1));
+      random_bytes(seed, shape.heads * (shape.latent_heads + 1));
   const double deviation = std::sqrt(static_cast<double>(shape.latent_heads)) * kOperandDeviation;
   hw::HeadMix mix;
   mix.in_heads = static_cast<std::uint32_t>(shape.latent_heads);
@@ -122,10 +122,11 @@ void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWor
   mask.address = dram.place(mask.bytes.size());
   if (functional) {
     workload.image.push_back(
-        {at.query, operand_bytes(kSeed + 3 * layer, shape.queries * stored_width)});
+        {at.query, random_bytes(kInputSeed + 3 * layer, shape.queries * stored_width)});
     workload.image.push_back(
-        {at.key, operand_bytes(kSeed + 3 * layer + 1, shape.keys * stored_width)});
-    workload.image.push_back({at.value, operand_bytes(kSeed + 3 * layer + 2, shape.keys * width)});
+        {at.key, random_bytes(kInputSeed + 3 * layer + 1, shape.keys * stored_width)});
+    workload.image.push_back(
+        {at.value, random_bytes(kInputSeed + 3 * layer + 2, shape.keys * width)});
     workload.image.push_back({mask.address, mask.bytes});
   }
   const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };

@@ -22,10 +22,10 @@ bool is_store(hw::Opcode opcode) {
   return opcode == hw::Opcode::kStore || opcode == hw::Opcode::kMove;
 }
 
-class Sharing {
+class ClassSharing {
  public:
-  Sharing(const hw::Program& program, const std::vector<CommandTrace>& traces,
-          const hw::Machine& machine)
+  ClassSharing(const hw::Program& program, const std::vector<CommandTrace>& traces,
+               const hw::Machine& machine)
       : program_(program),
         traces_(traces),
         machine_(machine),
@@ -182,7 +182,7 @@ double ClassCycles::share(TimeClass kind) const {
 
 ClassCycles share_by_class(const hw::Program& program, const std::vector<CommandTrace>& traces,
                            const hw::Machine& machine) {
-  return Sharing(program, traces, machine).run();
+  return ClassSharing(program, traces, machine).run();
 }
 
 }  // namespace systole::testbench

@@ -11,6 +11,8 @@
 #include "hw/error.h"
 #include "mapper/dfx/image.h"
 #include "mapper/dfx/pass.h"
+#include "testbench/rtl/half_engines.h"
+#include "testbench/rtl/router_engine.h"
 #include "tlm/dfx/ring_system.h"
 
 namespace systole::testbench {
@@ -164,6 +166,23 @@ class Controller {
   bool has_logits_ = false;
 };
 
+std::vector<tlm_model::dfx::HalfEngines> make_engines(const hw::Machine& machine,
+                                                      RtlReport& report) {
+  const auto is_rtl = [](hw::Backend backend) { return backend == hw::Backend::kRtl; };
+  HalfBackends backends;
+  backends.mpu_tree = is_rtl(machine.backend.mpu_tree);
+  backends.fp16_mul = is_rtl(machine.backend.fp16_mul);
+  backends.fp16_add = is_rtl(machine.backend.fp16_add);
+  std::vector<tlm_model::dfx::HalfEngines> engines(machine.dfx.cores);
+  for (tlm_model::dfx::HalfEngines& core : engines) {
+    core.matrix = make_matrix_lane_engine(machine.matrix.unit(), backends, {}, report);
+    core.vector = make_half_vector_engine(backends, {}, report);
+    core.router = make_router_engine(is_rtl(machine.backend.ring_router),
+                                     machine.ring.router_cycles, {}, report);
+  }
+  return engines;
+}
+
 }  // namespace
 
 Generation generate(const hw::Machine& machine, const GenerationTask& task) {
@@ -178,7 +197,7 @@ Generation generate(const hw::Machine& machine, const GenerationTask& task) {
   Generation result;
   Controller controller(machine, task, makers, result);
   RingSystem system("system", machine, registers, memories.pointers(),
-                    [&] { return controller.next(); });
+                    make_engines(machine, result.rtl), [&] { return controller.next(); });
   controller.set_system(system);
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task.observer;
 

@@ -10,6 +10,7 @@
 #include "hw/half.h"
 #include "hw/machine.h"
 #include "model/gpt.h"
+#include "testbench/rtl/rtl_counts.h"
 #include "tlm/dfx/compute_core.h"
 #include "tlm/report.h"
 
@@ -50,6 +51,7 @@ struct Generation {
   std::uint64_t hbm_bytes = 0;                           ///< of core 0's HBM in use
   std::uint64_t hbm_read_bytes = 0;                      ///< by core 0
   std::vector<tlm_model::BlockReport> blocks;
+  RtlReport rtl;  ///< of the blocks that ran as RTL
   std::uint64_t kernel_events = 0;
   double wall_seconds = 0.0;
 };

@@ -9,7 +9,7 @@ namespace {
 
 using hw::dfx::kUnits;
 
-constexpr std::array<const char*, kUnits> kUnitNames = {"matrix", "vector", "dma", "router"};
+constexpr std::array<const char*, kUnits> kCoreUnitNames = {"matrix", "vector", "dma", "router"};
 
 }  // namespace
 
@@ -23,7 +23,7 @@ GenerationTimeline::GenerationTimeline(const std::string& path, std::uint32_t co
     for (std::size_t unit = 0; unit < kUnits; ++unit) {
       put(fmt::format(
           R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"{}"}}}})", core,
-          unit, kUnitNames[unit]));
+          unit, kCoreUnitNames[unit]));
     }
   }
 }

@@ -23,10 +23,10 @@ hw::Unit unit_of(const analysis::OperatorEstimate& estimate) {
 }
 
 /// Shares the time of the units out to the operators that were next to complete in it.
-class Sharing {
+class OperatorSharing {
  public:
-  Sharing(const std::vector<CommandTrace>& traces,
-          const std::vector<analysis::OperatorEstimate>& estimates)
+  OperatorSharing(const std::vector<CommandTrace>& traces,
+                  const std::vector<analysis::OperatorEstimate>& estimates)
       : traces_(traces), estimates_(estimates), ends_(estimates.size()), timings_(ends_.size()) {
     begin_ = traces.front().dispatched;
     for (std::size_t i = 0; i + 1 < traces.size(); ++i) {
@@ -126,7 +126,7 @@ std::string_view name_of(Cause cause) {
 std::vector<OperatorTiming> time_operators(
     const std::vector<CommandTrace>& traces,
     const std::vector<analysis::OperatorEstimate>& estimates) {
-  return Sharing(traces, estimates).run();
+  return OperatorSharing(traces, estimates).run();
 }
 
 }  // namespace systole::testbench

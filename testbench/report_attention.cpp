@@ -19,7 +19,7 @@ using nlohmann::ordered_json;
 using HeadCycles = tlm_model::AttentionUnit::HeadCycles;
 
 /// Sums over heads.
-struct Sums {
+struct HeadSums {
   std::uint64_t sddmm = 0, spmm = 0, softmax = 0, memory = 0, conflict = 0, codes = 0, output = 0;
   std::uint64_t decode = 0, decoding = 0, lines_busy = 0, lines_conflict = 0;
   std::uint64_t link = 0;  ///< of a layer that of the last head, of several layers their sum
@@ -43,7 +43,7 @@ struct Sums {
   [[nodiscard]] std::uint64_t waiting() const { return memory + codes + output + decode; }
 };
 
-struct Work {
+struct HeadWork {
   std::uint64_t cells = 0, kept = 0, global_columns = 0, computed = 0;
 
   void add(const hw::SparseHead& head) {
@@ -54,13 +54,13 @@ struct Work {
   }
 };
 
-struct Totals {
-  Sums sums;
-  Work work;
-  std::vector<Sums> layers;
-  std::vector<Work> layer_work;
+struct AttentionTotals {
+  HeadSums sums;
+  HeadWork work;
+  std::vector<HeadSums> layers;
+  std::vector<HeadWork> layer_work;
 
-  explicit Totals(const AttentionReport& report)
+  explicit AttentionTotals(const AttentionReport& report)
       : layers(report.workload->layers.size()), layer_work(layers.size()) {
     for (const HeadCycles& head : report.result.heads) {
       sums.add(head);
@@ -101,7 +101,7 @@ double utilisation(const AttentionReport& report, std::uint64_t kept, std::uint6
   return offered == 0.0 ? 0.0 : macs / offered;
 }
 
-ordered_json json_of(const Sums& sums, const Work& work) {
+ordered_json json_of(const HeadSums& sums, const HeadWork& work) {
   return {{"cycles", sums.total()},
           {"sddmm_cycles", sums.sddmm},
           {"softmax_cycles", sums.softmax},
@@ -121,7 +121,7 @@ ordered_json json_of(const Sums& sums, const Work& work) {
 }
 
 /// Every line is busy, held up, or without work while an engine is at work.
-ordered_json lines_json(const AttentionReport& report, const Sums& sums) {
+ordered_json lines_json(const AttentionReport& report, const HeadSums& sums) {
   const std::uint64_t lines = report.machine.attention.lines;
   const std::uint64_t total = lines * sums.total();
   const std::uint64_t waiting = lines * sums.waiting();
@@ -136,7 +136,7 @@ ordered_json lines_json(const AttentionReport& report, const Sums& sums) {
           {"total", total}};
 }
 
-std::string layer_table(const Totals& totals, bool decoded) {
+std::string layer_table(const AttentionTotals& totals, bool decoded) {
   std::vector<Table::Column> columns;
   for (const char* name :
        {"layer", "kept", "computed", "global", "SDDMM", "softmax", "SpMM", "cycles", "stalled"}) {
@@ -145,8 +145,8 @@ std::string layer_table(const Totals& totals, bool decoded) {
   if (decoded) columns.push_back({"decode", Table::Align::kRight});
   Table table(columns);
   for (std::size_t layer = 0; layer < totals.layers.size(); ++layer) {
-    const Sums& sums = totals.layers[layer];
-    const Work& work = totals.layer_work[layer];
+    const HeadSums& sums = totals.layers[layer];
+    const HeadWork& work = totals.layer_work[layer];
     std::vector<std::string> row{std::to_string(layer),
                                  grouped(work.kept),
                                  grouped(work.computed),
@@ -195,7 +195,7 @@ std::uint64_t qkv_bytes(const AttentionResult& result) {
 }
 
 std::string attention_text(const AttentionReport& report) {
-  const Totals totals(report);
+  const AttentionTotals totals(report);
   const AttentionShape& shape = report.workload->shape;
   const hw::Machine::Attention& attention = report.machine.attention;
   const AttentionResult& result = report.result;
@@ -251,7 +251,7 @@ std::string attention_text(const AttentionReport& report) {
 }
 
 ordered_json attention_json(const AttentionReport& report) {
-  const Totals totals(report);
+  const AttentionTotals totals(report);
   const AttentionShape& shape = report.workload->shape;
   ordered_json document = {{"machine", report.machine.name},
                            {"mask", report.mask},
@@ -291,9 +291,9 @@ ordered_json attention_json(const AttentionReport& report) {
     layers.back()["heads"] = ordered_json::array();
   }
   for (const HeadCycles& head : report.result.heads) {
-    Sums sums;
+    HeadSums sums;
     sums.add(head);
-    Work work;
+    HeadWork work;
     work.add(report.workload->layers[head.op][head.head]);
     layers[head.op]["heads"].push_back(json_of(sums, work));
   }

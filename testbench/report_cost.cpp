@@ -19,7 +19,7 @@ bool is_decoder(const CostReport& report) {
 }
 
 /// Cycles of the survey's model that the operators of a class take, or all.
-double survey_cycles(const CostReport& report, std::optional<OperatorClass> kind) {
+double cycles_by_survey(const CostReport& report, std::optional<OperatorClass> kind) {
   double cycles = 0;
   for (const OperatorCost& op : report.tiled) {
     if (!kind || op.kind == *kind) cycles += report.survey.cycles(op);
@@ -55,7 +55,7 @@ std::string class_table(const CostSummary& summary) {
 }
 
 std::string survey_table(const CostReport& report) {
-  const double total = survey_cycles(report, std::nullopt);
+  const double total = cycles_by_survey(report, std::nullopt);
   Table table({{"operator"},
                {"MMAC", Align::kRight},
                {"MB", Align::kRight},
@@ -134,7 +134,7 @@ ordered_json survey_json(const CostReport& report) {
     operators.back()["cycles"] = report.survey.cycles(op);
   }
   ordered_json total = cost_of(analysis::summarise(report.tiled).total);
-  total["cycles"] = survey_cycles(report, std::nullopt);
+  total["cycles"] = cycles_by_survey(report, std::nullopt);
   return {{"operators", std::move(operators)}, {"total", std::move(total)}};
 }
 

@@ -106,7 +106,9 @@ std::string generation_text(const GenerationReport& report) {
                                                "B")));
   }
   facts.add("simulation", with_prefix(g.wall_seconds, "s"));
-  return facts.text() + "\n" + block_table(account_table(g.blocks).blocks);
+  std::string text = facts.text() + "\n" + block_table(account_table(g.blocks).blocks);
+  if (!g.rtl.empty()) text += "\n" + rtl_table(g.rtl);
+  return text;
 }
 
 nlohmann::ordered_json to_json(const GenerationReport& report) {
@@ -147,6 +149,11 @@ nlohmann::ordered_json to_json(const GenerationReport& report) {
     for (const auto& [cause, time] : block.stalled) entry["stalled"][cause] = time;
     entry["idle"] = block.idle;
     entry["total"] = block.total;
+  }
+  for (const auto& [block, counts] : g.rtl) {
+    json["rtl"][block] = {{"operations", counts.operations},
+                          {"cycles", counts.cycles},
+                          {"mismatches", counts.mismatches}};
   }
   json["wall_seconds"] = g.wall_seconds;
   return json;

@@ -12,12 +12,12 @@ namespace {
 using nlohmann::ordered_json;
 using Align = Table::Align;
 
-struct Totals {
+struct MapTotals {
   std::uint64_t cycles = 0, load_bytes = 0, commands = 0;
 };
 
-Totals totals_of(const std::vector<OperatorSummary>& operators, const mapper::Mapping& mapping) {
-  Totals totals;
+MapTotals totals_of(const std::vector<OperatorSummary>& operators, const mapper::Mapping& mapping) {
+  MapTotals totals;
   for (const OperatorSummary& op : operators) {
     totals.cycles += op.cycles;
     totals.load_bytes += op.load_bytes;
@@ -64,7 +64,7 @@ std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
 std::string mapping_text(const std::string& model, const std::string& machine,
                          const mapper::Mapping& mapping, const std::vector<std::string>& files) {
   const std::vector<OperatorSummary> operators = summarise(mapping);
-  const Totals totals = totals_of(operators, mapping);
+  const MapTotals totals = totals_of(operators, mapping);
   FactList facts;
   facts.add("machine", machine);
   facts.add("model", model);
@@ -97,7 +97,7 @@ std::string mapping_text(const std::string& model, const std::string& machine,
 ordered_json mapping_json(const std::string& model, const std::string& machine,
                           const mapper::Mapping& mapping) {
   const std::vector<OperatorSummary> operators = summarise(mapping);
-  const Totals totals = totals_of(operators, mapping);
+  const MapTotals totals = totals_of(operators, mapping);
   ordered_json document{{"machine", machine},
                         {"model", model},
                         {"commands", totals.commands},

@@ -24,7 +24,7 @@ std::uint64_t tried(const MappingSearch& search) {
       [](std::uint64_t sum, const MappingCandidate& candidate) { return sum + candidate.tried; });
 }
 
-std::string cycles_of(const MappingCost& cost) {
+std::string cycles_text(const MappingCost& cost) {
   return grouped(static_cast<std::uint64_t>(cost.cycles));
 }
 std::string energy_of(const MappingCost& cost) { return fmt::format("{:.1f}", cost.joules * 1e6); }
@@ -55,10 +55,10 @@ std::string search_text(const MappingSearch& search) {
     std::vector<std::string> row(8);
     row[0] = candidate.strategy_name();
     row[1] = candidate.fusion_name();
-    row[2] = cycles_of(candidate.expected);
+    row[2] = cycles_text(candidate.expected);
     row[5] = energy_of(candidate.expected);
     if (candidate.simulated) {
-      row[3] = cycles_of(*candidate.simulated);
+      row[3] = cycles_text(*candidate.simulated);
       row[4] = more_than(candidate.simulated->cycles, candidate.expected.cycles);
       row[6] = energy_of(*candidate.simulated);
       row[7] = more_than(candidate.simulated->joules, candidate.expected.joules);

@@ -42,8 +42,8 @@ SparsityFigures figures_of(const hw::SparseHead& head, const SparsityMachine& ma
 }
 
 /// The figures of every head and their sums.
-struct Sums {
-  explicit Sums(const SparsityReport& report) : layers(report.shape.layers) {
+struct SparsitySums {
+  explicit SparsitySums(const SparsityReport& report) : layers(report.shape.layers) {
     for (std::size_t i = 0; i < report.heads.size(); ++i) {
       heads.push_back(figures_of(report.heads[i], report.machine));
       layers[i / report.shape.heads].add(heads.back());
@@ -85,7 +85,7 @@ std::string rule_text(const SparsityReport& report) {
                      report.cls ? ", CLS row and column kept" : "");
 }
 
-std::string layers_text(const SparsityReport& report, const Sums& sums) {
+std::string layers_text(const SparsityReport& report, const SparsitySums& sums) {
   Table table({{"layer", Align::kRight},
                {"kept", Align::kRight},
                {"sparsity", Align::kRight},
@@ -125,7 +125,7 @@ void SparsityFigures::add(const SparsityFigures& other) {
 }
 
 std::string sparsity_text(const SparsityReport& report, const std::string& mask) {
-  const Sums sums(report);
+  const SparsitySums sums(report);
   const SparsityFigures& total = sums.total;
   FactList facts;
   facts.add("input", hw::printable(report.file));
@@ -156,7 +156,7 @@ std::string sparsity_text(const SparsityReport& report, const std::string& mask)
 }
 
 ordered_json sparsity_json(const SparsityReport& report) {
-  const Sums sums(report);
+  const SparsitySums sums(report);
   const model::AttentionShape& shape = report.shape;
   ordered_json document{{"file", report.file},
                         {"layers", shape.layers},

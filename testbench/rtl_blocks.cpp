@@ -48,10 +48,16 @@ std::vector<std::string> attention_blocks() {
   return {"sparser_line", "denser_line", "ae_decoder"};
 }
 
+std::vector<std::string> generation_blocks() { return {"fp16_mul", "fp16_add", "mpu_tree", "ring_router"}; }
+
 std::vector<std::string> rtl_blocks(const hw::Machine& machine) {
+  if (machine.dfx.cores != 0) return generation_blocks();
+  std::vector<std::string> others = generation_blocks();
+  if (machine.attention.lines == 0) {
+    for (std::string& block : attention_blocks()) others.push_back(std::move(block));
+  }
   std::vector<std::string> blocks = rtl_blocks();
-  if (machine.attention.lines != 0) return blocks;
-  for (const std::string& block : attention_blocks()) {
+  for (const std::string& block : others) {
     blocks.erase(std::find(blocks.begin(), blocks.end(), block));
   }
   return blocks;
@@ -68,7 +74,8 @@ void swap_for_rtl(hw::Machine& machine, const std::string& block) {
     return;
   }
   for (const std::string& each : rtl_blocks(machine)) {
-    if (machine.attention.lines == 0 || is_built(machine, each)) set_rtl(machine, each);
+    if (machine.dfx.cores != 0 || machine.attention.lines == 0 || is_built(machine, each))
+      set_rtl(machine, each);
   }
 }
 

@@ -13,7 +13,10 @@ namespace systole::testbench {
 /// Those of the attention engines.
 [[nodiscard]] std::vector<std::string> attention_blocks();
 
-/// Those that a machine has: all, or without attention engines all others.
+/// Those of cores for text generation.
+[[nodiscard]] std::vector<std::string> generation_blocks();
+
+/// Those that a machine has.
 [[nodiscard]] std::vector<std::string> rtl_blocks(const hw::Machine& machine);
 
 /// Runs `block` as RTL. "all": every block that the machine has, except that a machine with

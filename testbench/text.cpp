@@ -11,7 +11,7 @@
 namespace systole::testbench {
 namespace {
 
-constexpr std::size_t kGap = 2;
+constexpr std::size_t kColumnGap = 2;
 /// Columns that a wrapping last column gets before the first one is cut.
 constexpr std::size_t kWrapped = 18;
 
@@ -96,8 +96,8 @@ std::string FactList::text() const {
   for (const Fact& fact : facts_) width = std::max(width, fact.label.size());
   std::string text;
   for (const Fact& fact : facts_) {
-    text += fmt::format("{:<{}}{}\n", fact.label, width + kGap,
-                        wrapped(words_of(fact.value), width + kGap, ""));
+    text += fmt::format("{:<{}}{}\n", fact.label, width + kColumnGap,
+                        wrapped(words_of(fact.value), width + kColumnGap, ""));
   }
   return text;
 }
@@ -108,7 +108,7 @@ std::vector<std::size_t> Table::widths() const {
     widths[i] = columns_[i].title.size();
     for (const auto& row : rows_) widths[i] = std::max(widths[i], row[i].size());
   }
-  const std::size_t gaps = kGap * (columns_.size() - 1);
+  const std::size_t gaps = kColumnGap * (columns_.size() - 1);
   std::size_t last = widths.back();
   if (columns_.back().align == Align::kLeft) {
     std::size_t least = kWrapped;
@@ -138,7 +138,7 @@ std::string Table::text() const {
       } else {
         out += fmt::format("{:<{}}", content, width[i]);
       }
-      if (i + 1 < columns_.size()) out += std::string(kGap, ' ');
+      if (i + 1 < columns_.size()) out += std::string(kColumnGap, ' ');
     }
     out.erase(out.find_last_not_of(' ') + 1);
     text += out + "\n";

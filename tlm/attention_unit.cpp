@@ -13,8 +13,6 @@ constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3,
 
 }  // namespace
 
-SC_HAS_PROCESS(AttentionUnit);
-
 AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                              hw::PostopEngine& postop, hw::AttentionEngine& lines,
                              hw::MixEngine& mix, bool functional)
@@ -35,6 +33,7 @@ AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Mach
                           {"softmax", "the codes of a row were late"},
                           {"output", "outputs of tiles in front had not left"},
                           {"decode", "a row of Q or K was not decoded yet"}}) {
+  SC_HAS_PROCESS(AttentionUnit);
   SC_THREAD(write);
 }
 

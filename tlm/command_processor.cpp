@@ -17,8 +17,6 @@ constexpr std::size_t kHostOperator = 4;
 
 }  // namespace
 
-SC_HAS_PROCESS(CommandProcessor);
-
 CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine,
                                    bool functional)
     : sc_module(name),
@@ -31,6 +29,7 @@ CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw
                           {"host", "the host prepares a library call or configures a loop"},
                           {"fence", "commands before one of the host have not completed"},
                           {"host_operator", "the host executes a command"}}) {
+  SC_HAS_PROCESS(CommandProcessor);
   SC_THREAD(run);
   SC_METHOD(retire);
   sensitive << retire_;

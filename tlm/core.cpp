@@ -16,8 +16,6 @@ Core::Mmu::Mmu(const hw::Machine& machine)
       load_walker("load_walker", machine, 1),
       store_walker("store_walker", machine, 1) {}
 
-SC_HAS_PROCESS(Core);
-
 Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
            bool functional)
     : sc_module(name),
@@ -32,6 +30,7 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
       array("array", machine, processor, memory, *engines_.array, attention.get(), functional),
       store("store", machine, processor, memory, *engines_.postop, *engines_.mix, functional),
       mmu(machine.tlb.entries == 0 ? nullptr : std::make_unique<Mmu>(machine)) {
+  SC_HAS_PROCESS(Core);
   if (mmu) {
     load.dma.translate_by(mmu->tlb, mmu->load_walker);
     store.write_dma.translate_by(mmu->tlb, mmu->store_walker);

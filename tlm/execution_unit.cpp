@@ -19,8 +19,6 @@ Causes with_common(Causes own) {
 
 }  // namespace
 
-SC_HAS_PROCESS(ExecutionUnit);
-
 ExecutionUnit::ExecutionUnit(const sc_core::sc_module_name& name, hw::Unit unit,
                              CommandProcessor& processor,
                              std::vector<hw::BlockAccount::Cause> own_causes)
@@ -28,6 +26,7 @@ ExecutionUnit::ExecutionUnit(const sc_core::sc_module_name& name, hw::Unit unit,
       unit_(unit),
       processor_(processor),
       account_("cycles", with_common(std::move(own_causes))) {
+  SC_HAS_PROCESS(ExecutionUnit);
   SC_THREAD(run);
 }
 

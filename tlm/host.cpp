@@ -14,8 +14,6 @@ constexpr std::size_t kLineBytes = hw::kHostLineBytes;
 
 }  // namespace
 
-SC_HAS_PROCESS(Host);
-
 Host::Host(const sc_core::sc_module_name& name, const hw::Machine& machine,
            std::uint64_t core_registers, const hw::Program& program, std::uint64_t program_address,
            bool functional)
@@ -27,6 +25,7 @@ Host::Host(const sc_core::sc_module_name& name, const hw::Machine& machine,
       registers_(core_registers),
       program_(&program),
       program_address_(program_address) {
+  SC_HAS_PROCESS(Host);
   SC_THREAD(run);
 }
 

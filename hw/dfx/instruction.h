@@ -11,6 +11,9 @@
 /// works on begins at one.
 namespace systole::hw::dfx {
 
+/// Scalar registers of a core.
+inline constexpr std::size_t kScalars = 4096;
+
 /// Three classes: compute (matrix, vector), dma, router.
 enum class Opcode : std::uint8_t {
   kConv1d,       ///< dst = src W + bias, GELU behind it if `gelu`

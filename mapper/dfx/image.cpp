@@ -10,11 +10,11 @@ namespace systole::mapper::dfx {
 namespace {
 
 using hw::Half;
+using hw::kHalfBytes;
 using hw::dfx::MatrixOperand;
 using model::HalfLinear;
 using model::HalfNorm;
 
-constexpr std::uint64_t kHalfBytes = 2;
 constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
 
 /// Which row or column of the network's matrix stands at a place of the machine's, where each head

@@ -10,12 +10,11 @@
 namespace systole::mapper::dfx {
 namespace {
 
+using hw::kHalfBytes;
 using hw::dfx::Collective;
 using hw::dfx::Format;
 using hw::dfx::MatrixOperand;
 using hw::dfx::Placement;
-
-constexpr std::uint64_t kHalfBytes = 2;
 
 /// Gives out addresses one behind the other.
 class Allocator {

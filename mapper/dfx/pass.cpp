@@ -11,6 +11,7 @@
 namespace systole::mapper::dfx {
 
 using hw::Half;
+using hw::kHalfBytes;
 using hw::dfx::Collective;
 using hw::dfx::HeadOrder;
 using hw::dfx::Instruction;
@@ -23,7 +24,6 @@ using hw::dfx::Second;
 
 namespace {
 
-constexpr std::uint32_t kHalfBytes = 2;
 /// Added to the variance by GPT-2.
 constexpr double kNormEpsilon = 1e-5;
 

@@ -31,7 +31,7 @@ constexpr std::uint32_t kMaxLength = 1 << 20;
 /// As long as the mapper's programs stay below some hundred thousand commands.
 constexpr std::uint32_t kMaxMappedLength = 4096;
 
-struct Options {
+struct AnalyseOptions {
   MachineOptions machine;
   std::string model, product, dataflow;
   SizeOptions size;
@@ -43,7 +43,7 @@ struct Options {
   }
 };
 
-void check_options(const Options& options) {
+void check_options(const AnalyseOptions& options) {
   if (options.model.empty() == options.product.empty()) {
     throw hw::InputError("analyse: expected --model or --product, one of them");
   }
@@ -63,7 +63,7 @@ void check_options(const Options& options) {
   }
 }
 
-int compare(const Options& options) {
+int compare(const AnalyseOptions& options) {
   const MatmulShape shape = parse_matmul_shape(options.product);
   const hw::Machine machine = load_machine(options.machine);
   std::vector<analysis::Stationary> dataflows;
@@ -82,12 +82,12 @@ int compare(const Options& options) {
   return kExitOk;
 }
 
-NetworkSize size_of(const Options& options) {
+NetworkSize size_of(const AnalyseOptions& options) {
   return network_size(options.model, options.size,
                       options.has_machine() ? kMaxMappedLength : kMaxLength);
 }
 
-AnalysedNetwork network_of(const Options& options) {
+AnalysedNetwork network_of(const AnalyseOptions& options) {
   AnalysedNetwork network;
   network.name = hw::printable(options.model);
   network.projections = static_cast<std::uint32_t>(options.projections);
@@ -121,7 +121,7 @@ AnalysedNetwork network_of(const Options& options) {
   return network;
 }
 
-model::Graph graph_of(const Options& options, const hw::Machine& machine) {
+model::Graph graph_of(const AnalyseOptions& options, const hw::Machine& machine) {
   if (!is_shape_name(options.model)) {
     return load_network(options.model, options.size, machine).graph;
   }
@@ -148,7 +148,7 @@ EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph
   return report;
 }
 
-int run(const Options& options) {
+int run(const AnalyseOptions& options) {
   check_options(options);
   if (!options.product.empty()) return compare(options);
   const AnalysedNetwork network = network_of(options);
@@ -181,7 +181,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_analyse_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AnalyseOptions>();
   CLI::App& command =
       *app.add_subcommand("analyse", "operations, traffic, expected cycles, dataflows");
   command.add_option("--model", options->model, "a known shape or an integer model")

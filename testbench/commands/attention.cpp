@@ -25,11 +25,11 @@
 namespace systole::testbench {
 namespace {
 
-constexpr std::int64_t kMaxHeads = 256, kMaxLayers = 1024, kMaxDim = 4096, kMaxTokens = 4096;
+constexpr std::int64_t kMaxHeads = 256, kMaxLayers = 1024, kMaxHeadDim = 4096, kMaxTokens = 4096;
 /// Of a dense map, all layers and heads.
 constexpr std::size_t kMaxCells = std::size_t{1} << 26U;
 
-struct Options {
+struct AttentionOptions {
   MachineOptions machine;
   std::string mask, stats;
   std::optional<std::int64_t> layers, heads, tokens;
@@ -49,8 +49,8 @@ std::size_t checked(const char* option, std::int64_t value, std::int64_t highest
 }
 
 /// The numbers that do not depend on a mask.
-void check_numbers(const Options& options) {
-  (void)checked("--dim", options.dim, kMaxDim);
+void check_numbers(const AttentionOptions& options) {
+  (void)checked("--dim", options.dim, kMaxHeadDim);
   if (options.threshold.value_or(0) < 0) {
     throw hw::InputError(
         fmt::format("--threshold: found {}, expected 0 or more", *options.threshold));
@@ -58,7 +58,7 @@ void check_numbers(const Options& options) {
 }
 
 /// The mask in the file, or dense maps of the sizes in the options.
-model::AttentionMask mask_of(const Options& options) {
+model::AttentionMask mask_of(const AttentionOptions& options) {
   if (!options.mask.empty()) {
     if (options.tokens || options.heads || options.layers) {
       throw hw::InputError(
@@ -83,14 +83,14 @@ model::AttentionMask mask_of(const Options& options) {
   return mask;
 }
 
-HeadSplit split_of(const Options& options) {
+HeadSplit split_of(const AttentionOptions& options) {
   HeadSplit split;
   split.reorder = !options.no_reorder;
   if (options.threshold) split.threshold = static_cast<std::size_t>(*options.threshold);
   return split;
 }
 
-std::size_t latent_heads(const Options& options, const model::AttentionShape& shape) {
+std::size_t latent_heads(const AttentionOptions& options, const model::AttentionShape& shape) {
   if (shape.heads > hw::kMaxMixHeads) {
     throw hw::InputError(fmt::format("--latent-heads: {} heads, expected at most {}", shape.heads,
                                      hw::kMaxMixHeads));
@@ -110,14 +110,14 @@ AttentionReport::Plain run_plain(AttentionShape shape, const SplitLayers& layers
 }
 
 /// All blocks in RTL are those of the attention engines here, where nothing else is at work.
-hw::Machine machine_of(const Options& options) {
+hw::Machine machine_of(const AttentionOptions& options) {
   MachineOptions machine = options.machine;
   const auto all = std::find(machine.rtl.begin(), machine.rtl.end(), "all");
   if (all != machine.rtl.end()) machine.rtl = attention_blocks();
   return load_attention_machine(machine);
 }
 
-int run(const Options& options) {
+int run(const AttentionOptions& options) {
   check_numbers(options);
   const hw::Machine machine = machine_of(options);
   const model::AttentionMask mask = mask_of(options);
@@ -154,7 +154,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_attention_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AttentionOptions>();
   CLI::App& command = *app.add_subcommand("attention", "run masked attention and check it");
   add_machine_options(command, options->machine);
   add_rtl(command, options->machine);

@@ -29,7 +29,7 @@ namespace {
 constexpr std::uint64_t kSeed = 1;
 constexpr std::uint32_t kDefaultPromptTokens = 32, kDefaultTokens = 64;
 
-struct Options {
+struct GenerateOptions {
   MachineOptions machine;
   std::optional<std::uint32_t> cores;
   std::string profile;
@@ -48,7 +48,7 @@ struct Options {
   std::uint64_t timeline_passes = 1;
 };
 
-hw::Machine machine_of(const Options& options) {
+hw::Machine machine_of(const GenerateOptions& options) {
   MachineOptions machine = options.machine;
   if (!options.profile.empty()) {
     if (machine.machine != "dfx") {
@@ -70,7 +70,7 @@ struct Subject {
 };
 
 /// The checkpoint of that name or path; empty: it can only be a shape.
-std::string checkpoint_of(const std::string& model) {
+std::string gpt_checkpoint_of(const std::string& model) {
   if (model.find('/') != std::string::npos) return model;
   const std::filesystem::path path(model);
   if (path.extension() == ".safetensors") return model;
@@ -78,10 +78,10 @@ std::string checkpoint_of(const std::string& model) {
   return std::filesystem::exists(embedded) ? embedded : "";
 }
 
-Subject load(const Options& options) {
+Subject load(const GenerateOptions& options) {
   Subject subject;
   subject.name = std::filesystem::path(options.model).filename().string();
-  const std::string path = checkpoint_of(options.model);
+  const std::string path = gpt_checkpoint_of(options.model);
   if (!path.empty()) {
     subject.gpt = model::load_gpt(path);
     subject.shape = subject.gpt->shape;
@@ -93,7 +93,7 @@ Subject load(const Options& options) {
   return subject;
 }
 
-std::vector<std::uint32_t> prompt_of(const Options& options, const Subject& subject) {
+std::vector<std::uint32_t> prompt_of(const GenerateOptions& options, const Subject& subject) {
   if (!options.prompt.empty()) {
     if (options.input_tokens) {
       throw hw::InputError("--prompt, --input-tokens: found both, expected one of them");
@@ -119,7 +119,8 @@ std::string text_of(const Subject& subject, const std::vector<std::uint32_t>& id
 }
 
 /// Logits beside those of float32.
-int run_evaluation(const Options& options, const hw::Machine& machine, const Subject& subject) {
+int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
+                   const Subject& subject) {
   if (!subject.tokeniser || !options.functional) {
     throw hw::InputError("--evaluate: needs a checkpoint and --functional=on");
   }
@@ -142,7 +143,7 @@ int run_evaluation(const Options& options, const hw::Machine& machine, const Sub
   return evaluation.holds() ? kExitOk : kExitCheckFailed;
 }
 
-int run(const Options& options) {
+int run(const GenerateOptions& options) {
   if (!options.functional && !options.prompt.empty()) {
     throw hw::InputError("--functional=off: no text is read, expected --input-tokens");
   }
@@ -204,13 +205,13 @@ int run(const Options& options) {
     const bool has_text = options.functional && subject.tokeniser;
     print_text((has_text ? report.prompt + report.text + "\n\n" : "") + generation_text(report));
   }
-  return kExitOk;
+  return total_mismatches(report.generation.rtl) == 0 ? kExitOk : kExitCheckFailed;
 }
 
 }  // namespace
 
 void add_generate_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GenerateOptions>();
   options->machine.machine = "dfx";
   CLI::App& command =
       *app.add_subcommand("generate", "generate text with GPT-2 on a ring of cores");
@@ -219,6 +220,7 @@ void add_generate_command(CLI::App& app, Action& action) {
                   "a machine with such cores; default: dfx")
       ->type_name("NAME|FILE");
   add_settings(command, options->machine.settings);
+  add_rtl(command, options->machine);
   command.add_option("--cores", options->cores, "cores in the ring; default: the machine's")
       ->type_name("N");
   command.add_option("--profile", options->profile, "of dfx: as measured, or no cost of control")

@@ -22,7 +22,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-struct Options {
+struct DescriptionOptions {
   std::string machine;
   std::vector<std::string> settings;
   bool keys = false, toml = false, json = false;
@@ -100,7 +100,7 @@ ordered_json document_of(const hw::Machine& machine) {
   return document;
 }
 
-int run(const Options& options) {
+int run(const DescriptionOptions& options) {
   if (options.json && options.toml) {
     throw hw::InputError("--json and --toml: expected one of them");
   }
@@ -124,7 +124,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_machine_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DescriptionOptions>();
   CLI::App& command = *app.add_subcommand("machine", "list machines, check and print one");
   command.add_option("machine", options->machine, "preset or TOML file; none: list the presets")
       ->type_name("NAME|FILE");

@@ -30,7 +30,7 @@ constexpr const char* kStandardOutput = "-";
 constexpr std::string_view kProgramMagic = "SYSTOLEP";
 constexpr const char* kObjectiveKey = "mapper.objective";
 
-struct Options {
+struct MapOptions {
   MachineOptions machine;
   SizeOptions size;
   std::string model, out, assembly, read;
@@ -40,7 +40,7 @@ struct Options {
 };
 
 /// Writes the program in the forms that were asked for; text for standard output is returned.
-std::string write(const Options& options, const hw::Program& program) {
+std::string write(const MapOptions& options, const hw::Program& program) {
   std::string text;
   if (!options.assembly.empty()) {
     text = hw::to_assembly(program);
@@ -54,7 +54,7 @@ std::string write(const Options& options, const hw::Program& program) {
 }
 
 /// Converts a program file, binary or text, and checks it if a machine is given.
-int convert(const Options& options) {
+int convert(const MapOptions& options) {
   if (!options.model.empty() || options.json) {
     throw hw::InputError("--read: works on a program alone, expected no --model and no --json");
   }
@@ -67,13 +67,13 @@ int convert(const Options& options) {
     const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
     hw::check_program(program, machine, std::uint64_t{machine.dram.mib} << 20);
   }
-  Options outputs = options;
+  MapOptions outputs = options;
   if (outputs.out.empty() && outputs.assembly.empty()) outputs.assembly = kStandardOutput;
   print_text(write(outputs, program));
   return kExitOk;
 }
 
-int run(const Options& options) {
+int run(const MapOptions& options) {
   require_distinct({options.out, options.assembly, options.read});
   if (!options.read.empty()) return convert(options);
   if (options.machine.machine.empty() || options.model.empty()) {
@@ -110,7 +110,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_map_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MapOptions>();
   CLI::App& command = *app.add_subcommand("map", "map a model to a machine, print the program");
   command.add_option("-m,--machine", options->machine.machine, "machine: a preset or a TOML file")
       ->type_name("NAME|FILE");

@@ -14,7 +14,7 @@
 namespace systole::testbench {
 namespace {
 
-struct Options {
+struct MatmulOptions {
   MachineOptions machine;
   std::string shape;
   std::string stats;
@@ -24,7 +24,7 @@ struct Options {
   bool json = false;
 };
 
-int run(const Options& options) {
+int run(const MatmulOptions& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
   const hw::Machine machine = load_machine(options.machine);
   check_program_size(shape, machine);
@@ -66,7 +66,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_matmul_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MatmulOptions>();
   CLI::App& command = *app.add_subcommand("matmul", "run one matrix product and check it");
   command.add_option("shape", options->shape, "C[MxN] = A[MxK] B[KxN], int8")
       ->type_name("MxNxK")

@@ -27,7 +27,7 @@ namespace {
 using nlohmann::ordered_json;
 using Align = Table::Align;
 
-struct Options {
+struct ModelOptions {
   std::string model, input, checkpoint;
   SizeOptions size;
   bool accuracy = false, json = false;
@@ -93,7 +93,7 @@ void show_checkpoint(const std::string& path, bool json) {
   print_text(checkpoint_text(info));
 }
 
-void show(const Options& options) {
+void show(const ModelOptions& options) {
   if (is_shape_name(options.model)) {
     const NetworkSize size = network_size(options.model, options.size);
     if (options.json) return print_json(model_json(size, describe(size)));
@@ -121,7 +121,7 @@ std::string checkpoint_of(const std::string& model) {
   return path.substr(0, path.size() - ending.size()) + ".safetensors";
 }
 
-int show_accuracy(const Options& options) {
+int show_accuracy(const ModelOptions& options) {
   const std::vector<std::string> names =
       options.model.empty() ? model::model_names() : std::vector{options.model};
   if (names.empty()) throw hw::InputError("no models in " + model::models_directory());
@@ -166,7 +166,7 @@ int show_accuracy(const Options& options) {
   return all_hold ? kExitOk : kExitCheckFailed;
 }
 
-int run(const Options& options) {
+int run(const ModelOptions& options) {
   if (options.accuracy) return show_accuracy(options);
   if (!options.input.empty() || !options.checkpoint.empty()) {
     throw hw::InputError("--input and --checkpoint: only of use with --accuracy");
@@ -185,7 +185,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_model_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelOptions>();
   CLI::App& command = *app.add_subcommand("model", "list models, describe and judge one");
   command.add_option("model", options->model, "model, checkpoint or shape; none: list")
       ->type_name("NAME|FILE");

@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kCalibrationSplit = "calib";
 constexpr const char* kEnding = ".int8.safetensors";
 
-struct Options {
+struct QuantiseOptions {
   std::string checkpoint, calibration, out, machine, name;
   std::vector<std::string> settings;
   bool per_tensor = false, fold_encoder = false;
@@ -36,14 +36,15 @@ struct Options {
 
 /// Names the model as asked for, and says what has been written.
 template <typename Model>
-void finish(const Options& options, Model& model, void (*save)(const Model&, const std::string&)) {
+void finish(const QuantiseOptions& options, Model& model,
+            void (*save)(const Model&, const std::string&)) {
   if (!options.name.empty()) model.name = options.name;
   save(model, options.out);
   print_text(fmt::format("{}: {}, {}\n", hw::printable(options.out), hw::printable(model.name),
                          hw::printable(model.source)));
 }
 
-void quantise_vit(const Options& options, const std::string& path,
+void quantise_vit(const QuantiseOptions& options, const std::string& path,
                   const model::QuantiserOptions& quantiser) {
   const model::VitCheckpoint checkpoint = model::load_vit_checkpoint(path);
   const model::Dataset data =
@@ -53,7 +54,7 @@ void quantise_vit(const Options& options, const std::string& path,
   finish(options, vit, model::save_integer_vit);
 }
 
-void quantise_text(const Options& options, const std::string& path,
+void quantise_text(const QuantiseOptions& options, const std::string& path,
                    const model::QuantiserOptions& quantiser) {
   if (options.calibration.empty()) {
     throw hw::InputError("--calibration: " + hw::printable(path) +
@@ -66,7 +67,7 @@ void quantise_text(const Options& options, const std::string& path,
   finish(options, text, model::save_integer_text);
 }
 
-int run(const Options& options) {
+int run(const QuantiseOptions& options) {
   const std::string ending = kEnding;
   if (options.out.size() <= ending.size() ||
       options.out.compare(options.out.size() - ending.size(), ending.size(), ending) != 0) {
@@ -92,7 +93,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_quantise_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QuantiseOptions>();
   CLI::App& command = *app.add_subcommand("quantise", "make an integer model of a checkpoint");
   command.add_option("checkpoint", options->checkpoint, "real-valued: ViT, BERT or GPT-2")
       ->type_name("NAME|FILE")

@@ -25,7 +25,7 @@
 namespace systole::testbench {
 namespace {
 
-struct Options {
+struct RunOptions {
   MachineOptions machine;
   std::string model;
   SizeOptions size;
@@ -40,7 +40,7 @@ struct Options {
   TimelineOptions timeline;
 };
 
-void check_options(const Options& options) {
+void check_options(const RunOptions& options) {
   if (!options.functional && (options.check || options.min_accuracy)) {
     throw hw::InputError(
         "--functional=off: --check and --min-accuracy need values, expected --functional=on");
@@ -59,13 +59,13 @@ void check_options(const Options& options) {
 }
 
 /// FST files of blocks in RTL go beside the waveform: run.vcd, run.softmax_unit.fst.
-RtlOptions rtl_options(const Options& options) {
+RtlOptions rtl_options(const RunOptions& options) {
   RtlOptions rtl;
   rtl.wave = std::filesystem::path(options.wave.path).replace_extension().string();
   return rtl;
 }
 
-int run(const Options& options) {
+int run(const RunOptions& options) {
   check_options(options);
   const hw::Machine machine = load_machine(options.machine);
   const RunSubject subject({options.model, options.size, options.input, options.limit,
@@ -152,7 +152,7 @@ void add_timeline_options(CLI::App& command, TimelineOptions& timeline) {
 }  // namespace
 
 void add_run_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   CLI::App& command = *app.add_subcommand("run", "run a model on a machine, input by input");
   add_machine_options(command, options->machine);
   add_strategy(command, options->machine);

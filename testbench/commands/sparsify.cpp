@@ -30,7 +30,7 @@ constexpr std::int64_t kMaxDim = 65536;
 /// As many entries as a row can have.
 constexpr std::int64_t kMaxMargin = hw::kMaxSparseTokens;
 
-struct Options {
+struct SparsifyOptions {
   std::string input, out, global, machine = "vitcod";
   std::vector<std::string> settings;
   std::optional<double> theta, sparsity;
@@ -41,7 +41,7 @@ struct Options {
   bool json = false;
 };
 
-void check_options(const Options& options) {
+void check_options(const SparsifyOptions& options) {
   require_distinct({options.input, options.out});
   // Not the parser's range checks, which let "nan" pass.
   if (options.theta && !(*options.theta > 0.0 && *options.theta <= model::kMaxTheta)) {
@@ -65,14 +65,14 @@ void check_options(const Options& options) {
   }
 }
 
-SparsityMachine machine_of(const Options& options) {
+SparsityMachine machine_of(const SparsifyOptions& options) {
   const hw::Machine machine = load_attention_machine({options.machine, options.settings, {}, {}});
   return {machine.name, machine.attention, static_cast<std::size_t>(options.dim)};
 }
 
 /// The mask in the file, or the one that the options ask for of the maps in it; then sets
 /// `report.theta` and `report.margin`.
-model::AttentionMask mask_of(const Options& options, const model::Npy& array,
+model::AttentionMask mask_of(const SparsifyOptions& options, const model::Npy& array,
                              SparsityReport& report) {
   const bool has_rule = options.theta || options.sparsity;
   if (array.dtype() == model::FileDtype::kBool) {
@@ -96,7 +96,8 @@ model::AttentionMask mask_of(const Options& options, const model::Npy& array,
   return maps.mask(*report.theta, options.cls);
 }
 
-void split_heads(const Options& options, const model::AttentionMask& mask, SparsityReport& report) {
+void split_heads(const SparsifyOptions& options, const model::AttentionMask& mask,
+                 SparsityReport& report) {
   if (options.global.empty()) {
     report.threshold = options.threshold ? static_cast<std::size_t>(*options.threshold)
                                          : model::default_threshold(mask.shape().queries);
@@ -107,7 +108,7 @@ void split_heads(const Options& options, const model::AttentionMask& mask, Spars
   }
 }
 
-int run(const Options& options) {
+int run(const SparsifyOptions& options) {
   check_options(options);
   SparsityReport report;
   report.file = options.input;
@@ -129,7 +130,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_sparsify_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SparsifyOptions>();
   CLI::App& command = *app.add_subcommand("sparsify", "prune attention, choose global columns");
   command.add_option("input", options->input, "average attention maps (floats) or a mask (bool)")
       ->type_name("FILE.npy")

@@ -13,7 +13,7 @@
 namespace systole::testbench {
 namespace {
 
-struct Options {
+struct VectorsOptions {
   std::string file;
   bool rtl = false;
   bool json = false;
@@ -36,7 +36,7 @@ std::string text_of(const std::vector<model::VectorResult>& results, const Total
   return text;
 }
 
-nlohmann::ordered_json document_of(const Options& options,
+nlohmann::ordered_json document_of(const VectorsOptions& options,
                                    const std::vector<model::VectorResult>& results,
                                    const Totals& totals) {
   nlohmann::ordered_json document{{"file", options.file},
@@ -56,7 +56,7 @@ nlohmann::ordered_json document_of(const Options& options,
   return document;
 }
 
-int run(const Options& options) {
+int run(const VectorsOptions& options) {
   std::optional<RtlVectors> rtl;
   if (options.rtl) rtl.emplace();
   const std::vector<model::VectorResult> results =
@@ -78,7 +78,7 @@ int run(const Options& options) {
 }  // namespace
 
 void add_vectors_command(CLI::App& app, Action& action) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VectorsOptions>();
   CLI::App& command = *app.add_subcommand("vectors", "check integer functions with a vector file");
   command.add_option("file", options->file, "I-BERT vectors in JSON")
       ->type_name("FILE.json")

@@ -11,7 +11,7 @@ namespace systole::analysis {
 namespace {
 
 /// A row of the survey's Tab. 12. It tells the result's channels, not the input's.
-struct Row {
+struct LayerRow {
   std::uint32_t kernel, inputs, outputs, size;
   std::uint32_t count;  ///< that its totals stand for
   double gflops, gmops, intensity;
@@ -19,7 +19,7 @@ struct Row {
 
 // The survey counts three 1 x 1 convolutions of 256 to 64 channels, but the first block's is one of
 // 64 to 64.
-constexpr Row kTable12[] = {
+constexpr LayerRow kTable12[] = {
     {1, 256, 64, 56, 3, .31, .0031, 100.76},   {3, 64, 64, 56, 3, .69, .0013, 527.55},
     {1, 64, 256, 56, 3, .31, .0031, 100.76},   {1, 512, 128, 28, 3, .31, .0017, 181.14},
     {3, 128, 128, 28, 4, .92, .0014, 664.09},  {1, 128, 512, 28, 4, .41, .0023, 181.14},
@@ -30,7 +30,7 @@ constexpr Row kTable12[] = {
 
 TEST(Resnet50, HasTheLayersOfTable12) {
   const std::vector<Convolution> layers = resnet50();
-  for (const Row& row : kTable12) {
+  for (const LayerRow& row : kTable12) {
     SCOPED_TRACE(std::to_string(row.kernel) + " " + std::to_string(row.outputs));
     const auto layer = std::find_if(layers.rbegin(), layers.rend(), [&](const Convolution& c) {
       return c.kernel == row.kernel && c.inputs == row.inputs && c.outputs == row.outputs &&

@@ -15,7 +15,7 @@ namespace {
 constexpr OperatorClass kClasses[] = {OperatorClass::kProjection, OperatorClass::kAttention,
                                       OperatorClass::kFeedForward, OperatorClass::kOther};
 
-struct Row {
+struct CostRow {
   double gflops;
   int gflops_digits;
   double gmops;
@@ -23,14 +23,14 @@ struct Row {
   double intensity;
 };
 
-void expect_row(const OperatorCost& cost, const Row& row) {
+void expect_row(const OperatorCost& cost, const CostRow& row) {
   SCOPED_TRACE(cost.name);
   EXPECT_EQ(giga(cost.flops, row.gflops_digits), row.gflops);
   EXPECT_EQ(giga(cost.bytes, row.gmops_digits), row.gmops);
   EXPECT_EQ(printed(cost.intensity(), 2), row.intensity);
 }
 
-void expect_table(const CostSummary& summary, const std::vector<Row>& rows) {
+void expect_table(const CostSummary& summary, const std::vector<CostRow>& rows) {
   ASSERT_EQ(rows.size(), kOperatorClasses + 1);
   for (std::size_t i = 0; i < kOperatorClasses; ++i) expect_row(summary.classes[i], rows[i]);
   expect_row(summary.total, rows.back());
@@ -85,7 +85,7 @@ TEST(IdealCosts, AreTable10WithFourHeads) {
   shape.heads = 4;
   struct Expected {
     std::uint32_t length;
-    Row total;
+    CostRow total;
     double attention, other;
   };
   // Printed totals: 167.14 and 303.59 FLOPs per byte; the first of the others: 3.30.

@@ -81,17 +81,17 @@ TEST(ArrayCycles, OfNoWorkAreZero) {
   }
 }
 
-struct Case {
+struct ArrayCase {
   Machine::Array array;
   std::uint64_t m, n, k;
 };
 
-std::vector<Case> random_cases() {
+std::vector<ArrayCase> random_cases() {
   std::mt19937 random(5);
   const auto pick = [&](std::uint32_t hi) {
     return std::uniform_int_distribution<std::uint32_t>(1, hi)(random);
   };
-  std::vector<Case> cases;
+  std::vector<ArrayCase> cases;
   for (int i = 0; i < 400; ++i) {
     const std::uint32_t rows = pick(i % 2 == 0 ? 8 : 128);
     const std::uint32_t cols = pick(i % 3 == 0 ? 8 : 128);
@@ -105,7 +105,7 @@ std::vector<Case> random_cases() {
 }
 
 TEST(ArrayCycles, SplitIntoTheirPhasesExactly) {
-  for (const Case& c : random_cases()) {
+  for (const ArrayCase& c : random_cases()) {
     for (const bool preloaded : {false, true}) {
       const ArrayCycles cycles = array_cycles(c.array, c.m, c.n, c.k, preloaded);
       EXPECT_EQ(cycles.stream + cycles.preload + cycles.drain, cycles.interval);
@@ -115,14 +115,14 @@ TEST(ArrayCycles, SplitIntoTheirPhasesExactly) {
 }
 
 TEST(ArrayCycles, NeverBeatThePeakOfTheArray) {
-  for (const Case& c : random_cases()) {
+  for (const ArrayCase& c : random_cases()) {
     const ArrayCycles cycles = array_cycles(c.array, c.m, c.n, c.k, true);
     EXPECT_GE(cycles.interval * c.array.rows * c.array.cols, c.m * c.n * c.k);
   }
 }
 
 TEST(ArrayCycles, NeverFallWhenTheMatmulGrows) {
-  for (const Case& c : random_cases()) {
+  for (const ArrayCase& c : random_cases()) {
     const ArrayCycles base = array_cycles(c.array, c.m, c.n, c.k, false);
     for (const ArrayCycles& larger : {array_cycles(c.array, c.m + 1, c.n, c.k, false),
                                       array_cycles(c.array, c.m, c.n + 1, c.k, false),
@@ -134,7 +134,7 @@ TEST(ArrayCycles, NeverFallWhenTheMatmulGrows) {
 }
 
 TEST(ArrayCycles, FallWithEveryStepOfOverlap) {
-  for (Case c : random_cases()) {
+  for (ArrayCase c : random_cases()) {
     std::vector<std::uint64_t> intervals;
     for (const ArrayOverlap overlap : kOverlaps) {
       c.array.overlap = overlap;
@@ -145,7 +145,7 @@ TEST(ArrayCycles, FallWithEveryStepOfOverlap) {
 }
 
 TEST(ArrayCycles, OfSplitSumsAddUp) {
-  for (const Case& c : random_cases()) {
+  for (const ArrayCase& c : random_cases()) {
     if (c.array.dataflow != Dataflow::kWeightStationary) continue;
     const std::uint64_t half = 3 * std::uint64_t{c.array.rows};
     const std::uint64_t whole = array_cycles(c.array, c.m, c.n, 2 * half, false).interval;
@@ -156,7 +156,7 @@ TEST(ArrayCycles, OfSplitSumsAddUp) {
 }
 
 TEST(ArrayCycles, SaveOnlyTheFirstPreloadWhenPreloaded) {
-  for (const Case& c : random_cases()) {
+  for (const ArrayCase& c : random_cases()) {
     const std::uint64_t cold = array_cycles(c.array, c.m, c.n, c.k, false).interval;
     const std::uint64_t warm = array_cycles(c.array, c.m, c.n, c.k, true).interval;
     const bool hides =

@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "hw/mask_codec.h"
+#include "hw/units.h"
 #include "tests/hw/sparse_heads.h"
 
 namespace systole::hw {
 namespace {
 
 using Batches = std::vector<std::vector<HeadTile>>;
-
-constexpr std::uint64_t kKib = 1024;
 
 /// Heads of 16 queries and 16 keys, all cells kept: 1 KiB of scores each, and with 16 features of V
 /// 1 KiB of sums.

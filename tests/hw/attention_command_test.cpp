@@ -19,16 +19,10 @@
 namespace systole::hw {
 namespace {
 
-constexpr std::uint64_t kDramBytes = 1 << 20;
-constexpr std::uint32_t kHeads = 2;
-constexpr std::uint64_t kQuery = 0x1000, kKey = 0x2000, kValue = 0x3000, kOut = 0x4000,
-                        kMask = 0x5000;
-
-Machine machine_with_engines() {
-  Machine machine;
-  machine.attention = engines(32, 8);
-  return machine;
-}
+constexpr std::uint64_t kAttentionDram = 1 << 20;
+constexpr std::uint32_t kMaskedHeads = 2;
+constexpr std::uint64_t kQueryAt = 0x1000, kKeyAt = 0x2000, kValueAt = 0x3000, kOutAt = 0x4000,
+                        kMaskAt = 0x5000;
 
 /// 3 queries, 4 keys; 24 features of Q and K, 16 of V; two heads.
 Program attention_program() {
@@ -43,7 +37,7 @@ Program attention_program() {
   requantise.imm = {1, 8, -128, 127};
   program.chains = {{{softmax}, DType::kU8}, {{divide, requantise}, DType::kS8}};
   const HeadMask mask{3, 4, {1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0}};
-  program.masks = {{kMask, encode_mask({split(mask, {0}), split(mask, {})})}};
+  program.masks = {{kMaskAt, encode_mask({split(mask, {0}), split(mask, {})})}};
   program.operators = {{}};
 
   Command attention;
@@ -54,14 +48,14 @@ Program attention_program() {
   attention.c_pitch = 4;
   attention.k = 24;
   attention.n = 16;
-  attention.statistics = kHeads;
-  attention.dram = kQuery;
+  attention.statistics = kMaskedHeads;
+  attention.dram = kQueryAt;
   attention.dram_pitch = 144;  // Q, K and V of a token stand in one row
-  attention.a = kKey;
+  attention.a = kKeyAt;
   attention.a_pitch = 50;
-  attention.b = kValue;
+  attention.b = kValueAt;
   attention.b_pitch = 40;
-  attention.tensor = kOut;
+  attention.tensor = kOutAt;
   attention.tensor_pitch = 32;
   program.commands = {attention, Command{}};
   return program;
@@ -84,11 +78,11 @@ void expect_ranges(const Program& program, const std::vector<Range>& expected) {
 TEST(AttentionCommand, TouchesItsOperandsTheMaskAndAllLocalMemory) {
   const Program program = attention_program();
   constexpr std::uint64_t kAll = std::numeric_limits<std::uint32_t>::max();
-  expect_ranges(program, {{Space::kDram, kQuery, kQuery + 2 * 144 + 48, false},
-                          {Space::kDram, kKey, kKey + 3 * 50 + 48, false},
-                          {Space::kDram, kValue, kValue + 3 * 40 + 32, false},
-                          {Space::kDram, kOut, kOut + 2 * 32 + 32, true},
-                          {Space::kDram, kMask, kMask + program.masks[0].bytes.size(), false},
+  expect_ranges(program, {{Space::kDram, kQueryAt, kQueryAt + 2 * 144 + 48, false},
+                          {Space::kDram, kKeyAt, kKeyAt + 3 * 50 + 48, false},
+                          {Space::kDram, kValueAt, kValueAt + 3 * 40 + 32, false},
+                          {Space::kDram, kOutAt, kOutAt + 2 * 32 + 32, true},
+                          {Space::kDram, kMaskAt, kMaskAt + program.masks[0].bytes.size(), false},
                           {Space::kScratchpad, 0, kAll, true},
                           {Space::kAccumulator, 0, kAll, true}});
 }
@@ -102,16 +96,16 @@ TEST(AttentionCommand, WaitsForMatmulsAndForReadersOfItsResult) {
   };
   EXPECT_TRUE(conflicts({Space::kScratchpad, 4096, 4097, false}));
   EXPECT_TRUE(conflicts({Space::kAccumulator, 0, 1, false}));
-  EXPECT_TRUE(conflicts({Space::kDram, kOut + 95, kOut + 96, false}));
-  EXPECT_FALSE(conflicts({Space::kDram, kOut + 96, kOut + 97, true}));
-  EXPECT_FALSE(conflicts({Space::kDram, kKey, kKey + 1, false}));
-  EXPECT_TRUE(conflicts({Space::kDram, kMask, kMask + 1, true}));
+  EXPECT_TRUE(conflicts({Space::kDram, kOutAt + 95, kOutAt + 96, false}));
+  EXPECT_FALSE(conflicts({Space::kDram, kOutAt + 96, kOutAt + 97, true}));
+  EXPECT_FALSE(conflicts({Space::kDram, kKeyAt, kKeyAt + 1, false}));
+  EXPECT_TRUE(conflicts({Space::kDram, kMaskAt, kMaskAt + 1, true}));
   EXPECT_EQ(unit_of(Opcode::kAttention), Unit::kCompute);
   EXPECT_EQ(name_of(Opcode::kAttention), "attention");
 }
 
 TEST(AttentionCommand, ThatIsLegalPasses) {
-  EXPECT_NO_THROW(check_program(attention_program(), machine_with_engines(), kDramBytes));
+  EXPECT_NO_THROW(check_program(attention_program(), machine_with_engines(), kAttentionDram));
 }
 
 TEST(AttentionCommand, MayFillTheBuffersOfTheSmallestMachine) {
@@ -123,7 +117,7 @@ TEST(AttentionCommand, MayFillTheBuffersOfTheSmallestMachine) {
   // A query computes two cells: with 254 outputs, it takes 1 KiB of the accumulator.
   program.commands[0].n = 254;
   program.commands[0].dram_pitch = program.commands[0].tensor_pitch = 2048;
-  EXPECT_NO_THROW(check_program(program, machine, kDramBytes));
+  EXPECT_NO_THROW(check_program(program, machine, kAttentionDram));
 }
 
 struct BadAttention {
@@ -139,7 +133,7 @@ TEST_P(RefusesAttention, AndSaysWhy) {
   Machine machine = machine_with_engines();
   GetParam().change(program, machine);
   try {
-    check_program(program, machine, kDramBytes);
+    check_program(program, machine, kAttentionDram);
     FAIL() << "accepted";
   } catch (const InputError& error) {
     const std::string what = error.what();
@@ -208,7 +202,7 @@ INSTANTIATE_TEST_SUITE_P(
             "Pitch", [](Command& c) { c.tensor_pitch = 31; },
             "out_pitch 31, expected at least the 32 of a written row"),
         command(
-            "QueryRange", [](Command& c) { c.dram = kDramBytes; }, "reads DRAM bytes 1048576"),
+            "QueryRange", [](Command& c) { c.dram = kAttentionDram; }, "reads DRAM bytes 1048576"),
         command(
             "KeyRange", [](Command& c) { c.a = 1048379; }, "reads DRAM bytes 1048379 to 1048577"),
         command(
@@ -329,7 +323,7 @@ TEST(AttentionCommand, WithMoreHeadsAndQueriesThanMemoryHoldsIsRefusedQuickly) {
     bytes.insert(bytes.end(), head.begin(), head.end());
   }
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_THROW(check_program(program, machine_with_engines(), kDramBytes), InputError);
+  EXPECT_THROW(check_program(program, machine_with_engines(), kAttentionDram), InputError);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
 }
 
@@ -339,14 +333,14 @@ TEST(AttentionCommand, OfOneMaskManyTimesIsCheckedAsQuicklyAsOnce) {
   program.masks[0].bytes = encode_mask({split(full, {}), split(full, {})});
   Command attention = program.commands[0];
   attention.m = attention.c_pitch = 300;
-  attention.tensor = kDramBytes / 2;
+  attention.tensor = kAttentionDram / 2;
   Machine machine = machine_with_engines();
   machine.attention.index_kib = 200;
   const auto seconds = [&](std::size_t commands) {
     program.commands.assign(commands, attention);
     program.commands.emplace_back();
     const auto begin = std::chrono::steady_clock::now();
-    check_program(program, machine, kDramBytes);
+    check_program(program, machine, kAttentionDram);
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   };
   const double once = seconds(1);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "hw/postop.h"
+#include "hw/units.h"
 #include "tests/hw/deit_tiny_mask.h"
 #include "tests/hw/naive_row_buffer.h"
 #include "tests/hw/sparse_heads.h"
@@ -21,7 +22,6 @@ namespace {
 
 constexpr std::array kOperands = {AttentionOperand::kQuery, AttentionOperand::kKey,
                                   AttentionOperand::kValue};
-constexpr std::size_t kKib = 1024;
 
 /// Step, access, operand, head, row, free after, kept.
 using Fetch = std::tuple<std::size_t, std::size_t, AttentionOperand, std::size_t, std::size_t,

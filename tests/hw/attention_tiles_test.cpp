@@ -17,7 +17,7 @@ namespace {
 
 using Pairs = std::vector<std::pair<std::size_t, std::size_t>>;  // first, count
 
-Pairs tiles(const SparseHead& head, std::size_t value_dim, std::uint64_t buffer_bytes) {
+Pairs tiles_of(const SparseHead& head, std::size_t value_dim, std::uint64_t buffer_bytes) {
   Pairs pairs;
   for (const QueryTile tile : query_tiles(head, value_dim, buffer_bytes)) {
     pairs.emplace_back(tile.first, tile.count);
@@ -57,31 +57,31 @@ std::optional<Pairs> fewest(const HeadMask& mask, const std::vector<std::uint16_
 }
 
 /// Key 0 is kept by all, key 1 by queries 0 and 4, key 2 by query 2.
-const HeadMask kMask{5, 3, {1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 1, 0}};
+const HeadMask kTiledMask{5, 3, {1, 1, 0, 1, 0, 0, 1, 0, 1, 1, 0, 0, 1, 1, 0}};
 
 TEST(TileBytes, CountEveryComputedCellAndEveryOutput) {
-  const SparseHead head = split(kMask, {0});
+  const SparseHead head = split(kTiledMask, {0});
   EXPECT_EQ(tile_bytes(head, {0, 5}, 2), 4U * (5 + 3 + 10));
   EXPECT_EQ(tile_bytes(head, {1, 1}, 2), 4U * (1 + 0 + 2));
   EXPECT_EQ(tile_bytes(head, {2, 3}, 7), 4U * (3 + 2 + 21));
   EXPECT_EQ(tile_bytes(head, {5, 0}, 7), 0U);
   // A pruned cell of a global column is computed.
-  EXPECT_EQ(tile_bytes(split(kMask, {0, 1}), {1, 1}, 2), 4U * (2 + 2));
+  EXPECT_EQ(tile_bytes(split(kTiledMask, {0, 1}), {1, 1}, 2), 4U * (2 + 2));
 }
 
 TEST(QueryTiles, SplitOnlyAHeadThatDoesNotFit) {
-  const SparseHead head = split(kMask, {0});
-  EXPECT_EQ(tiles(head, 2, 72), (Pairs{{0, 5}}));
-  EXPECT_EQ(tiles(head, 2, 71), (Pairs{{0, 3}, {3, 2}}));  // 4 * (3 + 2 + 6) = 44
-  EXPECT_EQ(tiles(head, 2, 44), (Pairs{{0, 3}, {3, 2}}));
-  EXPECT_EQ(tiles(head, 2, 43), (Pairs{{0, 2}, {2, 2}, {4, 1}}));  // 28, 28, 16
-  EXPECT_EQ(tiles(head, 2, 27), (Pairs{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}));
-  EXPECT_EQ(tiles(head, 2, 16), (Pairs{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}));
+  const SparseHead head = split(kTiledMask, {0});
+  EXPECT_EQ(tiles_of(head, 2, 72), (Pairs{{0, 5}}));
+  EXPECT_EQ(tiles_of(head, 2, 71), (Pairs{{0, 3}, {3, 2}}));  // 4 * (3 + 2 + 6) = 44
+  EXPECT_EQ(tiles_of(head, 2, 44), (Pairs{{0, 3}, {3, 2}}));
+  EXPECT_EQ(tiles_of(head, 2, 43), (Pairs{{0, 2}, {2, 2}, {4, 1}}));  // 28, 28, 16
+  EXPECT_EQ(tiles_of(head, 2, 27), (Pairs{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}));
+  EXPECT_EQ(tiles_of(head, 2, 16), (Pairs{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {4, 1}}));
 }
 
 TEST(QueryTiles, SayWhatTheLargestQueryNeeds) {
   try {
-    (void)query_tiles(split(kMask, {0}), 2, 15);
+    (void)query_tiles(split(kTiledMask, {0}), 2, 15);
     FAIL() << "accepted";
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
@@ -108,7 +108,7 @@ TEST(QueryTiles, AreTheFewestThatFit) {
     const std::uint64_t buffer = random_size(random, 1, 1200);
     const auto expected = fewest(mask, global, value_dim, buffer);
     if (expected) {
-      EXPECT_EQ(tiles(head, value_dim, buffer), *expected);
+      EXPECT_EQ(tiles_of(head, value_dim, buffer), *expected);
       for (const auto& [first, count] : *expected) {
         EXPECT_EQ(tile_bytes(head, {first, count}, value_dim),
                   counted_bytes(mask, global, first, count, value_dim));

@@ -14,9 +14,9 @@
 namespace systole::hw {
 namespace {
 
-constexpr std::uint64_t kNs = 1000;
+constexpr std::uint64_t kPsPerNs = 1000;
 
-struct Request {
+struct StreamRequest {
   std::uint64_t address;
   bool write;
   std::uint64_t arrival;  ///< ns
@@ -39,9 +39,10 @@ TEST(DramMapping, SendsNeighbouringBurstsToOtherChannelsAndGroups) {
 }
 
 /// A stream with mixed row locality, directions, sizes and gaps.
-std::vector<Request> random_stream(std::size_t count, std::uint64_t seed, std::uint64_t max_gap) {
+std::vector<StreamRequest> random_stream(std::size_t count, std::uint64_t seed,
+                                         std::uint64_t max_gap) {
   std::mt19937_64 random(seed);
-  std::vector<Request> stream;
+  std::vector<StreamRequest> stream;
   std::uint64_t address = 0;
   std::uint64_t arrival = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -59,12 +60,13 @@ TEST(DramTiming, ConservesTimeAndBurstsUnderRandomAccesses) {
   std::uint64_t bursts = 0;
   std::uint64_t end = 0;
   std::uint64_t last_end[2] = {0, 0};
-  for (const Request& r : random_stream(100'000, 3, 12)) {
-    const DramAccess a = t.access(r.address & ~std::uint64_t{63}, 64, r.write, r.arrival * kNs);
+  for (const StreamRequest& r : random_stream(100'000, 3, 12)) {
+    const DramAccess a =
+        t.access(r.address & ~std::uint64_t{63}, 64, r.write, r.arrival * kPsPerNs);
     ASSERT_EQ(a.hits + a.misses + a.conflicts, 1U);
     ASSERT_EQ(a.end - a.begin, t.times().burst);
-    ASSERT_GE(a.begin,
-              r.arrival * kNs + t.times().controller + (r.write ? t.times().cwl : t.times().cl));
+    ASSERT_GE(a.begin, r.arrival * kPsPerNs + t.times().controller +
+                           (r.write ? t.times().cwl : t.times().cl));
     std::uint64_t& previous = last_end[t.mapping().locate(r.address).channel];
     ASSERT_GE(a.begin, previous) << "data of one channel must not overlap";
     const std::uint64_t phase = a.begin % t.times().refi;
@@ -114,9 +116,9 @@ TEST_P(SlowerDram, NeverFinishesARequestEarlier) {
   DramTiming a(fast);
   DramTiming b(slow);
   std::uint64_t later = 0;
-  for (const Request& r : random_stream(20'000, 11, 25)) {
-    const std::uint64_t fast_end = a.access(r.address, 64, r.write, r.arrival * kNs).end;
-    const std::uint64_t slow_end = b.access(r.address, 64, r.write, r.arrival * kNs).end;
+  for (const StreamRequest& r : random_stream(20'000, 11, 25)) {
+    const std::uint64_t fast_end = a.access(r.address, 64, r.write, r.arrival * kPsPerNs).end;
+    const std::uint64_t slow_end = b.access(r.address, 64, r.write, r.arrival * kPsPerNs).end;
     ASSERT_GE(slow_end, fast_end);
     later += slow_end > fast_end;
   }

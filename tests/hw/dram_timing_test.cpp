@@ -51,16 +51,16 @@ std::uint64_t at(std::uint64_t row, std::uint64_t bank, std::uint64_t group) {
   return ((row << 2 | bank) << 5 | group) << 6;
 }
 
-struct Request {
+struct BurstRequest {
   std::uint64_t address;
   bool write;
   std::uint64_t arrival;  ///< ns
 };
 
-DramAccess replay(const Machine::Dram& dram, const std::vector<Request>& before,
+DramAccess replay(const Machine::Dram& dram, const std::vector<BurstRequest>& before,
                   std::uint64_t address, bool write, std::uint64_t arrival_ps) {
   DramTiming timing(dram);
-  for (const Request& r : before) timing.access(r.address, 64, r.write, r.arrival * kNs);
+  for (const BurstRequest& r : before) timing.access(r.address, 64, r.write, r.arrival * kNs);
   return timing.access(address, 64, write, arrival_ps);
 }
 
@@ -83,7 +83,7 @@ TEST(DramTiming, TakesTheTimesOfEachRowState) {
 /// A constraint that lets the first command of a request go at `not_before` and no earlier.
 struct Constraint {
   const char* name;
-  std::vector<Request> before;
+  std::vector<BurstRequest> before;
   std::uint64_t address;
   bool write;
   std::uint64_t not_before;  ///< ns
@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
 /// A burst that is done with its bank exactly when the refresh at 2000 ns is due.
 struct LastBurst {
   const char* name;
-  std::vector<Request> before;
+  std::vector<BurstRequest> before;
   std::uint64_t address;
   bool write;
   std::uint64_t arrival;  ///< ns

@@ -19,7 +19,7 @@ double scale_of(double range, unsigned bits) {
 }
 
 /// Largest error of gelu() against the real function over every input, in units of the value.
-double worst_error(double range, unsigned input_bits, unsigned output_bits) {
+double worst_gelu_error(double range, unsigned input_bits, unsigned output_bits) {
   const double input_scale = scale_of(range, input_bits);
   const double output_scale = scale_of(range, output_bits);
   const GeluConstants constants = make_gelu_constants(input_scale, output_scale);
@@ -54,13 +54,14 @@ TEST(Gelu, FollowsTheRealFunctionOverEveryInputOf8To16Bits) {
     for (const double range : {3.0, 6.0, 10.0}) {
       // The polynomial errs by 0.01815; half an output step and the floored constants come on top.
       const double bound = 0.0185 + 0.5 * scale_of(range, 8) + 0.4 * scale_of(range, input_bits);
-      EXPECT_LT(worst_error(range, input_bits, 8), bound) << input_bits << " bits, +-" << range;
+      EXPECT_LT(worst_gelu_error(range, input_bits, 8), bound)
+          << input_bits << " bits, +-" << range;
     }
   }
 }
 
 TEST(Gelu, ReachesThePolynomialsOwnErrorAtFineScales) {
-  const double worst = worst_error(4.0, 16, 16);
+  const double worst = worst_gelu_error(4.0, 16, 16);
   EXPECT_NEAR(worst, 0.01815, 2e-4);
 }
 

@@ -12,7 +12,7 @@ namespace systole::hw {
 namespace {
 
 /// In the form with tanh, and with more digits than the table's.
-long double real_gelu(long double x) {
+long double tanh_gelu(long double x) {
   const long double root = std::sqrt(2 / std::acos(-1.0L));
   return x / 2 * (1 + std::tanh(root * (x + 0.044715L * x * x * x)));
 }
@@ -36,8 +36,8 @@ TEST(HalfGelu, TableIsTheSameOnEveryHost) {
   const HalfGeluTable& table = half_gelu_table();
   for (std::size_t i = 0; i < kHalfGeluSamples; ++i) {
     const long double x = -8 + static_cast<long double>(i) / 128;
-    const long double sample = real_gelu(x);
-    const long double slope = (real_gelu(x + 1.0L / 128) - sample) * 128;
+    const long double sample = tanh_gelu(x);
+    const long double slope = (tanh_gelu(x + 1.0L / 128) - sample) * 128;
     for (const auto& [real, entry] :
          {std::make_pair(sample, table.samples[i]), std::make_pair(slope, table.slopes[i])}) {
       ASSERT_EQ(value_of(entry), value_of(to_half(static_cast<double>(real)))) << i;
@@ -67,7 +67,7 @@ TEST(HalfGelu, IsNearTheFunctionForEveryInput) {
   for (unsigned bits = 0; bits < 0x10000; ++bits) {
     const Half x{static_cast<std::uint16_t>(bits)};
     if (!(std::fabs(value_of(x)) <= 8)) continue;
-    const auto real = static_cast<double>(real_gelu(value_of(x)));
+    const auto real = static_cast<double>(tanh_gelu(value_of(x)));
     const double error = std::fabs(value_of(half_gelu(x)) - real);
     // Half a step of the sample and of the sum; the rest, with the chord's error, is far smaller.
     ASSERT_LE(error, 0x1p-10 * std::fabs(real) + 0x1p-16) << value_of(x);

@@ -15,7 +15,7 @@
 namespace systole::hw {
 namespace {
 
-constexpr std::uint64_t kDramBytes = 1 << 16;
+constexpr std::uint64_t kMixDram = 1 << 16;
 
 HeadMix mix(std::uint32_t in_heads, std::uint32_t out_heads) {
   return {in_heads, out_heads, std::vector<std::int8_t>(in_heads * out_heads, 1),
@@ -60,12 +60,6 @@ Program mixing_program() {
   return program;
 }
 
-Machine machine_with_engines() {
-  Machine machine;
-  machine.attention = engines(32, 8);
-  return machine;
-}
-
 bool touches(const Program& program, std::size_t command, const Range& expected) {
   for (const Range& range : ranges_of(program.commands[command], program)) {
     if (range.space == expected.space && range.begin == expected.begin &&
@@ -78,7 +72,7 @@ bool touches(const Program& program, std::size_t command, const Range& expected)
 
 TEST(HeadMixCommand, TouchesLatentRows) {
   const Program program = mixing_program();
-  EXPECT_NO_THROW(check_program(program, machine_with_engines(), kDramBytes));
+  EXPECT_NO_THROW(check_program(program, machine_with_engines(), kMixDram));
   EXPECT_TRUE(touches(program, 0, {Space::kDram, 0x1000, 0x1000 + 4 * 16, true}));
   EXPECT_TRUE(touches(program, 0, {Space::kAccumulator, 0, 4 * 24, false}));
   EXPECT_TRUE(touches(program, 1, {Space::kDram, 0x1000, 0x1000 + 4 * 16, false}));
@@ -109,14 +103,14 @@ TEST(HeadMixCommand, NeedsAMachineWithEncoderLines) {
   machine.attention.encoder_lines = 0;
   Program program = mixing_program();
   try {
-    check_program(program, machine, kDramBytes);
+    check_program(program, machine, kMixDram);
     FAIL() << "accepted";
   } catch (const InputError& error) {
     EXPECT_EQ(error.what(), std::string("command 0 (store): the machine has no encoder "
                                         "(attention.lines is 32, attention.encoder_lines is 0)"));
   }
   program.commands.erase(program.commands.begin());
-  EXPECT_NO_THROW(check_program(program, machine, kDramBytes));
+  EXPECT_NO_THROW(check_program(program, machine, kMixDram));
 }
 
 struct BadMixing {
@@ -131,7 +125,7 @@ TEST_P(RefusesMixing, AndSaysWhy) {
   Program program = mixing_program();
   GetParam().change(program);
   try {
-    check_program(program, machine_with_engines(), kDramBytes);
+    check_program(program, machine_with_engines(), kMixDram);
     FAIL() << "accepted";
   } catch (const InputError& error) {
     EXPECT_EQ(error.what(), std::string(GetParam().expected));

@@ -16,20 +16,20 @@ namespace {
 
 using Random = std::mt19937_64;
 
-int pick(Random& random, int lowest, int highest) {
+int pick_int(Random& random, int lowest, int highest) {
   return std::uniform_int_distribution<int>(lowest, highest)(random);
 }
 
 HeadMix random_mix(Random& random, std::uint32_t in_heads, std::uint32_t out_heads) {
-  HeadMix mix{in_heads, out_heads, {}, {}, {}, static_cast<Rounding>(pick(random, 0, 2))};
+  HeadMix mix{in_heads, out_heads, {}, {}, {}, static_cast<Rounding>(pick_int(random, 0, 2))};
   mix.weights.resize(in_heads * out_heads);
   for (std::int8_t& weight : mix.weights) {
-    weight = static_cast<std::int8_t>(pick(random, -128, 127));
+    weight = static_cast<std::int8_t>(pick_int(random, -128, 127));
   }
   for (std::uint32_t o = 0; o < out_heads; ++o) {
-    mix.bias.push_back(pick(random, -1000000, 1000000));
+    mix.bias.push_back(pick_int(random, -1000000, 1000000));
     mix.factors.push_back(
-        {pick(random, -65535, 65535), static_cast<std::int8_t>(pick(random, 10, 40))});
+        {pick_int(random, -65535, 65535), static_cast<std::int8_t>(pick_int(random, 10, 40))});
   }
   return mix;
 }
@@ -54,11 +54,11 @@ std::vector<std::int8_t> plain(const HeadMix& mix, const std::vector<std::int8_t
 TEST(HeadMix, GivesTheBitsOfItsDefinition) {
   Random random(1);
   for (int i = 0; i < 300; ++i) {
-    const HeadMix mix = random_mix(random, static_cast<std::uint32_t>(pick(random, 1, 13)),
-                                   static_cast<std::uint32_t>(pick(random, 1, 13)));
-    const auto features = static_cast<std::size_t>(pick(random, 1, 150));
+    const HeadMix mix = random_mix(random, static_cast<std::uint32_t>(pick_int(random, 1, 13)),
+                                   static_cast<std::uint32_t>(pick_int(random, 1, 13)));
+    const auto features = static_cast<std::size_t>(pick_int(random, 1, 150));
     std::vector<std::int8_t> in(mix.in_heads * features);
-    for (std::int8_t& value : in) value = static_cast<std::int8_t>(pick(random, -128, 127));
+    for (std::int8_t& value : in) value = static_cast<std::int8_t>(pick_int(random, -128, 127));
     std::vector<std::int8_t> out(mix.out_heads * features);
     ASSERT_NO_THROW(check_head_mix(mix));
     mix_heads(mix, in.data(), features, out.data());
@@ -170,8 +170,8 @@ TEST(MixLines, KeepUpWithAStreamIfTheyCanDoItsWork) {
 TEST(MixLines, AreFirstInFirstOut) {
   Random random(4);
   for (int i = 0; i < 200; ++i) {
-    const auto lines = static_cast<std::uint32_t>(pick(random, 1, 6));
-    const auto macs = static_cast<std::uint32_t>(pick(random, 1, 9));
+    const auto lines = static_cast<std::uint32_t>(pick_int(random, 1, 6));
+    const auto macs = static_cast<std::uint32_t>(pick_int(random, 1, 9));
     const std::vector<HeadMix> mixes = {random_mix(random, 2, 3), random_mix(random, 5, 1)};
     struct Group {
       std::uint64_t arrival, work;
@@ -183,9 +183,9 @@ TEST(MixLines, AreFirstInFirstOut) {
     std::size_t group = 0;
     std::uint64_t arrival = 0;
     for (std::size_t t = 0; t < 12; ++t) {
-      const HeadMix& mix = mixes[static_cast<std::size_t>(pick(random, 0, 1))];
-      const auto features = static_cast<std::size_t>(pick(random, 1, 40));
-      arrival += static_cast<std::uint64_t>(pick(random, 0, 15));
+      const HeadMix& mix = mixes[static_cast<std::size_t>(pick_int(random, 0, 1))];
+      const auto features = static_cast<std::size_t>(pick_int(random, 1, 40));
+      arrival += static_cast<std::uint64_t>(pick_int(random, 0, 15));
       for (std::size_t f = 0; f < features; f += macs) {
         queues[group++ % lines].push_back(
             {arrival, std::uint64_t{mix.in_heads} * mix.out_heads, t});

@@ -17,15 +17,15 @@ IBertSoftmaxConstants constants_of(double scale) {
   return {exp, make_ibert_dyadic(32767 / at_zero)};
 }
 
-struct Row {
+struct IBertRow {
   std::vector<std::uint16_t> exponentials;
   std::vector<std::uint16_t> codes;
 };
 
-Row run(const std::vector<std::int32_t>& scores, const IBertSoftmaxConstants& constants,
-        const std::vector<std::uint8_t>& keep = {}) {
+IBertRow run(const std::vector<std::int32_t>& scores, const IBertSoftmaxConstants& constants,
+             const std::vector<std::uint8_t>& keep = {}) {
   const std::size_t n = scores.size();
-  Row row{std::vector<std::uint16_t>(n), std::vector<std::uint16_t>(n)};
+  IBertRow row{std::vector<std::uint16_t>(n), std::vector<std::uint16_t>(n)};
   ibert_softmax_row(scores.data(), keep.empty() ? nullptr : keep.data(), n, constants,
                     row.exponentials.data(), row.codes.data());
   return row;
@@ -72,15 +72,15 @@ TEST(IBertSoftmax, SaturatesTheExponentialAt32767ForEveryShift) {
 
 TEST(IBertSoftmax, MaskedCellsTakeNoPart) {
   const IBertSoftmaxConstants constants = constants_of(0.02);
-  const Row row = run({10, 1000000, 12, 2000000, -3}, constants, {1, 0, 1, 0, 1});
-  const Row compact = run({10, 12, -3}, constants);
+  const IBertRow row = run({10, 1000000, 12, 2000000, -3}, constants, {1, 0, 1, 0, 1});
+  const IBertRow compact = run({10, 12, -3}, constants);
   EXPECT_EQ(row.codes, (std::vector<std::uint16_t>{compact.codes[0], 0, compact.codes[1], 0,
                                                    compact.codes[2]}));
   EXPECT_EQ(row.exponentials[1], 0);
 }
 
 TEST(IBertSoftmax, RowWithoutAKeptCellIsZero) {
-  const Row row = run({1, 2}, constants_of(0.02), {0, 0});
+  const IBertRow row = run({1, 2}, constants_of(0.02), {0, 0});
   EXPECT_EQ(row.codes, (std::vector<std::uint16_t>{0, 0}));
 }
 

@@ -28,7 +28,7 @@ TEST(IntExp, MatchesTheReferenceTable) {
 }
 
 /// Largest distance from exp over the whole domain, one output step being worth `step`.
-double worst_error(const IntExpConstants& constants, double step) {
+double worst_exp_error(const IntExpConstants& constants, double step) {
   double worst = 0;
   for (std::int64_t q = kIntExpLowestArgument; q <= 0; ++q) {
     const double x = std::ldexp(static_cast<double>(q), -static_cast<int>(constants.fraction_bits));
@@ -40,10 +40,10 @@ double worst_error(const IntExpConstants& constants, double step) {
 TEST(IntExp, FollowsTheRealExponentialOverItsWholeDomain) {
   // On the polynomial's own scale the floored constants add to the 2.128e-3 of real arithmetic;
   // relative to the value at zero, as the softmax uses it, the error is smaller.
-  const double own_scale = worst_error(kDefaultIntExp, std::ldexp(0.3585, -16));
+  const double own_scale = worst_exp_error(kDefaultIntExp, std::ldexp(0.3585, -16));
   EXPECT_GT(own_scale, 2.6e-3);
   EXPECT_LT(own_scale, 2.7e-3);
-  const double relative = worst_error(kDefaultIntExp, 1.0 / kDefaultIntExp.value_at_zero());
+  const double relative = worst_exp_error(kDefaultIntExp, 1.0 / kDefaultIntExp.value_at_zero());
   EXPECT_GT(relative, 1.9e-3);
   EXPECT_LT(relative, 2.0e-3);
 }
@@ -51,7 +51,7 @@ TEST(IntExp, FollowsTheRealExponentialOverItsWholeDomain) {
 TEST(IntExp, ApproachesThePolynomialsOwnErrorAtAFineScale) {
   const IntExpConstants fine = make_int_exp_constants(kMaxExpFractionBits);
   // Flooring b by up to one step of 2^-14 moves the result by 4e-5 at most.
-  EXPECT_NEAR(worst_error(fine, std::ldexp(0.3585, -28)), 2.128e-3, 4e-5);
+  EXPECT_NEAR(worst_exp_error(fine, std::ldexp(0.3585, -28)), 2.128e-3, 4e-5);
 }
 
 TEST(IntExp, IsMonotonicWithin18Bits) {

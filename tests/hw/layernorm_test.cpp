@@ -14,12 +14,12 @@
 namespace systole::hw {
 namespace {
 
-using Row = std::vector<std::int32_t>;
+using Integers = std::vector<std::int32_t>;
 
-Row random_row(std::size_t n, double deviation, double mean, unsigned seed) {
+Integers random_row(std::size_t n, double deviation, double mean, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<double> normal(mean, deviation);
-  Row row(n);
+  Integers row(n);
   for (auto& x : row) x = static_cast<std::int32_t>(std::lround(normal(random)));
   return row;
 }
@@ -33,10 +33,10 @@ TEST(LayerNorm, MatchesTheReferenceTable) {
     EXPECT_EQ(constants.bias, entry["bias"].get<std::vector<std::int64_t>>());
     EXPECT_EQ(constants.shift, entry["shift"]);
     for (const auto& row : entry["rows"]) {
-      const auto x = row["x"].get<Row>();
-      Row out(x.size());
+      const auto x = row["x"].get<Integers>();
+      Integers out(x.size());
       layernorm_row(x.data(), constants, out.data(), entry["output_bits"]);
-      EXPECT_EQ(out, row["out"].get<Row>());
+      EXPECT_EQ(out, row["out"].get<Integers>());
     }
   }
 }
@@ -48,7 +48,7 @@ TEST(LayerNorm, FollowsTheRealFunctionWithinAStep) {
   const std::vector<double> beta(kLength, 0.25);
   const LayerNormConstants constants = make_layernorm_constants(gamma, beta, kOutputScale);
   for (const double deviation : {20.0, 600.0, 8000.0}) {
-    const Row x = random_row(kLength, deviation, 100, 4);
+    const Integers x = random_row(kLength, deviation, 100, 4);
     double mean = 0;
     for (const auto value : x) mean += value / static_cast<double>(kLength);
     double variance = 0;
@@ -68,7 +68,7 @@ TEST(LayerNorm, RowWithoutVarianceGivesTheBias) {
   const LayerNormConstants constants =
       make_layernorm_constants({1.0, 2.0, 0.5}, {0.1, -0.2, 0.4}, 0.1);
   for (const std::int32_t value : {0, 1, -7, 32767}) {
-    const Row x(3, value);
+    const Integers x(3, value);
     std::vector<std::int8_t> out(3);
     layernorm_row(x.data(), constants, out.data());
     EXPECT_EQ(out, (std::vector<std::int8_t>{1, -2, 4}));
@@ -77,7 +77,7 @@ TEST(LayerNorm, RowWithoutVarianceGivesTheBias) {
 }
 
 TEST(LayerNorm, RoundsTheMeanHalfUp) {
-  const auto mean = [](const Row& x) { return layernorm_statistics(x.data(), x.size()).mean; };
+  const auto mean = [](const Integers& x) { return layernorm_statistics(x.data(), x.size()).mean; };
   EXPECT_EQ(mean({0, 1}), 1);
   EXPECT_EQ(mean({-1, 0}), 0);
   EXPECT_EQ(mean({-2, -1}), -1);
@@ -86,16 +86,16 @@ TEST(LayerNorm, RoundsTheMeanHalfUp) {
 }
 
 TEST(LayerNorm, RoundsTheOutputHalfUp) {
-  const Row constant(4, 9);
+  const Integers constant(4, 9);
   const LayerNormConstants constants{{1, 1, 1, 1}, {2, -2, 6, -6}, 2, kLayerNormFractionBits};
-  Row out(4);
+  Integers out(4);
   layernorm_row(constant.data(), constants, out.data());
-  EXPECT_EQ(out, (Row{1, 0, 2, -1}));
+  EXPECT_EQ(out, (Integers{1, 0, 2, -1}));
 }
 
 TEST(LayerNorm, StatisticsKeepTheDocumentedWidths) {
   const auto alternating = [](std::size_t n, unsigned bits) {
-    Row x(n);
+    Integers x(n);
     const auto limit = static_cast<std::int32_t>(symmetric_range(bits).hi);
     for (std::size_t i = 0; i < n; ++i) x[i] = i % 2 == 0 ? limit : -limit;
     return layernorm_statistics(x.data(), n);
@@ -112,7 +112,7 @@ TEST(LayerNorm, StatisticsKeepTheDocumentedWidths) {
 TEST(LayerNorm, SaturatesToTheOutputWidth) {
   const LayerNormConstants constants =
       make_layernorm_constants(std::vector<double>(64, 1.0), std::vector<double>(64, 0.0), 0.01);
-  Row x(64, 0);
+  Integers x(64, 0);
   x[5] = 30000;
   x[9] = -30000;
   std::vector<std::int16_t> out(64);
@@ -150,7 +150,7 @@ TEST(IBertLayerNorm, RoundsTheMeanHalfToEven) {
 
 TEST(IBertLayerNorm, ShiftHoldsTheSumOfSquaresIn32Bits) {
   for (const double deviation : {10.0, 5e4, 4e5, 3e8}) {
-    const Row x = random_row(64, deviation, deviation / 2, 8);
+    const Integers x = random_row(64, deviation, deviation / 2, 8);
     const unsigned shift = ibert_layernorm_shift(x.data(), x.size());
     EXPECT_LT(bit_length(ibert_layernorm_statistics(x.data(), x.size(), shift).sum_squares), 34U);
     if (shift > 0) {
@@ -158,12 +158,12 @@ TEST(IBertLayerNorm, ShiftHoldsTheSumOfSquaresIn32Bits) {
       EXPECT_GT(before.sum_squares, std::uint64_t{1} << 32);
     }
   }
-  const Row small{1, 2, 3};
+  const Integers small{1, 2, 3};
   EXPECT_EQ(ibert_layernorm_shift(small.data(), small.size()), 0U);
 }
 
 TEST(IBertLayerNorm, RowWithoutVarianceGivesTheBias) {
-  const Row x(5, 123);
+  const Integers x(5, 123);
   const IBertLayerNormStatistics statistics = ibert_layernorm_statistics(x.data(), x.size(), 0);
   EXPECT_EQ(statistics.deviation, 0);
   EXPECT_EQ(ibert_layernorm_output(x[0], statistics, -77), -77);

@@ -21,7 +21,7 @@ HeadMask filled(std::size_t queries, std::size_t keys, std::uint8_t keep) {
 }
 
 /// Heads of one layer, all of the first one's size.
-std::vector<SparseHead> random_layer(std::mt19937& random, std::size_t largest) {
+std::vector<SparseHead> random_masks(std::mt19937& random, std::size_t largest) {
   std::vector<SparseHead> heads{split_anywhere(random_mask(random, largest), random)};
   const std::size_t queries = heads[0].queries, keys = heads[0].keys;
   for (std::size_t more = random_size(random, 0, 3); more > 0; --more) {
@@ -86,7 +86,7 @@ TEST(MaskCodec, WritesTheTableOfItsDescription) {
 
 TEST(MaskCodec, GivesBackRandomLayers) {
   std::mt19937 random(1);
-  for (int round = 0; round < 500; ++round) expect_round_trip(random_layer(random, 40));
+  for (int round = 0; round < 500; ++round) expect_round_trip(random_masks(random, 40));
 }
 
 TEST(MaskCodec, GivesBackEmptyAndFullHeads) {
@@ -127,7 +127,7 @@ TEST(MaskCodec, TakesFourBytesForAPointerFrom65536KeptCellsOn) {
 TEST(MaskCodec, RefusesEveryTruncation) {
   std::mt19937 random(3);
   for (int round = 0; round < 30; ++round) {
-    const auto heads = random_layer(random, 12);
+    const auto heads = random_masks(random, 12);
     const Bytes bytes = encode_mask(heads);
     for (std::size_t size = 0; size < bytes.size(); ++size) {
       const Bytes cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
@@ -140,7 +140,7 @@ TEST(MaskCodec, RefusesOrReadsExactlyWhateverBitIsFlipped) {
   std::mt19937 random(4);
   int read = 0, not_read = 0;
   for (int round = 0; round < 30; ++round) {
-    const auto heads = random_layer(random, 12);
+    const auto heads = random_masks(random, 12);
     Bytes bytes = encode_mask(heads);
     for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
       bytes[bit / 8] ^= static_cast<std::uint8_t>(1U << (bit % 8));
@@ -156,7 +156,7 @@ TEST(MaskCodec, RefusesOrReadsExactlyWhateverIsDoneToTheBytes) {
   std::mt19937 random(5);
   int not_read = 0;
   for (int round = 0; round < 3000; ++round) {
-    const auto heads = random_layer(random, 12);
+    const auto heads = random_masks(random, 12);
     Bytes bytes = encode_mask(heads);
     for (std::size_t changes = random_size(random, 1, 4); changes > 0; --changes) {
       bytes[random_size(random, 0, bytes.size() - 1)] = static_cast<std::uint8_t>(random());
@@ -174,7 +174,7 @@ struct BadMask {
   const char* expected;
 };
 
-std::function<void(Bytes& bytes)> byte(std::size_t at, std::uint8_t value) {
+std::function<void(Bytes& bytes)> set_mask_byte(std::size_t at, std::uint8_t value) {
   return [=](Bytes& bytes) { bytes[at] = value; };
 }
 
@@ -195,20 +195,29 @@ INSTANTIATE_TEST_SUITE_P(
     MaskCodec, RefusesMask,
     testing::Values(
         BadMask{"Nothing", [](Bytes& b) { b.clear(); }, "byte 0: the mask ends too early"},
-        BadMask{"GlobalColumns", byte(0, 5), "byte 8: more global columns than keys"},
-        BadMask{"ManyGlobalColumns", byte(3, 255), "byte 8: more global columns than keys"},
-        BadMask{"ManyCells", byte(7, 255), "byte 32: the mask ends too early"},
-        BadMask{"KeyTwice", byte(kSparse, 1), "byte 32: sparse head: a key is named twice"},
-        BadMask{"KeyOutOfRange", byte(kDense, 4), "byte 32: sparse head: a key is named twice or"},
-        BadMask{"FirstPointer", byte(kPointers, 1), "byte 32: sparse head: column pointers"},
-        BadMask{"PointersFall", byte(kPointers + 2, 5), "byte 32: sparse head: column pointers"},
-        BadMask{"LastPointer", byte(kPointers + 6, 5), "byte 32: sparse head: column pointers"},
-        BadMask{"RowsFall", byte(kRows, 2), "byte 32: sparse head: row indices"},
-        BadMask{"RowOutOfRange", byte(kRows + 1, 3), "byte 32: sparse head: row indices"},
-        BadMask{"StrayBit", byte(kBits, 0x0b), "byte 29: a bit behind the last cell is set"},
-        BadMask{"LastStrayBit", byte(kBits, 0x83), "byte 29: a bit behind the last cell is set"},
-        BadMask{"Gap", byte(kGap, 1), "byte 30: a byte between two heads is not 0"},
-        BadMask{"EndOfGap", byte(kGap + 2, 128), "byte 32: a byte between two heads is not 0"},
+        BadMask{"GlobalColumns", set_mask_byte(0, 5), "byte 8: more global columns than keys"},
+        BadMask{"ManyGlobalColumns", set_mask_byte(3, 255),
+                "byte 8: more global columns than keys"},
+        BadMask{"ManyCells", set_mask_byte(7, 255), "byte 32: the mask ends too early"},
+        BadMask{"KeyTwice", set_mask_byte(kSparse, 1),
+                "byte 32: sparse head: a key is named twice"},
+        BadMask{"KeyOutOfRange", set_mask_byte(kDense, 4),
+                "byte 32: sparse head: a key is named twice or"},
+        BadMask{"FirstPointer", set_mask_byte(kPointers, 1),
+                "byte 32: sparse head: column pointers"},
+        BadMask{"PointersFall", set_mask_byte(kPointers + 2, 5),
+                "byte 32: sparse head: column pointers"},
+        BadMask{"LastPointer", set_mask_byte(kPointers + 6, 5),
+                "byte 32: sparse head: column pointers"},
+        BadMask{"RowsFall", set_mask_byte(kRows, 2), "byte 32: sparse head: row indices"},
+        BadMask{"RowOutOfRange", set_mask_byte(kRows + 1, 3), "byte 32: sparse head: row indices"},
+        BadMask{"StrayBit", set_mask_byte(kBits, 0x0b),
+                "byte 29: a bit behind the last cell is set"},
+        BadMask{"LastStrayBit", set_mask_byte(kBits, 0x83),
+                "byte 29: a bit behind the last cell is set"},
+        BadMask{"Gap", set_mask_byte(kGap, 1), "byte 30: a byte between two heads is not 0"},
+        BadMask{"EndOfGap", set_mask_byte(kGap + 2, 128),
+                "byte 32: a byte between two heads is not 0"},
         BadMask{"NoGap", [](Bytes& b) { b.resize(kGap); }, "byte 29: the mask ends too early"},
         BadMask{"Trailing", [](Bytes& b) { b.push_back(0); }, "byte 32: bytes behind the last"},
         BadMask{"AnotherHead",

@@ -39,8 +39,8 @@ Program tiny_program() {
 
 constexpr std::size_t kChain = kHeader;
 constexpr std::size_t kStage = kChain + 4;
-constexpr std::size_t kMask = kStage + 4 + 64;
-constexpr std::size_t kMix = kMask + 8 + 4 + 3;
+constexpr std::size_t kMaskOffset = kStage + 4 + 64;
+constexpr std::size_t kMix = kMaskOffset + 8 + 4 + 3;
 constexpr std::size_t kFunction = kMix + 6 + 2 + 9;
 constexpr std::size_t kOperator = kFunction + 4 + 12 + 8 + 4;
 constexpr std::size_t kCommand = kOperator + 4 + 2 + 4 + 1 + 4 + 12 + 16;
@@ -137,7 +137,7 @@ TEST_P(RefusesFile, AndNamesThePlace) {
   }
 }
 
-std::function<void(std::string& bytes)> byte(std::size_t at, unsigned value) {
+std::function<void(std::string& bytes)> set_byte(std::size_t at, unsigned value) {
   return [=](std::string& bytes) { put(bytes, at, value, 1); };
 }
 
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadFile{"Empty", cut(0), "no Systole program"},
         BadFile{"HalfMagic", cut(5), "no Systole program"},
-        BadFile{"Magic", byte(0, 'X'), "no Systole program"},
+        BadFile{"Magic", set_byte(0, 'X'), "no Systole program"},
         BadFile{"NoVersion", cut(10), "header, byte 8: 4 bytes expected, 2 left"},
         BadFile{"Version", word(8, 1, 4), "program version 1, expected 4"},
         BadFile{"Sections", word(12, 3, 4), "3 sections, expected 6"},
@@ -169,50 +169,53 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"NoMask", word(28, 0, 4), "masks, byte 160: 15 bytes too many"},
         BadFile{"MasksHuge", word(32, 1 << 30, 8), "masks: 1073741824 bytes announced"},
         BadFile{"MasksShort", word(32, 11, 8), "masks, byte 168: 4 bytes expected, 3 left"},
-        BadFile{"MaskHuge", word(kMask + 8, 0xffffffff, 4), "masks, byte 172: 4294967295 bytes"},
-        BadFile{"MaskLong", word(kMask + 8, 4, 4), "masks, byte 172: 4 bytes expected, 3 left"},
-        BadFile{"MaskShort", word(kMask + 8, 2, 4), "masks, byte 174: 1 bytes too many"},
+        BadFile{"MaskHuge", word(kMaskOffset + 8, 0xffffffff, 4),
+                "masks, byte 172: 4294967295 bytes"},
+        BadFile{"MaskLong", word(kMaskOffset + 8, 4, 4),
+                "masks, byte 172: 4 bytes expected, 3 left"},
+        BadFile{"MaskShort", word(kMaskOffset + 8, 2, 4), "masks, byte 174: 1 bytes too many"},
         BadFile{"MixCount", word(40, 0xffffffff, 4), "mixes, byte 192: 2 bytes expected, 0 left"},
         BadFile{"NoMix", word(40, 0, 4), "mixes, byte 175: 17 bytes too many"},
         BadFile{"MixesHuge", word(44, 1 << 30, 8), "mixes: 1073741824 bytes announced"},
         BadFile{"MixHuge", word(kMix, 0xffffffff, 4), "mixes, byte 181: 4294836225 bytes expected"},
         BadFile{"MixInputs", word(kMix, 3, 2), "mixes, byte 192: 1 bytes expected, 0 left"},
         BadFile{"MixOutputs", word(kMix + 2, 0, 2), "mixes, byte 181: 11 bytes too many"},
-        BadFile{"MixRounding", byte(kMix + 4, 3), "mixes, byte 179: rounding 3"},
-        BadFile{"MixReserved", byte(kMix + 5, 1), "mixes, byte 180: reserved byte 1"},
+        BadFile{"MixRounding", set_byte(kMix + 4, 3), "mixes, byte 179: rounding 3"},
+        BadFile{"MixReserved", set_byte(kMix + 5, 1), "mixes, byte 180: reserved byte 1"},
         BadFile{"FunctionCount", word(52, 2, 4), "functions, byte 220: 1 bytes expected"},
         BadFile{"FunctionsHuge", word(56, 1 << 30, 8), "functions: 1073741824 bytes announced"},
-        BadFile{"HostOperator", byte(kFunction, 4), "functions, byte 192: host operator 4"},
-        BadFile{"InputType", byte(kFunction + 1, 5), "input type 5"},
-        BadFile{"OperandType", byte(kFunction + 2, 5), "operand type 5"},
-        BadFile{"FunctionType", byte(kFunction + 3, 5), "result type 5"},
+        BadFile{"HostOperator", set_byte(kFunction, 4), "functions, byte 192: host operator 4"},
+        BadFile{"InputType", set_byte(kFunction + 1, 5), "input type 5"},
+        BadFile{"OperandType", set_byte(kFunction + 2, 5), "operand type 5"},
+        BadFile{"FunctionType", set_byte(kFunction + 3, 5), "result type 5"},
         BadFile{"NoNumber", word(kFunction + 4, 0x7fc00000, 4), "number before is not finite"},
         BadFile{"Columns", word(kFunction + 24, 0xffffffff, 4), "functions, byte 220: 4 bytes"},
         BadFile{"OperatorCount", word(64, 0xffffffff, 4), "operators, byte 263: 4 bytes"},
         BadFile{"OperatorsHuge", word(68, 1 << 30, 8), "operators: 1073741824 bytes announced"},
         BadFile{"CommandCount", word(76, 0xffffffff, 4), "commands, byte 343: 80 bytes expected"},
         BadFile{"CommandsShort", word(80, 79, 8), "commands, byte 263: 80 bytes expected, 79"},
-        BadFile{"OutType", byte(kChain, 5), "chains, byte 88: output type 5"},
-        BadFile{"ChainReserved", byte(kChain + 1, 1), "chains, byte 89: reserved"},
+        BadFile{"OutType", set_byte(kChain, 5), "chains, byte 88: output type 5"},
+        BadFile{"ChainReserved", set_byte(kChain + 1, 1), "chains, byte 89: reserved"},
         BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 160: 1 bytes expected"},
-        BadFile{"StageOpcode", byte(kStage, 9), "chains, byte 92: stage opcode 9"},
-        BadFile{"PerChannel", byte(kStage + 1, 2), "per_channel 2"},
-        BadFile{"Rounding", byte(kStage + 2, 3), "rounding 3"},
-        BadFile{"TensorType", byte(kStage + 3, 5), "tensor type 5"},
-        BadFile{"NoTensor", byte(kStage, 0), "tensor type of a stage without tensor 1"},
-        BadFile{"Immediate", byte(kStage + 4 + 32, 1), "immediate that the stage does not use"},
+        BadFile{"StageOpcode", set_byte(kStage, 9), "chains, byte 92: stage opcode 9"},
+        BadFile{"PerChannel", set_byte(kStage + 1, 2), "per_channel 2"},
+        BadFile{"Rounding", set_byte(kStage + 2, 3), "rounding 3"},
+        BadFile{"TensorType", set_byte(kStage + 3, 5), "tensor type 5"},
+        BadFile{"NoTensor", set_byte(kStage, 0), "tensor type of a stage without tensor 1"},
+        BadFile{"Immediate", set_byte(kStage + 4 + 32, 1), "immediate that the stage does not use"},
         BadFile{"NameHuge", word(kOperator, 0xffffffff, 4), "4294967295 bytes expected"},
         BadFile{"NameLong", word(kOperator, 40, 4), "operators, byte"},
-        BadFile{"Place", byte(kOperator + 11, 2), "place 2"},
-        BadFile{"OperatorType", byte(kOperator + 12, 9), "type 9"},
-        BadFile{"OperatorReserved", byte(kOperator + 13, 1), "reserved bytes 1"},
-        BadFile{"Opcode", byte(kCommand, 8), "commands, byte 343: command before has opcode 8"},
-        BadFile{"CommandType", byte(kCommand + 1, 5), "type 5"},
-        BadFile{"Flags", byte(kCommand + 2, 8), "reserved bits"},
-        BadFile{"CommandReserved", byte(kCommand + 3, 3), "reserved bits"},
-        BadFile{"UnusedMix", byte(kCommand + 7, 1), "gives encoder, which its opcode does not use"},
-        BadFile{"UnusedField", byte(kCommand + 40, 1), "which its opcode does not use"},
-        BadFile{"UnusedFlag", byte(kCommand + 2, 1), "accumulate"},
+        BadFile{"Place", set_byte(kOperator + 11, 2), "place 2"},
+        BadFile{"OperatorType", set_byte(kOperator + 12, 9), "type 9"},
+        BadFile{"OperatorReserved", set_byte(kOperator + 13, 1), "reserved bytes 1"},
+        BadFile{"Opcode", set_byte(kCommand, 8), "commands, byte 343: command before has opcode 8"},
+        BadFile{"CommandType", set_byte(kCommand + 1, 5), "type 5"},
+        BadFile{"Flags", set_byte(kCommand + 2, 8), "reserved bits"},
+        BadFile{"CommandReserved", set_byte(kCommand + 3, 3), "reserved bits"},
+        BadFile{"UnusedMix", set_byte(kCommand + 7, 1),
+                "gives encoder, which its opcode does not use"},
+        BadFile{"UnusedField", set_byte(kCommand + 40, 1), "which its opcode does not use"},
+        BadFile{"UnusedFlag", set_byte(kCommand + 2, 1), "accumulate"},
         BadFile{"CutCommand", cut(kCommand + 40), "commands: 80 bytes announced, 40 left"},
         BadFile{"Trailing", [](std::string& bytes) { bytes += "x"; },
                 "1 bytes follow the last section"}),

@@ -28,19 +28,19 @@ SoftmaxOptions options_of(SoftmaxMode mode, unsigned output_bits = 8) {
   return options;
 }
 
-struct Row {
+struct SoftmaxRow {
   std::vector<std::uint16_t> codes;
   std::uint32_t divisor;
 };
 
-Row run(const Scores& scores, const SoftmaxConstants& constants, const Keep& keep = {}) {
-  Row row{std::vector<std::uint16_t>(scores.size()), 0};
+SoftmaxRow run(const Scores& scores, const SoftmaxConstants& constants, const Keep& keep = {}) {
+  SoftmaxRow row{std::vector<std::uint16_t>(scores.size()), 0};
   row.divisor = softmax_row(scores.data(), keep.empty() ? nullptr : keep.data(), scores.size(),
                             constants, row.codes.data());
   return row;
 }
 
-std::uint64_t total(const Row& row) {
+std::uint64_t total(const SoftmaxRow& row) {
   return std::accumulate(row.codes.begin(), row.codes.end(), std::uint64_t{0});
 }
 
@@ -61,14 +61,14 @@ std::vector<double> real_softmax(const Scores& scores) {
   return result;
 }
 
-SoftmaxMode mode_of(const std::string& name) {
+SoftmaxMode softmax_mode(const std::string& name) {
   if (name == "deferred") return SoftmaxMode::kDeferred;
   return name == "ibert" ? SoftmaxMode::kNormalisedFloor : SoftmaxMode::kNormalisedRound;
 }
 
 TEST(Softmax, MatchesTheReferenceTableInEveryMode) {
   for (const auto& entry : golden_cases("datapath/softmax.json")) {
-    SoftmaxOptions options = options_of(mode_of(entry["mode"]), entry["bits"]);
+    SoftmaxOptions options = options_of(softmax_mode(entry["mode"]), entry["bits"]);
     options.fraction_bits = entry["fraction_bits"];
     options.factor_bits = entry["factor_bits"];
     const SoftmaxConstants constants = make_softmax_constants(entry["score_scale"], options);
@@ -76,7 +76,7 @@ TEST(Softmax, MatchesTheReferenceTableInEveryMode) {
     EXPECT_EQ(constants.score.shift, entry["s"]);
     EXPECT_EQ(constants.exp_to_code.multiplier, entry["em"]);
     EXPECT_EQ(constants.exp_to_code.shift, entry["es"]);
-    const Row row = run(entry["scores"].get<Scores>(), constants, entry["keep"].get<Keep>());
+    const SoftmaxRow row = run(entry["scores"].get<Scores>(), constants, entry["keep"].get<Keep>());
     EXPECT_EQ(row.codes, entry["codes"].get<std::vector<std::uint16_t>>()) << entry["mode"];
     if (options.mode != SoftmaxMode::kDeferred) continue;
     EXPECT_EQ(row.divisor, entry["sum"]);
@@ -91,7 +91,7 @@ TEST(Softmax, DeferredCodesFollowTheRealFunctionRelativeToTheMaximum) {
   const SoftmaxConstants constants = make_softmax_constants(kScoreScale);
   for (const double deviation : {0.3, 1.0, 3.0}) {
     const Scores scores = random_scores(500, deviation, 11);
-    const Row row = run(scores, constants);
+    const SoftmaxRow row = run(scores, constants);
     const std::vector<double> expected = real_softmax(scores);
     EXPECT_EQ(row.divisor, total(row));
     EXPECT_EQ(*std::max_element(row.codes.begin(), row.codes.end()), 255);
@@ -106,9 +106,9 @@ TEST(Softmax, DeferredCodesFollowTheRealFunctionRelativeToTheMaximum) {
 TEST(Softmax, NormalisedCodesFollowTheRealFunction) {
   const Scores scores = random_scores(100, 2.0, 5);
   const std::vector<double> expected = real_softmax(scores);
-  const Row floored =
+  const SoftmaxRow floored =
       run(scores, make_softmax_constants(kScoreScale, options_of(SoftmaxMode::kNormalisedFloor)));
-  const Row rounded = run(
+  const SoftmaxRow rounded = run(
       scores, make_softmax_constants(kScoreScale, options_of(SoftmaxMode::kNormalisedRound, 16)));
   for (std::size_t i = 0; i < scores.size(); ++i) {
     EXPECT_NEAR(floored.codes[i] / 256.0, expected[i], 1.1 / 256 + 3e-3);
@@ -143,8 +143,8 @@ TEST(Softmax, MaskedCellsLeaveTheRowAsIfTheyWereNotThere) {
         compact.push_back(scores[i]);
       }
     }
-    const Row masked = run(scores, constants, keep);
-    const Row reference = run(compact, constants);
+    const SoftmaxRow masked = run(scores, constants, keep);
+    const SoftmaxRow reference = run(compact, constants);
     EXPECT_EQ(masked.divisor, reference.divisor);
     std::size_t next = 0;
     for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -156,7 +156,7 @@ TEST(Softmax, MaskedCellsLeaveTheRowAsIfTheyWereNotThere) {
 TEST(Softmax, RowWithoutAKeptCellIsZeroWithDivisorOne) {
   for (const SoftmaxMode mode :
        {SoftmaxMode::kDeferred, SoftmaxMode::kNormalisedFloor, SoftmaxMode::kNormalisedRound}) {
-    const Row row =
+    const SoftmaxRow row =
         run({5, 6, 7}, make_softmax_constants(kScoreScale, options_of(mode)), Keep{0, 0, 0});
     EXPECT_EQ(total(row), 0U);
     EXPECT_EQ(row.divisor, 1U);
@@ -168,7 +168,7 @@ TEST(Softmax, DependsOnDifferencesOnlyUpToTheEndsOfInt32) {
   const SoftmaxConstants constants = make_softmax_constants(kScoreScale);
   constexpr std::int32_t kMin = std::numeric_limits<std::int32_t>::min();
   constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
-  const Row reference = run({0, -100, -300}, constants);
+  const SoftmaxRow reference = run({0, -100, -300}, constants);
   EXPECT_EQ(run({kMax, kMax - 100, kMax - 300}, constants).codes, reference.codes);
   EXPECT_EQ(run({kMin + 300, kMin + 200, kMin}, constants).codes, reference.codes);
   EXPECT_EQ(run({kMin, kMax}, constants).codes, (std::vector<std::uint16_t>{0, 255}));

@@ -22,6 +22,13 @@ inline Machine::Attention engines(std::uint32_t lines = 64, std::uint32_t macs_p
   return attention;
 }
 
+/// A machine of 32 lines of 8 MACs.
+inline Machine machine_with_engines() {
+  Machine machine;
+  machine.attention = engines(32, 8);
+  return machine;
+}
+
 /// A mask of one head as the tests write it down.
 struct HeadMask {
   std::size_t queries = 0;

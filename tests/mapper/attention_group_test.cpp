@@ -9,13 +9,10 @@
 #include "model/encoder_graph.h"
 #include "model/integer_model.h"
 #include "model/model_files.h"
+#include "tests/mapper/test_graphs.h"
 
 namespace systole::mapper {
 namespace {
-
-model::Graph graph_of(const std::string& name) {
-  return model::make_vit_graph(model::load_integer_vit(model::find_model(name)));
-}
 
 std::size_t attention_groups(const model::Graph& graph, const hw::Machine& machine) {
   std::size_t count = 0;

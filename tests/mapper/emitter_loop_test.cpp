@@ -10,6 +10,7 @@
 #include "mapper/mapping.h"
 #include "support/mapped_run.h"
 #include "support/random_graph.h"
+#include "tests/mapper/test_graphs.h"
 
 namespace systole::mapper {
 namespace {
@@ -23,18 +24,6 @@ hw::Machine gemmini() {
   hw::Machine machine;
   machine.mapper.strategy = hw::MappingStrategy::kGemmini;
   return machine;
-}
-model::Graph product(std::uint32_t m, std::uint32_t n, std::uint32_t k) {
-  GraphSketch g("product", 1);
-  const model::View c = g.matmul("c", g.input("x", m, k), g.weight("w", k, n));
-  return g.take(g.stage("bias", c, model::bias_stage(), hw::DType::kS32));
-}
-/// One letter per command: e(nd), l(oad), m(atmul), s(tore).
-std::string opcodes(const hw::Program& program) {
-  std::string text;
-  for (const Command& command : program.commands)
-    text += "elamsv"[static_cast<int>(command.opcode)];
-  return text;
 }
 
 TEST(EmitterLoop, AStepOfDepthIsALoadOfBAndAMatmulAndEveryFourthLoadsA) {

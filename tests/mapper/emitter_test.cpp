@@ -12,6 +12,7 @@
 #include "mapper/mapping.h"
 #include "model/shapes.h"
 #include "support/random_graph.h"
+#include "tests/mapper/test_graphs.h"
 
 namespace systole::mapper {
 namespace {
@@ -19,20 +20,6 @@ namespace {
 using hw::Command;
 using hw::Opcode;
 using test::GraphSketch;
-
-/// One letter per command: e(nd), l(oad), a(ccumulator load), m(atmul), s(tore), mo(v)e.
-std::string opcodes(const hw::Program& program) {
-  std::string text;
-  for (const Command& command : program.commands)
-    text += "elamsv"[static_cast<int>(command.opcode)];
-  return text;
-}
-
-model::Graph product(std::uint32_t m, std::uint32_t n, std::uint32_t k) {
-  GraphSketch g("product", 1);
-  const model::View c = g.matmul("c", g.input("x", m, k), g.weight("w", k, n));
-  return g.take(g.stage("bias", c, model::bias_stage(), hw::DType::kS32));
-}
 
 /// Every group in tiles of at most this size.
 hw::Program emit(const model::Graph& graph, const Tiling& tiling) {

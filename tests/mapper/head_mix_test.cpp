@@ -17,6 +17,7 @@
 #include "support/mapped_run.h"
 #include "support/random_graph.h"
 #include "support/random_machine.h"
+#include "tests/mapper/test_graphs.h"
 
 /// Encoders that join the stores of a projection, and decoders that join the attention.
 namespace systole::mapper {
@@ -204,10 +205,6 @@ INSTANTIATE_TEST_SUITE_P(
                      model::Tensor::Kind::kOutput;
                }}),
     [](const testing::TestParamInfo<Spoilt>& test) { return test.param.name; });
-
-model::Graph graph_of(const std::string& name) {
-  return model::make_vit_graph(model::load_integer_vit(model::find_model(name)));
-}
 
 TEST(Decoders, JoinTheAttention) {
   const model::Graph graph = graph_of("vit65-sparse90-ae");

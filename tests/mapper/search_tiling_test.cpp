@@ -24,7 +24,8 @@ hw::Machine searching(hw::MappingObjective objective) {
   return machine;
 }
 
-TilingProblem product(std::uint32_t m, std::uint32_t n, std::uint32_t k, std::uint64_t bytes) {
+TilingProblem product_problem(std::uint32_t m, std::uint32_t n, std::uint32_t k,
+                              std::uint64_t bytes) {
   TilingProblem problem;
   problem.m = m;
   problem.n = n;
@@ -69,7 +70,7 @@ TEST(SearchTiling, FindsTheLeastThatThereIsWhereAllAreCompared) {
   for (const hw::MappingObjective objective : kObjectives) {
     const hw::Machine machine = searching(objective);
     for (const std::uint64_t bytes : {4096U, 20'000U, 65'536U}) {
-      const TilingProblem problem = product(70, 100, 150, bytes);
+      const TilingProblem problem = product_problem(70, 100, 150, bytes);
       const std::optional<Tiling> best = search_tiling(machine, problem);
       ASSERT_TRUE(best);
       EXPECT_EQ(value(machine, problem, *best), brute_force(machine, problem)) << bytes;
@@ -82,7 +83,7 @@ TEST(SearchTiling, FindsTheLeastThatThereIsWhereAllAreCompared) {
 TEST(SearchTiling, ComesCloseToTheLeastWhereNotAllAreCompared) {
   for (const hw::MappingObjective objective : kObjectives) {
     const hw::Machine machine = searching(objective);
-    const TilingProblem problem = product(200, 250, 250, 16'384);
+    const TilingProblem problem = product_problem(200, 250, 250, 16'384);
     const std::optional<Tiling> best = search_tiling(machine, problem);
     ASSERT_TRUE(best);
     EXPECT_LT(best->tried, 200U * 16 * 16 * 4 / 10);
@@ -100,7 +101,8 @@ TEST(SearchTiling, IsNeverWorseThanCostAndOftenBetter) {
     for (const hw::MappingObjective objective : kObjectives) {
       hw::Machine machine = searching(objective);
       machine.accumulator.kib = below(128);
-      TilingProblem problem = product(below(600), below(2000), below(2000), 2048 + below(100'000));
+      TilingProblem problem =
+          product_problem(below(600), below(2000), below(2000), 2048 + below(100'000));
       problem.row_wise = round % 4 == 0;
       problem.b_is_activation = round % 3 == 0;
       problem.parameter_words = below(3);
@@ -118,17 +120,17 @@ TEST(SearchTiling, IsNeverWorseThanCostAndOftenBetter) {
 
 TEST(SearchTiling, SingleBuffersFindRoomWhereDoubleOnesDoNot) {
   const hw::Machine machine = searching(hw::MappingObjective::kCycles);
-  const TilingProblem problem = product(16, 16, 16, 512);  // 16 x 16 bytes of A and of B
+  const TilingProblem problem = product_problem(16, 16, 16, 512);  // 16 x 16 bytes of A and of B
   EXPECT_FALSE(cost_tiling(machine, problem));
   const std::optional<Tiling> best = search_tiling(machine, problem);
   ASSERT_TRUE(best);
   EXPECT_FALSE(best->double_buffered);
-  EXPECT_FALSE(search_tiling(machine, product(16, 16, 16, 200)));
+  EXPECT_FALSE(search_tiling(machine, product_problem(16, 16, 16, 200)));
 }
 
 TEST(SearchTiling, IsTheSameEveryTime) {
   const hw::Machine machine = searching(hw::MappingObjective::kEdp);
-  const TilingProblem problem = product(512, 768, 3072, 50'000);
+  const TilingProblem problem = product_problem(512, 768, 3072, 50'000);
   const std::optional<Tiling> first = search_tiling(machine, problem);
   const std::optional<Tiling> second = search_tiling(machine, problem);
   ASSERT_TRUE(first && second);

@@ -19,7 +19,8 @@ using test::GraphSketch;
 constexpr std::uint64_t kPlenty = std::uint64_t{1} << 24;
 
 /// C[m x n] = A[m x k] W with a LayerNorm behind it if `row_wise`, else a bias.
-model::Graph product(std::uint32_t m, std::uint32_t n, std::uint32_t k, bool row_wise = false) {
+model::Graph product_with(std::uint32_t m, std::uint32_t n, std::uint32_t k,
+                          bool row_wise = false) {
   GraphSketch g("product", 1);
   const model::View x = g.input("x", m, k);
   const model::View c = g.matmul("c", x, g.weight("w", k, n));
@@ -70,7 +71,7 @@ TEST(Tiler, TilesFitTwiceAndKeepToTheFoldsOfTheArray) {
     TilingProblem problem;
     Tiling t;
     try {
-      problem = problem_of(machine, product(m, n, k, random() % 2 == 0),
+      problem = problem_of(machine, product_with(m, n, k, random() % 2 == 0),
                            std::uint64_t{machine.scratchpad.kib} * 1024);
       problem.a_on_chip = random() % 4 == 0;
       t = choose(machine, problem);
@@ -99,7 +100,7 @@ TEST(Tiler, ComputeCyclesAreThoseOfItsMatmuls) {
     const hw::Machine machine = by_cost(test::random_machine(random));
     const std::uint32_t m = test::between(random, 1, 200), n = test::between(random, 1, 200),
                         k = test::between(random, 1, 200);
-    const Tiling t = choose(machine, problem_of(machine, product(m, n, k), kPlenty));
+    const Tiling t = choose(machine, problem_of(machine, product_with(m, n, k), kPlenty));
     std::uint64_t cycles = 0;
     for (std::uint32_t row = 0; row < m; row += t.m) {
       for (std::uint32_t col = 0; col < n; col += t.n) {
@@ -118,8 +119,9 @@ TEST(Tiler, MoreMemoryIsNeverExpectedToBeSlower) {
   test::Random random(3);
   for (int i = 0; i < 60; ++i) {
     hw::Machine machine = by_cost(test::random_machine(random));
-    const model::Graph graph = product(test::between(random, 1, 300), test::between(random, 1, 300),
-                                       test::between(random, 1, 300));
+    const model::Graph graph =
+        product_with(test::between(random, 1, 300), test::between(random, 1, 300),
+                     test::between(random, 1, 300));
     std::uint64_t before = 0;
     for (const std::uint64_t bytes : {kPlenty, kPlenty / 256, kPlenty / 1024}) {
       const std::uint64_t cycles = choose(machine, problem_of(machine, graph, bytes)).cycles;
@@ -139,7 +141,7 @@ TEST(Tiler, ReadsHardlyMoreThanItExpects) {
     machine.scratchpad.kib = test::power_of_two(random, 2, 8);
     machine.accumulator.kib = test::power_of_two(random, 3, 8);
     const auto size = [&] { return 16 * test::between(random, 1, 20); };
-    const model::Graph graph = product(size(), size(), size());
+    const model::Graph graph = product_with(size(), size(), size());
     const Mapping mapping = map_graph(graph, machine);
     std::uint64_t bytes = 0;
     for (const hw::Command& command : mapping.program.commands) {
@@ -157,7 +159,7 @@ TEST(Tiler, ReadsHardlyMoreThanItExpects) {
 
 TEST(Tiler, SaysWhenNotEvenSingleFoldsFit) {
   const hw::Machine machine;
-  const model::Graph graph = product(100, 200, 300);
+  const model::Graph graph = product_with(100, 200, 300);
   const auto choosing = [&](std::uint64_t bytes) {
     return input_error_of(
         [&] { static_cast<void>(choose(machine, problem_of(machine, graph, bytes))); });

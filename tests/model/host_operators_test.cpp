@@ -110,7 +110,6 @@ class HostAccuracy : public testing::TestWithParam<const char*> {};
 TEST_P(HostAccuracy, IsThatOfTheIntegerNetwork) {
   const IntegerVit vit = load_integer_vit(integer_model_path(GetParam()));
   const Dataset data = digits("test");
-  constexpr ReferenceOptions kFast{true, false};
   const Graph graph = make_vit_graph(vit);
   const double integer =
       integer_accuracy(integer_logits(graph, vit.shape, data, data.count, kFast), data);

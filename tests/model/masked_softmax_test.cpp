@@ -134,15 +134,15 @@ TEST_P(MaskedSoftmax, HalfTheFactorLetsPrunedScoresThrough) {
 
 constexpr hw::Machine::Datapath kFloor{16, hw::Rounding::kHalfEven, 16,
                                        hw::SoftmaxMode::kNormalisedFloor, 8};
-constexpr hw::Machine::Datapath kIBert{31, hw::Rounding::kHalfEven, 22,
-                                       hw::SoftmaxMode::kNormalisedRound, 8};
+constexpr hw::Machine::Datapath kIBertScores{31, hw::Rounding::kHalfEven, 22,
+                                             hw::SoftmaxMode::kNormalisedRound, 8};
 
 INSTANTIATE_TEST_SUITE_P(
     Datapaths, MaskedSoftmax,
     ::testing::Values(ScoreCase{"one_wide", 1, 3.0, {}}, ScoreCase{"vit65", 16, 20.0, {}},
                       ScoreCase{"deit", 64, 60.0, {}}, ScoreCase{"flat", 16, 1.0, {}},
                       ScoreCase{"steep", 16, 900.0, {}}, ScoreCase{"floor", 16, 20.0, kFloor},
-                      ScoreCase{"ibert", 4096, 200.0, kIBert}),
+                      ScoreCase{"ibert", 4096, 200.0, kIBertScores}),
     [](const auto& score) { return std::string(score.param.name); });
 
 TEST(PruneFactor, RefusesWhatNoMultiplierHolds) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/model/hostile_file.h"
 #include "tests/support/input_error.h"
 #include "tests/support/npy_bytes.h"
 #include "tests/support/temp_directory.h"
@@ -136,12 +137,6 @@ TEST(Npy, WritesTheBytesThatNumPyWrites) {
   EXPECT_EQ(read_file(path), expected + "\n" + kFloats);
 }
 
-struct HostileFile {
-  const char* name;
-  std::string bytes;
-  const char* hint;  // must be part of the message
-};
-
 /// A file of two floats whose header has `entries` between its braces.
 std::string with_entries(const std::string& entries) {
   return npy_of("{" + entries + "}\n", kFloats);
@@ -155,7 +150,7 @@ std::string of_shape(const std::string& shape) {
   return with_entries("'descr': '<f4', 'fortran_order': False, 'shape': " + shape);
 }
 
-std::vector<HostileFile> hostile_files() {
+std::vector<HostileFile> hostile_arrays() {
   const std::string good = "'descr': '<f4', 'fortran_order': False, 'shape': (2,)";
   const std::string format_2("\x93NUMPY\x02\0\xFF\xFF\xFF\xFF", 12);
   return {
@@ -229,7 +224,7 @@ std::vector<HostileFile> hostile_files() {
 
 TEST(NpyHostile, EveryBadFileIsRefusedWithOneClearLine) {
   const TempDirectory directory;
-  for (const HostileFile& file : hostile_files()) {
+  for (const HostileFile& file : hostile_arrays()) {
     const std::string path = directory.write("hostile.npy", file.bytes);
     const std::string error = input_error_of([&] { Npy::open(path); });
     EXPECT_THAT(error, AllOf(StartsWith(path + ": "), HasSubstr(file.hint), Not(HasSubstr("\n"))))

@@ -18,8 +18,6 @@
 namespace systole::model {
 namespace {
 
-constexpr ReferenceOptions kFast{true, false};
-
 /// Six points of the digits' accuracy are enough to see that a variant works, a lost one is not.
 constexpr double kSound = 0.96;
 

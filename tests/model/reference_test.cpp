@@ -15,8 +15,6 @@
 namespace systole::model {
 namespace {
 
-constexpr ReferenceOptions kFast{true, false};
-
 class ReferenceModel : public ::testing::TestWithParam<const char*> {
  protected:
   std::vector<std::int32_t> golden(const std::string& what) const {

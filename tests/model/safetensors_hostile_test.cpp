@@ -9,6 +9,7 @@
 
 #include "model/safetensors.h"
 #include "model/safetensors_writer.h"
+#include "tests/model/hostile_file.h"
 #include "tests/support/input_error.h"
 #include "tests/support/temp_directory.h"
 
@@ -56,13 +57,7 @@ std::string nested(std::size_t depth) {
   return text;
 }
 
-struct HostileFile {
-  const char* name;
-  std::string bytes;
-  const char* hint;  // must be part of the message
-};
-
-std::vector<HostileFile> hostile_files() {
+std::vector<HostileFile> hostile_tensors() {
   const std::string good = R"("dtype":"F32","shape":[1],"data_offsets":[0,4])";
   const std::string tensor = "{" + good + "}";
   return {
@@ -154,7 +149,7 @@ std::vector<HostileFile> hostile_files() {
 
 TEST(SafetensorsHostile, EveryBadFileIsRefusedWithOneClearLine) {
   const TempDirectory directory;
-  for (const HostileFile& file : hostile_files()) {
+  for (const HostileFile& file : hostile_tensors()) {
     const std::string path = directory.write("hostile.safetensors", file.bytes);
     const std::string error = input_error_of([&] { Safetensors::open(path); });
     EXPECT_THAT(error, AllOf(StartsWith(path + ": "), HasSubstr(file.hint), Not(HasSubstr("\n"))))

@@ -11,16 +11,13 @@
 #include "hw/isqrt.h"
 #include "model/vectors.h"
 #include "support/temp_directory.h"
+#include "tests/model/golden_path.h"
 
 /// run_vector_file() with a datapath of the caller's.
 namespace systole::model {
 namespace {
 
 using nlohmann::json;
-
-std::string golden_path(const std::string& name) {
-  return std::string(SYSTOLE_TEST_DATA_DIR) + "/ibert/" + name + ".json";
-}
 
 /// The functions of hw/, plus an error.
 class FakeDatapath final : public VectorDatapath {
@@ -82,7 +79,7 @@ TEST(VectorDatapath, ItsErrorsAreFound) {
 }
 
 /// Text of the refusal of a file.
-std::string refusal(const std::string& path) {
+std::string refusal_of_file(const std::string& path) {
   FakeDatapath datapath;
   try {
     run_vector_file(path, &datapath);
@@ -96,7 +93,7 @@ std::string refusal(const std::string& path) {
 
 TEST(VectorDatapath, OtherOperationsAreRefused) {
   for (const char* name : {"gelu", "softmax", "layernorm"}) {
-    const std::string text = refusal(golden_path(name));
+    const std::string text = refusal_of_file(golden_path(name));
     EXPECT_NE(text.find(" not possible with a fake, expected one of \"I-Sqrt"), std::string::npos)
         << text;
     EXPECT_NE(text.find("; ask elsewhere"), std::string::npos) << text;
@@ -121,10 +118,11 @@ TEST(VectorDatapath, ItsLimitsAreRefused) {
   };
   FakeDatapath exact;
   EXPECT_EQ(failures(run_vector_file(with_shift(30), &exact)), 0U);
-  EXPECT_NE(
-      refusal(with_shift(29)).find("x_int[1]: scales to 2147483648, not possible with a fake"),
-      std::string::npos);
-  EXPECT_NE(refusal(with_shift(64)).find("e[0]: is 64, not possible with a fake, expected at most"),
+  EXPECT_NE(refusal_of_file(with_shift(29))
+                .find("x_int[1]: scales to 2147483648, not possible with a fake"),
+            std::string::npos);
+  EXPECT_NE(refusal_of_file(with_shift(64))
+                .find("e[0]: is 64, not possible with a fake, expected at most"),
             std::string::npos);
 }
 

@@ -11,15 +11,13 @@
 #include <vector>
 
 #include "hw/error.h"
+#include "tests/model/golden_path.h"
+#include "tests/support/input_error.h"
 
 namespace systole::model {
 namespace {
 
 using nlohmann::json;
-
-std::string golden_path(const std::string& name) {
-  return std::string(SYSTOLE_TEST_DATA_DIR) + "/ibert/" + name + ".json";
-}
 
 json golden(const std::string& name) {
   std::ifstream file(golden_path(name));
@@ -69,10 +67,6 @@ std::string refusal(const std::string& name, const std::function<void(json&)>& e
   json document = golden(name);
   edit(document["cases"][0]);
   return refusal(document.dump());
-}
-
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
 }
 
 /// Failures of case 0 after an edit; the file stays well formed.

@@ -32,6 +32,9 @@ inline std::string integer_model_path(const std::string& name) {
   return std::string(SYSTOLE_SOURCE_DIR) + "/traces/models/" + name + ".int8.safetensors";
 }
 
+/// Products by the fast kernels: the values do not differ.
+inline constexpr ReferenceOptions kFast{true, false};
+
 /// A model as part of a test's name.
 inline std::string model_test_name(const ::testing::TestParamInfo<const char*>& model) {
   std::string name = model.param;

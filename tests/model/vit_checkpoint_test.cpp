@@ -27,10 +27,6 @@ class VitCheckpointFile : public Test {
   TinyVit tiny_;
 };
 
-void expect_contains(const std::string& text, const std::string& part) {
-  EXPECT_NE(text.find(part), std::string::npos) << text;
-}
-
 TEST(VitCheckpoint, ShapesOfTheEmbeddedModels) {
   const VitCheckpoint small = load_vit_checkpoint(checkpoint_path("vit17"));
   EXPECT_EQ(small.shape, (VitShape{{4, 64, 4, 256, false}, 8, 2, 10, 1}));

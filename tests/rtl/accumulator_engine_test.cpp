@@ -15,11 +15,11 @@
 namespace systole::testbench {
 namespace {
 
-struct Size {
+struct EngineSize {
   std::uint32_t cols, kib, ports;
 };
 
-hw::Machine machine_of(Size size) {
+hw::Machine machine_of(EngineSize size) {
   hw::Machine machine;
   machine.array.rows = machine.array.cols = size.cols;
   machine.accumulator = {size.kib, 2, size.ports};
@@ -40,7 +40,7 @@ hw::AccumulatorTile random_tile(std::mt19937_64& random, std::uint64_t cols, std
   return tile;
 }
 
-class AccumulatorEngine : public ::testing::TestWithParam<Size> {};
+class AccumulatorEngine : public ::testing::TestWithParam<EngineSize> {};
 
 TEST_P(AccumulatorEngine, EqualsTheModel) {
   const hw::Machine machine = machine_of(GetParam());
@@ -71,14 +71,15 @@ TEST_P(AccumulatorEngine, EqualsTheModel) {
   EXPECT_EQ(counts.mismatches, 0U);
 }
 
-std::string size_name(const ::testing::TestParamInfo<Size>& info) {
+std::string engine_size_name(const ::testing::TestParamInfo<EngineSize>& info) {
   return std::to_string(info.param.cols) + "x" + std::to_string(info.param.ports) + "_" +
          std::to_string(info.param.kib) + "KiB";
 }
 INSTANTIATE_TEST_SUITE_P(Machines, AccumulatorEngine,
-                         ::testing::Values(Size{4, 4, 2}, Size{4, 4, 1}, Size{8, 64, 2},
-                                           Size{16, 64, 2}, Size{16, 256, 2}),
-                         size_name);
+                         ::testing::Values(EngineSize{4, 4, 2}, EngineSize{4, 4, 1},
+                                           EngineSize{8, 64, 2}, EngineSize{16, 64, 2},
+                                           EngineSize{16, 256, 2}),
+                         engine_size_name);
 
 TEST(AccumulatorRtlEngine, CountsWholeTilesColumnByColumn) {
   RtlCounts counts;

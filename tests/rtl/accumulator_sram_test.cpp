@@ -23,13 +23,13 @@ using Read = AccumulatorSramRtl::Read;
 using Pins = AccumulatorSramRtl::Pins;
 using Cycles = AccumulatorSramRtl::Cycles;
 
-struct Size {
+struct SramSize {
   std::uint32_t cols, ports;
 };
-constexpr Size kSizes[] = {{4, 1}, {4, 2}, {8, 2}, {16, 2}};
+constexpr SramSize kSramSizes[] = {{4, 1}, {4, 2}, {8, 2}, {16, 2}};
 constexpr std::uint64_t kMostRows = 2048;
 
-class AccumulatorSram : public ::testing::TestWithParam<Size> {
+class AccumulatorSram : public ::testing::TestWithParam<SramSize> {
  protected:
   using Random = std::mt19937_64;
   static RtlOptions checked() { return {true, {}, 5}; }
@@ -296,11 +296,11 @@ TEST_P(AccumulatorSramCycles, OfTwoStreamsThatAreHeldUpFollowTheRule) {
       });
 }
 
-std::string size_name(const ::testing::TestParamInfo<Size>& info) {
+std::string size_name(const ::testing::TestParamInfo<SramSize>& info) {
   return std::to_string(info.param.cols) + "x" + std::to_string(info.param.ports);
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, AccumulatorSram, ::testing::ValuesIn(kSizes), size_name);
-INSTANTIATE_TEST_SUITE_P(Sizes, AccumulatorSramCycles, ::testing::ValuesIn(kSizes), size_name);
+INSTANTIATE_TEST_SUITE_P(Sizes, AccumulatorSram, ::testing::ValuesIn(kSramSizes), size_name);
+INSTANTIATE_TEST_SUITE_P(Sizes, AccumulatorSramCycles, ::testing::ValuesIn(kSramSizes), size_name);
 
 TEST(AccumulatorSramRtl, OneStreamAtAFullBankKeepsTheReaderOutOfItAlone) {
   const RtlOptions checked{true, {}, 1};

@@ -18,7 +18,7 @@
 namespace systole::testbench {
 namespace {
 
-constexpr std::uint32_t kMacs = 8;
+constexpr std::uint32_t kDecoderMacs = 8;
 
 class AeDecoder : public testing::Test {
  protected:
@@ -52,9 +52,9 @@ class AeDecoder : public testing::Test {
   }
 
   static void expect_contract(const hw::HeadMix& mix, const AeDecoderRtl::Cycles& cycles) {
-    hw::MixLines line(1, kMacs);
+    hw::MixLines line(1, kDecoderMacs);
     for (const AeDecoderRtl::Group& group : cycles.groups) {
-      ASSERT_EQ(group.done, line.take(mix, kMacs, group.arrival).done);
+      ASSERT_EQ(group.done, line.take(mix, kDecoderMacs, group.arrival).done);
     }
     EXPECT_EQ(cycles.groups.back().done, cycles.total.cycles - cycles.total.stalled);
   }
@@ -64,7 +64,7 @@ class AeDecoder : public testing::Test {
 };
 
 TEST_F(AeDecoder, MatchesTheReferenceOnAMillionRandomBytes) {
-  AeDecoderRtl unit(kMacs, {true, "", 7});
+  AeDecoderRtl unit(kDecoderMacs, {true, "", 7});
   while (bytes_ < 1'050'000) {
     const hw::HeadMix mix = random_mix(random_, AeDecoderRtl::kMaxHeads);
     const std::size_t features = 1 + random_() % 128;
@@ -75,7 +75,7 @@ TEST_F(AeDecoder, MatchesTheReferenceOnAMillionRandomBytes) {
 }
 
 TEST_F(AeDecoder, MatchesTheReferenceInEveryCorner) {
-  AeDecoderRtl unit(kMacs, {true, "", 7});
+  AeDecoderRtl unit(kDecoderMacs, {true, "", 7});
   constexpr std::int32_t kMost = 1 << 30;
   constexpr std::int8_t kWeights[] = {-128, 127, 0};
   constexpr std::int8_t kSamples[] = {-128, 127};
@@ -98,7 +98,7 @@ TEST_F(AeDecoder, MatchesTheReferenceInEveryCorner) {
 }
 
 TEST_F(AeDecoder, TakesTheCyclesOfTheContract) {
-  AeDecoderRtl unit(kMacs, {true, "", 9});
+  AeDecoderRtl unit(kDecoderMacs, {true, "", 9});
   std::mt19937_64 pressures(2);
   for (int i = 0; operations_ < 10'000; ++i) {
     const hw::HeadMix mix = random_mix(random_, 6);
@@ -113,7 +113,7 @@ TEST_F(AeDecoder, TakesTheCyclesOfTheContract) {
 }
 
 TEST_F(AeDecoder, FastBuildHasTheSameValues) {
-  AeDecoderRtl unit(kMacs);
+  AeDecoderRtl unit(kDecoderMacs);
   for (int i = 0; i < 200; ++i) {
     const hw::HeadMix mix = random_mix(random_, AeDecoderRtl::kMaxHeads);
     ASSERT_NO_FATAL_FAILURE(run(unit, mix, random_bytes(mix.in_heads * 40, random_), 20));
@@ -122,7 +122,7 @@ TEST_F(AeDecoder, FastBuildHasTheSameValues) {
 
 TEST_F(AeDecoder, SizesThatAreNotBuiltAreRefused) {
   EXPECT_THROW(AeDecoderRtl(4), hw::InputError);
-  AeDecoderRtl unit(kMacs);
+  AeDecoderRtl unit(kDecoderMacs);
   hw::HeadMix mix{17, 1, Bytes(17, 1), {0}, {{1, 1}}};
   std::int8_t out = 0;
   try {

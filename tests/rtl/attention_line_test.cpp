@@ -23,7 +23,7 @@ namespace systole::testbench {
 namespace {
 
 constexpr std::uint32_t kMacs = 8;
-constexpr std::int8_t kExtremes[] = {-128, 127, -1, 0};
+constexpr std::int8_t kExtremeBytes[] = {-128, 127, -1, 0};
 constexpr std::size_t kMostFeatures = AttentionLineRtl::kMaxWords * kMacs;
 
 hw::Machine::Attention random_lines(std::mt19937& random) {
@@ -151,8 +151,8 @@ TEST_P(AttentionLine, MatchesTheReferenceInEveryCorner) {
   };
   for (const hw::HeadMask& mask : masks) {
     for (const std::size_t features : {1, 7, 8, 9, 16, 127, 128}) {
-      for (const std::int8_t q : kExtremes) {
-        for (const std::int8_t k : kExtremes) {
+      for (const std::int8_t q : kExtremeBytes) {
+        for (const std::int8_t k : kExtremeBytes) {
           HeadCase test(hw::split_anywhere(mask, random), features, features, random_lines(random),
                         random);
           test.fill(q, k, k, static_cast<std::uint8_t>(q == -1 ? 0x80 : 0xff));
@@ -187,7 +187,7 @@ TEST_P(AttentionLine, HoldsTheSumOfAsManyKeysAsThereCanBe) {
   std::mt19937 random(4);
   const auto unit = checked();
   HeadCase test(full_head(1, hw::kMaxSparseTokens, dense()), 1, 1, hw::engines(2, kMacs), random);
-  for (const std::int8_t value : kExtremes) {
+  for (const std::int8_t value : kExtremeBytes) {
     test.fill(0, 0, value, 0xff);
     ASSERT_NO_FATAL_FAILURE(run_sums(*unit, test, [] { return BackPressure{}; }));
     EXPECT_EQ(test.sums(dense()).front(), value * 255 * 65535);

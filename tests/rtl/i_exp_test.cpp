@@ -23,7 +23,7 @@ std::size_t differences(IExpRtl& unit, const std::vector<std::int32_t>& argument
 }
 
 /// Every argument of s16 that is not positive.
-std::vector<std::int32_t> whole_domain() {
+std::vector<std::int32_t> exp_domain() {
   std::vector<std::int32_t> arguments;
   for (std::int32_t q = hw::kIntExpLowestArgument; q <= 0; ++q) arguments.push_back(q);
   return arguments;
@@ -39,7 +39,7 @@ TEST(IExpReciprocal, DividesExactlyOverTheWholeDomain) {
     const hw::IntExpConstants constants = hw::make_int_exp_constants(bits);
     const std::uint64_t reciprocal = hw::int_exp_reciprocal(constants);
     EXPECT_LT(reciprocal, std::uint64_t{1} << 30);
-    for (const std::int32_t q : whole_domain()) {
+    for (const std::int32_t q : exp_domain()) {
       const auto magnitude = static_cast<std::uint64_t>(-q);
       ASSERT_EQ(magnitude * reciprocal >> hw::kIntExpReciprocalBits,
                 magnitude / static_cast<std::uint64_t>(constants.q_ln2))
@@ -49,7 +49,7 @@ TEST(IExpReciprocal, DividesExactlyOverTheWholeDomain) {
 }
 
 TEST_P(IExp, MatchesTheReferenceOverItsWholeDomain) {
-  const std::vector<std::int32_t> arguments = whole_domain();
+  const std::vector<std::int32_t> arguments = exp_domain();
   for (unsigned bits = hw::kMinExpFractionBits; bits <= hw::kMaxExpFractionBits; ++bits) {
     EXPECT_EQ(differences(unit_, arguments, hw::make_int_exp_constants(bits)), 0U) << bits;
   }
@@ -104,7 +104,7 @@ TEST_P(IExp, ReportsAPositiveArgument) {
 
 TEST_P(IExp, FastBuildHasTheSameValues) {
   IExpRtl fast(GetParam());
-  EXPECT_EQ(differences(fast, whole_domain(), hw::kDefaultIntExp), 0U);
+  EXPECT_EQ(differences(fast, exp_domain(), hw::kDefaultIntExp), 0U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, IExp, testing::ValuesIn(kLaneBuilds));

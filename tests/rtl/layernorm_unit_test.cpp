@@ -19,9 +19,6 @@
 namespace systole::testbench {
 namespace {
 
-constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min();
-constexpr std::int32_t kHighest = std::numeric_limits<std::int32_t>::max();
-
 struct Constants {
   std::vector<std::int32_t> multipliers;
   std::vector<std::int32_t> addends;

@@ -17,8 +17,6 @@ namespace {
 
 constexpr hw::Rounding kRoundings[] = {hw::Rounding::kHalfUp, hw::Rounding::kHalfEven,
                                        hw::Rounding::kFloor};
-constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min();
-constexpr std::int32_t kHighest = std::numeric_limits<std::int32_t>::max();
 constexpr hw::row::Clamp kWhole = {kLowest, kHighest};
 constexpr int kShifts = hw::kMaxDyadicShift + 1;
 

@@ -21,7 +21,7 @@ namespace {
 
 using Random = std::mt19937_64;
 
-constexpr std::uint32_t kSizes[] = {4, 8, 16};
+constexpr std::uint32_t kArraySizes[] = {4, 8, 16};
 constexpr hw::ArrayOverlap kOverlaps[] = {hw::ArrayOverlap::kNone, hw::ArrayOverlap::kPreload,
                                           hw::ArrayOverlap::kFull};
 
@@ -241,7 +241,7 @@ TEST_P(SystolicArray, FastBuildInAnEngineIsComparedAndCounted) {
   EXPECT_EQ(counts.mismatches, 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sizes, SystolicArray, ::testing::ValuesIn(kSizes),
+INSTANTIATE_TEST_SUITE_P(Sizes, SystolicArray, ::testing::ValuesIn(kArraySizes),
                          [](const auto& tested) { return std::to_string(tested.param); });
 
 TEST(SystolicArrayBuilds, AreNamedIfOneIsMissing) {

@@ -12,6 +12,9 @@
 /// What the tests of the streaming units have in common.
 namespace systole::testbench {
 
+inline constexpr std::int32_t kLowest = std::numeric_limits<std::int32_t>::min();
+inline constexpr std::int32_t kHighest = std::numeric_limits<std::int32_t>::max();
+
 /// Lanes that every lane unit is built with.
 inline constexpr std::uint32_t kLaneBuilds[] = {4, 16};
 

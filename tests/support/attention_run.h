@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -96,6 +97,14 @@ inline Layers split_by_cycles(const model::AttentionMask& mask, std::size_t dim,
     }
   }
   return layers;
+}
+
+/// Of all heads.
+inline std::uint64_t sum(const testbench::AttentionResult& result,
+                         std::uint64_t tlm_model::AttentionUnit::HeadCycles::*cycles) {
+  return std::accumulate(
+      result.heads.begin(), result.heads.end(), std::uint64_t{0},
+      [&](std::uint64_t total, const auto& head) { return total + head.*cycles; });
 }
 
 }  // namespace systole::test

@@ -104,6 +104,19 @@ class CoreRig : public tlm_model::Observer {
   hw::Program program_;
 };
 
+/// The 16 x 16 preset, 4 banks of 64 KiB, with ports to spare.
+inline hw::Machine roomy() {
+  hw::Machine machine;
+  machine.scratchpad.ports = 4;
+  machine.accumulator.ports = 4;
+  return machine;
+}
+
+/// Bytes of a bank of it.
+inline constexpr std::uint32_t kBank = 64 * 1024;
+
+inline const hw::Chain kNoStages{{}, hw::DType::kS8};
+
 // Commands with as little text as a test deserves; pitches as tight as they can be.
 
 inline hw::Command load_command(std::uint32_t to, std::uint64_t from, std::uint32_t bytes,

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <string>
 
 #include "hw/error.h"
@@ -15,6 +17,10 @@ std::string input_error_of(Action action) {
     return error.what();
   }
   return "no error";
+}
+
+inline void expect_contains(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
 }
 
 }  // namespace systole

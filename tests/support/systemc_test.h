@@ -7,7 +7,11 @@
 #include <systemc>
 #include <tlm>
 
+#include "tlm/time.h"
+
 namespace systole::test {
+
+inline sc_core::sc_time ns(std::uint64_t count) { return tlm_model::from_ps(count * 1000); }
 
 /// Base of every fixture that builds modules.
 ///

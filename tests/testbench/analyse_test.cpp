@@ -15,21 +15,22 @@ namespace {
 
 using nlohmann::json;
 
-std::string text_of(Words arguments) {
+std::string analysis_text(Words arguments) {
   arguments.insert(arguments.begin(), "analyse");
   return output_of(arguments);
 }
 
-json json_of(Words arguments) {
-  arguments.emplace_back("--json");
-  return json::parse(text_of(std::move(arguments)));
+json analysis_of(Words arguments) {
+  arguments.insert(arguments.begin(), "analyse");
+  return json_of(std::move(arguments));
 }
 
-json simulated() { return json_of({"--model", "vit17", "-m", "transformer", "--simulate"}); }
+json simulated() { return analysis_of({"--model", "vit17", "-m", "transformer", "--simulate"}); }
 
 TEST(Analyse, EveryNameIsDocumentedAndNoOther) {
-  test::expect_documented({simulated(), json_of({"--product", "32x32x32", "--dataflow", "all"})},
-                          "docs/analyse.md");
+  test::expect_documented(
+      {simulated(), analysis_of({"--product", "32x32x32", "--dataflow", "all"})},
+      "docs/analyse.md");
 }
 
 TEST(Analyse, TextFitsATerminal) {
@@ -39,7 +40,7 @@ TEST(Analyse, TextFitsATerminal) {
         Words{"--model", "vit17", "-m", "transformer", "--simulate"},
         Words{"--model", "vit65-sparse90-ae", "-m", "vitcod", "--simulate"},
         Words{"--product", "65536x1024x1024", "--dataflow", "all", "-m", "gemmini"}}) {
-    std::istringstream lines(text_of(arguments));
+    std::istringstream lines(analysis_text(arguments));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   }
 }
@@ -70,7 +71,7 @@ TEST(Analyse, ExpectsTheBytesThatAreMoved) {
                                        {"transformer", "vit65"},
                                        {"vitcod", "vit65-sparse90"},
                                        {"vitcod", "vit65-sparse90-ae"}}) {
-    const json expected = json_of({"-m", machine, "--model", model})["mapped_total"];
+    const json expected = analysis_of({"-m", machine, "--model", model})["mapped_total"];
     const ProgramRun run = run_systole(
         {"run", "-m", machine, "--model", model, "-n", "1", "--functional", "off", "--json"});
     const json measured = json::parse(run.out);
@@ -86,7 +87,7 @@ TEST(Analyse, ExpectsTheBytesThatAreMoved) {
 TEST(Analyse, IsNearTheSimulationWhereTheArrayIsTheLimit) {
   // Products of 128 and more rows with all weights streamed, as contracts see it best.
   const json document =
-      json_of({"--model", "deit-small", "-m", "transformer", "--simulate"})["mapped_total"];
+      analysis_of({"--model", "deit-small", "-m", "transformer", "--simulate"})["mapped_total"];
   const double ratio =
       document["simulated_cycles"].get<double>() / document["expected_cycles"].get<double>();
   EXPECT_GT(ratio, 1.0);
@@ -135,7 +136,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"TooSmall",
                  {"analyse", "--model", "bert-base", "-m", "tiny", "--set", "dram.mib=1024"},
                  {{"accumulator.kib", "768"}}}),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

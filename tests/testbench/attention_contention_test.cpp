@@ -19,7 +19,7 @@
 namespace systole::testbench {
 namespace {
 
-constexpr std::size_t kDim = 64;
+constexpr std::size_t kHeadWidth = 64;
 
 /// Operands arrive almost as soon as they are asked for, so that memory holds up only the start of
 /// a layer, where the first rows of all lines come in.
@@ -49,14 +49,6 @@ test::Layers split_by_threshold(const model::AttentionMask& mask, std::size_t th
   return layers;
 }
 
-/// Of all heads.
-std::uint64_t sum(const AttentionResult& result,
-                  std::uint64_t tlm_model::AttentionUnit::HeadCycles::*cycles) {
-  return std::accumulate(
-      result.heads.begin(), result.heads.end(), std::uint64_t{0},
-      [&](std::uint64_t total, const auto& head) { return total + head.*cycles; });
-}
-
 class AttentionContention : public test::SystemCTest {
  protected:
   using Head = tlm_model::AttentionUnit::HeadCycles;
@@ -66,7 +58,7 @@ class AttentionContention : public test::SystemCTest {
       : machine_(hw::find_machine("vitcod")), mask_(test::synthetic_mask({2, 3, 120, 120}, 6)) {}
 
   [[nodiscard]] AttentionResult run(const test::Layers& layers, const hw::Machine& machine) const {
-    AttentionShape shape = test::shape_of(mask_, kDim);
+    AttentionShape shape = test::shape_of(mask_, kHeadWidth);
     shape.latent_heads = latent_heads_;
     return test::time_attention(shape, layers, machine);
   }
@@ -74,16 +66,16 @@ class AttentionContention : public test::SystemCTest {
   /// `values` from the most to the least; the least is slower than the most.
   void expect_slower(const char* name, const std::vector<std::uint32_t>& values, const Set& set) {
     SCOPED_TRACE(name);
-    const test::Layers layers = test::split_by_cycles(mask_, kDim, machine_);
+    const test::Layers layers = test::split_by_cycles(mask_, kHeadWidth, machine_);
     std::uint64_t first = 0, phases_before = 0, total_before = 0;
     for (const std::uint32_t value : values) {
       hw::Machine machine = machine_;
       set(machine, value);
       const AttentionResult result = run(layers, machine);
       const std::uint64_t engines = test::engine_cycles(result);
-      const std::uint64_t phases = engines - sum(result, &Head::memory) -
-                                   sum(result, &Head::codes) - sum(result, &Head::output) -
-                                   sum(result, &Head::decode);
+      const std::uint64_t phases =
+          engines - test::sum(result, &Head::memory) - test::sum(result, &Head::codes) -
+          test::sum(result, &Head::output) - test::sum(result, &Head::decode);
       EXPECT_GE(phases, phases_before) << "at " << value;
       EXPECT_GE(result.cycles, total_before) << "at " << value;
       if (first == 0) first = result.cycles;
@@ -123,7 +115,7 @@ TEST_F(AttentionContention, FewerDecoderLinesAreNeverFaster) {
 TEST_F(AttentionContention, HeadAfterHeadIsSlower) {
   hw::Machine machine = machine_;
   machine.attention.order = hw::AttentionOrder::kHead;
-  const test::Layers layers = test::split_by_cycles(mask_, kDim, machine_);
+  const test::Layers layers = test::split_by_cycles(mask_, kHeadWidth, machine_);
   EXPECT_GT(test::engine_cycles(run(layers, machine)), test::engine_cycles(run(layers, machine_)));
 }
 TEST_F(AttentionContention, LessBandwidthIsNeverFaster) {
@@ -135,7 +127,7 @@ TEST_F(AttentionContention, LessBandwidthIsNeverFaster) {
 // There is one softmax and one output path, whatever runs beside them.
 TEST_F(AttentionContention, HeadsTakeTurnsAtTheSoftmax) {
   machine_.attention.softmax_lanes = 1;
-  const test::Layers layers = test::split_by_cycles(mask_, kDim, machine_);
+  const test::Layers layers = test::split_by_cycles(mask_, kHeadWidth, machine_);
   const AttentionResult result = run(layers, machine_);
   std::uint64_t exponentials = 0;
   for (const auto& heads : layers) {
@@ -145,17 +137,17 @@ TEST_F(AttentionContention, HeadsTakeTurnsAtTheSoftmax) {
 }
 TEST_F(AttentionContention, HeadsTakeTurnsAtTheOutput) {
   machine_.attention.dividers = 1;
-  const test::Layers layers = test::split_by_cycles(mask_, kDim, machine_);
+  const test::Layers layers = test::split_by_cycles(mask_, kHeadWidth, machine_);
   constexpr std::uint64_t kRows = 2 * 3 * 120, kDivision = 13;
   EXPECT_GT(run(layers, machine_).cycles, kRows * kDivision);
 }
 
 TEST_F(AttentionContention, SumsWaitForRoomOnlyIfThereIsNone) {
-  const test::Layers layers = test::split_by_cycles(mask_, kDim, machine_);
+  const test::Layers layers = test::split_by_cycles(mask_, kHeadWidth, machine_);
   machine_.attention.dividers = 1;  // outputs leave later than the next ones are there
   const auto waits = [&](std::uint32_t kib) {
     machine_.accumulator.kib = kib;
-    return sum(run(layers, machine_), &Head::output);
+    return test::sum(run(layers, machine_), &Head::output);
   };
   // The layer's scores and its three heads' sums of 30 KiB.
   EXPECT_EQ(waits(512), 0U);
@@ -163,21 +155,21 @@ TEST_F(AttentionContention, SumsWaitForRoomOnlyIfThereIsNone) {
 }
 
 TEST_F(AttentionContention, WorkIsThatOfTheContract) {
-  const test::Layers layers = test::split_by_cycles(mask_, kDim, machine_);
+  const test::Layers layers = test::split_by_cycles(mask_, kHeadWidth, machine_);
   const AttentionResult result = run(layers, machine_);
   std::uint64_t busy = 0, contract = 0, macs = 0;
   std::size_t i = 0;
   for (const std::vector<hw::SparseHead>& heads : layers) {
     for (const hw::SparseHead& head : heads) {
-      const auto sddmm = hw::sddmm_cycles(head, kDim, machine_.attention);
-      const auto spmm = hw::spmm_cycles(head, kDim, machine_.attention);
+      const auto sddmm = hw::sddmm_cycles(head, kHeadWidth, machine_.attention);
+      const auto spmm = hw::spmm_cycles(head, kHeadWidth, machine_.attention);
       EXPECT_EQ(result.heads[i].lines_busy, sddmm.busy_cycles() + spmm.busy_cycles());
       EXPECT_GE(result.heads[i].sddmm, sddmm.total());
       EXPECT_GE(result.heads[i].spmm, spmm.total());
       EXPECT_GT(result.heads[i].softmax, hw::softmax_cycles(head, machine_.attention));
       busy += result.heads[i].busy();
       contract += sddmm.total() + spmm.total();
-      macs += (head.dense_cells() + head.sparse_kept()) * 2 * kDim;
+      macs += (head.dense_cells() + head.sparse_kept()) * 2 * kHeadWidth;
       ++i;
     }
   }
@@ -200,14 +192,14 @@ TEST_F(AttentionContention, DeitTinySddmmAsTheContractSays) {
     for (const Head& head : result.heads) phases += head.busy() + head.conflict;
     for (const auto& heads : layers) {
       for (const hw::SparseHead& head : heads) {
-        spmm += hw::spmm_cycles(head, kDim, machine.attention).total();
+        spmm += hw::spmm_cycles(head, kHeadWidth, machine.attention).total();
       }
     }
     EXPECT_NEAR(static_cast<double>(phases - spmm), cycles, 0.05 * cycles);
     EXPECT_GE(phases, 18'600U);
   };
   expect_sddmm(split_by_threshold(mask_, 50), 13'656);
-  expect_sddmm(test::split_by_cycles(mask_, kDim, machine), 11'080);
+  expect_sddmm(test::split_by_cycles(mask_, kHeadWidth, machine), 11'080);
   machine.attention.mapping = hw::SparserMapping::kBroadcast;
   expect_sddmm(split_by_threshold(mask_, 50), 57'776);
 }

@@ -13,14 +13,16 @@ namespace {
 
 using AttentionEnergy = test::SystemCTest;
 
-constexpr std::size_t kDim = 64, kTokens = 60, kHeads = 3, kLatent = 2, kWordBytes = 4;
+constexpr std::size_t kHeadDim = 64, kCountedTokens = 60, kCountedHeads = 3, kLatentHeads = 2,
+                      kWordBytes = 4;
 
 TEST_F(AttentionEnergy, CountsBuffersScoresSoftmaxOutputsAndDecoder) {
   const hw::Machine machine = hw::find_machine("vitcod");
-  const model::AttentionMask mask = test::synthetic_mask({1, kHeads, kTokens, kTokens}, 8);
-  const test::Layers layers = test::split_by_cycles(mask, kDim, machine);
-  AttentionShape shape = test::shape_of(mask, kDim);
-  shape.latent_heads = kLatent;
+  const model::AttentionMask mask =
+      test::synthetic_mask({1, kCountedHeads, kCountedTokens, kCountedTokens}, 8);
+  const test::Layers layers = test::split_by_cycles(mask, kHeadDim, machine);
+  AttentionShape shape = test::shape_of(mask, kHeadDim);
+  shape.latent_heads = kLatentHeads;
   const AttentionResult result = test::time_attention(shape, layers, machine);
 
   std::uint64_t cells = 0, kept = 0, operand_words = 0, score_words = 0;
@@ -28,15 +30,16 @@ TEST_F(AttentionEnergy, CountsBuffersScoresSoftmaxOutputsAndDecoder) {
     cells += head.dense_cells() + head.sparse_kept();
     kept += head.kept();
     for (const hw::AttentionPhase& phase :
-         {hw::schedule_sddmm(head, kDim, machine.attention),
-          hw::schedule_spmm(head, kDim, kDim, machine.attention)}) {
+         {hw::schedule_sddmm(head, kHeadDim, machine.attention),
+          hw::schedule_spmm(head, kHeadDim, kHeadDim, machine.attention)}) {
       operand_words += phase.operand_words;
       score_words += phase.score_words;
     }
   }
-  constexpr std::uint64_t kOutputs = kHeads * kTokens * kDim;
-  EXPECT_EQ(test::counter(result, "macs"), 2 * cells * kDim);
-  EXPECT_EQ(test::counter(result, "decoder_macs"), 2 * kTokens * kLatent * kHeads * kDim);
+  constexpr std::uint64_t kOutputs = kCountedHeads * kCountedTokens * kHeadDim;
+  EXPECT_EQ(test::counter(result, "macs"), 2 * cells * kHeadDim);
+  EXPECT_EQ(test::counter(result, "decoder_macs"),
+            2 * kCountedTokens * kLatentHeads * kCountedHeads * kHeadDim);
   EXPECT_EQ(test::counter(result, "elements"), kept + 2 * kOutputs) << "division, requantisation";
   // Q, K and V of all heads come in, the mask comes in and is walked.
   EXPECT_EQ(test::counter(result, "buffer_bytes"),

@@ -15,12 +15,6 @@ namespace {
 
 using Head = tlm_model::AttentionUnit::HeadCycles;
 
-std::uint64_t sum(const AttentionResult& result, std::uint64_t Head::*cycles) {
-  return std::accumulate(
-      result.heads.begin(), result.heads.end(), std::uint64_t{0},
-      [&](std::uint64_t total, const Head& head) { return total + head.*cycles; });
-}
-
 class AttentionLink : public test::SystemCTest {
  protected:
   static constexpr std::size_t kDim = 64;
@@ -57,8 +51,9 @@ TEST_F(AttentionLink, ValuesLeaveTheBandwidthToWhatIsNeededFirst) {
 TEST_F(AttentionLink, ALineThatHasTokensDoesNotWaitForTheOthers) {
   machine_.attention.decoder_lines = 16;
   const AttentionResult some = run(2);
-  EXPECT_GT(sum(some, &Head::decode), 0U);
-  EXPECT_LT(sum(some, &Head::decode), sum(some, &Head::decoding)) << "the rest is hidden";
+  EXPECT_GT(test::sum(some, &Head::decode), 0U);
+  EXPECT_LT(test::sum(some, &Head::decode), test::sum(some, &Head::decoding))
+      << "the rest is hidden";
 }
 
 TEST_F(AttentionLink, FewerBytesPayOnANarrowBus) {
@@ -70,11 +65,11 @@ TEST_F(AttentionLink, FewerBytesPayOnANarrowBus) {
 TEST_F(AttentionLink, TheArrayDoesNothingElseWhileItDecodes) {
   machine_.attention.decoder_lines = 0;
   const AttentionResult result = run(2);
-  EXPECT_GT(sum(result, &Head::decoding), 0U);
-  EXPECT_GE(sum(result, &Head::decode), sum(result, &Head::decoding));
+  EXPECT_GT(test::sum(result, &Head::decoding), 0U);
+  EXPECT_GE(test::sum(result, &Head::decode), test::sum(result, &Head::decoding));
   // All tokens at once on 64 lines: 240 tokens of 8 groups of 6 cycles, and the last beat's way
   // out.
-  EXPECT_EQ(sum(result, &Head::decoding), 240 * 8 / 64 * 6 + hw::kMixLatency);
+  EXPECT_EQ(test::sum(result, &Head::decoding), 240 * 8 / 64 * 6 + hw::kMixLatency);
 }
 
 TEST_F(AttentionLink, ARowsPlaceIsFreeWhenItsWindowIsOver) {

@@ -172,7 +172,7 @@ void expect_reference_follows_the_mask(const Setting& setting, const AttentionWo
   }
 }
 
-void expect_conserved(const AttentionResult& result, const hw::Machine& machine) {
+void expect_attention_conserved(const AttentionResult& result, const hw::Machine& machine) {
   const AccountTable table = account_table(result.blocks);
   EXPECT_TRUE(std::any_of(table.blocks.begin(), table.blocks.end(),
                           [](const BlockAccounts& block) { return block.name == "attention"; }));
@@ -216,7 +216,7 @@ TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
                                       setting.shape.queries * setting.shape.dim);
     EXPECT_EQ(test::counter(result, "written_bytes"), result.check.bytes);
     bytes += result.check.bytes;
-    expect_conserved(result, setting.machine);
+    expect_attention_conserved(result, setting.machine);
     if (seed % 4 == 0) expect_reference_follows_the_mask(setting, workload);
     if (seed % 8 == 0) {
       const AttentionResult timing =

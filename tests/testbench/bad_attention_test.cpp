@@ -11,14 +11,14 @@ namespace systole::testbench {
 namespace {
 
 /// `systole attention` of one head on vitcod, with more arguments; and of four tokens.
-Words attention(const Words& more) {
+Words attention_words(const Words& more) {
   Words arguments{"attention", "-m", "vitcod", "--heads", "1"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
 }
 Words dense(Words more) {
   more.insert(more.begin(), {"--tokens", "4"});
-  return attention(more);
+  return attention_words(more);
 }
 
 /// `systole attention` with the mask in the file "a".
@@ -41,12 +41,13 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"gemmini: attention.lines: found 0", "vitcod"}}},
         BadInput{"NoMask", {"attention", "-m", "vitcod"}, {{"--mask", "--tokens and --heads"}}},
         BadInput{"NoHeads", {"attention", "-m", "vitcod", "--tokens", "4"}, {{"--heads"}}},
-        BadInput{"TokensZero", attention({"--tokens", "0"}), {{"--tokens: found 0", "4096"}}},
-        BadInput{"TokensNegative", attention({"--tokens", "-4"}), {{"--tokens: found -4"}}},
-        BadInput{"TokensTooMany", attention({"--tokens", "4097"}), {{"--tokens: found 4097"}}},
+        BadInput{"TokensZero", attention_words({"--tokens", "0"}), {{"--tokens: found 0", "4096"}}},
+        BadInput{"TokensNegative", attention_words({"--tokens", "-4"}), {{"--tokens: found -4"}}},
+        BadInput{
+            "TokensTooMany", attention_words({"--tokens", "4097"}), {{"--tokens: found 4097"}}},
         BadInput{"LayersZero", dense({"--layers", "0"}), {{"--layers: found 0", "1 to 1024"}}},
         BadInput{"TooManyCells",
-                 attention({"--tokens", "4096", "--layers", "5"}),
+                 attention_words({"--tokens", "4096", "--layers", "5"}),
                  {{"83886080 cells", "67108864"}}},
         BadInput{"DimZero", dense({"--dim", "0"}), {{"--dim: found 0", "4096"}}},
         BadInput{"DimNegative", dense({"--dim", "-8"}), {{"--dim: found -8"}}},
@@ -101,7 +102,7 @@ INSTANTIATE_TEST_SUITE_P(
                  dense({"--layers", "1000", "--set", "dram.mib=1"}),
                  {{"dram.mib = 1"}}},
         BadInput{"NoDirectory", dense({"--stats", "no/a.json"}), {{"no/a.json: cannot write"}}}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Mask, BadAttentionTest,
@@ -145,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(
                  attention_mask(),
                  {{"one query take 262396 bytes", "accumulator's 110592"}},
                  file("a", npy_mask("(1, 1, 1, 65535)", std::string(65535, '\0')))}),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

@@ -93,7 +93,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"HbmRowShorterThanABurst",
                  shape("gpt2", {"--set", "hbm.row_bytes=64", "--set", "hbm.bus_bytes=32"}),
                  {{"hbm.row_bytes: found 64", "burst"}}}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Files, BadGenerateTest,
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
                  }},
         BadInput{
             "EmptyText", generate({"--evaluate", "3", "--text", "t"}), {{"t"}}, file("t", "")}),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

@@ -55,6 +55,13 @@ inline Prepare program(std::string name, const char* form, Change change) {
   };
 }
 
+/// A run of a network by its shape.
+inline Words shape(const std::string& name, const Words& more) {
+  Words arguments{"run", "-m", "gemmini", "--model", name};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
 inline std::string unchanged(const std::string& bytes) { return bytes; }
 inline std::string half(const std::string& bytes) { return bytes.substr(0, bytes.size() / 2); }
 
@@ -83,6 +90,8 @@ inline void expect_refused(const BadInput& bad) {
   EXPECT_EQ(directory.names(), before);
 }
 
-inline std::string name_of(const testing::TestParamInfo<BadInput>& info) { return info.param.name; }
+inline std::string bad_input_name(const testing::TestParamInfo<BadInput>& info) {
+  return info.param.name;
+}
 
 }  // namespace systole::testbench

@@ -84,7 +84,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"QuantiseWithoutPictures",
                  {"quantise", "vit17", "-c", "no.safetensors", "-o", "a.int8.safetensors"},
                  {{"no.safetensors"}}}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Pictures, BadInputTest,
@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
                  run({"-i", "p", "--min-accuracy", "0.5"}),
                  {{"p:", "labels"}},
                  file("p", pictures("[1,8,8]", std::string(64, '\x01')))}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Program, BadInputTest,
@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"map", "--read", "p", "-m", "tiny", "--out", "q"},
                  {{"writes scratchpad bytes", "of 4096"}},
                  program("p", "--out", unchanged)}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Vectors, BadInputTest,
@@ -209,7 +209,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"vectors", "v", "--rtl"},
                  {{"v: case \"a\": x_int[1]: scales to 4294967296", "--rtl", "32 bits"}},
                  file("v", requantisation(28))}),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

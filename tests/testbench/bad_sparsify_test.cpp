@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
                  sparsify({}),
                  {{"a: layer 0, head 1, row 1: keeps no key"}},
                  file("a", npy_mask("(1, 2, 2, 1)", std::string("\1\1\0\1", 4)))}),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"--checkpoint"}}},
         BadInput{"InputWithoutAccuracy", {"model", "vit17", "--input", "a"}, {{"--accuracy"}}},
         BadInput{"MatmulWithoutShape", {"matmul", "-m", "tiny"}, {{"shape is required"}}}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Shape, BadUsageTest,
@@ -82,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"CommandsTooMany",
                  {"matmul", "4096x4096x4096", "-m", "tiny"},
                  {{"4096x4096x4096", "dram.mib = 16"}}}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Machine, BadUsageTest,
@@ -162,7 +162,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"DramTooSmall",
                  {"matmul", "4096x4096x64", "-m", "tiny"},
                  {{"dram.mib = 16", "4096x4096x64"}}}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Output, BadUsageTest,
@@ -184,7 +184,7 @@ INSTANTIATE_TEST_SUITE_P(
                     BadInput{"ModelNowhere",
                              {"quantise", "vit17", "-o", "no/a.int8.safetensors"},
                              {{"no/a.int8.safetensors"}}}),
-    name_of);
+    bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
     Sparsify, BadUsageTest,
@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"sparsify", "a", "--set", "attention.lines=32"},
                  {{"attention.lines", "array.rows"}}},
         BadInput{"MachineUnknown", {"sparsify", "a", "-m", "vitcot"}, {{"vitcot", "vitcod"}}}),
-    name_of);
+    bad_input_name);
 
 TEST(BadOutput, FullStandardOutputIsAnError) {
   const ProgramRun result = run_systole({"machine"}, ".", {}, "/dev/full");

@@ -27,11 +27,6 @@ ProgramRun expect_ok(const std::vector<std::string>& arguments) {
   return run;
 }
 
-json json_of(std::vector<std::string> arguments) {
-  arguments.emplace_back("--json");
-  return json::parse(expect_ok(arguments).out);
-}
-
 std::size_t widest_line(const std::string& text) {
   std::istringstream lines(text);
   std::size_t widest = 0;

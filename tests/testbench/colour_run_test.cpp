@@ -18,11 +18,6 @@ using test::TinyHfVit;
 
 constexpr std::int64_t kLast = TinyHfVit::kClasses - 1;
 
-json json_of(Words arguments) {
-  arguments.emplace_back("--json");
-  return json::parse(output_of(arguments));
-}
-
 /// A network, its pictures and the integer model that the program makes of them.
 void put_network(const TempDirectory& directory, const TinyHfVit& vit) {
   vit.write(directory.path("vit.safetensors"));
@@ -135,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
                      tiny_with_config("{\"image_mean\": [0.5]}")),
         bad_quantise("ConfigThatDividesByZero", {"preprocessor_config.json: image_std[2]"},
                      tiny_with_config("{\"image_std\": [1, 1, 0]}"))),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

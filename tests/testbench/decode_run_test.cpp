@@ -121,12 +121,6 @@ class BadDecodeTest : public testing::TestWithParam<BadInput> {};
 
 TEST_P(BadDecodeTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
 
-Words shape(const std::string& name, const Words& more) {
-  Words arguments{"run", "-m", "gemmini", "--model", name};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Decode, BadDecodeTest,
     testing::Values(
@@ -145,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"Timeline",
                  shape("gpt2", {"--decode", "--timeline", "t.json", "--timeline-images", "2"}),
                  {{"--timeline-images", "expected 1"}}}),
-    [](const testing::TestParamInfo<BadInput>& test) { return name_of(test); });
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

@@ -11,6 +11,7 @@
 #include "hw/machine.h"
 #include "hw/machine_text.h"
 #include "hw/postop.h"
+#include "support/text_lines.h"
 
 namespace systole::testbench {
 namespace {
@@ -32,13 +33,6 @@ std::string head(const std::vector<std::string>& titles) {
 }
 
 std::string code(std::string_view text) { return "`" + std::string(text) + "`"; }
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 bool begins_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;

@@ -12,21 +12,20 @@ namespace {
 
 using nlohmann::json;
 
-json json_of(Words arguments) {
+json generated(Words arguments) {
   arguments.insert(arguments.begin(), "generate");
-  arguments.emplace_back("--json");
-  return json::parse(output_of(arguments));
+  return json_of(arguments);
 }
 
 TEST(GenerateRun, WritesTheSameTextOnAnyNumberOfCores) {
-  const json alone = json_of({"-p", "And the LORD said unto ", "-n", "40"});
+  const json alone = generated({"-p", "And the LORD said unto ", "-n", "40"});
   EXPECT_EQ(alone["output_tokens"], 40);
   EXPECT_EQ(alone["prompt"], "And the LORD said unto ");
   const std::string text = alone["text"];
   EXPECT_EQ(text.size(), 40U);
   EXPECT_NE(text.find(' '), std::string::npos);
   for (const char* cores : {"3", "8"}) {
-    const json shared = json_of({"-p", "And the LORD said unto ", "-n", "40", "--cores", cores});
+    const json shared = generated({"-p", "And the LORD said unto ", "-n", "40", "--cores", cores});
     EXPECT_EQ(shared["text"], alone["text"]);
     EXPECT_EQ(shared["tokens"], alone["tokens"]);
   }
@@ -37,12 +36,12 @@ TEST(GenerateRun, DrawsTokensBySeed) {
   const auto with_seed = [&](const char* seed) {
     Words words = draw;
     words.insert(words.end(), {"--seed", seed});
-    return json_of(words);
+    return generated(words);
   };
   const json first = with_seed("1");
   EXPECT_EQ(first["text"], with_seed("1")["text"]);
   EXPECT_NE(first["text"], with_seed("2")["text"]);
-  const json greedy = json_of({"-p", "And ", "-n", "30"});
+  const json greedy = generated({"-p", "And ", "-n", "30"});
   EXPECT_GT(first["milliseconds"], greedy["milliseconds"]) << "the host reads the logits";
 }
 
@@ -54,8 +53,9 @@ TEST(GenerateRun, TakesThePublishedTimes) {
     double milliseconds;
   } published[] = {{"1", 5.371}, {"2", 3.419}, {"4", 2.409}};
   for (const auto& figure : published) {
-    const json run = json_of({"--machine", "dfx", "--cores", figure.cores, "--model", "gpt2-medium",
-                              "--input-tokens", "64", "--output-tokens", "64", "--functional=off"});
+    const json run =
+        generated({"--machine", "dfx", "--cores", figure.cores, "--model", "gpt2-medium",
+                   "--input-tokens", "64", "--output-tokens", "64", "--functional=off"});
     EXPECT_EQ(run["passes"], 128);
     EXPECT_NEAR(run["milliseconds"].get<double>() / 128, figure.milliseconds,
                 0.02 * figure.milliseconds);
@@ -75,16 +75,29 @@ TEST(GenerateRun, TakesThePublishedTimes) {
 
 // Facts on DFX: what memory and multipliers allow is 1.757 ms.
 TEST(GenerateRun, TheIdealProfileIsNearItsBound) {
-  const json run = json_of({"--profile", "ideal", "--model", "gpt2-medium", "--input-tokens", "127",
-                            "-n", "1", "--functional=off"});
+  const json run = generated({"--profile", "ideal", "--model", "gpt2-medium", "--input-tokens",
+                              "127", "-n", "1", "--functional=off"});
   EXPECT_GT(run["last_pass_milliseconds"], 1.757);
   EXPECT_LT(run["last_pass_milliseconds"], 1.97);
 }
 
 TEST(GenerateRun, KeepsWhatFloat32WouldSay) {
-  const json run = json_of({"--cores", "4", "--evaluate", "300"});
+  const json run = generated({"--cores", "4", "--evaluate", "300"});
   EXPECT_EQ(run["tokens"], 300);
   EXPECT_TRUE(run["holds"].get<bool>()) << run;
+}
+
+TEST(GenerateRun, WritesTheSameWithAllItsBlocksInRtl) {
+  const Words words = {"--cores", "2", "-p", "A", "-n", "1"};
+  Words rtl = words;
+  rtl.insert(rtl.end(), {"--rtl", "all"});
+  const json model = generated(words), blocks = generated(rtl);
+  EXPECT_EQ(blocks["tokens"], model["tokens"]);
+  EXPECT_EQ(blocks["milliseconds"], model["milliseconds"]);
+  for (const char* block : {"fp16_mul", "fp16_add", "mpu_tree", "ring_router"}) {
+    EXPECT_GT(blocks["rtl"][block]["operations"], 0) << block;
+    EXPECT_EQ(blocks["rtl"][block]["mismatches"], 0) << block;
+  }
 }
 
 TEST(GenerateRun, WritesATimelineOfItsFirstPasses) {

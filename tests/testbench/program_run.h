@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -67,6 +68,12 @@ inline std::string output_of(const std::vector<std::string>& arguments,
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.err, "");
   return run.out;
+}
+
+/// That of a command with --json.
+inline nlohmann::json json_of(std::vector<std::string> arguments) {
+  arguments.emplace_back("--json");
+  return nlohmann::json::parse(output_of(arguments));
 }
 
 }  // namespace systole

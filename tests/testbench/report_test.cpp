@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/accounting.h"
+#include "support/text_lines.h"
 #include "testbench/block_accounts.h"
 #include "testbench/measurement.h"
 #include "testbench/report_run.h"
@@ -18,13 +19,6 @@
 
 namespace systole::testbench {
 namespace {
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::istringstream stream(text);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
 
 void expect_fits(const std::string& text) {
   for (const std::string& line : lines_of(text)) EXPECT_LE(line.size(), kTextWidth) << line;

@@ -13,11 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-json json_of(Words arguments) {
-  arguments.emplace_back("--json");
-  return json::parse(output_of(arguments));
-}
-
 /// A network of that shape, made small.
 Words small(const std::string& command, const std::string& name, const Words& more = {}) {
   Words arguments{command, "-m", "gemmini", "--model", name,    "--layers", "2",
@@ -95,12 +90,6 @@ class BadSizeTest : public testing::TestWithParam<BadInput> {};
 
 TEST_P(BadSizeTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
 
-Words shape(const std::string& name, const Words& more) {
-  Words arguments{"run", "-m", "gemmini", "--model", name};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
 INSTANTIATE_TEST_SUITE_P(
     Size, BadSizeTest,
     testing::Values(
@@ -130,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"LengthOfAFile", shape("vit17", {"--length", "17"}), {{"--length", "vit17"}}},
         BadInput{"LayersOfAList", {"model", "--layers", "2"}, {{"--layers"}}},
         BadInput{"UnknownName", shape("bert", {}), {{"'bert'", "bert-base", "vit17"}}}),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

@@ -15,11 +15,6 @@ namespace {
 using nlohmann::json;
 using test::TinyText;
 
-json json_of(Words arguments) {
-  arguments.emplace_back("--json");
-  return json::parse(output_of(arguments));
-}
-
 /// Checkpoints, ids, and the integer models that the program makes of them.
 class TextRun : public testing::Test {
  protected:
@@ -128,7 +123,7 @@ INSTANTIATE_TEST_SUITE_P(
                              {"quantise", "./ids.safetensors", "-o", "b.int8.safetensors"},
                              {{"ids.safetensors", "known family", "attn.c_attn"}},
                              put_files}),
-    name_of);
+    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

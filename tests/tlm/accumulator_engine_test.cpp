@@ -42,8 +42,9 @@ class FaultyAccumulator final : public hw::AccumulatorEngine {
   std::uint64_t reads_ = 0;
 };
 
-constexpr std::uint32_t kRows = 37, kCols = 20, kDepth = 16;  // rows of 20 sums fit no memory row
-constexpr std::uint64_t kOperands = 4096, kInitial = 8192, kResult = 16384;
+constexpr std::uint32_t kSumRows = 37, kSumCols = 20,
+                        kDepth = 16;  // rows of 20 sums fit no memory row
+constexpr std::uint64_t kOperands = 4096, kInitial = 8192, kSumResult = 16384;
 constexpr std::uint64_t kNever = ~std::uint64_t{0};
 
 struct Outcome {
@@ -63,26 +64,26 @@ Outcome simulate(Storage storage, std::uint64_t good_reads = kNever) {
         std::make_unique<FaultyAccumulator>(machine.accumulator.kib * 256, good_reads);
   }
   CoreRig rig(machine, true, std::move(engines));
-  std::vector<std::uint8_t> operands((kRows + kCols) * kDepth);
+  std::vector<std::uint8_t> operands((kSumRows + kSumCols) * kDepth);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     operands[i] = static_cast<std::uint8_t>(i * 37 + i / 256);
   }
-  std::vector<std::int16_t> initial(kRows * kCols);
+  std::vector<std::int16_t> initial(kSumRows * kSumCols);
   for (std::size_t i = 0; i < initial.size(); ++i) {
     initial[i] = static_cast<std::int16_t>(i * 1103);
   }
-  constexpr std::uint32_t kB = kRows * kDepth;
-  hw::Command sums = load_command(0, kInitial, kCols, kRows);
+  constexpr std::uint32_t kB = kSumRows * kDepth;
+  hw::Command sums = load_command(0, kInitial, kSumCols, kSumRows);
   sums.opcode = hw::Opcode::kLoadAccumulator;
   sums.type = hw::DType::kS16;
-  sums.dram_pitch = kCols * sizeof initial[0];
+  sums.dram_pitch = kSumCols * sizeof initial[0];
   sums.a_pitch = 0;
   sums.c = 3;
-  sums.c_pitch = kCols;
-  hw::Command store = store_command(3, kResult, kRows, kCols);
-  store.dram_pitch = kCols * sizeof(std::int32_t);
-  const hw::Command matmul = matmul_command({kRows, kCols, kDepth}, 0, kB, 3, true);
-  Outcome outcome{std::vector<std::int32_t>(kRows * kCols), 0};
+  sums.c_pitch = kSumCols;
+  hw::Command store = store_command(3, kSumResult, kSumRows, kSumCols);
+  store.dram_pitch = kSumCols * sizeof(std::int32_t);
+  const hw::Command matmul = matmul_command({kSumRows, kSumCols, kDepth}, 0, kB, 3, true);
+  Outcome outcome{std::vector<std::int32_t>(kSumRows * kSumCols), 0};
   rig.run([&] {
     rig.host.debug(tlm::TLM_WRITE_COMMAND, kOperands, operands.data(), operands.size());
     rig.host.debug(tlm::TLM_WRITE_COMMAND, kInitial, initial.data(),
@@ -91,7 +92,7 @@ Outcome simulate(Storage storage, std::uint64_t good_reads = kNever) {
                  matmul, matmul, store},
                 {hw::Chain{{}, hw::DType::kS32}});
     outcome.cycles = rig.get(Core::kCycles);
-    rig.host.debug(tlm::TLM_READ_COMMAND, kResult,
+    rig.host.debug(tlm::TLM_READ_COMMAND, kSumResult,
                    reinterpret_cast<std::uint8_t*>(outcome.result.data()),
                    outcome.result.size() * sizeof(std::int32_t));
   });
@@ -120,7 +121,7 @@ TEST_F(AccumulatorEngineTest, ChangesNeitherResultsNorCycles) {
 TEST_F(AccumulatorEngineTest, DeliversWhatIsStored) {
   const Outcome good = fresh(Storage::kEngine);
   const Outcome faulty = fresh(Storage::kEngine, 1);
-  constexpr std::size_t kSecondBlock = 8 * kCols;
+  constexpr std::size_t kSecondBlock = 8 * kSumCols;
   EXPECT_EQ(faulty.result[kSecondBlock], good.result[kSecondBlock] ^ 0x10);
   EXPECT_EQ(faulty.cycles, good.cycles);
   std::uint64_t different = 0;

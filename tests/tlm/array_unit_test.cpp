@@ -19,18 +19,11 @@ namespace systole::tlm_model {
 namespace {
 
 using test::CoreRig;
+using test::kBank;
 using test::load_command;
 using test::matmul_command;
 using test::MatmulShape;
-
-/// The 16 x 16 preset, 4 banks of 64 KiB, with ports to spare.
-hw::Machine roomy() {
-  hw::Machine machine;
-  machine.scratchpad.ports = 4;
-  machine.accumulator.ports = 4;
-  return machine;
-}
-constexpr std::uint32_t kBank = 64 * 1024;
+using test::roomy;
 
 class ArrayUnitTest : public test::SystemCTest {};
 

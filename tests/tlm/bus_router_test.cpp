@@ -24,11 +24,10 @@ namespace {
 using sc_core::sc_time;
 using test::AtDriver;
 using test::AtTarget;
+using test::ns;
 using test::TlmDriver;
 
-sc_time ns(std::uint64_t count) { return from_ps(count * 1000); }
-
-hw::Machine::Bus params(hw::Arbitration arbitration = hw::Arbitration::kRoundRobin) {
+hw::Machine::Bus router_params(hw::Arbitration arbitration = hw::Arbitration::kRoundRobin) {
   hw::Machine::Bus bus;
   bus.response_latency = 5;
   bus.arbitration = arbitration;
@@ -37,9 +36,9 @@ hw::Machine::Bus params(hw::Arbitration arbitration = hw::Arbitration::kRoundRob
 
 constexpr std::uint64_t kBase = 0x1000;
 
-struct Rig {
-  explicit Rig(hw::Arbitration arbitration = hw::Arbitration::kRoundRobin)
-      : bus("bus", params(arbitration)) {
+struct RouterRig {
+  explicit RouterRig(hw::Arbitration arbitration = hw::Arbitration::kRoundRobin)
+      : bus("bus", router_params(arbitration)) {
     for (AtDriver* const driver : {&a, &b, &c}) bus.connect_initiator(driver->socket);
     bus.connect_initiator(blocking.socket);
     bus.connect_target(target.socket, kBase, 4096);
@@ -52,7 +51,7 @@ struct Rig {
   std::array<unsigned char, 256> data{};
 };
 
-class BusRouterTest : public test::SystemCTest, public Rig {};
+class BusRouterTest : public test::SystemCTest, public RouterRig {};
 
 TEST_F(BusRouterTest, TakesTheTimeOfTheBlockingTransport) {
   sc_time read, write;
@@ -89,7 +88,7 @@ struct Ending {
 void PrintTo(const Ending& e, std::ostream* os) { *os << e.name; }
 
 class BusProtocol : public test::SystemCTest,
-                    public Rig,
+                    public RouterRig,
                     public testing::WithParamInterface<std::tuple<Protocol, Ending>> {};
 
 TEST_P(BusProtocol, MovesAllDataByTheRules) {
@@ -151,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
     });
 
 /// Lets three initiators ask without pause for `time`; returns how many requests each got through.
-std::array<std::size_t, 3> saturate(Rig& rig, const sc_time& time) {
+std::array<std::size_t, 3> saturate(RouterRig& rig, const sc_time& time) {
   rig.target.latency = ns(1);
   const std::array<AtDriver*, 3> drivers{&rig.a, &rig.b, &rig.c};
   test::run_body([&] {
@@ -176,9 +175,9 @@ TEST_F(BusRouterTest, RoundRobinServesAllInitiatorsAlike) {
   EXPECT_NEAR(static_cast<double>(*least), 1000.0, 5.0) << "one request per cycle in all";
 }
 
-class FixedPriority : public test::SystemCTest, public Rig {
+class FixedPriority : public test::SystemCTest, public RouterRig {
  protected:
-  FixedPriority() : Rig(hw::Arbitration::kFixedPriority) {}
+  FixedPriority() : RouterRig(hw::Arbitration::kFixedPriority) {}
 };
 
 TEST_F(FixedPriority, ServesTheLowestNumberFirst) {

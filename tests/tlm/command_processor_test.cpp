@@ -17,11 +17,10 @@ namespace systole::tlm_model {
 namespace {
 
 using test::CoreRig;
+using test::kNoStages;
 using test::load_command;
 using test::matmul_command;
 using test::move_command;
-
-const hw::Chain kNoStages{{}, hw::DType::kS8};
 
 hw::Machine machine_with(std::uint32_t load, std::uint32_t compute, std::uint32_t store) {
   hw::Machine machine;

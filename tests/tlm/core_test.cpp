@@ -17,21 +17,13 @@ namespace systole::tlm_model {
 namespace {
 
 using test::CoreRig;
+using test::kBank;
+using test::kNoStages;
 using test::load_command;
 using test::matmul_command;
 using test::move_command;
+using test::roomy;
 using test::store_command;
-
-const hw::Chain kNoStages{{}, hw::DType::kS8};
-
-/// The 16 x 16 preset, 4 banks of 64 KiB, with ports to spare.
-hw::Machine roomy() {
-  hw::Machine machine;
-  machine.scratchpad.ports = 4;
-  machine.accumulator.ports = 4;
-  return machine;
-}
-constexpr std::uint32_t kBank = 64 * 1024;
 
 class CoreTest : public test::SystemCTest {};
 

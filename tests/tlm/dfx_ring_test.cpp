@@ -39,13 +39,14 @@ class DfxRing : public test::SystemCTest {
     std::vector<CoreMemory*> memories;
     for (CoreMemory& memory : memories_) memories.push_back(&memory);
     bool first = true;
-    system_ = std::make_unique<RingSystem>(
-        "system", machine, std::vector<std::uint32_t>(cores, kElements), memories, [&] {
-          NextPass next;
-          if (first) next.passes.assign(cores, &pass_);
-          first = false;
-          return next;
-        });
+    system_ = std::make_unique<RingSystem>("system", machine,
+                                           std::vector<std::uint32_t>(cores, kElements), memories,
+                                           std::vector<HalfEngines>(), [&] {
+                                             NextPass next;
+                                             if (first) next.passes.assign(cores, &pass_);
+                                             first = false;
+                                             return next;
+                                           });
     for (std::uint32_t i = 0; i < cores; ++i) {
       const bool own = exchange.sums;
       const std::uint32_t begin = own ? 0 : exchange.first[i];

@@ -18,9 +18,9 @@ namespace systole::tlm_model {
 namespace {
 
 using test::CoreRig;
+using test::kNoStages;
 
-const hw::Chain kNoStages{{}, hw::DType::kS8};
-constexpr std::uint32_t kRows = 64;
+constexpr std::uint32_t kStoredRows = 64;
 constexpr std::uint32_t kFeatures = 40;
 constexpr std::uint64_t kFrom = 4096, kTo = 65536;
 
@@ -42,11 +42,11 @@ hw::Machine machine_with(std::uint32_t encoder_lines) {
 /// Rows of 3 heads from DRAM to the accumulator, and from there to DRAM.
 std::vector<hw::Command> load_and_store(bool encoded, std::uint32_t stores = 1) {
   constexpr std::uint32_t kWidth = 3 * kFeatures;
-  hw::Command load = test::load_command(0, kFrom, kWidth, kRows);
+  hw::Command load = test::load_command(0, kFrom, kWidth, kStoredRows);
   load.opcode = hw::Opcode::kLoadAccumulator;
   load.a_pitch = 0;
   load.c_pitch = kWidth;
-  hw::Command store = test::store_command(0, kTo, kRows, kWidth);
+  hw::Command store = test::store_command(0, kTo, kStoredRows, kWidth);
   if (encoded) {
     store.mix = 1;
     store.dram_pitch = 2 * kFeatures;
@@ -96,35 +96,35 @@ class EncoderTest : public test::SystemCTest {
 TEST_F(EncoderTest, WritesWhatTheMixMakesOfEveryRow) {
   CoreRig rig(machine_with(16));
   std::mt19937 random(1);
-  Bytes in(std::size_t{kRows} * 3 * kFeatures);
+  Bytes in(std::size_t{kStoredRows} * 3 * kFeatures);
   for (std::uint8_t& byte : in) byte = static_cast<std::uint8_t>(random());
-  Bytes out(std::size_t{kRows} * 2 * kFeatures), expected(out.size());
+  Bytes out(std::size_t{kStoredRows} * 2 * kFeatures), expected(out.size());
   const Values values = run(rig, load_and_store(true), &in, &out);
-  for (std::size_t row = 0; row < kRows; ++row) {
+  for (std::size_t row = 0; row < kStoredRows; ++row) {
     hw::mix_heads(mix(), reinterpret_cast<const std::int8_t*>(&in[row * 3 * kFeatures]), kFeatures,
                   reinterpret_cast<std::int8_t*>(&expected[row * 2 * kFeatures]));
   }
   EXPECT_EQ(out, expected);
   EXPECT_EQ(values.at("written_bytes"), out.size());
-  EXPECT_EQ(values.at("encoder_macs"), kRows * 6U * kFeatures);
-  EXPECT_EQ(values.at("operations"), kRows * 2U * kFeatures);
+  EXPECT_EQ(values.at("encoder_macs"), kStoredRows * 6U * kFeatures);
+  EXPECT_EQ(values.at("operations"), kStoredRows * 2U * kFeatures);
 }
 
 /// 120 columns on 16 lanes: a row leaves the chain every 8 cycles.
 TEST_F(EncoderTest, TheSlowerOfChainAndEncoderSetsThePace) {
   const std::uint64_t exposed =
-      run(machine_with(1), load_and_store(false)).at("duration") - kRows * 8;
+      run(machine_with(1), load_and_store(false)).at("duration") - kStoredRows * 8;
   std::uint64_t before = ~std::uint64_t{0};
   for (const std::uint32_t lines : {1U, 2U, 4U, 8U, 16U, 64U}) {
     const Values values = run(machine_with(lines), load_and_store(true));
-    const std::uint64_t pace = std::max(kRows * 8U, kRows * 30 / lines);
+    const std::uint64_t pace = std::max(kStoredRows * 8U, kStoredRows * 30 / lines);
     EXPECT_GE(values.at("duration"), pace) << lines;
     EXPECT_LE(values.at("duration"), pace + exposed + 30 + hw::kMixLatency) << lines;
     EXPECT_LE(values.at("duration"), before) << lines;
-    EXPECT_EQ(values.at("busy"), kRows * 8U) << "the chain's cycles";
+    EXPECT_EQ(values.at("busy"), kStoredRows * 8U) << "the chain's cycles";
     EXPECT_GE(values.at("stalled.encoder"), 6 + hw::kMixLatency) << "the last row";
-    EXPECT_LE(values.at("stalled.encoder"), pace - kRows * 8 + 30 + hw::kMixLatency) << lines;
-    EXPECT_EQ(values.at("encoder_busy"), kRows * 30U);
+    EXPECT_LE(values.at("stalled.encoder"), pace - kStoredRows * 8 + 30 + hw::kMixLatency) << lines;
+    EXPECT_EQ(values.at("encoder_busy"), kStoredRows * 30U);
     before = values.at("duration");
   }
 }
@@ -132,8 +132,8 @@ TEST_F(EncoderTest, TheSlowerOfChainAndEncoderSetsThePace) {
 TEST_F(EncoderTest, TakesTheNextCommandsRowsWhenItIsFree) {
   const Values one = run(machine_with(1), load_and_store(true));
   const Values two = run(machine_with(1), load_and_store(true, 2));
-  EXPECT_EQ(two.at("encoder_busy"), 2U * kRows * 30);
-  EXPECT_GE(two.at("duration"), 2U * kRows * 30);
+  EXPECT_EQ(two.at("encoder_busy"), 2U * kStoredRows * 30);
+  EXPECT_GE(two.at("duration"), 2U * kStoredRows * 30);
   EXPECT_LE(two.at("duration"), 2 * one.at("duration"));
 }
 

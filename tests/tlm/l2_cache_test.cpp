@@ -29,8 +29,8 @@ hw::Machine small() {
   return machine;
 }
 
-struct Rig {
-  explicit Rig(const hw::Machine& machine, bool functional = true)
+struct CacheRig {
+  explicit CacheRig(const hw::Machine& machine, bool functional = true)
       : dram("dram", machine.dram, functional), cache("l2", machine, dram.capacity(), functional) {
     driver.socket.bind(cache.socket);
     cache.memory.bind(dram.socket);
@@ -65,7 +65,7 @@ Access random_access(std::mt19937& random) {
 class L2CacheTest : public test::SystemCTest {};
 
 TEST_F(L2CacheTest, ReadsWhatWasWrittenWhereverItStands) {
-  Rig rig(small());
+  CacheRig rig(small());
   rig.driver.run([&] {
     std::mt19937 random(1);
     std::vector<std::uint8_t> expected(8192, 0), data(300);
@@ -97,7 +97,7 @@ TEST_F(L2CacheTest, ReadsWhatWasWrittenWhereverItStands) {
 }
 
 TEST_F(L2CacheTest, MemorySeesFillsAndWriteBacksAndNothingElse) {
-  Rig rig(small());
+  CacheRig rig(small());
   rig.driver.run([&] {
     std::mt19937 random(2);
     std::vector<std::uint8_t> data(300);
@@ -123,7 +123,7 @@ TEST_F(L2CacheTest, MemorySeesFillsAndWriteBacksAndNothingElse) {
 /// Cycles (ns, at 1 GHz) of each of many requests, with some time between them.
 std::vector<std::uint64_t> delays(const hw::Machine& machine, bool functional) {
   test::fresh_kernel();
-  Rig rig(machine, functional);
+  CacheRig rig(machine, functional);
   std::vector<std::uint64_t> result;
   rig.driver.run([&] {
     std::mt19937 random(3);
@@ -148,7 +148,7 @@ TEST_F(L2CacheTest, TakesTheSameTimeWithoutValues) {
 TEST_F(L2CacheTest, AHitTakesItsLatencyAtTheClockOfTheBus) {
   hw::Machine machine = small();
   machine.bus.clock_mhz = 500;
-  Rig rig(machine);
+  CacheRig rig(machine);
   rig.driver.run([&] {
     std::vector<std::uint8_t> data(128);
     const std::uint64_t miss = to_ps(rig.driver.read(0, data.data(), 64).delay);
@@ -167,7 +167,7 @@ TEST_F(L2CacheTest, AHitTakesItsLatencyAtTheClockOfTheBus) {
 /// Completion times of a batch of reads and one of writes, as one call or request by request.
 std::vector<std::uint64_t> batch_times(bool as_one) {
   test::fresh_kernel();
-  Rig rig(small());
+  CacheRig rig(small());
   std::vector<std::uint64_t> times;
   rig.driver.run([&] {
     std::mt19937 random(4);
@@ -236,7 +236,7 @@ TEST_P(L2BandwidthTest, IsTheWindowOverTheLatency) {
 INSTANTIATE_TEST_SUITE_P(HitLatencies, L2BandwidthTest, ::testing::Values(0U, 10U, 86U, 186U));
 
 TEST_F(L2CacheTest, AnswersBadRequestsWithAStatusAndOffersNoDirectAccess) {
-  Rig rig(small());
+  CacheRig rig(small());
   rig.driver.run([&] {
     std::uint8_t data[64] = {};
     const std::uint64_t end = rig.cache.capacity();

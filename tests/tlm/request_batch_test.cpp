@@ -46,8 +46,8 @@ class Tap : public sc_core::sc_module {
 };
 
 /// Two DMA ports that share a bus and a memory, with somebody in between who may not know batches.
-struct Rig {
-  Rig(const std::string& name, const hw::Machine& machine, Habit at_bus, Habit at_memory)
+struct BatchRig {
+  BatchRig(const std::string& name, const hw::Machine& machine, Habit at_bus, Habit at_memory)
       : bus((name + "_bus").c_str(), machine.bus),
         dram((name + "_dram").c_str(), machine.dram),
         before_memory((name + "_before_memory").c_str(), at_memory),
@@ -97,7 +97,7 @@ class RequestBatchTest : public test::SystemCTest {
   }
 
   /// Random transfers on both ports at once, the same for every rig.
-  static void spawn_traffic(Rig& rig) {
+  static void spawn_traffic(BatchRig& rig) {
     sc_core::sc_spawn([&rig] {
       std::mt19937 random(1);
       std::vector<std::uint8_t> data(1 << 12);
@@ -129,10 +129,10 @@ class RequestBatchTest : public test::SystemCTest {
 };
 
 TEST_F(RequestBatchTest, DoesWhatAsManyCallsDo) {
-  Rig batched("batched", machine_, Habit::kPassesOn, Habit::kPassesOn);
-  Rig single("single", machine_, Habit::kHides, Habit::kPassesOn);
-  Rig half("half", machine_, Habit::kPassesOn, Habit::kHides);
-  for (Rig* rig : {&batched, &single, &half}) spawn_traffic(*rig);
+  BatchRig batched("batched", machine_, Habit::kPassesOn, Habit::kPassesOn);
+  BatchRig single("single", machine_, Habit::kHides, Habit::kPassesOn);
+  BatchRig half("half", machine_, Habit::kPassesOn, Habit::kHides);
+  for (BatchRig* rig : {&batched, &single, &half}) spawn_traffic(*rig);
   sc_core::sc_start();
 
   EXPECT_EQ(single.before_bus.calls, single.first.stats().requests);
@@ -140,7 +140,7 @@ TEST_F(RequestBatchTest, DoesWhatAsManyCallsDo) {
   EXPECT_LT(batched.before_bus.calls * 4, single.before_bus.calls) << "hardly any batches";
   EXPECT_LT(batched.before_memory.calls * 4, half.before_memory.calls);
   const std::map<std::string, std::uint64_t> counters = batched.counters();
-  for (Rig* rig : {&single, &half}) {
+  for (BatchRig* rig : {&single, &half}) {
     EXPECT_EQ(batched.arrivals, rig->arrivals);
     EXPECT_EQ(batched.data, rig->data);
     EXPECT_EQ(counters, rig->counters());
@@ -150,8 +150,8 @@ TEST_F(RequestBatchTest, DoesWhatAsManyCallsDo) {
 }
 
 TEST_F(RequestBatchTest, ASlowBridgeInBetweenSlowsEveryRequest) {
-  Rig rig("rig", machine_, Habit::kDelays, Habit::kPassesOn);
-  Rig free("free", machine_, Habit::kPassesOn, Habit::kPassesOn);
+  BatchRig rig("rig", machine_, Habit::kDelays, Habit::kPassesOn);
+  BatchRig free("free", machine_, Habit::kPassesOn, Habit::kPassesOn);
   std::vector<std::uint64_t> delayed, direct;
   test::run_body([&] {
     const auto log = [](std::vector<std::uint64_t>& to) {
@@ -166,7 +166,7 @@ TEST_F(RequestBatchTest, ASlowBridgeInBetweenSlowsEveryRequest) {
 }
 
 TEST_F(RequestBatchTest, EveryRequestHasItsOwnStatus) {
-  Rig rig("rig", machine_, Habit::kPassesOn, Habit::kPassesOn);
+  BatchRig rig("rig", machine_, Habit::kPassesOn, Habit::kPassesOn);
   RequestBatch batch;
   for (const std::uint64_t address : {std::uint64_t{0}, kSpan - 8, std::uint64_t{64}}) {
     RequestBatch::Request& request = batch.requests.emplace_back();
@@ -196,7 +196,7 @@ TEST_F(RequestBatchTest, EveryRequestHasItsOwnStatus) {
 TEST_F(RequestBatchTest, MayLeaveTheTarget) {
   // The bus cannot serve it as one: what is outside gets its error, what is inside its data.
   expect_report("/systole/dma");
-  Rig rig("rig", machine_, Habit::kPassesOn, Habit::kPassesOn);
+  BatchRig rig("rig", machine_, Habit::kPassesOn, Habit::kPassesOn);
   std::string message;
   test::run_body([&] {
     try {

@@ -22,12 +22,11 @@ namespace {
 
 using sc_core::sc_time;
 using test::AtTarget;
+using test::ns;
 using test::TlmDriver;
 
-sc_time ns(std::uint64_t count) { return from_ps(count * 1000); }
-
 /// 1 GHz, 16 bytes wide: a bus cycle is 1 ns. Latencies 4 and 5.
-hw::Machine::Bus params() {
+hw::Machine::Bus bus_params() {
   hw::Machine::Bus bus;
   bus.response_latency = 5;
   return bus;
@@ -52,7 +51,7 @@ class SystemBusTest : public test::SystemCTest {
     return values;
   }
 
-  SystemBus bus{"bus", params()};
+  SystemBus bus{"bus", bus_params()};
   TlmDriver first{"first"};
   TlmDriver second{"second"};
   AtTarget fast{"fast"};
@@ -227,7 +226,7 @@ TEST_F(SystemBusTest, AccountsTheWorkOfARunThatWasCutOff) {
 class SystemBusElaboration : public test::SystemCTest {};
 
 TEST_F(SystemBusElaboration, RefusesBadRanges) {
-  SystemBus bus("bus", params());
+  SystemBus bus("bus", bus_params());
   bus.map(0, 0x1000, 0x1000);
   EXPECT_NO_THROW(bus.map(0, 0x0, 0x1000));
   EXPECT_NO_THROW(bus.map(0, 0x2000, ~std::uint64_t{0} - 0x2000 + 1));
@@ -246,7 +245,7 @@ TEST_F(SystemBusElaboration, RefusesBadRanges) {
 
 TEST_F(SystemBusElaboration, ReportsARangeWithoutATarget) {
   expect_report("/systole/system_bus");
-  SystemBus bus("bus", params());
+  SystemBus bus("bus", bus_params());
   TlmDriver driver("driver");
   AtTarget target("target");
   bus.connect_initiator(driver.socket);

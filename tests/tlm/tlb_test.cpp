@@ -14,13 +14,13 @@ namespace systole::tlm_model {
 namespace {
 
 /// Answers everything after 10 cycles of 1 ns, and remembers the addresses.
-class Memory : public sc_core::sc_module {
+class CountingMemory : public sc_core::sc_module {
  public:
-  tlm_utils::simple_target_socket<Memory> socket{"socket"};
+  tlm_utils::simple_target_socket<CountingMemory> socket{"socket"};
   std::vector<std::uint64_t> addresses, cycles;
 
-  explicit Memory(const sc_core::sc_module_name& name) : sc_module(name) {
-    socket.register_b_transport(this, &Memory::b_transport);
+  explicit CountingMemory(const sc_core::sc_module_name& name) : sc_module(name) {
+    socket.register_b_transport(this, &CountingMemory::b_transport);
   }
 
  private:
@@ -32,7 +32,7 @@ class Memory : public sc_core::sc_module {
   }
 };
 
-hw::Machine machine_of(std::uint32_t entries, std::uint32_t walk_reads) {
+hw::Machine tlb_machine(std::uint32_t entries, std::uint32_t walk_reads) {
   hw::Machine machine;
   machine.dram.mib = 1;
   machine.tlb = {entries, 4096, 0, 1, 5, walk_reads};
@@ -41,12 +41,12 @@ hw::Machine machine_of(std::uint32_t entries, std::uint32_t walk_reads) {
 
 class TlbTest : public test::SystemCTest {
  protected:
-  Memory memory_{"memory"}, table_{"table"};
+  CountingMemory memory_{"memory"}, table_{"table"};
   static constexpr std::uint64_t kPage = 4096;
 };
 
 TEST_F(TlbTest, AsksForOtherPagesOnlyAndWalksForUnknownOnes) {
-  const hw::Machine machine = machine_of(2, 1);
+  const hw::Machine machine = tlb_machine(2, 1);
   Tlb tlb(machine);
   DmaPort port("port", machine, 16), walker("walker", machine, 1);
   port.socket.bind(memory_.socket);
@@ -65,7 +65,7 @@ TEST_F(TlbTest, AsksForOtherPagesOnlyAndWalksForUnknownOnes) {
 }
 
 TEST_F(TlbTest, ReadsOfAWalkFollowOneAnother) {
-  const hw::Machine machine = machine_of(2, 3);
+  const hw::Machine machine = tlb_machine(2, 3);
   Tlb tlb(machine);
   DmaPort port("port", machine, 16), walker("walker", machine, 1);
   port.socket.bind(memory_.socket);
@@ -80,7 +80,7 @@ TEST_F(TlbTest, ReadsOfAWalkFollowOneAnother) {
 }
 
 TEST_F(TlbTest, TheSecondTableSparesWalks) {
-  hw::Machine machine = machine_of(1, 1);
+  hw::Machine machine = tlb_machine(1, 1);
   machine.tlb.second_entries = 4;
   Tlb tlb(machine);
   DmaPort port("port", machine, 16), walker("walker", machine, 1);
@@ -96,13 +96,13 @@ TEST_F(TlbTest, TheSecondTableSparesWalks) {
 }
 
 TEST_F(TlbTest, PortsShareTheTableAndItsWalker) {
-  const hw::Machine machine = machine_of(4, 1);
+  const hw::Machine machine = tlb_machine(4, 1);
   Tlb tlb(machine);
   DmaPort first("first", machine, 16), walker("walker", machine, 1);
   DmaPort second("second", machine, 16), third("third", machine, 16);
   first.socket.bind(memory_.socket);
   walker.socket.bind(table_.socket);
-  Memory other("other"), another("another");
+  CountingMemory other("other"), another("another");
   second.socket.bind(other.socket);
   third.socket.bind(another.socket);
   for (DmaPort* port : {&first, &second, &third}) port->translate_by(tlb, walker);

@@ -10,16 +10,26 @@ using hw::dfx::Opcode;
 using hw::dfx::Phase;
 using hw::dfx::Sync;
 
+namespace {
+
+std::unique_ptr<hw::RouterEngine> make_router(const hw::Machine& machine) {
+  return std::make_unique<hw::RouterModel>(machine.ring.router_cycles);
+}
+
+}  // namespace
+
 ComputeCore::ComputeCore(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                         std::uint32_t core, std::uint32_t register_elements, CoreMemory* memory)
+                         std::uint32_t core, std::uint32_t register_elements, CoreMemory* memory,
+                         HalfEngines engines)
     : sc_module(name),
-      router("router", machine, core),
+      router("router", machine, core,
+             engines.router ? std::move(engines.router) : make_router(machine)),
       machine_(machine),
       core_(core),
       clock_(machine.core.clock_mhz),
       timing_(machine, register_elements) {
   if (memory != nullptr)
-    values_ = std::make_unique<CoreValues>(machine, register_elements, *memory);
+    values_ = std::make_unique<CoreValues>(machine, register_elements, *memory, std::move(engines));
   SC_HAS_PROCESS(ComputeCore);
   SC_THREAD(run);
 }

@@ -32,7 +32,7 @@ class ComputeCore : public sc_core::sc_module {
 
   /// `memory`: nullptr for a run without values; must outlive the core.
   ComputeCore(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint32_t core,
-              std::uint32_t register_elements, CoreMemory* memory);
+              std::uint32_t register_elements, CoreMemory* memory, HalfEngines engines);
 
   /// Runs the pass, from now on. It must outlive that. To be called while none runs.
   void start(const hw::dfx::Pass& pass);

@@ -8,16 +8,14 @@
 namespace systole::tlm_model::dfx {
 namespace {
 
+using hw::kHalfBytes;
 using hw::dfx::Opcode;
 using hw::dfx::Second;
 
-constexpr std::uint64_t kHalfBytes = 2;
 /// DDR takes part in no product, so its port is as wide as two channels of DDR4-2400 are fast.
 constexpr std::uint64_t kDdrPortBytes = 256;
 /// Vectors from DDR that wait for their turn.
 constexpr std::uint32_t kVectorSlots = 4;
-/// Scalars of a LayerNorm, and three of each head.
-constexpr std::size_t kScalars = 4096;
 
 hw::BlockAccount make_account() {
   return {"cycles",
@@ -42,7 +40,7 @@ CoreTiming::CoreTiming(const hw::Machine& machine, std::uint32_t register_elemen
       vectors_(ddr_, kVectorSlots, kDdrPortBytes),
       ready_((register_elements + depth_ - 1) / depth_, 0),
       read_(ready_.size(), 0),
-      scalar_ready_(kScalars, 0),
+      scalar_ready_(hw::dfx::kScalars, 0),
       accounts_(hw::dfx::kUnits, make_account()) {}
 
 std::uint64_t CoreTiming::latest(const std::vector<std::uint64_t>& times, Span span) const {

@@ -1,6 +1,7 @@
 #include "tlm/dfx/core_values.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "hw/dfx/half_gelu.h"
 #include "hw/dfx/half_gemv.h"
@@ -11,25 +12,26 @@ namespace systole::tlm_model::dfx {
 namespace {
 
 using hw::Half;
+using hw::kHalfBytes;
 using hw::dfx::Instruction;
 using hw::dfx::Opcode;
 using hw::dfx::Second;
+using hw::half_vector::Operation;
 
-constexpr std::size_t kScalars = 4096;
-constexpr std::uint64_t kHalfBytes = 2;
 /// What the mask puts in the place of a score: the FP16 nearest to minus infinity.
 constexpr Half kMasked = hw::kHalfLowest;
 
 }  // namespace
 
 CoreValues::CoreValues(const hw::Machine& machine, std::uint32_t register_elements,
-                       CoreMemory& memory)
+                       CoreMemory& memory, HalfEngines engines)
     : depth_(machine.matrix.depth),
       lanes_(machine.matrix.lanes),
       int8_lanes_(machine.matrix.unit(true).lanes),
       memory_(memory),
+      engines_(std::move(engines)),
       registers_(register_elements, Half{0}),
-      scalars_(kScalars, Half{0}) {}
+      scalars_(hw::dfx::kScalars, Half{0}) {}
 
 void CoreValues::execute(const Instruction& instruction) {
   switch (instruction.op) {
@@ -84,7 +86,7 @@ void CoreValues::fp16_product(const Instruction& instruction) {
                     : nullptr;
     gemv.y = registers_.data() + instruction.dst + slice * lanes_;
     gemv.y_pitch = instruction.pitch;
-    hw::half_gemv(gemv);
+    engines_.matrix->gemv(gemv);
   }
 }
 
@@ -157,19 +159,18 @@ void CoreValues::vector(const Instruction& instruction) {
     other = memory_.ddr->data() + instruction.memory / kHalfBytes;
   }
   if (instruction.second == Second::kScalar) single = scalars_[instruction.other];
+  const hw::half_vector::Elements elements{src, other != nullptr ? other : &single,
+                                           other == nullptr, n, dst};
   switch (instruction.op) {
     case Opcode::kLoad:
       std::copy_n(other, n, dst);
       return;
     case Opcode::kAdd:
-      return other != nullptr ? hw::half_vector::add(src, other, n, dst)
-                              : hw::half_vector::add(src, single, n, dst);
+      return engines_.vector->apply(Operation::kAdd, elements);
     case Opcode::kSub:
-      return other != nullptr ? hw::half_vector::subtract(src, other, n, dst)
-                              : hw::half_vector::subtract(src, single, n, dst);
+      return engines_.vector->apply(Operation::kSubtract, elements);
     case Opcode::kMul:
-      return other != nullptr ? hw::half_vector::multiply(src, other, n, dst)
-                              : hw::half_vector::multiply(src, single, n, dst);
+      return engines_.vector->apply(Operation::kMultiply, elements);
     case Opcode::kExp:
       std::transform(src, src + n, dst, hw::half_exp);
       return;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include "hw/dfx/engines.h"
 #include "hw/dfx/pass.h"
 #include "hw/half.h"
 #include "hw/machine.h"
@@ -15,12 +17,20 @@ struct CoreMemory {
   const std::vector<hw::Half>* ddr = nullptr;  ///< tables and vectors: read only
 };
 
+/// What a core computes with, and what passes packets on: models, or RTL.
+struct HalfEngines {
+  std::unique_ptr<hw::MatrixLaneEngine> matrix = std::make_unique<hw::MatrixLaneModel>();
+  std::unique_ptr<hw::HalfVectorEngine> vector = std::make_unique<hw::HalfVectorModel>();
+  std::unique_ptr<hw::RouterEngine> router;  ///< nullptr: the model
+};
+
 /// What the instructions of one core compute: registers and memories, instruction after
 /// instruction. Knows no time.
 class CoreValues {
  public:
   /// `memory` must outlive it.
-  CoreValues(const hw::Machine& machine, std::uint32_t register_elements, CoreMemory& memory);
+  CoreValues(const hw::Machine& machine, std::uint32_t register_elements, CoreMemory& memory,
+             HalfEngines engines);
 
   /// Any instruction but a kSync.
   void execute(const hw::dfx::Instruction& instruction);
@@ -40,6 +50,7 @@ class CoreValues {
   const std::uint32_t depth_, lanes_;
   const std::uint32_t int8_lanes_;
   CoreMemory& memory_;
+  HalfEngines engines_;
   std::vector<hw::Half> registers_;
   std::vector<hw::Half> scalars_;
 };

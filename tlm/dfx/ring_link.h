@@ -21,6 +21,7 @@ struct Packet {
   };
   Kind kind = Kind::kGather;
   bool to_right = true;
+  std::uint32_t core = 0;      ///< whose part it is, or who completed it
   std::uint32_t sequence = 0;  ///< of the exchange
   std::uint32_t hops = 0;      ///< still to go
   std::uint32_t first = 0;     ///< of the exchange's elements

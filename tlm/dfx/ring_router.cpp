@@ -22,8 +22,12 @@ Chunk chunk_of(const Exchange& exchange, std::uint32_t chunk, bool to_right, std
 }  // namespace
 
 RingRouter::RingRouter(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                       std::uint32_t core)
-    : sc_module(name), machine_(machine), core_(core), clock_(machine.core.clock_mhz) {
+                       std::uint32_t core, std::unique_ptr<hw::RouterEngine> engine)
+    : sc_module(name),
+      machine_(machine),
+      core_(core),
+      clock_(machine.core.clock_mhz),
+      engine_(std::move(engine)) {
   SC_HAS_PROCESS(RingRouter);
   SC_METHOD(on_timer);
   sensitive << timer_;
@@ -55,6 +59,7 @@ void RingRouter::send(const Exchange& exchange, std::uint32_t sequence,
   const std::uint32_t others = machine_.dfx.cores - 1;
   Packet packet;
   packet.sequence = sequence;
+  packet.core = core_;
   if (!exchange.sums) {
     packet.first = exchange.first[core_];
     packet.elements = exchange.first[core_ + 1] - packet.first;
@@ -123,8 +128,18 @@ void RingRouter::on_timer() {
       add_own(state, std::move(packet));
       continue;
     }
+    if (packet.values.empty()) {
+      deliver(state, packet);
+      if (--packet.hops != 0) forward(std::move(packet));
+      continue;
+    }
+    hw::RoutedPacket routed =
+        engine_->route(packet.values, packet.core, packet.hops, packet.to_right);
+    packet.values = std::move(routed.delivered);
     deliver(state, packet);
-    if (--packet.hops != 0) forward(std::move(packet));
+    packet.values = std::move(routed.forwarded);
+    packet.hops = routed.hops;
+    if (packet.hops != 0) forward(std::move(packet));
   }
   if (!leaving_.empty()) timer_.notify(from_ps(leaving_.begin()->first - now));
 }
@@ -141,6 +156,7 @@ void RingRouter::add_own(State& state, Packet packet) {
     // Complete: for all cores, this one included, which it reaches first.
     packet.kind = Kind::kGather;
     packet.hops = machine_.dfx.cores - 1;
+    packet.core = core_;
     deliver(state, packet);
   }
   forward(std::move(packet));

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <systemc>
 #include <vector>
 
+#include "hw/dfx/engines.h"
 #include "hw/dfx/pass.h"
 #include "hw/machine.h"
 #include "tlm/dfx/ring_link.h"
@@ -25,7 +27,9 @@ class RingRouter : public sc_core::sc_module, public PacketSink {
     std::vector<hw::Half> values;
   };
 
-  RingRouter(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint32_t core);
+  /// `engine`: what becomes of the values of packets on their way; not of sums.
+  RingRouter(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint32_t core,
+             std::unique_ptr<hw::RouterEngine> engine);
 
   /// The core's part of exchange `sequence` (all of it, if sums are exchanged) leaves now. `values`
   /// is empty in a run without values.
@@ -59,6 +63,7 @@ class RingRouter : public sc_core::sc_module, public PacketSink {
   const hw::Machine machine_;
   const std::uint32_t core_;
   const Clock clock_;
+  const std::unique_ptr<hw::RouterEngine> engine_;
   std::map<std::uint32_t, State> exchanges_;
   std::multimap<std::uint64_t, Packet> leaving_;  ///< by time, ps: inside the router
   sc_core::sc_event timer_, changed_;

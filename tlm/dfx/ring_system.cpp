@@ -10,7 +10,8 @@ namespace systole::tlm_model::dfx {
 
 RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
                        const std::vector<std::uint32_t>& register_elements,
-                       const std::vector<CoreMemory*>& memories, Next next)
+                       const std::vector<CoreMemory*>& memories, std::vector<HalfEngines> engines,
+                       Next next)
     : sc_module(name), machine_(machine), next_(std::move(next)) {
   require_ps_resolution();
   const std::size_t cores = machine.dfx.cores;
@@ -18,7 +19,8 @@ RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& m
   for (std::size_t i = 0; i < cores; ++i) {
     cores_.push_back(std::make_unique<ComputeCore>(
         named("core", i).c_str(), machine, static_cast<std::uint32_t>(i), register_elements[i],
-        memories.empty() ? nullptr : memories[i]));
+        memories.empty() ? nullptr : memories[i],
+        engines.empty() ? HalfEngines{} : std::move(engines[i])));
   }
   for (std::size_t i = 0; cores > 1 && i < cores; ++i) {
     const auto connect = [&](std::vector<std::unique_ptr<RingLink>>& links, const char* text,

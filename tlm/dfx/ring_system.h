@@ -27,10 +27,10 @@ class RingSystem : public sc_core::sc_module {
   /// Called when all cores have ended a pass (and at first), at the simulated time of that.
   using Next = std::function<NextPass()>;
 
-  /// `memories`: by core; empty for a run without values.
+  /// `memories` and `engines`: by core; empty for a run without values, or with models alone.
   RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
              const std::vector<std::uint32_t>& register_elements,
-             const std::vector<CoreMemory*>& memories, Next next);
+             const std::vector<CoreMemory*>& memories, std::vector<HalfEngines> engines, Next next);
 
   [[nodiscard]] ComputeCore& core(std::size_t i) { return *cores_[i]; }
   [[nodiscard]] std::size_t cores() const { return cores_.size(); }
