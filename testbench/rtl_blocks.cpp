@@ -48,7 +48,9 @@ std::vector<std::string> attention_blocks() {
   return {"sparser_line", "denser_line", "ae_decoder"};
 }
 
-std::vector<std::string> generation_blocks() { return {"fp16_mul", "fp16_add", "mpu_tree", "ring_router"}; }
+std::vector<std::string> generation_blocks() {
+  return {"fp16_mul", "fp16_add", "mpu_tree", "ring_router"};
+}
 
 std::vector<std::string> rtl_blocks(const hw::Machine& machine) {
   if (machine.dfx.cores != 0) return generation_blocks();
