@@ -33,7 +33,8 @@ class SparseVit : public ::testing::TestWithParam<const char*> {
 
 TEST_P(SparseVit, LosesAtMostOneAndAHalfPointsBesideTheDenseModel) {
   // The golden logits, which ReferenceModel compares with those of the model.
-  const double dense = integer_accuracy(vision_golden().as_int32("vit65.int_logits"), digits("test"));
+  const double dense =
+      integer_accuracy(vision_golden().as_int32("vit65.int_logits"), digits("test"));
   EXPECT_GE(accuracy_of(vit_), dense - kLargestLoss);
 }
 
@@ -105,7 +106,8 @@ TEST(LinkedModel, FoldedIntegerModelHoldsTheSameAccuracy) {
   const IntegerVit folded =
       quantise(load_vit_checkpoint(checkpoint_path(kLinked)), digits("calib"), options);
   // The golden logits, which ReferenceModel compares with those of the model.
-  const double dense = integer_accuracy(vision_golden().as_int32("vit65.int_logits"), digits("test"));
+  const double dense =
+      integer_accuracy(vision_golden().as_int32("vit65.int_logits"), digits("test"));
   EXPECT_GE(accuracy_of(folded), dense - kLargestLoss);
   EXPECT_EQ(folded.encoder.blocks[0].qkv.outputs, 2U * 32U + 64U);
 }
