@@ -66,7 +66,7 @@ ReproductionSection dfx_matrix_section() {
     const MatrixCycles cycles = matrix_cycles(task.make_shape(), task.make_machine());
     const auto add = [&](const char* what, std::uint64_t ours, std::uint32_t expected) {
       Published equal = dfx_rounded(expected, 0, "cycles");
-      equal.tolerance = Tolerance{Tolerance::Kind::kRelative, 0.0};
+      equal.tolerance = kExactly;
       equal.decimals.reset();
       section.rows.push_back(compare(fmt::format("{}: {}", name_of(row.size, row.cores), what),
                                      static_cast<double>(ours), equal));
@@ -123,8 +123,7 @@ ReproductionSection dfx_sync_section() {
   const std::vector<DfxRun> runs = run_dfx(tasks);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     section.rows.push_back(compare(names[i], runs[i].layer_sync_microseconds(),
-                                   {"", bounds[i], "us", "bound, both ways around",
-                                    Tolerance{Tolerance::Kind::kAtLeast, 0.0}}));
+                                   {"", bounds[i], "us", "bound, both ways around", kAtLeast}));
   }
   section.notes = {
       "From a core's part being there to all parts being there, cores that wait for each "
@@ -157,8 +156,7 @@ ReproductionSection dfx_ideal_section() {
       return name_of(kDfx1500M, run.task.cores);
     }();
     section.rows.push_back(
-        compare(name + ": a token", ours,
-                {"", bound, "ms", "bounds above", Tolerance{Tolerance::Kind::kAtLeast, 0.0}, 3}));
+        compare(name + ": a token", ours, {"", bound, "ms", "bounds above", kAtLeast, 3}));
     if (run.task.cores == 1) {
       section.rows.push_back(
           compare(name + ": to its bound", ours / bound, dfx_published("ideal.ratio")));
