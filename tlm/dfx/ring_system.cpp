@@ -65,8 +65,7 @@ void RingSystem::host() {
     }
     ends_.push_back(to_ps(sc_core::sc_time_stamp()));
   }
-  host_waits(machine_.pcie.latency_ns);  // what tells the host that it is done
-  sc_core::sc_stop();
+  host_waits(machine_.pcie.latency_ns);  // what tells the host that it is done; nothing follows
 }
 
 }  // namespace systole::tlm_model::dfx
