@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "mapper/round.h"
+
 namespace systole::mapper::dfx {
 
 struct Range {
@@ -18,11 +20,12 @@ struct Range {
   return {bound(i), bound(i + 1)};
 }
 
-[[nodiscard]] constexpr std::uint32_t ceil_div(std::uint32_t a, std::uint32_t b) {
-  return (a + b - 1) / b;
+// Of sizes that registers are addressed by.
+[[nodiscard]] constexpr std::uint32_t ceil_div(std::uint32_t value, std::uint32_t by) {
+  return narrow(mapper::ceil_div(value, by));
 }
-[[nodiscard]] constexpr std::uint32_t round_up(std::uint32_t a, std::uint32_t unit) {
-  return ceil_div(a, unit) * unit;
+[[nodiscard]] constexpr std::uint32_t round_up(std::uint32_t value, std::uint32_t to) {
+  return narrow(mapper::round_up(value, to));
 }
 
 }  // namespace systole::mapper::dfx

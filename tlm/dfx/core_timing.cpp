@@ -54,7 +54,7 @@ void CoreTiming::raise(std::vector<std::uint64_t>& times, Span span, std::uint64
 }
 
 std::uint64_t CoreTiming::begin(Unit unit, std::uint64_t operands, std::uint64_t results) {
-  const auto index = static_cast<std::size_t>(unit);
+  const std::size_t index = index_of(unit);
   const std::uint64_t turn = std::max(floor_, free_[index]);
   const std::uint64_t valid = std::max({turn, operands, results});
   const std::uint64_t first = valid + machine_.dfx.issue_cycles;
@@ -111,7 +111,7 @@ CoreTiming::Times CoreTiming::matrix(const Instruction& instruction) {
   const std::uint64_t first = begin(Unit::kMatrix, std::max(operands, bias), results);
   const std::uint64_t cache = weights.in_ddr ? 0 : hbm_.cache_ready(weights.address);
   OperandStream& stream = weights.in_ddr ? ddr_weights_ : weights_;
-  hw::BlockAccount& account = accounts_[static_cast<std::size_t>(Unit::kMatrix)];
+  hw::BlockAccount& account = accounts_[index_of(Unit::kMatrix)];
 
   // As many slices at a time as there are partial sums for all rows.
   const std::uint32_t together =
@@ -146,7 +146,7 @@ CoreTiming::Times CoreTiming::matrix(const Instruction& instruction) {
     end = cycle + fill;
     for (std::uint32_t r = 0; r < rows; ++r) raise(ready_, outputs(r, slice, slices), end);
   }
-  free_[static_cast<std::size_t>(Unit::kMatrix)] = cycle;
+  free_[index_of(Unit::kMatrix)] = cycle;
   for (std::uint32_t r = 0; r < rows; ++r) raise(read_, inputs(r), cycle);
   vectors_.release(vectors, cycle);
   if (instruction.op == Opcode::kMaskedMm) {
@@ -203,7 +203,7 @@ CoreTiming::Times CoreTiming::vector(const Instruction& instruction) {
   // Each vector makes room for itself where instructions are chained.
   const std::uint64_t first = begin(Unit::kVector, operands, by_vector() ? 0 : results);
 
-  hw::BlockAccount& account = accounts_[static_cast<std::size_t>(Unit::kVector)];
+  hw::BlockAccount& account = accounts_[index_of(Unit::kVector)];
   account.stall_until(there, kMemory);
   const std::uint32_t latency = this->latency(instruction.op);
   std::uint64_t cycle = std::max(first, there), end = cycle;
@@ -234,7 +234,7 @@ CoreTiming::Times CoreTiming::vector(const Instruction& instruction) {
     end += machine_.matrix.multiply_cycles;
     scalar_ready_[instruction.result] = end;
   }
-  free_[static_cast<std::size_t>(Unit::kVector)] = cycle;
+  free_[index_of(Unit::kVector)] = cycle;
   if (fetches) vectors_.release(1, cycle);
   return {first, end, cycle};
 }
@@ -243,8 +243,8 @@ CoreTiming::Times CoreTiming::scalar(const Instruction& instruction) {
   const std::uint64_t first = begin(Unit::kVector, scalar_ready_[instruction.other], 0);
   const std::uint64_t end = first + latency(instruction.op);
   scalar_ready_[instruction.result] = end;
-  free_[static_cast<std::size_t>(Unit::kVector)] = first + 1;
-  accounts_[static_cast<std::size_t>(Unit::kVector)].busy_until(first + 1);
+  free_[index_of(Unit::kVector)] = first + 1;
+  accounts_[index_of(Unit::kVector)].busy_until(first + 1);
   return {first, end, first + 1};
 }
 
@@ -252,7 +252,7 @@ CoreTiming::Times CoreTiming::write_cache(const Instruction& instruction) {
   const bool transposes = instruction.op == Opcode::kWriteValues;
   const Span src = span(instruction.src, instruction.heads * instruction.elements);
   const std::uint64_t first = begin(Unit::kDma, latest(ready_, src), 0);
-  hw::BlockAccount& account = accounts_[static_cast<std::size_t>(Unit::kDma)];
+  hw::BlockAccount& account = accounts_[index_of(Unit::kDma)];
   const std::uint64_t row_bytes = instruction.elements * kHalfBytes;
   const std::uint32_t vectors = instruction.elements / depth_;
   const std::size_t cache = transposes ? 1 : 0;
@@ -269,7 +269,7 @@ CoreTiming::Times CoreTiming::write_cache(const Instruction& instruction) {
   }
   account.busy_until(cycle);
   raise(read_, src, cycle);
-  free_[static_cast<std::size_t>(Unit::kDma)] = cycle;
+  free_[index_of(Unit::kDma)] = cycle;
   return {first, cycle, cycle};
 }
 
@@ -285,8 +285,8 @@ void CoreTiming::arrived(std::uint32_t first, std::uint32_t elements, std::uint6
 }
 
 void CoreTiming::wait(std::uint64_t cycle) {
-  accounts_[static_cast<std::size_t>(Unit::kRouter)].busy_until(cycle);
-  free_[static_cast<std::size_t>(Unit::kRouter)] = cycle;
+  accounts_[index_of(Unit::kRouter)].busy_until(cycle);
+  free_[index_of(Unit::kRouter)] = cycle;
   floor_ = std::max(floor_, cycle);
 }
 

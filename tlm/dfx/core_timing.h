@@ -49,14 +49,13 @@ class CoreTiming {
   void wait(std::uint64_t cycle);
 
   [[nodiscard]] const hw::BlockAccount& account(Unit unit) const {
-    return accounts_[static_cast<std::size_t>(unit)];
+    return accounts_[index_of(unit)];
   }
   [[nodiscard]] std::uint64_t hbm_bytes() const { return weights_.bytes(); }
-  [[nodiscard]] std::uint64_t instructions(Unit unit) const {
-    return counts_[static_cast<std::size_t>(unit)];
-  }
+  [[nodiscard]] std::uint64_t instructions(Unit unit) const { return counts_[index_of(unit)]; }
 
  private:
+  static constexpr std::size_t index_of(Unit unit) { return static_cast<std::size_t>(unit); }
   /// Registers of `elements` from `first` on.
   struct Span {
     std::uint32_t begin, end;
