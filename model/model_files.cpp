@@ -34,12 +34,14 @@ std::vector<std::string> names_with(std::string_view suffix) {
   return names;
 }
 
+bool is_path(const std::string& name_or_path) {
+  return name_or_path.find('/') != std::string::npos || ends_with(name_or_path, kCheckpointSuffix);
+}
+
 /// The file of that name and `suffix`; the models are those with `listed`.
 std::string find(const std::string& name_or_path, std::string_view suffix,
                  std::string_view listed) {
-  if (name_or_path.find('/') != std::string::npos || ends_with(name_or_path, kCheckpointSuffix)) {
-    return name_or_path;
-  }
+  if (is_path(name_or_path)) return name_or_path;
   const std::vector<std::string> names = names_with(listed);
   const std::string path = models_directory() + "/" + name_or_path + std::string(suffix);
   if (std::find(names.begin(), names.end(), name_or_path) != names.end() &&
@@ -77,6 +79,12 @@ std::string find_checkpoint(const std::string& name_or_path) {
 
 std::string find_gpt_checkpoint(const std::string& name_or_path) {
   return find(name_or_path, kGptSuffix, kGptSuffix);
+}
+
+bool names_gpt_checkpoint(const std::string& name_or_path) {
+  if (is_path(name_or_path)) return true;
+  const std::vector<std::string> names = names_with(kGptSuffix);
+  return std::find(names.begin(), names.end(), name_or_path) != names.end();
 }
 
 }  // namespace systole::model

@@ -25,5 +25,7 @@ namespace systole::model {
 /// The same for a text generator in FP16 (model/gpt.h); its names are those of the files
 /// NAME.f16.safetensors.
 [[nodiscard]] std::string find_gpt_checkpoint(const std::string& name_or_path);
+/// Whether that is a path, or one of these names: any other can only be a shape's.
+[[nodiscard]] bool names_gpt_checkpoint(const std::string& name_or_path);
 
 }  // namespace systole::model

@@ -25,14 +25,6 @@ ordered_json to_json(const std::vector<hw::Counter>& counters) {
   return object;
 }
 
-ordered_json to_json(const BlockAccounts& account) {
-  ordered_json stalled = ordered_json::object();
-  for (const auto& [cause, time] : account.stalled) stalled[cause] = time;
-  return {{"unit", account.unit},          {"busy", account.busy},
-          {"stalled", std::move(stalled)}, {"idle", account.idle},
-          {"total", account.total},        {"counters", to_json(account.counters)}};
-}
-
 ordered_json to_json(const hw::EnergyReport& energy) {
   return {{"mac", energy.mac},
           {"postop", energy.postop},
@@ -54,6 +46,14 @@ ordered_json to_json(const ClassCycles& classes) {
 }
 
 }  // namespace
+
+ordered_json to_json(const BlockAccounts& account) {
+  ordered_json stalled = ordered_json::object();
+  for (const auto& [cause, time] : account.stalled) stalled[cause] = time;
+  return {{"unit", account.unit},          {"busy", account.busy},
+          {"stalled", std::move(stalled)}, {"idle", account.idle},
+          {"total", account.total},        {"counters", to_json(account.counters)}};
+}
 
 double Measurement::mean_cycles() const {
   const auto sum = std::accumulate(result.cycles.begin(), result.cycles.end(), std::uint64_t{0});

@@ -56,6 +56,7 @@ struct Measurement {
 [[nodiscard]] Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
                                   const SimulationOptions& options, SimulationResult result);
 
+[[nodiscard]] nlohmann::ordered_json to_json(const BlockAccounts& account);
 [[nodiscard]] nlohmann::ordered_json to_json(const RtlReport& report);
 [[nodiscard]] nlohmann::ordered_json to_json(const NetworkSize& size);
 

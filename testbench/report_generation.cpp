@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "testbench/block_accounts.h"
+#include "testbench/measurement.h"
 #include "testbench/report_run.h"
 #include "testbench/text.h"
 
@@ -144,17 +145,9 @@ nlohmann::ordered_json to_json(const GenerationReport& report) {
     }
   }
   for (const BlockAccounts& block : account_table(g.blocks).blocks) {
-    auto& entry = json["blocks"][block.name];
-    entry["busy"] = block.busy;
-    for (const auto& [cause, time] : block.stalled) entry["stalled"][cause] = time;
-    entry["idle"] = block.idle;
-    entry["total"] = block.total;
+    json["blocks"][block.name] = to_json(block);
   }
-  for (const auto& [block, counts] : g.rtl) {
-    json["rtl"][block] = {{"operations", counts.operations},
-                          {"cycles", counts.cycles},
-                          {"mismatches", counts.mismatches}};
-  }
+  if (!g.rtl.empty()) json["rtl"] = to_json(g.rtl);
   json["wall_seconds"] = g.wall_seconds;
   return json;
 }

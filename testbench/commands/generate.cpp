@@ -69,20 +69,11 @@ struct Subject {
   std::unique_ptr<model::Tokeniser> tokeniser;
 };
 
-/// The checkpoint of that name or path; empty: it can only be a shape.
-std::string gpt_checkpoint_of(const std::string& model) {
-  if (model.find('/') != std::string::npos) return model;
-  const std::filesystem::path path(model);
-  if (path.extension() == ".safetensors") return model;
-  const std::string embedded = model::models_directory() + "/" + model + ".f16.safetensors";
-  return std::filesystem::exists(embedded) ? embedded : "";
-}
-
 Subject load(const GenerateOptions& options) {
   Subject subject;
   subject.name = std::filesystem::path(options.model).filename().string();
-  const std::string path = gpt_checkpoint_of(options.model);
-  if (!path.empty()) {
+  if (model::names_gpt_checkpoint(options.model)) {
+    const std::string path = model::find_gpt_checkpoint(options.model);
     subject.gpt = model::load_gpt(path);
     subject.shape = subject.gpt->shape;
     subject.tokeniser = model::find_tokeniser(path, subject.shape.vocabulary);

@@ -68,19 +68,17 @@ class DfxRingOf : public DfxRing, public testing::WithParamInterface<std::uint32
 
 TEST_P(DfxRingOf, GathersTheSameVectorEverywhere) {
   const std::uint32_t cores = GetParam();
-  for (const std::uint32_t directions : {1U + cores % 2}) {
-    hw::Machine machine = ring_of(cores);
-    machine.ring.directions = directions;
-    const auto value = [](std::uint32_t, std::uint32_t e) { return static_cast<float>(e % 2048); };
-    exchange(machine, value);
-    for (std::uint32_t i = 0; i < cores; ++i) {
-      for (std::uint32_t e = 0; e < kElements; ++e) {
-        ASSERT_EQ(hw::to_float(system_->core(i).registers()[e]), value(0, e)) << i << ' ' << e;
-      }
-      // Each part passes all links but one, in whichever direction.
-      if (cores > 1 && kElements % cores == 0) {
-        EXPECT_EQ(system_->link_bytes(i), 2 * kElements / cores * (cores - 1));
-      }
+  hw::Machine machine = ring_of(cores);
+  machine.ring.directions = 1 + cores % 2;
+  const auto value = [](std::uint32_t, std::uint32_t e) { return static_cast<float>(e % 2048); };
+  exchange(machine, value);
+  for (std::uint32_t i = 0; i < cores; ++i) {
+    for (std::uint32_t e = 0; e < kElements; ++e) {
+      ASSERT_EQ(hw::to_float(system_->core(i).registers()[e]), value(0, e)) << i << ' ' << e;
+    }
+    // Each part passes all links but one, in whichever direction.
+    if (cores > 1 && kElements % cores == 0) {
+      EXPECT_EQ(system_->link_bytes(i), 2 * kElements / cores * (cores - 1));
     }
   }
 }
@@ -109,14 +107,12 @@ INSTANTIATE_TEST_SUITE_P(Cores, DfxRingOf, testing::Values(2, 3, 4, 8));
 
 // A vector's own time on the line and a hop, as often as it is passed on, with routers between.
 TEST_F(DfxRing, TakesSerialisationAndHops) {
-  for (const std::uint32_t directions : {1U}) {
-    hw::Machine machine = ring_of(4);
-    machine.ring.directions = directions;
-    exchange(machine, [](std::uint32_t, std::uint32_t) { return 1.0F; });
-    const double line_ns = 768 * 2 * 8 / (100.0 * 64 / 66), hop_ns = 300, router_ns = 4 * 5;
-    const double expected = 3 * (line_ns + hop_ns + router_ns);
-    EXPECT_NEAR(static_cast<double>(pass_ps()) / 1e3, expected, 3 * 5.0) << "clock edges";
-  }
+  hw::Machine machine = ring_of(4);
+  machine.ring.directions = 1;
+  exchange(machine, [](std::uint32_t, std::uint32_t) { return 1.0F; });
+  const double line_ns = 768 * 2 * 8 / (100.0 * 64 / 66), hop_ns = 300, router_ns = 4 * 5;
+  const double expected = 3 * (line_ns + hop_ns + router_ns);
+  EXPECT_NEAR(static_cast<double>(pass_ps()) / 1e3, expected, 3 * 5.0) << "clock edges";
 }
 
 TEST_F(DfxRing, TwoWaysAreShorter) {
