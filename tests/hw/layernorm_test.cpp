@@ -109,6 +109,65 @@ TEST(LayerNorm, StatisticsKeepTheDocumentedWidths) {
   EXPECT_EQ(widest.factor, 1U);
 }
 
+void expect_same_from_sums(const Integers& x) {
+  std::int64_t sum = 0;
+  std::uint64_t sum_squares = 0;
+  for (const std::int32_t value : x) {
+    sum += value;
+    sum_squares += static_cast<std::uint64_t>(std::int64_t{value} * value);
+  }
+  const LayerNormStatistics two_passes = layernorm_statistics(x.data(), x.size());
+  const LayerNormStatistics from_sums = layernorm_statistics_from_sums(sum, sum_squares, x.size());
+  EXPECT_EQ(from_sums.mean, two_passes.mean);
+  EXPECT_EQ(from_sums.sum_squares, two_passes.sum_squares);
+  EXPECT_EQ(from_sums.deviation, two_passes.deviation);
+  EXPECT_EQ(from_sums.factor, two_passes.factor);
+}
+
+TEST(LayerNorm, SumsGiveTheStatisticsOfTwoPasses) {
+  unsigned seed = 0;
+  for (const std::size_t n : {1U, 2U, 3U, 64U, 197U, 768U}) {
+    for (const double deviation : {0.4, 30.0, 5000.0, 1e6}) {
+      for (const double mean : {0.0, -3.5, 1e4, -4e6}) {
+        expect_same_from_sums(random_row(n, deviation, mean, ++seed));
+      }
+    }
+  }
+}
+
+TEST(LayerNorm, SumsGiveTheStatisticsOfExtremeRows) {
+  constexpr std::int32_t kLowest = -(1 << 23);
+  constexpr std::int32_t kHighest = (1 << 23) - 1;
+  for (const std::size_t n :
+       {std::size_t{1}, std::size_t{5}, kLayerNormMaxLength - 1, kLayerNormMaxLength}) {
+    expect_same_from_sums(Integers(n, kLowest));
+    expect_same_from_sums(Integers(n, kHighest));
+    Integers alternating(n, kLowest);
+    for (std::size_t i = 0; i < n; i += 2) alternating[i] = kHighest;
+    expect_same_from_sums(alternating);
+    Integers one_off(n, kHighest);
+    one_off[n / 2] = kLowest;
+    expect_same_from_sums(one_off);
+  }
+}
+
+TEST(LayerNorm, WordsOfNoRowAreLegal) {
+  constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
+  constexpr std::int64_t kHighest = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(layernorm_statistics_from_sums(kHighest, 0, 1).mean, (1 << 23) - 1);
+  EXPECT_EQ(layernorm_statistics_from_sums(kLowest, 0, 1).mean, -(1 << 23));
+  // The sum saturates to 2^39 - 1 before it is divided.
+  EXPECT_EQ(layernorm_statistics_from_sums(kHighest, 0, kLayerNormMaxLength).mean, (1 << 23) - 1);
+  EXPECT_EQ(layernorm_statistics_from_sums(1LL << 50, 0, 1 << 16).mean, (1 << 23) - 1);
+  const LayerNormStatistics negative = layernorm_statistics_from_sums(100, 3, 10);
+  EXPECT_EQ(negative.mean, 10);
+  EXPECT_EQ(negative.sum_squares, 0U);
+  EXPECT_EQ(negative.deviation, 1U);
+  const LayerNormStatistics most = layernorm_statistics_from_sums(0, ~std::uint64_t{0} >> 1, 1);
+  EXPECT_EQ(most.sum_squares, ~std::uint64_t{0} >> 1);
+  EXPECT_EQ(most.factor, 0U);
+}
+
 TEST(LayerNorm, SaturatesToTheOutputWidth) {
   const LayerNormConstants constants =
       make_layernorm_constants(std::vector<double>(64, 1.0), std::vector<double>(64, 0.0), 0.01);
@@ -136,7 +195,7 @@ TEST(LayerNormConstantsCheck, RefusesWhatTheRegistersCannotHold) {
   EXPECT_THROW(make_layernorm_constants({0.0, 0.0}, {1.0, 1.0}, 0.1), InputError);
   EXPECT_THROW(make_layernorm_constants({1e9}, {0.0}, 0.1), InputError);
   EXPECT_THROW(make_layernorm_constants({1e-6}, {1e6}, 0.1), InputError);
-  EXPECT_THROW(make_layernorm_constants({1.0}, {0.0}, 0.1, 32), std::invalid_argument);
+  EXPECT_THROW(make_layernorm_constants({1.0}, {0.0}, 0.1, 31), std::invalid_argument);
 }
 
 TEST(IBertLayerNorm, RoundsTheMeanHalfToEven) {
