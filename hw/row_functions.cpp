@@ -20,14 +20,17 @@ namespace systole::hw::row::HWY_NAMESPACE {
 
 using plain::exponentials_row;
 using plain::gelu_row;
-using plain::layer_norm_row;
 using plain::maximum_row;
 using plain::normalise_row;
-using plain::sum_row;
-using plain::sum_squares_row;
+using plain::silu_row;
 using plain::sum_unsigned_row;
 
 #else
+
+/// What rounds a number half up by the shift of a factor.
+constexpr std::uint64_t half_step(Dyadic factor) {
+  return factor.shift == 0 ? 0 : std::uint64_t{1} << (factor.shift - 1);
+}
 
 class Gelu {
  public:
@@ -66,22 +69,11 @@ void gelu_row(std::int32_t* x, std::size_t n, const GeluConstants& constants, Cl
   transform(x, n, [function](V32 v, const auto&) HWY_ATTR { return function(v); });
 }
 
-std::int32_t maximum_row(const std::int32_t* x, std::size_t n) {
-  const D32 d;
-  const std::size_t lanes = hn::Lanes(d);
-  V32 highest = hn::Set(d, std::numeric_limits<std::int32_t>::min());
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) highest = hn::Max(highest, hn::LoadU(d, x + i));
-  std::int32_t result = hn::GetLane(hn::MaxOfLanes(d, highest));
-  for (; i < n; ++i) result = std::max(result, x[i]);
-  return result;
-}
-
-/// softmax_exponential() for one maximum and one set of constants.
+/// int_exp() of minus a scaled magnitude: -(magnitude * factor + addend >> shift of the factor).
 class Exponential {
  public:
-  Exponential(std::int32_t maximum, const SoftmaxConstants& constants)
-      : maximum_(maximum), score_(constants.score), exp_(constants.exp) {
+  Exponential(const IntExpConstants& exp, Dyadic factor, std::uint64_t addend)
+      : exp_(exp), factor_(factor), addend_(addend) {
     // floor(a / q_ln2) = a * reciprocal >> kArgumentBits + bits for every a up to 2^kArgumentBits,
     // if 2^bits >= q_ln2; the product then keeps 32 bits.
     const auto q_ln2 = static_cast<std::uint64_t>(exp_.q_ln2);
@@ -90,12 +82,10 @@ class Exponential {
     reciprocal_ = static_cast<std::uint32_t>((numerator + q_ln2 - 1) / q_ln2);
   }
 
-  HWY_INLINE V32 operator()(V32 x) const {
+  HWY_INLINE V32 operator()(VU32 magnitude) const {
     const D32 d;
     const DU32 du;
-    // The maximum minus the score is not negative and fits 32 unsigned bits.
-    const VU32 distance = hn::BitCast(du, hn::Sub(hn::Set(d, maximum_), x));
-    const V32 argument = interleave(scaled(evens(distance)), scaled(odds(distance)));
+    const V32 argument = interleave(scaled(evens(magnitude)), scaled(odds(magnitude)));
     const VU32 halvings = hn::ShiftRightSame(
         hn::Mul(hn::BitCast(du, argument), hn::Set(du, reciprocal_)), reciprocal_shift_);
     const V32 taken_out = hn::Mul(hn::BitCast(d, halvings), hn::Set(d, exp_.q_ln2));
@@ -108,23 +98,89 @@ class Exponential {
   static constexpr unsigned kArgumentBits = 15;
   static_assert(kIntExpLowestArgument == -(1 << kArgumentBits));
 
-  /// Rounding half up a negative number is rounding half down its magnitude.
-  HWY_INLINE VU64 scaled(VU32 distance) const {
+  HWY_INLINE VU64 scaled(VU32 magnitude) const {
     const DU64 d;
-    const int shift = score_.shift;
-    const std::uint64_t below_half = shift == 0 ? 0 : (std::uint64_t{1} << (shift - 1)) - 1;
-    const auto multiplier = static_cast<std::uint32_t>(score_.multiplier);
-    const VU64 product = hn::MulEven(distance, hn::Set(DU32(), multiplier));
-    const VU64 magnitude = hn::ShiftRightSame(hn::Add(product, hn::Set(d, below_half)), shift);
-    return hn::Min(magnitude, hn::Set(d, std::uint64_t{1} << kArgumentBits));
+    const auto multiplier = static_cast<std::uint32_t>(factor_.multiplier);
+    const VU64 product = hn::MulEven(magnitude, hn::Set(DU32(), multiplier));
+    const VU64 argument = hn::ShiftRightSame(hn::Add(product, hn::Set(d, addend_)), factor_.shift);
+    return hn::Min(argument, hn::Set(d, std::uint64_t{1} << kArgumentBits));
   }
 
-  std::int32_t maximum_;
-  Dyadic score_;
   IntExpConstants exp_;
+  Dyadic factor_;
+  std::uint64_t addend_;
   int reciprocal_shift_;
   std::uint32_t reciprocal_;
 };
+
+class Silu {
+ public:
+  Silu(const SiluConstants& constants, Clamp limits)
+      : exp_(constants.exp, constants.argument, half_step(constants.argument)),
+        one_(static_cast<std::int32_t>(constants.exp.value_at_zero())),
+        multiplier_(constants.output.multiplier),
+        shifter_(static_cast<unsigned>(constants.output.shift)),
+        clamp_(limits) {}
+
+  HWY_INLINE V32 operator()(V32 x) const {
+    const D32 d;
+    const V32 q = hn::Min(hn::Max(x, hn::Set(d, -32768)), hn::Set(d, 32767));
+    const V32 e = exp_(hn::BitCast(DU32(), hn::Abs(q)));
+    const V32 one = hn::Set(d, one_);
+    // Twice the largest value at zero, that of 14 fraction bits, still fits 31 bits.
+    const V32 divisor = hn::Add(one, e);
+    const V32 dividend = hn::IfThenElse(hn::Lt(q, hn::Zero(d)), e, one);
+    return interleave(half(evens(q), evens(dividend), evens(divisor)),
+                      half(odds(q), odds(dividend), odds(divisor)));
+  }
+
+ private:
+  using D = hn::Repartition<double, D32>;
+  static constexpr double kTwo52 = 4503599627370496;
+
+  /// A double of 2^52 and more has a step of at least 1: below its exponent stands the integer.
+  static HWY_INLINE hn::Vec<D> to_double(VU64 x) {
+    const D d;
+    const hn::Vec<D> offset = hn::Set(d, kTwo52);
+    return hn::Sub(hn::BitCast(d, hn::Or(x, hn::BitCast(DU64(), offset))), offset);
+  }
+
+  HWY_INLINE V64 half(V32 q, V32 dividend, V32 divisor) const {
+    const D32 d;
+    const D real;
+    // Exact: both operands of the division are integers below 2^46. A quotient that is none is at
+    // least 1 / divisor > 2^-31 below the next integer, and rounding moves it by 2^-38 at most.
+    const auto scaled = hn::Mul(to_double(low_unsigned(dividend)),
+                                hn::Set(real, static_cast<double>(1 << kSigmoidBits)));
+    const auto quotient = hn::Floor(hn::Div(scaled, to_double(low_unsigned(divisor))));
+    const V32 sigmoid = hn::BitCast(d, hn::Add(quotient, hn::Set(real, kTwo52)));
+    // The product has 31 bits, so the low half of its lane holds it.
+    const V32 product = hn::BitCast(d, hn::MulEven(q, sigmoid));
+    return clamp_(shifter_(hn::MulEven(product, hn::Set(d, multiplier_))));
+  }
+
+  Exponential exp_;
+  std::int32_t one_;
+  std::int32_t multiplier_;
+  Shifter<Rounding::kHalfUp> shifter_;
+  Clamp64 clamp_;
+};
+
+void silu_row(std::int32_t* x, std::size_t n, const SiluConstants& constants, Clamp limits) {
+  const Silu function(constants, limits);
+  transform(x, n, [function](V32 v, const auto&) HWY_ATTR { return function(v); });
+}
+
+std::int32_t maximum_row(const std::int32_t* x, std::size_t n) {
+  const D32 d;
+  const std::size_t lanes = hn::Lanes(d);
+  V32 highest = hn::Set(d, std::numeric_limits<std::int32_t>::min());
+  std::size_t i = 0;
+  for (; i + lanes <= n; i += lanes) highest = hn::Max(highest, hn::LoadU(d, x + i));
+  std::int32_t result = hn::GetLane(hn::MaxOfLanes(d, highest));
+  for (; i < n; ++i) result = std::max(result, x[i]);
+  return result;
+}
 
 std::uint64_t sum_unsigned_row(const std::int32_t* x, std::size_t n) {
   const D32 d;
@@ -143,8 +199,13 @@ std::uint64_t sum_unsigned_row(const std::int32_t* x, std::size_t n) {
 
 void exponentials_row(std::int32_t* x, std::size_t n, std::int32_t maximum,
                       const SoftmaxConstants& constants) {
-  const Exponential function(maximum, constants);
-  transform(x, n, [function](V32 v, const auto&) HWY_ATTR { return function(v); });
+  // Rounding half up a negative number is rounding half down its magnitude.
+  const std::uint64_t half = half_step(constants.score);
+  const Exponential function(constants.exp, constants.score, half == 0 ? 0 : half - 1);
+  transform(x, n, [=](V32 v, const auto&) HWY_ATTR {
+    // The maximum minus the score is not negative and fits 32 unsigned bits.
+    return function(hn::BitCast(DU32(), hn::Sub(hn::Set(D32(), maximum), v)));
+  });
 }
 
 void normalise_row(std::int32_t* x, std::size_t n, std::uint64_t sum,
@@ -167,60 +228,6 @@ void normalise_row(std::int32_t* x, std::size_t n, std::uint64_t sum,
   });
 }
 
-std::int64_t sum_row(const std::int32_t* x, std::size_t n) {
-  const D32 d;
-  const D64 wide;
-  const std::size_t lanes = hn::Lanes(d);
-  V64 sum = hn::Zero(wide);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const V32 v = hn::LoadU(d, x + i);
-    sum = hn::Add(sum, hn::Add(low_signed(v), hn::ShiftRight<32>(hn::BitCast(wide, v))));
-  }
-  std::int64_t result = hn::GetLane(hn::SumOfLanes(wide, sum));
-  for (; i < n; ++i) result += x[i];
-  return result;
-}
-
-std::uint64_t sum_squares_row(const std::int32_t* x, std::size_t n, std::int32_t mean) {
-  const D32 d;
-  const D64 wide;
-  const std::size_t lanes = hn::Lanes(d);
-  V64 sum = hn::Zero(wide);
-  std::size_t i = 0;
-  for (; i + lanes <= n; i += lanes) {
-    const V32 y = hn::Sub(hn::LoadU(d, x + i), hn::Set(d, mean));
-    sum = hn::Add(sum, hn::Add(hn::MulEven(evens(y), evens(y)), hn::MulEven(odds(y), odds(y))));
-  }
-  auto result = static_cast<std::uint64_t>(hn::GetLane(hn::SumOfLanes(wide, sum)));
-  for (; i < n; ++i) {
-    const auto y = static_cast<std::uint64_t>(std::int64_t{x[i]} - mean);
-    result += y * y;
-  }
-  return result;
-}
-
-void layer_norm_row(std::int32_t* x, std::size_t n, const LayerNormStatistics& statistics,
-                    const LayerNormFactors& factors, Clamp limits) {
-  const Shifter<Rounding::kFloor> normalise(kLayerNormFactorBits - factors.fraction_bits);
-  const Shifter<Rounding::kHalfUp> shifter(factors.shift);
-  const Clamp64 clamp(limits);
-  const auto mean = static_cast<std::int32_t>(statistics.mean);
-  const auto factor = static_cast<std::int32_t>(statistics.factor);
-  transform(x, n, [=](V32 v, const auto& load) HWY_ATTR {
-    const D32 d;
-    const V32 y = hn::Sub(v, hn::Set(d, mean));
-    const V32 m = load(factors.multipliers);
-    const V32 bias = load(factors.biases);
-    const auto half = [&](V32 deviation, V32 multiplier, V32 addend) HWY_ATTR {
-      const V64 norm = normalise(hn::MulEven(deviation, hn::Set(d, factor)));
-      const V64 product = hn::MulEven(hn::BitCast(d, norm), multiplier);
-      return clamp(shifter(hn::Add(product, low_signed(addend))));
-    };
-    return interleave(half(evens(y), evens(m), evens(bias)), half(odds(y), odds(m), odds(bias)));
-  });
-}
-
 #endif  // HWY_TARGET
 
 }  // namespace systole::hw::row::HWY_NAMESPACE
@@ -230,16 +237,18 @@ HWY_AFTER_NAMESPACE();
 namespace systole::hw::row {
 
 HWY_EXPORT(gelu_row);
+HWY_EXPORT(silu_row);
 HWY_EXPORT(maximum_row);
 HWY_EXPORT(sum_unsigned_row);
 HWY_EXPORT(exponentials_row);
 HWY_EXPORT(normalise_row);
-HWY_EXPORT(sum_row);
-HWY_EXPORT(sum_squares_row);
-HWY_EXPORT(layer_norm_row);
 
 void gelu(std::int32_t* x, std::size_t n, const GeluConstants& constants, Clamp limits) {
   HWY_DYNAMIC_DISPATCH(gelu_row)(x, n, constants, limits);
+}
+
+void silu(std::int32_t* x, std::size_t n, const SiluConstants& constants, Clamp limits) {
+  HWY_DYNAMIC_DISPATCH(silu_row)(x, n, constants, limits);
 }
 
 std::int32_t maximum(const std::int32_t* x, std::size_t n) {
@@ -268,26 +277,6 @@ std::uint32_t softmax_codes(std::int32_t* x, std::size_t n, const SoftmaxConstan
   const auto highest = static_cast<std::int32_t>(unsigned_range(constants.output_bits).hi);
   requantise(x, n, constants.exp_to_code, Rounding::kHalfUp, {0, highest});
   return std::max(static_cast<std::uint32_t>(sum_unsigned(x, n)), std::uint32_t{1});
-}
-
-LayerNormStatistics layer_norm_statistics(const std::int32_t* x, std::size_t n) {
-  const auto length = static_cast<std::int64_t>(n);
-  const std::int64_t total = HWY_DYNAMIC_DISPATCH(sum_row)(x, n);
-  const std::int64_t mean = floor_divide(2 * total + length, 2 * length);
-  const std::uint64_t sum_squares =
-      HWY_DYNAMIC_DISPATCH(sum_squares_row)(x, n, static_cast<std::int32_t>(mean));
-  return layernorm_statistics(mean, sum_squares, int_sqrt(sum_squares));
-}
-
-void layer_norm_output(std::int32_t* x, std::size_t n, const LayerNormStatistics& statistics,
-                       const LayerNormFactors& factors, Clamp limits) {
-  if (statistics.deviation > 1) {
-    HWY_DYNAMIC_DISPATCH(layer_norm_row)(x, n, statistics, factors, limits);
-    return;
-  }
-  // The reciprocal of one, 2^31, is no signed 32-bit multiplier. Only rows with at most three
-  // elements off their mean, each by one, come here.
-  plain::layer_norm_row(x, n, statistics, factors, limits);
 }
 
 }  // namespace systole::hw::row

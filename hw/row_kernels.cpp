@@ -15,7 +15,6 @@ namespace systole::hw::row::HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-using plain::add_rows;
 using plain::clamp_row;
 using plain::narrow_as;
 using plain::requantise_channels_rows;
@@ -23,19 +22,6 @@ using plain::requantise_row;
 using plain::widen_as;
 
 #else
-
-void add_rows(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows) {
-  const auto add = [y](V32 a, const auto& load) HWY_ATTR {
-    const D32 d;
-    const V32 b = load(y);
-    const V32 sum = hn::Add(a, b);
-    // The sum overflowed if its sign differs from both; then the operands' sign says to where.
-    const V32 overflow = hn::And(hn::Xor(a, sum), hn::Xor(b, sum));
-    const V32 bound = hn::Xor(hn::BroadcastSignBit(a), hn::Set(d, 0x7fffffff));
-    return hn::IfThenElse(hn::MaskFromVec(hn::BroadcastSignBit(overflow)), bound, sum);
-  };
-  for (std::size_t r = 0; r < rows; ++r) transform(x + r * n, n, add);
-}
 
 void clamp_row(std::int32_t* x, std::size_t n, Clamp limits) {
   const Clamp32 clamp(limits);
@@ -66,14 +52,9 @@ void requantise_rounded(std::int32_t* x, std::size_t n, Dyadic factor, Clamp lim
 
 void requantise_row(std::int32_t* x, std::size_t n, Dyadic factor, Rounding rounding,
                     Clamp limits) {
-  switch (rounding) {
-    case Rounding::kHalfUp:
-      return requantise_rounded<Rounding::kHalfUp>(x, n, factor, limits);
-    case Rounding::kHalfEven:
-      return requantise_rounded<Rounding::kHalfEven>(x, n, factor, limits);
-    case Rounding::kFloor:
-      return requantise_rounded<Rounding::kFloor>(x, n, factor, limits);
-  }
+  with_rounding(rounding, [=](auto mode) HWY_ATTR {
+    requantise_rounded<decltype(mode)::value>(x, n, factor, limits);
+  });
 }
 
 /// Shifter with a shift of its own in every lane.
@@ -113,16 +94,9 @@ void requantise_channels_rounded(std::int32_t* x, std::size_t n, std::size_t row
 void requantise_channels_rows(std::int32_t* x, std::size_t n, std::size_t rows,
                               const std::int32_t* multipliers, const std::int32_t* shifts,
                               Rounding rounding, Clamp limits) {
-  switch (rounding) {
-    case Rounding::kHalfUp:
-      return requantise_channels_rounded<Rounding::kHalfUp>(x, n, rows, multipliers, shifts,
-                                                            limits);
-    case Rounding::kHalfEven:
-      return requantise_channels_rounded<Rounding::kHalfEven>(x, n, rows, multipliers, shifts,
-                                                              limits);
-    case Rounding::kFloor:
-      return requantise_channels_rounded<Rounding::kFloor>(x, n, rows, multipliers, shifts, limits);
-  }
+  with_rounding(rounding, [=](auto mode) HWY_ATTR {
+    requantise_channels_rounded<decltype(mode)::value>(x, n, rows, multipliers, shifts, limits);
+  });
 }
 
 template <typename T>
@@ -195,16 +169,11 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace systole::hw::row {
 
-HWY_EXPORT(add_rows);
 HWY_EXPORT(clamp_row);
 HWY_EXPORT(requantise_row);
 HWY_EXPORT(requantise_channels_rows);
 HWY_EXPORT(widen_row);
 HWY_EXPORT(narrow_row);
-
-void add(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows) {
-  HWY_DYNAMIC_DISPATCH(add_rows)(x, y, n, rows);
-}
 
 void clamp(std::int32_t* x, std::size_t n, Clamp limits) {
   HWY_DYNAMIC_DISPATCH(clamp_row)(x, n, limits);

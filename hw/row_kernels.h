@@ -7,11 +7,14 @@
 #include "hw/dyadic.h"
 #include "hw/gelu.h"
 #include "hw/layernorm.h"
+#include "hw/rope.h"
+#include "hw/silu.h"
 #include "hw/softmax.h"
 
 /// The loops of the post-op stages over n int32 elements, vectorised. Values are those of the
-/// scalar functions (hw/dyadic.h, hw/gelu.h, hw/softmax.h, hw/layernorm.h), bit for bit. Constants
-/// must lie in the ranges that check_chain() enforces; the elements are arbitrary.
+/// scalar functions (hw/dyadic.h, hw/gelu.h, hw/silu.h, hw/softmax.h, hw/layernorm.h, hw/rope.h),
+/// bit for bit. Constants must lie in the ranges that check_chain() enforces; the elements are
+/// arbitrary.
 namespace systole::hw::row {
 
 struct Clamp {
@@ -21,6 +24,17 @@ struct Clamp {
 
 /// x + y, saturated; `rows` consecutive rows of n elements with the same y.
 void add(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows);
+/// x - y, in the same way.
+void subtract(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows);
+/// x * y / 2^shift (0 to 63), rounded and clamped, with the same y in all rows.
+void multiply(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows,
+              unsigned shift, Rounding rounding, Clamp limits);
+/// x where the mask is not 0, elsewhere `fill`, with the same mask in all rows.
+void select(std::int32_t* x, const std::int32_t* mask, std::size_t n, std::size_t rows,
+            std::int32_t fill);
+/// Turns pairs of elements by pairs of the table (hw/rope.h); n is even, shift 0 to 63.
+void rope(std::int32_t* x, const std::int32_t* table, std::size_t n, unsigned shift,
+          Rounding rounding, Clamp limits);
 void clamp(std::int32_t* x, std::size_t n, Clamp limits);
 /// |factor.multiplier| < 2^31.
 void requantise(std::int32_t* x, std::size_t n, Dyadic factor, Rounding rounding, Clamp limits);
@@ -31,6 +45,9 @@ void requantise_channels(std::int32_t* x, std::size_t n, std::size_t rows,
 
 /// Input saturated to s16.
 void gelu(std::int32_t* x, std::size_t n, const GeluConstants& constants, Clamp limits);
+
+/// Input saturated to s16 (hw/silu.h).
+void silu(std::int32_t* x, std::size_t n, const SiluConstants& constants, Clamp limits);
 
 [[nodiscard]] std::int32_t maximum(const std::int32_t* x, std::size_t n);
 /// Replaces scores by softmax_exponential().
@@ -46,6 +63,10 @@ void normalise_exponentials(std::int32_t* x, std::size_t n, std::uint64_t sum,
 [[nodiscard]] std::uint32_t softmax_codes(std::int32_t* x, std::size_t n,
                                           const SoftmaxConstants& constants);
 
+[[nodiscard]] std::int64_t sum(const std::int32_t* x, std::size_t n);
+/// Of elements within kLayerNormMaxInputBits, at most kLayerNormMaxLength.
+[[nodiscard]] std::uint64_t sum_squares(const std::int32_t* x, std::size_t n);
+
 /// What a LayerNorm input saturates to.
 inline constexpr Clamp kLayerNormInputs{-(1 << (kLayerNormMaxInputBits - 1)),
                                         (1 << (kLayerNormMaxInputBits - 1)) - 1};
@@ -53,10 +74,12 @@ inline constexpr Clamp kLayerNormInputs{-(1 << (kLayerNormMaxInputBits - 1)),
 [[nodiscard]] LayerNormStatistics layer_norm_statistics(const std::int32_t* x, std::size_t n);
 struct LayerNormFactors {
   const std::int32_t* multipliers;
-  const std::int32_t* biases;
+  const std::int32_t* biases;  ///< nullptr: none
   unsigned shift;
   unsigned fraction_bits;
 };
+/// Of elements within kLayerNormMaxInputBits; with rms_norm_statistics() (hw/rms_norm.h) and no
+/// biases this is RMSNorm.
 void layer_norm_output(std::int32_t* x, std::size_t n, const LayerNormStatistics& statistics,
                        const LayerNormFactors& factors, Clamp limits);
 

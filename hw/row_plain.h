@@ -14,11 +14,49 @@ inline std::int32_t clamp_value(std::int64_t x, Clamp limits) {
   return static_cast<std::int32_t>(std::clamp<std::int64_t>(x, limits.lo, limits.hi));
 }
 
-inline void add_rows(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows) {
+constexpr IntRange range(Clamp limits) { return {limits.lo, limits.hi}; }
+
+/// x[i] = function(x[i], y[i]) in `rows` consecutive rows of n elements with the same y.
+template <typename Function>
+void combine_rows(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows,
+                  const Function& function) {
   for (std::int32_t* const end = x + n * rows; x != end; x += n) {
-    for (std::size_t i = 0; i < n; ++i) {
-      x[i] = static_cast<std::int32_t>(saturate(std::int64_t{x[i]} + y[i], full_range(32)));
-    }
+    for (std::size_t i = 0; i < n; ++i) x[i] = function(x[i], y[i]);
+  }
+}
+
+inline std::int32_t saturate32(std::int64_t x) {
+  return static_cast<std::int32_t>(saturate(x, full_range(32)));
+}
+
+inline void add_rows(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows) {
+  combine_rows(x, y, n, rows, [](std::int64_t a, std::int64_t b) { return saturate32(a + b); });
+}
+
+inline void subtract_rows(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows) {
+  combine_rows(x, y, n, rows, [](std::int64_t a, std::int64_t b) { return saturate32(a - b); });
+}
+
+inline void multiply_rows(std::int32_t* x, const std::int32_t* y, std::size_t n, std::size_t rows,
+                          unsigned shift, Rounding rounding, Clamp limits) {
+  combine_rows(x, y, n, rows, [=](std::int64_t a, std::int64_t b) {
+    return clamp_value(shift_right(a * b, shift, rounding), limits);
+  });
+}
+
+inline void select_rows(std::int32_t* x, const std::int32_t* mask, std::size_t n, std::size_t rows,
+                        std::int32_t fill) {
+  combine_rows(x, mask, n, rows,
+               [fill](std::int32_t a, std::int32_t keep) { return keep != 0 ? a : fill; });
+}
+
+inline void rope_row(std::int32_t* x, const std::int32_t* table, std::size_t n, unsigned shift,
+                     Rounding rounding, Clamp limits) {
+  for (std::size_t i = 0; i < n; i += 2) {
+    const RopePair turned =
+        hw::rope({x[i], x[i + 1]}, {table[i], table[i + 1]}, shift, rounding, range(limits));
+    x[i] = turned.even;
+    x[i + 1] = turned.odd;
   }
 }
 
@@ -47,6 +85,10 @@ inline void gelu_row(std::int32_t* x, std::size_t n, const GeluConstants& consta
     const std::int64_t product = gelu_product(std::clamp(x[i], -32768, 32767), constants);
     x[i] = clamp_value(scale(product, constants.output, Rounding::kHalfUp), limits);
   }
+}
+
+inline void silu_row(std::int32_t* x, std::size_t n, const SiluConstants& constants, Clamp limits) {
+  for (std::size_t i = 0; i < n; ++i) x[i] = hw::silu(x[i], constants, range(limits));
 }
 
 inline std::int32_t maximum_row(const std::int32_t* x, std::size_t n) {
@@ -92,9 +134,9 @@ inline std::uint64_t sum_squares_row(const std::int32_t* x, std::size_t n, std::
 inline void layer_norm_row(std::int32_t* x, std::size_t n, const LayerNormStatistics& statistics,
                            const LayerNormFactors& factors, Clamp limits) {
   for (std::size_t i = 0; i < n; ++i) {
-    const std::int64_t norm = layernorm_normalise(x[i], statistics, factors.fraction_bits);
-    const std::int64_t sum = norm * factors.multipliers[i] + factors.biases[i];
-    x[i] = clamp_value(shift_right(sum, factors.shift, Rounding::kHalfUp), limits);
+    const std::int32_t norm = layernorm_normalise(x[i], statistics, factors.fraction_bits);
+    const std::int32_t bias = factors.biases == nullptr ? 0 : factors.biases[i];
+    x[i] = norm_output(norm, factors.multipliers[i], bias, factors.shift, range(limits));
   }
 }
 

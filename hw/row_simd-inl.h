@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "hw/dyadic.h"
 #include "hw/row_kernels.h"
@@ -120,6 +121,19 @@ class Shifter {
   int shift_;
   std::int64_t half_;
 };
+
+/// function(the rounding as a type), for what is compiled once for every rounding.
+template <class Function>
+HWY_INLINE void with_rounding(Rounding rounding, const Function& function) {
+  switch (rounding) {
+    case Rounding::kHalfUp:
+      return function(std::integral_constant<Rounding, Rounding::kHalfUp>());
+    case Rounding::kHalfEven:
+      return function(std::integral_constant<Rounding, Rounding::kHalfEven>());
+    case Rounding::kFloor:
+      return function(std::integral_constant<Rounding, Rounding::kFloor>());
+  }
+}
 
 class Clamp64 {
  public:

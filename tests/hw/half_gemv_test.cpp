@@ -13,6 +13,7 @@
 #include "hw/dfx/half_vector.h"
 #include "tests/support/half_gemv_case.h"
 #include "tests/support/half_oracle.h"
+#include "tests/support/highway_target.h"
 
 namespace systole::hw {
 namespace {
@@ -91,17 +92,7 @@ void expect_bits_of_the_plain_loops(HalfKernel kernel) {
 }
 
 /// Each target that the host has; the emulated ones of a vector unit without halves among them.
-class HalfGemvTarget : public testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-};
+class HalfGemvTarget : public test::HighwayTarget {};
 
 std::vector<std::int64_t> vector_targets() {
   std::vector<std::int64_t> targets;
@@ -156,7 +147,7 @@ TEST_P(HalfGemvTarget, VectorsOfAnyLengthLeaveTheRestAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, HalfGemvTarget, testing::ValuesIn(vector_targets()),
-                         [](const auto& tested) { return hwy::TargetName(tested.param); });
+                         test::target_name);
 
 TEST(HalfGemv, ProcessorsHalvesHaveTheBitsOfThePlainLoops) {
   if (!half_kernel_supported(HalfKernel::kFp16)) GTEST_SKIP() << "no AVX512-FP16 here";

@@ -1,83 +1,17 @@
-#include "hw/row_kernels.h"
+#include <numeric>
 
-#include <gtest/gtest.h>
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS HWY_AVX3_DL  // as in the kernels
-#endif
-#include <hwy/targets.h>
-
-#include <functional>
-#include <string>
-#include <vector>
-
-#include "hw/row_plain.h"
-#include "tests/hw/postop_oracle.h"
+#include "hw/rms_norm.h"
+#include "tests/hw/row_kernel_targets.h"
 
 namespace systole::hw::row {
 namespace {
 
-using test::any_int32;
 using test::pick;
 using test::Random;
 
-/// Every vector instruction set that this processor has, one at a time.
-class RowKernels : public testing::TestWithParam<std::int64_t> {
- protected:
-  void SetUp() override {
-    hwy::SetSupportedTargetsForTest(GetParam());
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-  void TearDown() override {
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-  }
-
-  using Kernel = std::function<void(std::int32_t* x, std::size_t n)>;
-
-  /// Both kernels on the same elements, at every length around whole vectors.
-  void expect_same(const Kernel& vectors, const Kernel& plain, int narrow = 0) {
-    const auto n = static_cast<std::size_t>(pick(random_, 1, 80));
-    constexpr std::int32_t kGuard = 0x5a5a5a5a;
-    std::vector<std::int32_t> x(n + 1);
-    for (std::int32_t& value : x) value = any_int32(random_) >> narrow;
-    x[n] = kGuard;
-    std::vector<std::int32_t> expected = x;
-    vectors(x.data(), n);
-    plain(expected.data(), n);
-    ASSERT_EQ(x, expected);
-  }
-
-  std::vector<std::int32_t> words(std::size_t n) {
-    std::vector<std::int32_t> result(n);
-    for (std::int32_t& value : result) value = any_int32(random_);
-    return result;
-  }
-
-  Clamp limits() {
-    const std::int32_t a = any_int32(random_);
-    const std::int32_t b = any_int32(random_);
-    return {std::min(a, b), std::max(a, b)};
-  }
-
-  Dyadic factor() {
-    return {std::max(any_int32(random_), -2147483647),
-            static_cast<std::int8_t>(pick(random_, 0, 63))};
-  }
-
-  Rounding rounding() { return static_cast<Rounding>(pick(random_, 0, 2)); }
-
-  Random random_{17};
-};
+class RowKernels : public test::RowKernelTest {};
 
 constexpr int kRounds = 2000;
-
-TEST_P(RowKernels, AddLikeThePlainLoop) {
-  for (int i = 0; i < kRounds && !HasFatalFailure(); ++i) {
-    const std::vector<std::int32_t> y = words(80);
-    expect_same([&](std::int32_t* x, std::size_t n) { add(x, y.data(), n, 1); },
-                [&](std::int32_t* x, std::size_t n) { plain::add_rows(x, y.data(), n, 1); });
-  }
-}
 
 TEST_P(RowKernels, ClampLikeThePlainLoop) {
   for (int i = 0; i < kRounds && !HasFatalFailure(); ++i) {
@@ -147,6 +81,34 @@ TEST_P(RowKernels, GeluLikeThePlainLoop) {
     expect_same([&](std::int32_t* x, std::size_t n) { gelu(x, n, constants, bounds); },
                 [&](std::int32_t* x, std::size_t n) { plain::gelu_row(x, n, constants, bounds); },
                 narrow);
+  }
+}
+
+TEST_P(RowKernels, SiluLikeThePlainLoop) {
+  for (int i = 0; i < kRounds && !HasFatalFailure(); ++i) {
+    const auto fraction_bits =
+        static_cast<unsigned>(pick(random_, kMinExpFractionBits, kMaxExpFractionBits));
+    Dyadic argument = factor();
+    argument.multiplier = std::max(argument.multiplier, -argument.multiplier);
+    const SiluConstants constants{argument, make_int_exp_constants(fraction_bits), factor()};
+    const Clamp bounds = limits();
+    const int narrow = static_cast<int>(pick(random_, 0, 24));
+    expect_same([&](std::int32_t* x, std::size_t n) { silu(x, n, constants, bounds); },
+                [&](std::int32_t* x, std::size_t n) { plain::silu_row(x, n, constants, bounds); },
+                narrow);
+  }
+}
+
+TEST_P(RowKernels, SiluOfEveryInput) {
+  for (const unsigned fraction_bits : {1U, 8U, 14U}) {
+    SiluConstants constants = make_silu_constants(8.0 / 32767, 1.0 / 4096);
+    constants.exp = make_int_exp_constants(fraction_bits);
+    std::vector<std::int32_t> x(65536 + 3);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<std::int32_t>(i) - 32769;
+    std::vector<std::int32_t> expected = x;
+    silu(x.data(), x.size(), constants, {-40000, 40000});
+    plain::silu_row(expected.data(), expected.size(), constants, {-40000, 40000});
+    ASSERT_EQ(x, expected) << fraction_bits << " fraction bits";
   }
 }
 
@@ -228,6 +190,47 @@ TEST_P(RowKernels, LayerNormLikeThePlainLoop) {
   }
 }
 
+/// Statistics of a row, or of words that belong to none.
+LayerNormStatistics any_statistics(Random& random) {
+  const auto word = [&random] { return (pick(random, 0, 1) << 63) ^ pick(random, 0, INT64_MAX); };
+  const auto n = static_cast<std::size_t>(pick(random, 1, kLayerNormMaxLength));
+  const std::int64_t sum = word() >> pick(random, 0, 63);
+  const auto squares = static_cast<std::uint64_t>(word()) >> pick(random, 0, 63);
+  return pick(random, 0, 1) == 0 ? rms_norm_statistics(squares)
+                                 : layernorm_statistics_from_sums(sum, squares, n);
+}
+
+TEST_P(RowKernels, NormOfAnyStatisticsLikeThePlainLoop) {
+  for (int i = 0; i < kRounds && !HasFatalFailure(); ++i) {
+    const std::vector<std::int32_t> multipliers = words(80);
+    const std::vector<std::int32_t> biases = words(80);
+    const LayerNormFactors factors{multipliers.data(), i % 2 == 0 ? biases.data() : nullptr,
+                                   static_cast<unsigned>(pick(random_, 0, 62)),
+                                   static_cast<unsigned>(pick(random_, 1, 30))};
+    const Clamp bounds = limits();
+    const LayerNormStatistics statistics = any_statistics(random_);
+    expect_same([&](std::int32_t* x,
+                    std::size_t n) { layer_norm_output(x, n, statistics, factors, bounds); },
+                [&](std::int32_t* x, std::size_t n) {
+                  plain::layer_norm_row(x, n, statistics, factors, bounds);
+                },
+                static_cast<int>(pick(random_, 8, 31)));
+  }
+}
+
+TEST_P(RowKernels, SumsOfARow) {
+  for (int i = 0; i < kRounds; ++i) {
+    std::vector<std::int32_t> x = words(static_cast<std::size_t>(pick(random_, 1, 80)));
+    ASSERT_EQ(sum(x.data(), x.size()), std::accumulate(x.begin(), x.end(), std::int64_t{0}));
+    std::uint64_t squares = 0;
+    for (std::int32_t& value : x) {
+      value >>= 8;
+      squares += static_cast<std::uint64_t>(std::int64_t{value} * value);
+    }
+    ASSERT_EQ(sum_squares(x.data(), x.size()), squares);
+  }
+}
+
 TEST_P(RowKernels, LayerNormStatisticsOfTheLongestRow) {
   std::vector<std::int32_t> x(kLayerNormMaxLength);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = i % 2 == 0 ? -(1 << 23) : (1 << 23) - 1;
@@ -255,11 +258,7 @@ TEST_P(RowKernels, ConvertEveryTypeBothWays) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryTarget, RowKernels,
-                         testing::ValuesIn(hwy::SupportedAndGeneratedTargets()),
-                         [](const testing::TestParamInfo<std::int64_t>& test) {
-                           return std::string(hwy::TargetName(test.param));
-                         });
+INSTANTIATE_TEST_SUITE_P(EveryTarget, RowKernels, test::every_target(), systole::test::target_name);
 
 }  // namespace
 }  // namespace systole::hw::row
