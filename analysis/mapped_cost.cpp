@@ -49,13 +49,14 @@ struct Traffic {
 
  private:
   void add_result(const hw::Command& command, const hw::Program& program) {
-    for (const hw::Stage& stage : program.chains[command.chain].stages) {
-      if (stage.op != hw::StageOp::kAddTensor) continue;
-      operands.add_rows(command.tensor, command.tensor_pitch, command.m,
-                        command.n * hw::bytes_of(stage.tensor));
+    const std::vector<hw::DType> types = hw::tensor_types(program.chains[command.chain]);
+    const std::vector<hw::OperandTile> tiles = hw::operands_of(command, program);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      operands.add_rows(tiles[i].address, tiles[i].pitch, command.m,
+                        command.n * hw::bytes_of(types[i]));
     }
     if (command.opcode == hw::Opcode::kStore) {
-      results.add_rows(command.dram, command.dram_pitch, command.m,
+      results.add_rows(command.dram, command.dram_pitch, hw::stored_rows(command, program),
                        hw::stored_row_bytes(command, program));
     }
   }

@@ -7,8 +7,9 @@
 
 /// Programs as text: one line for each chain, operator and command, `#` starts a comment.
 ///
-///     chain 0 s8 { bias; requantise per_channel lo=-127 hi=127; gelu b=-7 c=-60 ... }
+///     chain 0 s8 { add channel; requantise channel lo=-127 hi=127; gelu b=-7 c=-60 ... }
 ///     operator 0 "ffn.up" tensor="h" place=dram type=s8 address=0x4000 pitch=64 rows=17 cols=64
+///     operand 0 address=0x8000 pitch=64
 ///     mask 0 address=0x9000 bytes=0100000003000000...
 ///     mix 0 in_heads=3 out_heads=2 weights=1,-2,3,4,5,6 bias=7,-8 multipliers=9,10 shifts=1,2
 ///     function 0 layernorm in=s16 out=s8 in_scale=0.001 ... gamma=1,0.5 beta=0,-0.25
@@ -18,7 +19,8 @@
 ///     end
 ///
 /// An address is followed by its row pitch. What is not given is zero or empty, except
-/// `rounding=half_up` and `type=s8` (of an add_tensor stage: `type=s16`). Numbers are decimal or 0x
+/// `rounding=half_up` and `type=s8` (of a tensor operand: `type=s16`). A stage's operand is a word
+/// behind its name: channel, row, tensor or saved. Numbers are decimal or 0x
 /// hexadecimal; strings escape `"` and `\` by `\`, other bytes by `\xNN`.
 namespace systole::hw {
 

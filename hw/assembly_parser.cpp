@@ -26,11 +26,25 @@ StageOp stage_op(const AssemblyToken& token) {
   throw InputError("unknown stage " + shown(token));
 }
 
+Operand operand_of(const AssemblyToken& token, const StageInfo& info) {
+  for (std::uint8_t i = 0; i < kOperandKinds; ++i) {
+    const auto operand = static_cast<Operand>(i);
+    if (name_of(operand) == token.value && info.takes(operand)) return operand;
+  }
+  unexpected(token, info.name);
+}
+
+Reduction side_of(const AssemblyToken& token) {
+  for (std::uint8_t i = 0; i < kReductions; ++i) {
+    if (name_of(static_cast<Reduction>(i)) == token.value) return static_cast<Reduction>(i);
+  }
+  throw InputError("side is " + shown(token.value) + ", expected row_max, row_sum or sum_squares");
+}
+
 /// One stage: its name and what is said about it.
 Stage parse_stage(const Tokens& tokens, std::size_t first, std::size_t last) {
   if (first == last) throw InputError("stage without a name");
-  Stage stage;
-  stage.op = stage_op(tokens[first]);
+  Stage stage = usual_stage(stage_op(tokens[first]));
   const StageInfo& info = stage_info(stage.op);
   Names names;
   for (std::size_t i = first + 1; i < last; ++i) {
@@ -39,15 +53,16 @@ Stage parse_stage(const Tokens& tokens, std::size_t first, std::size_t last) {
     const auto* immediate = std::find(info.imm.begin(), info.imm.end(), token.key);
     if (token.quoted) unexpected(token, info.name);
     if (token.is_word()) {
-      if (token.value != "per_channel") unexpected(token, info.name);
-      stage.per_channel = true;
+      stage.operand = operand_of(token, info);
     } else if (immediate != info.imm.end()) {
       stage.imm[static_cast<std::size_t>(immediate - info.imm.begin())] =
           parse_signed(token.key, token.value);
     } else if (token.key == "rounding") {
       stage.rounding = static_cast<Rounding>(word_index(kRoundingWords, token.key, token.value));
-    } else if (token.key == kTypeField && stage.op == StageOp::kAddTensor) {
+    } else if (token.key == kTypeField && stage.operand == Operand::kTensor) {
       stage.tensor = type_of(token.value);
+    } else if (token.key == "side") {
+      stage.side = side_of(token);
     } else {
       unexpected(token, info.name);
     }
@@ -104,6 +119,24 @@ std::vector<std::uint8_t> parse_hexadecimal(const std::string& name, std::string
     bytes.push_back(byte);
   }
   return bytes;
+}
+
+OperandTile parse_operand_tile(const Tokens& tokens) {
+  OperandTile tile;
+  Names names;
+  for (std::size_t i = 2; i < tokens.size(); ++i) {
+    const AssemblyToken& token = tokens[i];
+    if (token.quoted) unexpected(token, "operand");
+    names.add(token.is_word() ? token.value : token.key);
+    if (token.key == "address") {
+      tile.address = parse_unsigned(token.key, token.value, kHighest64);
+    } else if (token.key == "pitch") {
+      tile.pitch = static_cast<std::uint32_t>(parse_unsigned(token.key, token.value, kHighest32));
+    } else {
+      unexpected(token, "operand");
+    }
+  }
+  return tile;
 }
 
 LayerMask parse_mask(const Tokens& tokens) {
@@ -280,6 +313,9 @@ void parse_line(const Tokens& tokens, Program& program) {
   if (tokens[0].is_word() && tokens[0].value == "chain") {
     expect_index(tokens, program.chains.size());
     program.chains.push_back(parse_chain(tokens));
+  } else if (tokens[0].is_word() && tokens[0].value == "operand") {
+    expect_index(tokens, program.operand_tiles.size());
+    program.operand_tiles.push_back(parse_operand_tile(tokens));
   } else if (tokens[0].is_word() && tokens[0].value == "mask") {
     expect_index(tokens, program.masks.size());
     program.masks.push_back(parse_mask(tokens));

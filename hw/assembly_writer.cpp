@@ -69,16 +69,18 @@ class AssemblyText {
 void write_stage(AssemblyText& out, const Stage& stage) {
   const StageInfo& info = stage_info(stage.op);
   out.text(info.name);
-  if (stage.per_channel) out.text(" per_channel");
+  const Stage usual = usual_stage(stage.op);
+  if (stage.operand != usual.operand) out.text(" ").text(name_of(stage.operand));
   if (stage.rounding != Rounding::kHalfUp) {
     out.text(" rounding=").text(kRoundingWords.at(static_cast<std::size_t>(stage.rounding)));
   }
-  if (stage.op == StageOp::kAddTensor) {
+  if (stage.operand == Operand::kTensor) {
     out.text(" type=").text(kTypeWords.at(static_cast<std::size_t>(stage.tensor)));
   }
+  if (stage.side != Reduction::kNone) out.text(" side=").text(name_of(stage.side));
   for (std::size_t i = 0; i < kStageImmediates && !info.imm[i].empty(); ++i) {
-    // Per-channel constants replace multiplier and shift.
-    if (stage.per_channel && stage.imm[i] == 0) continue;
+    // Other operands replace a value, and constants of a channel multiplier and shift.
+    if (stage.operand != Operand::kImmediate && stage.imm[i] == 0) continue;
     out.text(" ").text(info.imm[i]).text("=").number(stage.imm[i]);
   }
 }
@@ -92,6 +94,11 @@ void write_chain(AssemblyText& out, std::size_t index, const Chain& chain) {
     separator = "; ";
   }
   out.text(" }\n");
+}
+
+void write_operand_tile(AssemblyText& out, std::size_t index, const OperandTile& tile) {
+  out.text("operand ").number(index).text(" address=").address(tile.address);
+  out.text(" pitch=").number(tile.pitch).text("\n");
 }
 
 void write_mask(AssemblyText& out, std::size_t index, const LayerMask& mask) {
@@ -165,6 +172,9 @@ std::string to_assembly(const Program& program) {
   std::string text;
   AssemblyText out(text);
   for (std::size_t i = 0; i < program.chains.size(); ++i) write_chain(out, i, program.chains[i]);
+  for (std::size_t i = 0; i < program.operand_tiles.size(); ++i) {
+    write_operand_tile(out, i, program.operand_tiles[i]);
+  }
   for (std::size_t i = 0; i < program.masks.size(); ++i) write_mask(out, i, program.masks[i]);
   for (std::size_t i = 0; i < program.mixes.size(); ++i) write_mix(out, i, program.mixes[i]);
   for (std::size_t i = 0; i < program.host_functions.size(); ++i) {

@@ -47,22 +47,52 @@ void check_buffers(const Command& command, const Machine& machine, const Fail& f
   holds("attention.value_kib", attention.value_kib, command.n);
 }
 
-void check_chains(const Command& command, const Program& program, const Fail& fail) {
-  for (const std::uint32_t chain : {command.c, std::uint32_t{command.chain}}) {
-    if (chain >= program.chains.size()) {
-      fail("chain " + std::to_string(chain) + " of " + std::to_string(program.chains.size()));
-    }
-  }
-  const std::vector<Stage>& softmax = program.chains[command.c].stages;
+/// The engines' own pipelines have no ports for operands from elsewhere.
+bool fits_engines(const Chain& chain, bool row_sums) {
+  return parameter_words(chain) == 0 && tensor_operands(chain) == 0 && !is_row_wise(chain) &&
+         !writes_row_statistics(chain) && (row_sums || !reads_row_statistics(chain)) &&
+         !uses_kept(chain) && !transposes(chain);
+}
+
+/// In front of the softmax: stages of the scores.
+void check_score_chain(const Chain& chain, const Fail& fail) {
   constexpr std::int64_t kMaxCodeBits = 8;
-  if (softmax.size() != 1 || softmax.front().op != StageOp::kSoftmax ||
-      softmax.front().imm[0] != static_cast<std::int64_t>(SoftmaxMode::kDeferred) ||
-      softmax.front().imm[6] > kMaxCodeBits) {
-    fail("its softmax chain is not one deferred softmax to at most 8 bits");
+  const bool softmax = !chain.stages.empty() && chain.stages.back().op == StageOp::kSoftmax;
+  if (!softmax || chain.stages.back().imm[0] != static_cast<std::int64_t>(SoftmaxMode::kDeferred) ||
+      chain.stages.back().imm[6] > kMaxCodeBits) {
+    fail("its softmax chain does not end with a deferred softmax to at most 8 bits");
   }
+  Chain scores = chain;
+  scores.stages.pop_back();
+  if (!fits_engines(scores, false)) {
+    fail("its softmax chain has stages that the engines cannot run on scores");
+  }
+}
+
+void check_chains(const Command& command, const Program& program, const Fail& fail) {
+  const std::size_t chains = program.chains.size();
+  const auto exists = [&](std::uint64_t chain) {
+    if (chain >= chains) {
+      fail("chain " + std::to_string(chain) + " of " + std::to_string(chains));
+    }
+  };
+  exists(command.c);
+  exists(command.chain);
+  check_score_chain(program.chains[command.c], fail);
   const Chain& out = program.chains[command.chain];
-  if (parameter_words(out) != 0 || uses_tensor(out) || is_row_wise(out) || bytes_of(out.out) != 1) {
+  if (!fits_engines(out, true) || bytes_of(out.out) != 1) {
     fail("its output chain has operands, works on whole rows, or gives more than a byte");
+  }
+  if (!command.accumulate) return;
+  if (command.mix != 0) fail("its operands have stages and decoders, expected one of the two");
+  for (const std::uint64_t operand : {1U, 2U, 3U}) {
+    exists(command.c + operand);
+    const Chain& chain = program.chains[command.c + operand];
+    if (!fits_engines(chain, false) || chain.out != DType::kS8) {
+      fail(
+          "the chain of an operand has operands, works on whole rows, or gives another type than "
+          "s8");
+    }
   }
 }
 

@@ -17,6 +17,8 @@ constexpr unsigned kByAttention = bit(Opcode::kAttention);
 constexpr unsigned kByHost = bit(Opcode::kHost);
 constexpr unsigned kByDma = kLoad | kLoadAccumulator | kStore;
 constexpr unsigned kByPostop = kStore | kMove;
+constexpr unsigned kByLoads = kLoad | kLoadAccumulator;
+constexpr unsigned kByChain = kByPostop | kByLoads;
 constexpr unsigned kAll = kByDma | kMatmul | kMove | kByAttention | kByHost;
 
 template <typename T>
@@ -52,6 +54,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::issue>("issue", kAll, true),
       field<&Command::chain>("chain", kByPostop | kByAttention),
       field<&Command::type>("type", kLoadAccumulator),
+      field<&Command::type>("type", kLoad, true),
       field<&Command::dram>("dram", kByDma),
       field<&Command::dram_pitch>("dram_pitch", kByDma),
       field<&Command::c>("c", kLoadAccumulator | kMatmul | kByPostop),
@@ -66,12 +69,16 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::accumulate>("accumulate", kMatmul, true),
       field<&Command::a_unsigned>("a_unsigned", kMatmul, true),
       field<&Command::b_transposed>("b_transposed", kMatmul, true),
-      field<&Command::parameters>("parameters", kByPostop, true),
-      field<&Command::statistics>("statistics", kByPostop, true),
-      field<&Command::tensor>("tensor", kByPostop, true),
-      field<&Command::tensor_pitch>("tensor_pitch", kByPostop, true),
+      field<&Command::parameters>("parameters", kByChain, true),
+      field<&Command::statistics>("statistics", kByChain, true),
+      field<&Command::tensor>("tensor", kByChain, true),
+      field<&Command::tensor_pitch>("tensor_pitch", kByChain, true),
+      field<&Command::a>("operands", kByPostop, true),
+      field<&Command::b>("operands", kByLoads, true),
+      field<&Command::accumulate>("continues", kByPostop, true),
+      field<&Command::mix>("pre", kByLoads, true),
       field<&Command::mix>("encoder", kStore, true),
-      field<&Command::k>("kept", kByPostop | kByHost, true),
+      field<&Command::k>("kept", kByChain | kByHost, true),
       // Names that attention alone gives, behind those that the other opcodes give the members.
       field<&Command::c>("softmax", kByAttention),
       field<&Command::parameters>("mask", kByAttention),
@@ -86,6 +93,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::tensor>("out", kByAttention),
       field<&Command::tensor_pitch>("out_pitch", kByAttention),
       field<&Command::mix>("decoders", kByAttention, true),
+      field<&Command::accumulate>("operand_chains", kByAttention, true),
       field<&Command::chain>("function", kByHost),
       field<&Command::dram>("in", kByHost),
       field<&Command::dram_pitch>("in_pitch", kByHost),

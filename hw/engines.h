@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "hw/accumulator.h"
 #include "hw/array.h"
+#include "hw/chain_kernel.h"
 #include "hw/gemm.h"
 #include "hw/head_mix.h"
 #include "hw/postop.h"
@@ -78,7 +80,7 @@ class PostopModel final : public PostopEngine {
  public:
   explicit PostopModel(std::uint32_t lanes) : lanes_(lanes) {}
   void apply(const Chain& chain, const ChainOperands& operands) override {
-    apply_chain(chain, operands);
+    kernel_of(chain).apply(operands);
   }
   [[nodiscard]] ChainCycles cycles(const Chain& chain, std::uint64_t rows,
                                    std::uint64_t cols) override {
@@ -86,7 +88,19 @@ class PostopModel final : public PostopEngine {
   }
 
  private:
+  /// Composes a chain when it comes first. A program has few of them, and a tile uses one often.
+  const ChainKernel& kernel_of(const Chain& chain) {
+    for (std::size_t i = kernels_.size(); i-- > 0;) {
+      if (kernels_[i].chain() == chain) {
+        std::swap(kernels_[i], kernels_.back());
+        return kernels_.back();
+      }
+    }
+    return kernels_.emplace_back(chain);
+  }
+
   std::uint32_t lanes_;
+  std::vector<ChainKernel> kernels_;  ///< the one that was used last at the end
 };
 
 class AttentionModel final : public AttentionEngine {

@@ -30,11 +30,13 @@ enum class AttentionOrder { kPhase, kHead };
 
 enum class Arbitration { kRoundRobin, kFixedPriority };
 
-/// Which operators the mapper lets run behind another in one chain (mapper/fusion.h).
+/// Which operators the mapper lets run with another in one pass (mapper/fusion.h).
 enum class FusionLevel {
   kAll,      ///< whatever the chain can do
   kLibrary,  ///< as Gemmini's library: all but LayerNorm and residual additions
   kNone,     ///< biases and requantisations alone
+  kPost,     ///< whatever the chain behind an anchor can do, none in front of it
+  kOff,      ///< every operator is a pass; what rounds its result to its type belongs to it
 };
 
 /// Which request's end frees the slot of a DMA port that the next request takes: the oldest one's,
@@ -89,8 +91,17 @@ struct Machine {
   struct Postop {
     std::uint32_t lanes = 16;
     std::uint32_t max_stages = 8;
-    std::uint32_t row_statistics = 1024;  ///< rows whose softmax sum is kept for the late division
+    std::uint32_t row_statistics = 1024;  ///< words of row sums, maxima, sums of squares
+    std::uint32_t tensor_operands = 2;    ///< of one chain: operand ports
+    std::uint32_t operand_kib = 64;       ///< room for rows of a chain's tensor operands
+    /// Units that the lanes have: 0 or 1.
+    std::uint32_t gelu = 1, exponential = 1, norm = 1, rope = 1, transposer = 1;
   } postop;
+
+  /// The same stages between memory and scratchpad or accumulator, in front of an anchor.
+  struct Preop {
+    std::uint32_t lanes = 0;  ///< 0: loads have no stages
+  } preop;
 
   struct Datapath {
     std::uint32_t multiplier_bits = 16;

@@ -44,6 +44,11 @@ MachineKey backend(Text path) {
       kChosen);
 }
 
+template <auto kMember>
+MachineKey unit(Text path, Text meaning) {
+  return integer<&Machine::postop, kMember>(path, "", 0, 1, meaning, kChosen);
+}
+
 // The upper bounds are sane maxima: every size in bytes or elements fits 32 bits (DRAM: 64), every
 // time in picoseconds 64 bits, with room for the sums and products that the models form of them.
 std::vector<MachineKey> make_keys() {
@@ -112,8 +117,21 @@ std::vector<MachineKey> make_keys() {
           "width of the post-op chain", kGemmini),
       integer<kPostop, &Postop::max_stages>("postop.max_stages", "stages", 1, 32,
           "longest chain", kChosen),
-      integer<kPostop, &Postop::row_statistics>("postop.row_statistics", "rows", 1, 65536,
-          "rows whose softmax sum is kept for the late division", kChosen),
+      integer<kPostop, &Postop::row_statistics>("postop.row_statistics", "words", 1, 65536,
+          "row sums and maxima that chains leave for others: 1 word a row, 4 for a norm", kChosen),
+      integer<kPostop, &Postop::tensor_operands>("postop.tensor_operands", "operands", 1, 8,
+          "tensors that stream into one chain", kChosen),
+      integer<kPostop, &Postop::operand_kib>("postop.operand_kib", "KiB", 1, 65536,
+          "room for 16 rows of a chain's tensor operands", kChosen),
+      unit<&Postop::gelu>("postop.gelu", "1: the lanes have a GELU unit"),
+      unit<&Postop::exponential>("postop.exponential",
+          "1: the lanes have an exponential and a divider (softmax, exp, SiLU)"),
+      unit<&Postop::norm>("postop.norm", "1: there are the units of LayerNorm and RMSNorm"),
+      unit<&Postop::rope>("postop.rope", "1: neighbouring lanes can rotate (RoPE)"),
+      unit<&Postop::transposer>("postop.transposer", "1: results can be written transposed"),
+
+      integer<&Machine::preop, &Machine::Preop::lanes>("preop.lanes", "elements/cycle", 0, 256,
+          "width of the stages on the way in from memory; 0: there are none", kChosen),
 
       integer<kDatapath, &Datapath::multiplier_bits>("datapath.multiplier_bits", "bits", 8, 31,
           "multiplier of the dyadic requantisation", "measured accuracy; I-BERT has 31"),
@@ -269,8 +287,9 @@ std::vector<MachineKey> make_keys() {
           "tiles by the cost model, by Gemmini's library's rules, or by a search", kChosen),
       word<kMapper, &Mapper::objective>("mapper.objective", {"cycles", "energy", "edp"},
           "what a search minimises; edp: the product of both", kChosen),
-      word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none"},
-          "what may join a chain: any stage, those of Gemmini's library, or no function",
+      word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none", "post", "off"},
+          "what may join an anchor: any stage, those of Gemmini's library, no function, any but in "
+          "front of it, or nothing but rounding",
           "library: no LayerNorm, no residual addition"),
 
       integer<kHost, &Host::mmio_ns>("host.mmio_ns", "ns", 0, 1000000,

@@ -3,77 +3,49 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "hw/dtype.h"
-#include "hw/dyadic.h"
+#include "hw/machine.h"
+#include "hw/stage.h"
 
-/// The post-op chain: what happens to accumulator rows on their way out. A chain is an ordered list
-/// of stages; every stage has one value function and one cost here, and works behind every anchor.
-///
-/// Between stages a value is a 32-bit signed integer, and every stage saturates its result to that
-/// width, so no order of legal stages can overflow. The output saturates to Chain::out.
+/// A chain: an ordered list of stages (hw/stage.h) through which rows of values go. Before an
+/// anchor it is on the way from memory into the local memory, behind one on the way out of the
+/// accumulator. The output saturates to Chain::out.
 namespace systole::hw {
-
-/// The values are part of the program file: append only.
-enum class StageOp : std::uint8_t {
-  kBias = 0,        ///< x + bias[channel]
-  kRequantise = 1,  ///< clamp(round(x * multiplier / 2^shift), lo, hi)
-  kAddTensor = 2,   ///< x + clamp(round(t * multiplier / 2^shift), lo, hi); multiplier 0: x + t
-  kClamp = 3,       ///< min(max(x, lo), hi)
-  kRelu = 4,        ///< max(x, 0)
-  kGelu = 5,        ///< i-GELU of an s16 (saturated) and its requantisation (hw/gelu.h)
-  kSoftmax = 6,     ///< of a whole row (hw/softmax.h) or its kept columns (ChainOperands::kept),
-                    ///< factor_bits 32; the deferred mode leaves the row sum in the row statistics
-  kDivideRowSum = 7,  ///< x / row sum, 8 fraction bits: the late division of the deferred softmax
-  kLayerNorm = 8,     ///< of a whole row of s24 (saturated), at most 65536 long (hw/layernorm.h)
-};
-
-inline constexpr std::uint8_t kStageOps = 9;
-inline constexpr std::size_t kStageImmediates = 8;
-
-/// One stage of a chain. `imm` holds the immediates in the order that stage_info() names them.
-struct Stage {
-  StageOp op = StageOp::kBias;
-  bool per_channel = false;  ///< constants come from the parameter block, one set per column
-  Rounding rounding = Rounding::kHalfUp;
-  DType tensor = DType::kS16;  ///< element type of the tensor operand (kAddTensor only)
-  std::array<std::int64_t, kStageImmediates> imm{};
-};
 
 struct Chain {
   std::vector<Stage> stages;
   DType out = DType::kS8;
+
+  [[nodiscard]] bool operator==(const Chain& other) const {
+    return out == other.out && stages == other.stages;
+  }
 };
 
-/// What is fixed for an opcode, whatever its operands.
-struct StageInfo {
-  std::string_view name;
-  std::array<std::string_view, kStageImmediates>
-      imm;                   ///< names of the immediates, "" after the last
-  bool row_wise;             ///< needs the whole row in one tile
-  std::uint32_t passes;      ///< accumulator read passes before the output pass, at most
-  std::uint32_t latency;     ///< pipeline depth, cycles
-  std::uint32_t row_serial;  ///< cycles of the per-row divider and square root, at most
-};
-
-[[nodiscard]] const StageInfo& stage_info(StageOp op);
-
-/// Read passes of one stage: those of stage_info(), except that the deferred softmax does without
-/// the pass for the sum.
-[[nodiscard]] std::uint32_t statistics_passes(const Stage& stage);
-
-/// int32 words per column that the stage takes from the parameter block: bias 1; per-channel
-/// requantise 2 (multiplier, shift); layer_norm 2 (multiplier, addend); otherwise 0.
-[[nodiscard]] std::uint32_t parameter_words(const Stage& stage);
 [[nodiscard]] std::uint32_t parameter_words(const Chain& chain);
-
 [[nodiscard]] bool has_stage(const Chain& chain, StageOp op);
 [[nodiscard]] bool is_row_wise(const Chain& chain);
-[[nodiscard]] bool uses_tensor(const Chain& chain);
+/// Stages with a tensor operand; they take the operands in their order.
+[[nodiscard]] std::size_t tensor_operands(const Chain& chain);
+/// Element types of the tensor operands, in order.
+[[nodiscard]] std::vector<DType> tensor_types(const Chain& chain);
 [[nodiscard]] bool writes_row_statistics(const Chain& chain);
 [[nodiscard]] bool reads_row_statistics(const Chain& chain);
+/// Words per row of the row statistics that the chain reads or writes; it does not do both.
+[[nodiscard]] std::uint32_t statistics_words(const Chain& chain);
+/// Whether some stage depends on ChainOperands::kept: a softmax or a causal mask.
+[[nodiscard]] bool uses_kept(const Chain& chain);
+[[nodiscard]] bool transposes(const Chain& chain);
+
+/// Most tensor operands of one chain.
+inline constexpr std::size_t kMaxTensorOperands = 8;
+
+/// Rows of a tensor operand.
+struct TensorRows {
+  const void* data = nullptr;  ///< first element
+  std::size_t pitch = 0;       ///< bytes between rows
+};
 
 /// Operands of one chain execution over a tile of `rows` x `cols` accumulators.
 struct ChainOperands {
@@ -81,15 +53,17 @@ struct ChainOperands {
   std::size_t accumulator_pitch = 0;          ///< elements between rows
   const std::int32_t* parameters = nullptr;   ///< [parameter_words][cols]; may be unaligned in
                                               ///< memory, hence passed as a copy
-  const void* tensor = nullptr;               ///< tensor operand, first element
-  std::size_t tensor_pitch = 0;               ///< bytes between rows
-  std::uint32_t* row_statistics = nullptr;    ///< one entry per row
-  void* out = nullptr;                        ///< first element of the result
-  std::size_t out_pitch = 0;                  ///< bytes between rows
+  std::array<TensorRows, kMaxTensorOperands> tensors{};  ///< in the order of their stages
+  std::uint32_t* row_statistics = nullptr;               ///< [rows][statistics_words]
+  bool continues = false;  ///< a side output adds to what is there: a part of rows begun before
+  void* out = nullptr;     ///< first element of the result
+  std::size_t out_pitch =
+      0;  ///< bytes between rows of the result, which a transposition has `cols` of
   std::size_t rows = 0;
   std::size_t cols = 0;
-  /// Columns of the first row that take part in its softmax, and one more in every row behind it: a
-  /// causal mask. The others count neither for maximum nor sum, and their codes are 0. 0: all.
+  /// Columns of the first row that take part in its softmax or pass its causal mask, and one more
+  /// in every row behind it. The others count neither for maximum nor sum, and their codes are 0.
+  /// 0: all.
   std::size_t kept = 0;
 
   /// Columns of row `row` that take part.
@@ -103,9 +77,23 @@ struct ChainOperands {
 /// 6-bit shift field and a symmetric multiplier make of them. `out` overlaps no input.
 void apply_chain(const Chain& chain, const ChainOperands& operands);
 
-/// Throws InputError that names the stage and the rule it breaks: unknown opcode, immediates out of
-/// range, more than one row-wise stage, statistics read and written in one chain, chain too long.
-void check_chain(const Chain& chain, std::uint32_t max_stages);
+/// What a machine's pipeline can run.
+struct ChainLimits {
+  std::uint32_t max_stages = 8;
+  std::uint32_t tensor_operands = kMaxTensorOperands;
+  std::array<bool, 6> units = {true, true, true, true, true, true};  ///< by StageUnit
+};
+[[nodiscard]] ChainLimits chain_limits(const Machine& machine);
+
+/// Throws InputError that names the stage and the rule it breaks: unknown opcode, or one that the
+/// machine has no unit for; an operand of a kind that the stage does not take; immediates out of
+/// range; more than one row-wise stage or side output; statistics read and written in one chain; a
+/// transposition that is not last; chain too long, or with too many tensor operands.
+void check_chain(const Chain& chain, const ChainLimits& limits);
+
+/// What a chain in front of an anchor may not be: row-wise, with a side output or a transposition.
+/// Throws InputError.
+void check_pre_chain(const Chain& chain);
 
 /// Cycle contract of the post-op pipeline for a tile of rows x cols, `lanes` elements per cycle.
 ///
@@ -119,6 +107,7 @@ void check_chain(const Chain& chain, std::uint32_t max_stages);
 ///   softmax, normalised                 max(3V, 17)       2I + 3V
 ///   layer_norm                          max(3V, V + 36)   2I + 3V
 ///   divide_row_sum, anywhere            13 or more        13 more, if no row-wise stage precedes
+///   layer_norm_apply, rms_norm_apply    28, 16 or more    the division and root of the first row
 ///
 /// With three passes every interval has a slot of V cycles for each: the first pass of row j, the
 /// second of row j - 1, the last of row j - 2, so a row's serial division and root have an interval
@@ -126,7 +115,10 @@ void check_chain(const Chain& chain, std::uint32_t max_stages);
 /// 4 for the last squares, 16 for the root and 16 for its reciprocal, which the divider must have
 /// done before it begins with the next row's mean; 13 for the reciprocal of a row sum. Stages in
 /// front of a row-wise one, and behind it, add their latency. A causal mask changes nothing: the
-/// columns behind it stream through with the others.
+/// columns behind it stream through with the others. A transposition collects `lanes` rows and lets
+/// their columns go one per cycle while the next rows come in: `cols` cycles more. All other stages
+/// take a vector per cycle: the inner loop of a chain is as long as its slowest stage's, whatever
+/// else the chain contains.
 struct ChainCycles {
   std::uint64_t fill = 0;     ///< everything but the intervals
   std::uint64_t per_row = 0;  ///< interval between rows

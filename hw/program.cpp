@@ -19,28 +19,49 @@ Range tile(Space space, std::uint64_t begin, std::uint64_t rows, std::uint64_t w
   return {space, begin, saturating_end(saturating_end(begin, width, 1), rows - 1, pitch), write};
 }
 
-void add_chain_ranges(const Command& command, const Program& program, std::vector<Range>& ranges) {
-  const Chain& chain = program.chains.at(command.chain);
+/// What a chain reads beside its values, and what it leaves in the row statistics.
+void add_operand_ranges(const Command& command, const Program& program,
+                        std::vector<Range>& ranges) {
+  const Chain& chain = *chain_of(command, program);
   const std::uint64_t cols = command.n;
-  ranges.push_back(tile(Space::kAccumulator, command.c, command.m, cols, command.c_pitch, false));
   if (const std::uint64_t words = parameter_words(chain); words != 0) {
     ranges.push_back(
         tile(Space::kScratchpad, command.parameters, words, cols * 4, cols * 4, false));
   }
-  if (writes_row_statistics(chain) || reads_row_statistics(chain)) {
-    ranges.push_back(tile(Space::kStatistics, command.statistics, command.m, 1, 1,
+  if (const std::uint64_t words = statistics_words(chain); words != 0) {
+    ranges.push_back(tile(Space::kStatistics, command.statistics, command.m, words, words,
                           writes_row_statistics(chain)));
   }
-  for (const Stage& stage : chain.stages) {
-    if (stage.op != StageOp::kAddTensor) continue;
-    ranges.push_back(tile(Space::kDram, command.tensor, command.m, cols * bytes_of(stage.tensor),
-                          command.tensor_pitch, false));
+  const std::vector<DType> types = tensor_types(chain);
+  const std::vector<OperandTile> tiles = operands_of(command, program);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    ranges.push_back(tile(Space::kDram, tiles[i].address, command.m, cols * bytes_of(types[i]),
+                          tiles[i].pitch, false));
   }
+}
+
+void add_store_ranges(const Command& command, const Program& program, std::vector<Range>& ranges) {
+  ranges.push_back(
+      tile(Space::kAccumulator, command.c, command.m, command.n, command.c_pitch, false));
+  add_operand_ranges(command, program, ranges);
+  const std::uint64_t rows = stored_rows(command, program);
   const std::uint64_t width = stored_row_bytes(command, program);
   if (command.opcode == Opcode::kStore) {
-    ranges.push_back(tile(Space::kDram, command.dram, command.m, width, command.dram_pitch, true));
+    ranges.push_back(tile(Space::kDram, command.dram, rows, width, command.dram_pitch, true));
   } else {
-    ranges.push_back(tile(Space::kScratchpad, command.b, command.m, width, command.b_pitch, true));
+    ranges.push_back(tile(Space::kScratchpad, command.b, rows, width, command.b_pitch, true));
+  }
+}
+
+void add_load_ranges(const Command& command, const Program& program, std::vector<Range>& ranges) {
+  const std::uint64_t n = command.n;
+  ranges.push_back(tile(Space::kDram, command.dram, command.m, n * bytes_of(command.type),
+                        command.dram_pitch, false));
+  if (command.mix != 0) add_operand_ranges(command, program, ranges);
+  if (command.opcode == Opcode::kLoad) {
+    ranges.push_back(tile(Space::kScratchpad, command.a, command.m, n, command.a_pitch, true));
+  } else {
+    ranges.push_back(tile(Space::kAccumulator, command.c, command.m, n, command.c_pitch, true));
   }
 }
 
@@ -125,9 +146,41 @@ Unit unit_of(Opcode opcode) {
   return Unit::kStore;
 }
 
+const Chain* chain_of(const Command& command, const Program& program) {
+  switch (command.opcode) {
+    case Opcode::kStore:
+    case Opcode::kMove:
+      return &program.chains.at(command.chain);
+    case Opcode::kLoad:
+    case Opcode::kLoadAccumulator:
+      return command.mix == 0 ? nullptr : &program.chains.at(command.mix - std::size_t{1});
+    default:
+      return nullptr;
+  }
+}
+
+std::vector<OperandTile> operands_of(const Command& command, const Program& program) {
+  const Chain* const chain = chain_of(command, program);
+  const std::size_t count = chain == nullptr ? 0 : tensor_operands(*chain);
+  std::vector<OperandTile> tiles;
+  if (count == 0) return tiles;
+  tiles.push_back({command.tensor, command.tensor_pitch});
+  const bool load = unit_of(command.opcode) == Unit::kLoad;
+  const std::size_t first = load ? command.b : command.a;
+  for (std::size_t i = 0; i + 1 < count; ++i) {
+    tiles.push_back(program.operand_tiles.at(first + i));
+  }
+  return tiles;
+}
+
+std::uint64_t stored_rows(const Command& command, const Program& program) {
+  return transposes(program.chains.at(command.chain)) ? command.n : command.m;
+}
+
 std::uint64_t stored_row_bytes(const Command& command, const Program& program) {
+  const Chain& chain = program.chains.at(command.chain);
   if (command.mix == 0) {
-    return command.n * std::uint64_t{bytes_of(program.chains.at(command.chain).out)};
+    return std::uint64_t{transposes(chain) ? command.m : command.n} * bytes_of(chain.out);
   }
   const HeadMix& mix = program.mixes.at(command.mix - std::size_t{1});
   return std::uint64_t{command.n} / mix.in_heads * mix.out_heads;
@@ -142,13 +195,8 @@ std::vector<Range> ranges_of(const Command& command, const Program& program) {
     case Opcode::kEnd:
       break;
     case Opcode::kLoad:
-      ranges.push_back(tile(Space::kDram, command.dram, m, n, command.dram_pitch, false));
-      ranges.push_back(tile(Space::kScratchpad, command.a, m, n, command.a_pitch, true));
-      break;
     case Opcode::kLoadAccumulator:
-      ranges.push_back(tile(Space::kDram, command.dram, m, n * bytes_of(command.type),
-                            command.dram_pitch, false));
-      ranges.push_back(tile(Space::kAccumulator, command.c, m, n, command.c_pitch, true));
+      add_load_ranges(command, program, ranges);
       break;
     case Opcode::kMatmul:
       ranges.push_back(tile(Space::kScratchpad, command.a, m, k, command.a_pitch, false));
@@ -158,7 +206,7 @@ std::vector<Range> ranges_of(const Command& command, const Program& program) {
       break;
     case Opcode::kStore:
     case Opcode::kMove:
-      add_chain_ranges(command, program, ranges);
+      add_store_ranges(command, program, ranges);
       break;
     case Opcode::kAttention:
       add_attention_ranges(command, program, ranges);

@@ -53,33 +53,41 @@ inline constexpr std::uint8_t kIssues = 3;
 /// One 80-byte command. Fields that an opcode does not name are zero.
 struct Command {
   Opcode opcode = Opcode::kEnd;
-  DType type = DType::kS8;     ///< kLoadAccumulator: of the elements in DRAM
+  DType type = DType::kS8;     ///< kLoadAccumulator, kLoad with a chain: of the elements in DRAM
   Issue issue = Issue::kNone;  ///< any but kEnd
-  bool accumulate = false;     ///< kMatmul: add to C instead of replacing it
+  bool accumulate = false;     ///< kMatmul: add to C instead of replacing it; kStore, kMove: the
+                               ///< chain's side output continues (ChainOperands::continues)
   bool a_unsigned = false;     ///< kMatmul: A is u8
   bool b_transposed = false;   ///< kMatmul: B is stored n x k; the preload path transposes it
   std::uint16_t chain = 0;     ///< kStore, kMove: index into Program::chains
-  std::uint16_t mix = 0;       ///< kStore, kAttention: 1 + index into Program::mixes; 0: none
+  std::uint16_t mix = 0;       ///< kStore, kAttention: 1 + index into Program::mixes; 0: none.
+                               ///< kLoad*: 1 + index into Program::chains: stages on the way in
   std::uint32_t op = 0;        ///< index into Program::operators
   std::uint64_t dram = 0;      ///< kLoad*, kStore: byte address of the first row
   std::uint32_t dram_pitch = 0;
   std::uint32_t m = 0, n = 0;
-  std::uint32_t k = 0;  ///< kMatmul; kStore, kMove, kHost: ChainOperands::kept of a softmax
+  std::uint32_t k = 0;               ///< kMatmul; those with a chain, kHost: ChainOperands::kept
   std::uint32_t a = 0, a_pitch = 0;  ///< kMatmul: scratchpad; kLoad: destination in the scratchpad
   std::uint32_t b = 0, b_pitch = 0;  ///< kMatmul: scratchpad; kMove: destination in the scratchpad
   std::uint32_t c = 0,
                 c_pitch = 0;     ///< accumulator tile (kMatmul, kStore, kMove, kLoadAccumulator)
-  std::uint32_t parameters = 0;  ///< kStore, kMove: parameter block in the scratchpad
-  std::uint32_t statistics = 0;  ///< kStore, kMove: first row of the row statistics
-  std::uint64_t tensor = 0;      ///< kStore, kMove: DRAM address of the chain's tensor operand
+  std::uint32_t parameters = 0;  ///< of a chain: parameter block in the scratchpad
+  std::uint32_t statistics = 0;  ///< of a chain: first word of the row statistics
+  std::uint64_t tensor = 0;      ///< of a chain: DRAM address of its first tensor operand
   std::uint32_t tensor_pitch = 0;
 };
+
+/// Further tensor operands of a chain stand in Program::operand_tiles, from index `a` on for kStore
+/// and kMove, from `b` on for kLoad*.
 
 /// The fields of kAttention stand in those of the others. m queries, c_pitch keys, k features of Q
 /// and K, n of V, in `statistics` heads: head h of an operand begins h * k (Q, K) or h * n (V,
 /// outputs) bytes into a row. Q at dram, K at a, V at b, outputs at tensor, each with its pitch.
 /// Outputs leave through `chain`, the row sums of the softmax being its row statistics; `c` is the
-/// chain that holds the softmax, `parameters` the index into Program::masks.
+/// chain that holds the softmax, and in front of it stages for the scores; `parameters` is the
+/// index into Program::masks. With `accumulate`, Q, K and V go through the three chains behind `c`
+/// on their way in. The engines' chains have no operands but immediates, the saved value and the
+/// row sums.
 ///
 /// With a `mix`, the rows of Q hold in_heads * k bytes of latent heads, which Program::mixes[mix -
 /// 1] decodes to all heads on their way in; those of K likewise, decoded by the mix behind it.
@@ -112,8 +120,19 @@ struct LayerMask {
   std::vector<std::uint8_t> bytes;
 };
 
+/// Where a tensor operand of a tile begins in DRAM.
+struct OperandTile {
+  std::uint64_t address = 0;
+  std::uint32_t pitch = 0;  ///< bytes
+
+  [[nodiscard]] bool operator==(const OperandTile& other) const {
+    return address == other.address && pitch == other.pitch;
+  }
+};
+
 struct Program {
-  std::vector<Chain> chains;
+  std::vector<Chain> chains;  ///< micro-code (hw/microcode.h)
+  std::vector<OperandTile> operand_tiles;
   std::vector<LayerMask> masks;
   std::vector<HeadMix> mixes;  ///< coefficients travel with the commands, as those of chains do
   std::vector<HostFunction> host_functions;  ///< software of the host: in no memory of the machine
@@ -132,8 +151,17 @@ struct Range {
   return a.space == b.space && (a.write || b.write) && a.begin < b.end && b.begin < a.end;
 }
 
-/// Bytes of a row that a kStore or kMove writes, whose chain and mix must exist.
+/// The chain of a kStore, kMove or kLoad*, which must exist; null for a load without stages and for
+/// other opcodes.
+[[nodiscard]] const Chain* chain_of(const Command& command, const Program& program);
+/// The tensor operands of that chain, in the order of its stages. They must exist.
+[[nodiscard]] std::vector<OperandTile> operands_of(const Command& command, const Program& program);
+/// Rows that a kStore or kMove writes, and bytes of each; its chain and mix must exist.
+[[nodiscard]] std::uint64_t stored_rows(const Command& command, const Program& program);
 [[nodiscard]] std::uint64_t stored_row_bytes(const Command& command, const Program& program);
+
+/// Rows of each tensor operand that a pipeline holds at a time (postop.operand_kib), in two halves.
+inline constexpr std::uint32_t kOperandRows = 16;
 
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
 /// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. The chain of a kStore

@@ -9,6 +9,7 @@
 #include "hw/integer.h"
 #include "hw/layernorm.h"
 #include "hw/program.h"
+#include "hw/units.h"
 
 namespace systole::hw {
 namespace {
@@ -37,6 +38,14 @@ std::uint64_t size_of(Space space, const Machine& machine, std::uint64_t dram_by
       return std::uint64_t{machine.accumulator.kib} * 1024 / sizeof(std::int32_t);
     case Space::kStatistics:
       return machine.postop.row_statistics;
+  }
+  return 0;
+}
+
+/// A field of a command by its name, which its opcode must have.
+std::uint64_t value_of(const Command& command, std::string_view name) {
+  for (const CommandField& field : command_fields()) {
+    if (field.name == name && field.used_by(command.opcode)) return field.get(command);
   }
   return 0;
 }
@@ -101,34 +110,93 @@ class CommandCheck {
     if (command.opcode == Opcode::kAttention) {
       check_attention_command(command, program_, machine_, failing());
     }
-    if (command.opcode == Opcode::kLoadAccumulator &&
-        static_cast<std::uint8_t>(command.type) >= kDTypes) {
+    if (static_cast<std::uint8_t>(command.type) >= kDTypes) {
       fail("element type " + std::to_string(static_cast<int>(command.type)) + ", expected 0 to " +
            std::to_string(kDTypes - 1));
     }
+    if (unit_of(command.opcode) == Unit::kLoad) check_load(command);
     if (command.opcode == Opcode::kStore || command.opcode == Opcode::kMove) {
+      check_chain_index(command.chain);
       check_chain_of(command);
       check_encoder(command);
     }
     check_written_rows(command);
   }
 
-  void check_chain_of(const Command& command) const {
-    if (command.chain >= program_.chains.size()) {
-      fail("chain " + std::to_string(command.chain) + " of " +
-           std::to_string(program_.chains.size()));
+  void check_chain_index(std::size_t chain) const {
+    if (chain < program_.chains.size()) return;
+    fail("chain " + std::to_string(chain) + " of " + std::to_string(program_.chains.size()));
+  }
+
+  void check_load(const Command& command) const {
+    if (command.mix == 0) {
+      if (command.opcode == Opcode::kLoad && bytes_of(command.type) != 1) {
+        fail("type is " + std::string(name_of(command.type)) +
+             ", expected elements of one byte: it has no stages");
+      }
+      for (const char* const field :
+           {"operands", "parameters", "statistics", "tensor", "tensor_pitch", "kept"}) {
+        if (value_of(command, field) != 0) fail(std::string(field) + " is given, but no pre");
+      }
+      return;
     }
-    const Chain& chain = program_.chains[command.chain];
+    if (machine_.preop.lanes == 0) {
+      fail("the machine's loads have no stages (preop.lanes is 0)");
+    }
+    check_chain_index(command.mix - std::size_t{1});
+    const Chain& chain = *chain_of(command, program_);
+    try {
+      check_pre_chain(chain);
+    } catch (const InputError& error) {
+      fail("its chain " + std::string(error.what()));
+    }
+    const bool sums = command.opcode == Opcode::kLoadAccumulator;
+    if (sums ? chain.out != DType::kS32 : bytes_of(chain.out) != 1) {
+      fail("its chain gives " + std::string(name_of(chain.out)) + ", expected " +
+           (sums ? "s32" : "elements of one byte"));
+    }
+    check_chain_of(command);
+  }
+
+  void check_chain_of(const Command& command) const {
+    const Chain& chain = *chain_of(command, program_);
     if (is_row_wise(chain) && command.n > kLayerNormMaxLength) {
       fail("row of " + std::to_string(command.n) + " elements through a row-wise chain, expected " +
            "at most " + std::to_string(kLayerNormMaxLength));
     }
-    const bool has_softmax =
-        std::any_of(chain.stages.begin(), chain.stages.end(),
-                    [](const Stage& stage) { return stage.op == StageOp::kSoftmax; });
-    if (command.k != 0 && (!has_softmax || command.k > command.n)) {
+    if (command.k != 0 && (!uses_kept(chain) || command.k > command.n)) {
       fail("kept is " + std::to_string(command.k) + ", expected 0" +
-           (has_softmax ? " to " + std::to_string(command.n) : " without a softmax"));
+           (uses_kept(chain) ? " to " + std::to_string(command.n)
+                             : " without a softmax or a causal mask"));
+    }
+    if (has_stage(chain, StageOp::kRope) && command.n % 2 != 0) {
+      fail("n is " + std::to_string(command.n) + ", expected pairs of columns for rope");
+    }
+    const bool stores = unit_of(command.opcode) == Unit::kStore;
+    const bool has_side = std::any_of(chain.stages.begin(), chain.stages.end(),
+                                      [](const Stage& s) { return s.side != Reduction::kNone; });
+    if (stores && command.accumulate && !has_side) fail("continues, but has no side output");
+    check_operand_tiles(command, chain);
+  }
+
+  void check_operand_tiles(const Command& command, const Chain& chain) const {
+    const std::vector<DType> types = tensor_types(chain);
+    const std::uint32_t first = unit_of(command.opcode) == Unit::kLoad ? command.b : command.a;
+    const std::size_t further = types.empty() ? 0 : types.size() - 1;
+    const std::size_t tiles = program_.operand_tiles.size();
+    if (further == 0 ? first != 0 : first > tiles || further > tiles - first) {
+      fail("operands is " + std::to_string(first) + ", expected " +
+           (further == 0
+                ? "0: its chain has no more than one tensor operand"
+                : std::to_string(further) + " from there on, of " + std::to_string(tiles)));
+    }
+    std::uint64_t bytes = 0;
+    for (const DType type : types)
+      bytes += std::uint64_t{command.n} * bytes_of(type) * kOperandRows;
+    if (bytes > machine_.postop.operand_kib * kKib) {
+      fail("postop.operand_kib is " + std::to_string(machine_.postop.operand_kib) +
+           ", expected room for " + std::to_string(kOperandRows) +
+           " rows of its tensor operands, " + std::to_string(bytes) + " bytes");
     }
   }
 
@@ -169,10 +237,10 @@ class CommandCheck {
     check_mix_index(command.mix, 1, program_, failing());
     const HeadMix& mix = program_.mixes[command.mix - std::size_t{1}];
     const Chain& chain = program_.chains[command.chain];
-    if (chain.out != DType::kS8 || is_row_wise(chain)) {
+    if (chain.out != DType::kS8 || is_row_wise(chain) || transposes(chain)) {
       fail(
-          "its encoder stands behind a chain that gives another type than s8 or works on whole "
-          "rows");
+          "its encoder stands behind a chain that gives another type than s8, works on whole rows "
+          "or transposes");
     }
     if (command.n % mix.in_heads != 0) {
       fail("n is " + std::to_string(command.n) + ", expected a multiple of the encoder's " +
@@ -182,8 +250,10 @@ class CommandCheck {
 
   /// Rows that overlap would make the result depend on the order in which rows are written.
   void check_written_rows(const Command& command) const {
+    const bool stores = command.opcode == Opcode::kStore || command.opcode == Opcode::kMove;
+    const std::uint64_t rows = stores ? stored_rows(command, program_) : command.m;
     const auto apart = [&](const char* name, std::uint64_t pitch, std::uint64_t width) {
-      if (command.m > 1 && pitch < width) {
+      if (rows > 1 && pitch < width) {
         fail(std::string(name) + " " + std::to_string(pitch) + ", expected at least the " +
              std::to_string(width) + " of a written row");
       }
@@ -264,7 +334,7 @@ void at_place(const char* kind, std::size_t index, Check check) {
 
 void check_program(const Program& program, const Machine& machine, std::uint64_t dram_bytes) {
   for (std::size_t i = 0; i < program.chains.size(); ++i) {
-    at_place("chain", i, [&] { check_chain(program.chains[i], machine.postop.max_stages); });
+    at_place("chain", i, [&] { check_chain(program.chains[i], chain_limits(machine)); });
   }
   for (std::size_t i = 0; i < program.mixes.size(); ++i) {
     at_place("mix", i, [&] { check_head_mix(program.mixes[i]); });

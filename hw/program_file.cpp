@@ -12,13 +12,14 @@
 #include "hw/command_codec.h"
 #include "hw/command_fields.h"
 #include "hw/error.h"
+#include "hw/microcode.h"
 #include "hw/printable.h"
 
 namespace systole::hw {
 namespace {
 
 constexpr std::string_view kMagic = "SYSTOLEP";
-constexpr std::uint32_t kSections = 6;
+constexpr std::uint32_t kSections = 7;
 
 template <typename T>
 void put(std::string& out, T value) {
@@ -39,13 +40,17 @@ std::string encode_chains(const std::vector<Chain>& chains) {
     put(out, std::uint8_t{0});
     put(out, static_cast<std::uint16_t>(chain.stages.size()));
     for (const Stage& stage : chain.stages) {
-      const bool tensor = stage.op == StageOp::kAddTensor;
-      put(out, static_cast<std::uint8_t>(stage.op));
-      put(out, static_cast<std::uint8_t>(stage.per_channel ? 1 : 0));
-      put(out, static_cast<std::uint8_t>(stage.rounding));
-      put(out, tensor ? static_cast<std::uint8_t>(stage.tensor) : std::uint8_t{0});
-      for (const std::int64_t immediate : stage.imm) put(out, immediate);
+      for (const std::uint64_t word : encode_stage(stage)) put(out, word);
     }
+  }
+  return out;
+}
+
+std::string encode_operand_tiles(const std::vector<OperandTile>& tiles) {
+  std::string out;
+  for (const OperandTile& tile : tiles) {
+    put(out, tile.address);
+    put(out, tile.pitch);
   }
   return out;
 }
@@ -182,19 +187,26 @@ class FieldReader {
   std::string place_;
 };
 
-Stage decode_stage(FieldReader& in) {
-  Stage stage;
-  stage.op = static_cast<StageOp>(in.get_below<std::uint8_t>(kStageOps, "stage opcode"));
-  stage.per_channel = in.get_below<std::uint8_t>(2, "per_channel") != 0;
-  stage.rounding = static_cast<Rounding>(in.get_below<std::uint8_t>(3, "rounding"));
-  if (stage.op == StageOp::kAddTensor) {
-    stage.tensor = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "tensor type"));
-  } else {
-    in.get_below<std::uint8_t>(1, "tensor type of a stage without tensor");
-  }
+Stage decode_checked_stage(FieldReader& in) {
+  Microcode words{};
+  const auto below = [&](unsigned byte, unsigned limit, const char* what) {
+    const unsigned value = static_cast<unsigned>(words[0] >> (8 * byte) & 0xff);
+    if (value >= limit) {
+      in.fail("micro-code before has " + std::string(what) + " " + std::to_string(value) +
+              ", expected less than " + std::to_string(limit));
+    }
+  };
+  for (std::uint64_t& word : words) word = in.get<std::uint64_t>();
+  below(0, kStageOps, "stage opcode");
+  below(1, kOperandKinds, "operand");
+  below(2, 3, "rounding");
+  const bool tensor = (words[0] >> 8 & 0xff) == static_cast<std::uint64_t>(Operand::kTensor);
+  below(3, tensor ? kDTypes : 1, "tensor type");
+  below(4, kReductions, "side output");
+  for (const unsigned byte : {5U, 6U, 7U}) below(byte, 1, "reserved byte");
+  const Stage stage = hw::decode_stage(words);
   const StageInfo& info = stage_info(stage.op);
   for (std::size_t i = 0; i < kStageImmediates; ++i) {
-    stage.imm[i] = in.get<std::int64_t>();
     if (info.imm[i].empty() && stage.imm[i] != 0) in.fail("immediate that the stage does not use");
   }
   return stage;
@@ -206,8 +218,13 @@ Chain decode_chain(FieldReader& in) {
   in.get_below<std::uint8_t>(1, "reserved byte");
   // No reservation: a lying count ends at the end of the section, not in memory.
   const auto stages = in.get<std::uint16_t>();
-  for (std::uint16_t i = 0; i < stages; ++i) chain.stages.push_back(decode_stage(in));
+  for (std::uint16_t i = 0; i < stages; ++i) chain.stages.push_back(decode_checked_stage(in));
   return chain;
+}
+
+OperandTile decode_operand_tile(FieldReader& in) {
+  const auto address = in.get<std::uint64_t>();
+  return {address, in.get<std::uint32_t>()};
 }
 
 LayerMask decode_layer_mask(FieldReader& in) {
@@ -306,6 +323,7 @@ void decode_section(std::string_view file, std::size_t& at, const Section& secti
 std::string encode_program(const Program& program) {
   const std::vector<std::uint8_t> commands = encode_commands(program.commands);
   const std::string chains = encode_chains(program.chains);
+  const std::string tiles = encode_operand_tiles(program.operand_tiles);
   const std::string masks = encode_masks(program.masks);
   const std::string mixes = encode_mixes(program.mixes);
   const std::string functions = encode_functions(program.host_functions);
@@ -318,12 +336,14 @@ std::string encode_program(const Program& program) {
     put(out, std::uint64_t{bytes});
   };
   put_section(program.chains.size(), chains.size());
+  put_section(program.operand_tiles.size(), tiles.size());
   put_section(program.masks.size(), masks.size());
   put_section(program.mixes.size(), mixes.size());
   put_section(program.host_functions.size(), functions.size());
   put_section(program.operators.size(), operators.size());
   put_section(program.commands.size(), commands.size());
   out += chains;
+  out += tiles;
   out += masks;
   out += mixes;
   out += functions;
@@ -354,12 +374,14 @@ Program decode_program(std::string_view bytes, const std::string& source) {
   Program program;
   std::size_t at = bytes.size() - header.left();
   decode_section(bytes, at, sections[0], name + ": chains", decode_chain, program.chains);
-  decode_section(bytes, at, sections[1], name + ": masks", decode_layer_mask, program.masks);
-  decode_section(bytes, at, sections[2], name + ": mixes", decode_mix, program.mixes);
-  decode_section(bytes, at, sections[3], name + ": functions", decode_function,
+  decode_section(bytes, at, sections[1], name + ": operand tiles", decode_operand_tile,
+                 program.operand_tiles);
+  decode_section(bytes, at, sections[2], name + ": masks", decode_layer_mask, program.masks);
+  decode_section(bytes, at, sections[3], name + ": mixes", decode_mix, program.mixes);
+  decode_section(bytes, at, sections[4], name + ": functions", decode_function,
                  program.host_functions);
-  decode_section(bytes, at, sections[4], name + ": operators", decode_operator, program.operators);
-  decode_section(bytes, at, sections[5], name + ": commands", decode_checked_command,
+  decode_section(bytes, at, sections[5], name + ": operators", decode_operator, program.operators);
+  decode_section(bytes, at, sections[6], name + ": commands", decode_checked_command,
                  program.commands);
   if (at != bytes.size()) {
     throw InputError(name + ": " + std::to_string(bytes.size() - at) +

@@ -6,13 +6,14 @@
 
 #include "hw/program.h"
 
-/// Programs as binary files, little endian, version 4:
+/// Programs as binary files, little endian, version 5:
 ///
 /// | part      | content                                                                       |
 /// |-----------|-------------------------------------------------------------------------------|
-/// | header    | "SYSTOLEP", u32 version, u32 sections (6); per section u32 count, u64 bytes    |
-/// | chains    | per chain u8 out, u8 zero, u16 stages; per stage u8 op, u8 per_channel,        |
-/// |           | u8 rounding, u8 tensor type (zero unless add_tensor), 8 x s64 immediates      |
+/// | header    | "SYSTOLEP", u32 version, u32 sections (7); per section u32 count, u64 bytes    |
+/// | chains    | per chain u8 out, u8 zero, u16 stages; per stage its micro-code, 9 x u64       |
+/// |           | (hw/microcode.h)                                                              |
+/// | operands  | u64 address, u32 pitch                                                        |
 /// | masks     | u64 address, u32 length and bytes (hw/mask_codec.h)                           |
 /// | mixes     | u16 in_heads, out_heads, u8 rounding, u8 zero, s8 weights [out][in]; per       |
 /// |           | output head s32 bias, s32 multiplier, s8 shift                                |
@@ -25,7 +26,7 @@
 /// Nothing follows the last section. A program has one encoding, and only that is read.
 namespace systole::hw {
 
-inline constexpr std::uint32_t kProgramVersion = 4;
+inline constexpr std::uint32_t kProgramVersion = 5;
 
 /// The program must pass check_program() on some machine; what a stage or opcode does not use is
 /// then lost nowhere.

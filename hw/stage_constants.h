@@ -8,6 +8,7 @@
 #include "hw/int_exp.h"
 #include "hw/postop.h"
 #include "hw/row_kernels.h"
+#include "hw/silu.h"
 #include "hw/softmax.h"
 
 /// The immediates of a stage as the constants of its function, in the order of stage_info(). The
@@ -39,6 +40,19 @@ inline SoftmaxConstants softmax_constants(const Stage& stage) {
           dyadic_at(stage, 4),
           static_cast<unsigned>(stage.imm[6]),
           32};
+}
+
+inline SiluConstants silu_constants(const Stage& stage) {
+  return {dyadic_at(stage, 0), make_int_exp_constants(static_cast<unsigned>(stage.imm[2])),
+          dyadic_at(stage, 3)};
+}
+
+/// As a softmax about a maximum of zero, of which only the exponentials are wanted.
+inline SoftmaxConstants exp_constants(const Stage& stage) {
+  SoftmaxConstants constants{};
+  constants.score = dyadic_at(stage, 0);
+  constants.exp = make_int_exp_constants(static_cast<unsigned>(stage.imm[2]));
+  return constants;
 }
 
 /// `parameters`: the stage's words of the parameter block, two rows of `cols`.

@@ -18,11 +18,6 @@ using model::Graph;
 using model::Node;
 using model::View;
 
-bool same_stage(const hw::Stage& a, const hw::Stage& b) {
-  return a.op == b.op && a.per_channel == b.per_channel && a.rounding == b.rounding &&
-         a.imm == b.imm;
-}
-
 /// One head's nodes.
 struct Head {
   View query, key, value, out;
@@ -44,10 +39,10 @@ class Walk {
     }
     return take(node);
   }
-  const Node* stage(hw::StageOp op) {
+  const Node* stage(hw::StageOp op, hw::Operand operand) {
     const Node* const node = peek();
     if (node == nullptr || node->kind != Node::Kind::kStage || node->stage.op != op ||
-        node->stage.per_channel || !same(node->in, last_)) {
+        node->stage.operand != operand || !same(node->in, last_)) {
       return nullptr;
     }
     return take(node);
@@ -74,14 +69,16 @@ std::optional<Head> match_head(const Graph& graph, std::size_t first) {
   Walk walk(graph, first);
   const Node* const scores = walk.matmul(true);
   if (scores == nullptr) return std::nullopt;
-  const Node* const mask = walk.stage(hw::StageOp::kAddTensor);
-  const Node* const softmax = walk.stage(hw::StageOp::kSoftmax);
+  const Node* const mask = walk.stage(hw::StageOp::kAdd, hw::Operand::kTensor);
+  const Node* const softmax = walk.stage(hw::StageOp::kSoftmax, hw::Operand::kImmediate);
   // The engines know masks of fixed cells alone.
   const bool masks_by_position = softmax != nullptr && softmax->kept != 0;
   const Node* const context =
       softmax == nullptr || masks_by_position ? nullptr : walk.matmul(false);
-  const Node* const divide = context == nullptr ? nullptr : walk.stage(hw::StageOp::kDivideRowSum);
-  const Node* const requantise = divide == nullptr ? nullptr : walk.stage(hw::StageOp::kRequantise);
+  const Node* const divide =
+      context == nullptr ? nullptr : walk.stage(hw::StageOp::kDivideRowSum, hw::Operand::kRow);
+  const Node* const requantise =
+      divide == nullptr ? nullptr : walk.stage(hw::StageOp::kRequantise, hw::Operand::kImmediate);
   if (requantise == nullptr || divide->statistics != softmax->statistics) return std::nullopt;
   return Head{scores->in,     scores->b,     context->b,        requantise->out, mask,
               softmax->stage, divide->stage, requantise->stage, walk.taken()};
@@ -96,7 +93,7 @@ bool beside(const View& front, const View& next) {
 bool continues(const Head& front, const Head& next) {
   return beside(front.query, next.query) && beside(front.key, next.key) &&
          beside(front.value, next.value) && beside(front.out, next.out) &&
-         same_stage(front.softmax, next.softmax) && same_stage(front.requantise, next.requantise);
+         front.softmax == next.softmax && front.requantise == next.requantise;
 }
 
 bool engines_can(const Graph& graph, const Head& head) {

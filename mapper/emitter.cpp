@@ -42,6 +42,7 @@ void Emitter::begin(const Group& group, std::uint64_t macs) {
   known_parameters_.clear();
   kept_.clear();
   program_.chains.push_back(group.chain);
+  if (group.pre) program_.chains.push_back(group.pre->chain);
   first_mix_ = next_mix();
   for (const MixLayer& encoder : group.sections.encoders) program_.mixes.push_back(encoder.mix);
   add_operator(group, macs);
@@ -184,10 +185,16 @@ bool Emitter::operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0,
   load.m = rows;
   load.n = ks;
   load.a_pitch = operand.pitch;
+  if (!add_pre({row, k0, rows, ks}, load)) return false;
   Span span;
-  const TileKey key{
-      TileKey::Kind::kA, group_->a.tensor, group_->a.row + row, group_->a.col + k0, rows, ks,
-      operand.pitch};
+  // Stages make of a tensor what belongs to this operator alone.
+  const TileKey key{group_->pre ? TileKey::Kind::kStagedA : TileKey::Kind::kA,
+                    group_->pre ? op_ : group_->a.tensor,
+                    group_->a.row + row,
+                    group_->a.col + k0,
+                    rows,
+                    ks,
+                    operand.pitch};
   if (!stream(key, load, std::uint64_t{rows} * operand.pitch, span)) return false;
   operand.address = narrow(span.begin);
   // With the whole depth in one tile, the n loop inside uses this A again and again.
@@ -260,42 +267,95 @@ void Emitter::emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint
   load.n = tile.cols;
   load.c = c;
   load.c_pitch = c_pitch;
-  program_.commands.push_back(load);
-}
-
-hw::Command Emitter::parameter_load(const Tile& tile) {
-  const std::uint32_t words = hw::parameter_words(group_->chain);
-  const std::uint32_t bytes = words * tile.cols * 4;
-  const auto [known, is_new] = known_parameters_.try_emplace(tile.col, 0);
-  if (is_new) {
-    const auto* data = reinterpret_cast<const std::uint8_t*>(group_->parameters.data());
-    known->second =
-        constants_.add_tile(group_->parameters.empty() ? nullptr : data + tile.col * 4,
-                            std::size_t{group_->n()} * 4, words, tile.cols * 4, tile.cols * 4);
-  }
-  hw::Command load = command(hw::Opcode::kLoad);
-  load.dram = known->second;
-  load.m = 1;
-  load.n = load.dram_pitch = load.a_pitch = bytes;
-  return load;
-}
-
-std::uint32_t Emitter::parameters(const Tile& tile) {
-  const std::uint32_t words = hw::parameter_words(group_->chain);
-  if (words == 0) return 0;
-  const hw::Command load = parameter_load(tile);
-  const std::uint64_t bytes = load.n;
-  const TileKey key{TileKey::Kind::kParameters, op_, 0, tile.col, words, tile.cols, load.a_pitch};
-  Span span;
   pinned_ = kept_;
-  if (!stream(key, load, bytes, span)) {
+  if (!add_pre(tile, load)) {
     empty_ring();
-    if (!stream(key, load, bytes, span)) {
+    if (!add_pre(tile, load)) {
       throw std::logic_error("mapper: parameters of " + group_->name +
                              " do not fit the scratchpad");
     }
   }
-  return narrow(span.begin);
+  program_.commands.push_back(load);
+}
+
+hw::Command Emitter::parameter_load(const Tile& tile) {
+  return parameter_load(*group_, false, group_->n(), tile.col, tile.cols);
+}
+
+hw::Command Emitter::parameter_load(const BoundChain& chain, bool pre, std::uint32_t width,
+                                    std::uint32_t col, std::uint32_t cols) {
+  const std::uint32_t words = hw::parameter_words(chain.chain);
+  const auto [known, is_new] = known_parameters_.try_emplace({pre, col}, 0);
+  if (is_new) {
+    const auto* data = reinterpret_cast<const std::uint8_t*>(chain.parameters.data());
+    known->second = constants_.add_tile(chain.parameters.empty() ? nullptr : data + col * 4,
+                                        std::size_t{width} * 4, words, cols * 4, cols * 4);
+  }
+  hw::Command load = command(hw::Opcode::kLoad);
+  load.dram = known->second;
+  load.m = 1;
+  load.n = load.dram_pitch = load.a_pitch = words * cols * 4;
+  return load;
+}
+
+bool Emitter::stream_parameters(const BoundChain& chain, bool pre, std::uint32_t width,
+                                std::uint32_t col, std::uint32_t cols, std::uint32_t& at) {
+  const hw::Command load = parameter_load(chain, pre, width, col, cols);
+  const TileKey key{TileKey::Kind::kParameters,       op_,  pre ? 1U : 0U, col,
+                    hw::parameter_words(chain.chain), cols, load.a_pitch};
+  Span span;
+  if (!stream(key, load, load.n, span)) return false;
+  at = narrow(span.begin);
+  return true;
+}
+
+std::uint32_t Emitter::parameters(const Tile& tile) {
+  if (hw::parameter_words(group_->chain) == 0) return 0;
+  std::uint32_t at = 0;
+  pinned_ = kept_;
+  if (!stream_parameters(*group_, false, group_->n(), tile.col, tile.cols, at)) {
+    empty_ring();
+    if (!stream_parameters(*group_, false, group_->n(), tile.col, tile.cols, at)) {
+      throw std::logic_error("mapper: parameters of " + group_->name +
+                             " do not fit the scratchpad");
+    }
+  }
+  return at;
+}
+
+void Emitter::bind_operands(const BoundChain& chain, const Tile& tile, hw::Command& command) {
+  if (chain.kept != 0) command.k = std::min(chain.kept + tile.row, tile.cols);
+  if (chain.statistics != model::kNoTensor) {
+    command.statistics = narrow(placement_.tensors[chain.statistics].address +
+                                std::uint64_t{tile.row} * hw::statistics_words(chain.chain));
+  }
+  for (std::size_t i = 0; i < chain.tensors.size(); ++i) {
+    const hw::OperandTile operand{address(chain.tensors[i], tile.row, tile.col),
+                                  location(chain.tensors[i]).pitch};
+    if (i == 0) {
+      command.tensor = operand.address;
+      command.tensor_pitch = operand.pitch;
+      continue;
+    }
+    if (i == 1) {
+      std::uint32_t& first = hw::unit_of(command.opcode) == hw::Unit::kLoad ? command.b : command.a;
+      first = narrow(program_.operand_tiles.size());
+    }
+    program_.operand_tiles.push_back(operand);
+  }
+}
+
+bool Emitter::add_pre(const Tile& tile, hw::Command& load) {
+  if (!group_->pre) return true;
+  const BoundChain& pre = *group_->pre;
+  if (hw::parameter_words(pre.chain) != 0 &&
+      !stream_parameters(pre, true, group_->a.cols, tile.col, tile.cols, load.parameters)) {
+    return false;
+  }
+  load.type = graph_.tensors[group_->a.tensor].type;
+  load.mix = static_cast<std::uint16_t>(chain_ + 2);
+  bind_operands(pre, tile, load);
+  return true;
 }
 
 bool Emitter::encode(const Tile& tile, hw::Command& store) const {
@@ -324,8 +384,9 @@ void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pit
   store.c = c;
   store.c_pitch = c_pitch;
   store.parameters = parameters;
-  if (group_->kept != 0) store.k = std::min(group_->kept + tile.row, tile.cols);
-  const std::uint64_t to = address(group_->out, tile.row, tile.col);
+  const bool transposed = hw::transposes(group_->chain);
+  const std::uint64_t to = transposed ? address(group_->out, tile.col, tile.row)
+                                      : address(group_->out, tile.row, tile.col);
   const bool encoded = encode(tile, store);
   if (on_chip && !encoded) {
     store.b = narrow(to);
@@ -334,13 +395,9 @@ void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pit
     store.dram = to;
     store.dram_pitch = out.pitch;
   }
-  if (group_->statistics != model::kNoTensor) {
-    store.statistics = narrow(placement_.tensors[group_->statistics].address + tile.row);
-  }
-  if (group_->tensor.tensor != model::kNoTensor) {
-    store.tensor = address(group_->tensor, tile.row, tile.col);
-    store.tensor_pitch = location(group_->tensor).pitch;
-  }
+  bind_operands(*group_, tile, store);
+  // Tiles of the same rows come one after the other, from the first column on.
+  store.accumulate = tile.col != 0 && hw::writes_row_statistics(group_->chain);
   program_.commands.push_back(store);
 }
 

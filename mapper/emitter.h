@@ -83,6 +83,15 @@ class Emitter {
   [[nodiscard]] std::uint64_t row_major(const model::View& view, std::uint32_t row,
                                         std::uint32_t col, std::uint32_t& pitch);
   [[nodiscard]] hw::Command parameter_load(const Tile& tile);
+  /// The load of the parameters of columns `col` on of a chain on rows of `width` columns. `pre`:
+  /// that in front of the anchor.
+  [[nodiscard]] hw::Command parameter_load(const BoundChain& chain, bool pre, std::uint32_t width,
+                                           std::uint32_t col, std::uint32_t cols);
+  /// Streams it; false if there is no place.
+  [[nodiscard]] bool stream_parameters(const BoundChain& chain, bool pre, std::uint32_t width,
+                                       std::uint32_t col, std::uint32_t cols, std::uint32_t& at);
+  /// What a command says of the operands of its chain for a tile.
+  void bind_operands(const BoundChain& chain, const Tile& tile, hw::Command& command);
 
   [[nodiscard]] bool operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0,
                                std::uint32_t ks, Operand& operand);
@@ -94,6 +103,9 @@ class Emitter {
   [[nodiscard]] std::uint64_t weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
                                           std::uint32_t cols, std::uint32_t pitch);
   [[nodiscard]] std::uint32_t parameters(const Tile& tile);
+  /// Stages in front of the anchor, of a load of a tile of A or of the tensor that is loaded; false
+  /// if there is no place for their parameters.
+  [[nodiscard]] bool add_pre(const Tile& tile, hw::Command& load);
   [[nodiscard]] std::uint32_t accumulator_half();
   [[nodiscard]] const Location& location(const model::View& view) const {
     return placement_.tensors[view.tensor];
@@ -112,14 +124,14 @@ class Emitter {
   hw::Program& program_;
   StreamBuffer buffer_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles_;  ///< this group's
-  std::map<std::uint32_t, std::uint64_t> known_parameters_;                       ///< this group's
+  std::map<std::pair<bool, std::uint32_t>, std::uint64_t> known_parameters_;      ///< this group's
   std::map<model::TensorId, std::uint64_t> whole_weights_;                        ///< row-major
   Group unrolled_;                     ///< what a loop unroller makes of the current group
   std::optional<std::uint64_t> bias_;  ///< address of its row of int32
   const Group* group_ = nullptr;
   const Tiling* tiling_ = nullptr;
   std::uint32_t op_ = 0;
-  std::uint16_t chain_ = 0;
+  std::uint16_t chain_ = 0;      ///< the chain in front of the anchor, if any, is the next one
   std::uint16_t first_mix_ = 0;  ///< of the encoders of this group
   std::vector<Span> pinned_;
   std::vector<Span> busy_;          ///< tiles of the matmul before

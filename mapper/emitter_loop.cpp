@@ -16,7 +16,7 @@ const Group& Emitter::without_bias(const Group& group) {
   unrolled_ = group;
   bias_.reset();
   std::vector<hw::Stage>& stages = unrolled_.chain.stages;
-  if (stages.empty() || stages.front().op != hw::StageOp::kBias) return unrolled_;
+  if (stages.empty() || !hw::is_bias(stages.front())) return unrolled_;
   stages.erase(stages.begin());
   std::vector<std::int32_t>& values = unrolled_.parameters;
   const std::uint32_t bytes = group.n() * 4;

@@ -29,8 +29,8 @@ void Emitter::emit_host(const Group& group) {
   command.dram = address(group.a, 0, 0);
   command.dram_pitch = location(group.a).pitch;
   if (hw::operands_of(group.host->op) > 1) {
-    command.a = near_address(group.tensor);
-    command.a_pitch = location(group.tensor).pitch;
+    command.a = near_address(group.tensors.front());
+    command.a_pitch = location(group.tensors.front()).pitch;
   }
   command.tensor = address(group.out, 0, 0);
   command.tensor_pitch = location(group.out).pitch;

@@ -4,10 +4,9 @@
 #include <optional>
 
 #include "hw/error.h"
-#include "mapper/objective.h"
-#include "mapper/placement.h"
+#include "mapper/fusion_cost.h"
+#include "mapper/fusion_rules.h"
 #include "mapper/round.h"
-#include "mapper/tiling.h"
 #include "mapper/view.h"
 
 namespace systole::mapper {
@@ -16,63 +15,7 @@ namespace {
 using model::Graph;
 using model::Node;
 using model::View;
-
-std::vector<unsigned> count_readers(const Graph& graph) {
-  std::vector<unsigned> readers(graph.tensors.size(), 0);
-  const auto read = [&](const View& view) {
-    if (view.tensor != model::kNoTensor) ++readers[view.tensor];
-  };
-  for (const Node& node : graph.nodes) {
-    read(node.in);
-    read(node.b);
-    read(node.tensor);
-  }
-  return readers;
-}
-
-/// Rows of this many columns that half the accumulator holds.
-std::uint64_t rows_in_half(const hw::Machine& machine, std::uint32_t cols) {
-  const std::uint64_t elements = std::uint64_t{machine.accumulator.kib} * 1024 / 4 / 2;
-  return elements / round_up(cols, machine.array.cols);
-}
-
-/// Whether the machine's mapper lets this stage run in the chain of an operator in front of it.
-bool may_fuse(hw::FusionLevel level, hw::StageOp op) {
-  switch (level) {
-    case hw::FusionLevel::kAll:
-      return true;
-    case hw::FusionLevel::kLibrary:
-      return op != hw::StageOp::kAddTensor && op != hw::StageOp::kLayerNorm;
-    case hw::FusionLevel::kNone:
-      break;
-  }
-  return op == hw::StageOp::kBias || op == hw::StageOp::kRequantise || op == hw::StageOp::kClamp ||
-         op == hw::StageOp::kDivideRowSum;
-}
-
-bool may_append(const Group& group, const Node& node, const hw::Machine& machine) {
-  if (!may_fuse(machine.mapper.fusion, node.stage.op)) return false;
-  if (group.chain.stages.size() >= machine.postop.max_stages) return false;
-  const hw::StageInfo& info = hw::stage_info(node.stage.op);
-  if (node.stage.op == hw::StageOp::kAddTensor && hw::uses_tensor(group.chain)) return false;
-  if (info.row_wise) {
-    if (hw::is_row_wise(group.chain)) return false;
-    if (rows_in_half(machine, node.out.cols) == 0) return false;
-  }
-  const bool statistics = node.statistics != model::kNoTensor;
-  return !(statistics && group.statistics != model::kNoTensor);
-}
-
-void append(Group& group, std::size_t index, const Graph& graph) {
-  const Node& node = graph.nodes[index];
-  group.nodes.push_back(index);
-  group.chain.stages.push_back(node.stage);
-  group.parameters.insert(group.parameters.end(), node.parameters.begin(), node.parameters.end());
-  if (node.stage.op == hw::StageOp::kAddTensor) group.tensor = node.tensor;
-  if (node.statistics != model::kNoTensor) group.statistics = node.statistics;
-  if (node.kept != 0) group.kept = node.kept;
-  group.out = node.out;
-}
+using Role = FusionDecision::Role;
 
 Group matmul_group(const Graph& graph, std::size_t index) {
   const Node& node = graph.nodes[index];
@@ -107,7 +50,7 @@ Group host_group(const Graph& graph, std::size_t index) {
   group.name = node.name;
   group.nodes = {index};
   group.a = node.in;
-  group.tensor = node.tensor;
+  if (node.tensor.tensor != model::kNoTensor) group.tensors.push_back(node.tensor);
   group.out = node.out;
   group.chain.out = node.host.out;
   group.host = node.host;
@@ -125,72 +68,11 @@ Group encoder_group(const Graph& graph, const MixLayer& encoder) {
   return group;
 }
 
-/// A row-wise stage makes the matmul in front of it work on whole rows, which may cost more traffic
-/// than a pass of its own. Compares the two by the tiler's model, as if nothing stayed on chip.
-class FusionCost {
- public:
-  FusionCost(const Graph& graph, const hw::Machine& machine)
-      : graph_(graph), machine_(machine), tiler_(machine) {
-    placement_.tensors.resize(graph.tensors.size());
-  }
-
-  [[nodiscard]] bool pays(const Group& group, std::size_t stage) {
-    Group fused = group, alone;
-    append(fused, stage, graph_);
-    alone.a = graph_.nodes[stage].in;
-    append(alone, stage, graph_);
-    const std::optional<Tiling> together = tiling(fused), first = tiling(group),
-                                second = tiling(alone);
-    if (!together) return false;
-    // The second pass waits for the first one's last write, and then for its own first read.
-    const double latency = dma_rate(machine_, machine_.dma.outstanding_reads).cycles_per_request *
-                           machine_.dma.outstanding_reads;
-    return !first || !second ||
-           value(together->cycles, together->energy) <=
-               value(first->cycles + second->cycles + static_cast<std::uint64_t>(2 * latency),
-                     first->energy + second->energy);
-  }
-
-  /// Whether a group that encodes these sections on the way out is no slower than a product for
-  /// each of the encoders.
-  [[nodiscard]] bool pays(const Group& group, const EncodedSections& sections) {
-    Group fused = group;
-    fused.sections = sections;
-    const std::optional<Tiling> together = tiling(fused);
-    std::optional<Tiling> apart = tiling(group);
-    for (const MixLayer& encoder : sections.encoders) {
-      Group product = matmul_group(graph_, encoder.first);
-      for (std::size_t i = 1; i < MixLayer::kNodes; ++i) append(product, encoder.first + i, graph_);
-      const std::optional<Tiling> more = tiling(product);
-      if (!apart || !more) continue;
-      apart->cycles += more->cycles;
-      apart->energy += more->energy;
-    }
-    return together && (!apart || value(together->cycles, together->energy) <=
-                                      value(apart->cycles, apart->energy));
-  }
-
- private:
-  /// Nothing if the group does not fit the machine.
-  std::optional<Tiling> tiling(Group group) {
-    group.chain.out = graph_.tensors[group.out.tensor].type;
-    try {
-      return tiler_.choose(tiling_problem(graph_, group, placement_, machine_), group.name);
-    } catch (const hw::InputError&) {
-      return std::nullopt;
-    }
-  }
-
-  /// What the machine's mapper wants little of.
-  [[nodiscard]] double value(std::uint64_t cycles, double joules) const {
-    return objective_of(machine_.mapper, static_cast<double>(cycles), joules);
-  }
-
-  const Graph& graph_;
-  const hw::Machine& machine_;
-  Placement placement_;
-  Tiler tiler_;
-};
+std::string cost_text(const FusionCost::Comparison& cost) {
+  if (!cost.fits) return "no tile fits together";
+  const auto text = [](double value) { return std::to_string(static_cast<std::uint64_t>(value)); };
+  return "expected " + text(cost.together) + " together, " + text(cost.apart) + " apart";
+}
 
 /// Finds what is not a run of nodes: the attention of each layer, whose decoders stand further in
 /// front, and encoders.
@@ -202,6 +84,7 @@ class Fuser {
         readers_(count_readers(graph)),
         cost_(graph, machine),
         taken_(graph.nodes.size(), false),
+        why_(graph.nodes.size()),
         attention_(graph.nodes.size()) {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       attention_[i] = match_attention(graph, i, machine, readers_);
@@ -211,27 +94,27 @@ class Fuser {
     }
   }
 
-  std::vector<Group> run() {
-    std::vector<Group> groups;
+  Fusion run() {
     for (std::size_t i = 0; i < graph_.nodes.size();) {
       if (taken_[i]) {
         ++i;
         continue;
       }
       if (attention_[i]) {
-        groups.push_back(attention_group(graph_, std::move(*attention_[i]), i));
-        i += groups.back().attention->nodes;
+        groups_.push_back(attention_group(graph_, std::move(*attention_[i]), i));
+        i += groups_.back().attention->nodes;
         continue;
       }
       if (graph_.nodes[i].kind == Node::Kind::kHost) {
-        groups.push_back(host_group(graph_, i++));
+        groups_.push_back(host_group(graph_, i++));
         continue;
       }
-      groups.push_back(group_from(i));
-      const std::vector<MixLayer> encoders = groups.back().sections.encoders;
-      for (const MixLayer& encoder : encoders) groups.push_back(encoder_group(graph_, encoder));
+      groups_.push_back(group_from(i));
+      const std::vector<MixLayer> encoders = groups_.back().sections.encoders;
+      for (const MixLayer& encoder : encoders) groups_.push_back(encoder_group(graph_, encoder));
     }
-    return groups;
+    fuse_in_front();
+    return {std::move(groups_), decisions()};
   }
 
  private:
@@ -241,18 +124,14 @@ class Fuser {
 
   /// The group that begins with node `i`, which then is the first node behind it.
   Group group_from(std::size_t& i) {
-    Group group = anchored(i);
-    while (++i < graph_.nodes.size() && !taken_[i] && joins(group, graph_.nodes[i], i)) {
-      append(group, i, graph_);
+    const std::size_t first = i;
+    Group group = grown(i, true);
+    if (!keeps_saved(group)) {
+      i = first;
+      group = grown(i, false);
     }
     group.chain.out = graph_.tensors[group.out.tensor].type;
-    if (hw::is_row_wise(group.chain) && rows_in_half(machine_, group.n()) == 0) {
-      throw hw::InputError("accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
-                           group.name + " needs whole rows of " + std::to_string(group.n()) +
-                           " int32 in half the accumulator, at least " +
-                           std::to_string(2 * 4 * round_up(group.n(), machine_.array.cols)) +
-                           " bytes");
-    }
+    check_row(group);
     encode(group);
     return group;
   }
@@ -266,24 +145,177 @@ class Fuser {
     return group;
   }
 
-  [[nodiscard]] bool joins(const Group& group, const Node& node, std::size_t index) {
-    const model::Tensor& between = graph_.tensors[group.out.tensor];
-    const bool private_result = readers_[group.out.tensor] == 1 &&
-                                between.kind == model::Tensor::Kind::kActivation &&
-                                between.data.empty();
-    if (node.kind != Node::Kind::kStage || !private_result || !same(node.in, group.out) ||
-        !may_append(group, node, machine_)) {
-      return false;
+  /// `shares`: stages further behind may read the matmul's sums too.
+  Group grown(std::size_t& i, bool shares) {
+    Group group = anchored(i);
+    while (++i < graph_.nodes.size() && !taken_[i] && !attention_[i] && joins(group, i, shares)) {
+      append(group, i, graph_);
     }
-    return !hw::stage_info(node.stage.op).row_wise || !group.has_matmul || cost_.pays(group, index);
+    return group;
+  }
+
+  /// Whether all that reads the matmul's sums is in the group.
+  [[nodiscard]] bool keeps_saved(const Group& group) const {
+    if (!group.has_matmul || group.chain.stages.empty()) return true;
+    const auto saved = static_cast<unsigned>(
+        std::count_if(group.chain.stages.begin(), group.chain.stages.end(),
+                      [](const auto& stage) { return stage.operand == hw::Operand::kSaved; }));
+    return readers_[graph_.nodes[group.nodes.front()].out.tensor] == saved + 1;
+  }
+
+  [[nodiscard]] bool joins(Group& group, std::size_t index, bool shares) {
+    const Node& node = graph_.nodes[index];
+    if (node.kind != Node::Kind::kStage) return false;
+    std::string why = tensor_obstacle(group, node, shares);
+    if (why.empty()) why = obstacle(group, node, graph_, machine_);
+    if (!why.empty() && why_[index].empty() && moves_in_front(group)) {
+      why = obstacle(group, node, graph_, machine_);
+    }
+    if (why.empty() && hw::stage_info(node.stage.op).row_wise && group.has_matmul) {
+      const FusionCost::Comparison cost = behind(group, index);
+      (cost.pays() ? why_[index] : why) = cost_text(cost);
+    }
+    if (!why.empty()) why_[index] = why;
+    return why.empty();
+  }
+
+  [[nodiscard]] std::string tensor_obstacle(const Group& group, const Node& node,
+                                            bool shares) const {
+    const model::Tensor& between = graph_.tensors[group.out.tensor];
+    if (!same(node.in, group.out)) return "it does not read the result of " + last_of(group);
+    if (between.kind != model::Tensor::Kind::kActivation || !between.data.empty()) {
+      return between.name + " is wanted in memory";
+    }
+    const unsigned readers = readers_[group.out.tensor];
+    const bool sums = shares && group.has_matmul && group.chain.stages.empty();
+    if (readers == 1 || sums) return "";
+    return std::to_string(readers) + " operators read " + between.name;
+  }
+
+  /// A chain on a loaded tensor that is too long goes on behind the load.
+  bool moves_in_front(Group& group) const {
+    const bool full = group.chain.stages.size() >= machine_.postop.max_stages;
+    if (!full || group.has_matmul || !pre_obstacle(group, machine_).empty()) return false;
+    BoundChain behind;
+    std::swap(static_cast<BoundChain&>(group), behind);
+    behind.chain.out = hw::DType::kS32;
+    group.pre = std::move(behind);
+    return true;
+  }
+
+  [[nodiscard]] std::string last_of(const Group& group) const {
+    return graph_.nodes[group.nodes.back()].name;
+  }
+
+  [[nodiscard]] FusionCost::Comparison behind(const Group& group, std::size_t stage) {
+    Group fused = group, alone;
+    append(fused, stage, graph_);
+    alone.a = graph_.nodes[stage].in;
+    append(alone, stage, graph_);
+    return cost_.behind(fused, group, alone);
+  }
+
+  void check_row(const Group& group) const {
+    if (!hw::is_row_wise(group.chain) || rows_in_half(machine_, group.n()) != 0) return;
+    throw hw::InputError("accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
+                         group.name + " needs whole rows of " + std::to_string(group.n()) +
+                         " int32 in half the accumulator, at least " +
+                         std::to_string(2 * 4 * round_up(group.n(), machine_.array.cols)) +
+                         " bytes");
   }
 
   void encode(Group& group) {
-    if (!group.has_matmul || hw::is_row_wise(group.chain)) return;
+    if (!group.has_matmul || hw::is_row_wise(group.chain) || hw::transposes(group.chain)) return;
     EncodedSections sections = encoded_sections(graph_, group.out, machine_, readers_, taken_);
-    if (sections.encoders.empty() || !cost_.pays(group, sections)) return;
+    if (sections.encoders.empty()) return;
+    Group fused = group;
+    fused.sections = sections;
+    std::vector<Group> products;
+    for (const MixLayer& encoder : sections.encoders) {
+      products.push_back(matmul_group(graph_, encoder.first));
+      for (std::size_t i = 1; i < MixLayer::kNodes; ++i) {
+        append(products.back(), encoder.first + i, graph_);
+      }
+    }
+    if (!cost_.encoding(fused, group, products).pays()) return;
     for (const MixLayer& encoder : sections.encoders) take(encoder);
     group.sections = std::move(sections);
+  }
+
+  /// Puts groups without a matmul in front of the matmul that reads their result.
+  void fuse_in_front() {
+    for (std::size_t i = 0; i < groups_.size();) {
+      if (in_front_of_reader(i)) {
+        groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        ++i;
+      }
+    }
+  }
+
+  bool in_front_of_reader(std::size_t i) {
+    const Group& group = groups_[i];
+    if (group.has_matmul || group.host || group.attention || group.encoder) return false;
+    const auto reader = std::find_if(groups_.begin(), groups_.end(), [&](const Group& candidate) {
+      return candidate.has_matmul && !candidate.attention && same(candidate.a, group.out);
+    });
+    if (reader == groups_.end()) return false;
+    std::string why = pre_obstacle(group, machine_);
+    if (why.empty()) why = operand_obstacle(group);
+    Group fused = *reader;
+    if (why.empty()) {
+      fused.pre = static_cast<const BoundChain&>(group);  // the chain and its operands alone
+      fused.a = group.a;
+      fused.nodes.insert(fused.nodes.begin(), group.nodes.begin(), group.nodes.end());
+      const FusionCost::Comparison cost = cost_.before(fused, group, *reader);
+      why_[group.nodes.front()] = cost_text(cost);
+      if (cost.pays()) {
+        *reader = std::move(fused);
+        return true;
+      }
+      return false;
+    }
+    std::string& so_far = why_[group.nodes.front()];
+    so_far += (so_far.empty() ? "" : "; ") + ("not in front of " + reader->name + ": ") + why;
+    return false;
+  }
+
+  /// Why a group's result, a matmul's A, cannot stay away from memory.
+  [[nodiscard]] std::string operand_obstacle(const Group& group) const {
+    const model::Tensor& result = graph_.tensors[group.out.tensor];
+    const unsigned readers = readers_[group.out.tensor];
+    if (readers != 1) return std::to_string(readers) + " operators read " + result.name;
+    if (result.kind != model::Tensor::Kind::kActivation || !result.data.empty()) {
+      return result.name + " is wanted in memory";
+    }
+    if (graph_.tensors[group.a.tensor].kind == model::Tensor::Kind::kState) {
+      return graph_.tensors[group.a.tensor].name + " may change before it is read";
+    }
+    return "";
+  }
+
+  [[nodiscard]] std::vector<FusionDecision> decisions() const {
+    std::vector<FusionDecision> result(graph_.nodes.size());
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const Group& group = groups_[g];
+      const std::size_t in_front = group.pre ? group.pre->chain.stages.size() : 0;
+      for (std::size_t i = 0; i < group.nodes.size(); ++i) {
+        FusionDecision& decision = result[group.nodes[i]];
+        decision.node = group.nodes[i];
+        decision.group = g;
+        decision.why = why_[group.nodes[i]];
+        if (group.attention || group.encoder) {
+          decision.role = Role::kInside;
+        } else if (i < in_front) {
+          decision.role = Role::kPre;
+        } else if (i > in_front) {
+          decision.role = Role::kPost;
+        } else {
+          decision.role = group.has_matmul || in_front == 0 ? Role::kAnchor : Role::kPost;
+        }
+      }
+    }
+    return result;
   }
 
   const Graph& graph_;
@@ -291,13 +323,13 @@ class Fuser {
   const std::vector<unsigned> readers_;
   FusionCost cost_;
   std::vector<bool> taken_;  ///< nodes that belong to a group that began before them, or behind
+  std::vector<std::string> why_;                          ///< by node
   std::vector<std::optional<AttentionGroup>> attention_;  ///< by first node
+  std::vector<Group> groups_;
 };
 
 }  // namespace
 
-std::vector<Group> fuse(const Graph& graph, const hw::Machine& machine) {
-  return Fuser(graph, machine).run();
-}
+Fusion fuse(const Graph& graph, const hw::Machine& machine) { return Fuser(graph, machine).run(); }
 
 }  // namespace systole::mapper

@@ -19,9 +19,10 @@ struct Mapping {
   std::uint64_t program_address = 0;
   hw::MemoryImage image;          ///< constants, and the encoded program
   std::uint64_t dram_bytes = 0;   ///< extent of all that lies in DRAM
-  std::vector<Location> tensors;  ///< by TensorId
+  std::vector<Location> tensors;  ///< by TensorId; behind the graph's are those of split_norms()
   std::vector<Group> groups;      ///< one per operator of the program, in order
   std::vector<Tiling> tilings;    ///< by group
+  std::vector<FusionDecision> decisions;  ///< by node of the graph; empty for a step
 };
 
 /// Turns a graph into a program for a machine: fuses, places, tiles, emits. The program is the same

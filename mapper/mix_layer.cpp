@@ -26,21 +26,21 @@ std::optional<Nodes> layer_nodes(const Graph& graph, std::size_t first,
   const Node& matmul = graph.nodes[first];
   const Node& bias = graph.nodes[first + 1];
   const Node& requantise = graph.nodes[first + 2];
-  const auto follows = [&](const Node& node, hw::StageOp op, const model::View& in) {
-    return node.kind == Node::Kind::kStage && node.stage.op == op && same(node.in, in) &&
-           readers[in.tensor] == 1;
+  const auto follows = [&](const Node& node, bool fits, const model::View& in) {
+    return node.kind == Node::Kind::kStage && fits && same(node.in, in) && readers[in.tensor] == 1;
   };
   const auto is_s8 = [&](const model::View& view) {
     return graph.tensors[view.tensor].type == hw::DType::kS8;
   };
   constexpr hw::IntRange kRange = hw::symmetric_range(8);
-  const bool fits = matmul.kind == Node::Kind::kMatmul && !matmul.b_transposed &&
-                    follows(bias, hw::StageOp::kBias, matmul.out) &&
-                    follows(requantise, hw::StageOp::kRequantise, bias.out) &&
-                    requantise.stage.imm[2] == kRange.lo && requantise.stage.imm[3] == kRange.hi &&
-                    is_s8(matmul.in) && is_s8(requantise.out) &&
-                    graph.tensors[matmul.b.tensor].kind == model::Tensor::Kind::kConstant &&
-                    !graph.tensors[matmul.b.tensor].data.empty() && !bias.parameters.empty();
+  const bool fits =
+      matmul.kind == Node::Kind::kMatmul && !matmul.b_transposed &&
+      follows(bias, hw::is_bias(bias.stage), matmul.out) &&
+      follows(requantise, requantise.stage.op == hw::StageOp::kRequantise, bias.out) &&
+      requantise.stage.imm[2] == kRange.lo && requantise.stage.imm[3] == kRange.hi &&
+      is_s8(matmul.in) && is_s8(requantise.out) &&
+      graph.tensors[matmul.b.tensor].kind == model::Tensor::Kind::kConstant &&
+      !graph.tensors[matmul.b.tensor].data.empty() && !bias.parameters.empty();
   return fits ? std::optional<Nodes>({&matmul, &bias, &requantise}) : std::nullopt;
 }
 
@@ -84,7 +84,7 @@ std::optional<std::vector<std::int32_t>> by_head(const std::int32_t* values, std
 std::optional<std::vector<hw::Dyadic>> factors_by_head(const Node& requantise,
                                                        std::uint32_t features) {
   const std::uint32_t cols = requantise.out.cols;
-  if (!requantise.stage.per_channel) {
+  if (requantise.stage.operand != hw::Operand::kChannel) {
     return std::vector<hw::Dyadic>(cols / features, hw::dyadic_at(requantise.stage, 0));
   }
   if (requantise.parameters.empty()) return std::nullopt;

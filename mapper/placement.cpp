@@ -53,11 +53,11 @@ class Lives {
         touch(group.b, step).is_weight =
             graph.tensors[group.b.tensor].kind == Tensor::Kind::kConstant;
       }
-      if (group.tensor.tensor != model::kNoTensor) {
-        touch(group.tensor, step).only_matmul_reads = false;
-      }
-      if (group.statistics != model::kNoTensor) {
-        touch({group.statistics, 0, 0, 0, 0}, step).is_statistics = true;
+      touch_operands(group, step);
+      if (group.pre) {
+        // Stages are on the way in from DRAM alone.
+        touch(group.a, step).only_matmul_reads = false;
+        touch_operands(*group.pre, step);
       }
       // The host reads and writes DRAM.
       touch(group.out, step).only_matmul_reads &= !group.host;
@@ -92,6 +92,13 @@ class Lives {
     return life;
   }
 
+  void touch_operands(const BoundChain& chain, std::size_t step) {
+    for (const View& view : chain.tensors) touch(view, step).only_matmul_reads = false;
+    if (chain.statistics != model::kNoTensor) {
+      touch({chain.statistics, 0, 0, 0, 0}, step).is_statistics = true;
+    }
+  }
+
   const Graph& graph_;
   std::uint32_t word_;
   std::vector<Life> lives_;
@@ -117,11 +124,12 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     Location& location = result.tensors[id];
     if (!life.used || life.is_weight) continue;
     if (life.is_statistics) {
-      const auto row = statistics.allocate(tensor.rows, life.first, life.last);
+      const std::uint64_t words = std::uint64_t{tensor.rows} * tensor.cols;
+      const auto row = statistics.allocate(words, life.first, life.last);
       if (!row) {
         throw hw::InputError(
             "postop.row_statistics = " + std::to_string(machine.postop.row_statistics) + ": " +
-            tensor.name + " needs " + std::to_string(tensor.rows) + " rows more");
+            tensor.name + " needs " + std::to_string(words) + " words more");
       }
       location = {Location::Place::kStatistics, *row, 0};
       continue;

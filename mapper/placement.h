@@ -15,7 +15,7 @@ struct Location {
     kNowhere,     ///< fused away, or a weight, which stands in DRAM tile by tile
     kDram,        ///< `address` in bytes
     kScratchpad,  ///< `address` in bytes
-    kStatistics,  ///< `address` in rows
+    kStatistics,  ///< `address` in words
   };
   Place place = Place::kNowhere;
   std::uint64_t address = 0;

@@ -3,6 +3,7 @@
 #include <stdexcept>
 
 #include "mapper/emit_groups.h"
+#include "mapper/split_norms.h"
 
 namespace systole::mapper {
 namespace {
@@ -12,9 +13,9 @@ Group looked_up(Group group, const model::Graph& graph) {
   if (group.attention || group.encoder || !group.sections.encoders.empty()) {
     throw std::invalid_argument("step mapper: " + group.name + " runs on attention engines");
   }
-  const model::Node& first = graph.nodes[group.nodes.front()];
-  group.a = first.in;
-  if (group.has_matmul) group.b = first.b;
+  group.a = graph.nodes[group.nodes.front()].in;
+  const std::size_t in_front = group.pre ? group.pre->chain.stages.size() : 0;
+  if (group.has_matmul) group.b = graph.nodes[group.nodes[in_front]].b;
   group.out = graph.nodes[group.nodes.back()].out;
   return group;
 }
@@ -23,11 +24,12 @@ Group looked_up(Group group, const model::Graph& graph) {
 
 StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine)
     : machine_(machine),
-      groups_(fuse(graph, machine)),
-      placement_(place_tensors(graph, groups_, machine)),
+      groups_(fuse(split_norms(graph, machine), machine).groups),
+      placement_(place_tensors(split_norms(graph, machine), groups_, machine)),
       tiler_(machine) {}
 
-Mapping StepMapper::map(const model::Graph& graph, bool with_constants) {
+Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
+  const model::Graph graph = split_norms(step, machine_);
   std::vector<Group> groups;
   groups.reserve(groups_.size());
   for (const Group& group : groups_) groups.push_back(looked_up(group, graph));

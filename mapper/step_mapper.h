@@ -22,7 +22,7 @@ class StepMapper {
 
   /// The program of the step at which `graph` stands, the same graph as that of the constructor.
   /// `with_constants` off: the image is the program alone, for a machine that holds the rest.
-  [[nodiscard]] Mapping map(const model::Graph& graph, bool with_constants);
+  [[nodiscard]] Mapping map(const model::Graph& step, bool with_constants);
 
  private:
   hw::Machine machine_;

@@ -11,9 +11,9 @@ namespace systole::mapper {
 
 /// What a piece of the streaming scratchpad holds: a tile of a tensor, or parameters.
 struct TileKey {
-  enum class Kind : std::uint8_t { kA, kB, kParameters };
+  enum class Kind : std::uint8_t { kA, kStagedA, kB, kParameters };
   Kind kind = Kind::kA;
-  std::uint32_t owner = 0;  ///< tensor, or group for parameters
+  std::uint32_t owner = 0;  ///< tensor, or operator of staged tiles and parameters
   std::uint32_t row = 0, col = 0, rows = 0, cols = 0;
   std::uint32_t pitch = 0;  ///< of its rows on chip: a matrix may be used both ways round
 

@@ -22,6 +22,17 @@ DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding) {
   return {std::min(bus, dram), latency_ns * core / 1000.0 / outstanding};
 }
 
+namespace {
+
+/// Per element, of all tensor operands together.
+std::uint32_t tensor_bytes(const BoundChain& chain) {
+  std::size_t bytes = 0;
+  for (const hw::DType type : hw::tensor_types(chain.chain)) bytes += hw::bytes_of(type);
+  return static_cast<std::uint32_t>(bytes);
+}
+
+}  // namespace
+
 TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                              const Placement& placement, const hw::Machine& machine) {
   const auto on_chip = [&](const model::View& view) {
@@ -31,7 +42,9 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   problem.m = group.m();
   problem.n = group.n();
   problem.k = group.k();
-  problem.row_wise = hw::is_row_wise(group.chain);
+  // A causal mask counts columns from the row's begin.
+  problem.row_wise = hw::is_row_wise(group.chain) || group.kept != 0;
+  problem.even_cols = hw::has_stage(group.chain, hw::StageOp::kRope);
   if (group.has_matmul) {
     problem.a_on_chip = on_chip(group.a);
     problem.b_on_chip = on_chip(group.b);
@@ -40,9 +53,14 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   problem.out_on_chip = on_chip(group.out);
   problem.parameter_words = hw::parameter_words(group.chain);
   problem.out_bytes = static_cast<std::uint32_t>(hw::bytes_of(group.chain.out));
-  if (group.tensor.tensor != model::kNoTensor) {
-    problem.tensor_bytes =
-        static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.tensor.tensor].type));
+  problem.tensor_bytes = tensor_bytes(group);
+  if (group.pre) {
+    problem.a_bytes = static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.a.tensor].type));
+    problem.pre_words = hw::parameter_words(group.pre->chain);
+    problem.pre_tensor_bytes = tensor_bytes(*group.pre);
+    problem.pre_interval =
+        hw::chain_cycles(group.pre->chain, 1, machine.preop.lanes, machine.preop.lanes).per_row;
+    problem.even_cols |= hw::has_stage(group.pre->chain, hw::StageOp::kRope);
   }
   // How long the rows of other chains are depends on the tiles: one vector here.
   const std::uint32_t cols = problem.row_wise ? problem.n : machine.postop.lanes;

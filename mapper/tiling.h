@@ -33,24 +33,31 @@ struct Tiling {
 struct TilingProblem {
   std::uint32_t m = 0, n = 0, k = 0;  ///< k 0: no matmul, the chain runs on a loaded tensor
   bool row_wise = false;              ///< a C tile holds whole rows
+  bool even_cols = false;             ///< and pairs of columns
   std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
   bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
   bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
   std::uint32_t parameter_words = 0;  ///< per column
   std::uint32_t out_bytes = 0;        ///< per element
-  std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operand, 0 without one
+  std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operands together
   std::uint64_t postop_interval = 0;  ///< least cycles from row to row of results
   std::uint64_t postop_fill = 0;      ///< cycles from the first read to the first result
   std::uint64_t stream_bytes = 0;     ///< scratchpad left for streaming tiles
-  std::uint32_t in_bytes = 0;       ///< per element of the tensor that a chain alone is loaded with
-  std::uint32_t stages = 0;         ///< of the chain
-  std::uint64_t postop_passes = 1;  ///< over the sums
+  std::uint32_t in_bytes = 0;  ///< per element of the tensor that a chain alone is loaded with
+  // Stages on the way in of A.
+  std::uint32_t a_bytes = 1;           ///< per element of A in memory
+  std::uint32_t pre_words = 0;         ///< of parameters, per column of A
+  std::uint32_t pre_tensor_bytes = 0;  ///< per element of A: tensor operands
+  std::uint64_t pre_interval = 0;      ///< least cycles from row to row, 0 without stages
+  std::uint32_t stages = 0;            ///< of the chain
+  std::uint64_t postop_passes = 1;     ///< over the sums
 
   [[nodiscard]] auto key() const {
     return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
                            b_is_activation, parameter_words, out_bytes, tensor_bytes,
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
-                           postop_passes);
+                           postop_passes, a_bytes, pre_words, pre_tensor_bytes, pre_interval,
+                           even_cols);
   }
 };
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,

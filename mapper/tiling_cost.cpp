@@ -5,6 +5,7 @@
 
 #include "hw/array.h"
 #include "hw/program.h"
+#include "hw/units.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -24,8 +25,18 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 bool TilingCost::fits(const Tiling& t) const {
   const std::uint64_t sums = std::uint64_t{machine_.accumulator.kib} * 1024 / 4;
   const std::uint64_t copies = t.double_buffered ? 2 : 1;
+  if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
+  const std::uint64_t a_cols = problem_.k == 0 ? t.c_cols : t.k;
+  if (!operands_fit(a_cols, problem_.pre_tensor_bytes, std::max(problem_.k, problem_.n))) {
+    return false;
+  }
   if (copies * t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
   return copies * (a_tile(t) + b_tile(t) + parameters(t)) <= problem_.stream_bytes;
+}
+
+bool TilingCost::operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint64_t all) const {
+  if (problem_.even_cols && cols % 2 != 0 && cols != all) return false;
+  return cols * bytes * hw::kOperandRows <= machine_.postop.operand_kib * hw::kKib;
 }
 
 void TilingCost::evaluate(Tiling& t) const {
@@ -40,7 +51,16 @@ void TilingCost::evaluate(Tiling& t) const {
   const std::uint64_t a_times = reused && (t.m_outer || n_tiles == 1) ? 1 : n_tiles;
   const std::uint64_t b_times =
       reused && (!t.m_outer || m_tiles == 1 || n_tiles == 1) ? 1 : m_tiles;
-  const std::uint64_t a_load = problem_.a_on_chip ? 0 : a_bytes * a_times;
+  const std::uint64_t a_load =
+      problem_.a_on_chip
+          ? 0
+          : a_bytes * a_times * (problem_.a_bytes + problem_.pre_tensor_bytes) +
+                std::uint64_t{4} * problem_.pre_words * problem_.k * a_times * m_tiles;
+  const std::uint64_t pre_rows = problem_.m * k_tiles * a_times;
+  const std::uint64_t pre =
+      problem_.pre_interval == 0
+          ? 0
+          : pre_rows * std::max(problem_.pre_interval, ceil_div(t.k, machine_.preop.lanes));
   const std::uint64_t b_load = problem_.b_on_chip ? 0 : b_bytes * b_times;
   const std::uint64_t parameter_load =
       std::uint64_t{4} * problem_.parameter_words * problem_.n * (c_tiles == 1 ? 1 : m_tiles);
@@ -50,7 +70,7 @@ void TilingCost::evaluate(Tiling& t) const {
   // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of
   // weights and parameters are one run.
   const double load =
-      time(load_rate_, a_load, t.k) +
+      time(load_rate_, a_load, t.k * problem_.a_bytes) +
       time(load_rate_, b_load, t.unrolled || problem_.b_is_activation ? t.n : kRun) +
       time(load_rate_, parameter_load, kRun);
   const double store = problem_.out_on_chip
@@ -81,12 +101,14 @@ void TilingCost::evaluate(Tiling& t) const {
                                           std::max(store, postop) + memory / 8);
     return;
   }
-  t.cycles = static_cast<std::uint64_t>(std::max({compute, memory, postop, turnaround}) +
-                                        memory / 8 + first + std::max(store, postop) / tiles);
+  t.cycles = static_cast<std::uint64_t>(
+      std::max({compute, memory, postop, turnaround, static_cast<double>(pre)}) + memory / 8 +
+      first + std::max(store, postop) / tiles);
 }
 
 std::uint64_t TilingCost::a_tile(const Tiling& t) const {
-  return problem_.a_on_chip ? 0 : t.m * round_up(t.k, machine_.array.rows);
+  if (problem_.a_on_chip) return 0;
+  return t.m * round_up(t.k, machine_.array.rows) + std::uint64_t{4} * problem_.pre_words * t.k;
 }
 
 std::uint64_t TilingCost::b_tile(const Tiling& t) const {

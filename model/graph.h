@@ -57,10 +57,11 @@ struct Node {
   hw::Stage stage;                       ///< kStage
   std::vector<std::int32_t> parameters;  ///< kStage: [parameter_words(stage)][cols]
   hw::HostFunction host;                 ///< kHost
-  View tensor;                           ///< kAddTensor, HostOp::kAdd: the other operand
-  TensorId statistics = kNoTensor;       ///< row sums: written by softmax, read by divide_row_sum
-  std::uint32_t kept = 0;  ///< of a softmax: columns of the first row that take part, one more in
-                           ///< every row behind it (hw::ChainOperands::kept); 0: all
+  View tensor;                           ///< a tensor operand, HostOp::kAdd: the other operand
+  TensorId statistics = kNoTensor;       ///< row statistics that the stage reads or leaves
+  std::uint32_t kept =
+      0;  ///< of a softmax, a causal mask: columns of the first row that take part,
+          ///< one more in every row behind it (hw::ChainOperands::kept); 0: all
   View out;
 };
 

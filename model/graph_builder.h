@@ -18,9 +18,9 @@ namespace systole::model {
 /// What a stage works on besides its input.
 struct StageOperands {
   std::vector<std::int32_t> parameters;
-  View tensor;                      ///< kAddTensor
-  TensorId statistics = kNoTensor;  ///< kSoftmax, kDivideRowSum
-  std::uint32_t kept = 0;           ///< kSoftmax
+  View tensor;                      ///< of a tensor operand
+  TensorId statistics = kNoTensor;  ///< read or written
+  std::uint32_t kept = 0;           ///< of a softmax or a causal mask
 };
 
 /// Appends tensors and nodes to a graph. Every node writes a tensor of its own, named like the

@@ -1,5 +1,6 @@
 #include "model/graph_check.h"
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -95,16 +96,24 @@ class NodeCheck {
   }
 
   void check_stage() const {
-    check_elementwise(node_.stage.op == hw::StageOp::kAddTensor, node_.stage.tensor);
-    require(
-        node_.parameters.size() == std::size_t{hw::parameter_words(node_.stage)} * node_.in.cols,
-        "parameters do not fill the columns");
-    if (node_.stage.op == hw::StageOp::kDivideRowSum) {
-      require(node_.statistics != kNoTensor, "row sums are missing");
+    const hw::Stage& stage = node_.stage;
+    const bool transposes = stage.op == hw::StageOp::kTranspose;
+    if (transposes) {
+      require(node_.out.rows == node_.in.cols && node_.out.cols == node_.in.rows,
+              "output is not the input transposed");
+    } else {
+      check_elementwise(stage.operand == hw::Operand::kTensor, stage.tensor);
     }
-    check_kept(node_.stage.op == hw::StageOp::kSoftmax);
+    require(stage.operand != hw::Operand::kSaved, "a graph has no saved operand: it is a tensor");
+    require(node_.parameters.size() == std::size_t{hw::parameter_words(stage)} * node_.in.cols,
+            "parameters do not fill the columns");
+    const std::uint32_t words = std::max(hw::statistics_read(stage), hw::statistics_written(stage));
+    if (words != 0 && hw::statistics_read(stage) != 0) {
+      require(node_.statistics != kNoTensor, "row statistics are missing");
+    }
+    check_kept(stage.op == hw::StageOp::kSoftmax || stage.op == hw::StageOp::kMask);
     if (node_.statistics != kNoTensor) {
-      inside({node_.statistics, 0, 0, node_.in.rows, 1}, "row sums");
+      inside({node_.statistics, 0, 0, node_.in.rows, std::max(words, 1U)}, "row statistics");
     }
   }
 

@@ -37,7 +37,7 @@ class HostSplit {
       }
       require(renamed_.count(node.b.tensor) + renamed_.count(node.tensor.tensor) == 0, node,
               "has a quotient as its second operand");
-      if (node.kind != Node::Kind::kStage || !is_host_stage(node.stage.op)) {
+      if (node.kind != Node::Kind::kStage || !is_host_stage(node.stage)) {
         nodes.push_back(std::move(node));
       } else if (node.stage.op == hw::StageOp::kDivideRowSum) {
         renamed_[node.out.tensor] = {node.out, node.in};
@@ -63,7 +63,7 @@ class HostSplit {
 
   /// Whether the node behind an addition is a clamp that alone reads the sum.
   [[nodiscard]] bool takes_clamp(const Node& node, std::size_t index) const {
-    if (node.stage.op != hw::StageOp::kAddTensor || index + 1 == graph_.nodes.size()) return false;
+    if (!hw::is_residual(node.stage) || index + 1 == graph_.nodes.size()) return false;
     const Node& next = graph_.nodes[index + 1];
     return next.kind == Node::Kind::kStage && next.stage.op == hw::StageOp::kClamp &&
            same(next.in, node.out) && readers_[node.out.tensor] == 1 &&
@@ -166,9 +166,10 @@ class HostSplit {
 
 }  // namespace
 
-bool is_host_stage(hw::StageOp op) {
-  return op == hw::StageOp::kSoftmax || op == hw::StageOp::kDivideRowSum ||
-         op == hw::StageOp::kGelu || op == hw::StageOp::kLayerNorm || op == hw::StageOp::kAddTensor;
+bool is_host_stage(const hw::Stage& stage) {
+  return stage.op == hw::StageOp::kSoftmax || stage.op == hw::StageOp::kDivideRowSum ||
+         stage.op == hw::StageOp::kGelu || stage.op == hw::StageOp::kLayerNorm ||
+         hw::is_residual(stage);
 }
 
 Graph with_host_operators(Graph graph) { return HostSplit(std::move(graph)).run(); }

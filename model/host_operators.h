@@ -27,6 +27,6 @@ namespace systole::model {
 [[nodiscard]] Graph for_machine(Graph graph, const hw::Machine& machine);
 
 /// Whether the host of a machine with float operators does this stage.
-[[nodiscard]] bool is_host_stage(hw::StageOp op);
+[[nodiscard]] bool is_host_stage(const hw::Stage& stage);
 
 }  // namespace systole::model

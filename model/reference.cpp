@@ -11,6 +11,17 @@
 #include "model/graph_check.h"
 
 namespace systole::model {
+namespace {
+
+/// Rows of `cols` values with rows and columns exchanged.
+std::vector<std::int64_t> transposed(const std::vector<std::int64_t>& values, std::size_t cols) {
+  const std::size_t rows = values.size() / cols;
+  std::vector<std::int64_t> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) result[i % cols * rows + i / cols] = values[i];
+  return result;
+}
+
+}  // namespace
 
 Reference::Reference(const Graph& graph, ReferenceOptions options)
     : graph_(graph),
@@ -167,32 +178,41 @@ void Reference::run_host(const Node& node) {
 }
 
 void Reference::run_stage(const Node& node) {
-  const bool adds = node.stage.op == hw::StageOp::kAddTensor;
-  const bool divides = node.stage.op == hw::StageOp::kDivideRowSum;
-  const std::size_t rows = node.in.rows;
+  const bool has_tensor = node.stage.operand == hw::Operand::kTensor;
+  const std::uint32_t words_read = hw::statistics_read(node.stage);
+  const std::uint32_t words_written = hw::statistics_written(node.stage);
   const std::size_t cols = node.in.cols;
-  const View sums{node.statistics, 0, 0, node.in.rows, 1};
+  const auto statistics_view = [&node](std::uint32_t words) {
+    return View{node.statistics, 0, 0, node.in.rows, words};
+  };
   const std::vector<std::int32_t> in = load(node.in);
-  const std::vector<std::int32_t> tensor = adds ? load(node.tensor) : std::vector<std::int32_t>{};
-  std::vector<std::int32_t> row_sums = divides ? load(sums) : std::vector<std::int32_t>(rows, 0);
+  const std::vector<std::int32_t> tensor =
+      has_tensor ? load(node.tensor) : std::vector<std::int32_t>{};
+  const std::vector<std::int32_t> given =
+      words_read != 0 ? load(statistics_view(words_read)) : std::vector<std::int32_t>{};
+  std::vector<std::int32_t> left;
   std::vector<std::int64_t> out;
   out.reserve(in.size());
-  const auto row_of = [cols](const std::vector<std::int32_t>& values, std::size_t r) {
-    const auto first = values.begin() + static_cast<std::ptrdiff_t>(r * cols);
-    return std::vector<std::int32_t>(first, first + static_cast<std::ptrdiff_t>(cols));
+  const auto row_of = [](const std::vector<std::int32_t>& values, std::size_t r, std::size_t n) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(r * n);
+    return std::vector<std::int32_t>(first, first + static_cast<std::ptrdiff_t>(n));
   };
   StageRow row;
-  for (std::size_t r = 0; r < rows; ++r) {
+  for (std::size_t r = 0; r < node.in.rows; ++r) {
     row.index = r;
-    row.in = row_of(in, r);
-    if (adds) row.tensor = row_of(tensor, r);
-    row.row_sum = static_cast<std::uint32_t>(row_sums[r]);
+    row.in = row_of(in, r, cols);
+    if (has_tensor) row.tensor = row_of(tensor, r, cols);
+    const std::vector<std::int32_t> words = row_of(given, r, words_read);
+    row.statistics.assign(words.begin(), words.end());
     apply_stage_row(node, row);
-    row_sums[r] = static_cast<std::int32_t>(row.row_sum);
+    if (words_written != 0) left.insert(left.end(), row.statistics.begin(), row.statistics.end());
     out.insert(out.end(), row.out.begin(), row.out.end());
   }
+  if (node.stage.op == hw::StageOp::kTranspose) out = transposed(out, cols);
   store(node, node.out, out);
-  if (node.statistics != kNoTensor && !divides) store(node, sums, row_sums);
+  if (words_written != 0 && node.statistics != kNoTensor) {
+    store(node, statistics_view(words_written), left);
+  }
 }
 
 }  // namespace systole::model

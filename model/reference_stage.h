@@ -10,9 +10,9 @@ namespace systole::model {
 /// One row of a stage's operands; every vector has one entry per column unless it is empty.
 struct StageRow {
   std::vector<std::int32_t> in;
-  std::vector<std::int32_t> tensor;  ///< kAddTensor
-  std::uint32_t row_sum = 1;         ///< read by kDivideRowSum, written by kSoftmax
-  std::size_t index = 0;             ///< of the row in the node's input
+  std::vector<std::int32_t> tensor;       ///< of a tensor operand
+  std::vector<std::uint32_t> statistics;  ///< what the stage reads, replaced by what it leaves
+  std::size_t index = 0;                  ///< of the row in the node's input
   std::vector<std::int64_t> out;
 };
 

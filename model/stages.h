@@ -12,8 +12,8 @@ namespace systole::model {
 
 [[nodiscard]] inline hw::Stage bias_stage() {
   hw::Stage stage;
-  stage.op = hw::StageOp::kBias;
-  stage.per_channel = true;
+  stage.op = hw::StageOp::kAdd;
+  stage.operand = hw::Operand::kChannel;
   return stage;
 }
 
@@ -30,7 +30,7 @@ namespace systole::model {
 /// Multipliers and shifts come from the parameter block.
 [[nodiscard]] inline hw::Stage channel_requantise_stage(unsigned bits, hw::Rounding rounding) {
   hw::Stage stage = requantise_stage({}, bits, rounding);
-  stage.per_channel = true;
+  stage.operand = hw::Operand::kChannel;
   return stage;
 }
 
@@ -38,7 +38,8 @@ namespace systole::model {
 [[nodiscard]] inline hw::Stage add_tensor_stage(hw::DType tensor, hw::Dyadic factor, unsigned bits,
                                                 hw::Rounding rounding) {
   hw::Stage stage = requantise_stage(factor, bits, rounding);
-  stage.op = hw::StageOp::kAddTensor;
+  stage.op = hw::StageOp::kAdd;
+  stage.operand = hw::Operand::kTensor;
   stage.tensor = tensor;
   return stage;
 }
@@ -77,17 +78,13 @@ namespace systole::model {
 }
 
 [[nodiscard]] inline hw::Stage divide_row_sum_stage() {
-  hw::Stage stage;
-  stage.op = hw::StageOp::kDivideRowSum;
-  return stage;
+  return hw::usual_stage(hw::StageOp::kDivideRowSum);
 }
 
 [[nodiscard]] inline hw::Stage layer_norm_stage(unsigned fraction_bits, std::uint32_t shift,
                                                 unsigned bits) {
   const hw::IntRange range = hw::symmetric_range(bits);
-  hw::Stage stage;
-  stage.op = hw::StageOp::kLayerNorm;
-  stage.per_channel = true;
+  hw::Stage stage = hw::usual_stage(hw::StageOp::kLayerNorm);
   stage.imm = {fraction_bits, shift, range.lo, range.hi};
   return stage;
 }

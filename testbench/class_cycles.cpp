@@ -167,8 +167,10 @@ TimeClass class_of(hw::HostOp op) {
 
 TimeClass class_of(const hw::Chain& chain) {
   if (hw::has_stage(chain, hw::StageOp::kSoftmax)) return TimeClass::kSoftmax;
-  if (hw::has_stage(chain, hw::StageOp::kLayerNorm)) return TimeClass::kLayerNorm;
-  if (hw::has_stage(chain, hw::StageOp::kAddTensor)) return TimeClass::kResidual;
+  for (const hw::Stage& stage : chain.stages) {
+    if (hw::stage_info(stage.op).unit == hw::StageUnit::kNorm) return TimeClass::kLayerNorm;
+  }
+  if (hw::tensor_operands(chain) != 0) return TimeClass::kResidual;
   if (hw::has_stage(chain, hw::StageOp::kGelu)) return TimeClass::kGelu;
   return TimeClass::kMatmul;
 }

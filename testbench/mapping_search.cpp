@@ -28,6 +28,21 @@ std::string_view word(const char* key, Value value) {
   return hw::find_machine_key(key)->words[static_cast<std::size_t>(value)];
 }
 
+/// The machine's level, and those that fuse less.
+std::vector<FusionLevel> fusion_levels(FusionLevel level) {
+  switch (level) {
+    case FusionLevel::kAll:
+    case FusionLevel::kPost:
+      return {level, FusionLevel::kLibrary, FusionLevel::kNone};
+    case FusionLevel::kLibrary:
+      return {level, FusionLevel::kNone};
+    case FusionLevel::kNone:
+    case FusionLevel::kOff:
+      break;
+  }
+  return {level};
+}
+
 /// All ways that the search maps a network, the plain one first.
 std::vector<hw::Machine::Mapper> ways(const hw::Machine::Mapper& mapper) {
   std::vector<MappingObjective> objectives = {mapper.objective};
@@ -35,8 +50,7 @@ std::vector<hw::Machine::Mapper> ways(const hw::Machine::Mapper& mapper) {
     objectives.insert(objectives.end(), {MappingObjective::kCycles, MappingObjective::kEnergy});
   }
   std::vector<hw::Machine::Mapper> ways;
-  for (const FusionLevel fusion : {FusionLevel::kAll, FusionLevel::kLibrary, FusionLevel::kNone}) {
-    if (fusion < mapper.fusion) continue;
+  for (const FusionLevel fusion : fusion_levels(mapper.fusion)) {
     hw::Machine::Mapper way = mapper;
     way.fusion = fusion;
     way.strategy = MappingStrategy::kCost;

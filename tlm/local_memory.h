@@ -31,7 +31,7 @@ struct LocalMemory {
   BankedSram scratchpad;
   BankedSram accumulator;
   hw::AccumulatorEngine* const accumulator_engine;
-  std::vector<std::uint32_t> statistics;  ///< softmax row sums
+  std::vector<std::uint32_t> statistics;  ///< sums and maxima of rows
 };
 
 }  // namespace systole::tlm_model

@@ -10,8 +10,11 @@
 
 namespace systole::tlm_model {
 
-/// Accumulator -> post-op chain -> DRAM or scratchpad, `lanes` elements a cycle. A tensor operand
-/// (the residual) streams in from DRAM ahead of its use.
+/// Accumulator -> post-op chain -> DRAM or scratchpad, `lanes` elements a cycle. Tensor operands (a
+/// residual) stream in from DRAM ahead of their use.
+///
+/// A chain that transposes collects `lanes` rows, which leave as columns, one per cycle, while the
+/// next rows come in.
 ///
 /// Rows of a store with a mix go through the encoder lines (hw/head_mix.h) behind the chain. Their
 /// input register holds one row: a row leaves the chain when work on the last group of the row in
@@ -49,23 +52,37 @@ class StoreUnit final : public ExecutionUnit {
   [[nodiscard]] Flow begin(const hw::Command& command, const hw::Chain& chain);
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
-  void fetch_operand(const hw::Command& command, const hw::Chain& chain, std::uint64_t row,
-                     std::uint64_t not_before);
+  void begin_operands(const hw::Command& command, const hw::Chain& chain);
+  void fetch_operands(const hw::Command& command, std::uint64_t row, std::uint64_t not_before);
   void compute(const hw::Command& command, const hw::Chain& chain, const hw::HeadMix* encoder,
                std::uint64_t first, std::uint64_t rows);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
   void encode(const hw::Command& command, Flow& flow);
+  /// Moves `flow` on to the cycle at which the chain delivers a row.
+  void advance(std::uint64_t row, Flow& flow);
   void deliver(const hw::Command& command, std::uint64_t first, std::uint64_t row, Flow& flow);
+  /// The columns of `rows` rows that the transposer holds.
+  void deliver_columns(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
+                       Flow& flow);
+  /// A row of the result, which leaves the pipeline at cycle `ready`.
+  void put(const hw::Command& command, std::uint64_t offset, const std::uint8_t* data,
+           std::uint64_t bytes, std::uint64_t ready, Flow& flow);
 
   const bool functional_;
   const std::uint32_t lanes_;
   LocalMemory& memory_;
   hw::PostopEngine& engine_;
   hw::MixEngine& encoder_engine_;
-  std::vector<std::uint8_t> operand_;      ///< tensor operand rows of the whole tile
-  std::vector<std::uint64_t> operand_at_;  ///< cycle of arrival, per row
-  std::vector<std::uint8_t> result_;       ///< rows of the current block
-  std::vector<std::uint8_t> encoded_;      ///< the same behind the encoder
+  /// A tensor operand: its rows of the whole tile.
+  struct OperandStream {
+    hw::OperandTile tile;
+    std::uint64_t row_bytes;
+    std::vector<std::uint8_t> rows;
+  };
+  std::vector<OperandStream> operands_;
+  std::vector<std::uint64_t> operands_at_;  ///< cycle at which all of them have arrived, per row
+  std::vector<std::uint8_t> result_;        ///< rows of the current block
+  std::vector<std::uint8_t> encoded_;       ///< the same behind the encoder
   hw::MixLines encoder_;
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::uint64_t operations_ = 0;

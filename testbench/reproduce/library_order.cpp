@@ -14,7 +14,7 @@ bool is_stage(const model::Node& node, hw::StageOp op) {
 model::Graph in_library_order(model::Graph graph) {
   for (std::size_t i = 0; i + 2 < graph.nodes.size(); ++i) {
     const model::Node add = graph.nodes[i], clamp = graph.nodes[i + 1], norm = graph.nodes[i + 2];
-    if (!is_stage(add, hw::StageOp::kAddTensor) || !is_stage(clamp, hw::StageOp::kClamp) ||
+    if (!hw::is_residual(add.stage) || !is_stage(clamp, hw::StageOp::kClamp) ||
         !is_stage(norm, hw::StageOp::kLayerNorm)) {
       continue;
     }

@@ -1,6 +1,7 @@
 #include "testbench/rtl/postop_engine.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "hw/stage_constants.h"
@@ -9,12 +10,14 @@ namespace systole::testbench {
 namespace {
 
 bool scales_tensor(const hw::Stage& stage) {
-  return stage.op == hw::StageOp::kAddTensor && stage.imm[0] != 0;
+  return stage.operand == hw::Operand::kTensor && hw::scales_operand(stage);
 }
 
 /// The stage that a twin serves: the tensor operand of a sum goes through the requantiser.
 hw::Stage served(hw::Stage stage) {
-  if (scales_tensor(stage)) stage.op = hw::StageOp::kRequantise;
+  if (!scales_tensor(stage)) return stage;
+  stage.op = hw::StageOp::kRequantise;
+  stage.operand = hw::Operand::kImmediate;
   return stage;
 }
 
@@ -54,36 +57,60 @@ void PostopRtlEngine::apply(const hw::Chain& chain, const hw::ChainOperands& ope
   in.out = values_.data();
   in.out_pitch = operands.cols * sizeof(std::int32_t);
   hw::apply_chain({{}, hw::DType::kS32}, in);
+  saved_ = values_;
   std::size_t word = 0;
-  for (const hw::Stage& stage : chain.stages) {
-    apply_stage(stage, operands, word);
+  std::size_t port = 0;
+  for (hw::Stage stage : chain.stages) {
+    hw::ChainOperands its = operands;
+    its.parameters = operands.parameters + word * operands.cols;
     word += hw::parameter_words(stage);
+    if (stage.operand == hw::Operand::kTensor) {
+      its.tensors[0] = operands.tensors.at(port++);
+    } else if (stage.operand == hw::Operand::kSaved) {
+      stage.operand = hw::Operand::kTensor;
+      stage.tensor = hw::DType::kS32;
+      its.tensors[0] = {saved_.data(), operands.cols * sizeof(std::int32_t)};
+    }
+    if (stage.op == hw::StageOp::kTranspose) continue;
+    hw::Stage bare = stage;
+    bare.side = hw::Reduction::kNone;
+    apply_stage(bare, its);
+    if (stage.side != hw::Reduction::kNone) side_output(stage, its);
   }
   hw::ChainOperands out = operands;
   out.accumulator = values_.data();
   out.accumulator_pitch = operands.cols;
-  hw::apply_chain({{}, chain.out}, out);
+  hw::Chain end{{}, chain.out};
+  if (hw::transposes(chain)) end.stages.push_back(chain.stages.back());
+  hw::apply_chain(end, out);
 }
 
-void PostopRtlEngine::apply_stage(const hw::Stage& stage, const hw::ChainOperands& operands,
-                                  std::size_t word) {
+/// The twins leave row sums of a softmax; other side outputs are the model's.
+void PostopRtlEngine::side_output(const hw::Stage& stage, const hw::ChainOperands& operands) {
+  hw::Stage clamp;
+  clamp.op = hw::StageOp::kClamp;
+  clamp.side = stage.side;
+  clamp.imm = {std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max()};
+  std::vector<std::int32_t> same(values_.size());
+  hw::apply_chain(lone(clamp), on_words(operands, values_, same));
+}
+
+void PostopRtlEngine::apply_stage(const hw::Stage& stage, const hw::ChainOperands& operands) {
   hw::ChainOperands model = operands;
-  model.parameters = operands.parameters + word * operands.cols;
   if (scales_tensor(stage)) {
     std::vector<std::int32_t> tensor(values_.size());
     for (std::size_t row = 0; row < operands.rows; ++row) {
-      hw::row::widen(
-          static_cast<const unsigned char*>(operands.tensor) + row * operands.tensor_pitch,
-          stage.tensor, tensor.data() + row * operands.cols, operands.cols);
+      hw::row::widen(static_cast<const unsigned char*>(operands.tensors[0].data) +
+                         row * operands.tensors[0].pitch,
+                     stage.tensor, tensor.data() + row * operands.cols, operands.cols);
     }
     values_.swap(tensor);
-    apply_stage(served(stage), operands, word);
+    apply_stage(served(stage), operands);
     values_.swap(tensor);
     hw::Stage add = stage;
     add.imm = {};
     add.tensor = hw::DType::kS32;
-    model.tensor = tensor.data();
-    model.tensor_pitch = operands.cols * sizeof(std::int32_t);
+    model.tensors[0] = {tensor.data(), operands.cols * sizeof(std::int32_t)};
     std::vector<std::int32_t> sums(values_.size());
     hw::apply_chain(lone(add), on_words(model, values_, sums));
     values_.swap(sums);
@@ -92,7 +119,8 @@ void PostopRtlEngine::apply_stage(const hw::Stage& stage, const hw::ChainOperand
   std::vector<std::int32_t> expected(values_.size());
   std::vector<std::uint32_t> statistics;
   if (operands.row_statistics != nullptr) {
-    statistics.assign(operands.row_statistics, operands.row_statistics + operands.rows);
+    const std::uint32_t words = hw::statistics_words(lone(stage));
+    statistics.assign(operands.row_statistics, operands.row_statistics + operands.rows * words);
     model.row_statistics = statistics.data();
   }
   hw::apply_chain(lone(stage), on_words(model, values_, expected));
@@ -120,7 +148,7 @@ void PostopRtlEngine::run_twin(StageTwin& twin, const hw::Stage& stage, const St
   ++counts.operations;
   counts.cycles += taken.cycles;
   counts.mismatches += differences(expected, values_);
-  if (rows.row_statistics != nullptr) {
+  if (!expected_statistics.empty()) {
     counts.mismatches +=
         differences(expected_statistics, {rows.row_statistics, rows.row_statistics + rows.rows});
   }

@@ -26,7 +26,8 @@ class PostopRtlEngine final : public hw::PostopEngine {
                                        std::uint64_t cols) override;
 
  private:
-  void apply_stage(const hw::Stage& stage, const hw::ChainOperands& operands, std::size_t word);
+  void apply_stage(const hw::Stage& stage, const hw::ChainOperands& operands);
+  void side_output(const hw::Stage& stage, const hw::ChainOperands& operands);
   void run_twin(StageTwin& twin, const hw::Stage& stage, const StageRows& rows,
                 const std::vector<std::int32_t>& expected,
                 const std::vector<std::uint32_t>& expected_statistics);
@@ -37,6 +38,7 @@ class PostopRtlEngine final : public hw::PostopEngine {
   std::vector<std::unique_ptr<StageTwin>> twins_;
   RtlReport& report_;
   std::vector<std::int32_t> values_;   ///< in front of the next stage
+  std::vector<std::int32_t> saved_;    ///< in front of the first
   std::set<const StageTwin*> failed_;  ///< whose assertions have been counted
   using Shape = std::tuple<const StageTwin*, hw::StageOp, std::int64_t, std::size_t, std::size_t>;
   std::map<Shape, std::int64_t> excess_;  ///< measured cycles beyond the contract, by shape

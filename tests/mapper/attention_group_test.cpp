@@ -16,7 +16,7 @@ namespace {
 
 std::size_t attention_groups(const model::Graph& graph, const hw::Machine& machine) {
   std::size_t count = 0;
-  for (const Group& group : fuse(graph, machine)) count += group.attention ? 1 : 0;
+  for (const Group& group : fuse(graph, machine).groups) count += group.attention ? 1 : 0;
   return count;
 }
 
@@ -29,7 +29,7 @@ TEST(AttentionGroup, IsOneForEachLayerOnAMachineWithEngines) {
 
 TEST(AttentionGroup, HasTheMaskOfEveryHead) {
   const model::Graph graph = graph_of("vit65-sparse90");
-  for (const Group& group : fuse(graph, hw::find_machine("vitcod"))) {
+  for (const Group& group : fuse(graph, hw::find_machine("vitcod")).groups) {
     if (!group.attention) continue;
     ASSERT_EQ(group.attention->heads.size(), 4U);
     EXPECT_EQ(group.attention->dim, 16U);
@@ -50,7 +50,7 @@ TEST(AttentionGroup, NeedsATableThatIsAMask) {
   for (model::Tensor& tensor : graph.tensors) {
     if (tensor.name.find("head0.pruned") != std::string::npos) tensor.data.front() = 7;
   }
-  for (const Group& group : fuse(graph, hw::find_machine("vitcod"))) {
+  for (const Group& group : fuse(graph, hw::find_machine("vitcod")).groups) {
     if (group.attention) {
       EXPECT_EQ(group.attention->heads.size(), 3U);
     }

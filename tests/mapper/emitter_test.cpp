@@ -24,7 +24,7 @@ using test::GraphSketch;
 /// Every group in tiles of at most this size.
 hw::Program emit(const model::Graph& graph, const Tiling& tiling) {
   const hw::Machine machine;
-  const std::vector<Group> groups = fuse(graph, machine);
+  const std::vector<Group> groups = fuse(graph, machine).groups;
   const Placement placement = place_tensors(graph, groups, machine);
   ConstantImage constants(placement.dram_end);
   hw::Program program;

@@ -19,7 +19,7 @@ using test::GraphSketch;
 /// The node names of every group, "a+b c" for two groups.
 std::string fused(const model::Graph& graph, const hw::Machine& machine) {
   std::string text;
-  for (const Group& group : fuse(graph, machine)) {
+  for (const Group& group : fuse(graph, machine).groups) {
     if (!text.empty()) text += ' ';
     for (std::size_t i = 0; i < group.nodes.size(); ++i) {
       text += (i == 0 ? "" : "+") + graph.nodes[group.nodes[i]].name;
@@ -50,7 +50,7 @@ TEST_F(FusionTest, StagesJoinTheMatmulInFront) {
   y = g_.stage("gelu", y, GraphSketch::gelu(), DType::kS8);
   const model::Graph graph = g_.take(y);
   EXPECT_EQ(fused(graph), "c+bias+q+gelu");
-  const Group group = fuse(graph, hw::Machine{}).front();
+  const Group group = fuse(graph, hw::Machine{}).groups.front();
   EXPECT_EQ(group.name, "c");
   EXPECT_TRUE(group.has_matmul);
   EXPECT_EQ(group.m(), 10U);
@@ -69,7 +69,7 @@ TEST_F(FusionTest, AMatmulNeverJoins) {
 
 TEST_F(FusionTest, AStageOnAnInputLoadsTheAccumulator) {
   const model::Graph graph = g_.take(g_.stage("relu", x_, GraphSketch::relu(), DType::kS8));
-  const std::vector<Group> groups = fuse(graph, hw::Machine{});
+  const std::vector<Group> groups = fuse(graph, hw::Machine{}).groups;
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_FALSE(groups[0].has_matmul);
   EXPECT_EQ(groups[0].name, "relu");
@@ -121,7 +121,7 @@ TEST_F(FusionTest, ChainsHaveOneTensorOperand) {
   y = residual_add(g_, "add2", y, second);
   const model::Graph graph = g_.take(y);
   EXPECT_EQ(fused(graph), "c+add1 add2");
-  const std::vector<Group> groups = fuse(graph, hw::Machine{});
+  const std::vector<Group> groups = fuse(graph, hw::Machine{}).groups;
   EXPECT_EQ(groups[0].tensor.tensor, first.tensor);
   EXPECT_EQ(groups[1].tensor.tensor, second.tensor);
   EXPECT_EQ(groups[1].a.tensor, groups[0].out.tensor);
@@ -140,7 +140,7 @@ TEST_F(FusionTest, RowSumsAreNotReadWhereTheyAreWritten) {
   y = g_.stage("divide", y, model::divide_row_sum_stage(), DType::kS32, {}, sums);
   const model::Graph graph = g_.take(y);
   EXPECT_EQ(fused(graph), "c+softmax divide");
-  const std::vector<Group> groups = fuse(graph, hw::Machine{});
+  const std::vector<Group> groups = fuse(graph, hw::Machine{}).groups;
   EXPECT_EQ(groups[0].statistics, sums);
   EXPECT_EQ(groups[1].statistics, sums);
 }
@@ -196,7 +196,7 @@ TEST_F(FusionTest, WholeRowsThatDoNotFitAreAnError) {
 TEST(Fusion, AnEncoderBlockBecomesItsLayers) {
   const model::Graph graph = model::make_seeded_encoder("e", {1, 32, 2, 64, true}, 19, 1);
   std::vector<std::string> names;
-  for (const Group& group : fuse(graph, hw::find_machine("transformer"))) {
+  for (const Group& group : fuse(graph, hw::find_machine("transformer")).groups) {
     names.push_back(group.name);
   }
   const std::vector<std::string> expected = {"blocks.0.attn.qkv",
@@ -218,7 +218,7 @@ TEST(Fusion, EveryNodeRunsOnceAndInOrder) {
         seed % 2 == 0 ? test::random_matmul_graph(seed, 9, 11, 13)
                       : model::make_seeded_encoder("e", {2, 24, 3, 16, seed % 4 == 1}, 7, seed);
     std::size_t next = 0;
-    for (const Group& group : fuse(graph, machine)) {
+    for (const Group& group : fuse(graph, machine).groups) {
       for (const std::size_t node : group.nodes) EXPECT_EQ(node, next++);
       EXPECT_LE(group.chain.stages.size(), machine.postop.max_stages);
       EXPECT_NO_THROW(hw::check_chain(group.chain, machine.postop.max_stages));

@@ -81,7 +81,7 @@ hw::Machine machine_with_engines() { return hw::find_machine("vitcod"); }
 
 std::size_t encoders(const model::Graph& graph, const hw::Machine& machine) {
   std::size_t count = 0;
-  for (const Group& group : fuse(graph, machine)) count += group.encoder ? 1 : 0;
+  for (const Group& group : fuse(graph, machine).groups) count += group.encoder ? 1 : 0;
   return count;
 }
 
@@ -233,7 +233,7 @@ TEST(Decoders, WithAnotherReaderStayProducts) {
   model::Node& bias = node(graph, "blocks.0.attn.decoder_q.bias");
   ++bias.parameters[1];
   std::size_t decoding = 0, layers = 0;
-  for (const Group& group : fuse(graph, machine_with_engines())) {
+  for (const Group& group : fuse(graph, machine_with_engines()).groups) {
     if (!group.attention) continue;
     ++layers;
     decoding += group.attention->decoders.empty() ? 0 : 1;

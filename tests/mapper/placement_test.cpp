@@ -20,7 +20,7 @@ using test::GraphSketch;
 using Place = Location::Place;
 
 Placement place(const model::Graph& graph, const hw::Machine& machine) {
-  return place_tensors(graph, fuse(graph, machine), machine);
+  return place_tensors(graph, fuse(graph, machine).groups, machine);
 }
 
 Location find(const model::Graph& graph, const hw::Machine& machine, const std::string& name) {
@@ -155,7 +155,7 @@ TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
         test::between(random, 1, 40), seed);
     hw::Machine machine = test::random_machine(random);
     machine.accumulator.kib = 64;
-    const std::vector<Group> groups = fuse(graph, machine);
+    const std::vector<Group> groups = fuse(graph, machine).groups;
     const Placement placement = place_tensors(graph, groups, machine);
     const std::vector<Stay> all = stays(graph, groups, placement);
     for (const Stay& a : all) {

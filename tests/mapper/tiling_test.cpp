@@ -31,7 +31,7 @@ model::Graph product_with(std::uint32_t m, std::uint32_t n, std::uint32_t k,
 /// The problem of the first group of a graph, were there `stream_bytes` of scratchpad.
 TilingProblem problem_of(const hw::Machine& machine, const model::Graph& graph,
                          std::uint64_t stream_bytes) {
-  const std::vector<Group> groups = fuse(graph, machine);
+  const std::vector<Group> groups = fuse(graph, machine).groups;
   TilingProblem problem =
       tiling_problem(graph, groups.front(), place_tensors(graph, groups, machine), machine);
   problem.stream_bytes = stream_bytes;

@@ -36,7 +36,7 @@ TEST_F(HostOperators, LeaveMatmulsAndRequantisationsOnTheCore) {
   for (const Node& node : host_.nodes) {
     if (node.kind == Node::Kind::kMatmul) ++matmuls;
     if (node.kind == Node::Kind::kStage) {
-      EXPECT_FALSE(is_host_stage(node.stage.op)) << node.name;
+      EXPECT_FALSE(is_host_stage(node.stage)) << node.name;
     }
   }
   EXPECT_EQ(matmuls, static_cast<std::size_t>(std::count_if(
