@@ -8,7 +8,7 @@
 namespace systole::hw {
 namespace {
 
-constexpr IntRange kS32 = full_range(32);
+constexpr IntRange kRopeLimits = full_range(32);
 
 TEST(Rope, TurnsPairsLikeTheRealFunction) {
   constexpr std::size_t kPositions = 300;
@@ -23,7 +23,7 @@ TEST(Rope, TurnsPairsLikeTheRealFunction) {
                        static_cast<std::int32_t>(i * 31 % 255) - 127};
       const std::size_t at = p * kDims + i;
       const RopePair turned =
-          rope(x, {table[at], table[at + 1]}, kRopeFractionBits, Rounding::kHalfUp, kS32);
+          rope(x, {table[at], table[at + 1]}, kRopeFractionBits, Rounding::kHalfUp, kRopeLimits);
       // Half a step, and a whole step of the table for each of the inputs.
       const double bound = 0.5 + 400.0 / 32768;
       EXPECT_NEAR(turned.even, x.even * std::cos(angle) - x.odd * std::sin(angle), bound);
@@ -42,10 +42,10 @@ TEST(Rope, TableStopsShortOfOne) {
 }
 
 TEST(Rope, RoundsAndClampsBothResults) {
-  const RopePair half_up = rope({1, 3}, {1, 0}, 1, Rounding::kHalfUp, kS32);
+  const RopePair half_up = rope({1, 3}, {1, 0}, 1, Rounding::kHalfUp, kRopeLimits);
   EXPECT_EQ(half_up.even, 1);
   EXPECT_EQ(half_up.odd, 2);
-  const RopePair half_even = rope({1, 3}, {1, 0}, 1, Rounding::kHalfEven, kS32);
+  const RopePair half_even = rope({1, 3}, {1, 0}, 1, Rounding::kHalfEven, kRopeLimits);
   EXPECT_EQ(half_even.even, 0);
   EXPECT_EQ(half_even.odd, 2);
   const RopePair clamped = rope({-500, 500}, {1, 0}, 0, Rounding::kFloor, symmetric_range(8));
@@ -55,12 +55,12 @@ TEST(Rope, RoundsAndClampsBothResults) {
 
 TEST(Rope, InputsSaturateToTheirRegister) {
   constexpr std::int32_t kLowest = -2147483647 - 1;
-  const RopePair same = rope({kLowest, 2147483647}, {1, 0}, 0, Rounding::kFloor, kS32);
+  const RopePair same = rope({kLowest, 2147483647}, {1, 0}, 0, Rounding::kFloor, kRopeLimits);
   EXPECT_EQ(same.even, -8388608);
   EXPECT_EQ(same.odd, 8388607);
   // Both products at their widest: 2^23 * 2^31 twice.
   const RopePair widest =
-      rope({kLowest, kLowest}, {kLowest, 2147483647}, 54, Rounding::kFloor, kS32);
+      rope({kLowest, kLowest}, {kLowest, 2147483647}, 54, Rounding::kFloor, kRopeLimits);
   EXPECT_EQ(widest.even, 1);
   EXPECT_EQ(widest.odd, 0);
 }

@@ -42,31 +42,33 @@ TEST(Silu, FollowsTheRealFunctionOverEveryInputOf8To16Bits) {
 }
 
 /// Constants that take the input for the exponential's argument, times 1 / 2^shift.
-SiluConstants direct(std::int8_t shift) { return {{1, shift}, kDefaultIntExp, {1, kSigmoidBits}}; }
+SiluConstants direct_silu(std::int8_t shift) {
+  return {{1, shift}, kDefaultIntExp, {1, kSigmoidBits}};
+}
 
 TEST(Silu, SigmoidOfHandWorkedArguments) {
-  EXPECT_EQ(silu_sigmoid(0, direct(0)), 16384);
+  EXPECT_EQ(silu_sigmoid(0, direct_silu(0)), 16384);
   // ln 2 is 177 steps: the value at zero, 182601, is halved once.
-  EXPECT_EQ(silu_sigmoid(-177, direct(0)), (91300LL << 15) / (182601 + 91300));
-  EXPECT_EQ(silu_sigmoid(177, direct(0)), (182601LL << 15) / (182601 + 91300));
-  EXPECT_EQ(silu_sigmoid(-32768, direct(0)), 0);
-  EXPECT_EQ(silu_sigmoid(32767, direct(0)), 32768);
+  EXPECT_EQ(silu_sigmoid(-177, direct_silu(0)), (91300LL << 15) / (182601 + 91300));
+  EXPECT_EQ(silu_sigmoid(177, direct_silu(0)), (182601LL << 15) / (182601 + 91300));
+  EXPECT_EQ(silu_sigmoid(-32768, direct_silu(0)), 0);
+  EXPECT_EQ(silu_sigmoid(32767, direct_silu(0)), 32768);
 }
 
 TEST(Silu, ArgumentRoundsHalfUpInBothDirections) {
   const std::int64_t e = 345 * 345 + 62885;  // of the argument -1
-  EXPECT_EQ(silu_sigmoid(-1, direct(1)), (e << 15) / (182601 + e));
-  EXPECT_EQ(silu_sigmoid(1, direct(1)), (std::int64_t{182601} << 15) / (182601 + e));
+  EXPECT_EQ(silu_sigmoid(-1, direct_silu(1)), (e << 15) / (182601 + e));
+  EXPECT_EQ(silu_sigmoid(1, direct_silu(1)), (std::int64_t{182601} << 15) / (182601 + e));
 }
 
 TEST(Silu, SaturatesInputAndOutput) {
   const IntRange s32 = full_range(32);
-  EXPECT_EQ(silu(32767, direct(0), s32), 32767);
-  EXPECT_EQ(silu(32768, direct(0), s32), 32767);
-  EXPECT_EQ(silu(2147483647, direct(0), s32), 32767);
-  EXPECT_EQ(silu(-2147483647 - 1, direct(0), s32), 0);
-  EXPECT_EQ(silu(1000, direct(0), symmetric_range(8)), 127);
-  EXPECT_EQ(silu(-177, direct(0), {-7, 7}), -7);
+  EXPECT_EQ(silu(32767, direct_silu(0), s32), 32767);
+  EXPECT_EQ(silu(32768, direct_silu(0), s32), 32767);
+  EXPECT_EQ(silu(2147483647, direct_silu(0), s32), 32767);
+  EXPECT_EQ(silu(-2147483647 - 1, direct_silu(0), s32), 0);
+  EXPECT_EQ(silu(1000, direct_silu(0), symmetric_range(8)), 127);
+  EXPECT_EQ(silu(-177, direct_silu(0), {-7, 7}), -7);
 }
 
 TEST(Silu, LargestMultiplierKeepsWithin63Bits) {
