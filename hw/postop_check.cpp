@@ -27,10 +27,6 @@ constexpr std::int64_t kMaxGeluClip = std::int64_t{1} << 16;
 constexpr std::int64_t kMaxGeluConstant = std::int64_t{1} << 40;
 constexpr std::int64_t kLargestGeluInput = std::int64_t{1} << 15;
 
-/// The keys of the units (ChainLimits::units).
-constexpr std::array<const char*, 6> kUnitKeys = {
-    "", "postop.gelu", "postop.exponential", "postop.norm", "postop.rope", "postop.transposer"};
-
 class StageCheck {
  public:
   StageCheck(const Stage& stage, std::size_t index, const ChainLimits& limits)
@@ -43,7 +39,8 @@ class StageCheck {
     }
     const auto unit = static_cast<std::size_t>(stage_info(stage_.op).unit);
     if (!limits_.units.at(unit)) {
-      fail("the machine has no unit for it (" + std::string(kUnitKeys.at(unit)) + " is 0)");
+      fail("the machine has no unit for it (" + std::string(key_of(stage_info(stage_.op).unit)) +
+           " is 0)");
     }
     check_flags();
     check_operand();

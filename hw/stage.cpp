@@ -175,7 +175,7 @@ constexpr std::uint32_t kSumSquaresWords = 4;
 
 std::string_view name_of(Operand operand) {
   constexpr std::array<std::string_view, kOperandKinds> kNames = {"immediate", "channel", "row",
-                                                              "tensor", "saved"};
+                                                                  "tensor", "saved"};
   return kNames.at(static_cast<std::size_t>(operand));
 }
 
@@ -183,6 +183,12 @@ std::string_view name_of(Reduction reduction) {
   constexpr std::array<std::string_view, kReductions> kNames = {"none", "row_max", "row_sum",
                                                                 "sum_squares"};
   return kNames.at(static_cast<std::size_t>(reduction));
+}
+
+std::string_view key_of(StageUnit unit) {
+  constexpr std::array<std::string_view, kStageUnits> kKeys = {
+      "", "postop.gelu", "postop.exponential", "postop.norm", "postop.rope", "postop.transposer"};
+  return kKeys.at(static_cast<std::size_t>(unit));
 }
 
 const StageInfo& stage_info(StageOp op) { return kStageTable.at(static_cast<std::size_t>(op)); }

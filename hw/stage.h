@@ -88,6 +88,9 @@ struct Stage {
 
 /// The functional unit of a lane that a machine may do without (postop.gelu, ...).
 enum class StageUnit : std::uint8_t { kAlways, kGelu, kExponential, kNorm, kRope, kTransposer };
+inline constexpr std::uint8_t kStageUnits = 6;
+/// The machine key that says whether the unit is there, "" for kAlways.
+[[nodiscard]] std::string_view key_of(StageUnit unit);
 
 /// What is fixed for an opcode, whatever its operands.
 struct StageInfo {

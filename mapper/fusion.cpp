@@ -95,6 +95,7 @@ class Fuser {
   }
 
   Fusion run() {
+    check_units();
     for (std::size_t i = 0; i < graph_.nodes.size();) {
       if (taken_[i]) {
         ++i;
@@ -118,6 +119,18 @@ class Fuser {
   }
 
  private:
+  /// The key of the unit that an operator needs and the machine has not.
+  void check_units() const {
+    const hw::ChainLimits limits = hw::chain_limits(machine_);
+    for (const Node& node : graph_.nodes) {
+      if (node.kind != Node::Kind::kStage) continue;
+      const hw::StageInfo& info = hw::stage_info(node.stage.op);
+      if (limits.units.at(static_cast<std::size_t>(info.unit))) continue;
+      throw hw::InputError(std::string(hw::key_of(info.unit)) + " = 0: " + node.name + " is a " +
+                           std::string(info.name) + ", expected a machine with the unit for it");
+    }
+  }
+
   void take(const MixLayer& layer) {
     for (std::size_t i = 0; i < MixLayer::kNodes; ++i) taken_[layer.first + i] = true;
   }
@@ -167,9 +180,11 @@ class Fuser {
     const Node& node = graph_.nodes[index];
     if (node.kind != Node::Kind::kStage) return false;
     std::string why = tensor_obstacle(group, node, shares);
-    if (why.empty()) why = obstacle(group, node, graph_, machine_);
-    if (!why.empty() && why_[index].empty() && moves_in_front(group)) {
+    if (why.empty()) {
       why = obstacle(group, node, graph_, machine_);
+      if (!why.empty() && moves_in_front(group)) {
+        why = obstacle(group, node, graph_, machine_);
+      }
     }
     if (why.empty() && hw::stage_info(node.stage.op).row_wise && group.has_matmul) {
       const FusionCost::Comparison cost = behind(group, index);
