@@ -22,11 +22,10 @@ struct Traffic {
   void add(const hw::Command& command, const hw::Program& program) {
     switch (command.opcode) {
       case hw::Opcode::kLoad:
-        loads.add_rows(command.dram, command.dram_pitch, command.m, command.n);
-        break;
       case hw::Opcode::kLoadAccumulator:
         loads.add_rows(command.dram, command.dram_pitch, command.m,
                        command.n * hw::bytes_of(command.type));
+        add_operands(command, program, loads);
         break;
       case hw::Opcode::kStore:
       case hw::Opcode::kMove:
@@ -48,13 +47,20 @@ struct Traffic {
   std::uint64_t fetched_bytes = 0;  ///< commands
 
  private:
-  void add_result(const hw::Command& command, const hw::Program& program) {
-    const std::vector<hw::DType> types = hw::tensor_types(program.chains[command.chain]);
+  static void add_operands(const hw::Command& command, const hw::Program& program,
+                           PortTraffic& port) {
+    const hw::Chain* const chain = hw::chain_of(command, program);
+    if (chain == nullptr) return;
+    const std::vector<hw::DType> types = hw::tensor_types(*chain);
     const std::vector<hw::OperandTile> tiles = hw::operands_of(command, program);
     for (std::size_t i = 0; i < types.size(); ++i) {
-      operands.add_rows(tiles[i].address, tiles[i].pitch, command.m,
-                        command.n * hw::bytes_of(types[i]));
+      port.add_rows(tiles[i].address, tiles[i].pitch, command.m,
+                    command.n * hw::bytes_of(types[i]));
     }
+  }
+
+  void add_result(const hw::Command& command, const hw::Program& program) {
+    add_operands(command, program, operands);
     if (command.opcode == hw::Opcode::kStore) {
       results.add_rows(command.dram, command.dram_pitch, hw::stored_rows(command, program),
                        hw::stored_row_bytes(command, program));
@@ -121,7 +127,7 @@ double CommandCycles::of(const hw::Command& command) const {
     case hw::Opcode::kLoadAccumulator: {
       Traffic traffic(machine_);
       traffic.add(command, mapping_.program);
-      return memory_cycles(traffic, machine_);
+      return std::max(memory_cycles(traffic, machine_), stage_cycles(command));
     }
     case hw::Opcode::kHost:
       return mapper::host_cost(mapping_.program.host_functions[command.chain], command.m, command.n,
@@ -131,6 +137,13 @@ double CommandCycles::of(const hw::Command& command) const {
       break;
   }
   return 0;
+}
+
+double CommandCycles::stage_cycles(const hw::Command& command) const {
+  const hw::Chain* const chain = hw::chain_of(command, mapping_.program);
+  if (chain == nullptr) return 0;
+  return static_cast<double>(
+      hw::chain_cycles(*chain, command.m, command.n, machine_.preop.lanes).total(command.m));
 }
 
 std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw::Machine& machine) {

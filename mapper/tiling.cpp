@@ -58,6 +58,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.a_bytes = static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.a.tensor].type));
     problem.pre_words = hw::parameter_words(group.pre->chain);
     problem.pre_tensor_bytes = tensor_bytes(*group.pre);
+    problem.pre_stages = static_cast<std::uint32_t>(group.pre->chain.stages.size());
     problem.pre_interval =
         hw::chain_cycles(group.pre->chain, 1, machine.preop.lanes, machine.preop.lanes).per_row;
     problem.even_cols |= hw::has_stage(group.pre->chain, hw::StageOp::kRope);

@@ -25,8 +25,9 @@ struct Tiling {
   std::uint64_t cycles = 0;
   std::uint64_t compute_cycles = 0;
   std::uint64_t load_bytes = 0;
-  double energy = 0;        ///< joules, by mapper/tiling_energy.h
-  std::uint64_t tried = 0;  ///< tilings that a search compared
+  std::uint64_t staged = 0;  ///< elements times stages on the way in of A
+  double energy = 0;         ///< joules, by mapper/tiling_energy.h
+  std::uint64_t tried = 0;   ///< tilings that a search compared
 };
 
 /// All that the choice of tiles depends on: equal problems have equal answers.
@@ -48,16 +49,17 @@ struct TilingProblem {
   std::uint32_t a_bytes = 1;           ///< per element of A in memory
   std::uint32_t pre_words = 0;         ///< of parameters, per column of A
   std::uint32_t pre_tensor_bytes = 0;  ///< per element of A: tensor operands
-  std::uint64_t pre_interval = 0;      ///< least cycles from row to row, 0 without stages
-  std::uint32_t stages = 0;            ///< of the chain
-  std::uint64_t postop_passes = 1;     ///< over the sums
+  std::uint32_t pre_stages = 0;
+  std::uint64_t pre_interval = 0;   ///< least cycles from row to row, 0 without stages
+  std::uint32_t stages = 0;         ///< of the chain
+  std::uint64_t postop_passes = 1;  ///< over the sums
 
   [[nodiscard]] auto key() const {
     return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
                            b_is_activation, parameter_words, out_bytes, tensor_bytes,
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
-                           postop_passes, a_bytes, pre_words, pre_tensor_bytes, pre_interval,
-                           even_cols);
+                           postop_passes, a_bytes, pre_words, pre_stages, pre_tensor_bytes,
+                           pre_interval, even_cols);
   }
 };
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,

@@ -56,6 +56,7 @@ void TilingCost::evaluate(Tiling& t) const {
           ? 0
           : a_bytes * a_times * (problem_.a_bytes + problem_.pre_tensor_bytes) +
                 std::uint64_t{4} * problem_.pre_words * problem_.k * a_times * m_tiles;
+  t.staged = problem_.pre_stages * a_bytes * a_times;
   const std::uint64_t pre_rows = problem_.m * k_tiles * a_times;
   const std::uint64_t pre =
       problem_.pre_interval == 0

@@ -66,7 +66,7 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
   const std::uint64_t loaded = results * problem.in_bytes;
   hw::EnergyEvents events;
   events.macs = results * problem.k;
-  events.postop_elements = results * problem.stages;
+  events.postop_elements = results * problem.stages + t.staged;
   events.scratchpad_bytes = t.load_bytes + (problem.out_on_chip ? out : 0) +
                             kSumBytes * problem.parameter_words * problem.n * m_tiles;
   // Sums leave in vectors of post-op lanes.

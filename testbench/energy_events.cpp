@@ -8,7 +8,7 @@ hw::EnergyEvents energy_events(tlm_model::System& system) {
   hw::EnergyEvents events;
   const auto& core = system.core;
   events.macs = core.array.macs() + core.store.encoder_macs();
-  events.postop_elements = core.store.operations();
+  events.postop_elements = core.store.operations() + core.load.stage_operations();
   events.scratchpad_bytes = core.memory.scratchpad.bytes_moved();
   events.accumulator_bytes = core.memory.accumulator.bytes_moved();
   if (core.attention) {

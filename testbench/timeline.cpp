@@ -33,7 +33,6 @@ std::uint64_t moved_bytes(const hw::Command& command, const hw::Program& program
   const std::uint64_t elements = std::uint64_t{command.m} * command.n;
   switch (command.opcode) {
     case hw::Opcode::kLoad:
-      return elements;
     case hw::Opcode::kLoadAccumulator:
       return elements * hw::bytes_of(command.type);
     case hw::Opcode::kStore:

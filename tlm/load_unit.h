@@ -18,6 +18,9 @@ class LoadUnit final : public ExecutionUnit {
   LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
            CommandProcessor& processor, LocalMemory& memory, bool functional);
 
+  /// Elements times stages in front of the anchor.
+  [[nodiscard]] std::uint64_t stage_operations() const noexcept { return stage_operations_; }
+
  private:
   static constexpr std::size_t kMemory = kOwnCauses;
   static constexpr std::size_t kStages = kOwnCauses + 1;
