@@ -132,10 +132,16 @@ void Emitter::empty_ring() {
 void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                           std::uint32_t c_pitch) {
   Operand a, b;
-  pinned_ = kept_;
-  if (!operand_a(part.row, part.rows, k0, ks, a) || !operand_b(k0, ks, part.col, part.cols, b)) {
+  const auto find_a = [&] { return operand_a(part.row, part.rows, k0, ks, a); };
+  const auto find_b = [&] { return operand_b(k0, ks, part.col, part.cols, b); };
+  const auto find_both = [&] {
+    pinned_ = kept_;
+    // A load with stages waits for the operator in front; weights need not wait behind it.
+    return group_->pre ? find_b() && find_a() : find_a() && find_b();
+  };
+  if (!find_both()) {
     empty_ring();  // it is too fragmented; the tiling guarantees that both fit
-    if (!operand_a(part.row, part.rows, k0, ks, a) || !operand_b(k0, ks, part.col, part.cols, b)) {
+    if (!find_both()) {
       throw std::logic_error("mapper: tiles of " + group_->name + " do not fit the scratchpad");
     }
   }

@@ -1,7 +1,11 @@
 #include "mapper/fusion_cost.h"
 
+#include <algorithm>
+
 #include "hw/error.h"
+#include "hw/units.h"
 #include "mapper/objective.h"
+#include "mapper/round.h"
 
 namespace systole::mapper {
 
@@ -10,20 +14,32 @@ FusionCost::FusionCost(const model::Graph& graph, const hw::Machine& machine)
   placement_.tensors.resize(graph.tensors.size());
 }
 
-std::optional<Tiling> FusionCost::tiling(Group group) {
+std::optional<Tiling> FusionCost::tiling(Group group, const Placement& placement) {
   group.chain.out = graph_.tensors[group.out.tensor].type;
   try {
-    return tiler_.choose(tiling_problem(graph_, group, placement_, machine_), group.name);
+    return tiler_.choose(tiling_problem(graph_, group, placement, machine_), group.name);
   } catch (const hw::InputError&) {
     return std::nullopt;
   }
 }
 
+Placement FusionCost::keeping(const model::View& between) const {
+  Placement placement = placement_;
+  const model::Tensor& tensor = graph_.tensors[between.tensor];
+  const std::uint64_t bytes =
+      std::uint64_t{tensor.rows} * round_up(tensor.cols, machine_.array.rows);
+  if (hw::bytes_of(tensor.type) == 1 && bytes <= machine_.scratchpad.kib * hw::kKib / 2) {
+    placement.tensors[between.tensor].place = Location::Place::kScratchpad;
+    placement.scratchpad_end = bytes;
+  }
+  return placement;
+}
+
 FusionCost::Comparison FusionCost::compare(const Group& fused,
                                            const std::vector<const Group*>& apart,
-                                           double extra_cycles) {
+                                           const Placement& when_apart, double extra_cycles) {
   Comparison result;
-  const std::optional<Tiling> together = tiling(fused);
+  const std::optional<Tiling> together = tiling(fused, placement_);
   result.fits = together.has_value();
   if (!together) return result;
   const auto value = [this](double cycles, double joules) {
@@ -34,7 +50,7 @@ FusionCost::Comparison FusionCost::compare(const Group& fused,
   double energy = 0;
   bool runs = true;  // what does not fit apart has to run together
   for (const Group* group : apart) {
-    const std::optional<Tiling> part = tiling(*group);
+    const std::optional<Tiling> part = tiling(*group, when_apart);
     runs = runs && part.has_value();
     if (!part) continue;
     cycles += static_cast<double>(part->cycles);
@@ -49,7 +65,7 @@ FusionCost::Comparison FusionCost::behind(const Group& fused, const Group& group
   // The second pass waits for the first one's last write, and then for its own first read.
   const std::uint32_t outstanding = machine_.dma.outstanding_reads;
   const double latency = dma_rate(machine_, outstanding).cycles_per_request * outstanding;
-  return compare(fused, {&group, &alone},
+  return compare(fused, {&group, &alone}, placement_,
                  static_cast<double>(static_cast<std::uint64_t>(2 * latency)));
 }
 
@@ -57,18 +73,24 @@ FusionCost::Comparison FusionCost::before(const Group& fused, const Group& alone
                                           const Group& group) {
   const std::uint32_t outstanding = machine_.dma.outstanding_reads;
   const DmaRate rate = dma_rate(machine_, outstanding);
-  const double latency = rate.cycles_per_request * outstanding;
+  const Placement when_apart = keeping(group.a);
+  const bool on_chip = when_apart.scratchpad_end != placement_.scratchpad_end;
+  // What stays on chip need not be written and read before the matmul begins.
+  const double latency = on_chip ? 0.0 : 2 * rate.cycles_per_request * outstanding;
   // What a pass of its own loads is no part of the tiler's memory time.
   const double bytes = static_cast<double>(std::uint64_t{alone.a.rows} * alone.a.cols *
                                            hw::bytes_of(graph_.tensors[alone.a.tensor].type));
-  return compare(fused, {&alone, &group}, 2 * latency + bytes / rate.bytes_per_cycle);
+  const std::optional<Tiling> pass = tiling(alone, when_apart);
+  const double load = bytes / rate.bytes_per_cycle;
+  const double exposed = pass ? std::max(load - static_cast<double>(pass->cycles), 0.0) : load;
+  return compare(fused, {&alone, &group}, when_apart, latency + exposed);
 }
 
 FusionCost::Comparison FusionCost::encoding(const Group& fused, const Group& group,
                                             const std::vector<Group>& products) {
   std::vector<const Group*> apart{&group};
   for (const Group& product : products) apart.push_back(&product);
-  return compare(fused, apart, 0);
+  return compare(fused, apart, placement_, 0);
 }
 
 }  // namespace systole::mapper

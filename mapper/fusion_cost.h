@@ -8,7 +8,8 @@
 
 namespace systole::mapper {
 
-/// What the tiler expects of groups, as if nothing stayed on chip: whether fusing pays.
+/// What the tiler expects of groups, whether fusing pays: as if nothing stayed on chip, but for
+/// what would lie between two groups alone.
 class FusionCost {
  public:
   /// Cycles, or what else the machine's mapper wants little of.
@@ -32,9 +33,11 @@ class FusionCost {
 
  private:
   /// Nothing if the group does not fit the machine.
-  std::optional<Tiling> tiling(Group group);
+  std::optional<Tiling> tiling(Group group, const Placement& placement);
   Comparison compare(const Group& fused, const std::vector<const Group*>& apart,
-                     double extra_cycles);
+                     const Placement& when_apart, double extra_cycles);
+  /// Where a tensor that only a matmul reads would be: on chip if it fits there.
+  [[nodiscard]] Placement keeping(const model::View& between) const;
 
   const model::Graph& graph_;
   const hw::Machine& machine_;

@@ -59,8 +59,10 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.pre_words = hw::parameter_words(group.pre->chain);
     problem.pre_tensor_bytes = tensor_bytes(*group.pre);
     problem.pre_stages = static_cast<std::uint32_t>(group.pre->chain.stages.size());
-    problem.pre_interval =
-        hw::chain_cycles(group.pre->chain, 1, machine.preop.lanes, machine.preop.lanes).per_row;
+    const hw::ChainCycles stages =
+        hw::chain_cycles(group.pre->chain, 1, machine.preop.lanes, machine.preop.lanes);
+    problem.pre_interval = stages.per_row;
+    problem.pre_fill = stages.fill;
     problem.even_cols |= hw::has_stage(group.pre->chain, hw::StageOp::kRope);
   }
   // How long the rows of other chains are depends on the tiles: one vector here.

@@ -31,6 +31,7 @@ bool TilingCost::fits(const Tiling& t) const {
     return false;
   }
   if (copies * t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
+  if (problem_.pre_stages != 0 && problem_.k != 0 && a_times(t) != 1) return false;
   return copies * (a_tile(t) + b_tile(t) + parameters(t)) <= problem_.stream_bytes;
 }
 
@@ -46,9 +47,8 @@ void TilingCost::evaluate(Tiling& t) const {
   const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
   const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
   const std::uint64_t b_bytes = std::uint64_t{problem_.k} * round_up(problem_.n, 4);
-  // An operand is loaded once if its tile survives the loop that does not index it.
   const bool reused = k_tiles == 1 && !t.unrolled;
-  const std::uint64_t a_times = reused && (t.m_outer || n_tiles == 1) ? 1 : n_tiles;
+  const std::uint64_t a_times = this->a_times(t);
   const std::uint64_t b_times =
       reused && (!t.m_outer || m_tiles == 1 || n_tiles == 1) ? 1 : m_tiles;
   const std::uint64_t a_load =
@@ -84,7 +84,8 @@ void TilingCost::evaluate(Tiling& t) const {
   // The pipeline fills anew for each C tile.
   const double postop =
       static_cast<double>(problem_.m * c_tiles * row_cycles + postops * problem_.postop_fill);
-  const double first = time(load_rate_, a_tile(t), t.k) + time(load_rate_, b_tile(t), kRun);
+  const double first = time(load_rate_, a_tile(t), t.k) + time(load_rate_, b_tile(t), kRun) +
+                       static_cast<double>(problem_.pre_fill);
   const auto tiles = static_cast<double>(postops);
   // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
   // result and its parameters.
@@ -105,6 +106,13 @@ void TilingCost::evaluate(Tiling& t) const {
   t.cycles = static_cast<std::uint64_t>(
       std::max({compute, memory, postop, turnaround, static_cast<double>(pre)}) + memory / 8 +
       first + std::max(store, postop) / tiles);
+}
+
+// An operand is loaded once if its tile survives the loop that does not index it.
+std::uint64_t TilingCost::a_times(const Tiling& t) const {
+  const std::uint64_t n_tiles = ceil_div(problem_.n, t.c_cols) * ceil_div(t.c_cols, t.n);
+  const bool reused = t.k >= problem_.k && !t.unrolled;
+  return n_tiles == 1 || (reused && t.m_outer) ? 1 : n_tiles;
 }
 
 std::uint64_t TilingCost::a_tile(const Tiling& t) const {
