@@ -51,8 +51,9 @@ struct Group : BoundChain {
   [[nodiscard]] std::uint32_t section_cols() const {
     return sections.encoders.empty() ? 0 : sections.encoders.front().in.cols;
   }
-  [[nodiscard]] std::uint32_t m() const { return out.rows; }
-  [[nodiscard]] std::uint32_t n() const { return out.cols; }
+  /// Rows and columns of the values that go through the chain.
+  [[nodiscard]] std::uint32_t m() const { return hw::transposes(chain) ? out.cols : out.rows; }
+  [[nodiscard]] std::uint32_t n() const { return hw::transposes(chain) ? out.rows : out.cols; }
   [[nodiscard]] std::uint32_t k() const { return has_matmul ? a.cols : 0; }
 };
 
