@@ -141,6 +141,7 @@ Stage decode_checked_stage(FieldReader& in) {
   for (const unsigned byte : {5U, 6U, 7U}) below(byte, 1, "reserved byte");
   const Stage stage = hw::decode_stage(words);
   const StageInfo& info = stage_info(stage.op);
+  if (!info.takes(stage.operand)) in.fail("operand of a kind that the stage does not take");
   for (std::size_t i = 0; i < kStageImmediates; ++i) {
     if (info.imm[i].empty() && stage.imm[i] != 0) in.fail("immediate that the stage does not use");
   }

@@ -89,9 +89,9 @@ void expect_keys(std::string_view section, const Tuple&) {
 // The structured bindings stop compiling when a section gains a field: give it a key as well.
 TEST(MachineKeys, CoverEveryField) {
   const Machine m;
-  const auto& [name, core, array, scratchpad, accumulator, postop, datapath, attention, dma, tlb,
-               bus, l2, dram, mapper, host, energy, dfx, matrix, vector, hbm, ring, pcie, backend] =
-      m;
+  const auto& [name, core, array, scratchpad, accumulator, postop, preop, datapath, attention, dma,
+               tlb, bus, l2, dram, mapper, host, energy, dfx, matrix, vector, hbm, ring, pcie,
+               backend] = m;
   expect_keys("", std::tie(name));
   {
     const auto& [a, b, c, d, e, f, g] = core;
@@ -138,8 +138,12 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("accumulator", std::tie(a, b, c));
   }
   {
-    const auto& [a, b, c] = postop;
-    expect_keys("postop", std::tie(a, b, c));
+    const auto& [a, b, c, d, e, f, g, h, i, j] = postop;
+    expect_keys("postop", std::tie(a, b, c, d, e, f, g, h, i, j));
+  }
+  {
+    const auto& [a] = preop;
+    expect_keys("preop", std::tie(a));
   }
   {
     const auto& [a, b, c, d, e] = datapath;

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <limits>
-#include <random>
+#include <cstring>
 #include <vector>
 
 #include "hw/dtype.h"
@@ -11,9 +11,12 @@
 #include "hw/gelu.h"
 #include "hw/layernorm.h"
 #include "hw/postop.h"
+#include "hw/rms_norm.h"
+#include "hw/silu.h"
 #include "hw/softmax.h"
+#include "tests/hw/random_chain.h"
 
-/// A chain executed element by element with the scalar functions, and random legal chains.
+/// A chain executed element by element with the scalar functions.
 namespace systole::hw::test {
 
 inline IntRange range_of(DType type) {
@@ -32,218 +35,243 @@ inline IntRange range_of(DType type) {
   return full_range(32);
 }
 
-inline std::int32_t saturate32(std::int64_t x) {
-  return static_cast<std::int32_t>(saturate(x, full_range(32)));
+inline std::int32_t saturate_to(std::int64_t x, unsigned bits) {
+  return static_cast<std::int32_t>(saturate(x, full_range(bits)));
 }
+
+inline std::int32_t saturate32(std::int64_t x) { return saturate_to(x, 32); }
 
 inline Dyadic dyadic(std::int64_t multiplier, std::int64_t shift) {
   return {static_cast<std::int32_t>(multiplier), static_cast<std::int8_t>(shift)};
 }
 
-/// Tensor operand of any type, held as plain integers.
+/// What the stages of a row read beside its values, as plain integers, and what they leave.
 struct OracleOperands {
-  std::vector<std::int32_t> parameters;  ///< [words][cols]
-  std::vector<std::int32_t> tensor;      ///< one row
-  std::uint32_t row_sum = 1;             ///< read and written
-  std::size_t kept = 0;                  ///< columns of this row's softmax; 0: all
+  std::vector<std::int32_t> parameters;            ///< [words][cols]
+  std::vector<std::vector<std::int32_t>> tensors;  ///< one row of each tensor operand
+  std::vector<std::uint32_t> statistics;           ///< of this row: [statistics_words()]
+  std::size_t kept = 0;    ///< columns of this row's softmax or causal mask; 0: all
+  bool continues = false;  ///< the side output adds to `statistics`
 };
 
-inline void apply_stage(const Stage& stage, std::size_t word, OracleOperands& operands,
-                        std::vector<std::int32_t>& x) {
-  const std::size_t n = x.size();
-  const auto& imm = stage.imm;
-  const auto parameter = [&](std::size_t w, std::size_t i) {
-    return operands.parameters[(word + w) * n + i];
-  };
-  switch (stage.op) {
-    case StageOp::kBias:
-      for (std::size_t i = 0; i < n; ++i) x[i] = saturate32(std::int64_t{x[i]} + parameter(0, i));
-      return;
-    case StageOp::kRequantise:
-      for (std::size_t i = 0; i < n; ++i) {
-        const Dyadic factor = stage.per_channel
-                                  ? dyadic(std::max(parameter(0, i), -2147483647),
-                                           static_cast<std::uint32_t>(parameter(1, i)) % 64)
-                                  : dyadic(imm[0], imm[1]);
-        x[i] = saturate32(requantise(x[i], factor, stage.rounding, imm[2], imm[3]));
-      }
-      return;
-    case StageOp::kAddTensor:
-      for (std::size_t i = 0; i < n; ++i) {
-        const std::int64_t t = imm[0] == 0 ? operands.tensor[i]
-                                           : requantise(operands.tensor[i], dyadic(imm[0], imm[1]),
-                                                        stage.rounding, imm[2], imm[3]);
-        x[i] = saturate32(x[i] + t);
-      }
-      return;
-    case StageOp::kClamp:
-      for (std::int32_t& value : x) value = saturate32(saturate(value, {imm[0], imm[1]}));
-      return;
-    case StageOp::kRelu:
-      for (std::int32_t& value : x) value = std::max(value, 0);
-      return;
-    case StageOp::kGelu:
-      for (std::int32_t& value : x) {
-        const GeluConstants constants{imm[0], imm[1], imm[2], dyadic(imm[3], imm[4])};
-        const auto q = static_cast<std::int32_t>(saturate(value, full_range(16)));
-        value = saturate32(requantise(gelu_product(q, constants), constants.output,
-                                      Rounding::kHalfUp, imm[5], imm[6]));
-      }
-      return;
-    case StageOp::kSoftmax: {
-      const SoftmaxConstants constants{static_cast<SoftmaxMode>(imm[0]),
-                                       dyadic(imm[1], imm[2]),
-                                       make_int_exp_constants(static_cast<unsigned>(imm[3])),
-                                       dyadic(imm[4], imm[5]),
-                                       static_cast<unsigned>(imm[6]),
-                                       32};
-      std::vector<std::uint32_t> codes(n);
-      std::vector<std::uint8_t> keep(n, 1);
-      for (std::size_t i = operands.kept; operands.kept != 0 && i < n; ++i) keep[i] = 0;
-      const std::uint32_t sum = softmax_row(x.data(), keep.data(), n, constants, codes.data());
-      if (constants.mode == SoftmaxMode::kDeferred) operands.row_sum = sum;
-      std::copy(codes.begin(), codes.end(), x.begin());
-      return;
+/// A row on its way through a chain.
+class OracleRow {
+ public:
+  OracleRow(const Chain& chain, OracleOperands& operands, std::vector<std::int32_t> values)
+      : chain_(chain), operands_(operands), saved_(values), x_(std::move(values)) {}
+
+  /// The result, saturated to the chain's type but still in int32.
+  std::vector<std::int32_t> run() {
+    for (const Stage& stage : chain_.stages) {
+      for (std::size_t i = 0; i < x_.size(); ++i) column_ = i, x_[i] = element(stage, x_[i]);
+      whole_row(stage);
+      side_output(stage);
+      word_ += parameter_words(stage);
+      if (stage.operand == Operand::kTensor) ++port_;
     }
-    case StageOp::kDivideRowSum:
-      for (std::int32_t& value : x) value = saturate32(deferred_divide(value, operands.row_sum));
-      return;
-    case StageOp::kLayerNorm: {
-      LayerNormConstants constants{
-          {}, {}, static_cast<unsigned>(imm[1]), static_cast<unsigned>(imm[0])};
-      for (std::size_t i = 0; i < n; ++i) {
-        constants.multiplier.push_back(parameter(0, i));
-        constants.bias.push_back(parameter(1, i));
-        x[i] = static_cast<std::int32_t>(saturate(x[i], full_range(24)));
-      }
-      const LayerNormStatistics statistics = layernorm_statistics(x.data(), n);
-      for (std::size_t i = 0; i < n; ++i) {
-        const std::int64_t norm = layernorm_normalise(x[i], statistics, constants.fraction_bits);
-        const std::int64_t sum = norm * constants.multiplier[i] + constants.bias[i];
-        x[i] = saturate32(
-            saturate(shift_right(sum, constants.shift, Rounding::kHalfUp), {imm[2], imm[3]}));
-      }
-      return;
+    for (std::int32_t& value : x_) {
+      value = static_cast<std::int32_t>(saturate(value, range_of(chain_.out)));
+    }
+    return x_;
+  }
+
+ private:
+  [[nodiscard]] std::int32_t parameter(std::size_t word) const {
+    return operands_.parameters.at((word_ + word) * x_.size() + column_);
+  }
+
+  [[nodiscard]] std::int32_t operand(const Stage& stage, std::size_t value) const {
+    switch (stage.operand) {
+      case Operand::kImmediate:
+        break;
+      case Operand::kChannel:
+        return parameter(0);
+      case Operand::kRow:
+        return static_cast<std::int32_t>(operands_.statistics.at(0));
+      case Operand::kTensor:
+        return operands_.tensors.at(port_).at(column_);
+      case Operand::kSaved:
+        return saved_[column_];
+    }
+    return static_cast<std::int32_t>(stage.imm[value]);
+  }
+
+  /// The operand of a sum, behind its own requantisation.
+  [[nodiscard]] std::int64_t addend(const Stage& stage) const {
+    const std::int32_t y = operand(stage, 4);
+    if (stage.imm[0] == 0) return y;
+    return requantise(y, dyadic(stage.imm[0], stage.imm[1]), stage.rounding, stage.imm[2],
+                      stage.imm[3]);
+  }
+
+  [[nodiscard]] bool passes_mask(const Stage& stage) const {
+    if (stage.operand != Operand::kImmediate) return operand(stage, 0) != 0;
+    return operands_.kept == 0 || column_ < operands_.kept;
+  }
+
+  [[nodiscard]] Dyadic factor(const Stage& stage) const {
+    if (stage.operand != Operand::kChannel) return dyadic(stage.imm[0], stage.imm[1]);
+    return dyadic(std::max(parameter(0), -2147483647),
+                  static_cast<std::uint32_t>(parameter(1)) % 64);
+  }
+
+  [[nodiscard]] std::int32_t normalised(const Stage& stage, const LayerNormStatistics& statistics,
+                                        std::int32_t x) const {
+    const std::int32_t norm =
+        layernorm_normalise(saturate_to(x, 24), statistics, static_cast<unsigned>(stage.imm[0]));
+    const std::int64_t bias = stage.op == StageOp::kRmsNormApply ? 0 : parameter(1);
+    const std::int64_t sum = std::int64_t{norm} * parameter(0) + bias;
+    return saturate32(
+        saturate(shift_right(sum, static_cast<unsigned>(stage.imm[1]), Rounding::kHalfUp),
+                 {stage.imm[2], stage.imm[3]}));
+  }
+
+  /// Two words of the row statistics as one.
+  [[nodiscard]] std::uint64_t wide_statistic(std::size_t i) const {
+    return std::uint64_t{operands_.statistics.at(i)} | std::uint64_t{operands_.statistics.at(i + 1)}
+                                                           << 32;
+  }
+
+  [[nodiscard]] std::int32_t gelu(const Stage& stage, std::int32_t x) const {
+    const auto& imm = stage.imm;
+    const GeluConstants constants{imm[0], imm[1], imm[2], dyadic(imm[3], imm[4])};
+    return saturate32(requantise(gelu_product(saturate_to(x, 16), constants), constants.output,
+                                 Rounding::kHalfUp, imm[5], imm[6]));
+  }
+
+  [[nodiscard]] std::int32_t silu_of(const Stage& stage, std::int32_t x) const {
+    const auto& imm = stage.imm;
+    const SiluConstants constants{dyadic(imm[0], imm[1]),
+                                  make_int_exp_constants(static_cast<unsigned>(imm[2])),
+                                  dyadic(imm[3], imm[4])};
+    return silu(x, constants, {imm[5], imm[6]});
+  }
+
+  /// Even columns are the cosine's, and read the odd one behind them before it changes.
+  [[nodiscard]] std::int32_t rotated(const Stage& stage) {
+    const std::vector<std::int32_t>& table = operands_.tensors.at(port_);
+    const std::size_t even = column_ - column_ % 2;
+    if (column_ == even) pair_ = {saturate_to(x_[even], 24), saturate_to(x_[even + 1], 24)};
+    const auto [cosine, sine] = std::pair(std::int64_t{table[even]}, std::int64_t{table[even + 1]});
+    const std::int64_t turned =
+        column_ == even ? pair_[0] * cosine - pair_[1] * sine : pair_[0] * sine + pair_[1] * cosine;
+    return saturate32(
+        saturate(shift_right(turned, static_cast<unsigned>(stage.imm[0]), stage.rounding),
+                 {stage.imm[1], stage.imm[2]}));
+  }
+
+  std::int32_t element(const Stage& stage, std::int32_t x) {
+    const auto& imm = stage.imm;
+    switch (stage.op) {
+      case StageOp::kAdd:
+        return saturate32(x + addend(stage));
+      case StageOp::kSub:
+        return saturate32(x - addend(stage));
+      case StageOp::kMul:
+        return saturate32(saturate(shift_right(std::int64_t{x} * operand(stage, 3),
+                                               static_cast<unsigned>(imm[0]), stage.rounding),
+                                   {imm[1], imm[2]}));
+      case StageOp::kMask:
+        return passes_mask(stage) ? x : static_cast<std::int32_t>(imm[0]);
+      case StageOp::kRequantise:
+        return saturate32(requantise(x, factor(stage), stage.rounding, imm[2], imm[3]));
+      case StageOp::kClamp:
+        return saturate32(saturate(x, {imm[0], imm[1]}));
+      case StageOp::kRelu:
+        return std::max(x, 0);
+      case StageOp::kGelu:
+        return gelu(stage, x);
+      case StageOp::kSilu:
+        return silu_of(stage, x);
+      case StageOp::kExp:
+        return static_cast<std::int32_t>(
+            int_exp(scale(std::min(x, 0), dyadic(imm[0], imm[1]), Rounding::kHalfUp),
+                    make_int_exp_constants(static_cast<unsigned>(imm[2]))));
+      case StageOp::kDivideRowSum:
+        return saturate32(deferred_divide(x, operands_.statistics.at(0)));
+      case StageOp::kLayerNormApply:
+        return normalised(
+            stage,
+            layernorm_statistics_from_sums(static_cast<std::int64_t>(wide_statistic(0)),
+                                           wide_statistic(2), static_cast<std::size_t>(imm[4])),
+            x);
+      case StageOp::kRmsNormApply:
+        return normalised(stage, rms_norm_statistics(wide_statistic(2)), x);
+      case StageOp::kRope:
+        return rotated(stage);
+      case StageOp::kSoftmax:
+      case StageOp::kLayerNorm:
+      case StageOp::kTranspose:
+        break;  // of the row or of the tile
+    }
+    return x;
+  }
+
+  void whole_row(const Stage& stage) {
+    if (stage.op == StageOp::kSoftmax) softmax(stage.imm);
+    if (stage.op != StageOp::kLayerNorm) return;
+    for (std::int32_t& value : x_) value = saturate_to(value, 24);
+    const LayerNormStatistics statistics = layernorm_statistics(x_.data(), x_.size());
+    for (column_ = 0; column_ < x_.size(); ++column_) {
+      x_[column_] = normalised(stage, statistics, x_[column_]);
     }
   }
-}
 
-/// Result of one row, saturated to the chain's type but still in int32.
+  void softmax(const std::array<std::int64_t, kStageImmediates>& imm) {
+    const SoftmaxConstants constants{static_cast<SoftmaxMode>(imm[0]),
+                                     dyadic(imm[1], imm[2]),
+                                     make_int_exp_constants(static_cast<unsigned>(imm[3])),
+                                     dyadic(imm[4], imm[5]),
+                                     static_cast<unsigned>(imm[6]),
+                                     32};
+    std::vector<std::uint32_t> codes(x_.size());
+    std::vector<std::uint8_t> keep(x_.size(), 1);
+    for (std::size_t i = operands_.kept; operands_.kept != 0 && i < keep.size(); ++i) keep[i] = 0;
+    const std::uint32_t sum =
+        softmax_row(x_.data(), keep.data(), x_.size(), constants, codes.data());
+    if (constants.mode == SoftmaxMode::kDeferred) operands_.statistics = {sum};
+    std::copy(codes.begin(), codes.end(), x_.begin());
+  }
+
+  void side_output(const Stage& stage) {
+    if (stage.side == Reduction::kNone) return;
+    std::vector<std::uint32_t>& words = operands_.statistics;
+    if (!operands_.continues) {
+      std::fill(words.begin(), words.end(), 0U);
+      if (stage.side == Reduction::kRowMax) words.at(0) = 0x80000000U;
+    }
+    std::uint64_t sum = stage.side == Reduction::kSumSquares ? wide_statistic(0) : words.at(0);
+    std::uint64_t squares = stage.side == Reduction::kSumSquares ? wide_statistic(2) : 0;
+    std::int32_t highest = static_cast<std::int32_t>(words.at(0));
+    for (const std::int32_t value : x_) {
+      const std::int64_t input =
+          stage.side == Reduction::kSumSquares ? saturate_to(value, 24) : value;
+      sum += static_cast<std::uint64_t>(input);
+      squares += static_cast<std::uint64_t>(input * input);
+      highest = std::max(highest, value);
+    }
+    words.at(0) = static_cast<std::uint32_t>(
+        stage.side == Reduction::kRowMax ? static_cast<std::uint32_t>(highest) : sum);
+    if (stage.side != Reduction::kSumSquares) return;
+    words.at(1) = static_cast<std::uint32_t>(sum >> 32);
+    words.at(2) = static_cast<std::uint32_t>(squares);
+    words.at(3) = static_cast<std::uint32_t>(squares >> 32);
+  }
+
+  const Chain& chain_;
+  OracleOperands& operands_;
+  std::vector<std::int32_t> saved_, x_;
+  std::size_t column_ = 0;
+  std::size_t word_ = 0;  ///< where the stage's parameters begin
+  std::size_t port_ = 0;  ///< which tensor operand is the stage's
+  std::array<std::int64_t, 2> pair_{};
+};
+
+/// Result of one row, saturated to the chain's type but still in int32. A transposition is the
+/// caller's: it stores rows as columns.
 inline std::vector<std::int32_t> apply_row(const Chain& chain, OracleOperands& operands,
                                            std::vector<std::int32_t> x) {
-  std::size_t word = 0;
-  for (const Stage& stage : chain.stages) {
-    apply_stage(stage, word, operands, x);
-    word += parameter_words(stage);
-  }
-  for (std::int32_t& value : x) {
-    value = static_cast<std::int32_t>(saturate(value, range_of(chain.out)));
-  }
-  return x;
-}
-
-using Random = std::mt19937_64;
-
-inline std::int64_t pick(Random& random, std::int64_t lo, std::int64_t hi) {
-  return std::uniform_int_distribution<std::int64_t>(lo, hi)(random);
-}
-
-/// All bit lengths equally likely, either sign, extremes included.
-inline std::int32_t any_int32(Random& random) {
-  const auto bits = static_cast<std::uint32_t>(random());
-  const auto length = static_cast<unsigned>(pick(random, 0, 32));
-  if (length == 0) {
-    constexpr std::int32_t kSpecial[] = {0, 1, -1, std::numeric_limits<std::int32_t>::max(),
-                                         std::numeric_limits<std::int32_t>::min()};
-    return kSpecial[bits % 5];
-  }
-  return static_cast<std::int32_t>(bits) >> (32 - length);
-}
-
-inline Stage random_stage(Random& random, StageOp op) {
-  Stage stage;
-  stage.op = op;
-  const auto set_dyadic = [&](std::size_t i, bool negative) {
-    const int bits = static_cast<int>(pick(random, 1, 31));
-    stage.imm[i] = pick(random, 0, (std::int64_t{1} << bits) - 1);
-    if (negative && pick(random, 0, 1) != 0) stage.imm[i] = -stage.imm[i];
-    stage.imm[i + 1] = pick(random, 0, kMaxDyadicShift);
-  };
-  const auto set_clamp = [&](std::size_t i) {
-    constexpr std::int64_t kSymmetric[] = {127, 128, 32767, 2147483647};
-    stage.imm[i + 1] = kSymmetric[pick(random, 0, 3)];
-    stage.imm[i] = -stage.imm[i + 1];
-    if (pick(random, 0, 3) != 0) return;
-    const std::int64_t a = any_int32(random);
-    const std::int64_t b = any_int32(random);
-    stage.imm[i] = std::min(a, b);
-    stage.imm[i + 1] = std::max(a, b);
-  };
-  switch (op) {
-    case StageOp::kRequantise:
-    case StageOp::kAddTensor:
-      stage.per_channel = op == StageOp::kRequantise && pick(random, 0, 1) != 0;
-      stage.rounding = static_cast<Rounding>(pick(random, 0, 2));
-      set_dyadic(0, true);
-      set_clamp(2);
-      if (op == StageOp::kAddTensor) {
-        stage.tensor = static_cast<DType>(pick(random, 0, kDTypes - 1));
-        if (pick(random, 0, 2) == 0) stage.imm[0] = 0;
-      }
-      break;
-    case StageOp::kClamp:
-      set_clamp(0);
-      break;
-    case StageOp::kGelu: {
-      const double scale = std::ldexp(1.0, -static_cast<int>(pick(random, 3, 13)));
-      const GeluConstants constants = make_gelu_constants(scale, 0.05);
-      stage.imm = {constants.b,
-                   constants.c,
-                   constants.one,
-                   constants.output.multiplier,
-                   constants.output.shift,
-                   0,
-                   0,
-                   0};
-      set_clamp(5);
-      break;
-    }
-    case StageOp::kSoftmax:
-      stage.imm[0] = pick(random, 0, 2);
-      set_dyadic(1, false);
-      stage.imm[3] = pick(random, kMinExpFractionBits, kMaxExpFractionBits);
-      set_dyadic(4, false);
-      stage.imm[6] = pick(random, 1, 16);
-      break;
-    case StageOp::kLayerNorm:
-      stage.imm[0] = pick(random, 1, 30);
-      stage.imm[1] = pick(random, 0, 62);
-      set_clamp(2);
-      break;
-    case StageOp::kBias:
-    case StageOp::kRelu:
-    case StageOp::kDivideRowSum:
-      break;
-  }
-  return stage;
-}
-
-/// A chain that check_chain() accepts.
-inline Chain random_chain(Random& random, std::size_t max_stages) {
-  Chain chain;
-  chain.out = static_cast<DType>(pick(random, 0, kDTypes - 1));
-  const auto stages = static_cast<std::size_t>(pick(random, 0, static_cast<int>(max_stages)));
-  while (chain.stages.size() < stages) {
-    const Stage stage = random_stage(random, static_cast<StageOp>(pick(random, 0, kStageOps - 1)));
-    const bool row_wise = stage_info(stage.op).row_wise;
-    const bool divides = stage.op == StageOp::kDivideRowSum;
-    if (row_wise && is_row_wise(chain)) continue;
-    if (stage.op == StageOp::kAddTensor && uses_tensor(chain)) continue;
-    if (divides && writes_row_statistics(chain)) continue;
-    if (writes_row_statistics(Chain{{stage}, DType::kS8}) && reads_row_statistics(chain)) continue;
-    chain.stages.push_back(stage);
-  }
-  return chain;
+  return OracleRow(chain, operands, std::move(x)).run();
 }
 
 }  // namespace systole::hw::test

@@ -18,8 +18,9 @@ constexpr std::uint64_t kDramBytes = 1 << 20;
 Program small_program() {
   Program program;
   Stage bias;
+  bias.operand = Operand::kChannel;
   Stage add;
-  add.op = StageOp::kAddTensor;
+  add.operand = Operand::kTensor;
   Stage softmax;
   softmax.op = StageOp::kSoftmax;
   softmax.imm = {0, 1, 0, 8, 1, 0, 8};
@@ -308,8 +309,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "command 0 (end): end, but"},
         BadProgram{"Opcode", [](Program& p) { p.commands[1].opcode = static_cast<Opcode>(8); },
                    "command 1 (?): opcode 8"},
-        BadProgram{"Unused", [](Program& p) { p.commands[0].k = 1; },
-                   "command 0 (load): k is given"},
+        BadProgram{"Unused", [](Program& p) { p.commands[0].c = 1; },
+                   "command 0 (load): c is given"},
         BadProgram{"UnusedAtEnd", [](Program& p) { p.commands[5].m = 1; },
                    "command 5 (end): m is given"},
         BadProgram{"Operator", [](Program& p) { p.commands[2].op = 1; }, "operator 1 of 1"},
@@ -340,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadProgram{"Accumulator", [](Program& p) { p.commands[2].c = 16000; },
                    "writes accumulator elements 16000 to 17024 of 16384"},
         BadProgram{"KeptWithoutSoftmax", [](Program& p) { p.commands[3].k = 1; },
-                   "kept is 1, expected 0 without a softmax"},
+                   "kept is 1, expected 0 without a softmax or a causal mask"},
         BadProgram{"KeptBeyondTheRow", [](Program& p) { p.commands[4].k = p.commands[4].n + 1; },
                    "expected 0 to"},
         BadProgram{"Statistics", [](Program& p) { p.commands[4].statistics = 1000; },

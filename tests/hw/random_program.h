@@ -6,7 +6,7 @@
 
 #include "hw/command_fields.h"
 #include "hw/program.h"
-#include "tests/hw/postop_oracle.h"
+#include "tests/hw/random_chain.h"
 
 /// Programs that have an encoding, whether or not they fit any machine.
 namespace systole::hw::test {
@@ -98,8 +98,15 @@ inline Program random_program(Random& random) {
       for (std::size_t j = 0; j < kStageImmediates && !info.imm[j].empty(); ++j) {
         if (pick(random, 0, 5) == 0) stage.imm[j] = static_cast<std::int64_t>(random());
       }
-      if (pick(random, 0, 5) == 0) stage.per_channel = !stage.per_channel;
+      // A file may hold what no machine runs.
+      if (pick(random, 0, 5) == 0) {
+        stage.side = static_cast<Reduction>(pick(random, 0, kReductions - 1));
+      }
     }
+  }
+  for (std::int64_t i = pick(random, 0, 3); i > 0; --i) {
+    program.operand_tiles.push_back({any_unsigned(random, ~std::uint64_t{0}),
+                                     static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff))});
   }
   for (std::int64_t i = pick(random, 0, 3); i > 0; --i) {
     const std::string bytes = any_text(random);

@@ -46,14 +46,13 @@ class MaskedSoftmax : public ::testing::TestWithParam<ScoreCase> {
         {add_tensor_stage(hw::DType::kS8, factor, kBranchBits, datapath.rounding),
          softmax_stage(datapath, constants_.score, kScoreFractionBits, constants_.exp_to_code)},
         hw::DType::kU8};
-    hw::check_chain(chain, 2);
+    hw::check_chain(chain, {});
     std::vector<std::uint8_t> codes(n);
     std::uint32_t row_sum = 0;
     hw::ChainOperands operands;
     operands.accumulator = scores.data();
     operands.accumulator_pitch = n;
-    operands.tensor = table.data();
-    operands.tensor_pitch = n;
+    operands.tensors[0] = {table.data(), n};
     operands.row_statistics = &row_sum;
     operands.out = codes.data();
     operands.out_pitch = n;

@@ -120,7 +120,8 @@ class OneStage : public ::testing::Test {
                                 hw::DType out, StageOperands operands = {}) {
     GraphBuilder builder("one stage");
     const View input = add(builder, "in", hw::DType::kS32);
-    if (stage.op == hw::StageOp::kAddTensor) operands.tensor = add(builder, "t", stage.tensor);
+    const bool has_tensor = stage.operand == hw::Operand::kTensor;
+    if (has_tensor) operands.tensor = add(builder, "t", stage.tensor);
     if (stage.op == hw::StageOp::kSoftmax || stage.op == hw::StageOp::kDivideRowSum) {
       Tensor sums;
       sums.name = "sums";
@@ -134,7 +135,7 @@ class OneStage : public ::testing::Test {
     const Graph graph = std::move(builder).take();
     Reference reference(graph);
     reference.set_input("in", in);
-    if (stage.op == hw::StageOp::kAddTensor) reference.set_input("t", tensor_);
+    if (has_tensor) reference.set_input("t", tensor_);
     if (stage.op == hw::StageOp::kDivideRowSum) reference.set_input("sums", sums_);
     reference.run();
     if (stage.op == hw::StageOp::kSoftmax) sums_ = reference.values("sums");

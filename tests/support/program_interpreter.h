@@ -75,9 +75,8 @@ class ProgramInterpreter {
       case hw::Opcode::kEnd:
         return;
       case hw::Opcode::kLoad:
-        return load(command);
       case hw::Opcode::kLoadAccumulator:
-        return load_accumulator(command);
+        return load(command);
       case hw::Opcode::kMatmul:
         return matmul(command);
       case hw::Opcode::kStore:
@@ -93,17 +92,15 @@ class ProgramInterpreter {
 
  private:
   void load(const hw::Command& c) {
+    const hw::Chain* const chain = hw::chain_of(c, program_);
     for (std::uint64_t row = 0; row < c.m; ++row) {
-      scratchpad.write(c.a + row * c.a_pitch, dram.read(c.dram + row * c.dram_pitch, c.n), c.n);
-    }
-  }
-
-  void load_accumulator(const hw::Command& c) {
-    const std::size_t element = hw::bytes_of(c.type);
-    for (std::uint64_t row = 0; row < c.m; ++row) {
-      const std::uint8_t* from = dram.read(c.dram + row * c.dram_pitch, c.n * element);
-      for (std::uint32_t i = 0; i < c.n; ++i) {
-        set(c.c + row * c.c_pitch + i, model::load_element(from, i, c.type));
+      std::vector<std::int32_t> x = elements(c.dram + row * c.dram_pitch, c.n, c.type);
+      if (chain != nullptr) x = through_chain(c, *chain, row, std::move(x));
+      if (c.opcode == hw::Opcode::kLoadAccumulator) {
+        for (std::uint32_t i = 0; i < c.n; ++i) set(c.c + row * c.c_pitch + i, x[i]);
+      } else {
+        const std::vector<std::uint8_t> bytes = packed(x, chain == nullptr ? c.type : chain->out);
+        scratchpad.write(c.a + row * c.a_pitch, bytes.data(), bytes.size());
       }
     }
   }
@@ -129,38 +126,64 @@ class ProgramInterpreter {
   }
 
   void store(const hw::Command& c) {
-    const hw::Chain& chain = program_.chains.at(c.chain);
-    const std::size_t words = hw::parameter_words(chain);
+    const hw::Chain& chain = *hw::chain_of(c, program_);
+    const std::size_t element = hw::bytes_of(chain.out);
+    for (std::uint64_t row = 0; row < c.m; ++row) {
+      std::vector<std::int32_t> x(c.n);
+      for (std::uint32_t i = 0; i < c.n; ++i) x[i] = get(c.c + row * c.c_pitch + i);
+      std::vector<std::uint8_t> out = packed(through_chain(c, chain, row, std::move(x)), chain.out);
+      if (c.opcode == hw::Opcode::kStore && c.mix != 0) {
+        out = encoded(program_.mixes.at(c.mix - std::size_t{1}), out);
+      }
+      if (!hw::transposes(chain)) {
+        put(c, row, 0, out.data(), out.size());
+        continue;
+      }
+      for (std::uint32_t i = 0; i < c.n; ++i) {
+        put(c, i, row * element, &out[i * element], element);
+      }
+    }
+  }
+
+  /// Writes bytes `offset` behind the begin of a row of the result.
+  void put(const hw::Command& c, std::uint64_t row, std::uint64_t offset, const std::uint8_t* from,
+           std::size_t bytes) {
+    if (c.opcode == hw::Opcode::kMove) {
+      scratchpad.write(c.b + row * c.b_pitch + offset, from, bytes);
+    } else {
+      dram.write(c.dram + row * c.dram_pitch + offset, from, bytes);
+    }
+  }
+
+  /// A row of a command through its chain, with what the chain reads and leaves elsewhere.
+  std::vector<std::int32_t> through_chain(const hw::Command& c, const hw::Chain& chain,
+                                          std::uint64_t row, std::vector<std::int32_t> x) {
     hw::test::OracleOperands operands;
-    if (words != 0) {
+    if (const std::size_t words = hw::parameter_words(chain); words != 0) {
       operands.parameters.resize(words * c.n);
       std::memcpy(operands.parameters.data(), scratchpad.read(c.parameters, words * c.n * 4),
                   words * c.n * 4);
     }
-    const std::size_t element = hw::bytes_of(chain.out);
-    std::vector<std::uint8_t> out(c.n * element);
-    for (std::uint64_t row = 0; row < c.m; ++row) {
-      std::vector<std::int32_t> x(c.n);
-      for (std::uint32_t i = 0; i < c.n; ++i) x[i] = get(c.c + row * c.c_pitch + i);
-      read_tensor_row(c, chain, row, operands.tensor);
-      if (c.k != 0) operands.kept = c.k + row;
-      const std::uint64_t sum_at = (c.statistics + row) * 4;
-      if (hw::reads_row_statistics(chain)) {
-        std::memcpy(&operands.row_sum, statistics.read(sum_at, 4), 4);
-      }
-      x = hw::test::apply_row(chain, operands, std::move(x));
-      if (hw::writes_row_statistics(chain)) statistics.write(sum_at, &operands.row_sum, 4);
-      for (std::uint32_t i = 0; i < c.n; ++i) {
-        static_cast<void>(model::store_element(out.data(), i, chain.out, x[i]));
-      }
-      if (c.opcode == hw::Opcode::kMove) {
-        scratchpad.write(c.b + row * c.b_pitch, out.data(), out.size());
-      } else {
-        const std::vector<std::uint8_t> written =
-            c.mix == 0 ? out : encoded(program_.mixes.at(c.mix - std::size_t{1}), out);
-        dram.write(c.dram + row * c.dram_pitch, written.data(), written.size());
-      }
+    const std::vector<hw::DType> types = hw::tensor_types(chain);
+    const std::vector<hw::OperandTile> tiles = hw::operands_of(c, program_);
+    for (std::size_t i = 0; i < types.size(); ++i) {
+      operands.tensors.push_back(
+          elements(tiles.at(i).address + row * tiles.at(i).pitch, c.n, types[i]));
     }
+    if (c.k != 0) operands.kept = c.k + row;
+    const bool stores = hw::unit_of(c.opcode) == hw::Unit::kStore;
+    operands.continues = stores && c.accumulate;
+    const std::size_t words = hw::statistics_words(chain);
+    const std::uint64_t at = (c.statistics + row * words) * 4;
+    operands.statistics.resize(words);
+    if (hw::reads_row_statistics(chain) || operands.continues) {
+      std::memcpy(operands.statistics.data(), statistics.read(at, words * 4), words * 4);
+    }
+    x = hw::test::apply_row(chain, operands, std::move(x));
+    if (hw::writes_row_statistics(chain)) {
+      statistics.write(at, operands.statistics.data(), words * 4);
+    }
+    return x;
   }
 
   void host(const hw::Command& c) {
@@ -196,17 +219,23 @@ class ProgramInterpreter {
     return out;
   }
 
-  void read_tensor_row(const hw::Command& c, const hw::Chain& chain, std::uint64_t row,
-                       std::vector<std::int32_t>& values) const {
-    for (const hw::Stage& stage : chain.stages) {
-      if (stage.op != hw::StageOp::kAddTensor) continue;
-      const std::uint8_t* from =
-          dram.read(c.tensor + row * c.tensor_pitch, c.n * hw::bytes_of(stage.tensor));
-      values.resize(c.n);
-      for (std::uint32_t i = 0; i < c.n; ++i) {
-        values[i] = model::load_element(from, i, stage.tensor);
+  [[nodiscard]] std::vector<std::int32_t> elements(std::uint64_t address, std::size_t count,
+                                                   hw::DType type) const {
+    const std::uint8_t* from = dram.read(address, count * hw::bytes_of(type));
+    std::vector<std::int32_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) values[i] = model::load_element(from, i, type);
+    return values;
+  }
+
+  /// Throws std::logic_error if a value does not fit the type.
+  static std::vector<std::uint8_t> packed(const std::vector<std::int32_t>& values, hw::DType type) {
+    std::vector<std::uint8_t> bytes(values.size() * hw::bytes_of(type));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (!model::store_element(bytes.data(), i, type, values[i])) {
+        throw std::logic_error("a value outside its type");
       }
     }
+    return bytes;
   }
 
   [[nodiscard]] std::int32_t get(std::uint64_t element) const {

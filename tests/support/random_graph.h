@@ -99,7 +99,7 @@ class GraphSketch {
     model::StageOperands result;
     result.tensor = tensor;
     result.statistics = statistics;
-    if (stage.op == hw::StageOp::kBias) {
+    if (hw::parameter_words(stage) == 1) {
       result.parameters = random_values(random_, cols, 5000);
     } else if (hw::parameter_words(stage) == 2) {
       // Multipliers, then the shifts of a requantisation or the addends of a LayerNorm.

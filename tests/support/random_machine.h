@@ -52,9 +52,13 @@ inline void randomise_core(hw::Machine& machine, Random& random) {
   machine.postop.lanes = power_of_two(random, 0, 6);
   machine.postop.max_stages = between(random, 1, 10);
   machine.postop.row_statistics = between(random, 64, 2048);
-  machine.mapper.fusion =
-      one_of<hw::FusionLevel>(random, {hw::FusionLevel::kAll, hw::FusionLevel::kAll,
-                                       hw::FusionLevel::kLibrary, hw::FusionLevel::kNone});
+  machine.postop.tensor_operands = between(random, 1, 8);
+  machine.postop.operand_kib = between(random, 1, 64);
+  machine.preop.lanes = between(random, 0, 1) == 0 ? 0 : power_of_two(random, 0, 6);
+  machine.mapper.fusion = one_of<hw::FusionLevel>(
+      random,
+      {hw::FusionLevel::kAll, hw::FusionLevel::kAll, hw::FusionLevel::kAll, hw::FusionLevel::kPost,
+       hw::FusionLevel::kLibrary, hw::FusionLevel::kNone, hw::FusionLevel::kOff});
 }
 
 /// What decides how long the way to memory takes.
