@@ -205,6 +205,7 @@ struct Machine {
     FusionLevel fusion = FusionLevel::kAll;
     MappingStrategy strategy = MappingStrategy::kCost;
     MappingObjective objective = MappingObjective::kCycles;
+    std::uint32_t on_chip = 1;  ///< 1: results may stay in the scratchpad
   } mapper;
 
   struct Host {

@@ -291,6 +291,9 @@ std::vector<MachineKey> make_keys() {
           "what may join an anchor: any stage, those of Gemmini's library, no function, any but in "
           "front of it, or nothing but rounding",
           "library: no LayerNorm, no residual addition"),
+      integer<kMapper, &Mapper::on_chip>("mapper.on_chip", "", 0, 1,
+          "1: results that only matmuls read stay in the scratchpad where there is room; 0: all "
+          "go to DRAM", kChosen),
 
       integer<kHost, &Host::mmio_ns>("host.mmio_ns", "ns", 0, 1000000,
           "one access of the host to a core's register", kChosen),

@@ -115,7 +115,8 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   LiveAllocator scratchpad(0, std::uint64_t{machine.scratchpad.kib} * 1024 / 2, word);
   LiveAllocator statistics(0, machine.postop.row_statistics, 1);
   // Gemmini's library leaves every result in memory.
-  const bool keeps_on_chip = machine.mapper.strategy != hw::MappingStrategy::kGemmini;
+  const bool keeps_on_chip =
+      machine.mapper.on_chip != 0 && machine.mapper.strategy != hw::MappingStrategy::kGemmini;
   Placement result;
   result.tensors.resize(graph.tensors.size());
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {

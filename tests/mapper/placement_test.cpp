@@ -50,6 +50,14 @@ TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
   EXPECT_EQ(place(graph, machine).scratchpad_end, 40U * 64);
 }
 
+TEST(Placement, NothingStaysOnChipOfAMachineThatSpills) {
+  hw::Machine machine;
+  machine.mapper.on_chip = 0;
+  const model::Graph graph = two_layers(40, 50);
+  EXPECT_EQ(find(graph, machine, "q").place, Place::kDram);
+  EXPECT_EQ(place(graph, machine).scratchpad_end, 0U);
+}
+
 TEST(Placement, RowsInDramBeginAtMultiplesOf64Bytes) {
   const hw::Machine machine;
   const model::Graph graph = two_layers(40, 50);
