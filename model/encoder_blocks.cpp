@@ -16,26 +16,6 @@ namespace {
 
 constexpr unsigned kOperandBits = 8;
 
-/// From [outputs, inputs] as layers store it to [inputs x outputs] as the array reads it, in blocks
-/// that stay in the first-level cache.
-std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
-  constexpr std::size_t kBlock = 64;
-  const std::size_t inputs = layer.inputs;
-  const std::size_t outputs = layer.outputs;
-  std::vector<std::uint8_t> data(layer.weight.size());
-  if (data.empty()) return data;
-  for (std::size_t o0 = 0; o0 < outputs; o0 += kBlock) {
-    for (std::size_t i0 = 0; i0 < inputs; i0 += kBlock) {
-      for (std::size_t o = o0; o < std::min(o0 + kBlock, outputs); ++o) {
-        for (std::size_t i = i0; i < std::min(i0 + kBlock, inputs); ++i) {
-          data[i * outputs + o] = static_cast<std::uint8_t>(layer.weight[o * inputs + i]);
-        }
-      }
-    }
-  }
-  return data;
-}
-
 /// Layers with one factor for all channels take no room in the parameter block.
 bool has_one_factor(const IntegerLinear& layer) {
   return std::all_of(layer.factor.begin(), layer.factor.end(),
@@ -94,6 +74,24 @@ View part(View view, std::uint32_t index, std::uint32_t count) {
 }
 
 }  // namespace
+
+std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
+  constexpr std::size_t kBlock = 64;
+  const std::size_t inputs = layer.inputs;
+  const std::size_t outputs = layer.outputs;
+  std::vector<std::uint8_t> data(layer.weight.size());
+  if (data.empty()) return data;
+  for (std::size_t o0 = 0; o0 < outputs; o0 += kBlock) {
+    for (std::size_t i0 = 0; i0 < inputs; i0 += kBlock) {
+      for (std::size_t o = o0; o < std::min(o0 + kBlock, outputs); ++o) {
+        for (std::size_t i = i0; i < std::min(i0 + kBlock, inputs); ++i) {
+          data[i * outputs + o] = static_cast<std::uint8_t>(layer.weight[o * inputs + i]);
+        }
+      }
+    }
+  }
+  return data;
+}
 
 hw::DType EncoderBlocks::residual_type() const {
   return residual_bits() <= 16 ? hw::DType::kS16 : hw::DType::kS32;

@@ -9,6 +9,10 @@
 
 namespace systole::model {
 
+/// From [outputs, inputs] as layers store it to [inputs x outputs] as the array reads it, in blocks
+/// that stay in the first-level cache. Empty without weights.
+[[nodiscard]] std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer);
+
 /// Appends the layers of an integer encoder to a graph; the parts of make_vit_graph() and
 /// make_encoder_graph().
 class EncoderBlocks {
