@@ -115,7 +115,8 @@ class Fuser {
       for (const MixLayer& encoder : encoders) groups_.push_back(encoder_group(graph_, encoder));
     }
     fuse_in_front();
-    return {std::move(groups_), decisions()};
+    std::vector<FusionDecision> all = decisions();
+    return {std::move(groups_), std::move(all)};
   }
 
  private:
