@@ -20,6 +20,7 @@
 #include "testbench/mapping_search.h"
 #include "testbench/networks.h"
 #include "testbench/outputs.h"
+#include "testbench/report_fusion.h"
 #include "testbench/report_map.h"
 #include "testbench/report_search.h"
 
@@ -37,6 +38,7 @@ struct MapOptions {
   std::string objective;
   std::size_t confirm = 3;
   bool json = false;
+  bool explain = false;
 };
 
 /// Writes the program in the forms that were asked for; text for standard output is returned.
@@ -55,8 +57,9 @@ std::string write(const MapOptions& options, const hw::Program& program) {
 
 /// Converts a program file, binary or text, and checks it if a machine is given.
 int convert(const MapOptions& options) {
-  if (!options.model.empty() || options.json) {
-    throw hw::InputError("--read: works on a program alone, expected no --model and no --json");
+  if (!options.model.empty() || options.json || options.explain) {
+    throw hw::InputError(
+        "--read: works on a program alone, expected no --model, no --json and no --explain");
   }
   const model::MappedFile file(options.read);
   const std::string source = hw::printable(options.read);
@@ -82,6 +85,9 @@ int run(const MapOptions& options) {
   if (options.json && options.assembly == kStandardOutput) {
     throw hw::InputError("--json and --asm -: both write to standard output, expected one");
   }
+  if (options.explain && options.assembly == kStandardOutput) {
+    throw hw::InputError("--explain and --asm -: both write to standard output, expected one");
+  }
   hw::Machine machine = load_machine(options.machine);
   if (!options.objective.empty()) {
     hw::set_key(machine, std::string(kObjectiveKey) + "=" + options.objective);
@@ -97,11 +103,13 @@ int run(const MapOptions& options) {
   if (options.json) {
     nlohmann::ordered_json document = mapping_json(network.name, machine.name, mapping);
     if (search) document["search"] = search_json(*search);
+    if (options.explain) document["fusion"] = fusion_json(network.graph, mapping);
     print_json(document);
   } else if (!text.empty()) {
     print_text(text);
   } else {
     print_text(mapping_text(network.name, machine.name, mapping, {options.out, options.assembly}) +
+               (options.explain ? "\n" + fusion_text(network.graph, mapping) : "") +
                (search ? "\n" + search_text(*search) : ""));
   }
   return kExitOk;
@@ -132,10 +140,13 @@ void add_map_command(CLI::App& app, Action& action) {
       ->type_name("FILE.s|-");
   command.add_option("--read", options->read, "convert a program, binary or text, instead")
       ->type_name("FILE");
+  command.add_flag("--explain", options->explain,
+                   "say of every operator what it is fused with, and why not");
   command.add_flag("--json", options->json, "print the summary as JSON");
   add_examples(command, {"systole map --machine gemmini --model vit17",
                          "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.s",
                          "systole map -m transformer --model bert-base --length 512",
+                         "systole map -m transformer --model vit65 --explain",
                          "systole map -m gemmini --model vit17 --strategy search --objective edp",
                          "systole map --read vit17.prog",
                          "systole map --read vit17.s --out vit17.prog --machine gemmini"});
