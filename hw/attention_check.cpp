@@ -47,13 +47,6 @@ void check_buffers(const Command& command, const Machine& machine, const Fail& f
   holds("attention.value_kib", attention.value_kib, command.n);
 }
 
-/// The engines' own pipelines have no ports for operands from elsewhere.
-bool fits_engines(const Chain& chain, bool row_sums) {
-  return parameter_words(chain) == 0 && tensor_operands(chain) == 0 && !is_row_wise(chain) &&
-         !writes_row_statistics(chain) && (row_sums || !reads_row_statistics(chain)) &&
-         !uses_kept(chain) && !transposes(chain);
-}
-
 /// In front of the softmax: stages of the scores.
 void check_score_chain(const Chain& chain, const Fail& fail) {
   constexpr std::int64_t kMaxCodeBits = 8;
@@ -64,12 +57,13 @@ void check_score_chain(const Chain& chain, const Fail& fail) {
   }
   Chain scores = chain;
   scores.stages.pop_back();
-  if (!fits_engines(scores, false)) {
+  if (!runs_on_engines(scores, false)) {
     fail("its softmax chain has stages that the engines cannot run on scores");
   }
 }
 
-void check_chains(const Command& command, const Program& program, const Fail& fail) {
+void check_chains(const Command& command, const Program& program, const Machine& machine,
+                  const Fail& fail) {
   const std::size_t chains = program.chains.size();
   const auto exists = [&](std::uint64_t chain) {
     if (chain >= chains) {
@@ -80,15 +74,18 @@ void check_chains(const Command& command, const Program& program, const Fail& fa
   exists(command.chain);
   check_score_chain(program.chains[command.c], fail);
   const Chain& out = program.chains[command.chain];
-  if (!fits_engines(out, true) || bytes_of(out.out) != 1) {
+  if (!runs_on_engines(out, true) || bytes_of(out.out) != 1) {
     fail("its output chain has operands, works on whole rows, or gives more than a byte");
   }
   if (!command.accumulate) return;
+  if (machine.preop.lanes == 0) {
+    fail("its operands have stages, but the machine's loads have none (preop.lanes is 0)");
+  }
   if (command.mix != 0) fail("its operands have stages and decoders, expected one of the two");
   for (const std::uint64_t operand : {1U, 2U, 3U}) {
     exists(command.c + operand);
     const Chain& chain = program.chains[command.c + operand];
-    if (!fits_engines(chain, false) || chain.out != DType::kS8) {
+    if (!runs_on_engines(chain, false) || chain.out != DType::kS8) {
       fail(
           "the chain of an operand has operands, works on whole rows, or gives another type than "
           "s8");
@@ -116,6 +113,12 @@ void check_decoders(const Command& command, const Program& program, const Fail& 
 }
 
 }  // namespace
+
+bool runs_on_engines(const Chain& chain, bool row_sums) {
+  return parameter_words(chain) == 0 && tensor_operands(chain) == 0 && !is_row_wise(chain) &&
+         !writes_row_statistics(chain) && (row_sums || !reads_row_statistics(chain)) &&
+         !uses_kept(chain) && !transposes(chain);
+}
 
 void check_mix_index(std::uint16_t mix, std::size_t count, const Program& program,
                      const Fail& fail) {
@@ -166,7 +169,7 @@ void check_attention_command(const Command& command, const Program& program, con
                              const Fail& fail) {
   check_sizes(command, fail);
   check_buffers(command, machine, fail);
-  check_chains(command, program, fail);
+  check_chains(command, program, machine, fail);
   check_mask_index(command, program, fail);
   check_decoders(command, program, fail);
 }

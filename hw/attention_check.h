@@ -15,6 +15,11 @@
 
 namespace systole::hw {
 
+/// Whether the engines' own pipelines can run the stages: of each element alone, without operands
+/// from elsewhere, which those pipelines have no ports for. `row_sums`: those of the softmax are
+/// there.
+[[nodiscard]] bool runs_on_engines(const Chain& chain, bool row_sums);
+
 /// Calls `fail`, which must not return, with what is wrong with a kAttention command: a machine
 /// without engines or with buffers too small for one token, a chain that cannot stand behind it, no
 /// mask, sizes out of range, decoders to another number of heads.

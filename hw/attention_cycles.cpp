@@ -114,6 +114,12 @@ LineSchedule spmm_group_schedule(const SparseHead& head, std::size_t value_dim,
   return schedule_groups(head, line_passes(value_dim, array), allocate_lines(head, array).sparse);
 }
 
+std::uint64_t score_latency(const Chain& chain) {
+  return std::accumulate(
+      chain.stages.begin(), chain.stages.end() - 1, std::uint64_t{0},
+      [](std::uint64_t sum, const Stage& stage) { return sum + stage_latency(stage); });
+}
+
 std::uint64_t softmax_cycles(const SparseHead& head, const Machine::Attention& array) {
   check_attention(array);
   std::uint64_t cycles = 0;

@@ -6,6 +6,7 @@
 
 #include "hw/attention_array.h"
 #include "hw/line_schedule.h"
+#include "hw/postop.h"
 #include "hw/sparse_head.h"
 
 /// Cycle contract of the attention engines, before any stall for memory.
@@ -38,7 +39,10 @@
 /// are placed first: a token that attends to every key does not hold up one line alone.
 ///
 /// Softmax: row maxima are formed as scores arrive. The exponentials of a row need its maximum, so
-/// lanes do not work on two rows at once.
+/// lanes do not work on two rows at once. Stages of the scores stand at the ends of the lines: a
+/// score passes them as it leaves, and they take the next when the line has it, so that the scores
+/// of a phase are complete score_latency() after its last cycle, and the softmax begins that much
+/// later.
 ///
 /// All functions throw std::invalid_argument for a dimension of 0 or an array that
 /// check_attention() refuses.
@@ -91,6 +95,10 @@ struct SddmmWork {
 /// i / ceil(value_dim / P).
 [[nodiscard]] LineSchedule spmm_group_schedule(const SparseHead& head, std::size_t value_dim,
                                                const Machine::Attention& array);
+
+/// Cycles in which a score passes the stages in front of the softmax, which is the last of a chain
+/// that may be a kAttention command's softmax chain.
+[[nodiscard]] std::uint64_t score_latency(const Chain& chain);
 
 /// Exponential pass over the kept cells of both engines.
 [[nodiscard]] std::uint64_t softmax_cycles(const SparseHead& head, const Machine::Attention& array);

@@ -52,7 +52,7 @@ class AttentionEngine {
   /// attention_sums() of a head, or of a tile of its queries.
   [[nodiscard]] virtual AttentionSums sums(const SparseHead& head,
                                            const AttentionOperands& operands,
-                                           const SoftmaxConstants& constants) = 0;
+                                           const ScoreFunctions& functions) = 0;
 };
 
 /// Values of the auto-encoder's lines.
@@ -106,8 +106,8 @@ class PostopModel final : public PostopEngine {
 class AttentionModel final : public AttentionEngine {
  public:
   [[nodiscard]] AttentionSums sums(const SparseHead& head, const AttentionOperands& operands,
-                                   const SoftmaxConstants& constants) override {
-    return attention_sums(head, operands, constants);
+                                   const ScoreFunctions& functions) override {
+    return attention_sums(head, operands, functions);
   }
 };
 

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "hw/stage_constants.h"
+
 namespace systole::hw {
 namespace {
 
@@ -64,6 +66,28 @@ SplitCells<std::int32_t> attention_scores(const SparseHead& head,
   return scores;
 }
 
+ScoreFunctions score_functions(const Chain& chain) {
+  ScoreFunctions functions{softmax_constants(chain.stages.back()), std::nullopt};
+  Chain stages{chain.stages, DType::kS32};
+  stages.stages.pop_back();
+  if (!stages.stages.empty()) functions.stages.emplace(std::move(stages));
+  return functions;
+}
+
+void apply_score_stages(const ScoreFunctions& functions, SplitCells<std::int32_t>& scores) {
+  if (!functions.stages) return;
+  for (std::vector<std::int32_t>* const cells : {&scores.dense, &scores.sparse}) {
+    std::vector<std::int32_t> results(cells->size());
+    ChainOperands operands;
+    operands.accumulator = cells->data();
+    operands.out = results.data();
+    operands.rows = 1;
+    operands.cols = cells->size();
+    functions.stages->apply(operands);
+    cells->swap(results);
+  }
+}
+
 AttentionCodes softmax_kept_cells(const SparseHead& head, const SparseRows& rows,
                                   const SplitCells<std::int32_t>& scores,
                                   const SoftmaxConstants& constants) {
@@ -116,12 +140,13 @@ void accumulate_sparse_group(const SparseRows& rows, const AttentionOperands& op
 }
 
 AttentionSums attention_sums(const SparseHead& head, const AttentionOperands& operands,
-                             const SoftmaxConstants& constants) {
+                             const ScoreFunctions& functions) {
   check_sparse_head(head);
   check_operands(operands);
   const SparseRows rows = sparse_rows(head);
-  AttentionCodes codes =
-      softmax_kept_cells(head, rows, attention_scores(head, operands), constants);
+  SplitCells<std::int32_t> scores = attention_scores(head, operands);
+  apply_score_stages(functions, scores);
+  AttentionCodes codes = softmax_kept_cells(head, rows, scores, functions.softmax);
 
   std::vector<std::int32_t> sums(head.queries * operands.value_dim, 0);
   for (std::size_t query = 0; query < head.queries; ++query) {
@@ -136,7 +161,7 @@ AttentionSums attention_sums(const SparseHead& head, const AttentionOperands& op
 std::vector<std::int32_t> sparse_attention(const SparseHead& head,
                                            const AttentionOperands& operands,
                                            const SoftmaxConstants& constants) {
-  AttentionSums result = attention_sums(head, operands, constants);
+  AttentionSums result = attention_sums(head, operands, {constants, std::nullopt});
   for (std::size_t i = 0; i < result.sums.size(); ++i) {
     // The quotient is a weighted mean of V's int8 values with 8 fraction bits: far below 2^31.
     result.sums[i] = static_cast<std::int32_t>(

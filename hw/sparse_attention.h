@@ -2,17 +2,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "hw/chain_kernel.h"
 #include "hw/softmax.h"
 #include "hw/sparse_head.h"
 
 /// Values of one attention head with a fixed mask, as the denser and the sparser engine form them.
 ///
-/// Equal, bit for bit, to the dense masked product: gemm(), softmax_row() with a keep mask, gemm(),
-/// deferred_divide(). Integer sums do not depend on their order and a maximum does not either, so
-/// the output is the same for any number of global columns, any column order and any split of the
-/// work over lines. The functions below are the pieces of work that a line does.
+/// Equal, bit for bit, to the dense masked product: gemm(), stages of the scores, softmax_row()
+/// with a keep mask, gemm(), deferred_divide(). Integer sums do not depend on their order and a
+/// maximum does not either, so the output is the same for any number of global columns, any column
+/// order and any split of the work over lines. The functions below are the pieces of work that a
+/// line does.
 namespace systole::hw {
 
 /// Most features of a head: a score of int8 products stays below 2^30.
@@ -42,6 +45,15 @@ template <typename T>
   return {std::vector<T>(head.dense_cells()), std::vector<T>(head.sparse_kept())};
 }
 
+/// What becomes of scores between SDDMM and SpMM.
+struct ScoreFunctions {
+  SoftmaxConstants softmax;           ///< deferred mode, up to 8 output bits
+  std::optional<ChainKernel> stages;  ///< in front of it, of each score alone; s32 to s32
+};
+
+/// Those of a chain that may be a kAttention command's softmax chain (hw/program.h).
+[[nodiscard]] ScoreFunctions score_functions(const Chain& chain);
+
 /// Softmax codes of a head and what its outputs are divided by.
 struct AttentionCodes {
   SplitCells<std::uint8_t> cells;      ///< 0 for the pruned cells of the dense block
@@ -69,6 +81,10 @@ void score_sparse_column(const SparseHead& head, const AttentionOperands& operan
 [[nodiscard]] SplitCells<std::int32_t> attention_scores(const SparseHead& head,
                                                         const AttentionOperands& operands);
 
+/// Sends the scores through the stages, those of pruned cells of the dense block too: the softmax
+/// ignores them.
+void apply_score_stages(const ScoreFunctions& functions, SplitCells<std::int32_t>& scores);
+
 /// Softmax of every row over the kept cells of both engines. `constants`: deferred mode, up to 8
 /// output bits; others throw std::invalid_argument.
 [[nodiscard]] AttentionCodes softmax_kept_cells(const SparseHead& head, const SparseRows& rows,
@@ -95,10 +111,10 @@ struct AttentionSums {
 /// softmax_kept_cells() does.
 [[nodiscard]] AttentionSums attention_sums(const SparseHead& head,
                                            const AttentionOperands& operands,
-                                           const SoftmaxConstants& constants);
+                                           const ScoreFunctions& functions);
 
-/// The same divided: [queries][value_dim] outputs with kDeferredFractionBits more fraction bits
-/// than V. A query without kept keys gets zeros.
+/// The same without stages of the scores, divided: [queries][value_dim] outputs with
+/// kDeferredFractionBits more fraction bits than V. A query without kept keys gets zeros.
 [[nodiscard]] std::vector<std::int32_t> sparse_attention(const SparseHead& head,
                                                          const AttentionOperands& operands,
                                                          const SoftmaxConstants& constants);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hw/mask_codec.h"
+#include "hw/row_kernels.h"
 #include "hw/units.h"
 #include "tlm/attention_run.h"
 
@@ -73,12 +74,12 @@ void AttentionUnit::Run::fetch(const hw::AttentionFetch& fetch) {
   std::uint64_t& requested = value ? values_requested_ : scores_requested_;
   requested = std::max(requested, operand.dma->next_issue() - 1);
   outcome_.work.buffer_bytes += operand.features * fetch.kept;
-  Arrival arrival{arrived, arrived};
+  Arrival arrival{arrived, pass_stages(fetch, arrived)};
   if (operand.decoder != nullptr) {
     const bool on_array = unit_.machine_.attention.decoder_lines == 0;
     arrival.ready = on_array ? Arrival::kNotDecoded : decode(fetch, arrived);
   } else if (!value) {
-    note_link(fetch, arrived);
+    note_link(fetch, arrival.ready);
   }
   arrivals_.push_back(arrival);
 }
@@ -103,6 +104,37 @@ std::uint64_t AttentionUnit::Run::read(const hw::AttentionFetch& fetch, std::uin
                    reinterpret_cast<std::int8_t*>(row));
   }
   return arrived;
+}
+
+// An operand whose chain is empty has no pipeline on its way.
+void AttentionUnit::Run::add_stages(const hw::Command& command, const hw::Program& program) {
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    const hw::Chain& chain = program.chains[command.c + 1 + i];
+    if (chain.stages.empty()) continue;
+    Operand& operand = operands_[i];
+    operand.stages.emplace(chain);
+    operand.stage_cycles = hw::chain_cycles(chain, 1, operand.features, unit_.machine_.preop.lanes);
+  }
+}
+
+std::uint64_t AttentionUnit::Run::pass_stages(const hw::AttentionFetch& fetch, std::uint64_t from) {
+  Operand& operand = operands_[static_cast<std::size_t>(fetch.operand)];
+  if (!operand.stages) return from;
+  outcome_.work.elements += operand.features * operand.stages->chain().stages.size();
+  if (!operand.data.empty()) {
+    std::uint8_t* const row =
+        operand.data.data() + (fetch.row * heads_.size() + fetch.head) * operand.features;
+    std::vector<std::int32_t> values(operand.features);
+    hw::row::widen(row, hw::DType::kS8, values.data(), values.size());
+    hw::ChainOperands operands;
+    operands.accumulator = values.data();
+    operands.out = row;
+    operands.rows = 1;
+    operands.cols = values.size();
+    operand.stages->apply(operands);
+  }
+  operand.stages_free = std::max(operand.stages_free, from) + operand.stage_cycles.per_row;
+  return operand.stages_free + operand.stage_cycles.fill;
 }
 
 std::uint64_t AttentionUnit::Run::decode(const hw::AttentionFetch& fetch, std::uint64_t from) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "hw/stage_constants.h"
+#include "hw/attention_cycles.h"
 #include "hw/units.h"
 
 namespace systole::tlm_model {
@@ -22,6 +22,8 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const h
       program_(program),
       heads_(prepared.heads),
       plan_(prepared.plan),
+      score_functions_(hw::score_functions(program.chains[command.c])),
+      score_latency_(hw::score_latency(program.chains[command.c])),
       started_(unit.now()),
       decoder_lines_(unit.machine_.attention.decoder_lines == 0
                          ? unit.machine_.attention.lines
@@ -51,6 +53,7 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const h
     operands_[0].decoder = &program.mixes[command.mix - std::size_t{1}];
     operands_[1].decoder = &program.mixes[command.mix];
   }
+  if (command.accumulate) add_stages(command, program);
   mask_bytes_ = buffer(functional, program.masks[command.parameters].bytes.size(), 1);
   arrivals_.reserve(plan_.fetches.size());
   outcome_.heads.resize(heads);
@@ -103,7 +106,7 @@ void AttentionUnit::Run::begin_step() {
   start_ = end_;
   if (step.spmm) {
     claim(step.part.sum_bytes);
-    softmax_start_ = std::max(scored_.front(), softmax_free_);
+    softmax_start_ = std::max(scored_.front() + score_latency_, softmax_free_);
     scored_.pop_front();
   } else {
     hold(0, mask_of(step.part.head).arrived, current().memory);
@@ -192,8 +195,8 @@ void AttentionUnit::Run::count_work(const hw::AttentionStep& step) {
   if (!step.spmm) return;
   // The softmax reads scores and leaves codes in their places; sums are written and read once.
   work.score_bytes += 2 * step.part.score_bytes + 2 * step.part.sum_bytes;
-  work.elements +=
-      step.kept + step.part.sum_bytes / kWordBytes * program_.chains[command_.chain].stages.size();
+  work.elements += step.kept + cells * (program_.chains[command_.c].stages.size() - 1) +
+                   step.part.sum_bytes / kWordBytes * program_.chains[command_.chain].stages.size();
 }
 
 // The pipeline takes a tile's rows one after the other when all of its sums are there.
@@ -234,9 +237,8 @@ std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& st
   operands.v_pitch = heads_.size() * command_.n;
   operands.dim = command_.k;
   operands.value_dim = command_.n;
-  hw::AttentionSums sums =
-      unit_.lines_.sums(hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands,
-                        hw::softmax_constants(program_.chains[command_.c].stages.front()));
+  hw::AttentionSums sums = unit_.lines_.sums(
+      hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands, score_functions_);
   const hw::Chain& chain = program_.chains[command_.chain];
   std::vector<std::uint8_t> out(tile.count * command_.n * hw::bytes_of(chain.out));
   hw::ChainOperands chain_operands;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "hw/attention_plan.h"
@@ -36,7 +37,10 @@ class AttentionUnit::Run {
     std::vector<std::uint8_t> data;   ///< [rows][heads * features]; empty without values
     std::vector<std::uint64_t> over;  ///< by access: cycle from which its row is no longer needed
     std::size_t open = 0;             ///< accesses behind these, of the window in progress
-    const hw::HeadMix* decoder = nullptr;  ///< memory has latent tokens that this decodes
+    const hw::HeadMix* decoder = nullptr;     ///< memory has latent tokens that this decodes
+    std::optional<hw::ChainKernel> stages{};  ///< rows go through it on their way in
+    hw::ChainCycles stage_cycles{};           ///< of a row
+    std::uint64_t stages_free = 0;            ///< cycle from which they take a row
   };
   /// Cycles from which a row is there, and from which it can be used.
   struct Arrival {
@@ -61,6 +65,10 @@ class AttentionUnit::Run {
   std::uint64_t read(const hw::AttentionFetch& fetch, std::uint64_t not_before);
   void prepare_masks();
   void fetch_next_mask();
+  void add_stages(const hw::Command& command, const hw::Program& program);
+  /// Sends a row that came in, from this cycle on, through the stages of its operand, and says when
+  /// it is done.
+  std::uint64_t pass_stages(const hw::AttentionFetch& fetch, std::uint64_t from);
   /// Decodes a row that came in, from this cycle on, and says when it is done.
   std::uint64_t decode(const hw::AttentionFetch& fetch, std::uint64_t from);
   void decode_on_array();
@@ -88,6 +96,8 @@ class AttentionUnit::Run {
   const hw::Program& program_;
   const std::vector<hw::SparseHead>& heads_;
   const hw::AttentionPlan& plan_;
+  const hw::ScoreFunctions score_functions_;
+  const std::uint64_t score_latency_;  ///< of stages in front of the softmax
   const std::uint64_t started_;
   std::array<Operand, kOperands> operands_;
   std::vector<Arrival> arrivals_;     ///< by fetch

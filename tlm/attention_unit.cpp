@@ -32,7 +32,7 @@ AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Mach
                           {"bank_conflict", "a buffer's bank was wanted too often"},
                           {"softmax", "the codes of a row were late"},
                           {"output", "outputs of tiles in front had not left"},
-                          {"decode", "a row of Q or K was not decoded yet"}}) {
+                          {"decode", "a row was there, but not decoded or still in stages"}}) {
   SC_HAS_PROCESS(AttentionUnit);
   SC_THREAD(write);
 }
@@ -126,7 +126,7 @@ BlockReport AttentionUnit::report(std::uint64_t cycles) const {
         work_.buffer_bytes},
        {"score_bytes", "bytes", "scores, codes and sums written to and read from the accumulator",
         work_.score_bytes},
-       {"elements", "elements", "through the softmax, and through stages of the output chain",
+       {"elements", "elements", "through the softmax, and through stages, once for each",
         work_.elements},
        {"query_bytes", "bytes", "Q read from memory", query_dma.stats().bytes},
        {"key_bytes", "bytes", "K read from memory", key_dma.stats().bytes},

@@ -37,7 +37,7 @@ class AttentionUnit final : public sc_core::sc_module {
     std::uint64_t conflict = 0;         ///< a bank was wanted too often
     std::uint64_t codes = 0;            ///< the softmax was late
     std::uint64_t output = 0;           ///< sums of tiles in front had not left
-    std::uint64_t decode = 0;           ///< a row of Q or K was there, but not decoded
+    std::uint64_t decode = 0;           ///< a row was there, but not decoded or still in stages
     std::uint64_t decoding = 0;         ///< rows that this head was the first to need were decoded
     /// From the command's start until the last row of Q and K that this head was the first to need
     /// could be used: what the link to memory takes, decoding included.
@@ -55,7 +55,7 @@ class AttentionUnit final : public sc_core::sc_module {
     std::uint64_t forwarded = 0;     ///< Q rows that the denser engine had for the sparser one
     std::uint64_t buffer_bytes = 0;  ///< written to and read from the buffers of Q, K, V and masks
     std::uint64_t score_bytes = 0;   ///< the same of scores and sums, in the accumulator
-    std::uint64_t elements = 0;      ///< through the softmax and stages of the output chain
+    std::uint64_t elements = 0;      ///< through the softmax and through stages
 
     void add(const Work& other);
   };

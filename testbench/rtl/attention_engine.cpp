@@ -35,11 +35,12 @@ AttentionRtlEngine::AttentionRtlEngine(const hw::Machine::Attention& attention,
 
 hw::AttentionSums AttentionRtlEngine::sums(const hw::SparseHead& head,
                                            const hw::AttentionOperands& operands,
-                                           const hw::SoftmaxConstants& constants) {
+                                           const hw::ScoreFunctions& functions) {
   hw::SplitCells<std::int32_t> scores = hw::attention_scores(head, operands);
   run_scores(head, operands, scores);
+  hw::apply_score_stages(functions, scores);
   const hw::SparseRows rows = hw::sparse_rows(head);
-  hw::AttentionCodes codes = hw::softmax_kept_cells(head, rows, scores, constants);
+  hw::AttentionCodes codes = hw::softmax_kept_cells(head, rows, scores, functions.softmax);
   std::vector<std::int32_t> sums(head.queries * operands.value_dim, 0);
   run_sums(head, rows, operands, codes, sums);
   return {std::move(sums), std::move(codes.divisor)};

@@ -23,10 +23,11 @@ class AttentionRtlEngine final : public hw::AttentionEngine {
   AttentionRtlEngine(const hw::Machine::Attention& attention, const hw::Machine::Backends& backends,
                      const RtlOptions& options, RtlReport& report);
 
+  /// Stages of the scores and the softmax stand between the lines' phases and are the model's.
   /// Throws InputError for rows that are too long for the RTL.
   [[nodiscard]] hw::AttentionSums sums(const hw::SparseHead& head,
                                        const hw::AttentionOperands& operands,
-                                       const hw::SoftmaxConstants& constants) override;
+                                       const hw::ScoreFunctions& functions) override;
 
  private:
   struct Twin {
