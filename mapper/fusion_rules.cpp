@@ -69,11 +69,19 @@ std::string statistics_obstacle(const Group& group, const Node& node) {
   return other ? "the chain works with other row statistics" : "";
 }
 
+/// Whether the stage's tensor operand is the saved accumulator: what the chain began with.
+bool reads_saved(const Group& group, const Node& node, const Graph& graph) {
+  const hw::Stage& stage = node.stage;
+  if (stage.operand != hw::Operand::kTensor || group.pre || group.nodes.empty() ||
+      !hw::stage_info(stage.op).takes(hw::Operand::kSaved)) {
+    return false;
+  }
+  return same(node.tensor, group.has_matmul ? graph.nodes[group.nodes.front()].out : group.a);
+}
+
 std::string operand_obstacle(const Group& group, const Node& node, const Graph& graph,
                              const hw::Machine& machine) {
-  if (node.stage.operand != hw::Operand::kTensor || same(node.tensor, saved_view(group, graph))) {
-    return "";
-  }
+  if (node.stage.operand != hw::Operand::kTensor || reads_saved(group, node, graph)) return "";
   if (group.tensors.size() >= machine.postop.tensor_operands) {
     return limit("postop.tensor_operands", machine.postop.tensor_operands);
   }
@@ -100,21 +108,14 @@ std::uint64_t rows_in_half(const hw::Machine& machine, std::uint32_t cols) {
   return elements / round_up(cols, machine.array.cols);
 }
 
-View saved_view(const Group& group, const Graph& graph) {
-  if (group.pre) return {};
-  return group.has_matmul ? graph.nodes[group.nodes.front()].out : group.a;
-}
-
 void append(Group& group, std::size_t index, const Graph& graph) {
   const Node& node = graph.nodes[index];
   hw::Stage stage = node.stage;
-  if (stage.operand == hw::Operand::kTensor) {
-    if (!group.nodes.empty() && same(node.tensor, saved_view(group, graph))) {
-      stage.operand = hw::Operand::kSaved;
-      stage.tensor = {};
-    } else {
-      group.tensors.push_back(node.tensor);
-    }
+  if (reads_saved(group, node, graph)) {
+    stage.operand = hw::Operand::kSaved;
+    stage.tensor = {};
+  } else if (stage.operand == hw::Operand::kTensor) {
+    group.tensors.push_back(node.tensor);
   }
   group.nodes.push_back(index);
   group.chain.stages.push_back(stage);

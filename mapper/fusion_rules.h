@@ -15,9 +15,6 @@ namespace systole::mapper {
 /// Rows of this many columns that half the accumulator holds.
 [[nodiscard]] std::uint64_t rows_in_half(const hw::Machine& machine, std::uint32_t cols);
 
-/// The view that a tensor operand may be to be the saved accumulator: what the chain began with.
-[[nodiscard]] model::View saved_view(const Group& group, const model::Graph& graph);
-
 /// Adds the stage of a node at the end of the group's chain.
 void append(Group& group, std::size_t index, const model::Graph& graph);
 
