@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "hw/attention_check.h"
 #include "hw/softmax_mode.h"
-#include "hw/stage_constants.h"
 #include "hw/units.h"
+#include "mapper/fusion_rules.h"
+#include "mapper/mask_table.h"
 #include "mapper/view.h"
-#include "model/attention_mask.h"
 #include "model/global_columns.h"
-#include "model/keep_mask.h"
 
 namespace systole::mapper {
 namespace {
@@ -22,36 +22,89 @@ using model::View;
 struct Head {
   View query, key, value, out;
   const Node* mask = nullptr;
-  hw::Stage softmax, divide, requantise;
+  hw::Chain softmax, chain;  ///< with stages of the scores in front; behind the SpMM
   std::size_t nodes = 0;
 };
 
-/// Walks the nodes of a head: what is asked for must come next and read what came last.
+/// A matmul's result, to which stages may be added.
+Group sums_of(const Node& matmul, std::size_t index, model::TensorId statistics) {
+  Group sums;
+  sums.nodes = {index};
+  sums.has_matmul = true;
+  sums.statistics = statistics;
+  sums.out = matmul.out;
+  return sums;
+}
+
+/// Walks the nodes of a head: what is asked for must come next, read what came last, and be the
+/// only one to do so.
 class Walk {
  public:
-  Walk(const Graph& graph, std::size_t first) : graph_(graph), next_(first), first_(first) {}
+  Walk(const Graph& graph, std::size_t first, const hw::Machine& machine,
+       const std::vector<unsigned>& readers)
+      : graph_(graph), machine_(machine), readers_(readers), next_(first), first_(first) {}
 
   const Node* matmul(bool b_transposed) {
     const Node* const node = peek();
-    if (node == nullptr || node->kind != Node::Kind::kMatmul ||
-        node->b_transposed != b_transposed || (next_ != first_ && !same(node->in, last_))) {
-      return nullptr;
-    }
-    return take(node);
+    const bool fits = node != nullptr && node->kind == Node::Kind::kMatmul &&
+                      node->b_transposed == b_transposed && (next_ == first_ || follows(*node, 1));
+    return fits ? take(node) : nullptr;
   }
   const Node* stage(hw::StageOp op, hw::Operand operand) {
     const Node* const node = peek();
-    if (node == nullptr || node->kind != Node::Kind::kStage || node->stage.op != op ||
-        node->stage.operand != operand || !same(node->in, last_)) {
-      return nullptr;
-    }
-    return take(node);
+    const bool fits = node != nullptr && node->kind == Node::Kind::kStage && node->stage.op == op &&
+                      node->stage.operand == operand && node->stage.side == hw::Reduction::kNone &&
+                      follows(*node, 1);
+    return fits ? take(node) : nullptr;
   }
+  /// Adds all stages that come next and that the engines' pipelines can run, up to `most` of them
+  /// in the chain. Those behind may read the matmul's sums again.
+  void stages(Group& group, std::size_t most, bool row_sums) {
+    for (const Node* node = peek(); node != nullptr; node = peek()) {
+      const bool sums = group.chain.stages.empty();
+      if (node->kind != Node::Kind::kStage || group.chain.stages.size() >= most ||
+          !follows(*node, sums ? readers_[last_.tensor] : 1) || !joins(group, *node)) {
+        return;
+      }
+      Group longer = group;
+      append(longer, next_, graph_);
+      if (!hw::runs_on_engines(longer.chain, row_sums)) return;
+      group = std::move(longer);
+      take(node);
+    }
+  }
+  /// Whether all that reads the sums of the group's matmul, or the result of a stage but the last,
+  /// is in the group.
+  [[nodiscard]] bool keeps_sums(const Group& group) const {
+    const auto& stages = group.chain.stages;
+    const auto saved = std::count_if(stages.begin(), stages.end(), [](const hw::Stage& stage) {
+      return stage.operand == hw::Operand::kSaved;
+    });
+    return readers_[graph_.nodes[group.nodes.front()].out.tensor] ==
+           1 + static_cast<unsigned>(saved);
+  }
+  /// Gives back what came behind node `index`.
+  void back_to(std::size_t index) {
+    next_ = index + 1;
+    last_ = graph_.nodes[index].out;
+  }
+  [[nodiscard]] std::size_t last() const { return next_ - 1; }
   [[nodiscard]] std::size_t taken() const { return next_ - first_; }
 
  private:
   [[nodiscard]] const Node* peek() const {
     return next_ < graph_.nodes.size() ? &graph_.nodes[next_] : nullptr;
+  }
+  /// The division belongs to the deferred softmax, whatever else the mapper may fuse.
+  [[nodiscard]] bool joins(const Group& group, const Node& node) const {
+    const bool divides = node.stage.op == hw::StageOp::kDivideRowSum;
+    return divides ? node.statistics == group.statistics
+                   : obstacle(group, node, graph_, machine_).empty();
+  }
+  [[nodiscard]] bool follows(const Node& node, unsigned readers) const {
+    const model::Tensor& between = graph_.tensors[last_.tensor];
+    return same(node.in, last_) && readers_[last_.tensor] == readers &&
+           between.kind == model::Tensor::Kind::kActivation && between.data.empty();
   }
   const Node* take(const Node* node) {
     last_ = node->out;
@@ -60,28 +113,52 @@ class Walk {
   }
 
   const Graph& graph_;
+  const hw::Machine& machine_;
+  const std::vector<unsigned>& readers_;
   std::size_t next_;
   const std::size_t first_;
   View last_;
 };
 
-std::optional<Head> match_head(const Graph& graph, std::size_t first) {
-  Walk walk(graph, first);
-  const Node* const scores = walk.matmul(true);
-  if (scores == nullptr) return std::nullopt;
-  const Node* const mask = walk.stage(hw::StageOp::kAdd, hw::Operand::kTensor);
+/// Takes back stages behind the last that gives bytes. Empty if none does.
+void cut_behind_bytes(const Graph& graph, Walk& walk, Group& group) {
+  while (!group.chain.stages.empty() &&
+         graph.tensors[graph.nodes[group.nodes.back()].out.tensor].type != hw::DType::kS8) {
+    group.nodes.pop_back();
+    group.chain.stages.pop_back();
+  }
+  walk.back_to(group.nodes.back());
+}
+
+/// `most`: stages behind the SpMM.
+std::optional<Head> match_head(const Graph& graph, std::size_t first, const hw::Machine& machine,
+                               const std::vector<unsigned>& readers, std::size_t most) {
+  Walk walk(graph, first, machine, readers);
+  const Node* const sddmm = walk.matmul(true);
+  if (sddmm == nullptr) return std::nullopt;
+  Group scores = sums_of(*sddmm, walk.last(), model::kNoTensor);
+  walk.stages(scores, machine.postop.max_stages - 1, false);
+  const Node* mask = walk.stage(hw::StageOp::kAdd, hw::Operand::kTensor);
+  if (mask == nullptr) mask = walk.stage(hw::StageOp::kMask, hw::Operand::kTensor);
   const Node* const softmax = walk.stage(hw::StageOp::kSoftmax, hw::Operand::kImmediate);
   // The engines know masks of fixed cells alone.
-  const bool masks_by_position = softmax != nullptr && softmax->kept != 0;
-  const Node* const context =
-      softmax == nullptr || masks_by_position ? nullptr : walk.matmul(false);
-  const Node* const divide =
-      context == nullptr ? nullptr : walk.stage(hw::StageOp::kDivideRowSum, hw::Operand::kRow);
-  const Node* const requantise =
-      divide == nullptr ? nullptr : walk.stage(hw::StageOp::kRequantise, hw::Operand::kImmediate);
-  if (requantise == nullptr || divide->statistics != softmax->statistics) return std::nullopt;
-  return Head{scores->in,     scores->b,     context->b,        requantise->out, mask,
-              softmax->stage, divide->stage, requantise->stage, walk.taken()};
+  if (softmax == nullptr || softmax->kept != 0 || !walk.keeps_sums(scores)) return std::nullopt;
+  const Node* const spmm = walk.matmul(false);
+  if (spmm == nullptr) return std::nullopt;
+  Group sums = sums_of(*spmm, walk.last(), softmax->statistics);
+  walk.stages(sums, most, true);
+  cut_behind_bytes(graph, walk, sums);
+  if (sums.chain.stages.empty() || !walk.keeps_sums(sums)) return std::nullopt;
+  scores.chain.stages.push_back(softmax->stage);
+  scores.chain.out = hw::DType::kU8;
+  return Head{sddmm->in,
+              sddmm->b,
+              spmm->b,
+              graph.nodes[sums.nodes.back()].out,
+              mask,
+              std::move(scores.chain),
+              std::move(sums.chain),
+              walk.taken()};
 }
 
 /// The view of the next head, beside that of the head in front.
@@ -93,7 +170,7 @@ bool beside(const View& front, const View& next) {
 bool continues(const Head& front, const Head& next) {
   return beside(front.query, next.query) && beside(front.key, next.key) &&
          beside(front.value, next.value) && beside(front.out, next.out) &&
-         front.softmax == next.softmax && front.requantise == next.requantise;
+         front.softmax == next.softmax && front.chain == next.chain;
 }
 
 bool engines_can(const Graph& graph, const Head& head) {
@@ -103,33 +180,10 @@ bool engines_can(const Graph& graph, const Head& head) {
     const model::Tensor& tensor = graph.tensors[view.tensor];
     return tensor.type == hw::DType::kS8 && tensor.kind != model::Tensor::Kind::kState;
   };
-  return head.softmax.imm[0] == static_cast<std::int64_t>(hw::SoftmaxMode::kDeferred) &&
-         head.softmax.imm[6] <= kMaxCodeBits && is_fixed_s8(head.query) && is_fixed_s8(head.key) &&
+  const hw::Stage& softmax = head.softmax.stages.back();
+  return softmax.imm[0] == static_cast<std::int64_t>(hw::SoftmaxMode::kDeferred) &&
+         softmax.imm[6] <= kMaxCodeBits && is_fixed_s8(head.query) && is_fixed_s8(head.key) &&
          is_fixed_s8(head.value) && is_fixed_s8(head.out);
-}
-
-/// Whether the added table is a mask, whose pruned cells vanish in the softmax.
-bool is_mask(const Graph& graph, const Head& head, const hw::Machine& machine) {
-  const model::Tensor& table = graph.tensors[head.mask->tensor.tensor];
-  const hw::Dyadic factor = model::prune_factor(hw::dyadic_at(head.softmax, 1), head.query.cols,
-                                                machine.datapath.multiplier_bits);
-  const auto is_code = [](std::uint8_t byte) {
-    return byte == 0 || static_cast<std::int8_t>(byte) == model::kPrunedCode;
-  };
-  return table.kind == model::Tensor::Kind::kConstant && table.type == hw::DType::kS8 &&
-         table.data.size() == std::size_t{head.query.rows} * head.key.rows &&
-         hw::dyadic_at(head.mask->stage, 0) == factor &&
-         std::all_of(table.data.begin(), table.data.end(), is_code);
-}
-
-hw::SparseHead sparse_head(const Graph& graph, const Head& head, const hw::Machine& machine) {
-  model::AttentionMask mask({1, 1, head.query.rows, head.key.rows});
-  for (std::size_t cell = 0; cell < mask.shape().cells(); ++cell) {
-    if (head.mask == nullptr || graph.tensors[head.mask->tensor.tensor].data[cell] == 0) {
-      mask.keep(cell);
-    }
-  }
-  return model::split_by_cycles(mask.head(0, 0), head.query.cols, machine.attention);
 }
 
 /// The layer that decodes `operand`, all heads of `group`, for them alone.
@@ -169,11 +223,16 @@ std::optional<AttentionGroup> match_attention(const Graph& graph, std::size_t fi
   if (machine.attention.lines == 0) return std::nullopt;
   std::vector<Head> heads;
   AttentionGroup group;
-  while (const auto head = match_head(graph, first + group.nodes)) {
+  std::size_t most = machine.postop.max_stages;
+  while (const auto head = match_head(graph, first + group.nodes, machine, readers, most)) {
     if (!engines_can(graph, *head) || (!heads.empty() && !continues(heads.back(), *head))) break;
-    if (head->mask != nullptr && !is_mask(graph, *head, machine)) break;
+    const auto mask = kept_cells(graph, {head->mask, head->softmax, head->query, head->key});
+    if (!mask) break;
+    group.heads.push_back(
+        model::split_by_cycles(mask->head(0, 0), head->query.cols, machine.attention));
     heads.push_back(*head);
     group.nodes += head->nodes;
+    most = head->chain.stages.size();
   }
   if (heads.empty()) return std::nullopt;
   const auto widened = [&](View view) {
@@ -187,9 +246,8 @@ std::optional<AttentionGroup> match_attention(const Graph& graph, std::size_t fi
   group.out = widened(front.out);
   group.dim = front.query.cols;
   group.value_dim = front.value.cols;
-  group.softmax = {{front.softmax}, hw::DType::kU8};
-  group.chain = {{front.divide, front.requantise}, hw::DType::kS8};
-  for (const Head& head : heads) group.heads.push_back(sparse_head(graph, head, machine));
+  group.softmax = front.softmax;
+  group.chain = front.chain;
   take_decoders(graph, machine, readers, group);
   return group;
 }

@@ -48,6 +48,10 @@ void Emitter::emit_attention(const Group& group) {
   // The engines' buffers take the place of all tiles.
   buffer_.clear();
   program_.chains.push_back(attention.softmax);
+  if (attention.stages_operands()) {
+    program_.chains.insert(program_.chains.end(), attention.operand_chains.begin(),
+                           attention.operand_chains.end());
+  }
 
   hw::LayerMask mask;
   mask.bytes = hw::encode_mask(attention.heads);
@@ -67,6 +71,7 @@ void Emitter::emit_attention(const Group& group) {
   command.k = narrow(attention.dim);
   command.c = chain_ + 1U;
   command.c_pitch = attention.key.rows;
+  command.accumulate = attention.stages_operands();
   command.chain = chain_;
   command.statistics = narrow(attention.heads.size());
   command.parameters = narrow(program_.masks.size());

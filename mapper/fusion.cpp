@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "hw/error.h"
+#include "mapper/attention_operands.h"
 #include "mapper/fusion_cost.h"
 #include "mapper/fusion_rules.h"
 #include "mapper/round.h"
@@ -273,17 +274,17 @@ class Fuser {
     const Group& group = groups_[i];
     if (group.has_matmul || group.host || group.attention || group.encoder) return false;
     const auto reader = std::find_if(groups_.begin(), groups_.end(), [&](const Group& candidate) {
-      return candidate.has_matmul && !candidate.attention && same(candidate.a, group.out);
+      return reads_in_front(candidate, group.out) != 0;
     });
     if (reader == groups_.end()) return false;
     std::string why = pre_obstacle(group, machine_);
-    if (why.empty()) why = operand_obstacle(group);
-    Group fused = *reader;
+    if (why.empty()) why = result_obstacle(group, reads_in_front(*reader, group.out));
+    if (why.empty() && reader->attention) {
+      why = operand_obstacle(*reader->attention, group, graph_);
+    }
     if (why.empty()) {
-      fused.pre = static_cast<const BoundChain&>(group);  // the chain and its operands alone
-      fused.a = group.a;
-      fused.nodes.insert(fused.nodes.begin(), group.nodes.begin(), group.nodes.end());
-      const FusionCost::Comparison cost = cost_.before(fused, group, *reader);
+      Group fused = *reader;
+      const FusionCost::Comparison cost = put_in_front(group, fused);
       why_[group.nodes.front()] = cost_text(cost);
       if (cost.pays()) {
         *reader = std::move(fused);
@@ -296,11 +297,30 @@ class Fuser {
     return false;
   }
 
-  /// Why a group's result, a matmul's A, cannot stay away from memory.
-  [[nodiscard]] std::string operand_obstacle(const Group& group) const {
+  /// How often the anchor of a group reads a view as an operand that may have stages in front.
+  static unsigned reads_in_front(const Group& reader, const View& view) {
+    if (reader.attention) return operand_reads(*reader.attention, view);
+    return reader.has_matmul && same(reader.a, view) ? 1 : 0;
+  }
+
+  /// Makes `group` stages in front of `reader`, and says whether that pays.
+  FusionCost::Comparison put_in_front(const Group& group, Group& reader) {
+    const Group alone = reader;
+    reader.nodes.insert(reader.nodes.begin(), group.nodes.begin(), group.nodes.end());
+    if (reader.attention) {
+      stage_operands(group, *reader.attention);
+      return cost_.before_attention(operand_stage_cycles(*reader.attention, machine_), group);
+    }
+    reader.pre = static_cast<const BoundChain&>(group);  // the chain and its operands alone
+    reader.a = group.a;
+    return cost_.before(reader, group, alone);
+  }
+
+  /// Why a group's result, which its reader reads `reads` times, cannot stay away from memory.
+  [[nodiscard]] std::string result_obstacle(const Group& group, unsigned reads) const {
     const model::Tensor& result = graph_.tensors[group.out.tensor];
     const unsigned readers = readers_[group.out.tensor];
-    if (readers != 1) return std::to_string(readers) + " operators read " + result.name;
+    if (readers != reads) return std::to_string(readers) + " operators read " + result.name;
     if (result.kind != model::Tensor::Kind::kActivation || !result.data.empty()) {
       return result.name + " is wanted in memory";
     }
@@ -310,20 +330,26 @@ class Fuser {
     return "";
   }
 
+  static std::size_t stages_in_front(const Group& group) {
+    if (!group.attention) return group.pre ? group.pre->chain.stages.size() : 0;
+    const AttentionGroup& attention = *group.attention;
+    return group.nodes.size() - attention.nodes - attention.decoders.size() * MixLayer::kNodes;
+  }
+
   [[nodiscard]] std::vector<FusionDecision> decisions() const {
     std::vector<FusionDecision> result(graph_.nodes.size());
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
-      const std::size_t in_front = group.pre ? group.pre->chain.stages.size() : 0;
+      const std::size_t in_front = stages_in_front(group);
       for (std::size_t i = 0; i < group.nodes.size(); ++i) {
         FusionDecision& decision = result[group.nodes[i]];
         decision.node = group.nodes[i];
         decision.group = g;
         decision.why = why_[group.nodes[i]];
-        if (group.attention || group.encoder) {
-          decision.role = Role::kInside;
-        } else if (i < in_front) {
+        if (i < in_front) {
           decision.role = Role::kPre;
+        } else if (group.attention || group.encoder) {
+          decision.role = Role::kInside;
         } else if (i > in_front) {
           decision.role = Role::kPost;
         } else {

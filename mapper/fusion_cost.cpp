@@ -69,21 +69,38 @@ FusionCost::Comparison FusionCost::behind(const Group& fused, const Group& group
                  static_cast<double>(static_cast<std::uint64_t>(2 * latency)));
 }
 
-FusionCost::Comparison FusionCost::before(const Group& fused, const Group& alone,
-                                          const Group& group) {
+double FusionCost::pass_cycles(const Group& alone, bool on_chip) {
   const std::uint32_t outstanding = machine_.dma.outstanding_reads;
   const DmaRate rate = dma_rate(machine_, outstanding);
-  const Placement when_apart = keeping(group.a);
-  const bool on_chip = when_apart.scratchpad_end != placement_.scratchpad_end;
-  // What stays on chip need not be written and read before the matmul begins.
+  // What stays on chip need not be written and read before the next one begins.
   const double latency = on_chip ? 0.0 : 2 * rate.cycles_per_request * outstanding;
   // What a pass of its own loads is no part of the tiler's memory time.
   const double bytes = static_cast<double>(std::uint64_t{alone.a.rows} * alone.a.cols *
                                            hw::bytes_of(graph_.tensors[alone.a.tensor].type));
-  const std::optional<Tiling> pass = tiling(alone, when_apart);
   const double load = bytes / rate.bytes_per_cycle;
-  const double exposed = pass ? std::max(load - static_cast<double>(pass->cycles), 0.0) : load;
-  return compare(fused, {&alone, &group}, when_apart, latency + exposed);
+  const std::optional<Tiling> pass = tiling(alone, placement_);
+  return latency + (pass ? std::max(load - static_cast<double>(pass->cycles), 0.0) : load);
+}
+
+FusionCost::Comparison FusionCost::before(const Group& fused, const Group& alone,
+                                          const Group& group) {
+  const Placement when_apart = keeping(group.a);
+  const bool on_chip = when_apart.scratchpad_end != placement_.scratchpad_end;
+  return compare(fused, {&alone, &group}, when_apart, pass_cycles(alone, on_chip));
+}
+
+FusionCost::Comparison FusionCost::before_attention(std::uint64_t stage_cycles,
+                                                    const Group& alone) {
+  Comparison result;
+  result.fits = true;
+  // The stages take the same energy both ways; the pass adds traffic.
+  result.together = objective_of(machine_.mapper, static_cast<double>(stage_cycles), 0);
+  const std::optional<Tiling> pass = tiling(alone, placement_);
+  result.apart = pass ? objective_of(machine_.mapper,
+                                     static_cast<double>(pass->cycles) + pass_cycles(alone, false),
+                                     pass->energy)
+                      : result.together;
+  return result;
 }
 
 FusionCost::Comparison FusionCost::encoding(const Group& fused, const Group& group,

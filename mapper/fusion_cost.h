@@ -27,6 +27,9 @@ class FusionCost {
   [[nodiscard]] Comparison behind(const Group& fused, const Group& group, const Group& alone);
   /// `alone`, a group without a matmul, as stages on the way in of `group`.
   [[nodiscard]] Comparison before(const Group& fused, const Group& alone, const Group& group);
+  /// `alone` as stages on the way in of attention, whose operands spend `stage_cycles` in them: as
+  /// if the engines waited for all of it.
+  [[nodiscard]] Comparison before_attention(std::uint64_t stage_cycles, const Group& alone);
   /// A group that encodes `sections` on the way out, or a product for each of the encoders.
   [[nodiscard]] Comparison encoding(const Group& fused, const Group& group,
                                     const std::vector<Group>& products);
@@ -34,6 +37,9 @@ class FusionCost {
  private:
   /// Nothing if the group does not fit the machine.
   std::optional<Tiling> tiling(Group group, const Placement& placement);
+  /// What a pass of its own of `alone` adds to the tiler's cycles. `on_chip`: its result stays
+  /// there.
+  [[nodiscard]] double pass_cycles(const Group& alone, bool on_chip);
   Comparison compare(const Group& fused, const std::vector<const Group*>& apart,
                      const Placement& when_apart, double extra_cycles);
   /// Where a tensor that only a matmul reads would be: on chip if it fits there.

@@ -1,6 +1,7 @@
 #include "model/keep_mask.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "hw/error.h"
 #include "hw/int_exp.h"
@@ -14,14 +15,6 @@ constexpr std::int64_t kLargestOperand = 127;
 
 /// Bytes of a row of bits.
 constexpr std::size_t row_bytes_of(std::size_t tokens) { return (tokens + 7) / 8; }
-
-/// From this argument down the exponential is 0: every bit of the largest value is shifted out.
-std::int64_t zero_exponential_argument() {
-  const hw::IntExpConstants exp = hw::make_int_exp_constants(kScoreFractionBits);
-  std::int64_t halvings = 0;
-  while (exp.value_at_zero() >> halvings != 0) ++halvings;
-  return -halvings * exp.q_ln2;
-}
 
 }  // namespace
 
@@ -60,16 +53,26 @@ TensorData keep_mask_tensor(const std::string& name, const std::vector<std::uint
   return make_tensor(name, FileDtype::kU8, {heads, tokens, row_bytes}, bits);
 }
 
+std::int64_t vanishing_distance(hw::Dyadic score, unsigned fraction_bits) {
+  const hw::IntExpConstants exp = hw::make_int_exp_constants(fraction_bits);
+  // From -argument down every bit of the largest value is shifted out.
+  std::int64_t halvings = 0;
+  while (exp.value_at_zero() >> halvings != 0) ++halvings;
+  const std::int64_t argument = halvings * exp.q_ln2;
+  // Half up rounds toward plus infinity, hence one more.
+  const hw::Int128 scaled = (hw::Int128{1} + argument) << score.shift;
+  const hw::Int128 distance = (scaled + score.multiplier - 1) / score.multiplier;
+  constexpr std::int64_t kFarthest = std::numeric_limits<std::int64_t>::max();
+  return distance > kFarthest ? kFarthest : static_cast<std::int64_t>(distance);
+}
+
 hw::Dyadic prune_factor(hw::Dyadic score, std::uint32_t head_width, unsigned multiplier_bits) {
   // A kept score is -largest at the least and a pruned one largest - depth at the most, so the
   // difference to the row's maximum is 2 largest - depth or further down.
   const hw::Int128 largest = hw::Int128{head_width} * kLargestOperand * kLargestOperand;
   const hw::Int128 limit = (std::int64_t{1} << multiplier_bits) - 1;
-  // Half up rounds toward plus infinity, hence one more.
-  const hw::Int128 scaled = (hw::Int128{1} - zero_exponential_argument()) << score.shift;
   const bool zero = score.multiplier == 0;
-  const hw::Int128 difference =
-      zero ? hw::Int128{0} : (scaled + score.multiplier - 1) / score.multiplier;
+  const hw::Int128 difference = zero ? 0 : vanishing_distance(score, kScoreFractionBits);
   const hw::Int128 multiplier = (2 * largest + difference + -kPrunedCode - 1) / -kPrunedCode;
   // The addition clamps the product to kBranchBits.
   const hw::Int128 deepest = hw::symmetric_range(kBranchBits).hi;

@@ -29,6 +29,10 @@ namespace systole::model {
 /// What a pruned cell holds in the s8 table that is added to the scores; a kept one holds 0.
 inline constexpr std::int8_t kPrunedCode = -128;
 
+/// How far below the largest score of its row another one has to be, so that its integer
+/// exponential under a softmax of factor `score`, which is not 0, and `fraction_bits` is 0.
+[[nodiscard]] std::int64_t vanishing_distance(hw::Dyadic score, unsigned fraction_bits);
+
 /// The factor of that addition: a product of s8 vectors of `head_width` elements (of magnitude 127
 /// at most), plus kPrunedCode times the factor, is below every product, by so much that its integer
 /// exponential under a softmax of factor `score` and kScoreFractionBits is 0 beside any of them. So

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+
 #include "hw/postop.h"
 #include "hw/printable.h"
 #include "testbench/text.h"
@@ -44,12 +46,22 @@ std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
     op.cycles = tiling.cycles;
     op.load_bytes = tiling.load_bytes;
     op.on_chip = mapping.program.operators[i].place == hw::Operator::Place::kScratchpad;
-    if (group.attention && !group.attention->decoders.empty()) op.stages.emplace_back("decode");
+    const auto list = [&op](const hw::Chain& chain, const std::string& place) {
+      for (const hw::Stage& stage : chain.stages) {
+        op.stages.emplace_back(place + std::string(hw::stage_info(stage.op).name));
+      }
+    };
+    if (group.attention) {
+      if (!group.attention->decoders.empty()) op.stages.emplace_back("decode");
+      constexpr std::array<const char*, 3> kOperands = {"query.", "key.", "value."};
+      for (std::size_t operand = 0; operand < kOperands.size(); ++operand) {
+        list(group.attention->operand_chains[operand], kOperands[operand]);
+      }
+      list(group.attention->softmax, "score.");
+    }
     if (group.encoder) op.stages.emplace_back("encode");
     if (group.host) op.stages.emplace_back("host." + std::string(hw::name_of(group.host->op)));
-    for (const hw::Stage& stage : group.chain.stages) {
-      op.stages.emplace_back(hw::stage_info(stage.op).name);
-    }
+    list(group.chain, "");
   }
   for (const hw::Command& command : mapping.program.commands) {
     if (command.opcode == hw::Opcode::kEnd) continue;
