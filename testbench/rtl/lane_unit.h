@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "hw/error.h"
 #include "testbench/rtl/ports.h"
@@ -43,9 +44,10 @@ template <unsigned Bits>
 /// Sends `rows` rows of `cols` words through an elementwise unit, in place. Rows begin with a beat
 /// of their own; `drive_lane(lane, column)` sets the other operands of an element. Lanes beyond the
 /// end of a row carry junk. Throws std::runtime_error if the unit hangs or forgets the lane mask.
-template <typename Dut, typename DriveLane>
+template <typename Dut, typename DriveLane, typename Operands = NoOperands>
 RtlCycles run_elements(Dut& dut, std::size_t lanes, std::int32_t* x, std::size_t cols,
-                       std::size_t rows, DriveLane drive_lane, const BackPressure& pressure) {
+                       std::size_t rows, DriveLane drive_lane, const BackPressure& pressure,
+                       Operands operands = {}) {
   constexpr std::uint32_t kJunk = 0x5a5a5a5a;
   const std::size_t beats = (cols + lanes - 1) / lanes;
   const auto first_of = [=](std::size_t beat) { return beat % beats * lanes; };
@@ -81,7 +83,7 @@ RtlCycles run_elements(Dut& dut, std::size_t lanes, std::int32_t* x, std::size_t
       }
     }
   };
-  return run_stream(dut, rows * beats, rows * beats, drive, collect, pressure);
+  return run_stream(dut, rows * beats, rows * beats, drive, collect, pressure, std::move(operands));
 }
 
 }  // namespace systole::testbench

@@ -23,18 +23,6 @@ namespace {
 
 constexpr unsigned kShiftBits = 6;
 
-/// Shifts stand next to each other on their pins, across byte boundaries.
-template <typename Port>
-void set_shift(Port& port, std::size_t lane, std::int32_t shift) {
-  auto* const bytes = reinterpret_cast<unsigned char*>(&port);
-  for (std::size_t bit = 0; bit < kShiftBits; ++bit) {
-    const std::size_t position = lane * kShiftBits + bit;
-    unsigned char& byte = bytes[position / 8];
-    const unsigned one = 1U << (position % 8);
-    byte = static_cast<unsigned char>((shift >> bit & 1) != 0 ? byte | one : byte & ~one);
-  }
-}
-
 template <typename Model>
 class VerilatedRequantizer final : public RequantizerRtl::Unit {
  public:
@@ -49,7 +37,7 @@ class VerilatedRequantizer final : public RequantizerRtl::Unit {
     dut_->hi_i = static_cast<IData>(limits.hi);
     const auto drive_lane = [&](std::size_t lane, std::size_t column) {
       set_lane<32>(dut_->multiplier_i, lane, static_cast<std::uint32_t>(multipliers[column]));
-      set_shift(dut_->shift_i, lane, shifts[column]);
+      set_field<kShiftBits>(dut_->shift_i, lane, static_cast<unsigned>(shifts[column]));
     };
     return run_elements(dut_, lanes_, x, cols, rows, drive_lane, pressure);
   }

@@ -10,14 +10,26 @@
 
 namespace systole::testbench {
 
+/// Streams of operands that a unit takes in the middle of its pipeline: none.
+struct NoOperands {
+  /// Puts the next beat on the ports of each stream, unless `withhold()` says no.
+  template <typename Withhold>
+  void offer(Withhold) {}
+  /// Whether a stream with beats left offers none in this cycle.
+  [[nodiscard]] static bool late() { return false; }
+  /// Behind settle(): the beats that the unit takes are gone.
+  void take() {}
+};
+
 /// Drives one operation through a unit's ready/valid streams: `drive(i)` puts input beat i on the
 /// ports, `collect(i)` reads output beat i. Throws if the unit stops moving.
 ///
 /// A cycle is stalled if an output was refused, or if the unit was ready for a beat that was
-/// withheld; never both at once, because a unit that waits for its output is not ready.
-template <typename Dut, typename Drive, typename Collect>
+/// withheld; never both at once, because a unit that waits for its output is not ready. Nor is one
+/// that waits for an operand.
+template <typename Dut, typename Drive, typename Collect, typename Operands = NoOperands>
 RtlCycles run_stream(Dut& dut, std::size_t inputs, std::size_t outputs, Drive drive,
-                     Collect collect, const BackPressure& pressure = {}) {
+                     Collect collect, const BackPressure& pressure = {}, Operands operands = {}) {
   constexpr std::uint64_t kHang = 100'000;  // no unit takes longer for one row of 65536 elements
   std::mt19937_64 random(pressure.seed);
   const auto withhold = [&random](unsigned per_mille) {
@@ -34,11 +46,12 @@ RtlCycles run_stream(Dut& dut, std::size_t inputs, std::size_t outputs, Drive dr
       drive(in);
       offered = true;
     }
+    operands.offer([&] { return withhold(pressure.input_per_mille); });
     dut->valid_i = offered;
     dut->ready_i = !withhold(pressure.output_per_mille);
     dut.settle();
     const bool refused = dut->valid_o && !dut->ready_i;
-    const bool withheld = dut->ready_o && !offered && in < inputs;
+    const bool withheld = dut->ready_o ? !offered && in < inputs : !refused && operands.late();
     result.stalled += refused || withheld ? 1 : 0;
     ++result.cycles;
     if (dut.view() != nullptr) dut.view()->set_cycle(result.cycles);
@@ -52,6 +65,7 @@ RtlCycles run_stream(Dut& dut, std::size_t inputs, std::size_t outputs, Drive dr
       collect(out++);
       moved = true;
     }
+    operands.take();
     dut.tick();
     idle = moved ? 0 : idle + 1;
     if (idle > kHang) {
