@@ -257,6 +257,7 @@ struct Machine {
     Backend softmax_unit = Backend::kModel;
     Backend i_sqrt = Backend::kModel;
     Backend layernorm_unit = Backend::kModel;
+    Backend postop_pipeline = Backend::kModel;
     Backend sparser_line = Backend::kModel;
     Backend denser_line = Backend::kModel;
     Backend ae_decoder = Backend::kModel;

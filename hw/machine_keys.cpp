@@ -348,6 +348,7 @@ std::vector<MachineKey> make_keys() {
       backend<&Backends::softmax_unit>("backend.softmax_unit"),
       backend<&Backends::i_sqrt>("backend.i_sqrt"),
       backend<&Backends::layernorm_unit>("backend.layernorm_unit"),
+      backend<&Backends::postop_pipeline>("backend.postop_pipeline"),
       backend<&Backends::sparser_line>("backend.sparser_line"),
       backend<&Backends::denser_line>("backend.denser_line"),
       backend<&Backends::ae_decoder>("backend.ae_decoder"),

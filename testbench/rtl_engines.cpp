@@ -6,6 +6,7 @@
 #include "testbench/rtl/accumulator_engine.h"
 #include "testbench/rtl/array_engine.h"
 #include "testbench/rtl/attention_engine.h"
+#include "testbench/rtl/chain_twin.h"
 #include "testbench/rtl/mix_engine.h"
 #include "testbench/rtl/postop_engine.h"
 
@@ -26,9 +27,10 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
         report["accumulator_sram"]);
   }
   auto twins = make_stage_twins(backend, machine.postop.lanes, options);
-  if (!twins.empty()) {
-    engines.postop =
-        std::make_unique<PostopRtlEngine>(machine.postop.lanes, std::move(twins), report);
+  auto pipeline = make_chain_twin(backend, machine.postop.lanes, options);
+  if (!twins.empty() || pipeline) {
+    engines.postop = std::make_unique<PostopRtlEngine>(machine.postop.lanes, std::move(twins),
+                                                       report, std::move(pipeline));
   }
   if (backend.sparser_line == hw::Backend::kRtl || backend.denser_line == hw::Backend::kRtl) {
     engines.attention =

@@ -43,9 +43,10 @@ std::uint64_t differences(const std::vector<T>& a, const std::vector<T>& b) {
 }  // namespace
 
 PostopRtlEngine::PostopRtlEngine(std::uint32_t lanes, std::vector<std::unique_ptr<StageTwin>> twins,
-                                 RtlReport& report)
-    : lanes_(lanes), twins_(std::move(twins)), report_(report) {
+                                 RtlReport& report, std::unique_ptr<ChainTwin> pipeline)
+    : lanes_(lanes), twins_(std::move(twins)), pipeline_(std::move(pipeline)), report_(report) {
   for (const auto& twin : twins_) report_[twin->block()];
+  if (pipeline_) report_[pipeline_->block()];
 }
 
 // One stage after the other over the whole tile: RTL that is a stage of a pipeline delivers the
@@ -77,6 +78,7 @@ void PostopRtlEngine::apply(const hw::Chain& chain, const hw::ChainOperands& ope
     apply_stage(bare, its);
     if (stage.side != hw::Reduction::kNone) side_output(stage, its);
   }
+  if (pipeline_ && pipeline_->serves(chain)) run_pipeline(chain, operands);
   hw::ChainOperands out = operands;
   out.accumulator = values_.data();
   out.accumulator_pitch = operands.cols;
@@ -144,16 +146,33 @@ void PostopRtlEngine::run_twin(StageTwin& twin, const hw::Stage& stage, const St
                                const std::vector<std::int32_t>& expected,
                                const std::vector<std::uint32_t>& expected_statistics) {
   const RtlCycles taken = twin.run(stage, rows, expected.data());
+  count(twin, taken, twin.contract(stage, rows.rows, rows.cols), expected);
+  if (!expected_statistics.empty()) {
+    report_[twin.block()].mismatches +=
+        differences(expected_statistics, {rows.row_statistics, rows.row_statistics + rows.rows});
+  }
+}
+
+/// Counts an operation that has left its results in `values_`.
+template <typename Twin>
+void PostopRtlEngine::count(const Twin& twin, const RtlCycles& taken, std::uint64_t contract,
+                            const std::vector<std::int32_t>& expected) {
   RtlCounts& counts = report_[twin.block()];
   ++counts.operations;
   counts.cycles += taken.cycles;
   counts.mismatches += differences(expected, values_);
-  if (!expected_statistics.empty()) {
-    counts.mismatches +=
-        differences(expected_statistics, {rows.row_statistics, rows.row_statistics + rows.rows});
-  }
-  if (taken.cycles != twin.contract(stage, rows.rows, rows.cols)) ++counts.mismatches;
+  if (taken.cycles != contract) ++counts.mismatches;
   if (twin.failed() && failed_.insert(&twin).second) ++counts.mismatches;
+}
+
+void PostopRtlEngine::run_pipeline(const hw::Chain& chain, const hw::ChainOperands& operands) {
+  std::vector<std::int32_t> expected(values_.size());
+  hw::ChainOperands model = operands;
+  model.out = expected.data();
+  model.out_pitch = operands.cols * sizeof(std::int32_t);
+  hw::apply_chain({chain.stages, hw::DType::kS32}, model);
+  const RtlCycles taken = pipeline_->run(chain, operands, values_, expected.data());
+  count(*pipeline_, taken, pipeline_->contract(chain, operands.rows, operands.cols), expected);
 }
 
 hw::ChainCycles PostopRtlEngine::cycles(const hw::Chain& chain, std::uint64_t rows,
@@ -166,6 +185,7 @@ hw::ChainCycles PostopRtlEngine::cycles(const hw::Chain& chain, std::uint64_t ro
       if (twin->serves(stage)) fill += excess(*twin, stage, rows, cols);
     }
   }
+  if (pipeline_ && pipeline_->serves(chain)) fill += pipeline_excess(chain, rows, cols);
   cycles.fill = static_cast<std::uint64_t>(std::max<std::int64_t>(fill, 0));
   return cycles;
 }
@@ -191,6 +211,32 @@ std::int64_t PostopRtlEngine::excess(StageTwin& twin, const hw::Stage& stage, st
                  expected.data());
     entry->second = static_cast<std::int64_t>(taken.cycles) -
                     static_cast<std::int64_t>(twin.contract(stage, rows, cols));
+  }
+  return entry->second;
+}
+
+std::int64_t PostopRtlEngine::pipeline_excess(const hw::Chain& chain, std::size_t rows,
+                                              std::size_t cols) {
+  std::vector<std::uint64_t> shape;
+  for (const hw::Stage& stage : chain.stages) shape.push_back(hw::stage_latency(stage));
+  shape.insert(shape.end(), {rows, cols});
+  const auto [entry, is_new] = pipeline_excess_.try_emplace(std::move(shape), 0);
+  if (is_new) {
+    const std::vector<std::int32_t> zeros(
+        std::max<std::size_t>(rows, hw::parameter_words(chain)) * cols, 0);
+    std::vector<std::uint32_t> statistics(rows * hw::statistics_words(chain), 0);
+    hw::ChainOperands operands;
+    operands.accumulator = zeros.data();
+    operands.accumulator_pitch = cols;
+    operands.parameters = zeros.data();
+    operands.tensors.fill({zeros.data(), cols * sizeof(std::int32_t)});
+    operands.row_statistics = statistics.data();
+    operands.rows = rows;
+    operands.cols = cols;
+    std::vector<std::int32_t> words;
+    const RtlCycles taken = pipeline_->run(chain, operands, words, nullptr);
+    entry->second = static_cast<std::int64_t>(taken.cycles) -
+                    static_cast<std::int64_t>(pipeline_->contract(chain, rows, cols));
   }
   return entry->second;
 }
