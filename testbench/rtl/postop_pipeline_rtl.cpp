@@ -26,8 +26,8 @@ class PostopPipelineRtl::Unit {
 
 namespace {
 
-constexpr unsigned kShiftBits = 6;
-constexpr unsigned kShiftMask = (1U << kShiftBits) - 1;
+constexpr unsigned kSlotShiftBits = 6;
+constexpr unsigned kSlotShiftMask = (1U << kSlotShiftBits) - 1;
 
 /// Feeds the operand streams of the slots: each offers its next beat until the slot takes it.
 template <typename Dut>
@@ -76,8 +76,8 @@ class OperandFeed {
       const std::size_t col = first + lane;
       const std::size_t place = slot * lanes_ + lane;
       set_lane<32>(dut_->operand_i, place, static_cast<std::uint32_t>(words_[slot].at(row, col)));
-      set_field<kShiftBits>(dut_->shift_i, place,
-                            static_cast<unsigned>(words_[slot].shift_at(col)) & kShiftMask);
+      set_field<kSlotShiftBits>(dut_->shift_i, place,
+                                static_cast<unsigned>(words_[slot].shift_at(col)) & kSlotShiftMask);
     }
   }
 
