@@ -136,6 +136,7 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, 
   const auto find_b = [&] { return operand_b(k0, ks, part.col, part.cols, b); };
   const auto find_both = [&] {
     pinned_ = kept_;
+    held_.clear();
     // A load with stages waits for the operator in front; weights need not wait behind it.
     return group_->pre ? find_b() && find_a() : find_a() && find_b();
   };
@@ -165,7 +166,7 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, 
 bool Emitter::stream(const TileKey& key, const hw::Command& load, std::uint64_t bytes, Span& span) {
   if (const auto found = buffer_.find(key)) {
     span = *found;
-  } else if (const auto placed = buffer_.allocate(key, bytes, pinned_, busy_)) {
+  } else if (const auto placed = buffer_.allocate(key, bytes, pinned_, busy_, held_)) {
     span = *placed;
     program_.commands.push_back(load);
     program_.commands.back().a = narrow(span.begin);

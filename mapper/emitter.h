@@ -134,6 +134,7 @@ class Emitter {
   std::uint16_t chain_ = 0;      ///< the chain in front of the anchor, if any, is the next one
   std::uint16_t first_mix_ = 0;  ///< of the encoders of this group
   std::vector<Span> pinned_;
+  std::vector<Span> held_;          ///< parameters of the load to come: their bank does not matter
   std::vector<Span> busy_;          ///< tiles of the matmul before
   std::vector<Span> kept_;          ///< tiles that the next matmuls of the C tile or row use again
   bool second_half_ = false;        ///< of the accumulator, next

@@ -77,9 +77,12 @@ void Emitter::bind_operands(const BoundChain& chain, const Tile& tile, hw::Comma
 bool Emitter::add_pre(const Tile& tile, hw::Command& load) {
   if (!group_->pre) return true;
   const BoundChain& pre = *group_->pre;
-  if (hw::parameter_words(pre.chain) != 0 &&
-      !stream_parameters(pre, true, group_->a.cols, tile.col, tile.cols, load.parameters)) {
-    return false;
+  if (hw::parameter_words(pre.chain) != 0) {
+    if (!stream_parameters(pre, true, group_->a.cols, tile.col, tile.cols, load.parameters)) {
+      return false;
+    }
+    held_.push_back(pinned_.back());
+    pinned_.pop_back();
   }
   load.type = graph_.tensors[group_->a.tensor].type;
   load.mix = static_cast<std::uint16_t>(chain_ + 2);

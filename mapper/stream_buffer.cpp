@@ -39,18 +39,23 @@ std::optional<Span> StreamBuffer::place(std::uint64_t bytes,
 
 std::optional<Span> StreamBuffer::allocate(const TileKey& key, std::uint64_t bytes,
                                            const std::vector<Span>& pinned,
-                                           const std::vector<Span>& busy) {
+                                           const std::vector<Span>& busy,
+                                           const std::vector<Span>& held) {
+  std::vector<Span> alone = held;
+  alone.insert(alone.end(), pinned.begin(), pinned.end());
   std::vector<Span> apart = busy, beside = busy;
+  apart.insert(apart.end(), held.begin(), held.end());
+  beside.insert(beside.end(), held.begin(), held.end());
   for (const Span& span : pinned) {
     apart.push_back({span.begin / bank_bytes_ * bank_bytes_, round_up(span.end, bank_bytes_)});
     beside.push_back(span);
   }
   std::optional<Span> found = place(bytes, apart);
   if (!found) found = place(bytes, beside);
-  if (!found) found = place(bytes, pinned);
+  if (!found) found = place(bytes, alone);
   if (!found) return std::nullopt;
   tiles_.erase(std::remove_if(tiles_.begin(), tiles_.end(),
-                              [&](const Held& held) { return meet(held.span, *found); }),
+                              [&](const Held& tile) { return meet(tile.span, *found); }),
                tiles_.end());
   tiles_.push_back({key, *found});
   next_ = round_up(found->end, alignment_);

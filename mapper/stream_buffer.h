@@ -36,12 +36,13 @@ class StreamBuffer {
       : begin_(begin), end_(end), alignment_(alignment), bank_bytes_(bank_bytes), next_(begin) {}
 
   [[nodiscard]] std::optional<Span> find(const TileKey& key) const;
-  /// Takes the next place that touches none of `pinned`; whatever was there is forgotten. Nothing
-  /// if there is no such place. If possible it keeps out of `busy` too, because a load would have
-  /// to wait until those tiles have been read, and out of the banks of `pinned`, because the tiles
-  /// of one matmul are read in the same cycles.
+  /// Takes the next place that touches none of `pinned` and `held`; whatever was there is
+  /// forgotten. Nothing if there is no such place. If possible it keeps out of `busy` too, because
+  /// a load would have to wait until those tiles have been read, and out of the banks of `pinned`,
+  /// because the tiles of one matmul are read in the same cycles.
   std::optional<Span> allocate(const TileKey& key, std::uint64_t bytes,
-                               const std::vector<Span>& pinned, const std::vector<Span>& busy);
+                               const std::vector<Span>& pinned, const std::vector<Span>& busy,
+                               const std::vector<Span>& held = {});
   void clear() {
     tiles_.clear();
     next_ = begin_;

@@ -24,7 +24,7 @@ class TilingCost {
   /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of
   /// `all`.
   [[nodiscard]] bool operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint64_t all) const;
-  /// How often A is loaded. With stages on its way in only once: their work is not repeated.
+  /// How often A is loaded.
   [[nodiscard]] std::uint64_t a_times(const Tiling& t) const;
   [[nodiscard]] std::uint64_t a_tile(const Tiling& t) const;
   [[nodiscard]] std::uint64_t b_tile(const Tiling& t) const;
