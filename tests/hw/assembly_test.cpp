@@ -26,7 +26,7 @@ TEST(Assembly, OfRandomProgramsGivesTheSameBinary) {
 TEST(Assembly, ReadsWhatItsDescriptionShows) {
   const Program program = parse_assembly(
       "# a layer\n"
-      "chain 0 s8 { bias; requantise per_channel lo=-127 hi=127 rounding=half_even; relu }\r\n"
+      "chain 0 s8 { add channel; requantise channel lo=-127 hi=127 rounding=half_even; relu }\r\n"
       "chain 1 s16 { }\n"
       "\n"
       "operator 0 \"ffn \\\"up\\\"\" tensor=\"h\\x41\" place=scratchpad type=s16 address=0x40 "
@@ -44,7 +44,9 @@ TEST(Assembly, ReadsWhatItsDescriptionShows) {
   ASSERT_EQ(program.chains[0].stages.size(), 3U);
   const Stage& requantise = program.chains[0].stages[1];
   EXPECT_EQ(requantise.op, StageOp::kRequantise);
-  EXPECT_TRUE(requantise.per_channel);
+  EXPECT_EQ(program.chains[0].stages[0].op, StageOp::kAdd);
+  EXPECT_EQ(program.chains[0].stages[0].operand, Operand::kChannel);
+  EXPECT_EQ(requantise.operand, Operand::kChannel);
   EXPECT_EQ(requantise.rounding, Rounding::kHalfEven);
   EXPECT_EQ(requantise.imm[2], -127);
   EXPECT_EQ(requantise.imm[3], 127);
@@ -77,6 +79,37 @@ TEST(Assembly, ReadsWhatItsDescriptionShows) {
   EXPECT_EQ(program.commands[1].tensor_pitch, 7U);
   EXPECT_EQ(program.commands[1].mix, 65535U);
   EXPECT_EQ(program.commands[2].opcode, Opcode::kEnd);
+}
+
+TEST(Assembly, ReadsStagesInFrontOfAnAnchorAndTheirOperands) {
+  const Program program = parse_assembly(
+      "chain 0 s16 { sub tensor type=u8 side=sum_squares; mul saved shift=3; mask fill=-5; "
+      "layer_norm_apply; rope }\n"
+      "operand 0 address=0x40 pitch=7\n"
+      "load a=0:64 dram=0:64 m=1 n=2 type=s16 pre=1 operands=2 kept=1\n"
+      "store chain=0 m=1 n=2 operands=3 continues\n"
+      "end",
+      "p.s");
+  const std::vector<Stage>& stages = program.chains.at(0).stages;
+  ASSERT_EQ(stages.size(), 5U);
+  EXPECT_EQ(stages[0].operand, Operand::kTensor);
+  EXPECT_EQ(stages[0].tensor, DType::kU8);
+  EXPECT_EQ(stages[0].side, Reduction::kSumSquares);
+  EXPECT_EQ(stages[1].operand, Operand::kSaved);
+  EXPECT_EQ(stages[1].imm[0], 3);
+  EXPECT_EQ(stages[2].operand, Operand::kImmediate);
+  EXPECT_EQ(stages[2].imm[0], -5);
+  EXPECT_EQ(stages[3].operand, Operand::kChannel);  // the only one that it takes
+  EXPECT_EQ(stages[4].operand, Operand::kTensor);
+  ASSERT_EQ(program.operand_tiles.size(), 1U);
+  EXPECT_EQ(program.operand_tiles[0], (OperandTile{0x40, 7}));
+  const Command& load = program.commands.at(0);
+  EXPECT_EQ(load.type, DType::kS16);
+  EXPECT_EQ(load.mix, 1U);
+  EXPECT_EQ(load.b, 2U);
+  EXPECT_EQ(load.k, 1U);
+  EXPECT_EQ(program.commands.at(1).a, 3U);
+  EXPECT_TRUE(program.commands.at(1).accumulate);
 }
 
 TEST(Assembly, OfNothingIsEmpty) {
@@ -178,10 +211,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadText{"OperatorPlace", "operator 0 \"x\" place=sram", "expected one of dram, scratchpad"},
         BadText{"ChainNumber", "chain 3 s8 { }", "chain number is 3, expected 0"},
         BadText{"ChainType", "chain 0 f8 { }", "type is 'f8'"},
-        BadText{"ChainOpen", "chain 0 s8 bias }", "expected: chain NUMBER TYPE"},
-        BadText{"ChainClose", "chain 0 s8 { bias", "expected: chain NUMBER TYPE"},
-        BadText{"ChainRest", "chain 0 s8 { bias } x", "expected: chain NUMBER TYPE"},
-        BadText{"EmptyStage", "chain 0 s8 { bias; }", "stage without a name"},
+        BadText{"ChainOpen", "chain 0 s8 relu }", "expected: chain NUMBER TYPE"},
+        BadText{"ChainClose", "chain 0 s8 { relu", "expected: chain NUMBER TYPE"},
+        BadText{"ChainRest", "chain 0 s8 { relu } x", "expected: chain NUMBER TYPE"},
+        BadText{"EmptyStage", "chain 0 s8 { relu; }", "stage without a name"},
         BadText{"Stage", "chain 0 s8 { tanh }", "unknown stage 'tanh'"},
         BadText{"StageField", "chain 0 s8 { relu lo=1 }", "'lo=1' is no part of relu"},
         BadText{"StageWord", "chain 0 s8 { relu fast }", "'fast' is no part of relu"},
@@ -227,6 +260,23 @@ INSTANTIATE_TEST_SUITE_P(
                 "mix has 0 multipliers, expected 1"},
         BadText{"MixShifts", "mix 0 in_heads=0 out_heads=1 bias=1 multipliers=1 shifts=1,2",
                 "mix has 2 shifts, expected 1"},
+        BadText{"NoOperand", "chain 0 s8 { relu tensor }", "'tensor' is no part of relu"},
+        BadText{"OldOperand", "chain 0 s8 { requantise per_channel }",
+                "'per_channel' is no part of requantise"},
+        BadText{"OperandQuoted", "chain 0 s8 { add \"channel\" }", "'channel' is no part of add"},
+        BadText{"Side", "chain 0 s8 { relu side=row_min }", "side is 'row_min', expected row_max"},
+        BadText{"SideTwice", "chain 0 s8 { relu side=row_max side=row_max }",
+                "side is given twice"},
+        BadText{"TileNumber", "operand 1 address=0", "operand number is 1, expected 0"},
+        BadText{"TileAddress", "operand 0 address=-1", "address is '-1'"},
+        BadText{"TilePitch", "operand 0 pitch=4294967296", "expected a number from 0 to 429"},
+        BadText{"TileField", "operand 0 size=3", "'size=3' is no part of operand"},
+        BadText{"TileWord", "operand 0 wide", "'wide' is no part of operand"},
+        BadText{"TileQuoted", "operand 0 address=\"1\"", "'address=1' is no part of operand"},
+        BadText{"TileTwice", "operand 0 pitch=1 pitch=1", "pitch is given twice"},
+        BadText{"OperandsOfAMatmul", "matmul operands=1", "'operands=1' is no part of matmul"},
+        BadText{"PreOfAStore", "store pre=1", "'pre=1' is no part of store"},
+        BadText{"ContinuesOfALoad", "load continues", "'continues' is no part of load"},
         BadText{"TypeOfNoTensor", "chain 0 s8 { relu type=s8 }", "'type=s8' is no part of relu"}),
     [](const testing::TestParamInfo<BadText>& test) { return test.param.name; });
 

@@ -274,13 +274,19 @@ INSTANTIATE_TEST_SUITE_P(
             "WideCodes", [](Chain& softmax, Chain&) { softmax.stages[0].imm[6] = 9; },
             kSoftmaxChain),
         chains(
-            "Bias", [](Chain&, Chain& out) { out.stages[0] = {StageOp::kBias}; }, kOutChain),
+            "Bias",
+            [](Chain&, Chain& out) {
+              out.stages[0] = {StageOp::kAdd, Operand::kChannel};
+            },
+            kOutChain),
         chains(
-            "PerChannel", [](Chain&, Chain& out) { out.stages[1].per_channel = true; }, kOutChain),
+            "PerChannel", [](Chain&, Chain& out) { out.stages[1].operand = Operand::kChannel; },
+            kOutChain),
         chains(
             "Tensor",
             [](Chain&, Chain& out) {
-              out.stages[1].op = StageOp::kAddTensor;
+              out.stages[1].op = StageOp::kAdd;
+              out.stages[1].operand = Operand::kTensor;
               out.stages[1].imm = {1, 8, -128, 127};
             },
             kOutChain),

@@ -12,7 +12,7 @@ using test::Random;
 using test::stage;
 
 TEST(ChainCycles, OfElementwiseStagesArePipelined) {
-  const Chain chain{{stage(StageOp::kBias), stage(StageOp::kRequantise), stage(StageOp::kRelu)},
+  const Chain chain{{stage(StageOp::kAdd), stage(StageOp::kRequantise), stage(StageOp::kRelu)},
                     DType::kS8};
   const ChainCycles cycles = chain_cycles(chain, 10, 40, 16);
   EXPECT_EQ(cycles.fill, 1U + 5U + 1U);

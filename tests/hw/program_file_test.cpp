@@ -16,16 +16,22 @@ namespace {
 using test::pick;
 using test::Random;
 
-constexpr std::size_t kHeader = 8 + 4 + 4 + 6 * 12;
+constexpr std::size_t kHeader = 8 + 4 + 4 + 7 * 12;
 
-/// One chain of one stage (72 bytes), one mask of three (15 bytes), one mix of two heads to one (17
-/// bytes), one function (28 bytes), one operator "ab" to "c" (43 bytes), one command.
+/// One chain of one stage (76 bytes), one operand tile (12 bytes), one mask of three (15 bytes),
+/// one mix of two heads to one (17 bytes), one function (28 bytes), one operator "ab" to "c" (43
+/// bytes), one command.
 Program tiny_program() {
   Program program;
   Stage stage;
-  stage.op = StageOp::kAddTensor;
+  stage.op = StageOp::kSub;
+  stage.operand = Operand::kTensor;
+  stage.rounding = Rounding::kFloor;
   stage.tensor = DType::kU8;
+  stage.side = Reduction::kSumSquares;
+  stage.imm[0] = -2;
   program.chains = {{{stage}, DType::kS16}};
+  program.operand_tiles = {{0x9876543210, 0x12345678}};
   program.masks = {{0x1234567890, {7, 0, 255}}};
   program.mixes = {{2, 1, {-3, 4}, {-5}, {{6, 7}}, Rounding::kFloor}};
   program.host_functions.emplace_back();
@@ -39,7 +45,8 @@ Program tiny_program() {
 
 constexpr std::size_t kChain = kHeader;
 constexpr std::size_t kStage = kChain + 4;
-constexpr std::size_t kMaskOffset = kStage + 4 + 64;
+constexpr std::size_t kTile = kStage + 72;
+constexpr std::size_t kMaskOffset = kTile + 12;
 constexpr std::size_t kMix = kMaskOffset + 8 + 4 + 3;
 constexpr std::size_t kFunction = kMix + 6 + 2 + 9;
 constexpr std::size_t kOperator = kFunction + 4 + 12 + 8 + 4;
@@ -74,7 +81,8 @@ TEST_F(ProgramFile, KeepsEveryField) {
   const Program copy = decode_program(encode_program(program), "p");
   ASSERT_EQ(copy.chains.size(), 1U);
   EXPECT_EQ(copy.chains[0].out, DType::kS16);
-  EXPECT_EQ(copy.chains[0].stages[0].tensor, DType::kU8);
+  EXPECT_EQ(copy.chains[0].stages, program.chains[0].stages);
+  EXPECT_EQ(copy.operand_tiles, program.operand_tiles);
   ASSERT_EQ(copy.masks.size(), 1U);
   EXPECT_EQ(copy.masks[0].address, 0x1234567890U);
   EXPECT_EQ(copy.masks[0].bytes, (std::vector<std::uint8_t>{7, 0, 255}));
@@ -157,58 +165,68 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"HalfMagic", cut(5), "no Systole program"},
         BadFile{"Magic", set_byte(0, 'X'), "no Systole program"},
         BadFile{"NoVersion", cut(10), "header, byte 8: 4 bytes expected, 2 left"},
-        BadFile{"Version", word(8, 1, 4), "program version 1, expected 4"},
-        BadFile{"Sections", word(12, 3, 4), "3 sections, expected 6"},
-        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 80: 8 bytes expected, 7 left"},
+        BadFile{"Version", word(8, 1, 4), "program version 1, expected 5"},
+        BadFile{"Sections", word(12, 3, 4), "3 sections, expected 7"},
+        BadFile{"HalfHeader", cut(kHeader - 1), "header, byte 92: 8 bytes expected, 7 left"},
         BadFile{"ChainsHuge", word(20, ~std::uint64_t{0}, 8), "chains: 18446744073709551615 bytes"},
-        BadFile{"ChainsShort", word(20, 71, 8), "chains, byte 152: 8 bytes expected"},
-        BadFile{"ChainsLong", word(20, 73, 8), "chains, byte 160: 1 bytes too many"},
-        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 160: 1 bytes expected"},
-        BadFile{"NoChain", word(16, 0, 4), "chains, byte 88: 72 bytes too many"},
-        BadFile{"MaskCount", word(28, 0xffffffff, 4), "masks, byte 175: 8 bytes expected, 0 left"},
-        BadFile{"NoMask", word(28, 0, 4), "masks, byte 160: 15 bytes too many"},
-        BadFile{"MasksHuge", word(32, 1 << 30, 8), "masks: 1073741824 bytes announced"},
-        BadFile{"MasksShort", word(32, 11, 8), "masks, byte 168: 4 bytes expected, 3 left"},
+        BadFile{"ChainsShort", word(20, 75, 8), "chains, byte 168: 8 bytes expected, 7 left"},
+        BadFile{"ChainsLong", word(20, 77, 8), "chains, byte 176: 1 bytes too many"},
+        BadFile{"ChainCount", word(16, 0xffffffff, 4), "chains, byte 176: 1 bytes expected"},
+        BadFile{"NoChain", word(16, 0, 4), "chains, byte 100: 76 bytes too many"},
+        BadFile{"TileCount", word(28, 2, 4), "operand tiles, byte 188: 8 bytes expected, 0 left"},
+        BadFile{"NoTile", word(28, 0, 4), "operand tiles, byte 176: 12 bytes too many"},
+        BadFile{"TilesHuge", word(32, 1 << 30, 8), "operand tiles: 1073741824 bytes announced"},
+        BadFile{"TilesShort", word(32, 11, 8), "operand tiles, byte 184: 4 bytes expected, 3 left"},
+        BadFile{"MaskCount", word(40, 0xffffffff, 4), "masks, byte 203: 8 bytes expected, 0 left"},
+        BadFile{"NoMask", word(40, 0, 4), "masks, byte 188: 15 bytes too many"},
+        BadFile{"MasksHuge", word(44, 1 << 30, 8), "masks: 1073741824 bytes announced"},
+        BadFile{"MasksShort", word(44, 11, 8), "masks, byte 196: 4 bytes expected, 3 left"},
         BadFile{"MaskHuge", word(kMaskOffset + 8, 0xffffffff, 4),
-                "masks, byte 172: 4294967295 bytes"},
+                "masks, byte 200: 4294967295 bytes"},
         BadFile{"MaskLong", word(kMaskOffset + 8, 4, 4),
-                "masks, byte 172: 4 bytes expected, 3 left"},
-        BadFile{"MaskShort", word(kMaskOffset + 8, 2, 4), "masks, byte 174: 1 bytes too many"},
-        BadFile{"MixCount", word(40, 0xffffffff, 4), "mixes, byte 192: 2 bytes expected, 0 left"},
-        BadFile{"NoMix", word(40, 0, 4), "mixes, byte 175: 17 bytes too many"},
-        BadFile{"MixesHuge", word(44, 1 << 30, 8), "mixes: 1073741824 bytes announced"},
-        BadFile{"MixHuge", word(kMix, 0xffffffff, 4), "mixes, byte 181: 4294836225 bytes expected"},
-        BadFile{"MixInputs", word(kMix, 3, 2), "mixes, byte 192: 1 bytes expected, 0 left"},
-        BadFile{"MixOutputs", word(kMix + 2, 0, 2), "mixes, byte 181: 11 bytes too many"},
-        BadFile{"MixRounding", set_byte(kMix + 4, 3), "mixes, byte 179: rounding 3"},
-        BadFile{"MixReserved", set_byte(kMix + 5, 1), "mixes, byte 180: reserved byte 1"},
-        BadFile{"FunctionCount", word(52, 2, 4), "functions, byte 220: 1 bytes expected"},
-        BadFile{"FunctionsHuge", word(56, 1 << 30, 8), "functions: 1073741824 bytes announced"},
-        BadFile{"HostOperator", set_byte(kFunction, 4), "functions, byte 192: host operator 4"},
+                "masks, byte 200: 4 bytes expected, 3 left"},
+        BadFile{"MaskShort", word(kMaskOffset + 8, 2, 4), "masks, byte 202: 1 bytes too many"},
+        BadFile{"MixCount", word(52, 0xffffffff, 4), "mixes, byte 220: 2 bytes expected, 0 left"},
+        BadFile{"NoMix", word(52, 0, 4), "mixes, byte 203: 17 bytes too many"},
+        BadFile{"MixesHuge", word(56, 1 << 30, 8), "mixes: 1073741824 bytes announced"},
+        BadFile{"MixHuge", word(kMix, 0xffffffff, 4), "mixes, byte 209: 4294836225 bytes expected"},
+        BadFile{"MixInputs", word(kMix, 3, 2), "mixes, byte 220: 1 bytes expected, 0 left"},
+        BadFile{"MixOutputs", word(kMix + 2, 0, 2), "mixes, byte 209: 11 bytes too many"},
+        BadFile{"MixRounding", set_byte(kMix + 4, 3), "mixes, byte 207: rounding 3"},
+        BadFile{"MixReserved", set_byte(kMix + 5, 1), "mixes, byte 208: reserved byte 1"},
+        BadFile{"FunctionCount", word(64, 2, 4), "functions, byte 248: 1 bytes expected"},
+        BadFile{"FunctionsHuge", word(68, 1 << 30, 8), "functions: 1073741824 bytes announced"},
+        BadFile{"HostOperator", set_byte(kFunction, 4), "functions, byte 220: host operator 4"},
         BadFile{"InputType", set_byte(kFunction + 1, 5), "input type 5"},
         BadFile{"OperandType", set_byte(kFunction + 2, 5), "operand type 5"},
         BadFile{"FunctionType", set_byte(kFunction + 3, 5), "result type 5"},
         BadFile{"NoNumber", word(kFunction + 4, 0x7fc00000, 4), "number before is not finite"},
-        BadFile{"Columns", word(kFunction + 24, 0xffffffff, 4), "functions, byte 220: 4 bytes"},
-        BadFile{"OperatorCount", word(64, 0xffffffff, 4), "operators, byte 263: 4 bytes"},
-        BadFile{"OperatorsHuge", word(68, 1 << 30, 8), "operators: 1073741824 bytes announced"},
-        BadFile{"CommandCount", word(76, 0xffffffff, 4), "commands, byte 343: 80 bytes expected"},
-        BadFile{"CommandsShort", word(80, 79, 8), "commands, byte 263: 80 bytes expected, 79"},
-        BadFile{"OutType", set_byte(kChain, 5), "chains, byte 88: output type 5"},
-        BadFile{"ChainReserved", set_byte(kChain + 1, 1), "chains, byte 89: reserved"},
-        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 160: 1 bytes expected"},
-        BadFile{"StageOpcode", set_byte(kStage, 9), "chains, byte 92: stage opcode 9"},
-        BadFile{"PerChannel", set_byte(kStage + 1, 2), "per_channel 2"},
-        BadFile{"Rounding", set_byte(kStage + 2, 3), "rounding 3"},
-        BadFile{"TensorType", set_byte(kStage + 3, 5), "tensor type 5"},
-        BadFile{"NoTensor", set_byte(kStage, 0), "tensor type of a stage without tensor 1"},
-        BadFile{"Immediate", set_byte(kStage + 4 + 32, 1), "immediate that the stage does not use"},
+        BadFile{"Columns", word(kFunction + 24, 0xffffffff, 4), "functions, byte 248: 4 bytes"},
+        BadFile{"OperatorCount", word(76, 0xffffffff, 4), "operators, byte 291: 4 bytes"},
+        BadFile{"OperatorsHuge", word(80, 1 << 30, 8), "operators: 1073741824 bytes announced"},
+        BadFile{"CommandCount", word(88, 0xffffffff, 4), "commands, byte 371: 80 bytes expected"},
+        BadFile{"CommandsShort", word(92, 79, 8), "commands, byte 291: 80 bytes expected, 79"},
+        BadFile{"OutType", set_byte(kChain, 5), "chains, byte 100: output type 5"},
+        BadFile{"ChainReserved", set_byte(kChain + 1, 1), "chains, byte 101: reserved"},
+        BadFile{"StageCount", word(kChain + 2, 0xffff, 2), "chains, byte 176: 8 bytes expected"},
+        BadFile{"StageOpcode", set_byte(kStage, 17),
+                "chains, byte 176: micro-code before has stage opcode 17, expected less than 17"},
+        BadFile{"Operand", set_byte(kStage + 1, 5), "operand 5, expected less than 5"},
+        BadFile{"OtherOperand", set_byte(kStage, 5), "operand of a kind that the stage does not"},
+        BadFile{"Rounding", set_byte(kStage + 2, 3), "rounding 3, expected less than 3"},
+        BadFile{"TensorType", set_byte(kStage + 3, 5), "tensor type 5, expected less than 5"},
+        BadFile{"NoTensor", set_byte(kStage + 1, 4), "tensor type 1, expected less than 1"},
+        BadFile{"SideOutput", set_byte(kStage + 4, 4), "side output 4, expected less than 4"},
+        BadFile{"StageReserved5", set_byte(kStage + 5, 1), "reserved byte 1"},
+        BadFile{"StageReserved6", set_byte(kStage + 6, 2), "reserved byte 2"},
+        BadFile{"StageReserved7", set_byte(kStage + 7, 128), "reserved byte 128"},
+        BadFile{"Immediate", set_byte(kStage + 8 * 6, 1), "immediate that the stage does not use"},
         BadFile{"NameHuge", word(kOperator, 0xffffffff, 4), "4294967295 bytes expected"},
         BadFile{"NameLong", word(kOperator, 40, 4), "operators, byte"},
         BadFile{"Place", set_byte(kOperator + 11, 2), "place 2"},
         BadFile{"OperatorType", set_byte(kOperator + 12, 9), "type 9"},
         BadFile{"OperatorReserved", set_byte(kOperator + 13, 1), "reserved bytes 1"},
-        BadFile{"Opcode", set_byte(kCommand, 8), "commands, byte 343: command before has opcode 8"},
+        BadFile{"Opcode", set_byte(kCommand, 8), "commands, byte 371: command before has opcode 8"},
         BadFile{"CommandType", set_byte(kCommand + 1, 5), "type 5"},
         BadFile{"Flags", set_byte(kCommand + 2, 8), "reserved bits"},
         BadFile{"CommandReserved", set_byte(kCommand + 3, 3), "reserved bits"},
