@@ -102,8 +102,8 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("array", std::tie(a, b, c, d));
   }
   {
-    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p] = backend;
-    expect_keys("backend", std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p));
+    const auto& [a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q] = backend;
+    expect_keys("backend", std::tie(a, b, c, d, e, f, g, h, i, j, k, l, n, o, p, q));
   }
   {
     const auto& [a, b, c, d, e, f, g, h, i, j] = dfx;
@@ -162,8 +162,8 @@ TEST(MachineKeys, CoverEveryField) {
     expect_keys("tlb", std::tie(a, b, c, d, e, f));
   }
   {
-    const auto& [a, b, c] = mapper;
-    expect_keys("mapper", std::tie(a, b, c));
+    const auto& [a, b, c, d] = mapper;
+    expect_keys("mapper", std::tie(a, b, c, d));
   }
   {
     const auto& [a, b, c, d, e] = bus;
