@@ -76,8 +76,8 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::a>("operands", kByPostop, true),
       field<&Command::b>("operands", kByLoads, true),
       field<&Command::accumulate>("continues", kByPostop, true),
-      field<&Command::mix>("pre", kByLoads, true),
       field<&Command::mix>("encoder", kStore, true),
+      field<&Command::mix>("pre", kByLoads, true),
       field<&Command::k>("kept", kByChain | kByHost, true),
       // Names that attention alone gives, behind those that the other opcodes give the members.
       field<&Command::c>("softmax", kByAttention),

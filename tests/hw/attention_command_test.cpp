@@ -30,8 +30,7 @@ Program attention_program() {
   Stage softmax;
   softmax.op = StageOp::kSoftmax;
   softmax.imm = {0, 1, 0, 8, 1, 0, 8};
-  Stage divide;
-  divide.op = StageOp::kDivideRowSum;
+  const Stage divide = usual_stage(StageOp::kDivideRowSum);
   Stage requantise;
   requantise.op = StageOp::kRequantise;
   requantise.imm = {1, 8, -128, 127};
@@ -163,7 +162,7 @@ BadAttention mask(const char* name, std::function<void(std::vector<std::uint8_t>
 }
 
 constexpr const char* kSoftmaxChain =
-    "its softmax chain is not one deferred softmax to at most 8 bits";
+    "its softmax chain does not end with a deferred softmax to at most 8 bits";
 constexpr const char* kOutChain =
     "its output chain has operands, works on whole rows, or gives more than a byte";
 

@@ -129,7 +129,8 @@ Stage with_side(Stage of, Reduction side) {
 INSTANTIATE_TEST_SUITE_P(
     Stages, RefusesChain,
     testing::Values(
-        BadChain{"Opcode", one(static_cast<StageOp>(kStageOps), {}),
+        BadChain{"Opcode",
+                 {{Stage{static_cast<StageOp>(kStageOps)}}, DType::kS8},
                  "stage 0: opcode 17, expected 0 to 16"},
         BadChain{"Rounding",
                  with(one(StageOp::kRequantise, {}),

@@ -151,14 +151,21 @@ INSTANTIATE_TEST_SUITE_P(
                   "command 0 (store): n is 23, expected a multiple of the encoder's 3 heads"},
         BadMixing{"Type", [](Program& p) { p.chains[0].out = DType::kU8; },
                   "command 0 (store): its encoder stands behind a chain that gives another type "
-                  "than s8 or works on whole rows"},
+                  "than s8, works on whole rows or transposes"},
         BadMixing{"RowWise",
                   [](Program& p) {
                     p.chains[0].stages = p.chains[1].stages;
                     p.commands[0].op = 0;
                   },
                   "command 0 (store): its encoder stands behind a chain that gives another type "
-                  "than s8 or works on whole rows"},
+                  "than s8, works on whole rows or transposes"},
+        BadMixing{"Transposed",
+                  [](Program& p) {
+                    p.chains[0].stages = {usual_stage(StageOp::kTranspose)};
+                    p.commands[0].op = 0;
+                  },
+                  "command 0 (store): its encoder stands behind a chain that gives another type "
+                  "than s8, works on whole rows or transposes"},
         BadMixing{"Pitch", [](Program& p) { p.commands[0].dram_pitch = 15; },
                   "command 0 (store): dram_pitch 15, expected at least the 16 of a written row"},
         BadMixing{"Move",

@@ -114,7 +114,8 @@ TEST(MachineFile, TellsAllErrorsAtOnce) {
       "m.toml:1:8: name: found \"two words\", expected a name of letters, digits, '.', '_' and "
       "'-' (characters, 1 to 64)\n"
       "m.toml:2:1: speed: unknown key, expected one of name, base, core, array, scratchpad, "
-      "accumulator, postop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, energy, "
+      "accumulator, postop, preop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, "
+      "energy, "
       "backend, dfx, matrix, vector, hbm, ring, pcie\n"
       "m.toml:4:13: core.clock_mhz: found 0, expected an integer (MHz, 1 to 10000)\n"
       "m.toml:5:14: core.load_queue: found \"8\", expected an integer (commands, 1 to 256)\n"
@@ -323,14 +324,15 @@ TEST_F(MachinePresetDirectory, HasNoCircles) {
 
 TEST_F(MachinePresetDirectory, ShowsTheErrorsOfABase) {
   add("a", "[array]\nrows = 3\ncols = 5\n");
-  EXPECT_EQ(parse_error("base = 'a'\narray.rows = 4\nx = 1\n"),
-            "m.toml:1:8: base: " + directory.path("machines/a.toml") +
-                ":2:8: array.rows: found 3, expected a power of two (PEs, 1 to 256)\n" +
-                directory.path("machines/a.toml") +
-                ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
-                "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
-                "accumulator, postop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, "
-                "energy, backend, dfx, matrix, vector, hbm, ring, pcie");
+  EXPECT_EQ(
+      parse_error("base = 'a'\narray.rows = 4\nx = 1\n"),
+      "m.toml:1:8: base: " + directory.path("machines/a.toml") +
+          ":2:8: array.rows: found 3, expected a power of two (PEs, 1 to 256)\n" +
+          directory.path("machines/a.toml") +
+          ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
+          "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
+          "accumulator, postop, preop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, "
+          "energy, backend, dfx, matrix, vector, hbm, ring, pcie");
 }
 
 }  // namespace

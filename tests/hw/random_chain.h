@@ -149,7 +149,8 @@ inline Stage random_stage(Random& random, StageOp op, bool side = false) {
   }
   if (info.rounds) stage.rounding = static_cast<Rounding>(pick(random, 0, 2));
   set_immediates(random, stage);
-  if (side && pick(random, 0, 3) == 0 && statistics_written(stage) == 0) {
+  const bool free = statistics_read(stage) == 0 && statistics_written(stage) == 0;
+  if (side && free && pick(random, 0, 3) == 0) {
     stage.side = static_cast<Reduction>(pick(random, 1, kReductions - 1));
   }
   return stage;
