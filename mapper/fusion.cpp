@@ -1,6 +1,7 @@
 #include "mapper/fusion.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "hw/error.h"
@@ -69,10 +70,14 @@ Group encoder_group(const Graph& graph, const MixLayer& encoder) {
   return group;
 }
 
-std::string cost_text(const FusionCost::Comparison& cost) {
+std::string cost_text(const FusionCost::Comparison& cost, const hw::Machine::Mapper& mapper) {
   if (!cost.fits) return "no tile fits together";
-  const auto text = [](double value) { return std::to_string(static_cast<std::uint64_t>(value)); };
-  return "expected " + text(cost.together) + " together, " + text(cost.apart) + " apart";
+  const auto text = [](double value) { return std::to_string(std::llround(value)); };
+  if (mapper.strategy == hw::MappingStrategy::kSearch &&
+      mapper.objective != hw::MappingObjective::kCycles) {
+    return "expected at " + text(100 * cost.together / cost.apart) + " % of the cost apart";
+  }
+  return "expected " + text(cost.together) + " cycles together, " + text(cost.apart) + " apart";
 }
 
 /// Finds what is not a run of nodes: the attention of each layer, whose decoders stand further in
@@ -190,7 +195,7 @@ class Fuser {
     }
     if (why.empty() && hw::stage_info(node.stage.op).row_wise && group.has_matmul) {
       const FusionCost::Comparison cost = behind(group, index);
-      (cost.pays() ? why_[index] : why) = cost_text(cost);
+      (cost.pays() ? why_[index] : why) = cost_text(cost, machine_.mapper);
     }
     if (!why.empty()) why_[index] = why;
     return why.empty();
@@ -285,7 +290,7 @@ class Fuser {
     if (why.empty()) {
       Group fused = *reader;
       const FusionCost::Comparison cost = put_in_front(group, fused);
-      why_[group.nodes.front()] = cost_text(cost);
+      why_[group.nodes.front()] = cost_text(cost, machine_.mapper);
       if (cost.pays()) {
         *reader = std::move(fused);
         return true;
