@@ -138,7 +138,8 @@ std::string obstacle(const Group& group, const Node& node, const Graph& graph,
   }
   if (std::string why = operand_obstacle(group, node, graph, machine); !why.empty()) return why;
   if (std::string why = statistics_obstacle(group, node); !why.empty()) return why;
-  if (node.kept != 0 && group.kept != 0 && node.kept != group.kept) {
+  const bool both_mask = hw::uses_kept(group.chain) && hw::uses_kept({{stage}, {}});
+  if (both_mask && node.kept != group.kept) {
     return "the chain has another causal mask";
   }
   if (info.row_wise && hw::is_row_wise(group.chain))

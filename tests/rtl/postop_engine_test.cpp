@@ -26,7 +26,7 @@ TEST(PostopRtlEngine, ComputesAnyChainLikeTheModel) {
       const ChainRun::Result expected = run.on(model);
       const ChainRun::Result actual = run.on(rtl);
       ASSERT_EQ(actual.out, expected.out) << i;
-      ASSERT_EQ(actual.sums, expected.sums) << i;
+      ASSERT_EQ(actual.statistics, expected.statistics) << i;
       ASSERT_EQ(actual.cycles, expected.cycles) << i;
     }
     EXPECT_EQ(report.size(), 6U);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "model/stages.h"
 #include "support/random_machine.h"
 
 namespace systole::tlm_model {
@@ -65,16 +66,12 @@ Command move(std::uint32_t c, std::uint32_t to) {
 }
 
 hw::Program make_program() {
-  const auto chain = [](hw::StageOp op) {
-    hw::Stage stage;
-    stage.op = op;
-    stage.tensor = hw::DType::kS8;
-    return hw::Chain{{stage}, hw::DType::kS8};
-  };
+  const auto chain = [](const hw::Stage& stage) { return hw::Chain{{stage}, hw::DType::kS8}; };
   hw::Program program;
-  program.chains = {hw::Chain{{}, hw::DType::kS8}, chain(hw::StageOp::kBias),
-                    chain(hw::StageOp::kSoftmax), chain(hw::StageOp::kDivideRowSum),
-                    chain(hw::StageOp::kAddTensor)};
+  program.chains = {hw::Chain{{}, hw::DType::kS8}, chain(model::bias_stage()),
+                    chain(hw::usual_stage(hw::StageOp::kSoftmax)),
+                    chain(model::divide_row_sum_stage()),
+                    chain(model::add_tensor_stage(hw::DType::kS8, {}, 8, hw::Rounding::kHalfUp))};
   return program;
 }
 
