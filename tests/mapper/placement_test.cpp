@@ -133,8 +133,8 @@ std::vector<Stay> stays(const model::Graph& graph, const std::vector<Group>& gro
         at.place == Place::kStatistics ? tensor.rows : std::uint64_t{tensor.rows} * at.pitch;
     for (std::size_t step = 0; step < groups.size(); ++step) {
       const Group& group = groups[step];
-      std::vector<std::size_t> used = {group.a.tensor, group.tensor.tensor, group.statistics,
-                                       group.out.tensor};
+      std::vector<std::size_t> used = {group.a.tensor, group.statistics, group.out.tensor};
+      for (const model::View& view : group.tensors) used.push_back(view.tensor);
       if (group.has_matmul) used.push_back(group.b.tensor);
       if (std::find(used.begin(), used.end(), id) == used.end()) continue;
       stay.first = std::min(stay.first, step);

@@ -32,8 +32,8 @@ TEST(AttentionRtlEngine, ComputesAnyHeadLikeTheModel) {
         const HeadCase test(hw::split_anywhere(hw::random_mask(random, 30), random),
                             random_count(random, 1, 40), random_count(random, 1, 40), attention,
                             random);
-        const hw::AttentionSums expected = model.sums(test.head, test.operands, constants);
-        const hw::AttentionSums found = rtl.sums(test.head, test.operands, constants);
+        const hw::AttentionSums expected = model.sums(test.head, test.operands, {constants, {}});
+        const hw::AttentionSums found = rtl.sums(test.head, test.operands, {constants, {}});
         ASSERT_EQ(found.sums, expected.sums);
         ASSERT_EQ(found.divisor, expected.divisor);
       }

@@ -91,23 +91,30 @@ std::string stalls_table(const tlm_model::BlockReport& report) {
 }
 
 std::string stages_table() {
-  std::string text = head({"stage", "immediates", "words per channel", "whole row", "read passes",
-                           "latency", "serial cycles per row"});
+  std::string text = head({"stage", "operands", "immediates", "words per channel", "whole row",
+                           "read passes", "latency", "least interval of rows"});
   for (std::uint8_t i = 0; i < hw::kStageOps; ++i) {
-    hw::Stage stage;
-    stage.op = static_cast<hw::StageOp>(i);
+    hw::Stage stage = hw::usual_stage(static_cast<hw::StageOp>(i));
     const hw::StageInfo& info = hw::stage_info(stage.op);
+    std::string operands;
+    for (std::uint8_t kind = 0; kind < hw::kOperandKinds; ++kind) {
+      const auto operand = static_cast<hw::Operand>(kind);
+      if (info.takes(operand))
+        operands += (operands.empty() ? "" : ", ") + std::string(hw::name_of(operand));
+    }
     std::string immediates;
     for (const std::string_view name : info.imm) {
       if (!name.empty()) immediates += (immediates.empty() ? "" : ", ") + std::string(name);
     }
     std::string words = std::to_string(hw::parameter_words(stage));
-    stage.per_channel = true;
-    const std::string channel_words = std::to_string(hw::parameter_words(stage));
-    if (channel_words != words) words += " or " + channel_words;
-    text += row({code(info.name), immediates.empty() ? "-" : immediates, words,
+    if (info.takes(hw::Operand::kChannel)) {
+      stage.operand = hw::Operand::kChannel;
+      const std::string channel_words = std::to_string(hw::parameter_words(stage));
+      if (channel_words != words) words += " or " + channel_words;
+    }
+    text += row({code(info.name), operands, immediates.empty() ? "-" : immediates, words,
                  info.row_wise ? "yes" : "no", std::to_string(info.passes),
-                 std::to_string(info.latency), std::to_string(info.row_serial)});
+                 std::to_string(info.latency), std::to_string(hw::stage_interval(stage, 1))});
   }
   return text;
 }

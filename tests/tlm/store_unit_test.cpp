@@ -50,13 +50,18 @@ hw::Machine even_machine(double controller_ns) {
 }
 
 hw::Stage stage_of(hw::StageOp op) {
-  hw::Stage stage;
-  stage.op = op;
+  hw::Stage stage = hw::usual_stage(op);
   stage.tensor = hw::DType::kS8;
   return stage;
 }
+/// A sum with a tensor operand.
+hw::Stage residual_stage() {
+  hw::Stage stage = stage_of(hw::StageOp::kAdd);
+  stage.operand = hw::Operand::kTensor;
+  return stage;
+}
 const hw::Chain kPlain{{}, hw::DType::kS8};
-const hw::Chain kResidual{{stage_of(hw::StageOp::kAddTensor)}, hw::DType::kS8};
+const hw::Chain kResidual{{residual_stage()}, hw::DType::kS8};
 
 /// The command with a tensor operand at kTensor.
 hw::Command with_tensor(hw::Command command) {
@@ -102,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
     Chains, StoreContractTest,
     ::testing::Values(ContractCase{"none", {}, 16},
                       ContractCase{"requantise", {hw::StageOp::kRequantise}, 40},
-                      ContractCase{"gelu", {hw::StageOp::kBias, hw::StageOp::kGelu}, 64},
+                      ContractCase{"gelu", {hw::StageOp::kAdd, hw::StageOp::kGelu}, 64},
                       ContractCase{"softmax", {hw::StageOp::kSoftmax}, 100},
                       ContractCase{
                           "layer_norm", {hw::StageOp::kLayerNorm, hw::StageOp::kRequantise}, 48}),
