@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "hw/postop.h"
+#include "hw/unit_depths.h"
 #include "tests/hw/random_chain.h"
 #include "tests/hw/stage_sketch.h"
 
@@ -10,6 +13,7 @@ namespace {
 using test::pick;
 using test::Random;
 using test::stage;
+using test::with_operand;
 
 TEST(ChainCycles, OfElementwiseStagesArePipelined) {
   const Chain chain{{stage(StageOp::kAdd), stage(StageOp::kRequantise), stage(StageOp::kRelu)},
@@ -86,6 +90,109 @@ TEST(ChainCycles, NeverFallWhenTheTileGrows) {
     EXPECT_GE(total, chain_cycles(chain, rows, cols, 32).total(rows));
     EXPECT_GE(total * 16, rows * cols);
   }
+}
+
+/// A chain of stages of which each takes a vector per cycle.
+Chain elementwise_chain(Random& random, std::size_t stages) {
+  Chain chain{{}, DType::kS8};
+  while (chain.stages.size() < stages) {
+    const Stage next =
+        test::random_stage(random, static_cast<StageOp>(pick(random, 0, kStageOps - 1)), true);
+    const bool vectors = stage_interval(next, 1) == 1 && next.op != StageOp::kTranspose;
+    if (vectors && test::fits_behind(chain, next)) chain.stages.push_back(next);
+  }
+  return chain;
+}
+
+TEST(ChainCycles, OfTheInnerLoopDoNotDependOnWhatElementwiseStagesDo) {
+  Random random(21);
+  for (int i = 0; i < 500; ++i) {
+    const Chain chain = elementwise_chain(random, static_cast<std::size_t>(pick(random, 1, 8)));
+    const auto rows = static_cast<std::uint64_t>(pick(random, 1, 100));
+    const auto cols = static_cast<std::uint64_t>(pick(random, 1, 1000));
+    const auto lanes = std::uint32_t{1} << pick(random, 0, 8);
+    const std::uint64_t vectors = (cols + lanes - 1) / lanes;
+    const ChainCycles cycles = chain_cycles(chain, rows, cols, lanes);
+    EXPECT_EQ(cycles.total(rows) - cycles.fill, rows * vectors);
+    EXPECT_EQ(cycles.reads, rows * vectors);
+    std::uint64_t latency = 0;
+    for (const Stage& stage : chain.stages) latency += stage_latency(stage);
+    EXPECT_EQ(cycles.fill, latency);
+  }
+}
+
+TEST(ChainCycles, OfTheInnerLoopAreThoseOfTheSlowestStage) {
+  Random random(22);
+  for (int i = 0; i < 1000; ++i) {
+    const Chain chain = test::random_chain(random, 8);
+    const auto rows = static_cast<std::uint64_t>(pick(random, 1, 100));
+    const auto cols = static_cast<std::uint64_t>(pick(random, 1, 1000));
+    const std::uint64_t vectors = (cols + 15) / 16;
+    std::uint64_t slowest = vectors;
+    for (const Stage& stage : chain.stages) {
+      slowest = std::max(slowest, stage_interval(stage, vectors));
+    }
+    const ChainCycles cycles = chain_cycles(chain, rows, cols, 16);
+    EXPECT_EQ(cycles.total(rows) - cycles.fill, rows * slowest);
+    EXPECT_EQ(cycles.total(rows) - chain_cycles(chain, 1, cols, 16).total(1), (rows - 1) * slowest);
+  }
+}
+
+TEST(ChainCycles, OfNormsOfPartedRowsAreBoundByDividerAndRoot) {
+  using unit_depth::kAdd;
+  using unit_depth::kMultiply;
+  const Stage layer_norm = stage(StageOp::kLayerNormApply);
+  const Stage rms_norm = stage(StageOp::kRmsNormApply);
+  // Divisions of 24 and of 32 bits; a root of 32 bits. Two bits a cycle.
+  EXPECT_EQ(stage_interval(layer_norm, 1), 12U + 16U);
+  EXPECT_EQ(stage_interval(layer_norm, 29), 29U);
+  EXPECT_EQ(stage_interval(rms_norm, 1), 16U);
+  EXPECT_EQ(stage_interval(rms_norm, 17), 17U);
+  EXPECT_EQ(stage_lead(layer_norm), 12U + 2 * kMultiply + 2 * kAdd + 16U + 16U);
+  EXPECT_EQ(stage_lead(rms_norm), 16U + 16U);
+  // Of a row of 64 elements in 16 lanes: the lead, four vectors, the depth.
+  EXPECT_EQ(chain_cycles({{rms_norm}, DType::kS8}, 1, 64, 16).total(1),
+            32U + 4U + stage_latency(rms_norm));
+  EXPECT_EQ(chain_cycles({{layer_norm}, DType::kS8}, 10, 64, 16).total(10),
+            52U + 4U + 9U * 28U + stage_latency(layer_norm));
+}
+
+TEST(ChainCycles, OfATranspositionHaveTheColumnsBehindThem) {
+  const Stage relu = stage(StageOp::kRelu);
+  const Stage transpose = stage(StageOp::kTranspose);
+  const ChainCycles straight = chain_cycles({{relu}, DType::kS8}, 32, 100, 16);
+  const ChainCycles transposed = chain_cycles({{relu, transpose}, DType::kS8}, 32, 100, 16);
+  EXPECT_EQ(transposed.total(32), straight.total(32) + 100U + stage_latency(transpose));
+  EXPECT_EQ(transposed.per_row, straight.per_row);
+}
+
+TEST(StageLatency, CountsTheRequantiserOfAnOperand) {
+  using unit_depth::kAdd;
+  using unit_depth::kClamp;
+  using unit_depth::kRequantise;
+  const auto latency = [](StageOp op, Operand operand, std::int64_t multiplier) {
+    Stage result = with_operand(op, operand);
+    result.imm[0] = multiplier;
+    return stage_latency(result);
+  };
+  for (const StageOp op : {StageOp::kAdd, StageOp::kSub}) {
+    EXPECT_EQ(latency(op, Operand::kImmediate, 0), kAdd);
+    EXPECT_EQ(latency(op, Operand::kChannel, 0), kAdd);
+    EXPECT_EQ(latency(op, Operand::kSaved, 3), kAdd + kRequantise);
+    EXPECT_EQ(latency(op, Operand::kTensor, 0), kAdd + kRequantise);
+    EXPECT_EQ(latency(op, Operand::kTensor, 3), kAdd + kRequantise);
+  }
+  EXPECT_EQ(latency(StageOp::kMul, Operand::kTensor, 0), kRequantise);
+  EXPECT_EQ(latency(StageOp::kMask, Operand::kTensor, 0), kClamp);
+  EXPECT_EQ(latency(StageOp::kRope, Operand::kTensor, 0), kClamp + kAdd + kRequantise);
+}
+
+TEST(StageLatency, DoesNotDependOnTheSideOutput) {
+  Stage relu = stage(StageOp::kRelu);
+  const std::uint32_t latency = stage_latency(relu);
+  relu.side = Reduction::kSumSquares;
+  EXPECT_EQ(stage_latency(relu), latency);
+  EXPECT_EQ(stage_interval(relu, 7), 7U);
 }
 
 }  // namespace
