@@ -20,7 +20,9 @@ hw::Machine::Backends backends(bool sparse, bool dense) {
 
 TEST(AttentionRtlEngine, ComputesAnyHeadLikeTheModel) {
   std::mt19937 random(1);
-  const hw::SoftmaxConstants constants = hw::make_softmax_constants(1e-4);
+  hw::ScoreFunctions functions{hw::make_softmax_constants(1e-4), std::nullopt};
+  hw::Stage relu;
+  relu.op = hw::StageOp::kRelu;
   hw::AttentionModel model;
   for (const auto& [sparse, dense] : {std::pair{true, false}, {false, true}, {true, true}}) {
     for (const auto mapping :
@@ -32,8 +34,10 @@ TEST(AttentionRtlEngine, ComputesAnyHeadLikeTheModel) {
         const HeadCase test(hw::split_anywhere(hw::random_mask(random, 30), random),
                             random_count(random, 1, 40), random_count(random, 1, 40), attention,
                             random);
-        const hw::AttentionSums expected = model.sums(test.head, test.operands, {constants, {}});
-        const hw::AttentionSums found = rtl.sums(test.head, test.operands, {constants, {}});
+        functions.stages.reset();
+        if (i % 2 == 0) functions.stages.emplace(hw::Chain{{relu}, hw::DType::kS32});
+        const hw::AttentionSums expected = model.sums(test.head, test.operands, functions);
+        const hw::AttentionSums found = rtl.sums(test.head, test.operands, functions);
         ASSERT_EQ(found.sums, expected.sums);
         ASSERT_EQ(found.divisor, expected.divisor);
       }

@@ -113,7 +113,7 @@ void run_heads(const std::string& block, const RtlOptions& options, RtlReport& r
   for (int i = 0; i < 4; ++i) {
     const HeadCase test(hw::split_anywhere(hw::random_mask(random, 20), random), 20, 12,
                         machine.attention, random);
-    (void)engine.sums(test.head, test.operands, {hw::make_softmax_constants(1e-3), {}});
+    (void)engine.sums(test.head, test.operands, {hw::make_softmax_constants(1e-3), std::nullopt});
   }
 }
 
