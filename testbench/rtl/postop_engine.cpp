@@ -180,7 +180,8 @@ hw::ChainCycles PostopRtlEngine::cycles(const hw::Chain& chain, std::uint64_t ro
   hw::ChainCycles cycles = hw::chain_cycles(chain, rows, cols, lanes_);
   std::int64_t fill = static_cast<std::int64_t>(cycles.fill);
   for (const hw::Stage& any : chain.stages) {
-    const hw::Stage stage = served(any);
+    hw::Stage stage = served(any);
+    stage.side = hw::Reduction::kNone;
     for (const auto& twin : twins_) {
       if (twin->serves(stage)) fill += excess(*twin, stage, rows, cols);
     }

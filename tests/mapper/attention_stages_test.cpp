@@ -45,7 +45,7 @@ hw::Stage minus_sums() {
   return stage;
 }
 
-AttentionSketch sketch() {
+AttentionSketch staged_sketch() {
   AttentionSketch sketch;
   sketch.heads = 2;
   sketch.queries = sketch.keys = 12;
@@ -56,7 +56,7 @@ AttentionSketch sketch() {
 }
 
 AttentionSketch masked_sketch(std::vector<hw::Stage> scores, const hw::Stage& masking) {
-  AttentionSketch result = sketch();
+  AttentionSketch result = staged_sketch();
   result.scores = std::move(scores);
   result.keep.assign(std::size_t{2} * 12 * 12, 1);
   for (std::size_t i = 0; i < result.keep.size(); i += 5) result.keep[i] = 0;
@@ -66,7 +66,7 @@ AttentionSketch masked_sketch(std::vector<hw::Stage> scores, const hw::Stage& ma
   return result;
 }
 
-model::Graph graph_of(const AttentionSketch& sketch) {
+model::Graph staged_attention_graph(const AttentionSketch& sketch) {
   return test::AttentionGraph(sketch).build();
 }
 
@@ -81,10 +81,10 @@ std::vector<Group> attention_of(const model::Graph& graph,
 }
 
 TEST(AttentionStages, OfScoresAndOutputsBelongToTheEngines) {
-  AttentionSketch staged = sketch();
+  AttentionSketch staged = staged_sketch();
   staged.scores = {times(-1, 100000), relu(), minus_sums()};
   staged.outputs.insert(staged.outputs.begin() + 1, relu());
-  const model::Graph graph = graph_of(staged);
+  const model::Graph graph = staged_attention_graph(staged);
   const std::vector<Group> groups = attention_of(graph);
   ASSERT_EQ(groups.size(), 1U);
   const AttentionGroup& attention = *groups[0].attention;
@@ -98,17 +98,17 @@ TEST(AttentionStages, OfScoresAndOutputsBelongToTheEngines) {
 }
 
 TEST(AttentionStages, ThatAreTooManyKeepItFromThem) {
-  AttentionSketch staged = sketch();
+  AttentionSketch staged = staged_sketch();
   staged.scores = {relu(), relu(), relu()};
-  EXPECT_EQ(attention_of(graph_of(staged)).size(), 1U);
+  EXPECT_EQ(attention_of(staged_attention_graph(staged)).size(), 1U);
   staged.scores.push_back(relu());
-  EXPECT_TRUE(attention_of(graph_of(staged)).empty());
+  EXPECT_TRUE(attention_of(staged_attention_graph(staged)).empty());
 }
 
 TEST(AttentionStages, ThatDifferFromHeadToHeadPartThem) {
-  AttentionSketch staged = sketch();
+  AttentionSketch staged = staged_sketch();
   staged.scores = {times(3, 100000)};
-  model::Graph graph = graph_of(staged);
+  model::Graph graph = staged_attention_graph(staged);
   for (model::Node& node : graph.nodes) {
     if (node.name == "head1.score.0") node.stage.imm[3] = 5;
   }
@@ -118,9 +118,9 @@ TEST(AttentionStages, ThatDifferFromHeadToHeadPartThem) {
 }
 
 TEST(AttentionStages, BehindTheLastByteAreAnotherOperator) {
-  AttentionSketch staged = sketch();
+  AttentionSketch staged = staged_sketch();
   staged.heads = 1;
-  model::Graph graph = graph_of(staged);
+  model::Graph graph = staged_attention_graph(staged);
   // Behind the outputs s8 -> s16, which the engines do not write.
   model::Node widen = graph.nodes.back();
   widen.name = "widen";
@@ -138,7 +138,7 @@ TEST(AttentionStages, BehindTheLastByteAreAnotherOperator) {
 }
 
 TEST(AttentionStages, SumsThatOthersReadStayWithTheArray) {
-  model::Graph graph = graph_of(sketch());
+  model::Graph graph = staged_attention_graph(staged_sketch());
   model::Node copy = graph.nodes[0];
   copy.name = "copy";
   copy.kind = model::Node::Kind::kStage;
@@ -154,15 +154,15 @@ TEST(AttentionStages, SumsThatOthersReadStayWithTheArray) {
 
 TEST(AttentionStages, LeaveAMaskWhatItIsWhereItGoesDeepEnough) {
   constexpr std::int64_t kLargest = 5000;
-  EXPECT_EQ(attention_of(graph_of(masked_sketch({times(3, kLargest)}, test::added_mask(kLargest))))
+  EXPECT_EQ(attention_of(staged_attention_graph(masked_sketch({times(3, kLargest)}, test::added_mask(kLargest))))
                 .size(),
             1U);
   // Deep enough for less.
   EXPECT_TRUE(
-      attention_of(graph_of(masked_sketch({times(3, 2 * kLargest)}, test::added_mask(kLargest))))
+      attention_of(staged_attention_graph(masked_sketch({times(3, 2 * kLargest)}, test::added_mask(kLargest))))
           .empty());
   // Sums are as large as they like.
-  EXPECT_TRUE(attention_of(graph_of(masked_sketch({times(3, kLargest), minus_sums()},
+  EXPECT_TRUE(attention_of(staged_attention_graph(masked_sketch({times(3, kLargest), minus_sums()},
                                                   test::added_mask(kLargest))))
                   .empty());
 }
@@ -173,7 +173,7 @@ TEST(AttentionStages, LeaveASelectionAMaskWhereItFillsWithLessThanAnyScore) {
       model::vanishing_distance(hw::make_softmax_constants(test::AttentionGraph::kScoreScale).score,
                                 hw::kDefaultExpFractionBits);
   const auto groups = [&](std::int64_t fill) {
-    return attention_of(graph_of(masked_sketch({times(3, kLargest)}, test::selecting_mask(fill))));
+    return attention_of(staged_attention_graph(masked_sketch({times(3, kLargest)}, test::selecting_mask(fill))));
   };
   const std::vector<Group> found = groups(-kLargest - distance);
   ASSERT_EQ(found.size(), 1U);
@@ -185,18 +185,18 @@ TEST(AttentionStages, LeaveASelectionAMaskWhereItFillsWithLessThanAnyScore) {
 
 TEST(AttentionStages, OfARowWithoutAKeptCellKeepItFromTheEngines) {
   AttentionSketch masked = masked_sketch({}, test::selecting_mask(-2147483648LL));
-  EXPECT_EQ(attention_of(graph_of(masked)).size(), 1U);
+  EXPECT_EQ(attention_of(staged_attention_graph(masked)).size(), 1U);
   std::fill_n(masked.keep.begin() + 24, 12, 0);
-  const std::vector<Group> groups = attention_of(graph_of(masked));
+  const std::vector<Group> groups = attention_of(staged_attention_graph(masked));
   ASSERT_EQ(groups.size(), 1U);
   EXPECT_EQ(groups[0].attention->heads.size(), 1U) << "the other head";
 }
 
 TEST(AttentionStages, InFrontOfOperandsBelongToTheCommand) {
-  AttentionSketch staged = sketch();
+  AttentionSketch staged = staged_sketch();
   staged.operands[0] = {relu(), model::clamp_stage(8)};
   staged.operands[2] = {times(3, 127)};
-  const model::Graph graph = graph_of(staged);
+  const model::Graph graph = staged_attention_graph(staged);
   const Mapping mapping = map_graph(graph, staged_machine());
   ASSERT_EQ(mapping.groups.size(), 1U);
   const AttentionGroup& attention = *mapping.groups[0].attention;
@@ -218,9 +218,9 @@ TEST(AttentionStages, InFrontOfOperandsBelongToTheCommand) {
 }
 
 TEST(AttentionStages, OfOperandsThatAreOneTensorAreOfBoth) {
-  AttentionSketch staged = sketch();
+  AttentionSketch staged = staged_sketch();
   staged.operands[1] = {times(3, 127)};
-  model::Graph graph = graph_of(staged);
+  model::Graph graph = staged_attention_graph(staged);
   model::Node* key = nullptr;
   for (model::Node& node : graph.nodes) {
     if (node.name.find(".scores") != std::string::npos) key = &node;
@@ -233,9 +233,9 @@ TEST(AttentionStages, OfOperandsThatAreOneTensorAreOfBoth) {
 }
 
 TEST(AttentionStages, InFrontStayAPassOfTheirOwnWhereTheyMust) {
-  AttentionSketch staged = sketch();
+  AttentionSketch staged = staged_sketch();
   staged.operands[0] = {relu(), model::clamp_stage(8)};
-  const model::Graph graph = graph_of(staged);
+  const model::Graph graph = staged_attention_graph(staged);
   const auto why = [&](const hw::Machine& machine, const model::Graph& of) {
     const Fusion fusion = fuse(of, machine);
     EXPECT_EQ(fusion.groups.size(), 2U);
@@ -258,7 +258,7 @@ TEST(AttentionStages, InFrontStayAPassOfTheirOwnWhereTheyMust) {
   machine.postop.lanes = 64;
   staged.queries = staged.keys = 300;
   machine.attention.query_kib = machine.attention.key_kib = 1;
-  EXPECT_NE(why(machine, graph_of(staged)).find("together"), std::string::npos);
+  EXPECT_NE(why(machine, staged_attention_graph(staged)).find("together"), std::string::npos);
 }
 
 }  // namespace

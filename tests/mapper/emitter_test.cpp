@@ -10,6 +10,7 @@
 
 #include "hw/machine_file.h"
 #include "mapper/mapping.h"
+#include "mapper/split_norms.h"
 #include "model/shapes.h"
 #include "support/random_graph.h"
 #include "tests/mapper/test_graphs.h"
@@ -126,7 +127,7 @@ class Emitted {
  public:
   Emitted(const model::Graph& graph, const hw::Machine& machine)
       : machine_(machine), mapping_(map_graph(graph, machine)) {
-    const Placement placement = place_tensors(graph, mapping_.groups, machine);
+    const Placement placement = place_tensors(split_norms(graph, machine), mapping_.groups, machine);
     scratchpad_end_ = placement.scratchpad_end;
   }
   [[nodiscard]] const std::vector<Command>& commands() const { return mapping_.program.commands; }

@@ -249,7 +249,7 @@ TEST(Mapping, SaysWhichMemoryIsTooSmallAndForWhat) {
   machine = hw::Machine{};
   machine.postop.row_statistics = 39;
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
-            "postop.row_statistics = 39: blocks.0.attn.head0.row_sum needs 40 rows more");
+            "postop.row_statistics = 39: blocks.0.attn.head0.row_sum needs 40 words more");
   machine = hw::Machine{};
   machine.dram.mib = 1;
   const model::Graph large =
