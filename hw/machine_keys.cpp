@@ -288,8 +288,7 @@ std::vector<MachineKey> make_keys() {
       word<kMapper, &Mapper::objective>("mapper.objective", {"cycles", "energy", "edp"},
           "what a search minimises; edp: the product of both", kChosen),
       word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none", "post", "off"},
-          "what may join an anchor: any stage, those of Gemmini's library, no function, any but in "
-          "front of it, or nothing but rounding",
+          "what joins an anchor: any stage, Gemmini's, no function, any behind, rounding",
           "library: no LayerNorm, no residual addition"),
       integer<kMapper, &Mapper::on_chip>("mapper.on_chip", "", 0, 1,
           "1: results that only matmuls read stay in the scratchpad where there is room; 0: all "

@@ -28,7 +28,8 @@ Placement FusionCost::keeping(const model::View& between) const {
   const model::Tensor& tensor = graph_.tensors[between.tensor];
   const std::uint64_t bytes =
       std::uint64_t{tensor.rows} * round_up(tensor.cols, machine_.array.rows);
-  if (hw::bytes_of(tensor.type) == 1 && bytes <= machine_.scratchpad.kib * hw::kKib / 2) {
+  if (machine_.mapper.on_chip != 0 && hw::bytes_of(tensor.type) == 1 &&
+      bytes <= machine_.scratchpad.kib * hw::kKib / 2) {
     placement.tensors[between.tensor].place = Location::Place::kScratchpad;
     placement.scratchpad_end = bytes;
   }

@@ -20,6 +20,7 @@ TEST(GptLayerGraph, GivesTheSameBytesHoweverItIsFused) {
       machine.mapper.fusion = level;
       machine.preop.lanes = machine.postop.lanes;
       const model::Graph graph = model::make_gpt_layer_graph(shape, machine.datapath, 1, false);
+      SCOPED_TRACE(graph.name + ", " + std::to_string(static_cast<int>(level)));
       test::expect_program_computes_graph(graph, machine, map_graph(graph, machine), 2);
     }
   }

@@ -53,6 +53,16 @@ inline void expect_program_computes_graph(const model::Graph& graph, const hw::M
                              row_bytes);
     }
   }
+  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
+    const model::Tensor& tensor = graph.tensors[id];
+    if (tensor.kind != model::Tensor::Kind::kState || !tensor.data.empty()) continue;
+    // A state begins with zeros.
+    const std::vector<std::uint8_t> zeros(tensor.bytes() / tensor.rows, 0);
+    for (std::uint64_t row = 0; row < tensor.rows; ++row) {
+      const mapper::Location& location = mapping.tensors[id];
+      interpreter.dram.write(location.address + row * location.pitch, zeros.data(), zeros.size());
+    }
+  }
   reference.run();
 
   std::map<std::uint32_t, std::size_t> last;
