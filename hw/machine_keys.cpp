@@ -291,8 +291,7 @@ std::vector<MachineKey> make_keys() {
           "what joins an anchor: any stage, Gemmini's, no function, any behind, rounding",
           "library: no LayerNorm, no residual addition"),
       integer<kMapper, &Mapper::on_chip>("mapper.on_chip", "", 0, 1,
-          "1: results that only matmuls read stay in the scratchpad where there is room; 0: all "
-          "go to DRAM", kChosen),
+          "1: what only matmuls read may stay in the scratchpad; 0: all goes to DRAM", kChosen),
 
       integer<kHost, &Host::mmio_ns>("host.mmio_ns", "ns", 0, 1000000,
           "one access of the host to a core's register", kChosen),

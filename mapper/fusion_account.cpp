@@ -29,7 +29,9 @@ PassAccount account_of(const model::Graph& graph, const Group& group) {
     if (group.has_matmul) pass.stationary = elements_of(graph, group.b);
   }
   for (const model::View& view : group.tensors) pass.streamed += elements_of(graph, view);
+  pass.parameters = std::uint64_t{hw::parameter_words(group.chain)} * group.n();
   if (group.pre) {
+    pass.parameters += std::uint64_t{hw::parameter_words(group.pre->chain)} * group.a.cols;
     for (const model::View& view : group.pre->tensors) pass.streamed += elements_of(graph, view);
     pass.trips += elements_of(graph, group.a).count;
   }
@@ -46,6 +48,7 @@ void add(PassAccount& sum, const PassAccount& pass) {
   sum.streamed += pass.streamed;
   sum.written += pass.written;
   sum.stationary += pass.stationary;
+  sum.parameters += pass.parameters;
 }
 
 }  // namespace

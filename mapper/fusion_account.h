@@ -29,6 +29,7 @@ struct PassAccount {
   Elements streamed;         ///< read: a matmul's A or the tensor that is loaded, tensor operands
   Elements written;          ///< results
   Elements stationary;       ///< a matmul's B: weights, keys, values. No part of the accesses
+  std::uint64_t parameters = 0;  ///< words: biases and factors of channels. Neither are they
   [[nodiscard]] std::uint64_t accesses() const { return streamed.count + written.count; }
 };
 

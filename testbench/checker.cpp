@@ -34,7 +34,9 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
   std::vector<std::uint8_t> found(row_bytes);
   const std::uint64_t begin = stays ? command.b : attends || hosts ? command.tensor : command.dram;
-  for (std::uint64_t i = 0; i < command.m; ++i) {
+  const std::uint64_t rows =
+      attends || hosts ? command.m : hw::stored_rows(command, mapping_->program);
+  for (std::uint64_t i = 0; i < rows; ++i) {
     const std::uint64_t at = begin + i * result.pitch;
     if (stays) {
       std::memcpy(found.data(), system_.core.memory.scratchpad.data() + at, row_bytes);

@@ -15,6 +15,7 @@
 #include "testbench/outputs.h"
 #include "testbench/plot.h"
 #include "testbench/reproduce/dfx.h"
+#include "testbench/reproduce/fusion.h"
 #include "testbench/reproduce/survey.h"
 #include "testbench/reproduce/vitcod.h"
 
@@ -54,6 +55,11 @@ Reproduction dfx(const ReproduceOptions& options) {
   return reproduce_dfx(options.parts);
 }
 
+Reproduction fusion(const ReproduceOptions& options) {
+  expect_no_choice(options);
+  return reproduce_fusion(options.parts);
+}
+
 Reproduction survey(const ReproduceOptions& options) {
   expect_no_choice(options);
   return reproduce_survey(options.parts);
@@ -69,13 +75,15 @@ struct Publication {
   const std::vector<std::string>& (*parts)();
 };
 /// What can be reproduced.
-const std::map<std::string, Publication> kReproductions = {
-    {"dfx", {dfx, dfx_parts}}, {"survey", {survey, survey_parts}}, {"vitcod", {vitcod, no_parts}}};
+const std::map<std::string, Publication> kReproductions = {{"dfx", {dfx, dfx_parts}},
+                                                           {"fusion", {fusion, fusion_parts}},
+                                                           {"survey", {survey, survey_parts}},
+                                                           {"vitcod", {vitcod, no_parts}}};
 
 void check_parts(const ReproduceOptions& options) {
   const std::vector<std::string>& known = kReproductions.at(options.name).parts();
   for (const std::string& part : options.parts) {
-    if (known.empty()) throw hw::InputError("--part: only of use with dfx or survey");
+    if (known.empty()) throw hw::InputError("--part: only of use with dfx, fusion or survey");
     if (std::find(known.begin(), known.end(), part) != known.end()) continue;
     throw hw::InputError(fmt::format("--part: found '{}', expected {} of {}", hw::printable(part),
                                      fmt::join(known, ", "), options.name));
@@ -108,7 +116,7 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("reproduce", "published figures beside ours");
   std::vector<std::string> names;
   for (const auto& [name, publication] : kReproductions) names.push_back(name);
-  command.add_option("name", options->name, "what to reproduce: dfx, survey or vitcod")
+  command.add_option("name", options->name, "what to reproduce: dfx, fusion, survey or vitcod")
       ->type_name("NAME")
       ->required()
       ->check(CLI::IsMember(names).description(""));
@@ -127,18 +135,19 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command
       .add_option("--dim", options->vitcod.dim, "features of a head in these files; default: 64")
       ->type_name("N");
-  command.add_option("--part", options->parts, "some tables of dfx or survey alone")
+  command.add_option("--part", options->parts, "some tables of dfx, fusion or survey alone")
       ->type_name("PART,...")
       ->delimiter(',');
   command.add_option("--plots", options->plots, "draw pictures with gnuplot")->type_name("DIR");
   command.add_option("--stats", options->stats, "write the rows")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the rows as JSON instead of tables");
-  add_examples(command, {"systole reproduce dfx --plots pictures",
-                         "systole reproduce dfx --part latency,bounds",
-                         "systole reproduce survey --plots pictures",
-                         "systole reproduce survey --part analysis,products --json",
-                         "systole reproduce vitcod", "systole reproduce vitcod --plots pictures",
-                         "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
+  add_examples(
+      command,
+      {"systole reproduce dfx --plots pictures", "systole reproduce dfx --part latency,bounds",
+       "systole reproduce fusion --plots pictures", "systole reproduce survey --plots pictures",
+       "systole reproduce survey --part analysis,products --json", "systole reproduce vitcod",
+       "systole reproduce vitcod --plots pictures",
+       "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
   set_action(command, action, options, run);
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "testbench/text.h"
 
@@ -62,6 +63,29 @@ std::string sources_text(const ReproductionSection& section) {
   return text;
 }
 
+std::string figures_text(const FigureTable& figures) {
+  if (figures.lines.empty()) return "";
+  std::vector<Table::Column> columns{{"", Align::kLeft}};
+  for (const std::string& column : figures.columns) columns.push_back({column, Align::kRight});
+  Table table(std::move(columns));
+  for (const FigureTable::Line& line : figures.lines) {
+    std::vector<std::string> cells{line.name};
+    for (const std::uint64_t figure : line.figures) cells.push_back(grouped(figure));
+    table.add(std::move(cells));
+  }
+  return table.text() + "\n";
+}
+
+ordered_json figures_json(const FigureTable& figures) {
+  ordered_json lines = ordered_json::object();
+  for (const FigureTable::Line& line : figures.lines) {
+    for (std::size_t i = 0; i < figures.columns.size(); ++i) {
+      lines[line.name][figures.columns[i]] = line.figures.at(i);
+    }
+  }
+  return lines;
+}
+
 std::string section_text(const ReproductionSection& section) {
   Table table({{"", Align::kLeft},
                {"ours", Align::kRight},
@@ -74,7 +98,7 @@ std::string section_text(const ReproductionSection& section) {
                std::string(verdict_name(row.verdict()))});
   }
   std::string text = section.title + "\n" + std::string(section.title.size(), '-') + "\n";
-  text += table.text();
+  text += figures_text(section.figures) + table.text();
   for (const std::string& note : section.notes) text += paragraph(note) + "\n";
   const std::string sources = sources_text(section);
   if (!sources.empty()) text += paragraph("Published: " + sources + ".") + "\n";
@@ -124,6 +148,9 @@ ordered_json reproduction_json(const Reproduction& reproduction) {
   for (const auto& [label, text] : reproduction.inputs) document["inputs"][label] = text;
   for (const ReproductionSection& section : reproduction.sections) {
     document["sections"].push_back({{"title", section.title}, {"notes", section.notes}});
+    if (!section.figures.lines.empty()) {
+      document["sections"].back()["figures"] = figures_json(section.figures);
+    }
     for (const ResultRow& row : section.rows) {
       document["rows"].push_back({{"section", section.title},
                                   {"name", row.name},

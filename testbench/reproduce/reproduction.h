@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -10,11 +11,22 @@
 
 namespace systole::testbench {
 
+/// Figures of ours that have nothing to be compared with, but with one another.
+struct FigureTable {
+  struct Line {
+    std::string name;
+    std::vector<std::uint64_t> figures;
+  };
+  std::vector<std::string> columns;  ///< of the figures, with their units
+  std::vector<Line> lines;
+};
+
 /// The rows that belong to one published result.
 struct ReproductionSection {
   std::string title;
   std::vector<std::string> notes;  ///< how ours came about, and in which regime each figure holds
   std::vector<ResultRow> rows;
+  FigureTable figures = {};  ///< printed in front of the rows, if there are any
 };
 
 /// What one run of `systole reproduce` found.
