@@ -74,9 +74,9 @@ class NodeCheck {
     require(type(node_.tensor) == tensor, "tensor operand has another type");
   }
 
-  void check_kept(bool softmax) const {
-    require(node_.kept == 0 || (softmax && node_.kept <= node_.in.cols),
-            "kept columns without a softmax, or more than there are");
+  void check_kept(bool keeps) const {
+    require(node_.kept == 0 || (keeps && node_.kept <= node_.in.cols),
+            "kept columns without a softmax or a causal mask, or more than there are");
   }
 
   void check_host() const {
@@ -111,10 +111,12 @@ class NodeCheck {
     if (words != 0 && hw::statistics_read(stage) != 0) {
       require(node_.statistics != kNoTensor, "row statistics are missing");
     }
-    check_kept(stage.op == hw::StageOp::kSoftmax || stage.op == hw::StageOp::kMask);
-    if (node_.statistics != kNoTensor) {
-      inside({node_.statistics, 0, 0, node_.in.rows, std::max(words, 1U)}, "row statistics");
-    }
+    check_kept(hw::uses_kept({{stage}, {}}));
+    if (stage.op == hw::StageOp::kRope) require(node_.in.cols % 2 == 0, "pairs of an odd row");
+    if (node_.statistics == kNoTensor) return;
+    const View statistics{node_.statistics, 0, 0, node_.in.rows, std::max(words, 1U)};
+    inside(statistics, "row statistics");
+    require(type(statistics) == hw::DType::kS32, "row statistics are not s32");
   }
 
   const Graph& graph_;
