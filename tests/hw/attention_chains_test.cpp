@@ -39,7 +39,7 @@ Stage clamp_to(std::int64_t largest) {
   return clamp;
 }
 
-constexpr std::size_t kOutputs = 0, kScores = 1, kQuery = 2, kKey = 3, kValue = 4;
+constexpr std::size_t kOutputs = 0, kScores = 1, kQueryChain = 2, kKeyChain = 3, kValue = 4;
 
 /// One head of 3 queries and 4 keys with stages everywhere.
 Program staged_program() {
@@ -146,15 +146,15 @@ INSTANTIATE_TEST_SUITE_P(
         put("ScoreChannel", kScores, stage_of(StageOp::kMul, Operand::kChannel), kBadScores),
         put("ScoreCausalMask", kScores, stage_of(StageOp::kMask), kBadScores),
         put("ScoreRope", kScores, stage_of(StageOp::kRope, Operand::kTensor), kBadScores),
-        put("OperandTensor", kKey, stage_of(StageOp::kAdd, Operand::kTensor), kBadOperand),
-        put("OperandChannel", kQuery, stage_of(StageOp::kAdd, Operand::kChannel), kBadOperand),
+        put("OperandTensor", kKeyChain, stage_of(StageOp::kAdd, Operand::kTensor), kBadOperand),
+        put("OperandChannel", kQueryChain, stage_of(StageOp::kAdd, Operand::kChannel), kBadOperand),
         put("OperandRow", kValue, stage_of(StageOp::kSub, Operand::kRow), kBadOperand),
-        put("OperandSideOutput", kQuery, summing(StageOp::kRelu), kBadOperand),
+        put("OperandSideOutput", kQueryChain, summing(StageOp::kRelu), kBadOperand),
         put("OperandSoftmax", kValue, deferred_softmax(), kBadOperand),
         put("OutputTensor", kOutputs, stage_of(StageOp::kMul, Operand::kTensor), kBadOutputs),
         put("OutputSoftmax", kOutputs, stage_of(StageOp::kMask), kBadOutputs),
         change(
-            "OperandType", [](Program& p, Machine&) { p.chains[kKey].out = DType::kU8; },
+            "OperandType", [](Program& p, Machine&) { p.chains[kKeyChain].out = DType::kU8; },
             kBadOperand),
         change(
             "OutputTransposes",
