@@ -13,8 +13,10 @@ bool scales_tensor(const hw::Stage& stage) {
   return stage.operand == hw::Operand::kTensor && hw::scales_operand(stage);
 }
 
-/// The stage that a twin serves: the tensor operand of a sum goes through the requantiser.
+/// The stage that a twin serves: without its side output, and the tensor operand of a sum goes
+/// through the requantiser.
 hw::Stage served(hw::Stage stage) {
+  stage.side = hw::Reduction::kNone;
   if (!scales_tensor(stage)) return stage;
   stage.op = hw::StageOp::kRequantise;
   stage.operand = hw::Operand::kImmediate;

@@ -165,7 +165,7 @@ inline bool fits_behind(const Chain& chain, const Stage& stage) {
   }
   const std::uint32_t reads = statistics_read(stage);
   const std::uint32_t writes = statistics_written(stage);
-  if (writes != 0) return statistics_words(chain) == 0;
+  if (writes != 0) return reads == 0 && statistics_words(chain) == 0;
   if (reads == 0) return true;
   if (writes_row_statistics(chain)) return false;
   return statistics_words(chain) == 0 || statistics_words(chain) == reads;

@@ -68,7 +68,7 @@ inline hw::Machine::Backends postop_blocks() {
   hw::Machine::Backends backends;
   for (hw::Backend* backend :
        {&backends.requantizer, &backends.i_exp, &backends.i_gelu, &backends.softmax_unit,
-        &backends.i_sqrt, &backends.layernorm_unit}) {
+        &backends.i_sqrt, &backends.layernorm_unit, &backends.postop_pipeline}) {
     *backend = hw::Backend::kRtl;
   }
   return backends;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <random>
 #include <vector>
 
+#include "hw/error.h"
 #include "hw/gelu.h"
 #include "hw/postop.h"
 #include "tests/rtl/unit_test.h"
@@ -21,6 +23,35 @@ inline constexpr hw::StageOp kPipelineOps[] = {
 inline constexpr hw::Operand kPipelineOperands[] = {hw::Operand::kImmediate, hw::Operand::kChannel,
                                                     hw::Operand::kRow, hw::Operand::kTensor,
                                                     hw::Operand::kSaved};
+
+/// Constants of a network's GELU, or any that hw::check_chain() accepts.
+inline void set_gelu(std::mt19937_64& random, hw::Stage& stage) {
+  if (random() % 2 == 0) {
+    const hw::GeluConstants constants =
+        hw::make_gelu_constants(std::ldexp(1.0, -3 - static_cast<int>(random() % 11)), 0.05);
+    stage.imm[0] = constants.b;
+    stage.imm[1] = constants.c;
+    stage.imm[2] = constants.one;
+    stage.imm[3] = constants.output.multiplier;
+    stage.imm[4] = constants.output.shift;
+    return;
+  }
+  const auto term = [&random] {
+    return static_cast<std::int64_t>(random()) >> (23 + random() % 40);  // of 2^40 at most
+  };
+  for (;;) {
+    stage.imm[0] = -static_cast<std::int64_t>(random() % 65537);
+    stage.imm[1] = term();
+    stage.imm[2] = term();
+    stage.imm[3] = random_word(random) >> random() % 32;
+    stage.imm[4] = static_cast<std::int64_t>(random() % 64);
+    try {
+      hw::check_chain({{stage}, hw::DType::kS32}, {});
+      return;
+    } catch (const hw::InputError&) {  // together too large
+    }
+  }
+}
 
 /// A random stage of this kind; `operand` must be one that it takes.
 inline hw::Stage pipeline_stage(std::mt19937_64& random, hw::StageOp op, hw::Operand operand) {
@@ -68,15 +99,10 @@ inline hw::Stage pipeline_stage(std::mt19937_64& random, hw::StageOp op, hw::Ope
     case hw::StageOp::kMask:
       stage.imm[0] = random_word(random);
       break;
-    case hw::StageOp::kGelu: {
-      const hw::GeluConstants constants =
-          hw::make_gelu_constants(std::ldexp(1.0, -3 - static_cast<int>(random() % 11)), 0.05,
-                                  8 + static_cast<unsigned>(random() % 9));
-      stage.imm = {constants.b, constants.c, constants.one, constants.output.multiplier,
-                   constants.output.shift};
+    case hw::StageOp::kGelu:
       set_range(5);
+      set_gelu(random, stage);
       break;
-    }
     default:  // the others have no immediates
       break;
   }

@@ -69,7 +69,8 @@ constexpr std::uint32_t kSize = 4;  ///< lanes, and columns of the array
 void run_chains(const std::string& block, const RtlOptions& options, RtlReport& report) {
   hw::Machine machine;
   hw::set_key(machine, "backend." + block + "=rtl");
-  PostopRtlEngine engine(kSize, make_stage_twins(machine.backend, kSize, options), report);
+  PostopRtlEngine engine(kSize, make_stage_twins(machine.backend, kSize, options), report,
+                         make_chain_twin(machine.backend, kSize, options));
   std::mt19937_64 random(3);
   hw::test::Random chain_random(11);
   for (int i = 0; i < 200; ++i) {
@@ -197,9 +198,9 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
                          testing::Values("systolic_array", "accumulator_sram", "requantizer",
                                          "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
-                                         "layernorm_unit", "sparser_line", "denser_line",
-                                         "ae_decoder", "fp16_mul", "fp16_add", "mpu_tree",
-                                         "ring_router"),
+                                         "layernorm_unit", "postop_pipeline", "sparser_line",
+                                         "denser_line", "ae_decoder", "fp16_mul", "fp16_add",
+                                         "mpu_tree", "ring_router"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {
