@@ -27,6 +27,7 @@
 #include "testbench/rtl/i_sqrt_rtl.h"
 #include "testbench/rtl/layernorm_unit_rtl.h"
 #include "testbench/rtl/mpu_tree_rtl.h"
+#include "testbench/rtl/postop_pipeline_rtl.h"
 #include "testbench/rtl/requantizer_rtl.h"
 #include "testbench/rtl/softmax_unit_rtl.h"
 #include "testbench/rtl/systolic_array_rtl.h"
@@ -175,6 +176,31 @@ inline void add_layer_norm(Subjects& all, std::uint32_t lanes) {
       });
 }
 
+/// Bias, requantisation and GELU, as behind the first product of a feed-forward network.
+inline void add_pipeline(Subjects& all, std::uint32_t lanes) {
+  const hw::GeluConstants gelu = hw::make_gelu_constants(0.04, 0.03);
+  hw::Chain chain{std::vector<hw::Stage>(3), hw::DType::kS8};
+  chain.stages[0].operand = hw::Operand::kChannel;
+  chain.stages[1].op = hw::StageOp::kRequantise;
+  chain.stages[1].imm = {43690, 26, kS8.lo, kS8.hi};
+  chain.stages[2].op = hw::StageOp::kGelu;
+  chain.stages[2].imm = {gelu.b, gelu.c, gelu.one, gelu.output.multiplier, gelu.output.shift,
+                         kS8.lo, kS8.hi};
+  const std::vector<std::int32_t> biases = seeded_words(kTileCols, 12);
+  const auto sums =
+      std::make_shared<std::vector<std::int32_t>>(seeded_words(kTileRows * kTileCols, 20));
+  add_unit<testbench::PostopPipelineRtl>(all, "postop_pipeline", lanes, *sums,
+                                         [=](testbench::PostopPipelineRtl& unit, std::int32_t* x) {
+                                           hw::ChainOperands operands;
+                                           operands.accumulator = sums->data();
+                                           operands.accumulator_pitch = kTileCols;
+                                           operands.parameters = biases.data();
+                                           operands.rows = kTileRows;
+                                           operands.cols = kTileCols;
+                                           return unit.run(chain, operands, x);
+                                         });
+}
+
 /// The attention lines: 16 features, 128 queries and keys, every cell of them.
 struct LineTraffic {
   explicit LineTraffic(bool dense) : bytes(kTileRows * kFeatures) {
@@ -271,7 +297,8 @@ inline void add_tree(Subjects& all, std::uint32_t depth, std::uint32_t partial_s
   add_accumulator(all, 4, 1);
   for (const std::uint32_t cols : {4U, 8U, 16U}) add_accumulator(all, cols, 2);
   add_root(all);
-  for (const auto add : {add_requantizer, add_exp, add_gelu, add_softmax, add_layer_norm}) {
+  for (const auto add :
+       {add_requantizer, add_exp, add_gelu, add_softmax, add_layer_norm, add_pipeline}) {
     for (const std::uint32_t lanes : kLanes) add(all, lanes);
   }
   for (const bool dense : {false, true}) add_line(all, dense);
