@@ -109,7 +109,7 @@ module postop_lane (
   assign total = sum_i == DoSub ? 33'(left) - 33'(right) : 33'(left) + 33'(right);
 
   always_comb begin
-    unique case (sum_i)
+    case (sum_i)
       DoAdd, DoSub: begin
         sum_d = total[32] == total[31] ? total[31:0] : {total[32], {31{!total[32]}}};
       end

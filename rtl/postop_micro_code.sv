@@ -103,7 +103,7 @@ module postop_micro_code (
     lo_o             = imm_q[2][31:0];
     hi_o             = imm_q[3][31:0];
     value_o          = imm_q[4][31:0];
-    unique case (op_q)
+    case (op_q)
       Add, Sub: begin
         fits             = operand_q <= Saved && is_word[4] &&
                            (!scaled || (is_word[0] && is_shift[1] && is_range[2]));

@@ -121,6 +121,7 @@ module postop_pipeline #(
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, Lanes >= 1 && Slots >= 1)
   `SYSTOLE_ASSERT(MicroCodeLegal_A, valid_i |-> !error_o)
+  `SYSTOLE_ASSERT(EmptyWhenWritten_A, code_write_i |-> busy == '0)
   `SYSTOLE_ASSERT(StagesHeld_A, (busy != '0) |-> $stable(stages_i))
   `SYSTOLE_ASSERT(WordKnown_A, code_write_i |-> code_word_i <= 4'd8)
   `SYSTOLE_ASSERT(MaskFilledFromLaneZero_A, valid_i |-> ((mask_i & (mask_i + 1'b1)) == '0))

@@ -148,6 +148,5 @@ module postop_slot #(
   end
 
   `SYSTOLE_ASSERT_INIT(LanesUsable_A, Lanes >= 1)
-  `SYSTOLE_ASSERT(EmptyWhenWritten_A, write_i |-> !busy_o)
 
 endmodule
