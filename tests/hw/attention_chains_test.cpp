@@ -39,7 +39,8 @@ Stage clamp_to(std::int64_t largest) {
   return clamp;
 }
 
-constexpr std::size_t kOutputs = 0, kScores = 1, kQueryChain = 2, kKeyChain = 3, kValue = 4;
+constexpr std::size_t kOutputChain = 0, kScoreChain = 1, kQueryChain = 2, kKeyChain = 3,
+                      kValueChain = 4;
 
 /// One head of 3 queries and 4 keys with stages everywhere.
 Program staged_program() {
@@ -60,8 +61,8 @@ Program staged_program() {
   Command attention;
   attention.opcode = Opcode::kAttention;
   attention.accumulate = true;
-  attention.chain = kOutputs;
-  attention.c = kScores;
+  attention.chain = kOutputChain;
+  attention.c = kScoreChain;
   attention.m = 3;
   attention.c_pitch = 4;
   attention.k = attention.n = attention.dram_pitch = attention.a_pitch = attention.b_pitch =
@@ -142,24 +143,24 @@ constexpr const char* kBadOutputs =
 INSTANTIATE_TEST_SUITE_P(
     AttentionChains, RefusesChains,
     testing::Values(
-        put("ScoreTensor", kScores, stage_of(StageOp::kAdd, Operand::kTensor), kBadScores),
-        put("ScoreChannel", kScores, stage_of(StageOp::kMul, Operand::kChannel), kBadScores),
-        put("ScoreCausalMask", kScores, stage_of(StageOp::kMask), kBadScores),
-        put("ScoreRope", kScores, stage_of(StageOp::kRope, Operand::kTensor), kBadScores),
+        put("ScoreTensor", kScoreChain, stage_of(StageOp::kAdd, Operand::kTensor), kBadScores),
+        put("ScoreChannel", kScoreChain, stage_of(StageOp::kMul, Operand::kChannel), kBadScores),
+        put("ScoreCausalMask", kScoreChain, stage_of(StageOp::kMask), kBadScores),
+        put("ScoreRope", kScoreChain, stage_of(StageOp::kRope, Operand::kTensor), kBadScores),
         put("OperandTensor", kKeyChain, stage_of(StageOp::kAdd, Operand::kTensor), kBadOperand),
         put("OperandChannel", kQueryChain, stage_of(StageOp::kAdd, Operand::kChannel), kBadOperand),
-        put("OperandRow", kValue, stage_of(StageOp::kSub, Operand::kRow), kBadOperand),
+        put("OperandRow", kValueChain, stage_of(StageOp::kSub, Operand::kRow), kBadOperand),
         put("OperandSideOutput", kQueryChain, summing(StageOp::kRelu), kBadOperand),
-        put("OperandSoftmax", kValue, deferred_softmax(), kBadOperand),
-        put("OutputTensor", kOutputs, stage_of(StageOp::kMul, Operand::kTensor), kBadOutputs),
-        put("OutputSoftmax", kOutputs, stage_of(StageOp::kMask), kBadOutputs),
+        put("OperandSoftmax", kValueChain, deferred_softmax(), kBadOperand),
+        put("OutputTensor", kOutputChain, stage_of(StageOp::kMul, Operand::kTensor), kBadOutputs),
+        put("OutputSoftmax", kOutputChain, stage_of(StageOp::kMask), kBadOutputs),
         change(
             "OperandType", [](Program& p, Machine&) { p.chains[kKeyChain].out = DType::kU8; },
             kBadOperand),
         change(
             "OutputTransposes",
             [](Program& p, Machine&) {
-              p.chains[kOutputs].stages.push_back(stage_of(StageOp::kTranspose));
+              p.chains[kOutputChain].stages.push_back(stage_of(StageOp::kTranspose));
             },
             kBadOutputs),
         change(
