@@ -154,16 +154,17 @@ TEST(AttentionStages, SumsThatOthersReadStayWithTheArray) {
 
 TEST(AttentionStages, LeaveAMaskWhatItIsWhereItGoesDeepEnough) {
   constexpr std::int64_t kLargest = 5000;
-  EXPECT_EQ(attention_of(staged_attention_graph(masked_sketch({times(3, kLargest)}, test::added_mask(kLargest))))
+  EXPECT_EQ(attention_of(staged_attention_graph(
+                             masked_sketch({times(3, kLargest)}, test::added_mask(kLargest))))
                 .size(),
             1U);
   // Deep enough for less.
-  EXPECT_TRUE(
-      attention_of(staged_attention_graph(masked_sketch({times(3, 2 * kLargest)}, test::added_mask(kLargest))))
-          .empty());
+  EXPECT_TRUE(attention_of(staged_attention_graph(
+                               masked_sketch({times(3, 2 * kLargest)}, test::added_mask(kLargest))))
+                  .empty());
   // Sums are as large as they like.
   EXPECT_TRUE(attention_of(staged_attention_graph(masked_sketch({times(3, kLargest), minus_sums()},
-                                                  test::added_mask(kLargest))))
+                                                                test::added_mask(kLargest))))
                   .empty());
 }
 
@@ -173,7 +174,8 @@ TEST(AttentionStages, LeaveASelectionAMaskWhereItFillsWithLessThanAnyScore) {
       model::vanishing_distance(hw::make_softmax_constants(test::AttentionGraph::kScoreScale).score,
                                 hw::kDefaultExpFractionBits);
   const auto groups = [&](std::int64_t fill) {
-    return attention_of(staged_attention_graph(masked_sketch({times(3, kLargest)}, test::selecting_mask(fill))));
+    return attention_of(
+        staged_attention_graph(masked_sketch({times(3, kLargest)}, test::selecting_mask(fill))));
   };
   const std::vector<Group> found = groups(-kLargest - distance);
   ASSERT_EQ(found.size(), 1U);
