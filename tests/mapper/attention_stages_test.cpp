@@ -138,18 +138,23 @@ TEST(AttentionStages, BehindTheLastByteAreAnotherOperator) {
 }
 
 TEST(AttentionStages, SumsThatOthersReadStayWithTheArray) {
-  model::Graph graph = staged_attention_graph(staged_sketch());
-  model::Node copy = graph.nodes[0];
-  copy.name = "copy";
-  copy.kind = model::Node::Kind::kStage;
-  copy.in = copy.out;
-  copy.stage = relu();
-  graph.tensors.push_back({"copy", 12, 12, hw::DType::kS32, model::Tensor::Kind::kOutput, {}, 0.0});
-  copy.out = {static_cast<model::TensorId>(graph.tensors.size() - 1), 0, 0, 12, 12};
-  graph.nodes.push_back(copy);
-  const std::vector<Group> groups = attention_of(graph);
-  ASSERT_EQ(groups.size(), 1U);
-  EXPECT_EQ(groups[0].attention->heads.size(), 1U) << "the other head";
+  for (const bool with_stage : {false, true}) {
+    AttentionSketch staged = staged_sketch();
+    if (with_stage) staged.scores = {relu()};
+    model::Graph graph = staged_attention_graph(staged);
+    model::Node copy = graph.nodes[0];
+    copy.name = "copy";
+    copy.kind = model::Node::Kind::kStage;
+    copy.in = copy.out;
+    copy.stage = relu();
+    graph.tensors.push_back(
+        {"copy", 12, 12, hw::DType::kS32, model::Tensor::Kind::kOutput, {}, 0.0});
+    copy.out = {static_cast<model::TensorId>(graph.tensors.size() - 1), 0, 0, 12, 12};
+    graph.nodes.push_back(copy);
+    const std::vector<Group> groups = attention_of(graph);
+    ASSERT_EQ(groups.size(), 1U);
+    EXPECT_EQ(groups[0].attention->heads.size(), 1U) << "the other head";
+  }
 }
 
 TEST(AttentionStages, LeaveAMaskWhatItIsWhereItGoesDeepEnough) {
