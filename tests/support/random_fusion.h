@@ -127,8 +127,9 @@ class RandomFusion {
       stage.side = static_cast<hw::Reduction>(between(random_, 1, hw::kReductions - 1));
     }
     model::StageOperands operands;
-    if (!statistics(stage, operands)) return false;
     if (kind == hw::Operand::kTensor && !tensor(stage, is_saved, operands)) return false;
+    // Last: what it notes as left has to be left.
+    if (!statistics(stage, operands)) return false;
     const bool keeps = op == hw::StageOp::kSoftmax ||
                        (op == hw::StageOp::kMask && kind == hw::Operand::kImmediate);
     if (keeps && !in_front && random_() % 2 != 0) operands.kept = between(random_, 1, x_.cols);
