@@ -52,15 +52,18 @@ void StoreUnit::begin_operands(const hw::Command& command, const hw::Chain& chai
   operands_at_.assign(types.empty() ? 0 : command.m, 0);
 }
 
-void StoreUnit::fetch_operands(const hw::Command& command, std::uint64_t row,
+void StoreUnit::fetch_operands(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
                                std::uint64_t not_before) {
-  if (row >= command.m) return;
+  // One operand after the other: row by row, they would take the rows of DRAM from each other.
+  const std::uint64_t end = std::min<std::uint64_t>(first + rows, command.m);
   for (OperandStream& operand : operands_) {
-    const std::uint64_t arrived =
-        read_dma.read(operand.tile.address + row * operand.tile.pitch,
-                      functional_ ? operand.rows.data() + row * operand.row_bytes : nullptr,
-                      operand.row_bytes, not_before);
-    operands_at_[row] = std::max(operands_at_[row], arrived);
+    for (std::uint64_t row = first; row < end; ++row) {
+      const std::uint64_t arrived =
+          read_dma.read(operand.tile.address + row * operand.tile.pitch,
+                        functional_ ? operand.rows.data() + row * operand.row_bytes : nullptr,
+                        operand.row_bytes, not_before);
+      operands_at_[row] = std::max(operands_at_[row], arrived);
+    }
   }
 }
 
@@ -178,15 +181,10 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
       (parameter_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
   memory_.scratchpad.record(command.parameters, command.parameters + parameter_bytes,
                             parameter_words, flow.started, flow.started + parameter_words);
-  const auto fetch = [&](std::uint64_t first, std::uint64_t count, std::uint64_t not_before) {
-    for (std::uint64_t row = first; row < first + count; ++row) {
-      fetch_operands(command, row, not_before);
-    }
-  };
   const bool transposed = hw::transposes(chain);
   const std::uint64_t block = transposed ? lanes_ : kHalfRows;
-  fetch(0, block, flow.started);
-  fetch(block, block, flow.started);
+  fetch_operands(command, 0, block, flow.started);
+  fetch_operands(command, block, block, flow.started);
   for (std::uint64_t first = 0; first < command.m; first += block) {
     const std::uint64_t rows = std::min(block, command.m - first);
     if (functional_) compute(command, chain, flow.encoder, first, rows);
@@ -197,7 +195,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
         deliver(command, first, row, flow);
       }
     }
-    fetch(first + 2 * block, block, flow.row_done);
+    fetch_operands(command, first + 2 * block, block, flow.row_done);
   }
   write_dma.synchronise();
   const std::uint64_t last_out = flow.row_done + flow.encoder_delay;

@@ -53,7 +53,8 @@ class StoreUnit final : public ExecutionUnit {
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   void begin_operands(const hw::Command& command, const hw::Chain& chain);
-  void fetch_operands(const hw::Command& command, std::uint64_t row, std::uint64_t not_before);
+  void fetch_operands(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
+                      std::uint64_t not_before);
   void compute(const hw::Command& command, const hw::Chain& chain, const hw::HeadMix* encoder,
                std::uint64_t first, std::uint64_t rows);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
