@@ -183,6 +183,7 @@ class SeparateLayer {
 
   void head(const std::string& prefix, View query, View key, View value, View context) {
     const unsigned bits = encoder_.datapath.multiplier_bits;
+    const std::uint32_t kept = shape_.context - shape_.tokens + 1;
     const double sums = std::sqrt(shape_.width / shape_.heads) * kCodeDeviation * kCodeDeviation;
     const View products = builder_.stage(
         prefix + "scores.requantise", builder_.matmul(prefix + "scores", query, key, true),
@@ -191,13 +192,13 @@ class SeparateLayer {
     const View scaled =
         builder_.stage(prefix + "scale", products, scale_stage(rounding()), hw::DType::kS8);
     const View scores = builder_.stage(prefix + "mask", scaled, causal_mask_stage(), hw::DType::kS8,
-                                       {{}, {}, kNoTensor, shape_.context - shape_.tokens + 1});
+                                       {{}, {}, kNoTensor, kept});
     if (shape_.keeps_scores) builder_.tensor(scores.tensor).kind = Tensor::Kind::kState;
     const hw::Dyadic step = hw::make_dyadic(std::ldexp(kScoreStep, kScoreFractionBits), bits);
     const View probabilities = builder_.stage(
         prefix + "softmax", scores,
         softmax_stage(encoder_.datapath, step, kScoreFractionBits, encoder_.exp_to_code),
-        hw::DType::kU8);
+        hw::DType::kU8, {{}, {}, kNoTensor, kept});
     builder_.stage_to(prefix + "context.requantise",
                       builder_.matmul(prefix + "context", probabilities, value, false),
                       requantise_stage(layer_.context, kCodeBits, rounding()), context);
