@@ -125,14 +125,14 @@ ReproductionSection fusion_multiply_add_section() {
   for (std::size_t i = 0; i < sides.size(); ++i) {
     const double elements = std::pow(sides[i], 4);
     const std::string name = fmt::format("n = {}", sides[i]);
+    section.rows.push_back(compare(name + ": trips, apart", loop_trips(runs[i].apart),
+                                   follows(2 * elements, "trips")));
     section.rows.push_back(
-        compare(name + ": trips, apart", loop_trips(runs[i].apart), follows(2 * elements, "")));
-    section.rows.push_back(
-        compare(name + ": trips, fused", loop_trips(runs[i].fused), follows(elements, "")));
-    section.rows.push_back(
-        compare(name + ": accesses, apart", accesses_of(runs[i].apart), follows(6 * elements, "")));
-    section.rows.push_back(
-        compare(name + ": accesses, fused", accesses_of(runs[i].fused), follows(4 * elements, "")));
+        compare(name + ": trips, fused", loop_trips(runs[i].fused), follows(elements, "trips")));
+    section.rows.push_back(compare(name + ": accesses, apart", accesses_of(runs[i].apart),
+                                   follows(6 * elements, "accesses")));
+    section.rows.push_back(compare(name + ": accesses, fused", accesses_of(runs[i].fused),
+                                   follows(4 * elements, "accesses")));
     section.rows.push_back(measured(
         name + ": speed-up",
         static_cast<double>(runs[i].apart.cycles) / static_cast<double>(runs[i].fused.cycles),
@@ -155,11 +155,13 @@ ReproductionSection fusion_chains_section() {
     const auto k = static_cast<double>(sizes[i].second);
     const std::string name = fmt::format("k = {}", sizes[i].second);
     section.rows.push_back(compare(name + ": accesses of an element, apart",
-                                   accesses_of(runs[i].apart) / elements, follows(3 * k, "")));
+                                   accesses_of(runs[i].apart) / elements,
+                                   follows(3 * k, "accesses")));
     section.rows.push_back(compare(name + ": accesses of an element, fused",
-                                   accesses_of(runs[i].fused) / elements, follows(k + 2, "")));
+                                   accesses_of(runs[i].fused) / elements,
+                                   follows(k + 2, "accesses")));
     section.rows.push_back(compare(name + ": trips of an element, fused",
-                                   loop_trips(runs[i].fused) / elements, follows(1, "")));
+                                   loop_trips(runs[i].fused) / elements, follows(1, "trips")));
     add_difference(section, name, runs[i]);
   }
   section.notes = {

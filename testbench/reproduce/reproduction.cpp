@@ -77,10 +77,11 @@ std::string figures_text(const FigureTable& figures) {
 }
 
 ordered_json figures_json(const FigureTable& figures) {
-  ordered_json lines = ordered_json::object();
+  ordered_json lines = ordered_json::array();
   for (const FigureTable::Line& line : figures.lines) {
+    lines.push_back({{"name", line.name}});
     for (std::size_t i = 0; i < figures.columns.size(); ++i) {
-      lines[line.name][figures.columns[i]] = line.figures.at(i);
+      lines.back()[figures.columns[i]] = line.figures.at(i);
     }
   }
   return lines;
