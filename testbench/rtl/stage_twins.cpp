@@ -58,8 +58,9 @@ class RequantizerTwin final : public Twin<RequantizerRtl> {
     std::vector<std::int32_t> shifts(rows.cols);
     for (std::size_t i = 0; i < rows.cols; ++i) {
       const hw::Dyadic factor =
-          stage.operand == hw::Operand::kChannel ? hw::channel_factor(rows.parameters[i], rows.parameters[rows.cols + i])
-                            : hw::dyadic_at(stage, 0);
+          stage.operand == hw::Operand::kChannel
+              ? hw::channel_factor(rows.parameters[i], rows.parameters[rows.cols + i])
+              : hw::dyadic_at(stage, 0);
       multipliers[i] = factor.multiplier;
       shifts[i] = factor.shift;
     }
