@@ -15,8 +15,9 @@
 namespace systole::bench {
 
 /// The operators of a graph run natively: every group that the mapper fuses is one product of whole
-/// tensors and one chain over all of its rows, with the functions that the simulated units call.
-/// What is left of the simulator when tiles, memories and time are taken away.
+/// tensors and one chain over all of its rows, and one in front of it, with the functions that the
+/// simulated units call. What is left of the simulator when tiles, memories and time are taken
+/// away.
 class NativeEncoder {
  public:
   /// Both must outlive this object. All memory is allocated here.
@@ -29,11 +30,14 @@ class NativeEncoder {
       memory_[id] = tensor.data;
       memory_[id].resize(tensor.bytes());
     }
-    std::size_t elements = 0;
+    std::size_t elements = 0, staged = 0;
     for (const mapper::Group& group : groups) {
       elements = std::max(elements, std::size_t{group.m()} * group.n());
+      if (group.pre) staged = std::max(staged, std::size_t{group.a.rows} * group.a.cols);
     }
     accumulator_.resize(elements);
+    loaded_.resize(staged);
+    staged_.resize(staged);
   }
 
   /// One inference. `input`: the bytes of the graph's input tensor. Returns those of its output.
@@ -45,7 +49,9 @@ class NativeEncoder {
       } else {
         load(group);
       }
-      apply_chain(group);
+      apply(group, accumulator_.data(), group.n(),
+            memory_[group.out.tensor].data() + offset(group.out), pitch(group.out), group.m(),
+            group.n());
     }
     return memory_[testbench::output_tensor(graph_)];
   }
@@ -53,9 +59,14 @@ class NativeEncoder {
  private:
   [[nodiscard]] bool is_used(std::size_t id) const {
     return std::any_of(groups_.begin(), groups_.end(), [id](const mapper::Group& group) {
-      return group.a.tensor == id || group.b.tensor == id || group.tensor.tensor == id ||
-             group.out.tensor == id || group.statistics == id;
+      return group.a.tensor == id || group.b.tensor == id || group.out.tensor == id ||
+             uses(group, id) || (group.pre && uses(*group.pre, id));
     });
+  }
+  static bool uses(const mapper::BoundChain& chain, std::size_t id) {
+    return chain.statistics == id ||
+           std::any_of(chain.tensors.begin(), chain.tensors.end(),
+                       [id](const model::View& view) { return view.tensor == id; });
   }
 
   [[nodiscard]] std::size_t pitch(const model::View& view) const {
@@ -75,8 +86,8 @@ class NativeEncoder {
 
   void multiply(const mapper::Group& group) {
     hw::GemmArgs args;
-    args.a = operand(group.a);
-    args.lda = pitch(group.a);
+    args.a = group.pre ? stage(group) : operand(group.a);
+    args.lda = group.pre ? group.k() : pitch(group.a);
     args.a_unsigned = group.a_unsigned;
     args.b = reinterpret_cast<const std::int8_t*>(operand(group.b));
     args.ldb = pitch(group.b);
@@ -89,38 +100,50 @@ class NativeEncoder {
     hw::gemm(args);
   }
 
-  void load(const mapper::Group& group) {
+  void load(const mapper::Group& group) { widen(group, accumulator_.data()); }
+
+  void widen(const mapper::Group& group, std::int32_t* to) const {
     const std::uint8_t* const from = operand(group.a);
-    for (std::size_t row = 0; row < group.m(); ++row) {
+    for (std::size_t row = 0; row < group.a.rows; ++row) {
       hw::row::widen(from + row * pitch(group.a), graph_.tensors[group.a.tensor].type,
-                     accumulator_.data() + row * group.n(), group.n());
+                     to + row * group.a.cols, group.a.cols);
     }
   }
 
-  void apply_chain(const mapper::Group& group) {
+  /// A matmul's A behind the stages in front of it.
+  const std::uint8_t* stage(const mapper::Group& group) {
+    widen(group, loaded_.data());
+    apply(*group.pre, loaded_.data(), group.a.cols, staged_.data(), group.a.cols, group.a.rows,
+          group.a.cols);
+    return staged_.data();
+  }
+
+  void apply(const mapper::BoundChain& chain, const std::int32_t* from, std::size_t from_pitch,
+             void* to, std::size_t to_pitch, std::size_t rows, std::size_t cols) {
     hw::ChainOperands operands;
-    operands.accumulator = accumulator_.data();
-    operands.accumulator_pitch = group.n();
-    operands.parameters = group.parameters.data();
-    if (group.tensor.tensor != model::kNoTensor) {
-      operands.tensor = operand(group.tensor);
-      operands.tensor_pitch = pitch(group.tensor);
+    operands.accumulator = from;
+    operands.accumulator_pitch = from_pitch;
+    operands.parameters = chain.parameters.data();
+    for (std::size_t i = 0; i < chain.tensors.size(); ++i) {
+      operands.tensors.at(i) = {operand(chain.tensors[i]), pitch(chain.tensors[i])};
     }
-    if (group.statistics != model::kNoTensor) {
-      operands.row_statistics = reinterpret_cast<std::uint32_t*>(memory_[group.statistics].data());
+    if (chain.statistics != model::kNoTensor) {
+      operands.row_statistics = reinterpret_cast<std::uint32_t*>(memory_[chain.statistics].data());
     }
-    operands.out = memory_[group.out.tensor].data() + offset(group.out);
-    operands.out_pitch = pitch(group.out);
-    operands.rows = group.m();
-    operands.cols = group.n();
-    operands.kept = group.kept;
-    hw::apply_chain(group.chain, operands);
+    operands.out = to;
+    operands.out_pitch = to_pitch;
+    operands.rows = rows;
+    operands.cols = cols;
+    operands.kept = chain.kept;
+    hw::apply_chain(chain.chain, operands);
   }
 
   const model::Graph& graph_;
   const std::vector<mapper::Group>& groups_;
   std::vector<std::vector<std::uint8_t>> memory_;  ///< per tensor
   std::vector<std::int32_t> accumulator_;
+  std::vector<std::int32_t> loaded_;  ///< an A in front of its stages
+  std::vector<std::uint8_t> staged_;  ///< and behind them
 };
 
 }  // namespace systole::bench

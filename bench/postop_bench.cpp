@@ -44,8 +44,7 @@ struct Tile {
     result.accumulator = accumulator.data();
     result.accumulator_pitch = cols;
     result.parameters = parameters.data();
-    result.tensor = tensor.data();
-    result.tensor_pitch = cols * 2;
+    result.tensors[0] = {tensor.data(), cols * 2};
     result.row_statistics = sums.data();
     result.out = out.data();
     result.out_pitch = cols;
@@ -95,7 +94,9 @@ std::vector<Case> cases() {
   const Stage requantise =
       stage(StageOp::kRequantise, {kFactor.multiplier, kFactor.shift, kS8.lo, kS8.hi});
   Stage channels = requantise;
-  channels.per_channel = true;
+  channels.operand = Operand::kChannel;
+  Stage bias = stage(StageOp::kAdd);
+  bias.operand = Operand::kChannel;
   Stage even = requantise;
   even.rounding = Rounding::kHalfEven;
   const GeluConstants coarse = make_gelu_constants(0.04, 0.03);
@@ -128,7 +129,7 @@ std::vector<Case> cases() {
         row::plain::requantise_row(x, n, kFactor, Rounding::kHalfEven, kS8);
       });
   add("requantise per channel", 20, {channels}, DType::kS8, plain_channels);
-  add("bias, requantise per channel", 20, {stage(StageOp::kBias), channels}, DType::kS8,
+  add("bias, requantise per channel", 20, {bias, channels}, DType::kS8,
       [=](std::int32_t* x, std::size_t n, const Tile& tile) {
         row::plain::add_rows(x, tile.parameters.data(), n, 1);
         plain_channels(x, n, tile);
