@@ -288,7 +288,7 @@ std::vector<MachineKey> make_keys() {
       word<kMapper, &Mapper::objective>("mapper.objective", {"cycles", "energy", "edp"},
           "what a search minimises; edp: the product of both", kChosen),
       word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none", "post", "off"},
-          "what joins an anchor: any stage, Gemmini's, no function, any behind, rounding",
+          "joins an anchor: any stage, Gemmini's, no function, any behind, rounding",
           "library: no LayerNorm, no residual addition"),
       integer<kMapper, &Mapper::on_chip>("mapper.on_chip", "", 0, 1,
           "1: what only matmuls read may stay in the scratchpad; 0: all goes to DRAM", kChosen),
