@@ -140,8 +140,7 @@ void add_map_command(CLI::App& app, Action& action) {
       ->type_name("FILE.s|-");
   command.add_option("--read", options->read, "convert a program, binary or text, instead")
       ->type_name("FILE");
-  command.add_flag("--explain", options->explain,
-                   "what each operator is fused with, or why not");
+  command.add_flag("--explain", options->explain, "what each operator is fused with, or why not");
   command.add_flag("--json", options->json, "print the summary as JSON");
   add_examples(command, {"systole map --machine gemmini --model vit17",
                          "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.s",

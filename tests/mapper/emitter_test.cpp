@@ -127,7 +127,8 @@ class Emitted {
  public:
   Emitted(const model::Graph& graph, const hw::Machine& machine)
       : machine_(machine), mapping_(map_graph(graph, machine)) {
-    const Placement placement = place_tensors(split_norms(graph, machine), mapping_.groups, machine);
+    const Placement placement =
+        place_tensors(split_norms(graph, machine), mapping_.groups, machine);
     scratchpad_end_ = placement.scratchpad_end;
   }
   [[nodiscard]] const std::vector<Command>& commands() const { return mapping_.program.commands; }
