@@ -8,6 +8,7 @@
 #include <functional>
 #include <random>
 #include <string>
+#include <systemc>
 #include <vector>
 
 #include "bench/cpu_time.h"
@@ -197,6 +198,8 @@ Fused fused_network(const testbench::Network& network, hw::FusionLevel level) {
 
 double simulated_seconds(const Fused& fused, const testbench::Bytes& input) {
   const testbench::Bytes bytes = testbench::run_in_child([&] {
+    // Standard output belongs to the figures.
+    sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
     testbench::SimulationOptions options;
     const std::vector<testbench::Bytes> inputs(20, input);
     const double begin = cpu_seconds();
