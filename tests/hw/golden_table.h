@@ -5,11 +5,13 @@
 #include <stdexcept>
 #include <string>
 
+#include "support/paths.h"
+
 namespace systole::hw {
 
 /// The cases of one reference table below tests/golden.
 inline nlohmann::json golden_cases(const std::string& name) {
-  std::ifstream file(std::string(SYSTOLE_TEST_DATA_DIR) + "/" + name);
+  std::ifstream file(test::source_path("tests/golden/" + name));
   if (!file) throw std::runtime_error("missing test data " + name);
   return nlohmann::json::parse(file).at("cases");
 }

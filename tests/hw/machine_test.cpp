@@ -17,6 +17,7 @@
 #include "hw/machine_rules.h"
 #include "hw/machine_text.h"
 #include "support/input_error.h"
+#include "support/paths.h"
 #include "support/temp_directory.h"
 
 namespace systole::hw {
@@ -436,7 +437,7 @@ TEST(MachineDefaults, EnergiesFollowFromTheSurvey) {
 
 TEST(MachineDocumentation, HoldsTheGeneratedTable) {
   const std::string begin = "<!-- generated: machine keys -->\n", end = "<!-- end -->";
-  const std::string page = read_file(SYSTOLE_SOURCE_DIR "/docs/machine.md");
+  const std::string page = read_file(test::source_path("docs/machine.md"));
   const auto from = page.find(begin);
   const auto to = page.find(end);
   ASSERT_NE(from, std::string::npos);

@@ -14,6 +14,7 @@
 #include "model/safetensors.h"
 #include "model/text_data.h"
 #include "support/input_error.h"
+#include "support/paths.h"
 #include "support/temp_directory.h"
 #include "support/tiny_text.h"
 #include "tests/model/text_oracle.h"
@@ -24,8 +25,8 @@ namespace {
 using test::TinyText;
 using testing::HasSubstr;
 
-const std::string kTextFile = SYSTOLE_SOURCE_DIR "/traces/data/kjv.safetensors";
-const std::string kGolden = SYSTOLE_TEST_DATA_DIR "/gpt_float.safetensors";
+const std::string kTextFile = test::source_path("traces/data/kjv.safetensors");
+const std::string kGolden = test::source_path("tests/golden/gpt_float.safetensors");
 constexpr std::size_t kWindow = 256;
 constexpr std::size_t kVocabulary = 128;
 

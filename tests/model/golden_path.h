@@ -2,11 +2,13 @@
 
 #include <string>
 
+#include "support/paths.h"
+
 namespace systole::model {
 
 /// Golden vectors of I-BERT's functions.
 inline std::string golden_path(const std::string& name) {
-  return std::string(SYSTOLE_TEST_DATA_DIR) + "/ibert/" + name + ".json";
+  return test::source_path("tests/golden/ibert/" + name + ".json");
 }
 
 }  // namespace systole::model

@@ -5,6 +5,7 @@
 #include "model/encoder_graph.h"
 #include "model/float_vit.h"
 #include "model/integer_model.h"
+#include "support/paths.h"
 #include "tests/model/vision.h"
 
 /// Masks and auto-encoder against an implementation in numpy that knows nothing of this one
@@ -19,7 +20,7 @@ class SparseGolden : public ::testing::TestWithParam<const char*> {
   std::string key(const char* tensor) const { return std::string(GetParam()) + "." + tensor; }
 
   Safetensors golden_ =
-      Safetensors::open(std::string(SYSTOLE_TEST_DATA_DIR) + "/vit_sparse_integer.safetensors");
+      Safetensors::open(test::source_path("tests/golden/vit_sparse_integer.safetensors"));
   IntegerVit vit_ = load_integer_vit(integer_model_path(GetParam()));
   Dataset data_ = digits("test");
 };

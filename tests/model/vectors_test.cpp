@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/error.h"
+#include "support/paths.h"
 #include "tests/model/golden_path.h"
 #include "tests/support/input_error.h"
 
@@ -217,7 +218,7 @@ TEST(VectorFile, LeavesWideResultsUnclamped) {
 }
 
 TEST(VectorFile, RefusesWhatIsNoVectorFile) {
-  EXPECT_THROW(run_vector_file(SYSTOLE_TEST_DATA_DIR), hw::InputError);
+  EXPECT_THROW(run_vector_file(test::source_path("tests/golden")), hw::InputError);
   EXPECT_THROW(run_vector_file(golden_path("missing")), hw::InputError);
   for (const char* text : {"", "{", "nonsense", "{\"op\":\"IntGELU\"", "\xff\xfe", "[1,2", "NaN"}) {
     expect_contains(refusal(text), "not JSON");

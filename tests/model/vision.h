@@ -13,6 +13,7 @@
 #include "model/reference.h"
 #include "model/safetensors.h"
 #include "model/vit_shape.h"
+#include "support/paths.h"
 
 /// The vision models that come with Systole, their pictures and their golden results.
 namespace systole::model {
@@ -25,11 +26,11 @@ inline constexpr std::array<const char*, 6> kSparseModels = {"vit65-sparse80", "
                                                              "vit65-random90", "vit65-random95"};
 
 inline std::string checkpoint_path(const std::string& name) {
-  return std::string(SYSTOLE_SOURCE_DIR) + "/traces/models/" + name + ".safetensors";
+  return test::source_path("traces/models/" + name + ".safetensors");
 }
 
 inline std::string integer_model_path(const std::string& name) {
-  return std::string(SYSTOLE_SOURCE_DIR) + "/traces/models/" + name + ".int8.safetensors";
+  return test::source_path("traces/models/" + name + ".int8.safetensors");
 }
 
 /// Products by the fast kernels: the values do not differ.
@@ -44,12 +45,11 @@ inline std::string model_test_name(const ::testing::TestParamInfo<const char*>& 
 
 /// `split` is "test" (360 pictures) or "calib" (256).
 inline Dataset digits(const std::string& split) {
-  return load_images(std::string(SYSTOLE_SOURCE_DIR) + "/traces/data/digits.safetensors", {},
-                     split);
+  return load_images(test::source_path("traces/data/digits.safetensors"), {}, split);
 }
 
 inline Safetensors vision_golden() {
-  return Safetensors::open(std::string(SYSTOLE_TEST_DATA_DIR) + "/vit_integer.safetensors");
+  return Safetensors::open(test::source_path("tests/golden/vit_integer.safetensors"));
 }
 
 /// Integer logits of the first `count` pictures, one after the other.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/temp_directory.h"
 #include "testbench/bad_files.h"
 #include "testbench/program_run.h"
@@ -41,7 +42,7 @@ inline Prepare file(std::string name, std::string bytes) {
 inline Prepare made_of(std::string name, std::string source, Change change) {
   return [name = std::move(name), source = std::move(source),
           change = std::move(change)](const TempDirectory& directory) {
-    directory.write(name, change(read_file(SYSTOLE_SOURCE_DIR "/" + source)));
+    directory.write(name, change(read_file(test::source_path(source))));
   };
 }
 

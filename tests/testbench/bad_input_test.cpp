@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hw/program_file.h"
+#include "support/paths.h"
 
 namespace systole::testbench {
 namespace {
@@ -71,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"quantise", "no.safetensors", "-o", "a.int8.safetensors"},
                  {{"no.safetensors"}}},
         BadInput{"QuantiseIntegerModel",
-                 {"quantise", SYSTOLE_SOURCE_DIR "/traces/models/vit17.int8.safetensors", "-o",
+                 {"quantise", test::source_path("traces/models/vit17.int8.safetensors"), "-o",
                   "a.int8.safetensors"},
                  {{"vit17.int8.safetensors"}}},
         BadInput{"QuantiseHeadroom",

@@ -16,6 +16,7 @@
 #include "mapper/mapping.h"
 #include "model/gpt.h"
 #include "support/attention_run.h"
+#include "support/paths.h"
 #include "testbench/child_process.h"
 #include "testbench/generation.h"
 #include "testbench/matmul_graph.h"
@@ -28,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSource = SYSTOLE_SOURCE_DIR;
+const fs::path kSource = test::source_path("");
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

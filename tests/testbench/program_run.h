@@ -16,6 +16,9 @@
 
 namespace systole {
 
+/// Absolute path of the program under test.
+[[nodiscard]] const char* program_path();
+
 /// What a run of the program left behind.
 struct ProgramRun {
   int exit_code = -1;  ///< -1: it did not exit by itself
@@ -33,7 +36,7 @@ inline ProgramRun run_systole(const std::vector<std::string>& arguments,
   const std::string err = streams.path("err");
   const bool captured = out.empty();
   if (captured) out = streams.path("out");
-  std::vector<char*> argv{const_cast<char*>(SYSTOLE_PROGRAM)};
+  std::vector<char*> argv{const_cast<char*>(program_path())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   const pid_t child = ::fork();
@@ -49,7 +52,7 @@ inline ProgramRun run_systole(const std::vector<std::string>& arguments,
     // Not from this process: the program has to see to its banner itself.
     ::unsetenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE");
     for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-    ::execv(SYSTOLE_PROGRAM, argv.data());
+    ::execv(program_path(), argv.data());
     ::_exit(127);
   }
   int status = 0;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/temp_directory.h"
 #include "testbench/program_run.h"
 
@@ -51,7 +52,7 @@ TEST(StatisticsDoc, EveryNameIsDocumentedAndNoOther) {
     ASSERT_EQ(run.exit_code, 0) << run.err;
     collect(json::parse(run.out), emitted);
   }
-  const std::string text = read_file(SYSTOLE_SOURCE_DIR "/docs/statistics.md");
+  const std::string text = read_file(test::source_path("docs/statistics.md"));
   const std::set<std::string> described = names_in(text);
   for (const std::string& name : emitted) {
     EXPECT_EQ(described.count(name), 1U) << "docs/statistics.md does not explain `" << name << "`";

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/temp_directory.h"
 #include "testbench/program_run.h"
 
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 std::string golden_path(const std::string& name) {
-  return SYSTOLE_TEST_DATA_DIR "/ibert/" + name + ".json";
+  return test::source_path("tests/golden/ibert/" + name + ".json");
 }
 
 json golden(const std::string& name) { return json::parse(read_file(golden_path(name))); }

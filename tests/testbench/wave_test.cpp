@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "support/input_error.h"
+#include "support/paths.h"
 #include "support/systemc_test.h"
 #include "support/temp_directory.h"
 #include "support/vcd_reader.h"
@@ -361,7 +362,7 @@ TEST(WaveTableTest, ForeignNamesKeepToTheirLine) {
 }
 
 TEST(WaveDocumentTest, EverySignalIsDescribed) {
-  const std::string document = read_file(SYSTOLE_SOURCE_DIR "/docs/waveforms.md");
+  const std::string document = read_file(test::source_path("docs/waveforms.md"));
   for (const WaveText kind : {WaveText::kHost, WaveText::kProcessor, WaveText::kUnit}) {
     for (const auto& [value, text] : parse_table(wave_table(kind, {}))) {
       EXPECT_NE(document.find("| `" + text + "` | "), document.npos) << "missing: " << text;
