@@ -11,7 +11,7 @@ namespace systole::hw {
 
 /// The cases of one reference table below tests/golden.
 inline nlohmann::json golden_cases(const std::string& name) {
-  std::ifstream file(test::source_path("tests/golden/" + name));
+  std::ifstream file(source_path("tests/golden/" + name));
   if (!file) throw std::runtime_error("missing test data " + name);
   return nlohmann::json::parse(file).at("cases");
 }

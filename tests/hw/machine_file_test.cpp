@@ -138,7 +138,7 @@ TEST(MachineFile, DocumentationShowsRealErrors) {
     static_cast<void>(
         parse_machine("[array]\nrows = 33\ncolums = 16\n\n[dram]\nt_ras_ns = 10.0\n", "wide.toml"));
   });
-  const std::string page = read_file(test::source_path("docs/machine.md"));
+  const std::string page = read_file(source_path("docs/machine.md"));
   EXPECT_NE(page.find("```text\n" + error + "\n```\n"), std::string::npos) << error;
 }
 

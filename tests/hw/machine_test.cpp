@@ -437,7 +437,7 @@ TEST(MachineDefaults, EnergiesFollowFromTheSurvey) {
 
 TEST(MachineDocumentation, HoldsTheGeneratedTable) {
   const std::string begin = "<!-- generated: machine keys -->\n", end = "<!-- end -->";
-  const std::string page = read_file(test::source_path("docs/machine.md"));
+  const std::string page = read_file(source_path("docs/machine.md"));
   const auto from = page.find(begin);
   const auto to = page.find(end);
   ASSERT_NE(from, std::string::npos);

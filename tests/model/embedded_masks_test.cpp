@@ -21,7 +21,7 @@ class EmbeddedMasks : public ::testing::TestWithParam<MaskCase> {};
 
 TEST_P(EmbeddedMasks, AreThoseOfTheRule) {
   const auto& [model, sparsity, margin] = GetParam();
-  const RankedMaps maps(Npy::open(test::source_path("traces/data/vit65_attention.npy")), margin);
+  const RankedMaps maps(Npy::open(source_path("traces/data/vit65_attention.npy")), margin);
   const double theta = find_theta(maps, sparsity, true);
   const std::string path = checkpoint_path(model);
   EXPECT_EQ(theta, std::stod(Safetensors::open(path).metadata().at("theta")));

@@ -25,8 +25,8 @@ namespace {
 using test::TinyText;
 using testing::HasSubstr;
 
-const std::string kTextFile = test::source_path("traces/data/kjv.safetensors");
-const std::string kGolden = test::source_path("tests/golden/gpt_float.safetensors");
+const std::string kTextFile = source_path("traces/data/kjv.safetensors");
+const std::string kGolden = source_path("tests/golden/gpt_float.safetensors");
 constexpr std::size_t kWindow = 256;
 constexpr std::size_t kVocabulary = 128;
 

@@ -8,7 +8,7 @@ namespace systole::model {
 
 /// Golden vectors of I-BERT's functions.
 inline std::string golden_path(const std::string& name) {
-  return test::source_path("tests/golden/ibert/" + name + ".json");
+  return source_path("tests/golden/ibert/" + name + ".json");
 }
 
 }  // namespace systole::model

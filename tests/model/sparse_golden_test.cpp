@@ -20,7 +20,7 @@ class SparseGolden : public ::testing::TestWithParam<const char*> {
   std::string key(const char* tensor) const { return std::string(GetParam()) + "." + tensor; }
 
   Safetensors golden_ =
-      Safetensors::open(test::source_path("tests/golden/vit_sparse_integer.safetensors"));
+      Safetensors::open(source_path("tests/golden/vit_sparse_integer.safetensors"));
   IntegerVit vit_ = load_integer_vit(integer_model_path(GetParam()));
   Dataset data_ = digits("test");
 };

@@ -218,7 +218,7 @@ TEST(VectorFile, LeavesWideResultsUnclamped) {
 }
 
 TEST(VectorFile, RefusesWhatIsNoVectorFile) {
-  EXPECT_THROW(run_vector_file(test::source_path("tests/golden")), hw::InputError);
+  EXPECT_THROW(run_vector_file(source_path("tests/golden")), hw::InputError);
   EXPECT_THROW(run_vector_file(golden_path("missing")), hw::InputError);
   for (const char* text : {"", "{", "nonsense", "{\"op\":\"IntGELU\"", "\xff\xfe", "[1,2", "NaN"}) {
     expect_contains(refusal(text), "not JSON");

@@ -26,11 +26,11 @@ inline constexpr std::array<const char*, 6> kSparseModels = {"vit65-sparse80", "
                                                              "vit65-random90", "vit65-random95"};
 
 inline std::string checkpoint_path(const std::string& name) {
-  return test::source_path("traces/models/" + name + ".safetensors");
+  return source_path("traces/models/" + name + ".safetensors");
 }
 
 inline std::string integer_model_path(const std::string& name) {
-  return test::source_path("traces/models/" + name + ".int8.safetensors");
+  return source_path("traces/models/" + name + ".int8.safetensors");
 }
 
 /// Products by the fast kernels: the values do not differ.
@@ -45,11 +45,11 @@ inline std::string model_test_name(const ::testing::TestParamInfo<const char*>& 
 
 /// `split` is "test" (360 pictures) or "calib" (256).
 inline Dataset digits(const std::string& split) {
-  return load_images(test::source_path("traces/data/digits.safetensors"), {}, split);
+  return load_images(source_path("traces/data/digits.safetensors"), {}, split);
 }
 
 inline Safetensors vision_golden() {
-  return Safetensors::open(test::source_path("tests/golden/vit_integer.safetensors"));
+  return Safetensors::open(source_path("tests/golden/vit_integer.safetensors"));
 }
 
 /// Integer logits of the first `count` pictures, one after the other.

@@ -40,7 +40,7 @@ inline std::set<std::string> documented_names(const std::string& page) {
 inline void expect_documented(const nlohmann::json& document, const std::string& page) {
   std::set<std::string> emitted;
   collect_names(document, emitted);
-  const std::set<std::string> documented = documented_names(read_file(test::source_path(page)));
+  const std::set<std::string> documented = documented_names(read_file(source_path(page)));
   for (const std::string& name : emitted) {
     EXPECT_EQ(documented.count(name), 1U) << page << " does not explain " << name;
   }

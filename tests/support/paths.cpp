@@ -1,7 +1,7 @@
 #include "support/paths.h"
 
-namespace systole::test {
+namespace systole {
 
 std::string source_path(const std::string& name) { return SYSTOLE_SOURCE_DIR "/" + name; }
 
-}  // namespace systole::test
+}  // namespace systole

@@ -42,7 +42,7 @@ inline Prepare file(std::string name, std::string bytes) {
 inline Prepare made_of(std::string name, std::string source, Change change) {
   return [name = std::move(name), source = std::move(source),
           change = std::move(change)](const TempDirectory& directory) {
-    directory.write(name, change(read_file(test::source_path(source))));
+    directory.write(name, change(read_file(source_path(source))));
   };
 }
 

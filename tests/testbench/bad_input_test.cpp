@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {"quantise", "no.safetensors", "-o", "a.int8.safetensors"},
                  {{"no.safetensors"}}},
         BadInput{"QuantiseIntegerModel",
-                 {"quantise", test::source_path("traces/models/vit17.int8.safetensors"), "-o",
+                 {"quantise", source_path("traces/models/vit17.int8.safetensors"), "-o",
                   "a.int8.safetensors"},
                  {{"vit17.int8.safetensors"}}},
         BadInput{"QuantiseHeadroom",

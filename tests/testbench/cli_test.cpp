@@ -48,7 +48,7 @@ TEST(Cli, HelpOfEveryLevelHasExamplesAndFits) {
 }
 
 TEST(Cli, DocumentationQuotesEveryHelp) {
-  const std::string document = read_file(test::source_path("docs/cli.md"));
+  const std::string document = read_file(source_path("docs/cli.md"));
   EXPECT_NE(document.find(run_systole({"--help"}).out), std::string::npos);
   for (const std::string& command : kCommands) {
     const std::string help = run_systole({command, "--help"}).out;
@@ -58,7 +58,7 @@ TEST(Cli, DocumentationQuotesEveryHelp) {
 
 TEST(Cli, VersionIsThatOfTheProject) {
   EXPECT_EQ(expect_ok({"--version"}).out, std::string("systole ") + kVersion + "\n");
-  const std::string project = read_file(test::source_path("CMakeLists.txt"));
+  const std::string project = read_file(source_path("CMakeLists.txt"));
   EXPECT_NE(project.find(std::string("VERSION ") + kVersion + " "), std::string::npos);
 }
 
@@ -303,10 +303,10 @@ TEST(Cli, QuantisedModelRuns) {
 }
 
 TEST(Cli, VectorsPassAndFail) {
-  const std::string gelu = test::source_path("tests/golden/ibert/gelu.json");
+  const std::string gelu = source_path("tests/golden/ibert/gelu.json");
   const ProgramRun good = expect_ok({"vectors", gelu});
   EXPECT_NE(good.out.find(" passed, 0 failed\n"), std::string::npos);
-  json vectors = json::parse(read_file(test::source_path("tests/golden/ibert/isqrt.json")));
+  json vectors = json::parse(read_file(source_path("tests/golden/ibert/isqrt.json")));
   const std::uint64_t root = vectors["cases"][3][1];
   vectors["cases"][3][1] = root + 1;
   const TempDirectory directory;
@@ -333,7 +333,7 @@ TEST(Cli, TablesFitATerminal) {
            {"machine", "--keys"},
            {"model"},
            {"model", "vit65"},
-           {"vectors", test::source_path("tests/golden/ibert/softmax.json")}}) {
+           {"vectors", source_path("tests/golden/ibert/softmax.json")}}) {
     const ProgramRun run = expect_ok(arguments);
     EXPECT_LE(widest_line(run.out), 80U) << run.out;
     EXPECT_FALSE(run.out.empty());

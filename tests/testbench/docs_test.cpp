@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kSource = test::source_path("");
+const fs::path kSource = source_path("");
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);

@@ -52,7 +52,7 @@ TEST(StatisticsDoc, EveryNameIsDocumentedAndNoOther) {
     ASSERT_EQ(run.exit_code, 0) << run.err;
     collect(json::parse(run.out), emitted);
   }
-  const std::string text = read_file(test::source_path("docs/statistics.md"));
+  const std::string text = read_file(source_path("docs/statistics.md"));
   const std::set<std::string> described = names_in(text);
   for (const std::string& name : emitted) {
     EXPECT_EQ(described.count(name), 1U) << "docs/statistics.md does not explain `" << name << "`";

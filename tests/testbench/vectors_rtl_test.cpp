@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 std::string golden_path(const std::string& name) {
-  return test::source_path("tests/golden/ibert/" + name + ".json");
+  return source_path("tests/golden/ibert/" + name + ".json");
 }
 
 json golden(const std::string& name) { return json::parse(read_file(golden_path(name))); }

@@ -362,7 +362,7 @@ TEST(WaveTableTest, ForeignNamesKeepToTheirLine) {
 }
 
 TEST(WaveDocumentTest, EverySignalIsDescribed) {
-  const std::string document = read_file(test::source_path("docs/waveforms.md"));
+  const std::string document = read_file(source_path("docs/waveforms.md"));
   for (const WaveText kind : {WaveText::kHost, WaveText::kProcessor, WaveText::kUnit}) {
     for (const auto& [value, text] : parse_table(wave_table(kind, {}))) {
       EXPECT_NE(document.find("| `" + text + "` | "), document.npos) << "missing: " << text;
