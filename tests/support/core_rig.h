@@ -35,6 +35,7 @@ class CoreRig : public tlm_model::Observer {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> operators;  ///< done, and when
 
   std::vector<hw::HostFunction> host_functions;  ///< of the next program
+  std::vector<hw::LayerMask> masks;              ///< likewise
 
   explicit CoreRig(const hw::Machine& machine, bool functional = true)
       : CoreRig(machine, functional, tlm_model::make_models(machine)) {}
@@ -66,6 +67,7 @@ class CoreRig : public tlm_model::Observer {
     program_.chains = std::move(chains);
     program_.mixes = std::move(mixes);
     program_.host_functions = host_functions;
+    program_.masks = masks;
     program_.operators.resize(1);
     for (const hw::Command& command : program_.commands) {
       program_.operators.resize(std::max<std::size_t>(program_.operators.size(), command.op + 1));

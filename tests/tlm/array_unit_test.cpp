@@ -137,6 +137,39 @@ TEST_F(ArrayUnitTest, OutputStationaryOperandsInTwoBanksDoNot) {
   EXPECT_EQ(steady_interval(machine, 0, kBank, false), 16U);
 }
 
+class OperandRangeTest : public ArrayUnitTest,
+                         public ::testing::WithParamInterface<hw::Dataflow> {};
+
+/// B begins 16 KiB before the end of the bank of A. So 16 of its rows are in that bank, however
+/// many there are.
+TEST_P(OperandRangeTest, OfBCoversTheRowsThatItHasInMemory) {
+  hw::Machine machine = roomy();
+  machine.array.dataflow = GetParam();
+  machine.scratchpad.ports = 1;
+  for (const bool transposed : {false, true}) {
+    for (const MatmulShape shape : {MatmulShape{16, 64, 32}, MatmulShape{16, 32, 64}}) {
+      test::fresh_kernel();
+      hw::Command matmul = matmul_command(shape, 0, kBank - 16 * 1024, 0);
+      matmul.b_transposed = transposed;
+      matmul.b_pitch = 1024;
+      CoreRig rig(machine, false);
+      rig.run([&] { rig.execute(std::vector<hw::Command>(4, matmul)); });
+      const hw::ArrayCycles cycles =
+          hw::array_cycles(machine.array, shape.m, shape.n, shape.k, true);
+      const hw::ArrayReads reads = hw::array_reads(machine.array, shape.m, shape.n, shape.k);
+      const std::uint64_t rows = transposed ? shape.n : shape.k;
+      const std::uint64_t shared = reads.a + reads.b * 16 / rows;
+      ASSERT_GT(shared, cycles.interval);
+      EXPECT_EQ(rig[3].released - rig[3].started, shared)
+          << shape.n << " x " << shape.k << (transposed ? ", transposed" : "");
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dataflows, OperandRangeTest,
+                         ::testing::Values(hw::Dataflow::kWeightStationary,
+                                           hw::Dataflow::kOutputStationary));
+
 TEST_F(ArrayUnitTest, AccumulatingNeedsAReadAndAWritePort) {
   hw::Machine machine = roomy();
   machine.accumulator.ports = 1;

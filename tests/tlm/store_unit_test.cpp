@@ -13,6 +13,7 @@
 #include "hw/machine_file.h"
 #include "hw/postop.h"
 #include "support/core_rig.h"
+#include "support/even_machine.h"
 #include "support/fresh_kernel.h"
 #include "support/systemc_test.h"
 
@@ -20,7 +21,8 @@ namespace systole::tlm_model {
 namespace {
 
 using test::CoreRig;
-using test::load_command;
+using test::even_machine;
+using test::latency_on;
 using test::matmul_command;
 using test::move_command;
 using test::store_command;
@@ -29,25 +31,6 @@ constexpr std::uint32_t kCols = 16;  // one vector of the 16 lanes
 constexpr std::uint64_t kTensor = 0;
 constexpr std::uint64_t kResult = 32 * 1024;
 constexpr std::uint32_t kElsewhere = 64 * 1024;  // in the scratchpad
-
-/// The 16 x 16 preset on a memory that serves a request in any cycle, after the same time for all.
-hw::Machine even_machine(double controller_ns) {
-  hw::Machine machine;
-  machine.dram.bus_bytes = 256;
-  machine.dram.row_bytes = 65536;
-  machine.dram.mega_transfers = 20000;
-  machine.dram.t_refi_ns = 0;
-  // What is left of the row buffers does not add up to a cycle.
-  for (double* time : {&machine.dram.t_rcd_ns, &machine.dram.t_rp_ns, &machine.dram.t_ras_ns,
-                       &machine.dram.t_rtp_ns, &machine.dram.t_wr_ns, &machine.dram.t_wtr_ns,
-                       &machine.dram.t_ccd_l_ns, &machine.dram.t_rrd_s_ns, &machine.dram.t_rrd_l_ns,
-                       &machine.dram.t_faw_ns}) {
-    *time = 0.1;
-  }
-  machine.dram.controller_ns = controller_ns;
-  machine.dma.outstanding_reads = machine.dma.outstanding_writes = 64;
-  return machine;
-}
 
 hw::Stage stage_of(hw::StageOp op) {
   hw::Stage stage = hw::usual_stage(op);
@@ -113,28 +96,6 @@ INSTANTIATE_TEST_SUITE_P(
                           "layer_norm", {hw::StageOp::kLayerNorm, hw::StageOp::kRequantise}, 48}),
     [](const auto& chain) { return std::string(std::get<0>(chain.param)); });
 
-/// Cycles of a row's request, from its issue to its last byte or its acknowledgement.
-struct Latency {
-  std::uint64_t read, write;
-};
-
-/// As the load unit sees them, and a store of one row.
-Latency latency_on(const hw::Machine& machine) {
-  test::fresh_kernel();
-  CoreRig rig(machine, false);
-  Latency latency{};
-  rig.run([&] {
-    rig.execute({load_command(0, kTensor, kCols)});
-    latency.read = rig[0].completed - rig[0].started;
-    rig.set(Core::kControl, Core::kAcknowledge);
-    sc_core::wait(rig.interrupt.negedge_event());
-    rig.execute({store_command(0, kResult, 1, kCols)}, {kPlain});
-    // The unit is free in the cycle after it issued the write.
-    latency.write = rig[0].completed - (rig[0].released - 1);
-  });
-  return latency;
-}
-
 class OperandTest : public StoreUnitTest,
                     public ::testing::WithParamInterface<std::tuple<std::uint32_t, bool, int>> {};
 
@@ -145,7 +106,7 @@ TEST_P(OperandTest, ComesInHalvesOfEightRows) {
   const hw::Machine machine = even_machine(controller_ns);
   hw::Chain chain = kResidual;
   if (serial) chain.stages.push_back(stage_of(hw::StageOp::kDivideRowSum));
-  const std::uint64_t latency = latency_on(machine).read;
+  const std::uint64_t latency = latency_on(machine, kCols).read;
   test::fresh_kernel();
   CoreRig rig(machine, false);
   const hw::Command move = with_tensor(move_command(0, kElsewhere, rows, kCols));
@@ -176,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(Rows, OperandTest,
 TEST_F(StoreUnitTest, HidesTheOperandOfALongRow) {
   hw::Chain chain = kResidual;
   chain.stages.push_back(stage_of(hw::StageOp::kLayerNorm));
-  const std::uint64_t latency = latency_on(even_machine(100)).read;
+  const std::uint64_t latency = latency_on(even_machine(100), kCols).read;
   test::fresh_kernel();
   CoreRig rig(even_machine(100), false);
   const hw::Command move = with_tensor(move_command(0, kElsewhere, 64, kCols));
@@ -192,7 +153,7 @@ class WriteQueueTest : public StoreUnitTest, public ::testing::WithParamInterfac
 TEST_P(WriteQueueTest, HoldsThePipelineWhenItIsFull) {
   constexpr std::uint32_t kRows = 40;
   hw::Machine machine = even_machine(60);
-  const std::uint64_t latency = latency_on(machine).write;
+  const std::uint64_t latency = latency_on(machine, kCols).write;
   machine.dma.outstanding_writes = GetParam();
   test::fresh_kernel();
   CoreRig rig(machine, false);
@@ -237,6 +198,39 @@ TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
   EXPECT_EQ(conflict(0), 0U);
   EXPECT_GT(conflict(half + 2048), 0U);
 }
+
+class AccumulatorWordsTest : public StoreUnitTest,
+                             public ::testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(AccumulatorWordsTest, AreOneAtLeastForEveryVectorAndAllOfTheRow) {
+  constexpr std::uint32_t kRows = 24, kRowCols = 40;
+  hw::Machine machine = even_machine(20);
+  machine.array.dataflow = hw::Dataflow::kOutputStationary;
+  machine.scratchpad.ports = 4;
+  machine.accumulator = {2048, 2, 1};
+  machine.postop.lanes = GetParam();
+  CoreRig rig(machine, false);
+  // With 16 products to a sum, the array writes a word in every cycle: the port has none left.
+  rig.run([&] {
+    rig.execute({matmul_command({1024, 16, 16}, 0, 2 * kElsewhere, 0),
+                 move_command(32768, kElsewhere, kRows, kRowCols)},
+                {kPlain});
+  });
+  EXPECT_GT(rig[0].released, rig[1].released) << "all the time beside the matmul";
+  std::uint64_t words = 0;  // of 16 sums each, from the first on
+  for (std::uint32_t row = 0; row < kRows; ++row) {
+    std::uint64_t vectors = 0, whole = 0;
+    for (std::uint32_t col = 0; col < kRowCols; col += GetParam()) ++vectors;
+    for (std::uint32_t col = 0; col < kRowCols; col += 16) ++whole;
+    words += std::max(vectors, whole);
+  }
+  EXPECT_EQ(report_of(rig).at("stalled.bank_conflict"), words);
+  EXPECT_EQ(rig[1].released - rig[1].started,
+            hw::chain_cycles(kPlain, kRows, kRowCols, GetParam()).total(kRows) +
+                hw::kAccumulatorReadCycles + words);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, AccumulatorWordsTest, ::testing::Values(4U, 16U, 64U));
 
 TEST_F(StoreUnitTest, AddsEachRowOfTheOperandToItsOwnRow) {
   constexpr std::uint32_t kRows = 40;
