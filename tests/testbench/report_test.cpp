@@ -157,6 +157,36 @@ TEST(Measurement, FiguresFollowFromTheResult) {
   EXPECT_THROW(static_cast<void>(measure(machine, "model", 1, {}, {})), std::invalid_argument);
 }
 
+TEST(Measurement, UtilisationIsOfAllRowsAndColumns) {
+  hw::Machine machine;
+  for (const auto& [rows, cols] : {std::pair{4U, 64U}, std::pair{64U, 4U}}) {
+    machine.array.rows = rows;
+    machine.array.cols = cols;
+    EXPECT_DOUBLE_EQ(measure(machine, "model", 64'000, {}, result_of({1000})).utilisation(), 0.25);
+  }
+}
+
+TEST(Measurement, TrafficIsThatOfTheCoreInAnInference) {
+  const auto bytes = [](const char* name, std::uint64_t value) {
+    return hw::Counter{name, "bytes", "moved", value};
+  };
+  SimulationResult result = result_of({1000, 1000, 1000, 1000});
+  result.blocks = {
+      {"bus",
+       {},
+       {bytes("system.core.load.dma.read_bytes", 4000),
+        bytes("system.core.store.read_dma.read_bytes", 400),
+        bytes("system.core.store.write_dma.written_bytes", 80),
+        bytes("system.core.attention.write_dma.written_bytes", 8),
+        bytes("system.host.read_bytes", 10000), bytes("system.host.written_bytes", 10000)}}};
+  const Measurement measurement = measure({}, "model", 1, {}, std::move(result));
+  EXPECT_EQ(measurement.traffic().read_bytes, 1100U);
+  EXPECT_EQ(measurement.traffic().written_bytes, 22U);
+  const nlohmann::ordered_json document = to_json(measurement);
+  EXPECT_EQ(document["dram_read_bytes"], 1100);
+  EXPECT_EQ(document["dram_write_bytes"], 22);
+}
+
 TEST(ReportRun, FitsWhateverTheNumbers) {
   SimulationResult result = result_of({UINT64_MAX / 4, UINT64_MAX / 8, 1});
   const std::uint64_t large = UINT64_MAX / 64;

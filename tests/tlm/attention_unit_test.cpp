@@ -21,7 +21,7 @@ namespace {
 using test::CoreRig;
 using test::load_command;
 
-constexpr std::uint32_t kTokens = 12, kFeatures = 16;
+constexpr std::uint32_t kTokens = 12, kHeadWidth = 16;
 constexpr std::uint64_t kOutputs = 16384, kMask = 32768;
 
 /// A head whose queries attend to all keys.
@@ -31,13 +31,13 @@ hw::Command attention_command() {
   attention.c = 0;
   attention.chain = 1;
   attention.m = attention.c_pitch = kTokens;
-  attention.k = attention.n = kFeatures;
+  attention.k = attention.n = kHeadWidth;
   attention.statistics = 1;
   attention.a = 4096;
   attention.b = 8192;
-  attention.dram_pitch = attention.a_pitch = attention.b_pitch = kFeatures;
+  attention.dram_pitch = attention.a_pitch = attention.b_pitch = kHeadWidth;
   attention.tensor = kOutputs;
-  attention.tensor_pitch = kFeatures;
+  attention.tensor_pitch = kHeadWidth;
   return attention;
 }
 
@@ -55,12 +55,12 @@ TEST_F(AttentionUnitTest, IsCompleteWhenItsLastOutputIsAcknowledged) {
   mask.keep.assign(std::size_t{kTokens} * kTokens, 1);
   for (const double controller_ns : {40.0, 400.0}) {
     const hw::Machine machine = test::with_even_memory(hw::find_machine("vitcod"), controller_ns);
-    const std::uint64_t write = test::latency_on(machine, kFeatures).write;
+    const std::uint64_t write = test::latency_on(machine, kHeadWidth).write;
     test::fresh_kernel();
     CoreRig rig(machine, false);
     rig.masks = {{kMask, hw::encode_mask({hw::split(mask, {})})}};
     rig.run([&] {
-      rig.execute({attention_command(), load_command(0, kOutputs, kFeatures, kTokens)}, chains);
+      rig.execute({attention_command(), load_command(0, kOutputs, kHeadWidth, kTokens)}, chains);
     });
     // The last row is written in the cycle in which it leaves the engines, and frees them.
     EXPECT_EQ(rig[0].completed - rig[0].released, write) << controller_ns;
