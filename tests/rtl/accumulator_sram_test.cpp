@@ -14,6 +14,7 @@
 #include "hw/error.h"
 #include "testbench/rtl/accumulator_sram_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 
 namespace systole::testbench {
 namespace {
@@ -383,6 +384,7 @@ TEST_F(AccumulatorSramProtocol, AllowsARowToWait) {
 }
 
 TEST_F(AccumulatorSramProtocol, ForbidsToWithdrawARow) {
+  const ExpectedAssertions expected({"WriteStable_A"});
   offer_two_rows();
   dut.tick();
   dut->write_valid_i = 0;
@@ -391,6 +393,7 @@ TEST_F(AccumulatorSramProtocol, ForbidsToWithdrawARow) {
 }
 
 TEST_F(AccumulatorSramProtocol, ForbidsToChangeARowThatWaits) {
+  const ExpectedAssertions expected({"WriteStable_A"});
   offer_two_rows();
   dut.tick();
   dut->write_row_i = 7;
@@ -399,6 +402,7 @@ TEST_F(AccumulatorSramProtocol, ForbidsToChangeARowThatWaits) {
 }
 
 TEST_F(AccumulatorSramProtocol, ForbidsToWithdrawARead) {
+  const ExpectedAssertions expected({"ReadStable_A"});
   dut->write_valid_i = dut->accumulate_i = 1;
   dut->read_valid_i = 1;
   dut.settle();

@@ -12,6 +12,7 @@
 #include "hw/head_mix.h"
 #include "testbench/rtl/ae_decoder_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/mix_case.h"
 #include "tests/rtl/unit_test.h"
 
@@ -150,6 +151,7 @@ class AeDecoderProtocol : public testing::Test {
 };
 
 TEST_F(AeDecoderProtocol, AssertionFiresWhenABeatChanges) {
+  const ExpectedAssertions expected({"InHeld_A"});
   tick(40);
   EXPECT_FALSE(dut_.failed()) << "a held beat is legal";
   dut_->in_i = 2;
@@ -158,6 +160,7 @@ TEST_F(AeDecoderProtocol, AssertionFiresWhenABeatChanges) {
 }
 
 TEST_F(AeDecoderProtocol, AssertionFiresWhenCoefficientsChangeAtWork) {
+  const ExpectedAssertions expected({"ConfigWhileIdle_A"});
   tick(3);
   EXPECT_FALSE(dut_.failed());
   dut_->config_valid_i = 1;

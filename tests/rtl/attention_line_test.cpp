@@ -16,6 +16,7 @@
 #include "hw/error.h"
 #include "testbench/rtl/attention_line_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/head_case.h"
 #include "tests/rtl/unit_test.h"
 
@@ -253,6 +254,7 @@ void expect_word_to_be_held(VerilatedDut<Model>& dut) {
 }
 
 TEST(SparserLineProtocol, AssertionFiresWhenABeatChanges) {
+  const ExpectedAssertions expected({"WordHeld_A"});
   VerilatedDut<Vsparser_line_8_checked> dut(RtlOptions{true, "", 3});
   dut->step_i = 1;
   dut->item_valid_i = dut->index_valid_i = 1;
@@ -264,6 +266,7 @@ TEST(SparserLineProtocol, AssertionFiresWhenABeatChanges) {
 }
 
 TEST(SparserLineProtocol, AssertionFiresOnAnEmptyItem) {
+  const ExpectedAssertions expected({"ItemNotEmpty_A"});
   VerilatedDut<Vsparser_line_8_checked> dut(RtlOptions{true, "", 3});
   dut->step_i = 1;
   dut->item_begin_i = dut->item_end_i = 5;
@@ -273,6 +276,7 @@ TEST(SparserLineProtocol, AssertionFiresOnAnEmptyItem) {
 }
 
 TEST(DenserLineProtocol, AssertionFiresWhenABeatChanges) {
+  const ExpectedAssertions expected({"WordHeld_A"});
   VerilatedDut<Vdenser_line_8_checked> dut(RtlOptions{true, "", 3});
   dut->columns_i = dut->rows_i = 8;
   dut->groups_i = 1;

@@ -10,6 +10,7 @@
 #include "hw/dfx/half_vector.h"
 #include "testbench/rtl/fp16_unit_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/unit_test.h"
 #include "tests/support/half_oracle.h"
 
@@ -136,11 +137,13 @@ void expect_held_beats(VerilatedDut<Model>& dut) {
 }
 
 TEST(Fp16UnitProtocol, AssertionFiresWhenAFactorChanges) {
+  const ExpectedAssertions expected({"InputDataHeld_A"});
   VerilatedDut<Vfp16_mul_16_checked> dut(RtlOptions{true, "", 3});
   expect_held_beats(dut);
 }
 
 TEST(Fp16UnitProtocol, AssertionFiresWhenAnAddendChanges) {
+  const ExpectedAssertions expected({"InputDataHeld_A"});
   VerilatedDut<Vfp16_add_16_checked> dut(RtlOptions{true, "", 3});
   expect_held_beats(dut);
 }

@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "testbench/rtl/i_exp_rtl.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/unit_test.h"
 
 namespace systole::testbench {
@@ -97,6 +98,7 @@ TEST_P(IExp, TakesTheCyclesOfTheContract) {
 }
 
 TEST_P(IExp, ReportsAPositiveArgument) {
+  const ExpectedAssertions expected({"NotPositive_A"});
   std::int32_t q = 1;
   unit_.run(&q, 1, 1, hw::kDefaultIntExp);
   EXPECT_TRUE(unit_.failed());

@@ -9,6 +9,7 @@
 #include "hw/isqrt.h"
 #include "testbench/rtl/i_sqrt_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/unit_test.h"
 
 namespace systole::testbench {
@@ -87,6 +88,7 @@ TEST(ISqrtRtl, FastBuildHasTheSameValues) {
 }
 
 TEST(ISqrtRtl, AssertionFiresWhenANumberIsWithdrawn) {
+  const ExpectedAssertions expected({"InputHeld_A"});
   VerilatedDut<Vi_sqrt_64_checked> dut(kChecked);
   dut->ready_i = 1;
   dut->radicand_i = 1;

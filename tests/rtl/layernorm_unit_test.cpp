@@ -13,6 +13,7 @@
 #include "hw/row_plain.h"
 #include "testbench/rtl/layernorm_unit_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/row_data.h"
 #include "tests/rtl/unit_test.h"
 
@@ -220,6 +221,7 @@ TEST_P(LayernormUnit, FastBuildHasTheSameValues) {
 }
 
 TEST_P(LayernormUnit, ReportsAShiftOutOfRange) {
+  const ExpectedAssertions expected({"ShiftInRange_A"});
   std::mt19937_64 random(79);
   Constants wrong = usual_constants(random, 1);
   wrong.shift = 63;
@@ -231,6 +233,7 @@ TEST_P(LayernormUnit, ReportsAShiftOutOfRange) {
 INSTANTIATE_TEST_SUITE_P(Lanes, LayernormUnit, testing::ValuesIn(kLaneBuilds));
 
 TEST(LayernormUnitProtocol, AssertionFiresWhenAWaitingBeatChanges) {
+  const ExpectedAssertions expected({"DataHeld_A"});
   VerilatedDut<Vlayernorm_unit_4_checked> dut(RtlOptions{true, "", 3});
   // One beat a row: after slot A of the only row, beats wait for the next interval.
   dut->rows_i = 1;

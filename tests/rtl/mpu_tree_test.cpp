@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "testbench/rtl/mpu_tree_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/unit_test.h"
 #include "tests/support/half_gemv_case.h"
 
@@ -169,6 +170,7 @@ TEST_F(MpuTreeProtocol, ASlotWaitsForItsSumAloneAndAFirstBeatForNone) {
 }
 
 TEST_F(MpuTreeProtocol, AssertionFiresWhenABeatIsWithdrawn) {
+  const ExpectedAssertions expected({"InputHeld_A"});
   dut_->first_i = 0;
   dut_.tick();
   EXPECT_FALSE(dut_.failed()) << "a beat may wait";
@@ -178,6 +180,7 @@ TEST_F(MpuTreeProtocol, AssertionFiresWhenABeatIsWithdrawn) {
 }
 
 TEST_F(MpuTreeProtocol, AssertionFiresWhenABeatChanges) {
+  const ExpectedAssertions expected({"InputHeld_A"});
   dut_->first_i = 0;
   dut_.tick();
   dut_->x_i[0] = 1;

@@ -8,6 +8,7 @@
 #include "hw/microcode.h"
 #include "hw/postop.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/unit_test.h"
 
 /// rtl/postop_pipeline.sv pin by pin: micro-code that it refuses, and its assertions.
@@ -181,6 +182,7 @@ TEST_F(PostopPipelineProtocol, RefusesWhatItsSlotsCannotDo) {
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresForABeatIntoMicroCodeThatIsRefused) {
+  const ExpectedAssertions expected({"MicroCodeLegal_A"});
   hw::Stage stage;
   stage.op = hw::StageOp::kTranspose;
   EXPECT_TRUE(refuses(stage));
@@ -196,6 +198,7 @@ TEST_F(PostopPipelineProtocol, AssertionFiresForABeatIntoMicroCodeThatIsRefused)
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenMicroCodeChangesUnderABeat) {
+  const ExpectedAssertions expected({"EmptyWhenWritten_A"});
   ASSERT_FALSE(refuses(relu()));
   dut_->valid_i = 1;
   dut_.tick();
@@ -208,6 +211,7 @@ TEST_F(PostopPipelineProtocol, AssertionFiresWhenMicroCodeChangesUnderABeat) {
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenTheChainChangesUnderABeat) {
+  const ExpectedAssertions expected({"StagesHeld_A"});
   ASSERT_FALSE(refuses(1, relu()));
   dut_->ready_i = 0;
   dut_->valid_i = 1;
@@ -221,6 +225,7 @@ TEST_F(PostopPipelineProtocol, AssertionFiresWhenTheChainChangesUnderABeat) {
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresForAWordThatThereIsNot) {
+  const ExpectedAssertions expected({"WordKnown_A"});
   write_word(0, 8, 0);
   EXPECT_FALSE(dut_.failed());
   write_word(0, 9, 0);
@@ -228,6 +233,7 @@ TEST_F(PostopPipelineProtocol, AssertionFiresForAWordThatThereIsNot) {
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenABeatIsWithdrawn) {
+  const ExpectedAssertions expected({"InputHeld_A"});
   ASSERT_FALSE(refuses(relu()));
   dut_->ready_i = 0;
   dut_->valid_i = 1;
@@ -239,6 +245,7 @@ TEST_F(PostopPipelineProtocol, AssertionFiresWhenABeatIsWithdrawn) {
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenAnOperandIsWithdrawn) {
+  const ExpectedAssertions expected({"OperandHeld_A"});
   ASSERT_FALSE(refuses(stage_of(hw::StageOp::kAdd, hw::Operand::kTensor, {})));
   dut_->operand_valid_i = 1;
   for (int i = 0; i < 3; ++i) dut_.tick();

@@ -10,6 +10,7 @@
 #include "hw/row_plain.h"
 #include "testbench/rtl/requantizer_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/unit_test.h"
 
 namespace systole::testbench {
@@ -133,6 +134,7 @@ TEST_P(Requantizer, TakesTheCyclesOfTheContract) {
 }
 
 TEST_P(Requantizer, ReportsLimitsInTheWrongOrder) {
+  const ExpectedAssertions expected({"LimitsOrdered_A"});
   std::int32_t x = 5;
   const std::int32_t one = 1;
   unit_.run(&x, 1, 1, &one, &one, hw::Rounding::kHalfUp, {1, 0});
@@ -151,6 +153,7 @@ TEST_P(Requantizer, FastBuildHasTheSameValues) {
 INSTANTIATE_TEST_SUITE_P(Lanes, Requantizer, testing::ValuesIn(kLaneBuilds));
 
 TEST(RequantizerProtocol, AssertionFiresWhenABeatIsWithdrawn) {
+  const ExpectedAssertions expected({"InputHeld_A"});
   VerilatedDut<Vrequantizer_4_checked> dut(RtlOptions{true, "", 3});
   dut->rounding_i = 0;
   dut->lo_i = 0;

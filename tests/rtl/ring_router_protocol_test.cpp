@@ -6,6 +6,7 @@
 #include "Vring_router_4_checked.h"
 #include "testbench/rtl/router_pins.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/support/half_oracle.h"
 
 namespace systole::testbench {
@@ -59,26 +60,31 @@ class RingRouterProtocol : public testing::Test {
 };
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAFlitIsWithdrawn) {
+  const ExpectedAssertions expected({"InputHeld_A"});
   fill();
   expect_failure([&] { set_way_bit(dut_->valid_i, kTestedWay, false); });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAFlitChanges) {
+  const ExpectedAssertions expected({"InputHeld_A"});
   fill();
   expect_failure([&] { dut_->data_i[16] ^= 1; });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAnOwnFlitIsWithdrawn) {
+  const ExpectedAssertions expected({"OutputHeld_A", "OwnHeld_A"});
   offer_own();
   expect_failure([&] { set_way_bit(dut_->own_valid_i, kTestedWay, false); });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAnOwnFlitChanges) {
+  const ExpectedAssertions expected({"OutputHeld_A", "OwnHeld_A"});
   offer_own();
   expect_failure([&] { dut_->own_data_i[31] ^= 1; });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWithoutHops) {
+  const ExpectedAssertions expected({"HopsLeft_A"});
   expect_failure([&] {
     set_way_field(dut_->hops_i, kTestedWay, kRouterCoreBits, 0);
     set_way_bit(dut_->valid_i, kTestedWay, true);
@@ -86,6 +92,7 @@ TEST_F(RingRouterProtocol, AssertionFiresWithoutHops) {
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWithoutOwnHops) {
+  const ExpectedAssertions expected({"OwnHopsLeft_A"});
   expect_failure([&] {
     set_way_field(dut_->own_hops_i, kTestedWay, kRouterCoreBits, 0);
     set_way_bit(dut_->own_valid_i, kTestedWay, true);
@@ -93,6 +100,7 @@ TEST_F(RingRouterProtocol, AssertionFiresWithoutOwnHops) {
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAPacketIsTooLong) {
+  const ExpectedAssertions expected({"LengthFits_A"});
   set_way_bit(dut_->valid_i, kTestedWay, true);
   run(3);
   EXPECT_FALSE(dut_.failed());
@@ -100,12 +108,14 @@ TEST_F(RingRouterProtocol, AssertionFiresWhenAPacketIsTooLong) {
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAPacketChangesItsCore) {
+  const ExpectedAssertions expected({"OnePacket_A"});
   set_way_bit(dut_->valid_i, kTestedWay, true);
   run(1);
   expect_failure([&] { set_way_field(dut_->core_i, kTestedWay, kRouterCoreBits, 4); });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAnOwnPacketChangesItsHops) {
+  const ExpectedAssertions expected({"OwnOnePacket_A"});
   set_way_bit(dut_->own_valid_i, kTestedWay, true);
   set_way_bit(dut_->ready_i, kTestedWay, true);
   run(1);

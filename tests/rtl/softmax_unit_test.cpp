@@ -10,6 +10,7 @@
 #include "hw/softmax.h"
 #include "testbench/rtl/softmax_unit_rtl.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 #include "tests/rtl/row_data.h"
 #include "tests/rtl/unit_test.h"
 
@@ -215,6 +216,7 @@ TEST_P(SoftmaxUnit, FastBuildHasTheSameValues) {
 }
 
 TEST_P(SoftmaxUnit, ReportsAnUnknownMode) {
+  const ExpectedAssertions expected({"ModeKnown_A"});
   hw::SoftmaxConstants wrong = usual_constants(hw::SoftmaxMode::kNormalisedFloor);
   wrong.mode = static_cast<hw::SoftmaxMode>(3);
   std::int32_t x = 1;
@@ -226,6 +228,7 @@ TEST_P(SoftmaxUnit, ReportsAnUnknownMode) {
 INSTANTIATE_TEST_SUITE_P(Lanes, SoftmaxUnit, testing::ValuesIn(kLaneBuilds));
 
 TEST(SoftmaxUnitProtocol, AssertionFiresWhenABeatIsWithdrawn) {
+  const ExpectedAssertions expected({"InputHeld_A"});
   VerilatedDut<Vsoftmax_unit_4_checked> dut(RtlOptions{true, "", 3});
   // One beat a row: after slot A of the only row, beats wait for the next interval.
   dut->rows_i = 1;

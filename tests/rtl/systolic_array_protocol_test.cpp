@@ -8,6 +8,7 @@
 #include "Vsystolic_array_4_checked.h"
 #include "testbench/rtl/array_command.h"
 #include "testbench/rtl/verilated_dut.h"
+#include "tests/rtl/expected_assertions.h"
 
 namespace systole::testbench {
 namespace {
@@ -59,6 +60,7 @@ TEST_F(SystolicArrayProtocol, HoldsFor1000CyclesOfSilence) {
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatActivationsAreHeld) {
+  const ExpectedAssertions expected({"ActHeld_A"});
   dut->act_valid_i = 1;  // not taken: there are no weights
   dut->act_i = 1;
   tick(2);
@@ -69,6 +71,7 @@ TEST_F(SystolicArrayProtocol, AssertsThatActivationsAreHeld) {
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatWeightsAreNotWithdrawn) {
+  const ExpectedAssertions expected({"WeightHeld_A"});
   load(1);  // nobody streams, so the next fold's weights have to wait
   dut->weight_valid_i = 1;
   tick(2);
@@ -79,6 +82,7 @@ TEST_F(SystolicArrayProtocol, AssertsThatWeightsAreNotWithdrawn) {
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatNobodyClearsWithinAFold) {
+  const ExpectedAssertions expected({"ClearBetweenFolds_A"});
   load(1);
   dut->act_valid_i = 1;
   tick();
@@ -90,6 +94,7 @@ TEST_F(SystolicArrayProtocol, AssertsThatNobodyClearsWithinAFold) {
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatTheOverlapIsKnown) {
+  const ExpectedAssertions expected({"OverlapKnown_A"});
   dut->overlap_i = 3;
   tick();
   EXPECT_TRUE(dut.failed());
