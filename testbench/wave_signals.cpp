@@ -42,6 +42,7 @@ constexpr Label kProcessorLabels[] = {
     {CommandProcessor::kWaitFetch, "firebrick4", "wait for fetch"},
     {CommandProcessor::kWaitStation, "SaddleBrown", "station full"},
     {CommandProcessor::kDrain, "DarkSlateBlue", "drain"},
+    {CommandProcessor::kWaitHost, "SteelBlue4", "host prepares"},
     {CommandProcessor::kHostCall, "DarkMagenta", "host operator"},
 };
 constexpr Label kUnitLabels[] = {
@@ -50,6 +51,19 @@ constexpr Label kUnitLabels[] = {
     {ExecutionUnit::kWaitHazard, "firebrick4", "wait"},
 };
 constexpr Label kHalfLabels[] = {{0, "DarkSlateBlue", "first"}, {1, "SaddleBrown", "second"}};
+
+/// Whether there is a label for each of `states` values, in their order.
+template <std::size_t N>
+constexpr bool covers(const Label (&labels)[N], std::size_t states) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (labels[i].value != i || labels[i].text.empty()) return false;
+  }
+  return N == states;
+}
+static_assert(covers(kHostLabels, Host::kStates));
+static_assert(covers(kProcessorLabels, CommandProcessor::kStates));
+static_assert(covers(kUnitLabels, ExecutionUnit::kStates));
+static_assert(covers(kHalfLabels, 2));
 
 /// GTKWave's own text for a number in high impedance, which is how a VCD says that there is none.
 constexpr char kNoValue[] = "XXX ?gray20?-\n";

@@ -33,7 +33,8 @@ class CommandProcessor : public sc_core::sc_module {
     kWaitStation,
     kDrain,
     kWaitHost,
-    kHostCall
+    kHostCall,
+    kStates  ///< how many there are
   };
 
   DmaPort fetch;

@@ -16,7 +16,7 @@ namespace systole::tlm_model {
 class ExecutionUnit : public sc_core::sc_module {
  public:
   /// States shown in waveforms.
-  enum State : std::uint8_t { kIdle, kBusy, kWaitHazard };
+  enum State : std::uint8_t { kIdle, kBusy, kWaitHazard, kStates /**< how many there are */ };
   /// Traced while the unit has no command: the largest value of each type.
   static constexpr std::uint32_t kNoIndex = 0xffffffff;
   static constexpr std::uint8_t kNoHalf = 0xff;

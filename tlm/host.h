@@ -32,6 +32,7 @@ class Host : public sc_core::sc_module {
     kReadOperands,
     kCompute,
     kWriteResults,
+    kStates  ///< how many there are
   };
 
   tlm_utils::simple_initiator_socket<Host> socket{"socket"};
