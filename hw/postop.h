@@ -49,10 +49,9 @@ struct TensorRows {
 
 /// Operands of one chain execution over a tile of `rows` x `cols` accumulators.
 struct ChainOperands {
-  const std::int32_t* accumulator = nullptr;  ///< first element
-  std::size_t accumulator_pitch = 0;          ///< elements between rows
-  const std::int32_t* parameters = nullptr;   ///< [parameter_words][cols]; may be unaligned in
-                                              ///< memory, hence passed as a copy
+  const std::int32_t* accumulator = nullptr;             ///< first element
+  std::size_t accumulator_pitch = 0;                     ///< elements between rows
+  const std::int32_t* parameters = nullptr;              ///< [parameter_words][cols]
   std::array<TensorRows, kMaxTensorOperands> tensors{};  ///< in the order of their stages
   std::uint32_t* row_statistics = nullptr;               ///< [rows][statistics_words]
   bool continues = false;  ///< a side output adds to what is there: a part of rows begun before

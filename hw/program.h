@@ -71,7 +71,7 @@ struct Command {
   std::uint32_t b = 0, b_pitch = 0;  ///< kMatmul: scratchpad; kMove: destination in the scratchpad
   std::uint32_t c = 0,
                 c_pitch = 0;     ///< accumulator tile (kMatmul, kStore, kMove, kLoadAccumulator)
-  std::uint32_t parameters = 0;  ///< of a chain: parameter block in the scratchpad
+  std::uint32_t parameters = 0;  ///< of a chain: parameter block in the scratchpad, aligned
   std::uint32_t statistics = 0;  ///< of a chain: first word of the row statistics
   std::uint64_t tensor = 0;      ///< of a chain: DRAM address of its first tensor operand
   std::uint32_t tensor_pitch = 0;
@@ -100,6 +100,9 @@ struct Command {
 /// chain become out_heads * d bytes each.
 
 inline constexpr std::size_t kCommandBytes = 80;
+
+/// A parameter block in the scratchpad begins at a multiple of this: its words are read in place.
+inline constexpr std::uint32_t kParameterAlignment = 4;
 
 /// Where an operator's result stands when its last command has completed: for reports and checks.
 struct Operator {

@@ -176,6 +176,10 @@ class CommandCheck {
     const bool has_side = std::any_of(chain.stages.begin(), chain.stages.end(),
                                       [](const Stage& s) { return s.side != Reduction::kNone; });
     if (stores && command.accumulate && !has_side) fail("continues, but has no side output");
+    if (parameter_words(chain) != 0 && command.parameters % kParameterAlignment != 0) {
+      fail("parameters at " + std::to_string(command.parameters) + ", expected a multiple of " +
+           std::to_string(kParameterAlignment));
+    }
     check_operand_tiles(command, chain);
   }
 

@@ -17,7 +17,7 @@ Emitter::Emitter(const model::Graph& graph, const hw::Machine& machine, const Pl
       constants_(constants),
       program_(program),
       buffer_(placement.scratchpad_end, std::uint64_t{machine.scratchpad.kib} * 1024,
-              std::max(machine.array.rows, machine.array.cols),
+              std::max({machine.array.rows, machine.array.cols, hw::kParameterAlignment}),
               std::uint64_t{machine.scratchpad.kib} * 1024 / machine.scratchpad.banks) {}
 
 hw::Command Emitter::command(hw::Opcode opcode) const {

@@ -107,13 +107,14 @@ void Emitter::emit_loop(const Loop& loop) {
   // read. That holds up the loads behind it as the unroller does, which keeps two loops in flight.
   const std::uint32_t parameter_bytes =
       last_loop ? 4 * hw::parameter_words(group_->chain) * tile.cols : 0;
-  const bool fits = a_end + parameter_bytes <= b;
+  const std::uint32_t after_a = narrow(round_up(a_end, hw::kParameterAlignment));
+  const bool fits = after_a + parameter_bytes <= b;
   const std::uint32_t last_chunk = (loop.ks - 1) / loop.chunk * loop.chunk;
   const bool late = !fits && tile.rows * last_chunk < parameter_bytes;
   hw::Command parameters;
   if (parameter_bytes != 0) {
     parameters = parameter_load(tile);
-    parameters.a = fits ? a_end : loop.begin;
+    parameters.a = fits ? after_a : loop.begin;
   }
 
   if (bias_ && loop.k0 == 0) load_bias(loop);

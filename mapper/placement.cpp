@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hw/error.h"
+#include "hw/program.h"
 #include "mapper/live_allocator.h"
 #include "mapper/round.h"
 
@@ -153,7 +154,8 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     location = {Location::Place::kDram, *at, pitch};
   }
   result.dram_end = round_up(dram.high_water(), 4096);
-  result.scratchpad_end = round_up(scratchpad.high_water(), word);
+  result.scratchpad_end =
+      round_up(scratchpad.high_water(), std::max(word, hw::kParameterAlignment));
   return result;
 }
 

@@ -72,8 +72,7 @@ void LoadUnit::apply(const hw::Command& command, const hw::Chain& chain) {
   hw::ChainOperands operands;
   operands.accumulator = values.data();
   operands.accumulator_pitch = command.n;
-  operands.parameters =
-      reinterpret_cast<const std::int32_t*>(memory_.scratchpad.data() + command.parameters);
+  operands.parameters = memory_.parameters(command.parameters);
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     operands.tensors.at(i) = {operands_[i].data(), operands_[i].size() / command.m};
   }

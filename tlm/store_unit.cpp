@@ -77,8 +77,7 @@ void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain,
   hw::ChainOperands operands;
   operands.accumulator = memory_.accumulators() + c;
   operands.accumulator_pitch = command.c_pitch;
-  operands.parameters =
-      reinterpret_cast<const std::int32_t*>(memory_.scratchpad.data() + command.parameters);
+  operands.parameters = memory_.parameters(command.parameters);
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const std::size_t pitch = operands_[i].row_bytes;
     operands.tensors.at(i) = {operands_[i].rows.data() + first * pitch, pitch};

@@ -338,6 +338,8 @@ INSTANTIATE_TEST_SUITE_P(
                    "writes scratchpad bytes"},
         BadProgram{"Parameters", [](Program& p) { p.commands[3].parameters = 262100; },
                    "reads scratchpad bytes"},
+        BadProgram{"UnalignedParameters", [](Program& p) { p.commands[3].parameters = 0x3002; },
+                   "command 3 (store): parameters at 12290, expected a multiple of 4"},
         BadProgram{"Accumulator", [](Program& p) { p.commands[2].c = 16000; },
                    "writes accumulator elements 16000 to 17024 of 16384"},
         BadProgram{"KeptWithoutSoftmax", [](Program& p) { p.commands[3].k = 1; },

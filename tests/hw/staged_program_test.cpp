@@ -203,6 +203,12 @@ INSTANTIATE_TEST_SUITE_P(
     Loads, RefusesStaged,
     testing::Values(
         BadStaged{"Chain", kPreLoad, [](Program&, Command& c) { c.mix = 5; }, "chain 4 of 4"},
+        BadStaged{"UnalignedParameters", kPreLoad,
+                  [](Program& p, Command& c) {
+                    p.chains[1].stages.back().operand = Operand::kChannel;
+                    c.parameters = 0x1001;
+                  },
+                  "parameters at 4097, expected a multiple of 4"},
         BadStaged{"WideWithoutStages", kOperand, [](Program&, Command& c) { c.type = DType::kS16; },
                   kOneByte},
         BadStaged{"Operands", kOperand, [](Program&, Command& c) { c.b = 1; },

@@ -118,6 +118,30 @@ TEST(Mapping, WorkForAHostThatComputesNothingIsRefused) {
             std::string::npos);
 }
 
+TEST(Mapping, ParametersAreAlignedOnTheSmallestArrays) {
+  // Whose tiles may be of any number of bytes.
+  Random random(3);
+  std::size_t with_parameters = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    SCOPED_TRACE(seed);
+    hw::Machine machine = hw::find_machine("tiny");
+    machine.array.rows = test::power_of_two(random, 0, 1);
+    machine.array.cols = test::power_of_two(random, 0, 1);
+    if (seed % 2 == 0) machine.mapper.strategy = hw::MappingStrategy::kGemmini;
+    hw::validate(machine);
+    const std::uint32_t m = test::between(random, 1, 40), n = test::between(random, 1, 40);
+    const model::Graph graph = test::random_matmul_graph(seed, m, n, test::between(random, 1, 40));
+    ASSERT_TRUE(maps_and_computes(graph, machine, seed));
+    const Mapping mapping = map_graph(graph, machine);
+    for (const hw::Command& command : mapping.program.commands) {
+      if (hw::unit_of(command.opcode) != hw::Unit::kStore || command.parameters == 0) continue;
+      ++with_parameters;
+      ASSERT_EQ(command.parameters % hw::kParameterAlignment, 0U);
+    }
+  }
+  EXPECT_GT(with_parameters, 0U);
+}
+
 TEST(Mapping, TheSmallestMachineRunsWhatFits) {
   hw::Machine machine = hw::find_machine("tiny");
   machine.scratchpad.kib = 1;
