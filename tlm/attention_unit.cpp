@@ -9,6 +9,9 @@
 namespace systole::tlm_model {
 namespace {
 
+/// More than a network has layers. Programs of one token after the other have ever new masks.
+constexpr std::size_t kMostPrepared = 256;
+
 constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3, kDecode = 4;
 
 }  // namespace
@@ -64,15 +67,15 @@ void AttentionUnit::write() {
 
 const AttentionUnit::Prepared& AttentionUnit::prepare(const hw::Command& command,
                                                       const hw::Program& program) {
-  if (prepared_for_ != &program) prepared_.clear();
-  prepared_for_ = &program;
-  const auto [known, is_new] =
-      prepared_.try_emplace({command.parameters, command.statistics, command.m, command.c_pitch,
-                             command.k, command.n, command.mix == 0 ? 0U : 1U});
+  const std::vector<std::uint8_t>& mask = program.masks[command.parameters].bytes;
+  Key key{{command.statistics, command.m, command.c_pitch, command.k, command.n,
+           command.mix == 0 ? 0U : 1U},
+          mask};
+  if (prepared_.count(key) == 0 && prepared_.size() == kMostPrepared) prepared_.clear();
+  const auto [known, is_new] = prepared_.try_emplace(std::move(key));
   if (is_new) {
     Prepared& prepared = known->second;
-    prepared.heads = hw::decode_mask(program.masks[command.parameters].bytes, command.statistics,
-                                     command.m, command.c_pitch);
+    prepared.heads = hw::decode_mask(mask, command.statistics, command.m, command.c_pitch);
     prepared.plan =
         hw::plan_attention(prepared.heads, command.k, command.n, machine_,
                            command.mix == 0 ? hw::BufferedRow::kHead : hw::BufferedRow::kToken);

@@ -90,6 +90,15 @@ class AttentionUnit final : public sc_core::sc_module {
     std::vector<hw::SparseHead> heads;
     hw::AttentionPlan plan;
   };
+  /// Just these. The mask by its bytes: programs come and go, and another one may have another mask
+  /// at the same index and address.
+  struct Key {
+    std::array<std::uint32_t, 6> sizes;  ///< heads, queries, keys, features; decoding or not
+    std::vector<std::uint8_t> mask;
+    bool operator<(const Key& other) const {
+      return sizes != other.sizes ? sizes < other.sizes : mask < other.mask;
+    }
+  };
   const Prepared& prepare(const hw::Command& command, const hw::Program& program);
 
   /// Outputs of a tile on their way to memory.
@@ -109,8 +118,7 @@ class AttentionUnit final : public sc_core::sc_module {
   hw::PostopEngine& postop_;
   hw::AttentionEngine& lines_;
   hw::MixEngine& mix_;
-  const hw::Program* prepared_for_ = nullptr;
-  std::map<std::array<std::uint32_t, 7>, Prepared> prepared_;  ///< by mask, sizes, decoding or not
+  std::map<Key, Prepared> prepared_;
   std::deque<Outputs> outputs_;
   sc_core::sc_event output_added_, outputs_written_;
   std::uint64_t written_ = 0;  ///< cycle of the last acknowledgement
