@@ -34,8 +34,9 @@ void visit_counter(Visitor& visit, const Counter& counter) {
 /// Timeline of a server that does one thing after another (a channel, a port, a pipeline).
 ///
 /// Time is accounted from 0 to now() without holes: each call moves now() forward and adds the step
-/// to exactly one of idle, stalled by one cause, or busy. Hence busy + stalled + idle == now()
-/// always. The time unit (cycles, ps) is the block's choice.
+/// to exactly one of idle, stalled by one cause, or busy, or to none while time does not count.
+/// Hence busy + stalled + idle == total() always, which is now() if all time counts. The time unit
+/// (cycles, ps) is the block's choice.
 class BlockAccount {
  public:
   /// Why a server with work to do does not work; `meaning` is one line of documentation.
@@ -67,14 +68,24 @@ class BlockAccount {
     busy_until(end);
   }
 
-  /// Closes the timeline at `total`, the end of the run: what is left is idle. May be called again
-  /// with a later total. Throws std::logic_error if more than `total` has been accounted.
-  void finish(std::uint64_t total) {
-    if (total < now_) throw std::logic_error("BlockAccount: the run ends before its last work");
-    idle_until(total);
+  /// From `time` on, time counts or it does not, whatever the block does; at first it counts. What
+  /// is left before `time` is idle, if it counts. Work that has been accounted beyond `time` stays
+  /// where it is.
+  void set_counting(bool on, std::uint64_t time) {
+    idle_until(time);
+    counting_ = on;
+  }
+
+  /// Closes the timeline at `end`, the end of the run: what is left is idle. May be called again
+  /// with a later end. Throws std::logic_error if time after `end` has been accounted.
+  void finish(std::uint64_t end) {
+    if (end < now_) throw std::logic_error("BlockAccount: the run ends before its last work");
+    idle_until(end);
   }
 
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
+  /// Time that counted so far.
+  [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
   [[nodiscard]] std::uint64_t busy() const noexcept { return busy_; }
   [[nodiscard]] std::uint64_t idle() const noexcept { return idle_; }
   [[nodiscard]] std::uint64_t stalled(std::size_t cause) const { return stalled_.at(cause); }
@@ -91,7 +102,7 @@ class BlockAccount {
       show("stalled." + causes_[i].name, causes_[i].meaning, stalled_[i]);
     }
     show("idle", "nothing to do", idle_);
-    show("total", "busy, stalled and idle together", now_);
+    show("total", "busy, stalled and idle together", total_);
   }
 
  private:
@@ -99,13 +110,17 @@ class BlockAccount {
     if (time <= now_) return 0;
     const std::uint64_t step = time - now_;
     now_ = time;
+    if (!counting_) return 0;
+    total_ += step;
     return step;
   }
 
   std::string unit_;
   std::vector<Cause> causes_;
   std::vector<std::uint64_t> stalled_;
+  bool counting_ = true;
   std::uint64_t now_ = 0;
+  std::uint64_t total_ = 0;
   std::uint64_t busy_ = 0;
   std::uint64_t idle_ = 0;
 };

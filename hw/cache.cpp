@@ -80,6 +80,10 @@ void Cache::retire(std::uint64_t now) {
   for (Calendar& bank : banks_) bank.retire(now);
 }
 
+void Cache::set_counting(bool on, std::uint64_t now) {
+  for (Calendar& bank : banks_) bank.set_counting(on, now);
+}
+
 void Cache::finish(std::uint64_t total) {
   for (const Calendar& bank : banks_) total = std::max(total, bank.last_end());
   for (Calendar& bank : banks_) bank.finish(total);

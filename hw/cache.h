@@ -52,6 +52,8 @@ class Cache {
 
   /// Nothing will arrive before cycle `now` any more.
   void retire(std::uint64_t now);
+  /// From cycle `now` on, time counts in the accounts or it does not. See Calendar::set_counting().
+  void set_counting(bool on, std::uint64_t now);
   /// Ends the accounts at cycle `total`, the end of the run.
   void finish(std::uint64_t total);
 

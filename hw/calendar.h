@@ -48,8 +48,12 @@ class Calendar {
     return booked_.empty() ? account_.now() : booked_.back().end;
   }
 
-  /// Ends the account at `total`. See BlockAccount::finish().
-  void finish(std::uint64_t total);
+  /// From `now` on, time counts or it does not. A reservation that is under way is divided. See
+  /// BlockAccount::set_counting().
+  void set_counting(bool on, std::uint64_t now);
+
+  /// Ends the account at `end`. See BlockAccount::finish().
+  void finish(std::uint64_t end);
 
   [[nodiscard]] const BlockAccount& account() const noexcept { return account_; }
 
@@ -126,11 +130,20 @@ inline std::uint64_t Calendar::reserve(std::uint64_t earliest, std::uint64_t len
   return begin;
 }
 
-inline void Calendar::finish(std::uint64_t total) {
+inline void Calendar::set_counting(bool on, std::uint64_t now) {
+  pass(now);
+  if (!booked_.empty() && booked_.front().begin < now) {
+    account_.busy_until(now);
+    booked_.front().begin = now;
+  }
+  account_.set_counting(on, now);
+}
+
+inline void Calendar::finish(std::uint64_t end) {
   for (const Interval& interval : booked_) commit(interval);
   booked_.clear();
-  if (total > account_.now()) unused_until(total);
-  account_.finish(total);
+  if (end > account_.now()) unused_until(end);
+  account_.finish(end);
 }
 
 }  // namespace systole::hw

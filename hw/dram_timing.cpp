@@ -226,6 +226,10 @@ DramAccess DramTiming::access(std::uint64_t address, std::uint64_t bytes, bool w
   return result;
 }
 
+void DramTiming::set_counting(bool on, std::uint64_t now) {
+  for (Channel& channel : channels_) channel.account.set_counting(on, now);
+}
+
 void DramTiming::finish(std::uint64_t total) {
   for (const Channel& channel : channels_) total = std::max(total, channel.account.now());
   for (Channel& channel : channels_) {

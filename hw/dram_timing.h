@@ -65,6 +65,10 @@ class DramTiming {
   /// std::out_of_range for a request beyond the capacity.
   DramAccess access(std::uint64_t address, std::uint64_t bytes, bool write, std::uint64_t arrival);
 
+  /// From `now` ps on, time counts in the accounts or it does not. See
+  /// BlockAccount::set_counting().
+  void set_counting(bool on, std::uint64_t now);
+
   /// Closes the accounts at `total` ps, the end of the run, or where the last data end if the run
   /// was cut off before that.
   void finish(std::uint64_t total);

@@ -16,7 +16,7 @@
 namespace systole::testbench {
 
 /// Version of the document that to_json() makes: raised when a name goes or changes its meaning.
-inline constexpr int kStatisticsVersion = 1;
+inline constexpr int kStatisticsVersion = 2;
 
 /// A finished simulation and what its figures mean. Reports in every form come from here.
 struct Measurement {

@@ -80,6 +80,8 @@ class AttentionUnit final : public sc_core::sc_module {
   [[nodiscard]] const Work& work() const noexcept { return work_; }
   /// All ports, to be bound to the bus.
   [[nodiscard]] std::vector<DmaPort*> ports();
+  /// From `cycle` on, time counts in the account or it does not.
+  void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
   [[nodiscard]] BlockReport report(std::uint64_t cycles) const;
 
  private:

@@ -66,6 +66,13 @@ class BusCore {
     return params_.request_latency + params_.response_latency;
   }
 
+  /// From bus cycle `now` on, time counts in the accounts or it does not.
+  void set_counting(bool on, std::uint64_t now) {
+    for (hw::Calendar* channel : {&request_, &write_data_, &read_data_}) {
+      channel->set_counting(on, now);
+    }
+  }
+
   /// Ends the accounts at bus cycle `total`, the end of the run, or at the end of the last
   /// reservation if the run was cut off before that.
   void finish(std::uint64_t total);

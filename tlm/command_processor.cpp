@@ -228,8 +228,8 @@ void CommandProcessor::retire() {
   }
 }
 
-BlockReport CommandProcessor::report(std::uint64_t total) const {
-  return make_report("command_processor", account_, total,
+BlockReport CommandProcessor::report(std::uint64_t end) const {
+  return make_report("command_processor", account_, end,
                      {{"commands", "commands", "commands dispatched", commands_},
                       {"fetched_bytes", "bytes", "program bytes read", fetch.stats().bytes}});
 }

@@ -72,7 +72,9 @@ class CommandProcessor : public sc_core::sc_module {
   [[nodiscard]] const hw::Program& program() const { return *program_; }
 
   void set_observer(Observer* observer) noexcept { observer_ = observer; }
-  [[nodiscard]] BlockReport report(std::uint64_t total) const;
+  /// From `cycle` on, time counts in the account or it does not.
+  void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
+  [[nodiscard]] BlockReport report(std::uint64_t end) const;
   void trace(sc_core::sc_trace_file* file) const override;
 
  private:

@@ -1,6 +1,7 @@
 #include "tlm/core.h"
 
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 namespace systole::tlm_model {
@@ -74,6 +75,7 @@ tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
         if ((value & kStart) != 0 && !processor.running()) {
           if (program_ == nullptr) return tlm::TLM_GENERIC_ERROR_RESPONSE;
           started_ = processor.cycle();
+          if (on_run_) on_run_(true);
           processor.start(*program_, address_);
         }
         return tlm::TLM_OK_RESPONSE;
@@ -108,6 +110,7 @@ tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
 
 void Core::finish() {
   cycles_ = processor.cycle() - started_;
+  if (on_run_) on_run_(false);
   raise_interrupt();
 }
 
@@ -128,6 +131,14 @@ std::vector<DmaPort*> Core::ports() {
     ports.push_back(&mmu->store_walker);
   }
   return ports;
+}
+
+void Core::set_counting(bool on, std::uint64_t cycle) {
+  processor.set_counting(on, cycle);
+  for (ExecutionUnit* unit : std::initializer_list<ExecutionUnit*>{&load, &array, &store}) {
+    unit->set_counting(on, cycle);
+  }
+  if (attention) attention->set_counting(on, cycle);
 }
 
 std::vector<BlockReport> Core::reports(std::uint64_t cycles) const {

@@ -3,9 +3,11 @@
 #include <tlm_utils/simple_target_socket.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <systemc>
 #include <tlm>
+#include <utility>
 #include <vector>
 
 #include "hw/engines.h"
@@ -81,6 +83,12 @@ class Core : public sc_core::sc_module {
   Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
        bool functional);
 
+  /// Called at the start of a run, before anything of it is simulated, and at its completion.
+  using OnRun = std::function<void(bool running)>;
+  void set_on_run(OnRun on_run) { on_run_ = std::move(on_run); }
+  /// From `cycle` on, time counts in the accounts of all blocks or it does not.
+  void set_counting(bool on, std::uint64_t cycle);
+
   /// The program behind the bytes at PROGRAM. Must outlive the run.
   void load_program(const hw::Program& program) { program_ = &program; }
 
@@ -95,6 +103,7 @@ class Core : public sc_core::sc_module {
   void raise_interrupt();
   void drive_interrupt();
 
+  OnRun on_run_;
   const hw::Program* program_ = nullptr;
   std::uint64_t address_ = 0;
   std::uint64_t started_ = 0;

@@ -11,6 +11,10 @@ Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params,
       timing_(params),
       memory_(functional ? capacity() : 0) {}
 
+void Dram::set_counting(bool on, const sc_core::sc_time& now) {
+  timing_.set_counting(on, to_ps(now));
+}
+
 void Dram::finish(const sc_core::sc_time& total) { timing_.finish(to_ps(total)); }
 
 void Dram::move(bool write, RequestBatch::Request& request) {

@@ -21,6 +21,8 @@ class Dram : public MemoryTarget {
   Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params,
        bool functional = true);
 
+  /// From `now` on, time counts in the accounts or it does not.
+  void set_counting(bool on, const sc_core::sc_time& now);
   /// Ends the accounts at `total`, the end of the run.
   void finish(const sc_core::sc_time& total);
 

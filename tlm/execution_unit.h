@@ -21,7 +21,9 @@ class ExecutionUnit : public sc_core::sc_module {
   static constexpr std::uint32_t kNoIndex = 0xffffffff;
   static constexpr std::uint8_t kNoHalf = 0xff;
 
-  [[nodiscard]] BlockReport report(std::uint64_t total) const;
+  /// From `cycle` on, time counts in the account or it does not.
+  void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
+  [[nodiscard]] BlockReport report(std::uint64_t end) const;
   void trace(sc_core::sc_trace_file* file) const override;
 
  protected:

@@ -28,9 +28,8 @@ HostCompute::HostCompute(const sc_core::sc_module_name& name, const hw::Machine&
       params_(machine.host),
       clock_(machine.host.clock_mhz),
       functional_(functional),
-      account_("cycles",
-               {{"memory", "lines of operands, results, inputs or outputs are on their way"},
-                {"core", "interrupts and accesses to the core's registers"}}) {
+      account_("cycles", {{"memory", "lines of operands or results are on their way"},
+                          {"core", "interrupts and accesses to the core's registers"}}) {
   // While the host computes for the core, the core waits: nobody else is on the bus whom a request
   // ahead of time could overtake.
   lines.set_quantum(std::numeric_limits<std::uint64_t>::max() / 2);

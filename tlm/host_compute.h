@@ -47,6 +47,11 @@ class HostCompute : public sc_core::sc_module {
   void account_idle() { account_.idle_until(cycle()); }
   void account_stall(Cause cause) { account_.stall_until(cycle(), cause); }
 
+  /// From `now` on, time counts in the account or it does not.
+  void set_counting(bool on, const sc_core::sc_time& now) {
+    account_.set_counting(on, clock_.cycle_from(now));
+  }
+
   [[nodiscard]] const Work& work() const noexcept { return work_; }
   /// `host`, closed at the present.
   [[nodiscard]] BlockReport report() const;

@@ -28,6 +28,10 @@ class L2Cache : public MemoryTarget, private hw::LineMemory {
   L2Cache(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint64_t capacity,
           bool functional = true);
 
+  /// From `now` on, time counts in the accounts or it does not.
+  void set_counting(bool on, const sc_core::sc_time& now) {
+    cache_.set_counting(on, clock_.cycle_from(now));
+  }
   /// Ends the accounts at `total`, the end of the run.
   void finish(const sc_core::sc_time& total) { cache_.finish(clock_.cycle_from(total)); }
 

@@ -28,6 +28,18 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
   core.interrupt(interrupt_);
   host.interrupt(interrupt_);
   core.load_program(program);
+  core.set_on_run([this](bool running) { set_counting(running); });
+  set_counting(false);
+}
+
+void System::set_counting(bool on) {
+  const std::uint64_t cycle = clock_.cycle_from(sc_core::sc_time_stamp());
+  const sc_core::sc_time now = clock_.edge(cycle);
+  core.set_counting(on, cycle);
+  if (host.compute) host.compute->set_counting(on, now);
+  bus.set_counting(on, now);
+  if (l2) l2->set_counting(on, now);
+  dram.set_counting(on, now);
 }
 
 // Only now are the sockets bound.

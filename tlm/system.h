@@ -40,7 +40,9 @@ class System : public sc_core::sc_module {
   /// Copies memory without taking simulated time. Throws std::out_of_range beyond the DRAM.
   void peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes);
 
-  /// All blocks, at the end of the run. Closes the accounts of bus and DRAM.
+  /// All blocks, at the end of the simulation. Time counts from each start of the core to its
+  /// completion, the cycles that the core counts (Host::Job): not while the host sets up, writes
+  /// inputs or reads results. Closes the accounts of bus, L2 cache and DRAM.
   [[nodiscard]] std::vector<BlockReport> reports();
 
   void trace(sc_core::sc_trace_file* file) const override;
@@ -48,6 +50,8 @@ class System : public sc_core::sc_module {
  private:
   void start_of_simulation() override;
   void poke(const hw::MemoryPiece& piece);
+  /// From the present core cycle on, time counts in the accounts of all blocks or it does not.
+  void set_counting(bool on);
 
   sc_core::sc_signal<bool> interrupt_{"interrupt"};
   const Clock clock_;

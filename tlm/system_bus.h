@@ -61,6 +61,10 @@ class SystemBus : public sc_core::sc_module, public Sampled {
     map_.add({base, size, target});
   }
 
+  /// From `now` on, time counts in the accounts or it does not.
+  void set_counting(bool on, const sc_core::sc_time& now) {
+    core_.set_counting(on, core_.clock().cycle_from(now));
+  }
   /// Ends the accounts at `total`, the end of the run.
   void finish(const sc_core::sc_time& total) { core_.finish(core_.clock().cycle_from(total)); }
 

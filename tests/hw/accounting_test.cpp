@@ -69,6 +69,31 @@ TEST(BlockAccount, SumsToTheTotalForRandomWork) {
   EXPECT_EQ(account.busy() + account.stalled(0) + account.stalled(1) + account.idle(), total);
 }
 
+TEST(BlockAccount, LeavesOutTimeThatDoesNotCount) {
+  BlockAccount account = two_causes();
+  account.set_counting(false, 0);
+  account.serve(5, 7, 9, 0);
+  account.set_counting(true, 20);   // nothing so far
+  account.serve(22, 25, 30, 1);     // idle to 22, stalled to 25
+  account.set_counting(false, 35);  // idle from 30
+  account.serve(36, 40, 45, 1);
+  account.set_counting(true, 50);
+  account.busy_until(53);
+  account.set_counting(false, 52);  // 53 was busy before that became known
+  account.finish(60);
+  EXPECT_EQ(account.busy(), 5U + 3U);
+  EXPECT_EQ(account.stalled(0), 0U);
+  EXPECT_EQ(account.stalled(1), 3U);
+  EXPECT_EQ(account.idle(), 2U + 5U);
+  EXPECT_EQ(account.total(), 15U + 3U);
+  EXPECT_EQ(account.now(), 60U);
+  std::uint64_t total = 0;
+  account.for_each([&](const std::string& name, std::uint64_t value) {
+    if (name == "total") total = value;
+  });
+  EXPECT_EQ(total, 18U);
+}
+
 TEST(BlockAccount, VisitsEveryPartByNameOrAsACounter) {
   BlockAccount account = two_causes();
   account.serve(1, 3, 6, 1);

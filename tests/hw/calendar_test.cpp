@@ -49,6 +49,23 @@ TEST(Calendar, AgreesWithATableOfSlots) {
   EXPECT_EQ(c.account().busy() + c.account().idle(), taken.size());
 }
 
+TEST(Calendar, DividesAReservationWhereTimeBeginsOrEndsToCount) {
+  Calendar c = calendar();
+  c.set_counting(false, 0);
+  c.reserve(8, 4);
+  c.set_counting(true, 10);  // 10 .. 12 count
+  c.reserve(15, 10);
+  c.waiting_for(13, 0);
+  c.set_counting(false, 20);  // 13 .. 15 blocked, 15 .. 20 count
+  EXPECT_EQ(c.reserve(20, 2), 25U) << "what is reserved stays so";
+  c.set_counting(true, 40);
+  c.finish(43);
+  EXPECT_EQ(c.account().busy(), 2U + 5U);
+  EXPECT_EQ(c.account().idle(), 1U);
+  EXPECT_EQ(c.account().stalled(0), 2U + 3U);
+  EXPECT_EQ(c.account().total(), 10U + 3U);
+}
+
 TEST(Calendar, AccountsBlockedTimeOnlyOutsideReservations) {
   Calendar c = calendar();
   c.reserve(10, 5);

@@ -150,6 +150,9 @@ void expect_attention_conserved(const AttentionResult& result, const hw::Machine
                           [](const BlockAccounts& block) { return block.name == "attention"; }));
   for (const BlockAccounts& block : table.blocks) {
     EXPECT_EQ(block.busy + block.stalled_total() + block.idle, block.total) << block.name;
+    if (block.name == "attention" || block.name == "array") {
+      EXPECT_EQ(block.total, result.cycles) << block.name;
+    }
   }
   for (const auto& head : result.heads) {
     const std::uint64_t waiting = head.memory + head.codes + head.output + head.decode;

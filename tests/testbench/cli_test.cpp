@@ -114,6 +114,7 @@ TEST(Cli, FiguresOfARunAgreeWithEachOther) {
   EXPECT_NEAR(result["seconds"], cycles * 1e-9, 1e-15);
   EXPECT_NEAR(result["utilisation"], result["macs"].get<double>() / (cycles * 256), 1e-12);
   EXPECT_EQ(result["blocks"]["array"]["counters"]["macs"], 2 * result["macs"].get<std::uint64_t>());
+  EXPECT_EQ(result["blocks"]["array"]["total"].get<double>(), 2 * cycles);
   // The core's ports are the only ones besides the host's.
   std::uint64_t read = 0;
   for (const auto& [name, value] : result["counters"]["bus"].items()) {
@@ -186,7 +187,13 @@ TEST(Cli, MatmulIsCheckedAndItsUtilisationGrows) {
     EXPECT_GE(result["cycles"], result["compute_cycles"]);
     EXPECT_GE(result["dram_read_bytes"], 2 * side * side);
     EXPECT_EQ(result["dram_write_bytes"], side * side);
-    EXPECT_EQ(result["stalls"], result["blocks"]["array"]["stalled"]);
+    const json& array = result["blocks"]["array"];
+    EXPECT_EQ(result["stalls"], array["stalled"]);
+    // What the host does before and after counts in no block.
+    EXPECT_EQ(array["total"], result["cycles"]);
+    EXPECT_GT(result["cycles_total"], result["cycles"]);
+    EXPECT_NEAR(array["busy"].get<double>() / array["total"].get<double>(), result["utilisation"],
+                1e-9);
     EXPECT_GT(result["utilisation"], last);
     last = result["utilisation"];
   }
