@@ -18,7 +18,7 @@ Words generate(const Words& more) {
   return arguments;
 }
 /// The same of a shape, timing only.
-Words shape(const std::string& name, Words more) {
+Words generate_shape(const std::string& name, Words more) {
   more.insert(more.begin(), {"--functional=off", "--model", name});
   return generate(more);
 }
@@ -73,25 +73,25 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"--evaluate: needs a checkpoint"}}},
         BadInput{"OneFileForTwo", generate({"--stats", "a", "--timeline", "a"}), {{"a"}}},
         BadInput{"LargerThanItsHbm",
-                 shape("gpt2-xl", {"--set", "hbm.mib=2048"}),
+                 generate_shape("gpt2-xl", {"--set", "hbm.mib=2048"}),
                  {{"hbm.mib: core 0 needs", "more than its 2048 MiB"}}},
         BadInput{"LargerThanItsDdr",
-                 shape("gpt2-xl", {"--set", "dram.mib=128"}),
+                 generate_shape("gpt2-xl", {"--set", "dram.mib=128"}),
                  {{"dram.mib: core 0 needs", "more than its 128 MiB"}}},
         BadInput{"TooFewRegisters",
-                 shape("gpt2-xl", {"--set", "vector.registers=64"}),
+                 generate_shape("gpt2-xl", {"--set", "vector.registers=64"}),
                  {{"vector.registers: found 64, expected at least"}}},
         BadInput{"TooFewPartialSums",
-                 shape("gpt2", {"--set", "matrix.partial_sums=3"}),
+                 generate_shape("gpt2", {"--set", "matrix.partial_sums=3"}),
                  {{"matrix.partial_sums: found 3, expected at least 4"}}},
         BadInput{"HbmWithoutWholeRows",
-                 shape("gpt2", {"--set", "hbm.mib=8191", "--set", "hbm.banks=128"}),
+                 generate_shape("gpt2", {"--set", "hbm.mib=8191", "--set", "hbm.banks=128"}),
                  {{"hbm.mib: found 8191", "whole rows"}}},
         BadInput{"HbmThatOnlyRefreshes",
-                 shape("gpt2", {"--set", "hbm.t_refi_ns=350"}),
+                 generate_shape("gpt2", {"--set", "hbm.t_refi_ns=350"}),
                  {{"hbm.t_refi_ns: found 350"}}},
         BadInput{"HbmRowShorterThanABurst",
-                 shape("gpt2", {"--set", "hbm.row_bytes=64", "--set", "hbm.bus_bytes=32"}),
+                 generate_shape("gpt2", {"--set", "hbm.row_bytes=64", "--set", "hbm.bus_bytes=32"}),
                  {{"hbm.row_bytes: found 64", "burst"}}}),
     bad_input_name);
 
