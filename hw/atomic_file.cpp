@@ -10,12 +10,15 @@
 #include <filesystem>
 #include <iostream>
 #include <locale>
+#include <optional>
 #include <stdexcept>
 #include <system_error>
 
 #include "hw/descriptor_buffer.h"
 #include "hw/error.h"
+#include "hw/file_identity.h"
 #include "hw/printable.h"
+#include "hw/signal_cleanup.h"
 
 namespace systole::hw {
 namespace {
@@ -45,20 +48,6 @@ int duplicate_standard_stream(const struct stat& target) {
   return -1;
 }
 
-/// `path` with a symbolic link in its last place resolved, also one that leads to no file yet.
-fs::path follow_links(const std::string& path) {
-  constexpr int kMaxLinks = 40;  // as the kernel's own limit; more is a loop
-  fs::path result = path;
-  std::error_code error;
-  for (int i = 0; fs::is_symlink(result, error); ++i) {
-    if (i == kMaxLinks) fail(path, ELOOP);
-    const fs::path target = fs::read_symlink(result, error);
-    if (error) fail(path, error.message());
-    result = result.parent_path() / target;
-  }
-  return result;
-}
-
 }  // namespace
 
 class AtomicFile::Impl {
@@ -80,7 +69,9 @@ class AtomicFile::Impl {
     } else {
       // A rename needs only the directory's permission; a write-protected file must stay protected.
       if (exists && ::access(path.c_str(), W_OK) != 0) fail(path, errno);
-      final_path_ = follow_links(path);
+      std::error_code error;
+      final_path_ = follow_links(path, error);
+      if (error) fail(path, error.message());
       if (!final_path_.has_filename()) fail(path, "this names a directory, expected a file");
       open_temporary();
       if (exists && ::fchmod(buffer_.descriptor(), status.st_mode & 0777) != 0) {
@@ -95,6 +86,12 @@ class AtomicFile::Impl {
 
   std::ostream& stream() { return stream_; }
 
+  std::string place_to_write() {
+    if (temporary_path_.empty()) return path_;
+    by_name_ = true;
+    return temporary_path_;
+  }
+
   void commit() {
     if (buffer_.descriptor() < 0) throw std::logic_error("AtomicFile: committed twice");
     stream_.flush();
@@ -104,11 +101,13 @@ class AtomicFile::Impl {
       fail(path_, "the contents could not be produced");
     }
     const bool renames = !temporary_path_.empty();
+    if (by_name_) open_what_was_written();
     if (renames && ::fsync(buffer_.descriptor()) != 0) fail_and_remove(errno);
     if (const int error = buffer_.close(); error != 0) fail_and_remove(error);
     if (!renames) return;
     if (::rename(temporary_path_.c_str(), final_path_.c_str()) != 0) fail_and_remove(errno);
     temporary_path_.clear();
+    remembered_.reset();
     sync_directory();
   }
 
@@ -122,6 +121,8 @@ class AtomicFile::Impl {
       const std::string name =
           ".systole-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
       const std::string candidate = (final_path_.parent_path() / name).string();
+      const HeldSignals held;
+      remembered_.emplace(candidate);
       const int descriptor =
           ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
       if (descriptor >= 0) {
@@ -130,16 +131,26 @@ class AtomicFile::Impl {
         return;
       }
       error = errno;
+      remembered_.reset();
     }
     const std::string directory = final_path_.parent_path().string();
     fail(path_, "directory '" + (directory.empty() ? "." : printable(directory)) +
                     "': " + std::generic_category().message(error));
   }
 
+  /// Who writes by name may have made another file of that name.
+  void open_what_was_written() {
+    buffer_.close();
+    const int descriptor = ::open(temporary_path_.c_str(), O_WRONLY | O_CLOEXEC);
+    if (descriptor < 0) fail_and_remove(errno);
+    buffer_.attach(descriptor);
+  }
+
   void remove_temporary() {
     if (temporary_path_.empty()) return;
     ::unlink(temporary_path_.c_str());
     temporary_path_.clear();
+    remembered_.reset();
   }
 
   [[noreturn]] void fail_and_remove(int error) {
@@ -161,6 +172,8 @@ class AtomicFile::Impl {
   std::string path_;
   fs::path final_path_;
   std::string temporary_path_;  // empty: written directly, or already in place or removed
+  std::optional<RememberedFile> remembered_;
+  bool by_name_ = false;
   DescriptorBuffer buffer_;
   std::ostream stream_;
 };
@@ -168,6 +181,7 @@ class AtomicFile::Impl {
 AtomicFile::AtomicFile(const std::string& path) : impl_(std::make_unique<Impl>(path)) {}
 AtomicFile::~AtomicFile() = default;
 std::ostream& AtomicFile::stream() { return impl_->stream(); }
+std::string AtomicFile::place_to_write() { return impl_->place_to_write(); }
 void AtomicFile::commit() { impl_->commit(); }
 
 void write_file_atomically(const std::string& path, std::string_view bytes) {

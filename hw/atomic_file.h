@@ -10,8 +10,8 @@ namespace systole::hw {
 
 /// An output file that appears whole or not at all. What is written to `stream()` goes to a hidden
 /// temporary file in the same directory; `commit()` puts it in place of `path`, and without a
-/// commit (an exception on the way, say) the temporary file is removed and `path` keeps what it
-/// held.
+/// commit (an exception on the way, say, or Ctrl-C after install_signal_cleanup()) the temporary
+/// file is removed and `path` keeps what it held.
 ///
 /// - A new file gets permissions 0644 less the umask; a replaced one keeps its own. A symbolic link
 ///   is followed, and the file it leads to is replaced.
@@ -30,6 +30,10 @@ class AtomicFile {
 
   /// Binary, in the classic locale, not seekable. A write error is kept and thrown by `commit()`.
   std::ostream& stream();
+
+  /// Where another library, which opens files by name, writes the contents in the place of
+  /// `stream()`.
+  std::string place_to_write();
 
   /// Flushes to the disk and puts the file in place. At most one call; nothing may be written
   /// after.

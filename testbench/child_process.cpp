@@ -1,5 +1,6 @@
 #include "testbench/child_process.h"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <string>
 
 #include "hw/error.h"
+#include "hw/signal_cleanup.h"
 
 namespace systole::testbench {
 namespace {
@@ -52,21 +54,33 @@ Bytes text_of(const std::exception& error) {
   std::_Exit(status);
 }
 
-int wait_for(pid_t child) {
+}  // namespace
+
+pid_t fork_child() {
+  const hw::HeldSignals held;
+  const pid_t parent = ::getpid();
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  hw::forget_remembered_files();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::getppid() != parent) ::_exit(kFailed);  // it ended before the line above
+  return child;
+}
+
+std::optional<int> wait_for_child(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : static_cast<int>(kFailed);
+  if (!WIFEXITED(status)) return std::nullopt;
+  return WEXITSTATUS(status);
 }
-
-}  // namespace
 
 ChildProcess::ChildProcess(const std::function<Bytes()>& work) {
   int ends[2];
   // Whatever is buffered would be printed twice.
   std::fflush(nullptr);
   if (::pipe(ends) != 0) throw std::runtime_error("cannot make a pipe");
-  child_ = ::fork();
+  child_ = fork_child();
   if (child_ == 0) run(work, ends[1]);
   ::close(ends[1]);
   from_child_ = ends[0];
@@ -80,7 +94,7 @@ ChildProcess::~ChildProcess() {
   ::close(from_child_);
   if (child_ < 0) return;
   ::kill(child_, SIGKILL);
-  wait_for(child_);
+  wait_for_child(child_);
 }
 
 Bytes ChildProcess::result() {
@@ -92,7 +106,7 @@ Bytes ChildProcess::result() {
     if (more <= 0) break;
     result.insert(result.end(), buffer.begin(), buffer.begin() + more);
   }
-  const int status = wait_for(child_);
+  const std::optional<int> status = wait_for_child(child_);
   child_ = -1;
   if (status == kDone) return result;
   const std::string text(result.begin(), result.end());

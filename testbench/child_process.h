@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <type_traits>
 #include <vector>
@@ -12,6 +13,13 @@
 namespace systole::testbench {
 
 using Bytes = std::vector<std::uint8_t>;
+
+/// fork(). The copy ends when this process ends, in whatever way, and leaves the files of the
+/// original alone.
+[[nodiscard]] pid_t fork_child();
+
+/// Waits for the end of a child process: its exit code, or nothing if a signal ended it.
+std::optional<int> wait_for_child(pid_t child);
 
 /// Work in a copy of this process, beside it: SystemC elaborates once per process. The process must
 /// have one thread.

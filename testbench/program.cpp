@@ -13,6 +13,7 @@
 
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "hw/signal_cleanup.h"
 #include "testbench/commands/command.h"
 #include "testbench/outputs.h"
 #include "testbench/version.h"
@@ -94,6 +95,7 @@ int parse(CLI::App& app, int argc, const char* const* argv) {
 
 int run_program(int argc, const char* const* argv) {
   sc_core::sc_report_handler::set_handler(&on_report);
+  hw::install_signal_cleanup();
   try {
     CLI::App app("Cycle-level models of Transformer inference accelerators.", "systole");
     Action action;

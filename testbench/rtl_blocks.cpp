@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <variant>
 
 #include "hw/error.h"
 #include "hw/machine_keys.h"
@@ -16,9 +17,12 @@ namespace {
 
 constexpr const char* kSection = "backend";
 
+const hw::MachineKey& backend_key(const std::string& block) {
+  return *hw::find_machine_key(fmt::format("{}.{}", kSection, block));
+}
+
 void set_rtl(hw::Machine& machine, const std::string& block) {
-  const hw::MachineKey* key = hw::find_machine_key(fmt::format("{}.{}", kSection, block));
-  key->set(machine, static_cast<std::int64_t>(hw::Backend::kRtl));
+  backend_key(block).set(machine, static_cast<std::int64_t>(hw::Backend::kRtl));
 }
 
 /// Whether RTL of this block is built in the machine's size.
@@ -63,6 +67,11 @@ std::vector<std::string> rtl_blocks(const hw::Machine& machine) {
     blocks.erase(std::find(blocks.begin(), blocks.end(), block));
   }
   return blocks;
+}
+
+bool runs_as_rtl(const hw::Machine& machine, const std::string& block) {
+  const hw::KeyValue value = backend_key(block).get(machine);
+  return std::get<std::int64_t>(value) == static_cast<std::int64_t>(hw::Backend::kRtl);
 }
 
 void swap_for_rtl(hw::Machine& machine, const std::string& block) {

@@ -19,6 +19,9 @@ namespace systole::testbench {
 /// Those that a machine has.
 [[nodiscard]] std::vector<std::string> rtl_blocks(const hw::Machine& machine);
 
+/// Whether that block of the machine is its RTL.
+[[nodiscard]] bool runs_as_rtl(const hw::Machine& machine, const std::string& block);
+
 /// Runs `block` as RTL. "all": every block that the machine has, except that a machine with
 /// attention engines keeps the model of a block of which no RTL of its size is built. Throws
 /// InputError for a name without a twin.

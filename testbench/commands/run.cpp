@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,8 +15,8 @@
 #include "testbench/outputs.h"
 #include "testbench/progress.h"
 #include "testbench/report_run.h"
-#include "testbench/rtl/rtl_view.h"
 #include "testbench/rtl_engines.h"
+#include "testbench/rtl_waves.h"
 #include "testbench/run_subject.h"
 #include "testbench/timeline.h"
 #include "testbench/wave.h"
@@ -58,13 +57,6 @@ void check_options(const RunOptions& options) {
   require_distinct({options.stats, options.wave.path, options.timeline.path});
 }
 
-/// FST files of blocks in RTL go beside the waveform: run.vcd, run.softmax_unit.fst.
-RtlOptions rtl_options(const RunOptions& options) {
-  RtlOptions rtl;
-  rtl.wave = std::filesystem::path(options.wave.path).replace_extension().string();
-  return rtl;
-}
-
 int run(const RunOptions& options) {
   check_options(options);
   const hw::Machine machine = load_machine(options.machine);
@@ -84,7 +76,8 @@ int run(const RunOptions& options) {
     simulation.observer = &*timeline;
   }
   RtlReport rtl;
-  tlm_model::Engines engines = make_engines(machine, rtl_options(options), rtl);
+  RtlWaves rtl_waves(options.wave.path, machine);
+  tlm_model::Engines engines = make_engines(machine, rtl_waves.options(), rtl);
   Measurement measurement;
   {
     Progress progress(subject.inputs().size());
@@ -96,11 +89,7 @@ int run(const RunOptions& options) {
   measurement.rtl = rtl;
   measurement.size = subject.network().size;
   measurement.past = subject.past();
-  if (!options.wave.path.empty()) {
-    for (const auto& [block, counts] : rtl) {
-      write_rtl_view(rtl_options(options).wave_of(block), block);
-    }
-  }
+  rtl_waves.write();
   if (options.functional && !subject.pictures().labels.empty()) {
     measurement.accuracy =
         accuracy_of(subject.network(), subject.pictures(), measurement.result.outputs);

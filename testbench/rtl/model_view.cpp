@@ -77,6 +77,12 @@ void ModelView::set_words(const std::int32_t* words, std::size_t count) {
   }
 }
 
+std::string RtlOptions::wave_of(const std::string& block) const {
+  const auto place = places.find(block);
+  if (place != places.end()) return place->second;
+  return wave.empty() ? "" : wave + "." + block + ".fst";
+}
+
 RtlOptions RtlOptions::for_block(const std::string& block, std::size_t outputs) const {
   const std::string path = wave_of(block);
   return {checked, path, seed, path.empty() ? nullptr : std::make_shared<ModelView>(outputs)};

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -19,10 +20,11 @@ struct RtlOptions {
 
   /// Options of one of several blocks, with a view of `outputs` words if it writes a waveform.
   [[nodiscard]] RtlOptions for_block(const std::string& block, std::size_t outputs) const;
+  /// Of several blocks: where the waveform of each is written, if not by the stem `wave`.
+  std::map<std::string, std::string> places = {};
+
   /// Name of the waveform of one of several blocks: `wave` is then the stem. "" for none.
-  [[nodiscard]] std::string wave_of(const std::string& block) const {
-    return wave.empty() ? "" : wave + "." + block + ".fst";
-  }
+  [[nodiscard]] std::string wave_of(const std::string& block) const;
   [[nodiscard]] bool use_checked() const { return checked || !wave.empty(); }
 };
 
