@@ -1,67 +1,57 @@
 #include "testbench/plot.h"
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
-#include <csignal>
-#include <cstdio>
 #include <filesystem>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
 #include "hw/atomic_file.h"
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "testbench/external_program.h"
 
 namespace systole::testbench {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kCommandNotFound = 127;  // of the shell
+/// How every PNG file begins, and its last chunk.
+constexpr std::string_view kPngBegin = "\x89PNG\r\n\x1a\n";
+constexpr std::string_view kPngEnd("\0\0\0\0IEND\xae\x42\x60\x82", 12);
 
-/// A gnuplot that has ended must not end this process when more is written to it.
-class IgnoreBrokenPipe {
- public:
-  IgnoreBrokenPipe() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
-  ~IgnoreBrokenPipe() { std::signal(SIGPIPE, before_); }
-  IgnoreBrokenPipe(const IgnoreBrokenPipe&) = delete;
-  IgnoreBrokenPipe& operator=(const IgnoreBrokenPipe&) = delete;
+bool is_whole_png(std::string_view bytes) {
+  return bytes.size() >= kPngBegin.size() + kPngEnd.size() &&
+         bytes.substr(0, kPngBegin.size()) == kPngBegin &&
+         bytes.substr(bytes.size() - kPngEnd.size()) == kPngEnd;
+}
 
- private:
-  void (*before_)(int);
-};
-
-/// Removes a file that was not put in its place.
-struct Temporary {
-  fs::path path;
-  ~Temporary() {
-    std::error_code ignored;
-    fs::remove(path, ignored);
+/// The picture's bytes. gnuplot does not write the file itself: it does not notice a full disk.
+std::string draw(const Plot& plot, const std::string& path) {
+  const ProgramOutput drawn = run_external_program(
+      "gnuplot",
+      fmt::format(
+          "set terminal pngcairo noenhanced size {},{} font 'sans,11' background '#ffffff'\n"
+          "{}\nunset output\n",
+          plot.width, plot.height, plot.script));
+  if (drawn.exit_code == ProgramOutput::kNotFound) {
+    throw hw::InputError("gnuplot: not found, expected it installed to draw pictures");
   }
-};
-
-/// The exit code of gnuplot on this input.
-int run_gnuplot(const std::string& script) {
-  const IgnoreBrokenPipe ignore;
-  // Its complaints are about scripts, which a user cannot mend: the exit code says enough.
-  std::FILE* const pipe = ::popen("gnuplot 2>/dev/null", "w");
-  if (pipe == nullptr) return kCommandNotFound;
-  const std::size_t written = std::fwrite(script.data(), 1, script.size(), pipe);
-  const int status = ::pclose(pipe);
-  if (!WIFEXITED(status)) return -1;
-  if (WEXITSTATUS(status) == 0 && written != script.size()) return -1;
-  return WEXITSTATUS(status);
+  const auto fail = [&](const std::string& how) {
+    throw hw::InputError(hw::printable(path) + ": gnuplot could not draw it (" + how +
+                         "), expected gnuplot 5 with pngcairo");
+  };
+  if (drawn.exit_code != 0) fail("exit code " + std::to_string(drawn.exit_code));
+  if (!is_whole_png(drawn.output)) {
+    fail(std::to_string(drawn.output.size()) + " bytes, not a whole picture");
+  }
+  return drawn.output;
 }
 
 }  // namespace
 
 PlotWriter::PlotWriter(std::string directory) : directory_(std::move(directory)) {
   if (directory_.empty()) return;
-  if (hw::printable(directory_) != directory_) {
-    throw hw::InputError(hw::printable(directory_) +
-                         ": has control characters, expected a folder without them for pictures");
-  }
   fs::path place = directory_;
   if (!fs::exists(place)) place = fs::absolute(place).parent_path();
   if (!fs::is_directory(place)) {
@@ -75,25 +65,8 @@ void PlotWriter::write(const std::vector<Plot>& plots) const {
   if (directory_.empty()) return;
   fs::create_directory(directory_);
   for (const Plot& plot : plots) {
-    const fs::path path = fs::path(directory_) / plot.file;
-    const Temporary temporary{fs::path(directory_) / (".systole-" + plot.file)};
-    const int status = run_gnuplot(fmt::format(
-        "set terminal pngcairo noenhanced size {},{} font 'sans,11' background '#ffffff'\n"
-        "set output {}\n{}\nunset output\n",
-        plot.width, plot.height, gnuplot_quoted(temporary.path.string()), plot.script));
-    if (status == kCommandNotFound) {
-      throw hw::InputError("gnuplot: not found, expected it installed to draw pictures");
-    }
-    if (status != 0) {
-      throw hw::InputError(hw::printable(path.string()) +
-                           ": gnuplot could not draw it (exit code " + std::to_string(status) +
-                           "), expected gnuplot 5 with pngcairo");
-    }
-    std::error_code error;
-    fs::rename(temporary.path, path, error);
-    if (error) {
-      throw hw::InputError(hw::printable(path.string()) + ": cannot write: " + error.message());
-    }
+    const std::string path = (fs::path(directory_) / plot.file).string();
+    hw::write_file_atomically(path, draw(plot, path));
   }
 }
 
