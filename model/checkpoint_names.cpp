@@ -6,6 +6,7 @@
 #include "hw/printable.h"
 #include "model/config_file.h"
 #include "model/metadata.h"
+#include "model/model_files.h"
 
 namespace systole::model {
 namespace {
@@ -29,7 +30,7 @@ constexpr std::array<Family, 4> kFamilies = {
 
 /// 0 if there is no such file or number.
 std::uint32_t heads_in_config(const std::string& checkpoint) {
-  const auto config = config_beside(checkpoint, "config.json");
+  const auto config = config_beside(checkpoint, kConfigFile);
   if (!config) return 0;
   for (const char* key : {"num_attention_heads", "n_head"}) {
     const auto found = config->values.find(key);

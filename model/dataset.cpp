@@ -94,15 +94,9 @@ Dataset empty_set(const PictureFormat& format) {
 
 Dataset from_directory(const std::string& path, const PictureFormat& format) {
   std::error_code error;
-  std::vector<std::string> files;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end;
-       entry.increment(error)) {
-    const fs::path extension = entry->path().extension();
-    if (extension == ".pgm" || extension == ".ppm") files.push_back(entry->path().string());
-  }
+  const std::vector<std::string> files = pictures_in(path, error);
   if (error) fail_dataset(path, "cannot read the directory: " + error.message());
   if (files.empty()) fail_dataset(path, "the directory has no *.pgm or *.ppm file");
-  std::sort(files.begin(), files.end());
   Dataset data = empty_set(format);
   for (const std::string& file : files) append_pnm(data, MappedFile(file).bytes(), file, format);
   return data;
@@ -127,6 +121,17 @@ void require_format(std::size_t channels, std::size_t height, std::size_t width,
   throw hw::InputError("pictures of " + size_text(channels, height, width) +
                        " samples (channels, rows, columns), the model expects " +
                        size_text(format.channels, format.side, format.side));
+}
+
+std::vector<std::string> pictures_in(const std::string& directory, std::error_code& error) {
+  std::vector<std::string> files;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const fs::path extension = entry->path().extension();
+    if (extension == ".pgm" || extension == ".ppm") files.push_back(entry->path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 Dataset load_images(const std::string& path, const PictureFormat& format,

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "model/image.h"
@@ -25,6 +26,9 @@ struct Dataset {
 /// Throws an `InputError` that says so if pictures are not of that format, but for their levels.
 void require_format(std::size_t channels, std::size_t height, std::size_t width,
                     const PictureFormat& format);
+
+/// The *.pgm and *.ppm files of a directory, ordered by name. Sets `error` if it cannot be read.
+std::vector<std::string> pictures_in(const std::string& directory, std::error_code& error);
 
 /// Loads pictures of `format` from one of:
 /// - a safetensors file with a U8 tensor `<split>_images` [n, channels, side, side], or

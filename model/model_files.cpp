@@ -87,4 +87,14 @@ bool names_gpt_checkpoint(const std::string& name_or_path) {
   return std::find(names.begin(), names.end(), name_or_path) != names.end();
 }
 
+std::vector<std::string> companions_of(const std::string& checkpoint) {
+  std::vector<std::string> paths;
+  for (const char* name : {kConfigFile, kPreprocessorFile, kTokensFile, kMergesFile}) {
+    const auto path = std::filesystem::path(checkpoint).replace_filename(name);
+    std::error_code ignored;  // what cannot be looked at is not there
+    if (std::filesystem::exists(path, ignored)) paths.push_back(path.string());
+  }
+  return paths;
+}
+
 }  // namespace systole::model

@@ -28,4 +28,12 @@ namespace systole::model {
 /// Whether that is a path, or one of these names: any other can only be a shape's.
 [[nodiscard]] bool names_gpt_checkpoint(const std::string& name_or_path);
 
+// Files that are read beside a checkpoint where they exist.
+inline constexpr const char* kConfigFile = "config.json";
+inline constexpr const char* kPreprocessorFile = "preprocessor_config.json";
+inline constexpr const char* kTokensFile = "vocab.json";
+inline constexpr const char* kMergesFile = "merges.txt";
+/// Their paths.
+[[nodiscard]] std::vector<std::string> companions_of(const std::string& checkpoint);
+
 }  // namespace systole::model

@@ -8,6 +8,7 @@
 
 #include "model/config_file.h"
 #include "model/image.h"
+#include "model/model_files.h"
 
 namespace systole::model {
 namespace {

@@ -8,6 +8,7 @@
 #include "hw/error.h"
 #include "hw/printable.h"
 #include "model/byte_pairs.h"
+#include "model/model_files.h"
 
 namespace systole::model {
 namespace {
@@ -49,8 +50,8 @@ std::unique_ptr<Tokeniser> make_ascii_tokeniser() { return std::make_unique<Asci
 
 std::unique_ptr<Tokeniser> find_tokeniser(const std::string& checkpoint, std::uint32_t vocabulary) {
   const std::filesystem::path beside(checkpoint);
-  const std::string tokens = std::filesystem::path(beside).replace_filename("vocab.json");
-  const std::string merges = std::filesystem::path(beside).replace_filename("merges.txt");
+  const std::string tokens = std::filesystem::path(beside).replace_filename(kTokensFile);
+  const std::string merges = std::filesystem::path(beside).replace_filename(kMergesFile);
   std::error_code ignored;  // what cannot be looked at is not there
   if (std::filesystem::exists(tokens, ignored) || std::filesystem::exists(merges, ignored)) {
     return load_byte_pairs(tokens, merges, vocabulary);

@@ -1,10 +1,8 @@
 #include "testbench/outputs.h"
 
 #include <cstdio>
-#include <set>
 
 #include "hw/error.h"
-#include "hw/printable.h"
 
 namespace systole::testbench {
 
@@ -30,14 +28,6 @@ void JsonOutput::write(const nlohmann::ordered_json& document) {
   if (!file_) return;
   file_->stream() << json_text(document);
   file_->commit();
-}
-
-void require_distinct(const std::vector<std::string>& paths) {
-  std::set<std::string> seen;
-  for (const std::string& path : paths) {
-    if (path.empty() || seen.insert(path).second) continue;
-    throw hw::InputError(hw::printable(path) + ": named for two outputs, expected one each");
-  }
 }
 
 }  // namespace systole::testbench

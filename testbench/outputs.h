@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "hw/atomic_file.h"
 
@@ -25,8 +24,5 @@ class JsonOutput {
  private:
   std::optional<hw::AtomicFile> file_;
 };
-
-/// Throws InputError if two of the paths (empty ones aside) are the same.
-void require_distinct(const std::vector<std::string>& paths);
 
 }  // namespace systole::testbench

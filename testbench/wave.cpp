@@ -13,6 +13,7 @@ namespace systole::testbench {
 namespace {
 
 constexpr char kExtension[] = ".vcd";
+constexpr const char* kViewEnding = ".gtkw";
 
 std::string stem_of(const WaveOptions& options) {
   const std::filesystem::path path(options.path);
@@ -49,7 +50,7 @@ Wave::Wave(const WaveOptions& options, const hw::Program& program, std::uint32_t
                                      [this] {
                                        for (auto* module : sampled_) module->sample();
                                      })),
-      view_(stem_ + ".gtkw") {
+      view_(stem_ + kViewEnding) {
   for (const WaveTable& table : wave_tables()) {
     tables_[table.text] = std::make_unique<hw::AtomicFile>(stem_ + table.suffix);
   }
@@ -75,9 +76,10 @@ void Wave::end_inference() {
   if (inferences_ == options_.inferences) vcd_->stop();
 }
 
-std::vector<std::string> Wave::files() const {
-  std::vector<std::string> files{options_.path, stem_ + ".gtkw"};
-  for (const WaveTable& table : wave_tables()) files.push_back(stem_ + table.suffix);
+std::vector<std::string> Wave::files(const std::string& vcd) {
+  const std::string stem = std::filesystem::path(vcd).replace_extension().string();
+  std::vector<std::string> files{vcd, stem + kViewEnding};
+  for (const WaveTable& table : wave_tables()) files.push_back(stem + table.suffix);
   return files;
 }
 
@@ -85,7 +87,7 @@ void Wave::write() {
   vcd_->commit();
   GtkwView view;
   view.wave = absolute(options_.path);
-  view.self = absolute(stem_ + ".gtkw");
+  view.self = absolute(stem_ + kViewEnding);
   view.from_ps = vcd_->begin_ps();
   view.to_ps =
       first_end_ps_ > view.from_ps ? std::min(first_end_ps_, vcd_->end_ps()) : vcd_->end_ps();

@@ -45,8 +45,8 @@ class Wave {
 
   /// The recording ended early because the VCD had reached its limit.
   [[nodiscard]] bool is_cut_short() const noexcept { return vcd_->is_full(); }
-  /// Everything that write() makes, the VCD first.
-  [[nodiscard]] std::vector<std::string> files() const;
+  /// Everything that write() makes for a waveform `vcd`, itself first.
+  [[nodiscard]] static std::vector<std::string> files(const std::string& vcd);
 
  private:
   void add_modules(const std::vector<sc_core::sc_object*>& objects);

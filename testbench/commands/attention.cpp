@@ -117,6 +117,12 @@ hw::Machine machine_of(const AttentionOptions& options) {
   return load_attention_machine(machine);
 }
 
+void list_files(const AttentionOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.reads("--mask", options.mask);
+  files.writes("--stats", options.stats);
+}
+
 int run(const AttentionOptions& options) {
   check_numbers(options);
   const hw::Machine machine = machine_of(options);
@@ -185,7 +191,7 @@ void add_attention_command(CLI::App& app, Action& action) {
                 "systole attention -m vitcod --mask mask.npy --latent-heads 2",
                 "systole attention -m vitcod --tokens 65 --heads 4 --rtl sparser_line",
                 "systole attention -m vitcod --mask mask.npy --set attention.banks=16 --json"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

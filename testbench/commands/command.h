@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "testbench/commands/command_files.h"
+
 /// The subcommands of the program. Each `add_` function declares its options; when its subcommand
 /// is given, `action` is set to what it does, which returns the exit code.
 namespace systole::testbench {
@@ -30,12 +32,28 @@ void add_matmul_command(CLI::App& app, Action& action);
 void add_sparsify_command(CLI::App& app, Action& action);
 void add_vectors_command(CLI::App& app, Action& action);
 
-/// Lets the subcommand run `body(options)` on the options that its own options fill.
+/// Lets the subcommand run `body(options)` on the options that its own options fill. It writes no
+/// files.
 template <typename Options>
 void set_action(CLI::App& command, Action& action, std::shared_ptr<Options> options,
                 int (*body)(const Options&)) {
   command.callback([&action, options = std::move(options), body] {
     action = [options, body] { return body(*options); };
+  });
+}
+
+/// The same for a subcommand that writes files: `list(options, files)` says which, and which it
+/// reads. An output that is also an input, or another output, is refused before `body` begins.
+template <typename Options>
+void set_action(CLI::App& command, Action& action, std::shared_ptr<Options> options,
+                void (*list)(const Options&, CommandFiles&), int (*body)(const Options&)) {
+  command.callback([&action, options = std::move(options), list, body] {
+    action = [options, list, body] {
+      CommandFiles files;
+      list(*options, files);
+      files.require_distinct();
+      return body(*options);
+    };
   });
 }
 

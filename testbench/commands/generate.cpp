@@ -109,14 +109,17 @@ std::string text_of(const Subject& subject, const std::vector<std::uint32_t>& id
   return subject.tokeniser->decode({ids.begin(), ids.end()});
 }
 
+std::string text_file(const GenerateOptions& options) {
+  return options.text.empty() ? data_file("kjv.safetensors") : options.text;
+}
+
 /// Logits beside those of float32.
 int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
                    const Subject& subject) {
   if (!subject.tokeniser || !options.functional) {
     throw hw::InputError("--evaluate: needs a checkpoint and --functional=on");
   }
-  const std::string text =
-      model::load_text(options.text.empty() ? data_file("kjv.safetensors") : options.text);
+  const std::string text = model::load_text(text_file(options));
   JsonOutput stats(options.stats);
   Evaluation evaluation;
   {
@@ -134,6 +137,14 @@ int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
   return evaluation.holds() ? kExitOk : kExitCheckFailed;
 }
 
+void list_files(const GenerateOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.reads_model("--model", options.model, model::find_gpt_checkpoint);
+  files.reads("--text", text_file(options));
+  files.writes("--stats", options.stats);
+  files.writes("--timeline", options.timeline);
+}
+
 int run(const GenerateOptions& options) {
   if (!options.functional && !options.prompt.empty()) {
     throw hw::InputError("--functional=off: no text is read, expected --input-tokens");
@@ -142,7 +153,6 @@ int run(const GenerateOptions& options) {
   report.machine = machine_of(options);
   const Subject subject = load(options);
   if (options.evaluate != 0) return run_evaluation(options, report.machine, subject);
-  require_distinct({options.stats, options.timeline});
   JsonOutput stats(options.stats);
 
   GenerationTask task;
@@ -261,7 +271,7 @@ void add_generate_command(CLI::App& app, Action& action) {
                 "systole generate -m dfx --cores 2 --model gpt2-large --input-tokens 64 \\\n"
                 "    --output-tokens 64 --functional=off --json",
                 "systole generate --profile ideal --model gpt2-medium --functional off"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

@@ -15,6 +15,7 @@
 #include "hw/program_file.h"
 #include "mapper/mapping.h"
 #include "model/mapped_file.h"
+#include "model/model_files.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/mapping_search.h"
@@ -76,8 +77,15 @@ int convert(const MapOptions& options) {
   return kExitOk;
 }
 
+void list_files(const MapOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.reads_model("--model", options.model, model::find_model);
+  files.reads("--read", options.read);
+  files.writes("--out", options.out);
+  if (options.assembly != kStandardOutput) files.writes("--asm", options.assembly);
+}
+
 int run(const MapOptions& options) {
-  require_distinct({options.out, options.assembly, options.read});
   if (!options.read.empty()) return convert(options);
   if (options.machine.machine.empty() || options.model.empty()) {
     throw hw::InputError("map: expected --machine and --model, or --read");
@@ -149,7 +157,7 @@ void add_map_command(CLI::App& app, Action& action) {
                          "systole map -m gemmini --model vit17 --strategy search --objective edp",
                          "systole map --read vit17.prog",
                          "systole map --read vit17.s --out vit17.prog --machine gemmini"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

@@ -24,6 +24,11 @@ struct MatmulOptions {
   bool json = false;
 };
 
+void list_files(const MatmulOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.writes("--stats", options.stats);
+}
+
 int run(const MatmulOptions& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
   const hw::Machine machine = load_machine(options.machine);
@@ -81,7 +86,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command, {"systole matmul 64x64x256 --machine gemmini",
                          "systole matmul 512x512x512 -m tiny --set bus.width_bytes=32 --json"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

@@ -67,6 +67,14 @@ void quantise_text(const QuantiseOptions& options, const std::string& path,
   finish(options, text, model::save_integer_text);
 }
 
+void list_files(const QuantiseOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine);
+  files.reads_model("checkpoint", options.checkpoint, model::find_checkpoint);
+  files.reads_pictures("--calibration",
+                       options.calibration.empty() ? default_data() : options.calibration);
+  files.writes("--out", options.out);
+}
+
 int run(const QuantiseOptions& options) {
   const std::string ending = kEnding;
   if (options.out.size() <= ending.size() ||
@@ -124,7 +132,7 @@ void add_quantise_command(CLI::App& app, Action& action) {
                          "    -o bert.int8.safetensors",
                          "systole quantise vit17 --set datapath.softmax=ibert-floor \\",
                          "    -o ibert.int8.safetensors"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

@@ -90,6 +90,14 @@ void check_parts(const ReproduceOptions& options) {
   }
 }
 
+void list_files(const ReproduceOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine);
+  files.reads("--mask", options.vitcod.mask);
+  files.reads("--maps", options.vitcod.maps);
+  files.writes("--stats", options.stats);
+  files.writes_plots("--plots", options.plots);
+}
+
 int run(const ReproduceOptions& options) {
   check_parts(options);
   JsonOutput stats(options.stats);
@@ -148,7 +156,7 @@ void add_reproduce_command(CLI::App& app, Action& action) {
        "systole reproduce survey --part analysis,products --json", "systole reproduce vitcod",
        "systole reproduce vitcod --plots pictures",
        "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

@@ -9,12 +9,15 @@
 
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "model/model_files.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/measurement.h"
+#include "testbench/networks.h"
 #include "testbench/outputs.h"
 #include "testbench/progress.h"
 #include "testbench/report_run.h"
+#include "testbench/rtl_blocks.h"
 #include "testbench/rtl_engines.h"
 #include "testbench/rtl_waves.h"
 #include "testbench/run_subject.h"
@@ -54,7 +57,21 @@ void check_options(const RunOptions& options) {
     throw hw::InputError(
         "--wave-images and --timeline-images: each token has a program of its own, expected 1");
   }
-  require_distinct({options.stats, options.wave.path, options.timeline.path});
+}
+
+void list_files(const RunOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.reads_model("--model", options.model, model::find_model);
+  files.reads_pictures("--input", options.input.empty() ? default_data() : options.input);
+  files.writes("--stats", options.stats);
+  files.writes("--timeline", options.timeline.path);
+  if (options.wave.path.empty()) return;
+  for (const std::string& path : Wave::files(options.wave.path)) files.writes("--wave", path);
+  for (const std::string& block : rtl_blocks()) {
+    for (const std::string& path : RtlWaves::files(options.wave.path, block)) {
+      files.writes("--wave", path);
+    }
+  }
 }
 
 int run(const RunOptions& options) {
@@ -176,7 +193,7 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m transformer --model gpt2 --length 16 --decode --past 100",
                 "systole run -m gemmini --model vit17 -n 1 --wave run.vcd --timeline run.json",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

@@ -42,7 +42,6 @@ struct SparsifyOptions {
 };
 
 void check_options(const SparsifyOptions& options) {
-  require_distinct({options.input, options.out});
   // Not the parser's range checks, which let "nan" pass.
   if (options.theta && !(*options.theta > 0.0 && *options.theta <= model::kMaxTheta)) {
     throw hw::InputError(fmt::format("--theta: found {}, expected above 0 and at most {}",
@@ -108,6 +107,12 @@ void split_heads(const SparsifyOptions& options, const model::AttentionMask& mas
   }
 }
 
+void list_files(const SparsifyOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine);
+  files.reads("input", options.input);
+  files.writes("--out", options.out);
+}
+
 int run(const SparsifyOptions& options) {
   check_options(options);
   SparsityReport report;
@@ -162,7 +167,7 @@ void add_sparsify_command(CLI::App& app, Action& action) {
   add_examples(command, {"systole sparsify attention.npy --sparsity 0.9 --cls -o mask.npy",
                          "systole sparsify attention.npy --theta 0.5 --global auto",
                          "systole sparsify mask.npy --threshold 50 --json"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench
