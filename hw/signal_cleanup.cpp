@@ -17,27 +17,27 @@ constexpr std::array<int, 4> kEndingSignals = {SIGHUP, SIGINT, SIGPIPE, SIGTERM}
 constexpr std::size_t kSlots = 128;
 
 /// A fixed table: the handler may neither allocate nor lock.
-struct Slot {
+struct PathSlot {
   enum State : int { kFree, kTaken, kRemembered };
   std::atomic<int> state{kFree};
   std::array<char, PATH_MAX> path;  ///< kRemembered
 };
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler reads it");
 
-std::array<Slot, kSlots> slots;
+std::array<PathSlot, kSlots> path_slots;
 
 std::size_t take_slot() {
   for (std::size_t i = 0; i < kSlots; ++i) {
-    int expected = Slot::kFree;
-    if (slots[i].state.compare_exchange_strong(expected, Slot::kTaken)) return i;
+    int expected = PathSlot::kFree;
+    if (path_slots[i].state.compare_exchange_strong(expected, PathSlot::kTaken)) return i;
   }
   throw std::logic_error("signal cleanup: too many files at once");
 }
 
 /// Calls only what POSIX allows in a handler.
 void clean_up_and_end(int signal) {
-  for (const Slot& slot : slots) {
-    if (slot.state.load() == Slot::kRemembered) ::unlink(slot.path.data());
+  for (const PathSlot& slot : path_slots) {
+    if (slot.state.load() == PathSlot::kRemembered) ::unlink(slot.path.data());
   }
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
@@ -75,14 +75,14 @@ HeldSignals::~HeldSignals() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 RememberedFile::RememberedFile(const std::string& path) {
   if (path.size() >= PATH_MAX) throw std::logic_error("signal cleanup: path too long");
   slot_ = take_slot();
-  std::memcpy(slots[slot_].path.data(), path.c_str(), path.size() + 1);
-  slots[slot_].state = Slot::kRemembered;
+  std::memcpy(path_slots[slot_].path.data(), path.c_str(), path.size() + 1);
+  path_slots[slot_].state = PathSlot::kRemembered;
 }
 
-RememberedFile::~RememberedFile() { slots[slot_].state = Slot::kFree; }
+RememberedFile::~RememberedFile() { path_slots[slot_].state = PathSlot::kFree; }
 
 void forget_remembered_files() {
-  for (Slot& slot : slots) slot.state = Slot::kFree;
+  for (PathSlot& slot : path_slots) slot.state = PathSlot::kFree;
 }
 
 }  // namespace systole::hw

@@ -9,6 +9,7 @@
 #include "model/graph_builder.h"
 #include "model/host_operators.h"
 #include "model/reference.h"
+#include "model/valid_keys.h"
 
 namespace systole::model {
 namespace {
@@ -32,19 +33,10 @@ Graph make_decode_graph(const IntegerEncoder& encoder, std::uint32_t positions, 
 }
 
 void move_to_token(Graph& graph, std::uint32_t token) {
-  const std::uint32_t keys = token + 1;
-  std::vector<bool> has_keys(graph.tensors.size(), false);  // an entry per key in every row
   for (Node& node : graph.nodes) {
     if (is_cache(graph, node.out)) node.out.row = token;
-    if (has_keys[node.in.tensor]) node.in.cols = keys;
-    if (node.kind == Node::Kind::kMatmul && is_cache(graph, node.b)) {
-      node.b.rows = keys;
-      has_keys[node.out.tensor] = node.b_transposed;
-    } else if (node.kind != Node::Kind::kMatmul && has_keys[node.in.tensor]) {
-      has_keys[node.out.tensor] = true;
-    }
-    if (has_keys[node.out.tensor]) node.out.cols = keys;
   }
+  attend_to_keys(graph, token + 1);
 }
 
 void fill_caches(Graph& graph, const IntegerEncoder& encoder, std::uint32_t tokens,

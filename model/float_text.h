@@ -16,11 +16,12 @@ class FloatText {
 
   [[nodiscard]] const TextShape& shape() const { return checkpoint_.shape; }
 
-  /// The last hidden states [tokens, width]: behind the last LayerNorm. Throws
-  /// std::invalid_argument for ids outside the vocabulary, no tokens, or more than there are
-  /// positions.
+  /// The last hidden states [tokens, width]: after the last LayerNorm. `types` are
+  /// those of the tokens; none: all 0. Throws std::invalid_argument for ids outside the vocabulary,
+  /// types that the network does not have, no tokens, or more than there are positions.
   [[nodiscard]] FloatRows hidden(const std::vector<std::int32_t>& ids,
-                                 ActivationObserver* observer = nullptr) const;
+                                 ActivationObserver* observer = nullptr,
+                                 const std::vector<std::int32_t>& types = {}) const;
 
  private:
   TextCheckpoint checkpoint_;

@@ -175,6 +175,7 @@ void check_integer_text(const IntegerText& text, const std::string& place) {
   const hw::IntRange stream = hw::symmetric_range(text.encoder.datapath.residual_bits);
   check.all_in_range("word", text.word, stream.lo, stream.hi);
   check.all_in_range("position", text.position, stream.lo, stream.hi);
+  check.all_in_range("token_type", text.token_type, stream.lo, stream.hi);
   check.scale("embedding", text.embedding_scale);
   check.norm("norm", text.norm);
   check_encoder(check, text.encoder);

@@ -85,6 +85,9 @@ void visit_text(Visitor& visitor, Text& text) {
   const std::uint32_t width = text.shape.encoder.width;
   visitor.table("word", text.word, text.shape.vocabulary, width);
   visitor.table("position", text.position, text.shape.positions, width);
+  if (text.shape.token_types > 1) {
+    visitor.table("token_type", text.token_type, text.shape.token_types, width);
+  }
   visitor.scale("embedding", text.embedding_scale);
   visit_encoder(visitor, text.encoder, 0);
   visitor.norm("norm", text.norm, width);

@@ -61,9 +61,13 @@ IntegerText text_constants(const TextCheckpoint& checkpoint, const Calibration& 
   IntegerText text;
   text.shape = checkpoint.shape;
   text.encoder = quantiser.empty_encoder();
-  text.embedding_scale = quantiser.embedding_scale({&checkpoint.word, &checkpoint.position});
+  text.embedding_scale =
+      quantiser.embedding_scale({&checkpoint.word, &checkpoint.position, &checkpoint.token_type});
   text.word = quantiser.stream_codes(checkpoint.word, text.embedding_scale);
   text.position = quantiser.stream_codes(checkpoint.position, text.embedding_scale);
+  if (text.shape.token_types > 1) {
+    text.token_type = quantiser.stream_codes(checkpoint.token_type, text.embedding_scale);
+  }
   const double norm_scale =
       quantiser.operand_scale(shape.post_norm ? Site::kEmbeddingNorm : Site::kFinalNorm, 0);
   text.norm = quantiser.layers().layer_norm("norm", checkpoint.norm, norm_scale);
@@ -104,7 +108,9 @@ IntegerText quantise(const TextCheckpoint& checkpoint, const TokenIds& calibrati
   Calibration maxima;
   const FloatText real(checkpoint);
   for (std::size_t i = 0; i < calibration.count; ++i) {
-    static_cast<void>(real.hidden(calibration.text(i), &maxima));
+    // Padding gives nothing that anyone reads: it has no say in the scales.
+    const TokenText text = calibration.text(i).trimmed();
+    static_cast<void>(real.hidden(text.ids, &maxima, text.types));
   }
   IntegerText text = text_constants(checkpoint, maxima, options);
   text.name = std::filesystem::path(checkpoint.path).stem().string();

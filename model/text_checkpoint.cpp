@@ -38,10 +38,13 @@ TextCheckpoint read_bert(CheckpointReader& reader, const std::string& prefix) {
   checkpoint.word = reader.read(words, {shape.vocabulary, width});
   checkpoint.position = reader.read(positions, {shape.positions, width});
   const std::string types = embeddings + "token_type_embeddings.weight";
-  const std::size_t type_count = reader.dimensions(types, 2)[0];
-  const std::vector<double> type = reader.read(types, {type_count, width});
-  for (std::size_t i = 0; type_count != 0 && i < checkpoint.position.size(); ++i) {
+  shape.token_types = reader.number(types, reader.dimensions(types, 2)[0], 1, kMaxTokenTypes);
+  const std::vector<double> type = reader.read(types, {shape.token_types, width});
+  for (std::size_t i = 0; i < checkpoint.position.size(); ++i) {
     checkpoint.position[i] += type[i % width];
+  }
+  for (std::size_t i = 0; i < type.size(); ++i) {
+    checkpoint.token_type.push_back(type[i] - type[i % width]);
   }
   checkpoint.norm = reader.norm(embeddings + "LayerNorm", width);
   for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {

@@ -13,7 +13,8 @@ namespace systole::model {
 struct TextShape {
   EncoderShape encoder;
   std::uint32_t vocabulary = 0;
-  std::uint32_t positions = 0;  ///< tokens of a text, at most
+  std::uint32_t positions = 0;    ///< tokens of a text, at most
+  std::uint32_t token_types = 0;  ///< numbered from 0; 0: the network has none (GPT-2)
 };
 
 // Wide enough for the published ones; beyond, sums and file offsets would need more care.
@@ -22,9 +23,11 @@ inline constexpr std::uint32_t kMaxTextWidth = 1U << 14;
 inline constexpr std::uint32_t kMaxTextHidden = 1U << 16;
 inline constexpr std::uint32_t kMaxVocabulary = 1U << 20;
 inline constexpr std::uint32_t kMaxPositions = 1U << 16;
+inline constexpr std::uint32_t kMaxTokenTypes = 1U << 8;
 
 [[nodiscard]] inline bool operator==(const TextShape& a, const TextShape& b) {
-  return a.encoder == b.encoder && a.vocabulary == b.vocabulary && a.positions == b.positions;
+  return a.encoder == b.encoder && a.vocabulary == b.vocabulary && a.positions == b.positions &&
+         a.token_types == b.token_types;
 }
 
 /// Real-valued weights of BERT or GPT-2.
@@ -33,8 +36,9 @@ struct TextCheckpoint {
   TextShape shape;
   double norm_epsilon = 0.0;  ///< added to the variance by every LayerNorm
   GeluForm gelu = GeluForm::kErf;
-  std::vector<double> word;      ///< [vocabulary, width]
-  std::vector<double> position;  ///< [positions, width]; of BERT, token type 0 is added
+  std::vector<double> word;        ///< [vocabulary, width]
+  std::vector<double> position;    ///< [positions, width]; of BERT, token type 0 is added
+  std::vector<double> token_type;  ///< [token_types, width], less that of type 0
   FloatNorm
       norm;  ///< post-norm (BERT): after the embedding; pre-norm (GPT-2): after the last block
   std::vector<FloatBlock> blocks;

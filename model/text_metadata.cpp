@@ -4,6 +4,11 @@
 #include "model/metadata.h"
 
 namespace systole::model {
+namespace {
+
+constexpr const char* kTokenTypesKey = "token_types";
+
+}  // namespace
 
 TextShape read_text_shape(const Safetensors& file) {
   TextShape shape;
@@ -16,6 +21,9 @@ TextShape read_text_shape(const Safetensors& file) {
   encoder.causal = metadata_number(file, "causal", 0, 1) == 1;
   shape.vocabulary = metadata_number(file, "vocabulary", 1, kMaxVocabulary);
   shape.positions = metadata_number(file, "positions", 1, kMaxPositions);
+  shape.token_types = file.metadata().count(kTokenTypesKey) != 0
+                          ? metadata_number(file, kTokenTypesKey, 0, kMaxTokenTypes)
+                          : (encoder.causal ? 0U : 1U);
   if (encoder.width % encoder.heads != 0) {
     throw hw::InputError(file.path() + ": metadata 'h': " + std::to_string(encoder.heads) +
                          ", expected a divisor of d = " + std::to_string(encoder.width));
@@ -32,7 +40,8 @@ std::map<std::string, std::string> text_shape_metadata(const TextShape& shape) {
           {"post", encoder.post_norm ? "1" : "0"},
           {"causal", encoder.causal ? "1" : "0"},
           {"vocabulary", std::to_string(shape.vocabulary)},
-          {"positions", std::to_string(shape.positions)}};
+          {"positions", std::to_string(shape.positions)},
+          {kTokenTypesKey, std::to_string(shape.token_types)}};
 }
 
 }  // namespace systole::model

@@ -5,23 +5,41 @@
 #include <string>
 #include <vector>
 
+#include "model/text_checkpoint.h"
+
 namespace systole::model {
 
-/// Texts of the same length as numbers of a vocabulary.
-struct TokenIds {
-  std::size_t count = 0, length = 0;
-  std::vector<std::int32_t> ids;  ///< [count, length]
+/// A text as numbers of a vocabulary.
+struct TokenText {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> types;  ///< of the tokens; empty: all 0
+  std::size_t valid = 0;            ///< tokens before the padding at its end
 
-  [[nodiscard]] std::vector<std::int32_t> text(std::size_t index) const {
-    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(index * length);
-    return {begin, begin + static_cast<std::ptrdiff_t>(length)};
-  }
+  /// Without the padding.
+  [[nodiscard]] TokenText trimmed() const;
 };
 
-/// The tensor "input_ids" [count, length] of a safetensors file, of type I64, I32, I16, U16 or U8.
-/// Throws InputError if it is missing, has another shape or type or nothing in it, for an id
-/// outside 0 .. vocabulary - 1, and for texts longer than `positions`.
-[[nodiscard]] TokenIds load_token_ids(const std::string& path, std::uint32_t vocabulary,
-                                      std::uint32_t positions);
+/// Texts of the same length, padding included.
+struct TokenIds {
+  std::size_t count = 0, length = 0;
+  std::vector<std::int32_t> ids;    ///< [count, length]
+  std::vector<std::int32_t> types;  ///< [count, length]; empty: all 0
+  std::vector<std::size_t> valid;   ///< [count] tokens of each that are no padding, 1 to length
+
+  [[nodiscard]] TokenText text(std::size_t index) const;
+};
+
+/// Of a safetensors file, tensors [count, length] of type I64, I32, I16, U16 or U8:
+/// - "input_ids": 0 to the vocabulary - 1;
+/// - "attention_mask", not required, or of BOOL: 1 for every token and 0 for the padding at the end
+///   of a text, which no token attends to;
+/// - "token_type_ids", not required: 0 to the network's token types - 1.
+/// Throws InputError if the first is missing, if one has another shape, type or value, if it has
+/// nothing in it, and for texts longer than the network has positions.
+[[nodiscard]] TokenIds load_token_ids(const std::string& path, const TextShape& shape);
+
+/// Throws std::invalid_argument unless `types` is empty, or has a type of the network for each id.
+void require_token_types(const TextShape& shape, const std::vector<std::int32_t>& ids,
+                         const std::vector<std::int32_t>& types);
 
 }  // namespace systole::model

@@ -6,7 +6,6 @@
 
 #include "hw/error.h"
 #include "model/decode_graph.h"
-#include "model/graph_builder.h"
 #include "model/host_operators.h"
 #include "model/shapes.h"
 #include "model/text_graph.h"
@@ -71,23 +70,12 @@ DecoderWork text_work(const model::IntegerText& text, const std::vector<std::int
 }
 
 DecoderRun::DecoderRun(DecoderWork work, const hw::Machine& machine)
-    : work_(std::move(work)), mapper_(work_.graph, machine) {
-  for (std::size_t i = 0; i < work_.inputs.size(); ++i) {
-    move_to(i);
-    macs_ += model::count_macs(work_.graph);
-  }
-  move_to(0);
-  first_ = mapper_.map(work_.graph, true);
-}
-
-void DecoderRun::move_to(std::size_t index) {
-  model::move_to_token(work_.graph, work_.past + static_cast<std::uint32_t>(index));
-}
-
-const mapper::Mapping& DecoderRun::step(std::size_t index) {
-  move_to(index);
-  current_ = mapper_.map(work_.graph, false);
-  return current_;
-}
+    : SteppedRun(
+          std::move(work.graph), std::move(work.inputs),
+          [past = work.past](model::Graph& graph, std::size_t step) {
+            model::move_to_token(graph, past + static_cast<std::uint32_t>(step));
+          },
+          machine),
+      past_(work.past) {}
 
 }  // namespace systole::testbench

@@ -1,15 +1,13 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "hw/machine.h"
-#include "mapper/mapping.h"
-#include "mapper/step_mapper.h"
 #include "model/graph.h"
 #include "model/integer_text.h"
 #include "testbench/network_size.h"
+#include "testbench/stepped_run.h"
 
 namespace systole::testbench {
 
@@ -34,33 +32,15 @@ struct DecoderWork {
                                     const hw::Machine& machine);
 
 /// Every step has a program of its own; weights and caches stay where they are.
-class DecoderRun {
+class DecoderRun : public SteppedRun {
  public:
   /// Throws InputError as map_graph() does.
   DecoderRun(DecoderWork work, const hw::Machine& machine);
 
-  /// Stands at the step of the last call of step(), at first at the first one.
-  [[nodiscard]] const model::Graph& graph() const { return work_.graph; }
-  /// Of the first step, with all constants and caches.
-  [[nodiscard]] const mapper::Mapping& first() const { return first_; }
-  /// Moves to a step, from 0; its mapping, whose image is the program alone. It stands until the
-  /// next call.
-  const mapper::Mapping& step(std::size_t index);
-
-  [[nodiscard]] const std::vector<std::vector<std::uint8_t>>& inputs() const {
-    return work_.inputs;
-  }
-  [[nodiscard]] std::uint32_t past() const { return work_.past; }
-  /// Multiply-accumulates of all steps together.
-  [[nodiscard]] std::uint64_t macs() const { return macs_; }
+  [[nodiscard]] std::uint32_t past() const { return past_; }
 
  private:
-  void move_to(std::size_t index);
-
-  DecoderWork work_;
-  mapper::StepMapper mapper_;
-  mapper::Mapping first_, current_;
-  std::uint64_t macs_ = 0;
+  std::uint32_t past_;
 };
 
 }  // namespace systole::testbench

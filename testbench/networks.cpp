@@ -135,9 +135,9 @@ std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
   return inputs;
 }
 
-std::vector<std::uint8_t> text_input(const Network& network, const std::vector<std::int32_t>& ids) {
+std::vector<std::uint8_t> text_input(const Network& network, const model::TokenText& text) {
   const hw::DType type = network.graph.tensors[input_tensor(network.graph)].type;
-  return embedding_bytes(model::embed_tokens(network.text.value(), ids), type);
+  return embedding_bytes(model::embed_tokens(network.text.value(), text.ids, 0, text.types), type);
 }
 
 std::string data_file(const std::string& name) {

@@ -10,6 +10,7 @@
 #include "model/graph.h"
 #include "model/integer_text.h"
 #include "model/integer_vit.h"
+#include "model/token_ids.h"
 #include "testbench/network_size.h"
 
 namespace systole::testbench {
@@ -60,10 +61,10 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
                                                                    const hw::Machine& machine,
                                                                    std::size_t count);
 
-/// Bytes of the input tensor for a text of a text network: its embedded tokens, as many as the
-/// graph has rows.
+/// Bytes of the input tensor for a text of a text network: its embedded tokens with the padding, as
+/// many as the graph has rows.
 [[nodiscard]] std::vector<std::uint8_t> text_input(const Network& network,
-                                                   const std::vector<std::int32_t>& ids);
+                                                   const model::TokenText& text);
 
 /// "data/NAME" under the directory that the environment variable SYSTOLE_DATA names, else the one
 /// fixed at build time.

@@ -27,7 +27,7 @@ bool is_whole_png(std::string_view bytes) {
 }
 
 /// The picture's bytes. gnuplot does not write the file itself: it does not notice a full disk.
-std::string draw(const Plot& plot, const std::string& path) {
+std::string draw_plot(const Plot& plot, const std::string& path) {
   const ProgramOutput drawn = run_external_program(
       "gnuplot",
       fmt::format(
@@ -66,7 +66,7 @@ void PlotWriter::write(const std::vector<Plot>& plots) const {
   fs::create_directory(directory_);
   for (const Plot& plot : plots) {
     const std::string path = (fs::path(directory_) / plot.file).string();
-    hw::write_file_atomically(path, draw(plot, path));
+    hw::write_file_atomically(path, draw_plot(plot, path));
   }
 }
 

@@ -1,11 +1,13 @@
 #include "testbench/run_subject.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "hw/error.h"
 #include "hw/printable.h"
 #include "model/graph_builder.h"
 #include "model/token_ids.h"
+#include "model/valid_keys.h"
 
 namespace systole::testbench {
 namespace {
@@ -42,7 +44,7 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
     network_ = read_network(request.model, machine);
     if (network_.text) {
       take_texts(request, machine);
-      if (decoder_) return;
+      if (steps() != nullptr) return;
     } else {
       require_no_size(request.model, request.size);
       take_pictures(request);
@@ -76,8 +78,7 @@ void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machin
   if (request.size.past && !request.size.decode) {
     throw hw::InputError("--past: tokens in the cache of --decode, expected both");
   }
-  const model::TokenIds ids =
-      model::load_token_ids(request.input, text.shape.vocabulary, text.shape.positions);
+  const model::TokenIds ids = model::load_token_ids(request.input, text.shape);
   if (request.size.decode) {
     const std::int64_t past = request.size.past.value_or(0);
     if (past < 0 || past > text.shape.positions) {
@@ -85,23 +86,44 @@ void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machin
                            std::to_string(text.shape.positions));
     }
     decoder_ = std::make_unique<DecoderRun>(
-        text_work(text, ids.text(0), static_cast<std::uint32_t>(past), machine), machine);
+        text_work(text, ids.text(0).trimmed().ids, static_cast<std::uint32_t>(past), machine),
+        machine);
     return;
   }
   set_text_length(network_, static_cast<std::uint32_t>(ids.length), machine);
   const std::size_t count = request.limit == 0 ? ids.count : std::min(request.limit, ids.count);
   for (std::size_t i = 0; i < count; ++i) inputs_.push_back(text_input(network_, ids.text(i)));
+  std::vector<std::size_t> valid(ids.valid.begin(),
+                                 ids.valid.begin() + static_cast<std::ptrdiff_t>(count));
+  if (std::any_of(valid.begin(), valid.end(),
+                  [&](std::size_t tokens) { return tokens < ids.length; })) {
+    take_padding(std::move(valid), machine);
+  }
+}
+
+void RunSubject::take_padding(std::vector<std::size_t> valid, const hw::Machine& machine) {
+  if (machine.attention.lines != 0 && !network_.text->shape.encoder.causal) {
+    throw hw::InputError("attention_mask: " + network_.name + " runs on the attention engines of " +
+                         machine.name + ", expected texts without padding");
+  }
+  padded_ = std::make_unique<SteppedRun>(
+      std::move(network_.graph), std::move(inputs_),
+      [valid = std::move(valid)](model::Graph& graph, std::size_t text) {
+        model::attend_to_keys(graph, static_cast<std::uint32_t>(valid[text]));
+      },
+      machine);
 }
 
 std::function<const mapper::Mapping&(std::size_t)> RunSubject::next_step() const {
-  if (!decoder_) return {};
-  return [decoder = decoder_.get()](std::size_t inference) -> const mapper::Mapping& {
-    return decoder->step(inference);
+  if (steps() == nullptr) return {};
+  return [steps = steps()](std::size_t inference) -> const mapper::Mapping& {
+    return steps->step(inference);
   };
 }
 
 std::uint64_t RunSubject::macs() const {
-  return decoder_ ? decoder_->macs() / decoder_->inputs().size() : model::count_macs(graph());
+  return steps() != nullptr ? steps()->macs() / steps()->inputs().size()
+                            : model::count_macs(graph());
 }
 
 }  // namespace systole::testbench

@@ -36,18 +36,18 @@ class RunSubject {
 
   [[nodiscard]] const Network& network() const { return network_; }
   [[nodiscard]] const model::Graph& graph() const {
-    return decoder_ ? decoder_->graph() : network_.graph;
+    return steps() != nullptr ? steps()->graph() : network_.graph;
   }
   /// Of the first inference.
   [[nodiscard]] const mapper::Mapping& mapping() const {
-    return decoder_ ? decoder_->first() : mapping_;
+    return steps() != nullptr ? steps()->first() : mapping_;
   }
   [[nodiscard]] const model::Dataset& pictures() const { return pictures_; }
   /// Bytes of the input tensor of each inference.
   [[nodiscard]] const std::vector<std::vector<std::uint8_t>>& inputs() const {
-    return decoder_ ? decoder_->inputs() : inputs_;
+    return steps() != nullptr ? steps()->inputs() : inputs_;
   }
-  /// SimulationOptions::next_step.
+  /// SimulationOptions::next_step: of tokens one by one, and of texts with padding.
   [[nodiscard]] std::function<const mapper::Mapping&(std::size_t)> next_step() const;
   /// Tokens that are cached in front of the first step; nothing unless tokens go one by one.
   [[nodiscard]] std::optional<std::uint32_t> past() const {
@@ -60,8 +60,14 @@ class RunSubject {
   void take_pictures(const RunRequest& request);
   void take_texts(const RunRequest& request, const hw::Machine& machine);
 
+  /// Texts with padding: tokens of each before it.
+  void take_padding(std::vector<std::size_t> valid, const hw::Machine& machine);
+  /// Null: one program for all.
+  [[nodiscard]] SteppedRun* steps() const { return decoder_ ? decoder_.get() : padded_.get(); }
+
   Network network_;
   std::unique_ptr<DecoderRun> decoder_;
+  std::unique_ptr<SteppedRun> padded_;
   model::Dataset pictures_;  ///< none for a mere shape or a text network
   std::vector<std::vector<std::uint8_t>> inputs_;
   mapper::Mapping mapping_;

@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPlotEnding = ".png";
 
-[[noreturn]] void fail(const std::string& path, const std::string& first, bool first_is_output,
-                       const std::string& second) {
+[[noreturn]] void fail_conflict(const std::string& path, const std::string& first,
+                                bool first_is_output, const std::string& second) {
   throw hw::InputError(first_is_output
                            ? fmt::format("{}: named for two outputs, {} and {}, expected one each",
                                          hw::printable(path), first, second)
@@ -80,7 +80,7 @@ void CommandFiles::require_outside(const Use& use, const Folder& folder) const {
   // What the pictures are called is known after the run.
   const bool is_picture = fs::path(use.path).extension() == kPlotEnding &&
                           hw::FileIdentity::of(folder_of(use.path).string()) == folder.identity;
-  if (is_folder || is_picture) fail(use.path, use.option, use.is_output, folder.option);
+  if (is_folder || is_picture) fail_conflict(use.path, use.option, use.is_output, folder.option);
 }
 
 void CommandFiles::require_distinct() const {
@@ -89,7 +89,7 @@ void CommandFiles::require_distinct() const {
     for (std::size_t j = 0; j < uses_.size(); ++j) {
       // Of two outputs, once.
       if (j == i || (uses_[j].is_output && j > i) || !(uses_[i].file == uses_[j].file)) continue;
-      fail(uses_[i].path, uses_[j].option, uses_[j].is_output, uses_[i].option);
+      fail_conflict(uses_[i].path, uses_[j].option, uses_[j].is_output, uses_[i].option);
     }
   }
   for (const Folder& folder : plots_) {
@@ -101,7 +101,7 @@ void CommandFiles::require_distinct() const {
       // A link there would be followed.
       const hw::FileIdentity picture = hw::FileIdentity::of(entry->path().string());
       for (const Use& use : uses_) {
-        if (use.file == picture) fail(use.path, use.option, use.is_output, folder.option);
+        if (use.file == picture) fail_conflict(use.path, use.option, use.is_output, folder.option);
       }
     }
   }

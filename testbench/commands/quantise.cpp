@@ -61,8 +61,7 @@ void quantise_text(const QuantiseOptions& options, const std::string& path,
                          " is a text network, expected a safetensors file with input_ids");
   }
   const model::TextCheckpoint checkpoint = model::load_text_checkpoint(path);
-  const model::TokenIds ids = model::load_token_ids(
-      options.calibration, checkpoint.shape.vocabulary, checkpoint.shape.positions);
+  const model::TokenIds ids = model::load_token_ids(options.calibration, checkpoint.shape);
   model::IntegerText text = model::quantise(checkpoint, ids, quantiser);
   finish(options, text, model::save_integer_text);
 }

@@ -52,10 +52,15 @@ void check_options(const RunOptions& options) {
     throw hw::InputError(
         fmt::format("--min-accuracy: found {}, expected 0 to 1", *options.min_accuracy));
   }
+}
+
+/// What is recorded is named by one program.
+void check_recordings(const RunOptions& options, const RunSubject& subject) {
   const bool several = options.wave.inferences != 1 || options.timeline.inferences != 1;
-  if (options.size.decode && several) {
-    throw hw::InputError(
-        "--wave-images and --timeline-images: each token has a program of its own, expected 1");
+  if (several && subject.next_step()) {
+    throw hw::InputError(fmt::format(
+        "--wave-images and --timeline-images: each {} has a program of its own, expected 1",
+        options.size.decode ? "token" : "text with padding"));
   }
 }
 
@@ -80,6 +85,7 @@ int run(const RunOptions& options) {
   const RunSubject subject({options.model, options.size, options.input, options.limit,
                             options.functional, options.min_accuracy.has_value()},
                            machine);
+  check_recordings(options, subject);
   JsonOutput stats(options.stats);
 
   SimulationOptions simulation;

