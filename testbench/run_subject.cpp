@@ -97,15 +97,15 @@ void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machin
                                  ids.valid.begin() + static_cast<std::ptrdiff_t>(count));
   if (std::any_of(valid.begin(), valid.end(),
                   [&](std::size_t tokens) { return tokens < ids.length; })) {
+    if (machine.attention.lines != 0 && !text.shape.encoder.causal) {
+      throw hw::InputError(hw::printable(request.input) + ": attention_mask: found padding, but " +
+                           machine.name + " has attention engines, expected texts without padding");
+    }
     take_padding(std::move(valid), machine);
   }
 }
 
 void RunSubject::take_padding(std::vector<std::size_t> valid, const hw::Machine& machine) {
-  if (machine.attention.lines != 0 && !network_.text->shape.encoder.causal) {
-    throw hw::InputError("attention_mask: " + network_.name + " runs on the attention engines of " +
-                         machine.name + ", expected texts without padding");
-  }
   padded_ = std::make_unique<SteppedRun>(
       std::move(network_.graph), std::move(inputs_),
       [valid = std::move(valid)](model::Graph& graph, std::size_t text) {

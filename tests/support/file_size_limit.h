@@ -6,7 +6,7 @@
 
 namespace systole {
 
-/// No file of this process and of those that it starts can grow beyond `bytes`: stands for a full
+/// No file of this process and of those that it starts can grow beyond `bytes`: in place of a full
 /// disk, also for root.
 class ScopedFileSizeLimit {
  public:

@@ -27,7 +27,7 @@ struct Conflict {
 };
 void PrintTo(const Conflict& conflict, std::ostream* out) { *out << conflict.name; }
 
-/// Files whose contents do not matter: nothing is read before they are told apart.
+/// Files whose contents do not matter: nothing is read before they are compared.
 const Words kFiles{"c.safetensors",      "d.int8.safetensors", "m.npy",         "m.toml",
                    "pictures/0.pgm",     "pictures/1.ppm",     "plots/old.png", "p.s",
                    "data/models/n.toml", "vocab.json",         "t.txt"};

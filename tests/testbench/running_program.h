@@ -80,7 +80,7 @@ class RunningProgram {
   bool has_ended_ = false;
 };
 
-/// Whether a process runs; one that has ended and that nobody has waited for does not.
+/// Whether a process runs; one that has ended, but was not waited for, does not.
 inline bool is_running(pid_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string text;

@@ -102,8 +102,7 @@ TEST_F(TextRun, PaddingIsMaskedAndCostsNothingWhereThereIsNone) {
       EXPECT_LT(some["macs"], none["macs"]) << "products with the padding's keys are left out";
       EXPECT_EQ(run_on(true, {"--functional=off"})["cycles"], some["cycles"]);
       // The first text has no padding: its program is the same, and so are its cycles.
-      EXPECT_EQ(run_on(true, {"-n", "1"})["cycles"],
-                run_on(false, {"-n", "1"})["cycles"]);
+      EXPECT_EQ(run_on(true, {"-n", "1"})["cycles"], run_on(false, {"-n", "1"})["cycles"]);
     }
   }
 }
@@ -184,7 +183,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"PaddingOnAttentionEngines",
                  {"run", "-m", "vitcod", "--model", "./bert.int8.safetensors", "-i",
                   "padded.safetensors"},
-                 {{"attention_mask", "bert", "vitcod", "without padding"}},
+                 {{"padded.safetensors: attention_mask", "vitcod", "without padding"}},
                  put_padded},
         BadInput{"WaveOfSeveralProgramsOfPaddedTexts",
                  bert({"-i", "padded.safetensors", "--wave", "a.vcd", "--wave-images", "2"}),
