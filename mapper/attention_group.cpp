@@ -8,7 +8,6 @@
 #include "hw/units.h"
 #include "mapper/fusion_rules.h"
 #include "mapper/mask_table.h"
-#include "mapper/view.h"
 #include "model/global_columns.h"
 
 namespace systole::mapper {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mapper/view.h"
 
 namespace systole::mapper {
 namespace {

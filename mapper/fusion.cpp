@@ -9,7 +9,6 @@
 #include "mapper/fusion_cost.h"
 #include "mapper/fusion_rules.h"
 #include "mapper/round.h"
-#include "mapper/view.h"
 
 namespace systole::mapper {
 namespace {

@@ -7,7 +7,6 @@
 #include "hw/error.h"
 #include "hw/integer.h"
 #include "hw/stage_constants.h"
-#include "mapper/view.h"
 
 namespace systole::mapper {
 namespace {

@@ -1,6 +1,7 @@
 #include "mapper/placement.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 #include "hw/error.h"
@@ -126,6 +127,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     Location& location = result.tensors[id];
     if (!life.used || life.is_weight) continue;
     if (life.is_statistics) {
+      if (tensor.kind != Tensor::Kind::kActivation || !tensor.data.empty()) {
+        throw std::invalid_argument("graph '" + graph.name + "': row statistics '" + tensor.name +
+                                    "' are wanted in memory");
+      }
       const std::uint64_t words = std::uint64_t{tensor.rows} * tensor.cols;
       const auto row = statistics.allocate(words, life.first, life.last);
       if (!row) {

@@ -4,7 +4,6 @@
 
 #include "hw/postop.h"
 #include "mapper/fusion_rules.h"
-#include "mapper/view.h"
 
 namespace systole::mapper {
 namespace {

@@ -47,6 +47,12 @@ struct View {
          a.cols == b.cols;
 }
 
+/// Whether two views share an element.
+[[nodiscard]] inline bool overlap(const View& a, const View& b) {
+  return a.tensor == b.tensor && a.row < b.row + b.rows && b.row < a.row + a.rows &&
+         a.col < b.col + b.cols && b.col < a.col + a.cols;
+}
+
 struct Node {
   enum class Kind : std::uint8_t { kMatmul, kStage, kHost };
   Kind kind = Kind::kStage;

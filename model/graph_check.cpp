@@ -1,6 +1,5 @@
 #include "model/graph_check.h"
 
-#include <algorithm>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -13,13 +12,27 @@ namespace {
 /// Longest sum of u8 x s8 products that stays within int32: 65536 * 255 * 128 < 2^31.
 constexpr std::uint32_t kMaxCommonDimension = 1U << 16;
 
+/// By tensor: whether a node has its row statistics there.
+std::vector<bool> statistics_of(const Graph& graph) {
+  std::vector<bool> is_statistics(graph.tensors.size(), false);
+  for (const Node& node : graph.nodes) {
+    if (node.statistics < is_statistics.size()) is_statistics[node.statistics] = true;
+  }
+  return is_statistics;
+}
+
 class NodeCheck {
  public:
-  NodeCheck(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
+  NodeCheck(const Graph& graph, const std::vector<bool>& is_statistics, const Node& node)
+      : graph_(graph), is_statistics_(is_statistics), node_(node) {}
 
   void run() const {
     inside(node_.in, "input");
     inside(node_.out, "output");
+    if (graph_.tensors[node_.out.tensor].kind == Tensor::Kind::kConstant) {
+      fail("output is a constant");
+    }
+    check_statistics();
     switch (node_.kind) {
       case Node::Kind::kMatmul:
         return check_matmul();
@@ -48,6 +61,42 @@ class NodeCheck {
         view.cols > tensor.cols - view.col) {
       fail(role + " reaches outside '" + tensor.name + "'");
     }
+    if (is_statistics_[view.tensor]) fail(role + " is '" + tensor.name + "', row statistics");
+  }
+
+  /// The result is written tile by tile, before all else has been read.
+  void check_in_place(const View& read, const std::string& role) const {
+    const bool turns =
+        node_.kind == Node::Kind::kStage && node_.stage.op == hw::StageOp::kTranspose;
+    if (overlap(read, node_.out) && (turns || !same(read, node_.out))) {
+      fail("output lies over other elements of its " + role);
+    }
+  }
+
+  void check_statistics() const {
+    const bool stage = node_.kind == Node::Kind::kStage;
+    const std::uint32_t read = stage ? hw::statistics_read(node_.stage) : 0;
+    const std::uint32_t left = stage ? hw::statistics_written(node_.stage) : 0;
+    require(read == 0 || left == 0, "row statistics are read, and others left");
+    const std::uint32_t words = read + left;
+    if (words == 0) {
+      require(node_.statistics == kNoTensor, "row statistics that the operator does not use");
+      return;
+    }
+    require(node_.statistics < graph_.tensors.size(), "row statistics are missing");
+    const Tensor& tensor = graph_.tensors[node_.statistics];
+    require(tensor.type == hw::DType::kS32, "row statistics are not s32");
+    // Those of an input are for the reference alone: no host writes them into a machine.
+    const bool free =
+        tensor.kind == Tensor::Kind::kActivation || tensor.kind == Tensor::Kind::kInput;
+    require(free && tensor.data.empty(), "row statistics are wanted in memory");
+    const auto size = [](std::uint32_t rows, std::uint32_t cols) {
+      return std::to_string(rows) + " x " + std::to_string(cols);
+    };
+    if (tensor.rows != node_.in.rows || tensor.cols != words) {
+      fail("row statistics '" + tensor.name + "' are " + size(tensor.rows, tensor.cols) +
+           ", expected " + size(node_.in.rows, words));
+    }
   }
 
   void check_matmul() const {
@@ -67,11 +116,13 @@ class NodeCheck {
   void check_elementwise(bool with_tensor, hw::DType tensor) const {
     require(node_.out.rows == node_.in.rows && node_.out.cols == node_.in.cols,
             "output and input differ in shape");
+    check_in_place(node_.in, "input");
     if (!with_tensor) return;
     inside(node_.tensor, "tensor operand");
     require(node_.tensor.rows == node_.in.rows && node_.tensor.cols == node_.in.cols,
             "tensor operand and input differ in shape");
     require(type(node_.tensor) == tensor, "tensor operand has another type");
+    check_in_place(node_.tensor, "tensor operand");
   }
 
   void check_kept(bool keeps) const {
@@ -101,25 +152,19 @@ class NodeCheck {
     if (transposes) {
       require(node_.out.rows == node_.in.cols && node_.out.cols == node_.in.rows,
               "output is not the input transposed");
+      check_in_place(node_.in, "input");
     } else {
       check_elementwise(stage.operand == hw::Operand::kTensor, stage.tensor);
     }
     require(stage.operand != hw::Operand::kSaved, "a graph has no saved operand: it is a tensor");
     require(node_.parameters.size() == std::size_t{hw::parameter_words(stage)} * node_.in.cols,
             "parameters do not fill the columns");
-    const std::uint32_t words = std::max(hw::statistics_read(stage), hw::statistics_written(stage));
-    if (words != 0 && hw::statistics_read(stage) != 0) {
-      require(node_.statistics != kNoTensor, "row statistics are missing");
-    }
     check_kept(hw::uses_kept({{stage}, {}}));
     if (stage.op == hw::StageOp::kRope) require(node_.in.cols % 2 == 0, "pairs of an odd row");
-    if (node_.statistics == kNoTensor) return;
-    const View statistics{node_.statistics, 0, 0, node_.in.rows, std::max(words, 1U)};
-    inside(statistics, "row statistics");
-    require(type(statistics) == hw::DType::kS32, "row statistics are not s32");
   }
 
   const Graph& graph_;
+  const std::vector<bool>& is_statistics_;
   const Node& node_;
 };
 
@@ -146,11 +191,12 @@ void check_graph(const Graph& graph) {
     }
   }
   names.clear();
+  const std::vector<bool> is_statistics = statistics_of(graph);
   for (const Node& node : graph.nodes) {
     if (!names.insert(node.name).second) {
       throw std::invalid_argument("graph '" + graph.name + "': two nodes '" + node.name + "'");
     }
-    NodeCheck(graph, node).run();
+    NodeCheck(graph, is_statistics, node).run();
   }
 }
 

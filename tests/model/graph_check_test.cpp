@@ -21,7 +21,8 @@ Graph staged_graph() {
   };
   const View in = builder.whole(tensor("in", 3, 4, hw::DType::kS32));
   const View table = builder.whole(tensor("table", 3, 4, hw::DType::kS16));
-  const TensorId sums = tensor("sums", 3, 4, hw::DType::kS32);
+  const TensorId sums =
+      builder.add_tensor({"sums", 3, 4, hw::DType::kS32, Tensor::Kind::kActivation, {}, 0.0});
   hw::Stage rope = hw::usual_stage(hw::StageOp::kRope);
   rope.side = hw::Reduction::kSumSquares;
   View x = builder.stage("rope", in, rope, hw::DType::kS32, {{}, table, sums, 0});
@@ -38,6 +39,12 @@ Graph staged_graph() {
 enum StagedNode : std::size_t { kRope, kNorm, kMask, kTranspose };
 
 TEST(GraphCheck, AcceptsStages) { EXPECT_NO_THROW(check_graph(staged_graph())); }
+
+TEST(GraphCheck, AcceptsAResultInPlace) {
+  Graph graph = staged_graph();
+  graph.nodes[kMask].out = graph.nodes[kMask].in;
+  EXPECT_NO_THROW(check_graph(graph));
+}
 
 struct BadGraph {
   const char* name;
@@ -75,7 +82,56 @@ INSTANTIATE_TEST_SUITE_P(
         BadGraph{"Saved", kRope, [](Graph&, Node& n) { n.stage.operand = hw::Operand::kSaved; },
                  "a graph has no saved operand: it is a tensor"},
         BadGraph{"NarrowSums", kRope, [](Graph& g, Node& n) { g.tensors[n.statistics].cols = 3; },
-                 "row statistics reaches outside 'sums'"},
+                 "row statistics 'sums' are 3 x 3, expected 3 x 4"},
+        BadGraph{"WideSums", kRope, [](Graph& g, Node& n) { g.tensors[n.statistics].cols = 5; },
+                 "row statistics 'sums' are 3 x 5, expected 3 x 4"},
+        BadGraph{"OtherWords", kRope,
+                 [](Graph&, Node& n) { n.stage.side = hw::Reduction::kRowMax; },
+                 "row statistics 'sums' are 3 x 4, expected 3 x 1"},
+        BadGraph{"FewRows", kRope, [](Graph& g, Node& n) { g.tensors[n.statistics].rows = 2; },
+                 "row statistics 'sums' are 2 x 4, expected 3 x 4"},
+        BadGraph{"ManyRows", kRope, [](Graph& g, Node& n) { g.tensors[n.statistics].rows = 4; },
+                 "row statistics 'sums' are 4 x 4, expected 3 x 4"},
+        BadGraph{"NoPlaceForSums", kRope, [](Graph&, Node& n) { n.statistics = kNoTensor; },
+                 "row statistics are missing"},
+        BadGraph{"UnknownSums", kRope,
+                 [](Graph& g, Node& n) { n.statistics = static_cast<TensorId>(g.tensors.size()); },
+                 "row statistics are missing"},
+        BadGraph{"SumsForNothing", kMask,
+                 [](Graph& g, Node& n) { n.statistics = g.nodes[kRope].statistics; },
+                 "row statistics that the operator does not use"},
+        BadGraph{"SumsOfBoth", kNorm,
+                 [](Graph&, Node& n) { n.stage.side = hw::Reduction::kSumSquares; },
+                 "row statistics are read, and others left"},
+        BadGraph{"SumsInMemory", kRope,
+                 [](Graph& g, Node& n) { g.tensors[n.statistics].kind = Tensor::Kind::kOutput; },
+                 "row statistics are wanted in memory"},
+        BadGraph{"SumsAsInput", kMask,
+                 [](Graph& g, Node& n) { n.in.tensor = g.nodes[kRope].statistics; },
+                 "input is 'sums', row statistics"},
+        BadGraph{"ConstantResult", kMask,
+                 [](Graph& g, Node& n) { g.tensors[n.out.tensor].kind = Tensor::Kind::kConstant; },
+                 "output is a constant"},
+        BadGraph{"ResultOverOtherInput", kMask,
+                 [](Graph& g, Node& n) {
+                   g.tensors[n.in.tensor].cols = 5;
+                   n.out = n.in;
+                   n.out.col = 1;
+                 },
+                 "output lies over other elements of its input"},
+        BadGraph{"ResultOverOtherOperand", kRope,
+                 [](Graph& g, Node& n) {
+                   g.tensors[n.tensor.tensor].rows = 4;
+                   n.out = n.tensor;
+                   n.out.row = 1;
+                 },
+                 "output lies over other elements of its tensor operand"},
+        BadGraph{"TurnedInPlace", kTranspose,
+                 [](Graph&, Node& n) {
+                   n.in.cols = 3;
+                   n.out = n.in;
+                 },
+                 "output lies over other elements of its input"},
         BadGraph{"SumsType", kRope,
                  [](Graph& g, Node& n) { g.tensors[n.statistics].type = hw::DType::kS16; },
                  "row statistics are not s32"},

@@ -36,7 +36,7 @@ class AttentionGraph {
     std::array<model::View, 3> all;
     for (std::uint32_t i = 0; i < 3; ++i) {
       all[i] = {x, 0, i * width, i == 0 ? sketch_.queries : sketch_.keys, width};
-      all[i] = staged("operand" + std::to_string(i), all[i], sketch_.operands[i], {});
+      all[i] = staged("operand" + std::to_string(i), all[i], sketch_.operands[i], model::kNoTensor);
     }
     out_ = builder_.whole(builder_.add_tensor(
         {"out", sketch_.queries, width, hw::DType::kS8, Kind::kOutput, {}, 0.0}));
@@ -55,12 +55,14 @@ class AttentionGraph {
 
   /// The last of the stages writes `to`, or a tensor of its own if that is none: s8 of operands.
   model::View staged(const std::string& name, model::View in, const std::vector<hw::Stage>& stages,
-                     model::StageOperands operands, const model::View* to = nullptr) {
+                     model::TensorId statistics, const model::View* to = nullptr) {
     const model::View saved = in;
+    model::StageOperands operands;
     for (std::size_t i = 0; i < stages.size(); ++i) {
       const std::string own = name + "." + std::to_string(i);
       const bool last = i + 1 == stages.size();
       operands.tensor = stages[i].operand == hw::Operand::kTensor ? saved : model::View{};
+      operands.statistics = hw::statistics_read(stages[i]) != 0 ? statistics : model::kNoTensor;
       if (last && to != nullptr) {
         builder_.stage_to(own, in, stages[i], *to, operands);
         return *to;
@@ -97,13 +99,13 @@ class AttentionGraph {
     operands.statistics = builder_.add_tensor(
         {name + ".row_sum", sketch_.queries, 1, hw::DType::kS32, Kind::kActivation, {}, 0.0});
     model::View scores = builder_.matmul(name + ".scores", query, key, true);
-    scores = masked(name, head, staged(name + ".score", scores, sketch_.scores, {}));
+    scores = masked(name, head, staged(name + ".score", scores, sketch_.scores, model::kNoTensor));
     const hw::Stage softmax = model::softmax_stage(
         datapath, constants.score, hw::kDefaultExpFractionBits, constants.exp_to_code);
     const model::View codes =
         builder_.stage(name + ".softmax", scores, softmax, hw::DType::kU8, operands);
     const model::View sums = builder_.matmul(name + ".sums", codes, value, false);
-    staged(name + ".out", sums, sketch_.outputs, operands, &out);
+    staged(name + ".out", sums, sketch_.outputs, operands.statistics, &out);
   }
 
  public:
