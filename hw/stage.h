@@ -78,10 +78,7 @@ struct Stage {
   }
 };
 
-/// A matmul's bias: a word per channel is added. A residual addition: a tensor is.
-[[nodiscard]] inline bool is_bias(const Stage& stage) {
-  return stage.op == StageOp::kAdd && stage.operand == Operand::kChannel;
-}
+/// A residual addition: a tensor is added.
 [[nodiscard]] inline bool is_residual(const Stage& stage) {
   return stage.op == StageOp::kAdd && stage.operand == Operand::kTensor;
 }
@@ -113,6 +110,13 @@ struct StageInfo {
 
 /// Whether the tensor operand, or another, goes through a requantisation of its own first.
 [[nodiscard]] bool scales_operand(const Stage& stage);
+
+/// A matmul's plain bias: a word per channel is added as it is, and nothing is left aside. Only
+/// such a stage may be computed elsewhere than in a chain.
+[[nodiscard]] inline bool is_bias(const Stage& stage) {
+  return stage.op == StageOp::kAdd && stage.operand == Operand::kChannel &&
+         !scales_operand(stage) && stage.side == Reduction::kNone;
+}
 
 /// Read passes of one stage: those of stage_info(), except that the deferred softmax does without
 /// the pass for the sum.

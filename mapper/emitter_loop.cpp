@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
 
 #include "mapper/emitter.h"
 #include "mapper/round.h"
@@ -8,15 +11,37 @@
 /// decides about time is kept: rows of A arrive in chunks of a request, rows of B as the steps need
 /// them, weights stand in memory row by row, nothing is used again by the next loop, two loops have
 /// half of the scratchpad each, and C tiles half of the accumulator. A result leaves, 16 rows at a
-/// time, while the last step is still at work on the next. A bias is no stage of the chain: it is
-/// loaded into the accumulator, once for each row, and the products are added to it.
+/// time, while the last step is still at work on the next. A bias is no stage of the chain, where
+/// that gives the same values: it is loaded into the accumulator, once for each row, and the
+/// products are added to it.
 namespace systole::mapper {
+namespace {
+
+/// Whether the first stage of a matmul's chain is a bias from which the sums may as well begin. The
+/// stage saturates, the accumulator wraps around: no sum may come that far. The saved accumulator
+/// is what the sums are without the bias. Without values (a mere shape) the bias counts as one that
+/// fits, as those of trained layers do.
+bool begins_with_bias(const Group& group) {
+  const std::vector<hw::Stage>& stages = group.chain.stages;
+  if (stages.empty() || !hw::is_bias(stages.front())) return false;
+  const bool saved = std::any_of(stages.begin(), stages.end(), [](const hw::Stage& stage) {
+    return stage.operand == hw::Operand::kSaved;
+  });
+  if (saved) return false;
+  if (group.parameters.empty()) return true;
+  const std::int64_t product = (group.a_unsigned ? 255 : 128) * 128;
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max() - group.k() * product;
+  return std::all_of(group.parameters.begin(), group.parameters.begin() + group.n(),
+                     [&](std::int64_t bias) { return std::abs(bias) <= most; });
+}
+
+}  // namespace
 
 const Group& Emitter::without_bias(const Group& group) {
   unrolled_ = group;
   bias_.reset();
   std::vector<hw::Stage>& stages = unrolled_.chain.stages;
-  if (stages.empty() || !hw::is_bias(stages.front())) return unrolled_;
+  if (!begins_with_bias(group)) return unrolled_;
   stages.erase(stages.begin());
   std::vector<std::int32_t>& values = unrolled_.parameters;
   const std::uint32_t bytes = group.n() * 4;

@@ -26,7 +26,10 @@ std::optional<Nodes> layer_nodes(const Graph& graph, std::size_t first,
   const Node& bias = graph.nodes[first + 1];
   const Node& requantise = graph.nodes[first + 2];
   const auto follows = [&](const Node& node, bool fits, const model::View& in) {
-    return node.kind == Node::Kind::kStage && fits && same(node.in, in) && readers[in.tensor] == 1;
+    const model::Tensor& between = graph.tensors[in.tensor];
+    return node.kind == Node::Kind::kStage && fits && same(node.in, in) &&
+           readers[in.tensor] == 1 && between.kind == model::Tensor::Kind::kActivation &&
+           between.data.empty();
   };
   const auto is_s8 = [&](const model::View& view) {
     return graph.tensors[view.tensor].type == hw::DType::kS8;
@@ -36,8 +39,8 @@ std::optional<Nodes> layer_nodes(const Graph& graph, std::size_t first,
       matmul.kind == Node::Kind::kMatmul && !matmul.b_transposed &&
       follows(bias, hw::is_bias(bias.stage), matmul.out) &&
       follows(requantise, requantise.stage.op == hw::StageOp::kRequantise, bias.out) &&
-      requantise.stage.imm[2] == kRange.lo && requantise.stage.imm[3] == kRange.hi &&
-      is_s8(matmul.in) && is_s8(requantise.out) &&
+      requantise.stage.side == hw::Reduction::kNone && requantise.stage.imm[2] == kRange.lo &&
+      requantise.stage.imm[3] == kRange.hi && is_s8(matmul.in) && is_s8(requantise.out) &&
       graph.tensors[matmul.b.tensor].kind == model::Tensor::Kind::kConstant &&
       !graph.tensors[matmul.b.tensor].data.empty() && !bias.parameters.empty();
   return fits ? std::optional<Nodes>({&matmul, &bias, &requantise}) : std::nullopt;

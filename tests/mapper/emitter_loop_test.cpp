@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -58,6 +60,98 @@ TEST(EmitterLoop, ABiasIsLoadedIntoTheAccumulatorForEachRow) {
       map_graph(g.take(g.matmul("c", g.input("x", 32, 16), g.weight("w", 16, 48))), gemmini());
   EXPECT_EQ(opcodes(plain.program), "llmsmse");
   EXPECT_FALSE(plain.program.commands[2].accumulate);
+}
+
+/// What follows a matmul: an addition of a word per channel.
+struct Added {
+  const char* name;
+  hw::DType a;
+  std::function<void(model::Graph& graph)> change;
+  bool preloaded;  ///< the accumulator can begin with it
+};
+
+constexpr std::uint32_t kAddedDepth = 40, kAddedCols = 50;
+constexpr std::int32_t kHighestBias = std::numeric_limits<std::int32_t>::max();
+constexpr auto kLargestSum = static_cast<std::int32_t>(kAddedDepth * 128 * 128);
+constexpr auto kLargestUnsignedSum = static_cast<std::int32_t>(kAddedDepth * 255 * 128);
+
+std::function<void(model::Graph&)> with_bias(std::int32_t value) {
+  return [value](model::Graph& graph) { graph.nodes[1].parameters[7] = value; };
+}
+
+class AddedToSums : public testing::TestWithParam<Added> {};
+
+// Behind the addition: a word per row is added, and the sums are subtracted.
+TEST_P(AddedToSums, LeavesTheChainWhereTheSumsDoNotChange) {
+  GraphSketch g("added", 1);
+  const model::View c = g.matmul("c", g.input("x", 20, kAddedDepth, GetParam().a),
+                                 g.weight("w", kAddedDepth, kAddedCols));
+  const model::View bias = g.stage("bias", c, model::bias_stage(), hw::DType::kS32);
+  model::Graph graph = g.take(g.stage("q", bias, GraphSketch::to_bits(24, 0), hw::DType::kS32));
+  for (std::uint8_t& weight : graph.tensors[graph.nodes[0].b.tensor].data) weight |= 0x40;
+  GetParam().change(graph);
+  const Mapping mapping = map_graph(graph, gemmini());
+  EXPECT_EQ(opcodes(mapping.program).front() == 'a', GetParam().preloaded);
+  test::expect_program_computes_graph(graph, gemmini(), mapping, 1);
+}
+
+/// What the stage of node 1 leaves for each row is added to the result.
+void leave_row_sums(model::Graph& graph) {
+  const auto sums = static_cast<model::TensorId>(graph.tensors.size());
+  graph.tensors.push_back(
+      {"sums", 20, 1, hw::DType::kS32, model::Tensor::Kind::kActivation, {}, 0.0});
+  const model::TensorId last = graph.nodes.back().out.tensor;
+  graph.tensors.push_back(graph.tensors[last]);
+  graph.tensors[last].kind = model::Tensor::Kind::kActivation;
+  graph.tensors.back().name = "out";
+  graph.nodes[1].stage.side = hw::Reduction::kRowSum;
+  graph.nodes[1].statistics = sums;
+  model::Node add;
+  add.name = "add";
+  add.stage.operand = hw::Operand::kRow;
+  add.statistics = sums;
+  add.in = add.out = graph.nodes.back().out;
+  add.out.tensor = sums + 1;
+  graph.nodes.push_back(add);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EmitterLoop, AddedToSums,
+    testing::Values(
+        Added{"Bias", hw::DType::kS8, [](model::Graph&) {}, true},
+        Added{"Scaled", hw::DType::kS8,
+              [](model::Graph& graph) {
+                graph.nodes[1].stage.imm = {3, 2, -1000, 1000};
+              },
+              false},
+        Added{"SideOutput", hw::DType::kS8, leave_row_sums, false},
+        Added{"SumsReadAgain", hw::DType::kS8,
+              [](model::Graph& graph) {
+                model::Node& last = graph.nodes.back();
+                last.stage = {};
+                last.stage.op = hw::StageOp::kSub;
+                last.stage.operand = hw::Operand::kTensor;
+                last.stage.tensor = hw::DType::kS32;
+                last.tensor = graph.nodes.front().out;
+              },
+              false},
+        Added{"LargestThatFits", hw::DType::kS8, with_bias(kHighestBias - kLargestSum), true},
+        Added{"TooLarge", hw::DType::kS8, with_bias(kHighestBias - kLargestSum + 1), false},
+        Added{"Saturates", hw::DType::kS8, with_bias(kHighestBias), false},
+        Added{"SaturatesBelow", hw::DType::kS8, with_bias(-kHighestBias - 1), false},
+        Added{"LargestThatFitsUnsigned", hw::DType::kU8,
+              with_bias(kHighestBias - kLargestUnsignedSum), true},
+        Added{"TooLargeUnsigned", hw::DType::kU8, with_bias(kLargestUnsignedSum - kHighestBias - 1),
+              false}),
+    [](const testing::TestParamInfo<Added>& test) { return test.param.name; });
+
+TEST(EmitterLoop, AGraphWithoutValuesGetsTheSameCommands) {
+  model::Graph graph = product(32, 48, 96);
+  const Mapping full = map_graph(graph, gemmini());
+  for (model::Node& node : graph.nodes) node.parameters.clear();
+  for (model::Tensor& tensor : graph.tensors) tensor.data.clear();
+  const Mapping empty = map_graph(graph, gemmini());
+  EXPECT_EQ(full.image.back().bytes, empty.image.back().bytes);
 }
 
 TEST(EmitterLoop, LoopsAlternateBetweenHalvesAndReuseNothing) {
