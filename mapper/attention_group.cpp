@@ -8,6 +8,7 @@
 #include "hw/units.h"
 #include "mapper/fusion_rules.h"
 #include "mapper/mask_table.h"
+#include "mapper/memory_use.h"
 #include "model/global_columns.h"
 
 namespace systole::mapper {
@@ -129,6 +130,15 @@ void cut_behind_bytes(const Graph& graph, Walk& walk, Group& group) {
   walk.back_to(group.nodes.back());
 }
 
+/// Whether a node but those of first .. last - 1 uses these row sums, which the engines keep for
+/// themselves.
+bool sums_leave(const Graph& graph, std::size_t first, std::size_t last, model::TensorId sums) {
+  for (std::size_t i = 0; sums != model::kNoTensor && i < graph.nodes.size(); ++i) {
+    if ((i < first || i >= last) && graph.nodes[i].statistics == sums) return true;
+  }
+  return false;
+}
+
 /// `most`: stages behind the SpMM.
 std::optional<Head> match_head(const Graph& graph, std::size_t first, const hw::Machine& machine,
                                const std::vector<unsigned>& readers, std::size_t most) {
@@ -147,7 +157,10 @@ std::optional<Head> match_head(const Graph& graph, std::size_t first, const hw::
   Group sums = sums_of(*spmm, walk.last(), softmax->statistics);
   walk.stages(sums, most, true);
   cut_behind_bytes(graph, walk, sums);
-  if (sums.chain.stages.empty() || !walk.keeps_sums(sums)) return std::nullopt;
+  if (sums.chain.stages.empty() || !walk.keeps_sums(sums) ||
+      sums_leave(graph, first, walk.last() + 1, softmax->statistics)) {
+    return std::nullopt;
+  }
   scores.chain.stages.push_back(softmax->stage);
   scores.chain.out = hw::DType::kU8;
   return Head{sddmm->in,
@@ -185,29 +198,44 @@ bool engines_can(const Graph& graph, const Head& head) {
          is_fixed_s8(head.value) && is_fixed_s8(head.out);
 }
 
-/// The layer that decodes `operand`, all heads of `group`, for them alone.
+/// Whether a node of first .. last - 1 writes any of the views.
+bool written_between(const Graph& graph, std::size_t first, std::size_t last,
+                     const std::vector<View>& views) {
+  for (std::size_t i = first; i < last; ++i) {
+    if (meeting(views, memory_use(graph, graph.nodes[i]).writes) != nullptr) return true;
+  }
+  return false;
+}
+
+/// The layer that decodes `operand`, all heads of `group`, for them alone. It runs with the heads,
+/// the first node of which is number `first`, so nothing may write its operand until then.
 std::optional<MixLayer> decoder_of(const Graph& graph, const View& operand,
-                                   const AttentionGroup& group,
+                                   const AttentionGroup& group, std::size_t first,
                                    const std::vector<unsigned>& readers) {
   const model::Tensor& tensor = graph.tensors[operand.tensor];
   if (readers[operand.tensor] != group.heads.size() ||
-      tensor.kind != model::Tensor::Kind::kActivation) {
+      tensor.kind != model::Tensor::Kind::kActivation || !tensor.data.empty()) {
     return std::nullopt;
   }
   const auto writes = [&](const Node& node) { return node.out.tensor == operand.tensor; };
   const auto writer = std::find_if(graph.nodes.begin(), graph.nodes.end(), writes);
   const auto last = static_cast<std::size_t>(writer - graph.nodes.begin());
-  if (last + 1 < MixLayer::kNodes || !same(writer->out, operand)) return std::nullopt;
+  if (last + 1 < MixLayer::kNodes || last >= first || !same(writer->out, operand)) {
+    return std::nullopt;
+  }
   const auto dim = static_cast<std::uint32_t>(group.dim);
-  return match_mix_layer(graph, last + 1 - MixLayer::kNodes, dim, readers);
+  auto layer = match_mix_layer(graph, last + 1 - MixLayer::kNodes, dim, readers);
+  const bool changes =
+      layer && written_between(graph, last + 1, first + group.nodes, {layer->in, operand});
+  return changes ? std::nullopt : std::move(layer);
 }
 
-void take_decoders(const Graph& graph, const hw::Machine& machine,
+void take_decoders(const Graph& graph, std::size_t first, const hw::Machine& machine,
                    const std::vector<unsigned>& readers, AttentionGroup& group) {
   const std::size_t decoded = group.heads.size() * group.dim;
   if (std::min(machine.attention.query_kib, machine.attention.key_kib) * hw::kKib < decoded) return;
-  auto query = decoder_of(graph, group.query, group, readers);
-  auto key = decoder_of(graph, group.key, group, readers);
+  auto query = decoder_of(graph, group.query, group, first, readers);
+  auto key = decoder_of(graph, group.key, group, first, readers);
   if (!query || !key) return;
   group.query = query->in;
   group.key = key->in;
@@ -247,7 +275,9 @@ std::optional<AttentionGroup> match_attention(const Graph& graph, std::size_t fi
   group.value_dim = front.value.cols;
   group.softmax = front.softmax;
   group.chain = front.chain;
-  take_decoders(graph, machine, readers, group);
+  // The engines write a row of the result while they read others of the operands.
+  if (meeting({group.query, group.key, group.value}, {group.out}) != nullptr) return std::nullopt;
+  take_decoders(graph, first, machine, readers, group);
   return group;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "hw/error.h"
+#include "mapper/memory_use.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -49,6 +50,8 @@ void Emitter::begin(const Group& group, std::uint64_t macs) {
 }
 
 void Emitter::add_operator(const Group& group, std::uint64_t macs) {
+  // A tile that is still on chip may be of what was there before.
+  for (const model::View& view : memory_use(graph_, group).writes) buffer_.forget(view);
   const model::View& written = group.written();
   const Location& out = location(written);
   hw::Operator result;

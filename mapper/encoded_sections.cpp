@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mapper/memory_use.h"
 
 namespace systole::mapper {
 namespace {
@@ -27,6 +28,25 @@ const Node* only_reader(const Graph& graph, const View& view) {
   return found;
 }
 
+/// Whether a layer may run with the group instead of later: the operators that the group passes by
+/// are those behind it, and those in front of the layer that run later than they stand.
+bool runs_early(const Graph& graph, const MixLayer& layer, const Group& group,
+                const std::vector<bool>& taken) {
+  const std::size_t last = group.nodes.back();
+  if (layer.first <= last) return false;
+  std::vector<View> used = memory_use(graph, group).reads;
+  used.push_back(group.out);
+  std::vector<View> written;
+  for (std::size_t i = 0; i < layer.first; ++i) {
+    if (i <= last && !taken[i]) continue;
+    const MemoryUse use = memory_use(graph, graph.nodes[i]);
+    used.insert(used.end(), use.reads.begin(), use.reads.end());
+    written.insert(written.end(), use.writes.begin(), use.writes.end());
+  }
+  return meeting({layer.out}, used) == nullptr &&
+         meeting({layer.in, layer.out}, written) == nullptr;
+}
+
 /// The columns without `encoders`, which are in order and of one width, if they lie side by side.
 View rest_of(const View& result, const std::vector<MixLayer>& encoders, std::uint32_t width) {
   View rest = result;
@@ -46,10 +66,11 @@ View rest_of(const View& result, const std::vector<MixLayer>& encoders, std::uin
 
 }  // namespace
 
-EncodedSections encoded_sections(const Graph& graph, const View& result, const hw::Machine& machine,
+EncodedSections encoded_sections(const Graph& graph, const Group& group, const hw::Machine& machine,
                                  const std::vector<unsigned>& readers,
                                  const std::vector<bool>& taken) {
   EncodedSections sections;
+  const View& result = group.out;
   const model::Tensor& tensor = graph.tensors[result.tensor];
   if (!machine.attention.encodes() || tensor.kind != model::Tensor::Kind::kActivation ||
       !tensor.data.empty() || tensor.type != hw::DType::kS8 || result.cols != tensor.cols ||
@@ -62,7 +83,8 @@ EncodedSections encoded_sections(const Graph& graph, const View& result, const h
         node.in.rows != result.rows || only_reader(graph, node.in) != &node) {
       continue;
     }
-    if (auto layer = match_mix_layer(graph, i, readers)) {
+    auto layer = match_mix_layer(graph, i, readers);
+    if (layer && runs_early(graph, *layer, group, taken)) {
       sections.encoders.push_back(std::move(*layer));
     }
   }

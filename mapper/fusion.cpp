@@ -8,6 +8,7 @@
 #include "mapper/attention_operands.h"
 #include "mapper/fusion_cost.h"
 #include "mapper/fusion_rules.h"
+#include "mapper/memory_use.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -247,7 +248,7 @@ class Fuser {
 
   void encode(Group& group) {
     if (!group.has_matmul || hw::is_row_wise(group.chain) || hw::transposes(group.chain)) return;
-    EncodedSections sections = encoded_sections(graph_, group.out, machine_, readers_, taken_);
+    EncodedSections sections = encoded_sections(graph_, group, machine_, readers_, taken_);
     if (sections.encoders.empty()) return;
     Group fused = group;
     fused.sections = sections;
@@ -277,12 +278,16 @@ class Fuser {
   bool in_front_of_reader(std::size_t i) {
     const Group& group = groups_[i];
     if (group.has_matmul || group.host || group.attention || group.encoder) return false;
-    const auto reader = std::find_if(groups_.begin(), groups_.end(), [&](const Group& candidate) {
+    const auto behind = groups_.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    const auto reader = std::find_if(behind, groups_.end(), [&](const Group& candidate) {
       return reads_in_front(candidate, group.out) != 0;
     });
     if (reader == groups_.end()) return false;
     std::string why = pre_obstacle(group, machine_);
     if (why.empty()) why = result_obstacle(group, reads_in_front(*reader, group.out));
+    if (why.empty()) {
+      why = order_obstacle(graph_, groups_, i, static_cast<std::size_t>(reader - groups_.begin()));
+    }
     if (why.empty() && reader->attention) {
       why = operand_obstacle(*reader->attention, group, graph_);
     }
@@ -327,9 +332,6 @@ class Fuser {
     if (readers != reads) return std::to_string(readers) + " operators read " + result.name;
     if (result.kind != model::Tensor::Kind::kActivation || !result.data.empty()) {
       return result.name + " is wanted in memory";
-    }
-    if (graph_.tensors[group.a.tensor].kind == model::Tensor::Kind::kState) {
-      return graph_.tensors[group.a.tensor].name + " may change before it is read";
     }
     return "";
   }

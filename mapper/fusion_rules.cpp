@@ -88,6 +88,24 @@ std::string operand_obstacle(const Group& group, const Node& node, const Graph& 
   return "";
 }
 
+/// A tile of the result is written before others are read: it may lie over the same tile of what
+/// passes with it, and over nothing else that the group reads.
+std::string in_place_obstacle(const Group& group, const Node& node, const Graph& graph) {
+  const bool turns = node.stage.op == hw::StageOp::kTranspose;
+  const auto spoils = [&](const View& read, bool in_step) {
+    return overlap(read, node.out) && !(in_step && !turns && same(read, node.out));
+  };
+  bool spoilt = spoils(group.a, !group.has_matmul) || (group.has_matmul && spoils(group.b, false));
+  const auto add = [&](const BoundChain& chain) {
+    for (const View& view : chain.tensors) spoilt |= spoils(view, true);
+  };
+  add(group);
+  if (group.pre) add(*group.pre);
+  return spoilt ? "it writes over " + graph.tensors[node.out.tensor].name + ", which " +
+                      group.name + " still reads"
+                : "";
+}
+
 }  // namespace
 
 std::vector<unsigned> count_readers(const Graph& graph) {
@@ -138,6 +156,7 @@ std::string obstacle(const Group& group, const Node& node, const Graph& graph,
   }
   if (std::string why = operand_obstacle(group, node, graph, machine); !why.empty()) return why;
   if (std::string why = statistics_obstacle(group, node); !why.empty()) return why;
+  if (std::string why = in_place_obstacle(group, node, graph); !why.empty()) return why;
   const bool both_mask = hw::uses_kept(group.chain) && hw::uses_kept({{stage}, {}});
   if (both_mask && node.kept != group.kept) {
     return "the chain has another causal mask";

@@ -62,4 +62,13 @@ std::optional<Span> StreamBuffer::allocate(const TileKey& key, std::uint64_t byt
   return found;
 }
 
+void StreamBuffer::forget(const model::View& written) {
+  const auto is_old = [&](const Held& held) {
+    const TileKey& key = held.key;
+    const bool of_tensor = key.kind == TileKey::Kind::kA || key.kind == TileKey::Kind::kB;
+    return of_tensor && overlap({key.owner, key.row, key.col, key.rows, key.cols}, written);
+  };
+  tiles_.erase(std::remove_if(tiles_.begin(), tiles_.end(), is_old), tiles_.end());
+}
+
 }  // namespace systole::mapper

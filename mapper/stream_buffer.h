@@ -43,6 +43,8 @@ class StreamBuffer {
   std::optional<Span> allocate(const TileKey& key, std::uint64_t bytes,
                                const std::vector<Span>& pinned, const std::vector<Span>& busy,
                                const std::vector<Span>& held = {});
+  /// Forgets tiles of the tensor that share an element with the view, which is written.
+  void forget(const model::View& written);
   void clear() {
     tiles_.clear();
     next_ = begin_;

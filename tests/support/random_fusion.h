@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,9 +28,26 @@ inline bool fits(hw::IntRange inner, hw::IntRange outer) {
   return inner.lo >= outer.lo && inner.hi <= outer.hi;
 }
 
+/// Whether two nodes write the same elements, or row statistics.
+inline bool writes_twice(const model::Graph& graph) {
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const model::Node& node = graph.nodes[i];
+    for (std::size_t j = 0; j < i; ++j) {
+      const model::Node& before = graph.nodes[j];
+      if (overlap(before.out, node.out)) return true;
+      if (node.statistics != model::kNoTensor && node.statistics == before.statistics &&
+          hw::statistics_written(node.stage) != 0 && hw::statistics_written(before.stage) != 0) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 /// A graph with one input "x" in three parts: 1 to 8 stages in front of the anchor, the anchor, 1
 /// to 8 behind it; then, at random, another anchor with stages around it, which may read what side
-/// outputs of the first left.
+/// outputs of the first left. What the stages in front read may be written again before the anchor
+/// runs, and results may be written over others.
 class RandomFusion {
  public:
   RandomFusion(std::uint64_t seed, Anchor anchor) : random_(seed), builder_("random fusion") {
@@ -78,9 +96,76 @@ class RandomFusion {
   }
 
   void part(Anchor anchor) {
+    const model::View begin = x_;
+    if (random_() % 3 == 0) variable_ = variable();
     chain(true);
-    if (anchor != Anchor::kLoad) multiply();
+    if (variable_.tensor != model::kNoTensor) write(variable_);
+    if (!left_.empty() && random_() % 4 == 0) leave_again(left_[random_() % left_.size()]);
+    const bool is_result = builder_.tensor(begin.tensor).kind == model::Tensor::Kind::kActivation;
+    if (is_result && random_() % 4 == 0) write(begin);
+    variable_ = {};
+    if (anchor != Anchor::kLoad) {
+      multiply();
+      if (random_() % 2 == 0) add_channels();
+    }
     chain(false);
+  }
+
+  /// A tensor like x, which an operator has written and another will write again.
+  model::View variable() {
+    const model::TensorId id = builder_.add_tensor(
+        {name("variable"),
+         x_.rows,
+         x_.cols,
+         some_type(kWritten),
+         random_() % 2 == 0 ? model::Tensor::Kind::kActivation : model::Tensor::Kind::kState,
+         {},
+         0.0});
+    write(builder_.whole(id));
+    return builder_.whole(id);
+  }
+
+  /// Other values, in some of the rows.
+  void write(model::View view) {
+    const hw::Stage stage = written_stage();
+    if (written_.count(view.tensor) != 0) {
+      view.rows = between(random_, 1, view.rows);
+      view.row += between(random_, 0, x_.rows - view.rows);
+    }
+    written_.insert(view.tensor);
+    builder_.stage_to(name("write"), constant(view.rows, view.cols, hw::DType::kS8), stage, view);
+  }
+  [[nodiscard]] static hw::Stage written_stage() {
+    hw::Stage stage = hw::usual_stage(hw::StageOp::kClamp);
+    stage.imm = {kWritten.lo, kWritten.hi};
+    return stage;
+  }
+
+  /// Other row statistics, where some are.
+  void leave_again(const Left& left) {
+    hw::Stage stage = written_stage();
+    stage.side = left.words == 1 ? hw::Reduction::kRowMax : hw::Reduction::kSumSquares;
+    model::StageOperands operands;
+    operands.statistics = left.tensor;
+    builder_.stage(name("leave"), constant(left.rows, some_cols(), hw::DType::kS8), stage,
+                   hw::DType::kS8, operands);
+  }
+
+  /// A bias and what looks like one: scaled, with a side output, or with words that saturate.
+  void add_channels() {
+    hw::Stage stage = random_stage(random_, hw::StageOp::kAdd, hw::Operand::kChannel);
+    model::StageOperands operands;
+    if (random_() % 4 == 0) {
+      stage.side = static_cast<hw::Reduction>(between(random_, 1, hw::kReductions - 1));
+    }
+    static_cast<void>(statistics(stage, operands));  // it reads none
+    if (random_() % 4 == 0) {
+      operands.parameters.resize(x_.cols);
+      for (std::int32_t& word : operands.parameters) {
+        word = static_cast<std::int32_t>(between(random_, 0x7fffff00, 0x80000100));
+      }
+    }
+    append(stage, std::move(operands));
   }
 
   void multiply() {
@@ -102,6 +187,7 @@ class RandomFusion {
   void narrow() { append(GraphSketch::to_bits(8, between(random_, 0, 12)), {}); }
 
   void chain(bool in_front) {
+    in_place_ = !in_front;
     const std::uint32_t length = between(random_, 1, in_front ? 7 : 8);
     for (std::uint32_t i = 0; i < length; ++i) {
       while (!try_stage(in_front, i + 1 == length)) continue;
@@ -168,6 +254,8 @@ class RandomFusion {
       operands.tensor = saved_[random_() % saved_.size()];
       const model::View& view = operands.tensor;
       if (view.rows != x_.rows || view.cols != x_.cols) return false;
+    } else if (variable_.tensor != model::kNoTensor && variable_.cols == x_.cols) {
+      operands.tensor = variable_;
     } else {
       operands.tensor = constant(x_.rows, x_.cols, some_type({0, 0}));
     }
@@ -175,10 +263,24 @@ class RandomFusion {
     return true;
   }
 
+  /// Whether a result may take the place of x.
+  bool may_write_over() {
+    const model::Tensor& x = builder_.tensor(x_.tensor);
+    return x.kind == model::Tensor::Kind::kActivation && fits(range_, range_of(x.type)) &&
+           std::none_of(saved_.begin(), saved_.end(),
+                        [&](const model::View& view) { return view.tensor == x_.tensor; });
+  }
+
   void append(const hw::Stage& stage, model::StageOperands operands) {
-    operands.parameters = random_parameters(random_, stage, x_.cols);
+    if (operands.parameters.empty()) {
+      operands.parameters = random_parameters(random_, stage, x_.cols);
+    }
     range_ = results_of(stage, range_);
     const bool turns = stage.op == hw::StageOp::kTranspose;
+    if (in_place_ && !turns && may_write_over() && random_() % 16 == 0) {
+      builder_.stage_to(name("in_place"), x_, stage, x_, std::move(operands));
+      return;
+    }
     const model::View out =
         builder_.whole(builder_.add_tensor({name(hw::stage_info(stage.op).name.data()),
                                             turns ? x_.cols : x_.rows,
@@ -191,11 +293,16 @@ class RandomFusion {
     x_ = out;
   }
 
+  static constexpr hw::IntRange kWritten{0, 100};  ///< of what is written again: fits every type
+
   Random random_;
   model::GraphBuilder builder_;
-  model::View x_;                   ///< the result so far
-  hw::IntRange range_{};            ///< of its values
-  std::vector<model::View> saved_;  ///< a tensor operand may be one of these
+  model::View x_;                      ///< the result so far
+  hw::IntRange range_{};               ///< of its values
+  std::vector<model::View> saved_;     ///< a tensor operand may be one of these
+  model::View variable_;               ///< another, if there is one
+  bool in_place_ = false;              ///< a result may be written over what it is made of
+  std::set<model::TensorId> written_;  ///< variables
   std::vector<Left> left_;
   std::uint32_t names_ = 0;
 };
