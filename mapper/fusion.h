@@ -81,7 +81,8 @@ struct Fusion {
 /// A matmul's sums may be read again in its own chain, as the saved accumulator. A row-wise stage
 /// joins a matmul only where the tiler expects that to be faster than a pass of its own. Then a
 /// group without a matmul goes in front of the one matmul that reads its result, where that is
-/// legal and expected to be no slower. A chain that is too long goes on in the next group; one on a
+/// legal, nothing that it reads is written in between (mapper/memory_use.h), and it is expected to
+/// be no slower. A chain that is too long goes on in the next group; one on a
 /// loaded tensor first in front and then behind. The machine's mapper.fusion leaves out stages that
 /// may not join at all. On a machine with attention engines, the attention of a layer is one group,
 /// decoders of Q and K included. Encoders of parts of a projection's result join its stores where
