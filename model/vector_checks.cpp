@@ -228,6 +228,14 @@ void VectorComparison::expect_true(const std::string& what, bool holds, const st
   ++result_.failed;
 }
 
+void VectorComparison::add(const VectorResult& part) {
+  result_.checked += part.checked;
+  if (result_.failed == 0 && part.failed != 0) {
+    result_.first_failure = part.name + ": " + part.first_failure;
+  }
+  result_.failed += part.failed;
+}
+
 void VectorComparison::expect(const std::string& what, std::int64_t actual, std::int64_t expected) {
   expect_true(what, actual == expected,
               "is " + std::to_string(actual) + ", expected " + std::to_string(expected));

@@ -17,6 +17,8 @@ class VectorComparison {
   void expect(const std::string& what, std::int64_t actual, std::int64_t expected);
   /// For real constants: equal to the last bit.
   void expect_same(const std::string& what, double actual, double expected);
+  /// Adds the counts of a part, whose name stands before its first mismatch.
+  void add(const VectorResult& part);
   void expect_true(const std::string& what, bool holds, const std::string& text);
 
   const VectorResult& result() const { return result_; }

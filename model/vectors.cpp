@@ -5,10 +5,12 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "hw/error.h"
 #include "hw/isqrt.h"
+#include "model/datapath_checks.h"
 #include "model/vector_checks.h"
 #include "model/vector_fields.h"
 
@@ -57,13 +59,17 @@ std::vector<VectorResult> check_cases(const VectorFields& file, const std::strin
   return results;
 }
 
-/// The numbers of square root cases, which are bare triples [n, root, passes].
-std::vector<std::uint64_t> radicands(const std::string& path, const json& cases) {
+/// What a case of square roots is: [n, root, passes], or [n, root] in the default datapath's form.
+constexpr std::size_t kWithPasses = 3, kWithoutPasses = 2;
+
+/// The numbers of square root cases, bare arrays of `size` integers.
+std::vector<std::uint64_t> radicands(const std::string& path, const json& cases, std::size_t size) {
   std::vector<std::uint64_t> numbers;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const std::string place = path + ": cases[" + std::to_string(i) + "]";
-    if (!cases[i].is_array() || cases[i].size() != 3) {
-      throw hw::InputError(place + ": expected an array [n, root, passes]");
+    if (!cases[i].is_array() || cases[i].size() != size) {
+      throw hw::InputError(place + (size == kWithPasses ? ": expected an array [n, root, passes]"
+                                                        : ": expected an array [n, root]"));
     }
     for (const json& value : cases[i]) {
       // Every non-negative integer literal below 2^64 is read as unsigned.
@@ -77,17 +83,19 @@ std::vector<std::uint64_t> radicands(const std::string& path, const json& cases)
 }
 
 std::vector<VectorResult> check_square_roots(const std::string& path, const json& cases,
+                                             const std::string& name, std::size_t size,
                                              VectorDatapath* datapath) {
-  const std::vector<std::uint64_t> numbers = radicands(path, cases);
+  const std::vector<std::uint64_t> numbers = radicands(path, cases, size);
   std::vector<std::uint32_t> roots;
   if (datapath != nullptr) roots = datapath->square_roots(numbers);
-  VectorComparison comparison(kSquareRoot);
+  VectorComparison comparison(name);
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     const hw::IntSqrt actual = hw::int_sqrt(numbers[i]);
     const std::uint32_t root = datapath != nullptr ? roots[i] : actual.root;
     const std::string what = "cases[" + std::to_string(i) + "]";
     comparison.expect_true(what + " root", root == cases[i][1].get<std::uint64_t>(),
                            "is " + std::to_string(root) + ", expected " + cases[i][1].dump());
+    if (size == kWithoutPasses) continue;
     comparison.expect_true(
         what + " passes", actual.passes == cases[i][2].get<std::uint64_t>(),
         "is " + std::to_string(actual.passes) + ", expected " + cases[i][2].dump());
@@ -95,17 +103,64 @@ std::vector<VectorResult> check_square_roots(const std::string& path, const json
   return {comparison.result()};
 }
 
+/// A function of the default datapath, and a field that only its cases have.
+struct DefaultFunction {
+  const char* name;
+  const char* field;
+  void (*check)(const VectorFields&, VectorComparison&);
+};
+
+constexpr DefaultFunction kDefaultFunctions[] = {
+    {"exponential", "q_ln2", check_default_exponential},
+    {"GELU", "product", check_default_gelu},
+    {"LayerNorm", "gamma", check_default_layernorm},
+    {"requantisation", "factor", check_default_requantisation},
+    {"softmax", "scores", check_default_softmax}};
+
+/// A file without `op`; none if it is not of the default datapath either.
+std::optional<std::vector<VectorResult>> check_default_file(const std::string& path,
+                                                            const json& document,
+                                                            VectorDatapath* datapath) {
+  const auto cases = document.find("cases");
+  if (cases == document.end() || !cases->is_array() || cases->empty()) return std::nullopt;
+  const json& first = cases->front();
+  if (first.is_array()) {
+    return check_square_roots(path, *cases, "square root", kWithoutPasses, datapath);
+  }
+  for (const DefaultFunction& function : kDefaultFunctions) {
+    if (!first.is_object() || !first.contains(function.field)) continue;
+    if (datapath != nullptr) {
+      throw hw::InputError(path + ": " + function.name + " not possible with " + datapath->name() +
+                           "; " + datapath->other_checks());
+    }
+    VectorComparison all(function.name);
+    for (std::size_t i = 0; i < cases->size(); ++i) {
+      const std::string place = "cases[" + std::to_string(i) + "]";
+      VectorComparison one(place);
+      function.check({(*cases)[i], path + ": " + place}, one);
+      all.add(one.result());
+    }
+    return std::vector{all.result()};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::vector<VectorResult> run_vector_file(const std::string& path, VectorDatapath* datapath) {
   const json document = read_json(path);
   const VectorFields file(document, path);
+  if (!document.contains("op")) {
+    if (auto results = check_default_file(path, document, datapath)) return *results;
+  }
   const std::string op = file.text("op");
   const auto cases = document.find("cases");
   if (cases == document.end() || !cases->is_array() || cases->empty()) {
     file.fail("cases", "expected an array with at least one case");
   }
-  if (op == kSquareRoot) return check_square_roots(path, *cases, datapath);
+  if (op == kSquareRoot) {
+    return check_square_roots(path, *cases, kSquareRoot, kWithPasses, datapath);
+  }
   if (op == kRequantisation) {
     return check_cases(file, path, *cases, [datapath](const auto& fields, auto& comparison) {
       check_requantisation_case(fields, datapath, comparison);

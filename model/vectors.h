@@ -35,7 +35,10 @@ class VectorDatapath {
                                           const std::vector<hw::Dyadic>& factors) = 0;
 };
 
-/// Recomputes every case of an I-BERT vector file with the functions of hw/ and compares all exact
+/// Recomputes every case of a vector file, which is in one of two formats: with a field `op`, of
+/// I-BERT's operations; without, of the default datapath's functions.
+///
+/// I-BERT: recomputes every case with the functions of hw/ and compares all exact
 /// results it lists: outputs, intermediates (exponentials, row statistics, Newton passes) and the
 /// constants that follow from the scales. The field `op` chooses the operation: "IntGELU",
 /// "IntSoftmax(output_bit=8)", "IntLayerNorm(output_bit=32)", "fixedpoint_mul (QuantAct
@@ -43,11 +46,15 @@ class VectorDatapath {
 /// with the convention of hw/: the bias for a LayerNorm row without variance, zero for a softmax
 /// row without a kept cell.
 ///
+/// Default datapath (tests/golden/datapath): the fields of a case tell the function, exponential,
+/// GELU, LayerNorm, requantisation, softmax or, of pairs [n, floor(sqrt n)], square root. Constants
+/// are derived from the scales and widths and compared too.
+///
 /// With a `datapath`, square roots and scaled integers are its own, while the Newton passes, the
 /// sum with the residual branch, the clamp and the constants stay those of hw/. A file that it
 /// cannot compute, by the operation, by a shift or by a result beyond 32 bits, is refused.
 ///
-/// Returns one result per case, in file order (one for all of a square root file). Throws
+/// Returns one result per case, in file order (one for all where cases have no names). Throws
 /// hw::InputError naming file, case and field if the file cannot be read or is malformed.
 std::vector<VectorResult> run_vector_file(const std::string& path,
                                           VectorDatapath* datapath = nullptr);
