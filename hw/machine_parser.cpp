@@ -146,6 +146,11 @@ class MachineReader {
       : source_(source), load_base_(load_base) {}
 
   Machine read(const toml::table& root) {
+    if (root.empty()) {
+      throw InputError(source_ +
+                       ": found no key, expected a machine: base = \"NAME\" of a preset, "
+                       "or sections as [array] with their keys");
+    }
     if (const toml::node* base = root.get(kBase)) read_base(*base);
     for (auto&& [key, node] : root) {
       if (key.str() != kBase) read_top(key, node);

@@ -75,11 +75,15 @@ TEST(MachineFile, SetsWhatItNamesAndKeepsTheRest) {
   EXPECT_EQ(m.array.rows, defaults.array.rows);
 }
 
-TEST(MachineFile, EmptyIsTheDefaultMachine) {
-  for (const char* text : {"", "\n", "# nothing\n", "\xEF\xBB\xBF", "[array]\n"}) {
-    EXPECT_EQ(parse_machine(text, "m.toml").name, "custom");
-    EXPECT_EQ(parse_machine(text, "m.toml").array.rows, Machine{}.array.rows);
+TEST(MachineFile, RefusesAFileThatSaysNothing) {
+  for (const char* text : {"", "\n", "# nothing\n# at all", "\xEF\xBB\xBF", " \t\r\n"}) {
+    EXPECT_EQ(parse_error(text),
+              "m.toml: found no key, expected a machine: base = \"NAME\" of a preset, or sections "
+              "as [array] with their keys");
   }
+  // A section by its name alone says which machine it is: the default one.
+  EXPECT_EQ(parse_machine("[array]\n", "m.toml").name, "custom");
+  EXPECT_EQ(parse_machine("[array]\n", "m.toml").array.rows, Machine{}.array.rows);
 }
 
 TEST(MachineFile, CommentsMayHoldAnything) {
