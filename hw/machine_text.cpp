@@ -139,6 +139,14 @@ std::string_view nearest_machine_key(std::string_view path) {
                                   : whole[static_cast<std::size_t>(found - after_dot.begin())];
 }
 
+std::string memory_advice(std::string_view path, std::uint64_t needed) {
+  const auto most = static_cast<std::uint64_t>(find_machine_key(path)->max);
+  if (needed > most) return "; " + std::string(path) + " is " + std::to_string(most) + " at most";
+  std::uint64_t size = 1;
+  while (size < needed) size *= 2;
+  return "; --set " + std::string(path) + "=" + std::to_string(size);
+}
+
 std::string to_toml(const Machine& machine) {
   std::string text;
   std::string_view section;

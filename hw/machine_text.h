@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,11 @@ inline constexpr std::size_t kShownBytes = 64;
 
 /// The value of a word of the key, none if it has no such word.
 [[nodiscard]] std::optional<KeyValue> word_value(const MachineKey& key, std::string_view word);
+
+/// How a message ends that finds a memory too small: `; --set dram.mib=1024`, with the next power
+/// of two from `needed`, which holds whole rows and banks, or the most that the key accepts if that
+/// is less than `needed`.
+[[nodiscard]] std::string memory_advice(std::string_view path, std::uint64_t needed);
 
 /// What the key accepts: `an integer (MHz, 1 to 10000)`, `"model" or "rtl"`.
 [[nodiscard]] std::string expected(const MachineKey& key);

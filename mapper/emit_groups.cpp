@@ -6,6 +6,8 @@
 #include "hw/attention_plan.h"
 #include "hw/command_codec.h"
 #include "hw/error.h"
+#include "hw/machine_text.h"
+#include "hw/units.h"
 #include "mapper/constant_image.h"
 #include "mapper/emitter.h"
 #include "mapper/host_cost.h"
@@ -95,8 +97,10 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   mapping.tensors = std::move(placement.tensors);
   const std::uint64_t available = std::uint64_t{machine.dram.mib} << 20;
   if (mapping.dram_bytes > available) {
+    const std::uint64_t mib = (mapping.dram_bytes + hw::kMib - 1) / hw::kMib;
     throw hw::InputError("dram.mib = " + std::to_string(machine.dram.mib) + ": " + graph.name +
-                         " needs " + std::to_string((mapping.dram_bytes >> 20) + 1) + " MiB");
+                         " needs " + std::to_string(mib) + " MiB" +
+                         hw::memory_advice("dram.mib", mib));
   }
   hw::check_program(mapping.program, machine, available);
   return mapping;

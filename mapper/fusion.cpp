@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "hw/error.h"
+#include "hw/machine_text.h"
+#include "hw/units.h"
 #include "mapper/attention_operands.h"
 #include "mapper/fusion_cost.h"
 #include "mapper/fusion_rules.h"
@@ -239,11 +241,12 @@ class Fuser {
 
   void check_row(const Group& group) const {
     if (!hw::is_row_wise(group.chain) || rows_in_half(machine_, group.n()) != 0) return;
+    const std::uint64_t bytes = 2 * 4 * round_up(group.n(), machine_.array.cols);
     throw hw::InputError("accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
                          group.name + " needs whole rows of " + std::to_string(group.n()) +
-                         " int32 in half the accumulator, at least " +
-                         std::to_string(2 * 4 * round_up(group.n(), machine_.array.cols)) +
-                         " bytes");
+                         " int32 in half the accumulator, at least " + std::to_string(bytes) +
+                         " bytes" +
+                         hw::memory_advice("accumulator.kib", (bytes + hw::kKib - 1) / hw::kKib));
   }
 
   void encode(Group& group) {

@@ -9,9 +9,11 @@
 #include "hw/command_codec.h"
 #include "hw/error.h"
 #include "hw/gemm.h"
+#include "hw/machine_text.h"
 #include "hw/mask_codec.h"
 #include "hw/softmax.h"
 #include "hw/stage_constants.h"
+#include "hw/units.h"
 #include "model/stages.h"
 
 namespace systole::testbench {
@@ -226,9 +228,13 @@ AttentionWorkload make_attention_workload(const AttentionShape& shape,
   workload.program_address = dram.place(encoded.size());
   if (functional) workload.image.push_back({workload.program_address, std::move(encoded)});
   const std::uint64_t available = std::uint64_t{machine.dram.mib} << 20U;
-  if (dram.end() > std::min<std::uint64_t>(available, std::uint64_t{1} << 32U)) {
-    throw hw::InputError(fmt::format("{} bytes of Q, K, V, outputs and masks, but dram.mib = {}",
-                                     dram.end(), machine.dram.mib));
+  constexpr std::uint64_t kAddressed = std::uint64_t{1} << 32U;
+  if (dram.end() > std::min(available, kAddressed)) {
+    throw hw::InputError(fmt::format(
+        "{} bytes of Q, K, V, outputs and masks, but dram.mib = {}{}", dram.end(), machine.dram.mib,
+        dram.end() > kAddressed
+            ? "; their addresses have 32 bits"
+            : hw::memory_advice("dram.mib", (dram.end() + hw::kMib - 1) / hw::kMib)));
   }
   hw::check_program(workload.program, machine, available);
   return workload;

@@ -12,6 +12,7 @@
 
 #include "hw/dyadic.h"
 #include "hw/error.h"
+#include "hw/machine_text.h"
 #include "hw/printable.h"
 #include "hw/program.h"
 #include "model/graph_builder.h"
@@ -95,9 +96,11 @@ void check_program_size(const MatmulShape& shape, const hw::Machine& machine) {
   const double bytes = static_cast<double>(shape.macs()) / largest * hw::kCommandBytes;
   const double available = machine.dram.mib * 1024.0 * 1024.0;
   if (bytes <= available) return;
+  const double mib = std::ceil(bytes / available * machine.dram.mib);
   throw hw::InputError(fmt::format(
-      "matmul {}x{}x{}: the commands alone take {:.0f} MiB or more, but dram.mib = {}", shape.m,
-      shape.n, shape.k, std::ceil(bytes / available * machine.dram.mib), machine.dram.mib));
+      "matmul {}x{}x{}: the commands alone take {:.0f} MiB or more, but dram.mib = {}{}", shape.m,
+      shape.n, shape.k, mib, machine.dram.mib,
+      hw::memory_advice("dram.mib", static_cast<std::uint64_t>(mib))));
 }
 
 model::Graph make_matmul_graph(const MatmulShape& shape, const hw::Machine::Datapath& datapath,

@@ -74,9 +74,10 @@ Network load_network(const std::string& name_or_path, const hw::Machine& machine
 void require_room(const NetworkSize& size, const hw::Machine& machine) {
   const double available = std::ldexp(machine.dram.mib, 20);
   if (size.weight_bytes() > available) {
-    throw hw::InputError(fmt::format("dram.mib = {}: {} needs {:.0f} MiB for its weights alone",
-                                     machine.dram.mib, size.name,
-                                     std::ceil(std::ldexp(size.weight_bytes(), -20))));
+    const double mib = std::ceil(std::ldexp(size.weight_bytes(), -20));
+    throw hw::InputError(fmt::format(
+        "dram.mib = {}: {} needs {:.0f} MiB for its weights alone{}", machine.dram.mib, size.name,
+        mib, hw::memory_advice("dram.mib", static_cast<std::uint64_t>(mib))));
   }
 }
 

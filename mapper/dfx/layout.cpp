@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "hw/error.h"
+#include "hw/machine_text.h"
 #include "hw/units.h"
 
 namespace systole::mapper::dfx {
@@ -124,11 +125,11 @@ HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const 
 void require_room(const char* memory, std::uint64_t needed, std::uint64_t mib, std::uint32_t core) {
   const std::uint64_t room = mib * hw::kMib;
   if (needed <= room) return;
-  throw hw::InputError(
-      fmt::format("{}.mib: core {} needs {:.1f} MiB, {:.1f} more than its {} MiB, expected more "
-                  "memory or cores",
-                  memory, core, static_cast<double>(needed) / hw::kMib,
-                  static_cast<double>(needed - room) / hw::kMib, mib));
+  const std::string key = std::string(memory) + ".mib";
+  throw hw::InputError(fmt::format(
+      "{}: core {} needs {:.1f} MiB, {:.1f} more than its {} MiB{}, or more cores", key, core,
+      static_cast<double>(needed) / hw::kMib, static_cast<double>(needed - room) / hw::kMib, mib,
+      hw::memory_advice(key, (needed + hw::kMib - 1) / hw::kMib)));
 }
 
 }  // namespace

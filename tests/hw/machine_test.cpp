@@ -447,5 +447,13 @@ TEST(MachineDocumentation, HoldsTheGeneratedTable) {
       << "put the generated text between the markers of docs/machine.md";
 }
 
+TEST(MachineText, AdvisesASizeOfMemoryThatTheRulesAccept) {
+  EXPECT_EQ(memory_advice("dram.mib", 900), "; --set dram.mib=1024");
+  EXPECT_EQ(memory_advice("hbm.mib", 8193), "; --set hbm.mib=16384");
+  EXPECT_EQ(memory_advice("dram.mib", 1024), "; --set dram.mib=1024");
+  EXPECT_EQ(memory_advice("dram.mib", 65536), "; --set dram.mib=65536");
+  EXPECT_EQ(memory_advice("dram.mib", 65537), "; dram.mib is 65536 at most");
+}
+
 }  // namespace
 }  // namespace systole::hw

@@ -269,7 +269,7 @@ TEST(Mapping, SaysWhichMemoryIsTooSmallAndForWhat) {
   machine.accumulator.kib = 1;
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
             "accumulator.kib = 1: blocks.0.norm1 needs whole rows of 256 int32 in half the "
-            "accumulator, at least 2048 bytes");
+            "accumulator, at least 2048 bytes; --set accumulator.kib=2");
   machine = hw::Machine{};
   machine.postop.row_statistics = 39;
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
@@ -279,7 +279,9 @@ TEST(Mapping, SaysWhichMemoryIsTooSmallAndForWhat) {
   const model::Graph large =
       model::make_seeded_encoder("large", {4, 256, 2, 1024, true}, 40, 1, {machine.datapath, true});
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(large, machine)); }),
-            "dram.mib = 1: large needs 4 MiB");
+            "dram.mib = 1: large needs 4 MiB; --set dram.mib=4");
+  machine.dram.mib = 4;
+  EXPECT_LE(map_graph(large, machine).dram_bytes, std::uint64_t{4} << 20);
 }
 
 }  // namespace

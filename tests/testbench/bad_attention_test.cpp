@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"attention.value_kib is 3", "4096 bytes"}}},
         BadInput{"MemoryTooSmall",
                  dense({"--layers", "1000", "--set", "dram.mib=1"}),
-                 {{"dram.mib = 1"}}},
+                 {{"dram.mib = 1; --set dram.mib="}}},
         BadInput{"NoDirectory", dense({"--stats", "no/a.json"}), {{"no/a.json: cannot write"}}}),
     bad_input_name);
 

@@ -109,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"HeadsDoNotDivide", shape("gpt2", {"--heads", "7"}), {{"7 heads", "768"}}},
         BadInput{"WeightsTooLarge",
                  shape("gpt2", {"--ffn", "65536", "--layers", "40"}),
-                 {{"dram.mib", "MiB"}}},
+                 {{"dram.mib", "MiB for its weights alone; --set dram.mib=4096"}}},
         BadInput{"InputOfAShape", shape("gpt2", {"-i", "x"}), {{"--input", "gpt2"}}},
         BadInput{"AccuracyOfAShape",
                  shape("gpt2", {"--min-accuracy", "0.5"}),
