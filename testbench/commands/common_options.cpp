@@ -3,10 +3,15 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <charconv>
+#include <cstdint>
+#include <system_error>
+
 #include "hw/error.h"
 #include "hw/machine_file.h"
 #include "hw/machine_keys.h"
 #include "hw/machine_rules.h"
+#include "hw/machine_text.h"
 #include "hw/printable.h"
 #include "testbench/rtl_blocks.h"
 
@@ -107,6 +112,19 @@ void add_size_options(CLI::App& command, SizeOptions& size) {
   add_shape_options(command, size);
   command.add_option("--batch", size.batch, "sequences at once of a shape; default: 1")
       ->type_name("N");
+}
+
+void require_positive(CLI::Option& option) {
+  option.check(CLI::Validator(
+      [](const std::string& text) -> std::string {
+        std::uint64_t number = 0;
+        const char* const end = text.data() + text.size();
+        const auto result = std::from_chars(text.data(), end, number);
+        if (result.ec == std::errc() && result.ptr == end && number != 0) return {};
+        return fmt::format("found {}, expected a whole number from 1",
+                           text.empty() ? "nothing" : hw::printable(text, hw::kShownBytes));
+      },
+      ""));
 }
 
 void add_functional(CLI::App& command, bool& functional) {

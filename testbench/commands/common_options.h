@@ -46,7 +46,10 @@ void add_shape_options(CLI::App& command, SizeOptions& size);
 /// The same and --batch.
 void add_size_options(CLI::App& command, SizeOptions& size);
 
-/// Adds --functional=on|off.
+/// Lets the option take whole numbers from 1.
+void require_positive(CLI::Option& option);
+
+/// Adds --functional on|off.
 void add_functional(CLI::App& command, bool& functional);
 
 }  // namespace systole::testbench

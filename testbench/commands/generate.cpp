@@ -34,7 +34,7 @@ struct GenerateOptions {
   std::optional<std::uint32_t> cores;
   std::string profile;
   std::string model = "kjv";
-  std::string prompt;
+  std::optional<std::string> prompt;
   std::optional<std::uint32_t> input_tokens, output_tokens;
   std::size_t top_k = 1;
   std::optional<double> temperature;
@@ -85,7 +85,7 @@ Subject load(const GenerateOptions& options) {
 }
 
 std::vector<std::uint32_t> prompt_of(const GenerateOptions& options, const Subject& subject) {
-  if (!options.prompt.empty()) {
+  if (options.prompt) {
     if (options.input_tokens) {
       throw hw::InputError("--prompt, --input-tokens: found both, expected one of them");
     }
@@ -93,7 +93,7 @@ std::vector<std::uint32_t> prompt_of(const GenerateOptions& options, const Subje
       throw hw::InputError(fmt::format(
           "--prompt: {} is a shape without a vocabulary, expected --input-tokens", options.model));
     }
-    const std::vector<std::int32_t> ids = subject.tokeniser->encode(options.prompt);
+    const std::vector<std::int32_t> ids = subject.tokeniser->encode(*options.prompt);
     return {ids.begin(), ids.end()};
   }
   // Any tokens do for the time of a run; the same ones every time.
@@ -117,7 +117,7 @@ std::string text_file(const GenerateOptions& options) {
 int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
                    const Subject& subject) {
   if (!subject.tokeniser || !options.functional) {
-    throw hw::InputError("--evaluate: needs a checkpoint and --functional=on");
+    throw hw::InputError("--evaluate: needs a checkpoint and --functional on");
   }
   const std::string text = model::load_text(text_file(options));
   JsonOutput stats(options.stats);
@@ -146,8 +146,11 @@ void list_files(const GenerateOptions& options, CommandFiles& files) {
 }
 
 int run(const GenerateOptions& options) {
-  if (!options.functional && !options.prompt.empty()) {
-    throw hw::InputError("--functional=off: no text is read, expected --input-tokens");
+  if (options.prompt && options.prompt->empty()) {
+    throw hw::InputError("--prompt: found no text, expected at least one character");
+  }
+  if (!options.functional && options.prompt) {
+    throw hw::InputError("--functional off: no text is read, expected --input-tokens");
   }
   GenerationReport report;
   report.machine = machine_of(options);
@@ -230,12 +233,14 @@ void add_generate_command(CLI::App& app, Action& action) {
   command.add_option("--model", options->model, "a checkpoint, or a shape as gpt2; default: kjv")
       ->type_name("NAME|FILE");
   command.add_option("-p,--prompt", options->prompt, "text to go on from")->type_name("TEXT");
-  command
-      .add_option("--input-tokens", options->input_tokens, "length of a prompt without a meaning")
-      ->type_name("N");
-  command
-      .add_option("-n,--output-tokens", options->output_tokens, "tokens to generate; default: 64")
-      ->type_name("N");
+  require_positive(*command
+                        .add_option("--input-tokens", options->input_tokens,
+                                    "length of a prompt without a meaning")
+                        ->type_name("N"));
+  require_positive(*command
+                        .add_option("-n,--output-tokens", options->output_tokens,
+                                    "tokens to generate; default: 64")
+                        ->type_name("N"));
   CLI::Option* const top_k =
       command
           .add_option("--top-k", options->top_k, "draw from the K likeliest, 0: all; default: 1")
@@ -250,6 +255,7 @@ void add_generate_command(CLI::App& app, Action& action) {
                                     .add_option("--evaluate", options->evaluate,
                                                 "compare the logits behind N tokens with float32")
                                     ->type_name("N");
+  require_positive(*evaluate);
   command.add_option("--text", options->text, "default: chapters that kjv has not seen")
       ->type_name("FILE")
       ->needs(evaluate);
@@ -269,7 +275,7 @@ void add_generate_command(CLI::App& app, Action& action) {
                 "systole generate --top-k 5 --temperature 0.8 --seed 3 -p \"In the beginning\"",
                 "systole generate --cores 4 --evaluate 2000",
                 "systole generate -m dfx --cores 2 --model gpt2-large --input-tokens 64 \\\n"
-                "    --output-tokens 64 --functional=off --json",
+                "    --output-tokens 64 --functional off --json",
                 "systole generate --profile ideal --model gpt2-medium --functional off"});
   set_action(command, action, options, list_files, run);
 }

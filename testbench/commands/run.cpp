@@ -45,7 +45,7 @@ struct RunOptions {
 void check_options(const RunOptions& options) {
   if (!options.functional && (options.check || options.min_accuracy)) {
     throw hw::InputError(
-        "--functional=off: --check and --min-accuracy need values, expected --functional=on");
+        "--functional off: --check and --min-accuracy need values, expected --functional on");
   }
   // Not the parser's range check, which lets "nan" pass.
   if (options.min_accuracy && !(*options.min_accuracy >= 0.0 && *options.min_accuracy <= 1.0)) {
@@ -179,10 +179,10 @@ void add_run_command(CLI::App& app, Action& action) {
   command
       .add_option("-i,--input", options->input, "pictures, by default the test digits, or texts")
       ->type_name("FILE|DIR");
-  command
-      .add_option("-n,--limit", options->limit, "the first N pictures or texts, N seeded inputs")
-      ->type_name("N")
-      ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+  require_positive(*command
+                        .add_option("-n,--limit", options->limit,
+                                    "the first N pictures or texts, N seeded inputs")
+                        ->type_name("N"));
   command.add_flag("--check", options->check, "compare every operator with the reference");
   add_functional(command, options->functional);
   command.add_option("--min-accuracy", options->min_accuracy, "exit with 1 below this fraction")

@@ -24,7 +24,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"NoMachine", {"run", "--model", "vit17"}, {{"--machine is required"}}},
         BadInput{"NoModel", {"run", "-m", "tiny"}, {{"--model is required"}}},
         BadInput{"OptionWithoutValue", run({"--stats"}), {{"--stats"}}},
-        BadInput{"LimitZero", run({"-n", "0"}), {{"limit"}}},
+        BadInput{"LimitZero",
+                 run({"-n", "0"}),
+                 {{"--limit: found 0, expected a whole number from 1 (see"}}},
+        BadInput{
+            "LimitNoWholeNumber", run({"-n", "1e3"}), {{"--limit: found 1e3, expected a whole"}}},
         BadInput{"LimitNegative", run({"-n", "-3"}), {{"limit"}}},
         BadInput{"LimitNoNumber", run({"-n", "many"}), {{"many"}}},
         BadInput{"LimitTooLarge", run({"-n", "99999999999999999999999"}), {{"limit"}}},
@@ -32,11 +36,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"AccuracyAboveOne", run({"--min-accuracy", "2"}), {{"min-accuracy"}}},
         BadInput{"AccuracyNoNumber", run({"--min-accuracy", "nan"}), {{"min-accuracy"}}},
         BadInput{"CheckWithoutValues",
-                 run({"--functional=off", "--check"}),
-                 {{"--functional=off", "--check"}}},
+                 run({"--functional", "off", "--check"}),
+                 {{"--functional off", "--check"}}},
         BadInput{"AccuracyWithoutValues",
-                 run({"--functional=off", "--min-accuracy", "0.5"}),
-                 {{"--functional=off", "--min-accuracy"}}},
+                 run({"--functional", "off", "--min-accuracy", "0.5"}),
+                 {{"--functional off", "--min-accuracy"}}},
         BadInput{"OneFileForTwo",
                  run({"--stats", "a.json", "--timeline", "a.json"}),
                  {{"a.json", "two outputs"}}},
@@ -81,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"C (M x N)", "4294967296 elements"}}},
         BadInput{"CommandsTooMany",
                  {"matmul", "4096x4096x4096", "-m", "tiny"},
-                 {{"4096x4096x4096", "dram.mib = 16"}}}),
+                 {{"4096x4096x4096", "dram.mib = 16; --set dram.mib="}}}),
     bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -92,6 +96,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"Directory", {"machine", "./"}, {{"./"}}},
         BadInput{"NoToml", on_file(), {{"m.toml:1"}}, file("m.toml", "array = {rows")},
         BadInput{"Truncated", on_file(), {{"m.toml:2"}}, file("m.toml", "[array]\nrows =")},
+        BadInput{"Empty",
+                 on_file(),
+                 {{"m.toml: found no key, expected a machine: base = "}},
+                 file("m.toml", "")},
+        BadInput{"CommentsAlone",
+                 on_file(),
+                 {{"m.toml: found no key, expected a machine: base = "}},
+                 file("m.toml", "# rows = 8\n\n")},
         BadInput{"Bytes", on_file(), {{"m.toml"}}, file("m.toml", std::string("\0\xff\xfe", 3))},
         BadInput{"TooLarge",
                  on_file(),
@@ -161,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"postop.row_statistics"}}},
         BadInput{"DramTooSmall",
                  {"matmul", "4096x4096x64", "-m", "tiny"},
-                 {{"dram.mib = 16", "4096x4096x64"}}}),
+                 {{"dram.mib = 16", "4096x4096x64", " MiB; --set dram.mib=64"}}}),
     bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
