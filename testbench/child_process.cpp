@@ -1,5 +1,6 @@
 #include "testbench/child_process.h"
 
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #include "hw/error.h"
 #include "hw/signal_cleanup.h"
+#include "testbench/batch_progress.h"
 
 namespace systole::testbench {
 namespace {
@@ -52,6 +54,14 @@ Bytes text_of(const std::exception& error) {
   if (!write_all(to_parent, answer.data(), answer.size())) status = kFailed;
   // No destructors or handlers of the copied process.
   std::_Exit(status);
+}
+
+/// Waits for a moment; true if there is something to read, or never will be.
+bool has_answer(int from_child) {
+  constexpr int kMilliseconds = 200;
+  pollfd answer{from_child, POLLIN, 0};
+  const int ready = ::poll(&answer, 1, kMilliseconds);
+  return ready > 0 || (ready < 0 && errno != EINTR);
 }
 
 }  // namespace
@@ -98,6 +108,9 @@ ChildProcess::~ChildProcess() {
 }
 
 Bytes ChildProcess::result() {
+  if (BatchProgress* const progress = BatchProgress::current()) {
+    while (!has_answer(from_child_)) progress->tick();
+  }
   Bytes result;
   std::vector<std::uint8_t> buffer(std::size_t{1} << 16);
   for (;;) {

@@ -2,26 +2,62 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <string>
 
 namespace systole::testbench {
 
-/// A progress bar on standard error: only if that is a terminal, and only once the work has taken
-/// longer than a second. Disappears at the end of its life.
-class Progress {
+/// A line on standard error that says how far a long command is: only if that is a terminal, and
+/// only once the work has taken longer than a second. Disappears at the end of its life.
+class StatusLine {
  public:
-  explicit Progress(std::size_t total);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
+  StatusLine();
+  ~StatusLine();
+  StatusLine(const StatusLine&) = delete;
+  StatusLine& operator=(const StatusLine&) = delete;
 
-  void update(std::size_t done);
+  /// Whether to draw it now. Costs a look at the clock, and without a terminal nothing.
+  [[nodiscard]] bool due();
+  /// Replaces what the line says, cut to kTextWidth.
+  void draw(const std::string& text);
+  /// Since it was made.
+  [[nodiscard]] std::uint64_t seconds() const;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
-  const std::size_t total_;
   const bool terminal_;
+  const Time begin_;
   Time next_;  ///< when to draw
   bool drawn_ = false;
+};
+
+/// A bar of what is done of the `total`.
+class Progress {
+ public:
+  explicit Progress(std::size_t total) : total_(total) {}
+  void update(std::size_t done);
+
+ private:
+  StatusLine line_;
+  const std::size_t total_;
+};
+
+/// How far a simulation is.
+struct SimulationProgress {
+  std::size_t inferences = 0;      ///< completed
+  std::uint64_t commands = 0;      ///< completed, of all inferences
+  std::uint64_t all_commands = 0;  ///< if those to come have as many as the present one
+};
+
+/// A bar of the commands, which moves within a long inference too.
+class SimulationBar {
+ public:
+  explicit SimulationBar(std::size_t inferences) : inferences_(inferences) {}
+  void update(const SimulationProgress& progress);
+
+ private:
+  StatusLine line_;
+  const std::size_t inferences_;
 };
 
 }  // namespace systole::testbench

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "testbench/batch_progress.h"
 #include "testbench/child_process.h"
 
 namespace systole::testbench {
@@ -13,7 +14,9 @@ std::vector<nlohmann::ordered_json> run_side_by_side(const std::vector<Experimen
   const std::size_t most = std::max(1U, std::thread::hardware_concurrency());
   std::deque<ChildProcess> running;
   std::vector<nlohmann::ordered_json> documents;
+  BatchProgress* const progress = BatchProgress::current();
   const auto take_first = [&] {
+    if (progress != nullptr) progress->simulations(documents.size(), experiments.size());
     documents.push_back(nlohmann::ordered_json::from_msgpack(running.front().result()));
     running.pop_front();
   };

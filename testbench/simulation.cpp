@@ -34,6 +34,26 @@ class Broadcast final : public tlm_model::Observer {
   std::vector<tlm_model::Observer*> observers_;
 };
 
+/// Counts the commands that have completed.
+class CommandCount final : public tlm_model::Observer {
+ public:
+  explicit CommandCount(const SimulationOptions& options) : progress_(options.progress) {}
+  /// What runs next: `commands` in each of the `left` inferences to come.
+  void begin(std::size_t commands, std::size_t left) {
+    now_.all_commands = now_.commands + std::uint64_t{commands} * left;
+  }
+  void end_inference() { ++now_.inferences; }
+  void on_command(const tlm_model::CommandTrace&) override {
+    ++now_.commands;
+    if (progress_) progress_(now_);
+  }
+  void on_operator(std::uint32_t, std::uint64_t) override {}
+
+ private:
+  const std::function<void(const SimulationProgress&)>& progress_;
+  SimulationProgress now_;
+};
+
 /// A tensor in DRAM as the host sees it: rows at a pitch.
 std::vector<tlm_model::Host::Buffer> host_buffers(const model::Tensor& tensor,
                                                   const mapper::Location& location,
@@ -72,6 +92,8 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   TraceLog log(mapping.program);
   observers.add(&log);
   observers.add(options.observer);
+  CommandCount count(options);
+  if (options.progress) observers.add(&count);
   system.core.processor.set_observer(&observers);
 
   SimulationResult result;
@@ -84,6 +106,7 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
       current = &options.next_step(next);
       system.exchange_program(current->program, current->image.back());
     }
+    count.begin(current->program.commands.size(), inputs.size() - next);
     const auto& input = inputs[next++];
     if (checker) checker->begin(*current, input);
     // Without values too: what the host moves takes time and leaves DRAM rows open.
@@ -101,7 +124,7 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
     result.outputs.push_back(std::move(bytes));
     result.commands += current->program.commands.size();
     if (wave) wave->end_inference();
-    if (options.progress) options.progress(result.cycles.size());
+    count.end_inference();
   };
   system.host.set_work(prepare, deliver);
 

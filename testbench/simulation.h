@@ -11,6 +11,7 @@
 #include "mapper/mapping.h"
 #include "model/graph.h"
 #include "testbench/class_cycles.h"
+#include "testbench/progress.h"
 #include "testbench/wave.h"
 #include "tlm/core.h"
 #include "tlm/observer.h"
@@ -26,7 +27,7 @@ struct SimulationOptions {
   /// The program of each inference, if it is not always the same: moves the graph to it and
   /// returns its mapping, which stands until the next call. The first is that given to simulate().
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
-  std::function<void(std::size_t done)> progress;  ///< after each inference
+  std::function<void(const SimulationProgress&)> progress;  ///< after each command
 };
 
 /// How memory contents compared with the reference.

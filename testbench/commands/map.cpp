@@ -16,6 +16,7 @@
 #include "mapper/mapping.h"
 #include "model/mapped_file.h"
 #include "model/model_files.h"
+#include "testbench/batch_progress.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/mapping_search.h"
@@ -103,6 +104,7 @@ int run(const MapOptions& options) {
   const Network network = load_network(options.model, options.size, machine);
   std::optional<MappingSearch> search;
   if (machine.mapper.strategy == hw::MappingStrategy::kSearch) {
+    const BatchProgress progress;
     search = search_mappings(network.graph, machine, options.confirm);
     machine.mapper = search->chosen().mapper;
   }

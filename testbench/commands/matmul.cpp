@@ -44,9 +44,14 @@ int run(const MatmulOptions& options) {
   std::vector<std::vector<std::uint8_t>> inputs(1);
   if (options.functional) inputs.front() = matmul_input(shape);
   RtlReport rtl;
-  Measurement measurement = measure(
-      machine, graph.name, shape.macs(), simulation,
-      simulate(graph, mapping, machine, make_engines(machine, {}, rtl), inputs, simulation));
+  Measurement measurement;
+  {
+    SimulationBar bar(inputs.size());
+    simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
+    measurement = measure(
+        machine, graph.name, shape.macs(), simulation,
+        simulate(graph, mapping, machine, make_engines(machine, {}, rtl), inputs, simulation));
+  }
 
   measurement.rtl = rtl;
   const std::uint64_t compute_cycles =

@@ -10,6 +10,7 @@
 
 #include "hw/error.h"
 #include "hw/printable.h"
+#include "testbench/batch_progress.h"
 #include "testbench/commands/command.h"
 #include "testbench/commands/common_options.h"
 #include "testbench/outputs.h"
@@ -103,7 +104,11 @@ int run(const ReproduceOptions& options) {
   JsonOutput stats(options.stats);
   const PlotWriter plots(options.plots);
   const auto begin = std::chrono::steady_clock::now();
-  Reproduction reproduction = kReproductions.at(options.name).reproduce(options);
+  Reproduction reproduction;
+  {
+    const BatchProgress progress;
+    reproduction = kReproductions.at(options.name).reproduce(options);
+  }
   reproduction.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const nlohmann::ordered_json document = reproduction_json(reproduction);

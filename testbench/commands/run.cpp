@@ -103,8 +103,8 @@ int run(const RunOptions& options) {
   tlm_model::Engines engines = make_engines(machine, rtl_waves.options(), rtl);
   Measurement measurement;
   {
-    Progress progress(subject.inputs().size());
-    simulation.progress = [&progress](std::size_t done) { progress.update(done); };
+    SimulationBar bar(subject.inputs().size());
+    simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
     measurement = measure(machine, subject.network().name, subject.macs(), simulation,
                           simulate(subject.graph(), subject.mapping(), machine, std::move(engines),
                                    subject.inputs(), simulation));

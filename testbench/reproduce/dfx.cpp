@@ -14,19 +14,19 @@ namespace {
 void add_bounds(Reproduction& reproduction) {
   for (ReproductionSection (*const section)() :
        {dfx_operations_section, dfx_roofline_section, dfx_matrix_section, dfx_ring_section}) {
-    reproduction.sections.push_back(section());
+    reproduction.add(section());
   }
 }
 
 void add_latency(Reproduction& reproduction) {
   const std::vector<DfxRun> by_cores = run_dfx_cores();
-  reproduction.sections.push_back(dfx_cores_section(by_cores));
-  reproduction.sections.push_back(dfx_lengths_section(by_cores.front()));
-  reproduction.sections.push_back(dfx_efficiency_section(by_cores.front()));
-  reproduction.sections.push_back(dfx_prompt_section());
+  reproduction.add(dfx_cores_section(by_cores));
+  reproduction.add(dfx_lengths_section(by_cores.front()));
+  reproduction.add(dfx_efficiency_section(by_cores.front()));
+  reproduction.add(dfx_prompt_section());
 }
 
-void add_sizes(Reproduction& reproduction) { reproduction.sections.push_back(dfx_sizes_section()); }
+void add_sizes(Reproduction& reproduction) { reproduction.add(dfx_sizes_section()); }
 
 void add_shares(Reproduction& reproduction) {
   std::vector<DfxTask> tasks;
@@ -36,21 +36,21 @@ void add_shares(Reproduction& reproduction) {
     }
   }
   const std::vector<DfxRun> runs = run_dfx(tasks);
-  reproduction.sections.push_back(dfx_time_section(runs));
-  reproduction.sections.push_back(dfx_order_section());
+  reproduction.add(dfx_time_section(runs));
+  reproduction.add(dfx_order_section());
   reproduction.plots.push_back(dfx_shares_plot(runs));
 }
 
-void add_ideal(Reproduction& reproduction) { reproduction.sections.push_back(dfx_ideal_section()); }
+void add_ideal(Reproduction& reproduction) { reproduction.add(dfx_ideal_section()); }
 
 void add_checks(Reproduction& reproduction) {
-  reproduction.sections.push_back(dfx_traffic_section());
-  reproduction.sections.push_back(dfx_sync_section());
+  reproduction.add(dfx_traffic_section());
+  reproduction.add(dfx_sync_section());
 }
 
 void add_what_if(Reproduction& reproduction) {
   const DfxWhatIf runs = run_dfx_what_if();
-  reproduction.sections.push_back(dfx_what_if_section(runs));
+  reproduction.add(dfx_what_if_section(runs));
   for (Plot& plot : dfx_what_if_plots(runs)) reproduction.plots.push_back(std::move(plot));
 }
 

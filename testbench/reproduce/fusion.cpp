@@ -7,23 +7,23 @@ namespace systole::testbench {
 namespace {
 
 void add_chains(Reproduction& reproduction) {
-  reproduction.sections.push_back(fusion_multiply_add_section());
-  reproduction.sections.push_back(fusion_chains_section());
+  reproduction.add(fusion_multiply_add_section());
+  reproduction.add(fusion_chains_section());
 }
 
 void add_layer(Reproduction& reproduction) {
-  reproduction.sections.push_back(fusion_layer_section());
-  reproduction.sections.push_back(fusion_softmax_section());
-  reproduction.sections.push_back(fusion_bytes_section());
+  reproduction.add(fusion_layer_section());
+  reproduction.add(fusion_softmax_section());
+  reproduction.add(fusion_bytes_section());
 }
 
 void add_models(Reproduction& reproduction) {
   const std::vector<FusedModels> machines = run_fused_models();
   for (const FusedModels& machine : machines) {
-    reproduction.sections.push_back(fusion_models_section(machine));
+    reproduction.add(fusion_models_section(machine));
     reproduction.plots.push_back(fusion_plot(machine));
   }
-  reproduction.sections.push_back(fusion_article_section(machines));
+  reproduction.add(fusion_article_section(machines));
 }
 
 const std::vector<ReproductionPart> kFusionParts = {

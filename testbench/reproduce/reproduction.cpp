@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "testbench/batch_progress.h"
 #include "testbench/text.h"
 
 namespace systole::testbench {
@@ -111,6 +112,13 @@ ordered_json optional_json(const std::optional<double>& value) {
 }
 
 }  // namespace
+
+void Reproduction::add(ReproductionSection section) {
+  sections.push_back(std::move(section));
+  if (BatchProgress* const progress = BatchProgress::current()) {
+    progress->complete(sections.back().title);
+  }
+}
 
 std::size_t Reproduction::count(Verdict verdict) const {
   std::size_t rows = 0;

@@ -37,6 +37,8 @@ struct Reproduction {
   std::vector<Plot> plots;
   double wall_seconds = 0.0;
 
+  /// Adds a section, which completes it for those who wait.
+  void add(ReproductionSection section);
   [[nodiscard]] std::size_t count(Verdict verdict) const;
 };
 

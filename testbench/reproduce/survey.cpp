@@ -11,39 +11,40 @@ namespace systole::testbench {
 namespace {
 
 void add_analysis(Reproduction& reproduction) {
-  std::vector<ReproductionSection>& sections = reproduction.sections;
-  sections = {encoder_cost_section(), resnet_section(), tiled_section()};
-  for (ReproductionSection& section : length_sections()) sections.push_back(std::move(section));
-  sections.push_back(cpu_section());
-  sections.push_back(energy_table_section(hw::find_machine("survey")));
-  sections.push_back(four_heads_section());
-  sections.push_back(decoder_cost_section());
-  sections.push_back(convolution_section());
-  sections.push_back(latency_section());
+  reproduction.add(encoder_cost_section());
+  reproduction.add(resnet_section());
+  reproduction.add(tiled_section());
+  for (ReproductionSection& section : length_sections()) reproduction.add(std::move(section));
+  reproduction.add(cpu_section());
+  reproduction.add(energy_table_section(hw::find_machine("survey")));
+  reproduction.add(four_heads_section());
+  reproduction.add(decoder_cost_section());
+  reproduction.add(convolution_section());
+  reproduction.add(latency_section());
   reproduction.plots = analysis_plots();
 }
 
 void add_products(Reproduction& reproduction) {
-  reproduction.sections.push_back(measured_products_section(run_measured_products()));
+  reproduction.add(measured_products_section(run_measured_products()));
 }
 
 void add_splits(Reproduction& reproduction) {
   const std::vector<SplitRun> runs = run_splits();
-  reproduction.sections.push_back(split_section(runs));
+  reproduction.add(split_section(runs));
   reproduction.plots.push_back(split_plot(runs));
 }
 
 void add_encoder(Reproduction& reproduction) {
   const EncoderRuns runs = run_encoders();
-  reproduction.sections.push_back(baseline_section(runs));
-  reproduction.sections.push_back(optimised_section(runs));
-  reproduction.sections.push_back(quoted_case_section());
+  reproduction.add(baseline_section(runs));
+  reproduction.add(optimised_section(runs));
+  reproduction.add(quoted_case_section());
   reproduction.plots.push_back(shares_plot(runs));
 }
 
 void add_mapping(Reproduction& reproduction) {
-  reproduction.sections.push_back(mapspace_section(hw::find_machine("gemmini")));
-  reproduction.sections.push_back(fusion_section());
+  reproduction.add(mapspace_section(hw::find_machine("gemmini")));
+  reproduction.add(fusion_section());
 }
 
 const std::vector<ReproductionPart> kParts = {{"analysis", add_analysis},

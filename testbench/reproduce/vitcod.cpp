@@ -23,17 +23,16 @@ Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& m
        subject.mask_name + ": " + attention_shape_text(subject.mask.shape(), subject.mask_dim)},
       {"maps",
        subject.maps_name + ": " + attention_shape_text(subject.maps_shape, subject.maps_dim)}};
-  reproduction.sections = {line_mapping_section(subject, runs),
-                           pruning_section(subject, runs),
-                           movement_section(subject, runs),
-                           auto_encoder_section(subject, runs),
-                           break_even_section(runs),
-                           baseline_section(subject, runs),
-                           roofline_section(subject, runs),
-                           energy_section(subject, runs),
-                           network_section(subject, runs),
-                           counter_section(subject, runs),
-                           quoted_section()};
+  for (ReproductionSection (*const section)(const VitcodSubject&, const VitcodRuns&) :
+       {line_mapping_section, pruning_section, movement_section, auto_encoder_section}) {
+    reproduction.add(section(subject, runs));
+  }
+  reproduction.add(break_even_section(runs));
+  for (ReproductionSection (*const section)(const VitcodSubject&, const VitcodRuns&) :
+       {baseline_section, roofline_section, energy_section, network_section, counter_section}) {
+    reproduction.add(section(subject, runs));
+  }
+  reproduction.add(quoted_section());
   reproduction.plots = vitcod_plots(subject, runs);
   return reproduction;
 }
