@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -38,7 +41,48 @@ ordered_json json_value(const hw::MachineKey& key, const hw::Machine& machine) {
   return std::get<std::string>(value);
 }
 
+/// What a machine for text generation has a use for: sections, and keys of others.
+constexpr std::array<std::string_view, 12> kRingKeys = {"dram",
+                                                        "dfx",
+                                                        "matrix",
+                                                        "vector",
+                                                        "hbm",
+                                                        "ring",
+                                                        "pcie",
+                                                        "core.clock_mhz",
+                                                        "backend.fp16_mul",
+                                                        "backend.fp16_add",
+                                                        "backend.mpu_tree",
+                                                        "backend.ring_router"};
+
+bool is_ring_key(const hw::MachineKey& key) {
+  const std::string_view section = hw::section_of(key.path);
+  return section.empty() ||
+         std::any_of(kRingKeys.begin(), kRingKeys.end(),
+                     [&](std::string_view known) { return known == section || known == key.path; });
+}
+
+/// The keys that say something about the machine: not those of a tile core for a ring of others.
+std::vector<const hw::MachineKey*> keys_of(const hw::Machine& machine) {
+  std::vector<const hw::MachineKey*> keys;
+  for (const hw::MachineKey& key : hw::machine_keys()) {
+    if (machine.dfx.cores == 0 || is_ring_key(key)) keys.push_back(&key);
+  }
+  return keys;
+}
+
+std::string ring_summary(const hw::Machine& machine) {
+  const hw::dfx::Hbm& hbm = machine.hbm;
+  const double gbytes = 1e-3 * hbm.mega_transfers * hbm.bus_bytes * hbm.channels;
+  return fmt::format(
+      "ring of {}, {} x {} multipliers each, beside {} MiB of HBM ({:.0f} GB/s), {} MHz; {} cycles "
+      "to issue, {:.0f} ns a hop",
+      counted(machine.dfx.cores, "FP16 core"), machine.matrix.depth, machine.matrix.lanes, hbm.mib,
+      gbytes, machine.core.clock_mhz, machine.dfx.issue_cycles, machine.ring.hop_ns);
+}
+
 std::string summary(const hw::Machine& machine) {
+  if (machine.dfx.cores != 0) return ring_summary(machine);
   const auto& words = hw::find_machine_key("array.dataflow")->words;
   return fmt::format("{} x {} {} array, {} KiB scratchpad, {} KiB accumulator, {} MHz",
                      machine.array.rows, machine.array.cols,
@@ -80,10 +124,10 @@ void show(const hw::Machine& machine) {
   using Align = Table::Align;
   const hw::Machine defaults;
   Table table({{"key"}, {"value", Align::kRight}, {"default", Align::kRight}, {"unit"}});
-  for (const hw::MachineKey& key : hw::machine_keys()) {
-    const std::string value = hw::value_text(key, machine);
-    const std::string usual = hw::value_text(key, defaults);
-    table.add({std::string(key.path), value, value == usual ? "" : usual, std::string(key.unit)});
+  for (const hw::MachineKey* key : keys_of(machine)) {
+    const std::string value = hw::value_text(*key, machine);
+    const std::string usual = hw::value_text(*key, defaults);
+    table.add({std::string(key->path), value, value == usual ? "" : usual, std::string(key->unit)});
   }
   FactList head;
   head.add(machine.name, summary(machine));
@@ -92,10 +136,11 @@ void show(const hw::Machine& machine) {
 
 ordered_json document_of(const hw::Machine& machine) {
   ordered_json document = ordered_json::object();
-  for (const hw::MachineKey& key : hw::machine_keys()) {
-    const std::string section(hw::section_of(key.path)), name(hw::key_of(key.path));
+  for (const hw::MachineKey* key : keys_of(machine)) {
+    const std::string section(hw::section_of(key->path)), name(hw::key_of(key->path));
     ordered_json& place = section.empty() ? document : document[section];
-    place[name] = json_value(key, machine);
+    place[name] = json_value(*key, machine);
+    if (section.empty()) document["summary"] = summary(machine);
   }
   return document;
 }
