@@ -48,6 +48,10 @@ std::string find(const std::string& name_or_path, std::string_view suffix,
       std::filesystem::exists(path)) {
     return path;
   }
+  if (suffix != kGptSuffix && names_gpt_checkpoint(name_or_path)) {
+    throw hw::InputError("model '" + hw::printable(name_or_path) +
+                         "': a text generator in FP16, see systole generate --help");
+  }
   std::string known;
   if (suffix == kModelSuffix) {
     for (const NamedShape& shape : named_shapes()) known += ", " + std::string(shape.name);
@@ -69,6 +73,8 @@ std::string models_directory() {
 
 std::vector<std::string> model_names() { return names_with(kModelSuffix); }
 
+std::vector<std::string> gpt_names() { return names_with(kGptSuffix); }
+
 std::string find_model(const std::string& name_or_path) {
   return find(name_or_path, kModelSuffix, kModelSuffix);
 }
@@ -83,7 +89,7 @@ std::string find_gpt_checkpoint(const std::string& name_or_path) {
 
 bool names_gpt_checkpoint(const std::string& name_or_path) {
   if (is_path(name_or_path)) return true;
-  const std::vector<std::string> names = names_with(kGptSuffix);
+  const std::vector<std::string> names = gpt_names();
   return std::find(names.begin(), names.end(), name_or_path) != names.end();
 }
 

@@ -22,8 +22,11 @@ namespace systole::model {
 /// The same for the real-valued checkpoint behind a model.
 [[nodiscard]] std::string find_checkpoint(const std::string& name_or_path);
 
-/// The same for a text generator in FP16 (model/gpt.h); its names are those of the files
+/// Names of the text generators in FP16 there (model/gpt.h), sorted: of the files
 /// NAME.f16.safetensors.
+[[nodiscard]] std::vector<std::string> gpt_names();
+
+/// As find_model() for a text generator.
 [[nodiscard]] std::string find_gpt_checkpoint(const std::string& name_or_path);
 /// Whether that is a path, or one of these names: any other can only be a shape's.
 [[nodiscard]] bool names_gpt_checkpoint(const std::string& name_or_path);

@@ -12,6 +12,23 @@
 
 namespace systole::testbench {
 
+namespace {
+
+constexpr std::size_t kShownNote = 60;  // bytes of a free text
+
+/// Free text of the file, empty without it.
+std::string noted(const model::Safetensors& file, const std::string& key) {
+  const auto entry = file.metadata().find(key);
+  return entry == file.metadata().end() ? "" : hw::printable(entry->second, kShownNote);
+}
+
+std::string token_meaning(const model::Safetensors& file) {
+  const std::string task = noted(file, "task");
+  return task.empty() ? "token ids" : task;
+}
+
+}  // namespace
+
 CheckpointInfo describe_checkpoint(const std::string& path) {
   const model::Safetensors file = model::Safetensors::open(path);
   const model::CheckpointFamily family = model::checkpoint_family(file);
@@ -21,8 +38,10 @@ CheckpointInfo describe_checkpoint(const std::string& path) {
   if (model::is_text(family)) {
     const model::TextShape shape = model::load_text_checkpoint(path).shape;
     info.shape = shape.encoder;
-    info.input = fmt::format("token ids, vocabulary {}, {}", grouped(shape.vocabulary),
-                             counted(shape.positions, "position"));
+    info.input = fmt::format("{}, vocabulary {}, context {}", token_meaning(file),
+                             grouped(shape.vocabulary), counted(shape.positions, "token"));
+    info.generates = shape.encoder.causal;
+    info.validation_bits = noted(file, "validation_bits");
   } else {
     const model::VitShape shape = model::load_vit_checkpoint(path).shape;
     info.shape = shape.encoder;
@@ -38,10 +57,17 @@ CheckpointInfo describe_checkpoint(const std::string& path) {
 std::string checkpoint_text(const CheckpointInfo& info) {
   FactList facts;
   facts.add("checkpoint", hw::printable(info.path));
-  facts.add("family", info.family + ", real-valued: systole quantise makes an integer model");
+  facts.add("family", info.family + ", real-valued");
   facts.add("network", blocks_text(info.shape));
   facts.add("input", info.input);
   facts.add("parameters", grouped(info.parameters));
+  if (!info.validation_bits.empty()) {
+    facts.add("training", info.validation_bits + " bits per token of its validation text, float32");
+  }
+  if (info.generates) {
+    facts.add("FP16", "systole generate, on a ring of cores: machines dfx and dfx-ideal");
+  }
+  facts.add("integer", "systole quantise makes a model for systole run");
   return facts.text();
 }
 
@@ -54,7 +80,12 @@ nlohmann::ordered_json checkpoint_json(const CheckpointInfo& info) {
           {"hidden", info.shape.hidden},
           {"post_norm", info.shape.post_norm},
           {"causal", info.shape.causal},
-          {"parameters", info.parameters}};
+          {"input", info.input},
+          {"parameters", info.parameters},
+          {"generates", info.generates},
+          {"validation_bits", info.validation_bits.empty()
+                                  ? nlohmann::ordered_json()
+                                  : nlohmann::ordered_json(info.validation_bits)}};
 }
 
 }  // namespace systole::testbench

@@ -14,6 +14,8 @@ struct CheckpointInfo {
   std::string family;  ///< "BERT", "GPT-2", "ViT"
   model::EncoderShape shape;
   std::string input;             ///< for people
+  bool generates = false;        ///< `systole generate` takes it
+  std::string validation_bits;   ///< per token, as its training recorded; empty: it did not
   std::uint64_t parameters = 0;  ///< elements of all its tensors
 };
 

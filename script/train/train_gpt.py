@@ -57,9 +57,9 @@ def make_optimizer(model):
                               dict(params=vectors, weight_decay=0.0)], betas=BETAS)
 
 
-def save(path, model):
+def save(path, model, **metadata):
     safetensors_io.save(path, model.checkpoint_tensors(),
-                        dict(model.geometry, task="characters, token id = ASCII code"))
+                        dict(model.geometry, task="characters, token id = ASCII code", **metadata))
 
 
 def fit(model, train, valid, arguments, generator):
@@ -112,6 +112,7 @@ def main():
     save(arguments.output, model)
     written = Gpt.from_checkpoint(*safetensors_io.load(arguments.output))
     bits = bits_by_position(written, valid)
+    save(arguments.output, model, validation_bits=f"{bits.mean():.3f}")
     blocks = ", ".join(f"{block.mean():.3f}" for block in bits.split(POSITION_BLOCK))
     print(f"{arguments.output}: {bits.mean():.4f} bits/char, by {POSITION_BLOCK} positions {blocks}; "
           f"{time.time() - start:.0f} s")

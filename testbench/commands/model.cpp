@@ -1,6 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +12,7 @@
 #include "model/dataset.h"
 #include "model/describe_model.h"
 #include "model/encoder_graph.h"
+#include "model/gpt.h"
 #include "model/integer_model.h"
 #include "model/model_files.h"
 #include "model/text_graph.h"
@@ -45,6 +49,24 @@ model::ModelInfo describe(const NetworkSize& size) {
       model::make_seeded_encoder(size.name, size.shape, size.length, 1, options));
 }
 
+/// A text generator reads a whole context, with a score of every token of its vocabulary at each.
+struct Generator {
+  model::TextShape shape;
+  std::uint64_t macs, bytes;
+};
+
+Generator describe_generator(const std::string& path) {
+  const model::Gpt gpt = model::load_gpt(path);
+  model::SeededOptions options;
+  options.shape_only = true;
+  const model::ModelInfo layers = model::describe_graph(
+      model::make_seeded_encoder(gpt.name, gpt.shape.encoder, gpt.shape.positions, 1, options));
+  return {gpt.shape,
+          layers.macs +
+              std::uint64_t{gpt.shape.positions} * gpt.shape.vocabulary * gpt.shape.encoder.width,
+          describe_checkpoint(path).parameters * hw::kHalfBytes};
+}
+
 void list_models(bool json) {
   Table table({{"model"},
                {"tokens", Align::kRight},
@@ -62,6 +84,17 @@ void list_models(bool json) {
     document.push_back(
         {{"name", name}, {"macs", info.macs}, {"bytes", bytes}, {"source", vit.source}});
   }
+  const std::vector<std::string> generators = model::gpt_names();
+  for (const std::string& name : generators) {
+    const std::string path = model::find_gpt_checkpoint(name);
+    const Generator gpt = describe_generator(path);
+    table.add({name, std::to_string(gpt.shape.positions), std::to_string(gpt.shape.encoder.layers),
+               std::to_string(gpt.shape.encoder.width), grouped(gpt.macs), grouped(gpt.bytes)});
+    document.push_back({{"name", name},
+                        {"macs", gpt.macs},
+                        {"bytes", gpt.bytes},
+                        {"source", std::filesystem::path(path).filename().string()}});
+  }
   for (const model::NamedShape& shape : model::named_shapes()) {
     const NetworkSize size = network_size(std::string(shape.name), {});
     const model::ModelInfo info = describe(size);
@@ -75,7 +108,11 @@ void list_models(bool json) {
   print_text(table.text() + "\n" +
              paragraph("The last " + std::to_string(model::named_shapes().size()) +
                        " are shapes with seeded weights; their figures are "
-                       "those of a prompt of that many tokens.") +
+                       "those of a prompt of that many tokens." +
+                       (generators.empty() ? ""
+                                           : fmt::format(" {} writes text in FP16 (systole "
+                                                         "generate); its tokens are its context.",
+                                                         fmt::join(generators, ", ")))) +
              "\n");
 }
 
@@ -100,7 +137,9 @@ void show(const ModelOptions& options) {
     return print_text(model_text(size, describe(size)));
   }
   require_no_size(options.model, options.size);
-  const std::string path = model::find_model(options.model);
+  const std::string path = model::names_gpt_checkpoint(options.model)
+                               ? model::find_gpt_checkpoint(options.model)
+                               : model::find_model(options.model);
   const model::ModelKind kind = model::model_kind(path);
   if (kind == model::ModelKind::kIntegerText) return show_text(path, options.json);
   if (kind == model::ModelKind::kCheckpoint) return show_checkpoint(path, options.json);
@@ -196,9 +235,9 @@ void add_model_command(CLI::App& app, Action& action) {
   command.add_option("--checkpoint", options->checkpoint, "fp32 model; default: beside the model")
       ->type_name("FILE");
   command.add_flag("--json", options->json, "print as JSON");
-  add_examples(command,
-               {"systole model", "systole model vit17", "systole model gpt2-xl -l 1024",
-                "systole model --accuracy", "systole model my.int8.safetensors --accuracy"});
+  add_examples(command, {"systole model", "systole model vit17", "systole model kjv",
+                         "systole model gpt2-xl -l 1024", "systole model --accuracy",
+                         "systole model my.int8.safetensors --accuracy"});
   set_action(command, action, options, run);
 }
 

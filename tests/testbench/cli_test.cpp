@@ -337,9 +337,11 @@ TEST(Cli, TablesFitATerminal) {
            {"map", "-m", "transformer", "--model", "vit65"},
            {"machine"},
            {"machine", "transformer"},
+           {"machine", "dfx"},
            {"machine", "--keys"},
            {"model"},
            {"model", "vit65"},
+           {"model", "kjv"},
            {"vectors", source_path("tests/golden/ibert/softmax.json")}}) {
     const ProgramRun run = expect_ok(arguments);
     EXPECT_LE(widest_line(run.out), 80U) << run.out;
