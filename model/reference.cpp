@@ -68,7 +68,7 @@ void Reference::set_input(std::string_view name, const std::vector<std::int32_t>
   }
 }
 
-void Reference::run() {
+void Reference::run(const std::function<void(std::size_t nodes)>& progress) {
   for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
     const Node& node = graph_.nodes[n];
     for (const TensorId id : tensors_of(node)) {
@@ -82,6 +82,7 @@ void Reference::run() {
       run_stage(node);
     }
     for (const TensorId id : last_use_[n]) std::vector<std::uint8_t>().swap(memory_[id]);
+    if (progress) progress(n + 1);
   }
 }
 

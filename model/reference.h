@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
@@ -29,9 +31,10 @@ class Reference {
   /// number of elements differs, std::out_of_range if a value does not fit its type.
   void set_input(std::string_view name, const std::vector<std::int32_t>& values);
 
-  /// Executes all nodes. Throws std::overflow_error if a result does not fit its tensor's type,
-  /// which a graph made by model/encoder_graph.h never does.
-  void run();
+  /// Executes all nodes; after each, `progress` is given how many are done. Throws
+  /// std::overflow_error if a result does not fit its tensor's type, which a graph made by
+  /// model/encoder_graph.h never does.
+  void run(const std::function<void(std::size_t nodes)>& progress = {});
 
   /// The bytes of a tensor as they stand: rows x cols elements, little endian. Empty if freed.
   [[nodiscard]] const std::vector<std::uint8_t>& bytes(TensorId id) const { return memory_[id]; }

@@ -10,11 +10,12 @@ namespace systole::testbench {
 Checker::Checker(const model::Graph& graph, tlm_model::System& system)
     : graph_(graph), system_(system), reference_(graph, {graph_is_large(graph), false}) {}
 
-void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input) {
+void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input,
+                    const std::function<void(std::size_t nodes)>& progress) {
   mapping_ = &mapping;
   const model::Tensor& tensor = graph_.tensors[input_tensor(graph_)];
   reference_.set_input(tensor.name, widen(input, tensor.type));
-  reference_.run();
+  reference_.run(progress);
   ++inference_;
 }
 

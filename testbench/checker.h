@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,7 +24,9 @@ class Checker final : public tlm_model::Observer {
   Checker(const model::Graph& graph, tlm_model::System& system);
 
   /// The next inference runs on this input, by the program of this mapping, which outlives it.
-  void begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input);
+  /// `progress` as of the reference, which computes what is expected.
+  void begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input,
+             const std::function<void(std::size_t nodes)>& progress);
   void on_command(const tlm_model::CommandTrace& trace) override;
   void on_operator(std::uint32_t, std::uint64_t) override { ++result_.operators; }
   [[nodiscard]] const CheckResult& result() const noexcept { return result_; }

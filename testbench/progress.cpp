@@ -61,9 +61,15 @@ void Progress::update(std::size_t done) {
 
 void SimulationBar::update(const SimulationProgress& progress) {
   if (progress.all_commands == 0 || !line_.due()) return;
+  if (progress.all_operators != 0) {
+    return line_.draw(fmt::format("{} {}/{} operators of the reference",
+                                  bar(progress.operators, progress.all_operators),
+                                  progress.operators, progress.all_operators));
+  }
   const std::string what =
-      inferences_ == 1 ? fmt::format("{}/{} commands", progress.commands, progress.all_commands)
-                       : fmt::format("{}/{} inferences", progress.inferences, inferences_);
+      progress.all_inferences == 1
+          ? fmt::format("{}/{} commands", progress.commands, progress.all_commands)
+          : fmt::format("{}/{} inferences", progress.inferences, progress.all_inferences);
   line_.draw(bar(progress.commands, progress.all_commands) + " " + what);
 }
 

@@ -44,20 +44,21 @@ class Progress {
 
 /// How far a simulation is.
 struct SimulationProgress {
-  std::size_t inferences = 0;      ///< completed
+  std::size_t inferences = 0;  ///< completed
+  std::size_t all_inferences = 0;
   std::uint64_t commands = 0;      ///< completed, of all inferences
   std::uint64_t all_commands = 0;  ///< if those to come have as many as the present one
+  /// Of the reference, which computes what to expect before an inference begins; 0 of 0 afterwards.
+  std::size_t operators = 0, all_operators = 0;
 };
 
 /// A bar of the commands, which moves within a long inference too.
 class SimulationBar {
  public:
-  explicit SimulationBar(std::size_t inferences) : inferences_(inferences) {}
   void update(const SimulationProgress& progress);
 
  private:
   StatusLine line_;
-  const std::size_t inferences_;
 };
 
 }  // namespace systole::testbench

@@ -34,13 +34,23 @@ class Broadcast final : public tlm_model::Observer {
   std::vector<tlm_model::Observer*> observers_;
 };
 
-/// Counts the commands that have completed.
+/// Counts the commands that have completed, and in front of them the reference's operators.
 class CommandCount final : public tlm_model::Observer {
  public:
-  explicit CommandCount(const SimulationOptions& options) : progress_(options.progress) {}
+  CommandCount(const SimulationOptions& options, std::size_t inferences)
+      : progress_(options.progress) {
+    now_.all_inferences = inferences;
+  }
   /// What runs next: `commands` in each of the `left` inferences to come.
   void begin(std::size_t commands, std::size_t left) {
     now_.all_commands = now_.commands + std::uint64_t{commands} * left;
+  }
+  /// Of the reference, before the commands.
+  void reference(std::size_t done, std::size_t total) {
+    now_.operators = done;
+    now_.all_operators = total;
+    if (progress_) progress_(now_);
+    now_.all_operators = 0;
   }
   void end_inference() { ++now_.inferences; }
   void on_command(const tlm_model::CommandTrace&) override {
@@ -92,7 +102,7 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   TraceLog log(mapping.program);
   observers.add(&log);
   observers.add(options.observer);
-  CommandCount count(options);
+  CommandCount count(options, inputs.size());
   if (options.progress) observers.add(&count);
   system.core.processor.set_observer(&observers);
 
@@ -108,7 +118,10 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
     }
     count.begin(current->program.commands.size(), inputs.size() - next);
     const auto& input = inputs[next++];
-    if (checker) checker->begin(*current, input);
+    if (checker) {
+      checker->begin(*current, input,
+                     [&](std::size_t nodes) { count.reference(nodes, graph.nodes.size()); });
+    }
     // Without values too: what the host moves takes time and leaves DRAM rows open.
     job.inputs =
         host_buffers(graph.tensors[in], mapping.tensors[in], options.functional ? &input : nullptr);

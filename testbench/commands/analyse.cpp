@@ -140,7 +140,7 @@ EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph
   simulation.functional = false;
   simulation.observer = &log;
   RtlReport rtl;
-  SimulationBar bar(1);
+  SimulationBar bar;
   simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
   const SimulationResult result = simulate(graph, mapping, machine, make_engines(machine, {}, rtl),
                                            std::vector<std::vector<std::uint8_t>>(1), simulation);

@@ -46,7 +46,7 @@ int run(const MatmulOptions& options) {
   RtlReport rtl;
   Measurement measurement;
   {
-    SimulationBar bar(inputs.size());
+    SimulationBar bar;
     simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
     measurement = measure(
         machine, graph.name, shape.macs(), simulation,

@@ -82,6 +82,7 @@ void list_files(const RunOptions& options, CommandFiles& files) {
 int run(const RunOptions& options) {
   check_options(options);
   const hw::Machine machine = load_machine(options.machine);
+  std::optional<SimulationBar> bar(std::in_place);  // its second begins with the work
   const RunSubject subject({options.model, options.size, options.input, options.limit,
                             options.functional, options.min_accuracy.has_value()},
                            machine);
@@ -101,14 +102,11 @@ int run(const RunOptions& options) {
   RtlReport rtl;
   RtlWaves rtl_waves(options.wave.path, machine);
   tlm_model::Engines engines = make_engines(machine, rtl_waves.options(), rtl);
-  Measurement measurement;
-  {
-    SimulationBar bar(subject.inputs().size());
-    simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
-    measurement = measure(machine, subject.network().name, subject.macs(), simulation,
-                          simulate(subject.graph(), subject.mapping(), machine, std::move(engines),
-                                   subject.inputs(), simulation));
-  }
+  simulation.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
+  Measurement measurement = measure(machine, subject.network().name, subject.macs(), simulation,
+                                    simulate(subject.graph(), subject.mapping(), machine,
+                                             std::move(engines), subject.inputs(), simulation));
+  bar.reset();
   measurement.rtl = rtl;
   measurement.size = subject.network().size;
   measurement.past = subject.past();

@@ -85,6 +85,14 @@ TEST(ProgressLine, MovesWithinOneInference) {
   }
 }
 
+TEST(ProgressLine, ShowsTheReferenceBeforeTheCommands) {
+  const std::string text = on_terminal({"run", "-m", "transformer", "--model", "gpt2-medium", "-l",
+                                        "1024", "--layers", "16", "--check"});
+  const std::size_t reference = text.find(" operators of the reference");
+  EXPECT_NE(reference, std::string::npos) << text;
+  EXPECT_LT(reference, text.find(" commands")) << text;
+}
+
 TEST(ProgressLine, NamesTheSectionsOfAReproduction) {
   const std::string text = on_terminal({"reproduce", "fusion", "--part", "chains,models"});
   const std::vector<std::string> lines = drawn(text);
