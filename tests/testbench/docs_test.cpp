@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "testbench/child_process.h"
 #include "testbench/generation.h"
 #include "testbench/matmul_graph.h"
+#include "testbench/program_run.h"
 #include "testbench/simulation.h"
 #include "tests/testbench/docs_tables.h"
 #include "tlm/core.h"
@@ -43,6 +45,14 @@ std::vector<fs::path> pages() {
     if (entry.path().extension() == ".md") found.push_back(entry.path());
   }
   std::sort(found.begin(), found.end());
+  return found;
+}
+
+/// The pages, README and CONTRIBUTING.
+std::vector<fs::path> all_pages() {
+  std::vector<fs::path> found = pages();
+  found.push_back(kSource / "README.md");
+  found.push_back(kSource / "CONTRIBUTING.md");
   return found;
 }
 
@@ -159,11 +169,8 @@ TEST(Docs, ShowTheCountersAndStallCausesOfARunAndNothingUnknown) {
 
 TEST(Docs, LinkOnlyToFilesThatExist) {
   static const std::regex link("\\]\\(([^)#]+)(#[^)]*)?\\)");
-  std::vector<fs::path> all = pages();
-  all.push_back(kSource / "README.md");
-  all.push_back(kSource / "CONTRIBUTING.md");
   std::size_t checked = 0;
-  for (const fs::path& page : all) {
+  for (const fs::path& page : all_pages()) {
     const std::string text = read_text(page);
     for (std::sregex_iterator it(text.begin(), text.end(), link), last; it != last; ++it) {
       const std::string target = it->str(1);
@@ -173,6 +180,163 @@ TEST(Docs, LinkOnlyToFilesThatExist) {
     }
   }
   EXPECT_GT(checked, 0U);
+}
+
+/// What stands between two backticks in a line.
+std::vector<std::string> quoted_in(const std::string& text) {
+  static const std::regex quoted("`([^`\n]+)`");
+  std::vector<std::string> found;
+  for (std::sregex_iterator it(text.begin(), text.end(), quoted), last; it != last; ++it) {
+    found.push_back(it->str(1));
+  }
+  return found;
+}
+
+TEST(Docs, NameOnlyFilesThatExist) {
+  static const std::regex path("[a-z0-9_]+/[A-Za-z0-9_./-]*");
+  static const std::regex placeholder("(^|[^A-Za-z])(NAME|DIR|FILE)([^A-Za-z]|$)");
+  // What is there after a build alone.
+  static const std::regex built("build/.*");
+  std::set<std::string> folders;
+  for (const auto& entry : fs::directory_iterator(kSource)) {
+    if (entry.is_directory()) folders.insert(entry.path().filename().string());
+  }
+  std::size_t checked = 0;
+  for (const fs::path& page : all_pages()) {
+    for (const std::string& name : quoted_in(read_text(page))) {
+      if (!std::regex_match(name, path) || std::regex_search(name, placeholder) ||
+          std::regex_match(name, built) || folders.count(name.substr(0, name.find('/'))) == 0) {
+        continue;
+      }
+      ++checked;
+      EXPECT_TRUE(fs::exists(kSource / name)) << page << " names " << name;
+    }
+  }
+  EXPECT_GT(checked, 100U);
+}
+
+/// Lines of code of a page: in fences or indented by four, those that end in a backslash joined
+/// with the next; and what stands in backticks.
+std::vector<std::string> code_of(const std::string& page) {
+  std::vector<std::string> code = quoted_in(page);
+  std::istringstream lines(page);
+  bool fenced = false, goes_on = false;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.rfind("```", 0) == 0) {
+      fenced = !fenced;
+    } else if (fenced || line.rfind("    ", 0) == 0) {
+      line.erase(0, line.find_first_not_of(' '));
+      if (goes_on) {
+        code.back() += line;
+      } else {
+        code.push_back(line);
+      }
+      goes_on = !line.empty() && line.back() == '\\';
+      if (goes_on) code.back().back() = ' ';
+    }
+  }
+  return code;
+}
+
+/// The words of a command, up to what ends it in a shell, without what stands in quotes.
+std::vector<std::string> words_of(std::string line) {
+  static const std::regex quotes("\"[^\"]*\"|'[^']*'"), end(" (#|&&|\\||>|;).*$|;.*$");
+  line = std::regex_replace(std::regex_replace(line, quotes, "Q"), end, "");
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+/// The options of every command by its --help.
+std::map<std::string, std::set<std::string>> options_by_command() {
+  static const std::regex command("\n  ([a-z]+) "), options("\n  (-[^ ]+)"), one("-[A-Za-z-]+");
+  std::map<std::string, std::set<std::string>> known;
+  const std::string program = output_of({"--help"});
+  const std::size_t list = program.find("Subcommands:");
+  for (std::sregex_iterator
+           it(program.begin() + static_cast<std::ptrdiff_t>(list), program.end(), command),
+       last;
+       it != last; ++it) {
+    std::set<std::string>& names = known[it->str(1)];
+    const std::string help = output_of({it->str(1), "--help"});
+    for (std::sregex_iterator group(help.begin(), help.end(), options); group != last; ++group) {
+      const std::string text = group->str(1);
+      for (std::sregex_iterator name(text.begin(), text.end(), one); name != last; ++name) {
+        names.insert(name->str());
+      }
+    }
+  }
+  return known;
+}
+
+TEST(Docs, ShowCommandsThatTheProgramTakes) {
+  static const std::regex form("(\\$ )?systole ([a-z].*)"), option("(-[A-Za-z]|--[a-z-]+)(=.*)?");
+  static const std::regex key("([a-z0-9_]+\\.[a-z0-9_]+)=.*");
+  const std::map<std::string, std::set<std::string>> known = options_by_command();
+  ASSERT_GT(known.size(), 10U);
+  std::size_t checked = 0;
+  for (const fs::path& page : all_pages()) {
+    for (const std::string& line : code_of(read_text(page))) {
+      std::smatch match;
+      if (!std::regex_match(line, match, form)) continue;
+      const std::vector<std::string> words = words_of(match[2]);
+      const auto command = known.find(words.front());
+      ASSERT_NE(command, known.end()) << page << ": " << line;
+      ++checked;
+      for (std::size_t i = 1; i < words.size(); ++i) {
+        std::smatch found;
+        if (words[i - 1] == "--set" && std::regex_match(words[i], found, key)) {
+          EXPECT_NE(hw::find_machine_key(found.str(1)), nullptr) << page << ": " << line;
+        }
+        if (words[i].size() < 2 || words[i].front() != '-') continue;
+        ASSERT_TRUE(std::regex_match(words[i], found, option)) << page << ": " << line;
+        EXPECT_EQ(command->second.count(found[1]), 1U)
+            << page << ": " << found[1] << " in " << line;
+      }
+    }
+  }
+  EXPECT_GT(checked, 100U);
+}
+
+TEST(Docs, WriteAnOptionOneWay) {
+  for (const fs::path& page : all_pages()) {
+    EXPECT_EQ(read_text(page).find("--functional="), std::string::npos)
+        << page << ": expected --functional off";
+  }
+}
+
+/// The names in `BLOCKS := ...` of Makefile.verilator, variables replaced.
+std::size_t blocks_in_rtl() {
+  const std::string makefile = read_text(kSource / "Makefile.verilator");
+  static const std::regex definition("\n([A-Z_]+) *:= (([^\n]|\\\\\n)*)"),
+      reference("\\$\\(([A-Z_]+)\\)");
+  std::map<std::string, std::string> values;
+  for (std::sregex_iterator it(makefile.begin(), makefile.end(), definition), last; it != last;
+       ++it) {
+    values[it->str(1)] = std::regex_replace(it->str(2), std::regex("\\\\\n"), " ");
+  }
+  std::string blocks = values["BLOCKS"];
+  for (std::smatch found; std::regex_search(blocks, found, reference);) {
+    blocks = found.prefix().str() + values[found[1]] + found.suffix().str();
+  }
+  std::istringstream words(blocks);
+  return static_cast<std::size_t>(std::distance(std::istream_iterator<std::string>(words),
+                                                std::istream_iterator<std::string>()));
+}
+
+TEST(Docs, CountTheBlocksInRtl) {
+  static const std::vector<std::string> numbers{"ten",      "eleven",   "twelve",  "thirteen",
+                                                "fourteen", "fifteen",  "sixteen", "seventeen",
+                                                "eighteen", "nineteen", "twenty"};
+  const std::size_t blocks = blocks_in_rtl();
+  ASSERT_GE(blocks, 10U);
+  ASSERT_LE(blocks, 20U);
+  std::string number = numbers[blocks - 10];
+  EXPECT_NE(read_text(kSource / "README.md").find("twins of " + number + " blocks"),
+            std::string::npos)
+      << number;
+  number.front() = static_cast<char>(number.front() - 'a' + 'A');
+  EXPECT_NE(read_text(kSource / "docs/rtl.md").find("\n" + number + " blocks "), std::string::npos)
+      << number;
 }
 
 }  // namespace
