@@ -17,7 +17,7 @@ class VectorComparison {
   void expect(const std::string& what, std::int64_t actual, std::int64_t expected);
   /// For real constants: equal to the last bit.
   void expect_same(const std::string& what, double actual, double expected);
-  /// Adds the counts of a part, whose name stands before its first mismatch.
+  /// Adds the counts of a part; its name comes before its first mismatch.
   void add(const VectorResult& part);
   void expect_true(const std::string& what, bool holds, const std::string& text);
 

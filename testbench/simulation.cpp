@@ -34,7 +34,7 @@ class Broadcast final : public tlm_model::Observer {
   std::vector<tlm_model::Observer*> observers_;
 };
 
-/// Counts the commands that have completed, and in front of them the reference's operators.
+/// Counts the operators of the reference, then the commands that have completed.
 class CommandCount final : public tlm_model::Observer {
  public:
   CommandCount(const SimulationOptions& options, std::size_t inferences)

@@ -11,7 +11,7 @@
 #include "support/temp_directory.h"
 #include "tests/support/input_error.h"
 
-/// Vector files of the default datapath's functions; what they say of hw/ stands in tests/hw.
+/// Vector files of the default datapath's functions. tests/hw checks hw/ against them.
 namespace systole::model {
 namespace {
 

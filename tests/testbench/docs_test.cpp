@@ -182,7 +182,7 @@ TEST(Docs, LinkOnlyToFilesThatExist) {
   EXPECT_GT(checked, 0U);
 }
 
-/// What stands between two backticks in a line.
+/// The text between two backticks of a line.
 std::vector<std::string> quoted_in(const std::string& text) {
   static const std::regex quoted("`([^`\n]+)`");
   std::vector<std::string> found;
@@ -216,7 +216,7 @@ TEST(Docs, NameOnlyFilesThatExist) {
 }
 
 /// Lines of code of a page: in fences or indented by four, those that end in a backslash joined
-/// with the next; and what stands in backticks.
+/// with the next; and the texts in backticks.
 std::vector<std::string> code_of(const std::string& page) {
   std::vector<std::string> code = quoted_in(page);
   std::istringstream lines(page);
@@ -238,7 +238,7 @@ std::vector<std::string> code_of(const std::string& page) {
   return code;
 }
 
-/// The words of a command, up to what ends it in a shell, without what stands in quotes.
+/// The words of a command, up to what ends it in a shell, without quoted text.
 std::vector<std::string> words_of(std::string line) {
   static const std::regex quotes("\"[^\"]*\"|'[^']*'"), end(" (#|&&|\\||>|;).*$|;.*$");
   line = std::regex_replace(std::regex_replace(line, quotes, "Q"), end, "");
