@@ -195,7 +195,7 @@ TEST_F(FusionTest, WholeRowsThatDoNotFitAreAnError) {
   EXPECT_EQ(fused(norm_of(1024), machine), "norm") << "a single row";
   EXPECT_EQ(input_error_of([&] { static_cast<void>(fuse(norm_of(1025), machine)); }),
             "accumulator.kib = 8: norm needs whole rows of 1025 int32 in half the accumulator, at "
-            "least 8320 bytes");
+            "least 8320 bytes; --set accumulator.kib=16");
 }
 
 TEST(Fusion, AnEncoderBlockBecomesItsLayers) {
