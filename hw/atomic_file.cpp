@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
@@ -121,6 +122,7 @@ class AtomicFile::Impl {
       const std::string name =
           ".systole-" + std::to_string(::getpid()) + "-" + std::to_string(counter++) + ".tmp";
       const std::string candidate = (final_path_.parent_path() / name).string();
+      if (candidate.size() >= PATH_MAX) fail(path_, ENAMETOOLONG);
       const HeldSignals held;
       remembered_.emplace(candidate);
       const int descriptor =
@@ -138,7 +140,7 @@ class AtomicFile::Impl {
                     "': " + std::generic_category().message(error));
   }
 
-  /// Who writes by name may have made another file of that name.
+  /// A library that writes by name may have replaced the file of that name.
   void open_what_was_written() {
     buffer_.close();
     const int descriptor = ::open(temporary_path_.c_str(), O_WRONLY | O_CLOEXEC);

@@ -47,6 +47,14 @@ std::string error_of_writing(const std::string& path) {
   return input_error_of([&] { write_file_atomically(path, "x"); });
 }
 
+TEST(AtomicFile, RefusesAPathWhoseTemporaryFileHasATooLongOne) {
+  const TempDirectory directory;
+  std::string path = directory.path("");
+  while (path.size() < 4090) path += "./";
+  EXPECT_THAT(error_of_writing(path + "x"), HasSubstr("cannot write: File name too long"));
+  EXPECT_THAT(directory.names(), IsEmpty());
+}
+
 TEST(AtomicFile, CreatesAndReplacesAFile) {
   const TempDirectory directory;
   const std::string path = directory.path("out.json");
