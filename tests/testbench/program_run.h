@@ -25,6 +25,22 @@ struct ProgramRun {
   std::string out, err;
 };
 
+/// In a copy of this process: becomes the program. `directory` is its working directory,
+/// `variables` are added to its environment.
+[[noreturn]] inline void become_systole(const std::vector<std::string>& arguments,
+                                        const std::string& directory = ".",
+                                        const std::map<std::string, std::string>& variables = {}) {
+  std::vector<char*> argv{const_cast<char*>(program_path())};
+  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  if (::chdir(directory.c_str()) != 0) ::_exit(126);
+  // Not from this process: the program has to see to its banner itself.
+  ::unsetenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE");
+  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  ::execv(program_path(), argv.data());
+  ::_exit(127);
+}
+
 /// Runs the program and waits for its end. `directory` is its working directory, `variables` are
 /// added to its environment. Standard output goes to the file `out`, if one is named, and is not
 /// returned then.
@@ -36,9 +52,6 @@ inline ProgramRun run_systole(const std::vector<std::string>& arguments,
   const std::string err = streams.path("err");
   const bool captured = out.empty();
   if (captured) out = streams.path("out");
-  std::vector<char*> argv{const_cast<char*>(program_path())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) {
@@ -48,12 +61,7 @@ inline ProgramRun run_systole(const std::vector<std::string>& arguments,
     };
     redirect(out, STDOUT_FILENO);
     redirect(err, STDERR_FILENO);
-    if (::chdir(directory.c_str()) != 0) ::_exit(126);
-    // Not from this process: the program has to see to its banner itself.
-    ::unsetenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE");
-    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-    ::execv(program_path(), argv.data());
-    ::_exit(127);
+    become_systole(arguments, directory, variables);
   }
   int status = 0;
   if (::waitpid(child, &status, 0) != child) throw std::runtime_error("cannot wait");

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,17 +25,18 @@ std::string on_terminal(const std::vector<std::string>& arguments) {
     throw std::runtime_error("no pseudo-terminal");
   }
   const std::string name = ::ptsname(terminal);
-  std::vector<char*> argv{const_cast<char*>(program_path())};
-  for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) {
     const int err = ::open(name.c_str(), O_RDWR | O_NOCTTY);
     const int out = ::open("/dev/null", O_WRONLY);
+    // A machine with many processors must not be done before the line appears.
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(::sched_getcpu(), &one);
+    ::sched_setaffinity(0, sizeof one, &one);
     if (err < 0 || ::dup2(err, STDERR_FILENO) < 0 || ::dup2(out, STDOUT_FILENO) < 0) ::_exit(126);
-    ::execv(program_path(), argv.data());
-    ::_exit(127);
+    become_systole(arguments);
   }
   std::string text;
   char buffer[4096];
@@ -67,8 +69,10 @@ std::vector<std::string> drawn(const std::string& text) {
   return lines;
 }
 
-const std::vector<std::string> kLongInference{"run",      "-m",   "transformer",  "--model", "gpt2",
-                                              "--length", "1024", "--functional", "off"};
+// Several times the second after which the line appears, for machines that are faster than ours.
+const std::vector<std::string> kLongInference{"run",  "-m",           "transformer", "--model",
+                                              "gpt2", "--length",     "1024",        "--layers",
+                                              "24",   "--functional", "off"};
 
 TEST(ProgressLine, MovesWithinOneInference) {
   const std::vector<std::string> lines = drawn(on_terminal(kLongInference));
@@ -81,7 +85,7 @@ TEST(ProgressLine, MovesWithinOneInference) {
     ASSERT_TRUE(std::regex_match(lines[i], found, form)) << lines[i];
     EXPECT_GT(std::stol(found[1]), last);
     last = std::stol(found[1]);
-    EXPECT_LT(last, std::stol(found[2]));
+    EXPECT_LE(last, std::stol(found[2]));
   }
 }
 

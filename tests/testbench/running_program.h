@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -18,9 +19,10 @@
 
 namespace systole {
 
-/// Waits until `condition` holds; false: it did not in a minute.
+/// Waits until `condition` holds; false: it did not in four minutes, which is less than a test may
+/// take.
 inline bool wait_until(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(4);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > end) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -36,19 +38,11 @@ class RunningProgram {
       : child_(::fork()) {
     if (child_ < 0) throw std::runtime_error("cannot fork");
     if (child_ != 0) return;
-    std::vector<char*> argv{const_cast<char*>(program_path())};
-    for (const std::string& argument : arguments) {
-      argv.push_back(const_cast<char*>(argument.c_str()));
-    }
-    argv.push_back(nullptr);
     const int nowhere = ::open("/dev/null", O_WRONLY);
     ::dup2(nowhere, STDOUT_FILENO);
     ::dup2(nowhere, STDERR_FILENO);
-    if (::chdir(directory.c_str()) != 0) ::_exit(126);
     if (ignored_signal != 0) std::signal(ignored_signal, SIG_IGN);
-    for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
-    ::execv(program_path(), argv.data());
-    ::_exit(127);
+    become_systole(arguments, directory, variables);
   }
   ~RunningProgram() {
     if (has_ended_) return;
@@ -65,6 +59,17 @@ class RunningProgram {
     ::waitpid(child_, &status, 0);
     has_ended_ = true;
     return status;
+  }
+  /// Whether it ignores a signal.
+  [[nodiscard]] bool ignores(int signal) const {
+    std::ifstream file("/proc/" + std::to_string(child_) + "/status");
+    for (std::string word; file >> word;) {
+      if (word != "SigIgn:") continue;
+      std::uint64_t mask = 0;  // bit 0 is signal 1
+      file >> std::hex >> mask;
+      return (mask >> (signal - 1) & 1U) != 0;
+    }
+    return false;
   }
   /// Its child processes.
   [[nodiscard]] std::vector<pid_t> children() const {

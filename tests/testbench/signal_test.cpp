@@ -15,7 +15,15 @@
 namespace systole::testbench {
 namespace {
 
-/// Runs that take minutes, ended by a signal.
+/// A run that begins at once and takes a minute.
+Words long_run(const Words& more) {
+  Words arguments =
+      shape("gpt2", {"--length", "16", "--layers", "1", "--functional", "off", "-n", "1000"});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+/// Long runs, ended by a signal.
 class EndedBySignal : public testing::TestWithParam<int> {
  protected:
   /// Files of the program that are not in their place yet.
@@ -37,11 +45,12 @@ class EndedBySignal : public testing::TestWithParam<int> {
 TEST_P(EndedBySignal, NothingUnfinishedIsLeftAndTheTargetsAreAsBefore) {
   const Words targets{"a.json", "run.gtkw", "run.vcd", "t.json"};
   for (const std::string& target : targets) directory_.write(target, "old");
-  RunningProgram program(shape("gpt2", {"--length", "1024", "--functional=off", "--stats", "a.json",
-                                        "--timeline", "t.json", "--wave", "run.vcd"}),
-                         directory_.path());
+  RunningProgram program(
+      long_run({"--stats", "a.json", "--timeline", "t.json", "--wave", "run.vcd"}),
+      directory_.path());
   // Statistics, timeline, waveform, its view and its six tables.
   ASSERT_TRUE(wait_until([&] { return unfinished() == 10; }));
+  EXPECT_FALSE(program.ignores(GetParam()));
   expect_ended(program);
   EXPECT_EQ(directory_.names(), targets);
   for (const std::string& target : targets) EXPECT_EQ(read_file(directory_.path(target)), "old");
@@ -94,10 +103,10 @@ TEST_P(EndedBySignal, SoDoesGnuplotAndNoPictureIsLeft) {
 }
 
 TEST_P(EndedBySignal, ASignalThatIsIgnoredFromOutsideStaysSo) {
-  RunningProgram program(
-      shape("gpt2", {"--length", "1024", "--functional=off", "--stats", "a.json"}),
-      directory_.path(), {}, GetParam());
+  RunningProgram program(long_run({"--stats", "a.json"}), directory_.path(), {}, GetParam());
   ASSERT_TRUE(wait_until([&] { return unfinished() == 1; }));
+  // SIGKILL may overtake a signal that is not ignored.
+  EXPECT_TRUE(program.ignores(GetParam()));
   program.send(GetParam());
   program.send(SIGKILL);
   const int status = program.wait();
