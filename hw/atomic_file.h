@@ -10,7 +10,7 @@ namespace systole::hw {
 
 /// An output file that appears whole or not at all. What is written to `stream()` goes to a hidden
 /// temporary file in the same directory; `commit()` puts it in place of `path`, and without a
-/// commit (an exception on the way, say, or Ctrl-C after install_signal_cleanup()) the temporary
+/// commit (after an exception, say, or Ctrl-C after install_signal_cleanup()) the temporary
 /// file is removed and `path` keeps what it held.
 ///
 /// - A new file gets permissions 0644 less the umask; a replaced one keeps its own. A symbolic link

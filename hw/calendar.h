@@ -48,7 +48,7 @@ class Calendar {
     return booked_.empty() ? account_.now() : booked_.back().end;
   }
 
-  /// From `now` on, time counts or it does not. A reservation that is under way is divided. See
+  /// From `now` on, time counts or it does not. A reservation in progress is divided. See
   /// BlockAccount::set_counting().
   void set_counting(bool on, std::uint64_t now);
 

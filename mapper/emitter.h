@@ -71,7 +71,7 @@ class Emitter {
     std::uint32_t begin, end;  ///< its half of the scratchpad: A from the begin, B up to the end
     std::uint32_t chunk;       ///< columns of A that a load brings
   };
-  /// The group without a bias at the begin of its chain, which then stands in memory at bias_; as
+  /// The group without a bias at the begin of its chain, which then resides in memory at bias_; as
   /// it is if the accumulator cannot take the bias without changing a value.
   const Group& without_bias(const Group& group);
   void emit_loops(const Group& group);

@@ -11,7 +11,7 @@
 /// decides about time is kept: rows of A arrive in chunks of a request, rows of B as the steps need
 /// them, weights stand in memory row by row, nothing is used again by the next loop, two loops have
 /// half of the scratchpad each, and C tiles half of the accumulator. A result leaves, 16 rows at a
-/// time, while the last step is still at work on the next. A bias is no stage of the chain, where
+/// time, while the last step still computes the next. A bias is no stage of the chain, where
 /// that gives the same values: it is loaded into the accumulator, once for each row, and the
 /// products are added to it.
 namespace systole::mapper {

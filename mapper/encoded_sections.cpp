@@ -28,8 +28,9 @@ const Node* only_reader(const Graph& graph, const View& view) {
   return found;
 }
 
-/// Whether a layer may run with the group instead of later: the operators that the group passes by
-/// are those behind it, and those in front of the layer that run later than they stand.
+/// Whether a layer may run with the group, earlier than its place in the graph. Its order changes
+/// with the operators between group and layer, and with those before the group that are part of
+/// something that may run later.
 bool runs_early(const Graph& graph, const MixLayer& layer, const Group& group,
                 const std::vector<bool>& taken) {
   const std::size_t last = group.nodes.back();

@@ -281,8 +281,8 @@ class Fuser {
   bool in_front_of_reader(std::size_t i) {
     const Group& group = groups_[i];
     if (group.has_matmul || group.host || group.attention || group.encoder) return false;
-    const auto behind = groups_.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    const auto reader = std::find_if(behind, groups_.end(), [&](const Group& candidate) {
+    const auto next = groups_.begin() + static_cast<std::ptrdiff_t>(i) + 1;
+    const auto reader = std::find_if(next, groups_.end(), [&](const Group& candidate) {
       return reads_in_front(candidate, group.out) != 0;
     });
     if (reader == groups_.end()) return false;

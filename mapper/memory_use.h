@@ -26,7 +26,7 @@ struct MemoryUse {
 [[nodiscard]] const model::View* meeting(const std::vector<model::View>& views,
                                          const std::vector<model::View>& others);
 
-/// Why group number `pass`, whose result only group number `reader` behind it reads, cannot run
+/// Why group number `pass`, whose result only group number `reader` after it reads, cannot run
 /// when that one does: some group up to `reader` writes what the pass reads, or its result. Empty
 /// if it can.
 [[nodiscard]] std::string order_obstacle(const model::Graph& graph,

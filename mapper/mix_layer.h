@@ -12,7 +12,7 @@ namespace systole::mapper {
 
 /// A layer of a graph that mixes heads: a matmul with the Kronecker product of coefficients and
 /// identity, its plain bias (hw::is_bias()) and its requantisation, one after the other and read by
-/// no one else, nothing between them wanted in memory.
+/// nothing else, nothing between them wanted in memory.
 struct MixLayer {
   std::size_t first = 0;  ///< its matmul among the graph's nodes
   model::View in, out;    ///< s8, [tokens][heads * features]

@@ -108,7 +108,7 @@ IntegerText quantise(const TextCheckpoint& checkpoint, const TokenIds& calibrati
   Calibration maxima;
   const FloatText real(checkpoint);
   for (std::size_t i = 0; i < calibration.count; ++i) {
-    // Padding gives nothing that anyone reads: it has no say in the scales.
+    // Nothing reads what padding gives: it must not widen the scales.
     const TokenText text = calibration.text(i).trimmed();
     static_cast<void>(real.hidden(text.ids, &maxima, text.types));
   }

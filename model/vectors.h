@@ -46,9 +46,9 @@ class VectorDatapath {
 /// with the convention of hw/: the bias for a LayerNorm row without variance, zero for a softmax
 /// row without a kept cell.
 ///
-/// Default datapath (tests/golden/datapath): the fields of a case tell the function, exponential,
-/// GELU, LayerNorm, requantisation, softmax or, of pairs [n, floor(sqrt n)], square root. Constants
-/// are derived from the scales and widths and compared too.
+/// Default datapath (tests/golden/datapath): the fields of a case say which function it is of:
+/// exponential, GELU, LayerNorm, requantisation, softmax or, of pairs [n, floor(sqrt n)], square
+/// root. Constants are derived from the scales and widths and compared too.
 ///
 /// With a `datapath`, square roots and scaled integers are its own, while the Newton passes, the
 /// sum with the residual branch, the clamp and the constants stay those of hw/. A file that it

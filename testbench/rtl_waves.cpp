@@ -26,7 +26,7 @@ RtlWaves::Wave::Wave(std::string name, const std::string& fst)
       file(fst),
       place(file.place_to_write()),
       hierarchy(place + ".hier"),
-      hierarchy_goes_also(hierarchy) {}
+      remembered_hierarchy(hierarchy) {}
 
 RtlWaves::RtlWaves(const std::string& vcd, const hw::Machine& machine) {
   if (vcd.empty()) return;

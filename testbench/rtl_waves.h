@@ -39,9 +39,9 @@ class RtlWaves {
 
     std::string block, path;
     hw::AtomicFile file;
-    std::string place;                       ///< where the FST is written
-    std::string hierarchy;                   ///< a file of its writer, beside it until it is closed
-    hw::RememberedFile hierarchy_goes_also;  ///< when a signal ends the process
+    std::string place;      ///< where the FST is written
+    std::string hierarchy;  ///< a file of its writer, beside it until it is closed
+    hw::RememberedFile remembered_hierarchy;
   };
   std::deque<Wave> waves_;
 };

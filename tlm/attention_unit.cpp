@@ -9,7 +9,7 @@
 namespace systole::tlm_model {
 namespace {
 
-/// More than a network has layers. Programs of one token after the other have ever new masks.
+/// More than a network has layers. A decoder has new masks with every token.
 constexpr std::size_t kMostPrepared = 256;
 
 constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3, kDecode = 4;

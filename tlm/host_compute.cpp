@@ -28,7 +28,7 @@ HostCompute::HostCompute(const sc_core::sc_module_name& name, const hw::Machine&
       params_(machine.host),
       clock_(machine.host.clock_mhz),
       functional_(functional),
-      account_("cycles", {{"memory", "lines of operands or results are on their way"},
+      account_("cycles", {{"memory", "lines of operands or results are in flight"},
                           {"core", "interrupts and accesses to the core's registers"}}) {
   // While the host computes for the core, the core waits: nobody else is on the bus whom a request
   // ahead of time could overtake.

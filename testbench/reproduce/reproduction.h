@@ -37,7 +37,7 @@ struct Reproduction {
   std::vector<Plot> plots;
   double wall_seconds = 0.0;
 
-  /// Adds a section, which completes it for those who wait.
+  /// Adds a section, and reports it to BatchProgress.
   void add(ReproductionSection section);
   [[nodiscard]] std::size_t count(Verdict verdict) const;
 };

@@ -81,7 +81,7 @@ std::function<void(model::Graph&)> with_bias(std::int32_t value) {
 
 class AddedToSums : public testing::TestWithParam<Added> {};
 
-// Behind the addition: a word per row is added, and the sums are subtracted.
+// After the addition: a word per row is added, and the sums are subtracted.
 TEST_P(AddedToSums, LeavesTheChainWhereTheSumsDoNotChange) {
   GraphSketch g("added", 1);
   const model::View c = g.matmul("c", g.input("x", 20, kAddedDepth, GetParam().a),

@@ -119,7 +119,7 @@ std::vector<std::uint8_t>& weights(model::Graph& graph, const std::string& layer
   return graph.tensors[node(graph, layer).b.tensor].data;
 }
 
-/// An operator that copies bytes, in front of the node of that name.
+/// Inserts an operator that copies bytes before the node of that name.
 void copy_before(model::Graph& graph, const std::string& before, const std::string& name,
                  const View& from, const View& to) {
   model::Node copy;

@@ -1,5 +1,5 @@
-/// Tiles that went through stages on their way in belong to one operator; others of the same tensor
-/// must not take them for their own.
+/// Tiles that went through stages while they were loaded belong to one operator; others of the same
+/// tensor must not take them for their own.
 
 #include <gtest/gtest.h>
 
@@ -51,7 +51,7 @@ class StagedTiles : public ::testing::TestWithParam<std::vector<Staging>> {};
 TEST_P(StagedTiles, AreNotThoseOfAnotherOperator) {
   hw::Machine machine;
   machine.preop.lanes = 16;
-  machine.mapper.on_chip = 0;  // a pass of its own is slower then than stages on the way in
+  machine.mapper.on_chip = 0;  // a pass of its own is slower then than stages on the load
   const model::Graph graph = matmuls_on_x(GetParam());
   ASSERT_EQ(graph.tensors[0].name, "x");
   const Mapping mapping = map_graph(graph, machine);

@@ -46,7 +46,7 @@ inline bool writes_twice(const model::Graph& graph) {
 
 /// A graph with one input "x" in three parts: 1 to 8 stages in front of the anchor, the anchor, 1
 /// to 8 behind it; then, at random, another anchor with stages around it, which may read what side
-/// outputs of the first left. What the stages in front read may be written again before the anchor
+/// outputs of the first left. What the stages before it read may be written again before the anchor
 /// runs, and results may be written over others.
 class RandomFusion {
  public:

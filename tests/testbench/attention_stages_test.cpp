@@ -88,7 +88,7 @@ std::vector<std::uint8_t> random_input(Random& random, std::size_t count) {
   return bytes;
 }
 
-/// Writes the first rows of Q again, once the stages in front of it have run.
+/// Writes the first rows of Q again, once the stages before it have run.
 void write_queries_again(const AttentionSketch& sketch, model::Graph& graph) {
   const auto last = static_cast<std::ptrdiff_t>(sketch.operands[0].size());
   model::Node copy;

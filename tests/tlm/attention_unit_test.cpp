@@ -64,7 +64,7 @@ TEST_F(AttentionUnitTest, IsCompleteWhenItsLastOutputIsAcknowledged) {
     });
     // The last row is written in the cycle in which it leaves the engines, and frees them.
     EXPECT_EQ(rig[0].completed - rig[0].released, write) << controller_ns;
-    EXPECT_EQ(rig[1].started, rig[0].completed) << "who reads the outputs waits for them";
+    EXPECT_EQ(rig[1].started, rig[0].completed) << "the reader of the outputs waits for them";
   }
 }
 
