@@ -35,7 +35,9 @@ fs::path folder_of(const std::string& path) {
 }  // namespace
 
 void CommandFiles::add(const std::string& option, const std::string& path, bool is_output) {
-  if (!path.empty()) uses_.push_back({option, path, is_output, hw::FileIdentity::of(path)});
+  std::error_code error;
+  if (path.empty() || fs::is_character_file(path, error)) return;
+  uses_.push_back({option, path, is_output, hw::FileIdentity::of(path)});
 }
 
 void CommandFiles::reads(const std::string& option, const std::string& path) {

@@ -8,7 +8,8 @@
 namespace systole::testbench {
 
 /// The files of a command line, by the options that name them: none that is read may be written,
-/// and none may be written twice, whatever it is called. Empty paths are no files.
+/// and none may be written twice, whatever it is called. Empty paths are no files, and
+/// terminals and /dev/null keep nothing that could be lost.
 class CommandFiles {
  public:
   void reads(const std::string& option, const std::string& path);

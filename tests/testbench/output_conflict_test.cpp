@@ -246,5 +246,11 @@ TEST(OutputConflicts, DifferentFilesAreNone) {
   EXPECT_EQ(run_systole(arguments, directory.path()).exit_code, 0);
 }
 
+TEST(OutputConflicts, DevicesAreNone) {
+  const ProgramRun run = run_systole(
+      {"map", "-m", "tiny", "--model", "vit17", "--out", "/dev/null", "--asm", "/dev/null"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
 }  // namespace
 }  // namespace systole::testbench
