@@ -65,6 +65,11 @@ double Measurement::utilisation() const {
   return static_cast<double>(macs) / (mean_cycles() * elements);
 }
 
+double Measurement::bound() const {
+  const double sum = std::accumulate(result.bounds.begin(), result.bounds.end(), 0.0);
+  return sum / static_cast<double>(images());
+}
+
 hw::EnergyReport Measurement::energy() const {
   hw::EnergyReport report = hw::energy_of(result.events, machine.energy);
   const double share = 1.0 / static_cast<double>(images());
@@ -155,6 +160,8 @@ ordered_json to_json(const Measurement& measurement) {
                         {"seconds", measurement.mean_cycles() / hertz},
                         {"macs", measurement.macs},
                         {"utilisation", measurement.utilisation()},
+                        {"bound", measurement.bound()},
+                        {"over_bound", nullptr},
                         {"commands", result.commands},
                         {"dram_read_bytes", traffic.read_bytes},
                         {"dram_write_bytes", traffic.written_bytes},
@@ -166,6 +173,9 @@ ordered_json to_json(const Measurement& measurement) {
                         {"blocks", ordered_json::object()},
                         {"counters", ordered_json::object()},
                         {"rtl", to_json(measurement.rtl)}};
+  if (measurement.bound() > 0) {
+    document["over_bound"] = measurement.mean_cycles() / measurement.bound();
+  }
   if (measurement.size) document["seeded"] = to_json(*measurement.size);
   if (measurement.past) document["decode"] = {{"past", *measurement.past}};
   if (measurement.accuracy) document["accuracy"] = *measurement.accuracy;

@@ -40,6 +40,9 @@ struct Measurement {
   [[nodiscard]] double mean_cycles() const;
   /// Part of the array's multiply-accumulates that inferences used while they ran, 0 to 1.
   [[nodiscard]] double utilisation() const;
+  /// Cycles that no mapping of the network beats on this machine (analysis/lower_bound.h), on
+  /// average; 0: the simulation was not of a graph.
+  [[nodiscard]] double bound() const;
   /// Joules per inference, the host's time between inferences included.
   [[nodiscard]] hw::EnergyReport energy() const;
   [[nodiscard]] double cycles_per_second() const;

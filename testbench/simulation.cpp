@@ -7,6 +7,7 @@
 #include <systemc>
 #include <utility>
 
+#include "analysis/lower_bound.h"
 #include "hw/error.h"
 #include "testbench/checker.h"
 #include "testbench/energy_events.h"
@@ -117,6 +118,9 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
       system.exchange_program(current->program, current->image.back());
     }
     count.begin(current->program.commands.size(), inputs.size() - next);
+    const bool same_graph = !options.next_step && !result.bounds.empty();
+    result.bounds.push_back(same_graph ? result.bounds.back()
+                                       : analysis::lower_bound(graph, machine).cycles());
     const auto& input = inputs[next++];
     if (checker) {
       checker->begin(*current, input,

@@ -40,6 +40,7 @@ struct CheckResult {
 
 struct SimulationResult {
   std::vector<std::uint64_t> cycles;               ///< per inference, start to interrupt
+  std::vector<double> bounds;                      ///< per inference: cycles of its lower bound
   std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference: the graph's output tensor
   std::uint64_t total_cycles = 0;                  ///< of core time, host included
   CheckResult check;

@@ -17,6 +17,8 @@
 #include "testbench/matmul_graph.h"
 #include "testbench/networks.h"
 #include "testbench/outputs.h"
+#include "testbench/plot.h"
+#include "testbench/report_bound.h"
 #include "testbench/report_cost.h"
 #include "testbench/report_dataflow.h"
 #include "testbench/report_estimate.h"
@@ -36,7 +38,8 @@ struct AnalyseOptions {
   std::string model, product, dataflow;
   SizeOptions size;
   std::int64_t projections = 4;
-  bool simulate = false, json = false;
+  std::string plots;
+  bool simulate = false, bound = false, json = false;
 
   [[nodiscard]] bool has_machine() const {
     return !machine.machine.empty() || !machine.settings.empty() || !machine.strategy.empty();
@@ -50,12 +53,14 @@ void check_options(const AnalyseOptions& options) {
   if (options.product.empty() != options.dataflow.empty()) {
     throw hw::InputError("--dataflow: compares the dataflows of a --product, expected both");
   }
-  if (!options.product.empty() && (options.size.any() || options.simulate)) {
+  if (!options.product.empty() && (options.size.any() || options.simulate || options.bound)) {
     throw hw::InputError(
-        "--length, --layers, --heads, --d, --ffn and --simulate: only of use with --model");
+        "--length, --layers, --heads, --d, --ffn, --bound and --simulate: only of use with "
+        "--model");
   }
-  if (options.simulate && !options.has_machine()) {
-    throw hw::InputError("--simulate: on what? expected a --machine");
+  if ((options.simulate || options.bound) && !options.has_machine()) {
+    throw hw::InputError(std::string(options.simulate ? "--simulate" : "--bound") +
+                         ": on what? expected a --machine");
   }
   if (options.projections != 3 && options.projections != 4) {
     throw hw::InputError(
@@ -129,8 +134,7 @@ model::Graph graph_of(const AnalyseOptions& options, const hw::Machine& machine)
 }
 
 EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph,
-                           bool with_simulation) {
-  const mapper::Mapping mapping = mapper::map_graph(graph, machine);
+                           const mapper::Mapping& mapping, bool with_simulation) {
   EstimateReport report;
   report.machine = machine.name;
   report.estimates = analysis::estimate(mapping, machine);
@@ -150,20 +154,33 @@ EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph
   return report;
 }
 
+void list_files(const AnalyseOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.reads_model("--model", options.model, model::find_model);
+  files.writes_plots("--plots", options.plots);
+}
+
 int run(const AnalyseOptions& options) {
   check_options(options);
   if (!options.product.empty()) return compare(options);
+  const PlotWriter plots(options.plots);
   const AnalysedNetwork network = network_of(options);
   CostReport costs = analyse(network);
   std::optional<EstimateReport> estimates;
+  std::optional<BoundReport> bound;
   if (options.has_machine()) {
     const hw::Machine machine = load_machine(options.machine);
     costs.roofline = analysis::roofline_of(machine);
-    estimates = estimate_on(machine, graph_of(options, machine), options.simulate);
+    const model::Graph graph = graph_of(options, machine);
+    const mapper::Mapping mapping = mapper::map_graph(graph, machine);
+    estimates = estimate_on(machine, graph, mapping, options.simulate);
+    if (options.bound) bound = bound_report(graph, mapping, machine);
   }
+  if (bound) plots.write({bound_plot(*bound)});
   if (options.json) {
     nlohmann::ordered_json document = cost_json(costs);
     if (estimates) document.update(estimate_json(*estimates));
+    if (bound) document.update(bound_json(*bound));
     print_json(document);
     return kExitOk;
   }
@@ -176,6 +193,7 @@ int run(const AnalyseOptions& options) {
     }
     text += estimate_text(*estimates);
   }
+  if (bound) text += "\n" + bound_text(*bound);
   print_text(text);
   return kExitOk;
 }
@@ -196,18 +214,25 @@ void add_analyse_command(CLI::App& app, Action& action) {
   add_settings(command, options->machine.settings);
   add_strategy(command, options->machine);
   command.add_flag("--simulate", options->simulate, "compare expected with simulated cycles");
+  CLI::Option* const bound =
+      command.add_flag("--bound", options->bound, "the least that any mapping takes");
+  command.add_option("--plots", options->plots, "draw the least traffic over capacity there")
+      ->type_name("DIR")
+      ->needs(bound);
   command.add_option("--product", options->product, "C[MxN] = A[MxK] B[KxN] instead of a model")
       ->type_name("MxNxK");
   command.add_option("--dataflow", options->dataflow, "how PEs keep the operands of --product")
       ->type_name("ws|os|rs|nlr|all")
       ->check(CLI::IsMember({"ws", "os", "rs", "nlr", "all"}).description(""));
   command.add_flag("--json", options->json, "print as JSON");
-  add_examples(command, {"systole analyse --model bert-base --length 512",
-                         "systole analyse --model bert-large --projections 3 --json",
-                         "systole analyse --model gpt2 -m gemmini --length 256",
-                         "systole analyse --model vit65 -m transformer --simulate",
-                         "systole analyse --product 512x768x768 --dataflow all"});
-  set_action(command, action, options, run);
+  add_examples(command,
+               {"systole analyse --model bert-base --length 512",
+                "systole analyse --model bert-large --projections 3 --json",
+                "systole analyse --model gpt2 -m gemmini --length 256",
+                "systole analyse --model vit65 -m transformer --simulate",
+                "systole analyse --model bert-base -m transformer --bound --plots pictures",
+                "systole analyse --product 512x768x768 --dataflow all"});
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

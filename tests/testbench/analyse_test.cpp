@@ -25,7 +25,9 @@ json analysis_of(Words arguments) {
   return json_of(std::move(arguments));
 }
 
-json simulated() { return analysis_of({"--model", "vit17", "-m", "transformer", "--simulate"}); }
+json simulated() {
+  return analysis_of({"--model", "vit17", "-m", "transformer", "--simulate", "--bound"});
+}
 
 TEST(Analyse, EveryNameIsDocumentedAndNoOther) {
   test::expect_documented(
@@ -37,7 +39,7 @@ TEST(Analyse, TextFitsATerminal) {
   for (const Words& arguments :
        {Words{"--model", "gpt2-xl", "--length", "4096"},
         Words{"--model", "bert-large", "-m", "gemmini", "--length", "32", "--projections", "3"},
-        Words{"--model", "vit17", "-m", "transformer", "--simulate"},
+        Words{"--model", "vit17", "-m", "transformer", "--simulate", "--bound"},
         Words{"--model", "vit65-sparse90-ae", "-m", "vitcod", "--simulate"},
         Words{"--product", "65536x1024x1024", "--dataflow", "all", "-m", "gemmini"}}) {
     std::istringstream lines(analysis_text(arguments));
@@ -92,6 +94,35 @@ TEST(Analyse, IsNearTheSimulationWhereTheArrayIsTheLimit) {
       document["simulated_cycles"].get<double>() / document["expected_cycles"].get<double>();
   EXPECT_GT(ratio, 1.0);
   EXPECT_LT(ratio, 1.2);
+}
+
+TEST(Analyse, NothingIsBelowTheBoundAndTheMappingIsOnItsCurve) {
+  const json document = analysis_of({"--model", "vit65", "-m", "transformer", "--bound"});
+  const double bound = document["bound"];
+  EXPECT_EQ(
+      bound,
+      std::max({document["bound_array"].get<double>(), document["bound_memory"].get<double>(),
+                document["bound_postop"].get<double>(), document["bound_in_order"].get<double>()}));
+  const json run = json_of({"run", "-m", "transformer", "--model", "vit65", "-n", "1"});
+  EXPECT_EQ(run["bound"], bound);
+  EXPECT_EQ(run["over_bound"].get<double>(), run["cycles"].get<double>() / bound);
+  EXPECT_GE(run["over_bound"], 1.0);
+  EXPECT_GE(document["mapped_bytes"], document["bound_bytes"]);
+  double last = 1e30;
+  for (const json& point : document["bound_curve"]) {
+    EXPECT_LE(point["bytes"], last) << "more capacity, more traffic";
+    last = point["bytes"];
+  }
+  EXPECT_EQ(document["bound_curve"].size(), 12U);
+}
+
+TEST(Analyse, DrawsTheBound) {
+  const TempDirectory directory;
+  const ProgramRun run = run_systole({"analyse", "--model", "vit17", "-m", "tiny", "--bound",
+                                      "--plots", directory.path("pictures")});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("least of any mapping"), std::string::npos);
+  EXPECT_EQ(read_file(directory.path("pictures/bound.png")).substr(1, 3), "PNG");
 }
 
 class BadAnalyseTest : public testing::TestWithParam<BadInput> {};

@@ -122,6 +122,9 @@ class PropertyTest : public test::SystemCTest {
       EXPECT_EQ(values.check.operators, mapping.program.operators.size() * workload.inputs.size());
       EXPECT_EQ(values.check.bytes, result_bytes(mapping.program) * workload.inputs.size());
       EXPECT_EQ(values.outputs, expected);
+      for (std::size_t run = 0; run < values.cycles.size(); ++run) {
+        EXPECT_GE(static_cast<double>(values.cycles[run]), values.bounds.at(run));
+      }
       expect_conserved(values, machine);
 
       options.functional = false;
