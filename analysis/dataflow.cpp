@@ -67,7 +67,7 @@ std::string_view long_name(Stationary stationary) {
   return kNames.at(static_cast<std::size_t>(stationary));
 }
 
-std::vector<Loop> mapper_tiles(const ProductShape& shape, const hw::Machine& machine) {
+DramTiles mapper_tiles(const ProductShape& shape, const hw::Machine& machine) {
   mapper::TilingProblem problem;
   problem.m = shape.m;
   problem.n = shape.n;
@@ -78,14 +78,16 @@ std::vector<Loop> mapper_tiles(const ProductShape& shape, const hw::Machine& mac
   const mapper::Tiling tiling = mapper::Tiler(machine).choose(problem, "the product");
   const Loop m{Dim::kM, tiling.m, Level::kDram}, n{Dim::kN, tiling.n, Level::kDram};
   const Loop k{Dim::kK, tiling.k, Level::kDram};
-  return tiling.m_outer ? std::vector{m, n, k} : std::vector{n, m, k};
+  return {tiling.m_outer ? std::vector{m, n, k} : std::vector{n, m, k},
+          {tiling.a_loads == 1, tiling.b_loads == 1, false}};
 }
 
 LoopNest make_nest(Stationary stationary, const ProductShape& shape,
-                   const hw::Machine::Array& array, std::vector<Loop> tiles) {
+                   const hw::Machine::Array& array, DramTiles tiles) {
   LoopNest nest;
   nest.size = {shape.m, shape.n, shape.k};
-  nest.loops = std::move(tiles);
+  nest.loops = std::move(tiles.loops);
+  nest.stays = tiles.stays;
   for (const Loop& loop : chip_loops(stationary, array.rows, array.cols)) {
     nest.loops.push_back(loop);
   }

@@ -36,14 +36,19 @@ struct ProductShape {
   std::uint32_t m = 0, n = 0, k = 0;
 };
 
-/// Loops over tiles from DRAM: the mapper's tiles in its order, whatever the dataflow. Throws
-/// InputError if none fits the machine.
-[[nodiscard]] std::vector<Loop> mapper_tiles(const ProductShape& shape, const hw::Machine& machine);
+/// Loops over tiles from DRAM, and by Operand whether its tiles come in once.
+struct DramTiles {
+  std::vector<Loop> loops;
+  std::array<bool, kOperands> stays{};
+};
+/// The mapper's tiles in its order, whatever the dataflow. Throws InputError if none fits the
+/// machine.
+[[nodiscard]] DramTiles mapper_tiles(const ProductShape& shape, const hw::Machine& machine);
 
 /// The nest on an array: `tiles`, and the loops of the dataflow inside of them. Without tiles the
 /// product is on chip as a whole.
 [[nodiscard]] LoopNest make_nest(Stationary stationary, const ProductShape& shape,
-                                 const hw::Machine::Array& array, std::vector<Loop> tiles);
+                                 const hw::Machine::Array& array, DramTiles tiles);
 
 /// Accesses by level. Operands and results of a byte, sums of four.
 struct DataflowCost {

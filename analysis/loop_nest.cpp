@@ -102,6 +102,14 @@ std::size_t boundary_of(const LoopNest& nest, Level level) {
   return static_cast<std::size_t>(at - nest.loops.begin());
 }
 
+std::uint64_t elements(const LoopNest& nest, Operand operand) {
+  std::uint64_t count = 1;
+  for (const Dim dim : {Dim::kM, Dim::kN, Dim::kK}) {
+    if (has(operand, dim)) count *= nest.size[index(dim)];
+  }
+  return count;
+}
+
 constexpr std::array<const char*, kDims> kDimNames = {"m", "n", "k"};
 
 }  // namespace
@@ -114,7 +122,9 @@ std::array<OperandAccesses, kOperands> count_accesses(const LoopNest& nest) {
   for (std::size_t i = 0; i < kOperands; ++i) {
     const auto operand = static_cast<Operand>(i);
     const bool held = nest.held[i];
-    accesses[i].dram_tiles = Counter(nest, chip, operand, true, false).count(0, nest.size);
+    accesses[i].dram_tiles = nest.stays[i]
+                                 ? elements(nest, operand)
+                                 : Counter(nest, chip, operand, true, false).count(0, nest.size);
     accesses[i].buffer = Counter(nest, array, operand, held, false).count(0, nest.size);
     accesses[i].register_fills = Counter(nest, array, operand, held, true).count(0, nest.size);
   }

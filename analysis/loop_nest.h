@@ -52,6 +52,8 @@ struct LoopNest {
   /// By Operand: a PE keeps its element while it is the same. Otherwise the buffer is read (or, C:
   /// read and written) again in every cycle.
   std::array<bool, kOperands> held{};
+  /// By Operand: all its tiles stay on chip. Each of them comes from DRAM once.
+  std::array<bool, kOperands> stays{};
 };
 
 /// Elements of one operand.

@@ -52,7 +52,17 @@ std::optional<Tiling> cost_tiling(const hw::Machine& machine, const TilingProble
         if (problem.k == 0) t.n = t.c_cols;
         for (const bool m_outer : {true, false}) {
           t.m_outer = m_outer;
-          consider(t);
+          for (const unsigned stays : {0U, 1U, 2U, 3U}) {
+            t.a_stays = (stays & 1U) != 0;
+            t.b_stays = (stays & 2U) != 0;
+            for (const bool k_outer : {false, true}) {
+              t.k_outer = k_outer;
+              for (const bool two_results : {true, false}) {
+                t.two_results = two_results;
+                consider(t);
+              }
+            }
+          }
         }
       }
     }

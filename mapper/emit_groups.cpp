@@ -65,7 +65,8 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   }
 
   Emitter emitter(graph, machine, placement, constants, mapping.program);
-  for (const Group& group : mapping.groups) {
+  for (std::size_t i = 0; i < mapping.groups.size(); ++i) {
+    const Group& group = mapping.groups[i];
     if (group.attention) {
       mapping.tilings.push_back(attention_tiling(*group.attention, machine));
       emitter.emit_attention(group);
@@ -83,9 +84,10 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
       emitter.emit_encoder(group);
       continue;
     }
-    const TilingProblem problem = tiling_problem(graph, group, placement, machine);
+    const TilingProblem problem =
+        tiling_problem(graph, group, placement, machine, placement.stream_begins[i]);
     mapping.tilings.push_back(tiler.choose(problem, group.name));
-    emitter.emit(group, mapping.tilings.back());
+    emitter.emit(group, mapping.tilings.back(), problem);
   }
   mapping.program.commands.emplace_back();  // kEnd
 

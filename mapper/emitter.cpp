@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "hw/error.h"
-#include "mapper/memory_use.h"
 #include "mapper/round.h"
+#include "mapper/stream_plan.h"
 
 namespace systole::mapper {
 Emitter::Emitter(const model::Graph& graph, const hw::Machine& machine, const Placement& placement,
@@ -16,10 +16,7 @@ Emitter::Emitter(const model::Graph& graph, const hw::Machine& machine, const Pl
       machine_(machine),
       placement_(placement),
       constants_(constants),
-      program_(program),
-      buffer_(placement.scratchpad_end, std::uint64_t{machine.scratchpad.kib} * 1024,
-              std::max({machine.array.rows, machine.array.cols, hw::kParameterAlignment}),
-              std::uint64_t{machine.scratchpad.kib} * 1024 / machine.scratchpad.banks) {}
+      program_(program) {}
 
 hw::Command Emitter::command(hw::Opcode opcode) const {
   hw::Command result;
@@ -41,7 +38,6 @@ void Emitter::begin(const Group& group, std::uint64_t macs) {
   chain_ = static_cast<std::uint16_t>(program_.chains.size());
   known_tiles_.clear();
   known_parameters_.clear();
-  kept_.clear();
   program_.chains.push_back(group.chain);
   if (group.pre) program_.chains.push_back(group.pre->chain);
   first_mix_ = next_mix();
@@ -51,7 +47,6 @@ void Emitter::begin(const Group& group, std::uint64_t macs) {
 
 void Emitter::add_operator(const Group& group, std::uint64_t macs) {
   // A tile that is still on chip may be of what was there before.
-  for (const model::View& view : memory_use(graph_, group).writes) buffer_.forget(view);
   const model::View& written = group.written();
   const Location& out = location(written);
   hw::Operator result;
@@ -68,10 +63,16 @@ void Emitter::add_operator(const Group& group, std::uint64_t macs) {
   program_.operators.push_back(result);
 }
 
-void Emitter::emit(const Group& mapped, const Tiling& tiling) {
+void Emitter::emit(const Group& mapped, const Tiling& tiling, const TilingProblem& problem) {
   const Group& group = tiling.unrolled ? without_bias(mapped) : mapped;
   begin(group, std::uint64_t{group.m()} * group.n() * group.k());
   tiling_ = &tiling;
+  const std::uint64_t end = std::uint64_t{machine_.scratchpad.kib} * hw::kKib;
+  rings_ = {};
+  if (!tiling.unrolled) {
+    rings_ = place_slots(stream_plan(machine_, problem, tiling), machine_,
+                         end - problem.stream_bytes, end, busy_);
+  }
   const std::size_t first = program_.commands.size();
   if (tiling.unrolled) {
     emit_loops(group);
@@ -100,7 +101,7 @@ void Emitter::emit_tiles(const Group& group, const Tiling& tiling) {
 
 std::uint32_t Emitter::accumulator_half() {
   const std::uint32_t half = machine_.accumulator.kib * 1024 / 4 / 2;
-  if (!tiling_->double_buffered) return 0;
+  if (!tiling_->two_results) return 0;
   second_half_ = !second_half_;
   return second_half_ ? 0 : half;
 }
@@ -117,38 +118,28 @@ void Emitter::emit_tile(const Tile& tile) {
 }
 
 void Emitter::emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
-  for (std::uint32_t col = 0; col < tile.cols; col += tiling_->n) {
+  const auto multiply = [&](std::uint32_t col, std::uint32_t k0) {
     const Tile part{tile.row, tile.col + col, tile.rows, std::min(tiling_->n, tile.cols - col)};
+    emit_matmul(part, k0, std::min(tiling_->k, group_->k() - k0), c + col, c_pitch);
+  };
+  if (tiling_->k_outer) {
     for (std::uint32_t k0 = 0; k0 < group_->k(); k0 += tiling_->k) {
-      emit_matmul(part, k0, std::min(tiling_->k, group_->k() - k0), c + col, c_pitch);
+      for (std::uint32_t col = 0; col < tile.cols; col += tiling_->n) multiply(col, k0);
+    }
+  } else {
+    for (std::uint32_t col = 0; col < tile.cols; col += tiling_->n) {
+      for (std::uint32_t k0 = 0; k0 < group_->k(); k0 += tiling_->k) multiply(col, k0);
     }
   }
-}
-
-void Emitter::empty_ring() {
-  buffer_.clear();
-  kept_.clear();
-  pinned_.clear();
-  busy_.clear();  // a tile that keeps off them may leave no room for the next one
 }
 
 void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                           std::uint32_t c_pitch) {
   Operand a, b;
-  const auto find_a = [&] { return operand_a(part.row, part.rows, k0, ks, a); };
-  const auto find_b = [&] { return operand_b(k0, ks, part.col, part.cols, b); };
-  const auto find_both = [&] {
-    pinned_ = kept_;
-    held_.clear();
-    // A load with stages waits for the operator in front; weights need not wait behind it.
-    return group_->pre ? find_b() && find_a() : find_a() && find_b();
-  };
-  if (!find_both()) {
-    empty_ring();  // it is too fragmented; the tiling guarantees that both fit
-    if (!find_both()) {
-      throw std::logic_error("mapper: tiles of " + group_->name + " do not fit the scratchpad");
-    }
-  }
+  // A load with stages waits for the operator before; weights do not.
+  if (group_->pre) operand_b(k0, ks, part.col, part.cols, b);
+  operand_a(part.row, part.rows, k0, ks, a);
+  if (!group_->pre) operand_b(k0, ks, part.col, part.cols, b);
   hw::Command matmul = command(hw::Opcode::kMatmul);
   matmul.accumulate = k0 > 0;
   matmul.a_unsigned = group_->a_unsigned;
@@ -163,53 +154,32 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, 
   matmul.c = c;
   matmul.c_pitch = c_pitch;
   program_.commands.push_back(matmul);
-  busy_ = pinned_;
+  const std::uint64_t b_rows = group_->b_transposed ? part.cols : ks;
+  busy_ = {{a.address, a.address + std::uint64_t{part.rows} * a.pitch},
+           {b.address, b.address + b_rows * b.pitch}};
 }
 
-bool Emitter::stream(const TileKey& key, const hw::Command& load, std::uint64_t bytes, Span& span) {
-  if (const auto found = buffer_.find(key)) {
-    span = *found;
-  } else if (const auto placed = buffer_.allocate(key, bytes, pinned_, busy_, held_)) {
-    span = *placed;
-    program_.commands.push_back(load);
-    program_.commands.back().a = narrow(span.begin);
-  } else {
-    return false;
-  }
-  pinned_.push_back(span);
-  return true;
-}
-
-bool Emitter::operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0, std::uint32_t ks,
+void Emitter::operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0, std::uint32_t ks,
                         Operand& operand) {
   const Location& where = location(group_->a);
   const std::uint64_t from = address(group_->a, row, k0);
   if (where.place == Location::Place::kScratchpad) {
     operand = {narrow(from), where.pitch};
-    return true;
+    return;
   }
   operand.pitch = narrow(round_up(ks, machine_.array.rows));
+  const TileRing::Place place = rings_.a.take({row, k0});
+  operand.address = narrow(place.address);
+  if (!place.is_new) return;
   hw::Command load = command(hw::Opcode::kLoad);
   load.dram = from;
   load.dram_pitch = where.pitch;
   load.m = rows;
   load.n = ks;
   load.a_pitch = operand.pitch;
-  if (!add_pre({row, k0, rows, ks}, load)) return false;
-  Span span;
-  // Stages make of a tensor what belongs to this operator alone.
-  const TileKey key{group_->pre ? TileKey::Kind::kStagedA : TileKey::Kind::kA,
-                    group_->pre ? op_ : group_->a.tensor,
-                    group_->a.row + row,
-                    group_->a.col + k0,
-                    rows,
-                    ks,
-                    operand.pitch};
-  if (!stream(key, load, std::uint64_t{rows} * operand.pitch, span)) return false;
-  operand.address = narrow(span.begin);
-  // With the whole depth in one tile, the n loop inside uses this A again and again.
-  if (tiling_->m_outer && tiling_->k >= group_->k()) kept_ = {span};
-  return true;
+  load.a = operand.address;
+  add_pre({row, k0, rows, ks}, load);
+  program_.commands.push_back(load);
 }
 
 std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
@@ -229,7 +199,7 @@ std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint
   return known->second;
 }
 
-bool Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, std::uint32_t cols,
+void Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, std::uint32_t cols,
                         Operand& operand) {
   const bool transposed = group_->b_transposed;
   const std::uint32_t rows_stored = transposed ? cols : ks;
@@ -238,34 +208,29 @@ bool Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, s
   const std::uint32_t at = transposed ? k0 : col;
   operand.pitch =
       narrow(round_up(cols_stored, transposed ? machine_.array.rows : machine_.array.cols));
+  const Location& where = location(group_->b);
+  if (!is_weight(group_->b) && where.place == Location::Place::kScratchpad) {
+    operand = {narrow(address(group_->b, row, at)), where.pitch};
+    return;
+  }
+  const TileRing::Place place = rings_.b.take({k0, col});
+  operand.address = narrow(place.address);
+  if (!place.is_new) return;
   hw::Command load = command(hw::Opcode::kLoad);
+  load.a = operand.address;
   load.a_pitch = operand.pitch;
-  const std::uint64_t bytes = std::uint64_t{rows_stored} * operand.pitch;
-  const model::Tensor& tensor = graph_.tensors[group_->b.tensor];
-  if (tensor.kind == model::Tensor::Kind::kConstant) {
+  if (is_weight(group_->b)) {
     load.dram = weight_tile(k0, ks, col, cols, operand.pitch);
     load.m = 1;
-    load.n = narrow(bytes);
+    load.n = narrow(std::uint64_t{rows_stored} * operand.pitch);
     load.dram_pitch = load.a_pitch = load.n;
   } else {
-    const Location& where = location(group_->b);
-    const std::uint64_t from = address(group_->b, row, at);
-    if (where.place == Location::Place::kScratchpad) {
-      operand = {narrow(from), where.pitch};
-      return true;
-    }
-    load.dram = from;
+    load.dram = address(group_->b, row, at);
     load.dram_pitch = where.pitch;
     load.m = rows_stored;
     load.n = cols_stored;
   }
-  Span span;
-  const TileKey key{TileKey::Kind::kB, group_->b.tensor, group_->b.row + row, group_->b.col + at,
-                    rows_stored,       cols_stored,      operand.pitch};
-  if (!stream(key, load, bytes, span)) return false;
-  operand.address = narrow(span.begin);
-  if (!tiling_->m_outer && tiling_->k >= group_->k()) kept_ = {span};
-  return true;
+  program_.commands.push_back(load);
 }
 
 void Emitter::emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
@@ -277,14 +242,7 @@ void Emitter::emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint
   load.n = tile.cols;
   load.c = c;
   load.c_pitch = c_pitch;
-  pinned_ = kept_;
-  if (!add_pre(tile, load)) {
-    empty_ring();
-    if (!add_pre(tile, load)) {
-      throw std::logic_error("mapper: parameters of " + group_->name +
-                             " do not fit the scratchpad");
-    }
-  }
+  add_pre(tile, load);
   program_.commands.push_back(load);
 }
 

@@ -11,21 +11,22 @@
 #include "mapper/constant_image.h"
 #include "mapper/fusion.h"
 #include "mapper/placement.h"
-#include "mapper/stream_buffer.h"
+#include "mapper/stream_plan.h"
 #include "mapper/tiling.h"
 #include "model/graph.h"
 
 namespace systole::mapper {
 
-/// Writes the commands of one group after another. Loads take the next free place of the streaming
-/// scratchpad, accumulator tiles alternate between its halves: that is all the double buffering
-/// there is, the hazards of the machine do the rest.
+/// Writes the commands of one group after another. Tiles of an operand take its slots in turn
+/// (mapper/stream_plan.h), accumulator tiles alternate between its halves: that is all the double
+/// buffering there is, the hazards of the machine do the rest.
 class Emitter {
  public:
   Emitter(const model::Graph& graph, const hw::Machine& machine, const Placement& placement,
           ConstantImage& constants, hw::Program& program);
 
-  void emit(const Group& group, const Tiling& tiling);
+  /// `tiling` is one of `problem`, which is that of the group.
+  void emit(const Group& group, const Tiling& tiling, const TilingProblem& problem);
   /// Throws InputError if its operands do not lie in the first 4 GiB.
   void emit_attention(const Group& group);
   /// Throws InputError if a second operand does not lie in the first 4 GiB.
@@ -53,8 +54,6 @@ class Emitter {
   void emit_tiles(const Group& group, const Tiling& tiling);
   void emit_tile(const Tile& tile);
   void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
-  /// Forgets what the streaming ring holds.
-  void empty_ring();
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                    std::uint32_t c_pitch);
   void emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
@@ -88,25 +87,25 @@ class Emitter {
   /// that in front of the anchor.
   [[nodiscard]] hw::Command parameter_load(const BoundChain& chain, bool pre, std::uint32_t width,
                                            std::uint32_t col, std::uint32_t cols);
-  /// Streams it; false if there is no place.
-  [[nodiscard]] bool stream_parameters(const BoundChain& chain, bool pre, std::uint32_t width,
-                                       std::uint32_t col, std::uint32_t cols, std::uint32_t& at);
+  /// Loads the parameters of a tile's columns if they are not there; their address.
+  std::uint32_t stream_parameters(const BoundChain& chain, bool pre, std::uint32_t width,
+                                  const Tile& tile);
   /// What a command says of the operands of its chain for a tile.
   void bind_operands(const BoundChain& chain, const Tile& tile, hw::Command& command);
 
-  [[nodiscard]] bool operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0,
-                               std::uint32_t ks, Operand& operand);
-  [[nodiscard]] bool operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
-                               std::uint32_t cols, Operand& operand);
-  /// Finds the tile on chip or loads it; false if there is no place beside the pinned ones.
-  [[nodiscard]] bool stream(const TileKey& key, const hw::Command& load, std::uint64_t bytes,
-                            Span& span);
+  [[nodiscard]] bool is_weight(const model::View& view) const {
+    return graph_.tensors[view.tensor].kind == model::Tensor::Kind::kConstant;
+  }
+  /// Finds the tile on chip or loads it.
+  void operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0, std::uint32_t ks,
+                 Operand& operand);
+  void operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, std::uint32_t cols,
+                 Operand& operand);
   [[nodiscard]] std::uint64_t weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
                                           std::uint32_t cols, std::uint32_t pitch);
-  [[nodiscard]] std::uint32_t parameters(const Tile& tile);
-  /// Stages in front of the anchor, of a load of a tile of A or of the tensor that is loaded; false
-  /// if there is no place for their parameters.
-  [[nodiscard]] bool add_pre(const Tile& tile, hw::Command& load);
+  std::uint32_t parameters(const Tile& tile);
+  /// Stages before the anchor, of a load of a tile of A or of the tensor that is loaded.
+  void add_pre(const Tile& tile, hw::Command& load);
   [[nodiscard]] std::uint32_t accumulator_half();
   [[nodiscard]] const Location& location(const model::View& view) const {
     return placement_.tensors[view.tensor];
@@ -123,7 +122,7 @@ class Emitter {
   const Placement& placement_;
   ConstantImage& constants_;
   hw::Program& program_;
-  StreamBuffer buffer_;
+  StreamRings rings_;                                                             ///< this group's
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles_;  ///< this group's
   std::map<std::pair<bool, std::uint32_t>, std::uint64_t> known_parameters_;      ///< this group's
   std::map<model::TensorId, std::uint64_t> whole_weights_;                        ///< row-major
@@ -132,12 +131,9 @@ class Emitter {
   const Group* group_ = nullptr;
   const Tiling* tiling_ = nullptr;
   std::uint32_t op_ = 0;
-  std::uint16_t chain_ = 0;      ///< the chain in front of the anchor, if any, is the next one
-  std::uint16_t first_mix_ = 0;  ///< of the encoders of this group
-  std::vector<Span> pinned_;
-  std::vector<Span> held_;          ///< parameters of the load to come: their bank does not matter
-  std::vector<Span> busy_;          ///< tiles of the matmul before
-  std::vector<Span> kept_;          ///< tiles that the next matmuls of the C tile or row use again
+  std::uint16_t chain_ = 0;         ///< the chain in front of the anchor, if any, is the next one
+  std::uint16_t first_mix_ = 0;     ///< of the encoders of this group
+  std::vector<Span> busy_;          ///< operands of the last matmul
   bool second_half_ = false;        ///< of the accumulator, next
   bool second_scratchpad_ = false;  ///< half of the scratchpad that the next loop takes
 };

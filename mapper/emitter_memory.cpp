@@ -45,8 +45,6 @@ void Emitter::emit_attention(const Group& group) {
   std::uint64_t macs = cells * (attention.dim + attention.value_dim);
   for (const MixLayer& decoder : attention.decoders) macs += decoder.macs();
   begin(group, macs);
-  // The engines' buffers take the place of all tiles.
-  buffer_.clear();
   program_.chains.push_back(attention.softmax);
   if (attention.stages_operands()) {
     program_.chains.insert(program_.chains.end(), attention.operand_chains.begin(),

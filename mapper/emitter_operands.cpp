@@ -27,29 +27,20 @@ hw::Command Emitter::parameter_load(const BoundChain& chain, bool pre, std::uint
   return load;
 }
 
-bool Emitter::stream_parameters(const BoundChain& chain, bool pre, std::uint32_t width,
-                                std::uint32_t col, std::uint32_t cols, std::uint32_t& at) {
-  const hw::Command load = parameter_load(chain, pre, width, col, cols);
-  const TileKey key{TileKey::Kind::kParameters,       op_,  pre ? 1U : 0U, col,
-                    hw::parameter_words(chain.chain), cols, load.a_pitch};
-  Span span;
-  if (!stream(key, load, load.n, span)) return false;
-  at = narrow(span.begin);
-  return true;
+std::uint32_t Emitter::stream_parameters(const BoundChain& chain, bool pre, std::uint32_t width,
+                                         const Tile& tile) {
+  TileRing& ring = pre ? rings_.pre : rings_.parameters;
+  const TileRing::Place place = ring.take({0, tile.col});
+  if (place.is_new) {
+    program_.commands.push_back(parameter_load(chain, pre, width, tile.col, tile.cols));
+    program_.commands.back().a = narrow(place.address);
+  }
+  return narrow(place.address);
 }
 
 std::uint32_t Emitter::parameters(const Tile& tile) {
   if (hw::parameter_words(group_->chain) == 0) return 0;
-  std::uint32_t at = 0;
-  pinned_ = kept_;
-  if (!stream_parameters(*group_, false, group_->n(), tile.col, tile.cols, at)) {
-    empty_ring();
-    if (!stream_parameters(*group_, false, group_->n(), tile.col, tile.cols, at)) {
-      throw std::logic_error("mapper: parameters of " + group_->name +
-                             " do not fit the scratchpad");
-    }
-  }
-  return at;
+  return stream_parameters(*group_, false, group_->n(), tile);
 }
 
 void Emitter::bind_operands(const BoundChain& chain, const Tile& tile, hw::Command& command) {
@@ -74,20 +65,15 @@ void Emitter::bind_operands(const BoundChain& chain, const Tile& tile, hw::Comma
   }
 }
 
-bool Emitter::add_pre(const Tile& tile, hw::Command& load) {
-  if (!group_->pre) return true;
+void Emitter::add_pre(const Tile& tile, hw::Command& load) {
+  if (!group_->pre) return;
   const BoundChain& pre = *group_->pre;
   if (hw::parameter_words(pre.chain) != 0) {
-    if (!stream_parameters(pre, true, group_->a.cols, tile.col, tile.cols, load.parameters)) {
-      return false;
-    }
-    held_.push_back(pinned_.back());
-    pinned_.pop_back();
+    load.parameters = stream_parameters(pre, true, group_->a.cols, tile);
   }
   load.type = graph_.tensors[group_->a.tensor].type;
   load.mix = static_cast<std::uint16_t>(chain_ + 2);
   bind_operands(pre, tile, load);
-  return true;
 }
 
 }  // namespace systole::mapper

@@ -23,4 +23,12 @@ std::optional<std::uint64_t> LiveAllocator::allocate(std::uint64_t bytes, std::s
   return at;
 }
 
+std::uint64_t LiveAllocator::end_at(std::size_t step) const {
+  std::uint64_t end = begin_;
+  for (const Block& block : blocks_) {
+    if (block.first <= step && step <= block.last) end = std::max(end, block.end);
+  }
+  return end;
+}
+
 }  // namespace systole::mapper

@@ -17,6 +17,8 @@ class LiveAllocator {
   /// Lowest aligned address that is free during the steps [first, last], or nothing.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::size_t first, std::size_t last);
 
+  /// End of the highest block that is alive at a step; the begin without any.
+  [[nodiscard]] std::uint64_t end_at(std::size_t step) const;
   /// End of the highest block so far.
   [[nodiscard]] std::uint64_t high_water() const noexcept { return high_water_; }
 

@@ -159,8 +159,11 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     location = {Location::Place::kDram, *at, pitch};
   }
   result.dram_end = round_up(dram.high_water(), 4096);
-  result.scratchpad_end =
-      round_up(scratchpad.high_water(), std::max(word, hw::kParameterAlignment));
+  const std::uint64_t aligned =
+      std::max<std::uint64_t>({machine.array.rows, machine.array.cols, hw::kParameterAlignment});
+  for (std::size_t step = 0; step < groups.size(); ++step) {
+    result.stream_begins.push_back(round_up(scratchpad.end_at(step), aligned));
+  }
   return result;
 }
 

@@ -23,9 +23,11 @@ struct Location {
 };
 
 struct Placement {
-  std::vector<Location> tensors;     ///< by TensorId
-  std::uint64_t dram_end = 0;        ///< first free byte behind them
-  std::uint64_t scratchpad_end = 0;  ///< first byte of the scratchpad that streams tiles
+  std::vector<Location> tensors;  ///< by TensorId
+  std::uint64_t dram_end = 0;     ///< first free byte behind them
+  /// By group: first byte of the scratchpad that streams its tiles, above the tensors that are
+  /// alive then.
+  std::vector<std::uint64_t> stream_begins;
 };
 
 /// Rows in DRAM begin at multiples of this, so that they split into few requests.

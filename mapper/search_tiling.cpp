@@ -18,7 +18,7 @@ namespace systole::mapper {
 namespace {
 
 /// As many tilings are all compared; of more, as many are drawn at random.
-constexpr std::uint64_t kExhaustive = 1 << 16;
+constexpr std::uint64_t kExhaustive = 1 << 19;
 constexpr int kDrawn = 4096;
 /// Tilings that a local search starts from.
 constexpr std::size_t kStarts = 8;
@@ -85,7 +85,8 @@ class Search {
 
  private:
   static constexpr std::size_t kSizes = 3;
-  static constexpr std::uint64_t kVariants = 4;  // orders of the loops, single and double buffers
+  /// Orders of the loops, operands that stay, single and double buffers of operands and results.
+  static constexpr std::uint64_t kVariants = 64;
   /// Indices of sizes m, n and k, and variant.
   using Point = std::array<std::uint64_t, kSizes + 1>;
   struct Found {
@@ -107,12 +108,18 @@ class Search {
     t.c_cols = problem_.row_wise || problem_.section != 0 ? most_cols_ : t.n;
     t.k = problem_.k == 0 ? 0 : k_.at(point[2]);
     if (problem_.k == 0) t.n = t.c_cols;
-    t.m_outer = point[3] % 2 == 0;
-    t.double_buffered = point[3] < 2;
+    t.m_outer = (point[3] & 1U) == 0;
+    t.double_buffered = (point[3] & 2U) == 0;
+    t.a_stays = (point[3] & 4U) != 0;
+    t.b_stays = (point[3] & 8U) != 0;
+    t.k_outer = (point[3] & 16U) != 0;
+    t.two_results = t.double_buffered && (point[3] & 32U) == 0;
     return t;
   }
   [[nodiscard]] Point place(const Tiling& t) const {
-    return {m_.index(t.m), n_.index(t.n), k_.index(t.k), t.m_outer ? 0U : 1U};
+    const unsigned variant = (t.m_outer ? 0U : 1U) | (t.a_stays ? 4U : 0U) | (t.b_stays ? 8U : 0U) |
+                             (t.k_outer ? 16U : 0U) | (t.two_results ? 0U : 32U);
+    return {m_.index(t.m), n_.index(t.n), k_.index(t.k), variant};
   }
 
   /// Keeps it if it is one of the best.

@@ -34,7 +34,8 @@ std::uint32_t tensor_bytes(const BoundChain& chain) {
 }  // namespace
 
 TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
-                             const Placement& placement, const hw::Machine& machine) {
+                             const Placement& placement, const hw::Machine& machine,
+                             std::uint64_t stream_begin) {
   const auto on_chip = [&](const model::View& view) {
     return placement.tensors[view.tensor].place == Location::Place::kScratchpad;
   };
@@ -82,7 +83,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                          machine.attention.macs_per_line);
     problem.postop_interval = std::max(problem.postop_interval, interval);
   }
-  problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024 - placement.scratchpad_end;
+  problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024 - stream_begin;
   return problem;
 }
 

@@ -19,15 +19,20 @@ struct Tiling {
   std::uint32_t n = 0;
   std::uint32_t k = 0;
   bool m_outer = true;    ///< m loop outside the n loop, else inside
+  bool k_outer = false;   ///< inside a C tile: k loop outside the n loop, else inside
+  bool a_stays = false;   ///< all of A stays in the scratchpad once its tiles have been loaded
+  bool b_stays = false;   ///< all of B does
   bool unrolled = false;  ///< each m x n x k is a loop of a loop unroller (Emitter::emit_loop)
-  bool double_buffered = true;  ///< a tile comes in while the one in front is at work
+  bool double_buffered = true;  ///< tiles of operands come in while others are multiplied
+  bool two_results = true;      ///< a C tile leaves while the next one is computed
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
   std::uint64_t compute_cycles = 0;
   std::uint64_t load_bytes = 0;
-  std::uint64_t staged = 0;  ///< elements times stages on the way in of A
-  double energy = 0;         ///< joules, by mapper/tiling_energy.h
-  std::uint64_t tried = 0;   ///< tilings that a search compared
+  std::uint64_t a_loads = 1, b_loads = 1;  ///< how often all of A and of B are loaded
+  std::uint64_t staged = 0;                ///< elements times stages on the way in of A
+  double energy = 0;                       ///< joules, by mapper/tiling_energy.h
+  std::uint64_t tried = 0;                 ///< tilings that a search compared
 };
 
 /// All that the choice of tiles depends on: equal problems have equal answers.
@@ -63,8 +68,10 @@ struct TilingProblem {
                            pre_tensor_bytes, pre_interval, even_cols);
   }
 };
+/// `stream_begin`: first byte of the scratchpad that streams tiles.
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
-                                           const Placement& placement, const hw::Machine& machine);
+                                           const Placement& placement, const hw::Machine& machine,
+                                           std::uint64_t stream_begin);
 
 /// Chooses tile sizes by the machine's mapper.strategy (mapper/tiling_strategies.h).
 class Tiler {

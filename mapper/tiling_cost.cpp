@@ -28,14 +28,27 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 
 bool TilingCost::fits(const Tiling& t) const {
   const std::uint64_t sums = std::uint64_t{machine_.accumulator.kib} * 1024 / 4;
-  const std::uint64_t copies = t.double_buffered ? 2 : 1;
+  if (!is_distinct(t)) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
   const std::uint64_t a_cols = problem_.k == 0 ? t.c_cols : t.k;
   if (!operands_fit(a_cols, problem_.pre_tensor_bytes, std::max(problem_.k, problem_.n))) {
     return false;
   }
-  if (copies * t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
-  return copies * (a_tile(t) + b_tile(t) + parameters(t)) <= problem_.stream_bytes;
+  const std::uint64_t results = t.two_results ? 2 : 1;
+  if (results * t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
+  return stream_plan(machine_, problem_, t).bytes() <= problem_.stream_bytes;
+}
+
+bool TilingCost::is_distinct(const Tiling& t) const {
+  const bool stays = t.a_stays || t.b_stays;
+  if ((stays || t.k_outer) && problem_.k == 0) return false;
+  if (!t.double_buffered && (stays || t.two_results)) return false;
+  if (t.k_outer && (t.n == t.c_cols || t.k >= problem_.k)) return false;
+  // Parameters of stages come in with their tiles of A.
+  if (t.a_stays && (problem_.a_on_chip || problem_.pre_stages != 0 || t.n >= problem_.n)) {
+    return false;
+  }
+  return !t.b_stays || (!problem_.b_on_chip && t.m < problem_.m);
 }
 
 bool TilingCost::operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint64_t all) const {
@@ -50,15 +63,16 @@ void TilingCost::evaluate(Tiling& t) const {
   const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
   const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
   const std::uint64_t b_bytes = std::uint64_t{problem_.k} * round_up(problem_.n, 4);
-  const bool reused = k_tiles == 1 && !t.unrolled;
-  const std::uint64_t a_times = this->a_times(t);
-  const std::uint64_t b_times =
-      reused && (!t.m_outer || m_tiles == 1 || n_tiles == 1) ? 1 : m_tiles;
+  const StreamPlan plan = stream_plan(machine_, problem_, t);
+  const std::uint64_t a_times = problem_.k == 0 ? 0 : this->a_times(t, plan);
+  const std::uint64_t b_times = problem_.k == 0 ? 0 : this->b_times(t, plan);
   const std::uint64_t a_load =
-      problem_.a_on_chip
-          ? 0
-          : a_bytes * a_times * (problem_.a_bytes + problem_.pre_tensor_bytes) +
-                std::uint64_t{4} * problem_.pre_words * problem_.k * a_times * m_tiles;
+      problem_.a_on_chip ? 0
+                         : a_bytes * a_times * (problem_.a_bytes + problem_.pre_tensor_bytes) +
+                               std::uint64_t{4} * problem_.pre_words * problem_.k *
+                                   (plan.pre.count >= k_tiles ? 1 : a_times * m_tiles);
+  t.a_loads = a_times;
+  t.b_loads = b_times;
   t.staged = problem_.pre_stages * a_bytes * a_times;
   const std::uint64_t pre_rows = problem_.m * k_tiles * a_times;
   const std::uint64_t pre =
@@ -67,7 +81,8 @@ void TilingCost::evaluate(Tiling& t) const {
           : pre_rows * std::max(problem_.pre_interval, ceil_div(t.k, machine_.preop.lanes));
   const std::uint64_t b_load = problem_.b_on_chip ? 0 : b_bytes * b_times;
   const std::uint64_t parameter_load =
-      std::uint64_t{4} * problem_.parameter_words * problem_.n * (c_tiles == 1 ? 1 : m_tiles);
+      std::uint64_t{4} * problem_.parameter_words * problem_.n *
+      (plan.parameters.count >= c_tiles || !t.m_outer ? 1 : m_tiles);
   t.load_bytes = a_load + b_load + parameter_load;
   t.compute_cycles = problem_.k == 0 ? 0 : array_cycles(t, m_tiles, n_tiles, k_tiles);
   const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
@@ -87,7 +102,7 @@ void TilingCost::evaluate(Tiling& t) const {
   // The pipeline fills anew for each C tile.
   const double postop =
       static_cast<double>(problem_.m * c_tiles * row_cycles + postops * problem_.postop_fill);
-  const double first = time(load_rate_, a_tile(t), t.k) + time(load_rate_, b_tile(t), kRun) +
+  const double first = time(load_rate_, plan.a.bytes, t.k) + time(load_rate_, plan.b.bytes, kRun) +
                        static_cast<double>(problem_.pre_fill);
   const auto tiles = static_cast<double>(postops);
   // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
@@ -108,28 +123,31 @@ void TilingCost::evaluate(Tiling& t) const {
                                           std::max(store, postop) + memory / 8);
     return;
   }
-  t.cycles = static_cast<std::uint64_t>(
-      std::max({compute, memory, postop, turnaround, static_cast<double>(pre)}) + memory / 8 +
-      first + std::max(store, postop) / tiles);
+  // One C tile at a time: the array waits until it has left.
+  const double units =
+      t.two_results ? std::max({compute, postop, turnaround}) : compute + postop + turnaround;
+  t.cycles = static_cast<std::uint64_t>(std::max({units, memory, static_cast<double>(pre)}) +
+                                        memory / 8 + first + std::max(store, postop) / tiles);
 }
 
-// An operand is loaded once if its tile survives the loop that does not index it.
-std::uint64_t TilingCost::a_times(const Tiling& t) const {
-  const std::uint64_t n_tiles = ceil_div(problem_.n, t.c_cols) * ceil_div(t.c_cols, t.n);
-  const bool reused = t.k >= problem_.k && !t.unrolled;
-  return n_tiles == 1 || (reused && t.m_outer) ? 1 : n_tiles;
+// A slot is overwritten once all slots of its operand have been filled since: a tile is loaded
+// again unless there are as many slots as tiles between its uses.
+std::uint64_t TilingCost::a_times(const Tiling& t, const StreamPlan& plan) const {
+  if (t.unrolled) return ceil_div(problem_.n, t.n);
+  const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
+  const std::uint64_t parts = ceil_div(t.c_cols, t.n);
+  const std::uint64_t row = ceil_div(problem_.k, t.k);
+  const std::uint64_t between = t.m_outer ? row : row * ceil_div(problem_.m, t.m);
+  if (plan.a.count >= between) return 1;
+  return c_tiles * (t.k_outer || plan.a.count >= row ? 1 : parts);
 }
 
-std::uint64_t TilingCost::a_tile(const Tiling& t) const {
-  if (problem_.a_on_chip) return 0;
-  return t.m * round_up(t.k, machine_.array.rows) + std::uint64_t{4} * problem_.pre_words * t.k;
-}
-
-std::uint64_t TilingCost::b_tile(const Tiling& t) const {
-  if (problem_.b_on_chip) return 0;
-  // Stored k x n or, transposed, n x k: the larger of the two padded forms.
-  return std::max(t.k * round_up(t.n, machine_.array.cols),
-                  t.n * round_up(t.k, machine_.array.rows));
+std::uint64_t TilingCost::b_times(const Tiling& t, const StreamPlan& plan) const {
+  const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
+  if (t.unrolled) return m_tiles;
+  const std::uint64_t c_tiles = t.m_outer ? ceil_div(problem_.n, t.c_cols) : 1;
+  const std::uint64_t between = c_tiles * ceil_div(t.c_cols, t.n) * ceil_div(problem_.k, t.k);
+  return plan.b.count >= between ? 1 : m_tiles;
 }
 
 double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "hw/machine.h"
+#include "mapper/stream_plan.h"
 #include "mapper/tiling.h"
 
 namespace systole::mapper {
@@ -21,16 +22,14 @@ class TilingCost {
   void evaluate(Tiling& t) const;
 
  private:
+  /// Whether its flags mean something, and not what others say without them.
+  [[nodiscard]] bool is_distinct(const Tiling& t) const;
   /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of
   /// `all`.
   [[nodiscard]] bool operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint64_t all) const;
-  /// How often A is loaded.
-  [[nodiscard]] std::uint64_t a_times(const Tiling& t) const;
-  [[nodiscard]] std::uint64_t a_tile(const Tiling& t) const;
-  [[nodiscard]] std::uint64_t b_tile(const Tiling& t) const;
-  [[nodiscard]] std::uint64_t parameters(const Tiling& t) const {
-    return std::uint64_t{4} * problem_.parameter_words * t.c_cols;
-  }
+  /// How often A and B are loaded.
+  [[nodiscard]] std::uint64_t a_times(const Tiling& t, const StreamPlan& plan) const;
+  [[nodiscard]] std::uint64_t b_times(const Tiling& t, const StreamPlan& plan) const;
   /// Cycles to move `bytes` that lie in runs of `run` bytes.
   [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
   [[nodiscard]] std::uint64_t array_cycles(const Tiling& t, std::uint64_t m_tiles,

@@ -23,9 +23,10 @@ namespace systole::mapper {
 [[nodiscard]] std::optional<Tiling> gemmini_tiling(const hw::Machine& machine,
                                                    const TilingProblem& problem);
 
-/// All tilings, double buffered or not, by the machine's mapper.objective: every one if they are
-/// few, else those of cost_tiling(), random ones, and from the best of both a local search. Never
-/// worse than cost_tiling(). The same for the same machine and problem.
+/// All tilings, double buffered or not, with or without operands that stay, by the machine's
+/// mapper.objective: every one if they are few, else those of cost_tiling(), random ones, and from
+/// the best of both a local search. Never worse than cost_tiling(). The same for the same machine
+/// and problem.
 [[nodiscard]] std::optional<Tiling> search_tiling(const hw::Machine& machine,
                                                   const TilingProblem& problem);
 

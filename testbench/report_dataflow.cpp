@@ -101,7 +101,7 @@ ordered_json cost_json(analysis::Stationary dataflow, const DataflowCost& cost) 
 DataflowReport compare_dataflows(const hw::Machine& machine, const analysis::ProductShape& shape,
                                  std::vector<analysis::Stationary> dataflows) {
   DataflowReport report{machine.name, shape, std::move(dataflows), {}};
-  const std::vector<analysis::Loop> tiles = analysis::mapper_tiles(shape, machine);
+  const analysis::DramTiles tiles = analysis::mapper_tiles(shape, machine);
   for (const analysis::Stationary dataflow : report.dataflows) {
     report.costs.push_back(analysis::cost_of(
         dataflow, analysis::make_nest(dataflow, shape, machine.array, tiles), machine.energy));

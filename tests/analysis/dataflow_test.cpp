@@ -58,8 +58,8 @@ TEST(Dataflow, KeepsWhatItsNameSays) {
 TEST(Dataflow, HasTheTrafficOfTheMappersTiles) {
   const hw::Machine machine;
   const ProductShape shape{512, 768, 768};
-  const std::vector<Loop> tiles = mapper_tiles(shape, machine);
-  ASSERT_EQ(tiles.size(), kDims);
+  const DramTiles tiles = mapper_tiles(shape, machine);
+  ASSERT_EQ(tiles.loops.size(), kDims);
   mapper::TilingProblem problem;
   problem.m = shape.m;
   problem.n = shape.n;

@@ -259,17 +259,18 @@ TEST(Mapping, OperatorsCarryNameTensorAndWork) {
 }
 
 TEST(Mapping, SaysWhichMemoryIsTooSmallAndForWhat) {
-  const model::EncoderShape shape{1, 256, 2, 64, true};
+  const model::EncoderShape shape{1, 528, 2, 64, true};
   const model::Graph graph = model::make_seeded_encoder("encoder", shape, 40, 1);
   hw::Machine machine = hw::find_machine("tiny");
-  // Rows of 256 int32 need 2 KiB for two halves: there is room for one, not for four at a time.
+  machine.accumulator.kib = 8;
+  // Two words for each of 528 columns: more than 4 KiB of parameters.
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
-            "scratchpad.kib = 4, accumulator.kib = 4: blocks.0.norm1 (40 x 256 x 0) does not fit, "
+            "scratchpad.kib = 4, accumulator.kib = 8: blocks.0.norm1 (40 x 528 x 0) does not fit, "
             "not even in the smallest tiles");
   machine.accumulator.kib = 1;
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),
-            "accumulator.kib = 1: blocks.0.norm1 needs whole rows of 256 int32 in half the "
-            "accumulator, at least 2048 bytes; --set accumulator.kib=2");
+            "accumulator.kib = 1: blocks.0.norm1 needs whole rows of 528 int32 in half the "
+            "accumulator, at least 4224 bytes; --set accumulator.kib=8");
   machine = hw::Machine{};
   machine.postop.row_statistics = 39;
   EXPECT_EQ(input_error_of([&] { static_cast<void>(map_graph(graph, machine)); }),

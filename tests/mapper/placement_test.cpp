@@ -47,7 +47,7 @@ TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
   EXPECT_EQ(find(graph, machine, "w").place, Place::kNowhere) << "weights stand tile by tile";
   EXPECT_EQ(find(graph, machine, "x").place, Place::kDram) << "the host writes it";
   EXPECT_EQ(find(graph, machine, "d").place, Place::kDram) << "the host reads it";
-  EXPECT_EQ(place(graph, machine).scratchpad_end, 40U * 64);
+  EXPECT_EQ(place(graph, machine).stream_begins, std::vector<std::uint64_t>(2, 40 * 64));
 }
 
 TEST(Placement, NothingStaysOnChipOfAMachineThatSpills) {
@@ -55,7 +55,7 @@ TEST(Placement, NothingStaysOnChipOfAMachineThatSpills) {
   machine.mapper.on_chip = 0;
   const model::Graph graph = two_layers(40, 50);
   EXPECT_EQ(find(graph, machine, "q").place, Place::kDram);
-  EXPECT_EQ(place(graph, machine).scratchpad_end, 0U);
+  EXPECT_EQ(place(graph, machine).stream_begins, std::vector<std::uint64_t>(2, 0));
 }
 
 TEST(Placement, RowsInDramBeginAtMultiplesOf64Bytes) {
@@ -169,7 +169,9 @@ TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
     for (const Stay& a : all) {
       if (a.place == Place::kScratchpad) {
         ++on_chip;
-        EXPECT_LE(a.end, placement.scratchpad_end);
+        for (std::size_t step = a.first; step <= a.last; ++step) {
+          EXPECT_LE(a.end, placement.stream_begins.at(step));
+        }
       }
       if (a.place == Place::kDram) {
         EXPECT_LE(a.end, placement.dram_end);
@@ -179,8 +181,9 @@ TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
         EXPECT_TRUE(a.end <= b.begin || b.end <= a.begin) << a.name << " and " << b.name;
       }
     }
-    EXPECT_LE(placement.scratchpad_end,
-              std::uint64_t{machine.scratchpad.kib} * 512 + machine.array.rows);
+    for (const std::uint64_t begin : placement.stream_begins) {
+      EXPECT_LE(begin, std::uint64_t{machine.scratchpad.kib} * 512 + machine.array.rows);
+    }
   }
   EXPECT_GT(on_chip, 100U);
 }
