@@ -206,4 +206,9 @@ std::string general_name(const std::string& name) {
   return general;
 }
 
+std::string short_name(const std::string& name) {
+  const std::string prefix = "blocks.*.";
+  return name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : name;
+}
+
 }  // namespace systole::analysis

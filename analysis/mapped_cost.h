@@ -40,6 +40,8 @@ struct OperatorEstimate {
 
 /// "blocks.3.attn.head7.scores" -> "blocks.*.attn.head*.scores": layers and heads are alike.
 [[nodiscard]] std::string general_name(const std::string& name);
+/// A general name without the prefix "blocks.*." that all operators of a layer share.
+[[nodiscard]] std::string short_name(const std::string& name);
 
 /// Cycles that the unit of a command is expected to spend on it: loads at the rate of the load
 /// port, matmuls and results by their contract. Attention is the mapper's plan, the host's work

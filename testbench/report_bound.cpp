@@ -24,7 +24,7 @@ std::string rounded(double value) {
   return grouped(static_cast<std::uint64_t>(std::llround(value)));
 }
 
-double bytes_of(const LowerBound& bound) {
+double total_bytes(const LowerBound& bound) {
   double bytes = 0;
   for (const OperatorBound& op : bound.operators) bytes += op.loaded + op.operands + op.written;
   return bytes;
@@ -36,7 +36,7 @@ struct BoundLine {
   std::uint64_t count = 0;
 };
 
-std::vector<BoundLine> lines_of(const LowerBound& bound) {
+std::vector<BoundLine> bound_lines(const LowerBound& bound) {
   std::vector<BoundLine> lines;
   for (const OperatorBound& op : bound.operators) {
     const std::string name = analysis::general_name(op.name);
@@ -77,7 +77,7 @@ BoundReport bound_report(const model::Graph& graph, const mapper::Mapping& mappi
     other.accumulator.kib = scaled(machine.accumulator.kib);
     if (other.scratchpad.kib == 0 || other.accumulator.kib == 0) continue;
     report.curve.push_back({other.scratchpad.kib, other.accumulator.kib,
-                            bytes_of(analysis::lower_bound(graph, other))});
+                            total_bytes(analysis::lower_bound(graph, other))});
   }
   return report;
 }
@@ -90,10 +90,10 @@ std::string bound_text(const BoundReport& report) {
                {"loaded", Align::kRight},
                {"operands", Align::kRight},
                {"written", Align::kRight}});
-  for (const BoundLine& line : lines_of(report.bound)) {
-    table.add({line.sum.name, std::to_string(line.count), rounded(line.sum.array),
-               rounded(line.sum.postop), rounded(line.sum.loaded), rounded(line.sum.operands),
-               rounded(line.sum.written)});
+  for (const BoundLine& line : bound_lines(report.bound)) {
+    table.add({analysis::short_name(line.sum.name), std::to_string(line.count),
+               rounded(line.sum.array), rounded(line.sum.postop), rounded(line.sum.loaded),
+               rounded(line.sum.operands), rounded(line.sum.written)});
   }
   const LowerBound& bound = report.bound;
   FactList facts;
@@ -102,7 +102,7 @@ std::string bound_text(const BoundReport& report) {
   facts.add("post-op", rounded(bound.total.postop) + " cycles");
   facts.add("in order", rounded(bound.in_order) + " cycles, operators one after the other");
   facts.add("bound", rounded(bound.cycles()) + " cycles");
-  facts.add("bytes", fmt::format("{} at least, {} as mapped", rounded(bytes_of(bound)),
+  facts.add("bytes", fmt::format("{} at least, {} as mapped", rounded(total_bytes(bound)),
                                  rounded(report.mapped_bytes)));
   return "cycles and bytes, each unit and each operator on its own\n" + table.text() + "\n" +
          facts.text();
@@ -110,7 +110,7 @@ std::string bound_text(const BoundReport& report) {
 
 ordered_json bound_json(const BoundReport& report) {
   ordered_json operators = ordered_json::array();
-  for (const BoundLine& line : lines_of(report.bound)) {
+  for (const BoundLine& line : bound_lines(report.bound)) {
     operators.push_back({{"name", line.sum.name},
                          {"operators", line.count},
                          {"array_cycles", line.sum.array},
@@ -133,7 +133,7 @@ ordered_json bound_json(const BoundReport& report) {
           {"bound_postop", bound.total.postop},
           {"bound_host", bound.total.host},
           {"bound_in_order", bound.in_order},
-          {"bound_bytes", bytes_of(bound)},
+          {"bound_bytes", total_bytes(bound)},
           {"mapped_bytes", report.mapped_bytes},
           {"bound_operators", std::move(operators)},
           {"bound_curve", std::move(curve)}};

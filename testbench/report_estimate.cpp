@@ -64,12 +64,6 @@ std::string cycles(double value) {
   return grouped(static_cast<std::uint64_t>(std::llround(value)));
 }
 
-/// The prefix that all operators of a layer share says nothing.
-std::string short_name(const std::string& name) {
-  const std::string prefix = "blocks.*.";
-  return name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : name;
-}
-
 std::string estimate_table(const std::vector<Sum>& sums) {
   Table table({{"operator"},
                {"times", Align::kRight},
@@ -79,7 +73,7 @@ std::string estimate_table(const std::vector<Sum>& sums) {
                {"expected", Align::kRight},
                {"bound by", Align::kRight}});
   for (const Sum& sum : sums) {
-    table.add({short_name(sum.name), std::to_string(sum.count), cycles(sum.bound.array),
+    table.add({analysis::short_name(sum.name), std::to_string(sum.count), cycles(sum.bound.array),
                cycles(sum.bound.memory), cycles(sum.bound.postop), cycles(sum.expected),
                std::string(name_of(sum.bound.resource()))});
   }
@@ -113,7 +107,7 @@ std::string timing_table(const std::vector<Sum>& sums) {
   for (const Sum& sum : sums) {
     // Some operators have no commands: others do their work in passing.
     const double difference = static_cast<double>(sum.simulated) - sum.expected;
-    table.add({short_name(sum.name), cycles(sum.expected), grouped(sum.simulated),
+    table.add({analysis::short_name(sum.name), cycles(sum.expected), grouped(sum.simulated),
                sum.expected > 0 ? fmt::format("{:+.1f}", 100 * difference / sum.expected) : "-",
                causes_text(sum)});
   }

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <tuple>
+#include <utility>
 
+#include "analysis/mapped_cost.h"
 #include "hw/postop.h"
 #include "hw/printable.h"
 #include "testbench/text.h"
@@ -26,6 +30,37 @@ MapTotals totals_of(const std::vector<OperatorSummary>& operators, const mapper:
   }
   totals.commands = mapping.program.commands.size();
   return totals;
+}
+
+/// Operators of one general name that are mapped alike.
+struct MapLine {
+  OperatorSummary op;
+  std::uint64_t times = 0;
+};
+
+bool alike(const OperatorSummary& x, const OperatorSummary& y) {
+  const auto figures = [](const OperatorSummary& op) {
+    return std::tie(op.m, op.n, op.k, op.tile_m, op.tile_n, op.tile_k, op.tiles, op.commands,
+                    op.cycles, op.load_bytes, op.on_chip, op.stages);
+  };
+  return figures(x) == figures(y);
+}
+
+/// In the order of their first operator.
+std::vector<MapLine> map_lines(const std::vector<OperatorSummary>& operators) {
+  std::vector<MapLine> lines;
+  for (OperatorSummary op : operators) {
+    op.name = analysis::general_name(op.name);
+    const auto line = std::find_if(lines.begin(), lines.end(), [&](const MapLine& other) {
+      return other.op.name == op.name && alike(other.op, op);
+    });
+    if (line != lines.end()) {
+      ++line->times;
+    } else {
+      lines.push_back({std::move(op), 1});
+    }
+  }
+  return lines;
 }
 
 }  // namespace
@@ -90,17 +125,17 @@ std::string mapping_text(const std::string& model, const std::string& machine,
     if (!file.empty()) facts.add("written", hw::printable(file));
   }
   Table table({{"operator"},
+               {"x", Align::kRight},
                {"tiles", Align::kRight},
-               {"cmds", Align::kRight},
                {"cycles", Align::kRight},
                {"loads", Align::kRight},
                {"to"},
                {"stages"}});
-  for (const OperatorSummary& op : operators) {
+  for (const auto& [op, times] : map_lines(operators)) {
     std::string stages;
     for (const std::string& stage : op.stages) stages += (stages.empty() ? "" : " ") + stage;
-    table.add({op.name, std::to_string(op.tiles), std::to_string(op.commands), grouped(op.cycles),
-               grouped(op.load_bytes), op.on_chip ? "chip" : "DRAM",
+    table.add({analysis::short_name(op.name), std::to_string(times), std::to_string(op.tiles),
+               grouped(op.cycles), grouped(op.load_bytes), op.on_chip ? "chip" : "DRAM",
                stages.empty() ? "-" : stages});
   }
   return facts.text() + "\n" + table.text();

@@ -1,0 +1,355 @@
+/// How good the mapper's choices are: cycles over the lower bound, expected against simulated, and
+/// whether more hardware is ever slower, over a grid of machines off the presets.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <systemc>
+#include <utility>
+#include <vector>
+
+#include "bench/cpu_time.h"
+#include "bench/mapping_grid.h"
+#include "hw/atomic_file.h"
+#include "hw/error.h"
+#include "mapper/mapping.h"
+#include "testbench/batch_progress.h"
+#include "testbench/measurement.h"
+#include "testbench/plot.h"
+#include "testbench/rtl_engines.h"
+#include "testbench/run_subject.h"
+#include "testbench/side_by_side.h"
+#include "testbench/simulation.h"
+
+namespace systole::bench {
+namespace {
+
+using nlohmann::ordered_json;
+
+// The SystemC library prints a banner before it calls sc_main().
+[[maybe_unused]] const int kNoBanner = ::setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
+
+/// A doubling that costs more than this is a failure of monotony.
+constexpr double kMonotonyTolerance = 0.01;
+
+struct Options {
+  std::uint32_t bases = 24, layers = 2;
+  std::uint64_t seed = 1;
+  std::string network, csv, plots;
+  bool json = false;
+};
+
+/// One simulation without values, in this process. {"unfit": why} for a machine that cannot run it.
+ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t layers) {
+  testbench::RunRequest request;
+  request.model = network.model;
+  request.limit = 1;
+  request.functional = false;
+  if (network.model != "vit65" && layers != 0) request.size.layers = layers;
+  if (network.length != 0) request.size.length = network.length;
+  request.size.decode = network.past != 0;
+  if (network.past != 0) request.size.past = network.past;
+  try {
+    const testbench::RunSubject subject(request, machine);
+    const double before = cpu_seconds();
+    const mapper::Mapping mapping = mapper::map_graph(subject.graph(), machine);
+    const double mapping_seconds = cpu_seconds() - before;
+    testbench::SimulationOptions simulation;
+    simulation.functional = false;
+    simulation.next_step = subject.next_step();
+    testbench::RtlReport rtl;
+    const testbench::Measurement measurement =
+        testbench::measure(machine, network.label, subject.macs(), simulation,
+                           testbench::simulate(subject.graph(), subject.mapping(), machine,
+                                               testbench::make_engines(machine, {}, rtl),
+                                               subject.inputs(), simulation));
+    double expected = 0, expected_bytes = 0;
+    for (const mapper::Tiling& tiling : mapping.tilings) {
+      expected += static_cast<double>(tiling.cycles);
+      expected_bytes += static_cast<double>(tiling.load_bytes);
+    }
+    std::uint64_t loaded = 0;
+    for (const hw::Command& command : mapping.program.commands) {
+      if (command.opcode == hw::Opcode::kLoad) loaded += std::uint64_t{command.m} * command.n;
+    }
+    return {{"cycles", measurement.mean_cycles()},
+            {"bound", measurement.bound()},
+            {"expected_cycles", expected},
+            {"expected_loads", expected_bytes},
+            {"loads", loaded},
+            {"mapping_seconds", mapping_seconds}};
+  } catch (const hw::InputError& error) {
+    return {{"unfit", error.what()}};
+  }
+}
+
+/// Geometric mean and worst of figures, with the place of the worst.
+struct Spread {
+  double logarithms = 0, worst = 0;
+  std::size_t count = 0;
+  std::string worst_place;
+  void add(double value, const std::string& place) {
+    logarithms += std::log(value);
+    ++count;
+    if (value > worst) {
+      worst = value;
+      worst_place = place;
+    }
+  }
+  [[nodiscard]] double mean() const {
+    return count == 0 ? 0 : std::exp(logarithms / static_cast<double>(count));
+  }
+};
+
+class MappingBench {
+ public:
+  explicit MappingBench(const Options& options)
+      : options_(options), grid_(make_grid(options.bases, options.seed)) {
+    for (const Network& network : kNetworks) {
+      if (options.network.empty() || network.label == options.network) networks_.push_back(network);
+    }
+    if (networks_.empty()) throw hw::InputError("--network: found '" + options.network + "'");
+    const testbench::PlotWriter check(options.plots);
+  }
+
+  void run() {
+    results_.assign(networks_.size(), std::vector<ordered_json>(grid_.size()));
+    const testbench::BatchProgress progress;
+    testbench::ExperimentBatch batch;
+    for (std::size_t n = 0; n < networks_.size(); ++n) {
+      for (std::size_t i = 0; i < grid_.size(); ++i) {
+        batch.add(results_[n][i], [this, n, i] {
+          return run_one(networks_[n], grid_[i].machine, options_.layers);
+        });
+      }
+    }
+    batch.run();
+  }
+
+  [[nodiscard]] ordered_json figures() const {
+    ordered_json document{{"machines", grid_.size()}, {"layers", options_.layers}};
+    Spread all;
+    double slowest = 0;
+    std::size_t unfit = 0;
+    for (std::size_t n = 0; n < networks_.size(); ++n) {
+      Spread over, cycles, bytes;
+      for (std::size_t i = 0; i < grid_.size(); ++i) {
+        const ordered_json& result = results_[n][i];
+        if (result.contains("unfit")) {
+          ++unfit;
+          continue;
+        }
+        const std::string place = name_of(grid_[i].machine);
+        const double ratio = number(result, "cycles") / number(result, "bound");
+        over.add(ratio, place);
+        all.add(ratio, networks_[n].label + " on " + place);
+        cycles.add(off(number(result, "expected_cycles"), number(result, "cycles")), place);
+        bytes.add(off(number(result, "expected_loads"), number(result, "loads")), place);
+        slowest = std::max(slowest, number(result, "mapping_seconds"));
+      }
+      document["networks"].push_back({{"network", networks_[n].label},
+                                      {"over_bound", over.mean()},
+                                      {"over_bound_worst", over.worst},
+                                      {"worst_machine", over.worst_place},
+                                      {"expected_cycles_off", cycles.mean() - 1},
+                                      {"expected_cycles_off_worst", cycles.worst - 1},
+                                      {"expected_bytes_off", bytes.mean() - 1},
+                                      {"expected_bytes_off_worst", bytes.worst - 1}});
+    }
+    document["over_bound"] = all.mean();
+    document["over_bound_worst"] = all.worst;
+    document["worst"] = all.worst_place;
+    document["unfit"] = unfit;
+    document["mapping_seconds_worst"] = slowest;
+    document["doublings"] = doublings();
+    return document;
+  }
+
+  void write_files() const {
+    if (!options_.csv.empty()) {
+      hw::write_file_atomically(options_.csv, csv());
+    }
+    testbench::PlotWriter(options_.plots).write({plot()});
+  }
+
+ private:
+  static double number(const ordered_json& result, const char* name) {
+    return result.at(name).get<double>();
+  }
+  /// 1 for equal figures, else their quotient above 1.
+  static double off(double expected, double found) {
+    if (expected == found) return 1;
+    return std::max(expected, found) / std::max(1.0, std::min(expected, found));
+  }
+
+  /// By resource: pairs, those in which the doubled one takes over 1 % longer, and the worst.
+  [[nodiscard]] ordered_json doublings() const {
+    struct Pairs {
+      std::size_t all = 0, slower = 0;
+      double worst = 0;
+      std::string place;
+    };
+    std::map<std::string, Pairs> pairs;
+    for (std::size_t n = 0; n < networks_.size(); ++n) {
+      std::optional<double> base;
+      for (std::size_t i = 0; i < grid_.size(); ++i) {
+        const ordered_json& result = results_[n][i];
+        const bool fits = !result.contains("unfit");
+        if (grid_[i].doubled == nullptr) {
+          base = fits ? std::optional(number(result, "cycles")) : std::nullopt;
+          continue;
+        }
+        if (!fits || !base) continue;
+        Pairs& of = pairs[grid_[i].doubled->name];
+        const double change = number(result, "cycles") / *base - 1;
+        ++of.all;
+        if (change > kMonotonyTolerance) ++of.slower;
+        if (change > of.worst) {
+          of.worst = change;
+          of.place = networks_[n].label + " on " + name_of(grid_[i].machine);
+        }
+      }
+    }
+    ordered_json rows = ordered_json::array();
+    for (const auto& [name, of] : pairs) {
+      rows.push_back({{"doubled", name},
+                      {"pairs", of.all},
+                      {"slower", of.slower},
+                      {"worst", of.worst},
+                      {"worst_place", of.place}});
+    }
+    return rows;
+  }
+
+  [[nodiscard]] std::string csv() const {
+    std::string text =
+        "network,base,doubled,rows,cols,scratchpad_kib,scratchpad_banks,scratchpad_ports,"
+        "accumulator_kib,accumulator_banks,channels,bus_bytes,outstanding_reads,lanes,cycles,bound,"
+        "expected_cycles,loads,expected_loads,mapping_seconds\n";
+    for (std::size_t n = 0; n < networks_.size(); ++n) {
+      for (std::size_t i = 0; i < grid_.size(); ++i) {
+        const ordered_json& result = results_[n][i];
+        const hw::Machine& m = grid_[i].machine;
+        text += networks_[n].label + "," + std::to_string(grid_[i].base) + "," +
+                (grid_[i].doubled == nullptr ? "" : grid_[i].doubled->name);
+        for (const std::uint32_t key :
+             {m.array.rows, m.array.cols, m.scratchpad.kib, m.scratchpad.banks, m.scratchpad.ports,
+              m.accumulator.kib, m.accumulator.banks, m.dram.channels, m.bus.width_bytes,
+              m.dma.outstanding_reads, m.postop.lanes}) {
+          text += "," + std::to_string(key);
+        }
+        for (const char* name :
+             {"cycles", "bound", "expected_cycles", "loads", "expected_loads", "mapping_seconds"}) {
+          text += "," + (result.contains("unfit") ? "" : result.at(name).dump());
+        }
+        text += "\n";
+      }
+    }
+    return text;
+  }
+
+  /// Cycles over bound by number of PEs, a point per machine and network.
+  [[nodiscard]] testbench::Plot plot() const {
+    std::string data, plots;
+    for (std::size_t n = 0; n < networks_.size(); ++n) {
+      data += "$n" + std::to_string(n) + " << EOD\n";
+      for (std::size_t i = 0; i < grid_.size(); ++i) {
+        const ordered_json& result = results_[n][i];
+        if (result.contains("unfit")) continue;
+        const hw::Machine& m = grid_[i].machine;
+        data += std::to_string(m.array.rows * m.array.cols) + " " +
+                std::to_string(number(result, "cycles") / number(result, "bound")) + "\n";
+      }
+      data += "EOD\n";
+      // Side by side, so that the networks do not cover each other.
+      plots += (n == 0 ? "" : ", ") + ("$n" + std::to_string(n)) + " using ($1*" +
+               std::to_string(1 + 0.08 * static_cast<double>(n)) +
+               "):2 with points pt 7 ps 0.7 title " + testbench::gnuplot_quoted(networks_[n].label);
+    }
+    testbench::Plot plot;
+    plot.file = "mapping.png";
+    plot.script = data +
+                  "set logscale x 2\nset grid lc rgb '#dddddd'\nset border 3\nset tics nomirror\n"
+                  "set key outside\nset yrange [0.9:*]\nset xlabel 'PEs of the array'\n"
+                  "set ylabel 'cycles over the lower bound'\nplot " +
+                  plots + "\n";
+    return plot;
+  }
+
+  const Options& options_;
+  const std::vector<GridMachine> grid_;
+  std::vector<Network> networks_;
+  std::vector<std::vector<ordered_json>> results_;  ///< by network and machine
+};
+
+void print(const ordered_json& document) {
+  std::printf("%u machines, %u do not fit; %u layers of each network but vit65\n\n",
+              document["machines"].get<unsigned>(), document["unfit"].get<unsigned>(),
+              document["layers"].get<unsigned>());
+  std::printf("%-16s %10s %8s %14s %8s %14s %8s\n", "network", "over bound", "worst",
+              "cycles off %", "worst", "bytes off %", "worst");
+  for (const ordered_json& row : document["networks"]) {
+    std::printf("%-16s %10.3f %8.2f %14.1f %8.1f %14.2f %8.1f\n",
+                row["network"].get<std::string>().c_str(), row["over_bound"].get<double>(),
+                row["over_bound_worst"].get<double>(),
+                100 * row["expected_cycles_off"].get<double>(),
+                100 * row["expected_cycles_off_worst"].get<double>(),
+                100 * row["expected_bytes_off"].get<double>(),
+                100 * row["expected_bytes_off_worst"].get<double>());
+  }
+  std::printf("%-16s %10.3f %8.2f   %s\n", "all", document["over_bound"].get<double>(),
+              document["over_bound_worst"].get<double>(),
+              document["worst"].get<std::string>().c_str());
+  std::printf("\nmapping takes at most %.2f s\n\n",
+              document["mapping_seconds_worst"].get<double>());
+  std::printf("%-24s %6s %14s %8s  %s\n", "doubled", "pairs", "over 1% slower", "worst %", "where");
+  for (const ordered_json& row : document["doublings"]) {
+    std::printf("%-24s %6u %14u %8.1f  %s\n", row["doubled"].get<std::string>().c_str(),
+                row["pairs"].get<unsigned>(), row["slower"].get<unsigned>(),
+                100 * row["worst"].get<double>(), row["worst_place"].get<std::string>().c_str());
+  }
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CLI::App app("The mapper's choices over a grid of machines.", "mapping_bench");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--bases", options.bases, "machines, each with every resource doubled in turn")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--layers", options.layers, "blocks of each network, 0: all");
+  app.add_option("--seed", options.seed, "of the machines");
+  app.add_option("--network", options.network, "one of them only");
+  app.add_option("--csv", options.csv, "a row per machine and network");
+  app.add_option("--plots", options.plots, "draw cycles over bound there");
+  app.add_flag("--json", options.json, "print a JSON document");
+  try {
+    app.parse(argc, argv);
+    sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
+    MappingBench bench(options);
+    bench.run();
+    bench.write_files();
+    const ordered_json figures = bench.figures();
+    if (options.json) {
+      std::printf("%s\n", figures.dump(2).c_str());
+    } else {
+      print(figures);
+    }
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "mapping_bench: %s\n", error.what());
+    return 2;
+  }
+}
+
+}  // namespace
+}  // namespace systole::bench
+
+int sc_main(int argc, char* argv[]) { return systole::bench::run(argc, argv); }
