@@ -49,6 +49,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   if (group.has_matmul) {
     problem.a_on_chip = on_chip(group.a);
     problem.b_on_chip = on_chip(group.b);
+    problem.b_transposed = group.b_transposed;
     problem.b_is_activation = graph.tensors[group.b.tensor].kind != model::Tensor::Kind::kConstant;
   }
   problem.out_on_chip = on_chip(group.out);

@@ -43,6 +43,7 @@ struct TilingProblem {
   std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
   bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
   bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
+  bool b_transposed = false;          ///< stored n x k
   std::uint32_t parameter_words = 0;  ///< per column
   std::uint32_t out_bytes = 0;        ///< per element
   std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operands together
@@ -62,7 +63,7 @@ struct TilingProblem {
 
   [[nodiscard]] auto key() const {
     return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
-                           b_is_activation, parameter_words, out_bytes, tensor_bytes,
+                           b_is_activation, b_transposed, parameter_words, out_bytes, tensor_bytes,
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
                            postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
                            pre_tensor_bytes, pre_interval, even_cols);

@@ -24,7 +24,9 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
     : machine_(machine),
       problem_(problem),
       load_rate_(dma_rate(machine, machine.dma.outstanding_reads)),
-      store_rate_(dma_rate(machine, machine.dma.outstanding_writes)) {}
+      store_rate_(dma_rate(machine, machine.dma.outstanding_writes)),
+      burst_cycles_(static_cast<double>(machine.dram.burst_length) * machine.core.clock_mhz /
+                    (static_cast<double>(machine.dram.mega_transfers) * machine.dram.channels)) {}
 
 bool TilingCost::fits(const Tiling& t) const {
   const std::uint64_t sums = std::uint64_t{machine_.accumulator.kib} * 1024 / 4;
@@ -62,7 +64,6 @@ void TilingCost::evaluate(Tiling& t) const {
   const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
   const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
   const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
-  const std::uint64_t b_bytes = std::uint64_t{problem_.k} * round_up(problem_.n, 4);
   const StreamPlan plan = stream_plan(machine_, problem_, t);
   const std::uint64_t a_times = problem_.k == 0 ? 0 : this->a_times(t, plan);
   const std::uint64_t b_times = problem_.k == 0 ? 0 : this->b_times(t, plan);
@@ -79,7 +80,7 @@ void TilingCost::evaluate(Tiling& t) const {
       problem_.pre_interval == 0
           ? 0
           : pre_rows * std::max(problem_.pre_interval, ceil_div(t.k, machine_.preop.lanes));
-  const std::uint64_t b_load = problem_.b_on_chip ? 0 : b_bytes * b_times;
+  const std::uint64_t b_load = problem_.b_on_chip ? 0 : b_bytes(t) * b_times;
   const std::uint64_t parameter_load =
       std::uint64_t{4} * problem_.parameter_words * problem_.n *
       (plan.parameters.count >= c_tiles || !t.m_outer ? 1 : m_tiles);
@@ -150,6 +151,21 @@ std::uint64_t TilingCost::b_times(const Tiling& t, const StreamPlan& plan) const
   return plan.b.count >= between ? 1 : m_tiles;
 }
 
+std::uint64_t TilingCost::b_bytes(const Tiling& t) const {
+  if (problem_.b_is_activation || t.unrolled || problem_.k == 0) {
+    return std::uint64_t{problem_.k} * problem_.n;
+  }
+  // Rows of each tile are padded to whole words.
+  const auto padded = [](std::uint64_t extent, std::uint64_t tile, std::uint64_t unit) {
+    return extent / tile * round_up(tile, unit) + round_up(extent % tile, unit);
+  };
+  if (problem_.b_transposed) return problem_.n * padded(problem_.k, t.k, machine_.array.rows);
+  const std::uint64_t sections = ceil_div(problem_.n, t.c_cols);
+  const std::uint64_t last = problem_.n - (sections - 1) * t.c_cols;
+  return problem_.k * ((sections - 1) * padded(t.c_cols, t.n, machine_.array.cols) +
+                       padded(last, t.n, machine_.array.cols));
+}
+
 double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const {
   if (bytes == 0) return 0.0;
   const std::uint64_t runs = ceil_div(bytes, run);
@@ -158,8 +174,9 @@ double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t 
   const auto length = static_cast<double>(std::min(bytes, run));
   const double cuts = run % machine_.dma.request_bytes == 0 ? 0.0 : 1.0 - 1.0 / size;
   const double requests = static_cast<double>(runs) * std::max(1.0, length / size + cuts);
-  return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle,
-                  requests * rate.cycles_per_request);
+  // A port issues one request a cycle.
+  const double each = std::max({rate.cycles_per_request, burst_cycles_, 1.0});
+  return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle, requests * each);
 }
 
 std::uint64_t TilingCost::array_cycles(const Tiling& t, std::uint64_t m_tiles,

@@ -30,6 +30,8 @@ class TilingCost {
   /// How often A and B are loaded.
   [[nodiscard]] std::uint64_t a_times(const Tiling& t, const StreamPlan& plan) const;
   [[nodiscard]] std::uint64_t b_times(const Tiling& t, const StreamPlan& plan) const;
+  /// Bytes of B in memory: tiles of weights are stored with their padding.
+  [[nodiscard]] std::uint64_t b_bytes(const Tiling& t) const;
   /// Cycles to move `bytes` that lie in runs of `run` bytes.
   [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
   [[nodiscard]] std::uint64_t array_cycles(const Tiling& t, std::uint64_t m_tiles,
@@ -38,6 +40,7 @@ class TilingCost {
   const hw::Machine& machine_;
   const TilingProblem& problem_;
   DmaRate load_rate_, store_rate_;
+  double burst_cycles_;  ///< that a request takes of the DRAM at least, however short it is
 };
 
 }  // namespace systole::mapper
