@@ -99,13 +99,12 @@ class BoundBuilder {
     end_chain();
     OperatorBound& op = operators_.back();
     const std::uint64_t m = node.in.rows, k = node.in.cols, n = node.out.cols;
-    results_ = m * n;
     rows_ = m;
     vectors_ = (n + machine_.postop.lanes - 1) / machine_.postop.lanes;
     row_cycles_ = static_cast<double>(vectors_);
     row_wise_ = 0;
     has_chain_ = true;
-    op.results += results_;
+    op.results += m * n;
     if (attention && machine_.attention.lines != 0)
       return;  // engines skip what the mask leaves out
     op.array += static_cast<double>(hw::array_cycles(machine_.array, m, n, k, true).interval);
@@ -237,7 +236,7 @@ class BoundBuilder {
   std::set<std::tuple<TensorId, std::uint32_t, std::uint32_t>> brought_;  ///< by the heads so far
   // The chain in progress.
   bool has_chain_ = false;
-  std::uint64_t rows_ = 0, vectors_ = 0, results_ = 0;
+  std::uint64_t rows_ = 0, vectors_ = 0;
   double row_cycles_ = 0, row_wise_ = 0;
 };
 

@@ -50,19 +50,13 @@ std::optional<Tiling> cost_tiling(const hw::Machine& machine, const TilingProble
         t.c_cols = problem.row_wise || problem.section != 0 ? most_cols : t.n;
         t.k = std::min(k, problem.k);
         if (problem.k == 0) t.n = t.c_cols;
-        for (const bool m_outer : {true, false}) {
-          t.m_outer = m_outer;
-          for (const unsigned stays : {0U, 1U, 2U, 3U}) {
-            t.a_stays = (stays & 1U) != 0;
-            t.b_stays = (stays & 2U) != 0;
-            for (const bool k_outer : {false, true}) {
-              t.k_outer = k_outer;
-              for (const bool two_results : {true, false}) {
-                t.two_results = two_results;
-                consider(t);
-              }
-            }
-          }
+        for (unsigned variant = 0; variant < 32; ++variant) {
+          t.m_outer = (variant & 16U) == 0;
+          t.b_stays = (variant & 8U) != 0;
+          t.a_stays = (variant & 4U) != 0;
+          t.k_outer = (variant & 2U) != 0;
+          t.two_results = (variant & 1U) == 0;
+          consider(t);
         }
       }
     }

@@ -1,7 +1,6 @@
 #include "mapper/emitter.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -46,7 +45,6 @@ void Emitter::begin(const Group& group, std::uint64_t macs) {
 }
 
 void Emitter::add_operator(const Group& group, std::uint64_t macs) {
-  // A tile that is still on chip may be of what was there before.
   const model::View& written = group.written();
   const Location& out = location(written);
   hw::Operator result;

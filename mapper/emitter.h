@@ -131,7 +131,7 @@ class Emitter {
   const Group* group_ = nullptr;
   const Tiling* tiling_ = nullptr;
   std::uint32_t op_ = 0;
-  std::uint16_t chain_ = 0;         ///< the chain in front of the anchor, if any, is the next one
+  std::uint16_t chain_ = 0;         ///< the chain before the anchor, if any, is the next one
   std::uint16_t first_mix_ = 0;     ///< of the encoders of this group
   std::vector<Span> busy_;          ///< operands of the last matmul
   bool second_half_ = false;        ///< of the accumulator, next

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <stdexcept>
 
 #include "mapper/emitter.h"
 #include "mapper/round.h"
