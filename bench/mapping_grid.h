@@ -14,54 +14,30 @@
 /// The machines and networks of mapping_bench.
 namespace systole::bench {
 
-/// What a doubling changes.
+/// What a doubling changes: a member of a part of the machine.
 struct Resource {
   const char* name;
-  std::uint32_t& (*key)(hw::Machine&);
+  std::uint32_t* (*key)(hw::Machine&);
 };
+template <auto Part, auto Member>
+std::uint32_t* key_of(hw::Machine& machine) {
+  return &((machine.*Part).*Member);
+}
 inline const std::vector<Resource> kResources = {
-    {"scratchpad.kib", [](hw::Machine& m) -> auto& {return m.scratchpad.kib;
-}  // namespace systole::bench
-}  // namespace systole::bench
-, {"accumulator.kib", [](hw::Machine& m) -> auto& {return m.accumulator.kib;
-}
-}
-, {"scratchpad.banks", [](hw::Machine& m) -> auto& {return m.scratchpad.banks;
-}
-}
-, {"scratchpad.ports", [](hw::Machine& m) -> auto& {return m.scratchpad.ports;
-}
-}
-, {"accumulator.banks", [](hw::Machine& m) -> auto& {return m.accumulator.banks;
-}
-}
-, {"dram.channels", [](hw::Machine& m) -> auto& {return m.dram.channels;
-}
-}
-, {"dma.outstanding_reads", [](hw::Machine& m) -> auto& {return m.dma.outstanding_reads;
-}
-}
-, {"dma.outstanding_writes", [](hw::Machine& m) -> auto& {return m.dma.outstanding_writes;
-}
-}
-, {"bus.width_bytes", [](hw::Machine& m) -> auto& {return m.bus.width_bytes;
-}
-}
-, {"postop.lanes", [](hw::Machine& m) -> auto& {return m.postop.lanes;
-}
-}
-, {"core.load_queue", [](hw::Machine& m) -> auto& {return m.core.load_queue;
-}
-}
-, {"core.compute_queue", [](hw::Machine& m) -> auto& {return m.core.compute_queue;
-}
-}
-, {"core.store_queue", [](hw::Machine& m) -> auto& {return m.core.store_queue;
-}
-}
-,
-}
-;
+    {"scratchpad.kib", key_of<&hw::Machine::scratchpad, &hw::Machine::Sram::kib>},
+    {"accumulator.kib", key_of<&hw::Machine::accumulator, &hw::Machine::Sram::kib>},
+    {"scratchpad.banks", key_of<&hw::Machine::scratchpad, &hw::Machine::Sram::banks>},
+    {"scratchpad.ports", key_of<&hw::Machine::scratchpad, &hw::Machine::Sram::ports>},
+    {"accumulator.banks", key_of<&hw::Machine::accumulator, &hw::Machine::Sram::banks>},
+    {"dram.channels", key_of<&hw::Machine::dram, &hw::Machine::Dram::channels>},
+    {"dma.outstanding_reads", key_of<&hw::Machine::dma, &hw::Machine::Dma::outstanding_reads>},
+    {"dma.outstanding_writes", key_of<&hw::Machine::dma, &hw::Machine::Dma::outstanding_writes>},
+    {"bus.width_bytes", key_of<&hw::Machine::bus, &hw::Machine::Bus::width_bytes>},
+    {"postop.lanes", key_of<&hw::Machine::postop, &hw::Machine::Postop::lanes>},
+    {"core.load_queue", key_of<&hw::Machine::core, &hw::Machine::Core::load_queue>},
+    {"core.compute_queue", key_of<&hw::Machine::core, &hw::Machine::Core::compute_queue>},
+    {"core.store_queue", key_of<&hw::Machine::core, &hw::Machine::Core::store_queue>},
+};
 
 /// A machine of the grid: a base, or a base with one resource doubled.
 struct GridMachine {
@@ -108,7 +84,7 @@ inline std::vector<GridMachine> make_grid(std::size_t bases, std::uint64_t seed)
     grid.push_back({machine, base, nullptr});
     for (const Resource& resource : kResources) {
       hw::Machine larger = machine;
-      resource.key(larger) *= 2;
+      *resource.key(larger) *= 2;
       if (is_valid(larger)) grid.push_back({larger, base, &resource});
     }
   }
