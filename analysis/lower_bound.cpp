@@ -1,14 +1,18 @@
 #include "analysis/lower_bound.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <set>
 #include <tuple>
 
+#include "analysis/least_path.h"
+#include "analysis/memory_floor.h"
+#include "hw/accumulator.h"
 #include "hw/array.h"
+#include "hw/command_codec.h"
 #include "hw/host_cycles.h"
 #include "hw/units.h"
-#include "mapper/tiling.h"
 
 namespace systole::analysis {
 namespace {
@@ -18,13 +22,6 @@ using model::Node;
 using model::Tensor;
 using model::TensorId;
 using model::View;
-
-/// How the nodes of a graph use a tensor.
-struct Use {
-  bool by_stage = false;  ///< as the tensor operand of a stage
-  bool by_matmul = false;
-  bool by_pass = false;  ///< as the input of a stage or of the host
-};
 
 std::uint64_t bytes_of(const Graph& graph, const View& view) {
   return std::uint64_t{view.rows} * view.cols * hw::bytes_of(graph.tensors[view.tensor].type);
@@ -37,18 +34,16 @@ class BoundBuilder {
         machine_(machine),
         operand_bytes_(machine.scratchpad.kib * hw::kKib),
         sums_(machine.accumulator.kib * hw::kKib / 4),
-        uses_(graph.tensors.size()) {
+        by_stage_(graph.tensors.size(), false),
+        memory_(machine) {
     for (const Node& node : graph.nodes) {
-      const bool matmul = node.kind == Node::Kind::kMatmul;
-      (matmul ? uses_[node.in.tensor].by_matmul : uses_[node.in.tensor].by_pass) = true;
-      if (matmul) uses_[node.b.tensor].by_matmul = true;
-      if (node.tensor.tensor != model::kNoTensor) uses_[node.tensor.tensor].by_stage = true;
+      if (node.tensor.tensor != model::kNoTensor) by_stage_[node.tensor.tensor] = true;
     }
   }
 
   LowerBound build() {
     for (const Node& node : graph_.nodes) add(node);
-    end_operator();
+    end_chain();
     LowerBound bound;
     bound.operators = std::move(operators_);
     add_up(bound);
@@ -73,24 +68,21 @@ class BoundBuilder {
   }
 
   void begin(const Node& node, bool attention) {
-    end_operator();
+    end_chain();
     operators_.emplace_back();
     operators_.back().name = node.name;
     in_attention_ = attention;
-    made_here_.assign(graph_.tensors.size(), false);
   }
 
   [[nodiscard]] bool is_weight(const View& view) const {
     return graph_.tensors[view.tensor].kind == Tensor::Kind::kConstant;
   }
 
-  /// Bytes of an operand that have to come from memory in this operator: of an activation that may
-  /// have stayed on chip, what does not fit there.
-  [[nodiscard]] double brought(const View& view, double loads) const {
+  /// Whether the tensor comes from memory, for the first that reads it.
+  [[nodiscard]] bool comes_from_memory(const View& view) {
     const Tensor& tensor = graph_.tensors[view.tensor];
-    if (tensor.kind != Tensor::Kind::kActivation || !tensor.data.empty()) return loads;
-    const auto whole = static_cast<double>(bytes_of(graph_, view));
-    return std::max(0.0, loads - std::min(whole, static_cast<double>(operand_bytes_)));
+    const bool made = tensor.kind == Tensor::Kind::kActivation && tensor.data.empty();
+    return !made && brought_.insert({view.tensor, view.row, view.col}).second;
   }
 
   void add_matmul(const Node& node) {
@@ -99,46 +91,58 @@ class BoundBuilder {
     end_chain();
     OperatorBound& op = operators_.back();
     const std::uint64_t m = node.in.rows, k = node.in.cols, n = node.out.cols;
-    rows_ = m;
-    vectors_ = (n + machine_.postop.lanes - 1) / machine_.postop.lanes;
-    row_cycles_ = static_cast<double>(vectors_);
-    row_wise_ = 0;
-    has_chain_ = true;
-    op.results += m * n;
+    begin_chain(m, n);
     if (attention && machine_.attention.lines != 0)
       return;  // engines skip what the mask leaves out
     op.array += static_cast<double>(hw::array_cycles(machine_.array, m, n, k, true).interval);
-    if (attention) {
-      add_attention_operands(node, op);
-      return;
-    }
-    const double loads = least_operand_bytes(m, n, k, sums_, operand_bytes_);
-    const double a = brought(node.in, loads - static_cast<double>(k) * static_cast<double>(n));
-    op.loaded += static_cast<double>(k) * static_cast<double>(n) + a;
+    // An operand that is made on chip comes there once without memory.
+    const auto a_bytes = static_cast<double>(m * k), b_bytes = static_cast<double>(k * n);
+    const double made =
+        (comes_from_memory(node.in) ? 0.0 : a_bytes) + (comes_from_memory(node.b) ? 0.0 : b_bytes);
+    const double passes = least_operand_bytes(m, n, k, sums_, operand_bytes_) - made;
+    op.loaded += std::max(0.0, attention ? passes - written_to(node.b) : passes);
+    if (!attention && made == a_bytes) op.loaded += again(a_bytes, b_bytes, passes - b_bytes);
   }
 
-  /// The heads share the scratchpad: what no head keeps is counted when all of them are known.
-  void add_attention_operands(const Node& node, OperatorBound& op) {
-    for (const View& view : {node.in, node.b}) {
-      if (made_here_[view.tensor]) continue;  // scores
-      if (!brought_.insert({view.tensor, view.row, view.col}).second) continue;
-      const Tensor& tensor = graph_.tensors[view.tensor];
-      const auto bytes = static_cast<double>(bytes_of(graph_, view));
-      if (tensor.kind == Tensor::Kind::kActivation && tensor.data.empty()) {
-        attention_bytes_ += bytes;
-      } else {
-        op.loaded += bytes;
-      }
+  /// Bytes of a cache of keys and values that an operator of this inference writes.
+  [[nodiscard]] double written_to(const View& cache) const {
+    if (graph_.tensors[cache.tensor].kind != Tensor::Kind::kState) return 0;
+    double bytes = 0;
+    for (const Node& node : graph_.nodes) {
+      const View& out = node.out;
+      if (!model::overlap(out, cache)) continue;
+      const double rows =
+          std::min(out.row + out.rows, cache.row + cache.rows) - std::max(out.row, cache.row);
+      bytes += rows * (std::min(out.col + out.cols, cache.col + cache.cols) -
+                       std::max(out.col, cache.col));
     }
+    return bytes;
+  }
+
+  /// More bytes that a product loads than B once and `counted`: rows of A that are not held between
+  /// their computation and all of B come back from memory, or B comes again for what is held.
+  [[nodiscard]] double again(double a, double b, double counted) const {
+    const auto room = static_cast<double>(operand_bytes_);
+    const double b_again = std::min(1.0, std::max(0.0, b - room) / room);
+    return std::max(0.0, std::max(0.0, a - room) * b_again - std::max(0.0, counted));
+  }
+
+  void begin_chain(std::uint64_t rows, std::uint64_t cols) {
+    has_chain_ = true;
+    rows_ = rows;
+    vectors_ = (cols + machine_.postop.lanes - 1) / machine_.postop.lanes;
+    elementwise_ = softmax_ = static_cast<double>(vectors_);
+    norms_ = 0;
+    has_softmax_ = false;
+    fill_ = cols == 0 ? 0.0 : hw::kAccumulatorReadCycles;
+    commands_ = static_cast<double>(rows * cols) / static_cast<double>(sums_);
+    if (!in_attention_) commands_ = std::ceil(commands_);
   }
 
   void add_stage(const Node& node) {
     if (operators_.empty()) {
       begin(node, false);
-      has_chain_ = true;
-      rows_ = node.in.rows;
-      vectors_ = 0;
-      row_cycles_ = row_wise_ = 0;
+      begin_chain(node.in.rows, 0);
     }
     OperatorBound& op = operators_.back();
     const bool engines = in_attention_ && machine_.attention.lines != 0;
@@ -146,12 +150,7 @@ class BoundBuilder {
     // With stages before an anchor, all but a softmax may move there.
     const bool stays = machine_.preop.lanes == 0 || stage.op == hw::StageOp::kSoftmax;
     if (has_chain_ && !engines && stays && node.in.rows == rows_) {
-      const auto interval = static_cast<double>(hw::stage_interval(stage, vectors_));
-      if (hw::stage_info(stage.op).row_wise) {
-        row_wise_ += interval;
-      } else {
-        row_cycles_ = std::max(row_cycles_, interval);
-      }
+      add_to_chain(stage, is_written(node.in));
     }
     if (stage.operand == hw::Operand::kTensor && !engines) {
       const Tensor& tensor = graph_.tensors[node.tensor.tensor];
@@ -160,53 +159,44 @@ class BoundBuilder {
         op.operands += static_cast<double>(bytes_of(graph_, node.tensor));
       }
     }
-    note_result(node.out, op);
+    if (is_written(node.out)) op.written += static_cast<double>(bytes_of(graph_, node.out));
   }
 
-  void note_result(const View& out, OperatorBound& op) {
-    made_here_[out.tensor] = true;
-    const Tensor& tensor = graph_.tensors[out.tensor];
-    const Use& use = uses_[out.tensor];
-    const auto bytes = static_cast<double>(bytes_of(graph_, out));
-    const bool engines = machine_.attention.lines != 0;
-    if (tensor.kind == Tensor::Kind::kOutput || tensor.kind == Tensor::Kind::kState ||
-        (use.by_stage && tensor.type != hw::DType::kS32)) {
-      op.written += bytes;
-    } else if (use.by_matmul && !use.by_pass && !engines && !in_attention_) {
-      op.written += std::max(0.0, bytes - static_cast<double>(operand_bytes_));
+  /// `leaves`: what the stage works on has to leave too, in a pass of its own.
+  void add_to_chain(const hw::Stage& stage, bool leaves) {
+    const auto interval = static_cast<double>(hw::stage_interval(stage, vectors_));
+    if (stage.op == hw::StageOp::kLayerNorm) {
+      // In its chain, or in one of its own behind a chain that leaves the sums of squares.
+      hw::Stage apply = stage;
+      apply.op = hw::StageOp::kLayerNormApply;
+      norms_ += std::min(interval - (leaves ? 0.0 : static_cast<double>(vectors_)),
+                         static_cast<double>(hw::stage_interval(apply, vectors_)));
+    } else if (stage.op == hw::StageOp::kSoftmax) {
+      softmax_ = has_softmax_ ? softmax_ + interval : interval;
+      has_softmax_ = true;
+    } else {
+      elementwise_ = std::max(elementwise_, interval);
     }
+    if (vectors_ != 0) fill_ += hw::stage_latency(stage);
   }
 
-  void end_operator() {
-    end_chain();
-    if (operators_.empty()) return;
-    operators_.back().loaded +=
-        std::max(0.0, attention_bytes_ - static_cast<double>(operand_bytes_));
-    attention_bytes_ = 0;
-    brought_.clear();
+  /// Whether the tensor is needed in memory.
+  [[nodiscard]] bool is_written(const View& view) const {
+    const Tensor& tensor = graph_.tensors[view.tensor];
+    return tensor.kind == Tensor::Kind::kOutput || tensor.kind == Tensor::Kind::kState ||
+           (by_stage_[view.tensor] && tensor.type != hw::DType::kS32);
   }
 
   /// The stages so far share one pass.
   void end_chain() {
     if (!has_chain_) return;
-    operators_.back().postop += static_cast<double>(rows_) * std::max(row_cycles_, row_wise_);
+    operators_.back().postop +=
+        static_cast<double>(rows_) * std::max(elementwise_, softmax_ + norms_) + commands_ * fill_;
     has_chain_ = false;
   }
 
   void add_up(LowerBound& bound) const {
-    const Roofline roofline = roofline_of(machine_);
-    // A read port has at most its window in flight for as long as an idle memory takes. An L2 cache
-    // may hold everything, and answers sooner.
-    const bool cached = machine_.l2.kib != 0;
-    const auto request = static_cast<double>(machine_.dma.request_bytes);
-    const double port = cached ? request : std::min(roofline.read_bytes, request);
-    const auto memory = [&](double loaded, double operands, double written) {
-      return std::max({loaded / port, operands / port, (loaded + operands) / roofline.bus_bytes,
-                       written / roofline.bus_bytes,
-                       cached ? 0.0 : (loaded + operands + written) / roofline.dram_bytes});
-    };
     double loaded = 0, operands = 0, written = 0;
-    const auto held = static_cast<double>(operand_bytes_ + sums_ * 4);
     for (const OperatorBound& op : bound.operators) {
       bound.total.array += op.array;
       bound.total.postop += op.postop;
@@ -214,35 +204,45 @@ class BoundBuilder {
       loaded += op.loaded;
       operands += op.operands;
       written += op.written;
-      // What was loaded before it began, and sums that are left when its last product is done.
-      const double memory_cycles = memory(std::max(0.0, op.loaded - held), 0, 0);
-      const double drained =
-          op.results == 0 ? 0.0
-                          : op.postop * (1.0 - std::min(1.0, static_cast<double>(sums_) /
-                                                                 static_cast<double>(op.results)));
-      bound.in_order += std::max({op.array, memory_cycles, drained}) + op.host;
     }
-    bound.total.memory = memory(loaded, operands, written);
+    bound.total.memory = memory_.move(loaded, operands, written);
+    bound.latency = least_path(graph_, machine_, memory_);
+    // The first commands come from memory, and an operand before the array has work.
+    const double fetched = memory_.read_trip(hw::kCommandBytes);
+    bound.total.memory += bound.total.memory == 0 ? 0 : fetched;
+    for (double* cycles : {&bound.total.array, &bound.total.postop}) {
+      if (*cycles != 0) *cycles += fetched + memory_.read_trip(1);
+    }
   }
 
   const Graph& graph_;
   const hw::Machine& machine_;
   const std::uint64_t operand_bytes_, sums_;
-  std::vector<Use> uses_;
+  std::vector<bool> by_stage_;  ///< by tensor: the tensor operand of a stage
+  const MemoryFloor memory_;
   std::vector<OperatorBound> operators_;
-  std::vector<bool> made_here_;  ///< by tensor: a result of the current operator
   bool in_attention_ = false;
-  double attention_bytes_ = 0;  ///< activations that the heads read
-  std::set<std::tuple<TensorId, std::uint32_t, std::uint32_t>> brought_;  ///< by the heads so far
+  std::set<std::tuple<TensorId, std::uint32_t, std::uint32_t>> brought_;  ///< what is counted
   // The chain in progress.
   bool has_chain_ = false;
   std::uint64_t rows_ = 0, vectors_ = 0;
-  double row_cycles_ = 0, row_wise_ = 0;
+  double elementwise_ = 0, softmax_ = 0, norms_ = 0;  ///< cycles of a row
+  bool has_softmax_ = false;
+  double fill_ = 0, commands_ = 0;
 };
 
 }  // namespace
 
-double LowerBound::cycles() const { return std::max(total.cycles(), in_order); }
+double LowerBound::cycles() const {
+  return std::max({total.array, total.memory, total.postop, latency}) + total.host;
+}
+
+std::string_view LowerBound::bound_by() const {
+  const double core = cycles() - total.host;
+  if (total.host > core) return name_of(Resource::kHost);
+  if (core == latency && latency > total.array) return "latency";
+  return name_of(Bound{total.array, total.memory, total.postop, 0}.resource());
+}
 
 double least_operand_bytes(std::uint64_t m, std::uint64_t n, std::uint64_t k, std::uint64_t sums,
                            std::uint64_t operand_bytes) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "analysis/roofline.h"
@@ -9,42 +10,50 @@
 #include "model/graph.h"
 
 /// What no mapping of a network can beat on a machine: array, memory and post-op unit, each as if
-/// the others cost nothing.
+/// the others cost nothing, and the latency of what depends on each other.
 ///
-/// Assumptions. (1) Operators run in the order of the graph: the array finishes one before it
-/// begins the next. The attention of a layer is one operator, its heads may interleave. (2) What
-/// one operator leaves on chip, or has loaded for it while another runs, fits scratchpad and
-/// accumulator together. (3) Partial sums reside in the accumulator only: a product has a loop nest
-/// of tiles (Orojenesis: Huang et al., ISCA 2024), with tiles of any size, not multiples of the
-/// array's, and without double buffers. (4) Stages of a chain share one pass. (5) Tensor operands
-/// of chains come from memory, as the hardware's operand ports do; so what they name has been
-/// written there. (6) An L2 cache holds everything: DRAM does not limit a machine that has one. (7)
-/// Commands, row misses, refresh and bus turnarounds cost nothing.
+/// Operators may run in any order that their data allow, tile by tile, so nothing is said of one
+/// operator after the other but where every element of one needs all of another
+/// (analysis/least_path.h).
+///
+/// Assumptions. (1) Every operator is computed once and completely, masked scores too; a product
+/// streams A past B as the graph has them. (2) Before an operator begins, no more than scratchpad
+/// and accumulator hold has been loaded for it. (3) Partial sums reside in the accumulator only: a
+/// product has a loop nest of tiles (Orojenesis: Huang et al., ISCA 2024), with tiles of any size,
+/// not multiples of the array's, and without double buffers. All of scratchpad and accumulator are
+/// its own. (4) What the core computes comes on chip once without memory; what is held of A takes
+/// scratchpad until all of B has passed. (5) Stages of a chain share one pass, but what leaves it
+/// in the middle takes a pass of its own; a LayerNorm may be parted in sums of squares and the
+/// rest. (6) Tensor operands of chains come from memory, as the hardware's operand ports do; so
+/// what they name has been written there. (7) An L2 cache holds everything: DRAM does not limit a
+/// machine that has one. (8) Row misses, bus turnarounds, bank conflicts and commands beyond the
+/// first cost nothing.
 namespace systole::analysis {
 
 /// An operator: a product with weights and the stages after it, the attention of a layer, a
 /// function of the host, or stages before the first of these.
 struct OperatorBound {
-  std::string name;           ///< of its first node
-  double array = 0;           ///< cycles of the core
-  double postop = 0;          ///< cycles
-  double host = 0;            ///< cycles during which nothing else runs
-  double loaded = 0;          ///< bytes, by the load unit
-  double operands = 0;        ///< bytes of tensor operands, by the store unit
-  double written = 0;         ///< bytes
-  std::uint64_t results = 0;  ///< sums that pass through the accumulator
+  std::string name;     ///< of its first node
+  double array = 0;     ///< cycles of the core
+  double postop = 0;    ///< cycles
+  double host = 0;      ///< cycles during which nothing else runs
+  double loaded = 0;    ///< bytes, by the load unit
+  double operands = 0;  ///< bytes of tensor operands, by the store unit
+  double written = 0;   ///< bytes
 };
 
 struct LowerBound {
   std::vector<OperatorBound> operators;
-  Bound total;          ///< each resource alone, over all operators
-  double in_order = 0;  ///< operators one after the other, each limited by its slowest resource
-  /// Least cycles of an inference, from start to completion.
+  Bound total;         ///< each resource alone, over all operators
+  double latency = 0;  ///< along what depends on each other (analysis/least_path.h)
+  /// Least cycles of an inference, from start to completion: the largest, and those of the host.
   [[nodiscard]] double cycles() const;
+  /// "array", "memory", "post-op", "latency" or "host": the largest.
+  [[nodiscard]] std::string_view bound_by() const;
 };
 
 /// Of one inference. Exact for whole networks on the tile machine; on attention engines the
-/// attention counts nothing, which keeps it a bound.
+/// attention counts nothing and there is no latency, which keeps it a bound.
 [[nodiscard]] LowerBound lower_bound(const model::Graph& graph, const hw::Machine& machine);
 
 /// Least elements of A and B, a byte each, that a product of m x k by k x n brings on chip, over

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/lower_bound.h"
 #include "bench/cpu_time.h"
 #include "bench/mapping_grid.h"
 #include "hw/atomic_file.h"
@@ -80,6 +81,7 @@ ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t 
     }
     return {{"cycles", measurement.mean_cycles()},
             {"bound", measurement.bound()},
+            {"bound_by", analysis::lower_bound(subject.graph(), machine).bound_by()},
             {"expected_cycles", expected},
             {"expected_loads", expected_bytes},
             {"loads", loaded},
@@ -231,7 +233,7 @@ class MappingBench {
     std::string text =
         "network,base,doubled,rows,cols,scratchpad_kib,scratchpad_banks,scratchpad_ports,"
         "accumulator_kib,accumulator_banks,channels,bus_bytes,outstanding_reads,lanes,cycles,bound,"
-        "expected_cycles,loads,expected_loads,mapping_seconds\n";
+        "expected_cycles,loads,expected_loads,mapping_seconds,bound_by\n";
     for (std::size_t n = 0; n < networks_.size(); ++n) {
       for (std::size_t i = 0; i < grid_.size(); ++i) {
         const ordered_json& result = results_[n][i];
@@ -248,6 +250,7 @@ class MappingBench {
              {"cycles", "bound", "expected_cycles", "loads", "expected_loads", "mapping_seconds"}) {
           text += "," + (result.contains("unfit") ? "" : result.at(name).dump());
         }
+        text += "," + result.value("bound_by", "");
         text += "\n";
       }
     }

@@ -100,8 +100,8 @@ std::string bound_text(const BoundReport& report) {
   facts.add("array", rounded(bound.total.array) + " cycles");
   facts.add("memory", rounded(bound.total.memory) + " cycles");
   facts.add("post-op", rounded(bound.total.postop) + " cycles");
-  facts.add("in order", rounded(bound.in_order) + " cycles, operators one after the other");
-  facts.add("bound", rounded(bound.cycles()) + " cycles");
+  facts.add("latency", rounded(bound.latency) + " cycles, what depends on each other");
+  facts.add("bound", fmt::format("{} cycles, by {}", rounded(bound.cycles()), bound.bound_by()));
   facts.add("bytes", fmt::format("{} at least, {} as mapped", rounded(total_bytes(bound)),
                                  rounded(report.mapped_bytes)));
   return "cycles and bytes, each unit and each operator on its own\n" + table.text() + "\n" +
@@ -132,7 +132,8 @@ ordered_json bound_json(const BoundReport& report) {
           {"bound_memory", bound.total.memory},
           {"bound_postop", bound.total.postop},
           {"bound_host", bound.total.host},
-          {"bound_in_order", bound.in_order},
+          {"bound_latency", bound.latency},
+          {"bound_by", bound.bound_by()},
           {"bound_bytes", total_bytes(bound)},
           {"mapped_bytes", report.mapped_bytes},
           {"bound_operators", std::move(operators)},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "analysis/memory_floor.h"
 #include "hw/machine_presets.h"
 #include "model/shapes.h"
 #include "support/random_graph.h"
@@ -37,11 +38,11 @@ double counted_bytes(std::uint64_t m, std::uint64_t n, std::uint64_t k, std::uin
   return bytes;
 }
 
-/// Post-norm, 64 wide, 40 tokens.
-model::Graph encoder(std::uint32_t layers) {
+/// Post-norm, 64 wide.
+model::Graph encoder(std::uint32_t layers, std::uint32_t tokens = 40) {
   model::SeededOptions options;
   options.shape_only = true;
-  return model::make_seeded_encoder("encoder", {layers, 64, 4, 128, true}, 40, 1, options);
+  return model::make_seeded_encoder("encoder", {layers, 64, 4, 128, true}, tokens, 1, options);
 }
 
 TEST(LeastOperandBytes, AreOnePassWhereAnOperandFits) {
@@ -85,12 +86,28 @@ TEST(LowerBound, OfOneProductIsItsSlowestUnit) {
   const LowerBound bound = lower_bound(graph, machine);
   ASSERT_EQ(bound.operators.size(), 1U);
   EXPECT_EQ(bound.operators[0].array, 3 * 2 * 64.0) << "folds of 16 x 16, 64 rows each";
-  EXPECT_EQ(bound.operators[0].postop, 64 * 2.0) << "two vectors of 16 a row";
+  EXPECT_EQ(bound.operators[0].postop, 64 * 2.0 + 6) << "two vectors of 16 a row, and one fill";
   EXPECT_EQ(bound.operators[0].loaded, 64.0 * 48 + 48 * 32);
   EXPECT_EQ(bound.operators[0].written, 64.0 * 32);
-  EXPECT_DOUBLE_EQ(bound.total.memory, (64.0 * 48 + 48 * 32 + 64 * 32) / 19.2)
-      << "the DRAM moves both directions";
-  EXPECT_EQ(bound.cycles(), 3 * 2 * 64.0);
+  const MemoryFloor memory(machine);
+  const double fetch = memory.read_trip(80);
+  EXPECT_DOUBLE_EQ(bound.total.memory, fetch + memory.move(64.0 * 48 + 48 * 32, 0, 64 * 32));
+  EXPECT_EQ(bound.cycles(), 3 * 2 * 64.0 + fetch + memory.read_trip(1));
+  EXPECT_EQ(bound.bound_by(), "array");
+}
+
+TEST(LowerBound, IsByTheLatencyOfSmallOperatorsOnALargeMachine) {
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.array.rows = machine.array.cols = 128;
+  machine.scratchpad.kib = 1024;
+  machine.postop.lanes = 64;
+  machine.bus.width_bytes = 64;
+  machine.dma.outstanding_reads = machine.dma.outstanding_writes = 64;
+  machine.dram.channels = 8;
+  const LowerBound bound = lower_bound(encoder(3, 4), machine);
+  EXPECT_EQ(bound.bound_by(), "latency");
+  EXPECT_EQ(bound.cycles(), bound.latency);
+  EXPECT_GT(bound.latency, bound.total.array);
 }
 
 TEST(LowerBound, FallsWithEveryResource) {
@@ -110,7 +127,7 @@ TEST(LowerBound, FallsWithEveryResource) {
                              &machine.bus.width_bytes, &machine.dma.outstanding_reads}) {
     EXPECT_LE(larger(*key), at_first);
   }
-  EXPECT_LT(larger(machine.array.cols), at_first);
+  EXPECT_LT(larger(machine.postop.lanes), at_first);
 }
 
 TEST(LowerBound, CountsResidualsAndWhatDoesNotFit) {
@@ -123,10 +140,10 @@ TEST(LowerBound, CountsResidualsAndWhatDoesNotFit) {
   };
   const double operands = sum(&OperatorBound::operands);
   EXPECT_GE(operands, 2.0 * 40 * 64) << "two residual additions";
-  const double written = sum(&OperatorBound::written);
+  const double loaded = sum(&OperatorBound::loaded);
   machine.scratchpad.kib = 1;
   EXPECT_EQ(sum(&OperatorBound::operands), operands);
-  EXPECT_GT(sum(&OperatorBound::written), written) << "40 x 192 of Q, K and V, 40 x 128 of the MLP";
+  EXPECT_GT(sum(&OperatorBound::loaded), loaded + 4 * 1024) << "rows again, or weights";
 }
 
 }  // namespace

@@ -133,4 +133,29 @@ inline hw::Machine random_machine(Random& random) {
   }
 }
 
+/// The same with memories for whole networks, arrays of any two sides, up to eight channels.
+inline hw::Machine random_network_machine(Random& random) {
+  for (;;) {
+    hw::Machine machine = random_machine(random);
+    machine.array.rows = power_of_two(random, 1, 7);
+    machine.array.cols = power_of_two(random, 1, 7);
+    machine.scratchpad.kib = power_of_two(random, 5, 11);
+    machine.accumulator.kib = power_of_two(random, 5, 10);
+    machine.postop.operand_kib = 64;
+    machine.dram.mib = 256;
+    machine.dram.channels = power_of_two(random, 0, 3);
+    // Half of them as fast as a machine that is well built.
+    if (between(random, 0, 1) == 0) {
+      machine.bus = {};
+      machine.dram = {};
+      machine.core.clock_mhz = 1000;
+      machine.dram.channels = power_of_two(random, 0, 3);
+      machine.bus.width_bytes = power_of_two(random, 4, 6);
+      machine.tlb = {};
+      machine.l2 = {};
+    }
+    if (hw::machine_problems(machine).empty()) return machine;
+  }
+}
+
 }  // namespace systole::test

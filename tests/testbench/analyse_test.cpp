@@ -102,7 +102,7 @@ TEST(Analyse, NothingIsBelowTheBoundAndTheMappingIsOnItsCurve) {
   EXPECT_EQ(
       bound,
       std::max({document["bound_array"].get<double>(), document["bound_memory"].get<double>(),
-                document["bound_postop"].get<double>(), document["bound_in_order"].get<double>()}));
+                document["bound_postop"].get<double>(), document["bound_latency"].get<double>()}));
   const json run = json_of({"run", "-m", "transformer", "--model", "vit65", "-n", "1"});
   EXPECT_EQ(run["bound"], bound);
   EXPECT_EQ(run["over_bound"].get<double>(), run["cycles"].get<double>() / bound);

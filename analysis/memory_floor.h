@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+
+#include "hw/dram_timing.h"
+#include "hw/machine.h"
+
+namespace systole::analysis {
+
+/// What the way to memory takes at least, whatever is moved in which order: the contracts of
+/// tlm/dma_port.h, tlm/bus_core.h and hw/dram_timing.h with nothing in the way and every row open.
+/// All results are cycles of the core.
+class MemoryFloor {
+ public:
+  explicit MemoryFloor(const hw::Machine& machine);
+
+  /// From the issue of a read or write of `bytes` to its last byte, or its acknowledgement. An L2
+  /// cache takes no time of its own.
+  [[nodiscard]] double read_trip(double bytes) const;
+  [[nodiscard]] double write_trip(double bytes) const;
+
+  /// To move bytes of the load unit, tensor operands and results, side by side: the request of a
+  /// cycle and the window of each port, requests and beats of the bus, bursts of the DRAM. Not for
+  /// DRAM, nor for the windows, with an L2 cache, which may hold everything.
+  [[nodiscard]] double move(double loaded, double operands, double written) const;
+
+ private:
+  [[nodiscard]] double trip(double bytes, std::uint64_t column_latency) const;
+  [[nodiscard]] double dram(double bytes) const;
+
+  hw::Machine machine_;
+  hw::DramTimes times_;
+  bool cached_;
+  double request_;  ///< bytes of a request at most
+};
+
+}  // namespace systole::analysis
