@@ -101,7 +101,10 @@ class BoundBuilder {
         (comes_from_memory(node.in) ? 0.0 : a_bytes) + (comes_from_memory(node.b) ? 0.0 : b_bytes);
     const double passes = least_operand_bytes(m, n, k, sums_, operand_bytes_) - made;
     op.loaded += std::max(0.0, attention ? passes - written_to(node.b) : passes);
-    if (!attention && made == a_bytes) op.loaded += again(a_bytes, b_bytes, passes - b_bytes);
+    if (!attention && made == a_bytes) {
+      op.loaded += again(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k),
+                         passes - b_bytes);
+    }
   }
 
   /// Bytes of a cache of keys and values that an operator of this inference writes.
@@ -119,12 +122,14 @@ class BoundBuilder {
     return bytes;
   }
 
-  /// More bytes that a product loads than B once and `counted`: rows of A that are not held between
-  /// their computation and all of B come back from memory, or B comes again for what is held.
-  [[nodiscard]] double again(double a, double b, double counted) const {
+  /// More bytes that a product loads than B once and `counted`. While B passes, the scratchpad
+  /// holds rows of A, or the accumulator rows of sums for A's columns as they come. B passes again,
+  /// less what of it stays, for the next rows, or these come back from memory.
+  [[nodiscard]] double again(double m, double n, double k, double counted) const {
     const auto room = static_cast<double>(operand_bytes_);
-    const double b_again = std::min(1.0, std::max(0.0, b - room) / room);
-    return std::max(0.0, std::max(0.0, a - room) * b_again - std::max(0.0, counted));
+    const double rows = room / k + static_cast<double>(sums_) / n;
+    const double of_a_row = std::min(k, std::max(0.0, k * n - room) / rows);
+    return std::max(0.0, std::max(0.0, m - rows) * of_a_row - std::max(0.0, counted));
   }
 
   void begin_chain(std::uint64_t rows, std::uint64_t cols) {

@@ -21,13 +21,13 @@
 /// and accumulator hold has been loaded for it. (3) Partial sums reside in the accumulator only: a
 /// product has a loop nest of tiles (Orojenesis: Huang et al., ISCA 2024), with tiles of any size,
 /// not multiples of the array's, and without double buffers. All of scratchpad and accumulator are
-/// its own. (4) What the core computes comes on chip once without memory; what is held of A takes
-/// scratchpad until all of B has passed. (5) Stages of a chain share one pass, but what leaves it
-/// in the middle takes a pass of its own; a LayerNorm may be parted in sums of squares and the
-/// rest. (6) Tensor operands of chains come from memory, as the hardware's operand ports do; so
-/// what they name has been written there. (7) An L2 cache holds everything: DRAM does not limit a
-/// machine that has one. (8) Row misses, bus turnarounds, bank conflicts and commands beyond the
-/// first cost nothing.
+/// its own. (4) What the core computes comes on chip once without memory; while all of B passes,
+/// the scratchpad holds a row of A, or the accumulator its sums. (5) Stages of a chain share one
+/// pass, but what leaves it in the middle takes a pass of its own; a LayerNorm may be parted in
+/// sums of squares and the rest. (6) Tensor operands of chains come from memory, as the hardware's
+/// operand ports do; so what they name has been written there. (7) An L2 cache holds everything:
+/// DRAM does not limit a machine that has one. (8) Row misses, bus turnarounds, bank conflicts and
+/// commands beyond the first cost nothing.
 namespace systole::analysis {
 
 /// An operator: a product with weights and the stages after it, the attention of a layer, a

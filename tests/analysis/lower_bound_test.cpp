@@ -141,7 +141,7 @@ TEST(LowerBound, CountsResidualsAndWhatDoesNotFit) {
   const double operands = sum(&OperatorBound::operands);
   EXPECT_GE(operands, 2.0 * 40 * 64) << "two residual additions";
   const double loaded = sum(&OperatorBound::loaded);
-  machine.scratchpad.kib = 1;
+  machine.scratchpad.kib = machine.accumulator.kib = 1;
   EXPECT_EQ(sum(&OperatorBound::operands), operands);
   EXPECT_GT(sum(&OperatorBound::loaded), loaded + 4 * 1024) << "rows again, or weights";
 }
