@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hw/accumulator.h"
+#include "hw/bank_words.h"
 
 namespace systole::tlm_model {
 
@@ -55,23 +56,10 @@ hw::ArrayCycles ArrayUnit::compute(const hw::Command& command, bool preloaded) {
   return cycles;
 }
 
-// Results of a fold leave a row (WS) or, shifted out, R rows (OS) at a time, a word each.
-// Adding to a word reads it first.
 BankedSram::Demand ArrayUnit::result_demand(const hw::Command& command,
                                             const hw::ArrayCycles& cycles) const {
-  const bool stationary_weights = array_.dataflow == hw::Dataflow::kWeightStationary;
-  const std::uint64_t rows =
-      cycles.folds *
-      (stationary_weights ? command.m : std::min<std::uint64_t>(array_.rows, command.m));
-  // With stationary weights only the first fold along k can overwrite; the others add to it.
-  const std::uint64_t columns = (command.n + std::uint64_t{array_.cols} - 1) / array_.cols;
-  const std::uint64_t first = stationary_weights ? columns * command.m : rows;
-  const std::uint64_t begin = std::uint64_t{command.c} * 4;
-  const std::uint64_t end =
-      begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
-  return {begin, end,
-          first * hw::accumulator_accesses(command.accumulate) +
-              (rows - first) * hw::accumulator_accesses(true)};
+  const hw::AccumulatorSpan span = hw::accumulator_span(command);
+  return {span.begin, span.end, hw::matmul_accumulator_words(array_, command, cycles.folds)};
 }
 
 std::uint64_t ArrayUnit::conflicts(const hw::Command& command, const hw::ArrayReads& reads,

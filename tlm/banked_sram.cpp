@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hw/bank_words.h"
+
 namespace systole::tlm_model {
 
 BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes)
@@ -11,27 +13,10 @@ BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes
       bytes_(std::size_t{params.kib} * 1024),
       uses_(params.banks) {}
 
-// Shares `words` among the banks that [begin, end) covers, in proportion; the last one takes the
-// remainder, so that none is lost.
-template <typename Visit>
-void BankedSram::split(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
-                       Visit visit) const {
-  if (begin >= end || words == 0) return;
-  std::uint64_t left = words;
-  for (std::uint64_t at = begin; at < end;) {
-    const std::uint64_t bank = at / bank_bytes_;
-    const std::uint64_t stop = std::min(end, (bank + 1) * bank_bytes_);
-    const std::uint64_t share = stop == end ? left : words * (stop - at) / (end - begin);
-    visit(static_cast<std::size_t>(bank), share);
-    left -= share;
-    at = stop;
-  }
-}
-
 void BankedSram::record(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
                         std::uint64_t from, std::uint64_t to) {
   bytes_moved_ += words * word_bytes_;
-  split(begin, end, words, [&](std::size_t bank, std::uint64_t share) {
+  hw::for_each_bank(bank_bytes_, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
     if (share > 0) uses_[bank].push_back({from, std::max(to, from + 1), share});
   });
 }
@@ -50,8 +35,8 @@ std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::u
                                    std::uint64_t to, Yield yield) const {
   std::vector<std::uint64_t> wanted(params_.banks, 0);
   for (const Demand& demand : demands) {
-    split(demand.begin, demand.end, demand.words,
-          [&](std::size_t bank, std::uint64_t share) { wanted[bank] += share; });
+    hw::for_each_bank(bank_bytes_, demand.begin, demand.end, demand.words,
+                      [&](std::size_t bank, std::uint64_t share) { wanted[bank] += share; });
   }
   const std::uint64_t capacity = (to - from) * params_.ports;
   std::uint64_t worst = 0;

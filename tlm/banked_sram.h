@@ -51,8 +51,6 @@ class BankedSram {
     std::uint64_t from, to, words;
   };
   [[nodiscard]] std::uint64_t used(std::size_t bank, std::uint64_t from, std::uint64_t to) const;
-  template <typename Visit>
-  void split(std::uint64_t begin, std::uint64_t end, std::uint64_t words, Visit visit) const;
 
   hw::Machine::Sram params_;
   std::uint32_t word_bytes_;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/bank_words.h"
 #include "hw/engines.h"
 #include "hw/machine.h"
 #include "tlm/banked_sram.h"
@@ -14,8 +15,8 @@ struct LocalMemory {
   /// `engine`: keeps the sums of the accumulator in the place of `accumulator`, which then only
   /// holds what passes between it and the units. nullptr: the sums stand in `accumulator` alone.
   explicit LocalMemory(const hw::Machine& machine, hw::AccumulatorEngine* engine = nullptr)
-      : scratchpad(machine.scratchpad, machine.array.rows),
-        accumulator(machine.accumulator, machine.array.cols * 4),
+      : scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
+        accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),
         accumulator_engine(engine),
         statistics(machine.postop.row_statistics, 0) {}
 

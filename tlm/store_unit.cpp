@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hw/accumulator.h"
+#include "hw/bank_words.h"
 
 namespace systole::tlm_model {
 namespace {
@@ -201,18 +202,12 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   wait_cycles(last_out - std::min(last_out, cycle()));
 
   // The array has priority at the accumulator: whatever it took from our banks comes on top.
-  const std::uint64_t c_begin = std::uint64_t{command.c} * 4;
-  const std::uint64_t c_end =
-      c_begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4;
+  const hw::AccumulatorSpan span = hw::accumulator_span(command);
   const std::uint64_t reads = flow.cycles.reads;
-  // Every vector takes at least one word, and a row as many as it has, however many lanes are left.
-  const std::uint64_t vectors = (command.n + std::uint64_t{lanes_} - 1) / lanes_;
-  const std::uint64_t row_words =
-      (command.n * std::uint64_t{4} + memory_.accumulator.word_bytes() - 1) /
-      memory_.accumulator.word_bytes();
-  const std::uint64_t words = reads / vectors * std::max(vectors, row_words);
+  const std::uint64_t words =
+      hw::chain_accumulator_words(reads, command.n, lanes_, memory_.accumulator.word_bytes());
   const std::uint64_t conflict =
-      memory_.accumulator.shortage({{c_begin, c_end, words}}, flow.started, cycle());
+      memory_.accumulator.shortage({{span.begin, span.end, words}}, flow.started, cycle());
   wait_cycles(conflict);
   memory_.accumulator.count(reads * lanes_ * 4);
   memory_.accumulator.forget_before(flow.started);
