@@ -36,7 +36,10 @@ std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::u
   std::vector<std::uint64_t> wanted(params_.banks, 0);
   for (const Demand& demand : demands) {
     hw::for_each_bank(bank_bytes_, demand.begin, demand.end, demand.words,
-                      [&](std::size_t bank, std::uint64_t share) { wanted[bank] += share; });
+                      [&](std::size_t bank, std::uint64_t share) {
+                        // The pitch of the last row may lead out of the memory.
+                        if (bank < wanted.size()) wanted[bank] += share;
+                      });
   }
   const std::uint64_t capacity = (to - from) * params_.ports;
   std::uint64_t worst = 0;
