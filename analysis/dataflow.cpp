@@ -74,12 +74,22 @@ DramTiles mapper_tiles(const ProductShape& shape, const hw::Machine& machine) {
   problem.k = shape.k;
   problem.out_bytes = 1;
   problem.postop_interval = 1;
-  problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024;
+  const mapper::Share whole = mapper::whole_share(machine);
+  problem.stream_bytes = whole.stream_end;
+  problem.sums = whole.sums_end;
   const mapper::Tiling tiling = mapper::Tiler(machine).choose(problem, "the product");
   const Loop m{Dim::kM, tiling.m, Level::kDram}, n{Dim::kN, tiling.n, Level::kDram};
   const Loop k{Dim::kK, tiling.k, Level::kDram};
-  return {tiling.m_outer ? std::vector{m, n, k} : std::vector{n, m, k},
-          {tiling.a_loads == 1, tiling.b_loads == 1, false}};
+  const Loop cols{Dim::kN, tiling.c_cols, Level::kDram};
+  std::vector<Loop> loops = tiling.m_outer ? std::vector{m, cols} : std::vector{cols, m};
+  if (tiling.k_outer) {
+    loops.push_back(k);
+    loops.push_back(n);
+  } else {
+    if (tiling.n != tiling.c_cols) loops.push_back(n);
+    loops.push_back(k);
+  }
+  return {std::move(loops), {tiling.a_loads == 1, tiling.b_loads == 1, false}};
 }
 
 LoopNest make_nest(Stationary stationary, const ProductShape& shape,

@@ -40,7 +40,7 @@ using nlohmann::ordered_json;
 constexpr double kMonotonyTolerance = 0.01;
 
 struct Options {
-  std::uint32_t bases = 24, layers = 2;
+  std::uint32_t bases = 24, layers = 2, every = 1;
   std::uint64_t seed = 1;
   std::string network, csv, plots;
   bool json = false;
@@ -109,10 +109,17 @@ struct Spread {
   }
 };
 
+/// The first of every `n` machines.
+std::vector<GridMachine> every(const std::vector<GridMachine>& grid, std::size_t n) {
+  std::vector<GridMachine> some;
+  for (std::size_t i = 0; i < grid.size(); i += n) some.push_back(grid[i]);
+  return some;
+}
+
 class MappingBench {
  public:
   explicit MappingBench(const Options& options)
-      : options_(options), grid_(make_grid(options.bases, options.seed)) {
+      : options_(options), grid_(every(make_grid(options.bases, options.seed), options.every)) {
     for (const Network& network : kNetworks) {
       if (options.network.empty() || network.label == options.network) networks_.push_back(network);
     }
@@ -200,14 +207,16 @@ class MappingBench {
     std::map<std::string, Pairs> pairs;
     for (std::size_t n = 0; n < networks_.size(); ++n) {
       std::optional<double> base;
+      std::size_t base_number = 0;
       for (std::size_t i = 0; i < grid_.size(); ++i) {
         const ordered_json& result = results_[n][i];
         const bool fits = !result.contains("unfit");
         if (grid_[i].doubled == nullptr) {
           base = fits ? std::optional(number(result, "cycles")) : std::nullopt;
+          base_number = grid_[i].base;
           continue;
         }
-        if (!fits || !base) continue;
+        if (!fits || !base || base_number != grid_[i].base) continue;
         Pairs& of = pairs[grid_[i].doubled->name];
         const double change = number(result, "cycles") / *base - 1;
         ++of.all;
@@ -324,6 +333,8 @@ int run(int argc, char** argv) {
   CLI::App app("The mapper's choices over a grid of machines.", "mapping_bench");
   app.option_defaults()->always_capture_default();
   app.add_option("--bases", options.bases, "machines, each with every resource doubled in turn")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--every", options.every, "only every n-th of these machines")
       ->check(CLI::Range(1, 1000));
   app.add_option("--layers", options.layers, "blocks of each network, 0: all");
   app.add_option("--seed", options.seed, "of the machines");

@@ -10,7 +10,7 @@
 namespace systole::hw {
 
 inline constexpr std::array<std::string_view, 3> kRoundingWords = {"half_up", "half_even", "floor"};
-inline constexpr std::array<std::string_view, 2> kPlaceWords = {"dram", "scratchpad"};
+inline constexpr std::array<std::string_view, 3> kPlaceWords = {"dram", "scratchpad", "ring"};
 inline constexpr std::array<std::string_view, kDTypes> kTypeWords = {"s8", "u8", "s16", "s32",
                                                                      "u16"};
 

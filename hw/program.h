@@ -106,7 +106,11 @@ inline constexpr std::uint32_t kParameterAlignment = 4;
 
 /// Where an operator's result stands when its last command has completed: for reports and checks.
 struct Operator {
-  enum class Place : std::uint8_t { kDram = 0, kScratchpad = 1 };
+  enum class Place : std::uint8_t {
+    kDram = 0,
+    kScratchpad = 1,
+    kRing = 2,  ///< in the scratchpad, where later rows have taken the places of earlier ones
+  };
   std::string name;    ///< unique, as in the graph, e.g. "blocks.0.attn.qkv"
   std::string tensor;  ///< tensor written
   Place place = Place::kDram;

@@ -307,8 +307,8 @@ class CommandCheck {
 
 void check_operator(const Operator& op, const Machine& machine, std::uint64_t dram_bytes) {
   if (static_cast<std::uint8_t>(op.place) >
-      static_cast<std::uint8_t>(Operator::Place::kScratchpad)) {
-    throw InputError("place " + std::to_string(static_cast<int>(op.place)) + ", expected 0 or 1");
+      static_cast<std::uint8_t>(Operator::Place::kRing)) {
+    throw InputError("place " + std::to_string(static_cast<int>(op.place)) + ", expected 0 to 2");
   }
   if (static_cast<std::uint8_t>(op.type) >= kDTypes) {
     throw InputError("type " + std::to_string(static_cast<int>(op.type)) + ", expected 0 to " +
@@ -317,7 +317,8 @@ void check_operator(const Operator& op, const Machine& machine, std::uint64_t dr
   const Space space = op.place == Operator::Place::kDram ? Space::kDram : Space::kScratchpad;
   const std::uint64_t size = size_of(space, machine, dram_bytes);
   if (op.rows == 0 || op.cols == 0) return;
-  const Int128 extent = (Int128{op.rows} - 1) * op.pitch + Int128{op.cols} * bytes_of(op.type);
+  const std::uint32_t rows = op.place == Operator::Place::kRing ? 1 : op.rows;
+  const Int128 extent = (Int128{rows} - 1) * op.pitch + Int128{op.cols} * bytes_of(op.type);
   if (extent + op.address > size) {
     throw InputError("result at " + std::to_string(op.address) + " exceeds the " +
                      std::to_string(size) + " " + name_of(space));

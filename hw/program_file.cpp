@@ -208,7 +208,7 @@ Operator decode_operator(FieldReader& in) {
   Operator op;
   op.name = in.get_text();
   op.tensor = in.get_text();
-  op.place = static_cast<Operator::Place>(in.get_below<std::uint8_t>(2, "place"));
+  op.place = static_cast<Operator::Place>(in.get_below<std::uint8_t>(3, "place"));
   op.type = static_cast<DType>(in.get_below<std::uint8_t>(kDTypes, "type"));
   in.get_below<std::uint16_t>(1, "reserved bytes");
   op.pitch = in.get<std::uint32_t>();

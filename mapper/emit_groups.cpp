@@ -1,7 +1,11 @@
 #include "mapper/emit_groups.h"
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hw/attention_plan.h"
 #include "hw/command_codec.h"
@@ -11,6 +15,7 @@
 #include "mapper/constant_image.h"
 #include "mapper/emitter.h"
 #include "mapper/host_cost.h"
+#include "mapper/replay.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -49,11 +54,25 @@ Tiling host_tiling(const Group& group, const hw::Machine& machine) {
   return tiling;
 }
 
+/// Cycles from the end of an operator to the end of the next, as a replay of the program expects
+/// them: they add up to those of the whole program.
+void expect_cycles(Replay& replay, Mapping& mapping) {
+  replay.finish();
+  std::uint64_t before = 0;
+  for (std::size_t op = 0; op < mapping.tilings.size(); ++op) {
+    const std::vector<std::uint64_t>& ends = replay.operator_ends();
+    const std::uint64_t end = op < ends.size() ? std::max(ends[op], before) : before;
+    mapping.tilings[op].cycles = end - before;
+    before = end;
+  }
+  mapping.expected_cycles = replay.end();
+}
+
 }  // namespace
 
 Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
-                    std::vector<Group> groups, Placement placement, Tiler& tiler,
-                    bool with_constants) {
+                    std::vector<Group> groups, const std::vector<Pipeline>& pipelines,
+                    Placement placement, TilingChoice& choice, bool with_constants) {
   Mapping mapping;
   mapping.groups = std::move(groups);
   ConstantImage constants(placement.dram_end, with_constants);
@@ -65,16 +84,25 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   }
 
   Emitter emitter(graph, machine, placement, constants, mapping.program);
-  for (std::size_t i = 0; i < mapping.groups.size(); ++i) {
-    const Group& group = mapping.groups[i];
+  Replay replay(machine);
+  choice.begin();
+  const auto replay_from = [&](std::size_t first) {
+    replay.run(mapping.program, first, mapping.program.commands.size());
+  };
+  for (const Pipeline& pipeline : pipelines) {
+    const Group& group = mapping.groups[pipeline.first];
+    const std::size_t first = mapping.program.commands.size();
     if (group.attention) {
       mapping.tilings.push_back(attention_tiling(*group.attention, machine));
       emitter.emit_attention(group);
+      replay.expect_attention(mapping.tilings.back().cycles);
+      replay_from(first);
       continue;
     }
     if (group.host) {
       mapping.tilings.push_back(host_tiling(group, machine));
       emitter.emit_host(group);
+      replay_from(first);
       continue;
     }
     if (group.encoder) {
@@ -84,11 +112,19 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
       emitter.emit_encoder(group);
       continue;
     }
-    const TilingProblem problem =
-        tiling_problem(graph, group, placement, machine, placement.stream_begins[i]);
-    mapping.tilings.push_back(tiler.choose(problem, group.name));
-    emitter.emit(group, mapping.tilings.back(), problem);
+    std::vector<TiledGroup> tiled;
+    for (std::size_t i = pipeline.first; i < pipeline.end(); ++i) {
+      const Group& next = mapping.groups[i];
+      const Share& share = placement.shares[i];
+      const TilingProblem problem = tiling_problem(graph, next, placement, machine, share);
+      tiled.push_back({&next, {}, problem, share});
+    }
+    choice.choose(pipeline, tiled, emitter, replay);
+    for (const TiledGroup& next : tiled) mapping.tilings.push_back(next.tiling);
+    emitter.emit(pipeline, tiled);
+    replay_from(first);
   }
+  expect_cycles(replay, mapping);
   mapping.program.commands.emplace_back();  // kEnd
 
   mapping.image = std::move(constants.pieces());
@@ -97,6 +133,7 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   mapping.dram_bytes = code.address + code.bytes.size();
   mapping.image.push_back(std::move(code));
   mapping.tensors = std::move(placement.tensors);
+  mapping.shares = std::move(placement.shares);
   const std::uint64_t available = std::uint64_t{machine.dram.mib} << 20;
   if (mapping.dram_bytes > available) {
     const std::uint64_t mib = (mapping.dram_bytes + hw::kMib - 1) / hw::kMib;

@@ -17,16 +17,29 @@
 
 namespace systole::mapper {
 
-/// Writes the commands of one group after another. Tiles of an operand take its slots in turn
-/// (mapper/stream_plan.h), accumulator tiles alternate between its halves: that is all the double
-/// buffering there is, the hazards of the machine do the rest.
+/// A group and how it is cut into tiles.
+struct TiledGroup {
+  const Group* group;
+  Tiling tiling;
+  TilingProblem problem;  ///< that of the tiling
+  Share share;
+};
+
+/// Writes the commands of one group after another, or tiles of a pipeline's groups in turn. Tiles
+/// of an operand take its slots in turn (mapper/stream_plan.h), accumulator tiles alternate between
+/// its halves: that is all the double buffering there is, the hazards of the machine do the rest.
 class Emitter {
  public:
   Emitter(const model::Graph& graph, const hw::Machine& machine, const Placement& placement,
           ConstantImage& constants, hw::Program& program);
+  /// Goes on after what `other` has emitted, into another program.
+  Emitter(const Emitter& other, ConstantImage& constants, hw::Program& program);
 
-  /// `tiling` is one of `problem`, which is that of the group.
-  void emit(const Group& group, const Tiling& tiling, const TilingProblem& problem);
+  /// First free byte after all constants so far.
+  [[nodiscard]] std::uint64_t constants_end() const noexcept { return constants_.end(); }
+
+  /// The groups of a pipeline.
+  void emit(const Pipeline& pipeline, const std::vector<TiledGroup>& groups);
   /// Throws InputError if its operands do not lie in the first 4 GiB.
   void emit_attention(const Group& group);
   /// Throws InputError if a second operand does not lie in the first 4 GiB.
@@ -35,15 +48,25 @@ class Emitter {
   void emit_encoder(const Group& group) { add_operator(group, group.encoder->macs()); }
 
  private:
-  /// A rectangle of C and what belongs to it.
-  struct Tile {
-    std::uint32_t row, col, rows, cols;
+  /// A group that is being emitted.
+  struct Work {
+    const Group* group = nullptr;
+    const Tiling* tiling = nullptr;
+    Share share;
+    std::uint32_t op = 0;
+    std::uint16_t chain = 0;      ///< the chain before the anchor, if any, is the next one
+    std::uint16_t first_mix = 0;  ///< of its encoders
+    bool second_half = false;     ///< of the accumulator, next
+    StreamRings rings;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles;
+    std::map<std::pair<bool, std::uint32_t>, std::uint64_t> known_parameters;
   };
   struct Operand {
     std::uint32_t address = 0, pitch = 0;
   };
 
-  void begin(const Group& group, std::uint64_t macs);
+  /// Gives the group its chains, its mixes and an operator.
+  [[nodiscard]] Work begin(const Group& group, std::uint64_t macs);
   void add_operator(const Group& group, std::uint64_t macs);
   /// What a command's field `mix` says of the next mix that the program gets.
   [[nodiscard]] std::uint16_t next_mix() const {
@@ -51,7 +74,7 @@ class Emitter {
   }
   /// Sends the rows of `store`, the tile of an encoded section, through their encoder.
   bool encode(const Tile& tile, hw::Command& store) const;
-  void emit_tiles(const Group& group, const Tiling& tiling);
+  [[nodiscard]] static std::vector<Tile> tiles_of(const Group& group, const Tiling& tiling);
   void emit_tile(const Tile& tile);
   void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
@@ -122,17 +145,10 @@ class Emitter {
   const Placement& placement_;
   ConstantImage& constants_;
   hw::Program& program_;
-  StreamRings rings_;                                                             ///< this group's
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles_;  ///< this group's
-  std::map<std::pair<bool, std::uint32_t>, std::uint64_t> known_parameters_;      ///< this group's
-  std::map<model::TensorId, std::uint64_t> whole_weights_;                        ///< row-major
+  std::map<model::TensorId, std::uint64_t> whole_weights_;  ///< row-major
   Group unrolled_;                     ///< what a loop unroller makes of the current group
   std::optional<std::uint64_t> bias_;  ///< address of its row of int32
-  const Group* group_ = nullptr;
-  const Tiling* tiling_ = nullptr;
-  std::uint32_t op_ = 0;
-  std::uint16_t chain_ = 0;         ///< the chain before the anchor, if any, is the next one
-  std::uint16_t first_mix_ = 0;     ///< of the encoders of this group
+  Work* work_ = nullptr;
   std::vector<Span> busy_;          ///< operands of the last matmul
   bool second_half_ = false;        ///< of the accumulator, next
   bool second_scratchpad_ = false;  ///< half of the scratchpad that the next loop takes

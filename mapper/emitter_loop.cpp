@@ -68,16 +68,16 @@ void Emitter::emit_loops(const Group& group) {
   const std::uint32_t half = machine_.scratchpad.kib * 1024 / 2;
   const std::uint32_t request =
       machine_.dma.row_bytes == 0 ? machine_.dma.request_bytes : machine_.dma.row_bytes;
-  for (std::uint32_t row = 0; row < group.m(); row += tiling_->m) {
-    for (std::uint32_t col = 0; col < group.n(); col += tiling_->n) {
+  for (std::uint32_t row = 0; row < group.m(); row += work_->tiling->m) {
+    for (std::uint32_t col = 0; col < group.n(); col += work_->tiling->n) {
       Loop loop{};
-      loop.tile = {row, col, std::min(tiling_->m, group.m() - row),
-                   std::min(tiling_->n, group.n() - col)};
+      loop.tile = {row, col, std::min(work_->tiling->m, group.m() - row),
+                   std::min(work_->tiling->n, group.n() - col)};
       loop.c = accumulator_half();
       loop.c_pitch = narrow(round_up(loop.tile.cols, machine_.array.cols));
       loop.chunk = narrow(round_up(request, machine_.array.rows));
-      for (loop.k0 = 0; loop.k0 < group.k(); loop.k0 += tiling_->k) {
-        loop.ks = std::min(tiling_->k, group.k() - loop.k0);
+      for (loop.k0 = 0; loop.k0 < group.k(); loop.k0 += work_->tiling->k) {
+        loop.ks = std::min(work_->tiling->k, group.k() - loop.k0);
         loop.begin = second_scratchpad_ ? half : 0;
         loop.end = loop.begin + half;
         second_scratchpad_ = !second_scratchpad_;
@@ -125,13 +125,13 @@ void Emitter::emit_loop(const Loop& loop) {
   const std::uint32_t b_pitch = narrow(round_up(tile.cols, machine_.array.cols));
   const std::uint32_t a_end = loop.begin + tile.rows * deep;
   const std::uint32_t b =
-      group_->b_transposed ? loop.end - tile.cols * deep : loop.end - deep * b_pitch;
-  const bool last_loop = loop.k0 + loop.ks == group_->k();
+      work_->group->b_transposed ? loop.end - tile.cols * deep : loop.end - deep * b_pitch;
+  const bool last_loop = loop.k0 + loop.ks == work_->group->k();
 
   // Parameters stand between A and B or, without room there, on A's first chunk once it has been
   // read. That holds up the loads behind it as the unroller does, which keeps two loops in flight.
   const std::uint32_t parameter_bytes =
-      last_loop ? 4 * hw::parameter_words(group_->chain) * tile.cols : 0;
+      last_loop ? 4 * hw::parameter_words(work_->group->chain) * tile.cols : 0;
   const std::uint32_t after_a = narrow(round_up(a_end, hw::kParameterAlignment));
   const bool fits = after_a + parameter_bytes <= b;
   const std::uint32_t last_chunk = (loop.ks - 1) / loop.chunk * loop.chunk;
@@ -144,8 +144,8 @@ void Emitter::emit_loop(const Loop& loop) {
 
   if (bias_ && loop.k0 == 0) load_bias(loop);
   hw::Command matmul = command(hw::Opcode::kMatmul);
-  matmul.a_unsigned = group_->a_unsigned;
-  matmul.b_transposed = group_->b_transposed;
+  matmul.a_unsigned = work_->group->a_unsigned;
+  matmul.b_transposed = work_->group->b_transposed;
   matmul.m = tile.rows;
   matmul.n = tile.cols;
   matmul.c = loop.c;
@@ -155,17 +155,17 @@ void Emitter::emit_loop(const Loop& loop) {
     const std::uint32_t chunk = k - in_chunk;
     const std::uint32_t pitch = std::min(loop.chunk, deep - chunk);
     if (in_chunk == 0) {
-      load_chunk_of_rows(loop, group_->a, tile.row, tile.rows, k, loop.begin + tile.rows * chunk);
+      load_chunk_of_rows(loop, work_->group->a, tile.row, tile.rows, k, loop.begin + tile.rows * chunk);
     }
     matmul.k = std::min(block, loop.ks - k);
     matmul.a = loop.begin + tile.rows * chunk + in_chunk;
     matmul.a_pitch = pitch;
     matmul.accumulate = bias_ || loop.k0 + k > 0;
-    if (group_->b_transposed) {
+    if (work_->group->b_transposed) {
       matmul.b = b + tile.cols * chunk + in_chunk;
       matmul.b_pitch = pitch;
       if (in_chunk == 0) {
-        load_chunk_of_rows(loop, group_->b, tile.col, tile.cols, k, b + tile.cols * chunk);
+        load_chunk_of_rows(loop, work_->group->b, tile.col, tile.cols, k, b + tile.cols * chunk);
       }
     } else {
       hw::Command load = command(hw::Opcode::kLoad);
@@ -173,7 +173,7 @@ void Emitter::emit_loop(const Loop& loop) {
       load.n = tile.cols;
       load.a = matmul.b = b + k * b_pitch;
       load.a_pitch = matmul.b_pitch = b_pitch;
-      load.dram = row_major(group_->b, loop.k0 + k, tile.col, load.dram_pitch);
+      load.dram = row_major(work_->group->b, loop.k0 + k, tile.col, load.dram_pitch);
       program_.commands.push_back(load);
     }
     if (last_loop && k + block >= loop.ks) {

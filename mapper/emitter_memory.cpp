@@ -19,7 +19,9 @@ std::uint32_t Emitter::near_address(const model::View& view) const {
 }
 
 void Emitter::emit_host(const Group& group) {
-  op_ = narrow(program_.operators.size());
+  Work work;
+  work.op = narrow(program_.operators.size());
+  work_ = &work;
   add_operator(group, 0);
   hw::Command command = this->command(hw::Opcode::kHost);
   command.chain = static_cast<std::uint16_t>(program_.host_functions.size());
@@ -36,6 +38,7 @@ void Emitter::emit_host(const Group& group) {
   command.tensor_pitch = location(group.out).pitch;
   program_.host_functions.push_back(*group.host);
   program_.commands.push_back(command);
+  work_ = nullptr;
 }
 
 void Emitter::emit_attention(const Group& group) {
@@ -44,7 +47,8 @@ void Emitter::emit_attention(const Group& group) {
   for (const hw::SparseHead& head : attention.heads) cells += head.kept();
   std::uint64_t macs = cells * (attention.dim + attention.value_dim);
   for (const MixLayer& decoder : attention.decoders) macs += decoder.macs();
-  begin(group, macs);
+  Work work = begin(group, macs);
+  work_ = &work;
   program_.chains.push_back(attention.softmax);
   if (attention.stages_operands()) {
     program_.chains.insert(program_.chains.end(), attention.operand_chains.begin(),
@@ -67,10 +71,10 @@ void Emitter::emit_attention(const Group& group) {
   command.m = attention.query.rows;
   command.n = narrow(attention.value_dim);
   command.k = narrow(attention.dim);
-  command.c = chain_ + 1U;
+  command.c = work_->chain + 1U;
   command.c_pitch = attention.key.rows;
   command.accumulate = attention.stages_operands();
-  command.chain = chain_;
+  command.chain = work_->chain;
   command.statistics = narrow(attention.heads.size());
   command.parameters = narrow(program_.masks.size());
   program_.masks.push_back(std::move(mask));
@@ -79,6 +83,7 @@ void Emitter::emit_attention(const Group& group) {
     for (const MixLayer& decoder : attention.decoders) program_.mixes.push_back(decoder.mix);
   }
   program_.commands.push_back(command);
+  work_ = nullptr;
 }
 
 }  // namespace systole::mapper

@@ -12,14 +12,14 @@ namespace systole::mapper {
 FusionCost::FusionCost(const model::Graph& graph, const hw::Machine& machine)
     : graph_(graph), machine_(machine), tiler_(machine) {
   placement_.tensors.resize(graph.tensors.size());
-  placement_.stream_begins = {0};
+  placement_.shares = {whole_share(machine)};
 }
 
 std::optional<Tiling> FusionCost::tiling(Group group, const Placement& placement) {
   group.chain.out = graph_.tensors[group.out.tensor].type;
   try {
     return tiler_.choose(
-        tiling_problem(graph_, group, placement, machine_, placement.stream_begins.front()),
+        tiling_problem(graph_, group, placement, machine_, placement.shares.front()),
         group.name);
   } catch (const hw::InputError&) {
     return std::nullopt;
@@ -34,7 +34,7 @@ Placement FusionCost::keeping(const model::View& between) const {
   if (machine_.mapper.on_chip != 0 && hw::bytes_of(tensor.type) == 1 &&
       bytes <= machine_.scratchpad.kib * hw::kKib / 2) {
     placement.tensors[between.tensor].place = Location::Place::kScratchpad;
-    placement.stream_begins = {bytes};
+    placement.shares.front().stream_begin = bytes;
   }
   return placement;
 }
@@ -89,7 +89,7 @@ double FusionCost::pass_cycles(const Group& alone, bool on_chip) {
 FusionCost::Comparison FusionCost::before(const Group& fused, const Group& alone,
                                           const Group& group) {
   const Placement when_apart = keeping(group.a);
-  const bool on_chip = when_apart.stream_begins != placement_.stream_begins;
+  const bool on_chip = when_apart.shares.front().stream_begin != 0;
   return compare(fused, {&alone, &group}, when_apart, pass_cycles(alone, on_chip));
 }
 

@@ -73,10 +73,10 @@ class Heuristic {
 
 }  // namespace
 
-std::optional<Tiling> gemmini_tiling(const hw::Machine& machine, const TilingProblem& problem) {
-  if (problem.k == 0) return cost_tiling(machine, problem);
+std::vector<Tiling> gemmini_tilings(const hw::Machine& machine, const TilingProblem& problem) {
+  if (problem.k == 0) return {cost_tilings(machine, problem).front()};
   const std::optional<Blocks> blocks = Heuristic(machine, problem).choose();
-  if (!blocks) return std::nullopt;
+  if (!blocks) return {};
   Tiling t;
   t.unrolled = true;
   t.m = std::min(narrow(blocks->m * machine.array.rows), problem.m);
@@ -84,7 +84,7 @@ std::optional<Tiling> gemmini_tiling(const hw::Machine& machine, const TilingPro
                             problem.section == 0 ? problem.n : problem.section);
   t.k = std::min(narrow(blocks->k * machine.array.rows), problem.k);
   TilingCost(machine, problem).evaluate(t);
-  return t;
+  return {t};
 }
 
 }  // namespace systole::mapper

@@ -1,11 +1,13 @@
 #include "mapper/placement.h"
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
 #include "hw/error.h"
 #include "hw/program.h"
+#include "hw/units.h"
 #include "mapper/live_allocator.h"
 #include "mapper/round.h"
 
@@ -31,7 +33,8 @@ struct Life {
 
 class Lives {
  public:
-  Lives(const Graph& graph, const std::vector<Group>& groups, std::uint32_t word)
+  Lives(const Graph& graph, const std::vector<Group>& groups,
+        const std::vector<Pipeline>& pipelines, std::uint32_t word)
       : graph_(graph), word_(word), lives_(graph.tensors.size()) {
     std::size_t writer = 0;  // of what an encoder group gives
     for (std::size_t step = 0; step < groups.size(); ++step) {
@@ -63,6 +66,16 @@ class Lives {
       }
       // The host reads and writes DRAM.
       touch(group.out, step).only_matmul_reads &= !group.host;
+    }
+    // Groups that run in turns with the last reader may write before it has ended.
+    std::vector<std::size_t> last_beside;
+    for (const Pipeline& pipeline : pipelines) {
+      for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
+        last_beside.push_back(pipeline.last_beside(step));
+      }
+    }
+    for (Life& life : lives_) {
+      if (life.used) life.last = last_beside.at(life.last);
     }
     for (std::size_t id = 0; id < lives_.size(); ++id) {
       const Tensor& tensor = graph.tensors[id];
@@ -107,12 +120,156 @@ class Lives {
   std::vector<std::size_t> attention_;  ///< steps
 };
 
+/// Tensors that pass from scores to context of a pipeline, tile by tile.
+class Rings {
+ public:
+  Rings(const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
+        std::size_t tensors, std::uint32_t word)
+      : rings_(tensors) {
+    for (const Pipeline& pipeline : pipelines) {
+      if (pipeline.slots == 0) continue;
+      const Group& scores = groups[pipeline.first];
+      const auto pitch = static_cast<std::uint32_t>(round_up(scores.out.cols, word));
+      const std::uint32_t words = hw::statistics_words(scores.chain);
+      const auto all = static_cast<std::size_t>(all_.size());
+      all_.push_back({&pipeline, pitch, words, 0, 0});
+      std::uint32_t first = 0;
+      for (std::size_t step = pipeline.first; step < pipeline.end(); step += 2) {
+        for (const TensorId id : {groups[step].out.tensor, groups[step].statistics}) {
+          if (id != model::kNoTensor) rings_[id] = {all + 1, first};
+        }
+        first += static_cast<std::uint32_t>(ceil_div(scores.m(), pipeline.row_tile));
+      }
+    }
+  }
+
+  /// Takes the room of all rings.
+  void place(LiveAllocator& scratchpad, LiveAllocator& statistics) {
+    for (Ring& ring : all_) {
+      const std::uint64_t rows = std::uint64_t{ring.pipeline->slots} * ring.pipeline->row_tile;
+      const std::size_t first = ring.pipeline->first, last = ring.pipeline->end() - 1;
+      ring.scores = scratchpad.allocate(rows * ring.pitch, first, last).value();
+      if (ring.words != 0) {
+        ring.statistics = statistics.allocate(rows * ring.words, first, last).value();
+      }
+    }
+  }
+
+  /// Where a tensor of a ring is; nothing for others.
+  [[nodiscard]] std::optional<Location> location(TensorId id, bool is_statistics) const {
+    const auto& [number, first] = rings_[id];
+    if (number == 0) return std::nullopt;
+    const Ring& ring = all_[number - 1];
+    Location location;
+    location.place =
+        is_statistics ? Location::Place::kStatistics : Location::Place::kScratchpad;
+    location.address = is_statistics ? ring.statistics : ring.scores;
+    location.pitch = is_statistics ? 0 : ring.pitch;
+    location.ring = {ring.pipeline->row_tile, ring.pipeline->slots, first};
+    return location;
+  }
+
+ private:
+  struct Ring {
+    const Pipeline* pipeline;
+    std::uint32_t pitch, words;
+    std::uint64_t scores, statistics;
+  };
+  struct Member {
+    std::size_t number = 0;   ///< 1 + index of its ring; 0: none
+    std::uint32_t first = 0;  ///< number of its first tile
+  };
+  std::vector<Ring> all_;
+  std::vector<Member> rings_;  ///< by tensor
+};
+
+/// Room in a half of the accumulator and in the stream part of the scratchpad for each level of a
+/// pipeline.
+class Sharing {
+ public:
+  Sharing(const std::vector<Group>& groups, const Pipeline& pipeline, const hw::Machine& machine,
+          std::uint64_t stream_begin, std::uint64_t alignment)
+      : machine_(machine), pipeline_(pipeline), alignment_(alignment) {
+    whole_ = whole_share(machine);
+    whole_.stream_begin = stream_begin;
+    if (pipeline.is_single()) {
+      shares_.push_back(whole_);
+      return;
+    }
+    const std::uint32_t levels =
+        *std::max_element(pipeline.levels.begin(), pipeline.levels.end()) + 1;
+    sums_.assign(levels, 0);
+    bytes_.assign(levels, 0);
+    std::uint32_t products = 0;
+    for (std::uint32_t level = 0; level < levels; ++level) {
+      const Group& group = groups[pipeline.first + level];
+      products += group.has_matmul ? 1 : 0;
+      take(group, level, levels);
+    }
+    std::uint64_t sums_left = whole_.sums_end, bytes_left = whole_.stream_end - stream_begin;
+    for (const std::uint64_t sums : sums_) sums_left -= std::min(sums, sums_left);
+    for (const std::uint64_t bytes : bytes_) bytes_left -= std::min(bytes, bytes_left);
+    Share next = whole_;
+    next.in_turns = true;
+    next.row_tile = pipeline.row_tile;
+    next.sums_end = 0;
+    next.stream_end = stream_begin;
+    for (std::uint32_t level = 0; level < levels; ++level) {
+      const bool product = groups[pipeline.first + level].has_matmul;
+      next.sums_begin = next.sums_end;
+      next.sums_end += sums_[level] + (product ? sums_left / products : 0);
+      next.stream_begin = next.stream_end;
+      next.stream_end += (bytes_[level] + (product ? bytes_left / products : 0)) / alignment_ *
+                         alignment_;
+      shares_.push_back(next);
+    }
+  }
+
+  [[nodiscard]] const Share& of(std::size_t step) const {
+    return shares_[pipeline_.levels[step - pipeline_.first]];
+  }
+
+ private:
+  /// What a level has to have.
+  void take(const Group& group, std::uint32_t level, std::uint32_t levels) {
+    const std::uint64_t row = round_up(group.n(), machine_.array.cols);
+    if (pipeline_.row_tile != 0) {
+      sums_[level] = pipeline_.row_tile * row;
+    } else if (!group.has_matmul) {
+      // Rows enough that the pipeline's fill does not count.
+      constexpr std::uint64_t kRows = 16;
+      sums_[level] = std::clamp(whole_.sums_end / levels / row, std::uint64_t{1}, kRows) * row;
+    } else if (hw::is_row_wise(group.chain) || group.kept != 0) {
+      sums_[level] = row;
+    } else {
+      sums_[level] = machine_.array.cols;
+    }
+    constexpr std::uint64_t kSlots = 2, kWordBytes = 4;
+    const std::uint64_t parameters = kWordBytes * hw::parameter_words(group.chain) * group.n();
+    bytes_[level] = group.has_matmul ? 0 : kSlots * round_up(parameters, alignment_);
+  }
+
+  const hw::Machine& machine_;
+  const Pipeline& pipeline_;
+  std::uint64_t alignment_;
+  Share whole_;
+  std::vector<std::uint64_t> sums_, bytes_;  ///< by level
+  std::vector<Share> shares_;                ///< by level
+};
+
 }  // namespace
 
+Share whole_share(const hw::Machine& machine) {
+  Share share;
+  share.stream_end = machine.scratchpad.kib * hw::kKib;
+  share.sums_end = machine.accumulator.kib * hw::kKib / 4 / 2;
+  return share;
+}
+
 Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
-                        const hw::Machine& machine) {
+                        const std::vector<Pipeline>& pipelines, const hw::Machine& machine) {
   const std::uint32_t word = machine.array.rows;
-  const Lives lives(graph, groups, word);
+  const Lives lives(graph, groups, pipelines, word);
   LiveAllocator dram(0, kUnlimited, 4096);
   LiveAllocator scratchpad(0, std::uint64_t{machine.scratchpad.kib} * 1024 / 2, word);
   LiveAllocator statistics(0, machine.postop.row_statistics, 1);
@@ -121,11 +278,17 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       machine.mapper.on_chip != 0 && machine.mapper.strategy != hw::MappingStrategy::kGemmini;
   Placement result;
   result.tensors.resize(graph.tensors.size());
+  Rings rings(groups, pipelines, graph.tensors.size(), word);
+  rings.place(scratchpad, statistics);
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
     const Tensor& tensor = graph.tensors[id];
     const Life& life = lives[id];
     Location& location = result.tensors[id];
     if (!life.used || life.is_weight) continue;
+    if (const auto ring = rings.location(static_cast<TensorId>(id), life.is_statistics)) {
+      location = *ring;
+      continue;
+    }
     if (life.is_statistics) {
       if (tensor.kind != Tensor::Kind::kActivation || !tensor.data.empty()) {
         throw std::invalid_argument("graph '" + graph.name + "': row statistics '" + tensor.name +
@@ -138,7 +301,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
             "postop.row_statistics = " + std::to_string(machine.postop.row_statistics) + ": " +
             tensor.name + " needs " + std::to_string(words) + " words more");
       }
-      location = {Location::Place::kStatistics, *row, 0};
+      location = {Location::Place::kStatistics, *row, 0, {}};
       continue;
     }
     const auto row_bytes = static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
@@ -150,19 +313,26 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
       if (const auto at =
               scratchpad.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last)) {
-        location = {Location::Place::kScratchpad, *at, pitch};
+        location = {Location::Place::kScratchpad, *at, pitch, {}};
         continue;
       }
     }
     const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
     const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);
-    location = {Location::Place::kDram, *at, pitch};
+    location = {Location::Place::kDram, *at, pitch, {}};
   }
   result.dram_end = round_up(dram.high_water(), 4096);
   const std::uint64_t aligned =
       std::max<std::uint64_t>({machine.array.rows, machine.array.cols, hw::kParameterAlignment});
-  for (std::size_t step = 0; step < groups.size(); ++step) {
-    result.stream_begins.push_back(round_up(scratchpad.end_at(step), aligned));
+  for (const Pipeline& pipeline : pipelines) {
+    std::uint64_t begin = 0;
+    for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
+      begin = std::max(begin, scratchpad.end_at(step));
+    }
+    const Sharing sharing(groups, pipeline, machine, round_up(begin, aligned), aligned);
+    for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
+      result.shares.push_back(sharing.of(step));
+    }
   }
   return result;
 }

@@ -5,6 +5,7 @@
 
 #include "hw/machine.h"
 #include "mapper/fusion.h"
+#include "mapper/pipeline.h"
 #include "model/graph.h"
 
 namespace systole::mapper {
@@ -20,14 +21,33 @@ struct Location {
   Place place = Place::kNowhere;
   std::uint64_t address = 0;
   std::uint32_t pitch = 0;  ///< bytes between rows
+  /// Row tiles that share `slots` places in turn, the first one with number `first`; without slots
+  /// all rows have a place.
+  struct Ring {
+    std::uint32_t rows = 0, slots = 0, first = 0;
+  } ring;
+
+  /// Where a row begins, `row_size` after the one before it: bytes, or words of row statistics.
+  [[nodiscard]] std::uint64_t at_row(std::uint64_t row, std::uint64_t row_size) const {
+    if (ring.slots == 0) return address + row * row_size;
+    const std::uint64_t slot = (ring.first + row / ring.rows) % ring.slots;
+    return address + (slot * ring.rows + row % ring.rows) * row_size;
+  }
+};
+
+/// What a group may use of the memories for its tiles.
+struct Share {
+  std::uint64_t stream_begin = 0, stream_end = 0;  ///< bytes of the scratchpad
+  /// Sums in each half of the accumulator.
+  std::uint64_t sums_begin = 0, sums_end = 0;
+  bool in_turns = false;       ///< with the tiles of other groups
+  std::uint32_t row_tile = 0;  ///< rows of every tile; 0: free
 };
 
 struct Placement {
   std::vector<Location> tensors;  ///< by TensorId
   std::uint64_t dram_end = 0;     ///< first free byte behind them
-  /// By group: first byte of the scratchpad that streams its tiles, above the tensors that are
-  /// alive then.
-  std::vector<std::uint64_t> stream_begins;
+  std::vector<Share> shares;      ///< by group: above the tensors that are alive then
 };
 
 /// Rows in DRAM begin at multiples of this, so that they split into few requests.
@@ -35,10 +55,14 @@ inline constexpr std::uint32_t kDramRowAlignment = 64;
 
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while
 /// they live, as long as half of it is left for streaming tiles; with mapper.on_chip = 0 none do.
-/// Everything else has a place in DRAM. Tensors whose lives do not meet share addresses. Throws
-/// InputError when the row statistics do not fit, std::invalid_argument when they are no
-/// activation.
+/// Everything else has a place in DRAM. Tensors whose lives do not meet share addresses. Scores of a
+/// pipeline stay in a ring of its row tiles. `pipelines` are those of all groups. Throws InputError
+/// when the row statistics do not fit, std::invalid_argument when they are no activation.
 [[nodiscard]] Placement place_tensors(const model::Graph& graph, const std::vector<Group>& groups,
+                                      const std::vector<Pipeline>& pipelines,
                                       const hw::Machine& machine);
+
+/// All of both memories, for a group that runs alone.
+[[nodiscard]] Share whole_share(const hw::Machine& machine);
 
 }  // namespace systole::mapper

@@ -50,12 +50,14 @@ class Search {
         problem_(problem),
         cost_(machine, problem),
         most_cols_(problem.section == 0 ? problem.n : problem.section),
-        m_(problem.m, 1),
+        m_(problem.row_tile == 0 ? Sizes(problem.m, 1)
+                                 : Sizes(problem.row_tile, problem.row_tile)),
         n_(problem.k == 0 && problem.row_wise ? Sizes(most_cols_, most_cols_)
                                               : Sizes(most_cols_, machine.array.cols)),
         k_(problem.k, machine.array.rows) {}
 
-  std::optional<Tiling> run() {
+  std::vector<Tiling> run() {
+    for (const Tiling& start : cost_tilings(machine_, problem_)) keep(place(start), start);
     if (m_.count() * n_.count() * k_.count() * kVariants <= kExhaustive) {
       for (std::uint64_t m = 0; m < m_.count(); ++m) {
         for (std::uint64_t n = 0; n < n_.count(); ++n) {
@@ -65,8 +67,6 @@ class Search {
         }
       }
     } else {
-      if (const std::optional<Tiling> start = cost_tiling(machine_, problem_))
-        consider(place(*start));
       for (std::uint64_t v = 0; v < kVariants; ++v) consider({0, 0, 0, v});  // the smallest
       std::mt19937_64 random(kSeed);
       // Small sizes more often: most large ones do not fit.
@@ -77,16 +77,18 @@ class Search {
       }
       improve();
     }
-    if (best_.empty()) return std::nullopt;
-    Tiling best = best_.front().tiling;
-    best.tried = seen_.size();
+    std::vector<Tiling> best;
+    for (const Found& found : best_) {
+      best.push_back(found.tiling);
+      best.back().tried = seen_.size();
+    }
     return best;
   }
 
  private:
   static constexpr std::size_t kSizes = 3;
   /// Orders of the loops, operands that stay, single and double buffers of operands and results.
-  static constexpr std::uint64_t kVariants = 64;
+  static constexpr std::uint64_t kVariants = 128;
   /// Indices of sizes m, n and k, and variant.
   using Point = std::array<std::uint64_t, kSizes + 1>;
   struct Found {
@@ -114,11 +116,13 @@ class Search {
     t.b_stays = (point[3] & 8U) != 0;
     t.k_outer = (point[3] & 16U) != 0;
     t.two_results = t.double_buffered && (point[3] & 32U) == 0;
+    t.far_ahead = (point[3] & 64U) != 0;
     return t;
   }
   [[nodiscard]] Point place(const Tiling& t) const {
     const unsigned variant = (t.m_outer ? 0U : 1U) | (t.a_stays ? 4U : 0U) | (t.b_stays ? 8U : 0U) |
-                             (t.k_outer ? 16U : 0U) | (t.two_results ? 0U : 32U);
+                             (t.k_outer ? 16U : 0U) | (t.two_results ? 0U : 32U) |
+                             (t.far_ahead ? 64U : 0U);
     return {m_.index(t.m), n_.index(t.n), k_.index(t.k), variant};
   }
 
@@ -126,8 +130,10 @@ class Search {
   bool consider(const Point& point) {
     if (!seen_.insert(point).second) return false;
     Tiling t = tiling(point);
-    if (!cost_.fits(t)) return false;
-    cost_.evaluate(t);
+    if (!cost_.evaluate_if_fits(t)) return false;
+    return keep(point, t);
+  }
+  bool keep(const Point& point, Tiling t) {
     t.energy = tiling_energy(machine_, problem_, t);
     const double value = objective_of(machine_.mapper, static_cast<double>(t.cycles), t.energy);
     Found found{value, t.load_bytes, point, t};
@@ -192,7 +198,7 @@ class Search {
 
 }  // namespace
 
-std::optional<Tiling> search_tiling(const hw::Machine& machine, const TilingProblem& problem) {
+std::vector<Tiling> search_tilings(const hw::Machine& machine, const TilingProblem& problem) {
   return Search(machine, problem).run();
 }
 

@@ -25,8 +25,9 @@ Group looked_up(Group group, const model::Graph& graph) {
 StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine)
     : machine_(machine),
       groups_(fuse(split_norms(graph, machine), machine).groups),
-      placement_(place_tensors(split_norms(graph, machine), groups_, machine)),
-      tiler_(machine) {}
+      pipelines_(find_pipelines(split_norms(graph, machine), groups_, machine, {})),
+      placement_(place_tensors(split_norms(graph, machine), groups_, pipelines_, machine)),
+      choice_(machine) {}
 
 Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   const model::Graph graph = split_norms(step, machine_);
@@ -34,7 +35,8 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   groups.reserve(groups_.size());
   for (const Group& group : groups_) groups.push_back(looked_up(group, graph));
   Mapping mapping =
-      emit_groups(graph, machine_, std::move(groups), placement_, tiler_, with_constants);
+      emit_groups(graph, machine_, std::move(groups), pipelines_, placement_, choice_,
+                  with_constants);
   // Steps read the weights where the first one has left them.
   if (program_address_.value_or(mapping.program_address) != mapping.program_address) {
     throw std::logic_error("step mapper: the constants of " + graph.name + " have moved");

@@ -7,7 +7,7 @@
 #include "mapper/fusion.h"
 #include "mapper/mapping.h"
 #include "mapper/placement.h"
-#include "mapper/tiling.h"
+#include "mapper/tiling_choice.h"
 #include "model/graph.h"
 
 namespace systole::mapper {
@@ -27,8 +27,9 @@ class StepMapper {
  private:
   hw::Machine machine_;
   std::vector<Group> groups_;
+  std::vector<Pipeline> pipelines_;  ///< every group alone
   Placement placement_;
-  Tiler tiler_;
+  TilingChoice choice_;
   std::optional<std::uint64_t> program_address_;  ///< behind all constants
 };
 

@@ -60,10 +60,12 @@ std::optional<SlotAddresses> addresses_of(const StreamPlan& plan, std::uint64_t 
   return low <= high ? std::optional(addresses) : std::nullopt;
 }
 
-/// More slots for an operand of `tiles` tiles, as far as there is room: loads run further ahead.
-void deepen(Slots& slots, std::uint64_t tiles, std::uint64_t room, const StreamPlan& plan) {
-  constexpr std::uint64_t kMostSlots = 4;
-  while (slots.count != 0 && slots.count < std::min(tiles, kMostSlots) &&
+/// More slots for an operand of `tiles` tiles, as far as there is room: loads run further ahead. Of
+/// `reused` tiles that are multiplied several times in turn, the next as many can come in.
+void deepen(Slots& slots, std::uint64_t tiles, std::uint64_t reused, std::uint64_t room,
+            const StreamPlan& plan) {
+  const std::uint64_t most = std::max<std::uint64_t>(4, 2 * reused);
+  while (slots.count != 0 && slots.count < std::min(tiles, most) &&
          plan.bytes() + slots.bytes <= room) {
     ++slots.count;
   }
@@ -142,8 +144,10 @@ StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
     plan.b = slots(bytes, n_tiles * k_tiles, t.b_stays);
   }
   if (t.double_buffered) {
-    if (!t.b_stays) deepen(plan.b, n_tiles * k_tiles, problem.stream_bytes, plan);
-    if (!t.a_stays) deepen(plan.a, m_tiles * k_tiles, problem.stream_bytes, plan);
+    const std::uint64_t a_reused = t.far_ahead && t.m_outer ? k_tiles : 0;
+    const std::uint64_t b_reused = t.far_ahead && !t.m_outer ? k_tiles : 0;
+    if (!t.b_stays) deepen(plan.b, n_tiles * k_tiles, b_reused, problem.stream_bytes, plan);
+    if (!t.a_stays) deepen(plan.a, m_tiles * k_tiles, a_reused, problem.stream_bytes, plan);
   }
   return plan;
 }

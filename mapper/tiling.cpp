@@ -1,8 +1,9 @@
 #include "mapper/tiling.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "hw/error.h"
 #include "hw/program.h"
@@ -35,7 +36,7 @@ std::uint32_t tensor_bytes(const BoundChain& chain) {
 
 TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                              const Placement& placement, const hw::Machine& machine,
-                             std::uint64_t stream_begin) {
+                             const Share& share) {
   const auto on_chip = [&](const model::View& view) {
     return placement.tensors[view.tensor].place == Location::Place::kScratchpad;
   };
@@ -84,38 +85,42 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                          machine.attention.macs_per_line);
     problem.postop_interval = std::max(problem.postop_interval, interval);
   }
-  problem.stream_bytes = std::uint64_t{machine.scratchpad.kib} * 1024 - stream_begin;
+  problem.stream_bytes = share.stream_end - share.stream_begin;
+  problem.sums = share.sums_end - share.sums_begin;
+  problem.in_turns = share.in_turns;
+  problem.row_tile = share.row_tile;
   return problem;
 }
 
 namespace {
 
-std::optional<Tiling> tile(const hw::Machine& machine, const TilingProblem& problem) {
+std::vector<Tiling> tilings(const hw::Machine& machine, const TilingProblem& problem) {
   switch (machine.mapper.strategy) {
     case hw::MappingStrategy::kCost:
-      return cost_tiling(machine, problem);
+      return cost_tilings(machine, problem);
     case hw::MappingStrategy::kGemmini:
-      return gemmini_tiling(machine, problem);
+      return gemmini_tilings(machine, problem);
     case hw::MappingStrategy::kSearch:
-      return search_tiling(machine, problem);
+      return search_tilings(machine, problem);
   }
-  return std::nullopt;
+  return {};
 }
 
 }  // namespace
 
-Tiling Tiler::choose(const TilingProblem& problem, const std::string& group) {
+const std::vector<Tiling>& Tiler::candidates(const TilingProblem& problem,
+                                             const std::string& group) {
   if (const auto found = known_.find(problem.key()); found != known_.end()) return found->second;
-  std::optional<Tiling> tiling = tile(machine_, problem);
-  if (!tiling) {
+  std::vector<Tiling> all = tilings(machine_, problem);
+  if (all.empty()) {
     throw hw::InputError("scratchpad.kib = " + std::to_string(machine_.scratchpad.kib) +
                          ", accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
                          group + " (" + std::to_string(problem.m) + " x " +
                          std::to_string(problem.n) + " x " + std::to_string(problem.k) +
                          ") does not fit, not even in the smallest tiles");
   }
-  tiling->energy = tiling_energy(machine_, problem, *tiling);
-  return known_.emplace(problem.key(), *tiling).first->second;
+  for (Tiling& tiling : all) tiling.energy = tiling_energy(machine_, problem, tiling);
+  return known_.emplace(problem.key(), std::move(all)).first->second;
 }
 
 }  // namespace systole::mapper

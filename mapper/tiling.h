@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "hw/machine.h"
 #include "mapper/fusion.h"
@@ -25,6 +26,7 @@ struct Tiling {
   bool unrolled = false;  ///< each m x n x k is a loop of a loop unroller (Emitter::emit_loop)
   bool double_buffered = true;  ///< tiles of operands come in while others are multiplied
   bool two_results = true;      ///< a C tile leaves while the next one is computed
+  bool far_ahead = false;       ///< of tiles that are used in turn, the next as many may come in
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
   std::uint64_t compute_cycles = 0;
@@ -50,6 +52,9 @@ struct TilingProblem {
   std::uint64_t postop_interval = 0;  ///< least cycles from row to row of results
   std::uint64_t postop_fill = 0;      ///< cycles from the first read to the first result
   std::uint64_t stream_bytes = 0;     ///< scratchpad left for streaming tiles
+  std::uint64_t sums = 0;             ///< room for a C tile in each half of the accumulator
+  bool in_turns = false;              ///< no C tile takes both halves: other groups use them, too
+  std::uint32_t row_tile = 0;         ///< rows of every C tile but the last; 0: free
   std::uint32_t in_bytes = 0;  ///< per element of the tensor that a chain alone is loaded with
   // Stages on the way in of A.
   std::uint32_t a_bytes = 1;           ///< per element of A in memory
@@ -66,24 +71,28 @@ struct TilingProblem {
                            b_is_activation, b_transposed, parameter_words, out_bytes, tensor_bytes,
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
                            postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
-                           pre_tensor_bytes, pre_interval, even_cols);
+                           pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile);
   }
 };
-/// `stream_begin`: first byte of the scratchpad that streams tiles.
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                                            const Placement& placement, const hw::Machine& machine,
-                                           std::uint64_t stream_begin);
+                                           const Share& share);
 
 /// Chooses tile sizes by the machine's mapper.strategy (mapper/tiling_strategies.h).
 class Tiler {
  public:
   explicit Tiler(const hw::Machine& machine) : machine_(machine) {}
   /// Throws InputError that names `group` when not even single folds fit.
-  [[nodiscard]] Tiling choose(const TilingProblem& problem, const std::string& group);
+  [[nodiscard]] const Tiling& choose(const TilingProblem& problem, const std::string& group) {
+    return candidates(problem, group).front();
+  }
+  /// The best ones by the cost model, the best first.
+  [[nodiscard]] const std::vector<Tiling>& candidates(const TilingProblem& problem,
+                                                      const std::string& group);
 
  private:
   const hw::Machine machine_;
-  std::map<decltype(TilingProblem().key()), Tiling> known_;
+  std::map<decltype(TilingProblem().key()), std::vector<Tiling>> known_;
 };
 
 /// What the cost model knows about a DMA port on an idle memory. A request takes the larger of two

@@ -1,7 +1,8 @@
 #include "mapper/tiling_cost.h"
 
 #include <algorithm>
-#include <utility>
+#include <array>
+#include <optional>
 
 #include "hw/array.h"
 #include "hw/program.h"
@@ -28,17 +29,33 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
       burst_cycles_(static_cast<double>(machine.dram.burst_length) * machine.core.clock_mhz /
                     (static_cast<double>(machine.dram.mega_transfers) * machine.dram.channels)) {}
 
-bool TilingCost::fits(const Tiling& t) const {
-  const std::uint64_t sums = std::uint64_t{machine_.accumulator.kib} * 1024 / 4;
-  if (!is_distinct(t)) return false;
+bool TilingCost::may_fit(const Tiling& t) const {
+  if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
   const std::uint64_t a_cols = problem_.k == 0 ? t.c_cols : t.k;
   if (!operands_fit(a_cols, problem_.pre_tensor_bytes, std::max(problem_.k, problem_.n))) {
     return false;
   }
-  const std::uint64_t results = t.two_results ? 2 : 1;
-  if (results * t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
-  return stream_plan(machine_, problem_, t).bytes() <= problem_.stream_bytes;
+  const std::uint64_t sums = problem_.sums * (problem_.in_turns ? 1 : 2);
+  if (t.m * round_up(t.c_cols, machine_.array.cols) > sums) return false;
+  const std::uint64_t a = problem_.a_on_chip ? 0 : std::uint64_t{t.m} * t.k;
+  const std::uint64_t b = problem_.b_on_chip ? 0 : std::uint64_t{t.k} * t.n;
+  return a + b <= problem_.stream_bytes;
+}
+
+std::optional<StreamPlan> TilingCost::plan(const Tiling& t) const {
+  if (!is_distinct(t) || !may_fit(t) || (problem_.in_turns && !t.two_results)) return std::nullopt;
+  const std::uint64_t sums = problem_.sums * (t.two_results ? 1 : 2);
+  if (t.m * round_up(t.c_cols, machine_.array.cols) > sums) return std::nullopt;
+  StreamPlan plan = stream_plan(machine_, problem_, t);
+  if (plan.bytes() > problem_.stream_bytes) return std::nullopt;
+  return plan;
+}
+
+bool TilingCost::evaluate_if_fits(Tiling& t) const {
+  const std::optional<StreamPlan> plan = this->plan(t);
+  if (plan) evaluate(t, *plan);
+  return plan.has_value();
 }
 
 bool TilingCost::is_distinct(const Tiling& t) const {
@@ -46,6 +63,7 @@ bool TilingCost::is_distinct(const Tiling& t) const {
   if ((stays || t.k_outer) && problem_.k == 0) return false;
   if (!t.double_buffered && (stays || t.two_results)) return false;
   if (t.k_outer && (t.n == t.c_cols || t.k >= problem_.k)) return false;
+  if (t.far_ahead && (problem_.k == 0 || !t.double_buffered || 2 * t.k >= problem_.k)) return false;
   // Parameters of stages come in with their tiles of A.
   if (t.a_stays && (problem_.a_on_chip || problem_.pre_stages != 0 || t.n >= problem_.n)) {
     return false;
@@ -58,13 +76,12 @@ bool TilingCost::operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint
   return cols * bytes * hw::kOperandRows <= machine_.postop.operand_kib * hw::kKib;
 }
 
-void TilingCost::evaluate(Tiling& t) const {
+void TilingCost::evaluate(Tiling& t, const StreamPlan& plan) const {
   const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
   const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
   const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
   const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
   const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
-  const StreamPlan plan = stream_plan(machine_, problem_, t);
   const std::uint64_t a_times = problem_.k == 0 ? 0 : this->a_times(t, plan);
   const std::uint64_t b_times = problem_.k == 0 ? 0 : this->b_times(t, plan);
   const std::uint64_t a_load =
@@ -85,14 +102,14 @@ void TilingCost::evaluate(Tiling& t) const {
       std::uint64_t{4} * problem_.parameter_words * problem_.n *
       (plan.parameters.count >= c_tiles || !t.m_outer ? 1 : m_tiles);
   t.load_bytes = a_load + b_load + parameter_load;
-  t.compute_cycles = problem_.k == 0 ? 0 : array_cycles(t, m_tiles, n_tiles, k_tiles);
+  t.compute_cycles = array_cycles(t);
   const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
   // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of
   // weights and parameters are one run.
-  const double load =
-      time(load_rate_, a_load, t.k * problem_.a_bytes) +
-      time(load_rate_, b_load, t.unrolled || problem_.b_is_activation ? t.n : kRun) +
-      time(load_rate_, parameter_load, kRun);
+  const double a_time = time(load_rate_, a_load, t.k * problem_.a_bytes);
+  const double b_time =
+      time(load_rate_, b_load, t.unrolled || problem_.b_is_activation ? t.n : kRun);
+  const double load = a_time + b_time + time(load_rate_, parameter_load, kRun);
   const double store = problem_.out_on_chip
                            ? 0.0
                            : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
@@ -125,10 +142,19 @@ void TilingCost::evaluate(Tiling& t) const {
     return;
   }
   // One C tile at a time: the array waits until it has left.
-  const double units =
-      t.two_results ? std::max({compute, postop, turnaround}) : compute + postop + turnaround;
-  t.cycles = static_cast<std::uint64_t>(std::max({units, memory, static_cast<double>(pre)}) +
-                                        memory / 8 + first + std::max(store, postop) / tiles);
+  const double units = std::max(
+      t.two_results ? std::max({compute, postop, turnaround}) : compute + postop + turnaround,
+      static_cast<double>(pre));
+  // What stays comes in during the first turn of the outer loop, which may be short for it.
+  const auto turns = static_cast<double>(t.m_outer ? m_tiles : c_tiles);
+  const bool b_once = t.m_outer && b_times == 1, a_once = !t.m_outer && a_times == 1;
+  const double once = (a_once ? a_time : 0.0) +
+                      (b_once ? b_time : 0.0);
+  const double memory_first = once + (memory - once) / turns;
+  t.cycles = static_cast<std::uint64_t>(
+      std::max(units / turns, memory_first) +
+      std::max(units - units / turns, memory - memory_first) + memory / 8 + first +
+      std::max(store, postop) / tiles);
 }
 
 // A slot is overwritten once all slots of its operand have been filled since: a tile is loaded
@@ -179,24 +205,26 @@ double TilingCost::time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t 
   return std::max(static_cast<double>(bytes) / rate.bytes_per_cycle, requests * each);
 }
 
-std::uint64_t TilingCost::array_cycles(const Tiling& t, std::uint64_t m_tiles,
-                                       std::uint64_t n_tiles, std::uint64_t k_tiles) const {
-  const auto cycles = [&](std::uint64_t m, std::uint64_t n, std::uint64_t k) {
-    return m == 0 || n == 0 || k == 0 ? 0
-                                      : hw::array_cycles(machine_.array, m, n, k, true).interval;
+std::uint64_t TilingCost::array_cycles(const Tiling& t) const {
+  if (problem_.k == 0) return 0;
+  /// Pieces of one size.
+  struct Pieces {
+    std::uint64_t size, count;
   };
-  const std::uint64_t m_rest = problem_.m - (m_tiles - 1) * t.m;
-  // The last piece of a section is as short in every one.
-  const std::uint64_t n_rests = problem_.section == 0 ? 1 : problem_.n / problem_.section;
-  const std::uint64_t n_rest =
-      (problem_.section == 0 ? problem_.n : problem_.section) - (n_tiles / n_rests - 1) * t.n;
-  const std::uint64_t k_rest = problem_.k - (k_tiles - 1) * t.k;
+  const auto cut = [](std::uint64_t extent, std::uint64_t size) {
+    return std::array<Pieces, 2>{{{size, extent / size}, {extent % size, 1}}};
+  };
+  // Every C tile is cut by itself.
+  const std::array<Pieces, 2> tiles = cut(problem_.n, t.c_cols);
   std::uint64_t sum = 0;
-  for (const auto& [m, ms] : {std::pair{std::uint64_t{t.m}, m_tiles - 1}, {m_rest, 1}}) {
-    for (const auto& [n, ns] :
-         {std::pair{std::uint64_t{t.n}, n_tiles - n_rests}, {n_rest, n_rests}}) {
-      for (const auto& [k, ks] : {std::pair{std::uint64_t{t.k}, k_tiles - 1}, {k_rest, 1}}) {
-        sum += ms * ns * ks * cycles(m, n, k);
+  for (const Pieces& tile : tiles) {
+    for (const Pieces& n : cut(tile.size, t.n)) {
+      for (const Pieces& m : cut(problem_.m, t.m)) {
+        for (const Pieces& k : cut(problem_.k, t.k)) {
+          if (tile.size == 0 || n.size == 0 || m.size == 0 || k.size == 0) continue;
+          sum += tile.count * n.count * m.count * k.count *
+                 hw::array_cycles(machine_.array, m.size, n.size, k.size, true).interval;
+        }
       }
     }
   }

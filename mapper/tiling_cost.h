@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "hw/machine.h"
 #include "mapper/stream_plan.h"
@@ -17,11 +18,19 @@ class TilingCost {
 
   /// Whether a C tile fits the accumulator and a tile of each operand the scratchpad; double
   /// buffered, two of each.
-  [[nodiscard]] bool fits(const Tiling& t) const;
+  [[nodiscard]] bool fits(const Tiling& t) const { return plan(t).has_value(); }
   /// Fills in what the tiling is expected to take.
-  void evaluate(Tiling& t) const;
+  void evaluate(Tiling& t) const { evaluate(t, stream_plan(machine_, problem_, t)); }
+  /// Both at once. False, and no change, if it does not fit.
+  [[nodiscard]] bool evaluate_if_fits(Tiling& t) const;
+  /// Cycles of the array alone; of m, n, k and c_cols only.
+  [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
+  /// Whether the C tile and one tile of each operand fit in any variant; of m, n, k and c_cols only.
+  [[nodiscard]] bool may_fit(const Tiling& t) const;
 
  private:
+  [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
+  void evaluate(Tiling& t, const StreamPlan& plan) const;
   /// Whether its flags mean something, and not what others say without them.
   [[nodiscard]] bool is_distinct(const Tiling& t) const;
   /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of
@@ -34,8 +43,6 @@ class TilingCost {
   [[nodiscard]] std::uint64_t b_bytes(const Tiling& t) const;
   /// Cycles to move `bytes` that lie in runs of `run` bytes.
   [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
-  [[nodiscard]] std::uint64_t array_cycles(const Tiling& t, std::uint64_t m_tiles,
-                                           std::uint64_t n_tiles, std::uint64_t k_tiles) const;
 
   const hw::Machine& machine_;
   const TilingProblem& problem_;

@@ -1,17 +1,18 @@
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "hw/machine.h"
 #include "mapper/tiling.h"
 
-/// One function per value of mapper.strategy. Each chooses the tiles of a group and fills in what
-/// the cost model expects of them; nothing if not even single folds fit.
+/// One function per value of mapper.strategy. Each offers tilings of a group, the best one first,
+/// with what the cost model expects of them; none if not even single folds fit.
 namespace systole::mapper {
 
-/// All tilings into balanced pieces whose double buffers fit, the cheapest by TilingCost.
-[[nodiscard]] std::optional<Tiling> cost_tiling(const hw::Machine& machine,
-                                                const TilingProblem& problem);
+/// The cheapest by TilingCost of all tilings into balanced pieces whose double buffers fit: a few of
+/// each order of loops and set of operands that stay, as the model knows their ranks only roughly.
+[[nodiscard]] std::vector<Tiling> cost_tilings(const hw::Machine& machine,
+                                               const TilingProblem& problem);
 
 /// The heuristic of Gemmini's library, for its loop unroller. In blocks of the array's size: square
 /// C tiles that fit half the accumulator, as deep as a quarter of the scratchpad allows; then one
@@ -19,15 +20,15 @@ namespace systole::mapper {
 /// accumulator. Where not even the first tile fits it is made smaller, which the library does not
 /// do. The parameters of a C tile, which Gemmini does not have, fit half the scratchpad too.
 /// C tiles of whole rows begin with one block of rows and of depth. A pass without a
-/// matmul has no loop: cost_tiling().
-[[nodiscard]] std::optional<Tiling> gemmini_tiling(const hw::Machine& machine,
-                                                   const TilingProblem& problem);
+/// matmul has no loop: cost_tilings().
+[[nodiscard]] std::vector<Tiling> gemmini_tilings(const hw::Machine& machine,
+                                                  const TilingProblem& problem);
 
 /// All tilings, double buffered or not, with or without operands that stay, by the machine's
-/// mapper.objective: every one if they are few, else those of cost_tiling(), random ones, and from
-/// the best of both a local search. Never worse than cost_tiling(). The same for the same machine
-/// and problem.
-[[nodiscard]] std::optional<Tiling> search_tiling(const hw::Machine& machine,
-                                                  const TilingProblem& problem);
+/// mapper.objective: every one if they are few, else those of cost_tilings(), random ones, and from
+/// the best of both a local search. Never worse than cost_tilings(), which are offered, too. The same for the same
+/// machine and problem.
+[[nodiscard]] std::vector<Tiling> search_tilings(const hw::Machine& machine,
+                                                 const TilingProblem& problem);
 
 }  // namespace systole::mapper

@@ -13,6 +13,7 @@ Checker::Checker(const model::Graph& graph, tlm_model::System& system)
 void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input,
                     const std::function<void(std::size_t nodes)>& progress) {
   mapping_ = &mapping;
+  ring_rows_.assign(mapping.program.operators.size(), 0);
   const model::Tensor& tensor = graph_.tensors[input_tensor(graph_)];
   reference_.set_input(tensor.name, widen(input, tensor.type));
   reference_.run(progress);
@@ -44,8 +45,10 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
     } else {
       system_.peek(at, found.data(), row_bytes);
     }
-    const std::uint64_t row = (at - result.address) / result.pitch;
-    const std::uint64_t first = (at - result.address) % result.pitch;
+    // Rows of a ring are whole and arrive in order.
+    const bool ring = result.place == hw::Operator::Place::kRing;
+    const std::uint64_t row = ring ? ring_rows_[command.op]++ : (at - result.address) / result.pitch;
+    const std::uint64_t first = ring ? 0 : (at - result.address) % result.pitch;
     const std::size_t offset = (view.row + row) * tensor_row_bytes + view.col * element + first;
     compare(command.op, row, first, found.data(), &expected[offset], row_bytes);
   }

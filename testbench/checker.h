@@ -42,6 +42,7 @@ class Checker final : public tlm_model::Observer {
   model::Reference reference_;
   CheckResult result_;
   std::size_t inference_ = 0;
+  std::vector<std::uint64_t> ring_rows_;  ///< by operator whose result is a ring: rows so far
 };
 
 }  // namespace systole::testbench

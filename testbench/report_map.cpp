@@ -32,7 +32,8 @@ MapTotals totals_of(const std::vector<OperatorSummary>& operators, const mapper:
   return totals;
 }
 
-/// Operators of one general name that are mapped alike.
+/// Operators of one general name that are mapped alike; `op` is the first of them, with the cycles
+/// of all.
 struct MapLine {
   OperatorSummary op;
   std::uint64_t times = 0;
@@ -41,7 +42,7 @@ struct MapLine {
 bool alike(const OperatorSummary& x, const OperatorSummary& y) {
   const auto figures = [](const OperatorSummary& op) {
     return std::tie(op.m, op.n, op.k, op.tile_m, op.tile_n, op.tile_k, op.tiles, op.commands,
-                    op.cycles, op.load_bytes, op.on_chip, op.stages);
+                    op.load_bytes, op.on_chip, op.stages);
   };
   return figures(x) == figures(y);
 }
@@ -56,6 +57,7 @@ std::vector<MapLine> map_lines(const std::vector<OperatorSummary>& operators) {
     });
     if (line != lines.end()) {
       ++line->times;
+      line->op.cycles += op.cycles;
     } else {
       lines.push_back({std::move(op), 1});
     }
@@ -80,7 +82,7 @@ std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
     op.tile_k = tiling.k;
     op.cycles = tiling.cycles;
     op.load_bytes = tiling.load_bytes;
-    op.on_chip = mapping.program.operators[i].place == hw::Operator::Place::kScratchpad;
+    op.on_chip = mapping.program.operators[i].place != hw::Operator::Place::kDram;
     const auto list = [&op](const hw::Chain& chain, const std::string& place) {
       for (const hw::Stage& stage : chain.stages) {
         op.stages.emplace_back(place + std::string(hw::stage_info(stage.op).name));
@@ -135,8 +137,8 @@ std::string mapping_text(const std::string& model, const std::string& machine,
     std::string stages;
     for (const std::string& stage : op.stages) stages += (stages.empty() ? "" : " ") + stage;
     table.add({analysis::short_name(op.name), std::to_string(times), std::to_string(op.tiles),
-               grouped(op.cycles), grouped(op.load_bytes), op.on_chip ? "chip" : "DRAM",
-               stages.empty() ? "-" : stages});
+               grouped((op.cycles + times / 2) / times), grouped(op.load_bytes),
+               op.on_chip ? "chip" : "DRAM", stages.empty() ? "-" : stages});
   }
   return facts.text() + "\n" + table.text();
 }

@@ -67,6 +67,7 @@ TEST(Dataflow, HasTheTrafficOfTheMappersTiles) {
   problem.out_bytes = 1;
   problem.postop_interval = 1;
   problem.stream_bytes = 256 * 1024;
+  problem.sums = mapper::whole_share(machine).sums_end;
   const mapper::Tiling tiling = mapper::Tiler(machine).choose(problem, "product");
   for (const Stationary stationary : kStationaries) {
     const DataflowCost cost =

@@ -223,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFile{"Immediate", set_byte(kStage + 8 * 6, 1), "immediate that the stage does not use"},
         BadFile{"NameHuge", word(kOperator, 0xffffffff, 4), "4294967295 bytes expected"},
         BadFile{"NameLong", word(kOperator, 40, 4), "operators, byte"},
-        BadFile{"Place", set_byte(kOperator + 11, 2), "place 2"},
+        BadFile{"Place", set_byte(kOperator + 11, 3), "place 3"},
         BadFile{"OperatorType", set_byte(kOperator + 12, 9), "type 9"},
         BadFile{"OperatorReserved", set_byte(kOperator + 13, 1), "reserved bytes 1"},
         BadFile{"Opcode", set_byte(kCommand, 8), "commands, byte 371: command before has opcode 8"},

@@ -40,7 +40,7 @@ inline Operator random_operator(Random& random) {
   Operator op;
   op.name = any_text(random);
   op.tensor = any_text(random);
-  op.place = static_cast<Operator::Place>(pick(random, 0, 1));
+  op.place = static_cast<Operator::Place>(pick(random, 0, 2));
   op.type = static_cast<DType>(pick(random, 0, kDTypes - 1));
   op.address = any_unsigned(random, ~std::uint64_t{0});
   op.pitch = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));

@@ -26,13 +26,16 @@ using test::GraphSketch;
 hw::Program emit(const model::Graph& graph, const Tiling& tiling) {
   const hw::Machine machine;
   const std::vector<Group> groups = fuse(graph, machine).groups;
-  const Placement placement = place_tensors(graph, groups, machine);
+  const std::vector<Pipeline> pipelines = find_pipelines(graph, groups, machine, {});
+  const Placement placement = place_tensors(graph, groups, pipelines, machine);
   ConstantImage constants(placement.dram_end);
   hw::Program program;
   Emitter emitter(graph, machine, placement, constants, program);
   for (std::size_t i = 0; i < groups.size(); ++i) {
-    const std::uint64_t begin = placement.stream_begins[i];
-    emitter.emit(groups[i], tiling, tiling_problem(graph, groups[i], placement, machine, begin));
+    const Share& share = placement.shares[i];
+    emitter.emit(pipelines[i],
+                 {{&groups[i], tiling,
+                   tiling_problem(graph, groups[i], placement, machine, share), share}});
   }
   return program;
 }
@@ -129,39 +132,39 @@ TEST(Emitter, AStageOfItsOwnGoesThroughTheAccumulator) {
 class Emitted {
  public:
   Emitted(const model::Graph& graph, const hw::Machine& machine)
-      : machine_(machine), mapping_(map_graph(graph, machine)) {
-    const Placement placement =
-        place_tensors(split_norms(graph, machine), mapping_.groups, machine);
-    stream_begins_ = placement.stream_begins;
-  }
+      : machine_(machine), mapping_(map_graph(graph, machine)) {}
   [[nodiscard]] const std::vector<Command>& commands() const { return mapping_.program.commands; }
   [[nodiscard]] const Mapping& mapping() const { return mapping_; }
 
-  /// C tiles take the halves of the accumulator in turns, over all operators; all of it if they are
-  /// not double buffered.
+  /// C tiles of an operator take their share of the halves of the accumulator in turns; all of it
+  /// if they are not double buffered.
   void expect_halves_alternate() const {
     const std::uint32_t half = machine_.accumulator.kib * 1024 / 8;
-    bool second = false;
+    std::map<std::uint32_t, bool> second;  // by operator
     for (const Command& command : commands()) {
       if (command.opcode == Opcode::kEnd || command.opcode == Opcode::kLoad) continue;
+      const std::uint32_t end = command.c + (command.m - 1) * command.c_pitch + command.n;
       if (!mapping_.tilings[command.op].two_results) {
-        EXPECT_LE(command.c + (command.m - 1) * command.c_pitch + command.n, 2 * half);
+        EXPECT_LE(end, 2 * half);
         continue;
       }
-      EXPECT_GE(command.c, second ? half : 0);
-      EXPECT_LE(command.c + (command.m - 1) * command.c_pitch + command.n,
-                second ? 2 * half : half);
+      const auto known = second.try_emplace(command.op, command.c >= half).first;
+      const Share& share = mapping_.shares[command.op];
+      EXPECT_GE(command.c, (known->second ? half : 0) + share.sums_begin);
+      EXPECT_LE(end, (known->second ? half : 0) + share.sums_end);
       const bool leaves = command.opcode == Opcode::kStore || command.opcode == Opcode::kMove;
-      if (leaves) second = !second;
+      if (leaves) known->second = !known->second;
     }
   }
 
   void expect_streams_and_residents_keep_apart() const {
     for (const Command& command : commands()) {
       if (command.opcode == Opcode::kEnd) continue;
-      const std::uint64_t stream_begin = stream_begins_.at(command.op);
+      const Share& share = mapping_.shares.at(command.op);
+      const std::uint64_t stream_begin = share.stream_begin;
       if (command.opcode == Opcode::kLoad) {
         EXPECT_GE(command.a, stream_begin);
+        EXPECT_LE(hw::ranges_of(command, mapping_.program)[1].end, share.stream_end);
       } else if (command.opcode == Opcode::kMove) {
         EXPECT_LE(command.b + std::uint64_t{command.m - 1} * command.b_pitch + command.n,
                   stream_begin);
@@ -193,7 +196,7 @@ class Emitted {
       const Group& group = mapping_.groups[op];
       const hw::Operator& result = mapping_.program.operators[op];
       std::vector<int> written(std::size_t{group.m()} * group.n(), 0);
-      std::uint64_t macs = 0, firsts = 0;
+      std::uint64_t macs = 0, firsts = 0, rows = 0;
       for (const Command& command : commands()) {
         if (command.opcode == Opcode::kEnd || command.op != op) continue;
         if (command.opcode == Opcode::kMatmul) {
@@ -203,7 +206,10 @@ class Emitted {
         if (command.opcode != Opcode::kStore && command.opcode != Opcode::kMove) continue;
         const std::uint64_t at =
             (command.opcode == Opcode::kStore ? command.dram : command.b) - result.address;
-        const std::uint64_t row = at / result.pitch;
+        // Rows of a ring come whole, in order.
+        const std::uint64_t row =
+            result.place == hw::Operator::Place::kRing ? rows : at / result.pitch;
+        rows += command.m;
         const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
         for (std::uint64_t i = 0; i < command.m; ++i) {
           for (std::uint64_t j = 0; j < command.n; ++j) {
@@ -221,7 +227,6 @@ class Emitted {
  private:
   hw::Machine machine_;
   Mapping mapping_;
-  std::vector<std::uint64_t> stream_begins_;  ///< by group
 };
 
 TEST(Emitter, KeepsItsRulesOnEveryMachine) {

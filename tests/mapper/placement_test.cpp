@@ -20,7 +20,14 @@ using test::GraphSketch;
 using Place = Location::Place;
 
 Placement place(const model::Graph& graph, const hw::Machine& machine) {
-  return place_tensors(graph, fuse(graph, machine).groups, machine);
+  const std::vector<Group> groups = fuse(graph, machine).groups;
+  return place_tensors(graph, groups, find_pipelines(graph, groups, machine, {}), machine);
+}
+
+std::vector<std::uint64_t> stream_begins(const Placement& placement) {
+  std::vector<std::uint64_t> begins;
+  for (const Share& share : placement.shares) begins.push_back(share.stream_begin);
+  return begins;
 }
 
 Location find(const model::Graph& graph, const hw::Machine& machine, const std::string& name) {
@@ -47,7 +54,7 @@ TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
   EXPECT_EQ(find(graph, machine, "w").place, Place::kNowhere) << "weights stand tile by tile";
   EXPECT_EQ(find(graph, machine, "x").place, Place::kDram) << "the host writes it";
   EXPECT_EQ(find(graph, machine, "d").place, Place::kDram) << "the host reads it";
-  EXPECT_EQ(place(graph, machine).stream_begins, std::vector<std::uint64_t>(2, 40 * 64));
+  EXPECT_EQ(stream_begins(place(graph, machine)), std::vector<std::uint64_t>(2, 40 * 64));
 }
 
 TEST(Placement, NothingStaysOnChipOfAMachineThatSpills) {
@@ -55,7 +62,7 @@ TEST(Placement, NothingStaysOnChipOfAMachineThatSpills) {
   machine.mapper.on_chip = 0;
   const model::Graph graph = two_layers(40, 50);
   EXPECT_EQ(find(graph, machine, "q").place, Place::kDram);
-  EXPECT_EQ(place(graph, machine).stream_begins, std::vector<std::uint64_t>(2, 0));
+  EXPECT_EQ(stream_begins(place(graph, machine)), std::vector<std::uint64_t>(2, 0));
 }
 
 TEST(Placement, RowsInDramBeginAtMultiplesOf64Bytes) {
@@ -164,13 +171,14 @@ TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
     hw::Machine machine = test::random_machine(random);
     machine.accumulator.kib = 64;
     const std::vector<Group> groups = fuse(graph, machine).groups;
-    const Placement placement = place_tensors(graph, groups, machine);
+    const Placement placement =
+        place_tensors(graph, groups, find_pipelines(graph, groups, machine, {}), machine);
     const std::vector<Stay> all = stays(graph, groups, placement);
     for (const Stay& a : all) {
       if (a.place == Place::kScratchpad) {
         ++on_chip;
         for (std::size_t step = a.first; step <= a.last; ++step) {
-          EXPECT_LE(a.end, placement.stream_begins.at(step));
+          EXPECT_LE(a.end, placement.shares.at(step).stream_begin);
         }
       }
       if (a.place == Place::kDram) {
@@ -181,7 +189,7 @@ TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
         EXPECT_TRUE(a.end <= b.begin || b.end <= a.begin) << a.name << " and " << b.name;
       }
     }
-    for (const std::uint64_t begin : placement.stream_begins) {
+    for (const std::uint64_t begin : stream_begins(placement)) {
       EXPECT_LE(begin, std::uint64_t{machine.scratchpad.kib} * 512 + machine.array.rows);
     }
   }

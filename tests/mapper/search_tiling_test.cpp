@@ -33,6 +33,7 @@ TilingProblem product_problem(std::uint32_t m, std::uint32_t n, std::uint32_t k,
   problem.out_bytes = 1;
   problem.postop_interval = 1;
   problem.stream_bytes = bytes;
+  problem.sums = whole_share(hw::Machine()).sums_end;
   return problem;
 }
 
@@ -50,7 +51,7 @@ double brute_force(const hw::Machine& machine, const TilingProblem& problem) {
   for (t.m = 1; t.m <= problem.m; ++t.m) {
     for (std::uint32_t n = 1; n <= ceil_div(problem.n, machine.array.cols); ++n) {
       for (std::uint32_t k = 1; k <= ceil_div(problem.k, machine.array.rows); ++k) {
-        for (unsigned variant = 0; variant < 32; ++variant) {
+        for (unsigned variant = 0; variant < 128; ++variant) {
           t.n = t.c_cols = std::min(problem.n, n * machine.array.cols);
           t.k = std::min(problem.k, k * machine.array.rows);
           t.m_outer = (variant & 1U) != 0;
@@ -58,6 +59,8 @@ double brute_force(const hw::Machine& machine, const TilingProblem& problem) {
           t.a_stays = (variant & 4U) != 0;
           t.b_stays = (variant & 8U) != 0;
           t.two_results = t.double_buffered && (variant & 16U) != 0;
+          t.far_ahead = (variant & 32U) != 0;
+          t.k_outer = (variant & 64U) != 0;
           if (!TilingCost(machine, problem).fits(t)) continue;
           least = std::min(least, value(machine, problem, t));
         }
@@ -67,15 +70,19 @@ double brute_force(const hw::Machine& machine, const TilingProblem& problem) {
   return least;
 }
 
+std::optional<Tiling> first_of(const std::vector<Tiling>& tilings) {
+  return tilings.empty() ? std::nullopt : std::optional(tilings.front());
+}
+
 TEST(SearchTiling, FindsTheLeastThatThereIsWhereAllAreCompared) {
   for (const hw::MappingObjective objective : kObjectives) {
     const hw::Machine machine = searching(objective);
     for (const std::uint64_t bytes : {4096U, 20'000U, 65'536U}) {
-      const TilingProblem problem = product_problem(70, 100, 150, bytes);
-      const std::optional<Tiling> best = search_tiling(machine, problem);
+      const TilingProblem problem = product_problem(50, 100, 150, bytes);
+      const std::optional<Tiling> best = first_of(search_tilings(machine, problem));
       ASSERT_TRUE(best);
-      EXPECT_EQ(value(machine, problem, *best), brute_force(machine, problem)) << bytes;
-      EXPECT_EQ(best->tried, 70U * 7 * 10 * 64);
+      EXPECT_LE(value(machine, problem, *best), brute_force(machine, problem)) << bytes;
+      EXPECT_EQ(best->tried, 50U * 7 * 10 * 128);
     }
   }
 }
@@ -85,9 +92,9 @@ TEST(SearchTiling, ComesCloseToTheLeastWhereNotAllAreCompared) {
   for (const hw::MappingObjective objective : kObjectives) {
     const hw::Machine machine = searching(objective);
     const TilingProblem problem = product_problem(200, 250, 250, 16'384);
-    const std::optional<Tiling> best = search_tiling(machine, problem);
+    const std::optional<Tiling> best = first_of(search_tilings(machine, problem));
     ASSERT_TRUE(best);
-    EXPECT_LT(best->tried, 200U * 16 * 16 * 64 / 10);
+    EXPECT_LT(best->tried, 200U * 16 * 16 * 128 / 10);
     EXPECT_LE(value(machine, problem, *best), 1.02 * brute_force(machine, problem));
   }
 }
@@ -101,14 +108,14 @@ TEST(SearchTiling, IsNeverWorseThanCostAndOftenBetter) {
   for (int round = 0; round < 24; ++round) {
     for (const hw::MappingObjective objective : kObjectives) {
       hw::Machine machine = searching(objective);
-      machine.accumulator.kib = below(128);
       TilingProblem problem =
           product_problem(below(600), below(2000), below(2000), 2048 + below(100'000));
+      problem.sums = below(16'384);
       problem.row_wise = round % 4 == 0;
       problem.b_is_activation = round % 3 == 0;
       problem.parameter_words = below(3);
-      const std::optional<Tiling> cost = cost_tiling(machine, problem);
-      const std::optional<Tiling> best = search_tiling(machine, problem);
+      const std::optional<Tiling> cost = first_of(cost_tilings(machine, problem));
+      const std::optional<Tiling> best = first_of(search_tilings(machine, problem));
       if (!cost) continue;
       ASSERT_TRUE(best);
       EXPECT_TRUE(TilingCost(machine, problem).fits(*best));
@@ -122,18 +129,18 @@ TEST(SearchTiling, IsNeverWorseThanCostAndOftenBetter) {
 TEST(SearchTiling, SingleBuffersFindRoomWhereDoubleOnesDoNot) {
   const hw::Machine machine = searching(hw::MappingObjective::kCycles);
   const TilingProblem problem = product_problem(16, 16, 16, 280);  // 16 x 16 bytes of B, a row of A
-  EXPECT_FALSE(cost_tiling(machine, problem));
-  const std::optional<Tiling> best = search_tiling(machine, problem);
+  EXPECT_TRUE(cost_tilings(machine, problem).empty());
+  const std::optional<Tiling> best = first_of(search_tilings(machine, problem));
   ASSERT_TRUE(best);
   EXPECT_FALSE(best->double_buffered);
-  EXPECT_FALSE(search_tiling(machine, product_problem(16, 16, 16, 200)));
+  EXPECT_TRUE(search_tilings(machine, product_problem(16, 16, 16, 200)).empty());
 }
 
 TEST(SearchTiling, IsTheSameEveryTime) {
   const hw::Machine machine = searching(hw::MappingObjective::kEdp);
   const TilingProblem problem = product_problem(512, 768, 3072, 50'000);
-  const std::optional<Tiling> first = search_tiling(machine, problem);
-  const std::optional<Tiling> second = search_tiling(machine, problem);
+  const std::optional<Tiling> first = first_of(search_tilings(machine, problem));
+  const std::optional<Tiling> second = first_of(search_tilings(machine, problem));
   ASSERT_TRUE(first && second);
   EXPECT_EQ(first->m, second->m);
   EXPECT_EQ(first->n, second->n);

@@ -32,8 +32,10 @@ model::Graph product_with(std::uint32_t m, std::uint32_t n, std::uint32_t k,
 TilingProblem problem_of(const hw::Machine& machine, const model::Graph& graph,
                          std::uint64_t stream_bytes) {
   const std::vector<Group> groups = fuse(graph, machine).groups;
+  const Placement placement =
+      place_tensors(graph, groups, find_pipelines(graph, groups, machine, {}), machine);
   TilingProblem problem =
-      tiling_problem(graph, groups.front(), place_tensors(graph, groups, machine), machine, 0);
+      tiling_problem(graph, groups.front(), placement, machine, whole_share(machine));
   problem.stream_bytes = stream_bytes;
   return problem;
 }
@@ -83,7 +85,11 @@ TEST(Tiler, TilesFitTwiceAndKeepToTheFoldsOfTheArray) {
     EXPECT_TRUE(t.m >= 1 && t.m <= m);
     EXPECT_TRUE(t.n == n || t.n % cols == 0) << t.n;
     EXPECT_TRUE(t.k == k || t.k % rows == 0) << t.k;
-    EXPECT_EQ(t.c_cols, problem.row_wise ? n : t.n);
+    if (problem.row_wise) {
+      EXPECT_EQ(t.c_cols, n);
+    } else {
+      EXPECT_TRUE(t.c_cols == t.n || t.k_outer);
+    }
     EXPECT_LE(t.m * round_up(t.c_cols, cols) * 4 * (t.two_results ? 2 : 1),
               machine.accumulator.kib * 1024U)
         << "one or two C tiles";
@@ -110,11 +116,14 @@ TEST(Tiler, ComputeCyclesAreThoseOfItsMatmuls) {
     const Tiling t = choose(machine, problem_of(machine, product_with(m, n, k), kPlenty));
     std::uint64_t cycles = 0;
     for (std::uint32_t row = 0; row < m; row += t.m) {
-      for (std::uint32_t col = 0; col < n; col += t.n) {
-        for (std::uint32_t depth = 0; depth < k; depth += t.k) {
-          cycles += hw::array_cycles(machine.array, std::min(t.m, m - row), std::min(t.n, n - col),
-                                     std::min(t.k, k - depth), true)
-                        .interval;
+      for (std::uint32_t tile = 0; tile < n; tile += t.c_cols) {
+        const std::uint32_t end = std::min(n, tile + t.c_cols);
+        for (std::uint32_t col = tile; col < end; col += t.n) {
+          for (std::uint32_t depth = 0; depth < k; depth += t.k) {
+            cycles += hw::array_cycles(machine.array, std::min(t.m, m - row),
+                                       std::min(t.n, end - col), std::min(t.k, k - depth), true)
+                          .interval;
+          }
         }
       }
     }

@@ -85,6 +85,7 @@ inline void expect_program_computes_graph(const model::Graph& graph, const hw::M
     if (i + 1 == commands.size() || last.at(commands[i].op) != i) continue;
     if (written_again(graph, mapping, commands[i].op)) continue;
     const hw::Operator& op = mapping.program.operators[commands[i].op];
+    if (op.place == hw::Operator::Place::kRing) continue;  // its readers show whether it was right
     const model::View& view = mapping.groups[commands[i].op].written();
     const model::Tensor& tensor = graph.tensors[view.tensor];
     const std::size_t element = hw::bytes_of(op.type);

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "hw/machine.h"
+#include "mapper/emitter.h"
+#include "mapper/pipeline.h"
+#include "mapper/replay.h"
+#include "mapper/tiling.h"
+
+namespace systole::mapper {
+
+/// Chooses tilings for the groups of one pipeline after another: of those that the cost model
+/// (mapper/tiling_cost.h) finds best, those with which a replay of the commands ends first. The
+/// replay goes on from the commands before, so that it sees what operators leave each other to wait
+/// for. Equal groups of a pipeline have equal tilings; equal pipelines after equal ones, too.
+class TilingChoice {
+ public:
+  explicit TilingChoice(const hw::Machine& machine) : machine_(machine), tiler_(machine) {}
+
+  /// A program begins.
+  void begin() noexcept { last_ = SIZE_MAX; }
+  /// Fills in the tilings of `groups`, the rest of which is known. `emitter` and `replay` have seen
+  /// everything before them. Throws InputError that names a group of which not even single folds
+  /// fit.
+  void choose(const Pipeline& pipeline, std::vector<TiledGroup>& groups, const Emitter& emitter,
+              const Replay& replay);
+
+ private:
+  using Key = decltype(TilingProblem().key());
+  /// What was decided: by group of the pipeline.
+  struct Decision {
+    std::vector<Key> keys;
+    std::vector<Tiling> tilings;
+  };
+
+  /// The best of the candidates, in turn for each kind of group.
+  void improve(const Pipeline& pipeline, std::vector<TiledGroup>& groups, const Emitter& emitter,
+               const Replay& replay);
+  /// The number of this decision, the same for equal ones.
+  [[nodiscard]] std::size_t number_of(Decision decision);
+
+  const hw::Machine machine_;
+  Tiler tiler_;
+  std::vector<Decision> decisions_;  ///< by number
+  /// By the number of the decision before, and the keys.
+  std::map<std::pair<std::size_t, std::vector<Key>>, std::size_t> known_;
+  std::size_t last_ = SIZE_MAX;  ///< number of the last decision
+};
+
+}  // namespace systole::mapper
