@@ -82,7 +82,8 @@ void Emitter::emit(const Pipeline& pipeline, const std::vector<TiledGroup>& grou
     work.second_half = second_half_;
     if (next.tiling.unrolled) continue;
     work.rings = place_slots(stream_plan(machine_, next.problem, next.tiling), machine_,
-                             next.share.stream_begin, next.share.stream_end, busy_);
+                             next.share.stream_begin, next.share.stream_end,
+                             next.tiling.spread, busy_);
     tiles.push_back(tiles_of(group, next.tiling));
   }
   const std::size_t first = program_.commands.size();

@@ -114,6 +114,43 @@ std::optional<SlotAddresses> addresses_by_bank(const StreamPlan& plan, std::uint
   return addresses;
 }
 
+/// Slots of both operands in turn in all banks; nothing if there is no room.
+std::optional<SlotAddresses> addresses_spread(const StreamPlan& plan, std::uint64_t begin,
+                                              std::uint64_t end, std::uint64_t alignment,
+                                              std::uint64_t bank_bytes) {
+  // What is left of each bank.
+  std::vector<Span> left;
+  for (std::uint64_t at = begin; at < end; at = left.back().end) {
+    left.push_back({round_up(at, alignment), std::min(end, (at / bank_bytes + 1) * bank_bytes)});
+  }
+  std::size_t next = 0;
+  bool fits = true;
+  const auto place = [&](const Slots& slots) {
+    Addresses addresses;
+    for (std::uint64_t i = 0; i < slots.count; ++i) {
+      std::size_t tried = 0;
+      const auto has_room = [&](const Span& bank) {
+        return bank.begin + slots.bytes <= bank.end;
+      };
+      while (tried < left.size() && !has_room(left[next % left.size()])) ++next, ++tried;
+      if (tried == left.size()) {
+        fits = false;
+        return addresses;
+      }
+      Span& bank = left[next++ % left.size()];
+      addresses.push_back(bank.begin);
+      bank.begin = round_up(bank.begin + slots.bytes, alignment);
+    }
+    return addresses;
+  };
+  SlotAddresses addresses;
+  addresses.b = place(plan.b);
+  addresses.a = place(plan.a);
+  addresses.parameters = place(plan.parameters);
+  addresses.pre = place(plan.pre);
+  return fits ? std::optional(addresses) : std::nullopt;
+}
+
 }  // namespace
 
 StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem, const Tiling& t) {
@@ -176,10 +213,12 @@ TileRing::Place TileRing::take(Tile tile) {
 }
 
 StreamRings place_slots(const StreamPlan& plan, const hw::Machine& machine, std::uint64_t begin,
-                        std::uint64_t end, const std::vector<Span>& busy) {
+                        std::uint64_t end, bool spread, const std::vector<Span>& busy) {
   const std::uint64_t alignment = slot_alignment(machine);
   const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
-  std::optional<SlotAddresses> at = addresses_by_bank(plan, begin, end, alignment, bank);
+  std::optional<SlotAddresses> at;
+  if (spread) at = addresses_spread(plan, begin, end, alignment, bank);
+  if (!at) at = addresses_by_bank(plan, begin, end, alignment, bank);
   for (const auto& [a_step, b_step] :
        {std::pair{bank, bank}, {bank, alignment}, {alignment, bank}, {alignment, alignment}}) {
     if (!at) at = addresses_of(plan, begin, end, alignment, a_step, b_step);

@@ -27,6 +27,7 @@ struct Tiling {
   bool double_buffered = true;  ///< tiles of operands come in while others are multiplied
   bool two_results = true;      ///< a C tile leaves while the next one is computed
   bool far_ahead = false;       ///< of tiles that are used in turn, the next as many may come in
+  bool spread = false;          ///< tiles of each operand go round all banks of the scratchpad
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
   std::uint64_t compute_cycles = 0;

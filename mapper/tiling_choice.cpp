@@ -15,7 +15,7 @@ namespace {
 bool same_tiles(const Tiling& a, const Tiling& b) {
   const auto all = [](const Tiling& t) {
     return std::make_tuple(t.m, t.n, t.k, t.c_cols, t.m_outer, t.k_outer, t.a_stays, t.b_stays,
-                           t.double_buffered, t.two_results, t.far_ahead);
+                           t.double_buffered, t.two_results, t.far_ahead, t.spread);
   };
   return all(a) == all(b);
 }
@@ -159,6 +159,13 @@ void TilingChoice::improve(const Pipeline& pipeline, std::vector<TiledGroup>& gr
       if (!found) continue;
       best = *found;
       chosen = candidate;
+    }
+    Tiling other = chosen;
+    other.spread = !other.spread;
+    set(other);
+    if (const std::optional<std::uint64_t> found = trials.end(groups, best)) {
+      best = *found;
+      chosen = other;
     }
     set(chosen);
   }
