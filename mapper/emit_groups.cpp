@@ -89,7 +89,20 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   const auto replay_from = [&](std::size_t first) {
     replay.run(mapping.program, first, mapping.program.commands.size());
   };
+  std::vector<TiledPipeline> tiled;
   for (const Pipeline& pipeline : pipelines) {
+    tiled.push_back({&pipeline, {}});
+    const Group& group = mapping.groups[pipeline.first];
+    if (group.attention || group.host || group.encoder) continue;
+    for (std::size_t i = pipeline.first; i < pipeline.end(); ++i) {
+      const Group& next = mapping.groups[i];
+      const Share& share = placement.shares[i];
+      tiled.back().groups.push_back(
+          {&next, {}, tiling_problem(graph, next, placement, machine, share), share});
+    }
+  }
+  for (std::size_t i = 0; i < pipelines.size(); ++i) {
+    const Pipeline& pipeline = pipelines[i];
     const Group& group = mapping.groups[pipeline.first];
     const std::size_t first = mapping.program.commands.size();
     if (group.attention) {
@@ -112,16 +125,9 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
       emitter.emit_encoder(group);
       continue;
     }
-    std::vector<TiledGroup> tiled;
-    for (std::size_t i = pipeline.first; i < pipeline.end(); ++i) {
-      const Group& next = mapping.groups[i];
-      const Share& share = placement.shares[i];
-      const TilingProblem problem = tiling_problem(graph, next, placement, machine, share);
-      tiled.push_back({&next, {}, problem, share});
-    }
-    choice.choose(pipeline, tiled, emitter, replay);
-    for (const TiledGroup& next : tiled) mapping.tilings.push_back(next.tiling);
-    emitter.emit(pipeline, tiled);
+    choice.choose(tiled[i], i + 1 < tiled.size() ? &tiled[i + 1] : nullptr, emitter, replay);
+    for (const TiledGroup& next : tiled[i].groups) mapping.tilings.push_back(next.tiling);
+    emitter.emit(pipeline, tiled[i].groups);
     replay_from(first);
   }
   expect_cycles(replay, mapping);

@@ -25,6 +25,12 @@ struct TiledGroup {
   Share share;
 };
 
+/// The groups of a pipeline; none where it has no tiles.
+struct TiledPipeline {
+  const Pipeline* pipeline;
+  std::vector<TiledGroup> groups;
+};
+
 /// Writes the commands of one group after another, or tiles of a pipeline's groups in turn. Tiles
 /// of an operand take its slots in turn (mapper/stream_plan.h), accumulator tiles alternate between
 /// its halves: that is all the double buffering there is, the hazards of the machine do the rest.

@@ -36,12 +36,20 @@ std::uint64_t commands_of(const TiledGroup& next) {
   return tiles * (2 + 3 * ceil_div(t.c_cols, t.n) * ceil_div(problem.k, t.k));
 }
 
-/// Replays tilings of a pipeline's groups after the same state.
+/// The pipeline as far as it is judged by.
+Pipeline judged(const Pipeline& pipeline) {
+  Pipeline part = pipeline;
+  if (pipeline.slots != 0) part.levels.resize(std::min(part.levels.size(), kJudged));
+  return part;
+}
+
+/// Replays tilings of a pipeline's groups after the same state, with what follows them.
 class Trials {
  public:
-  Trials(const Pipeline& pipeline, std::size_t judged, const Emitter& emitter, const Replay& replay)
-      : part_(pipeline), emitter_(emitter), replay_(replay) {
-    part_.levels.resize(judged);
+  Trials(const Pipeline& pipeline, const TiledPipeline* next, const Emitter& emitter,
+         const Replay& replay)
+      : part_(judged(pipeline)), next_(next), emitter_(emitter), replay_(replay) {
+    if (next != nullptr) next_part_ = judged(*next->pipeline);
   }
 
   /// Cycle in which all is done; nothing if that is not before `limit`, or too much to replay.
@@ -50,11 +58,20 @@ class Trials {
     std::uint64_t expected = 0;
     std::for_each(groups.begin(), last,
                   [&](const TiledGroup& next) { expected += commands_of(next); });
+    if (next_ != nullptr) {
+      for (std::size_t i = 0; i < next_part_.levels.size(); ++i) {
+        expected += commands_of(next_->groups[i]);
+      }
+    }
     if (replayed_ + expected > kMostReplayed) return std::nullopt;
     hw::Program program;
     ConstantImage constants(emitter_.constants_end(), false);
     Emitter draft(emitter_, constants, program);
     draft.emit(part_, {groups.begin(), last});
+    if (next_ != nullptr) {
+      const auto count = static_cast<std::ptrdiff_t>(next_part_.levels.size());
+      draft.emit(next_part_, {next_->groups.begin(), next_->groups.begin() + count});
+    }
     Replay trial = replay_;
     const std::size_t count = program.commands.size();
     for (std::size_t first = 0; first < count; first += kAtOnce) {
@@ -67,7 +84,8 @@ class Trials {
   }
 
  private:
-  Pipeline part_;
+  Pipeline part_, next_part_;
+  const TiledPipeline* next_;
   const Emitter& emitter_;
   const Replay& replay_;
   std::uint64_t replayed_ = 0;
@@ -75,27 +93,37 @@ class Trials {
 
 }  // namespace
 
-void TilingChoice::choose(const Pipeline& pipeline, std::vector<TiledGroup>& groups,
-                          const Emitter& emitter, const Replay& replay) {
-  std::vector<Key> keys;
-  for (TiledGroup& next : groups) {
-    keys.push_back(next.problem.key());
-    next.tiling = tiler_.choose(next.problem, next.group->name);
+void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
+                          const Replay& replay) {
+  std::vector<Key> keys, next_keys;
+  for (TiledGroup& group : now.groups) {
+    keys.push_back(group.problem.key());
+    group.tiling = tiler_.choose(group.problem, group.group->name);
   }
-  const auto [known, is_new] = known_.try_emplace({last_, keys}, 0);
+  TiledPipeline after{now.pipeline, {}};
+  if (next != nullptr && !next->groups.empty()) {
+    after = *next;
+    for (TiledGroup& group : after.groups) {
+      next_keys.push_back(group.problem.key());
+      group.tiling = tiler_.choose(group.problem, group.group->name);
+    }
+  }
+  const auto [known, is_new] = known_.try_emplace({last_, keys, next_keys}, 0);
   if (is_new) {
     // A replay knows cycles alone.
     if (machine_.mapper.strategy == hw::MappingStrategy::kCost ||
         (machine_.mapper.strategy == hw::MappingStrategy::kSearch &&
          machine_.mapper.objective == hw::MappingObjective::kCycles)) {
-      improve(pipeline, groups, emitter, replay);
+      improve(now, after.groups.empty() ? nullptr : &after, emitter, replay);
     }
     Decision decision{std::move(keys), {}};
-    for (const TiledGroup& next : groups) decision.tilings.push_back(next.tiling);
+    for (const TiledGroup& group : now.groups) decision.tilings.push_back(group.tiling);
     known->second = number_of(std::move(decision));
   }
   last_ = known->second;
-  for (std::size_t i = 0; i < groups.size(); ++i) groups[i].tiling = decisions_[last_].tilings[i];
+  for (std::size_t i = 0; i < now.groups.size(); ++i) {
+    now.groups[i].tiling = decisions_[last_].tilings[i];
+  }
 }
 
 std::size_t TilingChoice::number_of(Decision decision) {
@@ -110,10 +138,11 @@ std::size_t TilingChoice::number_of(Decision decision) {
   return decisions_.size() - 1;
 }
 
-void TilingChoice::improve(const Pipeline& pipeline, std::vector<TiledGroup>& groups,
-                           const Emitter& emitter, const Replay& replay) {
-  const std::size_t judged = std::min(groups.size(), pipeline.slots == 0 ? groups.size() : kJudged);
-  Trials trials(pipeline, judged, emitter, replay);
+void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
+                           const Replay& replay) {
+  const Pipeline& pipeline = *now.pipeline;
+  std::vector<TiledGroup>& groups = now.groups;
+  Trials trials(pipeline, next, emitter, replay);
   const bool one = pipeline.is_single() &&
                    tiler_.candidates(groups[0].problem, groups[0].group->name).size() == 1;
   const std::optional<std::uint64_t> begin =
@@ -127,10 +156,10 @@ void TilingChoice::improve(const Pipeline& pipeline, std::vector<TiledGroup>& gr
     for (const std::uint32_t pieces : {2U, 3U, 4U, 6U, 8U, 12U, 16U}) {
       std::vector<TiledGroup> common = start;
       try {
-        for (TiledGroup& next : common) {
-          if (!next.group->has_matmul) continue;
-          next.problem.row_tile = narrow(ceil_div(next.problem.m, pieces));
-          next.tiling = tiler_.choose(next.problem, next.group->name);
+        for (TiledGroup& group : common) {
+          if (!group.group->has_matmul) continue;
+          group.problem.row_tile = narrow(ceil_div(group.problem.m, pieces));
+          group.tiling = tiler_.choose(group.problem, group.group->name);
         }
       } catch (const hw::InputError&) {
         continue;

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "hw/machine.h"
@@ -24,10 +24,10 @@ class TilingChoice {
 
   /// A program begins.
   void begin() noexcept { last_ = SIZE_MAX; }
-  /// Fills in the tilings of `groups`, the rest of which is known. `emitter` and `replay` have seen
-  /// everything before them. Throws InputError that names a group of which not even single folds
-  /// fit.
-  void choose(const Pipeline& pipeline, std::vector<TiledGroup>& groups, const Emitter& emitter,
+  /// Fills in the tilings of `now`, the rest of which is known. `emitter` and `replay` have seen
+  /// everything before it; what follows it, if not null, is judged with it. Throws InputError that
+  /// names a group of which not even single folds fit.
+  void choose(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
               const Replay& replay);
 
  private:
@@ -39,7 +39,7 @@ class TilingChoice {
   };
 
   /// The best of the candidates, in turn for each kind of group.
-  void improve(const Pipeline& pipeline, std::vector<TiledGroup>& groups, const Emitter& emitter,
+  void improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
                const Replay& replay);
   /// The number of this decision, the same for equal ones.
   [[nodiscard]] std::size_t number_of(Decision decision);
@@ -47,8 +47,8 @@ class TilingChoice {
   const hw::Machine machine_;
   Tiler tiler_;
   std::vector<Decision> decisions_;  ///< by number
-  /// By the number of the decision before, and the keys.
-  std::map<std::pair<std::size_t, std::vector<Key>>, std::size_t> known_;
+  /// By the number of the decision before, the keys, and those of what follows.
+  std::map<std::tuple<std::size_t, std::vector<Key>, std::vector<Key>>, std::size_t> known_;
   std::size_t last_ = SIZE_MAX;  ///< number of the last decision
 };
 
