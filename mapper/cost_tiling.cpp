@@ -93,11 +93,13 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
         t.k = std::min(k, problem.k);
         const bool whole = problem.row_wise || problem.section != 0;
         // With k outside, A comes in once for all parts of a C tile, however narrow they are.
-        const std::uint32_t most_parts = whole || problem.k == 0 ? 1 : narrow(ceil_div(most_cols, t.n));
+        const std::uint32_t most_parts =
+            whole || problem.k == 0 ? 1 : narrow(ceil_div(most_cols, t.n));
         for (std::uint32_t parts = 1; parts <= most_parts; parts += (parts + 3) / 4) {
           t.c_cols = whole ? most_cols : std::min(parts * t.n, most_cols);
           if (problem.k == 0) t.n = t.c_cols;
-          if (!cost.may_fit(t) || static_cast<double>(cost.array_cycles(t)) > best.limit()) continue;
+          if (!cost.may_fit(t) || static_cast<double>(cost.array_cycles(t)) > best.limit())
+            continue;
           for (unsigned variant = 0; variant < kVariants; ++variant) {
             t = variant_of(t, variant);
             if (parts != 1 && !t.k_outer) continue;

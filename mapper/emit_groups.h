@@ -15,8 +15,7 @@ namespace systole::mapper {
 /// The last part of map_graph(): tiles and commands of groups whose tensors have their places.
 /// `with_constants` off leaves the contents of constants out of the image; addresses are the same.
 [[nodiscard]] Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
-                                  std::vector<Group> groups,
-                                  const std::vector<Pipeline>& pipelines, Placement placement,
-                                  TilingChoice& choice, bool with_constants);
+                                  std::vector<Group> groups, const std::vector<Pipeline>& pipelines,
+                                  Placement placement, TilingChoice& choice, bool with_constants);
 
 }  // namespace systole::mapper

@@ -57,7 +57,7 @@ void Emitter::add_operator(const Group& group, std::uint64_t macs) {
   hw::Operator result;
   result.name = group.name;
   result.tensor = graph_.tensors[written.tensor].name;
-  result.place = out.ring.slots != 0                           ? hw::Operator::Place::kRing
+  result.place = out.ring.slots != 0                         ? hw::Operator::Place::kRing
                  : out.place == Location::Place::kScratchpad ? hw::Operator::Place::kScratchpad
                                                              : hw::Operator::Place::kDram;
   result.type = group.chain.out;
@@ -75,15 +75,14 @@ void Emitter::emit(const Pipeline& pipeline, const std::vector<TiledGroup>& grou
   std::vector<std::vector<Tile>> tiles;
   for (const TiledGroup& next : groups) {
     const Group& group = next.tiling.unrolled ? without_bias(*next.group) : *next.group;
-    Work& work =
-        works.emplace_back(begin(group, std::uint64_t{group.m()} * group.n() * group.k()));
+    Work& work = works.emplace_back(begin(group, std::uint64_t{group.m()} * group.n() * group.k()));
     work.tiling = &next.tiling;
     work.share = next.share;
     work.second_half = second_half_;
     if (next.tiling.unrolled) continue;
-    work.rings = place_slots(stream_plan(machine_, next.problem, next.tiling), machine_,
-                             next.share.stream_begin, next.share.stream_end,
-                             next.tiling.spread, busy_);
+    work.rings =
+        place_slots(stream_plan(machine_, next.problem, next.tiling), machine_,
+                    next.share.stream_begin, next.share.stream_end, next.tiling.spread, busy_);
     tiles.push_back(tiles_of(group, next.tiling));
   }
   const std::size_t first = program_.commands.size();
@@ -92,6 +91,15 @@ void Emitter::emit(const Pipeline& pipeline, const std::vector<TiledGroup>& grou
     emit_loops(*work_->group);
   }
   for (const Turn& turn : tiles.empty() ? std::vector<Turn>{} : turns_of(pipeline, tiles)) {
+    // Loads are in order, and the next ones wait for results of the groups before: what stays
+    // should be there when these have come.
+    for (std::size_t ahead = turn.group + 1; turn.group != 0 && ahead < works.size(); ++ahead) {
+      work_ = &works[ahead];
+      if (work_->group->has_matmul) {
+        load_weights();
+        break;
+      }
+    }
     work_ = &works[turn.group];
     emit_tile(tiles[turn.group][turn.tile]);
   }
@@ -137,9 +145,26 @@ void Emitter::emit_tile(const Tile& tile) {
   emit_result(tile, c, c_pitch, parameters(tile));
 }
 
+void Emitter::load_weights() {
+  const Group& group = *work_->group;
+  const Tiling& t = *work_->tiling;
+  if (work_->has_weights || !t.b_stays || !is_weight(group.b)) return;
+  work_->has_weights = true;
+  for (std::uint32_t col = 0; col < group.n(); col += t.c_cols) {
+    const std::uint32_t end = std::min(col + t.c_cols, group.n());
+    for (std::uint32_t part = col; part < end; part += t.n) {
+      for (std::uint32_t k0 = 0; k0 < group.k(); k0 += t.k) {
+        Operand b;
+        operand_b(k0, std::min(t.k, group.k() - k0), part, std::min(t.n, end - part), b);
+      }
+    }
+  }
+}
+
 void Emitter::emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
   const auto multiply = [&](std::uint32_t col, std::uint32_t k0) {
-    const Tile part{tile.row, tile.col + col, tile.rows, std::min(work_->tiling->n, tile.cols - col)};
+    const Tile part{tile.row, tile.col + col, tile.rows,
+                    std::min(work_->tiling->n, tile.cols - col)};
     emit_matmul(part, k0, std::min(work_->tiling->k, work_->group->k() - k0), c + col, c_pitch);
   };
   if (work_->tiling->k_outer) {

@@ -62,6 +62,7 @@ class Emitter {
     std::uint32_t op = 0;
     std::uint16_t chain = 0;      ///< the chain before the anchor, if any, is the next one
     std::uint16_t first_mix = 0;  ///< of its encoders
+    bool has_weights = false;     ///< B was loaded as a whole
     bool second_half = false;     ///< of the accumulator, next
     StreamRings rings;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles;
@@ -82,6 +83,8 @@ class Emitter {
   bool encode(const Tile& tile, hw::Command& store) const;
   [[nodiscard]] static std::vector<Tile> tiles_of(const Group& group, const Tiling& tiling);
   void emit_tile(const Tile& tile);
+  /// Loads all of B of the current group, if it stays.
+  void load_weights();
   void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                    std::uint32_t c_pitch);

@@ -155,7 +155,8 @@ void Emitter::emit_loop(const Loop& loop) {
     const std::uint32_t chunk = k - in_chunk;
     const std::uint32_t pitch = std::min(loop.chunk, deep - chunk);
     if (in_chunk == 0) {
-      load_chunk_of_rows(loop, work_->group->a, tile.row, tile.rows, k, loop.begin + tile.rows * chunk);
+      load_chunk_of_rows(loop, work_->group->a, tile.row, tile.rows, k,
+                         loop.begin + tile.rows * chunk);
     }
     matmul.k = std::min(block, loop.ks - k);
     matmul.a = loop.begin + tile.rows * chunk + in_chunk;

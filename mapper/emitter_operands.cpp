@@ -45,8 +45,8 @@ std::uint32_t Emitter::parameters(const Tile& tile) {
 void Emitter::bind_operands(const BoundChain& chain, const Tile& tile, hw::Command& command) {
   if (chain.kept != 0) command.k = std::min(chain.kept + tile.row, tile.cols);
   if (chain.statistics != model::kNoTensor) {
-    command.statistics = narrow(placement_.tensors[chain.statistics].at_row(
-        tile.row, hw::statistics_words(chain.chain)));
+    command.statistics = narrow(
+        placement_.tensors[chain.statistics].at_row(tile.row, hw::statistics_words(chain.chain)));
   }
   for (std::size_t i = 0; i < chain.tensors.size(); ++i) {
     const hw::OperandTile operand{address(chain.tensors[i], tile.row, tile.col),

@@ -19,8 +19,7 @@ std::optional<Tiling> FusionCost::tiling(Group group, const Placement& placement
   group.chain.out = graph_.tensors[group.out.tensor].type;
   try {
     return tiler_.choose(
-        tiling_problem(graph_, group, placement, machine_, placement.shares.front()),
-        group.name);
+        tiling_problem(graph_, group, placement, machine_, placement.shares.front()), group.name);
   } catch (const hw::InputError&) {
     return std::nullopt;
   }

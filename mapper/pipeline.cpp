@@ -59,8 +59,7 @@ class PipelineFinder {
   /// Whether groups may run in turns although `later` follows `earlier`: nothing but rows that are
   /// done goes from one to the other.
   [[nodiscard]] bool independent(std::size_t earlier, std::size_t later) const {
-    return meeting(uses_[earlier].writes, uses_[later].reads) == nullptr &&
-           keeps(earlier, later);
+    return meeting(uses_[earlier].writes, uses_[later].reads) == nullptr && keeps(earlier, later);
   }
   /// Whether `later` leaves alone what `earlier` reads and writes.
   [[nodiscard]] bool keeps(std::size_t earlier, std::size_t later) const {
@@ -78,7 +77,8 @@ class PipelineFinder {
     const Tensor& between = graph_.tensors[scores.out.tensor];
     const bool passes = is_temporary(scores.out) && readers_[scores.out.tensor] == 1 &&
                         between.rows == scores.out.rows && between.cols == scores.out.cols &&
-                        hw::bytes_of(between.type) == 1 && !context.pre && (hw::is_row_wise(scores.chain) || scores.kept != 0);
+                        hw::bytes_of(between.type) == 1 && !context.pre &&
+                        (hw::is_row_wise(scores.chain) || scores.kept != 0);
     if (!passes || context.a.tensor != scores.out.tensor || context.a.rows != scores.out.rows ||
         context.a.cols != scores.out.cols || context.b.tensor == scores.out.tensor) {
       return false;
@@ -113,8 +113,10 @@ class PipelineFinder {
     const std::uint64_t ring = machine_.scratchpad.kib * hw::kKib / kRingShare;
     constexpr std::uint32_t kSlots = 2;
     const std::uint32_t words = hw::statistics_words(scores.chain);
-    std::uint64_t most = std::min({half / cols, ring / kSlots / row_bytes, std::uint64_t{scores.m()}});
-    if (words != 0) most = std::min(most, machine_.postop.row_statistics / std::uint64_t{words} / kSlots);
+    std::uint64_t most =
+        std::min({half / cols, ring / kSlots / row_bytes, std::uint64_t{scores.m()}});
+    if (words != 0)
+      most = std::min(most, machine_.postop.row_statistics / std::uint64_t{words} / kSlots);
     if (most == 0) return pipeline;
     pipeline.row_tile = narrow(ceil_div(scores.m(), ceil_div(scores.m(), most)));
     pipeline.slots = kSlots;
@@ -127,16 +129,17 @@ class PipelineFinder {
   }
 
   [[nodiscard]] std::uint64_t weight_bytes(const Group& group) const {
-    return group.has_matmul ? round_up(group.k(), machine_.array.rows) *
-                                  round_up(group.n(), machine_.array.cols)
-                            : 0;
+    return group.has_matmul
+               ? round_up(group.k(), machine_.array.rows) * round_up(group.n(), machine_.array.cols)
+               : 0;
   }
 
   /// Whether `step` reads rows of the group before it, and nothing else of `first` .. `step` - 1.
   [[nodiscard]] bool continues(std::size_t first, std::size_t step) const {
     const Group &before = groups_[step - 1], &group = groups_[step];
     if (!is_plain(group) || group.pre || group.a.tensor != before.out.tensor ||
-        (group.has_matmul && !is_weight(group.b)) || group.a.row != before.out.row || group.a.rows != before.out.rows || group.m() != before.m()) {
+        (group.has_matmul && !is_weight(group.b)) || group.a.row != before.out.row ||
+        group.a.rows != before.out.rows || group.m() != before.m()) {
       return false;
     }
     for (std::size_t other = first; other < step; ++other) {
@@ -154,7 +157,8 @@ class PipelineFinder {
   [[nodiscard]] Pipeline rows(std::size_t step) const {
     Pipeline pipeline{step, {0}, 0, 0};
     const Group& begin = groups_[step];
-    if (!is_plain(begin) || begin.m() < 2 || (begin.has_matmul && !is_weight(begin.b))) return pipeline;
+    if (!is_plain(begin) || begin.m() < 2 || (begin.has_matmul && !is_weight(begin.b)))
+      return pipeline;
     const std::uint64_t room = machine_.scratchpad.kib * hw::kKib / 2;
     std::uint64_t weights = weight_bytes(groups_[step]);
     std::uint64_t cols = sum_cols(groups_[step]);
@@ -179,7 +183,7 @@ class PipelineFinder {
   const Graph& graph_;
   const std::vector<Group>& groups_;
   const hw::Machine& machine_;
-  std::vector<MemoryUse> uses_;      ///< by group
+  std::vector<MemoryUse> uses_;       ///< by group
   std::vector<std::size_t> readers_;  ///< views of groups, by tensor
 };
 

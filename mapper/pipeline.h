@@ -40,8 +40,7 @@ struct Pipelining {
 /// All groups in order, most of them alone.
 [[nodiscard]] std::vector<Pipeline> find_pipelines(const model::Graph& graph,
                                                    const std::vector<Group>& groups,
-                                                   const hw::Machine& machine,
-                                                   Pipelining allowed);
+                                                   const hw::Machine& machine, Pipelining allowed);
 
 /// A C tile of a group: rows [row, row + rows), columns [col, col + cols).
 struct Tile {

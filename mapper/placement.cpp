@@ -161,8 +161,7 @@ class Rings {
     if (number == 0) return std::nullopt;
     const Ring& ring = all_[number - 1];
     Location location;
-    location.place =
-        is_statistics ? Location::Place::kStatistics : Location::Place::kScratchpad;
+    location.place = is_statistics ? Location::Place::kStatistics : Location::Place::kScratchpad;
     location.address = is_statistics ? ring.statistics : ring.scores;
     location.pitch = is_statistics ? 0 : ring.pitch;
     location.ring = {ring.pipeline->row_tile, ring.pipeline->slots, first};
@@ -219,8 +218,8 @@ class Sharing {
       next.sums_begin = next.sums_end;
       next.sums_end += sums_[level] + (product ? sums_left / products : 0);
       next.stream_begin = next.stream_end;
-      next.stream_end += (bytes_[level] + (product ? bytes_left / products : 0)) / alignment_ *
-                         alignment_;
+      next.stream_end +=
+          (bytes_[level] + (product ? bytes_left / products : 0)) / alignment_ * alignment_;
       shares_.push_back(next);
     }
   }

@@ -55,9 +55,10 @@ inline constexpr std::uint32_t kDramRowAlignment = 64;
 
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while
 /// they live, as long as half of it is left for streaming tiles; with mapper.on_chip = 0 none do.
-/// Everything else has a place in DRAM. Tensors whose lives do not meet share addresses. Scores of a
-/// pipeline stay in a ring of its row tiles. `pipelines` are those of all groups. Throws InputError
-/// when the row statistics do not fit, std::invalid_argument when they are no activation.
+/// Everything else has a place in DRAM. Tensors whose lives do not meet share addresses. Scores of
+/// a pipeline stay in a ring of its row tiles. `pipelines` are those of all groups. Throws
+/// InputError when the row statistics do not fit, std::invalid_argument when they are no
+/// activation.
 [[nodiscard]] Placement place_tensors(const model::Graph& graph, const std::vector<Group>& groups,
                                       const std::vector<Pipeline>& pipelines,
                                       const hw::Machine& machine);

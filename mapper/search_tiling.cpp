@@ -50,8 +50,7 @@ class Search {
         problem_(problem),
         cost_(machine, problem),
         most_cols_(problem.section == 0 ? problem.n : problem.section),
-        m_(problem.row_tile == 0 ? Sizes(problem.m, 1)
-                                 : Sizes(problem.row_tile, problem.row_tile)),
+        m_(problem.row_tile == 0 ? Sizes(problem.m, 1) : Sizes(problem.row_tile, problem.row_tile)),
         n_(problem.k == 0 && problem.row_wise ? Sizes(most_cols_, most_cols_)
                                               : Sizes(most_cols_, machine.array.cols)),
         k_(problem.k, machine.array.rows) {}

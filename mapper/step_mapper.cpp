@@ -34,9 +34,8 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   std::vector<Group> groups;
   groups.reserve(groups_.size());
   for (const Group& group : groups_) groups.push_back(looked_up(group, graph));
-  Mapping mapping =
-      emit_groups(graph, machine_, std::move(groups), pipelines_, placement_, choice_,
-                  with_constants);
+  Mapping mapping = emit_groups(graph, machine_, std::move(groups), pipelines_, placement_, choice_,
+                                with_constants);
   // Steps read the weights where the first one has left them.
   if (program_address_.value_or(mapping.program_address) != mapping.program_address) {
     throw std::logic_error("step mapper: the constants of " + graph.name + " have moved");

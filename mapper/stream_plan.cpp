@@ -129,9 +129,7 @@ std::optional<SlotAddresses> addresses_spread(const StreamPlan& plan, std::uint6
     Addresses addresses;
     for (std::uint64_t i = 0; i < slots.count; ++i) {
       std::size_t tried = 0;
-      const auto has_room = [&](const Span& bank) {
-        return bank.begin + slots.bytes <= bank.end;
-      };
+      const auto has_room = [&](const Span& bank) { return bank.begin + slots.bytes <= bank.end; };
       while (tried < left.size() && !has_room(left[next % left.size()])) ++next, ++tried;
       if (tried == left.size()) {
         fits = false;

@@ -94,7 +94,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
 
 namespace {
 
-std::vector<Tiling> tilings(const hw::Machine& machine, const TilingProblem& problem) {
+std::vector<Tiling> tilings_of(const hw::Machine& machine, const TilingProblem& problem) {
   switch (machine.mapper.strategy) {
     case hw::MappingStrategy::kCost:
       return cost_tilings(machine, problem);
@@ -110,8 +110,7 @@ std::vector<Tiling> tilings(const hw::Machine& machine, const TilingProblem& pro
 
 const std::vector<Tiling>& Tiler::candidates(const TilingProblem& problem,
                                              const std::string& group) {
-  if (const auto found = known_.find(problem.key()); found != known_.end()) return found->second;
-  std::vector<Tiling> all = tilings(machine_, problem);
+  const std::vector<Tiling>& all = tilings(problem);
   if (all.empty()) {
     throw hw::InputError("scratchpad.kib = " + std::to_string(machine_.scratchpad.kib) +
                          ", accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
@@ -119,6 +118,12 @@ const std::vector<Tiling>& Tiler::candidates(const TilingProblem& problem,
                          std::to_string(problem.n) + " x " + std::to_string(problem.k) +
                          ") does not fit, not even in the smallest tiles");
   }
+  return all;
+}
+
+const std::vector<Tiling>& Tiler::tilings(const TilingProblem& problem) {
+  if (const auto found = known_.find(problem.key()); found != known_.end()) return found->second;
+  std::vector<Tiling> all = tilings_of(machine_, problem);
   for (Tiling& tiling : all) tiling.energy = tiling_energy(machine_, problem, tiling);
   return known_.emplace(problem.key(), std::move(all)).first->second;
 }

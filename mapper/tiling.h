@@ -90,6 +90,8 @@ class Tiler {
   /// The best ones by the cost model, the best first.
   [[nodiscard]] const std::vector<Tiling>& candidates(const TilingProblem& problem,
                                                       const std::string& group);
+  /// The same, and none if not even single folds fit.
+  [[nodiscard]] const std::vector<Tiling>& tilings(const TilingProblem& problem);
 
  private:
   const hw::Machine machine_;

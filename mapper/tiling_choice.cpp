@@ -6,7 +6,6 @@
 #include <tuple>
 #include <utility>
 
-#include "hw/error.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -129,13 +128,27 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
 std::size_t TilingChoice::number_of(Decision decision) {
   for (std::size_t i = 0; i < decisions_.size(); ++i) {
     if (decisions_[i].keys == decision.keys &&
-        std::equal(decision.tilings.begin(), decision.tilings.end(),
-                   decisions_[i].tilings.begin(), same_tiles)) {
+        std::equal(decision.tilings.begin(), decision.tilings.end(), decisions_[i].tilings.begin(),
+                   same_tiles)) {
       return i;
     }
   }
   decisions_.push_back(std::move(decision));
   return decisions_.size() - 1;
+}
+
+std::optional<std::vector<TiledGroup>> TilingChoice::in_pieces(std::vector<TiledGroup> groups,
+                                                               std::uint32_t pieces, bool by_rows) {
+  for (TiledGroup& next : groups) {
+    if (!next.group->has_matmul) continue;
+    next.problem.row_tile = narrow(ceil_div(next.problem.m, pieces));
+    const std::vector<Tiling>& all = tiler_.tilings(next.problem);
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Tiling& t) { return t.m_outer || !by_rows; });
+    if (found == all.end()) return std::nullopt;
+    next.tiling = *found;
+  }
+  return groups;
 }
 
 void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
@@ -150,24 +163,18 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
   if (!begin) return;
   std::uint64_t best = *begin;
   // Rows that all products of a pipeline have in common, so that none waits for several tiles of
-  // another.
+  // another; and one row tile after the other, so that the next group can begin.
   if (!pipeline.is_single() && pipeline.slots == 0) {
-    std::vector<TiledGroup> start = groups;
+    const std::vector<TiledGroup> start = groups;
     for (const std::uint32_t pieces : {2U, 3U, 4U, 6U, 8U, 12U, 16U}) {
-      std::vector<TiledGroup> common = start;
-      try {
-        for (TiledGroup& group : common) {
-          if (!group.group->has_matmul) continue;
-          group.problem.row_tile = narrow(ceil_div(group.problem.m, pieces));
-          group.tiling = tiler_.choose(group.problem, group.group->name);
-        }
-      } catch (const hw::InputError&) {
-        continue;
+      for (const bool by_rows : {false, true}) {
+        std::optional<std::vector<TiledGroup>> common = in_pieces(start, pieces, by_rows);
+        if (!common) continue;
+        const std::optional<std::uint64_t> found = trials.end(*common, best);
+        if (!found) continue;
+        best = *found;
+        groups = std::move(*common);
       }
-      const std::optional<std::uint64_t> found = trials.end(common, best);
-      if (!found) continue;
-      best = *found;
-      groups = std::move(common);
     }
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {

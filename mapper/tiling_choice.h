@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -41,6 +42,10 @@ class TilingChoice {
   /// The best of the candidates, in turn for each kind of group.
   void improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
                const Replay& replay);
+  /// With products in as many row tiles, if that fits; `by_rows`: row tile after row tile.
+  [[nodiscard]] std::optional<std::vector<TiledGroup>> in_pieces(std::vector<TiledGroup> groups,
+                                                                 std::uint32_t pieces,
+                                                                 bool by_rows);
   /// The number of this decision, the same for equal ones.
   [[nodiscard]] std::size_t number_of(Decision decision);
 

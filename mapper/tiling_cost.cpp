@@ -148,13 +148,11 @@ void TilingCost::evaluate(Tiling& t, const StreamPlan& plan) const {
   // What stays comes in during the first turn of the outer loop, which may be short for it.
   const auto turns = static_cast<double>(t.m_outer ? m_tiles : c_tiles);
   const bool b_once = t.m_outer && b_times == 1, a_once = !t.m_outer && a_times == 1;
-  const double once = (a_once ? a_time : 0.0) +
-                      (b_once ? b_time : 0.0);
+  const double once = (a_once ? a_time : 0.0) + (b_once ? b_time : 0.0);
   const double memory_first = once + (memory - once) / turns;
-  t.cycles = static_cast<std::uint64_t>(
-      std::max(units / turns, memory_first) +
-      std::max(units - units / turns, memory - memory_first) + memory / 8 + first +
-      std::max(store, postop) / tiles);
+  t.cycles = static_cast<std::uint64_t>(std::max(units / turns, memory_first) +
+                                        std::max(units - units / turns, memory - memory_first) +
+                                        memory / 8 + first + std::max(store, postop) / tiles);
 }
 
 // A slot is overwritten once all slots of its operand have been filled since: a tile is loaded

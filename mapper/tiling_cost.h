@@ -25,7 +25,8 @@ class TilingCost {
   [[nodiscard]] bool evaluate_if_fits(Tiling& t) const;
   /// Cycles of the array alone; of m, n, k and c_cols only.
   [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
-  /// Whether the C tile and one tile of each operand fit in any variant; of m, n, k and c_cols only.
+  /// Whether the C tile and one tile of each operand fit in any variant; of m, n, k and c_cols
+  /// only.
   [[nodiscard]] bool may_fit(const Tiling& t) const;
 
  private:

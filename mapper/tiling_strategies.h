@@ -9,8 +9,9 @@
 /// with what the cost model expects of them; none if not even single folds fit.
 namespace systole::mapper {
 
-/// The cheapest by TilingCost of all tilings into balanced pieces whose double buffers fit: a few of
-/// each order of loops and set of operands that stay, as the model knows their ranks only roughly.
+/// The cheapest by TilingCost of all tilings into balanced pieces whose double buffers fit: a few
+/// of each order of loops and set of operands that stay, as the model knows their ranks only
+/// roughly.
 [[nodiscard]] std::vector<Tiling> cost_tilings(const hw::Machine& machine,
                                                const TilingProblem& problem);
 
@@ -26,8 +27,8 @@ namespace systole::mapper {
 
 /// All tilings, double buffered or not, with or without operands that stay, by the machine's
 /// mapper.objective: every one if they are few, else those of cost_tilings(), random ones, and from
-/// the best of both a local search. Never worse than cost_tilings(), which are offered, too. The same for the same
-/// machine and problem.
+/// the best of both a local search. Never worse than cost_tilings(), which are offered, too. The
+/// same for the same machine and problem.
 [[nodiscard]] std::vector<Tiling> search_tilings(const hw::Machine& machine,
                                                  const TilingProblem& problem);
 
