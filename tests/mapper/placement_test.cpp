@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -118,82 +117,6 @@ TEST(Placement, RowSumsLiveInTheRowStatistics) {
   EXPECT_EQ(second.place, Place::kStatistics);
   EXPECT_EQ(first.address, 0U);
   EXPECT_EQ(second.address, 0U) << "the first head is done when the second begins";
-}
-
-/// What one tensor takes of a memory, and the groups between which it must keep it.
-struct Stay {
-  std::string name;
-  Place place;
-  std::uint64_t begin, end;
-  std::size_t first, last;
-};
-
-std::vector<Stay> stays(const model::Graph& graph, const std::vector<Group>& groups,
-                        const Placement& placement) {
-  std::vector<Stay> result;
-  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
-    const model::Tensor& tensor = graph.tensors[id];
-    const Location& at = placement.tensors[id];
-    if (at.place == Place::kNowhere) continue;
-    Stay stay{tensor.name, at.place, at.address, at.address, groups.size(), 0};
-    stay.end +=
-        at.place == Place::kStatistics ? tensor.rows : std::uint64_t{tensor.rows} * at.pitch;
-    for (std::size_t step = 0; step < groups.size(); ++step) {
-      const Group& group = groups[step];
-      std::vector<std::size_t> used = {group.a.tensor, group.statistics, group.out.tensor};
-      for (const model::View& view : group.tensors) used.push_back(view.tensor);
-      if (group.has_matmul) used.push_back(group.b.tensor);
-      if (std::find(used.begin(), used.end(), id) == used.end()) continue;
-      stay.first = std::min(stay.first, step);
-      stay.last = std::max(stay.last, step);
-    }
-    // The host writes inputs before the first group and reads outputs after the last; what the
-    // image holds must survive every inference.
-    if (tensor.kind != model::Tensor::Kind::kActivation || !tensor.data.empty()) {
-      stay.first = 0;
-      stay.last = groups.size();
-    }
-    result.push_back(stay);
-  }
-  return result;
-}
-
-TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
-  test::Random random(1);
-  std::size_t on_chip = 0;
-  for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    const std::uint32_t heads = test::between(random, 1, 4);
-    const model::Graph graph = model::make_seeded_encoder(
-        "e",
-        {test::between(random, 1, 3), heads * test::between(random, 1, 20), heads,
-         test::between(random, 1, 90), random() % 2 == 0},
-        test::between(random, 1, 40), seed);
-    hw::Machine machine = test::random_machine(random);
-    machine.accumulator.kib = 64;
-    const std::vector<Group> groups = fuse(graph, machine).groups;
-    const Placement placement =
-        place_tensors(graph, groups, find_pipelines(graph, groups, machine, {}), machine);
-    const std::vector<Stay> all = stays(graph, groups, placement);
-    for (const Stay& a : all) {
-      if (a.place == Place::kScratchpad) {
-        ++on_chip;
-        for (std::size_t step = a.first; step <= a.last; ++step) {
-          EXPECT_LE(a.end, placement.shares.at(step).stream_begin);
-        }
-      }
-      if (a.place == Place::kDram) {
-        EXPECT_LE(a.end, placement.dram_end);
-      }
-      for (const Stay& b : all) {
-        if (&a == &b || a.place != b.place || a.last < b.first || b.last < a.first) continue;
-        EXPECT_TRUE(a.end <= b.begin || b.end <= a.begin) << a.name << " and " << b.name;
-      }
-    }
-    for (const std::uint64_t begin : stream_begins(placement)) {
-      EXPECT_LE(begin, std::uint64_t{machine.scratchpad.kib} * 512 + machine.array.rows);
-    }
-  }
-  EXPECT_GT(on_chip, 100U);
 }
 
 }  // namespace

@@ -1,0 +1,85 @@
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "hw/error.h"
+#include "hw/machine_text.h"
+#include "hw/program.h"
+#include "model/shapes.h"
+#include "support/mapped_run.h"
+#include "support/pipelined_mapping.h"
+#include "support/random_machine.h"
+
+/// Whatever is pipelined, the values are those of the graph.
+namespace systole::mapper {
+namespace {
+
+using test::Random;
+
+struct PipelineCounts {
+  std::size_t mapped = 0, rings = 0, wraps = 0, rows = 0;
+};
+
+void count(const test::PipelinedMapping& result, PipelineCounts& counts) {
+  ++counts.mapped;
+  for (const Pipeline& pipeline : result.pipelines) {
+    if (pipeline.is_single()) continue;
+    if (pipeline.slots == 0) {
+      ++counts.rows;
+      continue;
+    }
+    ++counts.rings;
+    const hw::Operator& scores = result.mapping.program.operators[pipeline.first];
+    EXPECT_EQ(scores.place, hw::Operator::Place::kRing) << scores.name;
+    // Later tiles take the place of earlier ones of the same head.
+    if (scores.rows > std::uint64_t{pipeline.slots} * pipeline.row_tile) ++counts.wraps;
+  }
+}
+
+TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
+  Random random(11);
+  PipelineCounts counts;
+  for (std::uint64_t seed = 0; seed < 45; ++seed) {
+    model::EncoderShape shape;
+    shape.layers = 1;
+    shape.heads = test::between(random, 1, 4);
+    shape.width = shape.heads * test::between(random, 1, 17);
+    shape.hidden = test::between(random, 1, 80);
+    shape.post_norm = random() % 2 != 0;
+    shape.causal = seed % 3 == 0;
+    const model::Graph graph =
+        model::make_seeded_encoder("encoder", shape, test::between(random, 1, 110), seed);
+    hw::Machine machine = test::random_machine(random);
+    if (machine.mapper.strategy == hw::MappingStrategy::kGemmini) {
+      machine.mapper.strategy = hw::MappingStrategy::kCost;
+    }
+    // Sums of few rows, so that heads take several tiles.
+    if (random() % 2 != 0) machine.accumulator.kib = test::between(random, 1, 8);
+    for (const Pipelining& allowed : test::kAllPipelinings) {
+      SCOPED_TRACE("attention " + std::to_string(allowed.attention) + ", rows " +
+                   std::to_string(allowed.rows) + ", graph " + std::to_string(seed) + " on\n" +
+                   hw::to_toml(machine));
+      std::optional<test::PipelinedMapping> result;
+      try {
+        result = test::map_pipelined(graph, machine, allowed);
+      } catch (const hw::InputError&) {
+        continue;  // too small
+      }
+      EXPECT_NO_THROW(
+          hw::check_program(result->mapping.program, machine, result->mapping.dram_bytes));
+      test::expect_program_computes_graph(graph, machine, result->mapping, seed);
+      count(*result, counts);
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(counts.mapped, 120U);
+  EXPECT_GT(counts.rings, 40U);
+  EXPECT_GT(counts.wraps, 20U);
+  EXPECT_GT(counts.rows, 80U);
+}
+
+}  // namespace
+}  // namespace systole::mapper

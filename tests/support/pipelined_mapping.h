@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hw/machine.h"
+#include "mapper/emit_groups.h"
+#include "mapper/fusion.h"
+#include "mapper/mapping.h"
+#include "mapper/pipeline.h"
+#include "mapper/placement.h"
+#include "mapper/split_norms.h"
+#include "mapper/tiling_choice.h"
+#include "model/graph.h"
+
+/// Graphs mapped with pipelines that a test asks for, not with those that are expected to be best.
+namespace systole::test {
+
+inline constexpr std::array<mapper::Pipelining, 4> kAllPipelinings = {
+    {{false, false}, {true, false}, {false, true}, {true, true}}};
+
+/// Levels by group, a comma between pipelines: "0,0101,012".
+inline std::string levels_text(const std::vector<mapper::Pipeline>& pipelines) {
+  std::string text;
+  for (const mapper::Pipeline& pipeline : pipelines) {
+    if (!text.empty()) text += ',';
+    for (const std::uint32_t level : pipeline.levels) text += std::to_string(level);
+  }
+  return text;
+}
+
+struct PipelinedMapping {
+  std::vector<mapper::Pipeline> pipelines;
+  mapper::Mapping mapping;
+};
+
+/// As map_graph() does it, with the pipelines that `allowed` gives. Throws InputError when the
+/// machine is too small for them.
+inline PipelinedMapping map_pipelined(const model::Graph& whole, const hw::Machine& machine,
+                                      mapper::Pipelining allowed) {
+  const model::Graph graph = mapper::split_norms(whole, machine);
+  std::vector<mapper::Group> groups = mapper::fuse(graph, machine).groups;
+  PipelinedMapping result;
+  result.pipelines = mapper::find_pipelines(graph, groups, machine, allowed);
+  mapper::Placement placement = mapper::place_tensors(graph, groups, result.pipelines, machine);
+  mapper::TilingChoice choice(machine);
+  result.mapping = mapper::emit_groups(graph, machine, std::move(groups), result.pipelines,
+                                       std::move(placement), choice, true);
+  return result;
+}
+
+}  // namespace systole::test
