@@ -157,6 +157,11 @@ std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw:
     ++estimate.commands;
     traffic[command.op].fetched_bytes += hw::kCommandBytes;
     traffic[command.op].add(command, program);
+    if (command.opcode == hw::Opcode::kLoad) {
+      Traffic load(machine);
+      load.add(command, program);
+      estimate.loads += load.loads.bytes();
+    }
     if (hw::unit_of(command.opcode) == hw::Unit::kCompute) {
       estimate.bound.array += cycles.of(command);
     } else if (hw::unit_of(command.opcode) == hw::Unit::kStore) {
@@ -174,10 +179,13 @@ std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw:
     estimate.written_bytes = traffic[i].results.bytes();
     estimate.store_unit_bytes = traffic[i].operands.bytes() + traffic[i].results.bytes();
     estimate.bound.memory = memory_cycles(traffic[i], machine);
+    estimate.expected_cycles = mapping.tilings[i].cycles;
+    estimate.expected_loads = mapping.tilings[i].load_bytes;
     const mapper::Group& group = mapping.groups[i];
     if (!group.attention) continue;
     // Which rows the engines fetch follows from the mask: the mapper's plan has counted them.
     estimate.read_bytes += mapping.tilings[i].load_bytes;
+    estimate.loads += mapping.tilings[i].load_bytes;
     estimate.written_bytes += std::uint64_t{group.m()} * group.n();
     estimate.bound.memory +=
         static_cast<double>(mapping.tilings[i].load_bytes) / roofline_of(machine).memory_bytes();

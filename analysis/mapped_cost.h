@@ -12,7 +12,7 @@
 #include "mapper/mapping.h"
 
 /// What the commands of a mapped network take, by the cycle contracts that the simulated units
-/// spend, if nothing had to wait for anything else.
+/// spend, if nothing had to wait for anything else; and beside it what the mapper expects.
 namespace systole::analysis {
 
 /// An operator of the program: a matmul with its chain, or a pass over a tensor.
@@ -25,10 +25,17 @@ struct OperatorEstimate {
   /// Of these, what the store unit moves: results and tensor operands of their chains.
   std::uint64_t store_unit_bytes = 0;
   Bound bound;  ///< cycles of the core: memory is the slowest of ports, bus and DRAM
+  /// Cycles from the end of the operator before to its own, as the mapper's replay expects them.
+  std::uint64_t expected_cycles = 0;
+  /// What the mapper's cost model expects to be loaded for matmuls and chains, in bytes: operands,
+  /// not what a pass takes into the accumulator.
+  std::uint64_t expected_loads = 0;
+  std::uint64_t loads = 0;  ///< the same by the commands
 };
 
-/// One estimate per operator, in order. Operators do not overlap, and within one the array, the
-/// memory and the post-op unit overlap perfectly: it takes as long as the slowest of them.
+/// One estimate per operator, in order. Its bound: operators do not overlap, and within one the
+/// array, the memory and the post-op unit overlap perfectly; it takes as long as the slowest of
+/// them.
 ///
 /// Array: the interval of each matmul, its first weights shifted in behind the one before
 /// (hw/array.h). Post-op: each result's chain (hw/postop.h). Memory: a port issues a request a

@@ -12,9 +12,9 @@
 
 namespace systole::testbench {
 
-/// Why an operator of a simulation did not take the cycles that were expected of it. Seen from the
-/// unit that the estimate calls the slowest: the array, the post-op unit, or for memory the unit
-/// that moves most of the operator's bytes.
+/// Why an operator of a simulation took longer than its slowest unit by contract. Seen from that
+/// unit: the array, the post-op unit, or for memory the unit that moves most of the operator's
+/// bytes.
 enum class Cause : std::uint8_t {
   kCommands,     ///< its commands took longer than by contract: banks, DRAM, contention
   kEarlier,      ///< negative: work that was done while operators in front were not over
@@ -33,7 +33,7 @@ struct OperatorTiming {
   /// From the completion of the operators in front to its own, so that the timings of all operators
   /// follow one another.
   std::uint64_t cycles = 0;
-  /// By Cause, cycles; their sum is `cycles` less those expected.
+  /// By Cause, cycles; their sum is `cycles` less those of the slowest unit.
   std::array<double, kCauses> causes{};
 };
 

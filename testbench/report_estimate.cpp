@@ -19,8 +19,9 @@ using Align = Table::Align;
 struct Sum {
   std::string name;
   std::uint64_t count = 0, macs = 0, read_bytes = 0, written_bytes = 0, simulated = 0;
+  std::uint64_t expected = 0, expected_loads = 0, loads = 0;
   analysis::Bound bound;
-  double expected = 0;  ///< of each operator the slowest unit: not the slowest of the sums
+  double slowest = 0;  ///< of each operator the slowest unit: not the slowest of the sums
   std::array<double, kCauses> causes{};
 
   void add(const OperatorEstimate& estimate, const OperatorTiming* timing) {
@@ -32,7 +33,10 @@ struct Sum {
     bound.memory += estimate.bound.memory;
     bound.postop += estimate.bound.postop;
     bound.host += estimate.bound.host;
-    expected += estimate.bound.cycles();
+    slowest += estimate.bound.cycles();
+    expected += estimate.expected_cycles;
+    expected_loads += estimate.expected_loads;
+    loads += estimate.loads;
     if (timing == nullptr) return;
     simulated += timing->cycles;
     for (std::size_t i = 0; i < kCauses; ++i) causes[i] += timing->causes[i];
@@ -74,18 +78,40 @@ std::string estimate_table(const std::vector<Sum>& sums) {
                {"bound by", Align::kRight}});
   for (const Sum& sum : sums) {
     table.add({analysis::short_name(sum.name), std::to_string(sum.count), cycles(sum.bound.array),
-               cycles(sum.bound.memory), cycles(sum.bound.postop), cycles(sum.expected),
+               cycles(sum.bound.memory), cycles(sum.bound.postop), grouped(sum.expected),
                std::string(name_of(sum.bound.resource()))});
   }
   return table.text();
 }
 
-/// Causes by size, as parts of what was expected.
+/// By how much a figure is above another one, in percent.
+std::string percent_over(std::uint64_t value, double than) {
+  // Some operators have no commands: others do their work in passing.
+  if (than <= 0) return "-";
+  return fmt::format("{:+.1f}", 100 * (static_cast<double>(value) / than - 1));
+}
+
+std::string simulation_table(const std::vector<Sum>& sums) {
+  Table table({{"operator"},
+               {"expected", Align::kRight},
+               {"simulated", Align::kRight},
+               {"%", Align::kRight},
+               {"to load", Align::kRight},
+               {"loaded", Align::kRight}});
+  for (const Sum& sum : sums) {
+    table.add({analysis::short_name(sum.name), grouped(sum.expected), grouped(sum.simulated),
+               percent_over(sum.simulated, static_cast<double>(sum.expected)),
+               grouped(sum.expected_loads), grouped(sum.loads)});
+  }
+  return table.text();
+}
+
+/// Causes by size, as parts of what the slowest unit takes.
 std::string causes_text(const Sum& sum) {
-  if (sum.expected == 0) return "-";
+  if (sum.slowest == 0) return "-";
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < kCauses; ++i) {
-    if (std::abs(sum.causes[i]) >= 0.005 * sum.expected) order.push_back(i);
+    if (std::abs(sum.causes[i]) >= 0.005 * sum.slowest) order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return std::abs(sum.causes[a]) > std::abs(sum.causes[b]);
@@ -93,23 +119,20 @@ std::string causes_text(const Sum& sum) {
   std::string text;
   for (const std::size_t i : order) {
     text += fmt::format("{}{} {:+.1f}", text.empty() ? "" : ", ", name_of(static_cast<Cause>(i)),
-                        100 * sum.causes[i] / sum.expected);
+                        100 * sum.causes[i] / sum.slowest);
   }
   return text.empty() ? "-" : text;
 }
 
-std::string timing_table(const std::vector<Sum>& sums) {
+std::string causes_table(const std::vector<Sum>& sums) {
   Table table({{"operator"},
-               {"expected", Align::kRight},
+               {"slowest", Align::kRight},
                {"simulated", Align::kRight},
                {"%", Align::kRight},
-               {"of which (% of expected)"}});
+               {"of which (% of slowest)"}});
   for (const Sum& sum : sums) {
-    // Some operators have no commands: others do their work in passing.
-    const double difference = static_cast<double>(sum.simulated) - sum.expected;
-    table.add({analysis::short_name(sum.name), cycles(sum.expected), grouped(sum.simulated),
-               sum.expected > 0 ? fmt::format("{:+.1f}", 100 * difference / sum.expected) : "-",
-               causes_text(sum)});
+    table.add({analysis::short_name(sum.name), cycles(sum.slowest), grouped(sum.simulated),
+               percent_over(sum.simulated, sum.slowest), causes_text(sum)});
   }
   return table.text();
 }
@@ -124,10 +147,13 @@ ordered_json sum_json(const Sum& sum, bool simulated) {
                       {"memory_cycles", sum.bound.memory},
                       {"postop_cycles", sum.bound.postop},
                       {"host_cycles", sum.bound.host},
+                      {"slowest_cycles", sum.slowest},
+                      {"bound_by", name_of(sum.bound.resource())},
                       {"expected_cycles", sum.expected},
-                      {"bound_by", name_of(sum.bound.resource())}};
+                      {"expected_load_bytes", sum.expected_loads}};
   if (!simulated) return object;
   object["simulated_cycles"] = sum.simulated;
+  object["load_bytes"] = sum.loads;
   ordered_json& causes = object["causes"] = ordered_json::object();
   for (std::size_t i = 0; i < kCauses; ++i) {
     causes[std::string(name_of(static_cast<Cause>(i)))] = sum.causes[i];
@@ -140,14 +166,16 @@ ordered_json sum_json(const Sum& sum, bool simulated) {
 std::string estimate_text(const EstimateReport& report) {
   const std::vector<Sum> sums = sums_of(report);
   std::string text = "cycles on " + report.machine +
-                     ": an operator takes as long as its slowest unit\n" + estimate_table(sums);
+                     ": each unit on its own, and as the mapper expects them\n" +
+                     estimate_table(sums);
   if (report.timings.empty()) return text;
   FactList facts;
   facts.add("simulated",
             fmt::format("{} cycles from start to interrupt, {} of them before the "
                         "first command and after the last",
                         grouped(report.cycles), grouped(report.cycles - sums.back().simulated)));
-  return text + "\nbeside the simulation\n" + timing_table(sums) + "\n" + facts.text() +
+  return text + "\ncycles and bytes beside the simulation\n" + simulation_table(sums) + "\n" +
+         facts.text() + "\nwhat operators took beyond their slowest units\n" + causes_table(sums) +
          "\nwhere the units' time went; what stalls a command at work is in \"commands\"\n" +
          block_table(report.blocks);
 }
