@@ -29,12 +29,25 @@ class Heuristic {
     most_.n = ceil_div(whole_rows_ ? whole : problem.n, machine.array.cols);
   }
 
+  /// Bytes of scratchpad and accumulator with one block of rows and of depth.
+  [[nodiscard]] SmallestTiles smallest() const {
+    const Blocks least{1, whole_rows_ ? most_.n : 1, 1};
+    constexpr std::uint64_t kHalves = 2, kSumBytes = 4;
+    return {kHalves * std::max(scratchpad(least), least.n * parameters_),
+            kHalves * kSumBytes * least.n * b_block_, 0};
+  }
+
   [[nodiscard]] std::optional<Blocks> choose() const {
     Blocks blocks = first();
     while (!fits(blocks)) {
       std::uint64_t& side = blocks.n > blocks.m && !whole_rows_ ? blocks.n : blocks.m;
-      if (side == 1) return std::nullopt;
-      --side;
+      if (side > 1) {
+        --side;
+      } else if (blocks.k > 1) {
+        --blocks.k;  // of arrays that are not square A may take more than B
+      } else {
+        return std::nullopt;
+      }
     }
     for (bool grew = true; grew;) {
       grew = false;
@@ -50,8 +63,11 @@ class Heuristic {
   }
 
  private:
+  [[nodiscard]] std::uint64_t scratchpad(const Blocks& b) const {
+    return b.k * (b.m * a_block_ + b.n * b_block_);
+  }
   [[nodiscard]] bool fits(const Blocks& b) const {
-    return b.k * (b.m * a_block_ + b.n * b_block_) <= half_scratchpad_ && b.m * b.n <= c_blocks_ &&
+    return scratchpad(b) <= half_scratchpad_ && b.m * b.n <= c_blocks_ &&
            b.n * parameters_ <= half_scratchpad_;
   }
   [[nodiscard]] Blocks first() const {
@@ -74,7 +90,11 @@ class Heuristic {
 }  // namespace
 
 std::vector<Tiling> gemmini_tilings(const hw::Machine& machine, const TilingProblem& problem) {
-  if (problem.k == 0) return {cost_tilings(machine, problem).front()};
+  if (problem.k == 0) {
+    std::vector<Tiling> best = cost_tilings(machine, problem);
+    if (best.size() > 1) best.resize(1);
+    return best;
+  }
   const std::optional<Blocks> blocks = Heuristic(machine, problem).choose();
   if (!blocks) return {};
   Tiling t;
@@ -85,6 +105,10 @@ std::vector<Tiling> gemmini_tilings(const hw::Machine& machine, const TilingProb
   t.k = std::min(narrow(blocks->k * machine.array.rows), problem.k);
   TilingCost(machine, problem).evaluate(t);
   return {t};
+}
+
+SmallestTiles smallest_gemmini_tiles(const hw::Machine& machine, const TilingProblem& problem) {
+  return problem.k == 0 ? smallest_tiles(machine, problem) : Heuristic(machine, problem).smallest();
 }
 
 }  // namespace systole::mapper

@@ -1,12 +1,15 @@
 #include "mapper/tiling.h"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "hw/error.h"
+#include "hw/machine_text.h"
 #include "hw/program.h"
+#include "hw/units.h"
 #include "mapper/round.h"
 #include "mapper/tiling_energy.h"
 #include "mapper/tiling_strategies.h"
@@ -106,18 +109,48 @@ std::vector<Tiling> tilings_of(const hw::Machine& machine, const TilingProblem& 
   return {};
 }
 
+/// "scratchpad.kib = 4: norm1 (40 x 528 x 0) needs 5 KiB in its smallest tiles, 4 are free;
+/// --set scratchpad.kib=8"; of the first memory that is too small by itself.
+std::string too_small(const hw::Machine& machine, const TilingProblem& problem,
+                      const std::string& group) {
+  const bool gemmini = machine.mapper.strategy == hw::MappingStrategy::kGemmini;
+  const SmallestTiles least =
+      gemmini ? smallest_gemmini_tiles(machine, problem) : smallest_tiles(machine, problem);
+  // Tensors may take the other half of a larger scratchpad.
+  const bool shared = machine.mapper.on_chip != 0 && !gemmini;
+  constexpr std::uint64_t kHalves = 2, kSumBytes = 4;
+  struct Memory {
+    const char* key;
+    std::uint32_t kib;
+    std::uint64_t needed, left, size;  ///< bytes; of the memory in which it surely fits
+  };
+  const std::uint64_t sums = kSumBytes * problem.sums * (problem.in_turns ? 1 : kHalves);
+  const std::array<Memory, 3> memories = {
+      {{"scratchpad.kib", machine.scratchpad.kib, least.scratchpad, problem.stream_bytes,
+        least.scratchpad * (shared ? kHalves : 1)},
+       {"accumulator.kib", machine.accumulator.kib, least.accumulator, sums, least.accumulator},
+       {"postop.operand_kib", machine.postop.operand_kib, least.operands,
+        machine.postop.operand_kib * hw::kKib, least.operands}}};
+  const std::string what = ": " + group + " (" + std::to_string(problem.m) + " x " +
+                           std::to_string(problem.n) + " x " + std::to_string(problem.k) + ") ";
+  for (const Memory& memory : memories) {
+    if (memory.needed <= memory.left) continue;
+    return memory.key + (" = " + std::to_string(memory.kib)) + what + "needs " +
+           std::to_string(ceil_div(memory.needed, hw::kKib)) + " KiB in its smallest tiles, " +
+           std::to_string(memory.left / hw::kKib) + " are free" +
+           hw::memory_advice(memory.key, ceil_div(memory.size, hw::kKib));
+  }
+  return "scratchpad.kib = " + std::to_string(machine.scratchpad.kib) +
+         ", accumulator.kib = " + std::to_string(machine.accumulator.kib) + what +
+         "does not fit both at once in any tiles";
+}
+
 }  // namespace
 
 const std::vector<Tiling>& Tiler::candidates(const TilingProblem& problem,
                                              const std::string& group) {
   const std::vector<Tiling>& all = tilings(problem);
-  if (all.empty()) {
-    throw hw::InputError("scratchpad.kib = " + std::to_string(machine_.scratchpad.kib) +
-                         ", accumulator.kib = " + std::to_string(machine_.accumulator.kib) + ": " +
-                         group + " (" + std::to_string(problem.m) + " x " +
-                         std::to_string(problem.n) + " x " + std::to_string(problem.k) +
-                         ") does not fit, not even in the smallest tiles");
-  }
+  if (all.empty()) throw hw::InputError(too_small(machine_, problem, group));
   return all;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "hw/machine.h"
@@ -31,5 +32,18 @@ namespace systole::mapper {
 /// same for the same machine and problem.
 [[nodiscard]] std::vector<Tiling> search_tilings(const hw::Machine& machine,
                                                  const TilingProblem& problem);
+
+/// Bytes that the tiles of a group take at least, of each memory by itself.
+struct SmallestTiles {
+  std::uint64_t scratchpad = 0;   ///< slots of all operands, without what resides there
+  std::uint64_t accumulator = 0;  ///< of a group that runs alone
+  std::uint64_t operands = 0;     ///< buffer of tensor operands
+};
+/// Of cost_tilings() and search_tilings().
+[[nodiscard]] SmallestTiles smallest_tiles(const hw::Machine& machine,
+                                           const TilingProblem& problem);
+/// Of gemmini_tilings().
+[[nodiscard]] SmallestTiles smallest_gemmini_tiles(const hw::Machine& machine,
+                                                   const TilingProblem& problem);
 
 }  // namespace systole::mapper

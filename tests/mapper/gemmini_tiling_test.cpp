@@ -72,10 +72,42 @@ TEST(GemminiTiling, TilesOfWholeRowsBeginWithOneBlockOfRows) {
 TEST(GemminiTiling, LeavesPassesWithoutAMatmulToTheCostModel) {
   const hw::Machine machine = gemmini(256, 64);
   const TilingProblem problem = product(machine, 512, 768, 0);
-  const Tiling t = Tiler(machine).choose(problem, "c"), cost = cost_tilings(machine, problem).front();
+  const Tiling t = Tiler(machine).choose(problem, "c"),
+               cost = cost_tilings(machine, problem).front();
   EXPECT_FALSE(t.unrolled);
   EXPECT_EQ(t.m, cost.m);
   EXPECT_EQ(t.n, cost.n);
+}
+
+TEST(GemminiTiling, FindsNothingForAPassThatDoesNotFit) {
+  const hw::Machine machine = gemmini(256, 64);
+  TilingProblem problem = product(machine, 512, 768, 0);
+  problem.row_wise = true;
+  problem.parameter_words = 2;
+  problem.stream_bytes = 2 * 4 * 768;
+  EXPECT_EQ(gemmini_tilings(machine, problem).size(), 1U);
+  EXPECT_EQ(smallest_gemmini_tiles(machine, problem).scratchpad, problem.stream_bytes);
+  --problem.stream_bytes;
+  EXPECT_TRUE(gemmini_tilings(machine, problem).empty());
+}
+
+TEST(GemminiTiling, IsLessDeepWhereArraysAreHigherThanWide) {
+  hw::Machine machine = gemmini(6, 6);
+  machine.array.rows = 32;
+  // Half the scratchpad: 6 blocks of B, but 2 of A and B.
+  EXPECT_EQ(Tiler(machine).choose(product(machine, 4, 225, 75), "c").k, 64U);
+}
+
+TEST(GemminiTiling, FitsItsSmallestTilesAndNoLess) {
+  hw::Machine machine = gemmini(256, 64);
+  TilingProblem problem = product(machine, 512, 768, 768);
+  problem.parameter_words = 2;
+  problem.stream_bytes = 2 * (16 * 16 + 16 * 16);
+  EXPECT_EQ(smallest_gemmini_tiles(machine, problem).scratchpad, problem.stream_bytes);
+  EXPECT_EQ(smallest_gemmini_tiles(machine, problem).accumulator, 2U * 4 * 16 * 16);
+  EXPECT_FALSE(gemmini_tilings(machine, problem).empty());
+  --problem.stream_bytes;
+  EXPECT_TRUE(gemmini_tilings(machine, problem).empty());
 }
 
 TEST(GemminiTiling, ExpectsEveryLoopToLoadItsOperandsAnew) {

@@ -182,10 +182,9 @@ TEST(Tiler, SaysWhenNotEvenSingleFoldsFit) {
   };
   // One row of A: 16, one fold of B: 256, a bias of 16 channels: 64; all twice.
   EXPECT_EQ(choosing(2 * (16 + 256 + 64)), "no error");
-  EXPECT_EQ(
-      choosing(2 * (16 + 256 + 64) - 1),
-      "scratchpad.kib = 256, accumulator.kib = 64: c (100 x 200 x 300) does not fit, not even "
-      "in the smallest tiles");
+  EXPECT_EQ(choosing(2 * (16 + 256 + 64) - 1),
+            "scratchpad.kib = 256: c (100 x 200 x 300) needs 1 KiB in its smallest tiles, 0 are "
+            "free; --set scratchpad.kib=2");
 }
 
 }  // namespace

@@ -173,7 +173,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {{"postop.row_statistics"}}},
         BadInput{"DramTooSmall",
                  {"matmul", "4096x4096x64", "-m", "tiny"},
-                 {{"dram.mib = 16", "4096x4096x64", " MiB; --set dram.mib=64"}}}),
+                 {{"dram.mib = 16", "4096x4096x64", " 31 MiB; --set dram.mib=32"}}}),
     bad_input_name);
 
 INSTANTIATE_TEST_SUITE_P(
