@@ -39,9 +39,8 @@ double value_of(const Mapping& mapping, const hw::Machine::Mapper& mapper) {
   return objective_of(mapper, static_cast<double>(mapping.expected_cycles), joules);
 }
 
-}  // namespace
-
-Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
+/// The best of all plans by the machine's strategy.
+Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   // Stages before an anchor have to pay: without them, parts of LayerNorms stay together.
   std::vector<hw::FusionLevel> levels{machine.mapper.fusion};
   if (machine.preop.lanes != 0 && machine.mapper.fusion == hw::FusionLevel::kAll) {
@@ -89,6 +88,18 @@ Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
   Mapping mapping = map(*best, true);
   mapping.decisions = best->fused->fusion.decisions;
   return mapping;
+}
+
+}  // namespace
+
+Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
+  Mapping mapping = best_plan(graph, machine);
+  if (machine.mapper.strategy != hw::MappingStrategy::kSearch) return mapping;
+  // A search chooses operator by operator; what it gains there may be lost between them.
+  hw::Machine by_cost = machine;
+  by_cost.mapper.strategy = hw::MappingStrategy::kCost;
+  Mapping other = best_plan(graph, by_cost);
+  return value_of(other, machine.mapper) < value_of(mapping, machine.mapper) ? other : mapping;
 }
 
 }  // namespace systole::mapper
