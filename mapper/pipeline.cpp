@@ -97,7 +97,10 @@ class PipelineFinder {
     std::size_t heads = 0;
     for (std::size_t next = step; is_head(next); next += 2, ++heads) {
       const Group& other = groups_[next];
-      if (other.m() != scores.m() || other.n() != scores.n()) break;
+      if (other.m() != scores.m() || other.n() != scores.n() ||
+          groups_[next + 1].n() != groups_[step + 1].n()) {
+        break;
+      }
       bool apart = true;
       for (std::size_t mine = next; mine < next + 2; ++mine) {
         for (std::size_t before = step; before < next; ++before) {

@@ -31,7 +31,7 @@ TEST(MappingSearch, IsNeverWorseThanCostExpectedAndSimulated) {
        {hw::MappingObjective::kCycles, hw::MappingObjective::kEnergy, hw::MappingObjective::kEdp}) {
     const hw::Machine machine = searching(objective);
     const MappingSearch search = search_mappings(load_network("vit17", machine).graph, machine, 2);
-    ASSERT_GE(search.candidates.size(), 6U);
+    ASSERT_GE(search.candidates.size(), 3U);
     const MappingCandidate& cost = plain(search);
     EXPECT_LE(search.value(search.candidates.front().expected), search.value(cost.expected));
     ASSERT_TRUE(cost.simulated && search.chosen().simulated);
