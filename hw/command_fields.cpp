@@ -1,5 +1,6 @@
 #include "hw/command_fields.h"
 
+#include <array>
 #include <limits>
 #include <type_traits>
 
@@ -105,14 +106,35 @@ const std::vector<CommandField>& command_fields() {
   return fields;
 }
 
-std::string_view misused_field(const Command& command) {
-  // Several opcodes use one member under different names.
-  Command rest = command;
+namespace {
+
+/// Fields that are not the opcode's under any name, each member once: several opcodes use one
+/// member under different names.
+std::vector<const CommandField*> unused_fields(Opcode opcode) {
+  Command ones, seen;
+  for (const CommandField& field : command_fields()) field.set(ones, 1);
   for (const CommandField& field : command_fields()) {
-    if (field.used_by(command.opcode)) field.set(rest, 0);
+    if (field.used_by(opcode)) field.set(ones, 0);
   }
+  std::vector<const CommandField*> unused;
   for (const CommandField& field : command_fields()) {
-    if (field.get(rest) != 0) return field.name;
+    if (field.get(ones) == 0 || field.get(seen) != 0) continue;
+    field.set(seen, 1);
+    unused.push_back(&field);
+  }
+  return unused;
+}
+
+}  // namespace
+
+std::string_view misused_field(const Command& command) {
+  static const auto unused = [] {
+    std::array<std::vector<const CommandField*>, kOpcodes> fields;
+    for (unsigned i = 0; i < kOpcodes; ++i) fields[i] = unused_fields(static_cast<Opcode>(i));
+    return fields;
+  }();
+  for (const CommandField* field : unused[static_cast<std::size_t>(command.opcode)]) {
+    if (field->get(command) != 0) return field->name;
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include "hw/integer.h"
 #include "hw/layernorm.h"
 #include "hw/program.h"
+#include "hw/program_ranges.h"
 #include "hw/units.h"
 
 namespace systole::hw {
@@ -79,11 +80,11 @@ class CommandCheck {
            std::to_string(kIssues - 1));
     }
     check_shape(command);
-    for (const Range& range : ranges_of(command, program_)) {
+    for_each_range(command, program_, [&](const Range& range) {
       // Attention claims the local memories as a whole, however large they are.
       const bool local = range.space != Space::kDram;
       if (command.opcode != Opcode::kAttention || !local) check_range(range);
-    }
+    });
     if (command.opcode == Opcode::kAttention) {
       masks_.run(command, failing());
     }
@@ -133,6 +134,10 @@ class CommandCheck {
       if (command.opcode == Opcode::kLoad && bytes_of(command.type) != 1) {
         fail("type is " + std::string(name_of(command.type)) +
              ", expected elements of one byte: it has no stages");
+      }
+      if ((command.b | command.parameters | command.statistics | command.tensor |
+           command.tensor_pitch | command.k) == 0) {
+        return;
       }
       for (const char* const field :
            {"operands", "parameters", "statistics", "tensor", "tensor_pitch", "kept"}) {
@@ -306,8 +311,7 @@ class CommandCheck {
 };
 
 void check_operator(const Operator& op, const Machine& machine, std::uint64_t dram_bytes) {
-  if (static_cast<std::uint8_t>(op.place) >
-      static_cast<std::uint8_t>(Operator::Place::kRing)) {
+  if (static_cast<std::uint8_t>(op.place) > static_cast<std::uint8_t>(Operator::Place::kRing)) {
     throw InputError("place " + std::to_string(static_cast<int>(op.place)) + ", expected 0 to 2");
   }
   if (static_cast<std::uint8_t>(op.type) >= kDTypes) {
