@@ -7,15 +7,16 @@
 #include "mapper/mapping.h"
 #include "mapper/pipeline.h"
 #include "mapper/placement.h"
-#include "mapper/tiling_choice.h"
+#include "mapper/plan_replay.h"
 #include "model/graph.h"
 
 namespace systole::mapper {
 
-/// The last part of map_graph(): tiles and commands of groups whose tensors have their places.
-/// `with_constants` off leaves the contents of constants out of the image; addresses are the same.
+/// The last part of map_graph(): commands of groups that have their tilings, and whose tensors have
+/// their places. `with_constants` off leaves the contents of constants out of the image; addresses
+/// are the same.
 [[nodiscard]] Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
                                   std::vector<Group> groups, const std::vector<Pipeline>& pipelines,
-                                  Placement placement, TilingChoice& choice, bool with_constants);
+                                  Placement placement, PlanReplay expected, bool with_constants);
 
 }  // namespace systole::mapper

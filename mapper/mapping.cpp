@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
+#include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "mapper/emit_groups.h"
 #include "mapper/objective.h"
 #include "mapper/pipeline.h"
+#include "mapper/plan_replay.h"
 #include "mapper/split_norms.h"
 
 namespace systole::mapper {
@@ -30,13 +32,17 @@ struct Fused {
 struct Plan {
   const Fused* fused;
   std::vector<Pipeline> pipelines;
+  Placement placement;
+  PlanReplay expected;
+  double value = 0;  ///< the less of it the better
 };
 
 /// What the machine's mapper wants little of.
-double value_of(const Mapping& mapping, const hw::Machine::Mapper& mapper) {
+double value_of(const std::vector<Tiling>& tilings, std::uint64_t cycles,
+                const hw::Machine::Mapper& mapper) {
   double joules = 0;
-  for (const Tiling& tiling : mapping.tilings) joules += tiling.energy;
-  return objective_of(mapper, static_cast<double>(mapping.expected_cycles), joules);
+  for (const Tiling& tiling : tilings) joules += tiling.energy;
+  return objective_of(mapper, static_cast<double>(cycles), joules);
 }
 
 /// The best of all plans by the machine's strategy.
@@ -57,7 +63,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   std::vector<Plan> plans;
   for (const Fused& one : fused) {
     for (const Pipelining& allowed : kPipelinings) {
-      Plan plan{&one, find_pipelines(one.graph, one.fusion.groups, machine, allowed)};
+      Plan plan{&one, find_pipelines(one.graph, one.fusion.groups, machine, allowed), {}, {}};
       const auto is_same = [&](const Plan& other) {
         return other.fused == plan.fused && other.pipelines == plan.pipelines;
       };
@@ -65,29 +71,38 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     }
   }
   TilingChoice choice(machine);
-  const auto map = [&](const Plan& plan, bool with_constants) {
+  const auto replay = [&](Plan& plan) {
     const std::vector<Group>& groups = plan.fused->fusion.groups;
-    return emit_groups(plan.fused->graph, machine, groups, plan.pipelines,
-                       place_tensors(plan.fused->graph, groups, plan.pipelines, machine), choice,
-                       with_constants);
+    plan.placement = place_tensors(plan.fused->graph, groups, plan.pipelines, machine);
+    plan.expected =
+        replay_plan(plan.fused->graph, machine, groups, plan.pipelines, plan.placement, choice);
+    plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
   };
-  const Plan* best = &plans.front();
-  double least = std::numeric_limits<double>::max();
-  for (const Plan& plan : plans) {
-    if (plans.size() == 1) break;
+  // Groups that run in turns have less room each: the first plan fits if any does.
+  std::vector<Plan*> fitting;
+  for (Plan& plan : plans) {
     try {
-      const double value = value_of(map(plan, false), machine.mapper);
-      if (value >= least) continue;
-      least = value;
-      best = &plan;
+      replay(plan);
+      fitting.push_back(&plan);
     } catch (const hw::InputError&) {
-      // Groups that run in turns have less room each.
       if (&plan == &plans.front()) throw;
     }
   }
-  Mapping mapping = map(*best, true);
-  mapping.decisions = best->fused->fusion.decisions;
-  return mapping;
+  std::stable_sort(fitting.begin(), fitting.end(),
+                   [](const Plan* a, const Plan* b) { return a->value < b->value; });
+  for (const Plan* plan : fitting) {
+    try {
+      const Fused& fused_graph = *plan->fused;
+      Mapping mapping = emit_groups(fused_graph.graph, machine, fused_graph.fusion.groups,
+                                    plan->pipelines, plan->placement, plan->expected, true);
+      mapping.decisions = fused_graph.fusion.decisions;
+      return mapping;
+    } catch (const hw::InputError&) {
+      // The next one may take less DRAM.
+      if (plan == &plans.front()) throw;
+    }
+  }
+  throw std::logic_error("no plan for " + graph.name);
 }
 
 }  // namespace
@@ -99,7 +114,10 @@ Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
   hw::Machine by_cost = machine;
   by_cost.mapper.strategy = hw::MappingStrategy::kCost;
   Mapping other = best_plan(graph, by_cost);
-  return value_of(other, machine.mapper) < value_of(mapping, machine.mapper) ? other : mapping;
+  const auto value = [&](const Mapping& of) {
+    return value_of(of.tilings, of.expected_cycles, machine.mapper);
+  };
+  return value(other) < value(mapping) ? other : mapping;
 }
 
 }  // namespace systole::mapper

@@ -23,7 +23,7 @@ struct Mapping {
   std::vector<Group> groups;      ///< one per operator of the program, in order
   std::vector<Tiling> tilings;    ///< by group
   std::vector<Share> shares;      ///< by group
-  std::uint64_t expected_cycles = 0;      ///< of the whole program, by mapper/replay.h
+  std::uint64_t expected_cycles = 0;      ///< of the whole program, by mapper/plan_replay.h
   std::vector<FusionDecision> decisions;  ///< by node of the graph; empty for a step
 };
 

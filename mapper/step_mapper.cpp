@@ -1,6 +1,7 @@
 #include "mapper/step_mapper.h"
 
 #include <stdexcept>
+#include <utility>
 
 #include "mapper/emit_groups.h"
 #include "mapper/split_norms.h"
@@ -34,8 +35,9 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   std::vector<Group> groups;
   groups.reserve(groups_.size());
   for (const Group& group : groups_) groups.push_back(looked_up(group, graph));
-  Mapping mapping = emit_groups(graph, machine_, std::move(groups), pipelines_, placement_, choice_,
-                                with_constants);
+  PlanReplay expected = replay_plan(graph, machine_, groups, pipelines_, placement_, choice_);
+  Mapping mapping = emit_groups(graph, machine_, std::move(groups), pipelines_, placement_,
+                                std::move(expected), with_constants);
   // Steps read the weights where the first one has left them.
   if (program_address_.value_or(mapping.program_address) != mapping.program_address) {
     throw std::logic_error("step mapper: the constants of " + graph.name + " have moved");

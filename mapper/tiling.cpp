@@ -118,13 +118,13 @@ std::string too_small(const hw::Machine& machine, const TilingProblem& problem,
       gemmini ? smallest_gemmini_tiles(machine, problem) : smallest_tiles(machine, problem);
   // Tensors may take the other half of a larger scratchpad.
   const bool shared = machine.mapper.on_chip != 0 && !gemmini;
-  constexpr std::uint64_t kHalves = 2, kSumBytes = 4;
+  constexpr std::uint64_t kHalves = 2, kBytesOfSum = 4;
   struct Memory {
     const char* key;
     std::uint32_t kib;
     std::uint64_t needed, left, size;  ///< bytes; of the memory in which it surely fits
   };
-  const std::uint64_t sums = kSumBytes * problem.sums * (problem.in_turns ? 1 : kHalves);
+  const std::uint64_t sums = kBytesOfSum * problem.sums * (problem.in_turns ? 1 : kHalves);
   const std::array<Memory, 3> memories = {
       {{"scratchpad.kib", machine.scratchpad.kib, least.scratchpad, problem.stream_bytes,
         least.scratchpad * (shared ? kHalves : 1)},

@@ -25,6 +25,8 @@ class TilingChoice {
 
   /// A program begins.
   void begin() noexcept { last_ = SIZE_MAX; }
+  /// A number of what was decided last, equal for equal tilings.
+  [[nodiscard]] std::size_t last() const noexcept { return last_; }
   /// Fills in the tilings of `now`, the rest of which is known. `emitter` and `replay` have seen
   /// everything before it; what follows it, if not null, is judged with it. Throws InputError that
   /// names a group of which not even single folds fit.

@@ -12,7 +12,7 @@
 namespace systole::mapper {
 namespace {
 
-constexpr std::uint64_t kSumBytes = 4;
+constexpr std::uint64_t kBytesPerSum = 4;
 
 /// Rows of sums that the array reads and writes for a matmul, a port access each.
 std::uint64_t sum_rows(const hw::Machine::Array& array, std::uint64_t m, std::uint64_t n,
@@ -34,7 +34,7 @@ void add_matmuls(const hw::Machine::Array& array, const TilingProblem& problem, 
     const hw::ArrayReads reads = hw::array_reads(array, m, n, k);
     events.scratchpad_bytes += times * (reads.a * array.rows + reads.b * array.cols);
     events.accumulator_bytes +=
-        times * sum_rows(array, m, n, k, accumulate) * array.cols * kSumBytes;
+        times * sum_rows(array, m, n, k, accumulate) * array.cols * kBytesPerSum;
   };
   const std::uint64_t ms = ceil_div(problem.m, t.m) - 1, ks = ceil_div(problem.k, t.k) - 1;
   const std::uint64_t m_rest = problem.m - ms * t.m, k_rest = problem.k - ks * t.k;
@@ -68,14 +68,14 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
   events.macs = results * problem.k;
   events.postop_elements = results * problem.stages + t.staged;
   events.scratchpad_bytes = t.load_bytes + (problem.out_on_chip ? out : 0) +
-                            kSumBytes * problem.parameter_words * problem.n * m_tiles;
+                            kBytesPerSum * problem.parameter_words * problem.n * m_tiles;
   // Sums leave in vectors of post-op lanes.
   events.accumulator_bytes = problem.postop_passes * problem.m * c_tiles *
                              round_up(std::min(t.c_cols, problem.n), machine.postop.lanes) *
-                             kSumBytes;
+                             kBytesPerSum;
   std::uint64_t commands = 2 * m_tiles * c_tiles;
   if (problem.k == 0) {
-    events.accumulator_bytes += results * kSumBytes;
+    events.accumulator_bytes += results * kBytesPerSum;
   } else {
     add_matmuls(machine.array, problem, t, events);
     commands += 3 * m_tiles * c_tiles * ceil_div(t.c_cols, t.n) * ceil_div(problem.k, t.k);

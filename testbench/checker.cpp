@@ -47,7 +47,8 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
     }
     // Rows of a ring are whole and arrive in order.
     const bool ring = result.place == hw::Operator::Place::kRing;
-    const std::uint64_t row = ring ? ring_rows_[command.op]++ : (at - result.address) / result.pitch;
+    const std::uint64_t row =
+        ring ? ring_rows_[command.op]++ : (at - result.address) / result.pitch;
     const std::uint64_t first = ring ? 0 : (at - result.address) % result.pitch;
     const std::size_t offset = (view.row + row) * tensor_row_bytes + view.col * element + first;
     compare(command.op, row, first, found.data(), &expected[offset], row_bytes);

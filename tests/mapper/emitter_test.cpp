@@ -33,9 +33,9 @@ hw::Program emit(const model::Graph& graph, const Tiling& tiling) {
   Emitter emitter(graph, machine, placement, constants, program);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Share& share = placement.shares[i];
-    emitter.emit(pipelines[i],
-                 {{&groups[i], tiling,
-                   tiling_problem(graph, groups[i], placement, machine, share), share}});
+    emitter.emit(
+        pipelines[i],
+        {{&groups[i], tiling, tiling_problem(graph, groups[i], placement, machine, share), share}});
   }
   return program;
 }

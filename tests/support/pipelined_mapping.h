@@ -47,8 +47,10 @@ inline PipelinedMapping map_pipelined(const model::Graph& whole, const hw::Machi
   result.pipelines = mapper::find_pipelines(graph, groups, machine, allowed);
   mapper::Placement placement = mapper::place_tensors(graph, groups, result.pipelines, machine);
   mapper::TilingChoice choice(machine);
+  mapper::PlanReplay expected =
+      mapper::replay_plan(graph, machine, groups, result.pipelines, placement, choice);
   result.mapping = mapper::emit_groups(graph, machine, std::move(groups), result.pipelines,
-                                       std::move(placement), choice, true);
+                                       std::move(placement), std::move(expected), true);
   return result;
 }
 

@@ -40,6 +40,24 @@ TEST_F(ReplayTest, CyclesOfOperatorsAddUpToThoseOfTheProgram) {
   EXPECT_EQ(expected_cycles(mapping), replay.end());
 }
 
+// Layers that repeat those before are not replayed.
+TEST_F(ReplayTest, AWholeReplayTakesWhatIsExpectedOfTheLayersThatRepeat) {
+  const Workload workload = test::encoder_workload({8, 192, 3, 768}, 197, 1);
+  std::mt19937_64 random(11);
+  for (int count = 0; count < 8;) {
+    const hw::Machine machine = bench::draw_base(random);
+    if (!bench::is_valid(machine)) continue;
+    const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+    mapper::Replay replay(machine);
+    replay.run(mapping.program, 0, mapping.program.commands.size());
+    // A replay by the pipeline fetches no commands ahead of the next one.
+    EXPECT_LT(std::abs(deviation(mapping.expected_cycles, replay.end())), 0.01)
+        << bench::name_of(machine);
+    EXPECT_EQ(expected_cycles(mapping), mapping.expected_cycles);
+    ++count;
+  }
+}
+
 /// Mean and worst deviation from the simulation, either way.
 struct Deviations {
   double sum = 0, worst = 0;
