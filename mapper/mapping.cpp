@@ -47,9 +47,11 @@ double value_of(const std::vector<Tiling>& tilings, std::uint64_t cycles,
 
 /// The best of all plans by the machine's strategy.
 Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
-  // Stages before an anchor have to pay: without them, parts of LayerNorms stay together.
+  // Stages before an anchor have to pay: without them, parts of LayerNorms stay together. Where
+  // every result goes to DRAM, passes and bytes are what is asked for, not time.
   std::vector<hw::FusionLevel> levels{machine.mapper.fusion};
-  if (machine.preop.lanes != 0 && machine.mapper.fusion == hw::FusionLevel::kAll) {
+  if (machine.preop.lanes != 0 && machine.mapper.fusion == hw::FusionLevel::kAll &&
+      machine.mapper.on_chip != 0) {
     levels.push_back(hw::FusionLevel::kPost);
   }
   std::vector<Fused> fused;
@@ -117,7 +119,12 @@ Mapping map_graph(const model::Graph& graph, const hw::Machine& machine) {
   const auto value = [&](const Mapping& of) {
     return value_of(of.tilings, of.expected_cycles, machine.mapper);
   };
-  return value(other) < value(mapping) ? other : mapping;
+  if (value(mapping) <= value(other)) return mapping;
+  // The search was made all the same.
+  for (std::size_t i = 0; i < std::min(other.tilings.size(), mapping.tilings.size()); ++i) {
+    other.tilings[i].tried = mapping.tilings[i].tried;
+  }
+  return other;
 }
 
 }  // namespace systole::mapper
