@@ -25,6 +25,8 @@ constexpr std::size_t kJudged = 6;
 /// already too late is given up.
 constexpr std::uint64_t kMostReplayed = 40'000;
 constexpr std::size_t kAtOnce = 64;
+/// The part of its time that a pipeline has to gain by loading more.
+constexpr std::uint64_t kWorth = 100;
 
 /// Commands of a group, roughly.
 std::uint64_t commands_of(const TiledGroup& next) {
@@ -191,7 +193,10 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
     for (const Tiling& candidate : tiler_.candidates(groups[i].problem, groups[i].group->name)) {
       if (same_tiles(candidate, chosen)) continue;
       set(candidate);
-      const std::optional<std::uint64_t> found = trials.end(groups, best);
+      // More bytes cost energy: they have to save time that is worth it.
+      const std::uint64_t worth =
+          candidate.load_bytes > chosen.load_bytes ? (best - replay.dispatch()) / kWorth : 0;
+      const std::optional<std::uint64_t> found = trials.end(groups, best - worth);
       if (!found) continue;
       best = *found;
       chosen = candidate;
