@@ -50,6 +50,7 @@ Replay::Replay(const hw::Machine& machine)
               Queue(machine.core.store_queue)} {}
 
 void Replay::run(const hw::Program& program, std::size_t first, std::size_t last) {
+  if (ends_.size() < program.operators.size()) ends_.resize(program.operators.size(), 0);
   // Stores that encode name operators after those of the program so far.
   for (std::size_t i = first; i < last; ++i) {
     const std::uint32_t op = program.commands[i].op;
