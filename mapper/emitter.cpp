@@ -128,7 +128,7 @@ std::vector<Tile> Emitter::tiles_of(const Group& group, const Tiling& tiling) {
 }
 
 std::uint32_t Emitter::accumulator_half() {
-  const std::uint32_t half = machine_.accumulator.kib * 1024 / 4 / 2;
+  const std::uint32_t half = narrow(whole_share(machine_).sums_end);
   if (!work_->tiling->two_results) return 0;
   work_->second_half = !work_->second_half;
   return (work_->second_half ? 0 : half) + narrow(work_->share.sums_begin);

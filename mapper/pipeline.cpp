@@ -5,6 +5,7 @@
 
 #include "hw/units.h"
 #include "mapper/memory_use.h"
+#include "mapper/placement.h"
 #include "mapper/round.h"
 
 namespace systole::mapper {
@@ -111,7 +112,7 @@ class PipelineFinder {
       cols = std::max(cols, round_up(scores.n(), machine_.array.cols) +
                                 round_up(groups_[next + 1].n(), machine_.array.cols));
     }
-    const std::uint64_t half = machine_.accumulator.kib * hw::kKib / 4 / 2;
+    const std::uint64_t half = whole_share(machine_).sums_end;
     const std::uint64_t row_bytes = round_up(scores.n(), machine_.array.rows);
     const std::uint64_t ring = machine_.scratchpad.kib * hw::kKib / kRingShare;
     constexpr std::uint32_t kSlots = 2;
@@ -172,7 +173,7 @@ class PipelineFinder {
       // Weights of several products stay; with one product there is nothing to share.
       const bool several = pipeline.levels.size() > 1 || groups_[step].has_matmul;
       if (group.has_matmul && several && weights > room) break;
-      if (cols > machine_.accumulator.kib * hw::kKib / 4 / 2) break;
+      if (cols > whole_share(machine_).sums_end) break;
       pipeline.levels.push_back(narrow(next - step));
     }
     return pipeline;

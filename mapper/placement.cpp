@@ -10,6 +10,7 @@
 #include "hw/units.h"
 #include "mapper/live_allocator.h"
 #include "mapper/round.h"
+#include "mapper/stream_plan.h"
 
 namespace systole::mapper {
 namespace {
@@ -321,8 +322,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     location = {Location::Place::kDram, *at, pitch, {}};
   }
   result.dram_end = round_up(dram.high_water(), 4096);
-  const std::uint64_t aligned =
-      std::max<std::uint64_t>({machine.array.rows, machine.array.cols, hw::kParameterAlignment});
+  const std::uint64_t aligned = slot_alignment(machine);
   for (const Pipeline& pipeline : pipelines) {
     std::uint64_t begin = 0;
     for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {

@@ -66,18 +66,15 @@ void Replay::run(const hw::Program& program, std::size_t first, std::size_t last
   }
 }
 
-void Replay::finish() {
+std::uint64_t Replay::finish() {
   double earliest = 0;
   fetch_due_ = kNever;
   while (step(earliest)) {
   }
+  return last_end_;
 }
 
-std::uint64_t Replay::end() const {
-  Replay rest(*this);
-  rest.finish();
-  return rest.last_end_;
-}
+std::uint64_t Replay::end() const { return Replay(*this).finish(); }
 
 std::uint64_t Replay::ready_of(const ReplayWork& work) const {
   std::uint64_t ready = work.dispatched;

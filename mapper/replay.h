@@ -34,16 +34,15 @@ class Replay {
   /// Commands [first, last) of the program, after all that was replayed so far. They need not have
   /// ended when it returns: what is dispatched next overlaps with them. kEnd does nothing.
   void run(const hw::Program& program, std::size_t first, std::size_t last);
-  /// Lets all commands so far complete.
-  void finish();
+  /// Lets all commands so far complete. Returns end().
+  std::uint64_t finish();
 
   /// Cycle in which all commands so far have completed.
   [[nodiscard]] std::uint64_t end() const;
   /// By operator: cycle in which the last of its commands has completed, 0 for one without. Of the
   /// commands that have ended: see finish().
   [[nodiscard]] const std::vector<std::uint64_t>& operator_ends() const noexcept { return ends_; }
-  [[nodiscard]] std::uint64_t commands() const noexcept { return commands_; }
-  /// Cycle in which the last of them was dispatched.
+  /// Cycle in which the last command so far was dispatched.
   [[nodiscard]] std::uint64_t dispatch() const noexcept { return dispatch_; }
 
  private:

@@ -24,10 +24,13 @@ Group looked_up(Group group, const model::Graph& graph) {
 }  // namespace
 
 StepMapper::StepMapper(const model::Graph& graph, const hw::Machine& machine)
+    : StepMapper(machine, split_norms(graph, machine)) {}
+
+StepMapper::StepMapper(const hw::Machine& machine, const model::Graph& parted)
     : machine_(machine),
-      groups_(fuse(split_norms(graph, machine), machine).groups),
-      pipelines_(find_pipelines(split_norms(graph, machine), groups_, machine, {})),
-      placement_(place_tensors(split_norms(graph, machine), groups_, pipelines_, machine)),
+      groups_(fuse(parted, machine).groups),
+      pipelines_(find_pipelines(parted, groups_, machine, {})),
+      placement_(place_tensors(parted, groups_, pipelines_, machine)),
       choice_(machine) {}
 
 Mapping StepMapper::map(const model::Graph& step, bool with_constants) {

@@ -25,6 +25,9 @@ class StepMapper {
   [[nodiscard]] Mapping map(const model::Graph& step, bool with_constants);
 
  private:
+  /// `parted`: split_norms() of the graph.
+  StepMapper(const hw::Machine& machine, const model::Graph& parted);
+
   hw::Machine machine_;
   std::vector<Group> groups_;
   std::vector<Pipeline> pipelines_;  ///< every group alone

@@ -10,11 +10,6 @@
 namespace systole::mapper {
 namespace {
 
-/// Every slot begins at a word of the scratchpad, and parameters where they may.
-std::uint64_t slot_alignment(const hw::Machine& machine) {
-  return std::max({machine.array.rows, machine.array.cols, hw::kParameterAlignment});
-}
-
 using Addresses = std::vector<std::uint64_t>;
 
 struct SlotAddresses {
@@ -150,6 +145,10 @@ std::optional<SlotAddresses> addresses_spread(const StreamPlan& plan, std::uint6
 }
 
 }  // namespace
+
+std::uint64_t slot_alignment(const hw::Machine& machine) {
+  return std::max({machine.array.rows, machine.array.cols, hw::kParameterAlignment});
+}
 
 StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem, const Tiling& t) {
   const std::uint64_t alignment = slot_alignment(machine);

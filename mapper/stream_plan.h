@@ -30,6 +30,9 @@ struct StreamPlan {
 [[nodiscard]] StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
                                      const Tiling& tiling);
 
+/// Every slot begins at a word of the scratchpad, and parameters where they may.
+[[nodiscard]] std::uint64_t slot_alignment(const hw::Machine& machine);
+
 /// A range of the scratchpad.
 struct Span {
   std::uint64_t begin = 0, end = 0;

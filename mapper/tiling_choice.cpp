@@ -80,8 +80,8 @@ class Trials {
       replayed_ += kAtOnce;
       if (trial.dispatch() >= limit) return std::nullopt;
     }
-    trial.finish();
-    return trial.end() < limit ? std::optional(trial.end()) : std::nullopt;
+    const std::uint64_t end = trial.finish();
+    return end < limit ? std::optional(end) : std::nullopt;
   }
 
  private:
