@@ -20,7 +20,7 @@ Emitter::Emitter(const model::Graph& graph, const hw::Machine& machine, const Pl
 Emitter::Emitter(const Emitter& other, ConstantImage& constants, hw::Program& program)
     : Emitter(other.graph_, other.machine_, other.placement_, constants, program) {
   busy_ = other.busy_;
-  second_half_ = other.second_half_;
+  halves_ = other.halves_;
   second_scratchpad_ = other.second_scratchpad_;
 }
 
@@ -78,12 +78,15 @@ void Emitter::emit(const Pipeline& pipeline, const std::vector<TiledGroup>& grou
     Work& work = works.emplace_back(begin(group, std::uint64_t{group.m()} * group.n() * group.k()));
     work.tiling = &next.tiling;
     work.share = next.share;
-    work.second_half = second_half_;
+    work.level = pipeline.levels[works.size() - 1];
     if (next.tiling.unrolled) continue;
-    work.rings =
-        place_slots(stream_plan(machine_, next.problem, next.tiling), machine_,
-                    next.share.stream_begin, next.share.stream_end, next.tiling.spread, busy_);
+    place_slots(next, work);
     tiles.push_back(tiles_of(group, next.tiling));
+  }
+  halves_.assign(works.size(), halves_.empty() ? false : halves_.back());
+  std::vector<std::size_t> last_of;  // the group that has the slots, by level
+  for (std::size_t i = 0; i < works.size(); ++i) {
+    if (works[i].level == last_of.size()) last_of.push_back(i);
   }
   const std::size_t first = program_.commands.size();
   if (tiles.empty()) {
@@ -95,18 +98,26 @@ void Emitter::emit(const Pipeline& pipeline, const std::vector<TiledGroup>& grou
     // should be there when these have come.
     for (std::size_t ahead = turn.group + 1; turn.group != 0 && ahead < works.size(); ++ahead) {
       work_ = &works[ahead];
-      if (work_->group->has_matmul) {
-        load_weights();
-        break;
-      }
+      if (load_weights()) break;
     }
     work_ = &works[turn.group];
+    // Groups of a level use the same slots: what another one has loaded there since is lost.
+    if (std::exchange(last_of[work_->level], turn.group) != turn.group) {
+      place_slots(groups[turn.group], *work_);
+    }
     emit_tile(tiles[turn.group][turn.tile]);
   }
-  second_half_ = work_->second_half;
+  halves_ = {halves_[work_->level]};
   work_ = nullptr;
   const bool called = machine_.mapper.strategy == hw::MappingStrategy::kGemmini;
   if (called) program_.commands[first].issue = hw::Issue::kCall;
+}
+
+void Emitter::place_slots(const TiledGroup& group, Work& work) const {
+  work.rings = mapper::place_slots(stream_plan(machine_, group.problem, group.tiling), machine_,
+                                   group.share.stream_begin, group.share.stream_end,
+                                   group.tiling.spread, busy_);
+  work.has_weights = false;
 }
 
 std::vector<Tile> Emitter::tiles_of(const Group& group, const Tiling& tiling) {
@@ -130,8 +141,8 @@ std::vector<Tile> Emitter::tiles_of(const Group& group, const Tiling& tiling) {
 std::uint32_t Emitter::accumulator_half() {
   const std::uint32_t half = narrow(whole_share(machine_).sums_end);
   if (!work_->tiling->two_results) return 0;
-  work_->second_half = !work_->second_half;
-  return (work_->second_half ? 0 : half) + narrow(work_->share.sums_begin);
+  halves_[work_->level].flip();
+  return (halves_[work_->level] ? 0 : half) + narrow(work_->share.sums_begin);
 }
 
 void Emitter::emit_tile(const Tile& tile) {
@@ -145,10 +156,10 @@ void Emitter::emit_tile(const Tile& tile) {
   emit_result(tile, c, c_pitch, parameters(tile));
 }
 
-void Emitter::load_weights() {
+bool Emitter::load_weights() {
   const Group& group = *work_->group;
   const Tiling& t = *work_->tiling;
-  if (work_->has_weights || !t.b_stays || !is_weight(group.b)) return;
+  if (!group.has_matmul || work_->has_weights || !t.b_stays || !is_weight(group.b)) return false;
   work_->has_weights = true;
   for (std::uint32_t col = 0; col < group.n(); col += t.c_cols) {
     const std::uint32_t end = std::min(col + t.c_cols, group.n());
@@ -159,6 +170,7 @@ void Emitter::load_weights() {
       }
     }
   }
+  return true;
 }
 
 void Emitter::emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {

@@ -63,7 +63,7 @@ class Emitter {
     std::uint16_t chain = 0;      ///< the chain before the anchor, if any, is the next one
     std::uint16_t first_mix = 0;  ///< of its encoders
     bool has_weights = false;     ///< B was loaded as a whole
-    bool second_half = false;     ///< of the accumulator, next
+    std::uint32_t level = 0;      ///< in its pipeline
     StreamRings rings;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles;
     std::map<std::pair<bool, std::uint32_t>, std::uint64_t> known_parameters;
@@ -81,10 +81,12 @@ class Emitter {
   }
   /// Sends the rows of `store`, the tile of an encoded section, through their encoder.
   bool encode(const Tile& tile, hw::Command& store) const;
+  /// Gives the tiles of a group their slots, all of which are empty.
+  void place_slots(const TiledGroup& group, Work& work) const;
   [[nodiscard]] static std::vector<Tile> tiles_of(const Group& group, const Tiling& tiling);
   void emit_tile(const Tile& tile);
-  /// Loads all of B of the current group, if it stays.
-  void load_weights();
+  /// Loads all of B of the current group if it stays and has not been loaded; whether it did.
+  bool load_weights();
   void emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                    std::uint32_t c_pitch);
@@ -158,8 +160,8 @@ class Emitter {
   Group unrolled_;                     ///< what a loop unroller makes of the current group
   std::optional<std::uint64_t> bias_;  ///< address of its row of int32
   Work* work_ = nullptr;
-  std::vector<Span> busy_;          ///< operands of the last matmul
-  bool second_half_ = false;        ///< of the accumulator, next
+  std::vector<Span> busy_;    ///< operands of the last matmul
+  std::vector<bool> halves_;  ///< by level: whether the second half of the accumulator is next
   bool second_scratchpad_ = false;  ///< half of the scratchpad that the next loop takes
 };
 

@@ -19,8 +19,17 @@ namespace systole::mapper {
 namespace {
 
 /// What may be pipelined, the simplest first: of equals the first one is taken.
-constexpr std::array<Pipelining, 4> kPipelinings = {
-    {{false, false}, {true, false}, {false, true}, {true, true}}};
+constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
+                                                     {true, false, 0},
+                                                     {false, true, 0},
+                                                     {true, true, 0},
+                                                     {true, true, 2},
+                                                     {true, true, 3},
+                                                     {true, true, 4}}};
+/// Parts of the scratchpad that tensors may have, in eighths, the usual one first, and how many of
+/// the best plans with that one are tried with the others.
+constexpr std::array<std::uint32_t, 4> kResident = {kUsualResident, 6, 7, 2};
+constexpr std::size_t kRefined = 2;
 
 /// A graph and what runs together in it.
 struct Fused {
@@ -32,7 +41,7 @@ struct Fused {
 struct Plan {
   const Fused* fused;
   std::vector<Pipeline> pipelines;
-  Placement placement;
+  Placement placement;  ///< of tensors in a part of the scratchpad
   PlanReplay expected;
   double value = 0;  ///< the less of it the better
 };
@@ -75,33 +84,58 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   TilingChoice choice(machine);
   const auto replay = [&](Plan& plan) {
     const std::vector<Group>& groups = plan.fused->fusion.groups;
-    plan.placement = place_tensors(plan.fused->graph, groups, plan.pipelines, machine);
     plan.expected =
         replay_plan(plan.fused->graph, machine, groups, plan.pipelines, plan.placement, choice);
     plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
   };
+  const auto place = [&](const Plan& plan, std::uint32_t eighths) {
+    return place_tensors(plan.fused->graph, plan.fused->fusion.groups, plan.pipelines, machine,
+                         eighths);
+  };
   // Groups that run in turns have less room each: the first plan fits if any does.
-  std::vector<Plan*> fitting;
+  std::vector<Plan> fitting;
   for (Plan& plan : plans) {
     try {
+      plan.placement = place(plan, kResident.front());
       replay(plan);
-      fitting.push_back(&plan);
+      fitting.push_back(std::move(plan));
     } catch (const hw::InputError&) {
       if (&plan == &plans.front()) throw;
     }
   }
-  std::stable_sort(fitting.begin(), fitting.end(),
-                   [](const Plan* a, const Plan* b) { return a->value < b->value; });
-  for (const Plan* plan : fitting) {
+  const auto sort = [&] {
+    std::stable_sort(fitting.begin(), fitting.end(),
+                     [](const Plan& a, const Plan& b) { return a.value < b.value; });
+  };
+  sort();
+  for (std::size_t i = std::min(fitting.size(), kRefined); i-- > 0;) {
+    for (std::size_t part = 1; part < kResident.size(); ++part) {
+      Plan plan{fitting[i].fused, fitting[i].pipelines, {}, {}};
+      const auto is_same = [&](const Plan& other) {
+        return other.fused == plan.fused && other.pipelines == plan.pipelines &&
+               other.placement.tensors == plan.placement.tensors;
+      };
+      try {
+        plan.placement = place(plan, kResident[part]);
+        if (std::any_of(fitting.begin(), fitting.end(), is_same)) continue;
+        replay(plan);
+        fitting.push_back(std::move(plan));
+      } catch (const hw::InputError&) {
+        // What is left is not enough.
+      }
+    }
+  }
+  sort();
+  for (const Plan& plan : fitting) {
     try {
-      const Fused& fused_graph = *plan->fused;
+      const Fused& fused_graph = *plan.fused;
       Mapping mapping = emit_groups(fused_graph.graph, machine, fused_graph.fusion.groups,
-                                    plan->pipelines, plan->placement, plan->expected, true);
+                                    plan.pipelines, plan.placement, plan.expected, true);
       mapping.decisions = fused_graph.fusion.decisions;
       return mapping;
     } catch (const hw::InputError&) {
       // The next one may take less DRAM.
-      if (plan == &plans.front()) throw;
+      if (&plan == &fitting.back()) throw;
     }
   }
   throw std::logic_error("no plan for " + graph.name);

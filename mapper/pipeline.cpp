@@ -1,6 +1,7 @@
 #include "mapper/pipeline.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "hw/units.h"
@@ -31,8 +32,9 @@ class PipelineFinder {
   std::vector<Pipeline> find(Pipelining allowed) const {
     std::vector<Pipeline> pipelines;
     for (std::size_t step = 0; step < groups_.size(); step = pipelines.back().end()) {
-      Pipeline next{step, {0}, 0, 0};
+      Pipeline next{step, {0}};
       if (allowed.attention) next = attention(step);
+      if (allowed.joined != 0 && !next.is_single()) join(next, allowed.joined);
       if (allowed.rows && next.is_single()) next = rows(step);
       pipelines.push_back(std::move(next));
     }
@@ -91,7 +93,7 @@ class PipelineFinder {
   }
 
   [[nodiscard]] Pipeline attention(std::size_t step) const {
-    Pipeline pipeline{step, {0}, 0, 0};
+    Pipeline pipeline{step, {0}};
     if (!is_head(step)) return pipeline;
     const Group& scores = groups_[step];
     std::uint64_t cols = 0;  // of a tile of scores and one of its context
@@ -129,7 +131,46 @@ class PipelineFinder {
       pipeline.levels.push_back(0);
       pipeline.levels.push_back(1);
     }
+    pipeline.heads = narrow(heads);
     return pipeline;
+  }
+
+  /// Whether the scratchpad could hold all queries, keys and values: every row tile takes all
+  /// heads.
+  [[nodiscard]] bool may_reside(const Pipeline& heads) const {
+    std::set<model::TensorId> tensors;
+    for (std::size_t step = heads.first; step < heads.end(); ++step) {
+      tensors.insert(groups_[step].b.tensor);
+      if (step % 2 == heads.first % 2) tensors.insert(groups_[step].a.tensor);
+    }
+    std::uint64_t bytes = 0;
+    for (const model::TensorId id : tensors) bytes += graph_.tensors[id].bytes();
+    return bytes <= machine_.scratchpad.kib * hw::kKib;
+  }
+  /// Appends the chain that reads the rows of all contexts of `heads`, if one does.
+  void join(Pipeline& heads, std::uint32_t pieces) const {
+    const std::size_t step = heads.end();
+    if (step >= groups_.size()) return;
+    const Group &group = groups_[step], &context = groups_[step - 1];
+    if (!is_plain(group) || group.pre || !group.has_matmul || !is_weight(group.b) ||
+        group.a.tensor != context.out.tensor || group.a.row != context.out.row ||
+        group.m() != context.m() || group.m() < pieces || !may_reside(heads)) {
+      return;
+    }
+    for (std::size_t other = heads.first; other < step; ++other) {
+      if (!reads_rows_alone(other, step)) return;
+    }
+    heads.by_rows = true;
+    heads.row_tile = std::min(heads.row_tile, narrow(ceil_div(group.m(), pieces)));
+    extend(heads, step);
+    for (std::size_t next = step; next < heads.end(); ++next) {
+      const View& in = groups_[next].a;
+      const Tensor& tensor = graph_.tensors[in.tensor];
+      if (groups_[next].has_matmul && is_temporary(in) && readers_[in.tensor] == 1 &&
+          hw::bytes_of(tensor.type) == 1 && tensor.rows == group.m()) {
+        heads.passing.push_back(in.tensor);
+      }
+    }
   }
 
   [[nodiscard]] std::uint64_t weight_bytes(const Group& group) const {
@@ -147,36 +188,53 @@ class PipelineFinder {
       return false;
     }
     for (std::size_t other = first; other < step; ++other) {
-      if (!keeps(other, step)) return false;
-      for (const View& view : group.tensors) {
-        if (meeting({view}, uses_[other].writes) != nullptr &&
-            (view.row != groups_[other].out.row || view.rows != group.m())) {
-          return false;
-        }
+      if (!reads_rows_alone(other, step)) return false;
+    }
+    return true;
+  }
+  /// Whether tensor operands of `step` take from `other` only the rows that it is working on.
+  [[nodiscard]] bool reads_rows_alone(std::size_t other, std::size_t step) const {
+    if (!keeps(other, step)) return false;
+    for (const View& view : groups_[step].tensors) {
+      if (meeting({view}, uses_[other].writes) != nullptr &&
+          (view.row != groups_[other].out.row || view.rows != groups_[step].m())) {
+        return false;
       }
     }
     return true;
   }
 
   [[nodiscard]] Pipeline rows(std::size_t step) const {
-    Pipeline pipeline{step, {0}, 0, 0};
+    Pipeline pipeline{step, {0}};
     const Group& begin = groups_[step];
     if (!is_plain(begin) || begin.m() < 2 || (begin.has_matmul && !is_weight(begin.b)))
       return pipeline;
+    pipeline.levels.clear();
+    extend(pipeline, step);
+    return pipeline;
+  }
+  /// Appends `step` and the groups that continue it.
+  void extend(Pipeline& pipeline, std::size_t step) const {
+    const std::uint64_t rows = std::max(pipeline.row_tile, 1U);
     const std::uint64_t room = machine_.scratchpad.kib * hw::kKib / 2;
-    std::uint64_t weights = weight_bytes(groups_[step]);
-    std::uint64_t cols = sum_cols(groups_[step]);
-    for (std::size_t next = step + 1; next < groups_.size() && continues(step, next); ++next) {
+    std::uint64_t weights = 0, sums = 0;
+    std::size_t products = 0;
+    if (pipeline.heads != 0) {
+      sums = rows * (round_up(groups_[pipeline.first].n(), machine_.array.cols) +
+                     round_up(groups_[pipeline.first + 1].n(), machine_.array.cols));
+    }
+    std::uint32_t level = pipeline.levels.empty() ? 0 : pipeline.levels.back() + 1;
+    for (std::size_t next = step; next < groups_.size() && (next == step || continues(step, next));
+         ++next) {
       const Group& group = groups_[next];
       weights += weight_bytes(group);
-      cols += sum_cols(group);
+      sums += rows * sum_cols(group);
       // Weights of several products stay; with one product there is nothing to share.
-      const bool several = pipeline.levels.size() > 1 || groups_[step].has_matmul;
-      if (group.has_matmul && several && weights > room) break;
-      if (cols > whole_share(machine_).sums_end) break;
-      pipeline.levels.push_back(narrow(next - step));
+      products += group.has_matmul ? 1 : 0;
+      if (next != step && group.has_matmul && products > 1 && weights > room) return;
+      if (next != step && sums > whole_share(machine_).sums_end) return;
+      pipeline.levels.push_back(level++);
     }
-    return pipeline;
   }
   /// Columns of sums that a row of its smallest tile has.
   [[nodiscard]] std::uint64_t sum_cols(const Group& group) const {
@@ -194,6 +252,7 @@ class PipelineFinder {
 }  // namespace
 
 std::size_t Pipeline::last_beside(std::size_t step) const {
+  if (by_rows) return end() - 1;
   const std::uint32_t level = levels.at(step - first);
   std::size_t last = step;
   while (last + 1 < end() && levels[last + 1 - first] != level) ++last;
@@ -214,23 +273,40 @@ std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vect
   // By level, its tiles in order; by tile, how many of the level before it must have been issued.
   struct Entry {
     Turn turn;
+    Tile tile;
     std::size_t needs;
   };
   std::vector<std::vector<Entry>> levels(most + std::size_t{1});
   for (std::size_t group = 0; group < groups; ++group) {
-    const std::uint32_t level = pipeline.levels[group];
     for (std::size_t i = 0; i < tiles[group].size(); ++i) {
-      const Tile& tile = tiles[group][i];
-      std::size_t needs = 0;
-      if (level != 0) {
-        // The group before is the producer, whose tiles are the last of their level so far.
-        const std::vector<Tile>& source = tiles[group - 1];
-        const std::size_t begin = levels[level - 1].size() - source.size();
-        for (std::size_t j = 0; j < source.size(); ++j) {
-          if (source[j].row < tile.row + tile.rows) needs = begin + j + 1;
+      levels[pipeline.levels[group]].push_back({{group, i}, tiles[group][i], 0});
+    }
+  }
+  if (pipeline.by_rows) {
+    for (std::vector<Entry>& level : levels) {
+      std::stable_sort(level.begin(), level.end(), [](const Entry& a, const Entry& b) {
+        return std::make_pair(a.tile.row, a.turn.group) < std::make_pair(b.tile.row, b.turn.group);
+      });
+    }
+  }
+  std::vector<std::vector<std::size_t>> places(groups);  // of the tiles of a group in its level
+  for (std::vector<Entry>& level : levels) {
+    for (std::size_t i = 0; i < level.size(); ++i) places[level[i].turn.group].push_back(i);
+  }
+  for (std::size_t level = 1; level < levels.size(); ++level) {
+    const std::vector<Entry>& before = levels[level - 1];
+    for (Entry& entry : levels[level]) {
+      // A context reads the scores before it, the chain after the heads all contexts.
+      const std::size_t last = level == 1 ? entry.turn.group : pipeline.first_of(narrow(level));
+      const std::size_t first = level == 2 && pipeline.heads != 0 ? 1 : last - 1;
+      for (std::size_t source = first; source < last; ++source) {
+        for (const std::size_t i : places[source]) {
+          if (pipeline.levels[source] + 1 == level &&
+              before[i].tile.row < entry.tile.row + entry.tile.rows) {
+            entry.needs = std::max(entry.needs, i + 1);
+          }
         }
       }
-      levels[level].push_back({{group, i}, needs});
     }
   }
   std::vector<Turn> turns;

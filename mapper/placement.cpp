@@ -126,20 +126,26 @@ class Rings {
  public:
   Rings(const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
         std::size_t tensors, std::uint32_t word)
-      : rings_(tensors) {
+      : rings_(tensors), passing_(tensors) {
     for (const Pipeline& pipeline : pipelines) {
       if (pipeline.slots == 0) continue;
+      for (const TensorId id : pipeline.passing) {
+        passing_[id] = {pipeline.row_tile, pipeline.slots, 0, 1};
+      }
       const Group& scores = groups[pipeline.first];
       const auto pitch = static_cast<std::uint32_t>(round_up(scores.out.cols, word));
       const std::uint32_t words = hw::statistics_words(scores.chain);
       const auto all = static_cast<std::size_t>(all_.size());
       all_.push_back({&pipeline, pitch, words, 0, 0});
       std::uint32_t first = 0;
-      for (std::size_t step = pipeline.first; step < pipeline.end(); step += 2) {
-        for (const TensorId id : {groups[step].out.tensor, groups[step].statistics}) {
+      for (std::uint32_t head = 0; head < pipeline.heads; ++head) {
+        const Group& group = groups[pipeline.first + 2 * head];
+        for (const TensorId id : {group.out.tensor, group.statistics}) {
           if (id != model::kNoTensor) rings_[id] = {all + 1, first};
         }
-        first += static_cast<std::uint32_t>(ceil_div(scores.m(), pipeline.row_tile));
+        first += pipeline.by_rows
+                     ? 1
+                     : static_cast<std::uint32_t>(ceil_div(scores.m(), pipeline.row_tile));
       }
     }
   }
@@ -156,6 +162,8 @@ class Rings {
     }
   }
 
+  /// How the rows of a tensor take turns, if they do, wherever it is.
+  [[nodiscard]] Location::Ring passing(TensorId id) const { return passing_[id]; }
   /// Where a tensor of a ring is; nothing for others.
   [[nodiscard]] std::optional<Location> location(TensorId id, bool is_statistics) const {
     const auto& [number, first] = rings_[id];
@@ -165,7 +173,8 @@ class Rings {
     location.place = is_statistics ? Location::Place::kStatistics : Location::Place::kScratchpad;
     location.address = is_statistics ? ring.statistics : ring.scores;
     location.pitch = is_statistics ? 0 : ring.pitch;
-    location.ring = {ring.pipeline->row_tile, ring.pipeline->slots, first};
+    location.ring = {ring.pipeline->row_tile, ring.pipeline->slots, first,
+                     ring.pipeline->by_rows ? ring.pipeline->heads : 1};
     return location;
   }
 
@@ -180,7 +189,8 @@ class Rings {
     std::uint32_t first = 0;  ///< number of its first tile
   };
   std::vector<Ring> all_;
-  std::vector<Member> rings_;  ///< by tensor
+  std::vector<Member> rings_;            ///< by tensor
+  std::vector<Location::Ring> passing_;  ///< by tensor
 };
 
 /// Room in a half of the accumulator and in the stream part of the scratchpad for each level of a
@@ -188,8 +198,8 @@ class Rings {
 class Sharing {
  public:
   Sharing(const std::vector<Group>& groups, const Pipeline& pipeline, const hw::Machine& machine,
-          std::uint64_t stream_begin, std::uint64_t alignment)
-      : machine_(machine), pipeline_(pipeline), alignment_(alignment) {
+          const std::vector<Location>& tensors, std::uint64_t stream_begin, std::uint64_t alignment)
+      : machine_(machine), pipeline_(pipeline), alignment_(alignment), tensors_(tensors) {
     whole_ = whole_share(machine);
     whole_.stream_begin = stream_begin;
     if (pipeline.is_single()) {
@@ -200,27 +210,27 @@ class Sharing {
         *std::max_element(pipeline.levels.begin(), pipeline.levels.end()) + 1;
     sums_.assign(levels, 0);
     bytes_.assign(levels, 0);
-    std::uint32_t products = 0;
+    wanted_.assign(levels, std::nullopt);
+    std::uint64_t products = 0;
     for (std::uint32_t level = 0; level < levels; ++level) {
-      const Group& group = groups[pipeline.first + level];
+      const Group& group = groups[pipeline.first + pipeline.first_of(level)];
       products += group.has_matmul ? 1 : 0;
       take(group, level, levels);
     }
-    std::uint64_t sums_left = whole_.sums_end, bytes_left = whole_.stream_end - stream_begin;
+    const std::vector<std::uint64_t> bytes = split(whole_.stream_end - stream_begin);
+    std::uint64_t sums_left = whole_.sums_end;
     for (const std::uint64_t sums : sums_) sums_left -= std::min(sums, sums_left);
-    for (const std::uint64_t bytes : bytes_) bytes_left -= std::min(bytes, bytes_left);
     Share next = whole_;
     next.in_turns = true;
     next.row_tile = pipeline.row_tile;
     next.sums_end = 0;
     next.stream_end = stream_begin;
     for (std::uint32_t level = 0; level < levels; ++level) {
-      const bool product = groups[pipeline.first + level].has_matmul;
+      const bool product = groups[pipeline.first + pipeline.first_of(level)].has_matmul;
       next.sums_begin = next.sums_end;
       next.sums_end += sums_[level] + (product ? sums_left / products : 0);
       next.stream_begin = next.stream_end;
-      next.stream_end +=
-          (bytes_[level] + (product ? bytes_left / products : 0)) / alignment_ * alignment_;
+      next.stream_end += bytes[level] / alignment_ * alignment_;
       shares_.push_back(next);
     }
   }
@@ -233,28 +243,63 @@ class Sharing {
   /// What a level has to have.
   void take(const Group& group, std::uint32_t level, std::uint32_t levels) {
     const std::uint64_t row = round_up(group.n(), machine_.array.cols);
+    const bool whole = hw::is_row_wise(group.chain) || group.kept != 0;
     if (pipeline_.row_tile != 0) {
-      sums_[level] = pipeline_.row_tile * row;
+      const bool is_head = pipeline_.heads != 0 && level < 2;
+      sums_[level] =
+          pipeline_.row_tile * (is_head || whole || !group.has_matmul ? row : machine_.array.cols);
     } else if (!group.has_matmul) {
       // Rows enough that the pipeline's fill does not count.
       constexpr std::uint64_t kRows = 16;
       sums_[level] = std::clamp(whole_.sums_end / levels / row, std::uint64_t{1}, kRows) * row;
-    } else if (hw::is_row_wise(group.chain) || group.kept != 0) {
-      sums_[level] = row;
     } else {
-      sums_[level] = machine_.array.cols;
+      sums_[level] = whole ? row : machine_.array.cols;
     }
     constexpr std::uint64_t kSlots = 2, kWordBytes = 4;
-    const std::uint64_t parameters = kWordBytes * hw::parameter_words(group.chain) * group.n();
-    bytes_[level] = group.has_matmul ? 0 : kSlots * round_up(parameters, alignment_);
+    const std::uint64_t parameters =
+        kSlots * round_up(kWordBytes * hw::parameter_words(group.chain) * group.n(), alignment_);
+    bytes_[level] = group.has_matmul ? 0 : parameters;
+    if (!group.has_matmul) return;
+    // All of B, and two row tiles of A.
+    const auto on_chip = [&](const View& view) {
+      return tensors_[view.tensor].place == Location::Place::kScratchpad;
+    };
+    constexpr std::uint64_t kRows = 16;
+    const std::uint64_t depth = round_up(group.k(), machine_.array.rows);
+    const std::uint64_t rows = pipeline_.row_tile != 0 ? pipeline_.row_tile : kRows;
+    wanted_[level] = parameters + (on_chip(group.b) ? 0 : round_up(depth * row, alignment_)) +
+                     (on_chip(group.a) ? 0 : kSlots * round_up(rows * depth, alignment_));
+  }
+  /// Parts of the scratchpad by level: what each must have, then products as much as they want if
+  /// there is enough, else equal parts for those that want more.
+  [[nodiscard]] std::vector<std::uint64_t> split(std::uint64_t all) const {
+    std::vector<std::uint64_t> parts = bytes_;
+    std::uint64_t left = all, products = 0;
+    for (const std::uint64_t bytes : bytes_) left -= std::min(bytes, left);
+    std::vector<std::uint32_t> open;
+    for (std::uint32_t level = 0; level < wanted_.size(); ++level) {
+      if (wanted_[level]) open.push_back(level);
+    }
+    products = open.size();
+    std::sort(open.begin(), open.end(),
+              [&](std::uint32_t a, std::uint32_t b) { return *wanted_[a] < *wanted_[b]; });
+    for (std::size_t i = 0; i < open.size(); ++i) {
+      const std::uint64_t part = std::min(*wanted_[open[i]], left / (open.size() - i));
+      parts[open[i]] = part;
+      left -= part;
+    }
+    for (const std::uint32_t level : open) parts[level] += left / products;
+    return parts;
   }
 
   const hw::Machine& machine_;
   const Pipeline& pipeline_;
   std::uint64_t alignment_;
   Share whole_;
-  std::vector<std::uint64_t> sums_, bytes_;  ///< by level
-  std::vector<Share> shares_;                ///< by level
+  const std::vector<Location>& tensors_;
+  std::vector<std::uint64_t> sums_, bytes_;           ///< by level
+  std::vector<std::optional<std::uint64_t>> wanted_;  ///< by level: bytes of a product
+  std::vector<Share> shares_;                         ///< by level
 };
 
 }  // namespace
@@ -267,11 +312,12 @@ Share whole_share(const hw::Machine& machine) {
 }
 
 Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
-                        const std::vector<Pipeline>& pipelines, const hw::Machine& machine) {
+                        const std::vector<Pipeline>& pipelines, const hw::Machine& machine,
+                        std::uint32_t eighths) {
   const std::uint32_t word = machine.array.rows;
   const Lives lives(graph, groups, pipelines, word);
   LiveAllocator dram(0, kUnlimited, 4096);
-  LiveAllocator scratchpad(0, std::uint64_t{machine.scratchpad.kib} * 1024 / 2, word);
+  LiveAllocator scratchpad(0, machine.scratchpad.kib * hw::kKib * eighths / 8, word);
   LiveAllocator statistics(0, machine.postop.row_statistics, 1);
   // Gemmini's library leaves every result in memory.
   const bool keeps_on_chip =
@@ -311,9 +357,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
                           hw::bytes_of(tensor.type) == 1;
     if (may_stay) {
       const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
-      if (const auto at =
-              scratchpad.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last)) {
-        location = {Location::Place::kScratchpad, *at, pitch, {}};
+      const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
+      const std::uint64_t rows = ring.slots == 0 ? tensor.rows : ring.slots * ring.rows;
+      if (const auto at = scratchpad.allocate(pitch * rows, life.first, life.last)) {
+        location = {Location::Place::kScratchpad, *at, pitch, ring};
         continue;
       }
     }
@@ -328,7 +375,8 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
       begin = std::max(begin, scratchpad.end_at(step));
     }
-    const Sharing sharing(groups, pipeline, machine, round_up(begin, aligned), aligned);
+    const Sharing sharing(groups, pipeline, machine, result.tensors, round_up(begin, aligned),
+                          aligned);
     for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
       result.shares.push_back(sharing.of(step));
     }

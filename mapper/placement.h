@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include "hw/machine.h"
@@ -21,16 +22,22 @@ struct Location {
   Place place = Place::kNowhere;
   std::uint64_t address = 0;
   std::uint32_t pitch = 0;  ///< bytes between rows
-  /// Row tiles that share `slots` places in turn, the first one with number `first`; without slots
-  /// all rows have a place.
+  /// Row tiles that share `slots` places in turn with others, numbered from `first` in steps;
+  /// without slots all rows have a place.
   struct Ring {
-    std::uint32_t rows = 0, slots = 0, first = 0;
+    std::uint32_t rows = 0, slots = 0, first = 0, step = 1;
+    [[nodiscard]] bool operator==(const Ring& b) const {
+      return std::tie(rows, slots, first, step) == std::tie(b.rows, b.slots, b.first, b.step);
+    }
   } ring;
+  [[nodiscard]] bool operator==(const Location& b) const {
+    return std::tie(place, address, pitch, ring) == std::tie(b.place, b.address, b.pitch, b.ring);
+  }
 
   /// Where a row begins, `row_size` after the one before it: bytes, or words of row statistics.
   [[nodiscard]] std::uint64_t at_row(std::uint64_t row, std::uint64_t row_size) const {
     if (ring.slots == 0) return address + row * row_size;
-    const std::uint64_t slot = (ring.first + row / ring.rows) % ring.slots;
+    const std::uint64_t slot = (ring.first + row / ring.rows * ring.step) % ring.slots;
     return address + (slot * ring.rows + row % ring.rows) * row_size;
   }
 };
@@ -53,15 +60,19 @@ struct Placement {
 /// Rows in DRAM begin at multiples of this, so that they split into few requests.
 inline constexpr std::uint32_t kDramRowAlignment = 64;
 
+/// Eighths of the scratchpad that tensors may have: what is left is for tiles that stream.
+inline constexpr std::uint32_t kUsualResident = 4;
+
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while
-/// they live, as long as half of it is left for streaming tiles; with mapper.on_chip = 0 none do.
+/// they live, in so many eighths of it; with mapper.on_chip = 0 none do.
 /// Everything else has a place in DRAM. Tensors whose lives do not meet share addresses. Scores of
 /// a pipeline stay in a ring of its row tiles. `pipelines` are those of all groups. Throws
 /// InputError when the row statistics do not fit, std::invalid_argument when they are no
 /// activation.
 [[nodiscard]] Placement place_tensors(const model::Graph& graph, const std::vector<Group>& groups,
                                       const std::vector<Pipeline>& pipelines,
-                                      const hw::Machine& machine);
+                                      const hw::Machine& machine,
+                                      std::uint32_t eighths = kUsualResident);
 
 /// All of both memories, for a group that runs alone.
 [[nodiscard]] Share whole_share(const hw::Machine& machine);

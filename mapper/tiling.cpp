@@ -92,6 +92,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   problem.sums = share.sums_end - share.sums_begin;
   problem.in_turns = share.in_turns;
   problem.row_tile = share.row_tile;
+  problem.by_rows = share.row_tile != 0;
   return problem;
 }
 

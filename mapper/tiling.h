@@ -56,6 +56,7 @@ struct TilingProblem {
   std::uint64_t sums = 0;             ///< room for a C tile in each half of the accumulator
   bool in_turns = false;              ///< no C tile takes both halves: other groups use them, too
   std::uint32_t row_tile = 0;         ///< rows of every C tile but the last; 0: free
+  bool by_rows = false;               ///< row tile after row tile: rings hold no others
   std::uint32_t in_bytes = 0;  ///< per element of the tensor that a chain alone is loaded with
   // Stages on the way in of A.
   std::uint32_t a_bytes = 1;           ///< per element of A in memory
@@ -68,11 +69,11 @@ struct TilingProblem {
   std::uint64_t postop_passes = 1;  ///< over the sums
 
   [[nodiscard]] auto key() const {
-    return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
-                           b_is_activation, b_transposed, parameter_words, out_bytes, tensor_bytes,
-                           postop_interval, postop_fill, stream_bytes, in_bytes, stages,
-                           postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
-                           pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile);
+    return std::make_tuple(
+        m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
+        b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
+        stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
+        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows);
   }
 };
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,

@@ -40,7 +40,8 @@ std::uint64_t commands_of(const TiledGroup& next) {
 /// The pipeline as far as it is judged by.
 Pipeline judged(const Pipeline& pipeline) {
   Pipeline part = pipeline;
-  if (pipeline.slots != 0) part.levels.resize(std::min(part.levels.size(), kJudged));
+  if (pipeline.heads != 0 && !pipeline.by_rows)
+    part.levels.resize(std::min(part.levels.size(), kJudged));
   return part;
 }
 
@@ -166,7 +167,7 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
   std::uint64_t best = *begin;
   // Rows that all products of a pipeline have in common, so that none waits for several tiles of
   // another; and one row tile after the other, so that the next group can begin.
-  if (!pipeline.is_single() && pipeline.slots == 0) {
+  if (!pipeline.is_single() && pipeline.row_tile == 0) {
     const std::vector<TiledGroup> start = groups;
     for (const std::uint32_t pieces : {2U, 3U, 4U, 6U, 8U, 12U, 16U}) {
       for (const bool by_rows : {false, true}) {

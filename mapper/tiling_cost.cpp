@@ -31,6 +31,7 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 
 bool TilingCost::may_fit(const Tiling& t) const {
   if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;
+  if (problem_.by_rows && !t.m_outer && t.c_cols < problem_.n) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
   const std::uint64_t a_cols = problem_.k == 0 ? t.c_cols : t.k;
   if (!operands_fit(a_cols, problem_.pre_tensor_bytes, std::max(problem_.k, problem_.n))) {

@@ -20,7 +20,7 @@ namespace {
 using test::Random;
 
 struct PipelineCounts {
-  std::size_t mapped = 0, rings = 0, wraps = 0, rows = 0;
+  std::size_t mapped = 0, rings = 0, wraps = 0, rows = 0, joined = 0, passing = 0;
 };
 
 void count(const test::PipelinedMapping& result, PipelineCounts& counts) {
@@ -34,6 +34,11 @@ void count(const test::PipelinedMapping& result, PipelineCounts& counts) {
     ++counts.rings;
     const hw::Operator& scores = result.mapping.program.operators[pipeline.first];
     EXPECT_EQ(scores.place, hw::Operator::Place::kRing) << scores.name;
+    if (pipeline.by_rows) ++counts.joined;
+    for (const model::TensorId id : pipeline.passing) {
+      const Location& at = result.mapping.tensors.at(id);
+      if (at.place == Location::Place::kScratchpad) ++counts.passing;
+    }
     // Later tiles take the place of earlier ones of the same head.
     if (scores.rows > std::uint64_t{pipeline.slots} * pipeline.row_tile) ++counts.wraps;
   }
@@ -59,8 +64,7 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
     // Sums of few rows, so that heads take several tiles.
     if (random() % 2 != 0) machine.accumulator.kib = test::between(random, 1, 8);
     for (const Pipelining& allowed : test::kAllPipelinings) {
-      SCOPED_TRACE("attention " + std::to_string(allowed.attention) + ", rows " +
-                   std::to_string(allowed.rows) + ", graph " + std::to_string(seed) + " on\n" +
+      SCOPED_TRACE(test::text_of(allowed) + ", graph " + std::to_string(seed) + " on\n" +
                    hw::to_toml(machine));
       std::optional<test::PipelinedMapping> result;
       try {
@@ -79,6 +83,8 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
   EXPECT_GT(counts.rings, 40U);
   EXPECT_GT(counts.wraps, 20U);
   EXPECT_GT(counts.rows, 80U);
+  EXPECT_GT(counts.joined, 25U);
+  EXPECT_GT(counts.passing, 30U);
 }
 
 }  // namespace

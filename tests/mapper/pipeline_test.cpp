@@ -12,6 +12,7 @@
 #include "hw/units.h"
 #include "mapper/fusion.h"
 #include "mapper/placement.h"
+#include "model/shapes.h"
 #include "support/pipelined_mapping.h"
 #include "support/random_graph.h"
 
@@ -239,6 +240,52 @@ TEST(Pipeline, LastBesideIsTheLastGroupBegunBeforeTheEndOfAnother) {
   EXPECT_EQ(all({5, {0, 1, 0, 1, 0, 1}, 8, 2}), (Steps{6, 7, 8, 9, 10, 10}));
 }
 
+/// The heads of an encoder layer with what follows them.
+Sketch layer_sketch() {
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.preop.lanes = 0;
+  model::EncoderShape shape;
+  shape.layers = 1;
+  shape.heads = 2;
+  shape.width = 32;
+  shape.hidden = 64;
+  return Sketch(model::make_seeded_encoder("layer", shape, 40, 1), machine);
+}
+
+TEST(FindPipelines, AChainJoinsTheHeadsWhoseRowsItReads) {
+  const Sketch sketch = layer_sketch();
+  const std::vector<Pipeline> all = sketch.pipelines({true, true, 3});
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [](const Pipeline& pipeline) { return pipeline.by_rows; });
+  ASSERT_NE(found, all.end());
+  EXPECT_EQ(test::levels_text({*found}), "01012345") << "proj, norm, fc1, fc2";
+  EXPECT_EQ(found->heads, 2U);
+  EXPECT_EQ(found->row_tile, 14U) << "three tiles of 40 rows";
+  EXPECT_EQ(found->slots, 2U);
+  EXPECT_EQ(found->first_of(1), 1U);
+  EXPECT_EQ(found->first_of(3), 5U);
+  EXPECT_EQ(found->last_beside(found->first), found->end() - 1);
+  std::vector<std::string> passing;
+  for (const model::TensorId id : found->passing) passing.push_back(sketch.graph.tensors[id].name);
+  EXPECT_EQ(passing.size(), 3U) << "contexts, what the norm gives, and the hidden rows";
+  EXPECT_EQ(sketch.levels(kBoth).find("0123456"), std::string::npos);
+}
+
+TEST(FindPipelines, NothingJoinsHeadsWhoseOperandsCannotReside) {
+  Sketch sketch = layer_sketch();
+  const auto joins = [&](std::uint32_t pieces) {
+    const std::vector<Pipeline> all = sketch.pipelines({true, true, pieces});
+    return std::any_of(all.begin(), all.end(),
+                       [](const Pipeline& pipeline) { return pipeline.by_rows; });
+  };
+  EXPECT_TRUE(joins(40));
+  EXPECT_FALSE(joins(41)) << "there are 40 rows";
+  sketch.machine.scratchpad.kib = 4;
+  EXPECT_TRUE(joins(2)) << "40 rows of 96 bytes";
+  sketch.machine.scratchpad.kib = 3;
+  EXPECT_FALSE(joins(2));
+}
+
 TEST(Location, RowsOfARingTakeItsSlotsInTurn) {
   Location location;
   location.address = 100;
@@ -250,6 +297,10 @@ TEST(Location, RowsOfARingTakeItsSlotsInTurn) {
   location.ring.first = 5;
   EXPECT_EQ(location.at_row(1, 10), 140U) << "tile 5 has the second slot";
   EXPECT_EQ(location.at_row(4, 4), 104U);
+  // Two heads in turn: the first one has the even numbers.
+  location.ring = {3, 4, 0, 2};
+  EXPECT_EQ(location.at_row(3, 10), 160U);
+  EXPECT_EQ(location.at_row(6, 10), 100U);
 }
 
 }  // namespace

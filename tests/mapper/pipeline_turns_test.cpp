@@ -32,13 +32,16 @@ std::vector<Tile> cut(std::uint32_t m, std::uint32_t rows, std::uint32_t n = 1,
 }
 
 /// A letter per group, the number of its tile: "a0 a1 b0".
-std::string order(const std::vector<std::uint32_t>& levels, const Tiles& tiles) {
+std::string text_of(const std::vector<Turn>& turns) {
   std::string text;
-  for (const Turn& turn : turns_of({3, levels, 0, 0}, tiles)) {
+  for (const Turn& turn : turns) {
     if (!text.empty()) text += ' ';
     text += static_cast<char>('a' + turn.group) + std::to_string(turn.tile);
   }
   return text;
+}
+std::string order(const std::vector<std::uint32_t>& levels, const Tiles& tiles) {
+  return text_of(turns_of({3, levels, 0, 0}, tiles));
 }
 
 TEST(TurnsOf, AGroupAloneKeepsItsOrder) { EXPECT_EQ(order({0}, {cut(6, 2)}), "a0 a1 a2"); }
@@ -59,6 +62,60 @@ TEST(TurnsOf, HeadsFollowEachOtherWithoutAGap) {
   EXPECT_EQ(order({0, 1, 0, 1}, {cut(4, 2), cut(4, 2), cut(4, 2), cut(4, 2)}),
             "a0 a1 b0 c0 b1 c1 d0 d1");
   EXPECT_EQ(order({0, 1, 0, 1}, {cut(4, 4), cut(4, 4), cut(4, 4), cut(4, 4)}), "a0 c0 b0 d0");
+}
+
+/// Heads in turn for each row tile, then the chain after them.
+Pipeline joined(std::uint32_t heads, std::uint32_t after) {
+  Pipeline pipeline;
+  pipeline.heads = heads;
+  pipeline.by_rows = true;
+  for (std::uint32_t group = 0; group < 2 * heads; ++group) pipeline.levels.push_back(group % 2);
+  for (std::uint32_t group = 0; group < after; ++group) pipeline.levels.push_back(2 + group);
+  return pipeline;
+}
+
+TEST(TurnsOf, ARowTilePassesAllHeadsBeforeTheNextOne) {
+  const std::vector<Tile> tiles = cut(6, 2);
+  EXPECT_EQ(text_of(turns_of(joined(2, 0), {tiles, tiles, tiles, tiles})),
+            "a0 c0 b0 a1 d0 c1 b1 a2 d1 c2 b2 d2");
+  EXPECT_EQ(text_of(turns_of(joined(2, 1), {tiles, tiles, tiles, tiles, tiles})),
+            "a0 c0 b0 a1 d0 c1 b1 e0 a2 d1 c2 b2 e1 d2 e2");
+}
+
+TEST(TurnsOf, ARingOfTwoRowTilesHoldsWhatTheChainHasNotRead) {
+  test::Random random(6);
+  for (int i = 0; i < 200; ++i) {
+    const std::uint32_t heads = test::between(random, 1, 4), after = test::between(random, 1, 4);
+    const std::uint32_t rows = test::between(random, 1, 5), m = test::between(random, 1, 30);
+    const Pipeline pipeline = joined(heads, after);
+    Tiles tiles;
+    for (std::size_t group = 0; group < pipeline.levels.size(); ++group) {
+      const std::uint32_t n = test::between(random, 1, 4);
+      tiles.push_back(cut(m, rows, n, test::between(random, 1, n)));
+    }
+    // By level: row tiles that have been begun, and tiles that have been issued.
+    std::vector<std::uint32_t> begun(after + 2), issued(after + 2);
+    std::vector<std::uint32_t> of_rows(after + 2);  // tiles of a level in a row tile
+    for (std::size_t group = 0; group < tiles.size(); ++group) {
+      for (const Tile& tile : tiles[group]) of_rows[pipeline.levels[group]] += tile.row == 0;
+    }
+    for (const Turn& turn : turns_of(pipeline, tiles)) {
+      const std::uint32_t level = pipeline.levels[turn.group];
+      const std::uint32_t row_tile = tiles[turn.group][turn.tile].row / rows;
+      begun[level] = std::max(begun[level], row_tile + 1);
+      ++issued[level];
+      ASSERT_EQ((issued[level] - 1) / of_rows[level], row_tile) << "one after the other";
+      if (level > 0) {
+        ASSERT_GE(issued[level - 1], (row_tile + 1) * (level == 1 ? 1 : of_rows[level - 1]));
+      }
+      if (level > 0 && level < after + 1) {
+        ASSERT_LE(begun[level], issued[level + 1] / of_rows[level + 1] + 2) << "two slots";
+      }
+    }
+    for (std::size_t level = 0; level < issued.size(); ++level) {
+      ASSERT_EQ(issued[level], of_rows[level] * ((m + rows - 1) / rows));
+    }
+  }
 }
 
 TEST(TurnsOf, WholeRowsWaitForTheLastColumns) {

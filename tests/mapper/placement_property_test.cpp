@@ -110,7 +110,7 @@ void expect_apart(const Pipeline& pipeline, const Placement& placement,
 }
 
 struct OnChipCounts {
-  std::size_t on_chip = 0, rings = 0, shared_rows = 0;
+  std::size_t on_chip = 0, rings = 0, shared_rows = 0, joined = 0;
 };
 
 void expect_no_overlap(const model::Graph& graph, const hw::Machine& machine, Pipelining allowed,
@@ -146,6 +146,7 @@ void expect_no_overlap(const model::Graph& graph, const hw::Machine& machine, Pi
     EXPECT_LE(placement.shares[pipeline.first].stream_begin,
               std::uint64_t{machine.scratchpad.kib} * 512 + machine.array.rows);
     counts.shared_rows += pipeline.slots == 0 && !pipeline.is_single() ? 1 : 0;
+    counts.joined += pipeline.by_rows ? 1 : 0;
   }
 }
 
@@ -162,14 +163,14 @@ TEST(Placement, NothingThatLivesAtOnceSharesAnAddress) {
     hw::Machine machine = test::random_machine(random);
     machine.accumulator.kib = 64;
     for (const Pipelining& allowed : test::kAllPipelinings) {
-      SCOPED_TRACE("graph " + std::to_string(seed) + ", attention " +
-                   std::to_string(allowed.attention) + ", rows " + std::to_string(allowed.rows));
+      SCOPED_TRACE("graph " + std::to_string(seed) + ", " + test::text_of(allowed));
       expect_no_overlap(graph, machine, allowed, counts);
     }
   }
   EXPECT_GT(counts.on_chip, 400U);
   EXPECT_GT(counts.rings, 50U);
   EXPECT_GT(counts.shared_rows, 50U);
+  EXPECT_GT(counts.joined, 50U);
 }
 
 }  // namespace

@@ -19,8 +19,17 @@
 /// Graphs mapped with pipelines that a test asks for, not with those that are expected to be best.
 namespace systole::test {
 
-inline constexpr std::array<mapper::Pipelining, 4> kAllPipelinings = {
-    {{false, false}, {true, false}, {false, true}, {true, true}}};
+inline constexpr std::array<mapper::Pipelining, 6> kAllPipelinings = {{{false, false, 0},
+                                                                       {true, false, 0},
+                                                                       {false, true, 0},
+                                                                       {true, true, 0},
+                                                                       {true, true, 2},
+                                                                       {true, true, 5}}};
+
+inline std::string text_of(const mapper::Pipelining& allowed) {
+  return "attention " + std::to_string(allowed.attention) + ", rows " +
+         std::to_string(allowed.rows) + ", joined " + std::to_string(allowed.joined);
+}
 
 /// Levels by group, a comma between pipelines: "0,0101,012".
 inline std::string levels_text(const std::vector<mapper::Pipeline>& pipelines) {
