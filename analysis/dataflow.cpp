@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hw/energy.h"
+#include "mapper/sharing.h"
 #include "mapper/tiling.h"
 
 namespace systole::analysis {

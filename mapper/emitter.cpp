@@ -6,6 +6,7 @@
 
 #include "hw/error.h"
 #include "mapper/round.h"
+#include "mapper/sharing.h"
 #include "mapper/stream_plan.h"
 
 namespace systole::mapper {

@@ -6,6 +6,7 @@
 #include "hw/units.h"
 #include "mapper/objective.h"
 #include "mapper/round.h"
+#include "mapper/sharing.h"
 
 namespace systole::mapper {
 

@@ -8,6 +8,7 @@
 #include "mapper/memory_use.h"
 #include "mapper/placement.h"
 #include "mapper/round.h"
+#include "mapper/sharing.h"
 
 namespace systole::mapper {
 namespace {

@@ -10,6 +10,7 @@
 #include "hw/units.h"
 #include "mapper/live_allocator.h"
 #include "mapper/round.h"
+#include "mapper/sharing.h"
 #include "mapper/stream_plan.h"
 
 namespace systole::mapper {
@@ -193,123 +194,7 @@ class Rings {
   std::vector<Location::Ring> passing_;  ///< by tensor
 };
 
-/// Room in a half of the accumulator and in the stream part of the scratchpad for each level of a
-/// pipeline.
-class Sharing {
- public:
-  Sharing(const std::vector<Group>& groups, const Pipeline& pipeline, const hw::Machine& machine,
-          const std::vector<Location>& tensors, std::uint64_t stream_begin, std::uint64_t alignment)
-      : machine_(machine), pipeline_(pipeline), alignment_(alignment), tensors_(tensors) {
-    whole_ = whole_share(machine);
-    whole_.stream_begin = stream_begin;
-    if (pipeline.is_single()) {
-      shares_.push_back(whole_);
-      return;
-    }
-    const std::uint32_t levels =
-        *std::max_element(pipeline.levels.begin(), pipeline.levels.end()) + 1;
-    sums_.assign(levels, 0);
-    bytes_.assign(levels, 0);
-    wanted_.assign(levels, std::nullopt);
-    std::uint64_t products = 0;
-    for (std::uint32_t level = 0; level < levels; ++level) {
-      const Group& group = groups[pipeline.first + pipeline.first_of(level)];
-      products += group.has_matmul ? 1 : 0;
-      take(group, level, levels);
-    }
-    const std::vector<std::uint64_t> bytes = split(whole_.stream_end - stream_begin);
-    std::uint64_t sums_left = whole_.sums_end;
-    for (const std::uint64_t sums : sums_) sums_left -= std::min(sums, sums_left);
-    Share next = whole_;
-    next.in_turns = true;
-    next.row_tile = pipeline.row_tile;
-    next.sums_end = 0;
-    next.stream_end = stream_begin;
-    for (std::uint32_t level = 0; level < levels; ++level) {
-      const bool product = groups[pipeline.first + pipeline.first_of(level)].has_matmul;
-      next.sums_begin = next.sums_end;
-      next.sums_end += sums_[level] + (product ? sums_left / products : 0);
-      next.stream_begin = next.stream_end;
-      next.stream_end += bytes[level] / alignment_ * alignment_;
-      shares_.push_back(next);
-    }
-  }
-
-  [[nodiscard]] const Share& of(std::size_t step) const {
-    return shares_[pipeline_.levels[step - pipeline_.first]];
-  }
-
- private:
-  /// What a level has to have.
-  void take(const Group& group, std::uint32_t level, std::uint32_t levels) {
-    const std::uint64_t row = round_up(group.n(), machine_.array.cols);
-    const bool whole = hw::is_row_wise(group.chain) || group.kept != 0;
-    if (pipeline_.row_tile != 0) {
-      const bool is_head = pipeline_.heads != 0 && level < 2;
-      sums_[level] =
-          pipeline_.row_tile * (is_head || whole || !group.has_matmul ? row : machine_.array.cols);
-    } else if (!group.has_matmul) {
-      // Rows enough that the pipeline's fill does not count.
-      constexpr std::uint64_t kRows = 16;
-      sums_[level] = std::clamp(whole_.sums_end / levels / row, std::uint64_t{1}, kRows) * row;
-    } else {
-      sums_[level] = whole ? row : machine_.array.cols;
-    }
-    constexpr std::uint64_t kSlots = 2, kWordBytes = 4;
-    const std::uint64_t parameters =
-        kSlots * round_up(kWordBytes * hw::parameter_words(group.chain) * group.n(), alignment_);
-    bytes_[level] = group.has_matmul ? 0 : parameters;
-    if (!group.has_matmul) return;
-    // All of B, and two row tiles of A.
-    const auto on_chip = [&](const View& view) {
-      return tensors_[view.tensor].place == Location::Place::kScratchpad;
-    };
-    constexpr std::uint64_t kRows = 16;
-    const std::uint64_t depth = round_up(group.k(), machine_.array.rows);
-    const std::uint64_t rows = pipeline_.row_tile != 0 ? pipeline_.row_tile : kRows;
-    wanted_[level] = parameters + (on_chip(group.b) ? 0 : round_up(depth * row, alignment_)) +
-                     (on_chip(group.a) ? 0 : kSlots * round_up(rows * depth, alignment_));
-  }
-  /// Parts of the scratchpad by level: what each must have, then products as much as they want if
-  /// there is enough, else equal parts for those that want more.
-  [[nodiscard]] std::vector<std::uint64_t> split(std::uint64_t all) const {
-    std::vector<std::uint64_t> parts = bytes_;
-    std::uint64_t left = all, products = 0;
-    for (const std::uint64_t bytes : bytes_) left -= std::min(bytes, left);
-    std::vector<std::uint32_t> open;
-    for (std::uint32_t level = 0; level < wanted_.size(); ++level) {
-      if (wanted_[level]) open.push_back(level);
-    }
-    products = open.size();
-    std::sort(open.begin(), open.end(),
-              [&](std::uint32_t a, std::uint32_t b) { return *wanted_[a] < *wanted_[b]; });
-    for (std::size_t i = 0; i < open.size(); ++i) {
-      const std::uint64_t part = std::min(*wanted_[open[i]], left / (open.size() - i));
-      parts[open[i]] = part;
-      left -= part;
-    }
-    for (const std::uint32_t level : open) parts[level] += left / products;
-    return parts;
-  }
-
-  const hw::Machine& machine_;
-  const Pipeline& pipeline_;
-  std::uint64_t alignment_;
-  Share whole_;
-  const std::vector<Location>& tensors_;
-  std::vector<std::uint64_t> sums_, bytes_;           ///< by level
-  std::vector<std::optional<std::uint64_t>> wanted_;  ///< by level: bytes of a product
-  std::vector<Share> shares_;                         ///< by level
-};
-
 }  // namespace
-
-Share whole_share(const hw::Machine& machine) {
-  Share share;
-  share.stream_end = machine.scratchpad.kib * hw::kKib;
-  share.sums_end = machine.accumulator.kib * hw::kKib / 4 / 2;
-  return share;
-}
 
 Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
                         const std::vector<Pipeline>& pipelines, const hw::Machine& machine,
@@ -375,11 +260,9 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
       begin = std::max(begin, scratchpad.end_at(step));
     }
-    const Sharing sharing(groups, pipeline, machine, result.tensors, round_up(begin, aligned),
-                          aligned);
-    for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
-      result.shares.push_back(sharing.of(step));
-    }
+    const std::vector<Share> shares =
+        share_memories(groups, pipeline, machine, result.tensors, round_up(begin, aligned));
+    result.shares.insert(result.shares.end(), shares.begin(), shares.end());
   }
   return result;
 }

@@ -74,7 +74,4 @@ inline constexpr std::uint32_t kUsualResident = 4;
                                       const hw::Machine& machine,
                                       std::uint32_t eighths = kUsualResident);
 
-/// All of both memories, for a group that runs alone.
-[[nodiscard]] Share whole_share(const hw::Machine& machine);
-
 }  // namespace systole::mapper

@@ -7,6 +7,7 @@
 
 #include "hw/array.h"
 #include "hw/machine_file.h"
+#include "mapper/sharing.h"
 #include "mapper/tiling.h"
 
 namespace systole::analysis {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "mapper/round.h"
+#include "mapper/sharing.h"
 #include "mapper/tiling.h"
 #include "mapper/tiling_strategies.h"
 

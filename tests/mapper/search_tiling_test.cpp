@@ -7,6 +7,7 @@
 #include "hw/machine_file.h"
 #include "mapper/objective.h"
 #include "mapper/round.h"
+#include "mapper/sharing.h"
 #include "mapper/tiling_cost.h"
 #include "mapper/tiling_energy.h"
 #include "mapper/tiling_strategies.h"

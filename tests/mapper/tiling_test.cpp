@@ -8,6 +8,7 @@
 #include "hw/machine_file.h"
 #include "mapper/mapping.h"
 #include "mapper/round.h"
+#include "mapper/sharing.h"
 #include "support/input_error.h"
 #include "support/random_graph.h"
 
