@@ -15,12 +15,31 @@ std::optional<std::uint64_t> LiveAllocator::allocate(std::uint64_t bytes, std::s
     at = std::max(at, round_up(block.end, alignment_));
   }
   if (at + bytes > begin_ + capacity_) return std::nullopt;
-  const Block block{at, at + bytes, first, last};
+  return take({at, at + bytes, first, last});
+}
+
+std::optional<std::uint64_t> LiveAllocator::allocate_high(std::uint64_t bytes, std::size_t first,
+                                                          std::size_t last) {
+  std::uint64_t end = begin_ + capacity_;
+  for (;;) {
+    if (end < round_up(begin_, alignment_) + bytes) return std::nullopt;
+    const std::uint64_t at = (end - bytes) / alignment_ * alignment_;
+    const auto meets = [&](const Block& block) {
+      return block.first <= last && first <= block.last && block.begin < at + bytes &&
+             at < block.end;
+    };
+    const auto met = std::find_if(blocks_.begin(), blocks_.end(), meets);
+    if (met == blocks_.end()) return take({at, at + bytes, first, last});
+    end = met->begin;
+  }
+}
+
+std::uint64_t LiveAllocator::take(const Block& block) {
   blocks_.insert(std::upper_bound(blocks_.begin(), blocks_.end(), block,
                                   [](const Block& a, const Block& b) { return a.begin < b.begin; }),
                  block);
   high_water_ = std::max(high_water_, block.end);
-  return at;
+  return block.begin;
 }
 
 std::uint64_t LiveAllocator::end_at(std::size_t step) const {

@@ -16,6 +16,9 @@ class LiveAllocator {
 
   /// Lowest aligned address that is free during the steps [first, last], or nothing.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::size_t first, std::size_t last);
+  /// Highest aligned address that is free during the steps [first, last], or nothing.
+  std::optional<std::uint64_t> allocate_high(std::uint64_t bytes, std::size_t first,
+                                             std::size_t last);
 
   /// End of the highest block that is alive at a step; the begin without any.
   [[nodiscard]] std::uint64_t end_at(std::size_t step) const;
@@ -27,6 +30,8 @@ class LiveAllocator {
     std::uint64_t begin, end;
     std::size_t first, last;
   };
+  std::uint64_t take(const Block& block);
+
   std::uint64_t begin_, capacity_, alignment_, high_water_;
   std::vector<Block> blocks_;  ///< by address
 };

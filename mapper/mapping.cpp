@@ -26,9 +26,10 @@ constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
                                                      {true, true, 2},
                                                      {true, true, 3},
                                                      {true, true, 4}}};
-/// Parts of the scratchpad that tensors may have, in eighths, the usual one first, and how many of
-/// the best plans with that one are tried with the others.
-constexpr std::array<std::uint32_t, 4> kResident = {kUsualResident, 6, 7, 2};
+/// What tensors may have of the scratchpad, the usual first, and how many of the best plans with
+/// that are tried with the others.
+constexpr std::array<Residence, 6> kResidences = {
+    {{4, false}, {6, false}, {7, false}, {2, false}, {4, true}, {6, true}}};
 constexpr std::size_t kRefined = 2;
 
 /// A graph and what runs together in it.
@@ -88,15 +89,15 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
         replay_plan(plan.fused->graph, machine, groups, plan.pipelines, plan.placement, choice);
     plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
   };
-  const auto place = [&](const Plan& plan, std::uint32_t eighths) {
+  const auto place = [&](const Plan& plan, Residence residence) {
     return place_tensors(plan.fused->graph, plan.fused->fusion.groups, plan.pipelines, machine,
-                         eighths);
+                         residence);
   };
   // Groups that run in turns have less room each: the first plan fits if any does.
   std::vector<Plan> fitting;
   for (Plan& plan : plans) {
     try {
-      plan.placement = place(plan, kResident.front());
+      plan.placement = place(plan, kResidences.front());
       replay(plan);
       fitting.push_back(std::move(plan));
     } catch (const hw::InputError&) {
@@ -109,14 +110,14 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   };
   sort();
   for (std::size_t i = std::min(fitting.size(), kRefined); i-- > 0;) {
-    for (std::size_t part = 1; part < kResident.size(); ++part) {
+    for (std::size_t way = 1; way < kResidences.size(); ++way) {
       Plan plan{fitting[i].fused, fitting[i].pipelines, {}, {}};
       const auto is_same = [&](const Plan& other) {
         return other.fused == plan.fused && other.pipelines == plan.pipelines &&
                other.placement.tensors == plan.placement.tensors;
       };
       try {
-        plan.placement = place(plan, kResident[part]);
+        plan.placement = place(plan, kResidences[way]);
         if (std::any_of(fitting.begin(), fitting.end(), is_same)) continue;
         replay(plan);
         fitting.push_back(std::move(plan));

@@ -151,12 +151,15 @@ class Rings {
     }
   }
 
-  /// Takes the room of all rings.
-  void place(LiveAllocator& scratchpad, LiveAllocator& statistics) {
+  /// Takes the room of all rings, at the end of what there is if they are to be `apart`.
+  void place(LiveAllocator& scratchpad, LiveAllocator& statistics, bool apart) {
     for (Ring& ring : all_) {
       const std::uint64_t rows = std::uint64_t{ring.pipeline->slots} * ring.pipeline->row_tile;
       const std::size_t first = ring.pipeline->first, last = ring.pipeline->end() - 1;
-      ring.scores = scratchpad.allocate(rows * ring.pitch, first, last).value();
+      const std::uint64_t bytes = rows * ring.pitch;
+      ring.scores = (apart ? scratchpad.allocate_high(bytes, first, last)
+                           : scratchpad.allocate(bytes, first, last))
+                        .value();
       if (ring.words != 0) {
         ring.statistics = statistics.allocate(rows * ring.words, first, last).value();
       }
@@ -198,11 +201,11 @@ class Rings {
 
 Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
                         const std::vector<Pipeline>& pipelines, const hw::Machine& machine,
-                        std::uint32_t eighths) {
+                        Residence residence) {
   const std::uint32_t word = machine.array.rows;
   const Lives lives(graph, groups, pipelines, word);
   LiveAllocator dram(0, kUnlimited, 4096);
-  LiveAllocator scratchpad(0, machine.scratchpad.kib * hw::kKib * eighths / 8, word);
+  LiveAllocator scratchpad(0, machine.scratchpad.kib * hw::kKib * residence.eighths / 8, word);
   LiveAllocator statistics(0, machine.postop.row_statistics, 1);
   // Gemmini's library leaves every result in memory.
   const bool keeps_on_chip =
@@ -210,7 +213,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   Placement result;
   result.tensors.resize(graph.tensors.size());
   Rings rings(groups, pipelines, graph.tensors.size(), word);
-  rings.place(scratchpad, statistics);
+  rings.place(scratchpad, statistics, residence.rings_apart);
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
     const Tensor& tensor = graph.tensors[id];
     const Life& life = lives[id];
@@ -244,7 +247,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
       const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
       const std::uint64_t rows = ring.slots == 0 ? tensor.rows : ring.slots * ring.rows;
-      if (const auto at = scratchpad.allocate(pitch * rows, life.first, life.last)) {
+      const auto at = ring.slots != 0 && residence.rings_apart
+                          ? scratchpad.allocate_high(pitch * rows, life.first, life.last)
+                          : scratchpad.allocate(pitch * rows, life.first, life.last);
+      if (at) {
         location = {Location::Place::kScratchpad, *at, pitch, ring};
         continue;
       }

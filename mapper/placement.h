@@ -60,18 +60,22 @@ struct Placement {
 /// Rows in DRAM begin at multiples of this, so that they split into few requests.
 inline constexpr std::uint32_t kDramRowAlignment = 64;
 
-/// Eighths of the scratchpad that tensors may have: what is left is for tiles that stream.
-inline constexpr std::uint32_t kUsualResident = 4;
+/// What tensors may have of the scratchpad: the rest is for tiles that stream.
+struct Residence {
+  std::uint32_t eighths = 4;
+  /// Rings at the end of that: what is written and read row tile by row tile is less often in a
+  /// bank with what is read as a whole.
+  bool rings_apart = false;
+};
 
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while
-/// they live, in so many eighths of it; with mapper.on_chip = 0 none do.
+/// they live, in a part of it; with mapper.on_chip = 0 none do.
 /// Everything else has a place in DRAM. Tensors whose lives do not meet share addresses. Scores of
 /// a pipeline stay in a ring of its row tiles. `pipelines` are those of all groups. Throws
 /// InputError when the row statistics do not fit, std::invalid_argument when they are no
 /// activation.
 [[nodiscard]] Placement place_tensors(const model::Graph& graph, const std::vector<Group>& groups,
                                       const std::vector<Pipeline>& pipelines,
-                                      const hw::Machine& machine,
-                                      std::uint32_t eighths = kUsualResident);
+                                      const hw::Machine& machine, Residence residence = {});
 
 }  // namespace systole::mapper
