@@ -69,7 +69,9 @@ class DependenceGraph::Propagation {
         known_(graph_.nodes.size()) {}
 
   std::vector<Dependence> run() {
-    known_[from_] = {Reach::kSome, Reach::kNone};
+    const Node& source = graph_.nodes[from_];
+    const bool whole_rows = source.kind == Node::Kind::kStage && is_row_wise(source);
+    known_[from_] = {whole_rows ? row() : Reach::kSome, Reach::kNone};
     for (std::size_t i = from_ + 1; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (dependence_.masked_[i]) continue;

@@ -36,7 +36,8 @@ class DependenceGraph {
   /// `graph` must outlive it.
   explicit DependenceGraph(const model::Graph& graph);
 
-  /// Of each node on node `from`, in the order of the graph.
+  /// Of each node on node `from`, in the order of the graph. An element of a row-wise stage exists
+  /// once its row is known: what needs one needs the row.
   [[nodiscard]] std::vector<Dependence> on(std::size_t from) const;
   /// The nodes of which `to` needs every element: all have been computed when `to` is complete.
   /// `to` is one of them.

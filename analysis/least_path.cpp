@@ -54,10 +54,11 @@ class PathBuilder {
     std::vector<double> complete(steps_.size(), start);
     double longest = 0;
     for (std::size_t b = 0; b < steps_.size(); ++b) {
+      const double work_done = std::max(complete[b], start - product_latency_ + before(b));
       const std::size_t last = std::min(steps_.size(), b + 1 + kStepsAhead);
       for (std::size_t c = b + 1; c < last; ++c) {
         if (on(steps_[b])[steps_[c]].result != Reach::kAll) continue;
-        complete[c] = std::max(complete[c], complete[b] + between(b, c));
+        complete[c] = std::max(complete[c], work_done + between(b, c));
       }
       longest = std::max(longest, complete[b] + after(b, last));
     }
@@ -94,17 +95,34 @@ class PathBuilder {
     return longest + hw::kAccumulatorReadCycles + 1.0;
   }
 
+  /// What has been computed completely with all of b, from the first operand on.
+  double before(std::size_t b) {
+    const std::size_t to = steps_[b];
+    const std::vector<bool>& needed = needed_by(to);
+    double array = product_tail_, postop = 0;
+    for (std::size_t i = 0; i <= to; ++i) {
+      if (!needed[i]) continue;
+      const Node& node = graph_.nodes[i];
+      postop += more_than_a_pass_[i];
+      if (node.kind != Node::Kind::kMatmul) continue;
+      array += array_time(node, node.in.rows);
+      if (i != to) postop += static_cast<double>(node.in.rows * vectors(node.out.cols));
+    }
+    return std::max(array, postop);
+  }
+
   double between(std::size_t b, std::size_t c) {
     const std::size_t from = steps_[b], to = steps_[c];
     double least = time_of({from, to, Reach::kAll, true});
-    for (std::size_t w = b + 1; w < c; ++w) {
-      const std::size_t via = steps_[w];
+    for (std::size_t via = from + 1; via < to; ++via) {
+      if (!is_step(via) && !is_norm(graph_.nodes[via])) continue;
       if (on(from)[via].result != Reach::kAll || on(via)[to].result < Reach::kRow ||
           !needed_by(to)[via]) {
         continue;
       }
-      const double last_row =
-          time_of({from, via, Reach::kAll, true}) + time_of({via, to, Reach::kRow, false});
+      // A norm's last row goes out as its last work for it.
+      const double last_row = time_of({from, via, Reach::kAll, true}) - norm_of_a_row(via) +
+                              time_of({via, to, Reach::kRow, false});
       const double first_row =
           time_of({from, via, Reach::kAll, false}) + time_of({via, to, Reach::kRow, true});
       least = std::max({least, last_row, first_row});
@@ -112,7 +130,14 @@ class PathBuilder {
     return least;
   }
 
-  /// From the completion of span.from, or a row of it, to that of span.to.
+  /// What the last row of a norm itself takes.
+  [[nodiscard]] double norm_of_a_row(std::size_t i) const {
+    const Node& node = graph_.nodes[i];
+    return is_norm(node) ? more_than_a_pass_[i] / node.in.rows : 0.0;
+  }
+
+  /// From the completion of span.from, or a row of it, to that of span.to. Of a norm it is the
+  /// begin of a row's last pass that counts.
   double time_of(const Span& span) {
     const std::vector<Dependence>& depend = on(span.from);
     const std::vector<bool>& needed = needed_by(span.to);
@@ -129,17 +154,29 @@ class PathBuilder {
         continue;
       }
       if (!whole && !has_own_row(span, i, depend)) continue;
-      const std::uint64_t n = node.out.cols, k = node.in.cols;
-      array += static_cast<double>(hw::array_cycles(machine_.array, rows, n, k, true).interval);
+      array += array_time(node, rows);
       begin = std::min(begin, ready[i]);
-      if (i != span.to) postop += static_cast<double>(rows * vectors(n));
+      if (i != span.to) postop += static_cast<double>(rows * vectors(node.out.cols));
       if (graph_.tensors[node.b.tensor].kind == model::Tensor::Kind::kConstant) {
-        weights += static_cast<double>(k * n);
+        weights += static_cast<double>(node.in.cols) * node.out.cols;
       }
     }
     if (array != 0) array += begin + product_tail_;
     const double load = memory_.move(std::max(0.0, weights - held_), 0, 0);
-    return std::max({array, postop, load, ready[span.to] + product_latency_});
+    const bool to_sums = graph_.nodes[span.to].kind == Node::Kind::kMatmul;
+    return std::max({array, postop, load, ready[span.to] + (to_sums ? product_latency_ : 0.0)});
+  }
+
+  [[nodiscard]] double array_time(const Node& product, std::uint64_t rows) const {
+    const std::uint64_t n = product.out.cols, k = product.in.cols;
+    return static_cast<double>(hw::array_cycles(machine_.array, rows, n, k, true).interval);
+  }
+
+  [[nodiscard]] bool is_step(std::size_t i) const {
+    return std::binary_search(steps_.begin(), steps_.end(), i);
+  }
+  [[nodiscard]] static bool is_norm(const Node& node) {
+    return node.kind == Node::Kind::kStage && node.stage.op == hw::StageOp::kLayerNorm;
   }
 
   /// Whether a whole row of product i has to be computed after the row or the end of span.from.
@@ -149,8 +186,13 @@ class PathBuilder {
     // Until the first row of span.to: only where each of its rows needs a row of i.
     if (depend[i].work != Reach::kAll) return false;
     if (i == span.to) return true;
-    const bool is_step = std::binary_search(steps_.begin(), steps_.end(), i);
-    return is_step && on(i)[span.to].result >= Reach::kRow;
+    return is_step(i) && on(i)[span.to].result >= Reach::kRow;
+  }
+
+  /// A LayerNorm behind a chain that has left the sums of squares.
+  [[nodiscard]] static hw::Stage applied(hw::Stage norm) {
+    norm.op = hw::StageOp::kLayerNormApply;
+    return norm;
   }
 
   [[nodiscard]] std::uint64_t vectors(std::uint64_t cols) const {
@@ -160,13 +202,15 @@ class PathBuilder {
   /// Cycles of the post-op unit by stage beside one pass over the sums.
   void add_stages() {
     std::vector<std::size_t> product(graph_.nodes.size(), graph_.nodes.size());
-    std::vector<bool> row_wise(graph_.nodes.size() + 1, false);  ///< the last: of no product
+    // The last: of no product.
+    std::vector<bool> row_wise(graph_.nodes.size() + 1, false), softmaxes = row_wise;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (node.kind == Node::Kind::kMatmul) product[i] = i;
       if (node.kind != Node::Kind::kStage || dependence_.writers(i, 0).size() != 1) continue;
       product[i] = product[dependence_.writers(i, 0).front()];
       if (hw::stage_info(node.stage.op).row_wise) row_wise[product[i]] = true;
+      if (node.stage.op == hw::StageOp::kSoftmax) softmaxes[product[i]] = true;
     }
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
@@ -182,6 +226,11 @@ class PathBuilder {
                          !row_wise[product[i]] && machine_.preop.lanes == 0;
       if (softmax || alone) {
         more_than_a_pass_[i] = static_cast<double>(node.in.rows * (interval - pass));
+      }
+      // In the chain of the sums, or as a stage behind one that has left the sums of squares.
+      if (is_norm(node) && !softmaxes[product[i]] && machine_.preop.lanes == 0) {
+        const std::uint64_t apply = hw::stage_interval(applied(node.stage), pass);
+        more_than_a_pass_[i] = static_cast<double>(node.in.rows * std::min(interval - pass, apply));
       }
     }
   }
@@ -223,9 +272,7 @@ class PathBuilder {
     const hw::Stage& stage = node.stage;
     double done = ready + hw::stage_latency(stage);
     if (stage.op == hw::StageOp::kLayerNorm) {
-      // In one chain, or as a stage behind another that has left the sums of squares.
-      hw::Stage apply = stage;
-      apply.op = hw::StageOp::kLayerNormApply;
+      const hw::Stage apply = applied(stage);
       const auto fill = [&](const hw::Stage& alone, std::uint64_t cols) {
         return hw::chain_cycles({{alone}, node_type(node)}, 1, cols, lanes_).fill;
       };

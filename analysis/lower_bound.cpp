@@ -156,6 +156,9 @@ class BoundBuilder {
     const bool stays = machine_.preop.lanes == 0 || stage.op == hw::StageOp::kSoftmax;
     if (has_chain_ && !engines && stays && node.in.rows == rows_) {
       add_to_chain(stage, is_written(node.in));
+    } else if (!engines && stays && stage.op == hw::StageOp::kLayerNorm) {
+      // Of rows that no product before has, such as those of pictures and their class tokens.
+      op.postop += static_cast<double>(node.in.rows) * norm_interval(stage, 0, true);
     }
     if (stage.operand == hw::Operand::kTensor && !engines) {
       const Tensor& tensor = graph_.tensors[node.tensor.tensor];
@@ -171,11 +174,7 @@ class BoundBuilder {
   void add_to_chain(const hw::Stage& stage, bool leaves) {
     const auto interval = static_cast<double>(hw::stage_interval(stage, vectors_));
     if (stage.op == hw::StageOp::kLayerNorm) {
-      // In its chain, or in one of its own behind a chain that leaves the sums of squares.
-      hw::Stage apply = stage;
-      apply.op = hw::StageOp::kLayerNormApply;
-      norms_ += std::min(interval - (leaves ? 0.0 : static_cast<double>(vectors_)),
-                         static_cast<double>(hw::stage_interval(apply, vectors_)));
+      norms_ += norm_interval(stage, vectors_, leaves);
     } else if (stage.op == hw::StageOp::kSoftmax) {
       softmax_ = has_softmax_ ? softmax_ + interval : interval;
       has_softmax_ = true;
@@ -183,6 +182,17 @@ class BoundBuilder {
       elementwise_ = std::max(elementwise_, interval);
     }
     if (vectors_ != 0) fill_ += hw::stage_latency(stage);
+  }
+
+  /// Cycles of a row that a norm adds: in the chain before it, or in one of its own after a chain
+  /// that leaves the sums of squares.
+  [[nodiscard]] static double norm_interval(const hw::Stage& norm, std::uint64_t vectors,
+                                            bool leaves) {
+    hw::Stage apply = norm;
+    apply.op = hw::StageOp::kLayerNormApply;
+    const auto interval = static_cast<double>(hw::stage_interval(norm, vectors));
+    return std::min(interval - (leaves ? 0.0 : static_cast<double>(vectors)),
+                    static_cast<double>(hw::stage_interval(apply, vectors)));
   }
 
   /// Whether the tensor is needed in memory.

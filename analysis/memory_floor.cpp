@@ -16,9 +16,19 @@ MemoryFloor::MemoryFloor(const hw::Machine& machine)
     : machine_(machine),
       times_(machine.dram),
       cached_(machine.l2.kib != 0),
+      bus_cycle_(static_cast<double>(machine.core.clock_mhz) / machine.bus.clock_mhz),
       request_(machine.dma.row_bytes == 0
                    ? machine.dma.request_bytes
-                   : std::min(machine.dma.request_bytes, machine.dma.row_bytes)) {}
+                   : std::min(machine.dma.request_bytes, machine.dma.row_bytes)) {
+  // From the begin of a refresh on no data move until it is over and a row is open again.
+  closed_ = core_cycles(times_.rfc + times_.rcd + std::min(times_.cl, times_.cwl));
+  refresh_period_ = core_cycles(times_.refi);
+  if (refresh_period_ <= closed_) refresh_period_ = closed_ = 0;
+}
+
+double MemoryFloor::core_cycles(std::uint64_t ps) const {
+  return static_cast<double>(ps) * machine_.core.clock_mhz / kPsPerUs;
+}
 
 double MemoryFloor::trip(double bytes, std::uint64_t column_latency) const {
   const hw::Machine::Bus& bus = machine_.bus;
@@ -39,34 +49,48 @@ double MemoryFloor::write_trip(double bytes) const { return trip(bytes, times_.c
 double MemoryFloor::dram(double bytes) const {
   const double burst_bytes = static_cast<double>(machine_.dram.bus_bytes) *
                              static_cast<double>(machine_.dram.burst_length);
-  double ps = bytes / burst_bytes / machine_.dram.channels * static_cast<double>(times_.burst);
-  // From the begin of a refresh on no data move until it is over and a row is open again.
-  const auto closed =
-      static_cast<double>(times_.rfc + times_.rcd + std::min(times_.cl, times_.cwl));
-  const auto period = static_cast<double>(times_.refi);
-  if (times_.refi != 0 && period > closed) {
-    ps += closed * std::max(0.0, std::ceil(ps / (period - closed)) - 1.0);
-  }
-  return ps * machine_.core.clock_mhz / kPsPerUs;
+  const double cycles = bytes / burst_bytes / machine_.dram.channels * core_cycles(times_.burst);
+  if (refresh_period_ == 0) return cycles;
+  return cycles + closed_ * std::max(0.0, std::ceil(cycles / (refresh_period_ - closed_)) - 1.0);
+}
+
+double MemoryFloor::port(double bytes, bool write, std::uint32_t window) const {
+  const double requests = bytes / request_;
+  if (cached_) return requests;
+  const double in_flight = write ? write_trip(request_) : read_trip(request_);
+  const double least = std::max(requests, requests * in_flight / window);
+  // Data of requests that share a slot are a trip apart, less what an answer waits for an edge of
+  // the bus. So while the DRAM is open a slot moves those of one more than trips fit in.
+  const double apart = in_flight - bus_cycle_;
+  if (apart <= 0 || apart >= closed_) return least;
+  const double of_a_period = window * ((refresh_period_ - closed_) / apart + 1.0);
+  // All but two periods at most lie whole between the first request and the last.
+  const double at_ends = window * (2.0 * refresh_period_ / apart + 2.0);
+  return std::max(least, ((requests - at_ends) / of_a_period + 2.0) * refresh_period_);
+}
+
+double MemoryFloor::read_beats(double bytes) const {
+  const double beats = bytes / machine_.bus.width_bytes * bus_cycle_;
+  if (cached_ || refresh_period_ == 0) return beats;
+  // What has left the DRAM before a refresh may follow: requests in flight of both ports.
+  const double of_request = std::ceil(request_ / machine_.bus.width_bytes) * bus_cycle_;
+  const double follows = 2.0 * machine_.dma.outstanding_reads * of_request;
+  const double idle = std::max(0.0, closed_ - bus_cycle_ - follows);
+  // All but two periods at most are whole.
+  return std::max(beats, (beats - 2.0 * idle) / (1.0 - idle / refresh_period_));
 }
 
 double MemoryFloor::move(double loaded, double operands, double written) const {
   const hw::Machine::Dma& dma = machine_.dma;
-  const double bus_cycle = static_cast<double>(machine_.core.clock_mhz) / machine_.bus.clock_mhz;
-  const auto port = [&](double bytes, double request_trip, std::uint32_t window) {
-    const double requests = bytes / request_;
-    return std::max(requests, cached_ ? 0.0 : requests * request_trip / window);
-  };
-  const double read = read_trip(request_), write = write_trip(request_);
   // With stages before an anchor, the load unit may read tensor operands too.
   const bool shared = machine_.preop.lanes != 0;
   const double by_store = shared ? (loaded + operands) / 2 : operands;
-  const double beats = std::max(loaded + operands, written) / machine_.bus.width_bytes;
   const double requests = (loaded + operands + written) / request_;
-  return std::max({port(loaded, read, dma.outstanding_reads),
-                   port(by_store, read, dma.outstanding_reads),
-                   port(written, write, dma.outstanding_writes), beats * bus_cycle,
-                   requests * bus_cycle, cached_ ? 0.0 : dram(loaded + operands + written)});
+  return std::max({port(loaded, false, dma.outstanding_reads),
+                   port(by_store, false, dma.outstanding_reads),
+                   port(written, true, dma.outstanding_writes), read_beats(loaded + operands),
+                   written / machine_.bus.width_bytes * bus_cycle_, requests * bus_cycle_,
+                   cached_ ? 0.0 : dram(loaded + operands + written)});
 }
 
 }  // namespace systole::analysis

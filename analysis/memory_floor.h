@@ -20,18 +20,25 @@ class MemoryFloor {
   [[nodiscard]] double write_trip(double bytes) const;
 
   /// To move bytes of the load unit, tensor operands and results, side by side: the request of a
-  /// cycle and the window of each port, requests and beats of the bus, bursts of the DRAM. Not for
-  /// DRAM, nor for the windows, with an L2 cache, which may hold everything.
+  /// cycle and the window of each port, requests and beats of the bus, bursts of the DRAM. While a
+  /// refresh closes the DRAM a window waits, and the bus moves no more read data than were in
+  /// flight. Not for DRAM, nor for the windows, with an L2 cache, which may hold everything.
   [[nodiscard]] double move(double loaded, double operands, double written) const;
 
  private:
   [[nodiscard]] double trip(double bytes, std::uint64_t column_latency) const;
   [[nodiscard]] double dram(double bytes) const;
+  [[nodiscard]] double port(double bytes, bool write, std::uint32_t window) const;
+  [[nodiscard]] double read_beats(double bytes) const;
+  [[nodiscard]] double core_cycles(std::uint64_t ps) const;
 
   hw::Machine machine_;
   hw::DramTimes times_;
   bool cached_;
-  double request_;  ///< bytes of a request at most
+  double bus_cycle_;           ///< cycles of the core
+  double request_;             ///< bytes of a request at most
+  double refresh_period_ = 0;  ///< 0: no refresh
+  double closed_ = 0;          ///< of each period: no data move to or from the DRAM
 };
 
 }  // namespace systole::analysis

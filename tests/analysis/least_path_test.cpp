@@ -72,7 +72,8 @@ TEST(DependenceGraph, NeedsWhatIsReadInPartsTogether) {
 }
 
 TEST(LeastPath, IsTheWayThroughArrayAndChainsAndWhatComesAfter) {
-  const hw::Machine machine = hw::find_machine("transformer");
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.array.rows = machine.array.cols = 64;
   GraphSketch g("row", 1);
   const auto narrow = [&](const std::string& name, const model::View& x) {
     return g.stage(name, x, GraphSketch::to_bits(8, 6), hw::DType::kS8);
@@ -82,13 +83,39 @@ TEST(LeastPath, IsTheWayThroughArrayAndChainsAndWhatComesAfter) {
   const model::View c = g.matmul("c", narrow("qb", b), g.weight("wc", 64, 64));
   const model::Graph graph = g.take(narrow("qc", c));
   const MemoryFloor memory(machine);
-  // Through the skew of 16 x 16 PEs into the accumulator; out of it in a cycle, a vector in the
+  // Through the skew of 64 x 64 PEs into the accumulator; out of it in a cycle, a vector in the
   // next, and a requantisation.
-  const double product = 16 + 16 - 1 + 1, chain = 1 + 1 + 5;
-  // No MAC of c can begin before all of a has gone through b: then 16 folds of 16 cycles.
-  const double from_a_to_c = chain + product + chain + 16 * 16 + (product - 16);
+  const double product = 64 + 64 - 1 + 1, chain = 1 + 1 + 5;
+  const double from_a_to_c = chain + product + chain + product;
   EXPECT_DOUBLE_EQ(path(graph, machine),
                    memory.read_trip(80) + memory.read_trip(1) + product + from_a_to_c + 2);
+  // All of a takes 16 folds of 16 cycles. No MAC of c can begin before all of a has gone through
+  // b, then it takes 16 folds, too.
+  machine.array.rows = machine.array.cols = 16;
+  const double small = 16 + 16 - 1 + 1, rest = small - 16;
+  EXPECT_DOUBLE_EQ(path(graph, machine), memory.read_trip(80) + memory.read_trip(1) + 16 * 16 +
+                                             rest + chain + small + chain + 16 * 16 + rest + 2);
+}
+
+TEST(LeastPath, ContainsTheNormsOfAllRowsBeforeTheLastOneGoesOn) {
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.array.rows = machine.array.cols = 64;
+  const model::Graph graph = network(4, 40, false);
+  const double layer = path(graph, machine) - path(network(3, 40, false), machine);
+  const auto products = [&](std::uint64_t n, std::uint64_t k) {
+    return static_cast<double>(hw::array_cycles(machine.array, 1, n, k, true).interval);
+  };
+  // Of 40 rows in four heads: the passes of a softmax over three vectors, a division, and a norm.
+  const double chains = 4 * 40 * (2 * 3 + 13) + 39 * (4 + 28);
+  EXPECT_GT(layer, chains + products(128, 64) + products(64, 128));
+  EXPECT_LT(layer, 1.5 * chains);
+}
+
+TEST(DependenceGraph, OfARowWiseStageNeedsItsRow) {
+  const model::Graph graph = network(2, 40, false);
+  const auto on = DependenceGraph(graph).on(node(graph, "blocks.0.norm2"));
+  EXPECT_EQ(on[node(graph, "blocks.0.mlp.fc1")].work, Reach::kRow) << "a MAC of any element";
+  EXPECT_EQ(on[node(graph, "blocks.1.attn.head0.context")].work, Reach::kAll);
 }
 
 TEST(LeastPath, GrowsByTheSameWithEveryLayerThatNeedsAllOfTheOneBefore) {

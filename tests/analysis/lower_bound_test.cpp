@@ -96,6 +96,19 @@ TEST(LowerBound, OfOneProductIsItsSlowestUnit) {
   EXPECT_EQ(bound.bound_by(), "array");
 }
 
+TEST(LowerBound, CountsNormsOfRowsThatNoProductBeforeHas) {
+  GraphSketch g("norm", 1);
+  const model::View x = g.input("x", 64, 32);
+  const model::View q = g.stage("q", g.matmul("c", x, g.weight("w", 32, 32)),
+                                GraphSketch::to_bits(8, 6), hw::DType::kS8);
+  const model::View more = g.input("more", 65, 32, hw::DType::kS16);
+  g.stage("norm", more, GraphSketch::layer_norm(), hw::DType::kS8);
+  const model::Graph graph = g.take(q);
+  const LowerBound bound = lower_bound(graph, hw::Machine{});
+  ASSERT_EQ(bound.operators.size(), 1U);
+  EXPECT_EQ(bound.operators[0].postop, 64 * 2.0 + 6 + 65 * 28.0);
+}
+
 TEST(LowerBound, IsByTheLatencyOfSmallOperatorsOnALargeMachine) {
   hw::Machine machine = hw::find_machine("transformer");
   machine.array.rows = machine.array.cols = 128;

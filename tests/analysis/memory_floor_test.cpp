@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "hw/dram_timing.h"
 
@@ -46,6 +48,68 @@ TEST(MemoryFloor, CountsTheWindowAndTheRequestOfACycle) {
   machine.dma.outstanding_reads = 64;
   machine.dma.row_bytes = 4;
   EXPECT_NEAR(MemoryFloor(machine).move(6400, 0, 0), 1600, 1e-6);
+}
+
+/// Core cycles of a port that reads one request after the other on an idle machine, each in the
+/// slot of the oldest: the contracts of port, bus and DRAM step by step.
+double ported_cycles(const hw::Machine& machine, std::uint64_t bytes) {
+  hw::DramTiming dram(machine.dram);
+  std::vector<std::uint64_t> slots(machine.dma.outstanding_reads, 0);
+  std::uint64_t issue = 0, bus_free = 0;
+  const std::uint64_t beats = 64 / machine.bus.width_bytes;
+  for (std::uint64_t i = 0; i < bytes / 64; ++i) {
+    std::uint64_t& slot = slots[i % slots.size()];
+    issue = std::max(issue, slot);
+    const std::uint64_t arrival = (issue + machine.bus.request_latency) * 1000;
+    const std::uint64_t there = (dram.access(i * 64, 64, false, arrival).end + 999) / 1000;
+    bus_free = std::max(bus_free, there) + beats;
+    slot = bus_free - 1 + machine.bus.response_latency;
+    ++issue;
+  }
+  return static_cast<double>(*std::max_element(slots.begin(), slots.end()));
+}
+
+TEST(MemoryFloor, WindowsWaitForRefreshes) {
+  hw::Machine machine;
+  machine.bus.width_bytes = 32;
+  machine.dma.outstanding_reads = 8;
+  constexpr std::uint64_t kBytes = 4 << 20;
+  const double least = MemoryFloor(machine).move(kBytes, 0, 0);
+  EXPECT_GT(least, 1.015 * kBytes / 64 * MemoryFloor(machine).read_trip(64) / 8);
+  const double ported = ported_cycles(machine, kBytes);
+  EXPECT_LE(least, ported);
+  EXPECT_GT(1.05 * least, ported);
+  EXPECT_EQ(MemoryFloor(machine).move(0, kBytes, 0), least) << "operands have a window, too";
+}
+
+TEST(MemoryFloor, TheBusMovesOnlyWhatIsInFlightDuringARefresh) {
+  hw::Machine machine;
+  constexpr std::uint64_t kBytes = 4 << 20;
+  const double least = MemoryFloor(machine).move(kBytes, 0, 0);
+  EXPECT_GT(least, 1.03 * kBytes / 16) << "3 % of the time";
+  const double ported = ported_cycles(machine, kBytes);
+  EXPECT_LE(least, ported);
+  EXPECT_GT(1.03 * least, ported);
+  machine.dram.t_refi_ns = 0;
+  EXPECT_NEAR(MemoryFloor(machine).move(kBytes, 0, 0), kBytes / 16, 1);
+}
+
+TEST(MemoryFloor, IsNeverAboveAPortOfAnyMachine) {
+  for (const std::uint32_t window : {1U, 4U, 8U, 12U, 16U, 64U}) {
+    for (const std::uint32_t width : {4U, 8U, 16U, 32U, 64U}) {
+      for (const std::uint32_t channels : {1U, 4U}) {
+        hw::Machine machine;
+        machine.dma.outstanding_reads = window;
+        machine.bus.width_bytes = width;
+        machine.dram.channels = channels;
+        for (const std::uint64_t bytes : {64U, 6400U, 100'000U, 1U << 20}) {
+          const double ported = ported_cycles(machine, bytes / 64 * 64);
+          EXPECT_LE(MemoryFloor(machine).move(static_cast<double>(bytes / 64 * 64), 0, 0), ported)
+              << window << " in flight, " << width << " bytes, " << channels << " channels";
+        }
+      }
+    }
+  }
 }
 
 }  // namespace
