@@ -14,11 +14,15 @@ namespace systole::analysis {
 /// - array: products of which every MAC needs all of b and that c needs; of those that need rows of
 ///   b, the row that came last. From the first of them on, and until sums leave the array.
 /// - memory: their weights, but for what scratchpad and accumulator hold when b is complete;
-/// - post-op: a pass over the sums of these products, a softmax's passes over its rows;
+/// - post-op: a pass over the sums of these products, a softmax's passes over its rows, what a
+///   LayerNorm takes beyond a pass;
 /// - latency: array, accumulator and chains for a single element, a residual's way from memory.
-/// Where c needs the rows of an operator w that needs all of b: from b to all of w, and then for
-/// w's last row to c; or from b to the first row of w, and then all that needs rows of w. Other
-/// operators run meanwhile and count nothing. Times of b, c, ... add up along the longest chain.
+/// Where c needs the rows of an operator w that needs all of b, a product with weights or a
+/// LayerNorm: from b to all of w, and then for w's last row to c; or from b to the first row of w,
+/// and then all that needs rows of w. Rows of a norm count from the begin of their last pass on:
+/// an element of it exists once its row is known. Other operators run meanwhile and count nothing.
+/// Times of b, c, ... add up along the longest chain. Before its first product the array has
+/// multiplied, and the post-op unit passed, all that this product needs.
 [[nodiscard]] double least_path(const model::Graph& graph, const hw::Machine& machine,
                                 const MemoryFloor& memory);
 

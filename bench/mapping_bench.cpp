@@ -16,7 +16,9 @@
 
 #include "analysis/lower_bound.h"
 #include "bench/cpu_time.h"
+#include "bench/double_buffers.h"
 #include "bench/mapping_grid.h"
+#include "bench/spread.h"
 #include "hw/atomic_file.h"
 #include "hw/error.h"
 #include "mapper/mapping.h"
@@ -85,29 +87,12 @@ ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t 
             {"expected_cycles", expected},
             {"expected_loads", expected_bytes},
             {"loads", loaded},
-            {"mapping_seconds", mapping_seconds}};
+            {"mapping_seconds", mapping_seconds},
+            {"double_buffers", holds_double_buffers(subject.graph(), machine)}};
   } catch (const hw::InputError& error) {
     return {{"unfit", error.what()}};
   }
 }
-
-/// Geometric mean and worst of figures, with the place of the worst.
-struct Spread {
-  double logarithms = 0, worst = 0;
-  std::size_t count = 0;
-  std::string worst_place;
-  void add(double value, const std::string& place) {
-    logarithms += std::log(value);
-    ++count;
-    if (value > worst) {
-      worst = value;
-      worst_place = place;
-    }
-  }
-  [[nodiscard]] double mean() const {
-    return count == 0 ? 0 : std::exp(logarithms / static_cast<double>(count));
-  }
-};
 
 /// The first of every `n` machines.
 std::vector<GridMachine> every(const std::vector<GridMachine>& grid, std::size_t n) {
@@ -143,11 +128,12 @@ class MappingBench {
 
   [[nodiscard]] ordered_json figures() const {
     ordered_json document{{"machines", grid_.size()}, {"layers", options_.layers}};
-    Spread all;
+    Spread all, all_held;
+    ordered_json not_held = ordered_json::object();  // networks by machine
     double slowest = 0;
     std::size_t unfit = 0;
     for (std::size_t n = 0; n < networks_.size(); ++n) {
-      Spread over, cycles, bytes;
+      Spread over, held, cycles, bytes;
       for (std::size_t i = 0; i < grid_.size(); ++i) {
         const ordered_json& result = results_[n][i];
         if (result.contains("unfit")) {
@@ -158,6 +144,12 @@ class MappingBench {
         const double ratio = number(result, "cycles") / number(result, "bound");
         over.add(ratio, place);
         all.add(ratio, networks_[n].label + " on " + place);
+        if (result.at("double_buffers").get<bool>()) {
+          held.add(ratio, place);
+          all_held.add(ratio, networks_[n].label + " on " + place);
+        } else if (grid_[i].doubled == nullptr) {
+          not_held[place].push_back(networks_[n].label);
+        }
         cycles.add(off(number(result, "expected_cycles"), number(result, "cycles")), place);
         bytes.add(off(number(result, "expected_loads"), number(result, "loads")), place);
         slowest = std::max(slowest, number(result, "mapping_seconds"));
@@ -166,6 +158,9 @@ class MappingBench {
                                       {"over_bound", over.mean()},
                                       {"over_bound_worst", over.worst},
                                       {"worst_machine", over.worst_place},
+                                      {"held", held.count},
+                                      {"over_bound_held", held.mean()},
+                                      {"over_bound_held_worst", held.worst},
                                       {"expected_cycles_off", cycles.mean() - 1},
                                       {"expected_cycles_off_worst", cycles.worst - 1},
                                       {"expected_bytes_off", bytes.mean() - 1},
@@ -174,6 +169,11 @@ class MappingBench {
     document["over_bound"] = all.mean();
     document["over_bound_worst"] = all.worst;
     document["worst"] = all.worst_place;
+    document["held"] = all_held.count;
+    document["over_bound_held"] = all_held.mean();
+    document["over_bound_held_worst"] = all_held.worst;
+    document["worst_held"] = all_held.worst_place;
+    document["not_held"] = not_held;
     document["unfit"] = unfit;
     document["mapping_seconds_worst"] = slowest;
     document["doublings"] = doublings();
@@ -242,7 +242,7 @@ class MappingBench {
     std::string text =
         "network,base,doubled,rows,cols,scratchpad_kib,scratchpad_banks,scratchpad_ports,"
         "accumulator_kib,accumulator_banks,channels,bus_bytes,outstanding_reads,lanes,cycles,bound,"
-        "expected_cycles,loads,expected_loads,mapping_seconds,bound_by\n";
+        "expected_cycles,loads,expected_loads,mapping_seconds,bound_by,double_buffers\n";
     for (std::size_t n = 0; n < networks_.size(); ++n) {
       for (std::size_t i = 0; i < grid_.size(); ++i) {
         const ordered_json& result = results_[n][i];
@@ -260,6 +260,7 @@ class MappingBench {
           text += "," + (result.contains("unfit") ? "" : result.at(name).dump());
         }
         text += "," + result.value("bound_by", "");
+        text += "," + (result.contains("unfit") ? "" : result.at("double_buffers").dump());
         text += "\n";
       }
     }
@@ -300,6 +301,29 @@ class MappingBench {
   std::vector<std::vector<ordered_json>> results_;  ///< by network and machine
 };
 
+/// Over bound without the machines that do not hold double buffers, and which these are.
+void print_held(const ordered_json& document) {
+  std::printf("\nof machines that hold the smallest tiles of the network twice\n\n");
+  std::printf("%-16s %10s %10s %8s\n", "network", "machines", "over bound", "worst");
+  for (const ordered_json& row : document["networks"]) {
+    std::printf("%-16s %10u %10.3f %8.2f\n", row["network"].get<std::string>().c_str(),
+                row["held"].get<unsigned>(), row["over_bound_held"].get<double>(),
+                row["over_bound_held_worst"].get<double>());
+  }
+  std::printf("%-16s %10u %10.3f %8.2f   %s\n", "all", document["held"].get<unsigned>(),
+              document["over_bound_held"].get<double>(),
+              document["over_bound_held_worst"].get<double>(),
+              document["worst_held"].get<std::string>().c_str());
+  std::printf("\nmachines, none doubled, that do not:\n");
+  for (const auto& [machine, networks] : document["not_held"].items()) {
+    std::printf("%s\n ", machine.c_str());
+    for (const ordered_json& network : networks) {
+      std::printf(" %s", network.get<std::string>().c_str());
+    }
+    std::printf("\n");
+  }
+}
+
 void print(const ordered_json& document) {
   std::printf("%u machines, %u do not fit; %u layers of each network but vit65\n\n",
               document["machines"].get<unsigned>(), document["unfit"].get<unsigned>(),
@@ -318,6 +342,7 @@ void print(const ordered_json& document) {
   std::printf("%-16s %10.3f %8.2f   %s\n", "all", document["over_bound"].get<double>(),
               document["over_bound_worst"].get<double>(),
               document["worst"].get<std::string>().c_str());
+  print_held(document);
   std::printf("\nmapping takes at most %.2f s\n\n",
               document["mapping_seconds_worst"].get<double>());
   std::printf("%-24s %6s %14s %8s  %s\n", "doubled", "pairs", "over 1% slower", "worst %", "where");
