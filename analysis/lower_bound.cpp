@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -95,7 +96,10 @@ class BoundBuilder {
     if (attention && machine_.attention.lines != 0)
       return;  // engines skip what the mask leaves out
     op.array += static_cast<double>(hw::array_cycles(machine_.array, m, n, k, true).interval);
-    // An operand that is made on chip comes there once without memory.
+    // One copy on chip serves all products.
+    const bool is_new = copied_.insert({node.in.tensor, node.in.row, node.in.col}).second;
+    if (is_new && machine_.attention.lines == 0) op.either += read_again(node.in);
+    // Else an operand that is made on chip comes there once without memory.
     const auto a_bytes = static_cast<double>(m * k), b_bytes = static_cast<double>(k * n);
     const double made =
         (comes_from_memory(node.in) ? 0.0 : a_bytes) + (comes_from_memory(node.b) ? 0.0 : b_bytes);
@@ -160,14 +164,42 @@ class BoundBuilder {
       // Of rows that no product before has, such as those of pictures and their class tokens.
       op.postop += static_cast<double>(node.in.rows) * norm_interval(stage, 0, true);
     }
-    if (stage.operand == hw::Operand::kTensor && !engines) {
-      const Tensor& tensor = graph_.tensors[node.tensor.tensor];
-      // Sums of the same chain are the saved accumulator.
-      if (tensor.type != hw::DType::kS32) {
-        op.operands += static_cast<double>(bytes_of(graph_, node.tensor));
+    if (!engines) {
+      const bool is_input = graph_.tensors[node.in.tensor].kind == Tensor::Kind::kInput;
+      if (is_input && comes_from_memory(node.in)) {
+        op.either += static_cast<double>(bytes_of(graph_, node.in));
+      } else if (stage.op == hw::StageOp::kLayerNorm) {
+        op.either += read_again(node.in);
       }
+      const double operand = tensor_operand(node);
+      op.operands += operand;
+      const double bytes =
+          is_input ? static_cast<double>(bytes_of(graph_, node.in)) : once_more(node.in);
+      once_more_[node.out.tensor] = {
+          node.out, std::min(static_cast<double>(bytes_of(graph_, node.out)), bytes + operand)};
     }
     if (is_written(node.out)) op.written += static_cast<double>(bytes_of(graph_, node.out));
+  }
+
+  /// Bytes of a stage's tensor operand.
+  [[nodiscard]] double tensor_operand(const Node& node) const {
+    if (node.stage.operand != hw::Operand::kTensor) return 0;
+    // Sums of the same chain are the saved accumulator.
+    if (graph_.tensors[node.tensor.tensor].type == hw::DType::kS32) return 0;
+    return static_cast<double>(bytes_of(graph_, node.tensor));
+  }
+
+  /// Least bytes that a chain reads to give the result of a stage once more: that result, or what
+  /// it was made of, from sums that are still there. 0 if nothing, or not known.
+  [[nodiscard]] double once_more(const View& view) const {
+    const auto found = once_more_.find(view.tensor);
+    const bool known = found != once_more_.end() && model::same(found->second.out, view);
+    return known ? found->second.bytes : 0;
+  }
+
+  /// What a chain or a product reads of a tensor that has left for memory, too.
+  [[nodiscard]] double read_again(const View& view) const {
+    return is_written(view) ? once_more(view) : 0;
   }
 
   /// `leaves`: what the stage works on has to leave too, in a pass of its own.
@@ -211,16 +243,17 @@ class BoundBuilder {
   }
 
   void add_up(LowerBound& bound) const {
-    double loaded = 0, operands = 0, written = 0;
+    double loaded = 0, operands = 0, either = 0, written = 0;
     for (const OperatorBound& op : bound.operators) {
       bound.total.array += op.array;
       bound.total.postop += op.postop;
       bound.total.host += op.host;
       loaded += op.loaded;
       operands += op.operands;
+      either += op.either;
       written += op.written;
     }
-    bound.total.memory = memory_.move(loaded, operands, written);
+    bound.total.memory = memory_.move(loaded, operands, written, either);
     bound.latency = least_path(graph_, machine_, memory_);
     // The first commands come from memory, and an operand before the array has work.
     const double fetched = memory_.read_trip(hw::kCommandBytes);
@@ -237,7 +270,13 @@ class BoundBuilder {
   const MemoryFloor memory_;
   std::vector<OperatorBound> operators_;
   bool in_attention_ = false;
-  std::set<std::tuple<TensorId, std::uint32_t, std::uint32_t>> brought_;  ///< what is counted
+  using Place = std::tuple<TensorId, std::uint32_t, std::uint32_t>;
+  std::set<Place> brought_, copied_;  ///< what is counted
+  struct Result {
+    View out;
+    double bytes = 0;
+  };
+  std::map<TensorId, Result> once_more_;  ///< of stages
   // The chain in progress.
   bool has_chain_ = false;
   std::uint64_t rows_ = 0, vectors_ = 0;

@@ -25,9 +25,12 @@
 /// the scratchpad holds a row of A, or the accumulator its sums. (5) Stages of a chain share one
 /// pass, but what leaves it in the middle takes a pass of its own; a LayerNorm may be parted in
 /// sums of squares and the rest. (6) Tensor operands of chains come from memory, as the hardware's
-/// operand ports do; so what they name has been written there. (7) An L2 cache holds everything:
-/// DRAM does not limit a machine that has one. (8) Row misses, bus turnarounds, bank conflicts and
-/// commands beyond the first cost nothing.
+/// operand ports do; so what they name has been written there. A chain has one result: where a
+/// tensor leaves for memory and a norm or a product reads it too, a second chain or a load reads
+/// it again, or the tensor operands that were added to sums which are still there. Inputs of the
+/// network that stages read come from memory. (7) An L2 cache holds everything: DRAM does not limit
+/// a machine that has one. (8) Row misses, bus turnarounds, bank conflicts and commands beyond the
+/// first cost nothing.
 namespace systole::analysis {
 
 /// An operator: a product with weights and the stages after it, the attention of a layer, a
@@ -39,6 +42,7 @@ struct OperatorBound {
   double host = 0;      ///< cycles during which nothing else runs
   double loaded = 0;    ///< bytes, by the load unit
   double operands = 0;  ///< bytes of tensor operands, by the store unit
+  double either = 0;    ///< bytes that chains read beyond these, by either unit
   double written = 0;   ///< bytes
 };
 

@@ -80,17 +80,18 @@ double MemoryFloor::read_beats(double bytes) const {
   return std::max(beats, (beats - 2.0 * idle) / (1.0 - idle / refresh_period_));
 }
 
-double MemoryFloor::move(double loaded, double operands, double written) const {
+double MemoryFloor::move(double loaded, double operands, double written, double either) const {
   const hw::Machine::Dma& dma = machine_.dma;
   // With stages before an anchor, the load unit may read tensor operands too.
   const bool shared = machine_.preop.lanes != 0;
-  const double by_store = shared ? (loaded + operands) / 2 : operands;
-  const double requests = (loaded + operands + written) / request_;
+  const double read = loaded + operands + either;
+  const double by_store = std::max(read / 2, shared ? 0.0 : operands);
+  const double requests = (read + written) / request_;
   return std::max({port(loaded, false, dma.outstanding_reads),
                    port(by_store, false, dma.outstanding_reads),
-                   port(written, true, dma.outstanding_writes), read_beats(loaded + operands),
+                   port(written, true, dma.outstanding_writes), read_beats(read),
                    written / machine_.bus.width_bytes * bus_cycle_, requests * bus_cycle_,
-                   cached_ ? 0.0 : dram(loaded + operands + written)});
+                   cached_ ? 0.0 : dram(read + written)});
 }
 
 }  // namespace systole::analysis

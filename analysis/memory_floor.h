@@ -23,7 +23,9 @@ class MemoryFloor {
   /// cycle and the window of each port, requests and beats of the bus, bursts of the DRAM. While a
   /// refresh closes the DRAM a window waits, and the bus moves no more read data than were in
   /// flight. Not for DRAM, nor for the windows, with an L2 cache, which may hold everything.
-  [[nodiscard]] double move(double loaded, double operands, double written) const;
+  /// `either` is read by the load unit or as an operand.
+  [[nodiscard]] double move(double loaded, double operands, double written,
+                            double either = 0) const;
 
  private:
   [[nodiscard]] double trip(double bytes, std::uint64_t column_latency) const;

@@ -26,7 +26,8 @@ std::string rounded(double value) {
 
 double total_bytes(const LowerBound& bound) {
   double bytes = 0;
-  for (const OperatorBound& op : bound.operators) bytes += op.loaded + op.operands + op.written;
+  for (const OperatorBound& op : bound.operators)
+    bytes += op.loaded + op.operands + op.either + op.written;
   return bytes;
 }
 
@@ -51,7 +52,7 @@ std::vector<BoundLine> bound_lines(const LowerBound& bound) {
     line->sum.postop += op.postop;
     line->sum.host += op.host;
     line->sum.loaded += op.loaded;
-    line->sum.operands += op.operands;
+    line->sum.operands += op.operands + op.either;
     line->sum.written += op.written;
   }
   return lines;

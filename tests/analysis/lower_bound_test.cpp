@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "analysis/memory_floor.h"
 #include "hw/machine_presets.h"
@@ -107,6 +108,64 @@ TEST(LowerBound, CountsNormsOfRowsThatNoProductBeforeHas) {
   const LowerBound bound = lower_bound(graph, hw::Machine{});
   ASSERT_EQ(bound.operators.size(), 1U);
   EXPECT_EQ(bound.operators[0].postop, 64 * 2.0 + 6 + 65 * 28.0);
+}
+
+TEST(LowerBound, ReadsAgainWhatANormAndAResidualNeed) {
+  const auto either = [](bool residual_goes_on) {
+    GraphSketch g("residual", 1);
+    const auto add = [&](const std::string& name, const model::View& x, const model::View& y) {
+      return g.stage(name, x,
+                     model::add_tensor_stage(hw::DType::kS16, {3, 3}, 14, hw::Rounding::kHalfUp),
+                     hw::DType::kS16, y);
+    };
+    const model::View stream = g.input("stream", 40, 64, hw::DType::kS16);
+    const model::View c = g.matmul("c", g.input("x", 40, 64), g.weight("w", 64, 64));
+    const model::View sum = add("sum", c, stream);
+    const model::View norm = g.stage("norm", sum, GraphSketch::layer_norm(), hw::DType::kS8);
+    const model::View d = g.matmul("d", norm, g.weight("v", 64, 64));
+    const model::Graph graph = g.take(add("out", d, residual_goes_on ? sum : stream));
+    double bytes = 0;
+    const hw::Machine machine;
+    for (const OperatorBound& op : lower_bound(graph, machine).operators) bytes += op.either;
+    return bytes;
+  };
+  EXPECT_EQ(either(true), 40.0 * 64 * 2) << "16 bits: of the sum, or of the stream again";
+  EXPECT_EQ(either(false), 0) << "the sum is the norm's alone";
+}
+
+TEST(LowerBound, ReadsAgainWhatAProductAndAResidualNeed) {
+  // Post-norm: what a norm gives is an operand of the next product, and of the addition after it.
+  const auto either = [](bool adds) {
+    GraphSketch g("residual", 1);
+    const auto add = [&](const std::string& name, const model::View& x, const model::View& y) {
+      return g.stage(name, x,
+                     model::add_tensor_stage(hw::DType::kS8, {3, 3}, 7, hw::Rounding::kHalfUp),
+                     hw::DType::kS8, y);
+    };
+    const model::View c = g.matmul("c", g.input("x", 40, 64), g.weight("w", 64, 64));
+    const model::View sum = adds ? add("sum", c, g.input("stream", 40, 64)) : c;
+    const model::View norm = g.stage("norm", sum, GraphSketch::layer_norm(), hw::DType::kS8);
+    g.matmul("e", norm, g.weight("u", 64, 32));  // the copy on chip serves both
+    const model::View d = g.matmul("d", norm, g.weight("v", 64, 64));
+    const model::Graph graph = g.take(add("out", d, norm));
+    double bytes = 0;
+    const hw::Machine machine;
+    for (const OperatorBound& op : lower_bound(graph, machine).operators) bytes += op.either;
+    return bytes;
+  };
+  EXPECT_EQ(either(true), 40.0 * 64);
+  EXPECT_EQ(either(false), 0) << "a second chain of the same sums moves it on chip";
+}
+
+TEST(LowerBound, ReadsInputsOfStages) {
+  GraphSketch g("input", 1);
+  const model::View x = g.input("x", 40, 64, hw::DType::kS16);
+  const model::View norm = g.stage("norm", x, GraphSketch::layer_norm(), hw::DType::kS8);
+  const model::Graph graph = g.take(g.stage("q", g.matmul("c", norm, g.weight("w", 64, 32)),
+                                            GraphSketch::to_bits(8, 6), hw::DType::kS8));
+  const LowerBound bound = lower_bound(graph, hw::Machine{});
+  ASSERT_EQ(bound.operators.size(), 2U);
+  EXPECT_EQ(bound.operators[0].either, 40.0 * 64 * 2);
 }
 
 TEST(LowerBound, IsByTheLatencyOfSmallOperatorsOnALargeMachine) {

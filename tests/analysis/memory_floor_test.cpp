@@ -82,6 +82,19 @@ TEST(MemoryFloor, WindowsWaitForRefreshes) {
   EXPECT_EQ(MemoryFloor(machine).move(0, kBytes, 0), least) << "operands have a window, too";
 }
 
+TEST(MemoryFloor, SharesWhatEitherUnitReadsBetweenTheirPorts) {
+  hw::Machine machine;
+  machine.dma.outstanding_reads = 1;
+  const MemoryFloor memory(machine);
+  EXPECT_DOUBLE_EQ(memory.move(6400, 0, 0, 6400), memory.move(6400, 0, 0));
+  EXPECT_DOUBLE_EQ(memory.move(6400, 0, 0, 12800), memory.move(9600, 0, 0));
+  EXPECT_DOUBLE_EQ(memory.move(0, 0, 0, 12800), memory.move(6400, 0, 0));
+  machine.dma.outstanding_reads = 64;
+  EXPECT_DOUBLE_EQ(MemoryFloor(machine).move(64000, 0, 0, 64000),
+                   MemoryFloor(machine).move(64000, 64000, 0))
+      << "the bus";
+}
+
 TEST(MemoryFloor, TheBusMovesOnlyWhatIsInFlightDuringARefresh) {
   hw::Machine machine;
   constexpr std::uint64_t kBytes = 4 << 20;
