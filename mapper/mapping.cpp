@@ -83,23 +83,30 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     }
   }
   TilingChoice choice(machine);
-  const auto replay = [&](Plan& plan) {
+  std::vector<Plan> fitting;
+  std::uint64_t limit = UINT64_MAX;  // of cycles: a plan that takes longer is worse
+  const auto try_plan = [&](const Plan& like, Residence residence) {
+    Plan plan{like.fused, like.pipelines, {}, {}};
     const std::vector<Group>& groups = plan.fused->fusion.groups;
-    plan.expected =
-        replay_plan(plan.fused->graph, machine, groups, plan.pipelines, plan.placement, choice);
+    plan.placement = place_tensors(plan.fused->graph, groups, plan.pipelines, machine, residence);
+    const auto is_same = [&](const Plan& other) {
+      return other.fused == plan.fused && other.pipelines == plan.pipelines &&
+             other.placement.tensors == plan.placement.tensors;
+    };
+    if (std::any_of(fitting.begin(), fitting.end(), is_same)) return;
+    plan.expected = replay_plan(plan.fused->graph, machine, groups, plan.pipelines, plan.placement,
+                                choice, Repeats::kTakenOver, limit);
+    if (plan.expected.given_up) return;
     plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
-  };
-  const auto place = [&](const Plan& plan, Residence residence) {
-    return place_tensors(plan.fused->graph, plan.fused->fusion.groups, plan.pipelines, machine,
-                         residence);
+    if (machine.mapper.objective == hw::MappingObjective::kCycles) {
+      limit = std::min(limit, plan.expected.cycles);
+    }
+    fitting.push_back(std::move(plan));
   };
   // Groups that run in turns have less room each: the first plan fits if any does.
-  std::vector<Plan> fitting;
-  for (Plan& plan : plans) {
+  for (const Plan& plan : plans) {
     try {
-      plan.placement = place(plan, kResidences.front());
-      replay(plan);
-      fitting.push_back(std::move(plan));
+      try_plan(plan, kResidences.front());
     } catch (const hw::InputError&) {
       if (&plan == &plans.front()) throw;
     }
@@ -109,18 +116,16 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
                      [](const Plan& a, const Plan& b) { return a.value < b.value; });
   };
   sort();
-  for (std::size_t i = std::min(fitting.size(), kRefined); i-- > 0;) {
+  const std::vector<Plan> best(
+      fitting.begin(),
+      fitting.begin() + static_cast<std::ptrdiff_t>(std::min(fitting.size(), kRefined)));
+  for (const Plan& plan : best) {
+    const bool joined = std::any_of(plan.pipelines.begin(), plan.pipelines.end(),
+                                    [](const Pipeline& pipeline) { return pipeline.by_rows; });
     for (std::size_t way = 1; way < kResidences.size(); ++way) {
-      Plan plan{fitting[i].fused, fitting[i].pipelines, {}, {}};
-      const auto is_same = [&](const Plan& other) {
-        return other.fused == plan.fused && other.pipelines == plan.pipelines &&
-               other.placement.tensors == plan.placement.tensors;
-      };
+      if (kResidences[way].rings_apart && !joined) continue;
       try {
-        plan.placement = place(plan, kResidences[way]);
-        if (std::any_of(fitting.begin(), fitting.end(), is_same)) continue;
-        replay(plan);
-        fitting.push_back(std::move(plan));
+        try_plan(plan, kResidences[way]);
       } catch (const hw::InputError&) {
         // What is left is not enough.
       }

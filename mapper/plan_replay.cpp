@@ -85,9 +85,13 @@ class PlanReplayer {
     }
   }
 
-  PlanReplay run(Repeats repeats) {
+  PlanReplay run(Repeats repeats, std::uint64_t limit) {
     RepeatFinder finder = find_repeats();
     for (std::size_t i = 0; i < pipelines_.size();) {
+      if (replay_.dispatch() + skipped_ > limit) {
+        result_.given_up = true;
+        return std::move(result_);
+      }
       const auto repeat = repeats == Repeats::kTakenOver ? finder.next() : std::nullopt;
       if (!repeat) {
         replay(i);
@@ -238,8 +242,9 @@ class PlanReplayer {
 
 PlanReplay replay_plan(const model::Graph& graph, const hw::Machine& machine,
                        const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
-                       const Placement& placement, TilingChoice& choice, Repeats repeats) {
-  return PlanReplayer(graph, machine, groups, pipelines, placement, choice).run(repeats);
+                       const Placement& placement, TilingChoice& choice, Repeats repeats,
+                       std::uint64_t limit) {
+  return PlanReplayer(graph, machine, groups, pipelines, placement, choice).run(repeats, limit);
 }
 
 std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& graph,

@@ -19,6 +19,7 @@ struct PlanReplay {
   std::vector<Tiling> tilings;
   std::uint64_t cycles = 0;  ///< of the whole program
   std::size_t replayed = 0;  ///< pipelines; the others repeat some of them
+  bool given_up = false;     ///< after the limit, without the rest
 };
 
 /// Which pipelines are replayed: all, or not those of layers (and heads) that repeat the ones
@@ -27,12 +28,14 @@ enum class Repeats : std::uint8_t { kReplayed, kTakenOver };
 
 /// Chooses tilings for the groups, replays their commands, keeps none. Where layers repeat, in
 /// shapes, tilings and cycles, the rest of them are expected to take as long as the last one
-/// replayed. Throws InputError that names a group of which not even single folds fit.
+/// replayed. A plan that is not done by cycle `limit` is given up. Throws InputError that names a
+/// group of which not even single folds fit.
 [[nodiscard]] PlanReplay replay_plan(const model::Graph& graph, const hw::Machine& machine,
                                      const std::vector<Group>& groups,
                                      const std::vector<Pipeline>& pipelines,
                                      const Placement& placement, TilingChoice& choice,
-                                     Repeats repeats = Repeats::kTakenOver);
+                                     Repeats repeats = Repeats::kTakenOver,
+                                     std::uint64_t limit = UINT64_MAX);
 
 /// The groups of a pipeline of groups that the emitter tiles, without their tilings.
 [[nodiscard]] std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& graph,
