@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "hw/energy.h"
-#include "mapper/sharing.h"
-#include "mapper/tiling.h"
+#include "mapper/place/sharing.h"
+#include "mapper/tile/tiling.h"
 
 namespace systole::analysis {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analysis/loop_nest.h"
-#include "hw/machine.h"
+#include "hw/machine/machine.h"
 
 namespace systole::analysis {
 

@@ -5,11 +5,11 @@
 #include <cmath>
 
 #include "analysis/port_traffic.h"
-#include "hw/accumulator.h"
-#include "hw/array.h"
-#include "hw/postop.h"
-#include "mapper/host_cost.h"
-#include "mapper/tiling.h"
+#include "hw/array/accumulator.h"
+#include "hw/array/array.h"
+#include "hw/postop/postop.h"
+#include "mapper/tile/host_cost.h"
+#include "mapper/tile/tiling.h"
 
 namespace systole::analysis {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "analysis/roofline.h"
-#include "hw/machine.h"
-#include "hw/program.h"
+#include "hw/machine/machine.h"
+#include "hw/program/program.h"
 #include "mapper/mapping.h"
 
 /// What the commands of a mapped network take, by the cycle contracts that the simulated units
@@ -38,10 +38,10 @@ struct OperatorEstimate {
 /// them.
 ///
 /// Array: the interval of each matmul, its first weights shifted in behind the one before
-/// (hw/array.h). Post-op: each result's chain (hw/postop.h). Memory: a port issues a request a
-/// cycle and has as many in flight as the machine allows, at the latency of an idle memory; the
-/// bus moves a beat a cycle in each direction; the DRAM moves whole bursts. Banks, row misses,
-/// refresh, turnarounds and contention are the simulation's to find.
+/// (hw/array/array.h). Post-op: each result's chain (hw/postop/postop.h). Memory: a port issues a
+/// request a cycle and has as many in flight as the machine allows, at the latency of an idle
+/// memory; the bus moves a beat a cycle in each direction; the DRAM moves whole bursts. Banks, row
+/// misses, refresh, turnarounds and contention are the simulation's to find.
 [[nodiscard]] std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping,
                                                      const hw::Machine& machine);
 
@@ -52,7 +52,7 @@ struct OperatorEstimate {
 
 /// Cycles that the unit of a command is expected to spend on it: loads at the rate of the load
 /// port, matmuls and results by their contract. Attention is the mapper's plan, the host's work
-/// what mapper/host_cost.h says.
+/// what mapper/tile/host_cost.h says.
 class CommandCycles {
  public:
   /// Both outlive this object.

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "mapper/tiling.h"
+#include "mapper/tile/tiling.h"
 
 namespace systole::analysis {
 

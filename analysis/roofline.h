@@ -3,7 +3,7 @@
 #include <string_view>
 
 #include "analysis/operator_cost.h"
-#include "hw/machine.h"
+#include "hw/machine/machine.h"
 
 namespace systole::analysis {
 

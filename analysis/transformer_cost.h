@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "analysis/operator_cost.h"
-#include "model/vit_shape.h"
+#include "model/metadata/vit_shape.h"
 
 /// FLOPs and memory operations of Transformer networks by shape, as the survey counts them ("Full
 /// Stack Optimization of Transformer Inference", arXiv 2302.14017, Sec. 2.1 and 3.3): elements of

@@ -10,12 +10,12 @@
 #include <tlm>
 #include <vector>
 
-#include "hw/dram_timing.h"
-#include "hw/machine.h"
-#include "tlm/dram.h"
-#include "tlm/request_batch.h"
-#include "tlm/system_bus.h"
-#include "tlm/time.h"
+#include "hw/machine/machine.h"
+#include "hw/memory/dram_timing.h"
+#include "tlm/bus/request_batch.h"
+#include "tlm/bus/system_bus.h"
+#include "tlm/common/time.h"
+#include "tlm/memory/dram.h"
 
 namespace {
 

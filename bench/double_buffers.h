@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <map>
 
-#include "hw/machine.h"
-#include "hw/units.h"
-#include "mapper/tiling_strategies.h"
-#include "model/graph.h"
+#include "base/units.h"
+#include "hw/machine/machine.h"
+#include "mapper/tile/tiling_strategies.h"
+#include "model/graph/graph.h"
 
 namespace systole::bench {
 

@@ -19,13 +19,13 @@
 #include <vector>
 
 #include "bench/native_encoder.h"
-#include "hw/gemm.h"
-#include "hw/machine_file.h"
+#include "hw/description/machine_file.h"
+#include "hw/kernel/gemm.h"
 #include "mapper/mapping.h"
-#include "model/graph_builder.h"
-#include "testbench/child_process.h"
-#include "testbench/networks.h"
-#include "testbench/simulation.h"
+#include "model/graph/graph_builder.h"
+#include "testbench/common/child_process.h"
+#include "testbench/network/networks.h"
+#include "testbench/run/simulation.h"
 
 namespace systole::bench {
 namespace {

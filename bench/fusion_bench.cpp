@@ -13,17 +13,17 @@
 
 #include "bench/cpu_time.h"
 #include "bench/native_encoder.h"
-#include "hw/chain_kernel.h"
-#include "hw/gelu.h"
-#include "hw/layernorm.h"
-#include "hw/machine_file.h"
+#include "hw/description/machine_file.h"
+#include "hw/function/gelu.h"
+#include "hw/function/layernorm.h"
+#include "hw/postop/chain_kernel.h"
+#include "mapper/fuse/split_norms.h"
 #include "mapper/mapping.h"
-#include "mapper/split_norms.h"
-#include "model/stages.h"
-#include "testbench/child_process.h"
-#include "testbench/networks.h"
-#include "testbench/reproduce/fusion_runs.h"
-#include "testbench/simulation.h"
+#include "model/graph/stages.h"
+#include "reproduce/fusion/fusion_runs.h"
+#include "testbench/common/child_process.h"
+#include "testbench/network/networks.h"
+#include "testbench/run/simulation.h"
 
 namespace systole::bench {
 namespace {

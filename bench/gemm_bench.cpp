@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "hw/gemm.h"
+#include "hw/kernel/gemm.h"
 
 namespace systole {
 namespace {

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "hw/dfx/half_gemv.h"
-#include "hw/machine_file.h"
-#include "model/gpt.h"
-#include "testbench/child_process.h"
-#include "testbench/generation.h"
+#include "hw/description/machine_file.h"
+#include "hw/ring/half_gemv.h"
+#include "model/float/gpt.h"
+#include "testbench/common/child_process.h"
+#include "testbench/generation/generation.h"
 
 namespace systole::bench {
 namespace {

@@ -14,21 +14,21 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/lower_bound.h"
+#include "analysis/bound/lower_bound.h"
+#include "base/atomic_file.h"
+#include "base/error.h"
 #include "bench/cpu_time.h"
 #include "bench/double_buffers.h"
 #include "bench/mapping_grid.h"
 #include "bench/spread.h"
-#include "hw/atomic_file.h"
-#include "hw/error.h"
 #include "mapper/mapping.h"
-#include "testbench/batch_progress.h"
-#include "testbench/measurement.h"
-#include "testbench/plot.h"
-#include "testbench/rtl_engines.h"
-#include "testbench/run_subject.h"
-#include "testbench/side_by_side.h"
-#include "testbench/simulation.h"
+#include "testbench/common/batch_progress.h"
+#include "testbench/common/side_by_side.h"
+#include "testbench/network/run_subject.h"
+#include "testbench/report/measurement.h"
+#include "testbench/report/plot.h"
+#include "testbench/run/rtl_engines.h"
+#include "testbench/run/simulation.h"
 
 namespace systole::bench {
 namespace {

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "hw/error.h"
-#include "hw/machine.h"
-#include "hw/machine_file.h"
-#include "hw/machine_rules.h"
+#include "base/error.h"
+#include "hw/description/machine_file.h"
+#include "hw/description/machine_rules.h"
+#include "hw/machine/machine.h"
 
 /// The machines and networks of mapping_bench.
 namespace systole::bench {

@@ -5,12 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "hw/gemm.h"
-#include "hw/postop.h"
-#include "hw/row_kernels.h"
-#include "mapper/fusion.h"
-#include "model/graph.h"
-#include "testbench/tensors.h"
+#include "hw/kernel/gemm.h"
+#include "hw/kernel/row_kernels.h"
+#include "hw/postop/postop.h"
+#include "mapper/fuse/fusion.h"
+#include "model/graph/graph.h"
+#include "testbench/network/tensors.h"
 
 namespace systole::bench {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "hw/gelu.h"
-#include "hw/postop.h"
-#include "hw/row_plain.h"
-#include "hw/softmax.h"
+#include "hw/function/gelu.h"
+#include "hw/function/softmax.h"
+#include "hw/kernel/row_plain.h"
+#include "hw/postop/postop.h"
 
 namespace systole::hw {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "bench/cpu_time.h"
 #include "bench/rtl_product.h"
-#include "hw/array.h"
-#include "hw/gemm.h"
-#include "testbench/rtl/systolic_array_rtl.h"
+#include "hw/array/array.h"
+#include "hw/kernel/gemm.h"
+#include "testbench/rtl/array/systolic_array_rtl.h"
 
 /// The matrix products of one BERT-Base layer on the 16 x 16 array in RTL: sums bit by bit against
 /// hw::gemm(), cycles against hw::array_cycles().

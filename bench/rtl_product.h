@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "hw/gemm.h"
+#include "hw/kernel/gemm.h"
 
 namespace systole::bench {
 

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "hw/machine_file.h"
+#include "hw/description/machine_file.h"
 #include "mapper/mapping.h"
-#include "model/dataset.h"
-#include "testbench/child_process.h"
-#include "testbench/networks.h"
-#include "testbench/rtl_blocks.h"
-#include "testbench/rtl_engines.h"
-#include "testbench/simulation.h"
+#include "model/data/dataset.h"
+#include "testbench/common/child_process.h"
+#include "testbench/network/networks.h"
+#include "testbench/run/rtl_blocks.h"
+#include "testbench/run/rtl_engines.h"
+#include "testbench/run/simulation.h"
 
 /// A whole run with every block as RTL, next to the same run with none.
 namespace systole::bench {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "hw/machine.h"
+#include "hw/machine/machine.h"
 
 namespace systole::hw {
 

@@ -5,13 +5,13 @@
 #include <utility>
 #include <vector>
 
-#include "hw/accumulator.h"
-#include "hw/array.h"
-#include "hw/chain_kernel.h"
-#include "hw/gemm.h"
-#include "hw/head_mix.h"
-#include "hw/postop.h"
-#include "hw/sparse_attention.h"
+#include "hw/array/accumulator.h"
+#include "hw/array/array.h"
+#include "hw/attention/head_mix.h"
+#include "hw/attention/sparse_attention.h"
+#include "hw/kernel/gemm.h"
+#include "hw/postop/chain_kernel.h"
+#include "hw/postop/postop.h"
 
 /// The swap points: what an engine does, seen from the machine around it. The C++ models here and
 /// the Verilated RTL implement the same interfaces, and the machine cannot tell which it has.
@@ -45,7 +45,7 @@ class AccumulatorEngine {
 };
 
 /// Values of the attention lines. When a line does what follows from the mask alone
-/// (hw/attention_runs.h), so an engine that works line by line knows it too.
+/// (hw/attention/timing/attention_runs.h), so an engine that works line by line knows it too.
 class AttentionEngine {
  public:
   virtual ~AttentionEngine() = default;

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "hw/command_codec.h"
-#include "hw/error.h"
-#include "hw/machine_text.h"
-#include "hw/units.h"
-#include "mapper/constant_image.h"
-#include "mapper/emitter.h"
-#include "mapper/round.h"
+#include "base/error.h"
+#include "base/round.h"
+#include "base/units.h"
+#include "hw/description/machine_text.h"
+#include "hw/program/command_codec.h"
+#include "mapper/emit/emitter.h"
+#include "mapper/place/constant_image.h"
 
 namespace systole::mapper {
 Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,

@@ -2,13 +2,13 @@
 
 #include <vector>
 
-#include "hw/machine.h"
-#include "mapper/fusion.h"
+#include "hw/machine/machine.h"
+#include "mapper/choose/plan_replay.h"
+#include "mapper/group/group.h"
 #include "mapper/mapping.h"
-#include "mapper/pipeline.h"
-#include "mapper/placement.h"
-#include "mapper/plan_replay.h"
-#include "model/graph.h"
+#include "mapper/place/pipeline.h"
+#include "mapper/place/placement.h"
+#include "model/graph/graph.h"
 
 namespace systole::mapper {
 

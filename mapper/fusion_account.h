@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "mapper/mapping.h"
-#include "model/graph.h"
+#include "model/graph/graph.h"
 
 /// What an inference moves, counted in elements and passes: what fusion is there to save.
 namespace systole::mapper {

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "hw/error.h"
+#include "base/error.h"
+#include "mapper/choose/plan_replay.h"
 #include "mapper/emit_groups.h"
-#include "mapper/objective.h"
-#include "mapper/pipeline.h"
-#include "mapper/plan_replay.h"
-#include "mapper/split_norms.h"
+#include "mapper/fuse/split_norms.h"
+#include "mapper/place/pipeline.h"
+#include "mapper/tile/objective.h"
 
 namespace systole::mapper {
 namespace {

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "hw/machine.h"
-#include "hw/memory_image.h"
-#include "hw/program.h"
-#include "mapper/fusion.h"
-#include "mapper/placement.h"
-#include "mapper/tiling.h"
-#include "model/graph.h"
+#include "hw/machine/machine.h"
+#include "hw/program/memory_image.h"
+#include "hw/program/program.h"
+#include "mapper/fuse/fusion.h"
+#include "mapper/place/placement.h"
+#include "mapper/tile/tiling.h"
+#include "model/graph/graph.h"
 
 namespace systole::mapper {
 
@@ -23,7 +23,7 @@ struct Mapping {
   std::vector<Group> groups;      ///< one per operator of the program, in order
   std::vector<Tiling> tilings;    ///< by group
   std::vector<Share> shares;      ///< by group
-  std::uint64_t expected_cycles = 0;      ///< of the whole program, by mapper/plan_replay.h
+  std::uint64_t expected_cycles = 0;      ///< of the whole program, by mapper/choose/plan_replay.h
   std::vector<FusionDecision> decisions;  ///< by node of the graph; empty for a step
 };
 

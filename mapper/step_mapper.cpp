@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "mapper/emit_groups.h"
-#include "mapper/split_norms.h"
+#include "mapper/fuse/split_norms.h"
 
 namespace systole::mapper {
 namespace {

@@ -3,18 +3,19 @@
 #include <cstdint>
 #include <optional>
 
-#include "hw/machine.h"
-#include "mapper/fusion.h"
+#include "hw/machine/machine.h"
+#include "mapper/choose/tiling_choice.h"
+#include "mapper/fuse/fusion.h"
 #include "mapper/mapping.h"
-#include "mapper/placement.h"
-#include "mapper/tiling_choice.h"
-#include "model/graph.h"
+#include "mapper/place/placement.h"
+#include "model/graph/graph.h"
 
 namespace systole::mapper {
 
-/// Programs for the steps of one graph, which differ in their views alone (model/decode_graph.h).
-/// What is fused and where tensors and constants stand is decided once, so that caches and weights
-/// stay where they are; tiles and commands are made anew for every step.
+/// Programs for the steps of one graph, which differ in their views alone
+/// (model/build/decode_graph.h). What is fused and where tensors and constants stand is decided
+/// once, so that caches and weights stay where they are; tiles and commands are made anew for every
+/// step.
 class StepMapper {
  public:
   /// `graph` stands at the step with the largest views. Throws InputError as map_graph() does.

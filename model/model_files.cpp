@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string_view>
 
-#include "hw/error.h"
-#include "hw/printable.h"
-#include "model/shapes.h"
+#include "base/error.h"
+#include "base/printable.h"
+#include "model/seeded/shapes.h"
 
 namespace systole::model {
 namespace {
@@ -91,16 +91,6 @@ bool names_gpt_checkpoint(const std::string& name_or_path) {
   if (is_path(name_or_path)) return true;
   const std::vector<std::string> names = gpt_names();
   return std::find(names.begin(), names.end(), name_or_path) != names.end();
-}
-
-std::vector<std::string> companions_of(const std::string& checkpoint) {
-  std::vector<std::string> paths;
-  for (const char* name : {kConfigFile, kPreprocessorFile, kTokensFile, kMergesFile}) {
-    const auto path = std::filesystem::path(checkpoint).replace_filename(name);
-    std::error_code ignored;  // what cannot be looked at is not there
-    if (std::filesystem::exists(path, ignored)) paths.push_back(path.string());
-  }
-  return paths;
 }
 
 }  // namespace systole::model

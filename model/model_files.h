@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "model/integer_vit.h"
+#include "model/integer/integer_vit.h"
 
 namespace systole::model {
 
@@ -16,13 +16,13 @@ namespace systole::model {
 
 /// Path of an integer model: of the named one, or the argument itself if it contains a '/' or ends
 /// in ".safetensors". An unknown name throws InputError that lists what exists, the names of mere
-/// shapes (model/shapes.h) included: who asks has looked for those before.
+/// shapes (model/seeded/shapes.h) included: who asks has looked for those before.
 [[nodiscard]] std::string find_model(const std::string& name_or_path);
 
 /// The same for the real-valued checkpoint behind a model.
 [[nodiscard]] std::string find_checkpoint(const std::string& name_or_path);
 
-/// Names of the text generators in FP16 there (model/gpt.h), sorted: of the files
+/// Names of the text generators in FP16 there (model/float/gpt.h), sorted: of the files
 /// NAME.f16.safetensors.
 [[nodiscard]] std::vector<std::string> gpt_names();
 
@@ -30,13 +30,5 @@ namespace systole::model {
 [[nodiscard]] std::string find_gpt_checkpoint(const std::string& name_or_path);
 /// Whether that is a path, or one of these names: any other can only be a shape's.
 [[nodiscard]] bool names_gpt_checkpoint(const std::string& name_or_path);
-
-// Files that are read beside a checkpoint where they exist.
-inline constexpr const char* kConfigFile = "config.json";
-inline constexpr const char* kPreprocessorFile = "preprocessor_config.json";
-inline constexpr const char* kTokensFile = "vocab.json";
-inline constexpr const char* kMergesFile = "merges.txt";
-/// Their paths.
-[[nodiscard]] std::vector<std::string> companions_of(const std::string& checkpoint);
 
 }  // namespace systole::model

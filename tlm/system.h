@@ -5,15 +5,15 @@
 #include <systemc>
 #include <vector>
 
-#include "hw/machine.h"
-#include "hw/memory_image.h"
-#include "hw/program.h"
-#include "tlm/core.h"
-#include "tlm/dram.h"
-#include "tlm/host.h"
-#include "tlm/l2_cache.h"
-#include "tlm/report.h"
-#include "tlm/system_bus.h"
+#include "hw/machine/machine.h"
+#include "hw/program/memory_image.h"
+#include "hw/program/program.h"
+#include "tlm/bus/system_bus.h"
+#include "tlm/common/report.h"
+#include "tlm/core/core.h"
+#include "tlm/host/host.h"
+#include "tlm/memory/dram.h"
+#include "tlm/memory/l2_cache.h"
 
 namespace systole::tlm_model {
 

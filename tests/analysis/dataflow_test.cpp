@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "hw/array.h"
-#include "hw/machine_file.h"
-#include "mapper/sharing.h"
-#include "mapper/tiling.h"
+#include "hw/array/array.h"
+#include "hw/description/machine_file.h"
+#include "mapper/place/sharing.h"
+#include "mapper/tile/tiling.h"
 
 namespace systole::analysis {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analysis/dataflow.h"
-#include "hw/machine_file.h"
+#include "hw/description/machine_file.h"
 
 namespace systole::analysis {
 namespace {

@@ -5,12 +5,12 @@
 #include <vector>
 
 #include "analysis/port_traffic.h"
-#include "hw/machine_file.h"
-#include "model/encoder_graph.h"
-#include "model/graph_builder.h"
-#include "model/integer_model.h"
+#include "hw/description/machine_file.h"
+#include "model/build/encoder_graph.h"
+#include "model/graph/graph_builder.h"
+#include "model/integer/integer_model.h"
 #include "model/model_files.h"
-#include "model/shapes.h"
+#include "model/seeded/shapes.h"
 
 namespace systole::analysis {
 namespace {

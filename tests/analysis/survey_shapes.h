@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "model/vit_shape.h"
+#include "model/metadata/vit_shape.h"
 
 namespace systole::analysis {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "hw/machine_file.h"
-#include "mapper/fusion.h"
+#include "hw/description/machine_file.h"
+#include "mapper/fuse/fusion.h"
 #include "mapper/mapping.h"
-#include "support/attention_graph.h"
+#include "support/network/attention_graph.h"
 
 namespace systole::mapper {
 namespace {

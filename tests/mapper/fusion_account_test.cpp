@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "hw/machine_file.h"
-#include "model/gpt_layer_graph.h"
+#include "hw/description/machine_file.h"
+#include "model/seeded/gpt_layer_graph.h"
 
 namespace systole::mapper {
 namespace {

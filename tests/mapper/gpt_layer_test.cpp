@@ -1,10 +1,10 @@
 #include <gtest/gtest.h>
 
-#include "hw/machine_file.h"
+#include "hw/description/machine_file.h"
 #include "mapper/mapping.h"
-#include "model/gpt_layer_graph.h"
+#include "model/seeded/gpt_layer_graph.h"
 #include "support/input_error.h"
-#include "support/mapped_run.h"
+#include "support/network/mapped_run.h"
 
 namespace systole::mapper {
 namespace {

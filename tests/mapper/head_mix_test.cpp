@@ -5,18 +5,18 @@
 #include <string>
 #include <vector>
 
-#include "hw/machine_file.h"
-#include "mapper/fusion.h"
+#include "hw/description/machine_file.h"
+#include "mapper/fuse/fusion.h"
 #include "mapper/mapping.h"
-#include "model/encoder_blocks.h"
-#include "model/encoder_graph.h"
-#include "model/graph_builder.h"
-#include "model/head_link.h"
-#include "model/integer_model.h"
+#include "model/build/encoder_blocks.h"
+#include "model/build/encoder_graph.h"
+#include "model/graph/graph_builder.h"
+#include "model/integer/head_link.h"
+#include "model/integer/integer_model.h"
 #include "model/model_files.h"
-#include "support/mapped_run.h"
-#include "support/random_graph.h"
-#include "support/random_machine.h"
+#include "support/network/mapped_run.h"
+#include "support/random/random_graph.h"
+#include "support/random/random_machine.h"
 #include "tests/mapper/test_graphs.h"
 
 /// Encoders that join the stores of a projection, and decoders that join the attention.

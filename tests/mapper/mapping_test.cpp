@@ -4,14 +4,14 @@
 
 #include <string>
 
-#include "hw/machine_file.h"
-#include "hw/program.h"
-#include "model/host_operators.h"
-#include "model/shapes.h"
+#include "hw/description/machine_file.h"
+#include "hw/program/program.h"
+#include "model/build/host_operators.h"
+#include "model/seeded/shapes.h"
 #include "support/input_error.h"
-#include "support/mapped_run.h"
-#include "support/random_graph.h"
-#include "support/random_machine.h"
+#include "support/network/mapped_run.h"
+#include "support/random/random_graph.h"
+#include "support/random/random_machine.h"
 
 namespace systole::mapper {
 namespace {

@@ -5,13 +5,13 @@
 #include <optional>
 #include <string>
 
-#include "hw/error.h"
-#include "hw/machine_text.h"
-#include "hw/program.h"
-#include "model/shapes.h"
-#include "support/mapped_run.h"
-#include "support/pipelined_mapping.h"
-#include "support/random_machine.h"
+#include "base/error.h"
+#include "hw/description/machine_text.h"
+#include "hw/program/program.h"
+#include "model/seeded/shapes.h"
+#include "support/network/mapped_run.h"
+#include "support/network/pipelined_mapping.h"
+#include "support/random/random_machine.h"
 
 /// Whatever is pipelined, the values are those of the graph.
 namespace systole::mapper {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "mapper/mapping.h"
-#include "support/mapped_run.h"
-#include "support/random_graph.h"
+#include "support/network/mapped_run.h"
+#include "support/random/random_graph.h"
 
 namespace systole::mapper {
 namespace {

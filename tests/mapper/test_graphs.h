@@ -2,11 +2,12 @@
 
 #include <string>
 
-#include "hw/program.h"
-#include "model/integer_model.h"
+#include "hw/program/program.h"
+#include "model/build/encoder_graph.h"
+#include "model/graph/stages.h"
+#include "model/integer/integer_model.h"
 #include "model/model_files.h"
-#include "model/stages.h"
-#include "support/random_graph.h"
+#include "support/random/random_graph.h"
 
 /// What several tests map, and how they show the commands.
 namespace systole::mapper {

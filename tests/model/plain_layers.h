@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/seeded_tensors.h"
+#include "support/random/seeded_tensors.h"
 
 namespace systole::model {
 

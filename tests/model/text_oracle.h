@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "support/tiny_text.h"
+#include "support/network/tiny_text.h"
 #include "tests/model/plain_layers.h"
 
 namespace systole::model {

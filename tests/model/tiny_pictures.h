@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "model/dataset.h"
+#include "model/data/dataset.h"
 
 namespace systole::model {
 

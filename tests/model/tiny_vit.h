@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "model/safetensors_writer.h"
-#include "tests/support/seeded_tensors.h"
+#include "model/format/safetensors_writer.h"
+#include "tests/support/random/seeded_tensors.h"
 
 namespace systole::model {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/float_vit.h"
+#include "model/float/float_vit.h"
 
 namespace systole::model {
 

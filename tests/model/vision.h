@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "model/dataset.h"
-#include "model/graph.h"
-#include "model/reference.h"
-#include "model/safetensors.h"
-#include "model/vit_shape.h"
+#include "model/data/dataset.h"
+#include "model/format/safetensors.h"
+#include "model/graph/graph.h"
+#include "model/graph/reference.h"
+#include "model/metadata/vit_shape.h"
 #include "support/paths.h"
 
 /// The vision models that come with Systole, their pictures and their golden results.

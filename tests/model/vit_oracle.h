@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "support/tiny_hf_vit.h"
+#include "support/network/tiny_hf_vit.h"
 #include "tests/model/plain_layers.h"
 
 namespace systole::model {

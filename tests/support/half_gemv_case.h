@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "hw/dfx/half_gemv.h"
+#include "hw/ring/half_gemv.h"
 #include "tests/support/half_oracle.h"
 
 namespace systole::test {

@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "hw/half.h"
+#include "hw/number/half.h"
 
 /// Half precision by integers alone, as an independent reference, and operands to compare on.
 namespace systole::test {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "hw/error.h"
+#include "base/error.h"
 
 namespace systole {
 

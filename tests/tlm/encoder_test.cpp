@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "hw/head_mix.h"
-#include "hw/machine_file.h"
-#include "support/core_rig.h"
-#include "support/fresh_kernel.h"
-#include "support/systemc_test.h"
+#include "hw/attention/head_mix.h"
+#include "hw/description/machine_file.h"
+#include "support/tlm/core_rig.h"
+#include "support/tlm/fresh_kernel.h"
+#include "support/tlm/systemc_test.h"
 
 /// Stores whose rows are encoded on their way out.
 namespace systole::tlm_model {

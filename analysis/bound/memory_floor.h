@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+
+#include "hw/machine/machine.h"
+#include "hw/memory/dram_timing.h"
+
+namespace systole::analysis {
+
+/// What the way to memory takes at least, whatever is moved in which order: the contracts of
+/// tlm/dma/dma_port.h, tlm/bus/bus_core.h and hw/memory/dram_timing.h with nothing in the way and
+/// every row open. All results are cycles of the core.
+class MemoryFloor {
+ public:
+  explicit MemoryFloor(const hw::Machine& machine);
+
+  /// From the issue of a read or write of `bytes` to its last byte, or its acknowledgement. An L2
+  /// cache takes no time of its own.
+  [[nodiscard]] double read_trip(double bytes) const;
+  [[nodiscard]] double write_trip(double bytes) const;
+
+  /// To move bytes of the load unit, tensor operands and results, side by side: the request of a
+  /// cycle and the window of each port, requests and beats of the bus, bursts of the DRAM. While a
+  /// refresh closes the DRAM a window waits, and the bus moves no more read data than were in
+  /// flight. Not for DRAM, nor for the windows, with an L2 cache, which may hold everything.
+  /// `either` is read by the load unit or as an operand.
+  [[nodiscard]] double move(double loaded, double operands, double written,
+                            double either = 0) const;
+
+ private:
+  [[nodiscard]] double trip(double bytes, std::uint64_t column_latency) const;
+  [[nodiscard]] double dram(double bytes) const;
+  [[nodiscard]] double port(double bytes, bool write, std::uint32_t window) const;
+  [[nodiscard]] double read_beats(double bytes) const;
+  [[nodiscard]] double core_cycles(std::uint64_t ps) const;
+
+  hw::Machine machine_;
+  hw::DramTimes times_;
+  bool cached_;
+  double bus_cycle_;           ///< cycles of the core
+  double request_;             ///< bytes of a request at most
+  double refresh_period_ = 0;  ///< 0: no refresh
+  double closed_ = 0;          ///< of each period: no data move to or from the DRAM
+};
+
+}  // namespace systole::analysis

@@ -1,0 +1,45 @@
+#include "base/mapped_file.h"
+
+#include <boost/interprocess/file_mapping.hpp>
+#include <boost/interprocess/mapped_region.hpp>
+#include <filesystem>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/printable.h"
+
+namespace systole::hw {
+namespace {
+
+[[noreturn]] void fail_to_map(const std::string& path, const std::string& why) {
+  throw InputError(printable(path) + ": cannot read: " + why);
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::string& path) {
+  namespace fs = std::filesystem;
+  namespace bip = boost::interprocess;
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (status.type() == fs::file_type::not_found) fail_to_map(path, "no such file");
+  if (error) fail_to_map(path, error.message());
+  if (status.type() == fs::file_type::directory)
+    fail_to_map(path, "is a directory, expected a file");
+  if (status.type() != fs::file_type::regular) fail_to_map(path, "is not a regular file");
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (error) fail_to_map(path, error.message());
+  if (size == 0) fail_to_map(path, "the file is empty");
+  try {
+    const bip::file_mapping file(path.c_str(), bip::read_only);
+    region_ = std::make_shared<const bip::mapped_region>(file, bip::read_only);
+  } catch (const bip::interprocess_exception& exception) {
+    fail_to_map(path, exception.what());
+  }
+}
+
+std::string_view MappedFile::bytes() const {
+  return {static_cast<const char*>(region_->get_address()), region_->get_size()};
+}
+
+}  // namespace systole::hw

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+
+#include "hw/machine/machine.h"
+
+/// Cycle contract of the systolic array.
+///
+/// A matmul of m x k by k x n runs as folds. Weight-stationary: ceil(k/R) ceil(n/C) folds, each
+/// streams T = m rows past R x C resident weights. Output-stationary: ceil(m/R) ceil(n/C) folds,
+/// each streams T = k. A lone fold takes 2R + C + T - 2 clock edges from the first operand row that
+/// enters to the last result that leaves: R to preload the weights (WS) or to shift the results out
+/// (OS), T to stream, R + C - 2 for the skew of the last row; the count is of intervals, hence one
+/// less. How much of it hides behind the neighbouring fold is Machine::Array::overlap:
+///
+/// | overlap | interval between folds | known as                                                |
+/// |---------|------------------------|---------------------------------------------------------|
+/// | none    | 2R + C + T - 2         | what SCALE-Sim counts                                   |
+/// | preload | max(T + R + C - 2, R)  | weights double-buffered, results drained before the next|
+/// | full    | max(T, R)              | Gemmini, ONNXim: the next fold follows without a bubble |
+///
+/// Output-stationary, "preload" hides the shift-out of the results behind the next fold instead.
+/// Ragged tiles cost as much as full ones: the array pads them with zeros.
+///
+/// In cycles of the RTL (rtl/array/systolic_array.sv, weight-stationary), cycle 0 being that of a
+/// command's first handshake:
+/// - A lone fold takes its weights in cycles 0 to R - 1 and its rows in cycles R to R + T - 1. The
+///   last PE multiplies for the last time in cycle 2R + C + T - 3, lone_matmul_cycles(), and with
+///   the edge that ends it, number 2R + C + T - 2, the last row of sums is in the output register.
+/// - So the last row is handed over in cycle `latency`, and the accumulator takes it with the edge
+///   that ends this cycle. Both ends counted, that is latency + 1 cycles.
+/// - In cycle `interval` the next command can begin: with its first row if its first weights came
+///   in behind this one, which takes two sets of weight registers, else with its first weights.
+/// - Each cycle in which the array waits for a beat, or a row of sums is refused, delays all that
+///   is behind it by one.
+namespace systole::hw {
+
+struct ArrayCycles {
+  std::uint64_t folds = 0;
+  std::uint64_t interval = 0;  ///< until the array can start the next command's first fold
+  std::uint64_t latency = 0;   ///< until the last result leaves for the accumulator, from the start
+  std::uint64_t stream = 0;    ///< of the interval: rows of operands entering the array
+  std::uint64_t preload = 0;   ///< of the interval: weight preload that nothing hides
+  std::uint64_t drain = 0;     ///< of the interval: skew and shift-out that nothing hides
+};
+
+/// Cycles of one matmul command. `preloaded`: the first fold's weights were shifted in behind the
+/// previous command (possible when that one still ran when this one became ready). It saves those
+/// R cycles weight-stationary; without double-buffered weights (overlap none) it changes nothing.
+/// interval <= latency, and stream + preload + drain == interval. A matmul of no work costs
+/// nothing.
+[[nodiscard]] ArrayCycles array_cycles(const Machine::Array& array, std::uint64_t m,
+                                       std::uint64_t n, std::uint64_t k, bool preloaded);
+
+/// Compute cycles of a lone matmul with all operands on chip, first operand in to last result out:
+/// one less than its latency, because the last result still has to be written.
+[[nodiscard]] std::uint64_t lone_matmul_cycles(const Machine::Array& array, std::uint64_t m,
+                                               std::uint64_t n, std::uint64_t k);
+
+/// Scratchpad rows that a command reads. Weight-stationary: m rows of A (R elements) per fold, and
+/// k rows of B (C elements) per column of folds. Output-stationary: per fold k rows of A and as
+/// many of B, all streamed.
+struct ArrayReads {
+  std::uint64_t a = 0;
+  std::uint64_t b = 0;
+};
+[[nodiscard]] ArrayReads array_reads(const Machine::Array& array, std::uint64_t m, std::uint64_t n,
+                                     std::uint64_t k);
+
+}  // namespace systole::hw

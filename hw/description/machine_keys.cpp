@@ -1,0 +1,420 @@
+#include "hw/description/machine_keys.h"
+
+#include <algorithm>
+
+#include "hw/description/key_table.h"
+#include "hw/description/ring_keys.h"
+
+namespace systole::hw {
+namespace {
+
+using key_table::integer;
+using key_table::kChosen;
+using key_table::key;
+using key_table::Kind;
+using key_table::number;
+using key_table::power_of_two;
+using key_table::Text;
+using key_table::word;
+
+constexpr Text kGemmini = "Gemmini";
+constexpr Text kFitted = "fitted to the survey's Fig. 14 and 39.6x";
+constexpr Text kJedec = "JESD79-4, DDR4-2400T";
+
+using Core = Machine::Core;
+using Array = Machine::Array;
+using Attention = Machine::Attention;
+using Sram = Machine::Sram;
+using Postop = Machine::Postop;
+using Datapath = Machine::Datapath;
+using Dma = Machine::Dma;
+using Tlb = Machine::Tlb;
+using Bus = Machine::Bus;
+using L2 = Machine::L2;
+using Dram = Machine::Dram;
+using Mapper = Machine::Mapper;
+using Host = Machine::Host;
+using Backends = Machine::Backends;
+using Energy = Machine::Energy;
+
+template <auto kMember>
+MachineKey backend(Text path) {
+  return word<&Machine::backend, kMember>(
+      path, {"model", "rtl"}, "source of the block's values and cycles: C++ or Verilated RTL",
+      kChosen);
+}
+
+template <auto kMember>
+MachineKey unit(Text path, Text meaning) {
+  return integer<&Machine::postop, kMember>(path, "", 0, 1, meaning, kChosen);
+}
+
+// The upper bounds are sane maxima: every size in bytes or elements fits 32 bits (DRAM: 64), every
+// time in picoseconds 64 bits, with room for the sums and products that the models form of them.
+std::vector<MachineKey> make_keys() {
+  constexpr auto kCore = &Machine::core;
+  constexpr auto kArray = &Machine::array;
+  constexpr auto kScratchpad = &Machine::scratchpad;
+  constexpr auto kAccumulator = &Machine::accumulator;
+  constexpr auto kPostop = &Machine::postop;
+  constexpr auto kDatapath = &Machine::datapath;
+  constexpr auto kAttention = &Machine::attention;
+  constexpr auto kDma = &Machine::dma;
+  constexpr auto kTlb = &Machine::tlb;
+  constexpr auto kBus = &Machine::bus;
+  constexpr auto kL2 = &Machine::l2;
+  constexpr auto kDram = &Machine::dram;
+  constexpr auto kMapper = &Machine::mapper;
+  constexpr auto kHost = &Machine::host;
+  constexpr auto kEnergy = &Machine::energy;
+
+  // clang-format off
+  return {
+      key<&Machine::name>(Kind::kName, "name", "characters", 1, 64,
+          "name of the machine in reports", kChosen),
+
+      integer<kCore, &Core::clock_mhz>("core.clock_mhz", "MHz", 1, 10000,
+          "clock of everything inside a core", "survey Sec. 3.3"),
+      integer<kCore, &Core::load_queue>("core.load_queue", "commands", 1, 256,
+          "load commands waiting or running", kGemmini),
+      integer<kCore, &Core::compute_queue>("core.compute_queue", "commands", 1, 256,
+          "matmul commands waiting or running", kGemmini),
+      integer<kCore, &Core::store_queue>("core.store_queue", "commands", 1, 256,
+          "store and move commands waiting or running", kGemmini),
+      integer<kCore, &Core::fetch_commands>("core.fetch_commands", "commands", 1, 1024,
+          "commands that one instruction fetch brings", kChosen),
+      integer<kCore, &Core::call_cycles>("core.call_cycles", "cycles", 0, 1000000,
+          "of the host, between the end of a library call and the next one",
+          "0: a program has none"),
+      integer<kCore, &Core::loop_cycles>("core.loop_cycles", "cycles", 0, 1000000,
+          "of the host, before the first command of each loop that it configures",
+          "0: a program has none"),
+
+      power_of_two<kArray, &Array::rows>("array.rows", "PEs", 1, 256,
+          "height of the systolic array", kGemmini),
+      power_of_two<kArray, &Array::cols>("array.cols", "PEs", 1, 256,
+          "width of the systolic array", kGemmini),
+      word<kArray, &Array::dataflow>("array.dataflow", {"weight-stationary", "output-stationary"},
+          "operand that stays in the array", kGemmini),
+      word<kArray, &Array::overlap>("array.overlap", {"none", "preload", "full"},
+          "how much of preload and drain hides behind the neighbouring fold", kGemmini),
+
+      integer<kScratchpad, &Sram::kib>("scratchpad.kib", "KiB", 1, 65536,
+          "size of the operand memory", kGemmini),
+      power_of_two<kScratchpad, &Sram::banks>("scratchpad.banks", "", 1, 64,
+          "banks that are accessed independently", kGemmini),
+      integer<kScratchpad, &Sram::ports>("scratchpad.ports", "", 1, 4,
+          "accesses per bank and cycle", kGemmini),
+
+      integer<kAccumulator, &Sram::kib>("accumulator.kib", "KiB", 1, 65536,
+          "size of the int32 result memory", kGemmini),
+      power_of_two<kAccumulator, &Sram::banks>("accumulator.banks", "", 1, 64,
+          "banks that are accessed independently", kGemmini),
+      integer<kAccumulator, &Sram::ports>("accumulator.ports", "", 1, 4,
+          "accesses per bank and cycle", kGemmini),
+
+      power_of_two<kPostop, &Postop::lanes>("postop.lanes", "elements/cycle", 1, 256,
+          "width of the post-op chain", kGemmini),
+      integer<kPostop, &Postop::max_stages>("postop.max_stages", "stages", 1, 32,
+          "longest chain", kChosen),
+      integer<kPostop, &Postop::row_statistics>("postop.row_statistics", "words", 1, 65536,
+          "row sums and maxima that chains leave for others: 1 word a row, 4 for a norm", kChosen),
+      integer<kPostop, &Postop::tensor_operands>("postop.tensor_operands", "operands", 1, 8,
+          "tensors that stream into one chain", kChosen),
+      integer<kPostop, &Postop::operand_kib>("postop.operand_kib", "KiB", 1, 65536,
+          "room for 16 rows of a chain's tensor operands", kChosen),
+      unit<&Postop::gelu>("postop.gelu", "1: the lanes have a GELU unit"),
+      unit<&Postop::exponential>("postop.exponential",
+          "1: the lanes have an exponential and a divider (softmax, exp, SiLU)"),
+      unit<&Postop::norm>("postop.norm", "1: there are the units of LayerNorm and RMSNorm"),
+      unit<&Postop::rope>("postop.rope", "1: neighbouring lanes can rotate (RoPE)"),
+      unit<&Postop::transposer>("postop.transposer", "1: results can be written transposed"),
+
+      integer<&Machine::preop, &Machine::Preop::lanes>("preop.lanes", "elements/cycle", 0, 256,
+          "width of the stages on the way in from memory; 0: there are none", kChosen),
+
+      integer<kDatapath, &Datapath::multiplier_bits>("datapath.multiplier_bits", "bits", 8, 31,
+          "multiplier of the dyadic requantisation", "measured accuracy; I-BERT has 31"),
+      word<kDatapath, &Datapath::rounding>("datapath.rounding", {"half-up", "half-even", "floor"},
+          "rounding of the requantisation", "cheapest in gates; I-BERT rounds half to even"),
+      integer<kDatapath, &Datapath::residual_bits>("datapath.residual_bits", "bits", 8, 24,
+          "residual stream and LayerNorm input", "measured accuracy; I-BERT has 22"),
+      word<kDatapath, &Datapath::softmax>("datapath.softmax",
+          {"deferred", "ibert-floor", "ibert-round"},
+          "division after P.V, or I-BERT's softmax, floored or rounded", "measured accuracy"),
+      integer<kDatapath, &Datapath::softmax_bits>("datapath.softmax_bits", "bits", 4, 8,
+          "unsigned softmax operand of P.V", "I-BERT"),
+
+      integer<kAttention, &Attention::lines>("attention.lines", "lines", 0, 1024,
+          "MAC lines of the sparse attention engines; 0: none", "ViTCoD: 64"),
+      integer<kAttention, &Attention::macs_per_line>("attention.macs_per_line", "MACs", 1, 256,
+          "lines x MACs are those of the array", "ViTCoD"),
+      word<kAttention, &Attention::mapping>("attention.mapping", {"column-per-line", "broadcast"},
+          "how the sparser engine's lines share K columns", "ViTCoD leaves it open"),
+      word<kAttention, &Attention::order>("attention.order", {"phase", "head"},
+          "SDDMM of many heads before their SpMM, or head after head",
+          "ViTCoD: by phase"),
+      integer<kAttention, &Attention::line_rows>("attention.line_rows", "rows", 1, 64,
+          "operand rows that a line holds ahead of its MACs", kChosen),
+      integer<kAttention, &Attention::softmax_lanes>("attention.softmax_lanes", "elements/cycle",
+          1, 256, "width of the engines' softmax", "scores per cycle of 64 lines"),
+      integer<kAttention, &Attention::dividers>("attention.dividers", "", 1, 256,
+          "serial dividers of the engines' output path, a row each",
+          "chosen: DeiT-Tiny's outputs leave as fast as its SpMM forms them"),
+      integer<kAttention, &Attention::decoder_lines>("attention.decoder_lines", "lines", 0, 1024,
+          "MAC lines that decode Q and K on the way in; 0: those of the engines",
+          "chosen: the paper does not say"),
+      integer<kAttention, &Attention::query_kib>("attention.query_kib", "KiB", 1, 65536,
+          "part of the scratchpad that buffers Q", "ViTCoD"),
+      integer<kAttention, &Attention::key_kib>("attention.key_kib", "KiB", 1, 65536,
+          "part of the scratchpad that buffers K", "ViTCoD"),
+      integer<kAttention, &Attention::value_kib>("attention.value_kib", "KiB", 1, 65536,
+          "part of the scratchpad that buffers V", "ViTCoD"),
+      integer<kAttention, &Attention::index_kib>("attention.index_kib", "KiB", 1, 65536,
+          "part of the scratchpad that buffers the mask", "ViTCoD"),
+      power_of_two<kAttention, &Attention::banks>("attention.banks", "", 1, 256,
+          "banks of each of these buffers", kChosen),
+      integer<kAttention, &Attention::ports>("attention.ports", "", 1, 4,
+          "accesses of macs_per_line bytes per bank and cycle", kChosen),
+      integer<kAttention, &Attention::encoder_lines>("attention.encoder_lines", "lines", 0, 1024,
+          "MAC lines that encode Q and K on the way out; 0: none", "chosen: the paper does not say"),
+
+      power_of_two<kDma, &Dma::request_bytes>("dma.request_bytes", "bytes", 16, 4096,
+          "largest bus request; requests are aligned to it", kGemmini),
+      integer<kDma, &Dma::outstanding_reads>("dma.outstanding_reads", "requests", 1, 1024,
+          "reads in flight", kGemmini),
+      integer<kDma, &Dma::outstanding_writes>("dma.outstanding_writes", "requests", 1, 1024,
+          "writes in flight", kGemmini),
+      word<kDma, &Dma::slots>("dma.slots", {"issue", "completion"},
+          "requests give back their slots in order of issue, or as they end",
+          "chosen; Gemmini: completion"),
+      integer<kDma, &Dma::row_bytes>("dma.row_bytes", "bytes", 0, 65536,
+          "a longer row of a tile moves in pieces of this size; 0: as a whole",
+          "chosen; Gemmini: 64"),
+
+      integer<kTlb, &Tlb::entries>("tlb.entries", "", 0, 1024,
+          "pages in the table that load and store unit share; 0: addresses are physical",
+          "chosen; Gemmini: 4"),
+      power_of_two<kTlb, &Tlb::page_bytes>("tlb.page_bytes", "bytes", 256, 1073741824,
+          "page", "RISC-V Sv39"),
+      integer<kTlb, &Tlb::second_entries>("tlb.second_entries", "", 0, 1048576,
+          "pages in a direct-mapped second table, which spares walks; 0: none",
+          "chosen; Chipyard: 1024"),
+      integer<kTlb, &Tlb::hit_cycles>("tlb.hit_cycles", "cycles", 0, 1000,
+          "that the shared table takes longer to answer than a port's own page",
+          kGemmini),
+      integer<kTlb, &Tlb::miss_cycles>("tlb.miss_cycles", "cycles", 0, 100000,
+          "until the second table has answered, or a walk of the page table begins", kChosen),
+      integer<kTlb, &Tlb::walk_reads>("tlb.walk_reads", "reads", 0, 8,
+          "of memory, one after the other, that a walk takes", "Rocket: upper levels are cached"),
+
+      integer<kBus, &Bus::clock_mhz>("bus.clock_mhz", "MHz", 1, 10000,
+          "clock of the system bus", kChosen),
+      power_of_two<kBus, &Bus::width_bytes>("bus.width_bytes", "bytes", 1, 256,
+          "data per bus cycle", "Gemmini (128 bits)"),
+      integer<kBus, &Bus::request_latency>("bus.request_latency", "bus cycles", 0, 1000,
+          "from initiator to target", kChosen),
+      integer<kBus, &Bus::response_latency>("bus.response_latency", "bus cycles", 0, 1000,
+          "from target back to initiator", kChosen),
+      word<kBus, &Bus::arbitration>("bus.arbitration", {"round-robin", "fixed-priority"},
+          "who goes first when several initiators ask", kChosen),
+
+      integer<kL2, &L2::kib>("l2.kib", "KiB", 0, 1048576,
+          "size of the cache between bus and DRAM; 0: none", kChosen),
+      integer<kL2, &L2::ways>("l2.ways", "", 1, 64,
+          "lines of a set", "SiFive inclusive cache"),
+      power_of_two<kL2, &L2::line_bytes>("l2.line_bytes", "bytes", 16, 4096,
+          "line, the unit of tags and of traffic with memory", "SiFive inclusive cache"),
+      power_of_two<kL2, &L2::banks>("l2.banks", "", 1, 64,
+          "banks that are accessed independently; neighbouring lines in different ones", kChosen),
+      power_of_two<kL2, &L2::bank_bytes>("l2.bank_bytes", "bytes/cycle", 1, 1024,
+          "what a bank reads or writes in a bus cycle", "as the bus"),
+      integer<kL2, &L2::hit_latency>("l2.hit_latency", "bus cycles", 0, 1000,
+          "from the beginning of an access to its first data, or to the miss", kChosen),
+      integer<kL2, &L2::mshrs>("l2.mshrs", "", 1, 1024,
+          "misses in flight", "requests that one DMA port has in flight"),
+      word<kL2, &L2::replacement>("l2.replacement", {"lru", "random"},
+          "which line of a full set makes room", "chosen; SiFive inclusive cache: random"),
+
+      integer<kDram, &Dram::mib>("dram.mib", "MiB", 1, 65536,
+          "size of all channels together", kChosen),
+      power_of_two<kDram, &Dram::channels>("dram.channels", "", 1, 64,
+          "independent channels", kChosen),
+      power_of_two<kDram, &Dram::banks>("dram.banks", "", 1, 256,
+          "banks of a channel", kJedec),
+      power_of_two<kDram, &Dram::bank_groups>("dram.bank_groups", "", 1, 64,
+          "groups that the banks of a channel form", kJedec),
+      power_of_two<kDram, &Dram::row_bytes>("dram.row_bytes", "bytes", 64, 65536,
+          "row buffer of a bank", "eight x8 devices of 1 KB"),
+      integer<kDram, &Dram::mega_transfers>("dram.mega_transfers", "MT/s", 100, 20000,
+          "transfers per second on a channel's data bus, two per clock", kJedec),
+      power_of_two<kDram, &Dram::bus_bytes>("dram.bus_bytes", "bytes", 1, 256,
+          "data bus of a channel", "64-bit rank"),
+      power_of_two<kDram, &Dram::burst_length>("dram.burst_length", "transfers", 2, 64,
+          "transfers of one column access", kJedec),
+      number<kDram, &Dram::t_cl_ns>("dram.t_cl_ns", "ns", 0.1, 1000,
+          "CL: read command to first data", "JESD79-4, DDR4-2400T: 17 tCK"),
+      number<kDram, &Dram::t_cwl_ns>("dram.t_cwl_ns", "ns", 0.1, 1000,
+          "CWL: write command to first data", "JESD79-4, DDR4-2400: 12 tCK"),
+      number<kDram, &Dram::t_rcd_ns>("dram.t_rcd_ns", "ns", 0.1, 1000,
+          "tRCD: activate to column command", "JESD79-4, DDR4-2400T: 17 tCK"),
+      number<kDram, &Dram::t_rp_ns>("dram.t_rp_ns", "ns", 0.1, 1000,
+          "tRP: precharge to activate", "JESD79-4, DDR4-2400T: 17 tCK"),
+      number<kDram, &Dram::t_ras_ns>("dram.t_ras_ns", "ns", 0.1, 1000,
+          "tRAS: activate to precharge", kJedec),
+      number<kDram, &Dram::t_rtp_ns>("dram.t_rtp_ns", "ns", 0.1, 1000,
+          "tRTP: read command to precharge", kJedec),
+      number<kDram, &Dram::t_wr_ns>("dram.t_wr_ns", "ns", 0.1, 1000,
+          "tWR: last write data to precharge", kJedec),
+      number<kDram, &Dram::t_wtr_ns>("dram.t_wtr_ns", "ns", 0.1, 1000,
+          "tWTR_L: last write data to read command", kJedec),
+      number<kDram, &Dram::t_ccd_l_ns>("dram.t_ccd_l_ns", "ns", 0.1, 1000,
+          "tCCD_L: column to column command in one bank group", kJedec),
+      number<kDram, &Dram::t_rrd_s_ns>("dram.t_rrd_s_ns", "ns", 0.1, 1000,
+          "tRRD_S: activate to activate in another bank group", "JESD79-4, 1 KB page: 4 tCK"),
+      number<kDram, &Dram::t_rrd_l_ns>("dram.t_rrd_l_ns", "ns", 0.1, 1000,
+          "tRRD_L: activate to activate in one bank group", "JESD79-4, 1 KB page"),
+      number<kDram, &Dram::t_faw_ns>("dram.t_faw_ns", "ns", 0.1, 1000,
+          "tFAW: window that holds at most four activates", "JESD79-4, 1 KB page"),
+      number<kDram, &Dram::t_rfc_ns>("dram.t_rfc_ns", "ns", 0.1, 10000,
+          "tRFC: time that a refresh takes", "JESD79-4, 8 Gb devices"),
+      number<kDram, &Dram::t_refi_ns>("dram.t_refi_ns", "ns", 0, 1000000,
+          "tREFI: interval between refreshes, 0 for none", "JESD79-4, up to 85 C"),
+      number<kDram, &Dram::controller_ns>("dram.controller_ns", "ns", 0, 10000,
+          "controller front-end and PHY, once per request", kChosen),
+
+      word<kMapper, &Mapper::strategy>("mapper.strategy", {"cost", "gemmini", "search"},
+          "tiles by the cost model, by Gemmini's library's rules, or by a search", kChosen),
+      word<kMapper, &Mapper::objective>("mapper.objective", {"cycles", "energy", "edp"},
+          "what a search minimises; edp: the product of both", kChosen),
+      word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none", "post", "off"},
+          "joins an anchor: any stage, Gemmini's, no function, any behind, rounding",
+          "library: no LayerNorm, no residual addition"),
+      integer<kMapper, &Mapper::on_chip>("mapper.on_chip", "", 0, 1,
+          "1: what only matmuls read may stay in the scratchpad; 0: all goes to DRAM", kChosen),
+
+      integer<kHost, &Host::mmio_ns>("host.mmio_ns", "ns", 0, 1000000,
+          "one access of the host to a core's register", kChosen),
+      integer<kHost, &Host::interrupt_ns>("host.interrupt_ns", "ns", 0, 1000000,
+          "interrupt to the host's handler", kChosen),
+      word<kHost, &Host::operators>("host.operators", {"none", "float"},
+          "softmax, GELU, LayerNorm and sums of tensors on the host, in float32",
+          "survey Sec. 3.4: the baseline's host does"),
+      integer<kHost, &Host::clock_mhz>("host.clock_mhz", "MHz", 1, 10000,
+          "clock of the host", kChosen),
+      integer<kHost, &Host::outstanding>("host.outstanding", "requests", 1, 64,
+          "cache lines in flight", "chosen: an in-order core, a blocking cache"),
+      number<kHost, &Host::softmax_cycles>("host.softmax_cycles", "cycles/element", 0, 1000000,
+          "softmax in float32", kFitted),
+      number<kHost, &Host::gelu_cycles>("host.gelu_cycles", "cycles/element", 0, 1000000,
+          "GELU in float32", kFitted),
+      number<kHost, &Host::layernorm_cycles>("host.layernorm_cycles", "cycles/element", 0, 1000000,
+          "LayerNorm in float32", kFitted),
+      number<kHost, &Host::add_cycles>("host.add_cycles", "cycles/element", 0, 1000000,
+          "sum of two tensors in float32", kFitted),
+      number<kHost, &Host::convert_cycles>("host.convert_cycles", "cycles/element", 0, 1000000,
+          "an integer to float32, or back",
+          "fitted: 385 Mcycle a layer over the elements of its operands and results"),
+
+      number<kEnergy, &Energy::mac_pj>("energy.mac_pj", "pJ", 0, 1000000,
+          "multiply-accumulate of the array", "survey Fig. 15 (45 nm): mult 8b 0.2 + add 32b 0.1"),
+      number<kEnergy, &Energy::postop_pj>("energy.postop_pj", "pJ", 0, 1000000,
+          "one element through one stage of the post-op chain",
+          "survey Fig. 15 (45 nm): mult 32b 3.1 + two add 32b 0.1"),
+      number<kEnergy, &Energy::scratchpad_byte_pj>("energy.scratchpad_byte_pj", "pJ", 0, 1000000,
+          "scratchpad byte read or written", "survey Fig. 15 (45 nm): 32b of 8 kb SRAM 5.0 / 4"),
+      number<kEnergy, &Energy::accumulator_byte_pj>("energy.accumulator_byte_pj", "pJ", 0, 1000000,
+          "accumulator byte read or written", "survey Fig. 15 (45 nm): 32b of 8 kb SRAM 5.0 / 4"),
+      number<kEnergy, &Energy::l2_byte_pj>("energy.l2_byte_pj", "pJ", 0, 1000000,
+          "byte that a bank of the L2 cache reads or writes",
+          "Horowitz, ISSCC 2014 (45 nm): 64b of a 1 MB cache 100 / 8"),
+      number<kEnergy, &Energy::bus_byte_pj>("energy.bus_byte_pj", "pJ", 0, 1000000,
+          "byte over the system bus", "assumed: the survey gives no figure for wires"),
+      number<kEnergy, &Energy::dram_byte_pj>("energy.dram_byte_pj", "pJ", 0, 1000000,
+          "DRAM byte read or written", "survey Fig. 15 (45 nm): 32b DRAM read 640 / 4"),
+      number<kEnergy, &Energy::host_cycle_pj>("energy.host_cycle_pj", "pJ", 0, 1000000,
+          "cycle that the host computes in",
+          "Horowitz, ISSCC 2014 (45 nm): 70 an instruction of an in-order core"),
+      number<kEnergy, &Energy::leakage_mw>("energy.leakage_mw", "mW", 0, 1000000,
+          "static power of the core", "the survey gives no figure"),
+
+      backend<&Backends::systolic_array>("backend.systolic_array"),
+      backend<&Backends::accumulator_sram>("backend.accumulator_sram"),
+      backend<&Backends::requantizer>("backend.requantizer"),
+      backend<&Backends::i_exp>("backend.i_exp"),
+      backend<&Backends::i_gelu>("backend.i_gelu"),
+      backend<&Backends::softmax_unit>("backend.softmax_unit"),
+      backend<&Backends::i_sqrt>("backend.i_sqrt"),
+      backend<&Backends::layernorm_unit>("backend.layernorm_unit"),
+      backend<&Backends::postop_pipeline>("backend.postop_pipeline"),
+      backend<&Backends::sparser_line>("backend.sparser_line"),
+      backend<&Backends::denser_line>("backend.denser_line"),
+      backend<&Backends::ae_decoder>("backend.ae_decoder"),
+      backend<&Backends::fp16_mul>("backend.fp16_mul"),
+      backend<&Backends::fp16_add>("backend.fp16_add"),
+      backend<&Backends::mpu_tree>("backend.mpu_tree"),
+      backend<&Backends::ring_router>("backend.ring_router"),
+  };
+  // clang-format on
+}
+
+bool is_name(std::string_view text) {
+  // Not isalnum(), whose answer depends on the locale.
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '_' || c == '-';
+  });
+}
+
+}  // namespace
+
+const std::vector<MachineKey>& machine_keys() {
+  static const std::vector<MachineKey> keys = [] {
+    std::vector<MachineKey> all = make_keys();
+    dfx::append_keys(all);
+    return all;
+  }();
+  return keys;
+}
+
+const MachineKey* find_machine_key(std::string_view path) {
+  const auto& keys = machine_keys();
+  const auto found = std::find_if(keys.begin(), keys.end(),
+                                  [&](const MachineKey& key) { return key.path == path; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+std::string_view section_of(std::string_view path) {
+  const auto dot = path.find('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string_view key_of(std::string_view path) {
+  const auto dot = path.find('.');
+  return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+bool accepts(const MachineKey& key, const KeyValue& value) {
+  // Negated comparisons would let a NaN through.
+  const auto in_range = [&](double x) { return x >= key.min && x <= key.max; };
+  const auto* integer = std::get_if<std::int64_t>(&value);
+  const auto* number = std::get_if<double>(&value);
+  const auto* name = std::get_if<std::string>(&value);
+  switch (key.kind) {
+    case Kind::kInteger:
+      return integer != nullptr && in_range(static_cast<double>(*integer));
+    case Kind::kPowerOfTwo:
+      return integer != nullptr && in_range(static_cast<double>(*integer)) &&
+             (*integer & (*integer - 1)) == 0;
+    case Kind::kNumber:
+      return number != nullptr && in_range(*number);
+    case Kind::kWord:
+      return integer != nullptr && *integer >= 0 &&
+             static_cast<std::uint64_t>(*integer) < key.words.size();
+    case Kind::kName:
+      return name != nullptr && in_range(static_cast<double>(name->size())) && is_name(*name);
+  }
+  return false;
+}
+
+}  // namespace systole::hw

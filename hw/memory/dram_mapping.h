@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+
+#include "hw/machine/machine.h"
+
+namespace systole::hw {
+
+/// Where a byte address lives.
+struct DramLocation {
+  std::uint32_t channel;
+  std::uint32_t group;  ///< bank group
+  std::uint32_t bank;   ///< of the channel: group * banks per group + bank of the group
+  std::uint64_t row;
+};
+
+/// Address mapping, from the highest address bits to the lowest:
+///
+///     row | bank of the group | column | bank group | channel | byte of the burst
+///
+/// A sequential stream visits all channels and, within each, all bank groups with consecutive
+/// bursts: so it runs at one burst per data bus slot (tCCD_S), not at tCCD_L, and opens one row in
+/// every bank group at a time.
+class DramMapping {
+ public:
+  /// Throws std::invalid_argument that lists every size which is not a power of two, or which does
+  /// not divide the one that contains it.
+  explicit DramMapping(const Machine::Dram& dram);
+
+  [[nodiscard]] DramLocation locate(std::uint64_t address) const noexcept {
+    const std::uint32_t group = group_.of(address);
+    return {channel_.of(address), group, (group << bank_bits_) | bank_.of(address),
+            address >> row_shift_};
+  }
+
+  [[nodiscard]] std::uint64_t burst_bytes() const noexcept { return burst_bytes_; }
+
+ private:
+  struct Field {
+    unsigned shift;
+    std::uint32_t mask;
+    [[nodiscard]] std::uint32_t of(std::uint64_t address) const noexcept {
+      return static_cast<std::uint32_t>(address >> shift) & mask;
+    }
+  };
+
+  Field channel_, group_, bank_;
+  unsigned bank_bits_;
+  unsigned row_shift_;
+  std::uint64_t burst_bytes_;
+};
+
+}  // namespace systole::hw

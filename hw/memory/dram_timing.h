@@ -1,0 +1,151 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/accounting.h"
+#include "hw/machine/machine.h"
+#include "hw/memory/dram_mapping.h"
+
+namespace systole::hw {
+
+/// The times of Machine::Dram in integer picoseconds.
+struct DramTimes {
+  std::uint64_t cl, cwl;       ///< column command to first data
+  std::uint64_t rcd, rp, ras;  ///< activate to column, precharge to activate, activate to precharge
+  std::uint64_t rtp, wr;       ///< read command, end of write data, to precharge
+  std::uint64_t wtr;           ///< end of write data to read command
+  std::uint64_t ccd_l;         ///< column to column in one bank group
+  std::uint64_t rrd_s, rrd_l;  ///< activate to activate, in other and in the same bank group
+  std::uint64_t faw;           ///< the first to the fifth of five activates
+  std::uint64_t rfc, refi;     ///< refresh: its length, and its period (0: none)
+  std::uint64_t controller;    ///< arrival to the first possible command
+  std::uint64_t burst;         ///< data bus time of a burst, rounded up; also tCCD_S
+  std::uint64_t read_to_write;  ///< data bus gap from read to write data: 2 clocks (JESD79-4 4.25)
+
+  /// Throws std::invalid_argument if a time is negative, not finite or absurd, or if the refresh
+  /// leaves no room for a single access.
+  explicit DramTimes(const Machine::Dram& dram);
+};
+
+/// What became of one request.
+struct DramAccess {
+  std::uint64_t begin;         ///< first data on the bus, ps
+  std::uint64_t end;           ///< after the last data, ps
+  std::uint64_t refresh_wait;  ///< how long refreshes held back the commands, ps
+  std::uint32_t hits;          ///< bursts that found their row open,
+  std::uint32_t misses;        ///< ... their bank closed,
+  std::uint32_t conflicts;     ///< ... another row open
+};
+
+/// Timing of a DRAM with an open-page, first-come-first-served controller, in integer picoseconds.
+///
+/// A pure state machine: requests are given in the order in which the controller serves them, each
+/// with its time of arrival, and it answers when their data move. Per channel, data bursts keep
+/// that order; the precharge and activate of a later request overlap the data of an earlier one,
+/// as far as it had arrived. The command bus is taken to be free (a burst needs at most three of
+/// its command slots per four data clocks).
+///
+/// Refresh is all-bank and punctual: commands are excluded from [k refi, k refi + rfc), k >= 1, and
+/// a burst is only started if its bank can be precharged again before the next refresh. Refresh
+/// closes all rows.
+class DramTiming {
+ public:
+  /// Why a channel's data bus, with a request pending, is not moving data. The meanings stand in
+  /// the .cpp file. A delay of a command counts as the delay of the data that follow it.
+  enum Cause : std::size_t { kLatency, kRefresh, kBankBusy, kRowMiss, kRowConflict, kTurnaround };
+
+  /// Throws std::invalid_argument for parameters that cannot work.
+  explicit DramTiming(const Machine::Dram& dram);
+
+  /// Serves `bytes` > 0 from `address`, which arrive at the controller at `arrival` (ps). Whole
+  /// bursts are moved, also for a part of one. Throws std::invalid_argument for no bytes and
+  /// std::out_of_range for a request beyond the capacity.
+  DramAccess access(std::uint64_t address, std::uint64_t bytes, bool write, std::uint64_t arrival);
+
+  /// From `now` ps on, time counts in the accounts or it does not. See
+  /// BlockAccount::set_counting().
+  void set_counting(bool on, std::uint64_t now);
+
+  /// Closes the accounts at `total` ps, the end of the run, or where the last data end if the run
+  /// was cut off before that.
+  void finish(std::uint64_t total);
+
+  [[nodiscard]] const DramTimes& times() const noexcept { return times_; }
+  [[nodiscard]] const DramMapping& mapping() const noexcept { return mapping_; }
+  [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] std::size_t channels() const noexcept { return channels_.size(); }
+  [[nodiscard]] const BlockAccount& account(std::size_t channel) const {
+    return channels_.at(channel).account;
+  }
+  [[nodiscard]] std::uint64_t refreshes() const noexcept;
+
+  /// Visits the counters of the whole memory and then each channel's account.
+  template <typename Visitor>
+  void for_each(Visitor visit) const {
+    for (const Counter& counter : counters()) visit_counter(visit, counter);
+    for (std::size_t i = 0; i < channels_.size(); ++i) {
+      channels_[i].account.for_each(visit, "channel" + std::to_string(i) + ".");
+    }
+  }
+
+ private:
+  struct Bank {
+    std::uint64_t row = 0;
+    std::uint64_t epoch = 0;         ///< the row is open if this is the channel's epoch
+    std::uint64_t column_ok = 0;     ///< earliest column command
+    std::uint64_t precharge_ok = 0;  ///< earliest precharge
+  };
+  struct Group {
+    std::uint64_t column_ok = 0;    ///< tCCD_L
+    std::uint64_t activate_ok = 0;  ///< tRRD_L
+  };
+  struct Channel {
+    Channel(const Machine::Dram& dram);
+    std::vector<Bank> banks;
+    std::vector<Group> groups;
+    std::array<std::uint64_t, 4> faw_ok{};  ///< ring: end of tFAW after each of the last activates
+    std::size_t oldest_activate = 0;
+    std::uint64_t activate_ok = 0;  ///< tRRD_S
+    std::uint64_t bus_free = 0;
+    std::uint64_t read_ok = 0;        ///< earliest read command after a write
+    std::uint64_t write_data_ok = 0;  ///< earliest write data after a read
+    std::uint64_t not_before = 0;     ///< end of the last refresh
+    std::uint64_t next_refresh;
+    std::uint64_t epoch = 1;  ///< counts the refreshes that closed the rows
+    std::uint64_t refreshes = 0;
+    BlockAccount account;
+  };
+  enum class Row { kHit, kMiss, kConflict };
+  /// The commands of one burst.
+  struct Plan {
+    Row row;
+    std::uint64_t first;         ///< the first command, whatever it is
+    std::uint64_t activate;      ///< unless the row is open
+    std::uint64_t row_ready;     ///< row open, column command allowed by the bank
+    std::uint64_t unblocked;     ///< ... and by the bank group
+    std::uint64_t begin, end;    ///< data
+    std::uint64_t precharge_ok;  ///< of the bank afterwards
+    std::uint64_t recovered;     ///< when a refresh could start
+  };
+
+  [[nodiscard]] Plan plan(const Channel& channel, const DramLocation& at, bool write,
+                          std::uint64_t ready) const noexcept;
+  void refresh(Channel& channel, std::uint64_t ready) const noexcept;
+  void commit(Channel& channel, const DramLocation& at, bool write,
+              const Plan& plan) const noexcept;
+  void account(Channel& channel, bool write, std::uint64_t arrival, const Plan& plan) const;
+  void serve_burst(std::uint64_t address, bool write, std::uint64_t arrival, DramAccess& result);
+  [[nodiscard]] std::vector<Counter> counters() const;
+
+  DramMapping mapping_;
+  DramTimes times_;
+  std::uint64_t capacity_;
+  std::vector<Channel> channels_;
+  std::uint64_t reads_ = 0, writes_ = 0, read_bytes_ = 0, written_bytes_ = 0;
+  std::uint64_t hits_ = 0, misses_ = 0, conflicts_ = 0;
+};
+
+}  // namespace systole::hw

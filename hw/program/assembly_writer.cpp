@@ -1,0 +1,190 @@
+#include <charconv>
+
+#include "hw/program/assembly.h"
+#include "hw/program/assembly_function.h"
+#include "hw/program/assembly_words.h"
+#include "hw/program/command_fields.h"
+
+namespace systole::hw {
+namespace {
+
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+class AssemblyText {
+ public:
+  explicit AssemblyText(std::string& out) : out_(out) {}
+
+  AssemblyText& text(std::string_view text) {
+    out_ += text;
+    return *this;
+  }
+
+  template <typename T>
+  AssemblyText& number(T value) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    out_.append(digits, end);
+    return *this;
+  }
+
+  AssemblyText& address(std::uint64_t value) {
+    char digits[24];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value, 16).ptr;
+    out_ += "0x";
+    out_.append(digits, end);
+    return *this;
+  }
+
+  AssemblyText& hexadecimal(const std::vector<std::uint8_t>& bytes) {
+    for (const std::uint8_t byte : bytes) {
+      out_ += kHexDigits[byte >> 4];
+      out_ += kHexDigits[byte & 15];
+    }
+    return *this;
+  }
+
+  AssemblyText& quoted(std::string_view text) {
+    out_ += '"';
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '"' || c == '\\') {
+        out_ += '\\';
+        out_ += c;
+      } else if (byte < 0x20 || byte > 0x7e) {
+        out_ += "\\x";
+        out_ += kHexDigits[byte >> 4];
+        out_ += kHexDigits[byte & 15];
+      } else {
+        out_ += c;
+      }
+    }
+    out_ += '"';
+    return *this;
+  }
+
+ private:
+  std::string& out_;
+};
+
+void write_stage(AssemblyText& out, const Stage& stage) {
+  const StageInfo& info = stage_info(stage.op);
+  out.text(info.name);
+  const Stage usual = usual_stage(stage.op);
+  if (stage.operand != usual.operand) out.text(" ").text(name_of(stage.operand));
+  if (stage.rounding != Rounding::kHalfUp) {
+    out.text(" rounding=").text(kRoundingWords.at(static_cast<std::size_t>(stage.rounding)));
+  }
+  if (stage.operand == Operand::kTensor) {
+    out.text(" type=").text(kTypeWords.at(static_cast<std::size_t>(stage.tensor)));
+  }
+  if (stage.side != Reduction::kNone) out.text(" side=").text(name_of(stage.side));
+  for (std::size_t i = 0; i < kStageImmediates && !info.imm[i].empty(); ++i) {
+    // Other operands replace a value, and constants of a channel multiplier and shift.
+    if (stage.operand != Operand::kImmediate && stage.imm[i] == 0) continue;
+    out.text(" ").text(info.imm[i]).text("=").number(stage.imm[i]);
+  }
+}
+
+void write_chain(AssemblyText& out, std::size_t index, const Chain& chain) {
+  out.text("chain ").number(index).text(" ");
+  out.text(kTypeWords.at(static_cast<std::size_t>(chain.out))).text(" {");
+  const char* separator = " ";
+  for (const Stage& stage : chain.stages) {
+    write_stage(out.text(separator), stage);
+    separator = "; ";
+  }
+  out.text(" }\n");
+}
+
+void write_operand_tile(AssemblyText& out, std::size_t index, const OperandTile& tile) {
+  out.text("operand ").number(index).text(" address=").address(tile.address);
+  out.text(" pitch=").number(tile.pitch).text("\n");
+}
+
+void write_mask(AssemblyText& out, std::size_t index, const LayerMask& mask) {
+  out.text("mask ").number(index).text(" address=").address(mask.address).text(" bytes=");
+  out.hexadecimal(mask.bytes).text("\n");
+}
+
+void write_mix(AssemblyText& out, std::size_t index, const HeadMix& mix) {
+  out.text("mix ").number(index);
+  out.text(" in_heads=").number(mix.in_heads).text(" out_heads=").number(mix.out_heads);
+  if (mix.rounding != Rounding::kHalfUp) {
+    out.text(" rounding=").text(kRoundingWords.at(static_cast<std::size_t>(mix.rounding)));
+  }
+  const auto list = [&](std::string_view name, const auto& items, auto value) {
+    if (items.empty()) return;
+    const char* separator = "=";
+    out.text(" ").text(name);
+    for (const auto& item : items) {
+      out.text(separator).number(value(item));
+      separator = ",";
+    }
+  };
+  list("weights", mix.weights, [](std::int8_t weight) { return int{weight}; });
+  list("bias", mix.bias, [](std::int32_t bias) { return bias; });
+  list("multipliers", mix.factors, [](Dyadic factor) { return factor.multiplier; });
+  list("shifts", mix.factors, [](Dyadic factor) { return int{factor.shift}; });
+  out.text("\n");
+}
+
+void write_operator(AssemblyText& out, std::size_t index, const Operator& op) {
+  out.text("operator ").number(index).text(" ").quoted(op.name);
+  out.text(" tensor=").quoted(op.tensor);
+  out.text(" place=").text(kPlaceWords.at(static_cast<std::size_t>(op.place)));
+  out.text(" type=").text(kTypeWords.at(static_cast<std::size_t>(op.type)));
+  out.text(" address=").address(op.address);
+  out.text(" pitch=").number(op.pitch);
+  out.text(" rows=").number(op.rows);
+  out.text(" cols=").number(op.cols);
+  out.text(" macs=").number(op.macs).text("\n");
+}
+
+void write_command(AssemblyText& out, const Command& command) {
+  out.text(name_of(command.opcode));
+  const std::vector<CommandField>& fields = command_fields();
+  for (std::size_t i = 0; i < fields.size(); ++i) {
+    const CommandField& field = fields[i];
+    const bool with_pitch = i + 1 < fields.size() && is_pitch_of(fields[i + 1], field);
+    const std::uint64_t value = field.get(command);
+    const std::uint64_t pitch = with_pitch ? fields[i + 1].get(command) : 0;
+    if (with_pitch) ++i;
+    if (!field.used_by(command.opcode) || (field.optional && value == 0 && pitch == 0)) continue;
+    out.text(" ").text(field.name);
+    if (field.name == kTypeField) {
+      out.text("=").text(kTypeWords.at(value));
+    } else if (field.highest != 1) {
+      out.text("=");
+      if (field.highest > 0xffffffffU) {
+        out.address(value);
+      } else {
+        out.number(value);
+      }
+      if (with_pitch) out.text(":").number(pitch);
+    }
+  }
+  out.text("\n");
+}
+
+}  // namespace
+
+std::string to_assembly(const Program& program) {
+  std::string text;
+  AssemblyText out(text);
+  for (std::size_t i = 0; i < program.chains.size(); ++i) write_chain(out, i, program.chains[i]);
+  for (std::size_t i = 0; i < program.operand_tiles.size(); ++i) {
+    write_operand_tile(out, i, program.operand_tiles[i]);
+  }
+  for (std::size_t i = 0; i < program.masks.size(); ++i) write_mask(out, i, program.masks[i]);
+  for (std::size_t i = 0; i < program.mixes.size(); ++i) write_mix(out, i, program.mixes[i]);
+  for (std::size_t i = 0; i < program.host_functions.size(); ++i) {
+    out.text(function_line(i, program.host_functions[i]));
+  }
+  for (std::size_t i = 0; i < program.operators.size(); ++i) {
+    write_operator(out, i, program.operators[i]);
+  }
+  for (const Command& command : program.commands) write_command(out, command);
+  return text;
+}
+
+}  // namespace systole::hw

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "hw/array/accumulator.h"
+#include "hw/machine/machine.h"
+#include "hw/program/program.h"
+
+/// Port accesses of commands at the scratchpad and the accumulator, in words.
+namespace systole::hw {
+
+/// Shares `words` among the banks that [begin, end) covers, in proportion; the last one takes the
+/// remainder, so that none is lost. Calls visit(bank, words).
+template <typename Visit>
+void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t end,
+                   std::uint64_t words, Visit visit) {
+  if (begin >= end || words == 0) return;
+  std::uint64_t left = words;
+  for (std::uint64_t at = begin; at < end;) {
+    const std::uint64_t bank = at / bank_bytes;
+    const std::uint64_t stop = std::min(end, (bank + 1) * bank_bytes);
+    const std::uint64_t share = stop == end ? left : words * (stop - at) / (end - begin);
+    visit(static_cast<std::size_t>(bank), share);
+    left -= share;
+    at = stop;
+  }
+}
+
+/// Words that a matmul of `folds` folds reads and writes at the accumulator. Results of a fold
+/// leave a row (WS) or, shifted out, R rows (OS) at a time, a word each. Adding to a word reads it
+/// first.
+[[nodiscard]] inline std::uint64_t matmul_accumulator_words(const Machine::Array& array,
+                                                            const Command& command,
+                                                            std::uint64_t folds) {
+  const bool stationary_weights = array.dataflow == Dataflow::kWeightStationary;
+  const std::uint64_t rows =
+      folds * (stationary_weights ? command.m : std::min<std::uint64_t>(array.rows, command.m));
+  // With stationary weights only the first fold along k can overwrite; the others add to it.
+  const std::uint64_t columns = (command.n + std::uint64_t{array.cols} - 1) / array.cols;
+  const std::uint64_t first = stationary_weights ? columns * command.m : rows;
+  return first * accumulator_accesses(command.accumulate) +
+         (rows - first) * accumulator_accesses(true);
+}
+
+/// Words that a chain with `reads` reads of a vector (ChainCycles::reads) takes from the
+/// accumulator for rows of `cols` sums. Every vector takes at least one word, and a row as many as
+/// it has, however many lanes are left.
+[[nodiscard]] inline std::uint64_t chain_accumulator_words(std::uint64_t reads, std::uint64_t cols,
+                                                           std::uint32_t lanes,
+                                                           std::uint32_t word_bytes) {
+  const std::uint64_t vectors = (cols + lanes - 1) / lanes;
+  const std::uint64_t row_words = (cols * std::uint64_t{4} + word_bytes - 1) / word_bytes;
+  return reads / vectors * std::max(vectors, row_words);
+}
+
+/// Bytes [begin, end) of the accumulator that a tile of a command covers.
+struct AccumulatorSpan {
+  std::uint64_t begin, end;
+};
+[[nodiscard]] inline AccumulatorSpan accumulator_span(const Command& command) {
+  const std::uint64_t begin = std::uint64_t{command.c} * 4;
+  return {begin, begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4};
+}
+
+/// What a port of the scratchpad and of the accumulator moves in a cycle, in bytes.
+[[nodiscard]] inline std::uint32_t scratchpad_word_bytes(const Machine& machine) {
+  return machine.array.rows;
+}
+[[nodiscard]] inline std::uint32_t accumulator_word_bytes(const Machine& machine) {
+  return machine.array.cols * 4;
+}
+
+}  // namespace systole::hw

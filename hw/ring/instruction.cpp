@@ -1,0 +1,20 @@
+#include "hw/ring/instruction.h"
+
+#include <array>
+
+namespace systole::hw::dfx {
+namespace {
+
+constexpr std::array<std::string_view, kOpcodes> kOpcodeNames = {
+    "conv1d", "masked_mm", "mm",       "load",  "add",        "sub",        "mul",          "exp",
+    "accum",  "abs_max",   "quantise", "recip", "recip_sqrt", "write_keys", "write_values", "sync"};
+
+constexpr std::array<std::string_view, kPhases> kPhaseNames = {
+    "embedding", "LayerNorm", "self-attention", "feed-forward", "residual", "sync", "LM head"};
+
+}  // namespace
+
+std::string_view name_of(Opcode op) { return kOpcodeNames[static_cast<std::size_t>(op)]; }
+std::string_view name_of(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
+
+}  // namespace systole::hw::dfx

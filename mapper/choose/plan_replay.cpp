@@ -1,0 +1,262 @@
+#include "mapper/choose/plan_replay.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "hw/attention/timing/attention_plan.h"
+#include "mapper/choose/repeats.h"
+#include "mapper/emit/emitter.h"
+#include "mapper/place/constant_image.h"
+#include "mapper/replay/replay.h"
+#include "mapper/tile/host_cost.h"
+
+namespace systole::mapper {
+namespace {
+
+/// What the engines are expected to do, as if memory never held them up.
+Tiling attention_tiling(const AttentionGroup& group, const hw::Machine& machine) {
+  const hw::AttentionPlan plan =
+      hw::plan_attention(group.heads, group.dim, group.value_dim, machine,
+                         group.decoders.empty() ? hw::BufferedRow::kHead : hw::BufferedRow::kToken);
+  Tiling tiling;
+  tiling.m = group.query.rows;
+  tiling.n = tiling.c_cols = static_cast<std::uint32_t>(group.value_dim);
+  tiling.k = static_cast<std::uint32_t>(group.dim);
+  for (const hw::AttentionStep& step : plan.steps) tiling.cycles += step.phase.cycles;
+  tiling.compute_cycles = tiling.cycles;
+  const auto row_bytes = [&](hw::AttentionOperand operand) -> std::size_t {
+    if (operand == hw::AttentionOperand::kValue) return group.value_dim;
+    if (group.decoders.empty()) return group.dim;
+    return operand == hw::AttentionOperand::kQuery ? group.query.cols : group.key.cols;
+  };
+  for (const hw::AttentionFetch& fetch : plan.fetches) {
+    tiling.load_bytes += row_bytes(fetch.operand);
+  }
+  return tiling;
+}
+
+/// What the host is expected to take.
+Tiling host_tiling(const Group& group, const hw::Machine& machine) {
+  Tiling tiling;
+  tiling.m = group.m();
+  tiling.n = tiling.c_cols = group.n();
+  const HostCost cost = host_cost(*group.host, group.m(), group.n(), machine);
+  tiling.compute_cycles = static_cast<std::uint64_t>(cost.compute);
+  tiling.cycles = static_cast<std::uint64_t>(cost.total());
+  return tiling;
+}
+
+/// Numbers for things: equal ones for equal things.
+template <typename Thing>
+class Numbers {
+ public:
+  std::size_t of(Thing thing) {
+    return known_.emplace(std::move(thing), known_.size()).first->second;
+  }
+
+ private:
+  std::map<Thing, std::size_t> known_;
+};
+
+/// Replays pipeline after pipeline.
+class PlanReplayer {
+ public:
+  PlanReplayer(const model::Graph& graph, const hw::Machine& machine,
+               const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
+               const Placement& placement, TilingChoice& choice)
+      : graph_(graph),
+        machine_(machine),
+        groups_(groups),
+        pipelines_(pipelines),
+        placement_(placement),
+        choice_(choice),
+        constants_(placement.dram_end, false),
+        emitter_(graph, machine, placement, constants_, program_),
+        replay_(machine),
+        ends_(groups.size()) {
+    choice.begin();
+    for (const Pipeline& pipeline : pipelines) {
+      const Group& group = groups[pipeline.first];
+      const bool tiled = !group.attention && !group.host && !group.encoder;
+      tiled_.push_back({&pipeline, {}});
+      if (tiled) tiled_.back().groups = groups_of(pipeline, graph, machine, groups, placement);
+    }
+  }
+
+  PlanReplay run(Repeats repeats, std::uint64_t limit) {
+    RepeatFinder finder = find_repeats();
+    for (std::size_t i = 0; i < pipelines_.size();) {
+      if (replay_.dispatch() + skipped_ > limit) {
+        result_.given_up = true;
+        return std::move(result_);
+      }
+      const auto repeat = repeats == Repeats::kTakenOver ? finder.next() : std::nullopt;
+      if (!repeat) {
+        replay(i);
+        finder.add(choice_.last(), replay_.dispatch() + skipped_);
+        ++i;
+        continue;
+      }
+      finder.take_over(*repeat);
+      skipped_ += repeat->count / repeat->period * repeat->cycles;
+      for (const std::size_t end = i + repeat->count; i != end; ++i) {
+        take_over(i, i - repeat->period, repeat->cycles);
+      }
+    }
+    finish();
+    return std::move(result_);
+  }
+
+ private:
+  /// An operator's end: that of an operator of the replay, or of a group before, and so many cycles
+  /// later.
+  struct End {
+    std::size_t op = 0, group = SIZE_MAX;
+    std::uint64_t later = 0;
+  };
+
+  RepeatFinder find_repeats() const {
+    using Key = decltype(TilingProblem().key());
+    Numbers<std::tuple<std::vector<Key>, std::vector<std::size_t>>> shapes;
+    Numbers<std::vector<std::uint64_t>> places;
+    std::vector<std::size_t> shape_numbers, place_numbers;
+    for (std::size_t i = 0; i < pipelines_.size(); ++i) {
+      const Pipeline& pipeline = pipelines_[i];
+      const Group& group = groups_[pipeline.first];
+      std::vector<Key> keys;
+      std::vector<std::size_t> others(pipeline.levels.begin(), pipeline.levels.end());
+      for (const TiledGroup& next : tiled_[i].groups) keys.push_back(next.problem.key());
+      // Any two attentions or functions of the host are different, unless they are that obviously.
+      if (group.attention) {
+        const AttentionGroup& attention = *group.attention;
+        others.insert(others.end(), {1, attention.query.rows, attention.dim, attention.value_dim,
+                                     attention.heads.size()});
+        for (const hw::AttentionStep& step :
+             hw::plan_attention(
+                 attention.heads, attention.dim, attention.value_dim, machine_,
+                 attention.decoders.empty() ? hw::BufferedRow::kHead : hw::BufferedRow::kToken)
+                 .steps) {
+          others.push_back(step.phase.cycles);
+        }
+      } else if (group.host) {
+        others.insert(others.end(),
+                      {2, group.m(), group.n(),
+                       static_cast<std::size_t>(
+                           host_cost(*group.host, group.m(), group.n(), machine_).total())});
+      } else if (group.encoder) {
+        others.insert(others.end(), {3, group.m(), group.n()});
+      }
+      shape_numbers.push_back(shapes.of({std::move(keys), std::move(others)}));
+      std::vector<std::uint64_t> written;
+      for (std::size_t g = pipeline.first; g < pipeline.end(); ++g) {
+        const model::View& view = groups_[g].written();
+        written.insert(written.end(),
+                       {placement_.tensors[view.tensor].address, view.row, view.col});
+      }
+      place_numbers.push_back(places.of(std::move(written)));
+    }
+    return {std::move(shape_numbers), std::move(place_numbers)};
+  }
+
+  void replay(std::size_t index) {
+    const Pipeline& pipeline = pipelines_[index];
+    const Group& group = groups_[pipeline.first];
+    program_.commands.clear();
+    const std::size_t first_op = program_.operators.size();
+    if (group.attention) {
+      result_.tilings.push_back(attention_tiling(*group.attention, machine_));
+      emitter_.emit_attention(group);
+      replay_.expect_attention(result_.tilings.back().cycles);
+    } else if (group.host) {
+      result_.tilings.push_back(host_tiling(group, machine_));
+      emitter_.emit_host(group);
+    } else if (group.encoder) {
+      Tiling& tiling = result_.tilings.emplace_back();
+      tiling.m = group.m();
+      tiling.n = tiling.c_cols = group.n();
+      emitter_.emit_encoder(group);
+    } else {
+      TiledPipeline& tiled = tiled_[index];
+      const TiledPipeline* const next = index + 1 < tiled_.size() ? &tiled_[index + 1] : nullptr;
+      choice_.choose(tiled, next, emitter_, replay_);
+      for (const TiledGroup& one : tiled.groups) result_.tilings.push_back(one.tiling);
+      emitter_.emit(pipeline, tiled.groups);
+    }
+    replay_.run(program_, 0, program_.commands.size());
+    for (std::size_t g = pipeline.first; g < pipeline.end(); ++g) {
+      ends_[g] = {first_op + g - pipeline.first, SIZE_MAX, skipped_};
+    }
+    ++result_.replayed;
+  }
+
+  /// Pipeline `index` is as pipeline `before`.
+  void take_over(std::size_t index, std::size_t before, std::uint64_t later) {
+    const Pipeline& pipeline = pipelines_[index];
+    for (std::size_t i = 0; i < pipeline.levels.size(); ++i) {
+      const std::size_t from = pipelines_[before].first + i;
+      const Tiling tiling = result_.tilings[from];
+      result_.tilings.push_back(tiling);
+      ends_[pipeline.first + i] = {0, from, later};
+    }
+  }
+
+  /// Cycles from the end of an operator to the end of the next.
+  void finish() {
+    replay_.finish();
+    std::vector<std::uint64_t> ends(groups_.size(), 0);
+    std::uint64_t before = 0;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      const End& end = ends_[g];
+      const std::vector<std::uint64_t>& replayed = replay_.operator_ends();
+      if (end.group != SIZE_MAX) {
+        ends[g] = ends[end.group] == 0 ? 0 : ends[end.group] + end.later;
+      } else if (end.op < replayed.size() && replayed[end.op] != 0) {
+        ends[g] = replayed[end.op] + end.later;
+      }
+      const std::uint64_t now = std::max(ends[g], before);
+      result_.tilings[g].cycles = now - before;
+      before = now;
+    }
+    result_.cycles = before;
+  }
+
+  const model::Graph& graph_;
+  const hw::Machine& machine_;
+  const std::vector<Group>& groups_;
+  const std::vector<Pipeline>& pipelines_;
+  const Placement& placement_;
+  TilingChoice& choice_;
+  hw::Program program_;
+  ConstantImage constants_;
+  Emitter emitter_;
+  Replay replay_;
+  std::vector<TiledPipeline> tiled_;  ///< by pipeline
+  std::vector<End> ends_;             ///< by group
+  std::uint64_t skipped_ = 0;         ///< cycles of pipelines taken over
+  PlanReplay result_;
+};
+
+}  // namespace
+
+PlanReplay replay_plan(const model::Graph& graph, const hw::Machine& machine,
+                       const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
+                       const Placement& placement, TilingChoice& choice, Repeats repeats,
+                       std::uint64_t limit) {
+  return PlanReplayer(graph, machine, groups, pipelines, placement, choice).run(repeats, limit);
+}
+
+std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& graph,
+                                  const hw::Machine& machine, const std::vector<Group>& groups,
+                                  const Placement& placement) {
+  std::vector<TiledGroup> tiled;
+  for (std::size_t i = pipeline.first; i < pipeline.end(); ++i) {
+    const Share& share = placement.shares[i];
+    tiled.push_back(
+        {&groups[i], {}, tiling_problem(graph, groups[i], placement, machine, share), share});
+  }
+  return tiled;
+}
+
+}  // namespace systole::mapper

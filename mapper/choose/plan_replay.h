@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/choose/tiling_choice.h"
+#include "mapper/group/group.h"
+#include "mapper/place/pipeline.h"
+#include "mapper/place/placement.h"
+#include "model/graph/graph.h"
+
+namespace systole::mapper {
+
+/// What is expected of groups that run as pipelines.
+struct PlanReplay {
+  /// By group. Cycles are those from the end of the operator before: they add up to `cycles`.
+  std::vector<Tiling> tilings;
+  std::uint64_t cycles = 0;  ///< of the whole program
+  std::size_t replayed = 0;  ///< pipelines; the others repeat some of them
+  bool given_up = false;     ///< after the limit, without the rest
+};
+
+/// Which pipelines are replayed: all, or not those of layers (and heads) that repeat the ones
+/// before.
+enum class Repeats : std::uint8_t { kReplayed, kTakenOver };
+
+/// Chooses tilings for the groups, replays their commands, keeps none. Where layers repeat, in
+/// shapes, tilings and cycles, the rest of them are expected to take as long as the last one
+/// replayed. A plan that is not done by cycle `limit` is given up. Throws InputError that names a
+/// group of which not even single folds fit.
+[[nodiscard]] PlanReplay replay_plan(const model::Graph& graph, const hw::Machine& machine,
+                                     const std::vector<Group>& groups,
+                                     const std::vector<Pipeline>& pipelines,
+                                     const Placement& placement, TilingChoice& choice,
+                                     Repeats repeats = Repeats::kTakenOver,
+                                     std::uint64_t limit = UINT64_MAX);
+
+/// The groups of a pipeline of groups that the emitter tiles, without their tilings.
+[[nodiscard]] std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& graph,
+                                                const hw::Machine& machine,
+                                                const std::vector<Group>& groups,
+                                                const Placement& placement);
+
+}  // namespace systole::mapper

@@ -1,0 +1,216 @@
+#include "mapper/choose/tiling_choice.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "base/round.h"
+
+namespace systole::mapper {
+namespace {
+
+bool same_tiles(const Tiling& a, const Tiling& b) {
+  const auto all = [](const Tiling& t) {
+    return std::make_tuple(t.m, t.n, t.k, t.c_cols, t.m_outer, t.k_outer, t.a_stays, t.b_stays,
+                           t.double_buffered, t.two_results, t.far_ahead, t.spread);
+  };
+  return all(a) == all(b);
+}
+
+/// Groups that a pipeline is judged by: those after them repeat them.
+constexpr std::size_t kJudged = 6;
+/// Commands that are replayed to decide on one pipeline, and after how many of them a trial that is
+/// already too late is given up.
+constexpr std::uint64_t kMostReplayed = 40'000;
+constexpr std::size_t kAtOnce = 64;
+/// The part of its time that a pipeline has to gain by loading more.
+constexpr std::uint64_t kWorth = 100;
+
+/// Commands of a group, roughly.
+std::uint64_t commands_of(const TiledGroup& next) {
+  const Tiling& t = next.tiling;
+  const TilingProblem& problem = next.problem;
+  const std::uint64_t tiles = ceil_div(problem.m, t.m) * ceil_div(problem.n, t.c_cols);
+  if (problem.k == 0) return 3 * tiles;
+  return tiles * (2 + 3 * ceil_div(t.c_cols, t.n) * ceil_div(problem.k, t.k));
+}
+
+/// The pipeline as far as it is judged by.
+Pipeline judged(const Pipeline& pipeline) {
+  Pipeline part = pipeline;
+  if (pipeline.heads != 0 && !pipeline.by_rows)
+    part.levels.resize(std::min(part.levels.size(), kJudged));
+  return part;
+}
+
+/// Replays tilings of a pipeline's groups after the same state, with what follows them.
+class Trials {
+ public:
+  Trials(const Pipeline& pipeline, const TiledPipeline* next, const Emitter& emitter,
+         const Replay& replay)
+      : part_(judged(pipeline)), next_(next), emitter_(emitter), replay_(replay) {
+    if (next != nullptr) next_part_ = judged(*next->pipeline);
+  }
+
+  /// Cycle in which all is done; nothing if that is not before `limit`, or too much to replay.
+  std::optional<std::uint64_t> end(const std::vector<TiledGroup>& groups, std::uint64_t limit) {
+    const auto last = groups.begin() + static_cast<std::ptrdiff_t>(part_.levels.size());
+    std::uint64_t expected = 0;
+    std::for_each(groups.begin(), last,
+                  [&](const TiledGroup& next) { expected += commands_of(next); });
+    if (next_ != nullptr) {
+      for (std::size_t i = 0; i < next_part_.levels.size(); ++i) {
+        expected += commands_of(next_->groups[i]);
+      }
+    }
+    if (replayed_ + expected > kMostReplayed) return std::nullopt;
+    hw::Program program;
+    ConstantImage constants(emitter_.constants_end(), false);
+    Emitter draft(emitter_, constants, program);
+    draft.emit(part_, {groups.begin(), last});
+    if (next_ != nullptr) {
+      const auto count = static_cast<std::ptrdiff_t>(next_part_.levels.size());
+      draft.emit(next_part_, {next_->groups.begin(), next_->groups.begin() + count});
+    }
+    Replay trial = replay_;
+    const std::size_t count = program.commands.size();
+    for (std::size_t first = 0; first < count; first += kAtOnce) {
+      trial.run(program, first, std::min(first + kAtOnce, count));
+      replayed_ += kAtOnce;
+      if (trial.dispatch() >= limit) return std::nullopt;
+    }
+    const std::uint64_t end = trial.finish();
+    return end < limit ? std::optional(end) : std::nullopt;
+  }
+
+ private:
+  Pipeline part_, next_part_;
+  const TiledPipeline* next_;
+  const Emitter& emitter_;
+  const Replay& replay_;
+  std::uint64_t replayed_ = 0;
+};
+
+}  // namespace
+
+void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
+                          const Replay& replay) {
+  std::vector<Key> keys, next_keys;
+  for (TiledGroup& group : now.groups) {
+    keys.push_back(group.problem.key());
+    group.tiling = tiler_.choose(group.problem, group.group->name);
+  }
+  TiledPipeline after{now.pipeline, {}};
+  if (next != nullptr && !next->groups.empty()) {
+    after = *next;
+    for (TiledGroup& group : after.groups) {
+      next_keys.push_back(group.problem.key());
+      group.tiling = tiler_.choose(group.problem, group.group->name);
+    }
+  }
+  const auto [known, is_new] = known_.try_emplace({last_, keys, next_keys}, 0);
+  if (is_new) {
+    // A replay knows cycles alone.
+    if (machine_.mapper.strategy == hw::MappingStrategy::kCost ||
+        (machine_.mapper.strategy == hw::MappingStrategy::kSearch &&
+         machine_.mapper.objective == hw::MappingObjective::kCycles)) {
+      improve(now, after.groups.empty() ? nullptr : &after, emitter, replay);
+    }
+    Decision decision{std::move(keys), {}};
+    for (const TiledGroup& group : now.groups) decision.tilings.push_back(group.tiling);
+    known->second = number_of(std::move(decision));
+  }
+  last_ = known->second;
+  for (std::size_t i = 0; i < now.groups.size(); ++i) {
+    now.groups[i].tiling = decisions_[last_].tilings[i];
+  }
+}
+
+std::size_t TilingChoice::number_of(Decision decision) {
+  for (std::size_t i = 0; i < decisions_.size(); ++i) {
+    if (decisions_[i].keys == decision.keys &&
+        std::equal(decision.tilings.begin(), decision.tilings.end(), decisions_[i].tilings.begin(),
+                   same_tiles)) {
+      return i;
+    }
+  }
+  decisions_.push_back(std::move(decision));
+  return decisions_.size() - 1;
+}
+
+std::optional<std::vector<TiledGroup>> TilingChoice::in_pieces(std::vector<TiledGroup> groups,
+                                                               std::uint32_t pieces, bool by_rows) {
+  for (TiledGroup& next : groups) {
+    if (!next.group->has_matmul) continue;
+    next.problem.row_tile = narrow(ceil_div(next.problem.m, pieces));
+    const std::vector<Tiling>& all = tiler_.tilings(next.problem);
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const Tiling& t) { return t.m_outer || !by_rows; });
+    if (found == all.end()) return std::nullopt;
+    next.tiling = *found;
+  }
+  return groups;
+}
+
+void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
+                           const Replay& replay) {
+  const Pipeline& pipeline = *now.pipeline;
+  std::vector<TiledGroup>& groups = now.groups;
+  Trials trials(pipeline, next, emitter, replay);
+  const bool one = pipeline.is_single() &&
+                   tiler_.candidates(groups[0].problem, groups[0].group->name).size() == 1;
+  const std::optional<std::uint64_t> begin =
+      one ? std::nullopt : trials.end(groups, std::numeric_limits<std::uint64_t>::max());
+  if (!begin) return;
+  std::uint64_t best = *begin;
+  // Rows that all products of a pipeline have in common, so that none waits for several tiles of
+  // another; and one row tile after the other, so that the next group can begin.
+  if (!pipeline.is_single() && pipeline.row_tile == 0) {
+    const std::vector<TiledGroup> start = groups;
+    for (const std::uint32_t pieces : {2U, 3U, 4U, 6U, 8U, 12U, 16U}) {
+      for (const bool by_rows : {false, true}) {
+        std::optional<std::vector<TiledGroup>> common = in_pieces(start, pieces, by_rows);
+        if (!common) continue;
+        const std::optional<std::uint64_t> found = trials.end(*common, best);
+        if (!found) continue;
+        best = *found;
+        groups = std::move(*common);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Key key = groups[i].problem.key();
+    const auto is_same = [&](const TiledGroup& group) { return group.problem.key() == key; };
+    const auto from = groups.begin() + static_cast<std::ptrdiff_t>(i);
+    if (std::any_of(groups.begin(), from, is_same)) continue;
+    Tiling chosen = groups[i].tiling;
+    const auto set = [&](const Tiling& tiling) {
+      for (TiledGroup& group : groups) {
+        if (is_same(group)) group.tiling = tiling;
+      }
+    };
+    for (const Tiling& candidate : tiler_.candidates(groups[i].problem, groups[i].group->name)) {
+      if (same_tiles(candidate, chosen)) continue;
+      set(candidate);
+      // More bytes cost energy: they have to save time that is worth it.
+      const std::uint64_t worth =
+          candidate.load_bytes > chosen.load_bytes ? (best - replay.dispatch()) / kWorth : 0;
+      const std::optional<std::uint64_t> found = trials.end(groups, best - worth);
+      if (!found) continue;
+      best = *found;
+      chosen = candidate;
+    }
+    Tiling other = chosen;
+    other.spread = !other.spread;
+    set(other);
+    if (const std::optional<std::uint64_t> found = trials.end(groups, best)) {
+      best = *found;
+      chosen = other;
+    }
+    set(chosen);
+  }
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/emit/emitter.h"
+#include "mapper/place/pipeline.h"
+#include "mapper/replay/replay.h"
+#include "mapper/tile/tiling.h"
+
+namespace systole::mapper {
+
+/// Chooses tilings for the groups of one pipeline after another: of those that the cost model
+/// (mapper/tile/tiling_cost.h) finds best, those with which a replay of the commands ends first.
+/// The replay goes on from the commands before, so that it sees what operators leave each other to
+/// wait for. Equal groups of a pipeline have equal tilings; equal pipelines after equal ones, too.
+class TilingChoice {
+ public:
+  explicit TilingChoice(const hw::Machine& machine) : machine_(machine), tiler_(machine) {}
+
+  /// A program begins.
+  void begin() noexcept { last_ = SIZE_MAX; }
+  /// A number of what was decided last, equal for equal tilings.
+  [[nodiscard]] std::size_t last() const noexcept { return last_; }
+  /// Fills in the tilings of `now`, the rest of which is known. `emitter` and `replay` have seen
+  /// everything before it; what follows it, if not null, is judged with it. Throws InputError that
+  /// names a group of which not even single folds fit.
+  void choose(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
+              const Replay& replay);
+
+ private:
+  using Key = decltype(TilingProblem().key());
+  /// What was decided: by group of the pipeline.
+  struct Decision {
+    std::vector<Key> keys;
+    std::vector<Tiling> tilings;
+  };
+
+  /// The best of the candidates, in turn for each kind of group.
+  void improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
+               const Replay& replay);
+  /// With products in as many row tiles, if that fits; `by_rows`: row tile after row tile.
+  [[nodiscard]] std::optional<std::vector<TiledGroup>> in_pieces(std::vector<TiledGroup> groups,
+                                                                 std::uint32_t pieces,
+                                                                 bool by_rows);
+  /// The number of this decision, the same for equal ones.
+  [[nodiscard]] std::size_t number_of(Decision decision);
+
+  const hw::Machine machine_;
+  Tiler tiler_;
+  std::vector<Decision> decisions_;  ///< by number
+  /// By the number of the decision before, the keys, and those of what follows.
+  std::map<std::tuple<std::size_t, std::vector<Key>, std::vector<Key>>, std::size_t> known_;
+  std::size_t last_ = SIZE_MAX;  ///< number of the last decision
+};
+
+}  // namespace systole::mapper

@@ -1,0 +1,224 @@
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+
+#include "base/round.h"
+#include "mapper/emit/emitter.h"
+
+/// Loops as Gemmini's unroller runs them, in its order: k outside, then n, m inside. Its commands
+/// move 16 rows and multiply 16 x 16 x 16; here one command stands for a step of the k loop. What
+/// decides about time is kept: rows of A arrive in chunks of a request, rows of B as the steps need
+/// them, weights stand in memory row by row, nothing is used again by the next loop, two loops have
+/// half of the scratchpad each, and C tiles half of the accumulator. A result leaves, 16 rows at a
+/// time, while the last step still computes the next. A bias is no stage of the chain, where
+/// that gives the same values: it is loaded into the accumulator, once for each row, and the
+/// products are added to it.
+namespace systole::mapper {
+namespace {
+
+/// Whether the first stage of a matmul's chain is a bias from which the sums may as well begin. The
+/// stage saturates, the accumulator wraps around: no sum may come that far. The saved accumulator
+/// is what the sums are without the bias. Without values (a mere shape) the bias counts as one that
+/// fits, as those of trained layers do.
+bool begins_with_bias(const Group& group) {
+  const std::vector<hw::Stage>& stages = group.chain.stages;
+  if (stages.empty() || !hw::is_bias(stages.front())) return false;
+  const bool saved = std::any_of(stages.begin(), stages.end(), [](const hw::Stage& stage) {
+    return stage.operand == hw::Operand::kSaved;
+  });
+  if (saved) return false;
+  if (group.parameters.empty()) return true;
+  const std::int64_t product = (group.a_unsigned ? 255 : 128) * 128;
+  const std::int64_t most = std::numeric_limits<std::int32_t>::max() - group.k() * product;
+  return std::all_of(group.parameters.begin(), group.parameters.begin() + group.n(),
+                     [&](std::int64_t bias) { return std::abs(bias) <= most; });
+}
+
+}  // namespace
+
+const Group& Emitter::without_bias(const Group& group) {
+  unrolled_ = group;
+  bias_.reset();
+  std::vector<hw::Stage>& stages = unrolled_.chain.stages;
+  if (!begins_with_bias(group)) return unrolled_;
+  stages.erase(stages.begin());
+  std::vector<std::int32_t>& values = unrolled_.parameters;
+  const std::uint32_t bytes = group.n() * 4;
+  bias_ = constants_.add_tile(
+      values.empty() ? nullptr : reinterpret_cast<const std::uint8_t*>(values.data()), bytes, 1,
+      bytes, bytes);
+  if (!values.empty()) values.erase(values.begin(), values.begin() + group.n());
+  return unrolled_;
+}
+
+void Emitter::load_bias(const Loop& loop) {
+  hw::Command load = command(hw::Opcode::kLoadAccumulator);
+  load.type = hw::DType::kS32;
+  load.dram = *bias_ + std::uint64_t{loop.tile.col} * 4;
+  load.dram_pitch = 0;  // the same row again and again
+  load.m = loop.tile.rows;
+  load.n = loop.tile.cols;
+  load.c = loop.c;
+  load.c_pitch = loop.c_pitch;
+  program_.commands.push_back(load);
+}
+
+void Emitter::emit_loops(const Group& group) {
+  const std::uint32_t half = machine_.scratchpad.kib * 1024 / 2;
+  const std::uint32_t request =
+      machine_.dma.row_bytes == 0 ? machine_.dma.request_bytes : machine_.dma.row_bytes;
+  for (std::uint32_t row = 0; row < group.m(); row += work_->tiling->m) {
+    for (std::uint32_t col = 0; col < group.n(); col += work_->tiling->n) {
+      Loop loop{};
+      loop.tile = {row, col, std::min(work_->tiling->m, group.m() - row),
+                   std::min(work_->tiling->n, group.n() - col)};
+      loop.c = accumulator_half();
+      loop.c_pitch = narrow(round_up(loop.tile.cols, machine_.array.cols));
+      loop.chunk = narrow(round_up(request, machine_.array.rows));
+      for (loop.k0 = 0; loop.k0 < group.k(); loop.k0 += work_->tiling->k) {
+        loop.ks = std::min(work_->tiling->k, group.k() - loop.k0);
+        loop.begin = second_scratchpad_ ? half : 0;
+        loop.end = loop.begin + half;
+        second_scratchpad_ = !second_scratchpad_;
+        const std::size_t first = program_.commands.size();
+        emit_loop(loop);
+        program_.commands[first].issue = hw::Issue::kLoop;
+      }
+    }
+  }
+}
+
+std::uint64_t Emitter::row_major(const model::View& view, std::uint32_t row, std::uint32_t col,
+                                 std::uint32_t& pitch) {
+  const model::Tensor& tensor = graph_.tensors[view.tensor];
+  if (tensor.kind != model::Tensor::Kind::kConstant) {
+    pitch = location(view).pitch;
+    return address(view, row, col);
+  }
+  pitch = tensor.cols;
+  const auto [known, is_new] = whole_weights_.try_emplace(view.tensor, 0);
+  if (is_new) {
+    known->second = constants_.add_tile(tensor.data.empty() ? nullptr : tensor.data.data(),
+                                        tensor.cols, tensor.rows, tensor.cols, tensor.cols);
+  }
+  return known->second + std::uint64_t{view.row + row} * pitch + view.col + col;
+}
+
+/// Loads the columns k .. k + chunk of `rows` rows, which the array reads a block of columns at a
+/// time: a run of its own in the scratchpad, so that no other chunk has to wait for its readers.
+void Emitter::load_chunk_of_rows(const Loop& loop, const model::View& view, std::uint32_t row,
+                                 std::uint32_t rows, std::uint32_t k, std::uint32_t to) {
+  hw::Command load = command(hw::Opcode::kLoad);
+  load.m = rows;
+  load.n = std::min(loop.chunk, loop.ks - k);
+  load.a = to;
+  load.a_pitch = narrow(round_up(load.n, machine_.array.rows));
+  load.dram = row_major(view, row, loop.k0 + k, load.dram_pitch);
+  program_.commands.push_back(load);
+}
+
+void Emitter::emit_loop(const Loop& loop) {
+  const Tile& tile = loop.tile;
+  const std::uint32_t block = machine_.array.rows;
+  const std::uint32_t deep = narrow(round_up(loop.ks, block));
+  const std::uint32_t b_pitch = narrow(round_up(tile.cols, machine_.array.cols));
+  const std::uint32_t a_end = loop.begin + tile.rows * deep;
+  const std::uint32_t b =
+      work_->group->b_transposed ? loop.end - tile.cols * deep : loop.end - deep * b_pitch;
+  const bool last_loop = loop.k0 + loop.ks == work_->group->k();
+
+  // Parameters stand between A and B or, without room there, on A's first chunk once it has been
+  // read. That holds up the loads behind it as the unroller does, which keeps two loops in flight.
+  const std::uint32_t parameter_bytes =
+      last_loop ? 4 * hw::parameter_words(work_->group->chain) * tile.cols : 0;
+  const std::uint32_t after_a = narrow(round_up(a_end, hw::kParameterAlignment));
+  const bool fits = after_a + parameter_bytes <= b;
+  const std::uint32_t last_chunk = (loop.ks - 1) / loop.chunk * loop.chunk;
+  const bool late = !fits && tile.rows * last_chunk < parameter_bytes;
+  hw::Command parameters;
+  if (parameter_bytes != 0) {
+    parameters = parameter_load(tile);
+    parameters.a = fits ? after_a : loop.begin;
+  }
+
+  if (bias_ && loop.k0 == 0) load_bias(loop);
+  hw::Command matmul = command(hw::Opcode::kMatmul);
+  matmul.a_unsigned = work_->group->a_unsigned;
+  matmul.b_transposed = work_->group->b_transposed;
+  matmul.m = tile.rows;
+  matmul.n = tile.cols;
+  matmul.c = loop.c;
+  matmul.c_pitch = loop.c_pitch;
+  for (std::uint32_t k = 0; k < loop.ks; k += block) {
+    const std::uint32_t in_chunk = k % loop.chunk;
+    const std::uint32_t chunk = k - in_chunk;
+    const std::uint32_t pitch = std::min(loop.chunk, deep - chunk);
+    if (in_chunk == 0) {
+      load_chunk_of_rows(loop, work_->group->a, tile.row, tile.rows, k,
+                         loop.begin + tile.rows * chunk);
+    }
+    matmul.k = std::min(block, loop.ks - k);
+    matmul.a = loop.begin + tile.rows * chunk + in_chunk;
+    matmul.a_pitch = pitch;
+    matmul.accumulate = bias_ || loop.k0 + k > 0;
+    if (work_->group->b_transposed) {
+      matmul.b = b + tile.cols * chunk + in_chunk;
+      matmul.b_pitch = pitch;
+      if (in_chunk == 0) {
+        load_chunk_of_rows(loop, work_->group->b, tile.col, tile.cols, k, b + tile.cols * chunk);
+      }
+    } else {
+      hw::Command load = command(hw::Opcode::kLoad);
+      load.m = matmul.k;
+      load.n = tile.cols;
+      load.a = matmul.b = b + k * b_pitch;
+      load.a_pitch = matmul.b_pitch = b_pitch;
+      load.dram = row_major(work_->group->b, loop.k0 + k, tile.col, load.dram_pitch);
+      program_.commands.push_back(load);
+    }
+    if (last_loop && k + block >= loop.ks) {
+      emit_last_step(loop, matmul, parameters, late);
+    } else {
+      program_.commands.push_back(matmul);
+    }
+  }
+}
+
+/// Row block by row block: its last matmul, and its result. `parameters` are loaded in front, or,
+/// if `late`, behind all matmuls; kEnd: there are none.
+void Emitter::emit_last_step(const Loop& loop, hw::Command matmul, const hw::Command& parameters,
+                             bool late) {
+  const auto load_parameters = [&] {
+    if (parameters.opcode != hw::Opcode::kEnd) program_.commands.push_back(parameters);
+  };
+  const std::uint32_t a = matmul.a;
+  const auto for_blocks = [&](auto visit) {
+    for (std::uint32_t row = 0; row < loop.tile.rows; row += machine_.array.rows) {
+      visit(row, std::min(machine_.array.rows, loop.tile.rows - row));
+    }
+  };
+  const auto multiply = [&](std::uint32_t row, std::uint32_t rows) {
+    matmul.m = rows;
+    matmul.a = a + row * matmul.a_pitch;
+    matmul.c = loop.c + row * loop.c_pitch;
+    program_.commands.push_back(matmul);
+  };
+  const auto deliver = [&](std::uint32_t row, std::uint32_t rows) {
+    emit_result({loop.tile.row + row, loop.tile.col, rows, loop.tile.cols},
+                loop.c + row * loop.c_pitch, loop.c_pitch, parameters.a);
+  };
+  if (late) {
+    for_blocks(multiply);
+    load_parameters();
+    for_blocks(deliver);
+    return;
+  }
+  load_parameters();
+  for_blocks([&](std::uint32_t row, std::uint32_t rows) {
+    multiply(row, rows);
+    deliver(row, rows);
+  });
+}
+
+}  // namespace systole::mapper

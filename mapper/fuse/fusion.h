@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/group/group.h"
+#include "model/graph/graph.h"
+
+namespace systole::mapper {
+
+/// What became of an operator of the graph, and why.
+struct FusionDecision {
+  enum class Role : std::uint8_t {
+    kAnchor,  ///< begins a group
+    kPost,    ///< runs in the chain behind the anchor of its group
+    kPre,     ///< runs in the chain in front of it
+    kInside,  ///< of attention, an encoder or a decoder
+  };
+  std::size_t node = 0;   ///< index into Graph::nodes
+  std::size_t group = 0;  ///< index into Fusion::groups
+  Role role = Role::kAnchor;
+  std::string why;  ///< of an anchor that is a stage: why it joined no other; else what decided
+};
+
+struct Fusion {
+  std::vector<Group> groups;
+  std::vector<FusionDecision> decisions;  ///< by node
+};
+
+/// Groups the operators of a graph, greedily in order: a stage joins the group in front of it when
+/// it is the only reader of that group's result and the chain stays legal
+/// (mapper/group/fusion_rules.h). A matmul's sums may be read again in its own chain, as the saved
+/// accumulator. A row-wise stage joins a matmul only where the tiler expects that to be faster than
+/// a pass of its own. Then a group without a matmul goes in front of the one matmul that reads its
+/// result, where that is legal, nothing that it reads is written in between
+/// (mapper/group/memory_use.h), and it is expected to be no slower. A chain that is too long goes
+/// on in the next group; one on a loaded tensor first in front and then behind. The machine's
+/// mapper.fusion leaves out stages that may not join at all. On a machine with attention engines,
+/// the attention of a layer is one group, decoders of Q and K included. Encoders of parts of a
+/// projection's result join its stores where the machine has encoder lines and the tiler expects
+/// that to be faster: groups without commands of their own. A function of the host is a group; what
+/// the host does is the graph's choice, not the mapper's. Throws InputError when a row-wise
+/// operator cannot run on this machine at all.
+[[nodiscard]] Fusion fuse(const model::Graph& graph, const hw::Machine& machine);
+
+}  // namespace systole::mapper

@@ -1,0 +1,117 @@
+#include "mapper/fuse/fusion_cost.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/round.h"
+#include "base/units.h"
+#include "mapper/place/sharing.h"
+#include "mapper/tile/objective.h"
+
+namespace systole::mapper {
+
+FusionCost::FusionCost(const model::Graph& graph, const hw::Machine& machine)
+    : graph_(graph), machine_(machine), tiler_(machine) {
+  placement_.tensors.resize(graph.tensors.size());
+  placement_.shares = {whole_share(machine)};
+}
+
+std::optional<Tiling> FusionCost::tiling(Group group, const Placement& placement) {
+  group.chain.out = graph_.tensors[group.out.tensor].type;
+  try {
+    return tiler_.choose(
+        tiling_problem(graph_, group, placement, machine_, placement.shares.front()), group.name);
+  } catch (const hw::InputError&) {
+    return std::nullopt;
+  }
+}
+
+Placement FusionCost::keeping(const model::View& between) const {
+  Placement placement = placement_;
+  const model::Tensor& tensor = graph_.tensors[between.tensor];
+  const std::uint64_t bytes =
+      std::uint64_t{tensor.rows} * round_up(tensor.cols, machine_.array.rows);
+  if (machine_.mapper.on_chip != 0 && hw::bytes_of(tensor.type) == 1 &&
+      bytes <= machine_.scratchpad.kib * hw::kKib / 2) {
+    placement.tensors[between.tensor].place = Location::Place::kScratchpad;
+    placement.shares.front().stream_begin = bytes;
+  }
+  return placement;
+}
+
+FusionCost::Comparison FusionCost::compare(const Group& fused,
+                                           const std::vector<const Group*>& apart,
+                                           const Placement& when_apart, double extra_cycles) {
+  Comparison result;
+  const std::optional<Tiling> together = tiling(fused, placement_);
+  result.fits = together.has_value();
+  if (!together) return result;
+  const auto value = [this](double cycles, double joules) {
+    return objective_of(machine_.mapper, cycles, joules);
+  };
+  result.together = value(static_cast<double>(together->cycles), together->energy);
+  double cycles = extra_cycles;
+  double energy = 0;
+  bool runs = true;  // what does not fit apart has to run together
+  for (const Group* group : apart) {
+    const std::optional<Tiling> part = tiling(*group, when_apart);
+    runs = runs && part.has_value();
+    if (!part) continue;
+    cycles += static_cast<double>(part->cycles);
+    energy += part->energy;
+  }
+  result.apart = runs ? value(cycles, energy) : result.together;
+  return result;
+}
+
+FusionCost::Comparison FusionCost::behind(const Group& fused, const Group& group,
+                                          const Group& alone) {
+  // The second pass waits for the first one's last write, and then for its own first read.
+  const std::uint32_t outstanding = machine_.dma.outstanding_reads;
+  const double latency = dma_rate(machine_, outstanding).cycles_per_request * outstanding;
+  return compare(fused, {&group, &alone}, placement_,
+                 static_cast<double>(static_cast<std::uint64_t>(2 * latency)));
+}
+
+double FusionCost::pass_cycles(const Group& alone, bool on_chip) {
+  const std::uint32_t outstanding = machine_.dma.outstanding_reads;
+  const DmaRate rate = dma_rate(machine_, outstanding);
+  // What stays on chip need not be written and read before the next one begins.
+  const double latency = on_chip ? 0.0 : 2 * rate.cycles_per_request * outstanding;
+  // What a pass of its own loads is no part of the tiler's memory time.
+  const double bytes = static_cast<double>(std::uint64_t{alone.a.rows} * alone.a.cols *
+                                           hw::bytes_of(graph_.tensors[alone.a.tensor].type));
+  const double load = bytes / rate.bytes_per_cycle;
+  const std::optional<Tiling> pass = tiling(alone, placement_);
+  return latency + (pass ? std::max(load - static_cast<double>(pass->cycles), 0.0) : load);
+}
+
+FusionCost::Comparison FusionCost::before(const Group& fused, const Group& alone,
+                                          const Group& group) {
+  const Placement when_apart = keeping(group.a);
+  const bool on_chip = when_apart.shares.front().stream_begin != 0;
+  return compare(fused, {&alone, &group}, when_apart, pass_cycles(alone, on_chip));
+}
+
+FusionCost::Comparison FusionCost::before_attention(std::uint64_t stage_cycles,
+                                                    const Group& alone) {
+  Comparison result;
+  result.fits = true;
+  // The stages take the same energy both ways; the pass adds traffic.
+  result.together = objective_of(machine_.mapper, static_cast<double>(stage_cycles), 0);
+  const std::optional<Tiling> pass = tiling(alone, placement_);
+  result.apart = pass ? objective_of(machine_.mapper,
+                                     static_cast<double>(pass->cycles) + pass_cycles(alone, false),
+                                     pass->energy)
+                      : result.together;
+  return result;
+}
+
+FusionCost::Comparison FusionCost::encoding(const Group& fused, const Group& group,
+                                            const std::vector<Group>& products) {
+  std::vector<const Group*> apart{&group};
+  for (const Group& product : products) apart.push_back(&product);
+  return compare(fused, apart, placement_, 0);
+}
+
+}  // namespace systole::mapper

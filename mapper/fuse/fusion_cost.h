@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "mapper/group/group.h"
+#include "mapper/tile/tiling.h"
+
+namespace systole::mapper {
+
+/// What the tiler expects of groups, whether fusing pays: as if nothing stayed on chip, but for
+/// what would lie between two groups alone.
+class FusionCost {
+ public:
+  /// Cycles, or what else the machine's mapper wants little of.
+  struct Comparison {
+    double together = 0, apart = 0;
+    bool fits = false;  ///< together, on this machine
+    [[nodiscard]] bool pays() const { return fits && together <= apart; }
+  };
+
+  /// Both outlive this object.
+  FusionCost(const model::Graph& graph, const hw::Machine& machine);
+
+  /// A row-wise stage makes the matmul in front of it work on whole rows, which may cost more
+  /// traffic than a pass of its own. `alone`: the stage as a group.
+  [[nodiscard]] Comparison behind(const Group& fused, const Group& group, const Group& alone);
+  /// `alone`, a group without a matmul, as stages on the way in of `group`.
+  [[nodiscard]] Comparison before(const Group& fused, const Group& alone, const Group& group);
+  /// `alone` as stages on the way in of attention, whose operands spend `stage_cycles` in them: as
+  /// if the engines waited for all of it.
+  [[nodiscard]] Comparison before_attention(std::uint64_t stage_cycles, const Group& alone);
+  /// A group that encodes `sections` on the way out, or a product for each of the encoders.
+  [[nodiscard]] Comparison encoding(const Group& fused, const Group& group,
+                                    const std::vector<Group>& products);
+
+ private:
+  /// Nothing if the group does not fit the machine.
+  std::optional<Tiling> tiling(Group group, const Placement& placement);
+  /// What a pass of its own of `alone` adds to the tiler's cycles. `on_chip`: its result stays
+  /// there.
+  [[nodiscard]] double pass_cycles(const Group& alone, bool on_chip);
+  Comparison compare(const Group& fused, const std::vector<const Group*>& apart,
+                     const Placement& when_apart, double extra_cycles);
+  /// Where a tensor that only a matmul reads would be: on chip if it fits there.
+  [[nodiscard]] Placement keeping(const model::View& between) const;
+
+  const model::Graph& graph_;
+  const hw::Machine& machine_;
+  Placement placement_;
+  Tiler tiler_;
+};
+
+}  // namespace systole::mapper

@@ -1,0 +1,72 @@
+#include "mapper/fuse/split_norms.h"
+
+#include <optional>
+
+#include "hw/postop/postop.h"
+#include "mapper/group/fusion_rules.h"
+
+namespace systole::mapper {
+namespace {
+
+using model::Graph;
+using model::Node;
+using model::Tensor;
+
+/// Words of a row's statistics.
+constexpr std::uint32_t kWords = 4;
+
+/// The operator that writes the whole input of node `norm`, if its result can leave statistics.
+std::optional<std::size_t> producer_of(const Graph& graph, std::size_t norm) {
+  const Node& node = graph.nodes[norm];
+  for (std::size_t i = norm; i-- > 0;) {
+    const Node& candidate = graph.nodes[i];
+    if (candidate.out.tensor != node.in.tensor) continue;
+    const bool stage = candidate.kind == Node::Kind::kStage && same(candidate.out, node.in);
+    const bool fits = stage && candidate.statistics == model::kNoTensor &&
+                      candidate.stage.side == hw::Reduction::kNone &&
+                      candidate.stage.op != hw::StageOp::kTranspose &&
+                      hw::statistics_written(candidate.stage) == 0;
+    return fits ? std::optional<std::size_t>(i) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// Whether nothing but the A operand of one matmul is made of the node's result.
+bool feeds_one_matmul(const Graph& graph, const Node& norm, const std::vector<unsigned>& readers) {
+  if (readers[norm.out.tensor] != 1) return false;
+  for (const Node& node : graph.nodes) {
+    if (node.kind == Node::Kind::kMatmul && same(node.in, norm.out)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+Graph split_norms(Graph graph, const hw::Machine& machine) {
+  const bool can = machine.preop.lanes != 0 && machine.mapper.fusion == hw::FusionLevel::kAll &&
+                   machine.mapper.strategy != hw::MappingStrategy::kGemmini;
+  if (!can) return graph;
+  const std::vector<unsigned> readers = count_readers(graph);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    Node& norm = graph.nodes[i];
+    if (norm.kind != Node::Kind::kStage || norm.stage.op != hw::StageOp::kLayerNorm) continue;
+    if (std::uint64_t{norm.in.rows} * kWords > machine.postop.row_statistics) continue;
+    const std::optional<std::size_t> producer = producer_of(graph, i);
+    if (!producer || !feeds_one_matmul(graph, norm, readers)) continue;
+    Tensor sums;
+    sums.name = norm.name + ".sum_squares";
+    sums.rows = norm.in.rows;
+    sums.cols = kWords;
+    sums.type = hw::DType::kS32;
+    const auto id = static_cast<model::TensorId>(graph.tensors.size());
+    graph.tensors.push_back(std::move(sums));
+    Node& before = graph.nodes[*producer];
+    before.stage.side = hw::Reduction::kSumSquares;
+    before.statistics = norm.statistics = id;
+    norm.stage.op = hw::StageOp::kLayerNormApply;
+    norm.stage.imm[4] = norm.in.cols;
+  }
+  return graph;
+}
+
+}  // namespace systole::mapper

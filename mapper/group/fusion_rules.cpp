@@ -1,0 +1,191 @@
+#include "mapper/group/fusion_rules.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/round.h"
+#include "base/units.h"
+
+namespace systole::mapper {
+namespace {
+
+using model::Graph;
+using model::Node;
+using model::View;
+
+/// What brings a result into its type belongs to the operator that gives it.
+bool rounds(const hw::Stage& stage) {
+  return stage.op == hw::StageOp::kRequantise || stage.op == hw::StageOp::kClamp;
+}
+
+/// Whether the machine's mapper lets this stage run in the chain of an operator in front of it.
+bool may_fuse(hw::FusionLevel level, const hw::Stage& stage) {
+  switch (level) {
+    case hw::FusionLevel::kAll:
+    case hw::FusionLevel::kPost:
+      return true;
+    case hw::FusionLevel::kLibrary:
+      return !hw::is_residual(stage) && stage.op != hw::StageOp::kLayerNorm;
+    case hw::FusionLevel::kNone:
+      return rounds(stage) || hw::is_bias(stage) || stage.op == hw::StageOp::kDivideRowSum;
+    case hw::FusionLevel::kOff:
+      break;
+  }
+  return rounds(stage);
+}
+
+const char* name_of(hw::FusionLevel level) {
+  switch (level) {
+    case hw::FusionLevel::kAll:
+      return "all";
+    case hw::FusionLevel::kLibrary:
+      return "library";
+    case hw::FusionLevel::kNone:
+      return "none";
+    case hw::FusionLevel::kPost:
+      return "post";
+    case hw::FusionLevel::kOff:
+      return "off";
+  }
+  return "?";
+}
+
+/// The key and its value, as messages name what is too small.
+std::string limit(const char* key, std::uint64_t value) {
+  return std::string(key) + " is " + std::to_string(value);
+}
+
+std::string statistics_obstacle(const Group& group, const Node& node) {
+  const bool writes = hw::statistics_written(node.stage) != 0;
+  const bool reads = hw::statistics_read(node.stage) != 0;
+  if (writes && hw::writes_row_statistics(group.chain))
+    return "the chain has a side output already";
+  if ((writes && hw::reads_row_statistics(group.chain)) ||
+      (reads && hw::writes_row_statistics(group.chain))) {
+    return "one chain cannot read row statistics and leave others";
+  }
+  const bool other = group.statistics != model::kNoTensor && node.statistics != model::kNoTensor &&
+                     group.statistics != node.statistics;
+  return other ? "the chain works with other row statistics" : "";
+}
+
+/// Whether the stage's tensor operand is the saved accumulator: what the chain began with.
+bool reads_saved(const Group& group, const Node& node, const Graph& graph) {
+  const hw::Stage& stage = node.stage;
+  if (stage.operand != hw::Operand::kTensor || group.pre || group.nodes.empty() ||
+      !hw::stage_info(stage.op).takes(hw::Operand::kSaved)) {
+    return false;
+  }
+  return same(node.tensor, group.has_matmul ? graph.nodes[group.nodes.front()].out : group.a);
+}
+
+std::string operand_obstacle(const Group& group, const Node& node, const Graph& graph,
+                             const hw::Machine& machine) {
+  if (node.stage.operand != hw::Operand::kTensor || reads_saved(group, node, graph)) return "";
+  if (group.tensors.size() >= machine.postop.tensor_operands) {
+    return limit("postop.tensor_operands", machine.postop.tensor_operands);
+  }
+  return "";
+}
+
+/// A tile of the result is written before others are read: it may lie over the same tile of what
+/// passes with it, and over nothing else that the group reads.
+std::string in_place_obstacle(const Group& group, const Node& node, const Graph& graph) {
+  const bool turns = node.stage.op == hw::StageOp::kTranspose;
+  const auto spoils = [&](const View& read, bool in_step) {
+    return overlap(read, node.out) && !(in_step && !turns && same(read, node.out));
+  };
+  bool spoilt = spoils(group.a, !group.has_matmul) || (group.has_matmul && spoils(group.b, false));
+  const auto add = [&](const BoundChain& chain) {
+    for (const View& view : chain.tensors) spoilt |= spoils(view, true);
+  };
+  add(group);
+  if (group.pre) add(*group.pre);
+  return spoilt ? "it writes over " + graph.tensors[node.out.tensor].name + ", which " +
+                      group.name + " still reads"
+                : "";
+}
+
+}  // namespace
+
+std::vector<unsigned> count_readers(const Graph& graph) {
+  std::vector<unsigned> readers(graph.tensors.size(), 0);
+  const auto read = [&](const View& view) {
+    if (view.tensor != model::kNoTensor) ++readers[view.tensor];
+  };
+  for (const Node& node : graph.nodes) {
+    read(node.in);
+    read(node.b);
+    read(node.tensor);
+  }
+  return readers;
+}
+
+std::uint64_t rows_in_half(const hw::Machine& machine, std::uint32_t cols) {
+  const std::uint64_t elements = std::uint64_t{machine.accumulator.kib} * 1024 / 4 / 2;
+  return elements / round_up(cols, machine.array.cols);
+}
+
+void append(Group& group, std::size_t index, const Graph& graph) {
+  const Node& node = graph.nodes[index];
+  hw::Stage stage = node.stage;
+  if (reads_saved(group, node, graph)) {
+    stage.operand = hw::Operand::kSaved;
+    stage.tensor = {};
+  } else if (stage.operand == hw::Operand::kTensor) {
+    group.tensors.push_back(node.tensor);
+  }
+  group.nodes.push_back(index);
+  group.chain.stages.push_back(stage);
+  group.parameters.insert(group.parameters.end(), node.parameters.begin(), node.parameters.end());
+  if (node.statistics != model::kNoTensor) group.statistics = node.statistics;
+  if (node.kept != 0) group.kept = node.kept;
+  group.out = node.out;
+}
+
+std::string obstacle(const Group& group, const Node& node, const Graph& graph,
+                     const hw::Machine& machine) {
+  const hw::Stage& stage = node.stage;
+  const hw::StageInfo& info = hw::stage_info(stage.op);
+  if (!may_fuse(machine.mapper.fusion, stage)) {
+    return std::string("mapper.fusion is \"") + name_of(machine.mapper.fusion) + "\"";
+  }
+  if (hw::transposes(group.chain)) return "the chain ends with a transposition";
+  if (group.chain.stages.size() >= machine.postop.max_stages) {
+    return limit("postop.max_stages", machine.postop.max_stages);
+  }
+  if (std::string why = operand_obstacle(group, node, graph, machine); !why.empty()) return why;
+  if (std::string why = statistics_obstacle(group, node); !why.empty()) return why;
+  if (std::string why = in_place_obstacle(group, node, graph); !why.empty()) return why;
+  const bool both_mask = hw::uses_kept(group.chain) && hw::uses_kept({{stage}, {}});
+  if (both_mask && node.kept != group.kept) {
+    return "the chain has another causal mask";
+  }
+  if (info.row_wise && hw::is_row_wise(group.chain))
+    return "the chain has a row-wise stage already";
+  if ((info.row_wise || node.kept != 0) && rows_in_half(machine, node.in.cols) == 0) {
+    return limit("accumulator.kib", machine.accumulator.kib) + ", half of it less than a row";
+  }
+  return "";
+}
+
+std::string pre_obstacle(const Group& group, const hw::Machine& machine) {
+  if (machine.mapper.fusion != hw::FusionLevel::kAll) {
+    return std::string("mapper.fusion is \"") + name_of(machine.mapper.fusion) + "\"";
+  }
+  if (machine.mapper.strategy == hw::MappingStrategy::kGemmini) {
+    return "mapper.strategy is \"gemmini\"";
+  }
+  if (machine.preop.lanes == 0) return limit("preop.lanes", 0);
+  if (group.has_matmul || group.host || group.attention || group.encoder) return "it is an anchor";
+  if (group.pre) return "it has stages in front already";
+  if (group.kept != 0) return "a causal mask counts whole rows";
+  try {
+    hw::check_pre_chain(group.chain);
+  } catch (const hw::InputError& error) {
+    return std::string("its chain ") + error.what();
+  }
+  return "";
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,329 @@
+#include "mapper/place/pipeline.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/round.h"
+#include "base/units.h"
+#include "mapper/group/memory_use.h"
+#include "mapper/place/placement.h"
+#include "mapper/place/sharing.h"
+
+namespace systole::mapper {
+namespace {
+
+using model::Graph;
+using model::Tensor;
+using model::View;
+
+/// The part of the scratchpad that rings of scores may take.
+constexpr std::uint64_t kRingShare = 4;
+
+class PipelineFinder {
+ public:
+  PipelineFinder(const Graph& graph, const std::vector<Group>& groups, const hw::Machine& machine)
+      : graph_(graph), groups_(groups), machine_(machine), readers_(graph.tensors.size()) {
+    for (const Group& group : groups) {
+      uses_.push_back(memory_use(graph, group));
+      for (const View& view : uses_.back().reads) ++readers_[view.tensor];
+    }
+  }
+
+  std::vector<Pipeline> find(Pipelining allowed) const {
+    std::vector<Pipeline> pipelines;
+    for (std::size_t step = 0; step < groups_.size(); step = pipelines.back().end()) {
+      Pipeline next{step, {0}};
+      if (allowed.attention) next = attention(step);
+      if (allowed.joined != 0 && !next.is_single()) join(next, allowed.joined);
+      if (allowed.rows && next.is_single()) next = rows(step);
+      pipelines.push_back(std::move(next));
+    }
+    return pipelines;
+  }
+
+ private:
+  /// A group that is a list of tiles with rows of their own.
+  [[nodiscard]] bool is_plain(const Group& group) const {
+    const auto is_state = [&](const View& view) {
+      return graph_.tensors[view.tensor].kind == Tensor::Kind::kState;
+    };
+    return !group.attention && !group.encoder && !group.host && group.sections.encoders.empty() &&
+           !hw::transposes(group.chain) && !is_state(group.out) && !is_state(group.a) &&
+           !(group.has_matmul && is_state(group.b));
+  }
+  [[nodiscard]] bool is_weight(const View& view) const {
+    return graph_.tensors[view.tensor].kind == Tensor::Kind::kConstant;
+  }
+  [[nodiscard]] bool is_temporary(const View& view) const {
+    const Tensor& tensor = graph_.tensors[view.tensor];
+    return tensor.kind == Tensor::Kind::kActivation && tensor.data.empty();
+  }
+
+  /// Whether groups may run in turns although `later` follows `earlier`: nothing but rows that are
+  /// done goes from one to the other.
+  [[nodiscard]] bool independent(std::size_t earlier, std::size_t later) const {
+    return meeting(uses_[earlier].writes, uses_[later].reads) == nullptr && keeps(earlier, later);
+  }
+  /// Whether `later` leaves alone what `earlier` reads and writes.
+  [[nodiscard]] bool keeps(std::size_t earlier, std::size_t later) const {
+    return meeting(uses_[earlier].reads, uses_[later].writes) == nullptr &&
+           meeting(uses_[earlier].writes, uses_[later].writes) == nullptr;
+  }
+
+  /// Scores that the next group alone multiplies, whole rows of them.
+  [[nodiscard]] bool is_head(std::size_t step) const {
+    if (step + 1 >= groups_.size()) return false;
+    const Group &scores = groups_[step], &context = groups_[step + 1];
+    if (!is_plain(scores) || !is_plain(context) || !scores.has_matmul || !context.has_matmul) {
+      return false;
+    }
+    const Tensor& between = graph_.tensors[scores.out.tensor];
+    const bool passes = is_temporary(scores.out) && readers_[scores.out.tensor] == 1 &&
+                        between.rows == scores.out.rows && between.cols == scores.out.cols &&
+                        hw::bytes_of(between.type) == 1 && !context.pre &&
+                        (hw::is_row_wise(scores.chain) || scores.kept != 0);
+    if (!passes || context.a.tensor != scores.out.tensor || context.a.rows != scores.out.rows ||
+        context.a.cols != scores.out.cols || context.b.tensor == scores.out.tensor) {
+      return false;
+    }
+    if (!keeps(step, step + 1)) return false;
+    // Row statistics go the same way.
+    return scores.statistics == model::kNoTensor ||
+           (scores.statistics == context.statistics && readers_[scores.statistics] == 1);
+  }
+
+  [[nodiscard]] Pipeline attention(std::size_t step) const {
+    Pipeline pipeline{step, {0}};
+    if (!is_head(step)) return pipeline;
+    const Group& scores = groups_[step];
+    std::uint64_t cols = 0;  // of a tile of scores and one of its context
+    std::size_t heads = 0;
+    for (std::size_t next = step; is_head(next); next += 2, ++heads) {
+      const Group& other = groups_[next];
+      if (other.m() != scores.m() || other.n() != scores.n() ||
+          groups_[next + 1].n() != groups_[step + 1].n()) {
+        break;
+      }
+      bool apart = true;
+      for (std::size_t mine = next; mine < next + 2; ++mine) {
+        for (std::size_t before = step; before < next; ++before) {
+          apart = apart && independent(before, mine);
+        }
+      }
+      if (!apart) break;
+      cols = std::max(cols, round_up(scores.n(), machine_.array.cols) +
+                                round_up(groups_[next + 1].n(), machine_.array.cols));
+    }
+    const std::uint64_t half = whole_share(machine_).sums_end;
+    const std::uint64_t row_bytes = round_up(scores.n(), machine_.array.rows);
+    const std::uint64_t ring = machine_.scratchpad.kib * hw::kKib / kRingShare;
+    constexpr std::uint32_t kSlots = 2;
+    const std::uint32_t words = hw::statistics_words(scores.chain);
+    std::uint64_t most =
+        std::min({half / cols, ring / kSlots / row_bytes, std::uint64_t{scores.m()}});
+    if (words != 0)
+      most = std::min(most, machine_.postop.row_statistics / std::uint64_t{words} / kSlots);
+    if (most == 0) return pipeline;
+    pipeline.row_tile = narrow(ceil_div(scores.m(), ceil_div(scores.m(), most)));
+    pipeline.slots = kSlots;
+    pipeline.levels.clear();
+    for (std::size_t head = 0; head < heads; ++head) {
+      pipeline.levels.push_back(0);
+      pipeline.levels.push_back(1);
+    }
+    pipeline.heads = narrow(heads);
+    return pipeline;
+  }
+
+  /// Whether the scratchpad could hold all queries, keys and values: every row tile takes all
+  /// heads.
+  [[nodiscard]] bool may_reside(const Pipeline& heads) const {
+    std::set<model::TensorId> tensors;
+    for (std::size_t step = heads.first; step < heads.end(); ++step) {
+      tensors.insert(groups_[step].b.tensor);
+      if (step % 2 == heads.first % 2) tensors.insert(groups_[step].a.tensor);
+    }
+    std::uint64_t bytes = 0;
+    for (const model::TensorId id : tensors) bytes += graph_.tensors[id].bytes();
+    return bytes <= machine_.scratchpad.kib * hw::kKib;
+  }
+  /// Appends the chain that reads the rows of all contexts of `heads`, if one does.
+  void join(Pipeline& heads, std::uint32_t pieces) const {
+    const std::size_t step = heads.end();
+    if (step >= groups_.size()) return;
+    const Group &group = groups_[step], &context = groups_[step - 1];
+    if (!is_plain(group) || group.pre || !group.has_matmul || !is_weight(group.b) ||
+        group.a.tensor != context.out.tensor || group.a.row != context.out.row ||
+        group.m() != context.m() || group.m() < pieces || !may_reside(heads)) {
+      return;
+    }
+    for (std::size_t other = heads.first; other < step; ++other) {
+      if (!reads_rows_alone(other, step)) return;
+    }
+    heads.by_rows = true;
+    heads.row_tile = std::min(heads.row_tile, narrow(ceil_div(group.m(), pieces)));
+    extend(heads, step);
+    for (std::size_t next = step; next < heads.end(); ++next) {
+      const View& in = groups_[next].a;
+      const Tensor& tensor = graph_.tensors[in.tensor];
+      if (groups_[next].has_matmul && is_temporary(in) && readers_[in.tensor] == 1 &&
+          hw::bytes_of(tensor.type) == 1 && tensor.rows == group.m()) {
+        heads.passing.push_back(in.tensor);
+      }
+    }
+  }
+
+  [[nodiscard]] std::uint64_t weight_bytes(const Group& group) const {
+    return group.has_matmul
+               ? round_up(group.k(), machine_.array.rows) * round_up(group.n(), machine_.array.cols)
+               : 0;
+  }
+
+  /// Whether `step` reads rows of the group before it, and nothing else of `first` .. `step` - 1.
+  [[nodiscard]] bool continues(std::size_t first, std::size_t step) const {
+    const Group &before = groups_[step - 1], &group = groups_[step];
+    if (!is_plain(group) || group.pre || group.a.tensor != before.out.tensor ||
+        (group.has_matmul && !is_weight(group.b)) || group.a.row != before.out.row ||
+        group.a.rows != before.out.rows || group.m() != before.m()) {
+      return false;
+    }
+    for (std::size_t other = first; other < step; ++other) {
+      if (!reads_rows_alone(other, step)) return false;
+    }
+    return true;
+  }
+  /// Whether tensor operands of `step` take from `other` only the rows that it is working on.
+  [[nodiscard]] bool reads_rows_alone(std::size_t other, std::size_t step) const {
+    if (!keeps(other, step)) return false;
+    for (const View& view : groups_[step].tensors) {
+      if (meeting({view}, uses_[other].writes) != nullptr &&
+          (view.row != groups_[other].out.row || view.rows != groups_[step].m())) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  [[nodiscard]] Pipeline rows(std::size_t step) const {
+    Pipeline pipeline{step, {0}};
+    const Group& begin = groups_[step];
+    if (!is_plain(begin) || begin.m() < 2 || (begin.has_matmul && !is_weight(begin.b)))
+      return pipeline;
+    pipeline.levels.clear();
+    extend(pipeline, step);
+    return pipeline;
+  }
+  /// Appends `step` and the groups that continue it.
+  void extend(Pipeline& pipeline, std::size_t step) const {
+    const std::uint64_t rows = std::max(pipeline.row_tile, 1U);
+    const std::uint64_t room = machine_.scratchpad.kib * hw::kKib / 2;
+    std::uint64_t weights = 0, sums = 0;
+    std::size_t products = 0;
+    if (pipeline.heads != 0) {
+      sums = rows * (round_up(groups_[pipeline.first].n(), machine_.array.cols) +
+                     round_up(groups_[pipeline.first + 1].n(), machine_.array.cols));
+    }
+    std::uint32_t level = pipeline.levels.empty() ? 0 : pipeline.levels.back() + 1;
+    for (std::size_t next = step; next < groups_.size() && (next == step || continues(step, next));
+         ++next) {
+      const Group& group = groups_[next];
+      weights += weight_bytes(group);
+      sums += rows * sum_cols(group);
+      // Weights of several products stay; with one product there is nothing to share.
+      products += group.has_matmul ? 1 : 0;
+      if (next != step && group.has_matmul && products > 1 && weights > room) return;
+      if (next != step && sums > whole_share(machine_).sums_end) return;
+      pipeline.levels.push_back(level++);
+    }
+  }
+  /// Columns of sums that a row of its smallest tile has.
+  [[nodiscard]] std::uint64_t sum_cols(const Group& group) const {
+    const bool whole = hw::is_row_wise(group.chain) || group.kept != 0;
+    return whole ? round_up(group.n(), machine_.array.cols) : machine_.array.cols;
+  }
+
+  const Graph& graph_;
+  const std::vector<Group>& groups_;
+  const hw::Machine& machine_;
+  std::vector<MemoryUse> uses_;       ///< by group
+  std::vector<std::size_t> readers_;  ///< views of groups, by tensor
+};
+
+}  // namespace
+
+std::size_t Pipeline::last_beside(std::size_t step) const {
+  if (by_rows) return end() - 1;
+  const std::uint32_t level = levels.at(step - first);
+  std::size_t last = step;
+  while (last + 1 < end() && levels[last + 1 - first] != level) ++last;
+  return last;
+}
+
+std::vector<Pipeline> find_pipelines(const Graph& graph, const std::vector<Group>& groups,
+                                     const hw::Machine& machine, Pipelining allowed) {
+  // Gemmini's library runs one operator after the other.
+  if (machine.mapper.strategy == hw::MappingStrategy::kGemmini) allowed = {};
+  allowed.attention &= machine.mapper.on_chip != 0;
+  return PipelineFinder(graph, groups, machine).find(allowed);
+}
+
+std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vector<Tile>>& tiles) {
+  const std::size_t groups = pipeline.levels.size();
+  const std::uint32_t most = *std::max_element(pipeline.levels.begin(), pipeline.levels.end());
+  // By level, its tiles in order; by tile, how many of the level before it must have been issued.
+  struct Entry {
+    Turn turn;
+    Tile tile;
+    std::size_t needs;
+  };
+  std::vector<std::vector<Entry>> levels(most + std::size_t{1});
+  for (std::size_t group = 0; group < groups; ++group) {
+    for (std::size_t i = 0; i < tiles[group].size(); ++i) {
+      levels[pipeline.levels[group]].push_back({{group, i}, tiles[group][i], 0});
+    }
+  }
+  if (pipeline.by_rows) {
+    for (std::vector<Entry>& level : levels) {
+      std::stable_sort(level.begin(), level.end(), [](const Entry& a, const Entry& b) {
+        return std::make_pair(a.tile.row, a.turn.group) < std::make_pair(b.tile.row, b.turn.group);
+      });
+    }
+  }
+  std::vector<std::vector<std::size_t>> places(groups);  // of the tiles of a group in its level
+  for (std::vector<Entry>& level : levels) {
+    for (std::size_t i = 0; i < level.size(); ++i) places[level[i].turn.group].push_back(i);
+  }
+  for (std::size_t level = 1; level < levels.size(); ++level) {
+    const std::vector<Entry>& before = levels[level - 1];
+    for (Entry& entry : levels[level]) {
+      // A context reads the scores before it, the chain after the heads all contexts.
+      const std::size_t last = level == 1 ? entry.turn.group : pipeline.first_of(narrow(level));
+      const std::size_t first = level == 2 && pipeline.heads != 0 ? 1 : last - 1;
+      for (std::size_t source = first; source < last; ++source) {
+        for (const std::size_t i : places[source]) {
+          if (pipeline.levels[source] + 1 == level &&
+              before[i].tile.row < entry.tile.row + entry.tile.rows) {
+            entry.needs = std::max(entry.needs, i + 1);
+          }
+        }
+      }
+    }
+  }
+  std::vector<Turn> turns;
+  std::vector<std::size_t> issued(levels.size(), 0);
+  for (;;) {
+    std::size_t level = levels.size();
+    while (level-- > 0) {
+      if (issued[level] == levels[level].size()) continue;
+      if (level == 0) break;
+      const std::size_t all = levels[level - 1].size();
+      const std::size_t needs = levels[level][issued[level]].needs;
+      if (issued[level - 1] >= std::min(needs + 1, all)) break;
+    }
+    if (level > levels.size()) return turns;
+    turns.push_back(levels[level][issued[level]++].turn);
+  }
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/group/group.h"
+#include "model/graph/graph.h"
+
+/// Which operators run as a pipeline of row tiles: while one passes the post-op unit, the array
+/// multiplies for the next.
+namespace systole::mapper {
+
+/// Consecutive groups whose tiles are issued in turns. Groups of one level follow each other;
+/// those of the next level read their rows as soon as these are done.
+struct Pipeline {
+  std::size_t first = 0;
+  std::vector<std::uint32_t> levels{};  ///< by group
+  /// Rows of every tile; 0: each group has its own.
+  std::uint32_t row_tile = 0;
+  /// Tiles of a ring that the scratchpad holds; those before them have been read.
+  std::uint32_t slots = 0;
+  /// What passes through a ring after the contexts, if there is room.
+  std::vector<model::TensorId> passing{};
+  /// Pairs of scores and context at the begin.
+  std::uint32_t heads = 0;
+  /// A row tile passes all heads and the groups after them before the next one follows; else head
+  /// follows head.
+  bool by_rows = false;
+
+  [[nodiscard]] std::size_t end() const { return first + levels.size(); }
+  [[nodiscard]] bool is_single() const { return levels.size() == 1; }
+  [[nodiscard]] bool operator==(const Pipeline& other) const {
+    return first == other.first && levels == other.levels && row_tile == other.row_tile &&
+           by_rows == other.by_rows;
+  }
+  /// The first group of a level, counted from the pipeline's first.
+  [[nodiscard]] std::size_t first_of(std::uint32_t level) const {
+    return heads == 0 || level < 2 ? level : level + 2 * (heads - std::size_t{1});
+  }
+  /// The last group that may have begun before group `step` has ended.
+  [[nodiscard]] std::size_t last_beside(std::size_t step) const;
+};
+
+/// What the mapper may pipeline.
+struct Pipelining {
+  bool attention = false;  ///< the scores of a head with its context, head after head
+  bool rows = false;       ///< other chains of operators, row by row
+  /// All heads with the chain after them, in at least as many row tiles; 0: not at all.
+  std::uint32_t joined = 0;
+};
+
+/// All groups in order, most of them alone.
+[[nodiscard]] std::vector<Pipeline> find_pipelines(const model::Graph& graph,
+                                                   const std::vector<Group>& groups,
+                                                   const hw::Machine& machine, Pipelining allowed);
+
+/// A C tile of a group: rows [row, row + rows), columns [col, col + cols).
+struct Tile {
+  std::uint32_t row, col, rows, cols;
+};
+
+/// A tile of a pipeline's groups: the group counts from its first.
+struct Turn {
+  std::size_t group, tile;
+};
+
+/// The order in which a pipeline issues the tiles of its groups. Every group begins a tile one turn
+/// after the last rows that it reads, so that the units do not wait for each other.
+[[nodiscard]] std::vector<Turn> turns_of(const Pipeline& pipeline,
+                                         const std::vector<std::vector<Tile>>& tiles);
+
+}  // namespace systole::mapper

@@ -1,0 +1,275 @@
+#include "mapper/place/placement.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include "base/error.h"
+#include "base/round.h"
+#include "base/units.h"
+#include "hw/program/program.h"
+#include "mapper/place/live_allocator.h"
+#include "mapper/place/sharing.h"
+
+namespace systole::mapper {
+namespace {
+
+using model::Graph;
+using model::Tensor;
+using model::TensorId;
+using model::View;
+
+/// Far beyond any real memory; the size of the machine's DRAM is checked at the end.
+constexpr std::uint64_t kUnlimited = std::uint64_t{1} << 50;
+
+struct Life {
+  std::size_t first = 0, last = 0;
+  bool used = false;
+  bool is_weight = false;  ///< a constant that is a matmul's B
+  bool only_matmul_reads = true;
+  bool aligned = true;  ///< every view starts at a scratchpad word
+  bool is_statistics = false;
+};
+
+class Lives {
+ public:
+  Lives(const Graph& graph, const std::vector<Group>& groups,
+        const std::vector<Pipeline>& pipelines, std::uint32_t word)
+      : graph_(graph), word_(word), lives_(graph.tensors.size()) {
+    std::size_t writer = 0;  // of what an encoder group gives
+    for (std::size_t step = 0; step < groups.size(); ++step) {
+      const Group& group = groups[step];
+      if (group.encoder) {
+        // An encoded row leaves by a store, never for the scratchpad.
+        touch(group.out, writer).only_matmul_reads = false;
+        continue;
+      }
+      writer = step;
+      if (group.attention) {
+        for (const View& view : {group.attention->query, group.attention->key,
+                                 group.attention->value, group.attention->out}) {
+          touch(view, step);
+        }
+        attention_.push_back(step);
+        continue;
+      }
+      touch(group.a, step).only_matmul_reads &= group.has_matmul;
+      if (group.has_matmul) {
+        touch(group.b, step).is_weight =
+            graph.tensors[group.b.tensor].kind == Tensor::Kind::kConstant;
+      }
+      touch_operands(group, step);
+      if (group.pre) {
+        // Stages are on the way in from DRAM alone.
+        touch(group.a, step).only_matmul_reads = false;
+        touch_operands(*group.pre, step);
+      }
+      // The host reads and writes DRAM.
+      touch(group.out, step).only_matmul_reads &= !group.host;
+    }
+    // Groups that run in turns with the last reader may write before it has ended.
+    std::vector<std::size_t> last_beside;
+    for (const Pipeline& pipeline : pipelines) {
+      for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
+        last_beside.push_back(pipeline.last_beside(step));
+      }
+    }
+    for (Life& life : lives_) {
+      if (life.used) life.last = last_beside.at(life.last);
+    }
+    for (std::size_t id = 0; id < lives_.size(); ++id) {
+      const Tensor& tensor = graph.tensors[id];
+      const bool permanent = tensor.kind != Tensor::Kind::kActivation || !tensor.data.empty();
+      if (permanent) {
+        lives_[id].first = 0;
+        lives_[id].last = groups.size();
+        lives_[id].only_matmul_reads = false;
+      }
+    }
+  }
+
+  /// The attention engines have the whole scratchpad for themselves.
+  [[nodiscard]] bool meets_attention(const Life& life) const {
+    return std::any_of(attention_.begin(), attention_.end(),
+                       [&](std::size_t step) { return life.first <= step && step <= life.last; });
+  }
+
+  [[nodiscard]] const Life& operator[](std::size_t id) const { return lives_[id]; }
+
+ private:
+  Life& touch(const View& view, std::size_t step) {
+    Life& life = lives_[view.tensor];
+    if (!life.used) life.first = step;
+    life.used = true;
+    life.last = std::max(life.last, step);
+    const std::size_t offset = view.col * hw::bytes_of(graph_.tensors[view.tensor].type);
+    life.aligned &= offset % word_ == 0;
+    return life;
+  }
+
+  void touch_operands(const BoundChain& chain, std::size_t step) {
+    for (const View& view : chain.tensors) touch(view, step).only_matmul_reads = false;
+    if (chain.statistics != model::kNoTensor) {
+      touch({chain.statistics, 0, 0, 0, 0}, step).is_statistics = true;
+    }
+  }
+
+  const Graph& graph_;
+  std::uint32_t word_;
+  std::vector<Life> lives_;
+  std::vector<std::size_t> attention_;  ///< steps
+};
+
+/// Tensors that pass from scores to context of a pipeline, tile by tile.
+class Rings {
+ public:
+  Rings(const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
+        std::size_t tensors, std::uint32_t word)
+      : rings_(tensors), passing_(tensors) {
+    for (const Pipeline& pipeline : pipelines) {
+      if (pipeline.slots == 0) continue;
+      for (const TensorId id : pipeline.passing) {
+        passing_[id] = {pipeline.row_tile, pipeline.slots, 0, 1};
+      }
+      const Group& scores = groups[pipeline.first];
+      const auto pitch = static_cast<std::uint32_t>(round_up(scores.out.cols, word));
+      const std::uint32_t words = hw::statistics_words(scores.chain);
+      const auto all = static_cast<std::size_t>(all_.size());
+      all_.push_back({&pipeline, pitch, words, 0, 0});
+      std::uint32_t first = 0;
+      for (std::uint32_t head = 0; head < pipeline.heads; ++head) {
+        const Group& group = groups[pipeline.first + 2 * head];
+        for (const TensorId id : {group.out.tensor, group.statistics}) {
+          if (id != model::kNoTensor) rings_[id] = {all + 1, first};
+        }
+        first += pipeline.by_rows
+                     ? 1
+                     : static_cast<std::uint32_t>(ceil_div(scores.m(), pipeline.row_tile));
+      }
+    }
+  }
+
+  /// Takes the room of all rings, at the end of what there is if they are to be `apart`.
+  void place(LiveAllocator& scratchpad, LiveAllocator& statistics, bool apart) {
+    for (Ring& ring : all_) {
+      const std::uint64_t rows = std::uint64_t{ring.pipeline->slots} * ring.pipeline->row_tile;
+      const std::size_t first = ring.pipeline->first, last = ring.pipeline->end() - 1;
+      const std::uint64_t bytes = rows * ring.pitch;
+      ring.scores = (apart ? scratchpad.allocate_high(bytes, first, last)
+                           : scratchpad.allocate(bytes, first, last))
+                        .value();
+      if (ring.words != 0) {
+        ring.statistics = statistics.allocate(rows * ring.words, first, last).value();
+      }
+    }
+  }
+
+  /// How the rows of a tensor take turns, if they do, wherever it is.
+  [[nodiscard]] Location::Ring passing(TensorId id) const { return passing_[id]; }
+  /// Where a tensor of a ring is; nothing for others.
+  [[nodiscard]] std::optional<Location> location(TensorId id, bool is_statistics) const {
+    const auto& [number, first] = rings_[id];
+    if (number == 0) return std::nullopt;
+    const Ring& ring = all_[number - 1];
+    Location location;
+    location.place = is_statistics ? Location::Place::kStatistics : Location::Place::kScratchpad;
+    location.address = is_statistics ? ring.statistics : ring.scores;
+    location.pitch = is_statistics ? 0 : ring.pitch;
+    location.ring = {ring.pipeline->row_tile, ring.pipeline->slots, first,
+                     ring.pipeline->by_rows ? ring.pipeline->heads : 1};
+    return location;
+  }
+
+ private:
+  struct Ring {
+    const Pipeline* pipeline;
+    std::uint32_t pitch, words;
+    std::uint64_t scores, statistics;
+  };
+  struct Member {
+    std::size_t number = 0;   ///< 1 + index of its ring; 0: none
+    std::uint32_t first = 0;  ///< number of its first tile
+  };
+  std::vector<Ring> all_;
+  std::vector<Member> rings_;            ///< by tensor
+  std::vector<Location::Ring> passing_;  ///< by tensor
+};
+
+}  // namespace
+
+Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
+                        const std::vector<Pipeline>& pipelines, const hw::Machine& machine,
+                        Residence residence) {
+  const std::uint32_t word = machine.array.rows;
+  const Lives lives(graph, groups, pipelines, word);
+  LiveAllocator dram(0, kUnlimited, 4096);
+  LiveAllocator scratchpad(0, machine.scratchpad.kib * hw::kKib * residence.eighths / 8, word);
+  LiveAllocator statistics(0, machine.postop.row_statistics, 1);
+  // Gemmini's library leaves every result in memory.
+  const bool keeps_on_chip =
+      machine.mapper.on_chip != 0 && machine.mapper.strategy != hw::MappingStrategy::kGemmini;
+  Placement result;
+  result.tensors.resize(graph.tensors.size());
+  Rings rings(groups, pipelines, graph.tensors.size(), word);
+  rings.place(scratchpad, statistics, residence.rings_apart);
+  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
+    const Tensor& tensor = graph.tensors[id];
+    const Life& life = lives[id];
+    Location& location = result.tensors[id];
+    if (!life.used || life.is_weight) continue;
+    if (const auto ring = rings.location(static_cast<TensorId>(id), life.is_statistics)) {
+      location = *ring;
+      continue;
+    }
+    if (life.is_statistics) {
+      if (tensor.kind != Tensor::Kind::kActivation || !tensor.data.empty()) {
+        throw std::invalid_argument("graph '" + graph.name + "': row statistics '" + tensor.name +
+                                    "' are wanted in memory");
+      }
+      const std::uint64_t words = std::uint64_t{tensor.rows} * tensor.cols;
+      const auto row = statistics.allocate(words, life.first, life.last);
+      if (!row) {
+        throw hw::InputError(
+            "postop.row_statistics = " + std::to_string(machine.postop.row_statistics) + ": " +
+            tensor.name + " needs " + std::to_string(words) + " words more");
+      }
+      location = {Location::Place::kStatistics, *row, 0, {}};
+      continue;
+    }
+    const auto row_bytes = static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
+    const bool may_stay = keeps_on_chip && tensor.kind == Tensor::Kind::kActivation &&
+                          tensor.data.empty() && life.only_matmul_reads &&
+                          !lives.meets_attention(life) && life.aligned &&
+                          hw::bytes_of(tensor.type) == 1;
+    if (may_stay) {
+      const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
+      const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
+      const std::uint64_t rows = ring.slots == 0 ? tensor.rows : ring.slots * ring.rows;
+      const auto at = ring.slots != 0 && residence.rings_apart
+                          ? scratchpad.allocate_high(pitch * rows, life.first, life.last)
+                          : scratchpad.allocate(pitch * rows, life.first, life.last);
+      if (at) {
+        location = {Location::Place::kScratchpad, *at, pitch, ring};
+        continue;
+      }
+    }
+    const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
+    const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);
+    location = {Location::Place::kDram, *at, pitch, {}};
+  }
+  result.dram_end = round_up(dram.high_water(), 4096);
+  const std::uint64_t aligned = slot_alignment(machine);
+  for (const Pipeline& pipeline : pipelines) {
+    std::uint64_t begin = 0;
+    for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
+      begin = std::max(begin, scratchpad.end_at(step));
+    }
+    const std::vector<Share> shares =
+        share_memories(groups, pipeline, machine, result.tensors, round_up(begin, aligned));
+    result.shares.insert(result.shares.end(), shares.begin(), shares.end());
+  }
+  return result;
+}
+
+}  // namespace systole::mapper

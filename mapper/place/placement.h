@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/group/group.h"
+#include "mapper/place/pipeline.h"
+#include "model/graph/graph.h"
+
+namespace systole::mapper {
+
+/// Where a tensor lives.
+struct Location {
+  enum class Place : std::uint8_t {
+    kNowhere,     ///< fused away, or a weight, which stands in DRAM tile by tile
+    kDram,        ///< `address` in bytes
+    kScratchpad,  ///< `address` in bytes
+    kStatistics,  ///< `address` in words
+  };
+  Place place = Place::kNowhere;
+  std::uint64_t address = 0;
+  std::uint32_t pitch = 0;  ///< bytes between rows
+  /// Row tiles that share `slots` places in turn with others, numbered from `first` in steps;
+  /// without slots all rows have a place.
+  struct Ring {
+    std::uint32_t rows = 0, slots = 0, first = 0, step = 1;
+    [[nodiscard]] bool operator==(const Ring& b) const {
+      return std::tie(rows, slots, first, step) == std::tie(b.rows, b.slots, b.first, b.step);
+    }
+  } ring;
+  [[nodiscard]] bool operator==(const Location& b) const {
+    return std::tie(place, address, pitch, ring) == std::tie(b.place, b.address, b.pitch, b.ring);
+  }
+
+  /// Where a row begins, `row_size` after the one before it: bytes, or words of row statistics.
+  [[nodiscard]] std::uint64_t at_row(std::uint64_t row, std::uint64_t row_size) const {
+    if (ring.slots == 0) return address + row * row_size;
+    const std::uint64_t slot = (ring.first + row / ring.rows * ring.step) % ring.slots;
+    return address + (slot * ring.rows + row % ring.rows) * row_size;
+  }
+};
+
+/// What a group may use of the memories for its tiles.
+struct Share {
+  std::uint64_t stream_begin = 0, stream_end = 0;  ///< bytes of the scratchpad
+  /// Sums in each half of the accumulator.
+  std::uint64_t sums_begin = 0, sums_end = 0;
+  bool in_turns = false;       ///< with the tiles of other groups
+  std::uint32_t row_tile = 0;  ///< rows of every tile; 0: free
+};
+
+struct Placement {
+  std::vector<Location> tensors;  ///< by TensorId
+  std::uint64_t dram_end = 0;     ///< first free byte behind them
+  std::vector<Share> shares;      ///< by group: above the tensors that are alive then
+};
+
+/// Rows in DRAM begin at multiples of this, so that they split into few requests.
+inline constexpr std::uint32_t kDramRowAlignment = 64;
+
+/// What tensors may have of the scratchpad: the rest is for tiles that stream.
+struct Residence {
+  std::uint32_t eighths = 4;
+  /// Rings at the end of that: what is written and read row tile by row tile is less often in a
+  /// bank with what is read as a whole.
+  bool rings_apart = false;
+};
+
+/// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while
+/// they live, in a part of it; with mapper.on_chip = 0 none do.
+/// Everything else has a place in DRAM. Tensors whose lives do not meet share addresses. Scores of
+/// a pipeline stay in a ring of its row tiles. `pipelines` are those of all groups. Throws
+/// InputError when the row statistics do not fit, std::invalid_argument when they are no
+/// activation.
+[[nodiscard]] Placement place_tensors(const model::Graph& graph, const std::vector<Group>& groups,
+                                      const std::vector<Pipeline>& pipelines,
+                                      const hw::Machine& machine, Residence residence = {});
+
+}  // namespace systole::mapper

@@ -1,0 +1,280 @@
+#include "mapper/replay/replay.h"
+
+#include <algorithm>
+
+namespace systole::mapper {
+namespace {
+
+std::size_t power_at_least(std::size_t value) {
+  std::size_t power = 1;
+  while (power < value) power *= 2;
+  return power;
+}
+
+/// Numbers whose times are kept, far more than are ever in flight.
+constexpr std::size_t kKeptTimes = 128;
+
+bool overlap(const ReplayRanges::Span& a, const ReplayRanges::Span& b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+bool any_overlap(const ReplayRanges::Span* a, unsigned count_a, const ReplayRanges::Span* b,
+                 unsigned count_b) {
+  for (unsigned i = 0; i < count_a; ++i) {
+    for (unsigned j = 0; j < count_b; ++j) {
+      if (overlap(a[i], b[j])) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+Replay::Queue::Queue(std::uint32_t station)
+    : capacity(station),
+      works(power_at_least(station)),
+      completed(std::max(kKeptTimes, power_at_least(4 * std::size_t{station}))),
+      released(completed.size()),
+      taken(completed.size()) {}
+
+Replay::Replay(const hw::Machine& machine)
+    : machine_(machine),
+      memory_(machine),
+      fetch_port_(machine.dma.outstanding_reads),
+      load_port_(machine.dma.outstanding_reads, true),
+      write_port_(machine.dma.outstanding_writes, true),
+      read_port_(machine.dma.outstanding_reads, true),
+      scratchpad_(machine.scratchpad),
+      accumulator_(machine.accumulator),
+      queues_{Queue(machine.core.load_queue), Queue(machine.core.compute_queue),
+              Queue(machine.core.store_queue)} {}
+
+void Replay::run(const hw::Program& program, std::size_t first, std::size_t last) {
+  if (ends_.size() < program.operators.size()) ends_.resize(program.operators.size(), 0);
+  // Stores that encode name operators after those of the program so far.
+  for (std::size_t i = first; i < last; ++i) {
+    const std::uint32_t op = program.commands[i].op;
+    if (ends_.size() <= op) ends_.resize(op + std::size_t{1}, 0);
+  }
+  double earliest = 0;
+  for (std::size_t i = first; i < last; ++i) {
+    if (program.commands[i].opcode == hw::Opcode::kEnd) continue;
+    while (!dispatch_next(program, i, false)) {
+      // Nothing happens before the fetch that dispatch waits for.
+      if (!step(earliest) && dispatch_next(program, i, true)) break;
+    }
+  }
+}
+
+std::uint64_t Replay::finish() {
+  double earliest = 0;
+  fetch_due_ = kNever;
+  while (step(earliest)) {
+  }
+  return last_end_;
+}
+
+std::uint64_t Replay::end() const { return Replay(*this).finish(); }
+
+std::uint64_t Replay::ready_of(const ReplayWork& work) const {
+  std::uint64_t ready = work.dispatched;
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    const Queue& queue = queues_[u];
+    if (const std::uint64_t n = work.after_completion[u]; n != 0) {
+      ready = std::max(ready, queue.completion(n - 1));
+    }
+    if (const std::uint64_t n = work.after_release[u]; n != 0) {
+      ready = std::max(ready, queue.release(n - 1));
+    }
+  }
+  return ready;
+}
+
+double Replay::start_of(const Queue& queue) const {
+  if (queue.ended == queue.dispatched) return kNever;
+  const ReplayWork& work = queue.works[queue.ended & (queue.works.size() - 1)];
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    if (std::max(work.after_completion[u], work.after_release[u]) > queues_[u].ended) {
+      return kNever;
+    }
+  }
+  return static_cast<double>(std::max(queue.free, ready_of(work)));
+}
+
+// The unit that acts first does so. False if none can.
+bool Replay::step(double& earliest) {
+  std::size_t unit = kQueues;
+  earliest = kNever;
+  double horizon = fetch_due_;
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    Queue& queue = queues_[u];
+    if (queue.phase == Phase::kIdle) queue.time = start_of(queue);
+    if (queue.time < earliest) {
+      horizon = std::min(horizon, earliest);
+      earliest = queue.time;
+      unit = u;
+    } else {
+      horizon = std::min(horizon, queue.time);
+    }
+  }
+  if (unit == kQueues || earliest >= std::min(fetch_due_, kNever)) return false;
+  act(unit, horizon);
+  return true;
+}
+
+void Replay::fetch(std::size_t commands) {
+  // The program is in memory after all that it works on.
+  const std::uint64_t capacity = std::uint64_t{machine_.dram.mib} << 20;
+  ReplayRows rows{(capacity / 2 + fetched_ * hw::kCommandBytes) % capacity, 0,
+                  commands * hw::kCommandBytes, 0, 1};
+  while (rows.left != 0) {
+    arrival_ =
+        memory_
+            .move(false, fetch_port_, rows, static_cast<double>(dispatch_), 0, fetch_port_.window())
+            .last_done;
+  }
+  fetched_ += commands;
+}
+
+// False: something has to end first, or a fetch is not the next thing to happen.
+bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool may_fetch) {
+  const hw::Command& command = program.commands[index];
+  const std::size_t chunk = machine_.core.fetch_commands;
+  if (commands_ % chunk == 0 && boundary_ != commands_ + 1) {
+    fetch_due_ = std::max(static_cast<double>(dispatch_), arrival_);
+    if (!may_fetch) return false;
+    if (fetched_ == commands_) fetch(std::min(chunk, program.commands.size() - index));
+    dispatch_ = std::max(dispatch_, static_cast<std::uint64_t>(arrival_));
+    if (program.commands.size() - index > chunk) {
+      fetch(std::min(chunk, program.commands.size() - index - chunk));
+    }
+    boundary_ = commands_ + 1;
+    fetch_due_ = kNever;
+  }
+  if (!issue(command)) return false;
+  if (command.opcode == hw::Opcode::kHost) return dispatch_host(command, program);
+  const auto unit = static_cast<std::size_t>(hw::unit_of(command.opcode));
+  Queue& queue = queues_[unit];
+  const std::uint64_t number = queue.dispatched;
+  if (number >= queue.capacity) {
+    const std::uint64_t leaving = number - queue.capacity;
+    if (leaving >= queue.ended) return false;
+    dispatch_ = std::max(dispatch_, queue.completion(leaving));
+  }
+  ++dispatch_;
+  ReplayWork& work = queue.work(number);
+  decode_work(command, program, machine_, attention_, work);
+  work.dispatched = dispatch_;
+  find_hazards(work, unit);
+  loop_commands_[loop_ % 2][unit] = number + 1;
+  ++queue.dispatched;
+  ++commands_;
+  return true;
+}
+
+bool Replay::dispatch_host(const hw::Command& command, const hw::Program& program) {
+  for (const Queue& queue : queues_) {
+    if (queue.ended != queue.dispatched) return false;
+    if (queue.ended != 0) dispatch_ = std::max(dispatch_, queue.completion(queue.ended - 1));
+  }
+  ReplayWork work;
+  decode_work(command, program, machine_, attention_, work);
+  // An interrupt, the command's position read, the interrupt acknowledged, completion written.
+  const double handshake_ns = machine_.host.interrupt_ns + 3.0 * machine_.host.mmio_ns;
+  dispatch_ += 1 + work.duration +
+               static_cast<std::uint64_t>(handshake_ns * machine_.core.clock_mhz / 1000.0);
+  last_end_ = std::max(last_end_, dispatch_);
+  ends_[command.op] = std::max(ends_[command.op], dispatch_);
+  ++commands_;
+  return true;
+}
+
+// What the host does first, once for a command. False: it waits for commands that have not ended.
+bool Replay::issue(const hw::Command& command) {
+  if (command.issue == hw::Issue::kNone || issued_ == commands_ + 1) return true;
+  const bool call = command.issue == hw::Issue::kCall;
+  std::uint64_t after = dispatch_;
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    const Queue& queue = queues_[u];
+    if (call && queue.ended != queue.dispatched) return false;
+    if (call && queue.ended != 0) after = std::max(after, queue.completion(queue.ended - 1));
+    // Loops that a loop unroller has in flight: two.
+    const std::uint64_t begun = queue.ended + (queue.phase == Phase::kIdle ? 0 : 1);
+    const std::uint64_t needed = loop_commands_[(loop_ + 1) % 2][u];
+    if (needed > begun) return false;
+    if (needed != 0) after = std::max(after, queue.taken[(needed - 1) & (queue.taken.size() - 1)]);
+  }
+  ++loop_;
+  dispatch_ = after + (call ? machine_.core.call_cycles : machine_.core.loop_cycles);
+  issued_ = commands_ + 1;
+  return true;
+}
+
+void Replay::find_hazards(ReplayWork& work, std::size_t unit) {
+  const ReplayRanges& young = work.ranges;
+  for (std::size_t u = 0; u < kQueues; ++u) {
+    Queue& queue = queues_[u];
+    // The array keeps its accumulations in order by itself, and reads disturb nobody.
+    if (unit == kCompute && u == kCompute && work.opcode == hw::Opcode::kMatmul &&
+        attention_ == 0) {
+      continue;
+    }
+    const std::uint64_t oldest =
+        queue.dispatched - std::min<std::uint64_t>(queue.dispatched, queue.capacity);
+    for (std::uint64_t n = queue.dispatched; n > oldest; --n) {
+      const ReplayWork& other = queue.work(n - 1);
+      if (&other == &work) break;
+      const ReplayRanges& old = other.ranges;
+      if (any_overlap(old.write.data(), old.writes, young.write.data(), young.writes) ||
+          any_overlap(old.write.data(), old.writes, young.read.data(), young.reads)) {
+        work.after_completion[u] = n;
+        break;
+      }
+      if (work.after_release[u] == 0 &&
+          any_overlap(old.read.data(), old.reads, young.write.data(), young.writes)) {
+        work.after_release[u] = n;
+      }
+    }
+  }
+}
+
+void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t completed,
+                         std::uint64_t free) {
+  const std::size_t slot = queue.ended & (queue.completed.size() - 1);
+  if (queue.ended != 0) completed = std::max(completed, queue.completion(queue.ended - 1));
+  queue.completed[slot] = completed;
+  queue.released[slot] = released;
+  std::uint64_t& end = ends_[queue.work(queue.ended).op];
+  end = std::max(end, completed);
+  last_end_ = std::max(last_end_, completed);
+  ++queue.ended;
+  queue.free = free;
+  queue.phase = Phase::kIdle;
+}
+
+void Replay::act(std::size_t unit, double horizon) {
+  Queue& queue = queues_[unit];
+  if (queue.phase == Phase::kIdle) {
+    queue.started = static_cast<std::uint64_t>(queue.time);
+    const ReplayWork& work = queue.work(queue.ended);
+    queue.taken[queue.ended & (queue.taken.size() - 1)] = std::max(queue.free, work.dispatched);
+    if (unit == kLoad) {
+      begin_load(queue);
+    } else if (unit == kCompute) {
+      begin_matmul(queue);
+      return;
+    } else {
+      begin_store(queue);
+      return;
+    }
+  }
+  if (unit == kLoad) {
+    step_load(queue, horizon);
+  } else if (unit == kCompute) {
+    end_matmul(queue);
+  } else {
+    step_store(queue);
+  }
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,137 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/program/program.h"
+#include "mapper/replay/replay_banks.h"
+#include "mapper/replay/replay_memory.h"
+#include "mapper/replay/replay_work.h"
+
+namespace systole::mapper {
+
+/// Replays commands on one core and says when they end, in cycles from the program's begin: the
+/// timing of tlm/ without SystemC and without single requests to memory.
+///
+/// Dispatch, reservation stations, hazards and the units follow their contracts, command by
+/// command. Memory is served by the chunk (mapper/replay/replay_memory.h), in the order of time.
+///
+/// A copy continues as the original does, so that many programs can be tried after one state. It
+/// keeps nothing of the programs it has seen.
+///
+/// Not modelled: an L2 cache is its latency alone, the walks of a TLB read an idle memory, slots of
+/// a DMA port come free in the order of issue, kAttention takes the cycles that were announced, and
+/// an encoder holds up rows by its mean interval.
+class Replay {
+ public:
+  explicit Replay(const hw::Machine& machine);
+
+  /// Cycles that the next kAttention commands take each.
+  void expect_attention(std::uint64_t cycles) noexcept { attention_ = cycles; }
+  /// Commands [first, last) of the program, after all that was replayed so far. They need not have
+  /// ended when it returns: what is dispatched next overlaps with them. kEnd does nothing.
+  void run(const hw::Program& program, std::size_t first, std::size_t last);
+  /// Lets all commands so far complete. Returns end().
+  std::uint64_t finish();
+
+  /// Cycle in which all commands so far have completed.
+  [[nodiscard]] std::uint64_t end() const;
+  /// By operator: cycle in which the last of its commands has completed, 0 for one without. Of the
+  /// commands that have ended: see finish().
+  [[nodiscard]] const std::vector<std::uint64_t>& operator_ends() const noexcept { return ends_; }
+  /// Cycle in which the last command so far was dispatched.
+  [[nodiscard]] std::uint64_t dispatch() const noexcept { return dispatch_; }
+
+ private:
+  static constexpr std::size_t kLoad = 0, kCompute = 1, kStore = 2, kQueues = 3;
+  static constexpr double kNever = 1e300;
+  /// Cycles that a DMA port of tlm/ may be ahead of time: so long is a chunk.
+  static constexpr std::uint64_t kQuantum = 32;
+  /// Requests beyond its window that a port which is alone has served as one chunk.
+  static constexpr double kMostAlone = 256;
+  static constexpr std::uint64_t kHalfRows = hw::kOperandRows / 2;
+
+  enum class Phase : std::uint8_t { kIdle, kRows, kDrain };
+
+  /// A unit with its reservation station. Commands are numbered from the unit's first.
+  struct Queue {
+    explicit Queue(std::uint32_t station);
+    [[nodiscard]] ReplayWork& work(std::uint64_t number) {
+      return works[number & (works.size() - 1)];
+    }
+    [[nodiscard]] std::uint64_t completion(std::uint64_t number) const {
+      return completed[number & (completed.size() - 1)];
+    }
+    [[nodiscard]] std::uint64_t release(std::uint64_t number) const {
+      return released[number & (released.size() - 1)];
+    }
+    std::uint32_t capacity;
+    std::vector<ReplayWork> works;
+    std::vector<std::uint64_t> completed, released, taken;  ///< cycles, by number
+    std::uint64_t dispatched = 0;                           ///< commands
+    std::uint64_t ended = 0;                                ///< commands whose completion is known
+    std::uint64_t free = 0;     ///< cycle in which the unit can take its next command
+    std::uint64_t started = 0;  ///< of the command in the unit
+    Phase phase = Phase::kIdle;
+    double time = 0;  ///< of its next action, unless it is idle
+  };
+
+  [[nodiscard]] bool dispatch_next(const hw::Program& program, std::size_t index, bool may_fetch);
+  [[nodiscard]] bool dispatch_host(const hw::Command& command, const hw::Program& program);
+  [[nodiscard]] bool issue(const hw::Command& command);
+  void find_hazards(ReplayWork& work, std::size_t unit);
+  void fetch(std::size_t commands);
+  /// Cycle in which the unit takes its next command up, kNever if that is not known yet.
+  [[nodiscard]] double start_of(const Queue& queue) const;
+  [[nodiscard]] std::uint64_t ready_of(const ReplayWork& work) const;
+  void act(std::size_t unit, double horizon);
+  void end_command(Queue& queue, std::uint64_t released, std::uint64_t completed,
+                   std::uint64_t free);
+  bool step(double& earliest);
+
+  void begin_load(Queue& queue);
+  void step_load(Queue& queue, double horizon);
+  void arrive(ReplayWork& work, ReplayBanks& banks, const ReplayMemory::Chunk& chunk);
+  void begin_matmul(Queue& queue);
+  void end_matmul(Queue& queue);
+  void begin_store(Queue& queue);
+  void step_store(Queue& queue);
+  void store_rows(Queue& queue, ReplayWork& work);
+  void store_columns(Queue& queue, ReplayWork& work);
+  void end_store(Queue& queue);
+  void fetch_operands(ReplayWork& work, std::uint64_t rows, double not_before, unsigned half);
+
+  hw::Machine machine_;
+  ReplayMemory memory_;
+  ReplayPort fetch_port_, load_port_, write_port_, read_port_;
+  ReplayBanks scratchpad_, accumulator_;
+  std::array<Queue, kQueues> queues_;
+  std::vector<std::uint64_t> ends_;
+  std::uint64_t attention_ = 0;
+  std::uint64_t commands_ = 0;  ///< dispatched so far
+  std::uint64_t dispatch_ = 0;  ///< cycle of the last dispatch
+  double arrival_ = 0;          ///< of the commands that are fetched ahead
+  std::uint64_t fetched_ = 0;   ///< commands for which a fetch was begun
+  std::uint64_t boundary_ = 0;  ///< 1 + commands before the last fetch
+  std::uint64_t issued_ = 0;    ///< 1 + commands before the last call or loop
+  double fetch_due_ = kNever;   ///< cycle of the fetch that dispatch waits for
+  std::uint64_t last_end_ = 0;
+  std::uint32_t loop_ = 0;
+  std::array<std::array<std::uint64_t, kQueues>, 2> loop_commands_{};  ///< last of each loop
+  std::uint64_t array_free_ = 0;
+  // Of the load in progress.
+  double taken_ = 0, load_done_ = 0;
+  // Of the store in progress.
+  double row_done_ = 0, written_ = 0, store_now_ = 0;
+  std::uint64_t row_ = 0, column_ = 0;
+  ReplayRows columns_;
+  struct Arrival {
+    double first = 0, last = 0;
+  };
+  std::array<Arrival, 2> operands_at_;  ///< of the two halves of the room for operands
+};
+
+}  // namespace systole::mapper

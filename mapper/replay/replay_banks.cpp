@@ -1,0 +1,48 @@
+#include "mapper/replay/replay_banks.h"
+
+#include <algorithm>
+
+#include "hw/program/bank_words.h"
+
+namespace systole::mapper {
+
+std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uint64_t from,
+                                    std::uint64_t to, bool yields) const {
+  std::array<std::uint64_t, kMostBanks> wanted;
+  std::fill_n(wanted.begin(), banks_, std::uint64_t{0});
+  std::uint64_t lowest = ~std::uint64_t{0};
+  std::uint64_t highest = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    const Use& demand = demands[i];
+    if (demand.words == 0 || demand.begin >= demand.end) continue;
+    lowest = std::min(lowest, demand.begin / bank_bytes_);
+    highest = std::max(highest, std::min((demand.end - 1) / bank_bytes_, banks_ - 1));
+    hw::for_each_bank(bank_bytes_, demand.begin, demand.end, demand.words,
+                      [&](std::size_t bank, std::uint64_t share) {
+                        // The pitch of the last row may lead out of the memory.
+                        if (bank < banks_) wanted[bank] += share;
+                      });
+  }
+  if (lowest > highest) return 0;
+  if (yields) {
+    const unsigned kept = static_cast<unsigned>(std::min<std::uint64_t>(count_, kUses));
+    for (unsigned i = 0; i < kept; ++i) {
+      const Use& use = uses_[i];
+      const std::uint64_t begin = std::max(from, use.from);
+      const std::uint64_t end = std::min(to, use.to);
+      if (begin >= end) continue;
+      if (use.begin / bank_bytes_ > highest || (use.end - 1) / bank_bytes_ < lowest) continue;
+      hw::for_each_bank(bank_bytes_, use.begin, use.end, use.words,
+                        [&](std::size_t bank, std::uint64_t share) {
+                          if (bank >= banks_ || wanted[bank] == 0) return;
+                          wanted[bank] += share * (end - begin) / (use.to - use.from);
+                        });
+    }
+  }
+  const std::uint64_t capacity = (to - from) * ports_;
+  std::uint64_t worst = 0;
+  for (std::uint64_t bank = lowest; bank <= highest; ++bank) worst = std::max(worst, wanted[bank]);
+  return worst > capacity ? (worst - capacity + ports_ - 1) / ports_ : 0;
+}
+
+}  // namespace systole::mapper

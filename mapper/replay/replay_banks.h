@@ -1,0 +1,44 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "hw/machine/machine.h"
+
+namespace systole::mapper {
+
+/// Port accesses that the clients of an on-chip memory have recorded, and what another client then
+/// has to wait: tlm/core/banked_sram.h for a replay. Keeps the newest records alone.
+class ReplayBanks {
+ public:
+  explicit ReplayBanks(const hw::Machine::Sram& sram)
+      : ports_(sram.ports),
+        banks_(sram.banks),
+        bank_bytes_(std::uint64_t{sram.kib} * 1024 / sram.banks) {}
+
+  /// `words` accesses, spread over the addresses [begin, end) and the cycles [from, to).
+  struct Use {
+    std::uint64_t begin = 0, end = 0, words = 0;
+    std::uint64_t from = 0, to = 0;
+  };
+  void record(const Use& use) {
+    if (use.words == 0 || use.begin >= use.end) return;
+    Use& slot = uses_[count_++ % kUses];
+    slot = use;
+    if (slot.to <= slot.from) slot.to = slot.from + 1;
+  }
+  /// Cycles beyond `to` that the most wanted bank needs for `demands` (their cycles do not count)
+  /// and, with `yields`, for what was recorded in [from, to).
+  [[nodiscard]] std::uint64_t shortage(const Use* demands, unsigned count, std::uint64_t from,
+                                       std::uint64_t to, bool yields) const;
+
+ private:
+  static constexpr unsigned kUses = 64;
+  static constexpr unsigned kMostBanks = 64;
+
+  std::uint64_t ports_, banks_, bank_bytes_;
+  std::uint64_t count_ = 0;
+  std::array<Use, kUses> uses_{};
+};
+
+}  // namespace systole::mapper

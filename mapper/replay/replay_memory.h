@@ -1,0 +1,109 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/replay/replay_ports.h"
+#include "mapper/replay/replay_tlb.h"
+
+namespace systole::mapper {
+
+/// Bus and DRAM as a few scalars: when each channel is free, which rows are open, which direction
+/// its data had. Serves requests by the chunk: all requests of a chunk follow each other
+/// evenly.
+///
+/// The order of the calls is the order of service, as at the controller of hw/memory/dram_timing.h.
+/// Times are cycles of the core clock, requests and responses on edges of the bus clock.
+class ReplayMemory {
+ public:
+  explicit ReplayMemory(const hw::Machine& machine);
+
+  /// When the chunk's requests are wanted, and what became of them.
+  struct Chunk {
+    std::uint64_t requests = 0;
+    std::uint64_t rows = 0;  ///< that it ends
+    std::uint64_t bytes = 0;
+    std::uint64_t beats = 0;  ///< on the bus
+    double first_issue = 0, last_issue = 0;
+    double first_done = 0, last_done = 0;
+  };
+  /// Moves the next requests of `rows`, at most `limit`, more than the port's window only if it is
+  /// alone: none before `ready`; a row, unless it is the first, not within `interval` cycles of the
+  /// one before. Some request is moved unless no row is left.
+  Chunk move(bool write, ReplayPort& port, ReplayRows& rows, double ready, double interval,
+             std::uint64_t limit);
+
+  /// Cycles from request to request of a port that is alone, with so many in flight.
+  [[nodiscard]] double pace(std::uint32_t window) const noexcept;
+
+  /// Requests of a row from `address` on.
+  [[nodiscard]] std::uint64_t requests_of(std::uint64_t address,
+                                          std::uint64_t bytes) const noexcept {
+    return ((address & (request_bytes_ - 1)) + bytes + request_bytes_ - 1) >> request_shift_;
+  }
+
+ private:
+  struct Bank {
+    std::uint64_t area = 0;  ///< 1 + area whose row is open, if the epoch is the channel's
+    std::uint64_t epoch = 0;
+    double precharge_ok = 0;
+  };
+  struct Channel {
+    double bus_free = 0;
+    double read_ok = 0;        ///< earliest read command after a write
+    double write_data_ok = 0;  ///< earliest write data after a read
+    double activate_ok = 0;
+    double not_before = 0;  ///< end of the last refresh
+    double next_refresh = 0;
+    std::uint64_t epoch = 1;
+    std::array<double, 4> faw_ok{};
+    unsigned oldest_activate = 0;
+  };
+  /// The requests of a chunk that open the same rows of DRAM.
+  struct Segment {
+    std::uint64_t area = 0;
+    unsigned groups = 0;                    ///< bank groups that they go to, a bit each
+    std::uint64_t first = 0, requests = 0;  ///< of the chunk
+    bool last = false;                      ///< of the chunk: the next row does not fit
+  };
+  static constexpr std::size_t kSegments = 8;  ///< of a chunk
+  struct Shape {
+    std::uint64_t requests = 0, beats = 0;
+  };
+
+  [[nodiscard]] Shape shape(std::uint64_t address, std::uint64_t bytes) const noexcept;
+  void add_bursts(std::uint64_t block, std::uint64_t blocks, std::uint64_t times,
+                  std::uint32_t* counts, unsigned& groups) const;
+  Segment gather(ReplayRows& rows, std::uint64_t limit, std::uint64_t page_end,
+                 std::uint32_t* counts, Chunk& chunk);
+  [[nodiscard]] double on_bus(double cycle) const noexcept;
+  void serve(std::size_t number, bool write, std::uint32_t bursts, const Segment& segment,
+             double first, double last, double& first_end, double& last_end);
+  double open_rows(Channel& channel, std::size_t number, unsigned groups, std::uint64_t area,
+                   double start, double latency);
+
+  [[nodiscard]] double translate(ReplayPort& port, std::uint64_t address, double ready);
+
+  // Sizes, powers of two as shifts.
+  std::uint64_t request_bytes_, burst_bytes_;
+  unsigned request_shift_, width_shift_, burst_shift_, channel_bits_, group_bits_, bank_bits_,
+      area_shift_;
+  // Core cycles.
+  double bus_cycle_, request_latency_, response_latency_;
+  double cl_, cwl_, rcd_, rp_, ras_, rtp_, wr_, wtr_, ccd_l_, rrd_s_, faw_, rfc_, refi_;
+  double controller_, burst_, read_to_write_;
+  double pace_;     ///< cycles from request to request, without the latency
+  double latency_;  ///< of a read of no data, its row open
+  double write_bus_free_ = 0, read_bus_free_ = 0;
+  std::uint64_t piece_bytes_;  ///< dma.row_bytes; 0: whole rows
+  std::optional<ReplayTlb> tlb_;
+  std::vector<Channel> channels_;
+  std::vector<Bank> banks_;            ///< by channel, bank group, bank of the group
+  std::vector<std::uint32_t> counts_;  ///< scratch: bursts by segment and channel
+};
+
+}  // namespace systole::mapper

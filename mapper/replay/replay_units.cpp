@@ -1,0 +1,298 @@
+#include <algorithm>
+#include <cmath>
+
+#include "hw/array/accumulator.h"
+#include "mapper/replay/replay.h"
+
+/// The units of a replay: what a command does from its start to its end.
+namespace systole::mapper {
+namespace {
+
+std::uint64_t whole(double cycles) { return static_cast<std::uint64_t>(rounded_up(cycles)); }
+
+/// Where a port that was at `now` has waited for time to catch up, if its last request issues in
+/// cycle `issue`: in steps of the quantum.
+double caught_up(double now, double issue, double quantum) {
+  return issue > now + quantum ? now + std::floor((issue - now) / (quantum + 1)) * (quantum + 1)
+                               : now;
+}
+
+}  // namespace
+
+void Replay::begin_load(Queue& queue) {
+  ReplayWork& work = queue.work(queue.ended);
+  const auto started = static_cast<double>(queue.started);
+  taken_ = load_done_ = started;
+  for (unsigned i = 0; i < work.operands; ++i) {
+    while (work.operand[i].left != 0) {
+      taken_ = memory_.move(false, load_port_, work.operand[i], started, 0, load_port_.window())
+                   .last_done;
+    }
+  }
+  queue.phase = Phase::kRows;
+  queue.time = std::max(started, load_port_.next_issue());
+}
+
+// Records the rows that `chunk` has brought.
+void Replay::arrive(ReplayWork& work, ReplayBanks& banks, const ReplayMemory::Chunk& chunk) {
+  if (chunk.rows == 0) return;
+  // A row is there as a whole when its last byte is.
+  const double each = (chunk.last_done - chunk.first_done) / static_cast<double>(chunk.rows);
+  const double first = chunk.rows == 1 ? chunk.last_done : chunk.first_done + each;
+  const auto from = static_cast<std::uint64_t>(first);
+  const std::uint64_t begin = work.local.begin;
+  work.local.begin += chunk.rows * work.local_pitch;
+  banks.record({begin, begin + (chunk.rows - 1) * work.local_pitch + work.local_bytes,
+                chunk.rows * work.row_words, from - std::min(from, work.row_words),
+                static_cast<std::uint64_t>(chunk.last_done)});
+}
+
+void Replay::step_load(Queue& queue, double horizon) {
+  ReplayWork& work = queue.work(queue.ended);
+  ReplayBanks& banks = work.to_accumulator ? accumulator_ : scratchpad_;
+  const std::uint64_t window = load_port_.window();
+  do {
+    const double now = std::max(queue.time, load_port_.next_issue());
+    const double bound = std::max(now + kQuantum, horizon);
+    const double last =
+        std::max(now + static_cast<double>(window - 1), load_port_.slot_free(window - 1));
+    std::uint64_t limit = window;
+    if (last > bound) {
+      limit = 1 + static_cast<std::uint64_t>(static_cast<double>(window - 1) * (bound - now) /
+                                             (last - now));
+    } else {
+      const double more = (bound - last) / memory_.pace(load_port_.window());
+      limit += static_cast<std::uint64_t>(std::min(more, kMostAlone));
+    }
+    const ReplayMemory::Chunk chunk =
+        memory_.move(false, load_port_, work.rows, static_cast<double>(queue.started), 0, limit);
+    load_done_ = std::max(load_done_, chunk.last_done);
+    if (work.has_chain) {
+      const auto rows = static_cast<double>(chunk.rows);
+      const auto each = static_cast<double>(work.per_row);
+      taken_ = std::max({taken_ + rows * each, chunk.first_done + rows * each,
+                         chunk.rows == 0 ? 0 : chunk.last_done + each});
+    }
+    arrive(work, banks, chunk);
+    queue.time = std::max(load_port_.next_issue(), rounded_up(load_port_.slot_free(0)));
+  } while (work.rows.left != 0 && queue.time < horizon);
+  if (work.rows.left != 0) return;
+  double free = std::max(load_port_.next_issue(), static_cast<double>(queue.started));
+  if (work.has_chain) {
+    free = std::max(free, taken_);
+    load_done_ = std::max(load_done_, taken_ + static_cast<double>(work.fill));
+  }
+  const std::uint64_t done = whole(load_done_);
+  end_command(queue, done, done, whole(free));
+}
+
+void Replay::begin_matmul(Queue& queue) {
+  ReplayWork& work = queue.work(queue.ended);
+  queue.phase = Phase::kRows;
+  if (work.opcode == hw::Opcode::kAttention) {
+    queue.time = static_cast<double>(queue.started + work.duration);
+    work.latency = work.duration;
+    return;
+  }
+  const std::uint64_t started = queue.started;
+  const hw::Machine::Array& array = machine_.array;
+  // As tlm/core/array_unit.cpp has it.
+  const bool continues = array.overlap != hw::ArrayOverlap::kNone &&
+                         array.dataflow == hw::Dataflow::kWeightStationary &&
+                         array_free_ == started;
+  const std::uint64_t ahead = started - std::min(started, ready_of(work));
+  const std::uint64_t exposed =
+      continues ? array.rows - std::min<std::uint64_t>(array.rows, ahead) : 0;
+  const std::uint64_t saved = continues ? work.preload : 0;
+  const std::uint64_t interval = work.cycles.interval - saved + exposed;
+  work.sums.from = started;
+  work.sums.to = started + interval;
+  accumulator_.record(work.sums);
+  work.latency = work.cycles.latency - saved + hw::kAccumulatorWriteCycles + exposed;
+  queue.time = static_cast<double>(started + interval);
+}
+
+void Replay::end_matmul(Queue& queue) {
+  ReplayWork& work = queue.work(queue.ended);
+  const auto now = static_cast<std::uint64_t>(queue.time);
+  if (work.opcode == hw::Opcode::kMatmul && now > queue.started) {
+    const std::uint64_t more =
+        std::max(scratchpad_.shortage(work.sources.data(), 2, queue.started, now, true),
+                 accumulator_.shortage(&work.sums, 1, queue.started, now, false));
+    if (more != 0) {
+      work.stalled += more;
+      queue.time += static_cast<double>(more);
+      return;
+    }
+  }
+  array_free_ = now;
+  end_command(queue, now, queue.started + work.latency + work.stalled, now);
+}
+
+void Replay::begin_store(Queue& queue) {
+  ReplayWork& work = queue.work(queue.ended);
+  const auto started = static_cast<double>(queue.started);
+  work.sources[0].from = queue.started;
+  work.sources[0].to = queue.started + work.sources[0].words;
+  scratchpad_.record(work.sources[0]);
+  row_done_ = started + static_cast<double>(work.fill);
+  written_ = store_now_ = started;
+  row_ = 0;
+  columns_.left = 0;
+  queue.phase = Phase::kRows;
+  const std::uint64_t block = work.transposed ? machine_.postop.lanes : kHalfRows;
+  for (unsigned half = 0; half < 2; ++half) fetch_operands(work, block, started, half);
+  queue.time = store_now_;
+}
+
+void Replay::fetch_operands(ReplayWork& work, std::uint64_t rows, double not_before,
+                            unsigned half) {
+  Arrival at;
+  for (unsigned i = 0; i < work.operands; ++i) {
+    ReplayRows& operand = work.operand[i];
+    ReplayRows part = operand;
+    part.left = std::min(part.left, rows);
+    operand.left -= part.left;
+    bool first = true;
+    while (part.left != 0) {
+      const ReplayMemory::Chunk chunk = memory_.move(
+          false, read_port_, part, std::max(not_before, store_now_), 0, read_port_.window());
+      if (first) at.first = std::max(at.first, chunk.first_done);
+      first = false;
+      at.last = std::max(at.last, chunk.last_done);
+      store_now_ = caught_up(store_now_, chunk.last_issue, kQuantum);
+    }
+    operand.address = part.address;
+  }
+  operands_at_[half] = at;
+}
+
+void Replay::step_store(Queue& queue) {
+  ReplayWork& work = queue.work(queue.ended);
+  if (queue.phase == Phase::kDrain) {
+    end_store(queue);
+    return;
+  }
+  if (work.opcode == hw::Opcode::kMove && work.operands == 0) {
+    const double begin = row_done_;
+    row_done_ += static_cast<double>(work.m * work.per_row);
+    row_ = work.m;
+    const std::uint64_t rows = work.transposed ? work.columns : work.m;
+    const auto from = static_cast<std::uint64_t>(
+        work.transposed ? std::max(0.0, begin - static_cast<double>(work.columns)) : begin);
+    const std::uint64_t parts =
+        work.transposed ? (work.m + machine_.postop.lanes - 1) / machine_.postop.lanes : 1;
+    scratchpad_.record({work.local.begin, work.local.end, rows * std::max(work.row_words, parts),
+                        from, static_cast<std::uint64_t>(row_done_)});
+  } else if (work.transposed) {
+    store_columns(queue, work);
+  } else {
+    store_rows(queue, work);
+  }
+  if (row_ < work.m) return;
+  queue.phase = Phase::kDrain;
+  queue.time = std::max(row_done_, store_now_);
+  if (work.opcode == hw::Opcode::kStore) {
+    queue.time = std::max(queue.time, write_port_.next_issue());
+  }
+}
+
+void Replay::store_rows(Queue& queue, ReplayWork& work) {
+  const bool moves = work.opcode == hw::Opcode::kMove;
+  const auto each = static_cast<double>(work.per_row);
+  std::uint64_t rows = work.m - row_;
+  const unsigned half = row_ / kHalfRows % 2;
+  const auto arrival = [&](std::uint64_t row) {
+    if (work.operands == 0) return 0.0;
+    const Arrival& at = operands_at_[half];
+    const std::uint64_t block = std::min(kHalfRows, work.m - row_ / kHalfRows * kHalfRows);
+    return at.first + (at.last - at.first) * static_cast<double>(row % kHalfRows + 1) /
+                          static_cast<double>(block);
+  };
+  if (work.operands != 0) rows = std::min(rows, kHalfRows - row_ % kHalfRows);
+  double first = std::max(row_done_, moves ? 0.0 : write_port_.next_issue()) + each;
+  first = std::max(first, rounded_up(arrival(row_)));
+  if (moves) {
+    row_done_ = std::max(first + static_cast<double>(rows - 1) * each,
+                         rounded_up(arrival(row_ + rows - 1)));
+    scratchpad_.record({work.local.begin + row_ * work.local_pitch,
+                        work.local.begin + (row_ + rows) * work.local_pitch, rows * work.row_words,
+                        static_cast<std::uint64_t>(first), static_cast<std::uint64_t>(row_done_)});
+    store_now_ = std::max(store_now_, first);
+  } else {
+    const double begin = std::max(first, write_port_.slot_free(0));
+    if (begin > store_now_ + kQuantum) {
+      store_now_ = queue.time = begin;
+      return;
+    }
+    const std::uint64_t requests = memory_.requests_of(work.rows.address, work.rows.bytes);
+    const double period = each + static_cast<double>(requests);
+    const double room = std::max(0.0, store_now_ + kQuantum - first);
+    rows = std::min({rows, 1 + static_cast<std::uint64_t>(room / period),
+                     std::max<std::uint64_t>(1, write_port_.window() / requests)});
+    ReplayRows part = work.rows;
+    part.left = rows;
+    double issue = first;
+    while (part.left != 0) {
+      const double ready = first + static_cast<double>(rows - part.left) * period;
+      const ReplayMemory::Chunk chunk =
+          memory_.move(true, write_port_, part, ready, period, write_port_.window());
+      written_ = std::max(written_, chunk.last_done);
+      issue = chunk.last_issue;
+    }
+    work.rows.address = part.address;
+    row_done_ =
+        std::max({first + static_cast<double>(rows - 1) * period,
+                  rounded_up(arrival(row_ + rows - 1)), issue - static_cast<double>(requests - 1)});
+    store_now_ = caught_up(store_now_, issue, kQuantum);
+  }
+  row_ += rows;
+  if (work.operands != 0 && (row_ % kHalfRows == 0)) {
+    fetch_operands(work, kHalfRows, row_done_, half);
+  }
+  queue.time = store_now_;
+}
+
+void Replay::store_columns(Queue& queue, ReplayWork& work) {
+  const std::uint64_t lanes = machine_.postop.lanes;
+  const std::uint64_t rows = std::min(lanes, work.m - row_);
+  const bool moves = work.opcode == hw::Opcode::kMove;
+  const unsigned half = row_ / lanes % 2;
+  const double last = static_cast<double>(rows * work.per_row);
+  if (columns_.left == 0) {
+    row_done_ = std::max(row_done_, moves ? 0.0 : write_port_.next_issue()) + last;
+    if (work.operands != 0) row_done_ = std::max(row_done_, operands_at_[half].last);
+    columns_ = {work.rows.address + row_ * work.element, work.rows.pitch, rows * work.element, 0,
+                work.columns};
+  }
+  if (moves) {
+    columns_.left = 0;
+    store_now_ = std::max(store_now_, row_done_);
+  } else {
+    const double done = static_cast<double>(work.columns - columns_.left);
+    const double ready = row_done_ - static_cast<double>(work.columns) + 1 + done;
+    const double begin = std::max({ready, write_port_.next_issue(), write_port_.slot_free(0)});
+    if (begin > store_now_ + kQuantum) {
+      store_now_ = queue.time = begin;
+      return;
+    }
+    const ReplayMemory::Chunk chunk =
+        memory_.move(true, write_port_, columns_, ready, 1, write_port_.window());
+    written_ = std::max(written_, chunk.last_done);
+    store_now_ = caught_up(store_now_, chunk.last_issue, kQuantum);
+  }
+  queue.time = store_now_;
+  if (columns_.left != 0) return;
+  row_ += rows;
+  fetch_operands(work, lanes, row_done_, half);
+}
+
+void Replay::end_store(Queue& queue) {
+  ReplayWork& work = queue.work(queue.ended);
+  const std::uint64_t end = whole(queue.time);
+  const std::uint64_t conflict = accumulator_.shortage(&work.sums, 1, queue.started, end, true);
+  const std::uint64_t free = end + conflict;
+  end_command(queue, free, std::max(free, whole(written_)), free);
+}
+
+}  // namespace systole::mapper

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "hw/array/array.h"
+#include "hw/postop/postop.h"
+#include "hw/program/program.h"
+#include "mapper/replay/replay_banks.h"
+#include "mapper/replay/replay_memory.h"
+
+namespace systole::mapper {
+
+/// The addresses that a command reads and writes, of all memories in one space.
+struct ReplayRanges {
+  struct Span {
+    std::uint64_t begin, end;
+  };
+  static constexpr unsigned kReads = 3 + hw::kMaxTensorOperands;
+  static constexpr unsigned kWrites = 3;
+  std::array<Span, kReads> read;
+  std::array<Span, kWrites> write;
+  unsigned reads = 0, writes = 0;
+
+  void add(const hw::Range& range) {
+    // Addresses of a memory take far fewer bits than these.
+    constexpr unsigned kSpaceShift = 60;
+    constexpr std::uint64_t kHighest = (std::uint64_t{1} << kSpaceShift) - 1;
+    const std::uint64_t base = static_cast<std::uint64_t>(range.space) << kSpaceShift;
+    const Span span{base | std::min(range.begin, kHighest), base | std::min(range.end, kHighest)};
+    if (range.write) {
+      if (writes < kWrites) write[writes++] = span;
+    } else {
+      if (reads < kReads) read[reads++] = span;
+    }
+  }
+};
+
+/// A command as a replay keeps it, from dispatch to completion: apart from its program.
+struct ReplayWork {
+  hw::Opcode opcode = hw::Opcode::kEnd;
+  std::uint32_t op = 0;
+  ReplayRanges ranges;
+  std::uint64_t dispatched = 0;
+  /// By unit: commands of it, counted from its first, that must have completed, and that must have
+  /// read their operands.
+  std::array<std::uint64_t, 3> after_completion{}, after_release{};
+
+  // kLoad*, kStore, kMove.
+  ReplayRows rows;         ///< in DRAM
+  ReplayBanks::Use local;  ///< what it takes of the memory it writes, or parameters
+  bool to_accumulator = false;
+  std::uint64_t row_words = 0, local_pitch = 0, local_bytes = 0;
+  bool has_chain = false, transposed = false;
+  std::uint64_t m = 0;        ///< rows
+  std::uint64_t columns = 0;  ///< of a transposition
+  std::uint64_t element = 0;  ///< bytes of a result of a transposition
+  std::uint64_t fill = 0, per_row = 0;
+  unsigned operands = 0;
+  std::array<ReplayRows, hw::kMaxTensorOperands> operand;
+  // kMatmul.
+  hw::ArrayCycles cycles;                   ///< without weights that are there before
+  std::uint64_t preload = 0;                ///< of these, what such weights save
+  std::uint64_t latency = 0;                ///< from its start to its completion, but for:
+  std::uint64_t stalled = 0;                ///< cycles lost to bank conflicts
+  std::array<ReplayBanks::Use, 2> sources;  ///< A and B in the scratchpad
+  ReplayBanks::Use sums;                    ///< accumulator: of the matmul, or of the chain
+  // kAttention, kHost.
+  std::uint64_t duration = 0;
+};
+
+/// Makes what a replay keeps of a command. `attention`: cycles of a kAttention.
+void decode_work(const hw::Command& command, const hw::Program& program, const hw::Machine& machine,
+                 std::uint64_t attention, ReplayWork& work);
+
+}  // namespace systole::mapper

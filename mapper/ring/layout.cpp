@@ -1,0 +1,180 @@
+#include "mapper/ring/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "hw/description/machine_text.h"
+
+namespace systole::mapper::dfx {
+namespace {
+
+using hw::kHalfBytes;
+using hw::dfx::Collective;
+using hw::dfx::Format;
+using hw::dfx::MatrixOperand;
+using hw::dfx::Placement;
+
+/// Gives out addresses one behind the other.
+class Allocator {
+ public:
+  explicit Allocator(std::uint64_t alignment) : alignment_(alignment) {}
+  std::uint64_t take(std::uint64_t bytes) {
+    const std::uint64_t address = next_;
+    next_ += (bytes + alignment_ - 1) / alignment_ * alignment_;
+    return address;
+  }
+  [[nodiscard]] std::uint64_t used() const { return next_; }
+
+ private:
+  std::uint64_t alignment_;
+  std::uint64_t next_ = 0;
+};
+
+/// Weights, in blocks of as many slices as the matrix unit has partial sums.
+MatrixOperand take_matrix(Allocator& memory, const hw::Machine& machine, std::uint32_t inputs,
+                          std::uint32_t slices) {
+  MatrixOperand matrix;
+  matrix.k_tiles = inputs / machine.matrix.depth;
+  matrix.slices = slices;
+  matrix.block = machine.matrix.partial_sums;
+  matrix.int8 = machine.matrix.format == Format::kInt8;
+  matrix.address = memory.take(std::uint64_t{matrix.k_tiles} * slices * machine.matrix.depth *
+                               machine.matrix.columns() * (matrix.int8 ? 1 : kHalfBytes));
+  return matrix;
+}
+
+DdrLayout lay_out_ddr(const TextShape& shape, const hw::Machine& machine, const Sizes& sizes,
+                      const Part& part) {
+  Allocator memory(64);
+  DdrLayout ddr;
+  const auto vector = [&](std::uint64_t elements) { return memory.take(elements * kHalfBytes); };
+  ddr.words = vector(std::uint64_t{shape.vocabulary} * sizes.width);
+  ddr.positions = vector(std::uint64_t{shape.positions} * sizes.width);
+  const std::uint64_t heads = std::uint64_t{shape.encoder.heads} * sizes.head;
+  for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
+    DdrLayout::Layer layer{};
+    layer.norm1 = vector(2 * sizes.width);
+    layer.norm2 = vector(2 * sizes.width);
+    layer.value_bias = vector(heads);
+    layer.key_bias = vector(heads);
+    layer.query_bias = vector(heads);
+    layer.projection_bias = vector(sizes.width);
+    layer.hidden_bias = vector(sizes.hidden);
+    layer.output_bias = vector(sizes.width);
+    if (machine.matrix.format == Format::kInt8) {
+      layer.value_scales = vector(heads);
+      layer.key_scales = vector(heads);
+      layer.query_scales = vector(heads);
+      layer.projection_scales = vector(sizes.width);
+      layer.hidden_scales = vector(sizes.hidden);
+      layer.output_scales = vector(sizes.width);
+    }
+    ddr.layers.push_back(layer);
+  }
+  ddr.norm = vector(2 * sizes.width);
+  if (machine.matrix.format == Format::kInt8) ddr.lm_head_scales = vector(sizes.vocabulary);
+  if (machine.dfx.lm_head == Placement::kDdr) {
+    ddr.lm_head = memory.used();
+    take_matrix(memory, machine, sizes.width, part.vocabulary.size());
+  }
+  ddr.bytes = memory.used();
+  return ddr;
+}
+
+HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const Sizes& sizes,
+                      const Part& part) {
+  // A tile is a beat of all channels, so rows of weights are read whole.
+  Allocator memory(std::uint64_t{machine.hbm.channels} * machine.hbm.port_bytes);
+  HbmLayout hbm;
+  const std::uint32_t head_slices = sizes.head / sizes.columns;
+  const std::uint32_t own_heads = part.heads.size();
+  const bool reduces = machine.ring.collective == Collective::kAllReduce;
+  const std::uint32_t all_slices = sizes.width / sizes.columns;
+  const auto matrix = [&](std::uint32_t inputs, std::uint32_t slices) {
+    return take_matrix(memory, machine, inputs, slices);
+  };
+  hbm.head_bytes = std::uint64_t{sizes.context} * sizes.head * kHalfBytes;
+  for (std::uint32_t i = 0; i < shape.encoder.layers; ++i) {
+    HbmLayout::Layer layer{};
+    layer.value = matrix(sizes.width, own_heads * head_slices);
+    layer.key = matrix(sizes.width, own_heads * head_slices);
+    layer.query = matrix(sizes.width, own_heads * head_slices);
+    // A core without heads adds nothing but zeros.
+    layer.projection = reduces ? matrix(std::max(own_heads, 1U) * sizes.head, all_slices)
+                               : matrix(shape.encoder.heads * sizes.head, part.projected.size());
+    layer.hidden = matrix(sizes.width, part.hidden.size());
+    layer.output =
+        reduces ? matrix(round_up(part.hidden.size() * sizes.columns, sizes.depth), all_slices)
+                : matrix(sizes.hidden, part.projected.size());
+    hbm.layers.push_back(layer);
+  }
+  hbm.lm_head = machine.dfx.lm_head == Placement::kHbm ? matrix(sizes.width, part.vocabulary.size())
+                                                       : MatrixOperand{};
+  hbm.weight_bytes = memory.used();
+  for (HbmLayout::Layer& layer : hbm.layers) {
+    layer.keys = memory.take(hbm.head_bytes * own_heads);
+    layer.values = memory.take(hbm.head_bytes * own_heads);
+  }
+  hbm.bytes = memory.used();
+  return hbm;
+}
+
+void require_room(const char* memory, std::uint64_t needed, std::uint64_t mib, std::uint32_t core) {
+  const std::uint64_t room = mib * hw::kMib;
+  if (needed <= room) return;
+  const std::string key = std::string(memory) + ".mib";
+  throw hw::InputError(fmt::format(
+      "{}: core {} needs {:.1f} MiB, {:.1f} more than its {} MiB{}, or more cores", key, core,
+      static_cast<double>(needed) / hw::kMib, static_cast<double>(needed - room) / hw::kMib, mib,
+      hw::memory_advice(key, (needed + hw::kMib - 1) / hw::kMib)));
+}
+
+}  // namespace
+
+Sizes::Sizes(const TextShape& shape, const hw::Machine& machine)
+    : depth(machine.matrix.depth),
+      lanes(machine.matrix.lanes),
+      columns(machine.matrix.columns()),
+      width(round_up(shape.encoder.width, std::max(depth, columns))),
+      head(round_up(shape.encoder.width / shape.encoder.heads, std::max(depth, columns))),
+      hidden(round_up(shape.encoder.hidden, std::max(depth, columns))),
+      context(round_up(shape.positions, std::max(depth, lanes))),
+      vocabulary(round_up(shape.vocabulary, columns)) {}
+
+Part::Part(const TextShape& shape, const hw::Machine& machine, std::uint32_t core) {
+  const Sizes sizes(shape, machine);
+  const std::uint32_t cores = machine.dfx.cores;
+  heads = split(shape.encoder.heads, cores, core);
+  projected = split(sizes.width / sizes.columns, cores, core);
+  hidden = split(sizes.hidden / sizes.columns, cores, core);
+  vocabulary = split(sizes.vocabulary / sizes.columns, cores, core);
+}
+
+CoreLayout lay_out(const TextShape& shape, const hw::Machine& machine, std::uint32_t core) {
+  const Sizes sizes(shape, machine);
+  if (sizes.head > machine.matrix.partial_sums * sizes.lanes) {
+    throw hw::InputError(
+        fmt::format("matrix.partial_sums: found {}, expected at least {}, for heads of {}",
+                    machine.matrix.partial_sums, sizes.head / sizes.lanes, sizes.head));
+  }
+  const Part part(shape, machine, core);
+  CoreLayout layout{part, lay_out_ddr(shape, machine, sizes, part),
+                    lay_out_hbm(shape, machine, sizes, part)};
+  if (machine.dfx.lm_head == Placement::kDdr) {
+    MatrixOperand& head = layout.hbm.lm_head;
+    head = {layout.ddr.lm_head,
+            true,
+            machine.matrix.format == Format::kInt8,
+            sizes.width / sizes.depth,
+            part.vocabulary.size(),
+            machine.matrix.partial_sums};
+  }
+  require_room("hbm", layout.hbm.bytes, machine.hbm.mib, core);
+  require_room("dram", layout.ddr.bytes, machine.dram.mib, core);
+  return layout;
+}
+
+}  // namespace systole::mapper::dfx

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/ring/instruction.h"
+#include "mapper/ring/split.h"
+#include "model/checkpoint/text_checkpoint.h"
+
+/// Where things stand in a core's memories, and which part of the network is whose.
+namespace systole::mapper::dfx {
+
+using model::TextShape;
+
+/// Sizes of a network on a machine: vectors are rounded up to whole registers of `depth` elements
+/// and whole slices of columns, each head on its own.
+struct Sizes {
+  std::uint32_t depth, lanes;
+  std::uint32_t columns;     ///< of a slice of weights
+  std::uint32_t width;       ///< elements of the residual stream, rounded up
+  std::uint32_t head;        ///< elements of a head, rounded up
+  std::uint32_t hidden;      ///< rounded up
+  std::uint32_t context;     ///< tokens that the caches have room for, rounded up
+  std::uint32_t vocabulary;  ///< rounded up
+
+  Sizes(const TextShape& shape, const hw::Machine& machine);
+};
+
+/// What core `core` of the machine's does: heads for attention, slices of `columns` columns of
+/// the other products.
+struct Part {
+  Range heads;
+  Range projected;   ///< slices of the attention's projection, and of the second FFN product
+  Range hidden;      ///< slices of the first FFN product
+  Range vocabulary;  ///< slices of the output vocabulary
+
+  Part(const TextShape& shape, const hw::Machine& machine, std::uint32_t core);
+};
+
+/// DDR: tables and vectors, the same on every core. Biases and LayerNorms in the order of their
+/// columns.
+struct DdrLayout {
+  struct Layer {
+    std::uint64_t norm1, norm2;  ///< gamma, then beta
+    std::uint64_t value_bias, key_bias, query_bias, projection_bias, hidden_bias, output_bias;
+    /// Of int8 weights, by column.
+    std::uint64_t value_scales, key_scales, query_scales, projection_scales, hidden_scales,
+        output_scales;
+  };
+  std::uint64_t words = 0, positions = 0;  ///< rows of Sizes::width
+  std::vector<Layer> layers;
+  std::uint64_t norm = 0;
+  std::uint64_t lm_head_scales = 0;
+  std::uint64_t lm_head = 0;  ///< of the core's own part, if it stands here
+  std::uint64_t bytes = 0;
+};
+
+/// HBM of a core: weights tile by tile in the order of use, caches behind them.
+struct HbmLayout {
+  struct Layer {
+    hw::dfx::MatrixOperand value, key, query, projection, hidden, output;
+    std::uint64_t keys, values;  ///< caches, head after head
+  };
+  std::vector<Layer> layers;
+  hw::dfx::MatrixOperand lm_head;
+  std::uint64_t head_bytes = 0;  ///< of a head's keys, or values
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct CoreLayout {
+  Part part;
+  DdrLayout ddr;
+  HbmLayout hbm;
+};
+
+/// Of core `core`. Throws InputError if it needs more memory than there is, and says how much.
+[[nodiscard]] CoreLayout lay_out(const TextShape& shape, const hw::Machine& machine,
+                                 std::uint32_t core);
+
+}  // namespace systole::mapper::dfx

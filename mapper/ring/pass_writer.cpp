@@ -1,0 +1,360 @@
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "hw/ring/int8_gemv.h"
+#include "mapper/ring/exchanges.h"
+#include "mapper/ring/pass.h"
+
+namespace systole::mapper::dfx {
+
+using hw::kHalfBytes;
+using hw::dfx::Collective;
+using hw::dfx::HeadOrder;
+using hw::dfx::Instruction;
+using hw::dfx::MatrixOperand;
+using hw::dfx::Opcode;
+using hw::dfx::Phase;
+using hw::dfx::ProjectionOrder;
+using hw::dfx::Second;
+
+namespace {
+
+/// Added to the variance by GPT-2.
+constexpr double kNormEpsilon = 1e-5;
+
+// Scalars: those of a LayerNorm, two of each row that is quantised, then three of each head.
+enum : std::uint32_t { kMean, kVariance, kDeviation, kScale };
+constexpr std::uint32_t kMostRows = 256;
+constexpr std::uint32_t kInverse = kScale + kMostRows;
+constexpr std::uint32_t kHeadScalars = kInverse + kMostRows;
+
+}  // namespace
+
+/// Writes one pass.
+class PassWriter {
+ public:
+  PassWriter(const PassMaker& maker, std::uint32_t rows, std::uint32_t position)
+      : maker_(maker),
+        sizes_(maker.sizes_),
+        at_(maker.registers_),
+        part_(maker.layout_.part),
+        rows_(rows),
+        position_(position),
+        reduces_(maker.machine_.ring.collective == Collective::kAllReduce) {}
+
+  Pass write(const std::vector<std::uint32_t>& ids, bool logits) {
+    exchanges();
+    for (std::uint32_t r = 0; r < rows_; ++r) embed(ids[r], r);
+    for (std::uint32_t i = 0; i < maker_.shape_.encoder.layers; ++i) layer(i);
+    if (logits) output_vocabulary();
+    return std::move(pass_);
+  }
+
+ private:
+  /// Those of every row.
+  void exchanges() {
+    for (std::uint32_t r = 0; r < rows_; ++r) {
+      for (Exchange exchange : maker_.exchanges_) {
+        exchange.base += r * at_.pitch;
+        pass_.exchanges.push_back(std::move(exchange));
+      }
+    }
+  }
+
+  Instruction& put(Opcode op) {
+    Instruction& instruction = pass_.instructions.emplace_back();
+    instruction.op = op;
+    instruction.phase = phase_;
+    return instruction;
+  }
+  Instruction& vector(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint32_t elements) {
+    Instruction& instruction = put(op);
+    instruction.dst = dst;
+    instruction.src = src;
+    instruction.elements = elements;
+    return instruction;
+  }
+  void with_vector(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint32_t other,
+                   std::uint32_t elements) {
+    Instruction& instruction = vector(op, dst, src, elements);
+    instruction.second = Second::kVector;
+    instruction.other = other;
+  }
+  void with_scalar(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint32_t scalar,
+                   std::uint32_t elements) {
+    Instruction& instruction = vector(op, dst, src, elements);
+    instruction.second = Second::kScalar;
+    instruction.other = scalar;
+  }
+  void with_constant(Opcode op, std::uint32_t dst, std::uint32_t src, double constant,
+                     std::uint32_t elements) {
+    Instruction& instruction = vector(op, dst, src, elements);
+    instruction.second = Second::kConstant;
+    instruction.constant = hw::to_half(constant);
+  }
+  void with_memory(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint64_t memory,
+                   std::uint32_t elements) {
+    Instruction& instruction = vector(op, dst, src, elements);
+    instruction.second = Second::kMemory;
+    instruction.memory = memory;
+  }
+  void accumulate(std::uint32_t result, std::uint32_t src, double factor, std::uint32_t elements) {
+    Instruction& instruction = vector(Opcode::kAccum, 0, src, elements);
+    instruction.result = result;
+    instruction.constant = hw::to_half(factor);
+  }
+  void scalar(Opcode op, std::uint32_t result, std::uint32_t from, double constant) {
+    Instruction& instruction = put(op);
+    instruction.result = result;
+    instruction.second = Second::kScalar;
+    instruction.other = from;
+    instruction.constant = hw::to_half(constant);
+  }
+  Instruction& product(Opcode op, std::uint32_t dst, std::uint32_t src,
+                       const MatrixOperand& weights) {
+    Instruction& instruction = put(op);
+    instruction.dst = dst;
+    instruction.src = src;
+    instruction.weights = weights;
+    instruction.elements = weights.slices * sizes_.columns;
+    return instruction;
+  }
+  /// Where weights are integers, the vector that they are multiplied with becomes integers too.
+  void quantise(std::uint32_t src, std::uint32_t elements, std::uint32_t r) {
+    if (maker_.machine_.matrix.format != hw::dfx::Format::kInt8) return;
+    Instruction& largest = vector(Opcode::kAbsMax, 0, src, elements);
+    largest.result = kScale + r;
+    largest.constant = hw::to_half(1.0 / hw::kInt8Limit);
+    scalar(Opcode::kRecip, kInverse + r, kScale + r, 0.0);
+    with_scalar(Opcode::kQuantise, src, src, kInverse + r, elements);
+  }
+  void quantise_rows(std::uint32_t src, std::uint32_t elements) {
+    for (std::uint32_t r = 0; r < rows_; ++r) quantise(row(src, r), elements, r);
+  }
+  /// Of all rows. `column`: the first one's place among bias and scales.
+  Instruction& conv(std::uint32_t dst, std::uint32_t src, const MatrixOperand& weights,
+                    std::uint64_t bias, std::uint64_t scales, std::uint32_t column) {
+    Instruction& instruction = product(Opcode::kConv1d, dst, src, weights);
+    instruction.rows = rows_;
+    instruction.pitch = at_.pitch;
+    instruction.has_bias = true;
+    instruction.memory = bias + std::uint64_t{column} * kHalfBytes;
+    instruction.scales = scales + std::uint64_t{column} * kHalfBytes;
+    instruction.other = kScale;
+    return instruction;
+  }
+  void sync(std::uint32_t exchange) {
+    if (maker_.machine_.dfx.cores == 1) return;
+    phase_ = Phase::kSync;
+    for (std::uint32_t r = 0; r < rows_; ++r) {
+      put(Opcode::kSync).exchange = r * kExchanges + exchange;
+    }
+  }
+  [[nodiscard]] std::uint32_t row(std::uint32_t element, std::uint32_t r) const {
+    return element + r * at_.pitch;
+  }
+
+  void embed(std::uint32_t id, std::uint32_t r) {
+    phase_ = Phase::kEmbedding;
+    const DdrLayout& ddr = maker_.layout_.ddr;
+    const std::uint64_t row_bytes = std::uint64_t{sizes_.width} * kHalfBytes;
+    with_memory(Opcode::kLoad, row(at_.stream, r), 0, ddr.words + id * row_bytes, sizes_.width);
+    with_memory(Opcode::kAdd, row(at_.stream, r), row(at_.stream, r),
+                ddr.positions + (position_ + r) * row_bytes, sizes_.width);
+  }
+
+  /// Of the stream. The squares are of deviations scaled by a power of two, near the root of their
+  /// number: FP16 would not hold the sum of the squares themselves.
+  void norm(std::uint64_t parameters, std::uint32_t r) {
+    phase_ = Phase::kLayerNorm;
+    const std::uint32_t n = maker_.shape_.encoder.width, x = row(at_.normalised, r),
+                        t = row(at_.scratch, r);
+    const std::uint64_t beta = parameters + std::uint64_t{sizes_.width} * kHalfBytes;
+    const double scale = std::exp2(-std::round(std::log2(n) / 2));
+    accumulate(kMean, row(at_.stream, r), 1.0 / n, n);
+    with_scalar(Opcode::kSub, x, row(at_.stream, r), kMean, n);
+    with_constant(Opcode::kMul, t, x, scale, n);
+    with_vector(Opcode::kMul, t, t, t, n);
+    accumulate(kVariance, t, 1.0 / (n * scale * scale), n);
+    scalar(Opcode::kRecipSqrt, kDeviation, kVariance, kNormEpsilon);
+    with_scalar(Opcode::kMul, x, x, kDeviation, n);
+    with_memory(Opcode::kMul, x, x, parameters, n);
+    with_memory(Opcode::kAdd, x, x, beta, n);
+  }
+
+  void layer(std::uint32_t index) {
+    const DdrLayout::Layer& ddr = maker_.layout_.ddr.layers[index];
+    const HbmLayout::Layer& hbm = maker_.layout_.hbm.layers[index];
+    for (std::uint32_t r = 0; r < rows_; ++r) norm(ddr.norm1, r);
+    phase_ = Phase::kAttention;
+    projections(ddr, hbm);
+    for (std::uint32_t r = 0; r < rows_; ++r) attention(hbm, r);
+    if (!reduces_) sync(kAttended);
+    phase_ = Phase::kAttention;
+    // Of the cores that add up, each has the heads that it needs, and one of them the bias.
+    const bool biased = !reduces_ || maker_.core_ == 0;
+    const std::uint32_t own_head = part_.heads.begin * sizes_.head;
+    const std::uint32_t first = reduces_ ? 0 : part_.projected.begin * sizes_.columns;
+    const std::uint32_t attended = at_.attended + (reduces_ ? own_head : 0);
+    quantise_rows(attended, hbm.projection.k_tiles * sizes_.depth);
+    conv(at_.projected + first, attended, hbm.projection, ddr.projection_bias,
+         ddr.projection_scales, first)
+        .has_bias = biased;
+    sync(kProjected);
+    residual();
+    for (std::uint32_t r = 0; r < rows_; ++r) norm(ddr.norm2, r);
+    phase_ = Phase::kFeedForward;
+    const std::uint32_t hidden = part_.hidden.begin * sizes_.columns;
+    quantise_rows(at_.normalised, sizes_.width);
+    conv(at_.hidden + (reduces_ ? 0 : hidden), at_.normalised, hbm.hidden, ddr.hidden_bias,
+         ddr.hidden_scales, hidden)
+        .gelu = true;
+    if (!reduces_) sync(kHidden);
+    phase_ = Phase::kFeedForward;
+    quantise_rows(at_.hidden, hbm.output.k_tiles * sizes_.depth);
+    conv(at_.projected + first, at_.hidden, hbm.output, ddr.output_bias, ddr.output_scales, first)
+        .has_bias = biased;
+    sync(kOutput);
+    residual();
+  }
+
+  void residual() {
+    phase_ = Phase::kResidual;
+    for (std::uint32_t r = 0; r < rows_; ++r) {
+      with_vector(Opcode::kAdd, row(at_.stream, r), row(at_.stream, r), row(at_.projected, r),
+                  sizes_.width);
+    }
+  }
+
+  void projections(const DdrLayout::Layer& ddr, const HbmLayout::Layer& hbm) {
+    if (part_.heads.size() == 0) return;
+    quantise_rows(at_.normalised, sizes_.width);
+    const std::uint32_t column = part_.heads.begin * sizes_.head;
+    const auto value = [&] {
+      conv(at_.value, at_.normalised, hbm.value, ddr.value_bias, ddr.value_scales, column);
+      cache(Opcode::kWriteValues, at_.value, hbm.values);
+    };
+    const auto key = [&] {
+      conv(at_.key, at_.normalised, hbm.key, ddr.key_bias, ddr.key_scales, column);
+      cache(Opcode::kWriteKeys, at_.key, hbm.keys);
+    };
+    const auto query = [&] {
+      conv(at_.query, at_.normalised, hbm.query, ddr.query_bias, ddr.query_scales, column);
+    };
+    if (maker_.machine_.dfx.projections == ProjectionOrder::kValueFirst) {
+      value();
+      key();
+      query();
+    } else {
+      query();
+      key();
+      value();
+    }
+  }
+  void cache(Opcode op, std::uint32_t src, std::uint64_t memory) {
+    for (std::uint32_t r = 0; r < rows_; ++r) {
+      Instruction& write = put(op);
+      write.src = row(src, r);
+      write.heads = part_.heads.size();
+      write.elements = sizes_.head;
+      write.token = position_ + r;
+      write.memory = memory;
+      write.head_bytes = maker_.layout_.hbm.head_bytes;
+    }
+  }
+
+  void attention(const HbmLayout::Layer& hbm, std::uint32_t r) {
+    const std::uint32_t heads = part_.heads.size();
+    constexpr std::uint32_t kSteps = 7;
+    const bool serial = maker_.machine_.dfx.heads == HeadOrder::kSerial;
+    for (std::uint32_t i = 0; i < heads * kSteps; ++i) {
+      const std::uint32_t head = serial ? i / kSteps : i % heads;
+      attention_step(hbm, r, head, serial ? i % kSteps : i / heads);
+    }
+  }
+
+  void attention_step(const HbmLayout::Layer& hbm, std::uint32_t r, std::uint32_t head,
+                      std::uint32_t step) {
+    const std::uint32_t tokens = position_ + r + 1;
+    const std::uint32_t padded = round_up(tokens, sizes_.depth);
+    const std::uint32_t scores = row(at_.scores + head * sizes_.context, r);
+    const std::uint32_t maximum = kHeadScalars + 3 * head, sum = maximum + 1, inverse = sum + 1;
+    const std::uint64_t offset = head * maker_.layout_.hbm.head_bytes;
+    switch (step) {
+      case 0: {
+        MatrixOperand keys{hbm.keys + offset,
+                           false,
+                           false,
+                           sizes_.head / sizes_.depth,
+                           ceil_div(tokens, sizes_.lanes),
+                           1};
+        Instruction& product =
+            this->product(Opcode::kMaskedMm, scores, row(at_.query + head * sizes_.head, r), keys);
+        product.elements = tokens;
+        product.result = maximum;
+        product.constant =
+            hw::to_half(1.0 / std::sqrt(static_cast<double>(maker_.shape_.encoder.width) /
+                                        maker_.shape_.encoder.heads));
+        return;
+      }
+      case 1:
+        return with_scalar(Opcode::kSub, scores, scores, maximum, padded);
+      case 2:
+        vector(Opcode::kExp, scores, scores, padded);
+        return;
+      case 3:
+        return accumulate(sum, scores, 1.0, padded);
+      case 4:
+        return scalar(Opcode::kRecip, inverse, sum, 0.0);
+      case 5:
+        return with_scalar(Opcode::kMul, scores, scores, inverse, padded);
+      default: {
+        const std::uint32_t slices = sizes_.head / sizes_.lanes;
+        MatrixOperand values{hbm.values + offset,   false,  false,
+                             padded / sizes_.depth, slices, slices};
+        product(Opcode::kMm, row(at_.attended + (part_.heads.begin + head) * sizes_.head, r),
+                scores, values);
+      }
+    }
+  }
+
+  void output_vocabulary() {
+    norm(maker_.layout_.ddr.norm, rows_ - 1);
+    phase_ = Phase::kLmHead;
+    quantise(row(at_.normalised, rows_ - 1), sizes_.width, 0);
+    Instruction& head = product(Opcode::kMm, at_.logits, row(at_.normalised, rows_ - 1),
+                                maker_.layout_.hbm.lm_head);
+    head.other = kScale;
+    head.scales = maker_.layout_.ddr.lm_head_scales +
+                  std::uint64_t{part_.vocabulary.begin} * sizes_.columns * kHalfBytes;
+    head.finds_largest = true;
+    head.winner = at_.winners + maker_.core_ * sizes_.depth;
+    head.first_column = part_.vocabulary.begin * sizes_.columns;
+    // Columns behind the vocabulary are no words.
+    const std::uint32_t last = maker_.shape_.vocabulary;
+    head.elements = std::min(head.elements, last - std::min(last, head.first_column));
+    if (maker_.machine_.dfx.cores == 1) return;
+    phase_ = Phase::kSync;
+    put(Opcode::kSync).exchange = static_cast<std::uint32_t>(pass_.exchanges.size());
+    pass_.exchanges.push_back(
+        {at_.winners, bounds(maker_.machine_.dfx.cores, maker_.machine_.dfx.cores, sizes_.depth),
+         false});
+  }
+
+  const PassMaker& maker_;
+  const Sizes& sizes_;
+  const Registers& at_;
+  const Part& part_;
+  const std::uint32_t rows_, position_;
+  const bool reduces_;
+  Phase phase_ = Phase::kEmbedding;
+  Pass pass_;
+};
+
+Pass PassMaker::make(const std::vector<std::uint32_t>& ids, std::uint32_t position,
+                     bool logits) const {
+  return PassWriter(*this, static_cast<std::uint32_t>(ids.size()), position).write(ids, logits);
+}
+
+}  // namespace systole::mapper::dfx

@@ -1,0 +1,115 @@
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <vector>
+
+#include "base/round.h"
+#include "mapper/tile/tiling_cost.h"
+#include "mapper/tile/tiling_strategies.h"
+
+namespace systole::mapper {
+namespace {
+
+/// Sizes of the balanced cuts of `extent` into 1, 2, 3 ... pieces, multiples of `unit`, largest
+/// first, none twice, down to the unit. Of many pieces not every number is tried: their sizes
+/// hardly differ.
+std::vector<std::uint32_t> balanced_cuts(std::uint32_t extent, std::uint32_t unit) {
+  constexpr std::uint64_t kEachUpTo = 4;
+  std::vector<std::uint32_t> sizes;
+  const std::uint64_t most = ceil_div(extent, unit);
+  for (std::uint64_t pieces = 1; pieces <= most; pieces += ceil_div(pieces, kEachUpTo)) {
+    const std::uint64_t size = round_up(ceil_div(extent, pieces), unit);
+    if (sizes.empty() || size < sizes.back()) sizes.push_back(static_cast<std::uint32_t>(size));
+  }
+  // The smallest piece there is must be among them, or a small memory may find nothing.
+  if (sizes.back() > unit) sizes.push_back(unit);
+  return sizes;
+}
+
+/// Orders of the loops, operands that stay, room for results and for what comes in next.
+constexpr unsigned kVariants = 64;
+
+Tiling variant_of(Tiling t, unsigned variant) {
+  t.m_outer = (variant & 1U) == 0;
+  t.two_results = (variant & 2U) == 0;
+  t.k_outer = (variant & 4U) != 0;
+  t.a_stays = (variant & 8U) != 0;
+  t.b_stays = (variant & 16U) != 0;
+  t.far_ahead = (variant & 32U) != 0;
+  return t;
+}
+
+bool cheaper(const Tiling& a, const Tiling& b) {
+  return a.cycles != b.cycles ? a.cycles < b.cycles : a.load_bytes < b.load_bytes;
+}
+
+/// The best tilings of each variant.
+class Best {
+ public:
+  /// What is slower than this is no candidate.
+  [[nodiscard]] double limit() const { return kWorst * least_; }
+  void add(const Tiling& t, unsigned variant) {
+    if (static_cast<double>(t.cycles) > limit()) return;
+    least_ = std::min(least_, static_cast<double>(t.cycles));
+    std::vector<Tiling>& all = best_[variant];
+    if (all.size() == kEach && !cheaper(t, all.back())) return;
+    all.insert(std::upper_bound(all.begin(), all.end(), t, cheaper), t);
+    if (all.size() > kEach) all.pop_back();
+  }
+  /// The cheapest of all variants, the cheapest first.
+  [[nodiscard]] std::vector<Tiling> all() const {
+    std::vector<Tiling> result;
+    for (const std::vector<Tiling>& some : best_) {
+      result.insert(result.end(), some.begin(), some.end());
+    }
+    std::stable_sort(result.begin(), result.end(), cheaper);
+    if (result.size() > kAll) result.resize(kAll);
+    return result;
+  }
+
+ private:
+  static constexpr std::size_t kEach = 2, kAll = 12;
+  static constexpr double kWorst = 1.5;
+  double least_ = std::numeric_limits<double>::max() / kWorst;
+  std::array<std::vector<Tiling>, kVariants> best_;
+};
+
+}  // namespace
+
+std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem& problem) {
+  const TilingCost cost(machine, problem);
+  Best best;
+  const auto k_cuts =
+      problem.k == 0 ? std::vector<std::uint32_t>{0} : balanced_cuts(problem.k, machine.array.rows);
+  const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
+  const auto m_cuts = problem.row_tile == 0 ? balanced_cuts(problem.m, 1)
+                                            : std::vector<std::uint32_t>{problem.row_tile};
+  for (const std::uint32_t m : m_cuts) {
+    for (const std::uint32_t n : balanced_cuts(most_cols, machine.array.cols)) {
+      for (const std::uint32_t k : k_cuts) {
+        Tiling t;
+        t.m = m;
+        t.n = std::min(n, most_cols);
+        t.k = std::min(k, problem.k);
+        const bool whole = problem.row_wise || problem.section != 0;
+        // With k outside, A comes in once for all parts of a C tile, however narrow they are.
+        const std::uint32_t most_parts =
+            whole || problem.k == 0 ? 1 : narrow(ceil_div(most_cols, t.n));
+        for (std::uint32_t parts = 1; parts <= most_parts; parts += (parts + 3) / 4) {
+          t.c_cols = whole ? most_cols : std::min(parts * t.n, most_cols);
+          if (problem.k == 0) t.n = t.c_cols;
+          if (!cost.may_fit(t) || static_cast<double>(cost.array_cycles(t)) > best.limit())
+            continue;
+          for (unsigned variant = 0; variant < kVariants; ++variant) {
+            t = variant_of(t, variant);
+            if (parts != 1 && !t.k_outer) continue;
+            if (cost.evaluate_if_fits(t)) best.add(t, variant);
+          }
+        }
+      }
+    }
+  }
+  return best.all();
+}
+
+}  // namespace systole::mapper

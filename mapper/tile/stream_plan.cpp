@@ -1,0 +1,225 @@
+#include "mapper/tile/stream_plan.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/round.h"
+#include "base/units.h"
+#include "hw/program/program.h"
+#include "mapper/place/sharing.h"
+
+namespace systole::mapper {
+namespace {
+
+using Addresses = std::vector<std::uint64_t>;
+
+struct SlotAddresses {
+  Addresses a, b, parameters, pre;
+};
+
+/// Slots from `at` upwards, each at a multiple of `step` but for the first.
+Addresses upwards(const Slots& slots, std::uint64_t& at, std::uint64_t step) {
+  Addresses addresses;
+  for (std::uint64_t i = 0; i < slots.count; ++i) {
+    if (i != 0) at = round_up(at, step);
+    addresses.push_back(at);
+    at += slots.bytes;
+  }
+  return addresses;
+}
+
+/// Slots from `at` downwards, each at a multiple of `step`.
+std::optional<Addresses> downwards(const Slots& slots, std::uint64_t& at, std::uint64_t step) {
+  Addresses addresses;
+  for (std::uint64_t i = 0; i < slots.count; ++i) {
+    if (at < slots.bytes) return std::nullopt;
+    at = (at - slots.bytes) / step * step;
+    addresses.push_back(at);
+  }
+  return addresses;
+}
+
+/// With slots at multiples of `a_step` and `b_step`; nothing if there is no room.
+std::optional<SlotAddresses> addresses_of(const StreamPlan& plan, std::uint64_t begin,
+                                          std::uint64_t end, std::uint64_t alignment,
+                                          std::uint64_t a_step, std::uint64_t b_step) {
+  SlotAddresses addresses;
+  std::uint64_t low = round_up(begin, alignment), high = end;
+  addresses.a = upwards(plan.a, low, a_step);
+  const std::optional<Addresses> b = downwards(plan.b, high, b_step);
+  if (!b) return std::nullopt;
+  addresses.b = *b;
+  low = round_up(low, alignment);
+  addresses.parameters = upwards(plan.parameters, low, alignment);
+  low = round_up(low, alignment);
+  addresses.pre = upwards(plan.pre, low, alignment);
+  return low <= high ? std::optional(addresses) : std::nullopt;
+}
+
+/// More slots for an operand of `tiles` tiles, as far as there is room: loads run further ahead. Of
+/// `reused` tiles that are multiplied several times in turn, the next as many can come in.
+void deepen(Slots& slots, std::uint64_t tiles, std::uint64_t reused, std::uint64_t room,
+            const StreamPlan& plan) {
+  const std::uint64_t most = std::max<std::uint64_t>(4, 2 * reused);
+  while (slots.count != 0 && slots.count < std::min(tiles, most) &&
+         plan.bytes() + slots.bytes <= room) {
+    ++slots.count;
+  }
+}
+
+/// Slots in turn in `banks` banks from `first` on, after `offset` bytes of each; nothing if there
+/// is no room.
+std::optional<Addresses> in_banks(const Slots& slots, std::uint64_t first, std::uint64_t banks,
+                                  std::uint64_t bank_bytes, std::uint64_t offset) {
+  if (slots.count == 0) return Addresses{};
+  const std::uint64_t in_one = bank_bytes < offset ? 0 : (bank_bytes - offset) / slots.bytes;
+  if (in_one * banks < slots.count) return std::nullopt;
+  Addresses addresses;
+  for (std::uint64_t i = 0; i < slots.count; ++i) {
+    addresses.push_back(first + i % banks * bank_bytes + offset + i / banks * slots.bytes);
+  }
+  return addresses;
+}
+
+/// Every operand in banks of its own, its tiles in turn in all of them; nothing if there is no
+/// room.
+std::optional<SlotAddresses> addresses_by_bank(const StreamPlan& plan, std::uint64_t begin,
+                                               std::uint64_t end, std::uint64_t alignment,
+                                               std::uint64_t bank_bytes) {
+  const std::uint64_t first = round_up(begin, bank_bytes);
+  if (first >= end) return std::nullopt;
+  const std::uint64_t banks = (end - first) / bank_bytes;
+  const bool both = plan.a.count != 0 && plan.b.count != 0;
+  const std::uint64_t a_banks = plan.a.count == 0 ? 0 : both ? banks / 2 : banks;
+  if (both && a_banks == 0) return std::nullopt;
+  // Parameters before the first whole bank, or at the begin of the banks.
+  SlotAddresses addresses;
+  const std::uint64_t small = plan.parameters.all() + plan.pre.all();
+  const bool before = small <= first - begin;
+  std::uint64_t at = before ? begin : first;
+  addresses.parameters = upwards(plan.parameters, at, alignment);
+  addresses.pre = upwards(plan.pre, at, alignment);
+  const std::uint64_t offset = before ? 0 : small;
+  if (offset > bank_bytes) return std::nullopt;
+  const auto a = in_banks(plan.a, first, a_banks, bank_bytes, offset);
+  const auto b = in_banks(plan.b, first + a_banks * bank_bytes, banks - a_banks, bank_bytes,
+                          a_banks == 0 ? offset : 0);
+  if (!a || !b) return std::nullopt;
+  addresses.a = *a;
+  addresses.b = *b;
+  return addresses;
+}
+
+/// Slots of both operands in turn in all banks; nothing if there is no room.
+std::optional<SlotAddresses> addresses_spread(const StreamPlan& plan, std::uint64_t begin,
+                                              std::uint64_t end, std::uint64_t alignment,
+                                              std::uint64_t bank_bytes) {
+  // What is left of each bank.
+  std::vector<Span> left;
+  for (std::uint64_t at = begin; at < end; at = left.back().end) {
+    left.push_back({round_up(at, alignment), std::min(end, (at / bank_bytes + 1) * bank_bytes)});
+  }
+  std::size_t next = 0;
+  bool fits = true;
+  const auto place = [&](const Slots& slots) {
+    Addresses addresses;
+    for (std::uint64_t i = 0; i < slots.count; ++i) {
+      std::size_t tried = 0;
+      const auto has_room = [&](const Span& bank) { return bank.begin + slots.bytes <= bank.end; };
+      while (tried < left.size() && !has_room(left[next % left.size()])) ++next, ++tried;
+      if (tried == left.size()) {
+        fits = false;
+        return addresses;
+      }
+      Span& bank = left[next++ % left.size()];
+      addresses.push_back(bank.begin);
+      bank.begin = round_up(bank.begin + slots.bytes, alignment);
+    }
+    return addresses;
+  };
+  SlotAddresses addresses;
+  addresses.b = place(plan.b);
+  addresses.a = place(plan.a);
+  addresses.parameters = place(plan.parameters);
+  addresses.pre = place(plan.pre);
+  return fits ? std::optional(addresses) : std::nullopt;
+}
+
+}  // namespace
+
+StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem, const Tiling& t) {
+  const std::uint64_t alignment = slot_alignment(machine);
+  const std::uint64_t copies = t.double_buffered ? 2 : 1;
+  const auto slots = [&](std::uint64_t bytes, std::uint64_t tiles, bool stays) -> Slots {
+    if (bytes == 0) return {};
+    return {stays ? tiles : std::min(tiles, copies), round_up(bytes, alignment)};
+  };
+  const hw::Machine::Array& array = machine.array;
+  const std::uint64_t m_tiles = ceil_div(problem.m, t.m), c_tiles = ceil_div(problem.n, t.c_cols);
+  StreamPlan plan;
+  plan.parameters = slots(std::uint64_t{4} * problem.parameter_words * t.c_cols, c_tiles, false);
+  if (problem.k == 0) {
+    plan.pre = slots(std::uint64_t{4} * problem.pre_words * t.c_cols, c_tiles, false);
+    return plan;
+  }
+  const std::uint64_t k_tiles = ceil_div(problem.k, t.k);
+  const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
+  plan.pre = slots(std::uint64_t{4} * problem.pre_words * t.k, k_tiles, false);
+  if (!problem.a_on_chip) {
+    plan.a = slots(t.m * round_up(t.k, array.rows), m_tiles * k_tiles, t.a_stays);
+  }
+  if (!problem.b_on_chip) {
+    // Stored k x n or, transposed, n x k: the larger of the two padded forms.
+    const std::uint64_t bytes =
+        std::max(t.k * round_up(t.n, array.cols), t.n * round_up(t.k, array.rows));
+    plan.b = slots(bytes, n_tiles * k_tiles, t.b_stays);
+  }
+  if (t.double_buffered) {
+    const std::uint64_t a_reused = t.far_ahead && t.m_outer ? k_tiles : 0;
+    const std::uint64_t b_reused = t.far_ahead && !t.m_outer ? k_tiles : 0;
+    if (!t.b_stays) deepen(plan.b, n_tiles * k_tiles, b_reused, problem.stream_bytes, plan);
+    if (!t.a_stays) deepen(plan.a, m_tiles * k_tiles, a_reused, problem.stream_bytes, plan);
+  }
+  return plan;
+}
+
+TileRing::TileRing(std::vector<std::uint64_t> addresses, std::uint64_t bytes,
+                   const std::vector<Span>& busy) {
+  for (const std::uint64_t address : addresses) slots_.push_back({address, {}, false});
+  const auto is_free = [&](const Slot& slot) {
+    return std::none_of(busy.begin(), busy.end(), [&](const Span& span) {
+      return span.begin < slot.address + bytes && slot.address < span.end;
+    });
+  };
+  const auto first = std::find_if(slots_.begin(), slots_.end(), is_free);
+  if (first != slots_.end()) next_ = static_cast<std::size_t>(first - slots_.begin());
+}
+
+TileRing::Place TileRing::take(Tile tile) {
+  for (const Slot& slot : slots_) {
+    if (slot.full && slot.tile == tile) return {slot.address, false};
+  }
+  Slot& slot = slots_.at(next_);
+  slot.tile = tile;
+  slot.full = true;
+  next_ = (next_ + 1) % slots_.size();
+  return {slot.address, true};
+}
+
+StreamRings place_slots(const StreamPlan& plan, const hw::Machine& machine, std::uint64_t begin,
+                        std::uint64_t end, bool spread, const std::vector<Span>& busy) {
+  const std::uint64_t alignment = slot_alignment(machine);
+  const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
+  std::optional<SlotAddresses> at;
+  if (spread) at = addresses_spread(plan, begin, end, alignment, bank);
+  if (!at) at = addresses_by_bank(plan, begin, end, alignment, bank);
+  for (const auto& [a_step, b_step] :
+       {std::pair{bank, bank}, {bank, alignment}, {alignment, bank}, {alignment, alignment}}) {
+    if (!at) at = addresses_of(plan, begin, end, alignment, a_step, b_step);
+  }
+  return {TileRing(at->a, plan.a.bytes, busy), TileRing(at->b, plan.b.bytes, busy),
+          TileRing(at->parameters, plan.parameters.bytes, busy),
+          TileRing(at->pre, plan.pre.bytes, busy)};
+}
+
+}  // namespace systole::mapper

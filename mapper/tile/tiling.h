@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/group/group.h"
+#include "mapper/place/placement.h"
+#include "model/graph/graph.h"
+
+namespace systole::mapper {
+
+/// Tile sizes and order of one group. C tiles are m x c_cols; inside one, matmuls of m x n x k.
+struct Tiling {
+  std::uint32_t m = 0;
+  std::uint32_t c_cols = 0;  ///< columns of a C tile: n, a section, or the row of a row-wise chain
+  std::uint32_t n = 0;
+  std::uint32_t k = 0;
+  bool m_outer = true;    ///< m loop outside the n loop, else inside
+  bool k_outer = false;   ///< inside a C tile: k loop outside the n loop, else inside
+  bool a_stays = false;   ///< all of A stays in the scratchpad once its tiles have been loaded
+  bool b_stays = false;   ///< all of B does
+  bool unrolled = false;  ///< each m x n x k is a loop of a loop unroller (Emitter::emit_loop)
+  bool double_buffered = true;  ///< tiles of operands come in while others are multiplied
+  bool two_results = true;      ///< a C tile leaves while the next one is computed
+  bool far_ahead = false;       ///< of tiles that are used in turn, the next as many may come in
+  bool spread = false;          ///< tiles of each operand go round all banks of the scratchpad
+  // What the cost model expects (cycles of the core clock, bytes).
+  std::uint64_t cycles = 0;
+  std::uint64_t compute_cycles = 0;
+  std::uint64_t load_bytes = 0;
+  std::uint64_t a_loads = 1, b_loads = 1;  ///< how often all of A and of B are loaded
+  std::uint64_t staged = 0;                ///< elements times stages on the way in of A
+  double energy = 0;                       ///< joules, by mapper/tile/tiling_energy.h
+  std::uint64_t tried = 0;                 ///< tilings that a search compared
+};
+
+/// All that the choice of tiles depends on: equal problems have equal answers.
+struct TilingProblem {
+  std::uint32_t m = 0, n = 0, k = 0;  ///< k 0: no matmul, the chain runs on a loaded tensor
+  bool row_wise = false;              ///< a C tile holds whole rows
+  bool even_cols = false;             ///< and pairs of columns
+  std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
+  bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
+  bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
+  bool b_transposed = false;          ///< stored n x k
+  std::uint32_t parameter_words = 0;  ///< per column
+  std::uint32_t out_bytes = 0;        ///< per element
+  std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operands together
+  std::uint64_t postop_interval = 0;  ///< least cycles from row to row of results
+  std::uint64_t postop_fill = 0;      ///< cycles from the first read to the first result
+  std::uint64_t stream_bytes = 0;     ///< scratchpad left for streaming tiles
+  std::uint64_t sums = 0;             ///< room for a C tile in each half of the accumulator
+  bool in_turns = false;              ///< no C tile takes both halves: other groups use them, too
+  std::uint32_t row_tile = 0;         ///< rows of every C tile but the last; 0: free
+  bool by_rows = false;               ///< row tile after row tile: rings hold no others
+  std::uint32_t in_bytes = 0;  ///< per element of the tensor that a chain alone is loaded with
+  // Stages on the way in of A.
+  std::uint32_t a_bytes = 1;           ///< per element of A in memory
+  std::uint32_t pre_words = 0;         ///< of parameters, per column of A
+  std::uint32_t pre_tensor_bytes = 0;  ///< per element of A: tensor operands
+  std::uint32_t pre_stages = 0;
+  std::uint64_t pre_fill = 0;       ///< cycles from the first value to its result
+  std::uint64_t pre_interval = 0;   ///< least cycles from row to row, 0 without stages
+  std::uint32_t stages = 0;         ///< of the chain
+  std::uint64_t postop_passes = 1;  ///< over the sums
+
+  [[nodiscard]] auto key() const {
+    return std::make_tuple(
+        m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
+        b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
+        stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
+        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows);
+  }
+};
+[[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
+                                           const Placement& placement, const hw::Machine& machine,
+                                           const Share& share);
+
+/// Chooses tile sizes by the machine's mapper.strategy (mapper/tile/tiling_strategies.h).
+class Tiler {
+ public:
+  explicit Tiler(const hw::Machine& machine) : machine_(machine) {}
+  /// Throws InputError that names `group` when not even single folds fit.
+  [[nodiscard]] const Tiling& choose(const TilingProblem& problem, const std::string& group) {
+    return candidates(problem, group).front();
+  }
+  /// The best ones by the cost model, the best first.
+  [[nodiscard]] const std::vector<Tiling>& candidates(const TilingProblem& problem,
+                                                      const std::string& group);
+  /// The same, and none if not even single folds fit.
+  [[nodiscard]] const std::vector<Tiling>& tilings(const TilingProblem& problem);
+
+ private:
+  const hw::Machine machine_;
+  std::map<decltype(TilingProblem().key()), std::vector<Tiling>> known_;
+};
+
+/// What the cost model knows about a DMA port on an idle memory. A request takes the larger of two
+/// times: its bytes at the rate of the bus or the DRAM, whichever is slower, and its share of the
+/// latency that the outstanding requests cover together.
+struct DmaRate {
+  double bytes_per_cycle;  ///< of the core clock
+  double cycles_per_request;
+};
+[[nodiscard]] DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding);
+
+}  // namespace systole::mapper

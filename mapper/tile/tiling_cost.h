@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "hw/machine/machine.h"
+#include "mapper/tile/stream_plan.h"
+#include "mapper/tile/tiling.h"
+
+namespace systole::mapper {
+
+/// The mapper's cost model: max(compute, memory, post-op, turnaround) + what the first and last
+/// tile expose.
+class TilingCost {
+ public:
+  /// Both outlive this object.
+  TilingCost(const hw::Machine& machine, const TilingProblem& problem);
+
+  /// Whether a C tile fits the accumulator and a tile of each operand the scratchpad; double
+  /// buffered, two of each.
+  [[nodiscard]] bool fits(const Tiling& t) const { return plan(t).has_value(); }
+  /// Fills in what the tiling is expected to take.
+  void evaluate(Tiling& t) const { evaluate(t, stream_plan(machine_, problem_, t)); }
+  /// Both at once. False, and no change, if it does not fit.
+  [[nodiscard]] bool evaluate_if_fits(Tiling& t) const;
+  /// Cycles of the array alone; of m, n, k and c_cols only.
+  [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
+  /// Whether the C tile and one tile of each operand fit in any variant; of m, n, k and c_cols
+  /// only.
+  [[nodiscard]] bool may_fit(const Tiling& t) const;
+
+ private:
+  [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
+  void evaluate(Tiling& t, const StreamPlan& plan) const;
+  /// Whether its flags mean something, and not what others say without them.
+  [[nodiscard]] bool is_distinct(const Tiling& t) const;
+  /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of
+  /// `all`.
+  [[nodiscard]] bool operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint64_t all) const;
+  /// How often A and B are loaded.
+  [[nodiscard]] std::uint64_t a_times(const Tiling& t, const StreamPlan& plan) const;
+  [[nodiscard]] std::uint64_t b_times(const Tiling& t, const StreamPlan& plan) const;
+  /// Bytes of B in memory: tiles of weights are stored with their padding.
+  [[nodiscard]] std::uint64_t b_bytes(const Tiling& t) const;
+  /// Cycles to move `bytes` that lie in runs of `run` bytes.
+  [[nodiscard]] double time(const DmaRate& rate, std::uint64_t bytes, std::uint64_t run) const;
+
+  const hw::Machine& machine_;
+  const TilingProblem& problem_;
+  DmaRate load_rate_, store_rate_;
+  double burst_cycles_;  ///< that a request takes of the DRAM at least, however short it is
+};
+
+}  // namespace systole::mapper

@@ -1,0 +1,66 @@
+#include "model/build/decode_graph.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "model/build/encoder_blocks.h"
+#include "model/build/encoder_graph.h"
+#include "model/build/host_operators.h"
+#include "model/graph/graph_builder.h"
+#include "model/graph/reference.h"
+#include "model/graph/valid_keys.h"
+
+namespace systole::model {
+namespace {
+
+bool is_cache(const Graph& graph, const View& view) {
+  return view.tensor != kNoTensor && graph.tensors[view.tensor].kind == Tensor::Kind::kState;
+}
+
+std::string layer_name(std::size_t index) { return "blocks." + std::to_string(index) + ".attn."; }
+
+}  // namespace
+
+Graph make_decode_graph(const IntegerEncoder& encoder, std::uint32_t positions, std::string name,
+                        double embedding_scale) {
+  GraphBuilder builder(std::move(name));
+  EncoderBlocks blocks(builder, encoder, {1, positions});
+  View stream = blocks.input("embedding", 1, blocks.stream_type(), embedding_scale);
+  for (std::uint32_t i = 0; i < encoder.shape.layers; ++i) stream = blocks.block(i, stream);
+  builder.tensor(stream.tensor).kind = Tensor::Kind::kOutput;
+  return std::move(builder).take();
+}
+
+void move_to_token(Graph& graph, std::uint32_t token) {
+  for (Node& node : graph.nodes) {
+    if (is_cache(graph, node.out)) node.out.row = token;
+  }
+  attend_to_keys(graph, token + 1);
+}
+
+void fill_caches(Graph& graph, const IntegerEncoder& encoder, std::uint32_t tokens,
+                 const std::vector<std::int32_t>& embedding, const hw::Machine& machine) {
+  Graph prompt = for_machine(make_encoder_graph(encoder, tokens, graph.name, 0.0), machine);
+  for (std::size_t i = 0; i < encoder.blocks.size(); ++i) {
+    // An output is not freed behind its last reader.
+    prompt.tensors[find_tensor(prompt, layer_name(i) + "qkv.requantise")].kind =
+        Tensor::Kind::kOutput;
+  }
+  Reference reference(prompt, {true, true});
+  reference.set_input("embedding", embedding);
+  reference.run();
+  const std::size_t width = encoder.shape.width;
+  for (std::size_t i = 0; i < encoder.blocks.size(); ++i) {
+    const std::vector<std::uint8_t>& qkv = reference.bytes(layer_name(i) + "qkv.requantise");
+    Tensor& cache = graph.tensors[find_tensor(graph, layer_name(i) + "cache")];
+    cache.data.assign(cache.bytes(), 0);
+    for (std::size_t row = 0; row < tokens; ++row) {
+      const auto from = qkv.begin() + static_cast<std::ptrdiff_t>((3 * row + 1) * width);
+      std::copy_n(from, 2 * width,
+                  cache.data.begin() + static_cast<std::ptrdiff_t>(2 * row * width));
+    }
+  }
+}
+
+}  // namespace systole::model

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/graph/graph_builder.h"
+#include "model/integer/integer_vit.h"
+
+namespace systole::model {
+
+/// From [outputs, inputs] as layers store it to [inputs x outputs] as the array reads it, in blocks
+/// that stay in the first-level cache. Empty without weights.
+[[nodiscard]] std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer);
+
+/// Appends the layers of an integer encoder to a graph; the parts of make_vit_graph() and
+/// make_encoder_graph().
+class EncoderBlocks {
+ public:
+  struct Rows {
+    /// The rows of every tensor are those of so many sequences, one after the other, each of which
+    /// attends to itself alone.
+    std::uint32_t sequences = 1;
+    /// Rows of a cache of keys and values to whose last one the only row of every tensor belongs
+    /// (model/build/decode_graph.h); 0: no cache.
+    std::uint32_t cache = 0;
+  };
+
+  /// Builder and encoder outlive this object. Throws std::invalid_argument for a cache of layers
+  /// that are not causal, or have masks or an auto-encoder.
+  EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder, Rows rows);
+  EncoderBlocks(GraphBuilder& builder, const IntegerEncoder& encoder)
+      : EncoderBlocks(builder, encoder, Rows()) {}
+
+  /// Element type of the residual stream.
+  [[nodiscard]] hw::DType residual_type() const;
+  [[nodiscard]] unsigned residual_bits() const { return encoder_.datapath.residual_bits; }
+  [[nodiscard]] hw::Rounding rounding() const { return encoder_.datapath.rounding; }
+
+  /// An input of the graph, of `rows` rows.
+  View input(const std::string& name, std::uint32_t rows, hw::DType type, double scale);
+  /// Element type of the input of the first block: residual stream, or if post-norm its LayerNorm.
+  [[nodiscard]] hw::DType stream_type() const {
+    return encoder_.shape.post_norm ? hw::DType::kS8 : residual_type();
+  }
+
+  /// Matmul, bias and requantisation to `bits`; the result is of `type`.
+  View linear(const std::string& name, View in, const IntegerLinear& layer, unsigned bits,
+              hw::DType type);
+  /// The same with the result in `out`, a view of a tensor that exists.
+  void linear_to(const std::string& name, View in, const IntegerLinear& layer, unsigned bits,
+                 View out);
+  View layer_norm(const std::string& name, View in, const IntegerLayerNorm& norm);
+  /// Block number `index`. `in` is the residual stream, or if post-norm its LayerNorm; so is the
+  /// result.
+  View block(std::uint32_t index, View in);
+
+ private:
+  struct Projections {
+    View query, key, value;
+  };
+  /// Of all tokens at once.
+  Projections project(const std::string& prefix, View in, const IntegerBlock& block);
+  /// Of one token; its key and value become the last row of the cache.
+  Projections project_to_cache(const std::string& prefix, View in, const IntegerBlock& block);
+  /// Matmul and bias.
+  View product(const std::string& name, View in, const IntegerLinear& layer);
+  View attention(const std::string& prefix, View in, const IntegerBlock& block);
+  /// Query or key (`operand` is "q" or "k") through its auto-encoder.
+  View link(const std::string& prefix, const std::string& operand, View in,
+            const IntegerLink& link);
+  /// Head `index`.
+  void head(const std::string& prefix, std::uint32_t index, View query, View key, View value,
+            View context, const IntegerBlock& block);
+  /// Scores with those outside the mask of head `index` pushed below all others, or as they are.
+  View masked(const std::string& prefix, std::uint32_t index, View scores,
+              const IntegerBlock& block);
+  View mlp(const std::string& prefix, View in, const IntegerBlock& block);
+  /// branch + identity, clamped to the residual stream.
+  View add_residual(const std::string& layer, const std::string& name, View branch, View identity,
+                    hw::Dyadic identity_factor, double scale);
+
+  GraphBuilder& builder_;
+  const IntegerEncoder& encoder_;
+  Rows rows_;
+};
+
+}  // namespace systole::model

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+/// Real-valued layers, as checkpoints hold them.
+namespace systole::model {
+
+/// y = W x + bias.
+struct FloatLinear {
+  std::uint32_t inputs = 0;
+  std::uint32_t outputs = 0;
+  std::vector<double> weight;  ///< [outputs, inputs]
+  std::vector<double> bias;    ///< [outputs]
+};
+
+struct FloatNorm {
+  std::vector<double> weight;
+  std::vector<double> bias;
+};
+
+/// The auto-encoder on Q or K, linear across heads and the same for every token and feature of a
+/// head: latent[a] = sum over heads of encoder[a, h] x[h] + bias[a], decoded likewise.
+struct FloatLink {
+  FloatLinear encoder;  ///< [latent heads, heads]; 0 outputs once folded into `qkv`
+  FloatLinear decoder;  ///< [heads, latent heads]
+};
+
+struct FloatBlock {
+  FloatNorm norm1;
+  /// Query, key and value, each head after head: 3 * width outputs, or, with folded encoders, the
+  /// latent heads of query and key and the width of value.
+  FloatLinear qkv;
+  FloatLink query_link, key_link;  ///< without auto-encoder: 0 outputs everywhere
+  std::vector<std::uint8_t> keep;  ///< attention mask (model/checkpoint/keep_mask.h); empty: none
+  FloatLinear proj;
+  FloatNorm norm2;
+  FloatLinear fc1;
+  FloatLinear fc2;
+};
+
+/// y = 0.5 x (1 + tanh(...)), which GPT-2 has in the place of the error function.
+enum class GeluForm { kErf, kTanh };
+
+}  // namespace systole::model

@@ -1,0 +1,52 @@
+#include "model/float/float_text.h"
+
+#include <cstddef>
+#include <stdexcept>
+#include <utility>
+
+#include "model/text/token_ids.h"
+
+namespace systole::model {
+
+FloatText::FloatText(const TextCheckpoint& checkpoint)
+    : checkpoint_(checkpoint),
+      blocks_(checkpoint.shape.encoder, checkpoint.blocks,
+              {checkpoint.norm_epsilon, checkpoint.gelu}) {
+  checkpoint_.blocks.clear();  // `blocks_` has them
+}
+
+FloatRows FloatText::hidden(const std::vector<std::int32_t>& ids, ActivationObserver* observer,
+                            const std::vector<std::int32_t>& types) const {
+  const std::size_t width = shape().encoder.width;
+  if (ids.empty() || ids.size() > shape().positions) {
+    throw std::invalid_argument("FloatText: no tokens, or more than positions");
+  }
+  require_token_types(shape(), ids, types);
+  FloatRows stream;
+  for (std::size_t t = 0; t < ids.size(); ++t) {
+    if (ids[t] < 0 || static_cast<std::uint32_t>(ids[t]) >= shape().vocabulary) {
+      throw std::invalid_argument("FloatText: an id outside the vocabulary");
+    }
+    const double* const word = &checkpoint_.word[static_cast<std::size_t>(ids[t]) * width];
+    const double* const position = &checkpoint_.position[t * width];
+    const bool typed = !types.empty() && types[t] != 0;
+    const std::size_t type = typed ? static_cast<std::size_t>(types[t]) * width : 0;
+    for (std::size_t i = 0; i < width; ++i) {
+      stream.push_back(word[i] + position[i] + (typed ? checkpoint_.token_type[type + i] : 0.0));
+    }
+  }
+  show(observer, Site::kEmbedding, 0, stream, width);
+  const bool post = shape().encoder.post_norm;
+  if (post) {
+    stream = layer_norm(checkpoint_.norm, stream, checkpoint_.norm_epsilon);
+    show(observer, Site::kEmbeddingNorm, 0, stream, width);
+  }
+  stream = blocks_.run(std::move(stream), observer);
+  if (!post) {
+    stream = layer_norm(checkpoint_.norm, stream, checkpoint_.norm_epsilon);
+    show(observer, Site::kFinalNorm, 0, stream, width);
+  }
+  return stream;
+}
+
+}  // namespace systole::model

@@ -1,0 +1,78 @@
+#include "model/graph/graph_builder.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace systole::model {
+
+TensorId find_tensor(const Graph& graph, std::string_view name) {
+  for (std::size_t i = 0; i < graph.tensors.size(); ++i) {
+    if (graph.tensors[i].name == name) return static_cast<TensorId>(i);
+  }
+  throw std::out_of_range("graph '" + graph.name + "' has no tensor '" + std::string(name) + "'");
+}
+
+std::uint64_t count_macs(const Graph& graph) {
+  std::uint64_t macs = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.kind != Node::Kind::kMatmul) continue;
+    macs += std::uint64_t{node.in.rows} * node.in.cols * node.out.cols;
+  }
+  return macs;
+}
+
+TensorId GraphBuilder::add_tensor(Tensor tensor) {
+  graph_.tensors.push_back(std::move(tensor));
+  return static_cast<TensorId>(graph_.tensors.size() - 1);
+}
+
+View GraphBuilder::whole(TensorId id) const {
+  const Tensor& tensor = graph_.tensors[id];
+  return {id, 0, 0, tensor.rows, tensor.cols};
+}
+
+View GraphBuilder::matmul(const std::string& name, View a, View b, bool b_transposed) {
+  Tensor out;
+  out.name = name;
+  out.rows = a.rows;
+  out.cols = b_transposed ? b.rows : b.cols;
+  out.type = hw::DType::kS32;
+  Node node;
+  node.kind = Node::Kind::kMatmul;
+  node.name = name;
+  node.in = a;
+  node.b = b;
+  node.b_transposed = b_transposed;
+  node.out = whole(add_tensor(std::move(out)));
+  graph_.nodes.push_back(std::move(node));
+  return graph_.nodes.back().out;
+}
+
+View GraphBuilder::stage(const std::string& name, View in, const hw::Stage& stage, hw::DType type,
+                         StageOperands operands) {
+  Tensor out;
+  out.name = name;
+  out.rows = in.rows;
+  out.cols = in.cols;
+  out.type = type;
+  const View view = whole(add_tensor(std::move(out)));
+  stage_to(name, in, stage, view, std::move(operands));
+  return view;
+}
+
+void GraphBuilder::stage_to(const std::string& name, View in, const hw::Stage& stage, View out,
+                            StageOperands operands) {
+  Node node;
+  node.kind = Node::Kind::kStage;
+  node.name = name;
+  node.in = in;
+  node.stage = stage;
+  node.parameters = std::move(operands.parameters);
+  node.tensor = operands.tensor;
+  node.statistics = operands.statistics;
+  node.kept = operands.kept;
+  node.out = out;
+  graph_.nodes.push_back(std::move(node));
+}
+
+}  // namespace systole::model

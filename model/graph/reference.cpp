@@ -1,0 +1,219 @@
+#include "model/graph/reference.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "hw/host/host_function.h"
+#include "hw/kernel/gemm.h"
+#include "model/graph/elements.h"
+#include "model/graph/graph_builder.h"
+#include "model/graph/graph_check.h"
+
+namespace systole::model {
+namespace {
+
+/// Rows of `cols` values with rows and columns exchanged.
+std::vector<std::int64_t> transposed(const std::vector<std::int64_t>& values, std::size_t cols) {
+  const std::size_t rows = values.size() / cols;
+  std::vector<std::int64_t> result(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) result[i % cols * rows + i / cols] = values[i];
+  return result;
+}
+
+}  // namespace
+
+Reference::Reference(const Graph& graph, ReferenceOptions options)
+    : graph_(graph),
+      options_(options),
+      memory_(graph.tensors.size()),
+      last_use_(graph.nodes.size()) {
+  check_graph(graph);
+  std::vector<std::size_t> last(graph.tensors.size(), graph.nodes.size());
+  for (std::size_t n = 0; n < graph.nodes.size(); ++n) {
+    for (const TensorId id : tensors_of(graph.nodes[n])) last[id] = n;
+  }
+  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
+    const Tensor& tensor = graph.tensors[id];
+    if (tensor.kind == Tensor::Kind::kConstant && tensor.data.empty() && tensor.bytes() != 0) {
+      throw std::invalid_argument("graph '" + graph.name + "': constant '" + tensor.name +
+                                  "' has no data");
+    }
+    if (tensor.kind != Tensor::Kind::kActivation) allocate(static_cast<TensorId>(id));
+    const bool freed = options.free_activations && tensor.kind == Tensor::Kind::kActivation;
+    if (freed && last[id] < last_use_.size()) {
+      last_use_[last[id]].push_back(static_cast<TensorId>(id));
+    }
+  }
+}
+
+void Reference::allocate(TensorId id) {
+  const Tensor& tensor = graph_.tensors[id];
+  memory_[id] = tensor.data.empty() ? std::vector<std::uint8_t>(tensor.bytes(), 0) : tensor.data;
+}
+
+void Reference::set_input(std::string_view name, const std::vector<std::int32_t>& values) {
+  const TensorId id = find_tensor(graph_, name);
+  const Tensor& tensor = graph_.tensors[id];
+  const std::size_t count = std::size_t{tensor.rows} * tensor.cols;
+  if (tensor.kind != Tensor::Kind::kInput || values.size() != count) {
+    throw std::invalid_argument("'" + tensor.name + "' is not an input of " +
+                                std::to_string(values.size()) + " elements");
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!store_element(memory_[id].data(), i, tensor.type, values[i])) {
+      throw std::out_of_range("'" + tensor.name + "': " + std::to_string(values[i]) +
+                              " does not fit " + hw::name_of(tensor.type));
+    }
+  }
+}
+
+void Reference::run(const std::function<void(std::size_t nodes)>& progress) {
+  for (std::size_t n = 0; n < graph_.nodes.size(); ++n) {
+    const Node& node = graph_.nodes[n];
+    for (const TensorId id : tensors_of(node)) {
+      if (memory_[id].empty()) allocate(id);
+    }
+    if (node.kind == Node::Kind::kMatmul) {
+      store(node, node.out, options_.fast ? multiply_fast(node) : multiply(node));
+    } else if (node.kind == Node::Kind::kHost) {
+      run_host(node);
+    } else {
+      run_stage(node);
+    }
+    for (const TensorId id : last_use_[n]) std::vector<std::uint8_t>().swap(memory_[id]);
+    if (progress) progress(n + 1);
+  }
+}
+
+const std::vector<std::uint8_t>& Reference::bytes(std::string_view name) const {
+  return memory_[find_tensor(graph_, name)];
+}
+
+std::vector<std::int32_t> Reference::values(std::string_view name) const {
+  const TensorId id = find_tensor(graph_, name);
+  const hw::DType type = graph_.tensors[id].type;
+  std::vector<std::int32_t> result(memory_[id].size() / hw::bytes_of(type));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    result[i] = load_element(memory_[id].data(), i, type);
+  }
+  return result;
+}
+
+std::vector<std::int32_t> Reference::load(const View& view) const {
+  const Tensor& tensor = graph_.tensors[view.tensor];
+  const std::uint8_t* bytes = memory_[view.tensor].data();
+  std::vector<std::int32_t> values(std::size_t{view.rows} * view.cols);
+  for (std::size_t r = 0; r < view.rows; ++r) {
+    const std::size_t first = (view.row + r) * tensor.cols + view.col;
+    for (std::size_t c = 0; c < view.cols; ++c) {
+      values[r * view.cols + c] = load_element(bytes, first + c, tensor.type);
+    }
+  }
+  return values;
+}
+
+template <typename Value>
+void Reference::store(const Node& node, const View& view, const std::vector<Value>& values) {
+  const Tensor& tensor = graph_.tensors[view.tensor];
+  std::uint8_t* bytes = memory_[view.tensor].data();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t index = (view.row + i / view.cols) * tensor.cols + view.col + i % view.cols;
+    if (!store_element(bytes, index, tensor.type, values[i])) {
+      throw std::overflow_error("node '" + node.name + "': " + std::to_string(values[i]) +
+                                " does not fit " + hw::name_of(tensor.type));
+    }
+  }
+}
+
+std::vector<std::int32_t> Reference::multiply(const Node& node) const {
+  const std::size_t m = node.in.rows;
+  const std::size_t k = node.in.cols;
+  const std::size_t n = node.out.cols;
+  const std::vector<std::int32_t> a = load(node.in);
+  const std::vector<std::int32_t> b = load(node.b);
+  std::vector<std::int32_t> c(m * n, 0);  // check_graph() bounds k, so that no sum overflows
+  for (std::size_t i = 0; i < m; ++i) {
+    for (std::size_t j = 0; node.b_transposed && j < n; ++j) {
+      for (std::size_t p = 0; p < k; ++p) c[i * n + j] += a[i * k + p] * b[j * k + p];
+    }
+    for (std::size_t p = 0; !node.b_transposed && p < k; ++p) {
+      for (std::size_t j = 0; j < n; ++j) c[i * n + j] += a[i * k + p] * b[p * n + j];
+    }
+  }
+  return c;
+}
+
+std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
+  const Tensor& a = graph_.tensors[node.in.tensor];
+  const Tensor& b = graph_.tensors[node.b.tensor];
+  std::vector<std::int32_t> c(std::size_t{node.out.rows} * node.out.cols);
+  hw::GemmArgs args;
+  args.a = memory_[node.in.tensor].data() + std::size_t{node.in.row} * a.cols + node.in.col;
+  args.lda = a.cols;
+  args.a_unsigned = a.type == hw::DType::kU8;
+  args.b = reinterpret_cast<const std::int8_t*>(memory_[node.b.tensor].data()) +
+           std::size_t{node.b.row} * b.cols + node.b.col;
+  args.ldb = b.cols;
+  args.b_transposed = node.b_transposed;
+  args.c = c.data();
+  args.ldc = node.out.cols;
+  args.m = node.in.rows;
+  args.n = node.out.cols;
+  args.k = node.in.cols;
+  hw::gemm(args);
+  return c;
+}
+
+void Reference::run_host(const Node& node) {
+  const auto row_of = [this](const View& view, std::size_t row) -> std::uint8_t* {
+    if (view.tensor == kNoTensor) return nullptr;
+    const Tensor& tensor = graph_.tensors[view.tensor];
+    const std::size_t first = (view.row + row) * tensor.cols + view.col;
+    return memory_[view.tensor].data() + first * hw::bytes_of(tensor.type);
+  };
+  for (std::size_t r = 0; r < node.in.rows; ++r) {
+    hw::apply_host_row(node.host, row_of(node.in, r), row_of(node.tensor, r), node.in.cols,
+                       row_of(node.out, r), hw::host_kept(node.kept, r, node.in.cols));
+  }
+}
+
+void Reference::run_stage(const Node& node) {
+  const bool has_tensor = node.stage.operand == hw::Operand::kTensor;
+  const std::uint32_t words_read = hw::statistics_read(node.stage);
+  const std::uint32_t words_written = hw::statistics_written(node.stage);
+  const std::size_t cols = node.in.cols;
+  const auto statistics_view = [&node](std::uint32_t words) {
+    return View{node.statistics, 0, 0, node.in.rows, words};
+  };
+  const std::vector<std::int32_t> in = load(node.in);
+  const std::vector<std::int32_t> tensor =
+      has_tensor ? load(node.tensor) : std::vector<std::int32_t>{};
+  const std::vector<std::int32_t> given =
+      words_read != 0 ? load(statistics_view(words_read)) : std::vector<std::int32_t>{};
+  std::vector<std::int32_t> left;
+  std::vector<std::int64_t> out;
+  out.reserve(in.size());
+  const auto row_of = [](const std::vector<std::int32_t>& values, std::size_t r, std::size_t n) {
+    const auto first = values.begin() + static_cast<std::ptrdiff_t>(r * n);
+    return std::vector<std::int32_t>(first, first + static_cast<std::ptrdiff_t>(n));
+  };
+  StageRow row;
+  for (std::size_t r = 0; r < node.in.rows; ++r) {
+    row.index = r;
+    row.in = row_of(in, r, cols);
+    if (has_tensor) row.tensor = row_of(tensor, r, cols);
+    const std::vector<std::int32_t> words = row_of(given, r, words_read);
+    row.statistics.assign(words.begin(), words.end());
+    apply_stage_row(node, row);
+    if (words_written != 0) left.insert(left.end(), row.statistics.begin(), row.statistics.end());
+    out.insert(out.end(), row.out.begin(), row.out.end());
+  }
+  if (node.stage.op == hw::StageOp::kTranspose) out = transposed(out, cols);
+  store(node, node.out, out);
+  if (words_written != 0 && node.statistics != kNoTensor) {
+    store(node, statistics_view(words_written), left);
+  }
+}
+
+}  // namespace systole::model

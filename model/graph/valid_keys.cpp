@@ -1,0 +1,22 @@
+#include "model/graph/valid_keys.h"
+
+#include <vector>
+
+namespace systole::model {
+
+void attend_to_keys(Graph& graph, std::uint32_t keys) {
+  std::vector<bool> has_keys(graph.tensors.size(), false);  // an entry per key in every row
+  for (Node& node : graph.nodes) {
+    if (has_keys[node.in.tensor]) node.in.cols = keys;
+    if (node.kind == Node::Kind::kMatmul &&
+        graph.tensors[node.b.tensor].kind != Tensor::Kind::kConstant) {
+      node.b.rows = keys;
+      has_keys[node.out.tensor] = node.b_transposed;
+    } else if (node.kind != Node::Kind::kMatmul && has_keys[node.in.tensor]) {
+      has_keys[node.out.tensor] = true;
+    }
+    if (has_keys[node.out.tensor]) node.out.cols = keys;
+  }
+}
+
+}  // namespace systole::model

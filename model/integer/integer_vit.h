@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/function/gelu.h"
+#include "hw/machine/machine.h"
+#include "hw/number/dyadic.h"
+#include "hw/number/softmax_mode.h"
+#include "model/metadata/vit_shape.h"
+
+/// A network whose every constant is an integer: what the datapath needs and nothing else, except
+/// for the real values of the scales, which are for reports.
+namespace systole::model {
+
+/// s8 inputs times s8 weights plus bias, requantised: y = clamp((W x + bias) * factor). The sum
+/// with the bias fits int32 for every input.
+struct IntegerLinear {
+  std::uint32_t inputs = 0;
+  std::uint32_t outputs = 0;
+  std::vector<std::int8_t> weight;  ///< [outputs, inputs]; empty in a network that is a mere shape
+  std::vector<std::int32_t> bias;   ///< [outputs]
+  std::vector<hw::Dyadic> factor;   ///< [outputs]
+};
+
+/// LayerNorm to s8: clamp((norm * multiplier + addend) >> shift), see hw/function/layernorm.h.
+struct IntegerLayerNorm {
+  std::vector<std::int32_t> multiplier;  ///< [width]
+  std::vector<std::int32_t> addend;      ///< [width]
+  std::uint32_t shift = 0;
+  double scale = 0.0;  ///< of the output
+};
+
+/// The auto-encoder on Q or K (FloatLink): its coefficients, which every feature of a head shares.
+/// What the datapath computes is across_heads() of them (model/integer/head_link.h).
+struct IntegerLink {
+  IntegerLinear encoder;    ///< [latent heads, heads]; 0 outputs if folded into `qkv`
+  IntegerLinear decoder;    ///< [heads, latent heads]
+  double latent_scale = 0;  ///< of the encoder's output
+  double scale = 0;         ///< of the decoder's output
+};
+
+struct IntegerBlock {
+  /// Real value of one step.
+  struct Scales {
+    double query = 0, key = 0, value = 0;  ///< of the outputs of `qkv`
+    double context = 0;                    ///< attention output, input of `proj`
+    double attention_residual = 0;         ///< residual stream after the attention
+    double gelu_in = 0, gelu_out = 0;
+    double mlp_residual = 0;  ///< residual stream after the MLP
+  };
+
+  IntegerLayerNorm norm1, norm2;
+  /// Query, key and value, each head after head; IntegerEncoder::qkv_outputs() outputs.
+  IntegerLinear qkv;
+  IntegerLink query_link, key_link;  ///< of a network with auto-encoder
+  std::vector<std::uint8_t> keep;    ///< attention mask (model/checkpoint/keep_mask.h); empty: none
+  hw::Dyadic score{};    ///< score minus row maximum -> hw::kScoreFractionBits fraction bits
+  hw::Dyadic context{};  ///< attention output -> s8
+  IntegerLinear proj;
+  hw::Dyadic attention_identity{};  ///< of the residual in the addition; multiplier 0: unscaled
+  IntegerLinear fc1;
+  hw::GeluConstants gelu{};
+  IntegerLinear fc2;
+  hw::Dyadic mlp_identity{};
+  Scales scales;
+};
+
+struct IntegerEncoder {
+  EncoderShape shape;
+  hw::Machine::Datapath datapath;
+  hw::Dyadic
+      exp_to_code{};  ///< deferred softmax: exponential -> code of the row maximum 2^bits - 1
+  bool folded_encoders = false;  ///< `qkv` gives the latent heads of query and key
+  std::vector<IntegerBlock> blocks;
+
+  /// Columns of query, and of key, among the outputs of `qkv`.
+  [[nodiscard]] std::uint32_t query_width() const {
+    return folded_encoders ? shape.latent_heads * shape.head_width() : shape.width;
+  }
+  [[nodiscard]] std::uint32_t qkv_outputs() const { return 2 * query_width() + shape.width; }
+};
+
+struct IntegerVit {
+  std::string name;
+  std::string source;  ///< where the constants come from, for people
+  VitShape shape;
+  IntegerEncoder encoder;
+  IntegerLinear patch_embed;           ///< picture (model/data/image.h) -> residual stream
+  std::vector<std::int32_t> position;  ///< [tokens, width], residual scale; row 0: class token too
+  double embedding_scale = 0.0;        ///< of the residual stream after the embedding
+  /// Pre-norm: after the last block, of the class token. Post-norm: after the embedding.
+  IntegerLayerNorm norm;
+  IntegerLinear head;
+  double logit_scale = 0.0;
+};
+
+}  // namespace systole::model

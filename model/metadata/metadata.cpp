@@ -1,0 +1,31 @@
+#include "model/metadata/metadata.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "base/printable.h"
+
+namespace systole::model {
+
+std::string metadata_text(const Safetensors& file, const std::string& key) {
+  const auto entry = file.metadata().find(key);
+  if (entry == file.metadata().end()) {
+    throw hw::InputError(file.path() + ": metadata '" + key + "': missing");
+  }
+  return entry->second;
+}
+
+std::uint32_t metadata_number(const Safetensors& file, const std::string& key, std::uint32_t lowest,
+                              std::uint32_t highest) {
+  const std::string text = metadata_text(file, key);
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc{} && end == text.data() + text.size();
+  if (!whole || value < lowest || value > highest) {
+    throw hw::InputError(file.path() + ": metadata '" + key + "': " + hw::printable(text) +
+                         ", expected " + std::to_string(lowest) + " to " + std::to_string(highest));
+  }
+  return value;
+}
+
+}  // namespace systole::model

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "model/checkpoint/float_layers.h"
+#include "model/integer/integer_vit.h"
+#include "model/quantise/calibration.h"
+#include "model/quantise/quantise_layers.h"
+#include "model/quantise/quantiser_options.h"
+
+namespace systole::model {
+
+/// Throws InputError for options out of range.
+void check_options(const QuantiserOptions& options);
+
+/// Integer constants of Transformer blocks from the calibrated maxima of their activations.
+class BlockQuantiser {
+ public:
+  /// All outlive this object. `path` is for messages.
+  BlockQuantiser(const std::string& path, const EncoderShape& shape,
+                 const std::vector<FloatBlock>& blocks, const Calibration& calibration,
+                 const QuantiserOptions& options)
+      : shape_(shape),
+        blocks_(blocks),
+        calibration_(calibration),
+        options_(options),
+        layers_(path, options.datapath.multiplier_bits, options.per_channel) {}
+
+  [[nodiscard]] const LayerQuantiser& layers() const { return layers_; }
+
+  /// Shape, datapath and softmax constant; the blocks are still missing.
+  [[nodiscard]] IntegerEncoder empty_encoder() const;
+
+  /// Scale of the 8-bit tensor at a site.
+  [[nodiscard]] double operand_scale(Site site, std::size_t layer) const {
+    return operand_scale(calibration_.largest(site, layer));
+  }
+  /// Scale of the residual stream at one site, or everywhere if pre-norm.
+  [[nodiscard]] double residual_scale(Site site, std::size_t layer) const;
+
+  /// Scale of the residual stream behind the embedding, that of the tables which are added there
+  /// as well: each is a tensor of the stream's type on its own.
+  [[nodiscard]] double embedding_scale(const std::vector<const std::vector<double>*>& tables) const;
+  /// Values in steps of `scale`, clamped to the residual stream.
+  [[nodiscard]] std::vector<std::int32_t> stream_codes(const std::vector<double>& values,
+                                                       double scale) const;
+
+  /// Appends all blocks, on a stream of `scale`; returns the scale of the last one's result.
+  double append_blocks(IntegerEncoder& encoder, double scale) const;
+
+ private:
+  /// Any scale serves a site that is always zero.
+  static double operand_scale(double largest) {
+    return (largest > 0 ? largest : 1.0) / kLargestCode;
+  }
+  [[nodiscard]] IntegerLink link(const std::string& prefix, const std::string& operand,
+                                 const FloatLink& from, double in_scale, double latent_scale,
+                                 double scale) const;
+  /// Block `i` on a stream of `in_scale`.
+  [[nodiscard]] IntegerBlock block(std::size_t i, double in_scale) const;
+
+  const EncoderShape& shape_;
+  const std::vector<FloatBlock>& blocks_;
+  const Calibration& calibration_;
+  const QuantiserOptions& options_;
+  LayerQuantiser layers_;
+};
+
+}  // namespace systole::model

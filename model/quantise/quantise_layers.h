@@ -1,0 +1,51 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "model/checkpoint/vit_checkpoint.h"
+#include "model/integer/integer_vit.h"
+
+/// The integer constants of single layers. Every error is an InputError that names layer and
+/// quantity.
+namespace systole::model {
+
+/// Largest code of a symmetric 8-bit tensor.
+inline constexpr double kLargestCode = 127.0;
+
+/// Fraction bits of the attention output before its requantisation: those of the codes that the
+/// softmax leaves, or of the late division by the row sum.
+[[nodiscard]] int context_fraction_bits(const hw::Machine::Datapath& datapath);
+
+/// Consecutive output channels that share an output scale.
+struct OutputGroup {
+  std::uint32_t channels = 0;
+  double scale = 0.0;
+};
+
+class LayerQuantiser {
+ public:
+  LayerQuantiser(std::string path, unsigned multiplier_bits, bool per_channel)
+      : path_(std::move(path)), multiplier_bits_(multiplier_bits), per_channel_(per_channel) {}
+
+  /// The groups cover all outputs of the layer; a weight scale per group unless per channel.
+  [[nodiscard]] IntegerLinear linear(const std::string& name, const FloatLinear& layer,
+                                     double input_scale,
+                                     const std::vector<OutputGroup>& groups) const;
+  [[nodiscard]] IntegerLayerNorm layer_norm(const std::string& name, const FloatNorm& norm,
+                                            double output_scale) const;
+  [[nodiscard]] hw::GeluConstants gelu(const std::string& name, double input_scale,
+                                       double output_scale) const;
+  /// Factor that takes the largest exponential of a row to 2^bits - 1.
+  [[nodiscard]] hw::Dyadic exp_to_code(unsigned bits) const;
+  [[nodiscard]] hw::Dyadic factor(const std::string& name, double value) const;
+
+  [[noreturn]] void fail(const std::string& layer, const std::string& what) const;
+
+ private:
+  std::string path_;
+  unsigned multiplier_bits_;
+  bool per_channel_;
+};
+
+}  // namespace systole::model

@@ -1,0 +1,123 @@
+#include "model/quantise/quantiser.h"
+
+#include <cmath>
+#include <filesystem>
+
+#include "base/error.h"
+#include "model/float/float_text.h"
+#include "model/float/float_vit.h"
+#include "model/integer/head_link.h"
+#include "model/integer/integer_vit_check.h"
+#include "model/quantise/block_quantiser.h"
+#include "model/quantise/calibration.h"
+#include "model/quantise/outlier_folding.h"
+
+namespace systole::model {
+namespace {
+
+/// Logits get 2^15 codes for their calibrated maximum, and two bits more.
+constexpr int kLogitMagnitudeBits = 15;
+constexpr double kLogitRefinement = 4.0;
+
+IntegerVit vit_constants(const VitCheckpoint& checkpoint, const Calibration& calibration,
+                         const QuantiserOptions& options) {
+  const EncoderShape& shape = checkpoint.shape.encoder;
+  const BlockQuantiser quantiser(checkpoint.path, shape, checkpoint.blocks, calibration, options);
+  const LayerQuantiser& layers = quantiser.layers();
+  IntegerVit vit;
+  vit.shape = checkpoint.shape;
+  vit.encoder = quantiser.empty_encoder();
+  vit.embedding_scale = quantiser.embedding_scale({&checkpoint.position});
+  vit.patch_embed = layers.linear("patch_embed", checkpoint.patch_embed, 1.0 / kInputSteps,
+                                  {{shape.width, vit.embedding_scale}});
+  std::vector<double> position = checkpoint.position;
+  for (std::size_t i = 0; i < shape.width; ++i) {
+    position[i] = checkpoint.cls_token[i] + checkpoint.position[i];
+  }
+  vit.position = quantiser.stream_codes(position, vit.embedding_scale);
+
+  double scale = vit.embedding_scale;
+  if (shape.post_norm) {
+    scale = quantiser.operand_scale(Site::kEmbeddingNorm, 0);
+    vit.norm = layers.layer_norm("norm", checkpoint.norm, scale);
+  }
+  scale = quantiser.append_blocks(vit.encoder, scale);
+  if (!shape.post_norm) {
+    scale = quantiser.operand_scale(Site::kFinalNorm, 0);
+    vit.norm = layers.layer_norm("norm", checkpoint.norm, scale);
+  }
+  const double largest = calibration.largest(Site::kLogits);
+  const double step = std::ldexp(largest > 0 ? largest : 1.0, -kLogitMagnitudeBits);
+  vit.logit_scale = std::exp2(std::ceil(std::log2(step))) / kLogitRefinement;
+  vit.head =
+      layers.linear("head", checkpoint.head, scale, {{checkpoint.shape.classes, vit.logit_scale}});
+  return vit;
+}
+
+IntegerText text_constants(const TextCheckpoint& checkpoint, const Calibration& calibration,
+                           const QuantiserOptions& options) {
+  const EncoderShape& shape = checkpoint.shape.encoder;
+  const BlockQuantiser quantiser(checkpoint.path, shape, checkpoint.blocks, calibration, options);
+  IntegerText text;
+  text.shape = checkpoint.shape;
+  text.encoder = quantiser.empty_encoder();
+  text.embedding_scale =
+      quantiser.embedding_scale({&checkpoint.word, &checkpoint.position, &checkpoint.token_type});
+  text.word = quantiser.stream_codes(checkpoint.word, text.embedding_scale);
+  text.position = quantiser.stream_codes(checkpoint.position, text.embedding_scale);
+  if (text.shape.token_types > 1) {
+    text.token_type = quantiser.stream_codes(checkpoint.token_type, text.embedding_scale);
+  }
+  const double norm_scale =
+      quantiser.operand_scale(shape.post_norm ? Site::kEmbeddingNorm : Site::kFinalNorm, 0);
+  text.norm = quantiser.layers().layer_norm("norm", checkpoint.norm, norm_scale);
+  quantiser.append_blocks(text.encoder, shape.post_norm ? norm_scale : text.embedding_scale);
+  return text;
+}
+
+}  // namespace
+
+IntegerVit quantise(const VitCheckpoint& checkpoint, const Dataset& calibration,
+                    const QuantiserOptions& options) {
+  check_options(options);
+  if (calibration.count == 0) throw hw::InputError("quantiser: no calibration pictures");
+  // Networks are large: a copy only where one is changed.
+  std::optional<VitCheckpoint> folded;
+  const auto current = [&]() -> const VitCheckpoint& { return folded ? *folded : checkpoint; };
+  if (options.fold_encoders) folded = fold_encoders(checkpoint);
+  Calibration maxima = calibrate(FloatVit(current()), calibration);
+  if (options.outlier_alpha) {
+    folded = fold_outliers(current(), maxima, *options.outlier_alpha);
+    maxima = calibrate(FloatVit(current()), calibration);
+  }
+  IntegerVit vit = vit_constants(current(), maxima, options);
+  vit.name = std::filesystem::path(checkpoint.path).stem().string();
+  vit.source = "quantised from " + vit.name + ", " + std::to_string(calibration.count) +
+               " calibration pictures";
+  check_integer_vit(vit, checkpoint.path);
+  return vit;
+}
+
+IntegerText quantise(const TextCheckpoint& checkpoint, const TokenIds& calibration,
+                     const QuantiserOptions& options) {
+  check_options(options);
+  if (options.outlier_alpha || options.fold_encoders) {
+    throw hw::InputError(checkpoint.path +
+                         ": folding of outliers and encoders: of vision models alone");
+  }
+  Calibration maxima;
+  const FloatText real(checkpoint);
+  for (std::size_t i = 0; i < calibration.count; ++i) {
+    // Nothing reads what padding gives: it must not widen the scales.
+    const TokenText text = calibration.text(i).trimmed();
+    static_cast<void>(real.hidden(text.ids, &maxima, text.types));
+  }
+  IntegerText text = text_constants(checkpoint, maxima, options);
+  text.name = std::filesystem::path(checkpoint.path).stem().string();
+  text.source = "quantised from " + text.name + ", " + std::to_string(calibration.count) +
+                " calibration texts";
+  check_integer_text(text, checkpoint.path);
+  return text;
+}
+
+}  // namespace systole::model

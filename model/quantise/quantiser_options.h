@@ -1,0 +1,25 @@
+#pragma once
+
+#include <optional>
+
+#include "hw/machine/machine.h"
+
+namespace systole::model {
+
+struct QuantiserOptions {
+  /// In the ranges of a machine file.
+  hw::Machine::Datapath datapath;
+  /// A weight scale per output channel; otherwise one per matrix (query, key and value count as
+  /// three).
+  bool per_channel = true;
+  /// Fold outliers of the LayerNorm outputs into the weights first
+  /// (model/quantise/outlier_folding.h): 0 to 1, usually 0.5. Pre-norm networks only.
+  std::optional<double> outlier_alpha;
+  /// Fold the encoders of an auto-encoder into the projections in front of them
+  /// (model/integer/head_link.h).
+  bool fold_encoders = false;
+  /// Room of the residual stream above its calibrated maximum: 1 to 1024.
+  double headroom = 1.25;
+};
+
+}  // namespace systole::model

@@ -1,0 +1,128 @@
+#include "model/text/token_ids.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "model/format/safetensors.h"
+
+namespace systole::model {
+namespace {
+
+constexpr const char* kIds = "input_ids";
+constexpr const char* kMask = "attention_mask";
+constexpr const char* kTypes = "token_type_ids";
+
+[[noreturn]] void fail_tensor(const Safetensors& file, const char* name, const std::string& what) {
+  throw hw::InputError(hw::printable(file.path()) + ": tensor '" + name + "': " + what);
+}
+
+/// The elements of a tensor, each from 0 to `last`.
+std::vector<std::int32_t> read_numbers(const Safetensors& file, const char* name,
+                                       std::uint32_t last) {
+  std::vector<std::int32_t> numbers;
+  const auto add = [&](std::int64_t number) {
+    if (number < 0 || number > last) {
+      fail_tensor(file, name,
+                  "element " + std::to_string(numbers.size()) + " is " + std::to_string(number) +
+                      ", expected 0 to " + std::to_string(last));
+    }
+    numbers.push_back(static_cast<std::int32_t>(number));
+  };
+  if (file.tensor(name).dtype == FileDtype::kBool && name == kMask) {
+    for (const std::uint8_t number : file.copy<std::uint8_t>(name)) add(number);
+  } else {
+    for (const std::int64_t number : file.as_int64(name)) add(number);
+  }
+  return numbers;
+}
+
+void require_shape_of_ids(const Safetensors& file, const char* name) {
+  const std::vector<std::size_t>& shape = file.tensor(name).shape;
+  const std::vector<std::size_t>& expected = file.tensor(kIds).shape;
+  if (shape == expected) return;
+  fail_tensor(file, name,
+              "shape is " + shape_text(shape) + ", expected " + shape_text(expected) + " as of '" +
+                  kIds + "'");
+}
+
+/// Tokens of each text that are no padding.
+std::vector<std::size_t> read_mask(const Safetensors& file, std::size_t count, std::size_t length) {
+  if (!file.has(kMask)) return std::vector<std::size_t>(count, length);
+  require_shape_of_ids(file, kMask);
+  const std::vector<std::int32_t> mask = read_numbers(file, kMask, 1);
+  std::vector<std::size_t> valid;
+  for (auto row = mask.begin(); row != mask.end(); row += static_cast<std::ptrdiff_t>(length)) {
+    const auto end = row + static_cast<std::ptrdiff_t>(length);
+    const auto padding = std::find(row, end, 0);
+    if (padding == row || std::find(padding, end, 1) != end) {
+      fail_tensor(file, kMask,
+                  "row " + std::to_string(valid.size()) +
+                      ": expected ones, then zeros: padding at the end of a text alone");
+    }
+    valid.push_back(static_cast<std::size_t>(padding - row));
+  }
+  return valid;
+}
+
+std::vector<std::int32_t> read_types(const Safetensors& file, std::uint32_t token_types) {
+  if (!file.has(kTypes)) return {};
+  if (token_types == 0) fail_tensor(file, kTypes, "the network has no token types, expected none");
+  require_shape_of_ids(file, kTypes);
+  return read_numbers(file, kTypes, token_types - 1);
+}
+
+std::vector<std::int32_t> text_row(const std::vector<std::int32_t>& values, std::size_t index,
+                                   std::size_t length) {
+  if (values.empty()) return {};
+  const auto begin = values.begin() + static_cast<std::ptrdiff_t>(index * length);
+  return {begin, begin + static_cast<std::ptrdiff_t>(length)};
+}
+
+}  // namespace
+
+TokenText TokenText::trimmed() const {
+  TokenText text = *this;
+  text.ids.resize(valid);
+  if (!types.empty()) text.types.resize(valid);
+  return text;
+}
+
+TokenText TokenIds::text(std::size_t index) const {
+  return {text_row(ids, index, length), text_row(types, index, length), valid.at(index)};
+}
+
+TokenIds load_token_ids(const std::string& path, const TextShape& shape) {
+  const Safetensors file = Safetensors::open(path);
+  const std::vector<std::size_t>& sizes = file.tensor(kIds).shape;
+  if (sizes.size() != 2 || sizes[0] == 0 || sizes[1] == 0) {
+    fail_tensor(file, kIds,
+                "shape is " + shape_text(sizes) + ", expected [count, length], none of them 0");
+  }
+  if (sizes[1] > shape.positions) {
+    fail_tensor(file, kIds,
+                "texts of " + std::to_string(sizes[1]) + " tokens, but the network has " +
+                    std::to_string(shape.positions) + " positions");
+  }
+  TokenIds result;
+  result.count = sizes[0];
+  result.length = sizes[1];
+  result.ids = read_numbers(file, kIds, shape.vocabulary - 1);
+  result.valid = read_mask(file, result.count, result.length);
+  result.types = read_types(file, shape.token_types);
+  return result;
+}
+
+void require_token_types(const TextShape& shape, const std::vector<std::int32_t>& ids,
+                         const std::vector<std::int32_t>& types) {
+  if (types.empty()) return;
+  const auto known = [&](std::int32_t type) {
+    return type >= 0 && static_cast<std::uint32_t>(type) < shape.token_types;
+  };
+  if (types.size() != ids.size() || !std::all_of(types.begin(), types.end(), known)) {
+    throw std::invalid_argument("token types: expected one that the network has for each token");
+  }
+}
+
+}  // namespace systole::model

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/checkpoint/text_checkpoint.h"
+
+namespace systole::model {
+
+/// A text as numbers of a vocabulary.
+struct TokenText {
+  std::vector<std::int32_t> ids;
+  std::vector<std::int32_t> types;  ///< of the tokens; empty: all 0
+  std::size_t valid = 0;            ///< tokens before the padding at its end
+
+  /// Without the padding.
+  [[nodiscard]] TokenText trimmed() const;
+};
+
+/// Texts of the same length, padding included.
+struct TokenIds {
+  std::size_t count = 0, length = 0;
+  std::vector<std::int32_t> ids;    ///< [count, length]
+  std::vector<std::int32_t> types;  ///< [count, length]; empty: all 0
+  std::vector<std::size_t> valid;   ///< [count] tokens of each that are no padding, 1 to length
+
+  [[nodiscard]] TokenText text(std::size_t index) const;
+};
+
+/// Of a safetensors file, tensors [count, length] of type I64, I32, I16, U16 or U8:
+/// - "input_ids": 0 to the vocabulary - 1;
+/// - "attention_mask", not required, or of BOOL: 1 for every token and 0 for the padding at the end
+///   of a text, which no token attends to;
+/// - "token_type_ids", not required: 0 to the network's token types - 1.
+/// Throws InputError if the first is missing, if one has another shape, type or value, if it has
+/// nothing in it, and for texts longer than the network has positions.
+[[nodiscard]] TokenIds load_token_ids(const std::string& path, const TextShape& shape);
+
+/// Throws std::invalid_argument unless `types` is empty, or has a type of the network for each id.
+void require_token_types(const TextShape& shape, const std::vector<std::int32_t>& ids,
+                         const std::vector<std::int32_t>& types);
+
+}  // namespace systole::model

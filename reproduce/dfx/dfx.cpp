@@ -1,0 +1,80 @@
+#include "reproduce/dfx/dfx.h"
+
+#include <utility>
+
+#include "reproduce/dfx/dfx_plots.h"
+#include "reproduce/dfx/dfx_published.h"
+#include "reproduce/dfx/dfx_sections.h"
+#include "reproduce/dfx/dfx_whatif.h"
+#include "reproduce/reproduction_parts.h"
+
+namespace systole::testbench {
+namespace {
+
+void add_bounds(Reproduction& reproduction) {
+  for (ReproductionSection (*const section)() :
+       {dfx_operations_section, dfx_roofline_section, dfx_matrix_section, dfx_ring_section}) {
+    reproduction.add(section());
+  }
+}
+
+void add_latency(Reproduction& reproduction) {
+  const std::vector<DfxRun> by_cores = run_dfx_cores();
+  reproduction.add(dfx_cores_section(by_cores));
+  reproduction.add(dfx_lengths_section(by_cores.front()));
+  reproduction.add(dfx_efficiency_section(by_cores.front()));
+  reproduction.add(dfx_prompt_section());
+}
+
+void add_sizes(Reproduction& reproduction) { reproduction.add(dfx_sizes_section()); }
+
+void add_shares(Reproduction& reproduction) {
+  std::vector<DfxTask> tasks;
+  for (const DfxSize& size : {kDfx345M, kDfx1500M}) {
+    for (const std::uint32_t cores : kDfxRooflineCores) {
+      tasks.push_back({std::string(size.shape), cores});
+    }
+  }
+  const std::vector<DfxRun> runs = run_dfx(tasks);
+  reproduction.add(dfx_time_section(runs));
+  reproduction.add(dfx_order_section());
+  reproduction.plots.push_back(dfx_shares_plot(runs));
+}
+
+void add_ideal(Reproduction& reproduction) { reproduction.add(dfx_ideal_section()); }
+
+void add_checks(Reproduction& reproduction) {
+  reproduction.add(dfx_traffic_section());
+  reproduction.add(dfx_sync_section());
+}
+
+void add_what_if(Reproduction& reproduction) {
+  const DfxWhatIf runs = run_dfx_what_if();
+  reproduction.add(dfx_what_if_section(runs));
+  for (Plot& plot : dfx_what_if_plots(runs)) reproduction.plots.push_back(std::move(plot));
+}
+
+const std::vector<ReproductionPart> kDfxParts = {{"latency", add_latency}, {"sizes", add_sizes},
+                                                 {"shares", add_shares},   {"bounds", add_bounds},
+                                                 {"ideal", add_ideal},     {"checks", add_checks},
+                                                 {"whatif", add_what_if}};
+
+}  // namespace
+
+const std::vector<std::string>& dfx_parts() {
+  static const std::vector<std::string> names = part_names(kDfxParts);
+  return names;
+}
+
+Reproduction reproduce_dfx(const std::vector<std::string>& parts) {
+  Reproduction reproduction;
+  reproduction.name = "dfx";
+  reproduction.inputs = {
+      {"networks", "GPT-2 by shape, FP16, timing alone"},
+      {"machines", "dfx, calibrated on 345M; dfx-ideal, without cost of control"},
+  };
+  add_parts(reproduction, kDfxParts, parts);
+  return reproduction;
+}
+
+}  // namespace systole::testbench

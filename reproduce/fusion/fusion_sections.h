@@ -1,0 +1,39 @@
+#pragma once
+
+#include <vector>
+
+#include "reproduce/fusion/fusion_runs.h"
+#include "reproduce/reproduction.h"
+
+/// The tables of `systole reproduce fusion`.
+namespace systole::testbench {
+
+/// Chains of elementwise operators on tensors with n^4 elements.
+[[nodiscard]] ReproductionSection fusion_multiply_add_section();
+[[nodiscard]] ReproductionSection fusion_chains_section();
+
+/// A GPT-2 layer, operator by operator: its closed forms in the counters; the bytes of GPT-2 345M.
+[[nodiscard]] ReproductionSection fusion_layer_section();
+[[nodiscard]] ReproductionSection fusion_softmax_section();
+[[nodiscard]] ReproductionSection fusion_bytes_section();
+
+/// The embedded models on a preset machine.
+struct FusedModels {
+  std::string machine;
+  std::vector<std::string> notes;  ///< where it is not the preset as it stands
+  struct Model {
+    std::string name;
+    std::array<FusionRun, kFusionSteps> runs;  ///< in the order of kFusionStepNames
+    /// Of what stands first: cycles off over those of step `step`.
+    [[nodiscard]] double speed_up(std::size_t step) const;
+  };
+  std::vector<Model> models;
+};
+[[nodiscard]] std::vector<FusedModels> run_fused_models();
+[[nodiscard]] ReproductionSection fusion_models_section(const FusedModels& models);
+[[nodiscard]] ReproductionSection fusion_article_section(const std::vector<FusedModels>& machines);
+
+/// Cycles and bytes of each model.
+[[nodiscard]] Plot fusion_plot(const FusedModels& models);
+
+}  // namespace systole::testbench

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reproduce/result_row.h"
+#include "testbench/report/plot.h"
+
+namespace systole::testbench {
+
+/// Figures of ours that have nothing to be compared with, but with one another.
+struct FigureTable {
+  struct Line {
+    std::string name;
+    std::vector<std::uint64_t> figures;
+  };
+  std::vector<std::string> columns;  ///< of the figures, with their units
+  std::vector<Line> lines;
+};
+
+/// The rows that belong to one published result.
+struct ReproductionSection {
+  std::string title;
+  std::vector<std::string> notes;  ///< how ours came about, and in which regime each figure holds
+  std::vector<ResultRow> rows;
+  FigureTable figures = {};  ///< printed in front of the rows, if there are any
+};
+
+/// What one run of `systole reproduce` found.
+struct Reproduction {
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> inputs;  ///< what was run: label, text
+  std::vector<ReproductionSection> sections;
+  std::vector<Plot> plots;
+  double wall_seconds = 0.0;
+
+  /// Adds a section, and reports it to BatchProgress.
+  void add(ReproductionSection section);
+  [[nodiscard]] std::size_t count(Verdict verdict) const;
+};
+
+/// A table per section, at most kTextWidth columns.
+[[nodiscard]] std::string reproduction_text(const Reproduction& reproduction);
+/// The document of docs/reproduce.md.
+[[nodiscard]] nlohmann::ordered_json reproduction_json(const Reproduction& reproduction);
+
+}  // namespace systole::testbench

@@ -1,0 +1,91 @@
+#include "reproduce/result_row.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+namespace systole::testbench {
+namespace {
+
+bool holds(const Tolerance& tolerance, double ours, double published) {
+  const double away = std::fabs(ours - published);
+  switch (tolerance.kind) {
+    case Tolerance::Kind::kRelative:
+      return away <= tolerance.amount * std::fabs(published);
+    case Tolerance::Kind::kAbsolute:
+      return away <= tolerance.amount;
+    case Tolerance::Kind::kAtMost:
+      return ours <= published;
+    case Tolerance::Kind::kAtLeast:
+      return ours >= published;
+  }
+  return false;
+}
+
+}  // namespace
+
+const Published& find_published(const std::vector<Published>& figures, std::string_view key) {
+  const auto found = std::find_if(figures.begin(), figures.end(),
+                                  [&](const Published& figure) { return figure.key == key; });
+  if (found == figures.end()) {
+    throw std::invalid_argument("no published figure " + std::string(key));
+  }
+  return *found;
+}
+
+std::string_view verdict_name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kPass:
+      return "pass";
+    case Verdict::kFail:
+      return "fail";
+    case Verdict::kReference:
+      break;
+  }
+  return "reference";
+}
+
+Verdict ResultRow::verdict() const {
+  if (!tolerance || !ours || !published) return Verdict::kReference;
+  return holds(*tolerance, *ours, *published) ? Verdict::kPass : Verdict::kFail;
+}
+
+std::optional<double> ResultRow::difference() const {
+  if (!ours || !published || *published == 0.0) return std::nullopt;
+  return *ours / *published - 1.0;
+}
+
+std::string ResultRow::bound() const {
+  if (!tolerance) return "";
+  switch (tolerance->kind) {
+    case Tolerance::Kind::kRelative:
+      return tolerance->amount == 0.0 ? "equal"
+                                      : fmt::format("within {:g} %", 100.0 * tolerance->amount);
+    case Tolerance::Kind::kAbsolute:
+      return fmt::format("within {:g} {}", tolerance->amount, unit == "%" ? "points" : unit);
+    case Tolerance::Kind::kAtMost:
+      return "at most";
+    case Tolerance::Kind::kAtLeast:
+      break;
+  }
+  return "at least";
+}
+
+ResultRow compare(std::string name, std::optional<double> ours, const Published& published) {
+  return {std::move(name),
+          ours,
+          published.value,
+          std::string(published.unit),
+          std::string(published.source),
+          published.tolerance,
+          published.decimals};
+}
+
+ResultRow measured(std::string name, double ours, std::string unit) {
+  return {std::move(name), ours, std::nullopt, std::move(unit), "", std::nullopt, std::nullopt};
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,74 @@
+#include "reproduce/survey/survey.h"
+
+#include <utility>
+
+#include "hw/description/machine_file.h"
+#include "reproduce/reproduction_parts.h"
+#include "reproduce/survey/survey_plots.h"
+#include "reproduce/survey/survey_sections.h"
+
+namespace systole::testbench {
+namespace {
+
+void add_analysis(Reproduction& reproduction) {
+  reproduction.add(encoder_cost_section());
+  reproduction.add(resnet_section());
+  reproduction.add(tiled_section());
+  for (ReproductionSection& section : length_sections()) reproduction.add(std::move(section));
+  reproduction.add(cpu_section());
+  reproduction.add(energy_table_section(hw::find_machine("survey")));
+  reproduction.add(four_heads_section());
+  reproduction.add(decoder_cost_section());
+  reproduction.add(convolution_section());
+  reproduction.add(latency_section());
+  reproduction.plots = analysis_plots();
+}
+
+void add_products(Reproduction& reproduction) {
+  reproduction.add(measured_products_section(run_measured_products()));
+}
+
+void add_splits(Reproduction& reproduction) {
+  const std::vector<SplitRun> runs = run_splits();
+  reproduction.add(split_section(runs));
+  reproduction.plots.push_back(split_plot(runs));
+}
+
+void add_encoder(Reproduction& reproduction) {
+  const EncoderRuns runs = run_encoders();
+  reproduction.add(baseline_section(runs));
+  reproduction.add(optimised_section(runs));
+  reproduction.add(quoted_case_section());
+  reproduction.plots.push_back(shares_plot(runs));
+}
+
+void add_mapping(Reproduction& reproduction) {
+  reproduction.add(mapspace_section(hw::find_machine("gemmini")));
+  reproduction.add(fusion_section());
+}
+
+const std::vector<ReproductionPart> kParts = {{"analysis", add_analysis},
+                                              {"products", add_products},
+                                              {"splits", add_splits},
+                                              {"encoder", add_encoder},
+                                              {"mapping", add_mapping}};
+
+}  // namespace
+
+const std::vector<std::string>& survey_parts() {
+  static const std::vector<std::string> names = part_names(kParts);
+  return names;
+}
+
+Reproduction reproduce_survey(const std::vector<std::string>& parts) {
+  Reproduction reproduction;
+  reproduction.name = "survey";
+  reproduction.inputs = {
+      {"networks", "BERT-Base, BERT-Large, GPT-2, ResNet-50, by shape"},
+      {"machines", "gemmini, with other sizes of its memories, and survey"},
+  };
+  add_parts(reproduction, kParts, parts);
+  return reproduction;
+}
+
+}  // namespace systole::testbench

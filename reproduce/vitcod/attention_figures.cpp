@@ -1,0 +1,43 @@
+#include "reproduce/vitcod/attention_figures.h"
+
+#include "reproduce/vitcod/score_stationary.h"
+
+namespace systole::testbench {
+
+using Json = nlohmann::ordered_json;
+
+double number(const Json& document, const char* name) { return document.at(name).get<double>(); }
+
+double cycles_of(const Json& document) { return document.at("cycles").get<double>(); }
+
+double attention_cycles_of(const Json& network) {
+  const Json& block = network.at("blocks").at("attention");
+  double cycles = block.at("busy").get<double>();
+  for (const auto& [cause, stalled] : block.at("stalled").items()) cycles += stalled.get<double>();
+  return cycles;
+}
+
+double speed_up(const Json& slow, const Json& fast) { return cycles_of(slow) / cycles_of(fast); }
+
+double stalled_cycles(const Json& document) {
+  double cycles = 0.0;
+  for (const auto& [cause, value] : document.at("stalled").items()) cycles += value.get<double>();
+  return cycles;
+}
+
+double kept_macs(const Json& document) {
+  return 2.0 * number(document, "kept") * number(document, "dim");
+}
+
+double stalled_percent(const Json& document, const char* cause) {
+  return 100.0 * number(document.at("stalled"), cause) / number(document, "engine_cycles");
+}
+
+double movement_percent(const Json& document, const hw::Machine& machine) {
+  const double movement = number(document, "dram_read_bytes") / peak_bytes_per_cycle(machine);
+  const double work = number(document, "engine_cycles") - stalled_cycles(document) +
+                      number(document, "decode_cycles");
+  return 100.0 * movement / (movement + work);
+}
+
+}  // namespace systole::testbench

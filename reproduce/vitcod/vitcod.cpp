@@ -1,0 +1,40 @@
+#include "reproduce/vitcod/vitcod.h"
+
+#include <fmt/format.h>
+
+#include "reproduce/vitcod/vitcod_plots.h"
+#include "reproduce/vitcod/vitcod_runs.h"
+#include "reproduce/vitcod/vitcod_sections.h"
+#include "testbench/attention/report_attention.h"
+#include "testbench/common/text.h"
+
+namespace systole::testbench {
+
+Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& machine) {
+  const VitcodSubject subject = load_vitcod_subject(options, machine);
+  const VitcodRuns runs = run_vitcod(subject);
+  Reproduction reproduction;
+  reproduction.name = "vitcod";
+  reproduction.inputs = {
+      {"machine",
+       fmt::format("{} ({} lines x {} MACs, {} MHz)", machine.name, machine.attention.lines,
+                   machine.attention.macs_per_line, machine.core.clock_mhz)},
+      {"mask",
+       subject.mask_name + ": " + attention_shape_text(subject.mask.shape(), subject.mask_dim)},
+      {"maps",
+       subject.maps_name + ": " + attention_shape_text(subject.maps_shape, subject.maps_dim)}};
+  for (ReproductionSection (*const section)(const VitcodSubject&, const VitcodRuns&) :
+       {line_mapping_section, pruning_section, movement_section, auto_encoder_section}) {
+    reproduction.add(section(subject, runs));
+  }
+  reproduction.add(break_even_section(runs));
+  for (ReproductionSection (*const section)(const VitcodSubject&, const VitcodRuns&) :
+       {baseline_section, roofline_section, energy_section, network_section, counter_section}) {
+    reproduction.add(section(subject, runs));
+  }
+  reproduction.add(quoted_section());
+  reproduction.plots = vitcod_plots(subject, runs);
+  return reproduction;
+}
+
+}  // namespace systole::testbench

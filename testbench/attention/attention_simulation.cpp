@@ -1,0 +1,62 @@
+#include "testbench/attention/attention_simulation.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <systemc>
+#include <utility>
+
+#include "testbench/run/energy_events.h"
+#include "tlm/system.h"
+
+namespace systole::testbench {
+namespace {
+
+CheckResult check_outputs(const AttentionWorkload& workload, tlm_model::System& system) {
+  CheckResult check;
+  for (std::size_t layer = 0; layer < workload.layers.size(); ++layer) {
+    const std::vector<std::uint8_t> expected = masked_reference(workload, layer);
+    std::vector<std::uint8_t> found(expected.size());
+    system.peek(workload.addresses[layer].out, found.data(), found.size());
+    const std::size_t width = workload.shape.heads * workload.shape.dim;
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      if (found[i] == expected[i]) continue;
+      if (check.mismatches++ == 0) {
+        check.first = fmt::format("layer {}, query {}, channel {}: {} instead of {}", layer,
+                                  i / width, i % width, static_cast<std::int8_t>(found[i]),
+                                  static_cast<std::int8_t>(expected[i]));
+      }
+    }
+    check.bytes += expected.size();
+    ++check.operators;
+  }
+  return check;
+}
+
+}  // namespace
+
+AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::Machine& machine,
+                                   bool functional) {
+  return simulate_attention(workload, machine, tlm_model::make_models(machine), functional);
+}
+
+AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::Machine& machine,
+                                   tlm_model::Engines engines, bool functional) {
+  tlm_model::System system("system", machine, std::move(engines), workload.program,
+                           workload.program_address, workload.image, functional);
+  AttentionResult result;
+  bool begun = false;
+  system.host.set_work([&](tlm_model::Host::Job&) { return !std::exchange(begun, true); },
+                       [&](const tlm_model::Host::Job& job) { result.cycles = job.cycles; });
+  const auto begin = std::chrono::steady_clock::now();
+  sc_core::sc_start();
+  result.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.heads = system.core.attention->heads();
+  result.blocks = system.reports();
+  result.events = energy_events(system);
+  if (functional) result.check = check_outputs(workload, system);
+  return result;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/energy.h"
+#include "hw/machine/machine.h"
+#include "testbench/attention/attention_workload.h"
+#include "testbench/run/simulation.h"
+#include "tlm/attention/attention_unit.h"
+#include "tlm/common/report.h"
+#include "tlm/core/core.h"
+
+namespace systole::testbench {
+
+struct AttentionResult {
+  std::uint64_t cycles = 0;                                 ///< start to interrupt
+  std::vector<tlm_model::AttentionUnit::HeadCycles> heads;  ///< layer by layer
+  std::vector<tlm_model::BlockReport> blocks;
+  hw::EnergyEvents events;
+  CheckResult check;  ///< outputs in memory against masked_reference(), at the end
+  double wall_seconds = 0.0;
+};
+
+/// Runs the workload once, with models of all blocks or with the engines given. One simulation per
+/// process.
+[[nodiscard]] AttentionResult simulate_attention(const AttentionWorkload& workload,
+                                                 const hw::Machine& machine,
+                                                 tlm_model::Engines engines, bool functional);
+[[nodiscard]] AttentionResult simulate_attention(const AttentionWorkload& workload,
+                                                 const hw::Machine& machine, bool functional);
+
+}  // namespace systole::testbench

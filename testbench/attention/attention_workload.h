@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/attention/sparse_head.h"
+#include "hw/machine/machine.h"
+#include "hw/program/memory_image.h"
+#include "hw/program/program.h"
+
+namespace systole::testbench {
+
+struct AttentionShape {
+  std::size_t heads = 0, queries = 0, keys = 0;
+  std::size_t dim = 0;           ///< features of Q, K and V in a head
+  std::size_t latent_heads = 0;  ///< that stand for all heads of Q and K in memory; 0: themselves
+};
+
+/// Masked attention of some layers with seeded int8 Q, K and V, one command a layer. A row of an
+/// operand holds all heads of a token. With latent heads, seeded decoders of Q and of K belong to
+/// each layer.
+struct AttentionWorkload {
+  AttentionShape shape;
+  std::vector<std::vector<hw::SparseHead>> layers;
+  struct Addresses {
+    std::uint64_t query, key, value, out;
+  };
+  std::vector<Addresses> addresses;  ///< by layer
+  hw::Program program;
+  std::uint64_t program_address = 0;
+  hw::MemoryImage image;
+};
+
+/// `functional` off leaves the operands out. Throws InputError if the machine cannot run it.
+[[nodiscard]] AttentionWorkload make_attention_workload(
+    const AttentionShape& shape, std::vector<std::vector<hw::SparseHead>> layers,
+    const hw::Machine& machine, bool functional);
+
+/// The outputs of a layer as a dense product with a mask gives them: bytes [queries][heads * dim].
+/// It knows nothing of columns or engines.
+[[nodiscard]] std::vector<std::uint8_t> masked_reference(const AttentionWorkload& workload,
+                                                         std::size_t layer);
+
+}  // namespace systole::testbench

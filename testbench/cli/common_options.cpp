@@ -1,0 +1,139 @@
+#include "testbench/cli/common_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cstdint>
+#include <system_error>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "hw/description/machine_file.h"
+#include "hw/description/machine_keys.h"
+#include "hw/description/machine_rules.h"
+#include "hw/description/machine_text.h"
+#include "testbench/run/rtl_blocks.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr const char* kStrategyKey = "mapper.strategy";
+
+hw::Machine configured(const MachineOptions& options) {
+  hw::Machine machine = load_machine(options.machine, options.settings);
+  if (!options.strategy.empty()) {
+    hw::set_key(machine, fmt::format("{}={}", kStrategyKey, options.strategy));
+  }
+  for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
+  return machine;
+}
+
+}  // namespace
+
+void add_settings(CLI::App& command, std::vector<std::string>& settings) {
+  command.add_option("--set", settings, "change one key: section.key=value (repeatable)")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+void add_machine_options(CLI::App& command, MachineOptions& options) {
+  command.add_option("-m,--machine", options.machine, "machine: a preset or a TOML file")
+      ->type_name("NAME|FILE")
+      ->required();
+  add_settings(command, options.settings);
+}
+
+void add_strategy(CLI::App& command, MachineOptions& options) {
+  const std::vector<std::string_view>& words = hw::find_machine_key(kStrategyKey)->words;
+  command
+      .add_option("--strategy", options.strategy, "how tiles are chosen; default: the machine's")
+      ->type_name(fmt::format("{}", fmt::join(words, "|")))
+      ->check(CLI::IsMember(std::vector<std::string>(words.begin(), words.end())).description(""));
+}
+
+void add_rtl(CLI::App& command, MachineOptions& options) {
+  command.add_option("--rtl", options.rtl, "blocks to run as Verilated RTL, or all")
+      ->type_name("BLOCK,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+}
+
+hw::Machine load_machine(const std::string& name_or_path,
+                         const std::vector<std::string>& settings) {
+  hw::Machine machine = name_or_path.empty() ? hw::Machine{} : hw::find_machine(name_or_path);
+  for (const std::string& setting : settings) hw::set_key(machine, setting);
+  if (!settings.empty()) hw::validate(machine);
+  return machine;
+}
+
+hw::Machine load_machine(const MachineOptions& options) {
+  hw::Machine machine = configured(options);
+  if (machine.dfx.cores != 0) {
+    throw hw::InputError(fmt::format(
+        "{}: dfx.cores: found {}, expected 0: its cores generate text, see systole generate --help",
+        hw::printable(options.machine), machine.dfx.cores));
+  }
+  return machine;
+}
+
+hw::Machine load_generation_machine(const MachineOptions& options) {
+  hw::Machine machine = configured(options);
+  if (machine.dfx.cores == 0) {
+    throw hw::InputError(
+        hw::printable(options.machine) +
+        ": dfx.cores: found 0, expected a machine with cores for text generation, such as dfx");
+  }
+  return machine;
+}
+
+hw::Machine load_attention_machine(const MachineOptions& options) {
+  hw::Machine machine = load_machine(options);
+  if (machine.attention.lines == 0) {
+    throw hw::InputError(
+        hw::printable(options.machine) +
+        ": attention.lines: found 0, expected a machine with attention engines, such as vitcod");
+  }
+  return machine;
+}
+
+void add_shape_options(CLI::App& command, SizeOptions& size) {
+  const auto add = [&](const char* name, std::optional<std::int64_t>& value, const char* help) {
+    command.add_option(name, value, help)->type_name("N");
+  };
+  add("-l,--length", size.length, "tokens of a shape; default: 128, DeiT 197");
+  add("--layers", size.layers, "Transformer blocks of a shape; default: its own");
+  add("--heads", size.heads, "heads of a shape");
+  add("--d", size.width, "width of a shape");
+  add("--ffn", size.hidden, "width of a shape's MLP");
+}
+
+void add_size_options(CLI::App& command, SizeOptions& size) {
+  add_shape_options(command, size);
+  command.add_option("--batch", size.batch, "sequences at once of a shape; default: 1")
+      ->type_name("N");
+}
+
+void require_positive(CLI::Option& option) {
+  option.check(CLI::Validator(
+      [](const std::string& text) -> std::string {
+        std::uint64_t number = 0;
+        const char* const end = text.data() + text.size();
+        const auto result = std::from_chars(text.data(), end, number);
+        if (result.ec == std::errc() && result.ptr == end && number != 0) return {};
+        return fmt::format("found {}, expected a whole number from 1",
+                           text.empty() ? "nothing" : hw::printable(text, hw::kShownBytes));
+      },
+      ""));
+}
+
+void add_functional(CLI::App& command, bool& functional) {
+  command
+      .add_option_function<std::string>(
+          "--functional", [&functional](const std::string& word) { functional = word == "on"; },
+          "off: the same cycles without values")
+      ->type_name("on|off")
+      ->check(CLI::IsMember({"on", "off"}).description(""));
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "testbench/network/network_size.h"
+
+/// Options that several subcommands have.
+namespace systole::testbench {
+
+struct MachineOptions {
+  std::string machine;                ///< preset or file
+  std::vector<std::string> settings;  ///< section.key=value
+  std::vector<std::string> rtl;       ///< blocks, or "all"
+  std::string strategy;               ///< a value of mapper.strategy; empty: the machine's
+};
+
+/// Adds --machine and --set.
+void add_machine_options(CLI::App& command, MachineOptions& options);
+/// Adds --strategy.
+void add_strategy(CLI::App& command, MachineOptions& options);
+/// Adds --rtl.
+void add_rtl(CLI::App& command, MachineOptions& options);
+/// Adds --set alone, as often as wanted.
+void add_settings(CLI::App& command, std::vector<std::string>& settings);
+
+/// The machine (without a name: all defaults) with the settings applied, valid as a whole. Throws
+/// InputError.
+[[nodiscard]] hw::Machine load_machine(const std::string& name_or_path,
+                                       const std::vector<std::string>& settings);
+
+/// The same as load_machine(), with the strategy and the blocks that --rtl names swapped for their
+/// RTL. Throws InputError, also for a machine for text generation.
+[[nodiscard]] hw::Machine load_machine(const MachineOptions& options);
+
+/// The same for a command that generates text. Throws InputError for a machine that cannot.
+[[nodiscard]] hw::Machine load_generation_machine(const MachineOptions& options);
+
+/// The same for a command that needs attention engines. Throws InputError for a machine without.
+[[nodiscard]] hw::Machine load_attention_machine(const MachineOptions& options);
+
+/// Adds --length, --layers, --heads, --d and --ffn.
+void add_shape_options(CLI::App& command, SizeOptions& size);
+/// The same and --batch.
+void add_size_options(CLI::App& command, SizeOptions& size);
+
+/// Lets the option take whole numbers from 1.
+void require_positive(CLI::Option& option);
+
+/// Adds --functional on|off.
+void add_functional(CLI::App& command, bool& functional);
+
+}  // namespace systole::testbench

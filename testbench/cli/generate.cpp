@@ -1,0 +1,283 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/model_files.h"
+#include "model/text/sampling.h"
+#include "model/text/text_data.h"
+#include "model/text/tokeniser.h"
+#include "testbench/cli/command.h"
+#include "testbench/cli/common_options.h"
+#include "testbench/cli/outputs.h"
+#include "testbench/common/progress.h"
+#include "testbench/generation/evaluation.h"
+#include "testbench/generation/generation.h"
+#include "testbench/generation/generation_timeline.h"
+#include "testbench/generation/report_generation.h"
+#include "testbench/network/networks.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr std::uint64_t kSeed = 1;
+constexpr std::uint32_t kDefaultPromptTokens = 32, kDefaultTokens = 64;
+
+struct GenerateOptions {
+  MachineOptions machine;
+  std::optional<std::uint32_t> cores;
+  std::string profile;
+  std::string model = "kjv";
+  std::optional<std::string> prompt;
+  std::optional<std::uint32_t> input_tokens, output_tokens;
+  std::size_t top_k = 1;
+  std::optional<double> temperature;
+  std::uint64_t seed = kSeed;
+  std::size_t evaluate = 0;
+  std::string text;
+  bool functional = true;
+  bool json = false;
+  std::string stats;
+  std::string timeline;
+  std::uint64_t timeline_passes = 1;
+};
+
+hw::Machine machine_of(const GenerateOptions& options) {
+  MachineOptions machine = options.machine;
+  if (!options.profile.empty()) {
+    if (machine.machine != "dfx") {
+      throw hw::InputError("--profile: a choice of machine dfx, found --machine " +
+                           machine.machine);
+    }
+    if (options.profile == "ideal") machine.machine = "dfx-ideal";
+  }
+  if (options.cores) machine.settings.push_back(fmt::format("dfx.cores={}", *options.cores));
+  return load_generation_machine(machine);
+}
+
+/// The network, and how its texts are written; without a tokeniser there are none.
+struct Subject {
+  model::TextShape shape;
+  std::string name;
+  std::optional<model::Gpt> gpt;
+  std::unique_ptr<model::Tokeniser> tokeniser;
+};
+
+Subject load(const GenerateOptions& options) {
+  Subject subject;
+  subject.name = std::filesystem::path(options.model).filename().string();
+  if (model::names_gpt_checkpoint(options.model)) {
+    const std::string path = model::find_gpt_checkpoint(options.model);
+    subject.gpt = model::load_gpt(path);
+    subject.shape = subject.gpt->shape;
+    subject.tokeniser = model::find_tokeniser(path, subject.shape.vocabulary);
+    return subject;
+  }
+  subject.shape = model::gpt_shape(options.model);
+  if (options.functional) subject.gpt = model::seeded_gpt(options.model, subject.shape, kSeed);
+  return subject;
+}
+
+std::vector<std::uint32_t> prompt_of(const GenerateOptions& options, const Subject& subject) {
+  if (options.prompt) {
+    if (options.input_tokens) {
+      throw hw::InputError("--prompt, --input-tokens: found both, expected one of them");
+    }
+    if (!subject.tokeniser) {
+      throw hw::InputError(fmt::format(
+          "--prompt: {} is a shape without a vocabulary, expected --input-tokens", options.model));
+    }
+    const std::vector<std::int32_t> ids = subject.tokeniser->encode(*options.prompt);
+    return {ids.begin(), ids.end()};
+  }
+  // Any tokens do for the time of a run; the same ones every time.
+  std::vector<std::uint32_t> ids(options.input_tokens.value_or(kDefaultPromptTokens));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<std::uint32_t>((i * 7919 + 31) % subject.shape.vocabulary);
+  }
+  return ids;
+}
+
+std::string text_of(const Subject& subject, const std::vector<std::uint32_t>& ids) {
+  if (!subject.tokeniser) return {};
+  return subject.tokeniser->decode({ids.begin(), ids.end()});
+}
+
+std::string text_file(const GenerateOptions& options) {
+  return options.text.empty() ? data_file("kjv.safetensors") : options.text;
+}
+
+/// Logits beside those of float32.
+int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
+                   const Subject& subject) {
+  if (!subject.tokeniser || !options.functional) {
+    throw hw::InputError("--evaluate: needs a checkpoint and --functional on");
+  }
+  const std::string text = model::load_text(text_file(options));
+  JsonOutput stats(options.stats);
+  Evaluation evaluation;
+  {
+    Progress progress(options.evaluate);
+    evaluation = evaluate(machine, *subject.gpt, subject.tokeniser->encode(text), options.evaluate,
+                          [&](std::size_t passes) { progress.update(passes - 1); });
+  }
+  const nlohmann::ordered_json document = to_json(evaluation, machine, subject.name);
+  stats.write(document);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(evaluation_text(evaluation, machine, subject.name));
+  }
+  return evaluation.holds() ? kExitOk : kExitCheckFailed;
+}
+
+void list_files(const GenerateOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.reads_model("--model", options.model, model::find_gpt_checkpoint);
+  files.reads("--text", text_file(options));
+  files.writes("--stats", options.stats);
+  files.writes("--timeline", options.timeline);
+}
+
+int run(const GenerateOptions& options) {
+  if (options.prompt && options.prompt->empty()) {
+    throw hw::InputError("--prompt: found no text, expected at least one character");
+  }
+  if (!options.functional && options.prompt) {
+    throw hw::InputError("--functional off: no text is read, expected --input-tokens");
+  }
+  GenerationReport report;
+  report.machine = machine_of(options);
+  const Subject subject = load(options);
+  if (options.evaluate != 0) return run_evaluation(options, report.machine, subject);
+  JsonOutput stats(options.stats);
+
+  GenerationTask task;
+  task.shape = subject.shape;
+  if (options.functional) task.gpt = &*subject.gpt;
+  task.prompt = prompt_of(options, subject);
+  task.tokens = options.output_tokens.value_or(
+      std::min<std::uint32_t>(kDefaultTokens, subject.shape.positions));
+  std::optional<model::Sampler> sampler;
+  if (options.top_k != 1) {
+    sampler.emplace(
+        model::Sampler::Options{options.temperature.value_or(1.0), options.top_k, options.seed});
+    task.sample = [&](const std::vector<hw::Half>& logits) {
+      return static_cast<std::uint32_t>(sampler->token(logits));
+    };
+  }
+
+  report.model = subject.name;
+  report.functional = options.functional;
+  report.seeded = !subject.tokeniser;
+  report.layers = subject.shape.encoder.layers;
+  report.width = subject.shape.encoder.width;
+  report.input_tokens = static_cast<std::uint32_t>(task.prompt.size());
+  std::optional<GenerationTimeline> timeline;
+  bool recording = true;  // of the first passes
+  if (!options.timeline.empty()) {
+    timeline.emplace(options.timeline, report.machine.dfx.cores, report.machine.core.clock_mhz);
+    task.observer = [&](const tlm_model::dfx::InstructionTrace& trace) {
+      if (recording) timeline->add(trace);
+    };
+  }
+  {
+    Progress progress(task.prompt.size() + task.tokens);
+    task.progress = [&](std::size_t passes) {
+      progress.update(passes - 1);
+      if (passes > options.timeline_passes && options.timeline_passes != 0) recording = false;
+    };
+    report.generation = generate(report.machine, task);
+  }
+  if (options.functional) {
+    report.prompt = text_of(subject, task.prompt);
+    report.text = text_of(subject, report.generation.tokens);
+  }
+
+  const nlohmann::ordered_json document = to_json(report);
+  stats.write(document);
+  if (timeline) timeline->write();
+  if (options.json) {
+    print_json(document);
+  } else {
+    const bool has_text = options.functional && subject.tokeniser;
+    print_text((has_text ? report.prompt + report.text + "\n\n" : "") + generation_text(report));
+  }
+  return total_mismatches(report.generation.rtl) == 0 ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_generate_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<GenerateOptions>();
+  options->machine.machine = "dfx";
+  CLI::App& command =
+      *app.add_subcommand("generate", "generate text with GPT-2 on a ring of cores");
+  command
+      .add_option("-m,--machine", options->machine.machine,
+                  "a machine with such cores; default: dfx")
+      ->type_name("NAME|FILE");
+  add_settings(command, options->machine.settings);
+  add_rtl(command, options->machine);
+  command.add_option("--cores", options->cores, "cores in the ring; default: the machine's")
+      ->type_name("N");
+  command.add_option("--profile", options->profile, "of dfx: as measured, or no cost of control")
+      ->type_name("dfx|ideal")
+      ->check(CLI::IsMember({"dfx", "ideal"}).description(""));
+  command.add_option("--model", options->model, "a checkpoint, or a shape as gpt2; default: kjv")
+      ->type_name("NAME|FILE");
+  command.add_option("-p,--prompt", options->prompt, "text to go on from")->type_name("TEXT");
+  require_positive(*command
+                        .add_option("--input-tokens", options->input_tokens,
+                                    "length of a prompt without a meaning")
+                        ->type_name("N"));
+  require_positive(*command
+                        .add_option("-n,--output-tokens", options->output_tokens,
+                                    "tokens to generate; default: 64")
+                        ->type_name("N"));
+  CLI::Option* const top_k =
+      command
+          .add_option("--top-k", options->top_k, "draw from the K likeliest, 0: all; default: 1")
+          ->type_name("K");
+  command.add_option("--temperature", options->temperature, "of --top-k, how flat the choice is")
+      ->type_name("T")
+      ->needs(top_k);
+  command.add_option("--seed", options->seed, "of --top-k; default: 1")
+      ->type_name("N")
+      ->needs(top_k);
+  CLI::Option* const evaluate = command
+                                    .add_option("--evaluate", options->evaluate,
+                                                "compare the logits behind N tokens with float32")
+                                    ->type_name("N");
+  require_positive(*evaluate);
+  command.add_option("--text", options->text, "default: chapters that kjv has not seen")
+      ->type_name("FILE")
+      ->needs(evaluate);
+  add_functional(command, options->functional);
+  command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  CLI::Option* const timeline =
+      command.add_option("--timeline", options->timeline, "write a timeline for ui.perfetto.dev");
+  timeline->type_name("FILE.json");
+  command
+      .add_option("--timeline-passes", options->timeline_passes,
+                  "show the first N passes, 0 all; default: 1")
+      ->type_name("N")
+      ->needs(timeline);
+  command.add_flag("--json", options->json, "print the statistics instead of text and tables");
+  add_examples(command,
+               {"systole generate --cores 4 --prompt \"And the LORD said \" -n 100",
+                "systole generate --top-k 5 --temperature 0.8 --seed 3 -p \"In the beginning\"",
+                "systole generate --cores 4 --evaluate 2000",
+                "systole generate -m dfx --cores 2 --model gpt2-large --input-tokens 64 \\\n"
+                "    --output-tokens 64 --functional off --json",
+                "systole generate --profile ideal --model gpt2-medium --functional off"});
+  set_action(command, action, options, list_files, run);
+}
+
+}  // namespace systole::testbench

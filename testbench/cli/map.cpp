@@ -1,0 +1,165 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "base/mapped_file.h"
+#include "base/printable.h"
+#include "hw/description/machine_file.h"
+#include "hw/description/machine_keys.h"
+#include "hw/program/assembly.h"
+#include "hw/program/program_file.h"
+#include "mapper/mapping.h"
+#include "model/model_files.h"
+#include "testbench/cli/command.h"
+#include "testbench/cli/common_options.h"
+#include "testbench/cli/outputs.h"
+#include "testbench/common/batch_progress.h"
+#include "testbench/estimate/report_fusion.h"
+#include "testbench/estimate/report_map.h"
+#include "testbench/estimate/report_search.h"
+#include "testbench/network/networks.h"
+#include "testbench/run/mapping_search.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr const char* kStandardOutput = "-";
+constexpr std::string_view kProgramMagic = "SYSTOLEP";
+constexpr const char* kObjectiveKey = "mapper.objective";
+
+struct MapOptions {
+  MachineOptions machine;
+  SizeOptions size;
+  std::string model, out, assembly, read;
+  std::string objective;
+  std::size_t confirm = 3;
+  bool json = false;
+  bool explain = false;
+};
+
+/// Writes the program in the forms that were asked for; text for standard output is returned.
+std::string write(const MapOptions& options, const hw::Program& program) {
+  std::string text;
+  if (!options.assembly.empty()) {
+    text = hw::to_assembly(program);
+    if (options.assembly != kStandardOutput) {
+      hw::write_file_atomically(options.assembly, text);
+      text.clear();
+    }
+  }
+  if (!options.out.empty()) hw::write_program(program, options.out);
+  return text;
+}
+
+/// Converts a program file, binary or text, and checks it if a machine is given.
+int convert(const MapOptions& options) {
+  if (!options.model.empty() || options.json || options.explain) {
+    throw hw::InputError(
+        "--read: works on a program alone, expected no --model, no --json and no --explain");
+  }
+  const hw::MappedFile file(options.read);
+  const std::string source = hw::printable(options.read);
+  const bool binary = file.bytes().substr(0, kProgramMagic.size()) == kProgramMagic;
+  const hw::Program program =
+      binary ? hw::decode_program(file.bytes(), source) : hw::parse_assembly(file.bytes(), source);
+  if (!options.machine.machine.empty() || !options.machine.settings.empty()) {
+    const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
+    hw::check_program(program, machine, std::uint64_t{machine.dram.mib} << 20);
+  }
+  MapOptions outputs = options;
+  if (outputs.out.empty() && outputs.assembly.empty()) outputs.assembly = kStandardOutput;
+  print_text(write(outputs, program));
+  return kExitOk;
+}
+
+void list_files(const MapOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.reads_model("--model", options.model, model::find_model);
+  files.reads("--read", options.read);
+  files.writes("--out", options.out);
+  if (options.assembly != kStandardOutput) files.writes("--asm", options.assembly);
+}
+
+int run(const MapOptions& options) {
+  if (!options.read.empty()) return convert(options);
+  if (options.machine.machine.empty() || options.model.empty()) {
+    throw hw::InputError("map: expected --machine and --model, or --read");
+  }
+  if (options.json && options.assembly == kStandardOutput) {
+    throw hw::InputError("--json and --asm -: both write to standard output, expected one");
+  }
+  if (options.explain && options.assembly == kStandardOutput) {
+    throw hw::InputError("--explain and --asm -: both write to standard output, expected one");
+  }
+  hw::Machine machine = load_machine(options.machine);
+  if (!options.objective.empty()) {
+    hw::set_key(machine, std::string(kObjectiveKey) + "=" + options.objective);
+  }
+  const Network network = load_network(options.model, options.size, machine);
+  std::optional<MappingSearch> search;
+  if (machine.mapper.strategy == hw::MappingStrategy::kSearch) {
+    const BatchProgress progress;
+    search = search_mappings(network.graph, machine, options.confirm);
+    machine.mapper = search->chosen().mapper;
+  }
+  const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
+  const std::string text = write(options, mapping.program);
+  if (options.json) {
+    nlohmann::ordered_json document = mapping_json(network.name, machine.name, mapping);
+    if (search) document["search"] = search_json(*search);
+    if (options.explain) document["fusion"] = fusion_json(network.graph, mapping);
+    print_json(document);
+  } else if (!text.empty()) {
+    print_text(text);
+  } else {
+    print_text(mapping_text(network.name, machine.name, mapping, {options.out, options.assembly}) +
+               (options.explain ? "\n" + fusion_text(network.graph, mapping) : "") +
+               (search ? "\n" + search_text(*search) : ""));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_map_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<MapOptions>();
+  CLI::App& command = *app.add_subcommand("map", "map a model to a machine, print the program");
+  command.add_option("-m,--machine", options->machine.machine, "machine: a preset or a TOML file")
+      ->type_name("NAME|FILE");
+  add_settings(command, options->machine.settings);
+  add_strategy(command, options->machine);
+  const std::vector<std::string_view>& objectives = hw::find_machine_key(kObjectiveKey)->words;
+  command.add_option("--objective", options->objective, "what --strategy search minimises")
+      ->type_name(fmt::format("{}", fmt::join(objectives, "|")))
+      ->check(CLI::IsMember(std::vector<std::string>(objectives.begin(), objectives.end()))
+                  .description(""));
+  command.add_option("--confirm", options->confirm, "mappings to simulate in a search; default: 3")
+      ->type_name("N")
+      ->check(CLI::Range(std::size_t{0}, std::size_t{100}).description(""));
+  command.add_option("--model", options->model, "an integer model or a known shape")
+      ->type_name("NAME|FILE");
+  add_size_options(command, options->size);
+  command.add_option("-o,--out", options->out, "write the binary program")->type_name("FILE.prog");
+  command.add_option("--asm", options->assembly, "write it as text; -: standard output")
+      ->type_name("FILE.s|-");
+  command.add_option("--read", options->read, "convert a program, binary or text, instead")
+      ->type_name("FILE");
+  command.add_flag("--explain", options->explain, "what each operator is fused with, or why not");
+  command.add_flag("--json", options->json, "print the summary as JSON");
+  add_examples(command, {"systole map --machine gemmini --model vit17",
+                         "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.s",
+                         "systole map -m transformer --model bert-base --length 512",
+                         "systole map -m transformer --model vit65 --explain",
+                         "systole map -m gemmini --model vit17 --strategy search --objective edp",
+                         "systole map --read vit17.prog",
+                         "systole map --read vit17.s --out vit17.prog --machine gemmini"});
+  set_action(command, action, options, list_files, run);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include "hw/array/array.h"
+#include "mapper/mapping.h"
+#include "testbench/cli/command.h"
+#include "testbench/cli/common_options.h"
+#include "testbench/cli/outputs.h"
+#include "testbench/common/text.h"
+#include "testbench/network/matmul_graph.h"
+#include "testbench/report/measurement.h"
+#include "testbench/report/report_run.h"
+#include "testbench/run/rtl_engines.h"
+
+namespace systole::testbench {
+namespace {
+
+struct MatmulOptions {
+  MachineOptions machine;
+  std::string shape;
+  std::string stats;
+  bool bias = false;
+  bool sums = false;
+  bool functional = true;
+  bool json = false;
+};
+
+void list_files(const MatmulOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.writes("--stats", options.stats);
+}
+
+int run(const MatmulOptions& options) {
+  const MatmulShape shape = parse_matmul_shape(options.shape);
+  const hw::Machine machine = load_machine(options.machine);
+  check_program_size(shape, machine);
+  const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional,
+                                               {options.bias, !options.sums});
+  const mapper::Mapping mapping = mapper::map_graph(graph, machine);
+  JsonOutput stats(options.stats);
+
+  SimulationOptions simulation;
+  simulation.functional = options.functional;
+  simulation.check = options.functional;
+  std::vector<std::vector<std::uint8_t>> inputs(1);
+  if (options.functional) inputs.front() = matmul_input(shape);
+  RtlReport rtl;
+  Measurement measurement;
+  {
+    SimulationBar bar;
+    simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
+    measurement = measure(
+        machine, graph.name, shape.macs(), simulation,
+        simulate(graph, mapping, machine, make_engines(machine, {}, rtl), inputs, simulation));
+  }
+
+  measurement.rtl = rtl;
+  const std::uint64_t compute_cycles =
+      hw::lone_matmul_cycles(machine.array, shape.m, shape.n, shape.k);
+  nlohmann::ordered_json document = to_json(measurement);
+  document["m"] = shape.m;
+  document["n"] = shape.n;
+  document["k"] = shape.k;
+  document["compute_cycles"] = compute_cycles;
+  document["stalls"] = document["blocks"]["array"]["stalled"];
+  stats.write(document);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(report_text(measurement, {options.stats},
+                           {{"alone", counted(compute_cycles, "cycle") +
+                                          " for the same product with all operands on chip"}}));
+  }
+  return measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_matmul_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<MatmulOptions>();
+  CLI::App& command = *app.add_subcommand("matmul", "run one matrix product and check it");
+  command.add_option("shape", options->shape, "C[MxN] = A[MxK] B[KxN], int8")
+      ->type_name("MxNxK")
+      ->required();
+  add_machine_options(command, options->machine);
+  add_strategy(command, options->machine);
+  add_rtl(command, options->machine);
+  command.add_flag("--bias", options->bias, "add a bias to every row of the product");
+  command.add_flag("--int32", options->sums, "leave the sums as int32, not requantised");
+  add_functional(command, options->functional);
+  command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  command.add_flag("--json", options->json, "print the statistics instead of tables");
+  add_examples(command, {"systole matmul 64x64x256 --machine gemmini",
+                         "systole matmul 512x512x512 -m tiny --set bus.width_bytes=32 --json"});
+  set_action(command, action, options, list_files, run);
+}
+
+}  // namespace systole::testbench

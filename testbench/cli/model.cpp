@@ -1,0 +1,244 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "model/build/encoder_graph.h"
+#include "model/build/text_graph.h"
+#include "model/data/dataset.h"
+#include "model/float/gpt.h"
+#include "model/graph/describe_model.h"
+#include "model/integer/integer_model.h"
+#include "model/model_files.h"
+#include "testbench/cli/command.h"
+#include "testbench/cli/common_options.h"
+#include "testbench/cli/outputs.h"
+#include "testbench/common/text.h"
+#include "testbench/network/accuracy.h"
+#include "testbench/network/networks.h"
+#include "testbench/report/checkpoint_info.h"
+#include "testbench/report/report_model.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+struct ModelOptions {
+  std::string model, input, checkpoint;
+  SizeOptions size;
+  bool accuracy = false, json = false;
+};
+
+model::IntegerVit load(const std::string& name) {
+  return model::load_integer_vit(model::find_model(name));
+}
+
+model::ModelInfo describe(const NetworkSize& size) {
+  model::SeededOptions options;
+  options.shape_only = true;
+  options.batch = size.batch;
+  return model::describe_graph(
+      model::make_seeded_encoder(size.name, size.shape, size.length, 1, options));
+}
+
+/// A text generator reads a whole context, with a score of every token of its vocabulary at each.
+struct Generator {
+  model::TextShape shape;
+  std::uint64_t macs, bytes;
+};
+
+Generator describe_generator(const std::string& path) {
+  const model::Gpt gpt = model::load_gpt(path);
+  model::SeededOptions options;
+  options.shape_only = true;
+  const model::ModelInfo layers = model::describe_graph(
+      model::make_seeded_encoder(gpt.name, gpt.shape.encoder, gpt.shape.positions, 1, options));
+  return {gpt.shape,
+          layers.macs +
+              std::uint64_t{gpt.shape.positions} * gpt.shape.vocabulary * gpt.shape.encoder.width,
+          describe_checkpoint(path).parameters * hw::kHalfBytes};
+}
+
+void list_models(bool json) {
+  Table table({{"model"},
+               {"tokens", Align::kRight},
+               {"layers", Align::kRight},
+               {"width", Align::kRight},
+               {"MACs", Align::kRight},
+               {"bytes", Align::kRight}});
+  ordered_json document = ordered_json::array();
+  for (const std::string& name : model::model_names()) {
+    const model::IntegerVit vit = load(name);
+    const model::ModelInfo info = model::describe_graph(model::make_vit_graph(vit));
+    const std::uint64_t bytes = info.weight_bytes + info.parameter_bytes + info.table_bytes;
+    table.add({name, std::to_string(vit.shape.tokens()), std::to_string(vit.encoder.shape.layers),
+               std::to_string(vit.encoder.shape.width), grouped(info.macs), grouped(bytes)});
+    document.push_back(
+        {{"name", name}, {"macs", info.macs}, {"bytes", bytes}, {"source", vit.source}});
+  }
+  const std::vector<std::string> generators = model::gpt_names();
+  for (const std::string& name : generators) {
+    const std::string path = model::find_gpt_checkpoint(name);
+    const Generator gpt = describe_generator(path);
+    table.add({name, std::to_string(gpt.shape.positions), std::to_string(gpt.shape.encoder.layers),
+               std::to_string(gpt.shape.encoder.width), grouped(gpt.macs), grouped(gpt.bytes)});
+    document.push_back({{"name", name},
+                        {"macs", gpt.macs},
+                        {"bytes", gpt.bytes},
+                        {"source", std::filesystem::path(path).filename().string()}});
+  }
+  for (const model::NamedShape& shape : model::named_shapes()) {
+    const NetworkSize size = network_size(std::string(shape.name), {});
+    const model::ModelInfo info = describe(size);
+    const std::uint64_t bytes = info.weight_bytes + info.parameter_bytes;
+    table.add({size.name, std::to_string(size.length), std::to_string(size.shape.layers),
+               std::to_string(size.shape.width), grouped(info.macs), grouped(bytes)});
+    document.push_back(
+        {{"name", size.name}, {"macs", info.macs}, {"bytes", bytes}, {"source", "seeded"}});
+  }
+  if (json) return print_json(document);
+  print_text(table.text() + "\n" +
+             paragraph("The last " + std::to_string(model::named_shapes().size()) +
+                       " are shapes with seeded weights; their figures are "
+                       "those of a prompt of that many tokens." +
+                       (generators.empty() ? ""
+                                           : fmt::format(" {} writes text in FP16 (systole "
+                                                         "generate); its tokens are its context.",
+                                                         fmt::join(generators, ", ")))) +
+             "\n");
+}
+
+void show_text(const std::string& path, bool json) {
+  const model::IntegerText text = model::load_integer_text(path);
+  const model::ModelInfo info = model::describe_graph(
+      model::make_text_graph(text, std::min(kDefaultTextLength, text.shape.positions)));
+  if (json) return print_json(model_json(text, info));
+  print_text(model_text(text, info));
+}
+
+void show_checkpoint(const std::string& path, bool json) {
+  const CheckpointInfo info = describe_checkpoint(path);
+  if (json) return print_json(checkpoint_json(info));
+  print_text(checkpoint_text(info));
+}
+
+void show(const ModelOptions& options) {
+  if (is_shape_name(options.model)) {
+    const NetworkSize size = network_size(options.model, options.size);
+    if (options.json) return print_json(model_json(size, describe(size)));
+    return print_text(model_text(size, describe(size)));
+  }
+  require_no_size(options.model, options.size);
+  const std::string path = model::names_gpt_checkpoint(options.model)
+                               ? model::find_gpt_checkpoint(options.model)
+                               : model::find_model(options.model);
+  const model::ModelKind kind = model::model_kind(path);
+  if (kind == model::ModelKind::kIntegerText) return show_text(path, options.json);
+  if (kind == model::ModelKind::kCheckpoint) return show_checkpoint(path, options.json);
+  const model::IntegerVit vit = load(options.model);
+  const model::ModelInfo info = model::describe_graph(model::make_vit_graph(vit));
+  if (options.json) return print_json(model_json(vit, info));
+  print_text(model_text(vit, info));
+}
+
+/// "DIR/NAME.safetensors" stands beside "DIR/NAME.int8.safetensors".
+std::string checkpoint_of(const std::string& model) {
+  const std::string path = model::find_checkpoint(model);
+  const std::string ending = ".int8.safetensors";
+  if (path.size() < ending.size() ||
+      path.compare(path.size() - ending.size(), ending.size(), ending) != 0) {
+    return path;
+  }
+  return path.substr(0, path.size() - ending.size()) + ".safetensors";
+}
+
+int show_accuracy(const ModelOptions& options) {
+  const std::vector<std::string> names =
+      options.model.empty() ? model::model_names() : std::vector{options.model};
+  if (names.empty()) throw hw::InputError("no models in " + model::models_directory());
+  if (is_shape_name(options.model)) {
+    throw hw::InputError("--accuracy: " + options.model +
+                         " has seeded weights, which have no accuracy");
+  }
+  if (!options.checkpoint.empty() && options.model.empty()) {
+    throw hw::InputError("--checkpoint: needs the model that it belongs to");
+  }
+  const std::string pictures = options.input.empty() ? default_data() : options.input;
+  Table table({{"model"},
+               {"images", Align::kRight},
+               {"fp32 %", Align::kRight},
+               {"integer %", Align::kRight},
+               {"difference", Align::kRight},
+               {"holds"}});
+  ordered_json document = ordered_json::array();
+  bool all_hold = true;
+  for (const std::string& name : names) {
+    const std::string checkpoint =
+        options.checkpoint.empty() ? checkpoint_of(name) : options.checkpoint;
+    const model::IntegerVit vit = load(name);
+    const model::Dataset data = model::load_images(pictures, vit.shape.pictures());
+    const Accuracy accuracy = measure_accuracy(vit, checkpoint, data);
+    all_hold = all_hold && accuracy.holds();
+    table.add({name, std::to_string(accuracy.images), fmt::format("{:.2f}", 100 * accuracy.real),
+               fmt::format("{:.2f}", 100 * accuracy.integer),
+               fmt::format("{:+.2f}", 100 * (accuracy.integer - accuracy.real)),
+               accuracy.holds() ? "yes" : "no"});
+    document.push_back({{"model", name},
+                        {"images", accuracy.images},
+                        {"fp32_accuracy", accuracy.real},
+                        {"integer_accuracy", accuracy.integer},
+                        {"holds", accuracy.holds()}});
+  }
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(table.text());
+  }
+  return all_hold ? kExitOk : kExitCheckFailed;
+}
+
+int run(const ModelOptions& options) {
+  if (options.accuracy) return show_accuracy(options);
+  if (!options.input.empty() || !options.checkpoint.empty()) {
+    throw hw::InputError("--input and --checkpoint: only of use with --accuracy");
+  }
+  if (options.model.empty() || options.accuracy) {
+    require_no_size("a list of models", options.size);
+  }
+  if (options.model.empty()) {
+    list_models(options.json);
+  } else {
+    show(options);
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_model_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ModelOptions>();
+  CLI::App& command = *app.add_subcommand("model", "list models, describe and judge one");
+  command.add_option("model", options->model, "model, checkpoint or shape; none: list")
+      ->type_name("NAME|FILE");
+  add_size_options(command, options->size);
+  command.add_flag("--accuracy", options->accuracy, "measure fp32 and integer accuracy");
+  command.add_option("-i,--input", options->input, "pictures; default: the test digits")
+      ->type_name("FILE|DIR");
+  command.add_option("--checkpoint", options->checkpoint, "fp32 model; default: beside the model")
+      ->type_name("FILE");
+  command.add_flag("--json", options->json, "print as JSON");
+  add_examples(command, {"systole model", "systole model vit17", "systole model kjv",
+                         "systole model gpt2-xl -l 1024", "systole model --accuracy",
+                         "systole model my.int8.safetensors --accuracy"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "base/atomic_file.h"
+
+namespace systole::testbench {
+
+/// Prints a document on standard output. Throws InputError if that fails.
+void print_json(const nlohmann::ordered_json& document);
+
+/// Prints text on standard output. Throws InputError if that fails.
+void print_text(const std::string& text);
+
+/// A JSON file that is opened before the work, so that a path that cannot be written costs no time,
+/// and filled after it. Does nothing if the path is empty.
+class JsonOutput {
+ public:
+  explicit JsonOutput(const std::string& path);
+  void write(const nlohmann::ordered_json& document);
+
+ private:
+  std::optional<hw::AtomicFile> file_;
+};
+
+}  // namespace systole::testbench

@@ -1,0 +1,167 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "reproduce/dfx/dfx.h"
+#include "reproduce/fusion/fusion.h"
+#include "reproduce/survey/survey.h"
+#include "reproduce/vitcod/vitcod.h"
+#include "testbench/cli/command.h"
+#include "testbench/cli/common_options.h"
+#include "testbench/cli/outputs.h"
+#include "testbench/common/batch_progress.h"
+#include "testbench/report/plot.h"
+
+namespace systole::testbench {
+namespace {
+
+struct ReproduceOptions {
+  std::string name;
+  std::string machine;
+  std::vector<std::string> settings;
+  VitcodOptions vitcod;
+  std::vector<std::string> parts;
+  std::string plots, stats;
+  bool json = false;
+};
+
+Reproduction vitcod(const ReproduceOptions& options) {
+  const std::string machine = options.machine.empty() ? "vitcod" : options.machine;
+  return reproduce_vitcod(options.vitcod,
+                          load_attention_machine({machine, options.settings, {}, {}}));
+}
+
+void expect_no_choice(const ReproduceOptions& options) {
+  const VitcodOptions& vitcod = options.vitcod;
+  if (options.machine.empty() && options.settings.empty() && vitcod.mask.empty() &&
+      vitcod.maps.empty() && !vitcod.dim) {
+    return;
+  }
+  throw hw::InputError(
+      fmt::format("reproduce {}: has its own machines and networks, expected no --machine, --set, "
+                  "--mask, --maps or --dim",
+                  options.name));
+}
+
+Reproduction dfx(const ReproduceOptions& options) {
+  expect_no_choice(options);
+  return reproduce_dfx(options.parts);
+}
+
+Reproduction fusion(const ReproduceOptions& options) {
+  expect_no_choice(options);
+  return reproduce_fusion(options.parts);
+}
+
+Reproduction survey(const ReproduceOptions& options) {
+  expect_no_choice(options);
+  return reproduce_survey(options.parts);
+}
+
+const std::vector<std::string>& no_parts() {
+  static const std::vector<std::string> none;
+  return none;
+}
+
+struct Publication {
+  Reproduction (*reproduce)(const ReproduceOptions&);
+  const std::vector<std::string>& (*parts)();
+};
+/// What can be reproduced.
+const std::map<std::string, Publication> kReproductions = {{"dfx", {dfx, dfx_parts}},
+                                                           {"fusion", {fusion, fusion_parts}},
+                                                           {"survey", {survey, survey_parts}},
+                                                           {"vitcod", {vitcod, no_parts}}};
+
+void check_parts(const ReproduceOptions& options) {
+  const std::vector<std::string>& known = kReproductions.at(options.name).parts();
+  for (const std::string& part : options.parts) {
+    if (known.empty()) throw hw::InputError("--part: only of use with dfx, fusion or survey");
+    if (std::find(known.begin(), known.end(), part) != known.end()) continue;
+    throw hw::InputError(fmt::format("--part: found '{}', expected {} of {}", hw::printable(part),
+                                     fmt::join(known, ", "), options.name));
+  }
+}
+
+void list_files(const ReproduceOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine);
+  files.reads("--mask", options.vitcod.mask);
+  files.reads("--maps", options.vitcod.maps);
+  files.writes("--stats", options.stats);
+  files.writes_plots("--plots", options.plots);
+}
+
+int run(const ReproduceOptions& options) {
+  check_parts(options);
+  JsonOutput stats(options.stats);
+  const PlotWriter plots(options.plots);
+  const auto begin = std::chrono::steady_clock::now();
+  Reproduction reproduction;
+  {
+    const BatchProgress progress;
+    reproduction = kReproductions.at(options.name).reproduce(options);
+  }
+  reproduction.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const nlohmann::ordered_json document = reproduction_json(reproduction);
+  stats.write(document);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(reproduction_text(reproduction));
+  }
+  plots.write(reproduction.plots);
+  return reproduction.count(Verdict::kFail) == 0 ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace
+
+void add_reproduce_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ReproduceOptions>();
+  CLI::App& command = *app.add_subcommand("reproduce", "published figures beside ours");
+  std::vector<std::string> names;
+  for (const auto& [name, publication] : kReproductions) names.push_back(name);
+  command.add_option("name", options->name, "what to reproduce: dfx, fusion, survey or vitcod")
+      ->type_name("NAME")
+      ->required()
+      ->check(CLI::IsMember(names).description(""));
+  command
+      .add_option("-m,--machine", options->machine,
+                  "vitcod: with attention engines; default: vitcod")
+      ->type_name("NAME|FILE");
+  add_settings(command, options->settings);
+  command.add_option("--mask", options->vitcod.mask, "mask, such as the authors' of DeiT-Tiny")
+      ->type_name("FILE.npy");
+  CLI::Option* const maps =
+      command.add_option("--maps", options->vitcod.maps, "average attention maps to prune");
+  maps->type_name("FILE.npy");
+  command.add_flag("--cls", options->vitcod.cls, "keep row and column 0 of these maps")
+      ->needs(maps);
+  command
+      .add_option("--dim", options->vitcod.dim, "features of a head in these files; default: 64")
+      ->type_name("N");
+  command.add_option("--part", options->parts, "some tables of dfx, fusion or survey alone")
+      ->type_name("PART,...")
+      ->delimiter(',');
+  command.add_option("--plots", options->plots, "draw pictures with gnuplot")->type_name("DIR");
+  command.add_option("--stats", options->stats, "write the rows")->type_name("FILE.json");
+  command.add_flag("--json", options->json, "print the rows as JSON instead of tables");
+  add_examples(
+      command,
+      {"systole reproduce dfx --plots pictures", "systole reproduce dfx --part latency,bounds",
+       "systole reproduce fusion --plots pictures", "systole reproduce survey --plots pictures",
+       "systole reproduce survey --part analysis,products --json", "systole reproduce vitcod",
+       "systole reproduce vitcod --plots pictures",
+       "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
+  set_action(command, action, options, list_files, run);
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,196 @@
+#include "testbench/estimate/report_estimate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "testbench/common/text.h"
+#include "testbench/report/report_run.h"
+
+namespace systole::testbench {
+namespace {
+
+using analysis::OperatorEstimate;
+using nlohmann::ordered_json;
+using Align = Table::Align;
+
+/// Operators of one general name, or all.
+struct Sum {
+  std::string name;
+  std::uint64_t count = 0, macs = 0, read_bytes = 0, written_bytes = 0, simulated = 0;
+  std::uint64_t expected = 0, expected_loads = 0, loads = 0;
+  analysis::Bound bound;
+  double slowest = 0;  ///< of each operator the slowest unit: not the slowest of the sums
+  std::array<double, kCauses> causes{};
+
+  void add(const OperatorEstimate& estimate, const OperatorTiming* timing) {
+    ++count;
+    macs += estimate.macs;
+    read_bytes += estimate.read_bytes;
+    written_bytes += estimate.written_bytes;
+    bound.array += estimate.bound.array;
+    bound.memory += estimate.bound.memory;
+    bound.postop += estimate.bound.postop;
+    bound.host += estimate.bound.host;
+    slowest += estimate.bound.cycles();
+    expected += estimate.expected_cycles;
+    expected_loads += estimate.expected_loads;
+    loads += estimate.loads;
+    if (timing == nullptr) return;
+    simulated += timing->cycles;
+    for (std::size_t i = 0; i < kCauses; ++i) causes[i] += timing->causes[i];
+  }
+};
+
+/// In the order of their first operator; the last one is the total.
+std::vector<Sum> sums_of(const EstimateReport& report) {
+  std::vector<Sum> sums;
+  Sum total;
+  total.name = "total";
+  for (std::size_t i = 0; i < report.estimates.size(); ++i) {
+    const OperatorEstimate& estimate = report.estimates[i];
+    const OperatorTiming* const timing = report.timings.empty() ? nullptr : &report.timings[i];
+    const std::string name = analysis::general_name(estimate.name);
+    auto sum = std::find_if(sums.begin(), sums.end(), [&](const Sum& s) { return s.name == name; });
+    if (sum == sums.end()) {
+      sum = sums.emplace(sums.end());
+      sum->name = name;
+    }
+    sum->add(estimate, timing);
+    total.add(estimate, timing);
+  }
+  sums.push_back(std::move(total));
+  return sums;
+}
+
+std::string cycles(double value) {
+  return grouped(static_cast<std::uint64_t>(std::llround(value)));
+}
+
+std::string estimate_table(const std::vector<Sum>& sums) {
+  Table table({{"operator"},
+               {"times", Align::kRight},
+               {"array", Align::kRight},
+               {"memory", Align::kRight},
+               {"post-op", Align::kRight},
+               {"expected", Align::kRight},
+               {"bound by", Align::kRight}});
+  for (const Sum& sum : sums) {
+    table.add({analysis::short_name(sum.name), std::to_string(sum.count), cycles(sum.bound.array),
+               cycles(sum.bound.memory), cycles(sum.bound.postop), grouped(sum.expected),
+               std::string(name_of(sum.bound.resource()))});
+  }
+  return table.text();
+}
+
+/// By how much a figure is above another one, in percent.
+std::string percent_over(std::uint64_t value, double than) {
+  // Some operators have no commands: others do their work in passing.
+  if (than <= 0) return "-";
+  return fmt::format("{:+.1f}", 100 * (static_cast<double>(value) / than - 1));
+}
+
+std::string simulation_table(const std::vector<Sum>& sums) {
+  Table table({{"operator"},
+               {"expected", Align::kRight},
+               {"simulated", Align::kRight},
+               {"%", Align::kRight},
+               {"to load", Align::kRight},
+               {"loaded", Align::kRight}});
+  for (const Sum& sum : sums) {
+    table.add({analysis::short_name(sum.name), grouped(sum.expected), grouped(sum.simulated),
+               percent_over(sum.simulated, static_cast<double>(sum.expected)),
+               grouped(sum.expected_loads), grouped(sum.loads)});
+  }
+  return table.text();
+}
+
+/// Causes by size, as parts of what the slowest unit takes.
+std::string causes_text(const Sum& sum) {
+  if (sum.slowest == 0) return "-";
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < kCauses; ++i) {
+    if (std::abs(sum.causes[i]) >= 0.005 * sum.slowest) order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return std::abs(sum.causes[a]) > std::abs(sum.causes[b]);
+  });
+  std::string text;
+  for (const std::size_t i : order) {
+    text += fmt::format("{}{} {:+.1f}", text.empty() ? "" : ", ", name_of(static_cast<Cause>(i)),
+                        100 * sum.causes[i] / sum.slowest);
+  }
+  return text.empty() ? "-" : text;
+}
+
+std::string causes_table(const std::vector<Sum>& sums) {
+  Table table({{"operator"},
+               {"slowest", Align::kRight},
+               {"simulated", Align::kRight},
+               {"%", Align::kRight},
+               {"of which (% of slowest)"}});
+  for (const Sum& sum : sums) {
+    table.add({analysis::short_name(sum.name), cycles(sum.slowest), grouped(sum.simulated),
+               percent_over(sum.simulated, sum.slowest), causes_text(sum)});
+  }
+  return table.text();
+}
+
+ordered_json sum_json(const Sum& sum, bool simulated) {
+  ordered_json object{{"name", sum.name},
+                      {"operators", sum.count},
+                      {"macs", sum.macs},
+                      {"read_bytes", sum.read_bytes},
+                      {"written_bytes", sum.written_bytes},
+                      {"array_cycles", sum.bound.array},
+                      {"memory_cycles", sum.bound.memory},
+                      {"postop_cycles", sum.bound.postop},
+                      {"host_cycles", sum.bound.host},
+                      {"slowest_cycles", sum.slowest},
+                      {"bound_by", name_of(sum.bound.resource())},
+                      {"expected_cycles", sum.expected},
+                      {"expected_load_bytes", sum.expected_loads}};
+  if (!simulated) return object;
+  object["simulated_cycles"] = sum.simulated;
+  object["load_bytes"] = sum.loads;
+  ordered_json& causes = object["causes"] = ordered_json::object();
+  for (std::size_t i = 0; i < kCauses; ++i) {
+    causes[std::string(name_of(static_cast<Cause>(i)))] = sum.causes[i];
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string estimate_text(const EstimateReport& report) {
+  const std::vector<Sum> sums = sums_of(report);
+  std::string text = "cycles on " + report.machine +
+                     ": each unit on its own, and as the mapper expects them\n" +
+                     estimate_table(sums);
+  if (report.timings.empty()) return text;
+  FactList facts;
+  facts.add("simulated",
+            fmt::format("{} cycles from start to interrupt, {} of them before the "
+                        "first command and after the last",
+                        grouped(report.cycles), grouped(report.cycles - sums.back().simulated)));
+  return text + "\ncycles and bytes beside the simulation\n" + simulation_table(sums) + "\n" +
+         facts.text() + "\nwhat operators took beyond their slowest units\n" + causes_table(sums) +
+         "\nwhere the units' time went; what stalls a command at work is in \"commands\"\n" +
+         block_table(report.blocks);
+}
+
+ordered_json estimate_json(const EstimateReport& report) {
+  const std::vector<Sum> sums = sums_of(report);
+  const bool simulated = !report.timings.empty();
+  ordered_json document{{"machine", report.machine},
+                        {"mapped", ordered_json::array()},
+                        {"mapped_total", sum_json(sums.back(), simulated)}};
+  for (std::size_t i = 0; i + 1 < sums.size(); ++i) {
+    document["mapped"].push_back(sum_json(sums[i], simulated));
+  }
+  if (simulated) document["cycles"] = report.cycles;
+  return document;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/number/half.h"
+#include "hw/ring/instruction.h"
+#include "model/float/gpt.h"
+#include "testbench/rtl/drive/rtl_counts.h"
+#include "tlm/common/report.h"
+#include "tlm/ring/compute_core.h"
+
+namespace systole::testbench {
+
+/// A text to be generated.
+struct GenerationTask {
+  model::TextShape shape;
+  const model::Gpt* gpt = nullptr;    ///< nullptr: timing only
+  std::vector<std::uint32_t> prompt;  ///< at least one token; only the number counts without values
+  std::uint32_t tokens = 1;           ///< to be generated
+  /// The next token of these logits, which the host reads for it; empty: the cores choose the
+  /// largest themselves.
+  std::function<std::uint32_t(const std::vector<hw::Half>& logits)> sample;
+  /// Takes each token as it is chosen.
+  std::function<void(std::uint32_t token)> on_token;
+  std::function<void(std::size_t passes)> progress;  ///< before each
+  std::function<void(const tlm_model::dfx::InstructionTrace&)> observer;
+  /// Takes the logits behind every pass that computes them; with values only. `position`: the
+  /// token's behind which they stand.
+  std::function<void(std::uint32_t position, const std::vector<hw::Half>& logits)> on_logits;
+  /// Texts that run through the network one after the other, in the place of a prompt and what is
+  /// generated: none is, and logits are computed behind every token.
+  std::vector<std::vector<std::uint32_t>> texts;
+};
+
+struct Generation {
+  std::vector<std::uint32_t> tokens;          ///< generated
+  std::vector<std::vector<hw::Half>> logits;  ///< of each of them, if they were to be kept
+  std::uint64_t passes = 0;
+  std::uint64_t total_ps = 0;        ///< from the host's start to its notice of the end
+  std::uint64_t first_token_ps = 0;  ///< until the first token was chosen
+  std::uint64_t last_pass_ps = 0;    ///< the last token's pass
+  std::uint64_t host_ps = 0;
+  std::array<std::uint64_t, hw::dfx::kPhases> phases{};  ///< cycles of core 0
+  std::vector<std::uint64_t> link_bytes;                 ///< by link
+  std::uint64_t weight_bytes = 0;                        ///< of core 0's HBM that are weights
+  std::uint64_t hbm_bytes = 0;                           ///< of core 0's HBM in use
+  std::uint64_t hbm_read_bytes = 0;                      ///< by core 0
+  std::vector<tlm_model::BlockReport> blocks;
+  RtlReport rtl;  ///< of the blocks that ran as RTL
+  std::uint64_t kernel_events = 0;
+  double wall_seconds = 0.0;
+};
+
+/// Generates on a machine with cores for it. One simulation per process. Throws InputError if the
+/// network does not fit the machine, or the text the network.
+[[nodiscard]] Generation generate(const hw::Machine& machine, const GenerationTask& task);
+
+}  // namespace systole::testbench

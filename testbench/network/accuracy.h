@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+#include "model/data/dataset.h"
+#include "model/integer/integer_vit.h"
+
+namespace systole::testbench {
+
+/// What quantisation cost a model, as fractions of the same pictures.
+struct Accuracy {
+  double real = 0.0;     ///< of the real-valued checkpoint
+  double integer = 0.0;  ///< of the integer reference
+  std::size_t images = 0;
+
+  /// What the models that come with Systole hold: the checkpoint classifies at least
+  /// kLeastRealAccuracy, and the integer model loses at most kLargestLoss of it.
+  [[nodiscard]] bool holds() const;
+};
+
+inline constexpr double kLeastRealAccuracy = 0.975;
+inline constexpr double kLargestLoss = 0.006;
+
+/// Runs both over all pictures. Throws InputError if the checkpoint cannot be read, has another
+/// shape than the integer model, or the pictures have no labels or another size.
+[[nodiscard]] Accuracy measure_accuracy(const model::IntegerVit& vit,
+                                        const std::string& checkpoint_path,
+                                        const model::Dataset& data);
+
+}  // namespace systole::testbench

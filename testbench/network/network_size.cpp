@@ -1,0 +1,133 @@
+#include "testbench/network/network_size.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/printable.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr std::int64_t kMaxLayers = 1024;
+constexpr std::int64_t kMaxChannels = 1 << 16;
+/// Rows of an activation: what a sum of the array's products may be long.
+constexpr std::int64_t kMaxTokens = 1 << 16;
+
+/// `value` if it is given; throws InputError unless it is 1 to `most`.
+void set(std::uint32_t& member, const char* option, const std::optional<std::int64_t>& value,
+         std::int64_t most) {
+  if (!value) return;
+  if (*value < 1 || *value > most) {
+    throw hw::InputError(fmt::format("{}: found {}, expected 1 to {}", option, *value, most));
+  }
+  member = static_cast<std::uint32_t>(*value);
+}
+
+void set_length(NetworkSize& size, const std::optional<std::int64_t>& length,
+                std::uint32_t longest) {
+  const bool vision = size.kind == model::NetworkKind::kVision;
+  size.length = vision ? size.positions : std::min(kDefaultTextLength, longest);
+  if (!length) return;
+  const bool has_tokens = *length == size.positions || *length == std::int64_t{size.positions} + 1;
+  if (vision && !has_tokens) {
+    throw hw::InputError(
+        fmt::format("--length: found {}, but {} has {} tokens, or {} with a distillation token",
+                    *length, size.name, size.positions, size.positions + 1));
+  }
+  if (!vision && (*length < 1 || *length > longest)) {
+    const std::string positions =
+        longest == size.positions ? fmt::format("{} has {} positions, ", size.name, longest) : "";
+    throw hw::InputError(
+        fmt::format("--length: found {}, {}expected 1 to {}", *length, positions, longest));
+  }
+  size.length = static_cast<std::uint32_t>(*length);
+}
+
+void set_decode(NetworkSize& size, const SizeOptions& options) {
+  if (options.past && !options.decode) {
+    throw hw::InputError("--past: tokens in the cache of --decode, expected both");
+  }
+  if (!options.decode) return;
+  if (!size.shape.causal) {
+    throw hw::InputError(fmt::format(
+        "--decode: {} is an encoder, whose tokens know those behind; expected a gpt2", size.name));
+  }
+  if (size.batch != 1) {
+    throw hw::InputError(fmt::format("--batch: found {}, expected 1 with --decode", size.batch));
+  }
+  size.decode = true;
+  const std::int64_t past = options.past.value_or(0), room = std::int64_t{size.positions} - 1;
+  if (past < 0 || past > room) {
+    throw hw::InputError(fmt::format("--past: found {}, expected 0 to {}", past, room));
+  }
+  size.past = static_cast<std::uint32_t>(past);
+  if (size.tokens() > size.positions) {
+    throw hw::InputError(fmt::format(
+        "--length: found {} behind {} in the cache, {} has {} positions, expected 1 to {}",
+        size.length, size.past, size.name, size.positions, size.positions - size.past));
+  }
+}
+
+}  // namespace
+
+bool is_shape_name(const std::string& name) {
+  const auto& shapes = model::named_shapes();
+  return std::any_of(shapes.begin(), shapes.end(),
+                     [&](const model::NamedShape& shape) { return shape.name == name; });
+}
+
+NetworkSize network_size(const std::string& name, const SizeOptions& options,
+                         std::uint32_t longest) {
+  const model::NamedShape& named = model::find_named_shape(name);
+  NetworkSize size;
+  size.name = named.name;
+  size.kind = named.kind;
+  size.shape = named.shape;
+  size.positions = named.positions;
+  set_length(size, options.length, longest);
+  set(size.batch, "--batch", options.batch, kMaxTokens / std::max(size.length, 1U));
+  set(size.shape.layers, "--layers", options.layers, kMaxLayers);
+  set(size.shape.heads, "--heads", options.heads, kMaxChannels);
+  set(size.shape.width, "--d", options.width, kMaxChannels);
+  set(size.shape.hidden, "--ffn", options.hidden, kMaxChannels);
+  if (size.shape.width % size.shape.heads != 0) {
+    throw hw::InputError(fmt::format("{}: {} heads do not divide the width {}, expected a divisor",
+                                     size.name, size.shape.heads, size.shape.width));
+  }
+  set_decode(size, options);
+  return size;
+}
+
+NetworkSize network_size(const std::string& name, const SizeOptions& options) {
+  return network_size(name, options, model::find_named_shape(name).positions);
+}
+
+std::uint32_t text_length(const std::string& name, std::uint32_t positions,
+                          const std::optional<std::int64_t>& length) {
+  if (!length) return std::min(kDefaultTextLength, positions);
+  if (*length < 1 || *length > positions) {
+    throw hw::InputError(fmt::format("--length: found {}, {} has {} positions, expected 1 to {}",
+                                     *length, hw::printable(name), positions, positions));
+  }
+  return static_cast<std::uint32_t>(*length);
+}
+
+void require_no_size(const std::string& model, const SizeOptions& options) {
+  const std::pair<const char*, bool> given[] = {{"--length", options.length.has_value()},
+                                                {"--batch", options.batch.has_value()},
+                                                {"--layers", options.layers.has_value()},
+                                                {"--heads", options.heads.has_value()},
+                                                {"--d", options.width.has_value()},
+                                                {"--ffn", options.hidden.has_value()},
+                                                {"--decode", options.decode},
+                                                {"--past", options.past.has_value()}};
+  for (const auto& [option, is_given] : given) {
+    if (!is_given) continue;
+    throw hw::InputError(
+        fmt::format("{}: {} has its own, expected none", option, hw::printable(model)));
+  }
+}
+
+}  // namespace systole::testbench

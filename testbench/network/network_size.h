@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "hw/machine/machine.h"
+#include "model/seeded/shapes.h"
+
+namespace systole::testbench {
+
+/// What a user says about the size of a network known by its shape; the table
+/// (model/seeded/shapes.h) has the rest.
+struct SizeOptions {
+  std::optional<std::int64_t> length, batch, layers, heads, width, hidden;
+  bool decode = false;
+  std::optional<std::int64_t> past;  ///< with `decode`
+
+  [[nodiscard]] bool any() const {
+    return length || batch || layers || heads || width || hidden || decode || past;
+  }
+};
+
+/// A network by its shape, at work on `batch` sequences of `length` tokens each, or on one token
+/// after the other.
+struct NetworkSize {
+  std::string name;
+  model::NetworkKind kind = model::NetworkKind::kEncoder;
+  model::EncoderShape shape;
+  std::uint32_t length = 0, batch = 1;
+  std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
+  bool decode = false;          ///< one by one, with a cache of keys and values
+  std::uint32_t past = 0;       ///< tokens in front of them, whose keys and values are cached
+
+  /// Tokens of a sequence, those that are cached included.
+  [[nodiscard]] std::uint32_t tokens() const { return past + length; }
+
+  /// Of all weights of the blocks, one byte each.
+  [[nodiscard]] double weight_bytes() const {
+    const double d = shape.width;
+    return shape.layers * (4 * d * d + 2 * d * shape.hidden);
+  }
+};
+
+/// Of a text, unless its length is given: the survey's shortest.
+inline constexpr std::uint32_t kDefaultTextLength = 128;
+
+/// Whether that name is in the table of shapes.
+[[nodiscard]] bool is_shape_name(const std::string& name);
+
+/// Throws InputError for a number out of range, heads that do not divide the width, more tokens
+/// than the network has positions for, a vision model whose tokens are neither the patches and the
+/// class token nor one more, a distillation token, or tokens one by one of a network that is no
+/// decoder or works on a batch.
+[[nodiscard]] NetworkSize network_size(const std::string& name, const SizeOptions& options);
+
+/// The same for any length of text up to `longest`, as if the table of positions were longer.
+[[nodiscard]] NetworkSize network_size(const std::string& name, const SizeOptions& options,
+                                       std::uint32_t longest);
+
+/// Tokens of a text of a network with that many positions: `length`, or what is usual. Throws
+/// InputError for more than there are positions.
+[[nodiscard]] std::uint32_t text_length(const std::string& name, std::uint32_t positions,
+                                        const std::optional<std::int64_t>& length);
+
+/// Throws InputError that says so if `options` has anything: a model in a file has its own size.
+void require_no_size(const std::string& model, const SizeOptions& options);
+
+}  // namespace systole::testbench

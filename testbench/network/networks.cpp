@@ -1,0 +1,175 @@
+#include "testbench/network/networks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <stdexcept>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "hw/description/machine_keys.h"
+#include "hw/description/machine_text.h"
+#include "model/build/encoder_graph.h"
+#include "model/build/host_operators.h"
+#include "model/build/text_graph.h"
+#include "model/float/float_vit.h"
+#include "model/graph/elements.h"
+#include "model/integer/integer_model.h"
+#include "model/model_files.h"
+#include "testbench/network/tensors.h"
+
+namespace systole::testbench {
+namespace {
+
+/// A wider unit computes a narrower model as well; modes and roundings must be the same.
+void check_datapath(const std::string& model, const hw::Machine& machine,
+                    const hw::Machine::Datapath& needed) {
+  const hw::Machine::Datapath& has = machine.datapath;
+  const auto require = [&](bool holds, std::string_view path) {
+    if (holds) return;
+    hw::Machine wanted = machine;
+    wanted.datapath = needed;
+    const hw::MachineKey& key = *hw::find_machine_key(path);
+    throw hw::InputError(fmt::format(
+        "{}: was quantised for {} = {}, but machine {} has {}; quantise it for this machine",
+        hw::printable(model), path, hw::value_text(key, wanted), machine.name,
+        hw::value_text(key, machine)));
+  };
+  require(needed.multiplier_bits <= has.multiplier_bits, "datapath.multiplier_bits");
+  require(needed.rounding == has.rounding, "datapath.rounding");
+  require(needed.residual_bits <= has.residual_bits, "datapath.residual_bits");
+  require(needed.softmax == has.softmax, "datapath.softmax");
+  require(needed.softmax_bits <= has.softmax_bits, "datapath.softmax_bits");
+}
+
+}  // namespace
+
+Network read_network(const std::string& name_or_path, const hw::Machine& machine) {
+  const std::string path = model::find_model(name_or_path);
+  Network network;
+  if (model::model_kind(path) == model::ModelKind::kIntegerText) {
+    network.text = model::load_integer_text(path);
+    check_datapath(name_or_path, machine, network.text->encoder.datapath);
+    network.name = network.text->name;
+    return network;
+  }
+  network.vit = model::load_integer_vit(path);
+  check_datapath(name_or_path, machine, network.vit->encoder.datapath);
+  network.name = network.vit->name;
+  network.graph = model::for_machine(model::make_vit_graph(*network.vit), machine);
+  return network;
+}
+
+void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine) {
+  network.graph = model::for_machine(model::make_text_graph(*network.text, length), machine);
+}
+
+Network load_network(const std::string& name_or_path, const hw::Machine& machine) {
+  return load_network(name_or_path, SizeOptions{}, machine);
+}
+
+void require_room(const NetworkSize& size, const hw::Machine& machine) {
+  const double available = std::ldexp(machine.dram.mib, 20);
+  if (size.weight_bytes() > available) {
+    const double mib = std::ceil(std::ldexp(size.weight_bytes(), -20));
+    throw hw::InputError(fmt::format(
+        "dram.mib = {}: {} needs {:.0f} MiB for its weights alone{}", machine.dram.mib, size.name,
+        mib, hw::memory_advice("dram.mib", static_cast<std::uint64_t>(mib))));
+  }
+}
+
+Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
+  require_room(size, machine);
+  model::SeededOptions options;
+  options.datapath = machine.datapath;
+  options.shape_only = !with_weights;
+  options.batch = size.batch;
+  Network network;
+  network.name = size.name;
+  network.size = size;
+  network.graph = model::for_machine(
+      model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options),
+      machine);
+  return network;
+}
+
+Network load_network(const std::string& name_or_path, const SizeOptions& options,
+                     const hw::Machine& machine, bool with_weights) {
+  if (is_shape_name(name_or_path)) {
+    return seeded_network(network_size(name_or_path, options), machine, with_weights);
+  }
+  Network network = read_network(name_or_path, machine);
+  SizeOptions rest = options;
+  if (network.text) {
+    const std::uint32_t positions = network.text->shape.positions;
+    set_text_length(network, text_length(network.name, positions, options.length), machine);
+    rest.length.reset();
+  }
+  require_no_size(name_or_path, rest);
+  return network;
+}
+
+std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& values, hw::DType type) {
+  std::vector<std::uint8_t> bytes(values.size() * hw::bytes_of(type));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!model::store_element(bytes.data(), i, type, values[i])) {
+      throw std::logic_error("embedding: a value does not fit its type");
+    }
+  }
+  return bytes;
+}
+
+std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
+                                                     const hw::Machine& machine,
+                                                     std::size_t count) {
+  const NetworkSize& size = network.size.value();
+  const hw::DType type = network.graph.tensors[input_tensor(network.graph)].type;
+  std::vector<std::vector<std::uint8_t>> inputs;
+  for (std::size_t i = 0; i < count; ++i) {
+    inputs.push_back(embedding_bytes(model::seeded_embedding(size.shape, size.length * size.batch,
+                                                             kWeightSeed + 1 + i, machine.datapath),
+                                     type));
+  }
+  return inputs;
+}
+
+std::vector<std::uint8_t> text_input(const Network& network, const model::TokenText& text) {
+  const hw::DType type = network.graph.tensors[input_tensor(network.graph)].type;
+  return embedding_bytes(model::embed_tokens(network.text.value(), text.ids, 0, text.types), type);
+}
+
+std::string data_file(const std::string& name) {
+  const char* directory = std::getenv("SYSTOLE_DATA");
+  const bool given = directory != nullptr && *directory != '\0';
+  return std::string(given ? directory : SYSTOLE_TRACES_DIR) + "/data/" + name;
+}
+
+std::string default_data() { return data_file("digits.safetensors"); }
+
+std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
+                                                      const model::Dataset& data,
+                                                      std::size_t limit) {
+  const std::size_t count = limit == 0 ? data.count : std::min(limit, data.count);
+  std::vector<std::vector<std::uint8_t>> inputs(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    for (const std::int32_t sample : model::patches_of(data, i, network.vit->shape)) {
+      inputs[i].push_back(static_cast<std::uint8_t>(sample));  // modulo 256: two's complement
+    }
+  }
+  return inputs;
+}
+
+double accuracy_of(const Network& network, const model::Dataset& data,
+                   const std::vector<std::vector<std::uint8_t>>& outputs) {
+  const model::Tensor& logits = network.graph.tensors[output_tensor(network.graph)];
+  std::size_t right = 0;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (model::argmax(widen(outputs[i], logits.type)) == data.labels.at(i)) ++right;
+  }
+  return static_cast<double>(right) / static_cast<double>(outputs.size());
+}
+
+}  // namespace systole::testbench

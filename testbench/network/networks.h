@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "model/data/dataset.h"
+#include "model/graph/graph.h"
+#include "model/integer/integer_text.h"
+#include "model/integer/integer_vit.h"
+#include "model/text/token_ids.h"
+#include "testbench/network/network_size.h"
+
+namespace systole::testbench {
+
+/// A network ready to run: of a file, or of a shape with seeded weights.
+struct Network {
+  std::string name;
+  model::Graph graph;
+  std::optional<model::IntegerVit> vit;    ///< of a file, a vision model
+  std::optional<model::IntegerText> text;  ///< of a file, a text network
+  std::optional<NetworkSize> size;         ///< of a mere shape
+};
+
+/// Reads an integer model by name or path and checks that the machine's datapath can compute it. A
+/// text network has no graph yet. Throws InputError.
+[[nodiscard]] Network read_network(const std::string& name_or_path, const hw::Machine& machine);
+
+/// Makes the graph of a text network that of texts of `length` tokens, 1 to its positions.
+void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine);
+
+/// Of seeded weights; inputs have the seeds behind it.
+inline constexpr std::uint64_t kWeightSeed = 1;
+
+/// Throws InputError if the weights alone are too much for the machine's DRAM.
+void require_room(const NetworkSize& size, const hw::Machine& machine);
+
+/// The network of that shape with seeded weights; `with_weights` off leaves them out, for runs
+/// without values. Throws InputError if the weights alone are too much for the machine's DRAM.
+[[nodiscard]] Network seeded_network(const NetworkSize& size, const hw::Machine& machine,
+                                     bool with_weights = true);
+
+/// Either, by name or path: throws InputError for an unknown name, and if a size is given to a
+/// model that has its own. Of a text network the length alone may be given; it is otherwise
+/// kDefaultTextLength, or its positions if they are fewer.
+[[nodiscard]] Network load_network(const std::string& name_or_path, const SizeOptions& options,
+                                   const hw::Machine& machine, bool with_weights = true);
+
+/// The same without a size.
+[[nodiscard]] Network load_network(const std::string& name_or_path, const hw::Machine& machine);
+
+/// Bytes of an input tensor of `type` for the values of model::seeded_embedding().
+[[nodiscard]] std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& values,
+                                                        hw::DType type);
+
+/// Bytes of the graph's input tensor for `count` inferences of a network with seeded weights: seeds
+/// kWeightSeed + 1, kWeightSeed + 2, ...
+[[nodiscard]] std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
+                                                                   const hw::Machine& machine,
+                                                                   std::size_t count);
+
+/// Bytes of the input tensor for a text of a text network: its embedded tokens with the padding, as
+/// many as the graph has rows.
+[[nodiscard]] std::vector<std::uint8_t> text_input(const Network& network,
+                                                   const model::TokenText& text);
+
+/// "data/NAME" under the directory that the environment variable SYSTOLE_DATA names, else the one
+/// fixed at build time.
+[[nodiscard]] std::string data_file(const std::string& name);
+
+/// The pictures that the models were trained for: data_file("digits.safetensors").
+[[nodiscard]] std::string default_data();
+
+/// Bytes of the input tensor of a network of a file for each of the first `limit` pictures (all if
+/// 0). Throws InputError if the pictures have another size than the model takes.
+[[nodiscard]] std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
+                                                                    const model::Dataset& data,
+                                                                    std::size_t limit);
+
+/// Fraction of the outputs (bytes of the graph's output tensor, in the order of the pictures) whose
+/// largest logit is the picture's label.
+[[nodiscard]] double accuracy_of(const Network& network, const model::Dataset& data,
+                                 const std::vector<std::vector<std::uint8_t>>& outputs);
+
+}  // namespace systole::testbench

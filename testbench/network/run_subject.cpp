@@ -1,0 +1,129 @@
+#include "testbench/network/run_subject.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "model/graph/graph_builder.h"
+#include "model/graph/valid_keys.h"
+#include "model/text/token_ids.h"
+
+namespace systole::testbench {
+namespace {
+
+void check_seeded(const RunRequest& request) {
+  if (!request.input.empty()) {
+    throw hw::InputError("--input: " + request.model + " runs on seeded values, expected none");
+  }
+  if (request.needs_labels) {
+    throw hw::InputError("--min-accuracy: " + request.model +
+                         " has seeded weights, which have no accuracy");
+  }
+  if (request.size.decode && request.limit != 0) {
+    throw hw::InputError("--limit: with --decode, --length says how many tokens, expected none");
+  }
+}
+
+}  // namespace
+
+RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
+  if (is_shape_name(request.model)) {
+    check_seeded(request);
+    const NetworkSize size = network_size(request.model, request.size);
+    if (size.decode) {
+      network_.size = size;
+      network_.name = size.name;
+      decoder_ =
+          std::make_unique<DecoderRun>(seeded_work(size, machine, request.functional), machine);
+      return;
+    }
+    network_ = seeded_network(size, machine, request.functional);
+    inputs_ = seeded_inputs(network_, machine, std::max<std::size_t>(request.limit, 1));
+  } else {
+    network_ = read_network(request.model, machine);
+    if (network_.text) {
+      take_texts(request, machine);
+      if (steps() != nullptr) return;
+    } else {
+      require_no_size(request.model, request.size);
+      take_pictures(request);
+    }
+  }
+  mapping_ = mapper::map_graph(network_.graph, machine);
+}
+
+void RunSubject::take_pictures(const RunRequest& request) {
+  const std::string source = request.input.empty() ? default_data() : request.input;
+  pictures_ = model::load_images(source, network_.vit->shape.pictures());
+  inputs_ = network_inputs(network_, pictures_, request.limit);
+  if (request.needs_labels && pictures_.labels.empty()) {
+    throw hw::InputError(hw::printable(source) + ": has no labels, which --min-accuracy needs");
+  }
+}
+
+void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machine) {
+  const model::IntegerText& text = *network_.text;
+  SizeOptions others = request.size;
+  others.decode = false;
+  others.past.reset();
+  require_no_size(request.model, others);
+  if (request.needs_labels) {
+    throw hw::InputError("--min-accuracy: texts have no labels, expected pictures");
+  }
+  if (request.input.empty()) {
+    throw hw::InputError("--input: " + text.name +
+                         " is a text network, expected a safetensors file with input_ids");
+  }
+  if (request.size.past && !request.size.decode) {
+    throw hw::InputError("--past: tokens in the cache of --decode, expected both");
+  }
+  const model::TokenIds ids = model::load_token_ids(request.input, text.shape);
+  if (request.size.decode) {
+    const std::int64_t past = request.size.past.value_or(0);
+    if (past < 0 || past > text.shape.positions) {
+      throw hw::InputError("--past: found " + std::to_string(past) + ", expected 0 to " +
+                           std::to_string(text.shape.positions));
+    }
+    decoder_ = std::make_unique<DecoderRun>(
+        text_work(text, ids.text(0).trimmed().ids, static_cast<std::uint32_t>(past), machine),
+        machine);
+    return;
+  }
+  set_text_length(network_, static_cast<std::uint32_t>(ids.length), machine);
+  const std::size_t count = request.limit == 0 ? ids.count : std::min(request.limit, ids.count);
+  for (std::size_t i = 0; i < count; ++i) inputs_.push_back(text_input(network_, ids.text(i)));
+  std::vector<std::size_t> valid(ids.valid.begin(),
+                                 ids.valid.begin() + static_cast<std::ptrdiff_t>(count));
+  if (std::any_of(valid.begin(), valid.end(),
+                  [&](std::size_t tokens) { return tokens < ids.length; })) {
+    if (machine.attention.lines != 0 && !text.shape.encoder.causal) {
+      throw hw::InputError(hw::printable(request.input) + ": attention_mask: found padding, but " +
+                           machine.name + " has attention engines, expected texts without padding");
+    }
+    take_padding(std::move(valid), machine);
+  }
+}
+
+void RunSubject::take_padding(std::vector<std::size_t> valid, const hw::Machine& machine) {
+  padded_ = std::make_unique<SteppedRun>(
+      std::move(network_.graph), std::move(inputs_),
+      [valid = std::move(valid)](model::Graph& graph, std::size_t text) {
+        model::attend_to_keys(graph, static_cast<std::uint32_t>(valid[text]));
+      },
+      machine);
+}
+
+std::function<const mapper::Mapping&(std::size_t)> RunSubject::next_step() const {
+  if (steps() == nullptr) return {};
+  return [steps = steps()](std::size_t inference) -> const mapper::Mapping& {
+    return steps->step(inference);
+  };
+}
+
+std::uint64_t RunSubject::macs() const {
+  return steps() != nullptr ? steps()->macs() / steps()->inputs().size()
+                            : model::count_macs(graph());
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/mapping.h"
+#include "model/data/dataset.h"
+#include "testbench/network/decoder_run.h"
+#include "testbench/network/network_size.h"
+#include "testbench/network/networks.h"
+
+namespace systole::testbench {
+
+/// What `systole run` was asked to run.
+struct RunRequest {
+  std::string model;
+  SizeOptions size;
+  std::string input;      ///< empty: the default one
+  std::size_t limit = 0;  ///< inferences; 0: all, or one seeded input
+  bool functional = true;
+  bool needs_labels = false;
+};
+
+/// A network with its inputs, mapped to a machine: a model of a file and pictures or texts, or a
+/// shape and seeded values, all tokens at once or one after the other.
+class RunSubject {
+ public:
+  /// Throws InputError for what does not go together, cannot be read or does not fit.
+  RunSubject(const RunRequest& request, const hw::Machine& machine);
+
+  [[nodiscard]] const Network& network() const { return network_; }
+  [[nodiscard]] const model::Graph& graph() const {
+    return steps() != nullptr ? steps()->graph() : network_.graph;
+  }
+  /// Of the first inference.
+  [[nodiscard]] const mapper::Mapping& mapping() const {
+    return steps() != nullptr ? steps()->first() : mapping_;
+  }
+  [[nodiscard]] const model::Dataset& pictures() const { return pictures_; }
+  /// Bytes of the input tensor of each inference.
+  [[nodiscard]] const std::vector<std::vector<std::uint8_t>>& inputs() const {
+    return steps() != nullptr ? steps()->inputs() : inputs_;
+  }
+  /// SimulationOptions::next_step: of tokens one by one, and of texts with padding.
+  [[nodiscard]] std::function<const mapper::Mapping&(std::size_t)> next_step() const;
+  /// Tokens that are cached in front of the first step; nothing unless tokens go one by one.
+  [[nodiscard]] std::optional<std::uint32_t> past() const {
+    return decoder_ ? std::optional(decoder_->past()) : std::nullopt;
+  }
+  /// Multiply-accumulates of an inference, on average.
+  [[nodiscard]] std::uint64_t macs() const;
+
+ private:
+  void take_pictures(const RunRequest& request);
+  void take_texts(const RunRequest& request, const hw::Machine& machine);
+
+  /// Texts with padding: tokens of each before it.
+  void take_padding(std::vector<std::size_t> valid, const hw::Machine& machine);
+  /// Null: one program for all.
+  [[nodiscard]] SteppedRun* steps() const { return decoder_ ? decoder_.get() : padded_.get(); }
+
+  Network network_;
+  std::unique_ptr<DecoderRun> decoder_;
+  std::unique_ptr<SteppedRun> padded_;
+  model::Dataset pictures_;  ///< none for a mere shape or a text network
+  std::vector<std::vector<std::uint8_t>> inputs_;
+  mapper::Mapping mapping_;
+};
+
+}  // namespace systole::testbench

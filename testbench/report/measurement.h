@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "hw/energy.h"
+#include "hw/machine/machine.h"
+#include "testbench/network/network_size.h"
+#include "testbench/report/block_accounts.h"
+#include "testbench/rtl/drive/rtl_counts.h"
+#include "testbench/run/simulation.h"
+
+namespace systole::testbench {
+
+/// Version of the document that to_json() makes: raised when a name goes or changes its meaning.
+inline constexpr int kStatisticsVersion = 2;
+
+/// A finished simulation and what its figures mean. Reports in every form come from here.
+struct Measurement {
+  hw::Machine machine;
+  std::string model;
+  bool functional = true;
+  bool checked = false;
+  std::optional<double> accuracy;     ///< fraction of the images, if they have labels
+  std::optional<NetworkSize> size;    ///< of a network with seeded weights
+  std::optional<std::uint32_t> past;  ///< of tokens one by one: those cached in front
+  std::uint64_t macs = 0;             ///< of one inference
+  SimulationResult result;
+  AccountTable accounts;
+  RtlReport rtl;  ///< the blocks that ran as RTL
+
+  /// Bytes that differ from the reference, and RTL that differs from its model.
+  [[nodiscard]] std::uint64_t mismatches() const {
+    return result.check.mismatches + total_mismatches(rtl);
+  }
+  [[nodiscard]] std::size_t images() const { return result.cycles.size(); }
+  [[nodiscard]] double mean_cycles() const;
+  /// Part of the array's multiply-accumulates that inferences used while they ran, 0 to 1.
+  [[nodiscard]] double utilisation() const;
+  /// Cycles that no mapping of the network beats on this machine (analysis/bound/lower_bound.h), on
+  /// average; 0: the simulation was not of a graph.
+  [[nodiscard]] double bound() const;
+  /// Joules per inference, the host's time between inferences included.
+  [[nodiscard]] hw::EnergyReport energy() const;
+  [[nodiscard]] double cycles_per_second() const;
+
+  /// What the core moved from and to memory in one inference, commands included, the host's
+  /// transfers not.
+  struct Traffic {
+    std::uint64_t read_bytes = 0, written_bytes = 0;
+  };
+  [[nodiscard]] Traffic traffic() const;
+};
+
+/// Takes the result apart; `result` must hold at least one inference.
+[[nodiscard]] Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
+                                  const SimulationOptions& options, SimulationResult result);
+
+[[nodiscard]] nlohmann::ordered_json to_json(const BlockAccounts& account);
+[[nodiscard]] nlohmann::ordered_json to_json(const RtlReport& report);
+[[nodiscard]] nlohmann::ordered_json to_json(const NetworkSize& size);
+
+/// The statistics document, see docs/statistics.md.
+[[nodiscard]] nlohmann::ordered_json to_json(const Measurement& measurement);
+
+}  // namespace systole::testbench

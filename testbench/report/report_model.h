@@ -1,0 +1,39 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "model/graph/describe_model.h"
+#include "model/integer/integer_text.h"
+#include "model/integer/integer_vit.h"
+#include "testbench/network/network_size.h"
+
+namespace systole::testbench {
+
+/// Shape, products, scales and sizes of a model, at most kTextWidth columns.
+[[nodiscard]] std::string model_text(const model::IntegerVit& vit, const model::ModelInfo& info);
+
+[[nodiscard]] nlohmann::ordered_json model_json(const model::IntegerVit& vit,
+                                                const model::ModelInfo& info);
+
+/// Of a text network, whose work is that of as many tokens as the graph of `info` has.
+[[nodiscard]] std::string model_text(const model::IntegerText& text, const model::ModelInfo& info);
+
+[[nodiscard]] nlohmann::ordered_json model_json(const model::IntegerText& text,
+                                                const model::ModelInfo& info);
+
+/// "12 post-norm blocks, width 768, 12 heads, MLP 3072".
+[[nodiscard]] std::string blocks_text(const model::EncoderShape& shape);
+/// "224 x 224 pixels, 3 channels of 256 levels".
+[[nodiscard]] std::string pixels_text(const model::VitShape& shape);
+
+/// "12 post-norm blocks, width 768, 12 heads, MLP 3,072, 512 tokens": a shape at work.
+[[nodiscard]] std::string size_text(const NetworkSize& size);
+
+/// The same of a network by its shape, as far as a shape without weights has them.
+[[nodiscard]] std::string model_text(const NetworkSize& size, const model::ModelInfo& info);
+
+[[nodiscard]] nlohmann::ordered_json model_json(const NetworkSize& size,
+                                                const model::ModelInfo& info);
+
+}  // namespace systole::testbench

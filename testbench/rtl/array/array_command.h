@@ -1,0 +1,256 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <stdexcept>
+
+#include "hw/kernel/gemm.h"
+#include "hw/machine/machine.h"
+#include "testbench/rtl/array/array_folds.h"
+#include "testbench/rtl/array/systolic_array_rtl.h"
+#include "testbench/rtl/drive/rtl_options.h"
+#include "testbench/rtl/drive/verilated_dut.h"
+
+namespace systole::testbench {
+
+/// Position in a stream of folds of `length` beats each.
+struct FoldPosition {
+  std::size_t fold = 0;
+  std::size_t beat = 0;
+
+  void step(std::size_t length) {
+    if (++beat == length) {
+      beat = 0;
+      ++fold;
+    }
+  }
+};
+
+/// The array's inputs between two commands.
+template <typename Model>
+void idle_inputs(Model& model) {
+  model.weight_valid_i = 0;
+  model.weight_pending_i = 0;
+  model.act_valid_i = 0;
+  model.act_pending_i = 0;
+  model.act_last_i = 0;
+  model.result_ready_i = 1;
+  model.clear_i = 0;
+}
+
+/// One matmul command on its way through the array: what has been offered, taken and seen.
+template <typename Model, std::size_t Dim>
+class ArrayCommand {
+ public:
+  using Cycles = SystolicArrayRtl::Cycles;
+  using ResultRow = SystolicArrayRtl::ResultRow;
+  using Sink = SystolicArrayRtl::Sink;
+
+  /// The array is empty, and `folds`, of `args`, are not.
+  ArrayCommand(VerilatedDut<Model>& dut, hw::ArrayOverlap overlap, const hw::GemmArgs& args,
+               const ArrayFolds<Dim>& folds, const BackPressure& pressure)
+      : dut_(dut),
+        args_(args),
+        folds_(folds),
+        pressure_(pressure),
+        random_(pressure.seed),
+        overlapped_(overlap != hw::ArrayOverlap::kNone),
+        drains_(overlap != hw::ArrayOverlap::kFull),
+        weight_folds_(folds.count() + (overlapped_ ? 1 : 0)) {}
+
+  /// Runs it, and leaves the array empty.
+  Cycles run(bool preloaded, const Sink& sink) {
+    if (preloaded && overlapped_) preload();
+    while (!interval_seen_ || delivered_.fold != folds_.count()) cycle(sink);
+    clear();
+    return result_;
+  }
+
+ private:
+  static constexpr std::uint64_t kHang = 100'000;  // cycles without a beat; stalls are shorter
+
+  /// Lets the first weights in before the first cycle of the command.
+  void preload() {
+    for (;;) {
+      dut_->weight_valid_i = weight_.fold == 0;
+      if (weight_.fold == 0) drive_weight();
+      dut_.settle();
+      if (dut_->act_ready_o) return;
+      if (dut_->weight_valid_i && dut_->weight_ready_o) weight_.step(Dim);
+      finish_cycle(false);
+    }
+  }
+
+  void cycle(const Sink& sink) {
+    offer();
+    dut_.settle();
+    const bool stalled = dut_->stalled_o;
+    const bool took_weight = dut_->weight_valid_i && dut_->weight_ready_o;
+    const bool took_act = dut_->act_valid_i && dut_->act_ready_o;
+    if (!interval_seen_) watch_interval(stalled, took_act);
+    if (dut_.view() != nullptr) dut_.view()->set_cycle(now_ + 1);
+    if (dut_->result_valid_o && dut_->result_ready_i) collect(sink);
+    if (took_weight) {
+      weight_.step(Dim);
+      weight_offered_ = false;
+    }
+    if (took_act) {
+      act_.step(folds_.rows());
+      act_offered_ = false;
+      ++in_flight_;
+    }
+    result_.stalled += stalled ? 1 : 0;
+    ++now_;
+    finish_cycle(stalled || took_weight || took_act);
+  }
+
+  /// Drops the weights that came in behind the last fold.
+  void clear() {
+    idle_inputs(*dut_);
+    dut_->clear_i = 1;
+    dut_.settle();
+    finish_cycle(true);
+    dut_->clear_i = 0;
+  }
+
+  bool withhold(unsigned per_mille) { return per_mille != 0 && random_() % 1000 < per_mille; }
+
+  void drive_weight() {
+    std::int8_t lanes[Dim];
+    folds_.weights(weight_.fold, weight_.beat, lanes);
+    std::memcpy(&dut_->weight_i, lanes, Dim);
+  }
+  void drive_act() {
+    std::uint8_t lanes[Dim];
+    folds_.activations(act_.fold, act_.beat, lanes);
+    std::memcpy(&dut_->act_i, lanes, Dim);
+    dut_->act_last_i = act_.beat + 1 == folds_.rows();
+  }
+
+  // A beat once offered stays until it is taken.
+  void offer() {
+    const bool weights_remain = weight_.fold < weight_folds_;
+    const bool acts_remain = act_.fold < folds_.count();
+    if (!weight_offered_ && weights_remain && !withhold(pressure_.input_per_mille)) {
+      drive_weight();
+      weight_offered_ = true;
+    }
+    if (!act_offered_ && acts_remain && !withhold(pressure_.input_per_mille)) {
+      drive_act();
+      act_offered_ = true;
+    }
+    dut_->weight_valid_i = weight_offered_;
+    dut_->weight_pending_i = weights_remain;
+    dut_->act_valid_i = act_offered_;
+    dut_->act_pending_i = acts_remain;
+    dut_->result_ready_i = !withhold(pressure_.output_per_mille);
+  }
+
+  // The interval ends in the cycle in which the array would take the next command's first beat:
+  // activations if their weights could come before them, else weights. A cycle of it streams, or
+  // waits for rows that are still at work, or for weights.
+  void watch_interval(bool stalled, bool took_act) {
+    const bool over =
+        act_.fold == folds_.count() && (overlapped_ ? dut_->act_ready_o : dut_->weight_ready_o);
+    if (over) {
+      interval_seen_ = true;
+      result_.measured.interval = now_ - result_.stalled;
+      return;
+    }
+    if (stalled) return;
+    const std::uint64_t at_work = in_flight_ - (dut_->result_valid_o ? 1 : 0);
+    if (took_act) {
+      ++result_.measured.stream;
+    } else if (drains_ && at_work != 0) {
+      ++result_.measured.drain;
+    } else {
+      ++result_.measured.preload;
+    }
+  }
+
+  void collect(const Sink& sink) {
+    if (delivered_.fold == folds_.count()) {
+      throw std::runtime_error("systolic_array RTL: a row of sums too many");
+    }
+    std::int32_t sums[Dim];
+    std::memcpy(sums, &dut_->result_o, sizeof sums);
+    const std::size_t fold = delivered_.fold;
+    const ResultRow row{delivered_.beat, folds_.col(fold), folds_.cols(fold), sums,
+                        folds_.first_of_k(fold)};
+    if (dut_.view() != nullptr) {
+      std::int32_t expected[Dim];
+      folds_.sums(fold, row.row, expected);
+      dut_.view()->set_words(expected, Dim);
+    }
+    if (sink) {
+      sink(row);
+    } else if (args_.c != nullptr) {
+      add_to_c(row);
+    }
+    delivered_.step(folds_.rows());
+    --in_flight_;
+    if ((dut_->result_last_o != 0) != (delivered_.beat == 0)) {
+      throw std::runtime_error("systolic_array RTL: a fold ends in the wrong row");
+    }
+    result_.measured.folds += dut_->result_last_o;
+    result_.measured.latency = now_ - result_.stalled;
+  }
+
+  /// Adds a row to what stands in C, or overwrites it. Most rows are `Dim` sums long, and a
+  /// constant length lets the compiler use vectors.
+  void add_to_c(const ResultRow& row) {
+    std::int32_t* const c = args_.c + row.row * args_.ldc + row.col;
+    if (row.first && !args_.accumulate) {
+      std::memcpy(c, row.sums, row.cols * sizeof(std::int32_t));
+      return;
+    }
+    const auto add = [&](std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto sum = static_cast<std::uint32_t>(c[i]) + static_cast<std::uint32_t>(row.sums[i]);
+        c[i] = static_cast<std::int32_t>(sum);
+      }
+    };
+    if (row.cols == Dim) {
+      add(Dim);
+    } else {
+      add(row.cols);
+    }
+  }
+
+  /// The edge that ends a cycle whose inputs have settled. A build without trace saves an
+  /// evaluation.
+  void edge() {
+    if constexpr (kTraceable<Model>) {
+      dut_.tick();
+    } else {
+      dut_->clk_i = 1;
+      dut_->eval();
+    }
+  }
+
+  void finish_cycle(bool moved) {
+    edge();
+    ++result_.cycles;
+    idle_ = moved ? 0 : idle_ + 1;
+    if (idle_ > kHang) throw std::runtime_error("systolic_array RTL hangs");
+  }
+
+  VerilatedDut<Model>& dut_;
+  const hw::GemmArgs& args_;
+  const ArrayFolds<Dim>& folds_;
+  const BackPressure pressure_;
+  std::mt19937_64 random_;
+  const bool overlapped_, drains_;
+  const std::size_t weight_folds_;
+  FoldPosition weight_, act_, delivered_;
+  bool weight_offered_ = false, act_offered_ = false;
+  bool interval_seen_ = false;
+  std::uint64_t in_flight_ = 0;
+  std::uint64_t now_ = 0;
+  std::uint64_t idle_ = 0;
+  Cycles result_;
+};
+
+}  // namespace systole::testbench

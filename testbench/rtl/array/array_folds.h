@@ -1,0 +1,88 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include "hw/kernel/gemm.h"
+
+namespace systole::testbench {
+
+/// The folds of one product on a Dim x Dim weight-stationary array, as beats of its streams: column
+/// tiles outside, tiles of k inside, ragged tiles padded with zeros.
+template <std::size_t Dim>
+class ArrayFolds {
+ public:
+  /// Throws std::invalid_argument if a pitch is shorter than its row.
+  explicit ArrayFolds(const hw::GemmArgs& args) : args_(args) {
+    const std::size_t b_row = args.b_transposed ? args.k : args.n;
+    if ((args.a != nullptr && args.lda < args.k) || (args.b != nullptr && args.ldb < b_row) ||
+        (args.c != nullptr && args.ldc < args.n)) {
+      throw std::invalid_argument("ArrayFolds: a pitch is shorter than its row");
+    }
+    if (args.m == 0 || args.n == 0) return;
+    k_tiles_ = (args.k + Dim - 1) / Dim;
+    count_ = k_tiles_ * ((args.n + Dim - 1) / Dim);
+  }
+
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::size_t rows() const { return args_.m; }
+  [[nodiscard]] std::size_t col(std::size_t fold) const { return fold / k_tiles_ * Dim; }
+  [[nodiscard]] std::size_t cols(std::size_t fold) const {
+    return std::min(Dim, args_.n - col(fold));
+  }
+  [[nodiscard]] bool first_of_k(std::size_t fold) const { return fold % k_tiles_ == 0; }
+
+  /// Beat `beat` of a fold's weights: the rows of its tile from the bottom up. Fold count() is a
+  /// tile of zeros.
+  void weights(std::size_t fold, std::size_t beat, std::int8_t* lanes) const {
+    std::memset(lanes, 0, Dim);
+    const std::size_t row = fold < count_ ? k_begin(fold) + Dim - 1 - beat : args_.k;
+    if (row >= args_.k || args_.b == nullptr) return;
+    const std::size_t begin = col(fold);
+    if (!args_.b_transposed) {
+      std::memcpy(lanes, args_.b + row * args_.ldb + begin, cols(fold));
+      return;
+    }
+    for (std::size_t c = 0; c < cols(fold); ++c) lanes[c] = args_.b[(begin + c) * args_.ldb + row];
+  }
+
+  /// Row `row` of a fold's activations.
+  void activations(std::size_t fold, std::size_t row, std::uint8_t* lanes) const {
+    const std::size_t begin = k_begin(fold);
+    const std::size_t used = args_.a == nullptr ? 0 : std::min(Dim, args_.k - begin);
+    const auto* const a = static_cast<const std::uint8_t*>(args_.a);
+    if (used == Dim) {
+      std::memcpy(lanes, a + row * args_.lda + begin, Dim);
+      return;
+    }
+    std::memset(lanes, 0, Dim);
+    if (used != 0) std::memcpy(lanes, a + row * args_.lda + begin, used);
+  }
+
+  /// The sums that row `row` of a fold should give.
+  void sums(std::size_t fold, std::size_t row, std::int32_t* lanes) const {
+    std::uint8_t a[Dim];
+    activations(fold, row, a);
+    std::fill_n(lanes, Dim, 0);
+    for (std::size_t beat = 0; beat < Dim; ++beat) {
+      std::int8_t w[Dim];
+      weights(fold, beat, w);
+      const std::uint8_t code = a[Dim - 1 - beat];
+      const std::int32_t x = args_.a_unsigned ? code : static_cast<std::int8_t>(code);
+      for (std::size_t c = 0; c < Dim; ++c) lanes[c] += x * w[c];
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t k_begin(std::size_t fold) const { return fold % k_tiles_ * Dim; }
+
+  hw::GemmArgs args_;
+  std::size_t k_tiles_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace systole::testbench

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "hw/array/array.h"
+#include "hw/kernel/gemm.h"
+#include "hw/machine/machine.h"
+#include "testbench/rtl/drive/rtl_options.h"
+
+namespace systole::testbench {
+
+/// rtl/array/systolic_array.sv, one matmul command at a time. Contract: hw/kernel/gemm.h,
+/// hw/array/array.h.
+class SystolicArrayRtl {
+ public:
+  /// Builds are square, `dim` 4, 8 or 16; throws InputError for others.
+  SystolicArrayRtl(std::uint32_t dim, hw::ArrayOverlap overlap, const RtlOptions& options = {});
+  ~SystolicArrayRtl();
+
+  /// What one command took, all of it seen at the ports of the RTL.
+  struct Cycles {
+    hw::ArrayCycles measured;   ///< without stalled cycles
+    std::uint64_t stalled = 0;  ///< cycles in which the testbench held the array up
+    std::uint64_t cycles = 0;   ///< of the clock, all in all; also those before and after it
+    [[nodiscard]] bool meets(const hw::ArrayCycles& contract) const;
+  };
+
+  /// A row of partial sums as it leaves the array.
+  struct ResultRow {
+    std::size_t row;        ///< of C
+    std::size_t col, cols;  ///< of C, without the columns that pad the tile
+    const std::int32_t* sums;
+    bool first;  ///< no partial sum of these elements has left before
+  };
+  using Sink = std::function<void(const ResultRow&)>;
+
+  /// Runs the folds of one product, column tiles outside and tiles of k inside. Behind the last
+  /// fold it offers a tile of zeros, as the next command's first weights, and drops it once that
+  /// command could begin, which ends the interval. `preloaded`: this command's first weights are in
+  /// the array before it begins.
+  ///
+  /// The rows go to `sink` or, without one, into args.c. Operands that are null count as zeros, and
+  /// a null C is not written. `pressure`: the input side withholds weights and activations, each on
+  /// its own; the output side refuses results. Throws std::invalid_argument if a pitch is shorter
+  /// than its row, std::runtime_error if the array stops moving or folds end in the wrong place.
+  Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure = {},
+                const Sink& sink = {});
+
+  [[nodiscard]] bool failed() const;  ///< an assertion has fired
+
+  class Block;  ///< one of the builds
+
+ private:
+  std::unique_ptr<Block> block_;
+};
+
+}  // namespace systole::testbench

@@ -1,0 +1,169 @@
+#include "testbench/rtl/attention/ae_decoder_rtl.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "Vae_decoder_8.h"
+#include "Vae_decoder_8_checked.h"
+#include "base/error.h"
+#include "testbench/rtl/drive/hindrance.h"
+#include "testbench/rtl/drive/mac_line.h"
+#include "testbench/rtl/drive/ports.h"
+#include "testbench/rtl/drive/verilated_dut.h"
+
+namespace systole::testbench {
+
+class AeDecoderRtl::Block {
+ public:
+  virtual ~Block() = default;
+  virtual Cycles mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
+                     std::size_t tokens, std::int8_t* out, const std::int8_t* expected,
+                     const BackPressure& pressure) = 0;
+  [[nodiscard]] virtual bool failed() const = 0;
+};
+
+namespace {
+
+/// Pin config_field_i.
+enum class Field : CData { kWeight = 0, kBias = 1, kMultiplier = 2, kShift = 3 };
+
+/// The beats of tokens of `heads` heads: each group of `macs` features with all heads.
+struct Beats {
+  std::size_t features, heads, macs;
+
+  [[nodiscard]] std::size_t groups() const { return (features + macs - 1) / macs; }
+  [[nodiscard]] std::size_t head(std::size_t beat) const { return beat % heads; }
+  [[nodiscard]] std::size_t group(std::size_t beat) const { return beat / heads; }
+  /// First byte of a beat in [tokens][heads][features], and number of bytes.
+  [[nodiscard]] std::size_t first(std::size_t beat) const {
+    return (group(beat) / groups() * heads + head(beat)) * features + group(beat) % groups() * macs;
+  }
+  [[nodiscard]] std::size_t count(std::size_t beat) const {
+    return std::min(macs, features - group(beat) % groups() * macs);
+  }
+};
+
+template <typename Model>
+class DecoderLine final : public AeDecoderRtl::Block {
+ public:
+  using Cycles = AeDecoderRtl::Cycles;
+
+  explicit DecoderLine(const RtlOptions& options) : dut_(options) {}
+
+  Cycles mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
+             std::size_t tokens, std::int8_t* out, const std::int8_t* expected,
+             const BackPressure& pressure) override {
+    configure(mix);
+    const Beats from{features, mix.in_heads, kLineMacs};
+    const Beats to{features, mix.out_heads, kLineMacs};
+    const std::size_t groups = tokens * from.groups();
+    Cycles cycles;
+    cycles.groups.resize(groups);
+    Hindrance hindrance(pressure);
+    OfferedBeat beat;
+    std::size_t taken = 0;
+    std::size_t delivered = 0;
+    std::uint64_t idle = 0;
+    while (delivered < groups * mix.out_heads) {
+      beat.offer(taken < groups * mix.in_heads, cycles.total.cycles == 0 ? nullptr : &hindrance,
+                 [&] { drive(in + from.first(taken), from.count(taken)); });
+      dut_->in_valid_i = beat.offered();
+      dut_->out_ready_i = !hindrance.refuses();
+      dut_.settle();
+      ++cycles.total.cycles;
+      if (dut_.view() != nullptr) dut_.view()->set_cycle(cycles.total.cycles);
+      if (dut_->out_valid_o && !dut_->out_ready_i) ++cycles.total.stalled;
+      const std::uint64_t now = cycles.total.cycles - cycles.total.stalled;
+      const bool took = beat.take(dut_->in_ready_o);
+      if (took) cycles.groups[from.group(taken++)].arrival = now;
+      const bool delivers = dut_->out_valid_o && dut_->out_ready_i;
+      if (delivers) {
+        if (dut_->out_head_o != to.head(delivered)) fail("delivers another head");
+        collect(out, to.first(delivered), to.count(delivered), expected);
+        cycles.groups[to.group(delivered++)].done = now;
+      }
+      dut_.tick();
+      idle = took || delivers ? 0 : idle + 1;
+      if (idle > kHang) fail("hangs");
+    }
+    return cycles;
+  }
+
+  [[nodiscard]] bool failed() const override { return dut_.failed(); }
+
+ private:
+  static constexpr std::uint64_t kHang = 10'000;  // cycles without a beat; stalls are shorter
+  static constexpr std::uint8_t kJunk = 0x5a;
+
+  [[noreturn]] static void fail(const char* what) {
+    throw std::runtime_error(std::string("ae_decoder RTL: ") + what);
+  }
+
+  void write(Field field, std::size_t o, std::size_t i, std::int32_t data) {
+    dut_->config_field_i = static_cast<CData>(field);
+    dut_->config_out_i = static_cast<CData>(o);
+    dut_->config_in_i = static_cast<CData>(i);
+    dut_->config_data_i = static_cast<IData>(data);
+    dut_.tick();
+  }
+
+  void configure(const hw::HeadMix& mix) {
+    if (std::max(mix.in_heads, mix.out_heads) > AeDecoderRtl::kMaxHeads) {
+      throw hw::InputError("ae_decoder RTL: " + std::to_string(mix.in_heads) + " to " +
+                           std::to_string(mix.out_heads) + " heads, expected at most " +
+                           std::to_string(AeDecoderRtl::kMaxHeads));
+    }
+    dut_->in_valid_i = 0;
+    dut_->in_heads_i = static_cast<CData>(mix.in_heads);
+    dut_->out_heads_i = static_cast<CData>(mix.out_heads);
+    dut_->rounding_i = static_cast<CData>(mix.rounding);
+    dut_->config_valid_i = 1;
+    for (std::size_t o = 0; o < mix.out_heads; ++o) {
+      for (std::size_t i = 0; i < mix.in_heads; ++i) {
+        write(Field::kWeight, o, i, mix.weights[o * mix.in_heads + i]);
+      }
+      write(Field::kBias, o, 0, mix.bias[o]);
+      write(Field::kMultiplier, o, 0, mix.factors[o].multiplier);
+      write(Field::kShift, o, 0, mix.factors[o].shift);
+    }
+    dut_->config_valid_i = 0;
+  }
+
+  void drive(const std::int8_t* data, std::size_t count) {
+    for (std::size_t lane = 0; lane < kLineMacs; ++lane) {
+      set_lane<8>(dut_->in_i, lane, lane < count ? static_cast<std::uint8_t>(data[lane]) : kJunk);
+    }
+  }
+
+  void collect(std::int8_t* out, std::size_t first, std::size_t count,
+               const std::int8_t* expected) {
+    for (std::size_t lane = 0; lane < count; ++lane) {
+      out[first + lane] = static_cast<std::int8_t>(get_lane<8>(dut_->out_o, lane));
+    }
+    if (dut_.view() == nullptr || expected == nullptr) return;
+    const std::vector<std::int32_t> words(expected + first, expected + first + count);
+    dut_.view()->set_words(words.data(), count);
+  }
+
+  VerilatedDut<Model> dut_;
+};
+
+}  // namespace
+
+AeDecoderRtl::AeDecoderRtl(std::uint32_t macs, const RtlOptions& options)
+    : block_(make_mac_line<Block, DecoderLine<Vae_decoder_8>, DecoderLine<Vae_decoder_8_checked>>(
+          "ae_decoder", macs, options)) {}
+
+AeDecoderRtl::~AeDecoderRtl() = default;
+
+AeDecoderRtl::Cycles AeDecoderRtl::mix(const hw::HeadMix& mix, const std::int8_t* in,
+                                       std::size_t features, std::size_t tokens, std::int8_t* out,
+                                       const std::int8_t* expected, const BackPressure& pressure) {
+  return block_->mix(mix, in, features, tokens, out, expected, pressure);
+}
+
+bool AeDecoderRtl::failed() const { return block_->failed(); }
+
+}  // namespace systole::testbench

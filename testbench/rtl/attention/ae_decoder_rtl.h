@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hw/attention/head_mix.h"
+#include "testbench/rtl/drive/rtl_options.h"
+
+namespace systole::testbench {
+
+/// rtl/attention/ae_decoder.sv: one line of the auto-encoder's decoder or encoder. Values:
+/// hw::mix_heads; cycles: hw::MixLines of one line.
+class AeDecoderRtl {
+ public:
+  /// Heads on either side for which the RTL has registers.
+  static constexpr std::uint32_t kMaxHeads = 16;
+
+  /// A group of features on its way through the line, in cycles in which the line was not held up,
+  /// from the first beat on.
+  struct Group {
+    std::uint64_t arrival = 0;  ///< all of its beats are in
+    std::uint64_t done = 0;     ///< its last beat has left
+  };
+  struct Cycles {
+    RtlCycles total;  ///< from the first beat to the last; stalled: an output was refused
+    std::vector<Group> groups;
+  };
+
+  /// Throws InputError for a number of MACs that no RTL is built for.
+  explicit AeDecoderRtl(std::uint32_t macs, const RtlOptions& options = {});
+  ~AeDecoderRtl();
+
+  /// Tokens one after the other: `in` is [tokens][in_heads][features], `out` is
+  /// [tokens][out_heads][features]. `expected`: `out` by the model for the waveform, or null. The
+  /// mix has passed check_head_mix(). Throws InputError for more than kMaxHeads heads,
+  /// std::runtime_error if the line stops moving or delivers another head than it should.
+  Cycles mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
+             std::size_t tokens, std::int8_t* out, const std::int8_t* expected = nullptr,
+             const BackPressure& pressure = {});
+
+  [[nodiscard]] bool failed() const;  ///< an assertion has fired
+
+  class Block;  ///< one of the builds
+
+ private:
+  std::unique_ptr<Block> block_;
+};
+
+}  // namespace systole::testbench

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <verilated.h>
+#include <verilated_fst_c.h>
+
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "testbench/rtl/drive/model_view.h"
+#include "testbench/rtl/drive/rtl_options.h"
+
+namespace systole::testbench {
+
+/// Whether a model was built with --trace-fst.
+template <typename Model, typename = void>
+inline constexpr bool kTraceable = false;
+template <typename Model>
+inline constexpr bool kTraceable<
+    Model, std::void_t<decltype(std::declval<Model&>().trace(std::declval<VerilatedFstC*>(), 0))>> =
+    true;
+
+/// Owns one Verilated block with clk_i and rst_ni, its context and, if asked for, its FST trace.
+/// Each has its own context, so that blocks never share time, errors or seeds.
+template <typename Model>
+class VerilatedDut {
+ public:
+  explicit VerilatedDut(const RtlOptions& options) : view_(options.view) {
+    context_->fatalOnError(false);  // an assertion must fail one test, not abort the process
+    context_->errorLimit(kErrorLimit);
+    context_->randReset(kRandomReset);
+    context_->randSeed(static_cast<int>(options.seed));
+    context_->traceEverOn(kTraceable<Model> && !options.wave.empty());
+    model_ = std::make_unique<Model>(context_.get(), "dut");
+    if constexpr (kTraceable<Model>) {
+      if (!options.wave.empty()) {
+        trace_ = std::make_unique<VerilatedFstC>();
+        model_->trace(trace_.get(), kAllLevels);
+        if (view_) view_->attach(*trace_->spTrace());
+        trace_->open(options.wave.c_str());
+        if (!trace_->isOpen()) throw std::runtime_error(options.wave + ": cannot be written");
+      }
+    }
+    reset();
+  }
+  VerilatedDut(const VerilatedDut&) = delete;
+  VerilatedDut& operator=(const VerilatedDut&) = delete;
+  ~VerilatedDut() {
+    make_current();
+    model_->final();
+    if (trace_) trace_->close();
+    model_.reset();  // while the context is current: the scopes of the model leave that one
+  }
+
+  Model* operator->() { return model_.get(); }
+  Model& operator*() { return *model_; }
+  /// What the waveform shows of the model, or null.
+  [[nodiscard]] ModelView* view() { return view_.get(); }
+  /// Clock cycles since the last reset.
+  [[nodiscard]] std::uint64_t cycles() const { return cycles_; }
+  /// True once an assertion has fired.
+  [[nodiscard]] bool failed() const { return context_->gotError() || context_->errorCount() > 0; }
+
+  void reset() {
+    // Asserted after a first evaluation, because asynchronous resets act on the edge.
+    model_->rst_ni = 1;
+    half_period(0);
+    model_->rst_ni = 0;
+    for (int i = 0; i < 2; ++i) tick();
+    model_->rst_ni = 1;
+    settle();
+    cycles_ = 0;
+  }
+
+  /// Lets the outputs of this cycle follow its inputs.
+  void settle() {
+    make_current();
+    model_->clk_i = 0;
+    model_->eval();
+  }
+
+  /// The rising edge that ends this cycle, and the registers' new values.
+  void tick() {
+    half_period(0);
+    half_period(1);
+    ++cycles_;
+  }
+
+ private:
+  static constexpr int kErrorLimit = 1000;
+  static constexpr int kRandomReset = 2;
+  static constexpr int kAllLevels = 99;
+  static constexpr std::uint64_t kHalfPeriod = 500;  ///< ps: a clock of 1 GHz
+
+  /// Assertions count in the thread's current context, which may be that of another block.
+  void make_current() { Verilated::threadContextp(context_.get()); }
+
+  void half_period(int level) {
+    make_current();
+    model_->clk_i = static_cast<CData>(level);
+    model_->eval();
+    if (trace_) trace_->dump(context_->time());
+    context_->timeInc(kHalfPeriod);
+  }
+
+  const std::shared_ptr<ModelView> view_;
+  std::unique_ptr<VerilatedContext> context_ = std::make_unique<VerilatedContext>();
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<VerilatedFstC> trace_;
+  std::uint64_t cycles_ = 0;
+};
+
+}  // namespace systole::testbench

@@ -1,0 +1,133 @@
+#include "testbench/rtl/engine/accumulator_engine.h"
+
+#include <algorithm>
+
+#include "testbench/rtl/drive/model_view.h"
+
+namespace systole::testbench {
+
+/// The part of a row of a tile that stands in one row of the memory.
+struct AccumulatorRtlEngine::Piece {
+  std::uint64_t tile_row, tile_col;
+  std::uint64_t memory_row, memory_col;
+  std::uint64_t cols;
+};
+
+struct AccumulatorRtlEngine::Stream {
+  hw::AccumulatorRows rows;
+  std::vector<Piece> pieces;  ///< one per row
+};
+
+AccumulatorRtlEngine::AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& options,
+                                           RtlCounts& counts)
+    : cols_(machine.array.cols),
+      banks_(hw::accumulator_banks(machine)),
+      view_(options.view),
+      rtl_(cols_, banks_, options),
+      model_(banks_.banks * banks_.rows_per_bank * cols_),
+      counts_(counts) {
+  clear();
+}
+
+// The memory has no reset, but a program may read what it never wrote, and the model has 0 there.
+void AccumulatorRtlEngine::clear() {
+  const std::vector<std::int32_t> zeros(cols_, 0);
+  std::vector<AccumulatorSramRtl::Write> writes(banks_.banks * banks_.rows_per_bank);
+  for (std::size_t row = 0; row < writes.size(); ++row) writes[row] = {row, zeros.data()};
+  rtl_.run(writes, {});
+}
+
+// A tile of whole memory rows goes as the array computes it, a column of memory rows after the
+// other. Where the rows of the tile begin anywhere in a memory row, they go one after the other.
+std::vector<AccumulatorRtlEngine::Stream> AccumulatorRtlEngine::streams_of(
+    const hw::AccumulatorTile& tile) const {
+  const auto piece = [&](std::uint64_t row, std::uint64_t memory_row) {
+    const std::uint64_t row_begin = tile.first + row * tile.pitch;
+    const std::uint64_t begin = std::max(row_begin, memory_row * cols_);
+    const std::uint64_t end = std::min(row_begin + tile.cols, (memory_row + 1) * cols_);
+    return Piece{row, begin - row_begin, memory_row, begin % cols_, end - begin};
+  };
+  std::vector<Stream> streams;
+  if (tile.rows == 0 || tile.cols == 0) return streams;
+  if (tile.first % cols_ == 0 && tile.pitch % cols_ == 0) {
+    const std::uint64_t stride = tile.pitch / cols_;
+    for (std::uint64_t col = 0; col < tile.cols; col += cols_) {
+      Stream stream{{(tile.first + col) / cols_, tile.rows, stride}, {}};
+      for (std::uint64_t row = 0; row < tile.rows; ++row) {
+        stream.pieces.push_back(piece(row, stream.rows.first + row * stride));
+      }
+      streams.push_back(std::move(stream));
+    }
+    return streams;
+  }
+  for (std::uint64_t row = 0; row < tile.rows; ++row) {
+    const std::uint64_t begin = tile.first + row * tile.pitch;
+    const std::uint64_t first = begin / cols_;
+    const std::uint64_t last = (begin + tile.cols - 1) / cols_;
+    Stream stream{{first, last - first + 1, 1}, {}};
+    for (std::uint64_t at = first; at <= last; ++at) stream.pieces.push_back(piece(row, at));
+    streams.push_back(std::move(stream));
+  }
+  return streams;
+}
+
+void AccumulatorRtlEngine::account(const AccumulatorSramRtl::Cycles& cycles,
+                                   const hw::AccumulatorCycles& contract) {
+  counts_.cycles += cycles.write.cycles + cycles.read.cycles;
+  if (cycles.write.cycles != contract.write) ++counts_.mismatches;
+  if (cycles.read.cycles != contract.read) ++counts_.mismatches;
+  if (rtl_.failed()) ++counts_.mismatches;
+}
+
+void AccumulatorRtlEngine::write(const hw::AccumulatorTile& tile, const std::int32_t* values,
+                                 std::size_t pitch, bool accumulate) {
+  for (const Stream& stream : streams_of(tile)) {
+    std::vector<std::int32_t> rows(stream.pieces.size() * cols_, 0);
+    std::vector<AccumulatorSramRtl::Write> writes;
+    for (const Piece& piece : stream.pieces) {
+      std::int32_t* row = rows.data() + writes.size() * cols_;
+      std::copy_n(values + piece.tile_row * pitch + piece.tile_col, piece.cols,
+                  row + piece.memory_col);
+      const std::uint64_t mask = ((std::uint64_t{1} << piece.cols) - 1) << piece.memory_col;
+      writes.push_back({piece.memory_row, row, accumulate, static_cast<std::uint32_t>(mask)});
+    }
+    const hw::AccumulatorCycles contract =
+        hw::accumulator_cycles(banks_, stream.rows, accumulate, {});
+    if (view_) view_->begin(nullptr, contract.write);
+    account(rtl_.run(writes, {}), contract);
+  }
+  model_.write(tile, values, pitch, accumulate);
+  ++counts_.operations;
+}
+
+void AccumulatorRtlEngine::read(const hw::AccumulatorTile& tile, std::int32_t* values,
+                                std::size_t pitch) {
+  for (const Stream& stream : streams_of(tile)) {
+    std::vector<std::int32_t> rows(stream.pieces.size() * cols_);
+    std::vector<AccumulatorSramRtl::Read> reads;
+    for (const Piece& piece : stream.pieces) {
+      reads.push_back({piece.memory_row, rows.data() + reads.size() * cols_});
+    }
+    const hw::AccumulatorCycles contract = hw::accumulator_cycles(banks_, {}, false, stream.rows);
+    std::vector<std::int32_t> expected(rows.size());
+    for (std::size_t i = 0; view_ && i < reads.size(); ++i) {
+      model_.read({reads[i].row * cols_, 1, cols_, cols_}, expected.data() + i * cols_, cols_);
+    }
+    if (view_) view_->begin(expected.data(), contract.read);
+    account(rtl_.run({}, reads), contract);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const Piece& piece = stream.pieces[i];
+      std::copy_n(reads[i].values + piece.memory_col, piece.cols,
+                  values + piece.tile_row * pitch + piece.tile_col);
+    }
+  }
+  std::vector<std::int32_t> expected(tile.rows * tile.cols);
+  model_.read(tile, expected.data(), tile.cols);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const std::int32_t sum = values[i / tile.cols * pitch + i % tile.cols];
+    if (sum != expected[i]) ++counts_.mismatches;
+  }
+  ++counts_.operations;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,127 @@
+#include "testbench/rtl/engine/attention_engine.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "hw/attention/timing/attention_cycles.h"
+#include "hw/attention/timing/attention_runs.h"
+#include "testbench/rtl/drive/mac_line.h"
+#include "testbench/rtl/drive/model_view.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Features of an item's group that exist.
+std::size_t features_of(const LineWork& work, const LineWork::Item& item, std::size_t macs) {
+  return std::min(macs, work.features - item.group * macs);
+}
+
+}  // namespace
+
+AttentionRtlEngine::AttentionRtlEngine(const hw::Machine::Attention& attention,
+                                       const hw::Machine::Backends& backends,
+                                       const RtlOptions& options, RtlReport& report)
+    : attention_(attention) {
+  const auto make = [&](hw::Backend backend, const std::string& block, auto make_line) -> Twin {
+    if (backend != hw::Backend::kRtl) return {};
+    require_lines(block, attention);
+    const RtlOptions own = options.for_block(block, attention.macs_per_line);
+    return {make_line(attention.macs_per_line, own), own.view, &report[block]};
+  };
+  dense_ = make(backends.denser_line, "denser_line", make_denser_line);
+  sparse_ = make(backends.sparser_line, "sparser_line", make_sparser_line);
+}
+
+hw::AttentionSums AttentionRtlEngine::sums(const hw::SparseHead& head,
+                                           const hw::AttentionOperands& operands,
+                                           const hw::ScoreFunctions& functions) {
+  hw::SplitCells<std::int32_t> scores = hw::attention_scores(head, operands);
+  run_scores(head, operands, scores);
+  hw::apply_score_stages(functions, scores);
+  const hw::SparseRows rows = hw::sparse_rows(head);
+  hw::AttentionCodes codes = hw::softmax_kept_cells(head, rows, scores, functions.softmax);
+  std::vector<std::int32_t> sums(head.queries * operands.value_dim, 0);
+  run_sums(head, rows, operands, codes, sums);
+  return {std::move(sums), std::move(codes.divisor)};
+}
+
+// The line's scores take the place of the model's.
+void AttentionRtlEngine::run_scores(const hw::SparseHead& head,
+                                    const hw::AttentionOperands& operands,
+                                    hw::SplitCells<std::int32_t>& scores) {
+  const hw::LineRuns runs = hw::sddmm_runs(head, operands.dim, attention_);
+  const std::uint64_t step_cycles = hw::line_passes(operands.dim, attention_);
+  for (std::size_t line = 0; line < runs.lines.size(); ++line) {
+    const bool dense = line < runs.split.dense;
+    Twin& twin = dense ? dense_ : sparse_;
+    if (!twin.rtl || runs.lines[line].empty()) continue;
+    const LineWork work = score_work(head, operands, runs, line);
+    std::vector<std::int32_t>& cells = dense ? scores.dense : scores.sparse;
+    std::vector<std::int32_t> expected;
+    expected.reserve(work.steps.size());
+    for (const LineWork::Step& step : work.steps) expected.push_back(cells[step.cell]);
+    const auto found = run(twin, work, hw::line_cycles(runs.lines[line], step_cycles), expected);
+    for (std::size_t i = 0; i < found.size(); ++i) cells[work.steps[i].cell] = found[i];
+  }
+}
+
+void AttentionRtlEngine::run_sums(const hw::SparseHead& head, const hw::SparseRows& rows,
+                                  const hw::AttentionOperands& operands,
+                                  const hw::AttentionCodes& codes,
+                                  std::vector<std::int32_t>& sums) {
+  const auto accumulate = [&](bool dense, hw::OutputGroup group, std::int32_t* to) {
+    if (dense) {
+      hw::accumulate_dense_group(head, operands, codes, group, to);
+    } else {
+      hw::accumulate_sparse_group(rows, operands, codes, group, to);
+    }
+  };
+  const auto row_of = [&](std::size_t query) { return sums.data() + query * operands.value_dim; };
+  for (const bool dense : {true, false}) {
+    if ((dense ? dense_ : sparse_).rtl) continue;
+    for (std::size_t query = 0; query < head.queries; ++query) {
+      accumulate(dense, {query, 0, operands.value_dim}, row_of(query));
+    }
+  }
+  const std::size_t macs = attention_.macs_per_line;
+  const hw::LineRuns runs = hw::spmm_runs(head, rows, operands.value_dim, attention_);
+  for (std::size_t line = 0; line < runs.lines.size(); ++line) {
+    const bool dense = line < runs.split.dense;
+    Twin& twin = dense ? dense_ : sparse_;
+    if (!twin.rtl || runs.lines[line].empty()) continue;
+    const LineWork work = sum_work(head, rows, operands, codes, runs, line, macs);
+    std::vector<std::int32_t> expected(work.items.size() * macs, 0);
+    for (std::size_t i = 0; i < work.items.size(); ++i) {
+      const LineWork::Item& item = work.items[i];
+      accumulate(dense, {item.item, item.group * macs, features_of(work, item, macs)},
+                 expected.data() + i * macs);
+    }
+    const auto found = run(twin, work, hw::line_cycles(runs.lines[line], 1), expected);
+    for (std::size_t i = 0; i < work.items.size(); ++i) {
+      const LineWork::Item& item = work.items[i];
+      std::int32_t* const to = row_of(item.item) + item.group * macs;
+      for (std::size_t f = 0; f < features_of(work, item, macs); ++f) to[f] += found[i * macs + f];
+    }
+  }
+}
+
+std::vector<std::int32_t> AttentionRtlEngine::run(Twin& twin, const LineWork& work,
+                                                  std::uint64_t contract,
+                                                  const std::vector<std::int32_t>& expected) {
+  if (twin.view) twin.view->begin(nullptr, contract);
+  RtlCycles cycles;
+  std::vector<std::int32_t> found = twin.rtl->run(work, cycles, expected.data());
+  ++twin.counts->operations;
+  twin.counts->cycles += cycles.cycles;
+  if (cycles.cycles != contract) ++twin.counts->mismatches;
+  const std::size_t width = work.spmm ? attention_.macs_per_line : 1;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const bool exists = !work.spmm || i % width < features_of(work, work.items[i / width], width);
+    if (exists && found[i] != expected[i]) ++twin.counts->mismatches;
+  }
+  if (twin.rtl->failed() && !std::exchange(twin.failed, true)) ++twin.counts->mismatches;
+  return found;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,73 @@
+#include "testbench/run/checker.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "testbench/network/tensors.h"
+
+namespace systole::testbench {
+
+Checker::Checker(const model::Graph& graph, tlm_model::System& system)
+    : graph_(graph), system_(system), reference_(graph, {graph_is_large(graph), false}) {}
+
+void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input,
+                    const std::function<void(std::size_t nodes)>& progress) {
+  mapping_ = &mapping;
+  ring_rows_.assign(mapping.program.operators.size(), 0);
+  const model::Tensor& tensor = graph_.tensors[input_tensor(graph_)];
+  reference_.set_input(tensor.name, widen(input, tensor.type));
+  reference_.run(progress);
+  ++inference_;
+}
+
+void Checker::on_command(const tlm_model::CommandTrace& trace) {
+  const hw::Command& command = mapping_->program.commands[trace.index];
+  const bool stays = command.opcode == hw::Opcode::kMove;
+  const bool attends = command.opcode == hw::Opcode::kAttention;
+  const bool hosts = command.opcode == hw::Opcode::kHost;
+  if (!stays && !attends && !hosts && command.opcode != hw::Opcode::kStore) return;
+  const hw::Operator& result = mapping_->program.operators[command.op];
+  const model::View& view = mapping_->groups[command.op].written();
+  const std::size_t element = hw::bytes_of(result.type);
+  const std::size_t row_bytes = attends ? std::size_t{command.statistics} * command.n * element
+                                : hosts ? command.n * element
+                                        : hw::stored_row_bytes(command, mapping_->program);
+  const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
+  const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
+  std::vector<std::uint8_t> found(row_bytes);
+  const std::uint64_t begin = stays ? command.b : attends || hosts ? command.tensor : command.dram;
+  const std::uint64_t rows =
+      attends || hosts ? command.m : hw::stored_rows(command, mapping_->program);
+  for (std::uint64_t i = 0; i < rows; ++i) {
+    const std::uint64_t at = begin + i * result.pitch;
+    if (stays) {
+      std::memcpy(found.data(), system_.core.memory.scratchpad.data() + at, row_bytes);
+    } else {
+      system_.peek(at, found.data(), row_bytes);
+    }
+    // Rows of a ring are whole and arrive in order.
+    const bool ring = result.place == hw::Operator::Place::kRing;
+    const std::uint64_t row =
+        ring ? ring_rows_[command.op]++ : (at - result.address) / result.pitch;
+    const std::uint64_t first = ring ? 0 : (at - result.address) % result.pitch;
+    const std::size_t offset = (view.row + row) * tensor_row_bytes + view.col * element + first;
+    compare(command.op, row, first, found.data(), &expected[offset], row_bytes);
+  }
+}
+
+void Checker::compare(std::uint32_t op, std::uint64_t row, std::uint64_t first,
+                      const std::uint8_t* found, const std::uint8_t* expected, std::size_t bytes) {
+  result_.bytes += bytes;
+  if (std::memcmp(found, expected, bytes) == 0) return;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    if (found[i] == expected[i]) continue;
+    if (result_.mismatches++ == 0) {
+      result_.first = "inference " + std::to_string(inference_ - 1) + ", " +
+                      mapping_->program.operators[op].name + ", row " + std::to_string(row) +
+                      ", byte " + std::to_string(first + i) + ": found " +
+                      std::to_string(found[i]) + ", expected " + std::to_string(expected[i]);
+    }
+  }
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "analysis/mapped_cost.h"
+#include "hw/program/program.h"
+#include "tlm/common/observer.h"
+
+namespace systole::testbench {
+
+/// Why an operator of a simulation took longer than its slowest unit by contract. Seen from that
+/// unit: the array, the post-op unit, or for memory the unit that moves most of the operator's
+/// bytes.
+enum class Cause : std::uint8_t {
+  kCommands,     ///< its commands took longer than by contract: banks, DRAM, contention
+  kEarlier,      ///< negative: work that was done while operators in front were not over
+  kOthers,       ///< the unit worked for other operators
+  kNoCommand,    ///< no command had been dispatched to the unit
+  kWaitLoad,     ///< the next command waited for a load,
+  kWaitCompute,  ///< ... for a matmul,
+  kWaitStore,    ///< ... for a store or move
+  kEnd,          ///< its last command was over, its results were not in memory
+};
+inline constexpr std::size_t kCauses = 8;
+/// "commands", "earlier", "others", "no_command", "wait_load", "wait_compute", "wait_store", "end".
+[[nodiscard]] std::string_view name_of(Cause cause);
+
+struct OperatorTiming {
+  /// From the completion of the operators in front to its own, so that the timings of all operators
+  /// follow one another.
+  std::uint64_t cycles = 0;
+  /// By Cause, cycles; their sum is `cycles` less those of the slowest unit.
+  std::array<double, kCauses> causes{};
+};
+
+/// Keeps what happened to the commands of the first inference.
+class TraceLog final : public tlm_model::Observer {
+ public:
+  explicit TraceLog(const hw::Program& program)
+      : traces_(program.commands.size()), left_(program.commands.size() - 1) {}
+  void on_command(const tlm_model::CommandTrace& trace) override {
+    if (left_ == 0) return;
+    traces_[trace.index] = trace;
+    --left_;
+  }
+  void on_operator(std::uint32_t, std::uint64_t) override {}
+
+  /// By position in the program; the last one, kEnd, is empty.
+  [[nodiscard]] const std::vector<tlm_model::CommandTrace>& traces() const { return traces_; }
+
+ private:
+  std::vector<tlm_model::CommandTrace> traces_;
+  std::size_t left_;
+};
+
+/// One timing for each estimate.
+[[nodiscard]] std::vector<OperatorTiming> time_operators(
+    const std::vector<tlm_model::CommandTrace>& traces,
+    const std::vector<analysis::OperatorEstimate>& estimates);
+
+}  // namespace systole::testbench

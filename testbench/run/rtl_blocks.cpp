@@ -1,0 +1,93 @@
+#include "testbench/run/rtl_blocks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <variant>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "hw/description/machine_keys.h"
+#include "testbench/run/rtl_engines.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr const char* kSection = "backend";
+
+const hw::MachineKey& backend_key(const std::string& block) {
+  return *hw::find_machine_key(fmt::format("{}.{}", kSection, block));
+}
+
+void set_rtl(hw::Machine& machine, const std::string& block) {
+  backend_key(block).set(machine, static_cast<std::int64_t>(hw::Backend::kRtl));
+}
+
+/// Whether RTL of this block is built in the machine's size.
+bool is_built(hw::Machine machine, const std::string& block) {
+  machine.backend = {};
+  set_rtl(machine, block);
+  RtlReport report;
+  try {
+    (void)make_engines(machine, {}, report);
+    return true;
+  } catch (const hw::InputError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> rtl_blocks() {
+  std::vector<std::string> blocks;
+  for (const hw::MachineKey& key : hw::machine_keys()) {
+    if (hw::section_of(key.path) == kSection) blocks.emplace_back(hw::key_of(key.path));
+  }
+  return blocks;
+}
+
+std::vector<std::string> attention_blocks() {
+  return {"sparser_line", "denser_line", "ae_decoder"};
+}
+
+std::vector<std::string> generation_blocks() {
+  return {"fp16_mul", "fp16_add", "mpu_tree", "ring_router"};
+}
+
+std::vector<std::string> rtl_blocks(const hw::Machine& machine) {
+  if (machine.dfx.cores != 0) return generation_blocks();
+  std::vector<std::string> others = generation_blocks();
+  if (machine.attention.lines == 0) {
+    for (std::string& block : attention_blocks()) others.push_back(std::move(block));
+  }
+  std::vector<std::string> blocks = rtl_blocks();
+  for (const std::string& block : others) {
+    blocks.erase(std::find(blocks.begin(), blocks.end(), block));
+  }
+  return blocks;
+}
+
+bool runs_as_rtl(const hw::Machine& machine, const std::string& block) {
+  const hw::KeyValue value = backend_key(block).get(machine);
+  return std::get<std::int64_t>(value) == static_cast<std::int64_t>(hw::Backend::kRtl);
+}
+
+void swap_for_rtl(hw::Machine& machine, const std::string& block) {
+  const std::vector<std::string> blocks = rtl_blocks();
+  if (block != "all" && std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
+    throw hw::InputError(fmt::format("--rtl: {}: no such block, expected all or some of {}",
+                                     hw::printable(block), fmt::join(blocks, ", ")));
+  }
+  if (block != "all") {
+    set_rtl(machine, block);
+    return;
+  }
+  for (const std::string& each : rtl_blocks(machine)) {
+    if (machine.dfx.cores != 0 || machine.attention.lines == 0 || is_built(machine, each))
+      set_rtl(machine, each);
+  }
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hw/energy.h"
+#include "hw/machine/machine.h"
+#include "mapper/mapping.h"
+#include "model/graph/graph.h"
+#include "testbench/common/progress.h"
+#include "testbench/run/class_cycles.h"
+#include "testbench/wave/wave.h"
+#include "tlm/common/observer.h"
+#include "tlm/common/report.h"
+#include "tlm/core/core.h"
+
+namespace systole::testbench {
+
+struct SimulationOptions {
+  bool functional = true;  ///< off: cycles without values, and no outputs
+  bool check = false;      ///< compare every operator's result with the reference
+  WaveOptions wave;        ///< waveform to write; no path: none
+  tlm_model::Observer* observer = nullptr;
+  /// The program of each inference, if it is not always the same: moves the graph to it and
+  /// returns its mapping, which stands until the next call. The first is that given to simulate().
+  std::function<const mapper::Mapping&(std::size_t inference)> next_step;
+  std::function<void(const SimulationProgress&)> progress;  ///< after each command
+};
+
+/// How memory contents compared with the reference.
+struct CheckResult {
+  std::uint64_t operators = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t mismatches = 0;
+  std::string first;  ///< where the first mismatch is and what stands there
+};
+
+struct SimulationResult {
+  std::vector<std::uint64_t> cycles;               ///< per inference, start to interrupt
+  std::vector<double> bounds;                      ///< per inference: cycles of its lower bound
+  std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference: the graph's output tensor
+  std::uint64_t total_cycles = 0;                  ///< of core time, host included
+  CheckResult check;
+  bool wave_is_cut_short = false;  ///< the waveform reached its size limit
+  std::vector<tlm_model::BlockReport> blocks;
+  hw::EnergyEvents events;
+  ClassCycles classes;  ///< of the first inference
+  std::uint64_t commands = 0;
+  std::uint64_t kernel_events = 0;  ///< process activations of the simulation kernel
+  double wall_seconds = 0.0;        ///< of simulation alone
+};
+
+/// Runs one inference per input on the machine. `inputs[i]` are the bytes of the graph's input
+/// tensor. One simulation per process: the SystemC kernel elaborates only once.
+/// Throws InputError if the machine or the inputs do not fit the graph.
+[[nodiscard]] SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapping,
+                                        const hw::Machine& machine, tlm_model::Engines engines,
+                                        const std::vector<std::vector<std::uint8_t>>& inputs,
+                                        const SimulationOptions& options);
+
+}  // namespace systole::testbench

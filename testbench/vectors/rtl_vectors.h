@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "testbench/rtl/nonlinear/i_sqrt_rtl.h"
+#include "testbench/rtl/postop/requantizer_rtl.h"
+#include "testbench/vectors/vectors.h"
+
+namespace systole::testbench {
+
+/// The RTL twins that compute operations of I-BERT's released form, assertions on. The other twins
+/// know the default datapath's polynomials and scales only.
+class RtlVectors final : public model::VectorDatapath {
+ public:
+  RtlVectors();
+
+  [[nodiscard]] std::string name() const override;
+  [[nodiscard]] std::string other_checks() const override;
+  /// Throw std::runtime_error if the RTL hangs or an assertion fires.
+  std::vector<std::uint32_t> square_roots(const std::vector<std::uint64_t>& numbers) override;
+  std::vector<std::int32_t> scale(const std::vector<std::int32_t>& x,
+                                  const std::vector<hw::Dyadic>& factors) override;
+
+  /// Results the RTL has delivered.
+  [[nodiscard]] std::uint64_t values() const { return values_; }
+
+ private:
+  ISqrtRtl i_sqrt_;
+  RequantizerRtl requantizer_;
+  std::uint64_t values_ = 0;
+};
+
+}  // namespace systole::testbench

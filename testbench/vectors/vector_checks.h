@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "testbench/vectors/vector_fields.h"
+#include "testbench/vectors/vectors.h"
+
+namespace systole::model {
+
+/// Counts comparisons of one case and keeps the first mismatch.
+class VectorComparison {
+ public:
+  explicit VectorComparison(std::string name) { result_.name = std::move(name); }
+
+  void expect(const std::string& what, std::int64_t actual, std::int64_t expected);
+  /// For real constants: equal to the last bit.
+  void expect_same(const std::string& what, double actual, double expected);
+  /// Adds the counts of a part; its name comes before its first mismatch.
+  void add(const VectorResult& part);
+  void expect_true(const std::string& what, bool holds, const std::string& text);
+
+  const VectorResult& result() const { return result_; }
+
+ private:
+  VectorResult result_;
+};
+
+/// One case of each operation: reads its fields, computes and compares. Throw hw::InputError for a
+/// malformed case. `datapath`: as in run_vector_file(), may be null.
+void check_gelu_case(const VectorFields& fields, VectorComparison& comparison);
+void check_softmax_case(const VectorFields& fields, VectorComparison& comparison);
+void check_layernorm_case(const VectorFields& fields, VectorComparison& comparison);
+void check_requantisation_case(const VectorFields& fields, VectorDatapath* datapath,
+                               VectorComparison& comparison);
+
+}  // namespace systole::model

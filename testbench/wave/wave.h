@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "hw/program/program.h"
+#include "testbench/wave/vcd_file.h"
+#include "testbench/wave/wave_signals.h"
+#include "tlm/common/sampled.h"
+
+namespace systole::testbench {
+
+struct WaveOptions {
+  std::string path;              ///< ends in ".vcd"; empty: no recording
+  std::uint64_t inferences = 1;  ///< recorded from the beginning of the window on; 0: all
+  std::uint64_t from_cycle = 0;  ///< the window, in core cycles since the simulation began
+  std::uint64_t to_cycle = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< of the VCD; recording ends there
+};
+
+/// Records what the modules of a simulation show as a VCD, with a view for GTKWave beside it. Of
+/// "run.vcd" it makes "run.gtkw", and the tables "run.units.txt", "run.operators.txt" and so on
+/// that turn numbers into names there. What is recorded is described in docs/waveforms.md.
+///
+/// Construct it after the modules and before sc_start(): every module that overrides
+/// sc_object::trace() adds its own signals. Recording changes nothing in the simulation.
+class Wave {
+ public:
+  /// Throws InputError if the path does not end in ".vcd", if one of the files cannot be written,
+  /// or if the window is empty.
+  Wave(const WaveOptions& options, const hw::Program& program, std::uint32_t core_mhz);
+  Wave(const Wave&) = delete;
+  Wave& operator=(const Wave&) = delete;
+
+  /// An inference has ended at the present time.
+  void end_inference();
+  /// Ends the recording and puts all files in place; without it there are none. Throws InputError
+  /// if that fails.
+  void write();
+
+  /// The recording ended early because the VCD had reached its limit.
+  [[nodiscard]] bool is_cut_short() const noexcept { return vcd_->is_full(); }
+  /// Everything that write() makes for a waveform `vcd`, itself first.
+  [[nodiscard]] static std::vector<std::string> files(const std::string& vcd);
+
+ private:
+  void add_modules(const std::vector<sc_core::sc_object*>& objects);
+
+  const WaveOptions options_;
+  const hw::Program& program_;
+  const std::string stem_;
+  const VcdFile::Limits limits_;
+  std::vector<tlm_model::Sampled*> sampled_;
+  std::unique_ptr<VcdFile> vcd_;
+  hw::AtomicFile view_;
+  std::map<WaveText, std::unique_ptr<hw::AtomicFile>> tables_;
+  std::uint64_t inferences_ = 0;
+  std::uint64_t first_end_ps_ = 0;  ///< of the first recorded inference; 0: none has ended
+};
+
+}  // namespace systole::testbench

@@ -1,0 +1,147 @@
+#include "analysis/bound/least_path.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "analysis/bound/dependence.h"
+#include "hw/array/array.h"
+#include "hw/description/machine_file.h"
+#include "hw/description/machine_presets.h"
+#include "model/seeded/shapes.h"
+#include "support/random/random_graph.h"
+
+namespace systole::analysis {
+namespace {
+
+using test::GraphSketch;
+
+model::Graph network(std::uint32_t layers, std::uint32_t length, bool causal) {
+  model::SeededOptions options;
+  options.shape_only = true;
+  model::EncoderShape shape{layers, 64, 4, 128, false};
+  shape.causal = causal;
+  return model::make_seeded_encoder("encoder", shape, length, 1, options);
+}
+
+std::size_t node(const model::Graph& graph, const std::string& name) {
+  const auto found = std::find_if(graph.nodes.begin(), graph.nodes.end(),
+                                  [&](const model::Node& one) { return one.name == name; });
+  EXPECT_NE(found, graph.nodes.end()) << name;
+  return static_cast<std::size_t>(found - graph.nodes.begin());
+}
+
+double path(const model::Graph& graph, const hw::Machine& machine) {
+  return least_path(graph, machine, MemoryFloor(machine));
+}
+
+TEST(DependenceGraph, AttentionNeedsAllRowsAndTheRestItsOwn) {
+  const model::Graph graph = network(2, 40, false);
+  const DependenceGraph dependence(graph);
+  const auto on = dependence.on(node(graph, "blocks.0.mlp.fc2"));
+  const auto of = [&](const char* name) { return on[node(graph, name)]; };
+  EXPECT_EQ(of("blocks.1.norm1").result, Reach::kRow);
+  EXPECT_EQ(of("blocks.1.attn.qkv").work, Reach::kRow);
+  EXPECT_EQ(of("blocks.1.attn.head0.softmax").result, Reach::kAll);
+  EXPECT_EQ(of("blocks.1.attn.head3.context").work, Reach::kAll);
+  EXPECT_EQ(of("blocks.1.mlp.fc2").work, Reach::kAll);
+  EXPECT_EQ(of("blocks.0.mlp.fc1").work, Reach::kNone) << "an earlier one";
+  // Columns of fc1 may be used before the row is complete.
+  const auto on_fc1 = dependence.on(node(graph, "blocks.0.mlp.fc1"));
+  EXPECT_EQ(on_fc1[node(graph, "blocks.0.mlp.fc2")].work, Reach::kSome);
+  EXPECT_EQ(on_fc1[node(graph, "blocks.0.mlp.fc2")].result, Reach::kRow);
+}
+
+TEST(DependenceGraph, KnowsNothingBehindACausalMask) {
+  const model::Graph graph = network(2, 40, true);
+  const auto on = DependenceGraph(graph).on(node(graph, "blocks.0.mlp.fc2"));
+  EXPECT_EQ(on[node(graph, "blocks.1.attn.qkv")].work, Reach::kRow);
+  EXPECT_EQ(on[node(graph, "blocks.1.attn.head0.softmax")].result, Reach::kNone);
+  EXPECT_NE(on[node(graph, "blocks.1.attn.proj")].result, Reach::kAll);
+}
+
+TEST(DependenceGraph, NeedsWhatIsReadInPartsTogether) {
+  const model::Graph graph = network(1, 40, false);
+  const auto needed = DependenceGraph(graph).needed_by(node(graph, "blocks.0.attn.proj"));
+  EXPECT_TRUE(needed[node(graph, "blocks.0.attn.qkv")]) << "by twelve views";
+  EXPECT_TRUE(needed[node(graph, "blocks.0.attn.head2.softmax")]);
+  EXPECT_FALSE(needed[node(graph, "blocks.0.mlp.fc1")]);
+  const auto by_one = DependenceGraph(graph).needed_by(node(graph, "blocks.0.attn.head0.scores"));
+  EXPECT_FALSE(by_one[node(graph, "blocks.0.attn.qkv")]) << "its Q and K alone";
+}
+
+TEST(LeastPath, IsTheWayThroughArrayAndChainsAndWhatComesAfter) {
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.array.rows = machine.array.cols = 64;
+  GraphSketch g("row", 1);
+  const auto narrow = [&](const std::string& name, const model::View& x) {
+    return g.stage(name, x, GraphSketch::to_bits(8, 6), hw::DType::kS8);
+  };
+  const model::View a = g.matmul("a", g.input("x", 1, 64), g.weight("wa", 64, 64));
+  const model::View b = g.matmul("b", narrow("qa", a), g.weight("wb", 64, 64));
+  const model::View c = g.matmul("c", narrow("qb", b), g.weight("wc", 64, 64));
+  const model::Graph graph = g.take(narrow("qc", c));
+  const MemoryFloor memory(machine);
+  // Through the skew of 64 x 64 PEs into the accumulator; out of it in a cycle, a vector in the
+  // next, and a requantisation.
+  const double product = 64 + 64 - 1 + 1, chain = 1 + 1 + 5;
+  const double from_a_to_c = chain + product + chain + product;
+  EXPECT_DOUBLE_EQ(path(graph, machine),
+                   memory.read_trip(80) + memory.read_trip(1) + product + from_a_to_c + 2);
+  // All of a takes 16 folds of 16 cycles. No MAC of c can begin before all of a has gone through
+  // b, then it takes 16 folds, too.
+  machine.array.rows = machine.array.cols = 16;
+  const double small = 16 + 16 - 1 + 1, rest = small - 16;
+  EXPECT_DOUBLE_EQ(path(graph, machine), memory.read_trip(80) + memory.read_trip(1) + 16 * 16 +
+                                             rest + chain + small + chain + 16 * 16 + rest + 2);
+}
+
+TEST(LeastPath, ContainsTheNormsOfAllRowsBeforeTheLastOneGoesOn) {
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.array.rows = machine.array.cols = 64;
+  const model::Graph graph = network(4, 40, false);
+  const double layer = path(graph, machine) - path(network(3, 40, false), machine);
+  const auto products = [&](std::uint64_t n, std::uint64_t k) {
+    return static_cast<double>(hw::array_cycles(machine.array, 1, n, k, true).interval);
+  };
+  // Of 40 rows in four heads: the passes of a softmax over three vectors, a division, and a norm.
+  const double chains = 4 * 40 * (2 * 3 + 13) + 39 * (4 + 28);
+  EXPECT_GT(layer, chains + products(128, 64) + products(64, 128));
+  EXPECT_LT(layer, 1.5 * chains);
+}
+
+TEST(DependenceGraph, OfARowWiseStageNeedsItsRow) {
+  const model::Graph graph = network(2, 40, false);
+  const auto on = DependenceGraph(graph).on(node(graph, "blocks.0.norm2"));
+  EXPECT_EQ(on[node(graph, "blocks.0.mlp.fc1")].work, Reach::kRow) << "a MAC of any element";
+  EXPECT_EQ(on[node(graph, "blocks.1.attn.head0.context")].work, Reach::kAll);
+}
+
+TEST(LeastPath, GrowsByTheSameWithEveryLayerThatNeedsAllOfTheOneBefore) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const double two = path(network(2, 40, false), machine);
+  const double three = path(network(3, 40, false), machine);
+  const double four = path(network(4, 40, false), machine);
+  EXPECT_GT(three, two);
+  EXPECT_NEAR(four - three, three - two, 1e-6);
+  EXPECT_LT(path(network(4, 40, true), machine), four) << "rows need no later ones";
+}
+
+TEST(LeastPath, ContainsWhatAttentionAndTheMlpTakeInAnyOrder) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const double layer = path(network(4, 40, false), machine) - path(network(3, 40, false), machine);
+  const auto array = [&](std::uint64_t m, std::uint64_t n, std::uint64_t k) {
+    return static_cast<double>(hw::array_cycles(machine.array, m, n, k, true).interval);
+  };
+  EXPECT_GT(layer, 4 * array(40, 16, 40) + array(40, 64, 64) + 2 * array(40, 128, 64));
+}
+
+TEST(LeastPath, IsNotKnownOfHostsAndEngines) {
+  const model::Graph graph = network(2, 40, false);
+  EXPECT_EQ(path(graph, hw::find_machine("vitcod")), 0);
+}
+
+}  // namespace
+}  // namespace systole::analysis

@@ -1,0 +1,118 @@
+#include "base/accounting.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+namespace systole::hw {
+namespace {
+
+BlockAccount two_causes() {
+  return {"cycles", {{"operands", "waiting for operands"}, {"bank", "bank conflict"}}};
+}
+
+TEST(BlockAccount, SplitsTimeIntoBusyStalledAndIdle) {
+  BlockAccount account = two_causes();
+  account.serve(10, 15, 20, 0);  // idle to 10, stalled to 15
+  account.serve(12, 22, 30, 1);  // arrived early: stalled from 20 to 22
+  account.serve(40, 40, 41, 1);  // idle from 30
+  account.finish(50);
+  EXPECT_EQ(account.busy(), 5U + 8U + 1U);
+  EXPECT_EQ(account.stalled(0), 5U);
+  EXPECT_EQ(account.stalled(1), 2U);
+  EXPECT_EQ(account.idle(), 10U + 10U + 9U);
+  EXPECT_EQ(account.now(), 50U);
+}
+
+TEST(BlockAccount, SplitsOneGapAmongSeveralCauses) {
+  BlockAccount account = two_causes();
+  account.idle_until(10);
+  account.stall_until(13, 0);
+  account.stall_until(12, 1);  // already accounted
+  account.stall_until(20, 1);
+  account.busy_until(21);
+  EXPECT_EQ(account.stalled(0), 3U);
+  EXPECT_EQ(account.stalled(1), 7U);
+}
+
+TEST(BlockAccount, RefusesOverlapAndWorkBeforeItsArrival) {
+  BlockAccount account = two_causes();
+  account.serve(0, 0, 10, 0);
+  EXPECT_THROW(account.serve(0, 9, 12, 0), std::logic_error);
+  EXPECT_THROW(account.serve(12, 11, 13, 0), std::logic_error);
+  EXPECT_THROW(account.serve(12, 13, 12, 0), std::logic_error);
+  EXPECT_THROW(account.finish(9), std::logic_error);
+  account.serve(0, 10, 10, 0);
+  EXPECT_NO_THROW(account.finish(10));
+  EXPECT_NO_THROW(account.finish(11));
+}
+
+TEST(BlockAccount, SumsToTheTotalForRandomWork) {
+  std::mt19937_64 random(1);
+  BlockAccount account = two_causes();
+  std::uint64_t busy = 0;
+  for (int i = 0; i < 10000; ++i) {
+    const std::uint64_t arrival =
+        account.now() + random() % 20 - std::min<std::uint64_t>(account.now(), 10);
+    const std::uint64_t start = std::max(arrival, account.now()) + random() % 5;
+    const std::uint64_t length = random() % 7;
+    account.serve(arrival, start, start + length, random() % 2);
+    busy += length;
+  }
+  const std::uint64_t total = account.now() + 3;
+  account.finish(total);
+  EXPECT_EQ(account.busy(), busy);
+  EXPECT_EQ(account.busy() + account.stalled(0) + account.stalled(1) + account.idle(), total);
+}
+
+TEST(BlockAccount, LeavesOutTimeThatDoesNotCount) {
+  BlockAccount account = two_causes();
+  account.set_counting(false, 0);
+  account.serve(5, 7, 9, 0);
+  account.set_counting(true, 20);   // nothing so far
+  account.serve(22, 25, 30, 1);     // idle to 22, stalled to 25
+  account.set_counting(false, 35);  // idle from 30
+  account.serve(36, 40, 45, 1);
+  account.set_counting(true, 50);
+  account.busy_until(53);
+  account.set_counting(false, 52);  // 53 was busy before that became known
+  account.finish(60);
+  EXPECT_EQ(account.busy(), 5U + 3U);
+  EXPECT_EQ(account.stalled(0), 0U);
+  EXPECT_EQ(account.stalled(1), 3U);
+  EXPECT_EQ(account.idle(), 2U + 5U);
+  EXPECT_EQ(account.total(), 15U + 3U);
+  EXPECT_EQ(account.now(), 60U);
+  std::uint64_t total = 0;
+  account.for_each([&](const std::string& name, std::uint64_t value) {
+    if (name == "total") total = value;
+  });
+  EXPECT_EQ(total, 18U);
+}
+
+TEST(BlockAccount, VisitsEveryPartByNameOrAsACounter) {
+  BlockAccount account = two_causes();
+  account.serve(1, 3, 6, 1);
+  account.finish(10);
+  std::map<std::string, std::uint64_t> values;
+  account.for_each([&](const std::string& name, std::uint64_t value) { values[name] = value; },
+                   "x.");
+  const std::map<std::string, std::uint64_t> expected{{"x.busy", 3},
+                                                      {"x.stalled.operands", 0},
+                                                      {"x.stalled.bank", 2},
+                                                      {"x.idle", 5},
+                                                      {"x.total", 10}};
+  EXPECT_EQ(values, expected);
+  account.for_each([&](const Counter& counter) {
+    EXPECT_EQ(counter.unit, "cycles");
+    EXPECT_FALSE(counter.meaning.empty());
+    EXPECT_EQ(counter.value, values.at("x." + counter.name));
+  });
+}
+
+}  // namespace
+}  // namespace systole::hw

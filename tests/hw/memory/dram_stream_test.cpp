@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <ostream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "hw/memory/dram_timing.h"
+
+// What must hold for any stream of requests; the single constraints are in dram_timing_test.cpp.
+namespace systole::hw {
+namespace {
+
+constexpr std::uint64_t kPsPerNs = 1000;
+
+struct StreamRequest {
+  std::uint64_t address;
+  bool write;
+  std::uint64_t arrival;  ///< ns
+};
+
+TEST(DramMapping, SendsNeighbouringBurstsToOtherChannelsAndGroups) {
+  Machine::Dram d;
+  d.channels = 2;
+  const DramMapping m(d);
+  EXPECT_EQ(m.locate(0).channel, 0U);
+  EXPECT_EQ(m.locate(63).channel, 0U);
+  EXPECT_EQ(m.locate(64).channel, 1U);
+  EXPECT_EQ(m.locate(128).group, 1U);
+  // Two channels, four groups, a row of 8 KiB in each: then the next bank, after four the next row.
+  EXPECT_EQ(m.locate(65535).bank, 12U);
+  EXPECT_EQ(m.locate(65535).row, 0U);
+  EXPECT_EQ(m.locate(65536).bank, 1U);
+  EXPECT_EQ(m.locate(4 * 65536).bank, 0U);
+  EXPECT_EQ(m.locate(4 * 65536).row, 1U);
+}
+
+/// A stream with mixed row locality, directions, sizes and gaps.
+std::vector<StreamRequest> random_stream(std::size_t count, std::uint64_t seed,
+                                         std::uint64_t max_gap) {
+  std::mt19937_64 random(seed);
+  std::vector<StreamRequest> stream;
+  std::uint64_t address = 0;
+  std::uint64_t arrival = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    address = random() % 4 == 0 ? random() % (60U << 20) : address + 64;
+    arrival += max_gap == 0 ? 0 : random() % max_gap;
+    stream.push_back({address, random() % 3 == 0, arrival});
+  }
+  return stream;
+}
+
+TEST(DramTiming, ConservesTimeAndBurstsUnderRandomAccesses) {
+  Machine::Dram d;
+  d.channels = 2;
+  DramTiming t(d);
+  std::uint64_t bursts = 0;
+  std::uint64_t end = 0;
+  std::uint64_t last_end[2] = {0, 0};
+  for (const StreamRequest& r : random_stream(100'000, 3, 12)) {
+    const DramAccess a =
+        t.access(r.address & ~std::uint64_t{63}, 64, r.write, r.arrival * kPsPerNs);
+    ASSERT_EQ(a.hits + a.misses + a.conflicts, 1U);
+    ASSERT_EQ(a.end - a.begin, t.times().burst);
+    ASSERT_GE(a.begin, r.arrival * kPsPerNs + t.times().controller +
+                           (r.write ? t.times().cwl : t.times().cl));
+    std::uint64_t& previous = last_end[t.mapping().locate(r.address).channel];
+    ASSERT_GE(a.begin, previous) << "data of one channel must not overlap";
+    const std::uint64_t phase = a.begin % t.times().refi;
+    ASSERT_TRUE(a.begin < t.times().refi || phase >= t.times().rfc) << "data during a refresh";
+    previous = a.end;
+    end = std::max(end, a.end);
+    ++bursts;
+  }
+  t.finish(end);
+  std::uint64_t busy = 0;
+  for (std::size_t i = 0; i < t.channels(); ++i) {
+    const BlockAccount& account = t.account(i);
+    std::uint64_t sum = account.busy() + account.idle();
+    for (std::size_t cause = 0; cause <= DramTiming::kTurnaround; ++cause) {
+      sum += account.stalled(cause);
+      EXPECT_GT(account.stalled(cause), 0U) << "cause " << cause << " never happened";
+    }
+    EXPECT_EQ(sum, end);
+    busy += account.busy();
+  }
+  EXPECT_EQ(busy, bursts * t.times().burst);
+  std::uint64_t rows = 0;
+  t.for_each([&](const std::string& name, std::uint64_t value) {
+    if (name.rfind("row_", 0) == 0) rows += value;
+    if (name == "refreshes") {
+      EXPECT_EQ(value, 2 * (end / t.times().refi));
+    }
+  });
+  EXPECT_EQ(rows, bursts);
+}
+
+/// One change that makes a DRAM slower.
+struct Slower {
+  const char* name;
+  std::function<void(Machine::Dram&)> change;
+};
+void PrintTo(const Slower& s, std::ostream* os) { *os << s.name; }
+
+class SlowerDram : public testing::TestWithParam<Slower> {};
+
+// Without refresh: a row that a refresh closed can make a later request of a faster memory a miss.
+TEST_P(SlowerDram, NeverFinishesARequestEarlier) {
+  Machine::Dram fast;
+  fast.t_refi_ns = 0;
+  Machine::Dram slow = fast;
+  GetParam().change(slow);
+  DramTiming a(fast);
+  DramTiming b(slow);
+  std::uint64_t later = 0;
+  for (const StreamRequest& r : random_stream(20'000, 11, 25)) {
+    const std::uint64_t fast_end = a.access(r.address, 64, r.write, r.arrival * kPsPerNs).end;
+    const std::uint64_t slow_end = b.access(r.address, 64, r.write, r.arrival * kPsPerNs).end;
+    ASSERT_GE(slow_end, fast_end);
+    later += slow_end > fast_end;
+  }
+  EXPECT_GT(later, 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    OneParameter, SlowerDram,
+    testing::Values(Slower{"Cl", [](auto& d) { d.t_cl_ns += 3; }},
+                    Slower{"Cwl", [](auto& d) { d.t_cwl_ns += 3; }},
+                    Slower{"Rcd", [](auto& d) { d.t_rcd_ns += 3; }},
+                    Slower{"Rp", [](auto& d) { d.t_rp_ns += 3; }},
+                    Slower{"Ras", [](auto& d) { d.t_ras_ns += 9; }},
+                    Slower{"Rtp", [](auto& d) { d.t_rtp_ns += 20; }},
+                    Slower{"Wr", [](auto& d) { d.t_wr_ns += 5; }},
+                    Slower{"Wtr", [](auto& d) { d.t_wtr_ns += 5; }},
+                    Slower{"CcdL", [](auto& d) { d.t_ccd_l_ns += 3; }},
+                    Slower{"RrdS", [](auto& d) { d.t_rrd_s_ns += 3; }},
+                    Slower{"RrdL", [](auto& d) { d.t_rrd_l_ns += 3; }},
+                    Slower{"Faw", [](auto& d) { d.t_faw_ns += 30; }},
+                    Slower{"Controller", [](auto& d) { d.controller_ns += 1; }},
+                    Slower{"Transfers", [](auto& d) { d.mega_transfers = 2133; }}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+TEST(DramTiming, StreamsReadsAtTheBusRateLessRefresh) {
+  const Machine::Dram d;
+  DramTiming t(d);
+  const std::uint64_t bytes = 8U << 20;
+  const std::uint64_t end = t.access(0, bytes, false, 0).end;
+  const double gigabytes = static_cast<double>(bytes) / (static_cast<double>(end) / 1000.0);
+  const double peak = 19.2 * (1.0 - d.t_rfc_ns / d.t_refi_ns);
+  EXPECT_LT(gigabytes, peak);
+  EXPECT_GT(gigabytes, 0.985 * peak);
+}
+
+}  // namespace
+}  // namespace systole::hw

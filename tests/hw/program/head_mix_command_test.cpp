@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "hw/attention/mask_codec.h"
+#include "hw/program/assembly.h"
+#include "hw/program/command_codec.h"
+#include "hw/program/program.h"
+#include "tests/hw/attention/sparse_heads.h"
+
+/// Programs whose commands mix heads: a store that encodes, an attention that decodes.
+namespace systole::hw {
+namespace {
+
+constexpr std::uint64_t kMixDram = 1 << 16;
+
+HeadMix mix(std::uint32_t in_heads, std::uint32_t out_heads) {
+  return {in_heads, out_heads, std::vector<std::int8_t>(in_heads * out_heads, 1),
+          std::vector<std::int32_t>(out_heads, 0), std::vector<Dyadic>(out_heads, Dyadic{1, 1})};
+}
+
+/// Mix 0 encodes 3 heads to 2; mixes 1 and 2 decode 2 and 1 heads to 3. The store has 4 rows of 3
+/// heads of 8 features, the attention 4 tokens and keys in 3 heads of 8 features.
+Program mixing_program() {
+  Program program;
+  Stage softmax;
+  softmax.op = StageOp::kSoftmax;
+  softmax.imm = {0, 1, 0, 8, 1, 0, 8};
+  program.chains = {{{}, DType::kS8}, {{softmax}, DType::kU8}};
+  program.mixes = {mix(3, 2), mix(2, 3), mix(1, 3)};
+  const HeadMask mask{4, 4, std::vector<std::uint8_t>(16, 1)};
+  program.masks = {{0x8000, encode_mask({split(mask, {0}), split(mask, {}), split(mask, {1})})}};
+  program.operators = {{}};
+  Command store;
+  store.opcode = Opcode::kStore;
+  store.m = 4;
+  store.n = store.c_pitch = 24;
+  store.dram = 0x1000;
+  store.dram_pitch = 16;
+  store.mix = 1;
+  Command attention;
+  attention.opcode = Opcode::kAttention;
+  attention.c = 1;
+  attention.m = attention.c_pitch = 4;
+  attention.k = attention.n = 8;
+  attention.statistics = 3;
+  attention.dram = 0x1000;
+  attention.dram_pitch = 16;
+  attention.a = 0x2000;
+  attention.a_pitch = 8;
+  attention.b = 0x3000;
+  attention.b_pitch = 24;
+  attention.tensor = 0x4000;
+  attention.tensor_pitch = 24;
+  attention.mix = 2;
+  program.commands = {store, attention, Command{}};
+  return program;
+}
+
+bool touches(const Program& program, std::size_t command, const Range& expected) {
+  for (const Range& range : ranges_of(program.commands[command], program)) {
+    if (range.space == expected.space && range.begin == expected.begin &&
+        range.end == expected.end && range.write == expected.write) {
+      return true;
+    }
+  }
+  return false;
+}
+
+TEST(HeadMixCommand, TouchesLatentRows) {
+  const Program program = mixing_program();
+  EXPECT_NO_THROW(check_program(program, machine_with_engines(), kMixDram));
+  EXPECT_TRUE(touches(program, 0, {Space::kDram, 0x1000, 0x1000 + 4 * 16, true}));
+  EXPECT_TRUE(touches(program, 0, {Space::kAccumulator, 0, 4 * 24, false}));
+  EXPECT_TRUE(touches(program, 1, {Space::kDram, 0x1000, 0x1000 + 4 * 16, false}));
+  EXPECT_TRUE(touches(program, 1, {Space::kDram, 0x2000, 0x2000 + 4 * 8, false}));
+  EXPECT_TRUE(touches(program, 1, {Space::kDram, 0x3000, 0x3000 + 4 * 24, false}));
+  EXPECT_TRUE(touches(program, 1, {Space::kDram, 0x4000, 0x4000 + 4 * 24, true}));
+}
+
+TEST(HeadMixCommand, KeepsItsMixInMemoryAndAsText) {
+  Program program = mixing_program();
+  program.commands[0].mix = 0xfedc;
+  const std::vector<std::uint8_t> bytes = encode_commands(program.commands);
+  EXPECT_EQ(bytes[6], 0xdc);
+  EXPECT_EQ(bytes[7], 0xfe);
+  EXPECT_EQ(decode_command(bytes.data()).mix, 0xfedc);
+  EXPECT_EQ(decode_command(bytes.data() + kCommandBytes).mix, 2);
+  const std::string text = to_assembly(program);
+  EXPECT_NE(text.find(" encoder=65244\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" decoders=2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("mix 1 in_heads=2 out_heads=3 weights=1,1,1,1,1,1 bias=0,0,0 "
+                      "multipliers=1,1,1 shifts=1,1,1\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST(HeadMixCommand, NeedsAMachineWithEncoderLines) {
+  Machine machine = machine_with_engines();
+  machine.attention.encoder_lines = 0;
+  Program program = mixing_program();
+  try {
+    check_program(program, machine, kMixDram);
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(), std::string("command 0 (store): the machine has no encoder "
+                                        "(attention.lines is 32, attention.encoder_lines is 0)"));
+  }
+  program.commands.erase(program.commands.begin());
+  EXPECT_NO_THROW(check_program(program, machine, kMixDram));
+}
+
+struct BadMixing {
+  const char* name;
+  std::function<void(Program& program)> change;
+  const char* expected;
+};
+
+class RefusesMixing : public testing::TestWithParam<BadMixing> {};
+
+TEST_P(RefusesMixing, AndSaysWhy) {
+  Program program = mixing_program();
+  GetParam().change(program);
+  try {
+    check_program(program, machine_with_engines(), kMixDram);
+    FAIL() << "accepted";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.what(), std::string(GetParam().expected));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    HeadMixCommand, RefusesMixing,
+    testing::Values(
+        BadMixing{"Mix", [](Program& p) { p.mixes[2].bias.pop_back(); },
+                  "mix 2: number of biases 2, expected 3"},
+        BadMixing{"Encoder", [](Program& p) { p.commands[0].mix = 4; },
+                  "command 0 (store): mix 3 of 3"},
+        BadMixing{"Decoder", [](Program& p) { p.commands[1].mix = 65535; },
+                  "command 1 (attention): mix 65534 of 3"},
+        BadMixing{"KeyDecoder", [](Program& p) { p.commands[1].mix = 3; },
+                  "command 1 (attention): mix 3 of 3"},
+        BadMixing{"QueryHeads", [](Program& p) { p.commands[1].mix = 1; },
+                  "command 1 (attention): heads is 3, expected the 2 that mix 0 decodes to"},
+        BadMixing{"KeyHeads", [](Program& p) { p.mixes[2] = mix(1, 4); },
+                  "command 1 (attention): heads is 3, expected the 4 that mix 2 decodes to"},
+        BadMixing{"Columns", [](Program& p) { p.commands[0].n = 23; },
+                  "command 0 (store): n is 23, expected a multiple of the encoder's 3 heads"},
+        BadMixing{"Type", [](Program& p) { p.chains[0].out = DType::kU8; },
+                  "command 0 (store): its encoder stands behind a chain that gives another type "
+                  "than s8, works on whole rows or transposes"},
+        BadMixing{"RowWise",
+                  [](Program& p) {
+                    p.chains[0].stages = p.chains[1].stages;
+                    p.commands[0].op = 0;
+                  },
+                  "command 0 (store): its encoder stands behind a chain that gives another type "
+                  "than s8, works on whole rows or transposes"},
+        BadMixing{"Transposed",
+                  [](Program& p) {
+                    p.chains[0].stages = {usual_stage(StageOp::kTranspose)};
+                    p.commands[0].op = 0;
+                  },
+                  "command 0 (store): its encoder stands behind a chain that gives another type "
+                  "than s8, works on whole rows or transposes"},
+        BadMixing{"Pitch", [](Program& p) { p.commands[0].dram_pitch = 15; },
+                  "command 0 (store): dram_pitch 15, expected at least the 16 of a written row"},
+        BadMixing{"Move",
+                  [](Program& p) {
+                    p.commands[0].opcode = Opcode::kMove;
+                    p.commands[0].dram = p.commands[0].dram_pitch = 0;
+                    p.commands[0].b_pitch = 24;
+                  },
+                  "command 0 (move): encoder is given, but this opcode does not use it"},
+        BadMixing{"QueryBuffer", [](Program& p) { p.commands[1].k = 20000; },
+                  "command 1 (attention): attention.query_kib is 53, expected room for one token's "
+                  "60000 bytes"}),
+    [](const testing::TestParamInfo<BadMixing>& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace systole::hw

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+
+#include "hw/program/command_fields.h"
+#include "hw/program/program.h"
+#include "tests/hw/postop/random_chain.h"
+
+/// Programs that have an encoding, whether or not they fit any machine.
+namespace systole::hw::test {
+
+inline std::uint64_t any_unsigned(Random& random, std::uint64_t highest) {
+  const std::uint64_t value = random() >> pick(random, 0, 63);
+  return pick(random, 0, 15) == 0 ? highest
+                                  : (highest == ~std::uint64_t{0} ? value : value % (highest + 1));
+}
+
+/// Any bytes, mostly letters.
+inline std::string any_text(Random& random) {
+  std::string text(static_cast<std::size_t>(pick(random, 0, 12)), 'a');
+  for (char& c : text) {
+    c = static_cast<char>(pick(random, 0, 5) == 0 ? pick(random, -128, 127)
+                                                  : pick(random, 'a', 'z'));
+  }
+  return text;
+}
+
+inline Command random_command(Random& random) {
+  Command command;
+  command.opcode = static_cast<Opcode>(pick(random, 0, kOpcodes - 1));
+  for (const CommandField& field : command_fields()) {
+    if (field.used_by(command.opcode)) field.set(command, any_unsigned(random, field.highest));
+  }
+  return command;
+}
+
+inline Operator random_operator(Random& random) {
+  Operator op;
+  op.name = any_text(random);
+  op.tensor = any_text(random);
+  op.place = static_cast<Operator::Place>(pick(random, 0, 2));
+  op.type = static_cast<DType>(pick(random, 0, kDTypes - 1));
+  op.address = any_unsigned(random, ~std::uint64_t{0});
+  op.pitch = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
+  op.rows = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
+  op.cols = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
+  op.macs = any_unsigned(random, ~std::uint64_t{0});
+  return op;
+}
+
+inline HeadMix random_mix(Random& random) {
+  HeadMix mix;
+  mix.in_heads = static_cast<std::uint32_t>(pick(random, 0, 4));
+  mix.out_heads = static_cast<std::uint32_t>(pick(random, 0, 4));
+  mix.rounding = static_cast<Rounding>(pick(random, 0, 2));
+  mix.weights.resize(mix.in_heads * mix.out_heads);
+  for (std::int8_t& weight : mix.weights) {
+    weight = static_cast<std::int8_t>(pick(random, -128, 127));
+  }
+  for (std::uint32_t o = 0; o < mix.out_heads; ++o) {
+    mix.bias.push_back(static_cast<std::int32_t>(random()));
+    mix.factors.push_back(
+        {static_cast<std::int32_t>(random()), static_cast<std::int8_t>(pick(random, -128, 127))});
+  }
+  return mix;
+}
+
+inline HostFunction random_function(Random& random) {
+  HostFunction function;
+  function.op = static_cast<HostOp>(pick(random, 0, kHostOps - 1));
+  function.in = static_cast<DType>(pick(random, 0, kDTypes - 1));
+  function.tensor = static_cast<DType>(pick(random, 0, kDTypes - 1));
+  function.out = static_cast<DType>(pick(random, 0, kDTypes - 1));
+  const auto number = [&] {
+    return std::ldexp(static_cast<float>(static_cast<std::int32_t>(random())),
+                      static_cast<int>(pick(random, -170, 90)));
+  };
+  function.in_scale = number();
+  function.tensor_scale = number();
+  function.out_scale = number();
+  function.lo = static_cast<std::int32_t>(random());
+  function.hi = static_cast<std::int32_t>(random());
+  for (std::int64_t i = pick(random, 0, 3); i > 0; --i) {
+    function.gamma.push_back(number());
+    function.beta.push_back(number());
+  }
+  return function;
+}
+
+inline Program random_program(Random& random) {
+  Program program;
+  for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
+    program.chains.push_back(random_chain(random, 6));
+    for (Stage& stage : program.chains.back().stages) {
+      const StageInfo& info = stage_info(stage.op);
+      for (std::size_t j = 0; j < kStageImmediates && !info.imm[j].empty(); ++j) {
+        if (pick(random, 0, 5) == 0) stage.imm[j] = static_cast<std::int64_t>(random());
+      }
+      // A file may hold what no machine runs.
+      if (pick(random, 0, 5) == 0) {
+        stage.side = static_cast<Reduction>(pick(random, 0, kReductions - 1));
+      }
+    }
+  }
+  for (std::int64_t i = pick(random, 0, 3); i > 0; --i) {
+    program.operand_tiles.push_back({any_unsigned(random, ~std::uint64_t{0}),
+                                     static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff))});
+  }
+  for (std::int64_t i = pick(random, 0, 3); i > 0; --i) {
+    const std::string bytes = any_text(random);
+    program.masks.push_back(
+        {any_unsigned(random, ~std::uint64_t{0}), {bytes.begin(), bytes.end()}});
+  }
+  for (std::int64_t i = pick(random, 0, 2); i > 0; --i) {
+    program.mixes.push_back(random_mix(random));
+  }
+  for (std::int64_t i = pick(random, 0, 2); i > 0; --i) {
+    program.host_functions.push_back(random_function(random));
+  }
+  for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
+    program.operators.push_back(random_operator(random));
+  }
+  for (std::int64_t i = pick(random, 0, 30); i > 0; --i) {
+    program.commands.push_back(random_command(random));
+  }
+  return program;
+}
+
+}  // namespace systole::hw::test

@@ -1,0 +1,331 @@
+#include "mapper/emit/emitter.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "hw/description/machine_file.h"
+#include "mapper/fuse/split_norms.h"
+#include "mapper/mapping.h"
+#include "model/seeded/shapes.h"
+#include "support/random/random_graph.h"
+#include "tests/mapper/test_graphs.h"
+
+namespace systole::mapper {
+namespace {
+
+using hw::Command;
+using hw::Opcode;
+using test::GraphSketch;
+
+/// Every group in tiles of at most this size.
+hw::Program emit(const model::Graph& graph, const Tiling& tiling) {
+  const hw::Machine machine;
+  const std::vector<Group> groups = fuse(graph, machine).groups;
+  const std::vector<Pipeline> pipelines = find_pipelines(graph, groups, machine, {});
+  const Placement placement = place_tensors(graph, groups, pipelines, machine);
+  ConstantImage constants(placement.dram_end);
+  hw::Program program;
+  Emitter emitter(graph, machine, placement, constants, program);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const Share& share = placement.shares[i];
+    emitter.emit(
+        pipelines[i],
+        {{&groups[i], tiling, tiling_problem(graph, groups[i], placement, machine, share), share}});
+  }
+  return program;
+}
+Tiling tiles(std::uint32_t m, std::uint32_t n, std::uint32_t k, bool m_outer = true) {
+  Tiling tiling;
+  tiling.m = m;
+  tiling.n = tiling.c_cols = n;
+  tiling.k = k;
+  tiling.m_outer = m_outer;
+  return tiling;
+}
+
+TEST(Emitter, OneTileIsLoadLoadMatmulLoadStore) {
+  const hw::Program program = emit(product(16, 16, 64), tiles(16, 16, 64));
+  EXPECT_EQ(opcodes(program), "llmls") << "A, B, product, bias, result";
+  const std::vector<Command>& commands = program.commands;
+  EXPECT_EQ(commands[0].m, 16U) << "A: rows apart in memory";
+  EXPECT_EQ(commands[0].n, 64U);
+  EXPECT_EQ(commands[1].m, 1U) << "a tile of weights is one run";
+  EXPECT_EQ(commands[1].n, 64U * 16);
+  EXPECT_EQ(commands[2].a, commands[0].a);
+  EXPECT_EQ(commands[2].b, commands[1].a);
+  EXPECT_FALSE(commands[2].accumulate);
+  EXPECT_EQ(commands[3].n, 16U * 4);
+  EXPECT_EQ(commands[4].parameters, commands[3].a);
+  EXPECT_EQ(commands[4].c, commands[2].c);
+}
+
+TEST(Emitter, DepthAccumulatesInOneTile) {
+  const hw::Program program = emit(product(16, 16, 80), tiles(16, 16, 32));
+  EXPECT_EQ(opcodes(program), "llmllmllmls");
+  const std::uint32_t depths[] = {32, 32, 16};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Command& matmul = program.commands[3 * i + 2];
+    EXPECT_EQ(matmul.k, depths[i]);
+    EXPECT_EQ(matmul.accumulate, i > 0);
+    EXPECT_EQ(matmul.c, program.commands[2].c);
+  }
+}
+
+TEST(Emitter, TheInnerLoopKeepsTheOperandItDoesNotIndex) {
+  // Rows outside: A stays while the columns go by. Columns outside: B does.
+  EXPECT_EQ(opcodes(emit(product(32, 32, 16), tiles(16, 16, 16, true))),
+            "llmls"
+            "lmls"
+            "lms"
+            "ms")
+      << "all of B fits, so the second row of tiles finds it, and the biases, on chip";
+  const hw::Program program = emit(product(32, 32, 16), tiles(16, 16, 16, false));
+  EXPECT_EQ(opcodes(program),
+            "llmls"
+            "lms"
+            "lmls"
+            "ms");
+  EXPECT_EQ(program.commands[2].b, program.commands[6].b);
+  EXPECT_NE(program.commands[2].a, program.commands[6].a);
+}
+
+TEST(Emitter, ARowWiseChainGetsWholeRows) {
+  GraphSketch g("rows", 1);
+  const model::View c = g.matmul("c", g.input("x", 16, 16), g.weight("w", 16, 40));
+  Tiling tiling = tiles(16, 16, 16);
+  tiling.c_cols = 40;
+  const hw::Program program =
+      emit(g.take(g.stage("norm", c, GraphSketch::layer_norm(), hw::DType::kS8)), tiling);
+  EXPECT_EQ(opcodes(program), "llmlmlmls");
+  EXPECT_EQ(program.commands[2].c_pitch, 48U) << "40 columns in whole rows of the array";
+  EXPECT_EQ(program.commands[4].c, program.commands[2].c + 16);
+  EXPECT_EQ(program.commands[6].n, 8U);
+  EXPECT_EQ(program.commands.back().n, 40U);
+}
+
+TEST(Emitter, AResultThatStaysIsMovedAndNeverLoaded) {
+  GraphSketch g("two", 1);
+  const model::View x = g.input("x", 16, 16);
+  const model::View q = g.stage("q", g.matmul("c", x, g.weight("w", 16, 16)),
+                                GraphSketch::to_bits(8, 6), hw::DType::kS8);
+  const hw::Program program =
+      emit(g.take(g.matmul("d", q, g.weight("v", 16, 16))), tiles(16, 16, 16));
+  EXPECT_EQ(opcodes(program), "llmvlms");
+  EXPECT_EQ(program.commands[5].a, program.commands[3].b);
+}
+
+TEST(Emitter, AStageOfItsOwnGoesThroughTheAccumulator) {
+  GraphSketch g("stage", 1);
+  const model::View x = g.input("x", 16, 16, hw::DType::kS16);
+  const hw::Program program =
+      emit(g.take(g.stage("relu", x, GraphSketch::relu(), hw::DType::kS16)), tiles(16, 16, 0));
+  EXPECT_EQ(opcodes(program), "as");
+  EXPECT_EQ(program.commands[0].type, hw::DType::kS16);
+}
+
+/// A program together with what its tests ask about it.
+class Emitted {
+ public:
+  Emitted(const model::Graph& graph, const hw::Machine& machine)
+      : machine_(machine), mapping_(map_graph(graph, machine)) {}
+  [[nodiscard]] const std::vector<Command>& commands() const { return mapping_.program.commands; }
+  [[nodiscard]] const Mapping& mapping() const { return mapping_; }
+
+  /// C tiles of an operator take their share of the halves of the accumulator in turns; all of it
+  /// if they are not double buffered.
+  void expect_halves_alternate() const {
+    const std::uint32_t half = machine_.accumulator.kib * 1024 / 8;
+    std::map<std::uint32_t, bool> second;  // by operator
+    for (const Command& command : commands()) {
+      if (command.opcode == Opcode::kEnd || command.opcode == Opcode::kLoad) continue;
+      const std::uint32_t end = command.c + (command.m - 1) * command.c_pitch + command.n;
+      if (!mapping_.tilings[command.op].two_results) {
+        EXPECT_LE(end, 2 * half);
+        continue;
+      }
+      const auto known = second.try_emplace(command.op, command.c >= half).first;
+      const Share& share = mapping_.shares[command.op];
+      EXPECT_GE(command.c, (known->second ? half : 0) + share.sums_begin);
+      EXPECT_LE(end, (known->second ? half : 0) + share.sums_end);
+      const bool leaves = command.opcode == Opcode::kStore || command.opcode == Opcode::kMove;
+      if (leaves) known->second = !known->second;
+    }
+  }
+
+  void expect_streams_and_residents_keep_apart() const {
+    for (const Command& command : commands()) {
+      if (command.opcode == Opcode::kEnd) continue;
+      const Share& share = mapping_.shares.at(command.op);
+      const std::uint64_t stream_begin = share.stream_begin;
+      if (command.opcode == Opcode::kLoad) {
+        EXPECT_GE(command.a, stream_begin);
+        EXPECT_LE(hw::ranges_of(command, mapping_.program)[1].end, share.stream_end);
+      } else if (command.opcode == Opcode::kMove) {
+        EXPECT_LE(command.b + std::uint64_t{command.m - 1} * command.b_pitch + command.n,
+                  stream_begin);
+      }
+    }
+  }
+
+  /// A load can run while the matmul in front of it computes: it does not overwrite its operands.
+  /// Returns how many do, and how many loads there are behind a matmul of the same operator.
+  [[nodiscard]] std::pair<int, int> loads_that_wait() const {
+    int waiting = 0, all = 0;
+    const Command* matmul = nullptr;
+    for (const Command& command : commands()) {
+      if (command.opcode == Opcode::kMatmul) matmul = &command;
+      if (command.opcode != Opcode::kLoad || matmul == nullptr || matmul->op != command.op)
+        continue;
+      ++all;
+      const hw::Range written = hw::ranges_of(command, mapping_.program)[1];
+      for (const hw::Range& range : hw::ranges_of(*matmul, mapping_.program)) {
+        if (hw::conflict(written, range)) ++waiting;
+      }
+    }
+    return {waiting, all};
+  }
+
+  /// Every element of C leaves exactly once, and the products are as many as C needs.
+  void expect_every_element_once() const {
+    for (std::size_t op = 0; op < mapping_.groups.size(); ++op) {
+      const Group& group = mapping_.groups[op];
+      const hw::Operator& result = mapping_.program.operators[op];
+      std::vector<int> written(std::size_t{group.m()} * group.n(), 0);
+      std::uint64_t macs = 0, firsts = 0, rows = 0;
+      for (const Command& command : commands()) {
+        if (command.opcode == Opcode::kEnd || command.op != op) continue;
+        if (command.opcode == Opcode::kMatmul) {
+          macs += std::uint64_t{command.m} * command.n * command.k;
+          if (!command.accumulate) firsts += std::uint64_t{command.m} * command.n;
+        }
+        if (command.opcode != Opcode::kStore && command.opcode != Opcode::kMove) continue;
+        const std::uint64_t at =
+            (command.opcode == Opcode::kStore ? command.dram : command.b) - result.address;
+        // Rows of a ring come whole, in order.
+        const std::uint64_t row =
+            result.place == hw::Operator::Place::kRing ? rows : at / result.pitch;
+        rows += command.m;
+        const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
+        for (std::uint64_t i = 0; i < command.m; ++i) {
+          for (std::uint64_t j = 0; j < command.n; ++j) {
+            ++written.at((row + i) * group.n() + col + j);
+          }
+        }
+      }
+      EXPECT_EQ(std::count(written.begin(), written.end(), 1), std::int64_t{group.m()} * group.n())
+          << group.name;
+      EXPECT_EQ(macs, result.macs) << group.name;
+      EXPECT_EQ(firsts, group.has_matmul ? std::uint64_t{group.m()} * group.n() : 0) << group.name;
+    }
+  }
+
+ private:
+  hw::Machine machine_;
+  Mapping mapping_;
+};
+
+TEST(Emitter, KeepsItsRulesOnEveryMachine) {
+  test::Random random(1);
+  int emitted = 0, waiting = 0, loads = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    SCOPED_TRACE(seed);
+    hw::Machine machine = test::random_machine(random);
+    machine.mapper.strategy = hw::MappingStrategy::kCost;  // the rules are those of the ring
+    const std::uint32_t heads = test::between(random, 1, 3);
+    const model::Graph graph =
+        seed % 2 == 0
+            ? test::random_matmul_graph(seed, test::between(random, 1, 130),
+                                        test::between(random, 1, 130),
+                                        test::between(random, 1, 130))
+            : model::make_seeded_encoder(
+                  "e", {1, heads * test::between(random, 1, 20), heads, 48, seed % 4 == 1},
+                  test::between(random, 1, 30), seed);
+    try {
+      const Emitted program(graph, machine);
+      program.expect_halves_alternate();
+      program.expect_streams_and_residents_keep_apart();
+      program.expect_every_element_once();
+      const auto [some, all] = program.loads_that_wait();
+      waiting += some;
+      loads += all;
+    } catch (const hw::InputError&) {
+      continue;
+    }
+    ++emitted;
+  }
+  EXPECT_GT(emitted, 70);
+  EXPECT_GT(loads, 1000);
+  // Tiles of odd sizes can leave the ring in pieces.
+  EXPECT_LE(waiting, loads / 100);
+}
+
+/// Bytes that the loads of one operator bring.
+std::uint64_t loaded_bytes(const hw::Program& program, std::uint32_t op) {
+  std::uint64_t bytes = 0;
+  for (const Command& command : program.commands) {
+    if (command.opcode == Opcode::kLoad && command.op == op) {
+      bytes += std::uint64_t{command.m} * command.n;
+    }
+  }
+  return bytes;
+}
+
+TEST(Emitter, LoadsWhatTheTilerExpects) {
+  test::Random random(7);
+  int mapped = 0, a_stays = 0, b_stays = 0, k_outer = 0, one_result = 0;
+  for (int i = 0; i < 400; ++i) {
+    hw::Machine machine = hw::find_machine("transformer");
+    machine.array.rows = test::power_of_two(random, 3, 6);
+    machine.array.cols = test::power_of_two(random, 3, 6);
+    machine.scratchpad.kib = test::power_of_two(random, 4, 9);
+    machine.accumulator.kib = test::power_of_two(random, 4, 9);
+    machine.dram.channels = test::power_of_two(random, 0, 2);
+    const std::uint32_t n = test::between(random, 1, 768), k = test::between(random, 1, 768);
+    GraphSketch g("product", 1);
+    const model::View c =
+        g.matmul("c", g.input("x", test::between(random, 1, 600), k), g.weight("w", k, n));
+    const model::Graph graph =
+        i % 3 == 0 ? g.take(g.stage("norm", c, GraphSketch::layer_norm(), hw::DType::kS8))
+                   : g.take(g.stage("bias", c, model::bias_stage(), hw::DType::kS32));
+    const Mapping mapping = [&]() -> Mapping {
+      try {
+        return map_graph(graph, machine);
+      } catch (const hw::InputError&) {
+        return {};
+      }
+    }();
+    if (mapping.tilings.empty() || mapping.groups[0].k() == 0) continue;
+    const Tiling& t = mapping.tilings[0];
+    a_stays += t.a_stays ? 1 : 0;
+    b_stays += t.b_stays ? 1 : 0;
+    k_outer += t.k_outer ? 1 : 0;
+    one_result += t.two_results ? 0 : 1;
+    ++mapped;
+    EXPECT_EQ(loaded_bytes(mapping.program, 0), t.load_bytes)
+        << mapping.groups[0].m() << " x " << n << " x " << k << " in " << t.m << " x " << t.c_cols
+        << " (" << t.n << ") x " << t.k << (t.m_outer ? " m" : " n") << (t.k_outer ? " k" : "")
+        << (t.a_stays ? " a" : "") << (t.b_stays ? " b" : "");
+  }
+  EXPECT_GT(mapped, 300);
+  EXPECT_GT(a_stays, 20);
+  EXPECT_GT(b_stays, 20);
+  EXPECT_GT(k_outer, 20);
+  EXPECT_GT(one_result, 20);
+}
+
+TEST(Emitter, LoadsRunAheadOnThePresets) {
+  for (const char* name : {"gemmini", "transformer"}) {
+    const model::Graph graph = model::make_seeded_encoder("e", {1, 128, 2, 512, true}, 128, 1);
+    const auto [waiting, loads] = Emitted(graph, hw::find_machine(name)).loads_that_wait();
+    EXPECT_LE(waiting, loads / 50) << name;  // where the ring begins anew
+    EXPECT_GT(loads, 50) << name;
+  }
+}
+
+}  // namespace
+}  // namespace systole::mapper

@@ -1,0 +1,123 @@
+#include "mapper/place/placement.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "hw/description/machine_file.h"
+#include "mapper/fuse/fusion.h"
+#include "model/graph/graph_builder.h"
+#include "model/seeded/shapes.h"
+#include "support/random/random_graph.h"
+
+namespace systole::mapper {
+namespace {
+
+using hw::DType;
+using test::GraphSketch;
+using Place = Location::Place;
+
+Placement place(const model::Graph& graph, const hw::Machine& machine) {
+  const std::vector<Group> groups = fuse(graph, machine).groups;
+  return place_tensors(graph, groups, find_pipelines(graph, groups, machine, {}), machine);
+}
+
+std::vector<std::uint64_t> stream_begins(const Placement& placement) {
+  std::vector<std::uint64_t> begins;
+  for (const Share& share : placement.shares) begins.push_back(share.stream_begin);
+  return begins;
+}
+
+Location find(const model::Graph& graph, const hw::Machine& machine, const std::string& name) {
+  return place(graph, machine).tensors[model::find_tensor(graph, name)];
+}
+
+/// x -> c -> q -> d, where q is small.
+model::Graph two_layers(std::uint32_t rows, std::uint32_t cols, hw::DType type = DType::kS8) {
+  GraphSketch g("two", 1);
+  const model::View x = g.input("x", rows, 24);
+  const model::View c = g.matmul("c", x, g.weight("w", 24, cols));
+  const model::View q = g.stage("q", c, GraphSketch::to_bits(type == DType::kS8 ? 8 : 15, 6), type);
+  if (type != DType::kS8) return g.take(g.stage("relu", q, GraphSketch::relu(), type));
+  return g.take(g.matmul("d", q, g.weight("v", cols, 8)));
+}
+
+TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
+  const hw::Machine machine;
+  const model::Graph graph = two_layers(40, 50);
+  const Location q = find(graph, machine, "q");
+  EXPECT_EQ(q.place, Place::kScratchpad);
+  EXPECT_EQ(q.pitch, 64U) << "whole scratchpad words of 16 bytes";
+  EXPECT_EQ(find(graph, machine, "c").place, Place::kNowhere) << "fused away";
+  EXPECT_EQ(find(graph, machine, "w").place, Place::kNowhere) << "weights stand tile by tile";
+  EXPECT_EQ(find(graph, machine, "x").place, Place::kDram) << "the host writes it";
+  EXPECT_EQ(find(graph, machine, "d").place, Place::kDram) << "the host reads it";
+  EXPECT_EQ(stream_begins(place(graph, machine)), std::vector<std::uint64_t>(2, 40 * 64));
+}
+
+TEST(Placement, NothingStaysOnChipOfAMachineThatSpills) {
+  hw::Machine machine;
+  machine.mapper.on_chip = 0;
+  const model::Graph graph = two_layers(40, 50);
+  EXPECT_EQ(find(graph, machine, "q").place, Place::kDram);
+  EXPECT_EQ(stream_begins(place(graph, machine)), std::vector<std::uint64_t>(2, 0));
+}
+
+TEST(Placement, RowsInDramBeginAtMultiplesOf64Bytes) {
+  const hw::Machine machine;
+  const model::Graph graph = two_layers(40, 50);
+  const Location d = find(graph, machine, "d");  // rows of 8 int32
+  EXPECT_EQ(d.pitch, 64U);
+  EXPECT_EQ(d.address % 64, 0U);
+  EXPECT_EQ(find(graph, machine, "x").pitch, 64U);
+}
+
+TEST(Placement, HalfOfTheScratchpadIsLeftForStreaming) {
+  hw::Machine machine;
+  machine.scratchpad.kib = 8;
+  EXPECT_EQ(find(two_layers(64, 64), machine, "q").place, Place::kScratchpad) << "4096 bytes";
+  EXPECT_EQ(find(two_layers(65, 64), machine, "q").place, Place::kDram);
+  EXPECT_EQ(find(two_layers(64, 65), machine, "q").place, Place::kDram);
+}
+
+TEST(Placement, WhatThePostOpUnitReadsIsInDram) {
+  GraphSketch g("residual", 1);
+  const hw::Machine machine;
+  const model::View x = g.input("x", 10, 16);
+  const model::View a =
+      g.stage("a", g.matmul("c", x, g.weight("w", 16, 16)), GraphSketch::to_bits(8, 6), DType::kS8);
+  const model::View b =
+      g.stage("b", g.matmul("d", a, g.weight("v", 16, 16)),
+              model::add_tensor_stage(DType::kS8, {}, 8, hw::Rounding::kHalfUp), DType::kS32, a);
+  EXPECT_EQ(find(g.take(b), machine, "a").place, Place::kDram) << "read as a tensor operand too";
+  EXPECT_EQ(find(two_layers(10, 16, DType::kS16), machine, "q").place, Place::kNowhere);
+}
+
+TEST(Placement, ViewsThatSplitAScratchpadWordKeepATensorOffChip) {
+  const hw::Machine machine;
+  for (const std::uint32_t first : {0U, 16U, 8U}) {
+    GraphSketch g("views", 1);
+    const model::View x = g.input("x", 10, 16);
+    model::View q = g.stage("q", g.matmul("c", x, g.weight("w", 16, 48)),
+                            GraphSketch::to_bits(8, 6), DType::kS8);
+    q.col = first;
+    q.cols = 16;
+    const model::Graph graph = g.take(g.matmul("d", q, g.weight("v", 16, 8)));
+    EXPECT_EQ(find(graph, machine, "q").place, first == 8 ? Place::kDram : Place::kScratchpad);
+  }
+}
+
+TEST(Placement, RowSumsLiveInTheRowStatistics) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const model::Graph graph = model::make_seeded_encoder("e", {1, 32, 2, 64, true}, 19, 1);
+  const Location first = find(graph, machine, "blocks.0.attn.head0.row_sum");
+  const Location second = find(graph, machine, "blocks.0.attn.head1.row_sum");
+  EXPECT_EQ(first.place, Place::kStatistics);
+  EXPECT_EQ(second.place, Place::kStatistics);
+  EXPECT_EQ(first.address, 0U);
+  EXPECT_EQ(second.address, 0U) << "the first head is done when the second begins";
+}
+
+}  // namespace
+}  // namespace systole::mapper

@@ -1,0 +1,254 @@
+#include "mapper/replay/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "hw/array/accumulator.h"
+#include "hw/array/array.h"
+#include "hw/machine/machine.h"
+#include "hw/memory/dram_timing.h"
+#include "hw/postop/postop.h"
+
+namespace systole::mapper {
+namespace {
+
+constexpr std::uint64_t kCyclePs = 1000;
+
+/// In a bank of DRAM in which the fetch of the program opens no row.
+constexpr std::uint64_t kApart = 40960;
+
+/// A machine with ports to spare, 64 KiB to a bank of the scratchpad.
+hw::Machine with_ports() {
+  hw::Machine machine;
+  machine.scratchpad.ports = machine.accumulator.ports = 4;
+  return machine;
+}
+
+hw::Command load_of(std::uint64_t from, std::uint32_t to, std::uint32_t rows, std::uint32_t bytes) {
+  hw::Command command;
+  command.opcode = hw::Opcode::kLoad;
+  command.dram = from;
+  command.a = to;
+  command.m = rows;
+  command.n = command.dram_pitch = command.a_pitch = bytes;
+  return command;
+}
+
+hw::Command matmul_of(std::uint32_t m, std::uint32_t n, std::uint32_t k, std::uint32_t a,
+                      std::uint32_t b, std::uint32_t c) {
+  hw::Command command;
+  command.opcode = hw::Opcode::kMatmul;
+  command.m = m;
+  command.n = n;
+  command.k = k;
+  command.a = a;
+  command.a_pitch = k;
+  command.b = b;
+  command.c = c;
+  command.b_pitch = command.c_pitch = n;
+  return command;
+}
+
+hw::Command store_of(std::uint32_t c, std::uint64_t to, std::uint32_t rows, std::uint32_t cols) {
+  hw::Command command;
+  command.opcode = hw::Opcode::kStore;
+  command.c = c;
+  command.dram = to;
+  command.m = rows;
+  command.n = command.c_pitch = command.dram_pitch = cols;
+  return command;
+}
+
+hw::Command move_of(std::uint32_t c, std::uint32_t to, std::uint32_t rows, std::uint32_t cols) {
+  hw::Command command = store_of(c, 0, rows, cols);
+  command.opcode = hw::Opcode::kMove;
+  command.dram_pitch = 0;
+  command.b = to;
+  command.b_pitch = cols;
+  return command;
+}
+
+/// A program of these commands, each an operator of its own, with one chain of no stages.
+hw::Program program_of(std::vector<hw::Command> commands) {
+  hw::Program program;
+  program.chains.resize(1);
+  program.operators.resize(commands.size());
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    commands[i].op = static_cast<std::uint32_t>(i);
+  }
+  program.commands = std::move(commands);
+  program.commands.emplace_back();
+  return program;
+}
+
+/// Replays all of it.
+Replay replayed(const hw::Machine& machine, const hw::Program& program) {
+  Replay replay(machine);
+  replay.run(program, 0, program.commands.size());
+  replay.finish();
+  return replay;
+}
+
+/// Cycles of a command alone, from its dispatch on.
+std::uint64_t alone(const hw::Machine& machine, const hw::Command& command) {
+  const Replay replay = replayed(machine, program_of({command}));
+  return replay.end() - replay.dispatch();
+}
+
+/// Cycle in which an idle DRAM with closed rows has served what arrives in cycle `arrival`.
+std::uint64_t served(const hw::Machine& machine, std::uint64_t address, std::uint64_t bytes,
+                     bool write, std::uint64_t arrival) {
+  hw::DramTiming dram(machine.dram);
+  const std::uint64_t end = dram.access(address, bytes, write, arrival * kCyclePs).end;
+  return (end + kCyclePs - 1) / kCyclePs;
+}
+
+TEST(Replay, ALoneMatmulTakesItsContract) {
+  for (const std::uint32_t m : {1U, 16U, 40U, 256U}) {
+    for (const std::uint32_t k : {1U, 16U, 100U}) {
+      const hw::Machine machine = with_ports();
+      const hw::ArrayCycles cycles = hw::array_cycles(machine.array, m, 48, k, false);
+      EXPECT_EQ(alone(machine, matmul_of(m, 48, k, 0, 128 * 1024, 0)),
+                cycles.latency + hw::kAccumulatorWriteCycles)
+          << m << " x " << k;
+    }
+  }
+}
+
+TEST(Replay, AMatmulWaitsForTheBankThatBothOperandsShare) {
+  hw::Machine machine;
+  machine.scratchpad.ports = 1;
+  const hw::Command apart = matmul_of(16, 16, 64, 0, 128 * 1024, 0);
+  const hw::Command together = matmul_of(16, 16, 64, 0, 4096, 0);
+  // 64 rows of A and 64 of B, of which the interval of 80 cycles has room for 80.
+  EXPECT_EQ(alone(machine, together) - alone(machine, apart), 48U);
+}
+
+TEST(Replay, ALoneRequestTakesTheTimesOfBusAndDram) {
+  const hw::Machine machine = with_ports();
+  for (const std::uint32_t bytes : {1U, 16U, 33U, 64U}) {
+    const hw::Program program = program_of({load_of(kApart, 0, 1, bytes)});
+    const Replay replay = replayed(machine, program);
+    const std::uint64_t start = replay.dispatch();
+    const std::uint64_t beats = (bytes + 15) / 16;
+    EXPECT_EQ(replay.end(),
+              served(machine, kApart, bytes, false, start + machine.bus.request_latency) + beats -
+                  1 + machine.bus.response_latency)
+        << bytes;
+  }
+}
+
+TEST(Replay, ALoneRowOfResultsLeavesAfterItsChain) {
+  const hw::Machine machine = with_ports();
+  const hw::Program program = program_of({store_of(0, kApart, 1, 64)});
+  const Replay replay = replayed(machine, program);
+  const hw::ChainCycles chain = hw::chain_cycles({}, 1, 64, machine.postop.lanes);
+  const std::uint64_t ready =
+      replay.dispatch() + chain.fill + hw::kAccumulatorReadCycles + chain.per_row;
+  // Four beats of data.
+  const std::uint64_t arrival = ready + 3 + machine.bus.request_latency;
+  EXPECT_EQ(replay.end(),
+            served(machine, kApart, 64, true, arrival) + machine.bus.response_latency);
+}
+
+TEST(Replay, ALoneMoveTakesItsChain) {
+  const hw::Machine machine = with_ports();
+  const hw::ChainCycles chain = hw::chain_cycles({}, 24, 80, machine.postop.lanes);
+  EXPECT_EQ(alone(machine, move_of(0, 0, 24, 80)), chain.total(24) + hw::kAccumulatorReadCycles);
+}
+
+TEST(Replay, ACommandWaitsForWhatItReads) {
+  const hw::Machine machine = with_ports();
+  const hw::Command load = load_of(4096, 0, 16, 64);
+  const hw::Command reader = matmul_of(16, 16, 64, 0, 128 * 1024, 0);
+  const hw::Command other = matmul_of(16, 16, 64, 64 * 1024, 128 * 1024, 0);
+  const std::uint64_t cycles = alone(machine, reader);
+  const Replay after = replayed(machine, program_of({load, reader}));
+  EXPECT_EQ(after.operator_ends()[1], after.operator_ends()[0] + cycles);
+  const Replay beside = replayed(machine, program_of({load, other}));
+  EXPECT_EQ(beside.operator_ends()[1], beside.dispatch() + cycles);
+}
+
+TEST(Replay, ALoadOverwritesAnOperandWhenItHasBeenRead) {
+  const hw::Machine machine = with_ports();
+  const hw::Command matmul = matmul_of(256, 16, 64, 0, 128 * 1024, 0);
+  const Replay replay = replayed(machine, program_of({matmul, load_of(4096, 0, 1, 64)}));
+  const Replay free = replayed(machine, program_of({matmul, load_of(4096, 64 * 1024, 1, 64)}));
+  const std::uint64_t interval = hw::array_cycles(machine.array, 256, 16, 64, false).interval;
+  const std::uint64_t started = replay.dispatch() - 1;
+  EXPECT_GE(replay.operator_ends()[1], started + interval);
+  EXPECT_LT(replay.operator_ends()[1], replay.operator_ends()[0] + 100);
+  EXPECT_LT(free.operator_ends()[1], started + interval);
+}
+
+TEST(Replay, MatmulsDoNotWaitForEachOthersSums) {
+  const hw::Machine machine = with_ports();
+  const hw::Command matmul = matmul_of(64, 16, 16, 0, 128 * 1024, 0);
+  const Replay replay = replayed(machine, program_of({matmul, matmul}));
+  EXPECT_EQ(replay.operator_ends()[1] - replay.operator_ends()[0],
+            hw::array_cycles(machine.array, 64, 16, 16, true).interval);
+}
+
+TEST(Replay, AFullStationHoldsUpAllThatFollow) {
+  hw::Machine machine = with_ports();
+  machine.core.load_queue = 1;
+  const std::vector<hw::Command> commands = {load_of(4096, 0, 64, 64),
+                                             load_of(1 << 20, 65536, 1, 64),
+                                             matmul_of(16, 16, 16, 1 << 17, 3 << 16, 0)};
+  const Replay full = replayed(machine, program_of(commands));
+  EXPECT_EQ(full.dispatch(), full.operator_ends()[0] + 2);
+  machine.core.load_queue = 2;
+  const Replay room = replayed(machine, program_of(commands));
+  EXPECT_LT(room.dispatch(), room.operator_ends()[0]);
+}
+
+TEST(Replay, OperatorEndsAreThoseOfTheirLastCommands) {
+  hw::Program program = program_of({load_of(4096, 0, 16, 64), load_of(8192, 4096, 16, 64)});
+  program.commands[1].op = 0;
+  const Replay replay = replayed(with_ports(), program);
+  EXPECT_EQ(replay.operator_ends()[0], replay.end());
+  EXPECT_EQ(replay.operator_ends()[1], 0U);
+}
+
+/// Loads, matmuls and stores of two C tiles in turn.
+hw::Program tiles(unsigned count) {
+  std::vector<hw::Command> commands;
+  for (unsigned i = 0; i < count; ++i) {
+    const std::uint32_t half = i % 2;
+    commands.push_back(load_of(i * 4096, half * 8192, 64, 64));
+    commands.push_back(load_of((1 << 20) + i * 4096, 128 * 1024 + half * 8192, 1, 4096));
+    commands.push_back(matmul_of(64, 64, 64, half * 8192, 128 * 1024 + half * 8192, half * 8192));
+    commands.push_back(store_of(half * 8192, (2 << 20) + i * 4096, 64, 64));
+  }
+  return program_of(std::move(commands));
+}
+
+TEST(Replay, ACopyContinuesAsTheOriginalDoes) {
+  const hw::Machine machine = with_ports();
+  const hw::Program program = tiles(20);
+  const std::size_t count = program.commands.size();
+  const Replay whole = replayed(machine, program);
+  for (const std::size_t part : {std::size_t{1}, count / 3, count - 2}) {
+    Replay first(machine);
+    std::uint64_t before = 0;
+    {
+      const hw::Program other = program;  // a replay keeps nothing of it
+      first.run(other, 0, part);
+      before = first.end();
+    }
+    Replay copy = first;
+    for (Replay* const replay : {&first, &copy}) {
+      replay->run(program, part, count);
+      replay->finish();
+      EXPECT_EQ(replay->end(), whole.end()) << part;
+      EXPECT_EQ(replay->operator_ends(), whole.operator_ends()) << part;
+    }
+    EXPECT_LE(before, whole.end());
+  }
+}
+
+}  // namespace
+}  // namespace systole::mapper

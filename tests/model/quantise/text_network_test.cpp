@@ -1,0 +1,231 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/build/decode_graph.h"
+#include "model/build/text_graph.h"
+#include "model/checkpoint/text_checkpoint.h"
+#include "model/float/float_text.h"
+#include "model/graph/graph_check.h"
+#include "model/graph/reference.h"
+#include "model/integer/integer_model.h"
+#include "model/quantise/quantiser.h"
+#include "support/input_error.h"
+#include "support/network/tiny_text.h"
+#include "support/temp_directory.h"
+#include "tests/model/text_oracle.h"
+
+namespace systole::model {
+namespace {
+
+using test::TinyText;
+
+const std::vector<std::int32_t> kText{4, 17, 0, 29, 8, 8, 3, 21, 11};
+
+struct Network {
+  const char* name;
+  TinyText (*file)(const std::string& prefix);
+  const char* prefix;
+  TextOracle::Matrix (TextOracle::*oracle)(const std::vector<std::int32_t>&,
+                                           const std::string&) const;
+};
+void PrintTo(const Network& network, std::ostream* out) { *out << network.name; }
+
+class TextNetwork : public testing::TestWithParam<Network> {
+ protected:
+  [[nodiscard]] TextCheckpoint load(const TinyText& text) const {
+    return load_text_checkpoint(text.write(directory_.path("text.safetensors")));
+  }
+  [[nodiscard]] TextCheckpoint checkpoint() const {
+    return load(GetParam().file(GetParam().prefix));
+  }
+  [[nodiscard]] IntegerText integer() const {
+    const TextCheckpoint real = checkpoint();
+    const std::string ids = TinyText::write_ids(directory_.path("ids.safetensors"), 30, 11);
+    return quantise(real, load_token_ids(ids, real.shape));
+  }
+
+  TempDirectory directory_;
+};
+
+TEST_P(TextNetwork, ComputesWhatItsNamesMean) {
+  const TinyText file = GetParam().file(GetParam().prefix);
+  const auto expected = (TextOracle(file).*GetParam().oracle)(kText, GetParam().prefix);
+  const FloatRows found = FloatText(load(file)).hidden(kText);
+  for (std::size_t t = 0; t < kText.size(); ++t) {
+    for (std::size_t i = 0; i < TinyText::kWidth; ++i) {
+      EXPECT_NEAR(found[t * TinyText::kWidth + i], expected[t][i], 1e-9) << t << " " << i;
+    }
+  }
+}
+
+TEST_P(TextNetwork, PrefixMakesNoDifference) {
+  const FloatRows with = FloatText(checkpoint()).hidden(kText);
+  EXPECT_EQ(FloatText(load(GetParam().file(""))).hidden(kText), with);
+}
+
+TEST_P(TextNetwork, IntegersStayCloseToTheRealNetwork) {
+  const IntegerText text = integer();
+  const Graph graph = make_text_graph(text, static_cast<std::uint32_t>(kText.size()));
+  ASSERT_NO_THROW(check_graph(graph));
+  Reference reference(graph);
+  reference.set_input("embedding", embed_tokens(text, kText));
+  reference.run();
+  const FloatRows real = FloatText(checkpoint()).hidden(kText);
+  const Tensor& output = graph.tensors[graph.nodes.back().out.tensor];
+  const std::vector<std::int32_t> codes = reference.values(output.name);
+  double error = 0, power = 0;
+  for (std::size_t i = 0; i < real.size(); ++i) {
+    error += std::pow(codes[i] * output.scale - real[i], 2);
+    power += std::pow(real[i], 2);
+  }
+  EXPECT_LT(std::sqrt(error / power), 0.06);
+}
+
+TEST_P(TextNetwork, FileGivesTheSameNetwork) {
+  const IntegerText text = integer();
+  const std::string path = directory_.path("text.int8.safetensors");
+  save_integer_text(text, path);
+  EXPECT_EQ(model_kind(path), ModelKind::kIntegerText);
+  const IntegerText again = load_integer_text(path);
+  EXPECT_TRUE(again.shape == text.shape);
+  EXPECT_EQ(embed_tokens(again, kText, 2), embed_tokens(text, kText, 2));
+  const Graph a = make_text_graph(text, 5), b = make_text_graph(again, 5);
+  ASSERT_EQ(a.tensors.size(), b.tensors.size());
+  for (std::size_t i = 0; i < a.tensors.size(); ++i)
+    EXPECT_EQ(a.tensors[i].data, b.tensors[i].data);
+  for (std::size_t i = 0; i < a.nodes.size(); ++i) {
+    EXPECT_EQ(a.nodes[i].parameters, b.nodes[i].parameters);
+    EXPECT_EQ(a.nodes[i].stage.imm, b.nodes[i].stage.imm);
+  }
+}
+
+TEST_P(TextNetwork, ShapeIsThatOfTheTensors) {
+  const TextShape shape = checkpoint().shape;
+  EXPECT_EQ(shape.encoder.layers, TinyText::kLayers);
+  EXPECT_EQ(shape.encoder.width, TinyText::kWidth);
+  EXPECT_EQ(shape.encoder.heads, TinyText::kHeads);
+  EXPECT_EQ(shape.encoder.hidden, TinyText::kHidden);
+  EXPECT_EQ(shape.vocabulary, TinyText::kVocabulary);
+  EXPECT_EQ(shape.positions, TinyText::kPositions);
+  EXPECT_NE(shape.encoder.post_norm, shape.encoder.causal);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Families, TextNetwork,
+    testing::Values(Network{"bert", TinyText::bert, "bert.", &TextOracle::bert},
+                    Network{"gpt2", TinyText::gpt2, "transformer.", &TextOracle::gpt2}),
+    [](const auto& network) { return std::string(network.param.name); });
+
+TEST(TextCheckpointFile, LeavesOutHeadsForTasks) {
+  const TempDirectory directory;
+  TinyText bert = TinyText::bert();
+  bert.add("bert.pooler.dense.weight", {12, 12}, 1.0);
+  bert.add("cls.predictions.bias", {30}, 1.0);
+  EXPECT_NO_THROW(load_text_checkpoint(bert.write(directory.path("b.safetensors"))));
+  TinyText gpt2 = TinyText::gpt2();
+  gpt2.add("lm_head.weight", {30, 12}, 1.0);
+  gpt2.add("transformer.h.1.attn.bias", {1, 1, 11, 11}, 1.0);
+  EXPECT_NO_THROW(load_text_checkpoint(gpt2.write(directory.path("g.safetensors"))));
+}
+
+TEST(TextCheckpointFile, NormsMayHaveTheirOldNames) {
+  const TempDirectory directory;
+  TinyText bert = TinyText::bert();
+  const auto hidden = [&] {
+    return FloatText(load_text_checkpoint(bert.write(directory.path("b.safetensors"))))
+        .hidden(kText);
+  };
+  const FloatRows expected = hidden();
+  for (TensorData& tensor : bert.tensors) {
+    const std::size_t at = tensor.name.find("LayerNorm.");
+    if (at == std::string::npos) continue;
+    const bool weight = tensor.name.find("weight", at) != std::string::npos;
+    tensor.name = tensor.name.substr(0, at) + (weight ? "LayerNorm.gamma" : "LayerNorm.beta");
+  }
+  EXPECT_EQ(hidden(), expected);
+}
+
+TEST(TextCheckpointFile, HeadsComeFromTheConfigurationBesideIt) {
+  const TempDirectory directory;
+  TinyText bert = TinyText::bert();
+  bert.metadata.clear();
+  const std::string path = bert.write(directory.path("b.safetensors"));
+  EXPECT_NE(input_error_of([&] { return load_text_checkpoint(path); }).find("num_attention_heads"),
+            std::string::npos);
+  directory.write("config.json", R"({"num_attention_heads": 6})");
+  EXPECT_EQ(load_text_checkpoint(path).shape.encoder.heads, 6U);
+  directory.write("config.json", R"({"n_head": "six"})");
+  EXPECT_NE(input_error_of([&] { return load_text_checkpoint(path); }).find("n_head"),
+            std::string::npos);
+}
+
+/// The error of a file that `spoil` has changed.
+std::string error_of(TinyText text, const std::function<void(TinyText&)>& spoil) {
+  const TempDirectory directory;
+  spoil(text);
+  const std::string path = text.write(directory.path("text.safetensors"));
+  return input_error_of([&] { return load_text_checkpoint(path); });
+}
+
+TEST(TextCheckpointFile, ErrorsNameTensorAndShape) {
+  const auto expect = [](const std::string& error, const std::vector<std::string>& parts) {
+    for (const std::string& part : parts) {
+      EXPECT_NE(error.find(part), std::string::npos) << "'" << part << "' in: " << error;
+    }
+  };
+  const std::string dense = "bert.encoder.layer.1.output.dense.weight";
+  expect(error_of(TinyText::bert(), [&](TinyText& text) { text.remove(dense); }),
+         {"text.safetensors", "'" + dense + "': missing", "[12, 20]"});
+  expect(error_of(TinyText::bert(),
+                  [&](TinyText& text) {
+                    text.remove(dense);
+                    text.add(dense, {20, 12}, 1.0);
+                  }),
+         {"text.safetensors", "'" + dense + "'", "[20, 12]", "[12, 20]"});
+  // A Linear in the place of a Conv1D.
+  expect(error_of(TinyText::gpt2(),
+                  [](TinyText& text) {
+                    text.remove("transformer.h.0.attn.c_attn.weight");
+                    text.add("transformer.h.0.attn.c_attn.weight", {36, 12}, 1.0);
+                  }),
+         {"transformer.h.0.attn.c_attn.weight", "[12, 36]"});
+  expect(error_of(TinyText::gpt2(), [](TinyText& text) { text.add("extra", {2}, 1.0); }),
+         {"'extra'", "not part"});
+  expect(
+      error_of(TinyText::gpt2(""), [](TinyText& text) { text.remove("h.0.attn.c_attn.weight"); }),
+      {"no checkpoint of a known family"});
+  expect(error_of(TinyText::bert(), [](TinyText& text) { text.metadata["h"] = "5"; }),
+         {"5 heads", "12"});
+}
+
+TEST(TextDecode, StepsGiveWhatAllTokensAtOnceGive) {
+  const TempDirectory directory;
+  const TextCheckpoint real =
+      load_text_checkpoint(TinyText::gpt2().write(directory.path("g.safetensors")));
+  const std::string ids = TinyText::write_ids(directory.path("ids.safetensors"), 10, 11);
+  const IntegerText text = quantise(real, load_token_ids(ids, real.shape));
+  const auto count = static_cast<std::uint32_t>(kText.size());
+  const Graph whole = make_text_graph(text, count);
+  Reference reference(whole);
+  reference.set_input("embedding", embed_tokens(text, kText));
+  reference.run();
+  const std::vector<std::int32_t> expected = reference.values("norm");
+  Graph graph = make_text_decode_graph(text, count);
+  Reference steps(graph);
+  std::vector<std::int32_t> found;
+  for (std::uint32_t t = 0; t < count; ++t) {
+    move_to_token(graph, t);
+    steps.set_input("embedding", embed_tokens(text, {kText[t]}, t));
+    steps.run();
+    const std::vector<std::int32_t> row = steps.values("norm");
+    found.insert(found.end(), row.begin(), row.end());
+  }
+  EXPECT_EQ(found, expected);
+}
+
+}  // namespace
+}  // namespace systole::model

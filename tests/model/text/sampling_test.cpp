@@ -1,0 +1,124 @@
+#include "model/text/sampling.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "support/input_error.h"
+
+namespace systole::model {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+std::vector<hw::Half> halves(const std::vector<double>& values) {
+  std::vector<hw::Half> result;
+  for (const double value : values) result.push_back(hw::to_half(value));
+  return result;
+}
+
+/// How often each token comes in `draws`.
+std::vector<int> histogram(const Sampler::Options& options, const std::vector<hw::Half>& logits,
+                           int draws) {
+  Sampler sampler(options);
+  std::vector<int> counts(logits.size());
+  for (int i = 0; i < draws; ++i) ++counts.at(sampler.token(logits));
+  return counts;
+}
+
+TEST(Greedy, TakesTheFirstOfTheLargest) {
+  EXPECT_EQ(greedy_token(halves({-1, 3, 2, 3})), 1U);
+  EXPECT_EQ(greedy_token(halves({-4})), 0U);
+  EXPECT_EQ(greedy_token(halves({-0.0, 0.0})), 0U);  // equal as numbers
+  EXPECT_EQ(greedy_token(halves({-kInfinity, -65504, -kInfinity})), 1U);
+  EXPECT_EQ(greedy_token(halves({65504, kInfinity, kInfinity})), 1U);
+}
+
+TEST(Greedy, RefusesWhatIsNoNumber) {
+  EXPECT_THAT(input_error_of([] {
+                return greedy_token(halves({0, 1, std::nan("")}));
+              }),
+              HasSubstr("token 2 is not a number"));
+  EXPECT_THAT(input_error_of([] {
+                return Sampler({}).token(halves({std::nan(""), 1}));
+              }),
+              HasSubstr("token 0 is not a number"));
+  EXPECT_THROW(static_cast<void>(greedy_token({})), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(Sampler({}).token({})), std::invalid_argument);
+}
+
+TEST(Sampler, DrawsBySoftmaxOfTheTemperature) {
+  const std::vector<double> logits{1.0, -0.5, 2.0, 0.0};
+  for (const double temperature : {0.5, 1.0, 2.0}) {
+    double total = 0;
+    for (const double logit : logits) total += std::exp(logit / temperature);
+    constexpr int kDraws = 40000;
+    const auto counts = histogram({temperature, 0, 11}, halves(logits), kDraws);
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      const double share = std::exp(logits[i] / temperature) / total;
+      const double deviation = std::sqrt(kDraws * share * (1.0 - share));
+      EXPECT_NEAR(counts[i], kDraws * share, 4.5 * deviation) << temperature << " " << i;
+    }
+  }
+}
+
+TEST(Sampler, LeavesOutAllButTheLargest) {
+  const auto logits = halves({1.0, 0.5, 1.0, 0.9, 1.0});
+  const auto counts = histogram({1.0, 2, 3}, logits, 2000);
+  EXPECT_GT(counts[0], 850);  // the smaller ids of equals
+  EXPECT_GT(counts[2], 850);
+  EXPECT_EQ(counts[0] + counts[2], 2000);
+  EXPECT_EQ(histogram({1.0, 1, 3}, logits, 50)[0], 50);
+  EXPECT_EQ(histogram({1.0, 9, 3}, logits, 2000), histogram({1.0, 0, 3}, logits, 2000));
+  EXPECT_EQ(histogram({1e-300, 0, 3}, halves({1, 2, 1.5}), 50)[1], 50);
+}
+
+TEST(Sampler, InfinityLeavesNothingToTheRest) {
+  EXPECT_EQ(histogram({1.0, 0, 3}, halves({0, kInfinity, 65504}), 50)[1], 50);
+  EXPECT_EQ(histogram({1.0, 0, 3}, halves({-kInfinity, -65504}), 50)[1], 50);
+  const auto counts = histogram({1.0, 0, 3}, halves({-kInfinity, -kInfinity}), 1000);
+  EXPECT_NEAR(counts[0], 500, 80);
+}
+
+TEST(Sampler, SameSeedSameTokensOnEveryHost) {
+  std::vector<double> logits;
+  for (int i = 0; i < 100; ++i) logits.push_back(2.0 * std::sin(i));
+  Sampler sampler({0.8, 40, 2022});
+  std::vector<std::size_t> found;
+  for (int i = 0; i < 12; ++i) found.push_back(sampler.token(halves(logits)));
+  // Computed apart: engine by its definition, softmax in extended precision.
+  const std::vector<std::size_t> expected{20, 77, 8, 39, 82, 96, 96, 39, 32, 58, 20, 46};
+  EXPECT_EQ(found, expected);
+  Sampler other({0.8, 40, 2023});
+  std::vector<std::size_t> others;
+  for (int i = 0; i < 12; ++i) others.push_back(other.token(halves(logits)));
+  EXPECT_NE(found, others);
+}
+
+TEST(Sampler, RefusesATemperatureOutOfRange) {
+  for (const double temperature : {0.0, -1.0, kInfinity, std::nan("")}) {
+    EXPECT_THAT(input_error_of([&] {
+                  Sampler({temperature, 0, 1});
+                }),
+                HasSubstr("expected a finite number above 0"));
+  }
+}
+
+TEST(PortableExp, IsCloseToTheExponential) {
+  for (double x = 0.0; x > -699.0; x -= 0.0371) {
+    const double exact = std::exp(x);
+    ASSERT_NEAR(portable_exp(x), exact, 1e-14 * exact) << x;
+  }
+  EXPECT_EQ(portable_exp(0.0), 1.0);
+  EXPECT_EQ(portable_exp(-700.0), 0.0);
+  EXPECT_EQ(portable_exp(-kInfinity), 0.0);
+}
+
+}  // namespace
+}  // namespace systole::model

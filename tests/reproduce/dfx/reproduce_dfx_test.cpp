@@ -1,0 +1,78 @@
+/// The command `systole reproduce dfx`.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/program/program_run.h"
+#include "support/temp_directory.h"
+#include "tests/reproduce/reproduction_rows.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+json rows_of(const std::string& parts) {
+  const ProgramRun run = run_systole({"reproduce", "dfx", "--part", parts, "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
+  json document = json::parse(run.out);
+  expect_good_rows(document);
+  EXPECT_EQ(document["failed"], 0);
+  return document;
+}
+
+double dfx_ours(const json& document, const std::string& name) {
+  return row_of(document, name)["ours"];
+}
+
+TEST(ReproduceDfx, BoundsAreThoseOfTheSizes) {
+  const json document = rows_of("bounds");
+  EXPECT_EQ(document["passed"], document["rows"].size());
+  EXPECT_EQ(dfx_ours(document, "345M x1: a token"), 345184);
+  EXPECT_EQ(dfx_ours(document, "1.5B x4: a token"), 350640);
+  EXPECT_EQ(row_of(document, "774M x2: a layer")["bound"], "equal");
+  // 24 layers of 12 x 1024 x 1024 weights and 50272 columns, which are whole slices.
+  EXPECT_DOUBLE_EQ(dfx_ours(document, "345M: weights"),
+                   2e-6 * (24 * 12 * 1024.0 * 1024.0 + 50272 * 1024.0));
+}
+
+TEST(ReproduceDfx, ExchangesAndBytesAreExact) {
+  const json document = rows_of("checks");
+  for (const char* name : {"345M x4: exchanges of a layer", "1.5B x8: over a link",
+                           "1.5B x4, all-reduce: over a link"}) {
+    EXPECT_EQ(row_of(document, name)["bound"], "equal") << name;
+  }
+  EXPECT_EQ(dfx_ours(document, "345M x1: exchanges of a layer"), 0);
+  EXPECT_EQ(dfx_ours(document, "345M x1: over a link"), 0);
+  EXPECT_EQ(dfx_ours(document, "1.5B x4, all-reduce: over a link"), 9216);
+  EXPECT_GT(dfx_ours(document, "345M x4: hop 2 us"), dfx_ours(document, "345M x2: hop 2 us"));
+}
+
+TEST(ReproduceDfx, PredictsSizesAndTellsWhereTheTimeGoes) {
+  const TempDirectory directory;
+  const ProgramRun run = run_systole(
+      {"reproduce", "dfx", "--part", "shares,sizes", "--stats", "a.json"}, directory.path());
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+  const json document = json::parse(read_file(directory.path("a.json")));
+  expect_good_rows(document);
+  EXPECT_EQ(row_of(document, "norm and residual, time to operations")["verdict"], "pass");
+  EXPECT_EQ(row_of(document, "dfx: V, K, Q: a layer")["verdict"], "pass");
+  EXPECT_LT(dfx_ours(document, "dfx: V, K, Q: exposed"),
+            dfx_ours(document, "dfx: Q, K, V: exposed"));
+  EXPECT_LT(dfx_ours(document, "1.5B x4: a pass"), dfx_ours(document, "1.5B x2: a pass"));
+  EXPECT_LT(dfx_ours(document, "1.5B x4: a pass"), dfx_ours(document, "1.5B, 25 heads x4: a pass"));
+
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(run.out.find(".."), std::string::npos) << "a name was cut short:\n" << run.out;
+  EXPECT_THAT(run.out, HasSubstr("calibrated on 345M alone"));
+}
+
+}  // namespace
+}  // namespace systole::testbench

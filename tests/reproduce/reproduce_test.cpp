@@ -1,0 +1,188 @@
+/// The command `systole reproduce`.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "support/npy_bytes.h"
+#include "support/program/bad_input.h"
+#include "support/shared_data.h"
+#include "support/temp_directory.h"
+#include "tests/reproduce/reproduction_rows.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+/// One layer of two heads with 30 queries and keys: a band along the diagonal and two columns.
+std::string small_mask() {
+  std::string pruned;
+  for (std::size_t row = 0; row < 2 * 30; ++row) {
+    for (std::size_t key = 0; key < 30; ++key) {
+      const std::size_t query = row % 30;
+      const bool kept = key < 2 || (query > key ? query - key : key - query) < 2;
+      pruned += kept ? '\0' : '\1';
+    }
+  }
+  return npy_mask("(1, 2, 30, 30)", pruned);
+}
+
+Words reproduce(const Words& more = {}) {
+  Words arguments{"reproduce", "vitcod", "--mask", "mask.npy"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+class Reproduce : public testing::Test {
+ protected:
+  Reproduce() { directory_.write("mask.npy", small_mask()); }
+  TempDirectory directory_;
+};
+
+TEST_F(Reproduce, RowsSayWhatIsOursAndWhatWasPublishedAndPicturesShowIt) {
+  Words more{"--json", "--stats", "a.json"};
+  const bool draws = std::system("gnuplot --version >/dev/null 2>&1") == 0;
+  if (draws) more.insert(more.end(), {"--plots", "pictures with 'quotes'"});
+  const ProgramRun run = run_systole(reproduce(more), directory_.path());
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.err, "");
+  EXPECT_EQ(read_file(directory_.path("a.json")), run.out);
+  for (const char* name : {"mask", "cycles", "break_even", "sparsity"}) {
+    if (!draws) break;
+    const std::string file = std::string("pictures with 'quotes'/vitcod_") + name + ".png";
+    const std::string png = read_file(directory_.path(file));
+    EXPECT_EQ(png.substr(1, 3), "PNG") << name;
+    EXPECT_GT(png.size(), 5000U) << name;
+  }
+  const json document = json::parse(run.out);
+  EXPECT_TRUE(document["inputs"].contains("mask"));
+  EXPECT_EQ(document["name"], "vitcod");
+  EXPECT_EQ(document["failed"], 0);
+  expect_good_rows(document);
+  for (const json& row : document["rows"]) {
+    if (!row["ours"].is_null()) {
+      EXPECT_GE(row["ours"], 0) << row["name"];
+    }
+  }
+  // Faster attention is worth less for the whole network than for itself, and never much more than
+  // its share allows.
+  const double share = row_of(document, "vit65: attention, dense")["ours"].get<double>() / 100.0;
+  const double alone = row_of(document, "vit65: attention faster")["ours"];
+  const double whole = row_of(document, "vit65: network faster")["ours"];
+  EXPECT_GT(alone, whole);
+  EXPECT_NEAR(whole, 1.0 / (1.0 - share + share / alone), 0.05 * whole) << "Amdahl's law";
+  // By hand: keys 0 and 1 with 30 queries each, 27 keys with three, the last with two; two heads.
+  EXPECT_DOUBLE_EQ(
+      row_of(document, "kept cells x features / MACs")["ours"].get<double>() * 512 / 64,
+      2 * (2 * 30 + 27 * 3 + 2));
+}
+
+TEST_F(Reproduce, ARowOutOfItsBoundsFails) {
+  const ProgramRun run =
+      run_systole(reproduce({"--json", "--set", "core.clock_mhz=400"}), directory_.path());
+  EXPECT_EQ(run.exit_code, 1);
+  const json document = json::parse(run.out);
+  EXPECT_EQ(document["failed"], 1);
+  EXPECT_EQ(row_of(document, "compute roof")["verdict"], "fail");
+  EXPECT_NEAR(row_of(document, "compute roof")["difference"], 400.0 / 500.0 - 1.0, 1e-12);
+}
+
+TEST_F(Reproduce, TablesFitATerminalAndComeBeforeAMissingGnuplot) {
+  const TempDirectory nothing;
+  const ProgramRun run = run_systole(reproduce({"--plots", "pictures"}), directory_.path(),
+                                     {{"PATH", nothing.path()}});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.err, "systole: gnuplot: not found, expected it installed to draw pictures\n");
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(run.out.find(".."), std::string::npos) << "a name was cut short:\n" << run.out;
+  EXPECT_THAT(run.out, HasSubstr("ViTCoD (HPCA 2023), section VI"));
+}
+
+TEST_F(Reproduce, DeitTinyHasItsPublishedFigures) {
+  const std::string mask = shared_data("vitcod/deit_tiny_0.95_pruned.npy");
+  if (mask.empty()) GTEST_SKIP() << "NOT TESTED: DeiT-Tiny, no mask of it";
+  const ProgramRun run = run_systole({"reproduce", "vitcod", "--mask", mask, "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+  const json document = json::parse(run.out);
+  EXPECT_GE(document["passed"], 11);
+  EXPECT_EQ(row_of(document, "best columns, a column per line")["ours"], 11080);
+  EXPECT_EQ(row_of(document, "Q, K and V read")["verdict"], "pass");
+  EXPECT_GT(row_of(document, "DeiT-Tiny: attention faster")["ours"],
+            row_of(document, "DeiT-Tiny: network faster")["ours"]);
+}
+
+class BadReproduceTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadReproduceTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Usage, BadReproduceTest,
+    testing::Values(
+        BadInput{"NoName", {"reproduce"}, {{"name is required"}}},
+        BadInput{"UnknownName", {"reproduce", "sanger"}, {{"sanger", "dfx", "survey", "vitcod"}}},
+        BadInput{"MachineOfTheSurvey",
+                 {"reproduce", "survey", "-m", "tiny"},
+                 {{"reproduce survey", "--machine"}}},
+        BadInput{"MaskOfTheSurvey",
+                 {"reproduce", "survey", "--mask", "mask.npy"},
+                 {{"reproduce survey", "--mask"}}},
+        BadInput{
+            "PartOfVitcod", {"reproduce", "vitcod", "--part", "analysis"}, {{"--part", "survey"}}},
+        BadInput{"UnknownPart",
+                 {"reproduce", "survey", "--part", "analysis,figures"},
+                 {{"--part", "figures", "mapping"}}},
+        BadInput{"PartOfTheSurvey",
+                 {"reproduce", "dfx", "--part", "latency,analysis"},
+                 {{"--part", "analysis", "whatif"}}},
+        BadInput{"MachineOfDfx",
+                 {"reproduce", "dfx", "--set", "dfx.cores=2"},
+                 {{"reproduce dfx", "--set"}}},
+        BadInput{"NoEngines",
+                 {"reproduce", "vitcod", "-m", "gemmini"},
+                 {{"gemmini: attention.lines: found 0", "vitcod"}}},
+        BadInput{"DimOfTheEmbedded", {"reproduce", "vitcod", "--dim", "64"}, {{"--dim", "--mask"}}},
+        BadInput{"DimZero",
+                 reproduce({"--dim", "0"}),
+                 {{"--dim: found 0", "4096"}},
+                 file("mask.npy", small_mask())},
+        BadInput{"ClsAlone", {"reproduce", "vitcod", "--cls"}, {{"--cls", "--maps"}}},
+        BadInput{"NoMask", reproduce(), {{"mask.npy: cannot read"}}},
+        BadInput{"MapsAsMask",
+                 reproduce(),
+                 {{"mask.npy: elements are F32, expected bool"}},
+                 file("mask.npy", npy_floats("(1, 1, 1, 2)", {0.5F, 0.5F}))},
+        BadInput{"MaskAsMaps",
+                 {"reproduce", "vitcod", "--maps", "mask.npy"},
+                 {{"mask.npy: ", "expected"}},
+                 file("mask.npy", small_mask())},
+        BadInput{"EmptyMask",
+                 reproduce(),
+                 {{"mask.npy: keeps no cell"}},
+                 file("mask.npy", npy_mask("(1, 1, 2, 2)", std::string(4, '\1')))},
+        BadInput{"PlotsIntoAFile",
+                 reproduce({"--plots", "mask.npy"}),
+                 {{"mask.npy: no folder"}},
+                 file("mask.npy", small_mask())},
+        BadInput{"PlotsNowhere",
+                 reproduce({"--plots", "no/such"}),
+                 {{"no/such: no folder"}},
+                 file("mask.npy", small_mask())},
+        BadInput{"PlotsUnwritable",
+                 reproduce({"--plots", "/proc"}),
+                 {{"/proc", "cannot write"}},
+                 file("mask.npy", small_mask())},
+        BadInput{"StatsNowhere",
+                 reproduce({"--stats", "no/a.json"}),
+                 {{"no/a.json: cannot write"}},
+                 file("mask.npy", small_mask())}),
+    bad_input_name);
+
+}  // namespace
+}  // namespace systole::testbench

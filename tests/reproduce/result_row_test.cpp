@@ -1,0 +1,74 @@
+#include "reproduce/result_row.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "reproduce/survey/survey_published.h"
+#include "reproduce/vitcod/vitcod_published.h"
+
+namespace systole::testbench {
+namespace {
+
+using Kind = Tolerance::Kind;
+
+Verdict verdict(double ours, Kind kind, double amount) {
+  return compare("row", ours, {"key", 200.0, "%", "a paper", Tolerance{kind, amount}}).verdict();
+}
+
+TEST(ResultRow, PassesWithinItsTolerance) {
+  EXPECT_EQ(verdict(210.0, Kind::kRelative, 0.05), Verdict::kPass);
+  EXPECT_EQ(verdict(211.0, Kind::kRelative, 0.05), Verdict::kFail);
+  EXPECT_EQ(verdict(189.0, Kind::kRelative, 0.05), Verdict::kFail);
+  EXPECT_EQ(verdict(200.0, Kind::kRelative, 0.0), Verdict::kPass);
+  EXPECT_EQ(verdict(201.0, Kind::kRelative, 0.0), Verdict::kFail);
+  EXPECT_EQ(verdict(204.0, Kind::kAbsolute, 4.0), Verdict::kPass);
+  EXPECT_EQ(verdict(195.0, Kind::kAbsolute, 4.0), Verdict::kFail);
+  EXPECT_EQ(verdict(1.0, Kind::kAtMost, 0.0), Verdict::kPass);
+  EXPECT_EQ(verdict(201.0, Kind::kAtMost, 0.0), Verdict::kFail);
+  EXPECT_EQ(verdict(201.0, Kind::kAtLeast, 0.0), Verdict::kPass);
+  EXPECT_EQ(verdict(199.0, Kind::kAtLeast, 0.0), Verdict::kFail);
+}
+
+TEST(ResultRow, IsAReferenceWithoutAFigureOrATolerance) {
+  const Published published{"key", 2.0, "x", "a paper", {}};
+  const ResultRow row = compare("row", 3.0, published);
+  EXPECT_EQ(row.verdict(), Verdict::kReference);
+  EXPECT_DOUBLE_EQ(row.difference().value(), 0.5);
+  EXPECT_EQ(row.bound(), "");
+  const ResultRow quoted = compare("row", std::nullopt, published);
+  EXPECT_EQ(quoted.verdict(), Verdict::kReference);
+  EXPECT_FALSE(quoted.difference());
+  EXPECT_EQ(measured("row", 3.0, "x").verdict(), Verdict::kReference);
+}
+
+void expect_keys_and_sources(const std::vector<Published>& figures) {
+  std::set<std::string_view> keys;
+  for (const Published& figure : figures) {
+    EXPECT_TRUE(keys.insert(figure.key).second) << figure.key;
+    EXPECT_FALSE(figure.source.empty()) << figure.key;
+    EXPECT_FALSE(figure.unit.empty()) << figure.key;
+    EXPECT_EQ(find_published(figures, figure.key).value, figure.value);
+  }
+  EXPECT_THROW((void)find_published(figures, "nothing"), std::invalid_argument);
+}
+
+TEST(VitcodPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(vitcod_figures()); }
+
+TEST(SurveyPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(survey_figures()); }
+
+TEST(SurveyPublished, NumbersAreMetWithinTheirLastDigit) {
+  const auto verdict = [](double ours, const Printed& number, double relative = 0.0) {
+    return compare("row", ours, printed(number, "GFLOP", "a table", relative)).verdict();
+  };
+  EXPECT_EQ(verdict(7.254, {7.25, 2}), Verdict::kPass);
+  EXPECT_EQ(verdict(7.256, {7.25, 2}), Verdict::kFail);
+  EXPECT_EQ(verdict(7.256, {7.25, 2}, 0.001), Verdict::kPass);
+  EXPECT_EQ(verdict(7.25, {7.25, 2, false}), Verdict::kReference) << "contradicts other numbers";
+}
+
+}  // namespace
+}  // namespace systole::testbench

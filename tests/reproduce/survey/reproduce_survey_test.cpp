@@ -1,0 +1,89 @@
+/// The command `systole reproduce survey`.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "support/program/program_run.h"
+#include "support/temp_directory.h"
+#include "tests/reproduce/reproduction_rows.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+TEST(ReproduceSurvey, TheAnalysisIsAsPrinted) {
+  const ProgramRun run = run_systole({"reproduce", "survey", "--part", "analysis", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+  const json document = json::parse(run.out);
+  expect_good_rows(document);
+  EXPECT_EQ(document["failed"], 0);
+  std::map<std::string, int> passed, references;
+  for (const json& row : document["rows"]) {
+    const std::string source = row["source"];
+    ++(row["verdict"] == "pass" ? passed : references)[source];
+  }
+  // Five classes by three figures, and four shares by two; less three cells that contradict others.
+  EXPECT_EQ(passed["survey, tab. 3"], 3 * (5 * 3 + 4 * 2) - 3);
+  EXPECT_EQ(references["survey, tab. 3"], 3);
+  EXPECT_EQ(passed["survey, tab. 5"], 3 * 7);
+  EXPECT_EQ(passed["survey, tab. 10"], 3 * 5);
+  EXPECT_EQ(passed["survey, tab. 11"], 3 * (5 * 3 - 2) - 1);
+  EXPECT_EQ(passed["survey, tab. 12"], 12 * 3);
+  EXPECT_EQ(passed["survey, fig. 32"], 3 * 6);
+  for (const char* figure : {"survey, fig. 4", "survey, fig. 5", "survey, fig. 6"}) {
+    EXPECT_EQ(passed[figure], 3 * 6) << figure;
+    EXPECT_EQ(references[figure], 6) << figure << ": BERT-Large with all projections";
+  }
+}
+
+double ours(const json& document, const std::string& name) {
+  return row_of(document, name)["ours"];
+}
+
+TEST(ReproduceSurvey, TheWholeMeetsItsBoundsAndDrawsPictures) {
+  const TempDirectory directory;
+  const bool draws = std::system("gnuplot --version >/dev/null 2>&1") == 0;
+  std::vector<std::string> arguments{"reproduce", "survey", "--stats", "a.json"};
+  if (draws) arguments.insert(arguments.end(), {"--plots", "pictures"});
+  const ProgramRun run = run_systole(arguments, directory.path());
+  ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
+
+  const json document = json::parse(read_file(directory.path("a.json")));
+  expect_good_rows(document);
+  EXPECT_EQ(document["failed"], 0);
+  EXPECT_EQ(row_of(document, "softmax reads, a layer")["bound"], "equal");
+  // Deferred, a row is read once for its maximum and once on its way out.
+  EXPECT_EQ(ours(document, "deferred: softmax reads"),
+            ours(document, "softmax reads, a layer") * 2 / 3);
+  EXPECT_LT(ours(document, "all fused: a layer"), ours(document, "BERT's order: a layer"));
+  EXPECT_EQ(row_of(document, "the same, as the text has it")["verdict"], "reference") << "36 %";
+  EXPECT_EQ(row_of(document, "baseline to optimised")["verdict"], "pass");
+  EXPECT_EQ(row_of(document, "cases of the same sign")["verdict"], "pass");
+
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  EXPECT_EQ(run.out.find(".."), std::string::npos) << "a name was cut short:\n" << run.out;
+  EXPECT_THAT(run.out, HasSubstr("231.93     231.93  GFLOP"));
+  EXPECT_THAT(run.out, HasSubstr("0.0031     0.0031  GB"));
+  EXPECT_THAT(run.out, HasSubstr("The host's costs are fitted"));
+  EXPECT_THAT(run.out, HasSubstr("That cannot follow from the"));
+  for (const char* name : {"lengths", "latency", "splits", "shares"}) {
+    if (!draws) break;
+    const std::string png =
+        read_file(directory.path(std::string("pictures/survey_") + name + ".png"));
+    EXPECT_EQ(png.substr(1, 3), "PNG") << name;
+    EXPECT_GT(png.size(), 5000U) << name;
+  }
+}
+
+}  // namespace
+}  // namespace systole::testbench

@@ -1,0 +1,172 @@
+// rtl/attention/ae_decoder.sv against hw::mix_heads(), bit by bit, and hw::MixLines, every cycle.
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "Vae_decoder_8_checked.h"
+#include "base/error.h"
+#include "hw/attention/head_mix.h"
+#include "testbench/rtl/attention/ae_decoder_rtl.h"
+#include "testbench/rtl/drive/verilated_dut.h"
+#include "tests/rtl/attention/mix_case.h"
+#include "tests/rtl/drive/expected_assertions.h"
+#include "tests/rtl/drive/unit_test.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr std::uint32_t kDecoderMacs = 8;
+
+class AeDecoder : public testing::Test {
+ protected:
+  /// Mixes random tokens, and compares bytes and cycles of every group.
+  void run(AeDecoderRtl& unit, const hw::HeadMix& mix, const Bytes& in, std::size_t features,
+           const BackPressure& pressure = {}) {
+    ASSERT_NO_THROW(hw::check_head_mix(mix));
+    const std::size_t tokens = in.size() / features / mix.in_heads;
+    Bytes expected(tokens * mix.out_heads * features);
+    for (std::size_t token = 0; token < tokens; ++token) {
+      hw::mix_heads(mix, in.data() + token * mix.in_heads * features, features,
+                    expected.data() + token * mix.out_heads * features);
+    }
+    Bytes found(expected.size());
+    const AeDecoderRtl::Cycles cycles =
+        unit.mix(mix, in.data(), features, tokens, found.data(), nullptr, pressure);
+    ASSERT_EQ(found, expected);
+    expect_contract(mix, cycles);
+    if (pressure.output_per_mille == 0) {
+      EXPECT_EQ(cycles.total.stalled, 0U);
+    }
+    if (pressure.input_per_mille == 0) {
+      // A group's beats come in while the one in front is computed.
+      const std::uint64_t contract =
+          mix.in_heads + cycles.groups.size() * hw::mix_products(mix) + hw::kMixLatency;
+      testbench::expect_contract(contract, cycles.total);
+    }
+    ++operations_;
+    stalled_ += cycles.total.stalled;
+    bytes_ += found.size();
+  }
+
+  static void expect_contract(const hw::HeadMix& mix, const AeDecoderRtl::Cycles& cycles) {
+    hw::MixLines line(1, kDecoderMacs);
+    for (const AeDecoderRtl::Group& group : cycles.groups) {
+      ASSERT_EQ(group.done, line.take(mix, kDecoderMacs, group.arrival).done);
+    }
+    EXPECT_EQ(cycles.groups.back().done, cycles.total.cycles - cycles.total.stalled);
+  }
+
+  std::mt19937 random_{1};
+  std::uint64_t operations_ = 0, stalled_ = 0, bytes_ = 0;
+};
+
+TEST_F(AeDecoder, MatchesTheReferenceOnAMillionRandomBytes) {
+  AeDecoderRtl unit(kDecoderMacs, {true, "", 7});
+  while (bytes_ < 1'050'000) {
+    const hw::HeadMix mix = random_mix(random_, AeDecoderRtl::kMaxHeads);
+    const std::size_t features = 1 + random_() % 128;
+    ASSERT_NO_FATAL_FAILURE(
+        run(unit, mix, random_bytes(4 * mix.in_heads * features, random_), features));
+  }
+  EXPECT_FALSE(unit.failed());
+}
+
+TEST_F(AeDecoder, MatchesTheReferenceInEveryCorner) {
+  AeDecoderRtl unit(kDecoderMacs, {true, "", 7});
+  constexpr std::int32_t kMost = 1 << 30;
+  constexpr std::int8_t kWeights[] = {-128, 127, 0};
+  constexpr std::int8_t kSamples[] = {-128, 127};
+  constexpr std::int8_t kShifts[] = {0, 1, 14, 30, 63};
+  for (const std::uint32_t heads : {1U, 2U, AeDecoderRtl::kMaxHeads}) {
+    for (const std::int8_t weight : kWeights) {
+      for (const std::int8_t sample : kSamples) {
+        for (const std::int32_t bias : {-kMost, -1, 0, kMost}) {
+          for (const std::int8_t shift : kShifts) {
+            hw::HeadMix mix{heads, heads, Bytes(heads * heads, weight), {}, {}};
+            mix.bias.assign(heads, bias);
+            mix.factors.assign(heads, {weight == 0 ? -2147483647 : 1, shift});
+            ASSERT_NO_FATAL_FAILURE(run(unit, mix, Bytes(heads * 9, sample), 9));
+          }
+        }
+      }
+    }
+  }
+  EXPECT_FALSE(unit.failed());
+}
+
+TEST_F(AeDecoder, TakesTheCyclesOfTheContract) {
+  AeDecoderRtl unit(kDecoderMacs, {true, "", 9});
+  std::mt19937_64 pressures(2);
+  for (int i = 0; operations_ < 10'000; ++i) {
+    const hw::HeadMix mix = random_mix(random_, 6);
+    const std::size_t features = 1 + random_() % 20;
+    const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(pressures);
+    run(unit, mix, random_bytes((1 + random_() % 3) * mix.in_heads * features, random_), features,
+        pressure);
+    if (HasFailure()) FAIL() << i;
+  }
+  EXPECT_GT(stalled_, operations_) << "the back-pressure had no effect";
+  EXPECT_FALSE(unit.failed());
+}
+
+TEST_F(AeDecoder, FastBuildHasTheSameValues) {
+  AeDecoderRtl unit(kDecoderMacs);
+  for (int i = 0; i < 200; ++i) {
+    const hw::HeadMix mix = random_mix(random_, AeDecoderRtl::kMaxHeads);
+    ASSERT_NO_FATAL_FAILURE(run(unit, mix, random_bytes(mix.in_heads * 40, random_), 20));
+  }
+}
+
+TEST_F(AeDecoder, SizesThatAreNotBuiltAreRefused) {
+  EXPECT_THROW(AeDecoderRtl(4), hw::InputError);
+  AeDecoderRtl unit(kDecoderMacs);
+  hw::HeadMix mix{17, 1, Bytes(17, 1), {0}, {{1, 1}}};
+  std::int8_t out = 0;
+  try {
+    (void)unit.mix(mix, Bytes(17).data(), 1, 1, &out);
+    FAIL();
+  } catch (const hw::InputError& error) {
+    EXPECT_STREQ(error.what(), "ae_decoder RTL: 17 to 1 heads, expected at most 16");
+  }
+}
+
+class AeDecoderProtocol : public testing::Test {
+ protected:
+  AeDecoderProtocol() {
+    dut_->in_heads_i = dut_->out_heads_i = 2;
+    dut_->rounding_i = 0;
+    dut_->config_valid_i = 0;
+    dut_->in_valid_i = 1;
+    dut_->in_i = 1;
+    dut_->out_ready_i = 0;
+  }
+  void tick(int cycles) {
+    for (int i = 0; i < cycles; ++i) dut_.tick();
+  }
+  VerilatedDut<Vae_decoder_8_checked> dut_{RtlOptions{true, "", 3}};
+};
+
+TEST_F(AeDecoderProtocol, AssertionFiresWhenABeatChanges) {
+  const ExpectedAssertions expected({"InHeld_A"});
+  tick(40);
+  EXPECT_FALSE(dut_.failed()) << "a held beat is legal";
+  dut_->in_i = 2;
+  tick(2);
+  EXPECT_TRUE(dut_.failed());
+}
+
+TEST_F(AeDecoderProtocol, AssertionFiresWhenCoefficientsChangeAtWork) {
+  const ExpectedAssertions expected({"ConfigWhileIdle_A"});
+  tick(3);
+  EXPECT_FALSE(dut_.failed());
+  dut_->config_valid_i = 1;
+  tick(2);
+  EXPECT_TRUE(dut_.failed());
+}
+
+}  // namespace
+}  // namespace systole::testbench

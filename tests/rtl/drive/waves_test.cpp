@@ -1,0 +1,215 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "base/error.h"
+#include "hw/description/machine_file.h"
+#include "support/temp_directory.h"
+#include "testbench/rtl/drive/rtl_view.h"
+#include "testbench/rtl/engine/accumulator_engine.h"
+#include "testbench/rtl/engine/array_engine.h"
+#include "testbench/rtl/engine/attention_engine.h"
+#include "testbench/rtl/engine/half_engines.h"
+#include "testbench/rtl/engine/mix_engine.h"
+#include "testbench/rtl/engine/postop_engine.h"
+#include "testbench/rtl/engine/router_engine.h"
+#include "tests/rtl/attention/head_case.h"
+#include "tests/rtl/attention/mix_case.h"
+#include "tests/rtl/engine/chain_run.h"
+#include "tests/rtl/ring/router_case.h"
+#include "tests/support/half_gemv_case.h"
+
+/// The waveforms of the blocks and their views. `make -f Makefile.verilator waves BLOCK=...` runs
+/// one of these tests and keeps its files.
+namespace systole::testbench {
+namespace {
+
+class RtlWaves : public testing::TestWithParam<const char*> {
+ protected:
+  /// Where the files go: SYSTOLE_WAVES, or a directory that vanishes with the test.
+  [[nodiscard]] std::string stem() const {
+    const char* kept = std::getenv("SYSTOLE_WAVES");
+    return kept != nullptr ? std::string(kept) + "/rtl" : directory_.path("rtl");
+  }
+
+ private:
+  TempDirectory directory_;
+};
+
+std::string full_name(const FstSignal& signal) {
+  std::string name = signal.scope + "." + signal.name;
+  name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
+  return name;
+}
+
+/// Names of signals in a view: whole ones, and those of which it takes single bits.
+std::set<std::string> names_in(const std::string& view) {
+  std::ifstream file(view);
+  std::set<std::string> names;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || std::string("[*@-").find(line[0]) != std::string::npos) continue;
+    std::istringstream words(line);
+    if (line[0] == '#' || line[0] == '+') words.ignore(1000, '}');
+    for (std::string word; words >> word;) {
+      const auto bit = word.find(')');
+      names.insert(bit == std::string::npos ? word : word.substr(bit + 1));
+    }
+  }
+  return names;
+}
+
+constexpr std::uint32_t kSize = 4;  ///< lanes, and columns of the array
+
+void run_chains(const std::string& block, const RtlOptions& options, RtlReport& report) {
+  hw::Machine machine;
+  hw::set_key(machine, "backend." + block + "=rtl");
+  PostopRtlEngine engine(kSize, make_stage_twins(machine.backend, kSize, options), report,
+                         make_chain_twin(machine.backend, kSize, options));
+  std::mt19937_64 random(3);
+  hw::test::Random chain_random(11);
+  for (int i = 0; i < 200; ++i) {
+    (void)ChainRun(hw::test::random_chain(chain_random, 4), 3, 21, random).on(engine);
+  }
+}
+
+void run_products(const RtlOptions& options, RtlReport& report) {
+  const hw::Machine machine = hw::find_machine("tiny");
+  ArrayRtlEngine engine(machine.array, options.for_block("systolic_array", kSize),
+                        report["systolic_array"]);
+  std::mt19937_64 random(3);
+  std::vector<std::int8_t> a(7 * 9), b(9 * 6);
+  for (std::int8_t& value : a) value = static_cast<std::int8_t>(random());
+  for (std::int8_t& value : b) value = static_cast<std::int8_t>(random());
+  std::vector<std::int32_t> c(7 * 6);
+  hw::GemmArgs product;
+  product.m = 7, product.n = 6, product.k = 9;
+  product.a = a.data(), product.lda = 9;
+  product.b = b.data(), product.ldb = 6;
+  product.c = c.data(), product.ldc = 6;
+  (void)engine.matmul(product, false);
+  (void)engine.matmul(product, true);
+}
+
+void run_sums(const RtlOptions& options, RtlReport& report) {
+  AccumulatorRtlEngine engine(hw::find_machine("tiny"),
+                              options.for_block("accumulator_sram", kSize),
+                              report["accumulator_sram"]);
+  std::vector<std::int32_t> sums(5 * kSize, 17);
+  engine.write({0, 5, kSize, kSize}, sums.data(), kSize, false);
+  engine.write({0, 5, kSize, kSize}, sums.data(), kSize, true);
+  engine.read({0, 5, kSize, kSize}, sums.data(), kSize);
+}
+
+void run_heads(const std::string& block, const RtlOptions& options, RtlReport& report) {
+  hw::Machine machine = hw::find_machine("vitcod");
+  hw::set_key(machine, "backend." + block + "=rtl");
+  AttentionRtlEngine engine(machine.attention, machine.backend, options, report);
+  std::mt19937 random(3);
+  for (int i = 0; i < 4; ++i) {
+    const HeadCase test(hw::split_anywhere(hw::random_mask(random, 20), random), 20, 12,
+                        machine.attention, random);
+    (void)engine.sums(test.head, test.operands, {hw::make_softmax_constants(1e-3), std::nullopt});
+  }
+}
+
+void run_mixes(const RtlOptions& options, RtlReport& report) {
+  const hw::Machine machine = hw::find_machine("vitcod");
+  MixRtlEngine engine(machine.attention,
+                      options.for_block("ae_decoder", machine.attention.macs_per_line),
+                      report["ae_decoder"]);
+  std::mt19937 random(3);
+  for (int i = 0; i < 4; ++i) {
+    const hw::HeadMix mix = random_mix(random, 4);
+    const Bytes in = random_bytes(mix.in_heads * 20, random);
+    Bytes out(mix.out_heads * 20);
+    engine.mix(mix, in.data(), 20, out.data());
+  }
+}
+
+void run_halves(const RtlOptions& options, RtlReport& report, HalfBackends backends) {
+  std::mt19937_64 random(3);
+  const hw::MatrixUnit unit;
+  test::HalfGemvCase product({1, 2, 3, unit.depth, 2}, test::HalfPattern::kOrdinary, random);
+  if (backends.mpu_tree) {
+    make_matrix_lane_engine(unit, backends, options, report)->gemv(product.args());
+    return;
+  }
+  const auto engine = make_half_vector_engine(backends, options, report);
+  std::vector<hw::Half> y(40);
+  for (const auto operation :
+       {hw::half_vector::Operation::kSubtract, hw::half_vector::Operation::kMultiply}) {
+    engine->apply(operation, {product.x.data(), product.tiles.data(), false, y.size(), y.data()});
+  }
+}
+
+void run_packets(const RtlOptions& options, RtlReport& report) {
+  std::mt19937_64 random(3);
+  const auto engine = make_router_engine(true, RingRouterRtl::kCycles, options, report);
+  for (const std::uint32_t hops : {1U, 2U, 3U}) {
+    (void)engine->route(random_part(100, random), 5, hops, hops != 2);
+  }
+}
+
+TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
+  const std::string block = GetParam();
+  RtlOptions options;
+  options.wave = stem();
+  RtlReport report;
+  if (block == "systolic_array") {
+    run_products(options, report);
+  } else if (block == "accumulator_sram") {
+    run_sums(options, report);
+  } else if (block == "ae_decoder") {
+    run_mixes(options, report);
+  } else if (block == "sparser_line" || block == "denser_line") {
+    run_heads(block, options, report);
+  } else if (block == "mpu_tree" || block == "fp16_mul" || block == "fp16_add") {
+    run_halves(options, report, {block == "mpu_tree", block == "fp16_mul", block == "fp16_add"});
+  } else if (block == "ring_router") {
+    run_packets(options, report);
+  } else {
+    run_chains(block, options, report);
+  }
+  EXPECT_GT(report.at(block).operations, 0U);
+  EXPECT_EQ(report.at(block).mismatches, 0U);
+  const std::string wave = options.wave_of(block);
+  write_rtl_view(wave, block);
+
+  std::set<std::string> known;
+  std::set<std::string> scopes;
+  for (const FstSignal& signal : read_fst_signals(wave)) {
+    known.insert(full_name(signal));
+    scopes.insert(signal.scope);
+  }
+  EXPECT_THAT(scopes, testing::IsSupersetOf({std::string("model"), "dut." + block}));
+  const std::set<std::string> shown = names_in(rtl_view_path(wave));
+  for (const std::string& name : shown) EXPECT_EQ(known.count(name), 1U) << name;
+  EXPECT_THAT(shown,
+              testing::IsSupersetOf({std::string("model.cycle[31:0]"), "dut." + block + ".clk_i",
+                                     std::string("model.output_0[31:0]")}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
+                         testing::Values("systolic_array", "accumulator_sram", "requantizer",
+                                         "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
+                                         "layernorm_unit", "postop_pipeline", "sparser_line",
+                                         "denser_line", "ae_decoder", "fp16_mul", "fp16_add",
+                                         "mpu_tree", "ring_router"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(RtlViews, NameAFileThatIsNoWaveform) {
+  const TempDirectory directory;
+  const std::string path = directory.path("text.fst");
+  std::ofstream(path) << "no waveform";
+  EXPECT_THROW((void)read_fst_signals(path), hw::InputError);
+  EXPECT_THROW((void)read_fst_signals(directory.path("none.fst")), hw::InputError);
+}
+
+}  // namespace
+}  // namespace systole::testbench

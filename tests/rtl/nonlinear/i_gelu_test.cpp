@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "hw/kernel/row_plain.h"
+#include "hw/postop/postop.h"
+#include "testbench/rtl/nonlinear/i_gelu_rtl.h"
+#include "tests/rtl/drive/expected_assertions.h"
+#include "tests/rtl/drive/unit_test.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr std::int64_t kMaxMultiplier = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kMaxConstant = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxClip = std::int64_t{1} << 16;
+
+struct Case {
+  hw::GeluConstants constants;
+  hw::row::Clamp limits;
+};
+
+hw::Stage stage_of(const Case& c) {
+  hw::Stage stage;
+  stage.op = hw::StageOp::kGelu;
+  stage.imm = {c.constants.b,
+               c.constants.c,
+               c.constants.one,
+               c.constants.output.multiplier,
+               c.constants.output.shift,
+               c.limits.lo,
+               c.limits.hi};
+  return stage;
+}
+
+bool is_legal(const Case& c) {
+  try {
+    hw::check_chain({{stage_of(c)}}, {});
+    return true;
+  } catch (const hw::InputError&) {
+    return false;
+  }
+}
+
+/// Largest multiplier that check_chain() accepts with these constants.
+std::int32_t largest_multiplier(Case c) {
+  std::int64_t legal = 0;
+  std::int64_t illegal = kMaxMultiplier + 1;
+  while (illegal - legal > 1) {
+    const std::int64_t middle = legal + (illegal - legal) / 2;
+    c.constants.output.multiplier = static_cast<std::int32_t>(middle);
+    (is_legal(c) ? legal : illegal) = middle;
+  }
+  return static_cast<std::int32_t>(legal);
+}
+
+/// Constants at the edges of what check_chain() accepts, each with the largest multiplier.
+std::vector<Case> extreme_cases() {
+  std::vector<Case> cases;
+  for (const std::int64_t b : {-kMaxClip, -kMaxClip + 1, std::int64_t{-32768}, std::int64_t{0}}) {
+    for (const auto& [c, one] : {std::pair{kMaxConstant, kMaxConstant},
+                                 {-kMaxConstant, kMaxConstant},
+                                 {kMaxConstant, -kMaxConstant},
+                                 {-kMaxConstant, -kMaxConstant},
+                                 {std::int64_t{0}, std::int64_t{0}},
+                                 {std::int64_t{-1}, std::int64_t{1}}}) {
+      Case extreme{{b, c, one, {0, static_cast<std::int8_t>(cases.size() * 7 % 64)}},
+                   {kLowest, kHighest}};
+      const std::int32_t multiplier = largest_multiplier(extreme);
+      extreme.constants.output.multiplier = cases.size() % 2 == 0 ? multiplier : -multiplier;
+      cases.push_back(extreme);
+    }
+  }
+  return cases;
+}
+
+/// What real scales give, with a clamp to s8 or s16.
+std::vector<Case> usual_cases() {
+  std::vector<Case> cases;
+  for (const double scale : {1e-4, 5e-4, 1.0 / 256, 0.02, 0.1, 1.0}) {
+    for (const unsigned bits : {16U, 24U}) {
+      const bool fine = bits == 24;
+      const Case usual{hw::make_gelu_constants(scale, fine ? scale : 0.03, bits),
+                       fine ? hw::row::Clamp{-32767, 32767} : hw::row::Clamp{-127, 127}};
+      if (is_legal(usual)) cases.push_back(usual);
+    }
+  }
+  return cases;
+}
+
+/// Anything legal, of any magnitude.
+Case random_case(std::mt19937_64& random) {
+  const auto below = [&random](std::int64_t limit) {
+    const auto value = static_cast<std::int64_t>(random() >> (24 + random() % 40));
+    return std::min(value, limit);
+  };
+  const auto either_sign = [&random](std::int64_t value) {
+    return random() % 2 == 0 ? value : -value;
+  };
+  const std::int32_t first = random_word(random);
+  const std::int32_t second = random_word(random);
+  Case c{{-below(kMaxClip),
+          either_sign(below(kMaxConstant)),
+          either_sign(below(kMaxConstant)),
+          {0, static_cast<std::int8_t>(random() % 64)}},
+         {std::min(first, second), std::max(first, second)}};
+  const std::int64_t largest = largest_multiplier(c);
+  c.constants.output.multiplier = static_cast<std::int32_t>(either_sign(below(largest)));
+  return c;
+}
+
+std::size_t differences(IGeluRtl& unit, const std::vector<std::int32_t>& x, const Case& c,
+                        const BackPressure& pressure = {}) {
+  std::vector<std::int32_t> expected = x;
+  hw::row::plain::gelu_row(expected.data(), expected.size(), c.constants, c.limits);
+  std::vector<std::int32_t> actual = x;
+  unit.run(actual.data(), actual.size(), 1, c.constants, c.limits, pressure);
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < actual.size(); ++i) count += actual[i] == expected[i] ? 0 : 1;
+  return count;
+}
+
+/// Every s16, and words beyond that saturate to it.
+std::vector<std::int32_t> gelu_domain() {
+  std::vector<std::int32_t> words = {kLowest, kHighest, -32769, 32768, 65536, -65536, 98304};
+  for (std::int32_t q = -32768; q <= 32767; ++q) words.push_back(q);
+  return words;
+}
+
+class IGelu : public testing::TestWithParam<std::uint32_t> {
+ protected:
+  void expect_whole_domain(const std::vector<Case>& cases) {
+    const std::vector<std::int32_t> words = gelu_domain();
+    for (const Case& c : cases) {
+      ASSERT_TRUE(is_legal(c));
+      EXPECT_EQ(differences(unit_, words, c), 0U)
+          << "b " << c.constants.b << " c " << c.constants.c << " one " << c.constants.one
+          << " multiplier " << c.constants.output.multiplier << " shift "
+          << int{c.constants.output.shift};
+    }
+    EXPECT_FALSE(unit_.failed());
+  }
+
+  IGeluRtl unit_{GetParam(), RtlOptions{true, "", 7}};
+};
+
+TEST_P(IGelu, MatchesTheReferenceOverItsWholeDomainWithUsualConstants) {
+  const std::vector<Case> cases = usual_cases();
+  EXPECT_GE(cases.size(), 8U);
+  expect_whole_domain(cases);
+}
+
+TEST_P(IGelu, MatchesTheReferenceOverItsWholeDomainWithExtremeConstants) {
+  expect_whole_domain(extreme_cases());
+}
+
+TEST_P(IGelu, MatchesTheReferenceOnRandomConstants) {
+  std::mt19937_64 random(31);
+  for (int i = 0; i < 2000; ++i) {
+    const Case c = random_case(random);
+    ASSERT_TRUE(is_legal(c));
+    std::vector<std::int32_t> words(200);
+    for (std::int32_t& word : words) word = random_word(random);
+    ASSERT_EQ(differences(unit_, words, c), 0U) << i;
+  }
+  EXPECT_FALSE(unit_.failed());
+}
+
+TEST_P(IGelu, KeepsItsValuesUnderBackPressure) {
+  std::mt19937_64 random(32);
+  for (int i = 0; i < 300; ++i) {
+    std::vector<std::int32_t> words(1 + random() % 100);
+    for (std::int32_t& word : words) word = random_word(random);
+    ASSERT_EQ(differences(unit_, words, random_case(random), random_pressure(random)), 0U) << i;
+  }
+  EXPECT_FALSE(unit_.failed());
+}
+
+TEST_P(IGelu, TakesTheCyclesOfTheContract) {
+  constexpr std::uint64_t kRows = 3;
+  constexpr std::uint64_t kCols = 70;
+  const Case usual = usual_cases().front();
+  std::vector<std::int32_t> x(kRows * kCols);
+  sweep_cycles(
+      10'000, kRows, kCols, 33,
+      [&](std::uint64_t rows, std::uint64_t cols, const BackPressure& pressure) {
+        return unit_.run(x.data(), cols, rows, usual.constants, usual.limits, pressure);
+      },
+      [&](std::uint64_t rows, std::uint64_t cols) {
+        return hw::chain_cycles({{stage_of(usual)}}, rows, cols, GetParam()).total(rows);
+      });
+  EXPECT_FALSE(unit_.failed());
+}
+
+TEST_P(IGelu, ReportsAClipPointOfTheWrongSign) {
+  const ExpectedAssertions expected({"ClipPointNotNegative_A"});
+  Case wrong = usual_cases().front();
+  wrong.constants.b = 1;
+  std::int32_t x = 5;
+  unit_.run(&x, 1, 1, wrong.constants, wrong.limits);
+  EXPECT_TRUE(unit_.failed());
+}
+
+TEST_P(IGelu, FastBuildHasTheSameValues) {
+  IGeluRtl fast(GetParam());
+  EXPECT_EQ(differences(fast, gelu_domain(), usual_cases().front()), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, IGelu, testing::ValuesIn(kLaneBuilds));
+
+TEST(IGeluSizes, OthersThanThoseBuiltAreRefused) { EXPECT_THROW(IGeluRtl(32), hw::InputError); }
+
+}  // namespace
+}  // namespace systole::testbench

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <systemc>
+#include <utility>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/program/command_codec.h"
+#include "hw/program/program.h"
+#include "support/tlm/tlm_driver.h"
+#include "tlm/bus/system_bus.h"
+#include "tlm/core/core.h"
+#include "tlm/memory/dram.h"
+
+namespace systole::test {
+
+/// A core on a bus with a memory; the test drives its registers in the place of a host.
+class CoreRig : public tlm_model::Observer {
+ public:
+  using Core = tlm_model::Core;
+  static constexpr std::uint64_t kRegisters = std::uint64_t{1} << 40;
+  static constexpr std::uint64_t kProgramAddress = 1 << 20;
+
+  tlm_model::SystemBus bus;
+  tlm_model::Dram dram;
+  Core core;
+  TlmDriver host{"host"};
+  sc_core::sc_signal<bool> interrupt{"interrupt"};
+
+  std::map<std::uint32_t, tlm_model::CommandTrace> traces;         ///< by index, of the last run
+  std::vector<std::uint32_t> completion_order;                     ///< of commands
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> operators;  ///< done, and when
+
+  std::vector<hw::HostFunction> host_functions;  ///< of the next program
+  std::vector<hw::LayerMask> masks;              ///< likewise
+
+  explicit CoreRig(const hw::Machine& machine, bool functional = true)
+      : CoreRig(machine, functional, tlm_model::make_models(machine)) {}
+  CoreRig(const hw::Machine& machine, bool functional, tlm_model::Engines engines)
+      : bus("bus", machine.bus),
+        dram("dram", machine.dram, functional),
+        core("core", machine, std::move(engines), functional) {
+    bus.connect_target(dram.socket, 0, dram.capacity());
+    bus.connect_target(core.registers, kRegisters, Core::kRegisterBytes);
+    bus.connect_initiator(host.socket);
+    for (tlm_model::DmaPort* port : core.ports()) bus.connect_initiator(port->socket);
+    core.interrupt(interrupt);
+    core.processor.set_observer(this);
+  }
+
+  /// Stores commands, adds kEnd, starts the core and waits until it is done. To be called in run().
+  void execute(std::vector<hw::Command> commands, std::vector<hw::Chain> chains = {},
+               std::vector<hw::HeadMix> mixes = {}) {
+    begin(std::move(commands), std::move(chains), std::move(mixes));
+    sc_core::wait(interrupt.posedge_event());
+  }
+  void begin(std::vector<hw::Command> commands, std::vector<hw::Chain> chains = {},
+             std::vector<hw::HeadMix> mixes = {}) {
+    traces.clear();
+    completion_order.clear();
+    operators.clear();
+    program_.commands = std::move(commands);
+    program_.commands.emplace_back();
+    program_.chains = std::move(chains);
+    program_.mixes = std::move(mixes);
+    program_.host_functions = host_functions;
+    program_.masks = masks;
+    program_.operators.resize(1);
+    for (const hw::Command& command : program_.commands) {
+      program_.operators.resize(std::max<std::size_t>(program_.operators.size(), command.op + 1));
+    }
+    std::vector<std::uint8_t> bytes = hw::encode_commands(program_.commands);
+    host.debug(tlm::TLM_WRITE_COMMAND, kProgramAddress, bytes.data(), bytes.size());
+    core.load_program(program_);
+    set(Core::kProgram, kProgramAddress);
+    set(Core::kControl, Core::kStart);
+  }
+
+  void run(std::function<void()> body) { run_body(std::move(body)); }
+
+  void set(std::uint64_t offset, std::uint64_t value) {
+    host.write(kRegisters + offset, &value, sizeof value);
+  }
+  [[nodiscard]] std::uint64_t get(std::uint64_t offset) {
+    std::uint64_t value = 0;
+    host.read(kRegisters + offset, &value, sizeof value);
+    return value;
+  }
+  /// Cycles between the first and the last moment of a command.
+  [[nodiscard]] const tlm_model::CommandTrace& operator[](std::uint32_t index) const {
+    return traces.at(index);
+  }
+
+  void on_command(const tlm_model::CommandTrace& trace) override {
+    traces[trace.index] = trace;
+    completion_order.push_back(trace.index);
+  }
+  void on_operator(std::uint32_t op, std::uint64_t cycle) override {
+    operators.emplace_back(op, cycle);
+  }
+
+ private:
+  hw::Program program_;
+};
+
+/// The 16 x 16 preset, 4 banks of 64 KiB, with ports to spare.
+inline hw::Machine roomy() {
+  hw::Machine machine;
+  machine.scratchpad.ports = 4;
+  machine.accumulator.ports = 4;
+  return machine;
+}
+
+/// Bytes of a bank of it.
+inline constexpr std::uint32_t kBank = 64 * 1024;
+
+inline const hw::Chain kNoStages{{}, hw::DType::kS8};
+
+// Commands with as little text as a test deserves; pitches as tight as they can be.
+
+inline hw::Command load_command(std::uint32_t to, std::uint64_t from, std::uint32_t bytes,
+                                std::uint32_t rows = 1) {
+  hw::Command command;
+  command.opcode = hw::Opcode::kLoad;
+  command.dram = from;
+  command.m = rows;
+  command.n = command.dram_pitch = command.a_pitch = bytes;
+  command.a = to;
+  return command;
+}
+struct MatmulShape {
+  std::uint32_t m, n, k;
+};
+inline hw::Command matmul_command(MatmulShape shape, std::uint32_t a, std::uint32_t b,
+                                  std::uint32_t c, bool accumulate = false) {
+  hw::Command command;
+  command.opcode = hw::Opcode::kMatmul;
+  command.accumulate = accumulate;
+  command.m = shape.m;
+  command.n = shape.n;
+  command.k = shape.k;
+  command.a = a;
+  command.a_pitch = shape.k;
+  command.b = b;
+  command.b_pitch = command.c_pitch = shape.n;
+  command.c = c;
+  return command;
+}
+inline hw::Command store_command(std::uint32_t c, std::uint64_t to, std::uint32_t rows,
+                                 std::uint32_t cols) {
+  hw::Command command;
+  command.opcode = hw::Opcode::kStore;
+  command.c = c;
+  command.m = rows;
+  command.n = command.c_pitch = command.dram_pitch = cols;
+  command.dram = to;
+  return command;
+}
+inline hw::Command move_command(std::uint32_t c, std::uint32_t to, std::uint32_t rows,
+                                std::uint32_t cols) {
+  hw::Command command = store_command(c, 0, rows, cols);
+  command.opcode = hw::Opcode::kMove;
+  command.dram_pitch = 0;
+  command.b = to;
+  command.b_pitch = cols;
+  return command;
+}
+
+}  // namespace systole::test

@@ -1,0 +1,216 @@
+#include "support/program/bad_input.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "hw/program/program_file.h"
+#include "support/paths.h"
+
+namespace systole::testbench {
+namespace {
+
+const std::string kModel = "traces/models/vit17.int8.safetensors";
+const std::string kIsqrt = "tests/golden/ibert/isqrt.json";
+
+/// A vector file with two products by 2^(30 - shift).
+std::string requantisation(int shift) {
+  return R"x({"op":"fixedpoint_mul (QuantAct requantisation)","cases":[{"name":"a","bit_num":8,)x"
+         R"("S_in":4.0,"S_out":1.0,"m":1073741824,"e":)" +
+         std::to_string(shift) + R"(,"x_int":[1,1073741824],"q_exact":[4,127]}]})";
+}
+
+class BadInputTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadInputTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Model, BadInputTest,
+    testing::Values(
+        BadInput{"UnknownName", {"model", "vit18"}, {{"vit18", "vit17"}}},
+        BadInput{"MissingFile", {"model", "no/m.safetensors"}, {{"no/m.safetensors"}}},
+        BadInput{"Directory", {"model", "./"}, {{"./"}}},
+        BadInput{"Empty", {"model", "./m"}, {{"./m"}}, file("m", "")},
+        BadInput{"Garbage", {"model", "./m"}, {{"./m"}}, file("m", std::string(100, '\xee'))},
+        BadInput{"HeaderLongerThanFile",
+                 {"model", "./m"},
+                 {{"./m", "header"}},
+                 file("m", little_endian(1U << 20, 8) + "{}")},
+        BadInput{"HeaderNoJson", {"model", "./m"}, {{"./m"}}, file("m", safetensors_of("{\"a\":"))},
+        BadInput{
+            "TensorOutsideTheFile",
+            {"model", "./m"},
+            {{"./m", "'a'"}},
+            file("m", safetensors_of(R"({"a":{"dtype":"U8","shape":[8],"data_offsets":[0,8]}})",
+                                     "four"))},
+        BadInput{"ShapeOverflows",
+                 {"model", "./m"},
+                 {{"./m", "'a'"}},
+                 file("m", safetensors_of(R"({"a":{"dtype":"F64","shape":[4294967296,4294967296],)"
+                                          R"("data_offsets":[0,0]}})"))},
+        BadInput{"FloatModel",
+                 {"run", "-m", "gemmini", "--model", "./m"},
+                 {{"./m", "format"}},
+                 made_of("m", "traces/models/vit17.safetensors", unchanged)},
+        BadInput{"Truncated",
+                 {"run", "-m", "gemmini", "--model", "./m"},
+                 {{"./m"}},
+                 made_of("m", kModel, half)},
+        BadInput{"WrongVersion",
+                 {"model", "./m"},
+                 {{"./m", "version"}},
+                 made_of("m", kModel,
+                         [](const std::string& bytes) {
+                           const std::string key = "\"version\":\"";
+                           return patched(bytes, bytes.find(key) + key.size(), "9");
+                         })},
+        BadInput{"NoCheckpointBeside",
+                 {"model", "./m.int8.safetensors", "--accuracy"},
+                 {{"./m.safetensors"}},
+                 made_of("m.int8.safetensors", kModel, unchanged)},
+        BadInput{"QuantiseMissing",
+                 {"quantise", "no.safetensors", "-o", "a.int8.safetensors"},
+                 {{"no.safetensors"}}},
+        BadInput{"QuantiseIntegerModel",
+                 {"quantise", source_path("traces/models/vit17.int8.safetensors"), "-o",
+                  "a.int8.safetensors"},
+                 {{"vit17.int8.safetensors"}}},
+        BadInput{"QuantiseHeadroom",
+                 {"quantise", "vit17", "-o", "a.int8.safetensors", "--headroom", "0"},
+                 {{"headroom"}}},
+        BadInput{"QuantiseAlpha",
+                 {"quantise", "vit17", "-o", "a.int8.safetensors", "--outlier-alpha", "2"},
+                 {{"alpha"}}},
+        BadInput{"QuantiseEnding", {"quantise", "vit17", "-o", "a.bin"}, {{"a.bin", ".int8"}}},
+        BadInput{"QuantiseWithoutPictures",
+                 {"quantise", "vit17", "-c", "no.safetensors", "-o", "a.int8.safetensors"},
+                 {{"no.safetensors"}}}),
+    bad_input_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Pictures, BadInputTest,
+    testing::Values(
+        BadInput{"Missing", run({"-i", "no.pgm"}), {{"no.pgm"}}},
+        BadInput{"Empty", run({"-i", "p"}), {{"p:"}}, file("p", "")},
+        BadInput{"EmptyDirectory", run({"-i", "."}), {{".pgm"}}},
+        BadInput{"PgmTruncated", run({"-i", "p"}), {{"p:"}}, file("p", "P5 8 8 16\nshort")},
+        BadInput{"PgmTooLong",
+                 run({"-i", "p"}),
+                 {{"p:"}},
+                 file("p", "P5 8 8 16\n" + std::string(65, '\x01'))},
+        BadInput{"PgmOtherSize",
+                 run({"-i", "p"}),
+                 {{"p:", "9 x 9"}},
+                 file("p", "P5 9 9 16\n" + std::string(81, '\x01'))},
+        BadInput{"PgmTwoByteSamples",
+                 run({"-i", "p"}),
+                 {{"p:"}},
+                 file("p", "P5 8 8 65535\n" + std::string(128, '\x01'))},
+        BadInput{"PgmLyingSize",
+                 run({"-i", "p"}),
+                 {{"p:"}},
+                 file("p", "P5 99999999999 99999999999 16\n")},
+        BadInput{"NoImages", run({"-i", "p"}), {{"p:", "images"}}, file("p", safetensors_of("{}"))},
+        BadInput{"PixelTooBright",
+                 run({"-i", "p"}),
+                 {{"p:", "0..16"}},
+                 file("p", pictures("[1,8,8]", std::string(64, '\x11')))},
+        BadInput{"LabelTooLarge",
+                 run({"-i", "p"}),
+                 {{"p:", "labels"}},
+                 file("p", pictures("[1,8,8]", std::string(64, '\x01'), "\x0a"))},
+        BadInput{"LabelsTooFew",
+                 run({"-i", "p"}),
+                 {{"p:", "labels"}},
+                 file("p", pictures("[2,8,8]", std::string(128, '\x01'), "\x01"))},
+        BadInput{"NoPicture", run({"-i", "p"}), {{"p:"}}, file("p", pictures("[0,8,8]", ""))},
+        BadInput{"OtherSizeThanTheModel",
+                 run({"-i", "p"}),
+                 {{"9"}},
+                 file("p", pictures("[1,9,9]", std::string(81, '\x01')))},
+        BadInput{"AccuracyWithoutLabels",
+                 run({"-i", "p", "--min-accuracy", "0.5"}),
+                 {{"p:", "labels"}},
+                 file("p", pictures("[1,8,8]", std::string(64, '\x01')))}),
+    bad_input_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Program, BadInputTest,
+    testing::Values(
+        BadInput{"Missing", {"map", "--read", "no.prog"}, {{"no.prog"}}},
+        BadInput{"Empty", {"map", "--read", "p"}, {{"p:"}}, file("p", "")},
+        BadInput{"Garbage", {"map", "--read", "p"}, {{"p:1"}}, file("p", "frobnicate a=1\n")},
+        BadInput{"HeaderAlone", {"map", "--read", "p"}, {{"p:"}}, file("p", "SYSTOLEP")},
+        BadInput{"Truncated",
+                 {"map", "--read", "p", "--out", "q"},
+                 {{"p:"}},
+                 program("p", "--out", half)},
+        BadInput{"TrailingBytes",
+                 {"map", "--read", "p", "--out", "q"},
+                 {{"p:"}},
+                 program("p", "--out", [](const std::string& bytes) { return bytes + "x"; })},
+        BadInput{"OtherVersion",
+                 {"map", "--read", "p"},
+                 {{"p:", "version"}},
+                 program("p", "--out",
+                         [](const std::string& bytes) {
+                           return patched(bytes, 8, little_endian(hw::kProgramVersion + 1, 4));
+                         })},
+        BadInput{"LyingCount",
+                 {"map", "--read", "p"},
+                 {{"p:"}},
+                 program("p", "--out",
+                         [](const std::string& bytes) {
+                           return patched(bytes, 16, little_endian(0xffffffff, 4));
+                         })},
+        BadInput{"TextBadNumber",
+                 {"map", "--read", "p", "--out", "q"},
+                 {{"p:"}},
+                 program("p", "--asm",
+                         [](const std::string& text) {
+                           return patched(text, text.find("dram=0x"), "dram=zz");
+                         })},
+        BadInput{"TooLargeForTheMachine",
+                 {"map", "--read", "p", "-m", "tiny", "--out", "q"},
+                 {{"writes scratchpad bytes", "of 4096"}},
+                 program("p", "--out", unchanged)}),
+    bad_input_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Vectors, BadInputTest,
+    testing::Values(
+        BadInput{"Missing", {"vectors", "no.json"}, {{"no.json"}}},
+        BadInput{"Directory", {"vectors", "."}, {{".: "}}},
+        BadInput{"NoJson", {"vectors", "v"}, {{"v:", "JSON"}}, file("v", "{\n\"op\":")},
+        BadInput{"NoOperation", {"vectors", "v"}, {{"v:", "op"}}, file("v", "{\"cases\":[]}")},
+        BadInput{"UnknownOperation",
+                 {"vectors", "v"},
+                 {{"v:", "IntTanh", "IntGELU"}},
+                 file("v", R"({"op":"IntTanh","cases":[{}]})")},
+        BadInput{"NoCases",
+                 {"vectors", "v"},
+                 {{"v:", "cases"}},
+                 file("v", R"({"op":"IntGELU","cases":[]})")},
+        BadInput{"WrongType",
+                 {"vectors", "v"},
+                 {{"v:", "cases[0]"}},
+                 file("v", R"x({"op":"I-Sqrt (paper Algorithm 4)","cases":[[-1,0,0]]})x")},
+        BadInput{"Truncated", {"vectors", "v"}, {{"v:"}}, made_of("v", kIsqrt, half)},
+        BadInput{"MissingForRtl", {"vectors", "no.json", "--rtl"}, {{"no.json"}}},
+        BadInput{
+            "OperationNotInRtl",
+            {"vectors", "v", "--rtl"},
+            {{"v: op: \"IntGELU\"", "--rtl", "I-Sqrt", "fixedpoint_mul", "Makefile.verilator"}},
+            made_of("v", "tests/golden/ibert/gelu.json", unchanged)},
+        BadInput{"ShiftNotInRtl",
+                 {"vectors", "v", "--rtl"},
+                 {{"v: case \"a\": e[0]: is 64", "--rtl", "at most 63"}},
+                 file("v", requantisation(64))},
+        BadInput{"ResultNotInRtl",
+                 {"vectors", "v", "--rtl"},
+                 {{"v: case \"a\": x_int[1]: scales to 4294967296", "--rtl", "32 bits"}},
+                 file("v", requantisation(28))}),
+    bad_input_name);
+
+}  // namespace
+}  // namespace systole::testbench

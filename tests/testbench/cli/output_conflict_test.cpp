@@ -1,0 +1,263 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "support/paths.h"
+#include "support/program/bad_input.h"
+#include "support/temp_directory.h"
+#include "support/text_lines.h"
+
+namespace systole::testbench {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Two options of one command that name the same file.
+struct Conflict {
+  const char* name;
+  Words arguments;  ///< run in a directory with the files below
+  const char* first;
+  const char* second;
+};
+void PrintTo(const Conflict& conflict, std::ostream* out) { *out << conflict.name; }
+
+/// Files whose contents do not matter: nothing is read before they are compared.
+const Words kFiles{"c.safetensors",      "d.int8.safetensors", "m.npy",         "m.toml",
+                   "pictures/0.pgm",     "pictures/1.ppm",     "plots/old.png", "p.s",
+                   "data/models/n.toml", "vocab.json",         "t.txt"};
+
+class OutputConflict : public testing::TestWithParam<Conflict> {
+ protected:
+  OutputConflict() {
+    for (const char* folder : {"pictures", "plots", "data", "data/models"}) {
+      fs::create_directory(directory_.path(folder));
+    }
+    for (const std::string& file : kFiles) directory_.write(file, file);
+    directory_.write("data/models/known.int8.safetensors", "known");
+    fs::create_symlink("d.int8.safetensors", directory_.path("link.json"));
+    fs::create_symlink("new.json", directory_.path("dangling.json"));
+    fs::create_symlink("../m.npy", directory_.path("plots/link.png"));
+    fs::create_hard_link(directory_.path("d.int8.safetensors"), directory_.path("hard.json"));
+    fs::create_directory_symlink(".", directory_.path("here"));
+  }
+  /// Every file with its contents.
+  [[nodiscard]] std::map<std::string, std::string> contents() const {
+    std::map<std::string, std::string> contents;
+    for (const auto& entry : fs::recursive_directory_iterator(directory_.path())) {
+      const bool is_file = fs::is_regular_file(entry.path());
+      contents[entry.path()] = is_file ? read_file(entry.path()) : "";
+    }
+    return contents;
+  }
+  TempDirectory directory_;
+};
+
+TEST_P(OutputConflict, IsRefusedInOneLineAndNothingIsTouched) {
+  const auto before = contents();
+  const ProgramRun run = run_systole(GetParam().arguments, directory_.path(),
+                                     {{"SYSTOLE_DATA", directory_.path("data")}});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(lines_of(run.err).size(), 1U) << run.err;
+  EXPECT_THAT(run.err, testing::HasSubstr("expected one each"));
+  EXPECT_THAT(run.err, testing::HasSubstr(GetParam().first));
+  EXPECT_THAT(run.err, testing::HasSubstr(GetParam().second));
+  EXPECT_EQ(contents(), before);
+}
+
+Words run_with(const Words& more) {
+  Words arguments{"run", "-m", "./m.toml", "--model", "./d.int8.safetensors"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+const std::vector<Conflict>& conflicts() {
+  static const std::vector<Conflict> conflicts{
+      {"ModelAndStats", run_with({"--stats", "d.int8.safetensors"}), "--model", "--stats"},
+      {"ModelAndTimeline", run_with({"--timeline", "./d.int8.safetensors"}), "--model",
+       "--timeline"},
+      {"ThroughALink", run_with({"--stats", "link.json"}), "--model", "--stats"},
+      {"ThroughAHardLink", run_with({"--stats", "hard.json"}), "--model", "--stats"},
+      {"ThroughAFolder", run_with({"--stats", "here/here/d.int8.safetensors"}), "--model",
+       "--stats"},
+      {"MachineAndStats", run_with({"--stats", "m.toml"}), "--machine", "--stats"},
+      {"PicturesAndStats", run_with({"-i", "pictures", "--stats", "pictures/1.ppm"}), "--input",
+       "--stats"},
+      {"InputAndStats", run_with({"-i", "c.safetensors", "--stats", "c.safetensors"}), "--input",
+       "--stats"},
+      {"ModelByName",
+       {"run", "-m", "./m.toml", "--model", "known", "--stats",
+        "data/models/known.int8.safetensors"},
+       "--model",
+       "--stats"},
+      {"BesideTheModel", run_with({"--stats", "vocab.json"}), "--model", "--stats"},
+      {"StatsAndTimeline", run_with({"--stats", "new.json", "--timeline", "./new.json"}), "--stats",
+       "--timeline"},
+      {"StatsAndTimelineThroughALink",
+       run_with({"--stats", "new.json", "--timeline", "dangling.json"}), "--stats", "--timeline"},
+      {"WaveAndStats", run_with({"--wave", "a.vcd", "--stats", "a.vcd"}), "--wave", "--stats"},
+      {"ViewAndStats", run_with({"--wave", "a.vcd", "--stats", "a.gtkw"}), "--wave", "--stats"},
+      {"TableAndTimeline", run_with({"--wave", "a.vcd", "--timeline", "here/a.units.txt"}),
+       "--wave", "--timeline"},
+      {"RtlWaveAndStats", run_with({"--wave", "a.vcd", "--stats", "a.softmax_unit.fst"}), "--wave",
+       "--stats"},
+      {"RtlViewAndStats", run_with({"--wave", "a.vcd", "--stats", "a.softmax_unit.gtkw"}), "--wave",
+       "--stats"},
+      {"MatmulMachineAndStats",
+       {"matmul", "8x8x8", "-m", "./m.toml", "--stats", "m.toml"},
+       "--machine",
+       "--stats"},
+      {"AttentionMachineAndStats",
+       {"attention", "-m", "./m.toml", "--stats", "m.toml"},
+       "--machine",
+       "--stats"},
+      {"AttentionMaskAndStats",
+       {"attention", "-m", "vitcod", "--mask", "m.npy", "--stats", "./m.npy"},
+       "--mask",
+       "--stats"},
+      {"GenerateMachineAndStats",
+       {"generate", "-m", "./m.toml", "--stats", "m.toml"},
+       "--machine",
+       "--stats"},
+      {"GenerateModelAndStats",
+       {"generate", "--model", "./c.safetensors", "--stats", "c.safetensors"},
+       "--model",
+       "--stats"},
+      {"GenerateTokeniserAndStats",
+       {"generate", "--model", "./c.safetensors", "--stats", "vocab.json"},
+       "--model",
+       "--stats"},
+      {"GenerateTextAndStats",
+       {"generate", "--evaluate", "9", "--text", "t.txt", "--stats", "t.txt"},
+       "--text",
+       "--stats"},
+      {"GenerateStatsAndTimeline",
+       {"generate", "--stats", "a.json", "--timeline", "./a.json"},
+       "--stats",
+       "--timeline"},
+      {"MapMachineAndOut",
+       {"map", "-m", "./m.toml", "--model", "vit17", "--out", "m.toml"},
+       "--machine",
+       "--out"},
+      {"MapModelAndAssembly",
+       {"map", "-m", "tiny", "--model", "./d.int8.safetensors", "--asm", "d.int8.safetensors"},
+       "--model",
+       "--asm"},
+      {"MapOutAndAssembly",
+       {"map", "-m", "tiny", "--model", "vit17", "--out", "p", "--asm", "./p"},
+       "--out",
+       "--asm"},
+      {"MapReadAndOut", {"map", "--read", "p.s", "--out", "./p.s"}, "--read", "--out"},
+      {"QuantiseCheckpointAndOut",
+       {"quantise", "./d.int8.safetensors", "-o", "d.int8.safetensors"},
+       "checkpoint",
+       "--out"},
+      {"QuantiseCalibrationAndOut",
+       {"quantise", "./c.safetensors", "-c", "./d.int8.safetensors", "-o", "d.int8.safetensors"},
+       "--calibration",
+       "--out"},
+      {"QuantiseMachineAndOut",
+       {"quantise", "./c.safetensors", "-m", "./d.int8.safetensors", "-o", "d.int8.safetensors"},
+       "--machine",
+       "--out"},
+      {"SparsifyInputAndOut", {"sparsify", "m.npy", "-o", "./m.npy"}, "input", "--out"},
+      {"SparsifyMachineAndOut",
+       {"sparsify", "m.npy", "-m", "./m.toml", "-o", "m.toml"},
+       "--machine",
+       "--out"},
+      {"ReproduceMachineAndStats",
+       {"reproduce", "vitcod", "-m", "./m.toml", "--stats", "m.toml"},
+       "--machine",
+       "--stats"},
+      {"ReproduceMaskAndStats",
+       {"reproduce", "vitcod", "--mask", "m.npy", "--stats", "m.npy"},
+       "--mask",
+       "--stats"},
+      {"ReproduceMapsAndStats",
+       {"reproduce", "vitcod", "--maps", "m.npy", "--stats", "m.npy"},
+       "--maps",
+       "--stats"},
+      {"StatsAmongPlots",
+       {"reproduce", "dfx", "--plots", "plots", "--stats", "./plots/new.png"},
+       "--plots",
+       "--stats"},
+      {"StatsAmongNewPlots",
+       {"reproduce", "dfx", "--plots", "new", "--stats", "new/a.png"},
+       "--plots",
+       "--stats"},
+      {"StatsAreThePlotsFolder",
+       {"reproduce", "dfx", "--plots", "new", "--stats", "./new"},
+       "--plots",
+       "--stats"},
+      {"AnalysePlotIsTheMachine",
+       {"analyse", "--model", "vit17", "-m", "plots/old.png", "--bound", "--plots", "plots"},
+       "--machine",
+       "--plots"},
+      {"AnalysePlotIsTheModel",
+       {"analyse", "--model", "plots/old.png", "-m", "tiny", "--bound", "--plots", "plots"},
+       "--model",
+       "--plots"},
+      {"PlotIsALinkToTheMask",
+       {"reproduce", "vitcod", "--mask", "m.npy", "--plots", "plots"},
+       "--mask",
+       "--plots"},
+  };
+  return conflicts;
+}
+
+INSTANTIATE_TEST_SUITE_P(Options, OutputConflict, testing::ValuesIn(conflicts()),
+                         [](const auto& conflict) { return std::string(conflict.param.name); });
+
+/// The options of a command with a value that is a file or a folder.
+std::set<std::string> file_options(const std::string& command) {
+  std::set<std::string> found;
+  for (const std::string& line : lines_of(output_of({command, "--help"}))) {
+    if (line.rfind("  ", 0) != 0 || line.rfind("   ", 0) == 0) continue;
+    std::istringstream words(line);
+    std::string option, type;
+    words >> option >> type;
+    const bool has_short_form = option.back() == ',' || option.find(',') != std::string::npos;
+    if (has_short_form) option = option.substr(option.find(',') + 1);
+    for (const char* kind : {"FILE", "DIR", ".npy", ".safetensors"}) {
+      if (type.find(kind) != std::string::npos) found.insert(option);
+    }
+  }
+  return found;
+}
+
+TEST(OutputConflicts, EveryFileOfACommandThatWritesFilesIsAmongThem) {
+  std::map<std::string, std::set<std::string>> covered;
+  for (const Conflict& conflict : conflicts()) {
+    covered[conflict.arguments.front()].insert({conflict.first, conflict.second});
+  }
+  for (const auto& [command, options] : covered) {
+    EXPECT_EQ(options, file_options(command)) << command;
+  }
+  // The others write none.
+  EXPECT_EQ(file_options("machine"), std::set<std::string>{"machine"});
+  EXPECT_EQ(file_options("model"), (std::set<std::string>{"--checkpoint", "--input", "model"}));
+  EXPECT_EQ(file_options("vectors"), std::set<std::string>{"file"});
+}
+
+TEST(OutputConflicts, DifferentFilesAreNone) {
+  const TempDirectory directory;
+  fs::create_directory(directory.path("plots"));
+  const Words arguments{"matmul", "8x8x8", "-m", "./m.toml", "--stats", "plots/m.toml"};
+  directory.write("m.toml", read_file(source_path("traces/machines/tiny.toml")));
+  EXPECT_EQ(run_systole(arguments, directory.path()).exit_code, 0);
+}
+
+TEST(OutputConflicts, DevicesAreNone) {
+  const ProgramRun run = run_systole(
+      {"map", "-m", "tiny", "--model", "vit17", "--out", "/dev/null", "--asm", "/dev/null"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+}  // namespace
+}  // namespace systole::testbench

@@ -1,0 +1,141 @@
+#include "tests/testbench/docs/docs_tables.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <regex>
+#include <sstream>
+#include <stdexcept>
+
+#include "hw/array/array.h"
+#include "hw/description/machine_text.h"
+#include "hw/machine/machine.h"
+#include "hw/postop/postop.h"
+#include "support/text_lines.h"
+
+namespace systole::testbench {
+namespace {
+
+using hw::Counter;
+
+std::string row(const std::vector<std::string>& cells) {
+  std::string text = "|";
+  for (const std::string& cell : cells) text += " " + cell + " |";
+  return text + "\n";
+}
+
+std::string head(const std::vector<std::string>& titles) {
+  return row(titles) + "|" + [&] {
+    std::string rule;
+    for (std::size_t i = 0; i < titles.size(); ++i) rule += "---|";
+    return rule;
+  }() + "\n";
+}
+
+std::string code(std::string_view text) { return "`" + std::string(text) + "`"; }
+
+bool begins_with(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+/// One name for all initiators, and one for all channels or banks.
+std::string general_name(const std::string& name) {
+  static const std::regex initiator("^system\\..*\\.socket\\.");
+  static const std::regex part("^(channel|bank)[0-9]+\\.");
+  return std::regex_replace(std::regex_replace(name, initiator, "INITIATOR."), part, "$1N.");
+}
+
+bool is_time(const std::string& name) {
+  static const std::regex time("^(.+\\.)?(busy|stalled\\.[^.]+|idle|total)$");
+  return std::regex_match(name, time);
+}
+
+std::string table_of(const std::vector<Counter>& counters, bool time) {
+  std::vector<std::string> rows;
+  for (const Counter& counter : counters) {
+    if (is_time(counter.name) != time) continue;
+    std::string line = row({code(general_name(counter.name)), counter.unit, counter.meaning});
+    if (std::find(rows.begin(), rows.end(), line) == rows.end()) rows.push_back(std::move(line));
+  }
+  if (rows.empty()) return {};
+  std::string text = head({"name", "unit", "meaning"});
+  for (const std::string& line : rows) text += line;
+  return text;
+}
+
+}  // namespace
+
+std::string keys_table(std::string_view section) {
+  const std::string key = "`" + std::string(section) + ".";
+  const std::vector<std::string> all = lines_of(hw::describe_machine_keys());
+  std::string table, rules;
+  for (const std::string& line : all) {
+    if (begins_with(line, "| " + key)) table += line + "\n";
+    if (begins_with(line, "- " + key)) rules += line + "\n";
+  }
+  if (table.empty()) {
+    throw std::invalid_argument("no machine keys in section " + std::string(section));
+  }
+  std::string text = all.at(0) + "\n" + all.at(1) + "\n" + table;
+  return rules.empty() ? text : text + "\nRules:\n\n" + rules;
+}
+
+std::string counters_table(const tlm_model::BlockReport& report) {
+  return table_of(report.counters, false);
+}
+
+std::string stalls_table(const tlm_model::BlockReport& report) {
+  std::vector<Counter> all = report.time;
+  all.insert(all.end(), report.counters.begin(), report.counters.end());
+  return table_of(all, true);
+}
+
+std::string stages_table() {
+  std::string text = head({"stage", "operands", "immediates", "words per channel", "whole row",
+                           "read passes", "latency", "least interval of rows"});
+  for (std::uint8_t i = 0; i < hw::kStageOps; ++i) {
+    hw::Stage stage = hw::usual_stage(static_cast<hw::StageOp>(i));
+    const hw::StageInfo& info = hw::stage_info(stage.op);
+    std::string operands;
+    for (std::uint8_t kind = 0; kind < hw::kOperandKinds; ++kind) {
+      const auto operand = static_cast<hw::Operand>(kind);
+      if (info.takes(operand))
+        operands += (operands.empty() ? "" : ", ") + std::string(hw::name_of(operand));
+    }
+    std::string immediates;
+    for (const std::string_view name : info.imm) {
+      if (!name.empty()) immediates += (immediates.empty() ? "" : ", ") + std::string(name);
+    }
+    std::string words = std::to_string(hw::parameter_words(stage));
+    if (info.takes(hw::Operand::kChannel)) {
+      stage.operand = hw::Operand::kChannel;
+      const std::string channel_words = std::to_string(hw::parameter_words(stage));
+      if (channel_words != words) words += " or " + channel_words;
+    }
+    text += row({code(info.name), operands, immediates.empty() ? "-" : immediates, words,
+                 info.row_wise ? "yes" : "no", std::to_string(info.passes),
+                 std::to_string(info.latency), std::to_string(hw::stage_interval(stage, 1))});
+  }
+  return text;
+}
+
+std::string array_cycles_table() {
+  constexpr std::uint32_t kSides[] = {16, 32, 128};
+  constexpr hw::ArrayOverlap kOverlaps[] = {hw::ArrayOverlap::kNone, hw::ArrayOverlap::kPreload,
+                                            hw::ArrayOverlap::kFull};
+  constexpr const char* kNames[] = {"none", "preload", "full"};
+  std::string text = head({"`array.overlap`", "16 x 16", "32 x 32", "128 x 128"});
+  for (std::size_t i = 0; i < std::size(kOverlaps); ++i) {
+    std::vector<std::string> cells{code(kNames[i])};
+    for (const std::uint32_t side : kSides) {
+      hw::Machine::Array array;
+      array.rows = array.cols = side;
+      array.overlap = kOverlaps[i];
+      cells.push_back(std::to_string(hw::lone_matmul_cycles(array, 128, 768, 768)));
+    }
+    text += row(cells);
+  }
+  return text;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tlm/common/report.h"
+
+/// The tables of the documentation that follow from the code, in Markdown.
+namespace systole::testbench {
+
+/// Keys of one section of a machine file, and the rules that begin with one of them. Throws
+/// std::invalid_argument for a section without keys.
+[[nodiscard]] std::string keys_table(std::string_view section);
+
+/// What a block counts, without its timelines. Initiators and channels, of which there are any
+/// number, stand as INITIATOR and channelN.
+[[nodiscard]] std::string counters_table(const tlm_model::BlockReport& report);
+
+/// Parts of a block's timelines: busy, the causes of stalls, idle, total.
+[[nodiscard]] std::string stalls_table(const tlm_model::BlockReport& report);
+
+/// Every stage of the post-op chain with its operands and its cost.
+[[nodiscard]] std::string stages_table();
+
+/// Cycles of a lone 128x768x768 product on square arrays of 16, 32 and 128 PEs a side.
+[[nodiscard]] std::string array_cycles_table();
+
+}  // namespace systole::testbench

@@ -1,0 +1,145 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "hw/description/machine_file.h"
+#include "model/graph/elements.h"
+#include "model/graph/reference.h"
+#include "support/program/bad_input.h"
+#include "support/tlm/fresh_kernel.h"
+#include "testbench/network/decoder_run.h"
+#include "testbench/network/networks.h"
+#include "testbench/network/tensors.h"
+#include "testbench/run/simulation.h"
+
+namespace systole::testbench {
+namespace {
+
+using nlohmann::json;
+
+SizeOptions small_size(std::int64_t length) {
+  SizeOptions options;
+  options.length = length;
+  options.layers = 2;
+  options.heads = 3;
+  options.width = 48;
+  options.hidden = 96;
+  return options;
+}
+
+json decode(Words more) {
+  Words arguments{"run",     "--model", "gpt2",  "--layers", "2",        "--d",   "48",
+                  "--heads", "3",       "--ffn", "96",       "--decode", "--json"};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return json::parse(output_of(arguments));
+}
+
+class DecodeRunOn : public testing::TestWithParam<const char*> {};
+
+TEST_P(DecodeRunOn, GivesTheOutputsOfAllTokensAtOnce) {
+  const hw::Machine machine = hw::find_machine(GetParam());
+  const Network prompt = seeded_network(network_size("gpt2", small_size(13)), machine);
+  model::Reference reference(prompt.graph);
+  const model::Tensor& input = prompt.graph.tensors[input_tensor(prompt.graph)];
+  reference.set_input(input.name, widen(seeded_inputs(prompt, machine, 1).front(), input.type));
+  reference.run();
+  const std::vector<std::uint8_t>& expected = reference.bytes(output_tensor(prompt.graph));
+
+  for (const std::int64_t past : {0, 6}) {
+    SizeOptions options = small_size(13 - past);
+    options.decode = true;
+    options.past = past;
+    DecoderRun run(seeded_work(network_size("gpt2", options), machine, true), machine);
+    SimulationOptions simulation;
+    simulation.check = true;
+    simulation.next_step = [&](std::size_t i) -> const mapper::Mapping& { return run.step(i); };
+    test::fresh_kernel();
+    const SimulationResult result =
+        simulate(run.graph(), run.first(), machine, tlm_model::make_models(machine), run.inputs(),
+                 simulation);
+    EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
+    std::vector<std::uint8_t> outputs(
+        expected.begin(),
+        expected.begin() +
+            static_cast<std::ptrdiff_t>(static_cast<std::size_t>(past) * expected.size() / 13));
+    for (const auto& output : result.outputs) {
+      outputs.insert(outputs.end(), output.begin(), output.end());
+    }
+    EXPECT_EQ(outputs, expected) << past;
+  }
+}
+
+/// With integer units on chip, and with a host that computes.
+INSTANTIATE_TEST_SUITE_P(Machines, DecodeRunOn, testing::Values("transformer", "gemmini"));
+
+TEST(DecodeRun, EveryStepComputesWhatItShouldOnEveryMachine) {
+  for (const char* machine : {"tiny", "gemmini", "transformer", "vitcod"}) {
+    const json run = decode({"-m", machine, "--length", "7", "--past", "30", "--check"});
+    EXPECT_EQ(run["mismatched_bytes"], 0) << machine << run["first_mismatch"];
+    EXPECT_EQ(run["images"], 7);
+    EXPECT_GT(run["checked_operators"], 7 * 20);
+    EXPECT_EQ(run["decode"]["past"], 30);
+  }
+}
+
+TEST(DecodeRun, TimingAloneHasTheSameCycles) {
+  const Words work{"-m", "gemmini", "--length", "5", "--past", "20"};
+  Words timing = work;
+  timing.emplace_back("--functional=off");
+  const json with = decode(work), without = decode(timing);
+  EXPECT_EQ(with["cycles_total"], without["cycles_total"]);
+  EXPECT_EQ(with["blocks"], without["blocks"]);
+}
+
+TEST(DecodeRun, LaterTokensReadMoreOfTheCache) {
+  const Words early{"-m", "gemmini", "--length", "2", "--functional=off"};
+  Words late = early;
+  late.insert(late.end(), {"--past", "900"});
+  const json first = decode(early), last = decode(late);
+  EXPECT_GT(last["cycles"], first["cycles"]);
+  // Keys and values of 900 tokens more, in two layers.
+  EXPECT_GE(
+      last["dram_read_bytes"].get<std::int64_t>() - first["dram_read_bytes"].get<std::int64_t>(),
+      900 * 2 * 2 * 48);
+}
+
+TEST(DecodeRun, ShowsCyclesOfAllTokens) {
+  const std::string text =
+      output_of({"run", "-m", "gemmini", "--model", "gpt2", "--layers", "1", "--d", "48", "--heads",
+                 "3", "--ffn", "96", "--decode", "--length", "3", "--functional=off"});
+  // Long lines wrap.
+  const std::string words = std::regex_replace(text, std::regex("\\s+"), " ");
+  EXPECT_NE(words.find("3 tokens one by one behind 0 in the cache"), std::string::npos) << text;
+  EXPECT_NE(text.find("\nall tokens "), std::string::npos) << text;
+  EXPECT_NE(text.find("tokens/s"), std::string::npos) << text;
+}
+
+class BadDecodeTest : public testing::TestWithParam<BadInput> {};
+
+TEST_P(BadDecodeTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(
+    Decode, BadDecodeTest,
+    testing::Values(
+        BadInput{"Encoder", shape("bert-base", {"--decode"}), {{"--decode: bert-base", "gpt2"}}},
+        BadInput{"File", shape("vit17", {"--decode"}), {{"--decode: vit17"}}},
+        BadInput{"PastAlone", shape("gpt2", {"--past", "3"}), {{"--past", "--decode"}}},
+        BadInput{"PastNegative", shape("gpt2", {"--decode", "--past", "-1"}), {{"found -1"}}},
+        BadInput{"PastTooLong",
+                 shape("gpt2", {"--decode", "--past", "1024"}),
+                 {{"--past: found 1024", "0 to 1023"}}},
+        BadInput{"TooLongBehindThePast",
+                 shape("gpt2", {"--decode", "--past", "1000", "--length", "25"}),
+                 {{"--length: found 25 behind 1000", "1 to 24"}}},
+        BadInput{"Batch", shape("gpt2", {"--decode", "--batch", "2"}), {{"--batch: found 2"}}},
+        BadInput{"Limit", shape("gpt2", {"--decode", "-n", "2"}), {{"--limit", "--length"}}},
+        BadInput{"Timeline",
+                 shape("gpt2", {"--decode", "--timeline", "t.json", "--timeline-images", "2"}),
+                 {{"--timeline-images", "expected 1"}}}),
+    bad_input_name);
+
+}  // namespace
+}  // namespace systole::testbench

@@ -1,7 +1,0 @@
-#include "tests/testbench/program_run.h"
-
-namespace systole {
-
-const char* program_path() { return SYSTOLE_PROGRAM; }
-
-}  // namespace systole

@@ -1,0 +1,267 @@
+#include "tlm/core/store_unit.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "hw/array/accumulator.h"
+#include "hw/description/machine_file.h"
+#include "hw/postop/postop.h"
+#include "support/network/even_machine.h"
+#include "support/tlm/core_rig.h"
+#include "support/tlm/fresh_kernel.h"
+#include "support/tlm/systemc_test.h"
+
+namespace systole::tlm_model {
+namespace {
+
+using test::CoreRig;
+using test::even_machine;
+using test::latency_on;
+using test::matmul_command;
+using test::move_command;
+using test::store_command;
+
+constexpr std::uint32_t kCols = 16;  // one vector of the 16 lanes
+constexpr std::uint64_t kTensor = 0;
+constexpr std::uint64_t kResult = 32 * 1024;
+constexpr std::uint32_t kElsewhere = 64 * 1024;  // in the scratchpad
+
+hw::Stage stage_of(hw::StageOp op) {
+  hw::Stage stage = hw::usual_stage(op);
+  stage.tensor = hw::DType::kS8;
+  return stage;
+}
+/// A sum with a tensor operand.
+hw::Stage residual_stage() {
+  hw::Stage stage = stage_of(hw::StageOp::kAdd);
+  stage.operand = hw::Operand::kTensor;
+  return stage;
+}
+const hw::Chain kPlain{{}, hw::DType::kS8};
+const hw::Chain kResidual{{residual_stage()}, hw::DType::kS8};
+
+/// The command with a tensor operand at kTensor.
+hw::Command with_tensor(hw::Command command) {
+  command.tensor = kTensor;
+  command.tensor_pitch = command.n;
+  return command;
+}
+
+std::map<std::string, std::uint64_t> report_of(const CoreRig& rig) {
+  const BlockReport report = rig.core.store.report(rig.core.processor.cycle());
+  std::map<std::string, std::uint64_t> values;
+  for (const hw::Counter& counter : report.time) values[counter.name] = counter.value;
+  for (const hw::Counter& counter : report.counters) values[counter.name] = counter.value;
+  return values;
+}
+
+class StoreUnitTest : public test::SystemCTest {};
+
+using ContractCase = std::tuple<const char*, std::vector<hw::StageOp>, std::uint32_t>;
+class StoreContractTest : public StoreUnitTest,
+                          public ::testing::WithParamInterface<ContractCase> {};
+
+TEST_P(StoreContractTest, ALoneMoveTakesTheCyclesOfItsChain) {
+  hw::Chain chain;
+  for (const hw::StageOp op : std::get<1>(GetParam())) chain.stages.push_back(stage_of(op));
+  constexpr std::uint32_t kRows = 37;
+  const std::uint32_t cols = std::get<2>(GetParam());
+  CoreRig rig(even_machine(20), false);
+  rig.run([&] { rig.execute({move_command(0, kElsewhere, kRows, cols)}, {chain}); });
+  const hw::ChainCycles cycles = hw::chain_cycles(chain, kRows, cols, 16);
+  EXPECT_EQ(rig[0].started, rig[0].dispatched);
+  EXPECT_EQ(rig[0].released - rig[0].started, cycles.total(kRows) + hw::kAccumulatorReadCycles);
+  EXPECT_EQ(rig[0].completed, rig[0].released);
+  const auto report = report_of(rig);
+  EXPECT_EQ(report.at("busy"), kRows * cycles.per_row);
+  EXPECT_EQ(report.at("stalled.fill"), cycles.fill + hw::kAccumulatorReadCycles);
+  EXPECT_EQ(report.at("stalled.memory"), 0U);
+  EXPECT_EQ(report.at("operations"), kRows * cols * chain.stages.size());
+  EXPECT_EQ(report.at("accumulator_reads"), cycles.reads);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Chains, StoreContractTest,
+    ::testing::Values(ContractCase{"none", {}, 16},
+                      ContractCase{"requantise", {hw::StageOp::kRequantise}, 40},
+                      ContractCase{"gelu", {hw::StageOp::kAdd, hw::StageOp::kGelu}, 64},
+                      ContractCase{"softmax", {hw::StageOp::kSoftmax}, 100},
+                      ContractCase{
+                          "layer_norm", {hw::StageOp::kLayerNorm, hw::StageOp::kRequantise}, 48}),
+    [](const auto& chain) { return std::string(std::get<0>(chain.param)); });
+
+class OperandTest : public StoreUnitTest,
+                    public ::testing::WithParamInterface<std::tuple<std::uint32_t, bool, int>> {};
+
+/// The unit has room for two halves of 8 rows of the operand, and asks for a half when its rows
+/// have left.
+TEST_P(OperandTest, ComesInHalvesOfEightRows) {
+  const auto& [rows, serial, controller_ns] = GetParam();
+  const hw::Machine machine = even_machine(controller_ns);
+  hw::Chain chain = kResidual;
+  if (serial) chain.stages.push_back(stage_of(hw::StageOp::kDivideRowSum));
+  const std::uint64_t latency = latency_on(machine, kCols).read;
+  test::fresh_kernel();
+  CoreRig rig(machine, false);
+  const hw::Command move = with_tensor(move_command(0, kElsewhere, rows, kCols));
+  rig.run([&] { rig.execute({move}, {chain}); });
+
+  const hw::ChainCycles cycles = hw::chain_cycles(chain, rows, kCols, 16);
+  std::vector<std::uint64_t> done;  // cycles since the start
+  std::uint64_t next_issue = 0;
+  std::uint64_t pipeline = cycles.fill + hw::kAccumulatorReadCycles;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const std::uint64_t issued = std::max(next_issue, row < 16 ? 0 : done[row / 8 * 8 - 9]);
+    next_issue = issued + 1;
+    pipeline = std::max(pipeline + cycles.per_row, issued + latency);
+    done.push_back(pipeline);
+  }
+  EXPECT_EQ(rig[0].released - rig[0].started, done.back());
+  const auto report = report_of(rig);
+  EXPECT_EQ(report.at("stalled.memory"),
+            done.back() - cycles.total(rows) - hw::kAccumulatorReadCycles);
+  EXPECT_EQ(report.at("operand_bytes"), rows * kCols);
+  EXPECT_EQ(report.at("requests"), rows);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rows, OperandTest,
+                         ::testing::Combine(::testing::Values(1U, 8U, 16U, 17U, 33U, 100U),
+                                            ::testing::Bool(), ::testing::Values(0, 40, 500)));
+
+TEST_F(StoreUnitTest, HidesTheOperandOfALongRow) {
+  hw::Chain chain = kResidual;
+  chain.stages.push_back(stage_of(hw::StageOp::kLayerNorm));
+  const std::uint64_t latency = latency_on(even_machine(100), kCols).read;
+  test::fresh_kernel();
+  CoreRig rig(even_machine(100), false);
+  const hw::Command move = with_tensor(move_command(0, kElsewhere, 64, kCols));
+  rig.run([&] { rig.execute({move}, {chain}); });
+  // 37 cycles a row: 8 rows are longer than the latency, so only the first row is late.
+  const hw::ChainCycles cycles = hw::chain_cycles(chain, 64, kCols, 16);
+  EXPECT_LT(report_of(rig).at("stalled.memory"), latency);
+  EXPECT_EQ(cycles.per_row, 37U);
+}
+
+class WriteQueueTest : public StoreUnitTest, public ::testing::WithParamInterface<unsigned> {};
+
+TEST_P(WriteQueueTest, HoldsThePipelineWhenItIsFull) {
+  constexpr std::uint32_t kRows = 40;
+  hw::Machine machine = even_machine(60);
+  const std::uint64_t latency = latency_on(machine, kCols).write;
+  machine.dma.outstanding_writes = GetParam();
+  test::fresh_kernel();
+  CoreRig rig(machine, false);
+  rig.run([&] { rig.execute({store_command(0, kResult, kRows, kCols)}, {kPlain}); });
+  const hw::ChainCycles cycles = hw::chain_cycles(kPlain, kRows, kCols, 16);
+  std::uint64_t pipeline = cycles.fill + hw::kAccumulatorReadCycles;
+  std::vector<std::uint64_t> acknowledged;
+  std::uint64_t next_issue = 0;
+  for (std::uint32_t row = 0; row < kRows; ++row) {
+    pipeline = std::max(pipeline, next_issue) + cycles.per_row;
+    const std::uint64_t place = row < GetParam() ? 0 : acknowledged[row - GetParam()];
+    const std::uint64_t issued = std::max({pipeline, next_issue, place});
+    next_issue = issued + 1;
+    acknowledged.push_back(issued + latency);
+  }
+  EXPECT_EQ(rig[0].completed - rig[0].started, acknowledged.back());
+  EXPECT_EQ(report_of(rig).at("written_bytes"), kRows * kCols);
+}
+
+INSTANTIATE_TEST_SUITE_P(Places, WriteQueueTest, ::testing::Values(1U, 2U, 7U, 64U));
+
+TEST_F(StoreUnitTest, YieldsAnAccumulatorBankToTheArray) {
+  hw::Machine machine = even_machine(20);
+  machine.scratchpad.ports = 4;
+  machine.accumulator.ports = 1;
+  const std::uint32_t half = machine.accumulator.kib * 1024 / 4 / 2;
+  const auto conflict = [&](std::uint32_t c) {
+    test::fresh_kernel();
+    CoreRig rig(machine, false);
+    rig.run([&] {
+      rig.execute({matmul_command({256, 16, 64}, 0, 2 * kElsewhere, c, true),
+                   move_command(8192, kElsewhere, 64, kCols)},
+                  {kPlain});
+    });
+    EXPECT_EQ(rig[1].started, rig[1].dispatched) << "beside the matmul";
+    const std::uint64_t stalled = report_of(rig).at("stalled.bank_conflict");
+    EXPECT_EQ(rig[1].released - rig[1].started, hw::chain_cycles(kPlain, 64, kCols, 16).total(64) +
+                                                    hw::kAccumulatorReadCycles + stalled);
+    return stalled;
+  };
+  EXPECT_EQ(half, 8192U) << "the move reads the second of two banks";
+  EXPECT_EQ(conflict(0), 0U);
+  EXPECT_GT(conflict(half + 2048), 0U);
+}
+
+class AccumulatorWordsTest : public StoreUnitTest,
+                             public ::testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(AccumulatorWordsTest, AreOneAtLeastForEveryVectorAndAllOfTheRow) {
+  constexpr std::uint32_t kRows = 24, kRowCols = 40;
+  hw::Machine machine = even_machine(20);
+  machine.array.dataflow = hw::Dataflow::kOutputStationary;
+  machine.scratchpad.ports = 4;
+  machine.accumulator = {2048, 2, 1};
+  machine.postop.lanes = GetParam();
+  CoreRig rig(machine, false);
+  // With 16 products to a sum, the array writes a word in every cycle: the port has none left.
+  rig.run([&] {
+    rig.execute({matmul_command({1024, 16, 16}, 0, 2 * kElsewhere, 0),
+                 move_command(32768, kElsewhere, kRows, kRowCols)},
+                {kPlain});
+  });
+  EXPECT_GT(rig[0].released, rig[1].released) << "all the time beside the matmul";
+  std::uint64_t words = 0;  // of 16 sums each, from the first on
+  for (std::uint32_t row = 0; row < kRows; ++row) {
+    std::uint64_t vectors = 0, whole = 0;
+    for (std::uint32_t col = 0; col < kRowCols; col += GetParam()) ++vectors;
+    for (std::uint32_t col = 0; col < kRowCols; col += 16) ++whole;
+    words += std::max(vectors, whole);
+  }
+  EXPECT_EQ(report_of(rig).at("stalled.bank_conflict"), words);
+  EXPECT_EQ(rig[1].released - rig[1].started,
+            hw::chain_cycles(kPlain, kRows, kRowCols, GetParam()).total(kRows) +
+                hw::kAccumulatorReadCycles + words);
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, AccumulatorWordsTest, ::testing::Values(4U, 16U, 64U));
+
+TEST_F(StoreUnitTest, AddsEachRowOfTheOperandToItsOwnRow) {
+  constexpr std::uint32_t kRows = 40;
+  const hw::Machine machine = even_machine(300);
+  std::vector<std::uint8_t> tensor(kRows * kCols), result(kRows * kCols);
+  for (std::size_t i = 0; i < tensor.size(); ++i) {
+    tensor[i] = static_cast<std::uint8_t>(i * 7 % 50);
+  }
+  std::uint64_t cycles[2];
+  for (const bool functional : {false, true}) {
+    test::fresh_kernel();
+    CoreRig rig(machine, functional);
+    if (functional) {
+      for (std::uint32_t i = 0; i < kRows * kCols; ++i) {
+        rig.core.memory.accumulators()[i] = static_cast<std::int32_t>(i % 60);
+      }
+    }
+    rig.run([&] {
+      if (functional) {
+        rig.host.debug(tlm::TLM_WRITE_COMMAND, kTensor, tensor.data(), tensor.size());
+      }
+      rig.execute({with_tensor(store_command(0, kResult, kRows, kCols))}, {kResidual});
+      if (functional) {
+        rig.host.debug(tlm::TLM_READ_COMMAND, kResult, result.data(), result.size());
+      }
+    });
+    cycles[functional] = rig[0].completed - rig[0].started;
+  }
+  EXPECT_EQ(cycles[0], cycles[1]) << "values take no time";
+  for (std::size_t i = 0; i < result.size(); ++i) ASSERT_EQ(result[i], tensor[i] + i % 60) << i;
+}
+
+}  // namespace
+}  // namespace systole::tlm_model

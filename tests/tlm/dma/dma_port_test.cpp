@@ -1,0 +1,268 @@
+#include "tlm/dma/dma_port.h"
+
+#include <gtest/gtest.h>
+#include <tlm_utils/simple_target_socket.h>
+
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "hw/description/machine_file.h"
+#include "support/tlm/systemc_test.h"
+#include "support/tlm/tlm_driver.h"
+#include "tlm/common/time.h"
+
+namespace systole::tlm_model {
+namespace {
+
+/// A memory of fixed latency, twice that below `slow_end`, which remembers its requests.
+class Memory : public sc_core::sc_module {
+ public:
+  struct Request {
+    tlm::tlm_command command;
+    std::uint64_t address;
+    unsigned bytes;
+    std::uint64_t ps;  ///< when it arrived
+  };
+  tlm_utils::simple_target_socket<Memory> socket{"socket"};
+  sc_core::sc_time latency{10, sc_core::SC_NS};
+  std::vector<unsigned char> bytes = std::vector<unsigned char>(8192);
+  std::uint64_t slow_end = 0;
+  std::vector<Request> requests;
+
+  explicit Memory(const sc_core::sc_module_name& name) : sc_module(name) {
+    socket.register_b_transport(this, &Memory::b_transport);
+    std::iota(bytes.begin(), bytes.end(), static_cast<unsigned char>(1));
+  }
+
+ private:
+  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+    requests.push_back({payload.get_command(), payload.get_address(), payload.get_data_length(),
+                        to_ps(sc_core::sc_time_stamp() + delay)});
+    delay += payload.get_address() < slow_end ? 2 * latency : latency;
+    if (payload.get_address() + payload.get_data_length() > bytes.size()) {
+      payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+      return;
+    }
+    if (unsigned char* const data = payload.get_data_ptr()) {
+      unsigned char* const here = &bytes[payload.get_address()];
+      if (payload.is_read()) std::memcpy(data, here, payload.get_data_length());
+      if (payload.is_write()) std::memcpy(here, data, payload.get_data_length());
+    }
+    payload.set_response_status(tlm::TLM_OK_RESPONSE);
+  }
+};
+
+hw::Machine machine_of(std::uint32_t request_bytes, std::uint32_t mhz = 1000) {
+  hw::Machine machine;
+  machine.dma.request_bytes = request_bytes;
+  machine.core.clock_mhz = mhz;
+  return machine;
+}
+
+class DmaPortTest : public test::SystemCTest {
+ protected:
+  /// At 1 GHz a cycle is a nanosecond.
+  std::vector<std::uint64_t> cycles() const {
+    std::vector<std::uint64_t> result;
+    for (const Memory::Request& request : memory_.requests) result.push_back(request.ps / 1000);
+    return result;
+  }
+  Memory memory_{"memory"};
+};
+
+TEST_F(DmaPortTest, SplitsAtMultiplesOfTheRequestSize) {
+  DmaPort port("port", machine_of(64), 16);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] {
+    port.read(100, nullptr, 200);
+    port.read(128, nullptr, 64);
+    port.read(191, nullptr, 2);
+    port.write(5, nullptr, 1);
+  });
+  const std::vector<std::pair<std::uint64_t, unsigned>> expected = {
+      {100, 28}, {128, 64}, {192, 64}, {256, 44}, {128, 64}, {191, 1}, {192, 1}, {5, 1}};
+  ASSERT_EQ(memory_.requests.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(memory_.requests[i].address, expected[i].first);
+    EXPECT_EQ(memory_.requests[i].bytes, expected[i].second);
+    EXPECT_EQ(memory_.requests[i].command, i == 7 ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+  }
+  EXPECT_EQ(port.stats().requests, 8U);
+  EXPECT_EQ(port.stats().bytes, 200U + 64 + 2 + 1);
+}
+
+TEST_F(DmaPortTest, IssuesOneRequestACycleAndKeepsItsWindow) {
+  DmaPort port("port", machine_of(16), 4);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] {
+    EXPECT_EQ(port.read(0, nullptr, 10 * 16), 21U + 10);
+    EXPECT_EQ(port.next_issue(), 22U);
+  });
+  EXPECT_EQ(cycles(), (std::vector<std::uint64_t>{0, 1, 2, 3, 10, 11, 12, 13, 20, 21}));
+  EXPECT_EQ(port.stats().window_wait_cycles, 6U + 6);
+}
+
+TEST_F(DmaPortTest, SplitsLongRowsIntoPieces) {
+  hw::Machine machine = machine_of(64);
+  machine.dma.row_bytes = 64;
+  DmaPort port("port", machine, 16);
+  port.socket.bind(memory_.socket);
+  // Rows of 80 bytes as Gemmini moves them: 64 columns and 16, each on its own.
+  test::run_body([&] { port.read_rows({16, 160, nullptr, 0, 2, 80}, {}); });
+  const std::vector<std::pair<std::uint64_t, unsigned>> expected = {
+      {16, 48}, {64, 16}, {80, 16}, {176, 16}, {192, 48}, {240, 16}};
+  ASSERT_EQ(memory_.requests.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(memory_.requests[i].address, expected[i].first);
+    EXPECT_EQ(memory_.requests[i].bytes, expected[i].second);
+  }
+}
+
+class DmaSlotsTest : public DmaPortTest, public ::testing::WithParamInterface<hw::SlotOrder> {};
+
+// The first request takes 20 cycles, the others 10.
+TEST_P(DmaSlotsTest, ComeBackInOrderOfIssueOrAsTheyEnd) {
+  hw::Machine machine = machine_of(16);
+  machine.dma.slots = GetParam();
+  memory_.slow_end = 16;
+  DmaPort port("port", machine, 2);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] { port.read(0, nullptr, 6 * 16); });
+  const bool in_order = GetParam() == hw::SlotOrder::kIssue;
+  EXPECT_EQ(cycles(), in_order ? (std::vector<std::uint64_t>{0, 1, 20, 21, 30, 31})
+                               : (std::vector<std::uint64_t>{0, 1, 11, 20, 21, 30}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Orders, DmaSlotsTest,
+                         ::testing::Values(hw::SlotOrder::kIssue, hw::SlotOrder::kCompletion));
+
+TEST_F(DmaPortTest, TheWindowSpansReadsOfDifferentCommands) {
+  DmaPort port("port", machine_of(16), 2);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] {
+    EXPECT_EQ(port.read(0, nullptr, 16), 10U);
+    EXPECT_EQ(port.read(64, nullptr, 16), 11U);
+    EXPECT_EQ(port.read(128, nullptr, 16), 20U) << "the first slot is free at 10";
+  });
+}
+
+class DmaBandwidthTest : public DmaPortTest, public ::testing::WithParamInterface<unsigned> {};
+
+TEST_P(DmaBandwidthTest, IsTheWindowOverTheLatency) {
+  constexpr std::uint64_t kWindows = 200;
+  memory_.latency = from_ps(std::uint64_t{GetParam()} * 1000);
+  DmaPort port("port", machine_of(64), 16);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] {
+    std::uint64_t done = 0;
+    for (std::uint64_t i = 0; i < kWindows; ++i) done = port.read(0, nullptr, 1024);
+    // 1024 bytes per latency; the requests of the last window leave one a cycle.
+    EXPECT_EQ(done, kWindows * GetParam() + 15);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Latencies, DmaBandwidthTest, ::testing::Values(16, 17, 50, 100, 333));
+
+TEST_F(DmaPortTest, AWriteIsDoneWhenItIsAcknowledged) {
+  DmaPort port("port", machine_of(64), 16);
+  port.socket.bind(memory_.socket);
+  const std::vector<std::uint8_t> data(100, 0xab);
+  test::run_body([&] { EXPECT_EQ(port.write(30, data.data(), data.size()), 2U + 10); });
+  EXPECT_EQ(cycles(), (std::vector<std::uint64_t>{0, 1, 2})) << "34, 64 and 2 bytes";
+  EXPECT_EQ(memory_.bytes[29], 30);
+  EXPECT_EQ(memory_.bytes[30], 0xab);
+  EXPECT_EQ(memory_.bytes[129], 0xab);
+  EXPECT_EQ(memory_.bytes[130], 131);
+}
+
+TEST_F(DmaPortTest, MovesEveryByteToItsPlace) {
+  DmaPort port("port", machine_of(16), 3);
+  port.socket.bind(memory_.socket);
+  std::vector<std::uint8_t> data(101, 0);
+  test::run_body([&] { port.read(55, data.data() + 1, 99); });
+  EXPECT_EQ(data.front(), 0);
+  EXPECT_EQ(data.back(), 0);
+  for (std::size_t i = 0; i < 99; ++i) ASSERT_EQ(data[i + 1], memory_.bytes[55 + i]) << i;
+}
+
+TEST_F(DmaPortTest, WaitsUntilItMayBegin) {
+  DmaPort port("port", machine_of(16), 4);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] {
+    EXPECT_EQ(port.read(0, nullptr, 16, 7), 17U);
+    EXPECT_EQ(port.read(0, nullptr, 16, 3), 18U) << "8 is the first cycle that is free";
+    sc_core::wait(100, sc_core::SC_NS);
+    EXPECT_EQ(port.read(0, nullptr, 16), 110U) << "not before now";
+    EXPECT_EQ(port.read(0, nullptr, 0), 101U) << "nothing to move";
+  });
+}
+
+TEST_F(DmaPortTest, RunsAheadNoFurtherThanItsQuantum) {
+  DmaPort port("port", machine_of(16), 1024);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] {
+    port.set_quantum(5);
+    port.read(0, nullptr, 6 * 16);  // cycles 0 to 5
+    EXPECT_EQ(sc_core::sc_time_stamp(), sc_core::SC_ZERO_TIME);
+    port.read(0, nullptr, 16);
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(6000)) << "cycle 6 is too far ahead of 0";
+    port.read(0, nullptr, 16);
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(6000));
+    port.synchronise();
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(8000));
+    port.set_quantum(0);
+    port.read(0, nullptr, 3 * 16);
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(10000)) << "the third request's cycle";
+  });
+  std::vector<std::uint64_t> expected(11);
+  std::iota(expected.begin(), expected.end(), 0U);
+  EXPECT_EQ(cycles(), expected) << "the quantum does not move a request";
+}
+
+TEST_F(DmaPortTest, WaitsOnlyForThoseWhoAct) {
+  DmaPort port("port", machine_of(16), 1024);
+  port.socket.bind(memory_.socket);
+  std::uint64_t seen = 0;
+  sc_core::sc_spawn([&] {
+    sc_core::wait(300, sc_core::SC_NS);
+    seen = cycles().back();
+  });
+  test::run_body([&] {
+    port.set_quantum(5);
+    port.read(0, nullptr, 500 * 16);
+    EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(498000)) << "cycles 498 and 499 are ahead";
+  });
+  EXPECT_GE(seen, 299U);
+  EXPECT_LE(seen, 305U) << "ahead of somebody who acts by more than the quantum";
+  std::vector<std::uint64_t> expected(500);
+  std::iota(expected.begin(), expected.end(), 0U);
+  EXPECT_EQ(cycles(), expected);
+  EXPECT_LT(sc_core::sc_delta_count(), 10U) << "waits in which nothing happens";
+}
+
+TEST_F(DmaPortTest, IssuesAtEdgesOfItsOwnClock) {
+  DmaPort port("port", machine_of(16, 333), 2);
+  port.socket.bind(memory_.socket);
+  test::run_body([&] {
+    // Edges at floor(n x 3003.003 ps). 10 ns after edge 0 is between edges 3 and 4.
+    EXPECT_EQ(port.read(0, nullptr, 3 * 16), 8U);
+  });
+  ASSERT_EQ(memory_.requests.size(), 3U);
+  EXPECT_EQ(memory_.requests[0].ps, 0U);
+  EXPECT_EQ(memory_.requests[1].ps, 3003U);
+  EXPECT_EQ(memory_.requests[2].ps, 12012U);
+}
+
+TEST_F(DmaPortTest, ReportsAnErrorOfTheMemory) {
+  DmaPort port("port", machine_of(64), 4);
+  port.socket.bind(memory_.socket);
+  expect_report("/systole/dma");
+  test::run_body([&] {
+    EXPECT_THROW(port.read(8190, nullptr, 4), sc_core::sc_report);
+    EXPECT_NO_THROW(port.read(8188, nullptr, 4));
+  });
+}
+
+}  // namespace
+}  // namespace systole::tlm_model

@@ -1,0 +1,307 @@
+#include "tlm/memory/dram.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "hw/memory/dram_timing.h"
+#include "support/tlm/at_driver.h"
+#include "support/tlm/systemc_test.h"
+#include "support/tlm/tlm_driver.h"
+#include "tlm/bus/system_bus.h"
+#include "tlm/common/time.h"
+
+namespace systole::tlm_model {
+namespace {
+
+using sc_core::sc_time;
+using test::AtDriver;
+using test::TlmDriver;
+
+class DramTest : public test::SystemCTest {
+ protected:
+  DramTest() { driver.socket.bind(dram.socket); }
+
+  hw::Machine::Dram params;
+  Dram dram{"dram", params};
+  TlmDriver driver{"driver"};
+  std::array<unsigned char, 256> data{};
+};
+
+TEST_F(DramTest, KeepsWhatIsWrittenAndIsZeroElsewhere) {
+  driver.run([this] {
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<unsigned char>(i + 1);
+    const std::uint64_t last = dram.capacity() - data.size();
+    EXPECT_EQ(driver.write(last, data.data(), data.size()).status, tlm::TLM_OK_RESPONSE);
+    std::array<unsigned char, 256> back{};
+    EXPECT_EQ(driver.read(last, back.data(), back.size()).status, tlm::TLM_OK_RESPONSE);
+    EXPECT_EQ(back, data);
+    back.fill(0xff);
+    EXPECT_EQ(driver.read(4096, back.data(), back.size()).status, tlm::TLM_OK_RESPONSE);
+    EXPECT_EQ(back, (std::array<unsigned char, 256>{}));
+  });
+}
+
+TEST_F(DramTest, TakesTheTimeOfItsTimingModel) {
+  driver.run([this] {
+    hw::DramTiming timing(params);
+    std::mt19937_64 random(5);
+    for (int i = 0; i < 1000; ++i) {
+      const std::uint64_t address = random() % (dram.capacity() - data.size());
+      const std::uint64_t bytes = 1 + random() % data.size();
+      const bool write = random() % 2 == 0;
+      const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
+      const auto answer = write ? driver.write(address, data.data(), bytes)
+                                : driver.read(address, data.data(), bytes);
+      ASSERT_EQ(to_ps(answer.delay), timing.access(address, bytes, write, now).end - now);
+      ASSERT_EQ(to_ps(sc_core::sc_time_stamp()), now) << "the target must not wait()";
+      sc_core::wait(from_ps(random() % 100'000));
+    }
+  });
+}
+
+TEST_F(DramTest, AnswersBadRequestsWithAStatus) {
+  driver.run([this] {
+    const auto status = [this](auto change) {
+      tlm::tlm_generic_payload payload;
+      TlmDriver::fill(payload, tlm::TLM_READ_COMMAND, 0, data.data(), 64);
+      change(payload);
+      const auto answer = driver.send(payload, from_ps(77));
+      EXPECT_TRUE(answer.delay == from_ps(77) || answer.status == tlm::TLM_OK_RESPONSE);
+      return answer.status;
+    };
+    using Payload = tlm::tlm_generic_payload;
+    const std::uint64_t end = dram.capacity();
+    EXPECT_EQ(status([&](Payload& p) { p.set_address(end); }), tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    EXPECT_EQ(status([&](Payload& p) { p.set_address(end - 63); }),
+              tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    EXPECT_EQ(status([](Payload& p) { p.set_address(~std::uint64_t{0}); }),
+              tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    EXPECT_EQ(status([](Payload& p) { p.set_streaming_width(32); }), tlm::TLM_BURST_ERROR_RESPONSE);
+    EXPECT_EQ(status([](Payload& p) { p.set_data_length(0); }), tlm::TLM_BURST_ERROR_RESPONSE);
+    EXPECT_EQ(status([this](Payload& p) { p.set_byte_enable_ptr(data.data()); }),
+              tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
+    EXPECT_EQ(status([](Payload& p) { p.set_data_ptr(nullptr); }), tlm::TLM_GENERIC_ERROR_RESPONSE);
+    EXPECT_EQ(dram.rejected(), 7U);
+    EXPECT_EQ(status([&](Payload& p) { p.set_address(end - 64); }), tlm::TLM_OK_RESPONSE);
+    EXPECT_EQ(status([](Payload& p) { p.set_command(tlm::TLM_IGNORE_COMMAND); }),
+              tlm::TLM_OK_RESPONSE);
+    EXPECT_EQ(dram.rejected(), 7U);
+  });
+  std::uint64_t reads = 0;
+  dram.for_each([&](const std::string& name, std::uint64_t value) {
+    if (name == "reads") reads = value;
+  });
+  EXPECT_EQ(reads, 1U) << "rejected requests take no time of the memory";
+}
+
+TEST_F(DramTest, DebugAccessTakesNoTimeAndStopsAtTheEnd) {
+  driver.run([this] {
+    data.fill(7);
+    EXPECT_EQ(driver.debug(tlm::TLM_WRITE_COMMAND, 100, data.data(), 16), 16U);
+    std::array<unsigned char, 16> back{};
+    EXPECT_EQ(driver.debug(tlm::TLM_READ_COMMAND, 100, back.data(), 16), 16U);
+    EXPECT_EQ(back[15], 7);
+    EXPECT_EQ(driver.debug(tlm::TLM_READ_COMMAND, dram.capacity() - 4, back.data(), 16), 4U);
+    EXPECT_EQ(driver.debug(tlm::TLM_READ_COMMAND, dram.capacity(), back.data(), 16), 0U);
+  });
+  dram.finish(sc_time(1, sc_core::SC_NS));
+  EXPECT_EQ(dram.timing().account(0).idle(), 1000U);
+}
+
+TEST_F(DramTest, OffersDirectMemoryOfItsContents) {
+  driver.run([this] {
+    tlm::tlm_generic_payload payload;
+    TlmDriver::fill(payload, tlm::TLM_READ_COMMAND, 0, data.data(), 64);
+    driver.send(payload);
+    EXPECT_TRUE(payload.is_dmi_allowed());
+    tlm::tlm_dmi dmi;
+    ASSERT_TRUE(driver.socket->get_direct_mem_ptr(payload, dmi));
+    EXPECT_EQ(dmi.get_start_address(), 0U);
+    EXPECT_EQ(dmi.get_end_address(), dram.capacity() - 1);
+    const hw::DramTimes& t = dram.timing().times();
+    EXPECT_EQ(to_ps(dmi.get_read_latency()), t.controller + t.cl + t.burst);
+    EXPECT_EQ(to_ps(dmi.get_write_latency()), t.controller + t.cwl + t.burst);
+    dmi.get_dmi_ptr()[12345] = 99;
+    driver.read(12345, data.data(), 1);
+    EXPECT_EQ(data[0], 99);
+  });
+}
+
+// 19.2 GB/s for DDR4-2400, less the share of the refreshes and of reopening rows after them.
+TEST_F(DramTest, StreamsReadsAtThePeakRateLessRefresh) {
+  constexpr std::uint64_t kRequests = 40'000;
+  driver.run([this] {
+    std::array<sc_time, 32> done{};
+    sc_time end;
+    for (std::uint64_t i = 0; i < kRequests; ++i) {
+      sc_time& slot = done[i % done.size()];
+      if (slot > sc_core::sc_time_stamp()) sc_core::wait(slot - sc_core::sc_time_stamp());
+      end = slot = sc_core::sc_time_stamp() + driver.read(64 * i, data.data(), 64).delay;
+    }
+    const double gigabytes = 64.0 * kRequests / (static_cast<double>(to_ps(end)) / 1000.0);
+    const double peak = 19.2 * (1.0 - params.t_rfc_ns / params.t_refi_ns);
+    EXPECT_LT(gigabytes, peak);
+    EXPECT_GT(gigabytes, 0.97 * peak);
+    dram.finish(end);
+  });
+  const hw::BlockAccount& account = dram.timing().account(0);
+  EXPECT_EQ(account.busy(), kRequests * dram.timing().times().burst);
+  EXPECT_GT(static_cast<double>(account.stalled(hw::DramTiming::kRefresh)),
+            0.04 * static_cast<double>(account.now()));
+}
+
+class DramAtTest : public test::SystemCTest {
+ protected:
+  DramAtTest() { driver.socket.bind(dram.socket); }
+
+  hw::Machine::Dram params;
+  Dram dram{"dram", params};
+  AtDriver driver{"driver"};
+  std::array<unsigned char, 64> data{};
+};
+
+TEST_F(DramAtTest, AnswersWhenTheTimingModelSaysSo) {
+  test::run_body([this] {
+    for (std::uint64_t i = 0; i < 20; ++i) {
+      driver.post(tlm::TLM_READ_COMMAND, 4096 * i, data.data(), 64);
+    }
+    driver.wait_all();
+  });
+  hw::DramTiming timing(params);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(driver.records[i].end_req, sc_core::SC_ZERO_TIME);
+    EXPECT_EQ(to_ps(driver.records[i].begin_resp), timing.access(4096 * i, 64, false, 0).end);
+  }
+  EXPECT_TRUE(driver.all_returned());
+}
+
+TEST_F(DramAtTest, AcceptsNoMoreThanItsQueueHolds) {
+  driver.end = AtDriver::End::kByPhase;
+  driver.end_delay = sc_time(1, sc_core::SC_NS);
+  constexpr std::size_t kExtra = 3;
+  test::run_body([this] {
+    for (std::size_t i = 0; i < Dram::kRequestQueue + kExtra; ++i) {
+      driver.post(tlm::TLM_WRITE_COMMAND, 64 * i, data.data(), 64);
+    }
+    driver.wait_all();
+  });
+  const auto& records = driver.records;
+  EXPECT_EQ(records[Dram::kRequestQueue - 1].end_req, sc_core::SC_ZERO_TIME);
+  for (std::size_t i = 0; i < kExtra; ++i) {
+    EXPECT_EQ(records[Dram::kRequestQueue + i].end_req, records[i].begin_resp + driver.end_delay)
+        << "a place is free when a response has ended";
+  }
+}
+
+TEST_F(DramAtTest, AnswersBadRequestsWithAStatus) {
+  test::run_body([this] {
+    driver.post(tlm::TLM_READ_COMMAND, dram.capacity(), data.data(), 64);
+    driver.post(tlm::TLM_READ_COMMAND, 0, nullptr, 64);
+    driver.wait_all();
+  });
+  EXPECT_EQ(driver.records[0].status, tlm::TLM_ADDRESS_ERROR_RESPONSE);
+  EXPECT_EQ(driver.records[1].status, tlm::TLM_GENERIC_ERROR_RESPONSE);
+}
+
+/// A blocking and a non-blocking initiator, each with a memory of its own on one bus.
+class DramOnBusTest : public test::SystemCTest {
+ protected:
+  DramOnBusTest() {
+    bus.connect_initiator(blocking.socket);
+    bus.connect_initiator(phased.socket);
+    bus.connect_target(left.socket, 0, left.capacity());
+    bus.connect_target(right.socket, left.capacity(), right.capacity());
+  }
+  SystemBus bus{"bus", {}};
+  Dram left{"left", {}};
+  Dram right{"right", {}};
+  TlmDriver blocking{"blocking"};
+  AtDriver phased{"phased"};
+};
+
+TEST_F(DramOnBusTest, BothTransportsLeaveTheSameData) {
+  constexpr std::uint64_t kSpan = 8192;
+  constexpr std::size_t kBytes = 48;
+  std::mt19937_64 random(9);
+  std::vector<std::array<unsigned char, kBytes>> reads(2000);
+  std::vector<unsigned char> model(kSpan);
+  test::run_body([&] {
+    std::vector<std::array<unsigned char, kBytes>> writes(reads.size());
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      const std::uint64_t address = random() % (kSpan - kBytes);
+      const bool write = random() % 2 == 0;
+      std::array<unsigned char, kBytes> expected{};
+      if (write) {
+        for (unsigned char& byte : writes[i]) byte = static_cast<unsigned char>(random());
+        std::copy(writes[i].begin(), writes[i].end(),
+                  model.begin() + static_cast<std::ptrdiff_t>(address));
+        blocking.write(address, writes[i].data(), kBytes);
+        phased.post(tlm::TLM_WRITE_COMMAND, left.capacity() + address, writes[i].data(), kBytes);
+      } else {
+        std::copy_n(model.begin() + static_cast<std::ptrdiff_t>(address), kBytes, expected.begin());
+        std::array<unsigned char, kBytes> back{};
+        blocking.read(address, back.data(), kBytes);
+        ASSERT_EQ(back, expected);
+        phased.post(tlm::TLM_READ_COMMAND, left.capacity() + address, reads[i].data(), kBytes);
+        reads[i] = expected;  // overwritten by the response, checked below
+      }
+    }
+    phased.wait_all();
+    std::vector<unsigned char> memory(kSpan);
+    blocking.debug(tlm::TLM_READ_COMMAND, 0, memory.data(), kSpan);
+    EXPECT_EQ(memory, model);
+    blocking.debug(tlm::TLM_READ_COMMAND, left.capacity(), memory.data(), kSpan);
+    EXPECT_EQ(memory, model);
+  });
+  bus.finish(sc_core::sc_time_stamp());
+}
+
+class DramElaboration : public test::SystemCTest {};
+
+TEST_F(DramElaboration, TimingOnlyNeedsNoDataAndOffersNone) {
+  Dram dram("dram", {}, false);
+  TlmDriver driver("driver");
+  driver.socket.bind(dram.socket);
+  driver.run([&] {
+    const auto answer = driver.read(64, nullptr, 64);
+    EXPECT_EQ(answer.status, tlm::TLM_OK_RESPONSE);
+    EXPECT_EQ(to_ps(answer.delay), hw::DramTiming({}).access(64, 64, false, 0).end);
+    tlm::tlm_generic_payload payload;
+    TlmDriver::fill(payload, tlm::TLM_READ_COMMAND, 0, nullptr, 64);
+    tlm::tlm_dmi dmi;
+    EXPECT_FALSE(driver.socket->get_direct_mem_ptr(payload, dmi));
+    std::array<unsigned char, 4> bytes{};
+    EXPECT_EQ(driver.debug(tlm::TLM_READ_COMMAND, 0, bytes.data(), 4), 0U);
+  });
+}
+
+TEST_F(DramElaboration, AHugeMemoryCostsOnlyWhatIsTouched) {
+  hw::Machine::Dram params;
+  params.mib = 256 * 1024;
+  Dram dram("dram", params);
+  TlmDriver driver("driver");
+  driver.socket.bind(dram.socket);
+  driver.run([&] {
+    unsigned char byte = 42;
+    EXPECT_EQ(driver.write(dram.capacity() - 1, &byte, 1).status, tlm::TLM_OK_RESPONSE);
+    byte = 0;
+    driver.read(dram.capacity() - 1, &byte, 1);
+    EXPECT_EQ(byte, 42);
+  });
+}
+
+TEST_F(DramElaboration, RefusesBadParameters) {
+  hw::Machine::Dram params;
+  params.banks = 12;
+  EXPECT_THROW(Dram("dram", params), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace systole::tlm_model

@@ -1,0 +1,125 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "hw/description/machine_file.h"
+#include "support/tlm/systemc_test.h"
+#include "tlm/ring/ring_system.h"
+
+namespace systole::tlm_model::dfx {
+namespace {
+
+using hw::Half;
+using hw::dfx::Collective;
+using hw::dfx::Opcode;
+using hw::dfx::Pass;
+
+constexpr std::uint32_t kElements = 3072;
+
+hw::Machine ring_of(std::uint32_t cores) {
+  hw::Machine machine = hw::find_machine("dfx-ideal");
+  machine.dfx.cores = cores;
+  return machine;
+}
+
+class DfxRing : public test::SystemCTest {
+ protected:
+  /// One exchange of kElements among the cores, who begin with `value(core, element)`.
+  template <typename Value>
+  void exchange(const hw::Machine& machine, Value value) {
+    const std::uint32_t cores = machine.dfx.cores;
+    hw::dfx::Exchange exchange;
+    for (std::uint32_t i = 0; i <= cores; ++i) exchange.first.push_back(kElements * i / cores);
+    exchange.sums = machine.ring.collective == Collective::kAllReduce;
+    pass_.exchanges = {exchange};
+    pass_.instructions.resize(1);
+    pass_.instructions[0].op = Opcode::kSync;
+    memories_.resize(cores);
+    std::vector<CoreMemory*> memories;
+    for (CoreMemory& memory : memories_) memories.push_back(&memory);
+    bool first = true;
+    system_ = std::make_unique<RingSystem>("system", machine,
+                                           std::vector<std::uint32_t>(cores, kElements), memories,
+                                           std::vector<HalfEngines>(), [&] {
+                                             NextPass next;
+                                             if (first) next.passes.assign(cores, &pass_);
+                                             first = false;
+                                             return next;
+                                           });
+    for (std::uint32_t i = 0; i < cores; ++i) {
+      const bool own = exchange.sums;
+      const std::uint32_t begin = own ? 0 : exchange.first[i];
+      const std::uint32_t end = own ? kElements : exchange.first[i + 1];
+      for (std::uint32_t e = begin; e < end; ++e) {
+        system_->core(i).registers()[e] = hw::to_half(value(i, e));
+      }
+    }
+    sc_core::sc_start();
+  }
+  [[nodiscard]] std::uint64_t pass_ps() const { return system_->ends()[1] - system_->ends()[0]; }
+
+  Pass pass_;
+  std::vector<CoreMemory> memories_;
+  std::unique_ptr<RingSystem> system_;
+};
+
+class DfxRingOf : public DfxRing, public testing::WithParamInterface<std::uint32_t> {};
+
+TEST_P(DfxRingOf, GathersTheSameVectorEverywhere) {
+  const std::uint32_t cores = GetParam();
+  hw::Machine machine = ring_of(cores);
+  machine.ring.directions = 1 + cores % 2;
+  const auto value = [](std::uint32_t, std::uint32_t e) { return static_cast<float>(e % 2048); };
+  exchange(machine, value);
+  for (std::uint32_t i = 0; i < cores; ++i) {
+    for (std::uint32_t e = 0; e < kElements; ++e) {
+      ASSERT_EQ(hw::to_float(system_->core(i).registers()[e]), value(0, e)) << i << ' ' << e;
+    }
+    // Each part passes all links but one, in whichever direction.
+    if (cores > 1 && kElements % cores == 0) {
+      EXPECT_EQ(system_->link_bytes(i), 2 * kElements / cores * (cores - 1));
+    }
+  }
+}
+
+TEST_P(DfxRingOf, ReducesToTheSameSumsEverywhere) {
+  const std::uint32_t cores = GetParam();
+  hw::Machine machine = ring_of(cores);
+  machine.ring.collective = Collective::kAllReduce;
+  const auto value = [](std::uint32_t i, std::uint32_t e) {
+    return static_cast<float>((e * (i + 1)) % 64);
+  };
+  exchange(machine, value);
+  for (std::uint32_t e = 0; e < kElements; ++e) {
+    float sum = 0;
+    for (std::uint32_t i = 0; i < cores; ++i) sum += value(i, e);
+    for (std::uint32_t i = 0; i < cores; ++i) {
+      ASSERT_EQ(hw::to_float(system_->core(i).registers()[e]), sum) << i << ' ' << e;
+    }
+  }
+  if (cores > 1 && kElements % (2 * cores) == 0) {
+    EXPECT_EQ(system_->link_bytes(0), 2 * 2 * kElements / cores * (cores - 1));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cores, DfxRingOf, testing::Values(2, 3, 4, 8));
+
+// A vector's own time on the line and a hop, as often as it is passed on, with routers between.
+TEST_F(DfxRing, TakesSerialisationAndHops) {
+  hw::Machine machine = ring_of(4);
+  machine.ring.directions = 1;
+  exchange(machine, [](std::uint32_t, std::uint32_t) { return 1.0F; });
+  const double line_ns = 768 * 2 * 8 / (100.0 * 64 / 66), hop_ns = 300, router_ns = 4 * 5;
+  const double expected = 3 * (line_ns + hop_ns + router_ns);
+  EXPECT_NEAR(static_cast<double>(pass_ps()) / 1e3, expected, 3 * 5.0) << "clock edges";
+}
+
+TEST_F(DfxRing, TwoWaysAreShorter) {
+  exchange(ring_of(4), [](std::uint32_t, std::uint32_t) { return 1.0F; });
+  const double line_ns = 768 * 2 * 8 / (100.0 * 64 / 66), hop_ns = 300, router_ns = 4 * 5;
+  EXPECT_NEAR(static_cast<double>(pass_ps()) / 1e3, 2 * (line_ns + hop_ns + router_ns), 2 * 5.0);
+}
+
+}  // namespace
+}  // namespace systole::tlm_model::dfx

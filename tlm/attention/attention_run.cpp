@@ -1,0 +1,256 @@
+#include "tlm/attention/attention_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/units.h"
+#include "hw/attention/timing/attention_cycles.h"
+
+namespace systole::tlm_model {
+namespace {
+
+std::vector<std::uint8_t> buffer(bool functional, std::uint64_t rows, std::uint64_t row_bytes) {
+  return std::vector<std::uint8_t>(functional ? rows * row_bytes : 0);
+}
+
+}  // namespace
+
+AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const hw::Program& program,
+                        const Prepared& prepared)
+    : unit_(unit),
+      command_(command),
+      program_(program),
+      heads_(prepared.heads),
+      plan_(prepared.plan),
+      score_functions_(hw::score_functions(program.chains[command.c])),
+      score_latency_(hw::score_latency(program.chains[command.c])),
+      started_(unit.now()),
+      decoder_lines_(unit.machine_.attention.decoder_lines == 0
+                         ? unit.machine_.attention.lines
+                         : unit.machine_.attention.decoder_lines,
+                     unit.machine_.attention.macs_per_line) {
+  const std::uint64_t heads = heads_.size();
+  const bool functional = unit.functional_;
+  operands_ = {{{&unit.query_dma,
+                 command.dram,
+                 command.dram_pitch,
+                 command.k,
+                 buffer(functional, command.m, heads * command.k),
+                 {}},
+                {&unit.key_dma,
+                 command.a,
+                 command.a_pitch,
+                 command.k,
+                 buffer(functional, command.c_pitch, heads * command.k),
+                 {}},
+                {&unit.value_dma,
+                 command.b,
+                 command.b_pitch,
+                 command.n,
+                 buffer(functional, command.c_pitch, heads * command.n),
+                 {}}}};
+  if (command.mix != 0) {
+    operands_[0].decoder = &program.mixes[command.mix - std::size_t{1}];
+    operands_[1].decoder = &program.mixes[command.mix];
+  }
+  if (command.accumulate) add_stages(command, program);
+  mask_bytes_ = buffer(functional, program.masks[command.parameters].bytes.size(), 1);
+  arrivals_.reserve(plan_.fetches.size());
+  outcome_.heads.resize(heads);
+  for (std::size_t h = 0; h < heads; ++h) {
+    outcome_.heads[h].op = command.op;
+    outcome_.heads[h].head = static_cast<std::uint32_t>(h);
+  }
+  prepare_masks();
+  end_ = started_;
+}
+
+AttentionUnit::Outcome AttentionUnit::Run::execute() {
+  for (const hw::AttentionFetch& next : plan_.fetches) {
+    while (masks_fetched_ <= mask_of_[next.head]) fetch_next_mask();
+    fetch(next);
+  }
+  while (masks_fetched_ < masks_.size()) fetch_next_mask();
+  advance(plan_.steps.size());
+  outcome_.released = leaving_.empty() ? end_ : std::max(end_, leaving_.back().until);
+  outcome_.work.forwarded = plan_.forwarded;
+  return std::move(outcome_);
+}
+
+void AttentionUnit::Run::advance(std::size_t step) {
+  while (step_ < step) go_on();
+}
+
+void AttentionUnit::Run::go_on() {
+  if (!in_step_) {
+    begin_step();
+  } else if (access_ < plan_.steps[step_].phase.accesses.size()) {
+    take_access();
+  } else {
+    end_step();
+  }
+}
+
+void AttentionUnit::Run::hold(std::uint64_t offset, std::uint64_t cycle, std::uint64_t& cause) {
+  const std::uint64_t planned = start_ + offset + shift_;
+  if (cycle <= planned) return;
+  shift_ += cycle - planned;
+  cause += cycle - planned;
+}
+
+void AttentionUnit::Run::begin_step() {
+  const hw::AttentionStep& step = plan_.steps[step_];
+  in_step_ = true;
+  access_ = code_ = 0;
+  shift_ = window_end_ = 0;
+  start_ = end_;
+  if (step.spmm) {
+    claim(step.part.sum_bytes);
+    softmax_start_ = std::max(scored_.front() + score_latency_, softmax_free_);
+    scored_.pop_front();
+  } else {
+    hold(0, mask_of(step.part.head).arrived, current().memory);
+    claim(step.part.score_bytes);
+    if (step_ == 0 && unit_.machine_.attention.decoder_lines == 0) decode_on_array();
+  }
+}
+
+// Scores are gone when their SpMM is over, so that a step only ever waits for sums.
+void AttentionUnit::Run::claim(std::uint64_t bytes) {
+  claimed_ += bytes;
+  for (; claimed_ > unit_.machine_.accumulator.kib * hw::kKib; leaving_.pop_front()) {
+    hold(0, leaving_.front().until, current().output);
+    claimed_ -= leaving_.front().bytes;
+  }
+}
+
+void AttentionUnit::Run::take_codes_until(std::uint64_t offset) {
+  const hw::AttentionStep& step = plan_.steps[step_];
+  for (; code_ < step.phase.codes.size() && step.phase.codes[code_].cycle <= offset; ++code_) {
+    hold(step.phase.codes[code_].cycle, softmax_start_ + step.codes_ready[code_], current().codes);
+  }
+}
+
+void AttentionUnit::Run::take_access() {
+  const hw::RowAccess& access = plan_.steps[step_].phase.accesses[access_];
+  if (access.end != window_end_) end_window();
+  window_end_ = access.end;
+  take_codes_until(access.cycle);
+  if (taken_ < plan_.fetches.size() && plan_.fetches[taken_].step == step_ &&
+      plan_.fetches[taken_].access == access_) {
+    Arrival& row = arrivals_[taken_];
+    hold(access.cycle, row.arrived, current().memory);
+    if (row.ready == Arrival::kNotDecoded) {
+      row.ready = decode(plan_.fetches[taken_], start_ + access.cycle + shift_);
+    }
+    hold(access.cycle, row.ready, current().decode);
+    ++taken_;
+  }
+  ++operands_[static_cast<std::size_t>(access.operand)].open;
+  ++access_;
+}
+
+// Its rows are no longer needed: another can be in their places.
+void AttentionUnit::Run::end_window() {
+  for (Operand& operand : operands_) {
+    operand.over.resize(operand.over.size() + std::exchange(operand.open, 0), window_end());
+  }
+}
+
+void AttentionUnit::Run::end_step() {
+  const hw::AttentionStep& step = plan_.steps[step_];
+  end_window();
+  take_codes_until(step.phase.cycles);
+  const std::uint64_t length = step.phase.cycles + shift_;
+  HeadCycles& head = current();
+  (step.spmm ? head.spmm : head.sddmm) += length;
+  const auto& conflict = step.phase.conflict;
+  if (!conflict.empty()) head.conflict += *std::max_element(conflict.begin(), conflict.end());
+  for (const std::uint64_t cycles : step.phase.busy) head.lines_busy += cycles;
+  for (const std::uint64_t cycles : conflict) head.lines_conflict += cycles;
+  mask_of(step.part.head).over = end_ = start_ + length;
+  count_work(step);
+  if (step.spmm) {
+    if (!step.codes_ready.empty()) {
+      head.softmax += step.codes_ready.back();
+      softmax_free_ =
+          softmax_start_ + step.codes_ready.back() - hw::stage_info(hw::StageOp::kSoftmax).latency;
+    }
+    claimed_ -= step.part.score_bytes;
+    emit(step);
+  } else {
+    scored_.push_back(end_);
+  }
+  ++step_;
+  in_step_ = false;
+}
+
+void AttentionUnit::Run::count_work(const hw::AttentionStep& step) {
+  constexpr std::uint64_t kWordBytes = 4;
+  AttentionUnit::Work& work = outcome_.work;
+  const std::uint64_t cells = step.part.score_bytes / kWordBytes;
+  work.macs += cells * (step.spmm ? command_.n : command_.k);
+  work.buffer_bytes += step.phase.operand_words * unit_.machine_.attention.macs_per_line;
+  work.score_bytes += step.phase.score_words * kWordBytes;
+  if (!step.spmm) return;
+  // The softmax reads scores and leaves codes in their places; sums are written and read once.
+  work.score_bytes += 2 * step.part.score_bytes + 2 * step.part.sum_bytes;
+  work.elements += step.kept + cells * (program_.chains[command_.c].stages.size() - 1) +
+                   step.part.sum_bytes / kWordBytes * program_.chains[command_.chain].stages.size();
+}
+
+// The pipeline takes a tile's rows one after the other when all of its sums are there.
+void AttentionUnit::Run::emit(const hw::AttentionStep& step) {
+  const hw::Chain& chain = program_.chains[command_.chain];
+  const hw::QueryTile& tile = step.part.tile;
+  const std::uint64_t row_bytes = command_.n * hw::bytes_of(chain.out);
+  hw::ChainCycles cycles = unit_.postop_.cycles(chain, tile.count, command_.n);
+  // Several rows divide side by side, but leave one after the other.
+  const hw::Machine& machine = unit_.machine_;
+  const std::uint64_t vectors =
+      (command_.n + std::uint64_t{machine.postop.lanes} - 1) / machine.postop.lanes;
+  const std::uint64_t dividers = machine.attention.dividers;
+  cycles.per_row = std::max(vectors, (cycles.per_row + dividers - 1) / dividers);
+  const std::uint64_t start = std::max(end_, output_free_);
+  output_free_ = start + tile.count * cycles.per_row;
+  leaving_.push_back({step.part.sum_bytes, start + cycles.total(tile.count)});
+  unit_.outputs_.push_back(
+      {command_.tensor + tile.first * command_.tensor_pitch + step.part.head * row_bytes,
+       command_.tensor_pitch, row_bytes, tile.count, start + cycles.fill + cycles.per_row,
+       cycles.per_row, values(step)});
+  unit_.output_added_.notify(sc_core::SC_ZERO_TIME);
+}
+
+std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& step) const {
+  if (!unit_.functional_) return {};
+  const hw::QueryTile& tile = step.part.tile;
+  const auto base = [&](std::size_t operand, std::size_t row) {
+    const Operand& o = operands_[operand];
+    return reinterpret_cast<const std::int8_t*>(o.data.data()) +
+           (row * heads_.size() + step.part.head) * o.features;
+  };
+  hw::AttentionOperands operands;
+  operands.q = base(0, tile.first);
+  operands.k = base(1, 0);
+  operands.v = base(2, 0);
+  operands.q_pitch = operands.k_pitch = heads_.size() * command_.k;
+  operands.v_pitch = heads_.size() * command_.n;
+  operands.dim = command_.k;
+  operands.value_dim = command_.n;
+  hw::AttentionSums sums = unit_.lines_.sums(
+      hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands, score_functions_);
+  const hw::Chain& chain = program_.chains[command_.chain];
+  std::vector<std::uint8_t> out(tile.count * command_.n * hw::bytes_of(chain.out));
+  hw::ChainOperands chain_operands;
+  chain_operands.accumulator = sums.sums.data();
+  chain_operands.accumulator_pitch = command_.n;
+  chain_operands.row_statistics = sums.divisor.data();
+  chain_operands.out = out.data();
+  chain_operands.out_pitch = command_.n * hw::bytes_of(chain.out);
+  chain_operands.rows = tile.count;
+  chain_operands.cols = command_.n;
+  unit_.postop_.apply(chain, chain_operands);
+  return out;
+}
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,141 @@
+#include "tlm/attention/attention_unit.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "hw/attention/mask_codec.h"
+#include "tlm/attention/attention_run.h"
+
+namespace systole::tlm_model {
+namespace {
+
+/// More than a network has layers. A decoder has new masks with every token.
+constexpr std::size_t kMostPrepared = 256;
+
+constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3, kDecode = 4;
+
+}  // namespace
+
+AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                             hw::PostopEngine& postop, hw::AttentionEngine& lines,
+                             hw::MixEngine& mix, bool functional)
+    : sc_module(name),
+      query_dma("query_dma", machine, machine.dma.outstanding_reads),
+      key_dma("key_dma", machine, machine.dma.outstanding_reads),
+      value_dma("value_dma", machine, machine.dma.outstanding_reads),
+      index_dma("index_dma", machine, machine.dma.outstanding_reads),
+      write_dma("write_dma", machine, machine.dma.outstanding_writes),
+      machine_(machine),
+      functional_(functional),
+      clock_(machine.core.clock_mhz),
+      postop_(postop),
+      lines_(lines),
+      mix_(mix),
+      account_("cycles", {{"memory", "a row of Q, K or V, or the mask, was late"},
+                          {"bank_conflict", "a buffer's bank was wanted too often"},
+                          {"softmax", "the codes of a row were late"},
+                          {"output", "outputs of tiles in front had not left"},
+                          {"decode", "a row was there, but not decoded or still in stages"}}) {
+  SC_HAS_PROCESS(AttentionUnit);
+  SC_THREAD(write);
+}
+
+void AttentionUnit::Work::add(const Work& other) {
+  macs += other.macs;
+  decoder_macs += other.decoder_macs;
+  forwarded += other.forwarded;
+  buffer_bytes += other.buffer_bytes;
+  score_bytes += other.score_bytes;
+  elements += other.elements;
+}
+
+void AttentionUnit::write() {
+  for (;;) {
+    while (outputs_.empty()) wait(output_added_);
+    const Outputs& tile = outputs_.front();
+    for (std::uint64_t row = 0; row < tile.rows; ++row) {
+      const std::uint8_t* const data =
+          tile.data.empty() ? nullptr : tile.data.data() + row * tile.row_bytes;
+      written_ =
+          std::max(written_, write_dma.write(tile.address + row * tile.pitch, data, tile.row_bytes,
+                                             tile.first_ready + row * tile.interval));
+    }
+    outputs_.pop_front();
+    if (outputs_.empty()) outputs_written_.notify(sc_core::SC_ZERO_TIME);
+  }
+}
+
+const AttentionUnit::Prepared& AttentionUnit::prepare(const hw::Command& command,
+                                                      const hw::Program& program) {
+  const std::vector<std::uint8_t>& mask = program.masks[command.parameters].bytes;
+  Key key{{command.statistics, command.m, command.c_pitch, command.k, command.n,
+           command.mix == 0 ? 0U : 1U},
+          mask};
+  if (prepared_.count(key) == 0 && prepared_.size() == kMostPrepared) prepared_.clear();
+  const auto [known, is_new] = prepared_.try_emplace(std::move(key));
+  if (is_new) {
+    Prepared& prepared = known->second;
+    prepared.heads = hw::decode_mask(mask, command.statistics, command.m, command.c_pitch);
+    prepared.plan =
+        hw::plan_attention(prepared.heads, command.k, command.n, machine_,
+                           command.mix == 0 ? hw::BufferedRow::kHead : hw::BufferedRow::kToken);
+  }
+  return known->second;
+}
+
+AttentionUnit::Outcome AttentionUnit::execute(const hw::Command& command,
+                                              const hw::Program& program) {
+  const std::uint64_t started = now();
+  Run run(*this, command, program, prepare(command, program));
+  Outcome outcome = run.execute();
+  if (outcome.released > now()) wait(clock_.edge(outcome.released) - sc_core::sc_time_stamp());
+  while (!outputs_.empty()) wait(outputs_written_);
+  outcome.released = now();
+  outcome.completed = std::max(outcome.released, written_);
+  heads_.insert(heads_.end(), outcome.heads.begin(), outcome.heads.end());
+  work_.add(outcome.work);
+  account(started, outcome);
+  return outcome;
+}
+
+void AttentionUnit::account(std::uint64_t started, const Outcome& outcome) {
+  account_.idle_until(started);
+  const auto stall = [this](std::uint64_t cycles, std::size_t cause) {
+    account_.stall_until(account_.now() + cycles, cause);
+  };
+  for (const HeadCycles& head : outcome.heads) {
+    account_.busy_until(account_.now() + head.busy());
+    stall(head.memory, kMemory);
+    stall(head.conflict, kBankConflict);
+    stall(head.codes, kSoftmax);
+    stall(head.output, kOutput);
+    stall(head.decode, kDecode);
+  }
+  account_.stall_until(outcome.released, kOutput);
+}
+
+std::vector<DmaPort*> AttentionUnit::ports() {
+  return {&query_dma, &key_dma, &value_dma, &index_dma, &write_dma};
+}
+
+BlockReport AttentionUnit::report(std::uint64_t cycles) const {
+  return make_report(
+      basename(), account_, cycles,
+      {{"macs", "MAC", "multiply-accumulates, pruned cells of dense blocks included", work_.macs},
+       {"forwarded_rows", "rows", "rows of Q that the denser engine had for the sparser one",
+        work_.forwarded},
+       {"decoder_macs", "MAC", "multiply-accumulates that decoded Q and K", work_.decoder_macs},
+       {"buffer_bytes", "bytes", "written to and read from the buffers of Q, K, V and masks",
+        work_.buffer_bytes},
+       {"score_bytes", "bytes", "scores, codes and sums written to and read from the accumulator",
+        work_.score_bytes},
+       {"elements", "elements", "through the softmax, and through stages, once for each",
+        work_.elements},
+       {"query_bytes", "bytes", "Q read from memory", query_dma.stats().bytes},
+       {"key_bytes", "bytes", "K read from memory", key_dma.stats().bytes},
+       {"value_bytes", "bytes", "V read from memory", value_dma.stats().bytes},
+       {"index_bytes", "bytes", "masks read from memory", index_dma.stats().bytes},
+       {"written_bytes", "bytes", "outputs written to memory", write_dma.stats().bytes}});
+}
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <systemc>
+#include <vector>
+
+#include "base/accounting.h"
+#include "hw/attention/timing/attention_plan.h"
+#include "hw/engines.h"
+#include "hw/machine/machine.h"
+#include "hw/program/program.h"
+#include "tlm/common/report.h"
+#include "tlm/common/time.h"
+#include "tlm/dma/dma_port.h"
+
+namespace systole::tlm_model {
+
+/// The denser and the sparser attention engine with their buffers. Q, K, V and the mask stream in
+/// row by row from DRAM, in the order of need and as far ahead as the buffers have room; outputs
+/// leave through a post-op pipeline of their own.
+///
+/// The lines work in step: an operand that is late holds up all of them.
+class AttentionUnit final : public sc_core::sc_module {
+ public:
+  DmaPort query_dma, key_dma, value_dma, index_dma, write_dma;
+
+  /// Where the cycles of one head went. Without the outputs that leave behind it.
+  struct HeadCycles {
+    std::uint32_t op = 0;  ///< operator of the command
+    std::uint32_t head = 0;
+    std::uint64_t sddmm = 0, spmm = 0;  ///< both with what held them up
+    std::uint64_t softmax = 0;          ///< busy cycles of the softmax
+    std::uint64_t memory = 0;           ///< of sddmm and spmm: a row or the mask was late
+    std::uint64_t conflict = 0;         ///< a bank was wanted too often
+    std::uint64_t codes = 0;            ///< the softmax was late
+    std::uint64_t output = 0;           ///< sums of tiles in front had not left
+    std::uint64_t decode = 0;           ///< a row was there, but not decoded or still in stages
+    std::uint64_t decoding = 0;         ///< rows that this head was the first to need were decoded
+    /// From the command's start until the last row of Q and K that this head was the first to need
+    /// could be used: what the link to memory takes, decoding included.
+    std::uint64_t link = 0;
+    std::uint64_t lines_busy = 0, lines_conflict = 0;  ///< line cycles
+    [[nodiscard]] std::uint64_t total() const { return sddmm + spmm; }
+    [[nodiscard]] std::uint64_t busy() const {
+      return total() - memory - conflict - codes - output - decode;
+    }
+  };
+  /// What was done, apart from the time it took.
+  struct Work {
+    std::uint64_t macs = 0;  ///< of the cells that are computed, pruned ones of dense blocks too
+    std::uint64_t decoder_macs = 0;
+    std::uint64_t forwarded = 0;     ///< Q rows that the denser engine had for the sparser one
+    std::uint64_t buffer_bytes = 0;  ///< written to and read from the buffers of Q, K, V and masks
+    std::uint64_t score_bytes = 0;   ///< the same of scores and sums, in the accumulator
+    std::uint64_t elements = 0;      ///< through the softmax and through stages
+
+    void add(const Work& other);
+  };
+  /// Of a command: the heads in order, and the cycle at which the last output was written.
+  struct Outcome {
+    std::vector<HeadCycles> heads;
+    std::uint64_t released = 0;   ///< lines and buffers are free
+    std::uint64_t completed = 0;  ///< all outputs are in memory
+    Work work;
+  };
+
+  AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                hw::PostopEngine& postop, hw::AttentionEngine& lines, hw::MixEngine& mix,
+                bool functional);
+
+  /// Executes a kAttention command that passed check_program(). Call it from one SC_THREAD; it
+  /// returns at the cycle `released`.
+  Outcome execute(const hw::Command& command, const hw::Program& program);
+
+  [[nodiscard]] const std::vector<HeadCycles>& heads() const noexcept { return heads_; }
+  /// Of all commands together.
+  [[nodiscard]] const Work& work() const noexcept { return work_; }
+  /// All ports, to be bound to the bus.
+  [[nodiscard]] std::vector<DmaPort*> ports();
+  /// From `cycle` on, time counts in the account or it does not.
+  void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
+  [[nodiscard]] BlockReport report(std::uint64_t cycles) const;
+
+ private:
+  class Run;
+
+  /// What follows from a command's mask and sizes alone.
+  struct Prepared {
+    std::vector<hw::SparseHead> heads;
+    hw::AttentionPlan plan;
+  };
+  /// Just these. The mask by its bytes: programs come and go, and another one may have another mask
+  /// at the same index and address.
+  struct Key {
+    std::array<std::uint32_t, 6> sizes;  ///< heads, queries, keys, features; decoding or not
+    std::vector<std::uint8_t> mask;
+    bool operator<(const Key& other) const {
+      return sizes != other.sizes ? sizes < other.sizes : mask < other.mask;
+    }
+  };
+  const Prepared& prepare(const hw::Command& command, const hw::Program& program);
+
+  /// Outputs of a tile on their way to memory.
+  struct Outputs {
+    std::uint64_t address, pitch, row_bytes, rows;
+    std::uint64_t first_ready, interval;  ///< cycle of the first row, and from one to the next
+    std::vector<std::uint8_t> data;       ///< empty without values
+  };
+
+  void write();
+  void account(std::uint64_t started, const Outcome& outcome);
+  [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
+
+  const hw::Machine machine_;
+  const bool functional_;
+  const Clock clock_;
+  hw::PostopEngine& postop_;
+  hw::AttentionEngine& lines_;
+  hw::MixEngine& mix_;
+  std::map<Key, Prepared> prepared_;
+  std::deque<Outputs> outputs_;
+  sc_core::sc_event output_added_, outputs_written_;
+  std::uint64_t written_ = 0;  ///< cycle of the last acknowledgement
+  std::vector<HeadCycles> heads_;
+  Work work_;
+  hw::BlockAccount account_;
+};
+
+}  // namespace systole::tlm_model

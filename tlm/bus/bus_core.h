@@ -1,0 +1,150 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/accounting.h"
+#include "base/calendar.h"
+#include "hw/machine/machine.h"
+#include "tlm/common/time.h"
+
+namespace systole::tlm_model {
+
+/// The timing of the system bus in bus cycles, without a protocol: the blocking and the
+/// non-blocking transport of SystemBus both reserve its channels here.
+///
+/// Three channels work side by side, each shared by all initiators and all targets:
+/// - request: one cycle per request;
+/// - write data: ceil(bytes / width) beats, from the cycle of the request on;
+/// - read data: ceil(bytes / width) beats, once the target has all data (store and forward).
+/// Write responses use no channel. With latencies Lq (request) and Lp (response), on a free bus
+///
+///     read:  arrives at the target Lq cycles after its request, is complete
+///            Lp + beats - 1 cycles after the target finished
+///     write: arrives at the target Lq + beats - 1 cycles after its request, is complete
+///            Lp cycles after the target finished
+class BusCore {
+ public:
+  /// What an initiator did and how long it waited for others.
+  struct Initiator {
+    std::string name;
+    std::uint64_t reads = 0, writes = 0;
+    std::uint64_t read_bytes = 0, written_bytes = 0;
+    std::uint64_t request_wait = 0;  ///< cycles between wanting and getting the request channel
+    std::uint64_t data_wait = 0;     ///< ... a data channel
+    std::uint64_t errors = 0;        ///< requests answered with an error
+  };
+  enum Cause : std::size_t { kTargetBackpressure };
+
+  /// Throws std::invalid_argument if the width is 0.
+  explicit BusCore(const hw::Machine::Bus& params);
+
+  /// Nothing will be reserved before cycle `now` any more.
+  void retire(std::uint64_t now) {
+    request_.retire(now);
+    write_data_.retire(now);
+    read_data_.retire(now);
+  }
+
+  /// Sends a request that arrived at cycle `arrival`, not before cycle `earliest`. Returns the
+  /// cycle of its grant.
+  std::uint64_t grant(Initiator& initiator, std::uint64_t arrival, std::uint64_t earliest);
+
+  /// Moves the data of a request that was granted at cycle `grant`, if it is a write. Returns the
+  /// cycle in which it is complete at the target.
+  std::uint64_t deliver(Initiator& initiator, std::uint64_t grant, bool write, std::uint32_t bytes);
+
+  /// The target finished at cycle `finished`; moves the data, if it is a read. Returns the cycle in
+  /// which the response is complete at the initiator.
+  std::uint64_t respond(Initiator& initiator, std::uint64_t finished, bool read,
+                        std::uint32_t bytes);
+
+  /// Cycles of a request that no target answers.
+  [[nodiscard]] std::uint64_t round_trip() const noexcept {
+    return params_.request_latency + params_.response_latency;
+  }
+
+  /// From bus cycle `now` on, time counts in the accounts or it does not.
+  void set_counting(bool on, std::uint64_t now) {
+    for (hw::Calendar* channel : {&request_, &write_data_, &read_data_}) {
+      channel->set_counting(on, now);
+    }
+  }
+
+  /// Ends the accounts at bus cycle `total`, the end of the run, or at the end of the last
+  /// reservation if the run was cut off before that.
+  void finish(std::uint64_t total);
+
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  [[nodiscard]] const hw::Machine::Bus& params() const noexcept { return params_; }
+  [[nodiscard]] hw::Calendar& request() noexcept { return request_; }
+  [[nodiscard]] const hw::Calendar& request() const noexcept { return request_; }
+  [[nodiscard]] const hw::Calendar& write_data() const noexcept { return write_data_; }
+  [[nodiscard]] const hw::Calendar& read_data() const noexcept { return read_data_; }
+
+  /// Initiator `id`; makes those up to `id` if they are not there yet.
+  [[nodiscard]] Initiator& initiator(std::size_t id) {
+    if (id >= initiators_.size()) add_initiators(id + 1);
+    return initiators_[id];
+  }
+  [[nodiscard]] const std::vector<Initiator>& initiators() const noexcept { return initiators_; }
+
+  std::uint64_t decode_errors = 0;  ///< requests that no target answers
+
+  template <typename Visitor>
+  void for_each(Visitor visit) const {
+    for (const hw::Counter& counter : counters()) hw::visit_counter(visit, counter);
+    request_.account().for_each(visit, "request.");
+    write_data_.account().for_each(visit, "write_data.");
+    read_data_.account().for_each(visit, "read_data.");
+  }
+
+ private:
+  [[nodiscard]] std::uint64_t beats(std::uint32_t bytes) const noexcept {
+    return bytes / params_.width_bytes + (bytes % params_.width_bytes != 0 ? 1 : 0);
+  }
+  void add_initiators(std::size_t count);
+  [[nodiscard]] std::vector<hw::Counter> counters() const;
+
+  hw::Machine::Bus params_;
+  Clock clock_;
+  hw::Calendar request_, write_data_, read_data_;
+  std::vector<Initiator> initiators_;
+};
+
+// Inline, because the bus calls them for every request.
+
+inline std::uint64_t BusCore::grant(Initiator& initiator, std::uint64_t arrival,
+                                    std::uint64_t earliest) {
+  const std::uint64_t granted = request_.reserve(earliest, 1);
+  initiator.request_wait += granted - arrival;
+  return granted;
+}
+
+inline std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant, bool write,
+                                      std::uint32_t bytes) {
+  if (!write) {
+    ++initiator.reads;
+    initiator.read_bytes += bytes;
+    return grant + params_.request_latency;
+  }
+  ++initiator.writes;
+  initiator.written_bytes += bytes;
+  const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
+  const std::uint64_t begin = write_data_.reserve(grant, length);
+  initiator.data_wait += begin - grant;
+  return begin + length - 1 + params_.request_latency;
+}
+
+inline std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finished, bool read,
+                                      std::uint32_t bytes) {
+  if (!read) return finished + params_.response_latency;
+  const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
+  const std::uint64_t begin = read_data_.reserve(finished, length);
+  initiator.data_wait += begin - finished;
+  return begin + length - 1 + params_.response_latency;
+}
+
+}  // namespace systole::tlm_model

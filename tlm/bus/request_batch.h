@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <systemc>
+#include <tlm>
+#include <vector>
+
+#include "tlm/common/time.h"
+
+namespace systole::tlm_model {
+
+/// Further requests that an initiator can issue without an answer to the first of them, the one
+/// that the payload itself describes. It saves the host most of the cost of a call per request.
+///
+/// An ignorable extension of the base protocol, for b_transport alone: whoever does not know it
+/// serves the payload and leaves `served` false. Whoever serves the batch does to each request, in
+/// order, what a call of its own would have done: all of them have the command of the payload and
+/// neither byte enables nor streaming. It sets `served`; the delay and the rest of the payload then
+/// mean nothing. Whoever knows the batch and passes on the payload alone takes the extension off.
+class RequestBatch : public tlm::tlm_extension<RequestBatch> {
+ public:
+  struct Request {
+    std::uint64_t address = 0;
+    unsigned char* data = nullptr;
+    std::uint64_t time = 0;  ///< ps, not in the past: on the way there its arrival, on the way back
+                             ///< its completion at whoever holds it
+    std::uint32_t bytes = 0;
+    tlm::tlm_response_status status = tlm::TLM_INCOMPLETE_RESPONSE;
+    [[nodiscard]] bool is_ok() const noexcept { return status > tlm::TLM_INCOMPLETE_RESPONSE; }
+  };
+
+  std::vector<Request> requests;  ///< not empty; the first is that of the payload
+  bool served = false;
+
+  [[nodiscard]] tlm::tlm_extension_base* clone() const override { return new RequestBatch(*this); }
+  void copy_from(const tlm::tlm_extension_base& other) override {
+    *this = static_cast<const RequestBatch&>(other);
+  }
+  /// It belongs to its initiator, not to the payload.
+  void free() override {}
+};
+
+/// The batch of this call. Null if there is none, or if somebody who does not know it has moved the
+/// call to another address or time.
+[[nodiscard]] inline RequestBatch* batch_of(const tlm::tlm_generic_payload& payload,
+                                            const sc_core::sc_time& delay) {
+  auto* const batch = payload.get_extension<RequestBatch>();
+  if (batch == nullptr) return nullptr;
+  const RequestBatch::Request& first = batch->requests.front();
+  const bool same = first.address == payload.get_address() &&
+                    first.time == to_ps(sc_core::sc_time_stamp() + delay);
+  return same ? batch : nullptr;
+}
+
+/// Sends the batch by `b_transport(payload, delay)`, as one call if the other side knows batches,
+/// else request by request. Uses all of `payload` but its command.
+template <typename Transport>
+void transport_batch(RequestBatch& batch, tlm::tlm_generic_payload& payload,
+                     Transport b_transport) {
+  batch.served = false;
+  payload.set_extension(&batch);
+  for (RequestBatch::Request& request : batch.requests) {
+    payload.set_address(request.address);
+    payload.set_data_ptr(request.data);
+    payload.set_data_length(request.bytes);
+    payload.set_streaming_width(request.bytes);
+    payload.set_byte_enable_ptr(nullptr);
+    payload.set_dmi_allowed(false);
+    payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+    const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
+    sc_core::sc_time delay = from_ps(std::max(request.time, now) - now);
+    b_transport(payload, delay);
+    payload.clear_extension(&batch);
+    if (batch.served) return;
+    request.time = to_ps(sc_core::sc_time_stamp() + delay);
+    request.status = payload.get_response_status();
+  }
+  batch.served = true;
+}
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,195 @@
+#include "tlm/bus/system_bus.h"
+
+#include <algorithm>
+#include <string>
+
+#include "tlm/common/time.h"
+
+namespace systole::tlm_model {
+namespace {
+
+/// Points a payload at an address of the target for the duration of a call.
+class LocalAddress {
+ public:
+  LocalAddress(tlm::tlm_generic_payload& payload, const AddressMap::Range& range)
+      : payload_(payload), global_(payload.get_address()) {
+    payload.set_address(global_ - range.base);
+  }
+  LocalAddress(const LocalAddress&) = delete;
+  LocalAddress& operator=(const LocalAddress&) = delete;
+  ~LocalAddress() { payload_.set_address(global_); }
+
+ private:
+  tlm::tlm_generic_payload& payload_;
+  std::uint64_t global_;
+};
+
+}  // namespace
+
+SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params)
+    : sc_module(name),
+      core_(params),
+      router_(
+          "router", core_, map_,
+          [this](std::size_t id, tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                 sc_core::sc_time& delay) {
+            return targets[static_cast<int>(id)]->nb_transport_fw(payload, phase, delay);
+          },
+          [this](std::size_t id, tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
+                 sc_core::sc_time& delay) {
+            return initiators[static_cast<int>(id)]->nb_transport_bw(payload, phase, delay);
+          }) {
+  require_ps_resolution();
+  initiators.register_nb_transport_fw(this, &SystemBus::nb_transport_fw);
+  initiators.register_b_transport(this, &SystemBus::b_transport);
+  initiators.register_transport_dbg(this, &SystemBus::transport_dbg);
+  initiators.register_get_direct_mem_ptr(this, &SystemBus::get_direct_mem_ptr);
+  targets.register_nb_transport_bw(this, &SystemBus::nb_transport_bw);
+  targets.register_invalidate_direct_mem_ptr(this, &SystemBus::invalidate_direct_mem_ptr);
+}
+
+void SystemBus::end_of_elaboration() {
+  if (initiators.size() != 0) static_cast<void>(core_.initiator(initiators.size() - 1));
+  router_.resize(initiators.size(), targets.size());
+  for (const AddressMap::Range& range : map_.ranges()) {
+    if (range.target >= targets.size()) {
+      SC_REPORT_ERROR("/systole/system_bus", "an address range names a target that is not bound");
+    }
+  }
+}
+
+tlm::tlm_sync_enum SystemBus::nb_transport_fw(int id, tlm::tlm_generic_payload& payload,
+                                              tlm::tlm_phase& phase, sc_core::sc_time& delay) {
+  return router_.from_initiator(static_cast<std::size_t>(id), payload, phase, delay);
+}
+
+tlm::tlm_sync_enum SystemBus::nb_transport_bw(int, tlm::tlm_generic_payload& payload,
+                                              tlm::tlm_phase& phase, sc_core::sc_time& delay) {
+  return router_.from_target(payload, phase, delay);
+}
+
+void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
+  const Clock& clock = core_.clock();
+  BusCore::Initiator& initiator = core_.initiator(static_cast<std::size_t>(id));
+  RequestBatch* const batch = batch_of(payload, delay);
+  if (batch != nullptr) {
+    if (transport(*batch, initiator, payload)) return;
+    payload.clear_extension(batch);  // the target must not serve what goes elsewhere
+  }
+  const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
+  const std::uint64_t arrival = clock.cycle_from_ps(now + to_ps(delay));
+  core_.retire(clock.cycle_from_ps(now));
+
+  const unsigned bytes = payload.get_data_length();
+  const std::uint64_t granted = core_.grant(initiator, arrival, arrival);
+  const AddressMap::Range* const range = map_.find(payload.get_address(), bytes);
+  if (range == nullptr) {
+    ++core_.decode_errors;
+    ++initiator.errors;
+    delay = from_ps(clock.edge_ps(granted + core_.round_trip()) - now);
+    payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    return;
+  }
+  const std::uint64_t delivered = core_.deliver(initiator, granted, payload.is_write(), bytes);
+  delay = from_ps(clock.edge_ps(delivered) - now);
+  {
+    const LocalAddress local(payload, *range);
+    targets[static_cast<int>(range->target)]->b_transport(payload, delay);
+  }
+  // The target may have waited, so the present is read again.
+  const std::uint64_t later = to_ps(sc_core::sc_time_stamp());
+  const std::uint64_t finished = clock.cycle_from_ps(later + to_ps(delay));
+  const bool ok = payload.is_response_ok();
+  if (!ok) ++initiator.errors;
+  const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), bytes);
+  delay = from_ps(clock.edge_ps(done) - later);
+}
+
+// Each channel and the target see the requests in order, and nobody else can come between them, so
+// that what they do is what as many calls would have done.
+bool SystemBus::transport(RequestBatch& batch, BusCore::Initiator& initiator,
+                          tlm::tlm_generic_payload& payload) {
+  const RequestBatch::Request& first = batch.requests.front();
+  const AddressMap::Range* const range = map_.find(first.address, first.bytes);
+  for (const RequestBatch::Request& request : batch.requests) {
+    if (range == nullptr || map_.find(request.address, request.bytes) != range) return false;
+  }
+  const Clock& clock = core_.clock();
+  core_.retire(clock.cycle_from(sc_core::sc_time_stamp()));
+  const bool write = payload.is_write();
+  for (RequestBatch::Request& request : batch.requests) {
+    const std::uint64_t arrival = clock.cycle_from_ps(request.time);
+    const std::uint64_t granted = core_.grant(initiator, arrival, arrival);
+    request.time = clock.edge_ps(core_.deliver(initiator, granted, write, request.bytes));
+    request.address -= range->base;
+  }
+  transport_batch(batch, payload, [&](auto& same, auto& delay) {
+    targets[static_cast<int>(range->target)]->b_transport(same, delay);
+  });
+  for (RequestBatch::Request& request : batch.requests) {
+    request.address += range->base;
+    if (!request.is_ok()) ++initiator.errors;
+    const bool has_data = request.is_ok() && payload.is_read();
+    request.time = clock.edge_ps(
+        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes));
+  }
+  return true;
+}
+
+unsigned SystemBus::transport_dbg(int, tlm::tlm_generic_payload& payload) {
+  const AddressMap::Range* const range =
+      map_.find(payload.get_address(), payload.get_data_length());
+  if (range == nullptr) {
+    payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    return 0;
+  }
+  const LocalAddress local(payload, *range);
+  return targets[static_cast<int>(range->target)]->transport_dbg(payload);
+}
+
+bool SystemBus::get_direct_mem_ptr(int, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi) {
+  const AddressMap::Range* const range = map_.find(payload.get_address(), 1);
+  if (range == nullptr) {
+    dmi.set_start_address(payload.get_address());
+    dmi.set_end_address(payload.get_address());
+    return false;
+  }
+  const LocalAddress local(payload, *range);
+  const bool granted = targets[static_cast<int>(range->target)]->get_direct_mem_ptr(payload, dmi);
+  const std::uint64_t start = dmi.get_start_address();
+  // A target may offer more than the range shows of it, and ends are inclusive.
+  dmi.set_start_address(range->base + start);
+  dmi.set_end_address(range->base +
+                      std::min<std::uint64_t>(dmi.get_end_address(), range->size - 1));
+  const sc_core::sc_time bus = core_.clock().edge(core_.round_trip());
+  dmi.set_read_latency(dmi.get_read_latency() + bus);
+  dmi.set_write_latency(dmi.get_write_latency() + bus);
+  return granted;
+}
+
+void SystemBus::invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::uint64 end) {
+  for (const AddressMap::Range& range : map_.ranges()) {
+    if (range.target != static_cast<unsigned>(id) || start >= range.size) continue;
+    const std::uint64_t last = std::min<std::uint64_t>(end, range.size - 1);
+    for (unsigned i = 0; i < initiators.size(); ++i) {
+      initiators[static_cast<int>(i)]->invalidate_direct_mem_ptr(range.base + start,
+                                                                 range.base + last);
+    }
+  }
+}
+
+void SystemBus::sample() {
+  read_bytes_ = written_bytes_ = 0;
+  for (const BusCore::Initiator& initiator : core_.initiators()) {
+    read_bytes_ += initiator.read_bytes;
+    written_bytes_ += initiator.written_bytes;
+  }
+}
+
+void SystemBus::trace(sc_core::sc_trace_file* file) const {
+  const std::string prefix = std::string(name()) + ".";
+  sc_core::sc_trace(file, read_bytes_, prefix + "read_bytes");
+  sc_core::sc_trace(file, written_bytes_, prefix + "written_bytes");
+}
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <tlm_utils/multi_passthrough_initiator_socket.h>
+#include <tlm_utils/multi_passthrough_target_socket.h>
+
+#include <cstdint>
+#include <systemc>
+#include <tlm>
+
+#include "hw/machine/machine.h"
+#include "tlm/bus/address_map.h"
+#include "tlm/bus/bus_core.h"
+#include "tlm/bus/bus_router.h"
+#include "tlm/bus/request_batch.h"
+#include "tlm/common/sampled.h"
+
+namespace systole::tlm_model {
+
+/// The system bus: any number of TLM-2.0 initiators and targets, an address map, three channels.
+///
+/// b_transport adds the time of the request to `delay` and never waits. It reserves the channels
+/// (see BusCore) in the order of the calls, so initiators should be synchronised: call at the
+/// true time of the request, with a small delay. nb_transport takes the four phases of the base
+/// protocol with any number of requests in flight (see BusRouter); requests of different
+/// initiators compete under the chosen arbitration (round robin, or the lowest number first).
+///
+/// An address that no target answers, or a request that leaves a target's range, gets
+/// TLM_ADDRESS_ERROR_RESPONSE after the round trip of an empty bus. Addresses are rewritten to
+/// offsets in the range and restored before the initiator sees the response. Data are not touched.
+class SystemBus : public sc_core::sc_module, public Sampled {
+ public:
+  /// Bind initiators here ...
+  tlm_utils::multi_passthrough_target_socket<SystemBus> initiators{"initiators"};
+  /// ... and this to targets. Numbers follow the order of binding: bind all of them by hand, or all
+  /// with connect_initiator() and connect_target().
+  tlm_utils::multi_passthrough_initiator_socket<SystemBus> targets{"targets"};
+
+  /// Throws std::invalid_argument on bad parameters.
+  SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params);
+
+  /// Binds an initiator's socket and names its counters after it. Returns its number.
+  template <typename Socket>
+  unsigned connect_initiator(Socket& socket) {
+    socket.bind(initiators);
+    const unsigned id = initiators_bound_++;
+    core_.initiator(id).name = socket.name();
+    return id;
+  }
+
+  /// Binds a target's socket to [base, base + size). Returns its number. See map().
+  template <typename Socket>
+  unsigned connect_target(Socket& socket, std::uint64_t base, std::uint64_t size) {
+    targets.bind(socket);
+    map(targets_bound_, base, size);
+    return targets_bound_++;
+  }
+
+  /// Lets target number `target` answer [base, base + size) too. Throws hw::InputError if the range
+  /// is empty, wraps around, or overlaps another.
+  void map(unsigned target, std::uint64_t base, std::uint64_t size) {
+    map_.add({base, size, target});
+  }
+
+  /// From `now` on, time counts in the accounts or it does not.
+  void set_counting(bool on, const sc_core::sc_time& now) {
+    core_.set_counting(on, core_.clock().cycle_from(now));
+  }
+  /// Ends the accounts at `total`, the end of the run.
+  void finish(const sc_core::sc_time& total) { core_.finish(core_.clock().cycle_from(total)); }
+
+  [[nodiscard]] const BusCore& core() const noexcept { return core_; }
+
+  void sample() override;
+  void trace(sc_core::sc_trace_file* file) const override;
+
+  template <typename Visitor>
+  void for_each(Visitor visit) const {
+    core_.for_each(visit);
+  }
+
+ private:
+  void end_of_elaboration() override;
+  tlm::tlm_sync_enum nb_transport_fw(int id, tlm::tlm_generic_payload& payload,
+                                     tlm::tlm_phase& phase, sc_core::sc_time& delay);
+  tlm::tlm_sync_enum nb_transport_bw(int id, tlm::tlm_generic_payload& payload,
+                                     tlm::tlm_phase& phase, sc_core::sc_time& delay);
+  void b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
+  /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
+  bool transport(RequestBatch& batch, BusCore::Initiator& initiator,
+                 tlm::tlm_generic_payload& payload);
+  unsigned transport_dbg(int id, tlm::tlm_generic_payload& payload);
+  bool get_direct_mem_ptr(int id, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi);
+  void invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::uint64 end);
+
+  BusCore core_;
+  AddressMap map_;
+  BusRouter router_;
+  unsigned initiators_bound_ = 0;
+  unsigned targets_bound_ = 0;
+  std::uint64_t read_bytes_ = 0, written_bytes_ = 0;  ///< traced, of all initiators
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/engines.h"
+#include "tlm/attention/attention_unit.h"
+#include "tlm/core/execution_unit.h"
+#include "tlm/core/local_memory.h"
+
+namespace systole::tlm_model {
+
+/// The systolic array with its operand and result ports: scratchpad -> array -> accumulator.
+///
+/// Every fold streams one operand row a cycle and shifts the resident operand in beside it; the
+/// array waits where a scratchpad bank cannot serve both and the DMA. Results have priority at the
+/// accumulator.
+/// Sparse attention is the same MACs at another task: the attention engines do it meanwhile.
+class ArrayUnit final : public ExecutionUnit {
+ public:
+  ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+            CommandProcessor& processor, LocalMemory& memory, hw::ArrayEngine& engine,
+            AttentionUnit* attention, bool functional);
+
+  [[nodiscard]] std::uint64_t macs() const noexcept { return macs_; }
+
+ private:
+  static constexpr std::size_t kPreload = kOwnCauses;
+  static constexpr std::size_t kDrain = kOwnCauses + 1;
+  static constexpr std::size_t kBankConflict = kOwnCauses + 2;
+
+  static constexpr std::size_t kAttention = kOwnCauses + 3;
+
+  std::uint64_t execute(Entry& entry) override;
+  std::uint64_t attend(Entry& entry);
+  std::vector<hw::Counter> counters() const override;
+  [[nodiscard]] hw::GemmArgs operands(const hw::Command& command);
+  [[nodiscard]] hw::ArrayCycles compute(const hw::Command& command, bool preloaded);
+  [[nodiscard]] BankedSram::Demand result_demand(const hw::Command& command,
+                                                 const hw::ArrayCycles& cycles) const;
+  /// Cycles that the banks fall short of in [from, to).
+  [[nodiscard]] std::uint64_t conflicts(const hw::Command& command, const hw::ArrayReads& reads,
+                                        const BankedSram::Demand& results, std::uint64_t from,
+                                        std::uint64_t to) const;
+
+  const hw::Machine::Array array_;
+  const bool functional_;
+  LocalMemory& memory_;
+  hw::ArrayEngine& engine_;
+  AttentionUnit* const attention_;     ///< nullptr: the machine has none
+  std::vector<std::int32_t> product_;  ///< on its way to the accumulator engine, if there is one
+  std::uint64_t free_ = 0;             ///< cycle at which the previous matmul left the array
+  std::uint64_t macs_ = 0;
+  std::uint64_t folds_ = 0;
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <initializer_list>
+#include <vector>
+
+#include "hw/machine/machine.h"
+
+namespace systole::tlm_model {
+
+/// An on-chip memory: storage, and how many port cycles its clients ask of each bank.
+///
+/// A bank is a contiguous piece of the address range and serves `ports` words a cycle. Clients
+/// record what they use and when; whoever has the lower priority asks, at the end of an interval,
+/// how many cycles the bank was short of, and waits that long.
+class BankedSram {
+ public:
+  /// `word_bytes`: what one port moves in a cycle.
+  BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes);
+
+  [[nodiscard]] std::uint8_t* data() noexcept { return bytes_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  [[nodiscard]] std::uint32_t word_bytes() const noexcept { return word_bytes_; }
+  [[nodiscard]] std::uint32_t banks() const noexcept { return params_.banks; }
+
+  /// `words` port accesses, spread over the addresses [begin, end) and the cycles [from, to).
+  void record(std::uint64_t begin, std::uint64_t end, std::uint64_t words, std::uint64_t from,
+              std::uint64_t to);
+  /// `words` port accesses, spread over the addresses [begin, end).
+  struct Demand {
+    std::uint64_t begin, end, words;
+  };
+  /// Whose accesses a client has to make room for.
+  enum class Yield { kToNobody, kToRecorded };
+  /// What a client with these demands during the cycles [from, to) has to wait beyond `to`: the
+  /// largest shortage of any bank, given what the others recorded.
+  [[nodiscard]] std::uint64_t shortage(std::initializer_list<Demand> demands, std::uint64_t from,
+                                       std::uint64_t to, Yield yield = Yield::kToRecorded) const;
+  /// Drops records that ended before `cycle`: nobody will ask about them any more.
+  void forget_before(std::uint64_t cycle);
+
+  /// Counts bytes of accesses that are not recorded, because nobody has to keep clear of them.
+  void count(std::uint64_t bytes) noexcept { bytes_moved_ += bytes; }
+  /// Bytes read and written so far, all banks; a recorded word counts whole.
+  [[nodiscard]] std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }
+
+ private:
+  struct Use {
+    std::uint64_t from, to, words;
+  };
+  [[nodiscard]] std::uint64_t used(std::size_t bank, std::uint64_t from, std::uint64_t to) const;
+
+  hw::Machine::Sram params_;
+  std::uint32_t word_bytes_;
+  std::uint64_t bank_bytes_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<std::deque<Use>> uses_;  ///< per bank, oldest first
+  std::uint64_t bytes_moved_ = 0;
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,251 @@
+#include "tlm/core/command_processor.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "hw/program/command_codec.h"
+
+namespace systole::tlm_model {
+namespace {
+
+constexpr std::size_t kFetchWait = 0;
+constexpr std::size_t kStationFull = 1;
+constexpr std::size_t kHostIssue = 2;
+constexpr std::size_t kFence = 3;
+constexpr std::size_t kHostOperator = 4;
+
+}  // namespace
+
+CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                                   bool functional)
+    : sc_module(name),
+      fetch("fetch", machine, machine.dma.outstanding_reads),
+      machine_(machine),
+      clock_(machine.core.clock_mhz),
+      functional_(functional),
+      account_("cycles", {{"fetch", "the next commands have not arrived from memory"},
+                          {"station_full", "the unit's reservation station has no free entry"},
+                          {"host", "the host prepares a library call or configures a loop"},
+                          {"fence", "commands before one of the host have not completed"},
+                          {"host_operator", "the host executes a command"}}) {
+  SC_HAS_PROCESS(CommandProcessor);
+  SC_THREAD(run);
+  SC_METHOD(retire);
+  sensitive << retire_;
+  dont_initialize();
+}
+
+std::uint64_t CommandProcessor::cycle() const {
+  return clock_.cycle_from(sc_core::sc_time_stamp());
+}
+
+void CommandProcessor::start(const hw::Program& program, std::uint64_t address) {
+  program_ = &program;
+  address_ = address;
+  scoreboard_ = std::make_unique<Scoreboard>(program);
+  left_.assign(program.operators.size(), 0);
+  for (const hw::Command& command : program.commands) {
+    if (command.opcode != hw::Opcode::kEnd) ++left_[command.op];
+  }
+  running_ = true;
+  started_.notify(sc_core::SC_ZERO_TIME);
+}
+
+void CommandProcessor::run() {
+  for (;;) {
+    wait(started_);
+    start_cycle_ = cycle();
+    state_ = kWaitFetch;
+    account_.idle_until(start_cycle_);
+    const std::size_t count = program_->commands.size();
+    const std::size_t chunk = machine_.core.fetch_commands;
+    std::vector<std::uint8_t> current(chunk * hw::kCommandBytes), ahead(current.size());
+    const auto fetch_chunk = [&](std::size_t first, std::vector<std::uint8_t>& into) {
+      const std::size_t commands = std::min(chunk, count - first);
+      return fetch.read(address_ + first * hw::kCommandBytes, functional_ ? into.data() : nullptr,
+                        commands * hw::kCommandBytes);
+    };
+    // One chunk is fetched ahead, so that dispatch waits for memory only when it is really slow.
+    std::uint64_t arrival = fetch_chunk(0, ahead);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (i % chunk == 0) {
+        state_ = kWaitFetch;
+        wait_until(arrival);
+        state_ = kDispatch;
+        current.swap(ahead);
+        if (i + chunk < count) arrival = fetch_chunk(i + chunk, ahead);
+        account_.stall_until(cycle(), kFetchWait);
+      }
+      const hw::Command command = functional_
+                                      ? hw::decode_command(&current[i % chunk * hw::kCommandBytes])
+                                      : program_->commands[i];
+      if (command.opcode == hw::Opcode::kEnd) break;
+      if (command.opcode == hw::Opcode::kHost) {
+        call_host(command, static_cast<std::uint32_t>(i));
+      } else {
+        dispatch(command, static_cast<std::uint32_t>(i));
+      }
+    }
+    drain();
+    account_.idle_until(cycle());
+    running_ = false;
+    state_ = kIdle;
+    finished_.notify();
+  }
+}
+
+void CommandProcessor::drain() {
+  state_ = kDrain;
+  while (!scoreboard_->empty()) wait(slot_free_);
+}
+
+void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index) {
+  issue(command.issue);
+  drain();
+  account_.stall_until(cycle(), kFence);
+  wait_until(cycle() + 1);
+  account_.busy_until(cycle());
+  Entry* const entry = scoreboard_->dispatch(command, index, cycle());
+  ++commands_;
+  state_ = kHostCall;
+  const std::uint64_t started = cycle();
+  host_call_ = index + std::uint64_t{1};
+  host_called_.notify();
+  wait(host_done_);
+  complete_at(*entry, started, cycle());
+  while (!scoreboard_->empty()) wait(slot_free_);
+  account_.stall_until(cycle(), kHostOperator);
+  state_ = kDispatch;
+}
+
+void CommandProcessor::complete_host_call() {
+  if (host_call_ == 0) return;
+  host_call_ = 0;
+  host_done_.notify();
+}
+
+std::uint32_t CommandProcessor::capacity(hw::Unit unit) const {
+  switch (unit) {
+    case hw::Unit::kLoad:
+      return machine_.core.load_queue;
+    case hw::Unit::kCompute:
+      return machine_.core.compute_queue;
+    case hw::Unit::kStore:
+      return machine_.core.store_queue;
+    case hw::Unit::kHost:
+      break;
+  }
+  return 0;
+}
+
+void CommandProcessor::issue(hw::Issue issue) {
+  if (issue == hw::Issue::kNone) return;
+  state_ = kWaitHost;
+  const bool call = issue == hw::Issue::kCall;
+  while (call && !scoreboard_->empty()) wait(slot_free_);
+  ++loop_;
+  while (waiting_[loop_ % kLoopsInFlight] != 0) wait(taken_);
+  wait_until(cycle() + (call ? machine_.core.call_cycles : machine_.core.loop_cycles));
+  account_.stall_until(cycle(), kHostIssue);
+}
+
+void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index) {
+  issue(command.issue);
+  const hw::Unit unit = hw::unit_of(command.opcode);
+  while (scoreboard_->in_flight(unit) >= capacity(unit)) {
+    state_ = kWaitStation;
+    wait(slot_free_);
+  }
+  state_ = kDispatch;
+  account_.stall_until(cycle(), kStationFull);
+  wait_until(cycle() + 1);
+  account_.busy_until(cycle());
+  Entry* entry = scoreboard_->dispatch(command, index, cycle());
+  entry->loop = loop_;
+  ++waiting_[loop_ % kLoopsInFlight];
+  const auto slot = static_cast<std::size_t>(unit);
+  occupancy_[slot] = scoreboard_->in_flight(unit);
+  queues_[slot].push_back(entry);
+  queued_[slot].notify();
+  ++commands_;
+}
+
+Entry& CommandProcessor::next(hw::Unit unit, hw::BlockAccount& account, std::size_t no_command) {
+  const auto slot = static_cast<std::size_t>(unit);
+  while (queues_[slot].empty()) wait(queued_[slot]);
+  // Before the program began there was nothing to wait for.
+  account.idle_until(start_cycle_);
+  account.stall_until(cycle(), no_command);
+  Entry& entry = *queues_[slot].front();
+  queues_[slot].pop_front();
+  if (--waiting_[entry.loop % kLoopsInFlight] == 0) taken_.notify();
+  return entry;
+}
+
+void CommandProcessor::wait_ready(const Entry& entry) {
+  while (!entry.is_ready()) wait(ready_[static_cast<std::size_t>(entry.unit)]);
+}
+
+void CommandProcessor::wake(const std::vector<Entry*>& ready) {
+  for (const Entry* entry : ready) ready_[static_cast<std::size_t>(entry->unit)].notify();
+}
+
+void CommandProcessor::release(Entry& entry) { wake(scoreboard_->release(&entry, cycle())); }
+
+void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uint64_t at) {
+  CommandTrace trace;
+  trace.index = entry.index;
+  trace.unit = entry.unit;
+  trace.opcode = entry.command.opcode;
+  trace.op = entry.command.op;
+  trace.dispatched = entry.dispatched;
+  trace.started = started;
+  trace.released = cycle();
+  trace.completed = std::max(at, cycle());
+  trace.was_blocked = entry.was_blocked;
+  trace.blocker = entry.blocker_index;
+  retirements_.emplace(clock_.edge(trace.completed), Retirement{&entry, trace});
+  const sc_core::sc_time first = retirements_.begin()->first;
+  retire_.notify(first - sc_core::sc_time_stamp());
+}
+
+void CommandProcessor::retire() {
+  while (!retirements_.empty() && retirements_.begin()->first <= sc_core::sc_time_stamp()) {
+    const Retirement done = retirements_.begin()->second;
+    retirements_.erase(retirements_.begin());
+    wake(scoreboard_->complete(done.entry, cycle()));
+    const auto slot = static_cast<std::size_t>(done.trace.unit);
+    occupancy_[slot] = scoreboard_->in_flight(done.trace.unit);
+    if (observer_ != nullptr) observer_->on_command(done.trace);
+    if (--left_[done.trace.op] == 0 && observer_ != nullptr) {
+      observer_->on_operator(done.trace.op, cycle());
+    }
+    slot_free_.notify();
+  }
+  if (!retirements_.empty()) {
+    retire_.notify(retirements_.begin()->first - sc_core::sc_time_stamp());
+  }
+}
+
+BlockReport CommandProcessor::report(std::uint64_t end) const {
+  return make_report("command_processor", account_, end,
+                     {{"commands", "commands", "commands dispatched", commands_},
+                      {"fetched_bytes", "bytes", "program bytes read", fetch.stats().bytes}});
+}
+
+void CommandProcessor::wait_until(std::uint64_t cycle) {
+  const sc_core::sc_time edge = clock_.edge(cycle);
+  if (edge > sc_core::sc_time_stamp()) wait(edge - sc_core::sc_time_stamp());
+}
+
+void CommandProcessor::trace(sc_core::sc_trace_file* file) const {
+  const std::string prefix = std::string(name()) + ".";
+  sc_core::sc_trace(file, state_, prefix + "state", 3);
+  sc_core::sc_trace(file, occupancy_[0], prefix + "load_queue");
+  sc_core::sc_trace(file, occupancy_[1], prefix + "compute_queue");
+  sc_core::sc_trace(file, occupancy_[2], prefix + "store_queue");
+  sc_core::sc_trace(file, commands_, prefix + "dispatched");
+}
+
+}  // namespace systole::tlm_model

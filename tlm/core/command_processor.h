@@ -1,0 +1,123 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "base/accounting.h"
+#include "hw/machine/machine.h"
+#include "hw/program/program.h"
+#include "tlm/common/observer.h"
+#include "tlm/common/report.h"
+#include "tlm/common/time.h"
+#include "tlm/core/scoreboard.h"
+#include "tlm/dma/dma_port.h"
+
+namespace systole::tlm_model {
+
+/// Fetches commands from memory, dispatches one a cycle into the reservation stations of the load,
+/// compute and store units, and tracks hazards by address range. Commands of one unit execute in
+/// order; across units, whatever has no hazard overlaps. A command of the host is a fence: it
+/// begins when all before it have completed, and what follows waits for it.
+class CommandProcessor : public sc_core::sc_module {
+ public:
+  /// States shown in waveforms.
+  enum State : std::uint8_t {
+    kIdle,
+    kDispatch,
+    kWaitFetch,
+    kWaitStation,
+    kDrain,
+    kWaitHost,
+    kHostCall,
+    kStates  ///< how many there are
+  };
+
+  DmaPort fetch;
+
+  /// `functional`: decode the bytes that arrive from memory; otherwise there are none, and the
+  /// program given to start() is taken as it is.
+  CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                   bool functional);
+
+  /// Runs `program`, whose `commands` stand encoded at `address`. Returns at once.
+  void start(const hw::Program& program, std::uint64_t address);
+  [[nodiscard]] bool running() const noexcept { return running_; }
+  [[nodiscard]] const sc_core::sc_event& finished() const noexcept { return finished_; }
+
+  /// 1 + position of the command that the host has to execute, 0: none.
+  [[nodiscard]] std::uint64_t host_call() const noexcept { return host_call_; }
+  [[nodiscard]] const sc_core::sc_event& host_called() const noexcept { return host_called_; }
+  /// The results of that command are in memory. Nothing without one.
+  void complete_host_call();
+
+  // For the units.
+
+  /// Blocks until the unit has a command; the cycles so far were idle in `account` or, while a
+  /// program runs, stalled for its cause `no_command`.
+  Entry& next(hw::Unit unit, hw::BlockAccount& account, std::size_t no_command);
+  /// Blocks until the entry's hazards are clear.
+  void wait_ready(const Entry& entry);
+  /// The unit has read its operands for the last time.
+  void release(Entry& entry);
+  /// The entry's results are in memory at `cycle` (now or later).
+  void complete_at(Entry& entry, std::uint64_t started, std::uint64_t cycle);
+
+  [[nodiscard]] std::uint64_t cycle() const;
+  [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
+  [[nodiscard]] const hw::Program& program() const { return *program_; }
+
+  void set_observer(Observer* observer) noexcept { observer_ = observer; }
+  /// From `cycle` on, time counts in the account or it does not.
+  void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
+  [[nodiscard]] BlockReport report(std::uint64_t end) const;
+  void trace(sc_core::sc_trace_file* file) const override;
+
+ private:
+  struct Retirement {
+    Entry* entry;
+    CommandTrace trace;
+  };
+
+  void run();
+  void retire();
+  void wait_until(std::uint64_t cycle);
+  /// What the host does before it issues a command.
+  void issue(hw::Issue issue);
+  void dispatch(const hw::Command& command, std::uint32_t index);
+  void call_host(const hw::Command& command, std::uint32_t index);
+  void drain();
+  void wake(const std::vector<Entry*>& ready);
+  [[nodiscard]] std::uint32_t capacity(hw::Unit unit) const;
+
+  const hw::Machine machine_;
+  const Clock clock_;
+  const bool functional_;
+  const hw::Program* program_ = nullptr;
+  std::uint64_t address_ = 0;
+  std::unique_ptr<Scoreboard> scoreboard_;
+  std::array<std::deque<Entry*>, hw::kUnits> queues_;
+  std::array<sc_core::sc_event, hw::kUnits> queued_, ready_;
+  sc_core::sc_event started_, finished_, slot_free_, retire_, host_called_, host_done_;
+  std::multimap<sc_core::sc_time, Retirement> retirements_;
+  /// Loops that a loop unroller has in flight: Gemmini's.
+  static constexpr std::size_t kLoopsInFlight = 2;
+  std::uint32_t loop_ = 0;                               ///< of the command to dispatch
+  std::array<std::uint32_t, kLoopsInFlight> waiting_{};  ///< its commands that no unit took yet
+  sc_core::sc_event taken_;
+  std::vector<std::uint32_t> left_;  ///< commands of each operator that have not completed
+  bool running_ = false;
+  std::uint64_t host_call_ = 0;
+  std::uint64_t start_cycle_ = 0;
+  std::uint64_t commands_ = 0;
+  std::uint8_t state_ = kIdle;                ///< traced
+  std::uint32_t occupancy_[hw::kUnits] = {};  ///< traced
+  Observer* observer_ = nullptr;
+  hw::BlockAccount account_;
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,151 @@
+#include "tlm/core/core.h"
+
+#include <cstring>
+#include <initializer_list>
+#include <utility>
+
+namespace systole::tlm_model {
+
+Engines make_models(const hw::Machine& machine) {
+  return {std::make_unique<hw::ArrayModel>(machine.array),
+          std::make_unique<hw::PostopModel>(machine.postop.lanes), nullptr,
+          std::make_unique<hw::AttentionModel>(), std::make_unique<hw::MixModel>()};
+}
+
+Core::Mmu::Mmu(const hw::Machine& machine)
+    : tlb(machine),
+      load_walker("load_walker", machine, 1),
+      store_walker("store_walker", machine, 1) {}
+
+Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
+           bool functional)
+    : sc_module(name),
+      processor("processor", machine, functional),
+      memory(machine, engines.accumulator.get()),
+      engines_(std::move(engines)),
+      attention(machine.attention.lines == 0 ? nullptr
+                                             : std::make_unique<AttentionUnit>(
+                                                   "attention", machine, *engines_.postop,
+                                                   *engines_.attention, *engines_.mix, functional)),
+      load("load", machine, processor, memory, functional),
+      array("array", machine, processor, memory, *engines_.array, attention.get(), functional),
+      store("store", machine, processor, memory, *engines_.postop, *engines_.mix, functional),
+      mmu(machine.tlb.entries == 0 ? nullptr : std::make_unique<Mmu>(machine)) {
+  SC_HAS_PROCESS(Core);
+  if (mmu) {
+    load.dma.translate_by(mmu->tlb, mmu->load_walker);
+    store.write_dma.translate_by(mmu->tlb, mmu->store_walker);
+    store.read_dma.translate_by(mmu->tlb, mmu->store_walker);
+  }
+  registers.register_b_transport(this, &Core::b_transport);
+  SC_METHOD(finish);
+  sensitive << processor.finished();
+  dont_initialize();
+  SC_METHOD(raise_interrupt);
+  sensitive << processor.host_called();
+  dont_initialize();
+  SC_METHOD(drive_interrupt);
+  sensitive << pending_changed_;
+  dont_initialize();
+}
+
+void Core::b_transport(tlm::tlm_generic_payload& payload,
+                       [[maybe_unused]] sc_core::sc_time& delay) {
+  payload.set_response_status(access(payload));
+}
+
+tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
+  if (payload.get_byte_enable_ptr() != nullptr) return tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE;
+  if (payload.get_data_length() != 8 || payload.get_streaming_width() < 8) {
+    return tlm::TLM_BURST_ERROR_RESPONSE;
+  }
+  std::uint64_t value = 0;
+  if (payload.is_write()) {
+    std::memcpy(&value, payload.get_data_ptr(), 8);
+    switch (payload.get_address()) {
+      case kProgram:
+        address_ = value;
+        return tlm::TLM_OK_RESPONSE;
+      case kControl:
+        if ((value & kAcknowledge) != 0) {
+          pending_ = false;
+          pending_changed_.notify();
+        }
+        if ((value & kHostDone) != 0) processor.complete_host_call();
+        if ((value & kStart) != 0 && !processor.running()) {
+          if (program_ == nullptr) return tlm::TLM_GENERIC_ERROR_RESPONSE;
+          started_ = processor.cycle();
+          if (on_run_) on_run_(true);
+          processor.start(*program_, address_);
+        }
+        return tlm::TLM_OK_RESPONSE;
+      default:
+        return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+    }
+  }
+  if (!payload.is_read()) return tlm::TLM_COMMAND_ERROR_RESPONSE;
+  switch (payload.get_address()) {
+    case kId:
+      value = kIdValue;
+      break;
+    case kProgram:
+      value = address_;
+      break;
+    case kStatus:
+      value = (processor.running() ? 1U : 0U) | (pending_ ? 2U : 0U) |
+              (processor.host_call() != 0 ? 4U : 0U);
+      break;
+    case kCycles:
+      value = cycles_;
+      break;
+    case kHostCall:
+      value = processor.host_call();
+      break;
+    default:
+      return tlm::TLM_ADDRESS_ERROR_RESPONSE;
+  }
+  std::memcpy(payload.get_data_ptr(), &value, 8);
+  return tlm::TLM_OK_RESPONSE;
+}
+
+void Core::finish() {
+  cycles_ = processor.cycle() - started_;
+  if (on_run_) on_run_(false);
+  raise_interrupt();
+}
+
+void Core::raise_interrupt() {
+  pending_ = true;
+  pending_changed_.notify();
+}
+
+void Core::drive_interrupt() { interrupt.write(pending_); }
+
+std::vector<DmaPort*> Core::ports() {
+  std::vector<DmaPort*> ports = {&processor.fetch, &load.dma, &store.write_dma, &store.read_dma};
+  if (attention) {
+    for (DmaPort* port : attention->ports()) ports.push_back(port);
+  }
+  if (mmu) {
+    ports.push_back(&mmu->load_walker);
+    ports.push_back(&mmu->store_walker);
+  }
+  return ports;
+}
+
+void Core::set_counting(bool on, std::uint64_t cycle) {
+  processor.set_counting(on, cycle);
+  for (ExecutionUnit* unit : std::initializer_list<ExecutionUnit*>{&load, &array, &store}) {
+    unit->set_counting(on, cycle);
+  }
+  if (attention) attention->set_counting(on, cycle);
+}
+
+std::vector<BlockReport> Core::reports(std::uint64_t cycles) const {
+  std::vector<BlockReport> reports = {processor.report(cycles), load.report(cycles),
+                                      array.report(cycles), store.report(cycles)};
+  if (attention) reports.push_back(attention->report(cycles));
+  return reports;
+}
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,72 @@
+#include "tlm/core/execution_unit.h"
+
+#include <utility>
+
+namespace systole::tlm_model {
+namespace {
+
+using Causes = std::vector<hw::BlockAccount::Cause>;
+
+Causes with_common(Causes own) {
+  Causes causes{{"no_command", "no command has been dispatched to this unit"},
+                {"wait_load", "the last hazard to clear was a load"},
+                {"wait_compute", "the last hazard to clear was a matmul"},
+                {"wait_store", "the last hazard to clear was a store or move"}};
+  causes.insert(causes.end(), std::make_move_iterator(own.begin()),
+                std::make_move_iterator(own.end()));
+  return causes;
+}
+
+}  // namespace
+
+ExecutionUnit::ExecutionUnit(const sc_core::sc_module_name& name, hw::Unit unit,
+                             CommandProcessor& processor,
+                             std::vector<hw::BlockAccount::Cause> own_causes)
+    : sc_module(name),
+      unit_(unit),
+      processor_(processor),
+      account_("cycles", with_common(std::move(own_causes))) {
+  SC_HAS_PROCESS(ExecutionUnit);
+  SC_THREAD(run);
+}
+
+void ExecutionUnit::wait_cycles(std::uint64_t cycles) {
+  const Clock& clock = processor_.clock();
+  if (cycles > 0) wait(clock.edge(cycle() + cycles) - sc_core::sc_time_stamp());
+}
+
+void ExecutionUnit::run() {
+  for (;;) {
+    state_ = kIdle;
+    op_ = command_ = kNoIndex;
+    accumulator_half_ = kNoHalf;
+    Entry& entry = processor_.next(unit_, account_, kNoCommand);
+    op_ = entry.command.op;
+    command_ = entry.index;
+    if (!entry.is_ready()) {
+      state_ = kWaitHazard;
+      processor_.wait_ready(entry);
+      account_.stall_until(cycle(), kWaitLoad + static_cast<std::size_t>(entry.last_blocker));
+    }
+    state_ = kBusy;
+    const std::uint64_t started = cycle();
+    const std::uint64_t completed = execute(entry);
+    processor_.complete_at(entry, started, completed);
+  }
+}
+
+BlockReport ExecutionUnit::report(std::uint64_t end) const {
+  return make_report(basename(), account_, end, counters());
+}
+
+void ExecutionUnit::trace(sc_core::sc_trace_file* file) const {
+  const std::string prefix = std::string(name()) + ".";
+  sc_core::sc_trace(file, state_, prefix + "state", 2);
+  sc_core::sc_trace(file, op_, prefix + "operator");
+  sc_core::sc_trace(file, command_, prefix + "command");
+  if (unit_ != hw::Unit::kLoad) {
+    sc_core::sc_trace(file, accumulator_half_, prefix + "accumulator_half", 2);
+  }
+}
+
+}  // namespace systole::tlm_model

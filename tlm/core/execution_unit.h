@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "base/accounting.h"
+#include "hw/program/program.h"
+#include "tlm/core/command_processor.h"
+
+namespace systole::tlm_model {
+
+/// One in-order unit of a core: takes its commands, waits for their hazards, executes them, and
+/// accounts for every cycle. What executing means is the derived class's.
+class ExecutionUnit : public sc_core::sc_module {
+ public:
+  /// States shown in waveforms.
+  enum State : std::uint8_t { kIdle, kBusy, kWaitHazard, kStates /**< how many there are */ };
+  /// Traced while the unit has no command: the largest value of each type.
+  static constexpr std::uint32_t kNoIndex = 0xffffffff;
+  static constexpr std::uint8_t kNoHalf = 0xff;
+
+  /// From `cycle` on, time counts in the account or it does not.
+  void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
+  [[nodiscard]] BlockReport report(std::uint64_t end) const;
+  void trace(sc_core::sc_trace_file* file) const override;
+
+ protected:
+  // Causes that every unit has.
+  static constexpr std::size_t kNoCommand = 0;
+  static constexpr std::size_t kWaitLoad = kNoCommand + 1;
+  static constexpr std::size_t kWaitCompute = kNoCommand + 2;
+  static constexpr std::size_t kWaitStore = kNoCommand + 3;
+  static constexpr std::size_t kOwnCauses = kNoCommand + 4;
+
+  ExecutionUnit(const sc_core::sc_module_name& name, hw::Unit unit, CommandProcessor& processor,
+                std::vector<hw::BlockAccount::Cause> own_causes);
+
+  /// Blocks while the command occupies the unit; accounts for these cycles in account(); calls
+  /// processor().release() when the operands are read. Returns the cycle of completion.
+  virtual std::uint64_t execute(Entry& entry) = 0;
+  virtual std::vector<hw::Counter> counters() const = 0;
+
+  [[nodiscard]] CommandProcessor& processor() { return processor_; }
+  [[nodiscard]] hw::BlockAccount& account() { return account_; }
+  /// The current command works on this half of the accumulator, 0 or 1.
+  void show_accumulator_half(std::uint8_t half) noexcept { accumulator_half_ = half; }
+  void spend_busy(std::uint64_t cycles) { account_.busy_until(account_.now() + cycles); }
+  void spend_stalled(std::uint64_t cycles, std::size_t cause) {
+    account_.stall_until(account_.now() + cycles, cause);
+  }
+  [[nodiscard]] std::uint64_t cycle() const { return processor_.cycle(); }
+  void wait_cycles(std::uint64_t cycles);
+
+ private:
+  void run();
+
+  const hw::Unit unit_;
+  CommandProcessor& processor_;
+  hw::BlockAccount account_;
+  std::uint8_t state_ = kIdle;               ///< traced
+  std::uint32_t op_ = kNoIndex;              ///< traced: operator of the current command
+  std::uint32_t command_ = kNoIndex;         ///< traced: its position in the program
+  std::uint8_t accumulator_half_ = kNoHalf;  ///< traced, but for the load unit
+};
+
+}  // namespace systole::tlm_model

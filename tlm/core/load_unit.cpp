@@ -1,0 +1,167 @@
+#include "tlm/core/load_unit.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "hw/kernel/row_kernels.h"
+
+namespace systole::tlm_model {
+
+LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                   CommandProcessor& processor, LocalMemory& memory, bool functional)
+    : ExecutionUnit(
+          name, hw::Unit::kLoad, processor,
+          {{"memory", "latency, a full request window, or contention on the way to memory"},
+           {"stages", "the last rows went through the stages in front of the anchor"}}),
+      dma("dma", machine, machine.dma.outstanding_reads),
+      functional_(functional),
+      beat_bytes_(machine.bus.width_bytes),
+      memory_(memory),
+      pipeline_(std::max(machine.preop.lanes, 1U)) {}
+
+void LoadUnit::widen(const hw::Command& command, std::uint64_t row, const std::uint8_t* from) {
+  std::int32_t* to = memory_.accumulators() + command.c + row * command.c_pitch;
+  const auto copy = [&](auto type) {
+    for (std::uint32_t i = 0; i < command.n; ++i) {
+      decltype(type) value;
+      std::memcpy(&value, from + i * sizeof value, sizeof value);
+      to[i] = static_cast<std::int32_t>(value);
+    }
+  };
+  switch (command.type) {
+    case hw::DType::kS8:
+      copy(std::int8_t{});
+      break;
+    case hw::DType::kU8:
+      copy(std::uint8_t{});
+      break;
+    case hw::DType::kS16:
+      copy(std::int16_t{});
+      break;
+    case hw::DType::kU16:
+      copy(std::uint16_t{});
+      break;
+    case hw::DType::kS32:
+      copy(std::int32_t{});
+      break;
+  }
+  if (memory_.accumulator_engine != nullptr) {
+    const std::uint64_t first = command.c + row * command.c_pitch;
+    memory_.accumulator_engine->write({first, 1, command.n, command.n}, to, command.n, false);
+  }
+}
+
+std::uint64_t LoadUnit::fetch_operands(const hw::Command& command, const hw::Chain& chain) {
+  const std::vector<hw::DType> types = hw::tensor_types(chain);
+  const std::vector<hw::OperandTile> tiles = hw::operands_of(command, processor().program());
+  operands_.resize(types.size());
+  std::uint64_t there = 0;
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::uint64_t bytes = command.n * hw::bytes_of(types[i]);
+    if (functional_) operands_[i].resize(command.m * bytes);
+    there = dma.read_rows({tiles[i].address, tiles[i].pitch,
+                           functional_ ? operands_[i].data() : nullptr, bytes, command.m, bytes},
+                          [](std::uint64_t, std::uint64_t) {});
+  }
+  return there;
+}
+
+void LoadUnit::apply(const hw::Command& command, const hw::Chain& chain) {
+  std::vector<std::int32_t> values(std::size_t{command.m} * command.n);
+  hw::row::widen(staging_.data(), command.type, values.data(), values.size());
+  hw::ChainOperands operands;
+  operands.accumulator = values.data();
+  operands.accumulator_pitch = command.n;
+  operands.parameters = memory_.parameters(command.parameters);
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    operands.tensors.at(i) = {operands_[i].data(), operands_[i].size() / command.m};
+  }
+  if (hw::statistics_words(chain) != 0) {
+    operands.row_statistics = memory_.statistics.data() + command.statistics;
+  }
+  const bool sums = command.opcode == hw::Opcode::kLoadAccumulator;
+  operands.out = sums ? static_cast<void*>(memory_.accumulators() + command.c)
+                      : memory_.scratchpad.data() + command.a;
+  operands.out_pitch = sums ? command.c_pitch * std::size_t{4} : command.a_pitch;
+  operands.rows = command.m;
+  operands.cols = command.n;
+  operands.kept = command.k;
+  pipeline_.apply(chain, operands);
+  if (sums && memory_.accumulator_engine != nullptr) {
+    memory_.accumulator_engine->write({command.c, command.m, command.n, command.c_pitch},
+                                      memory_.accumulators() + command.c, command.c_pitch, false);
+  }
+}
+
+std::uint64_t LoadUnit::execute(Entry& entry) {
+  const hw::Command& command = entry.command;
+  const hw::Chain* const chain = hw::chain_of(command, processor().program());
+  const bool to_accumulator = command.opcode == hw::Opcode::kLoadAccumulator;
+  const std::uint64_t row_bytes = command.n * hw::bytes_of(command.type);
+  // Where the rows go, in bytes of their memory.
+  BankedSram& sram = to_accumulator ? memory_.accumulator : memory_.scratchpad;
+  const std::uint64_t first = to_accumulator ? command.c * std::uint64_t{4} : command.a;
+  const std::uint64_t pitch = to_accumulator ? command.c_pitch * std::uint64_t{4} : command.a_pitch;
+  const std::uint64_t local_bytes = command.n * (to_accumulator ? std::uint64_t{4} : 1);
+  const std::uint64_t words = (local_bytes + sram.word_bytes() - 1) / sram.word_bytes();
+  DmaPort::Rows rows{command.dram, command.dram_pitch, nullptr, pitch, command.m, row_bytes};
+  const bool staged = to_accumulator || chain != nullptr;
+  if (functional_ && staged) {
+    staging_.resize(command.m * row_bytes);
+    rows.data = staging_.data();
+    rows.data_pitch = row_bytes;
+  } else if (functional_) {
+    rows.data = sram.data() + first;
+  }
+  const std::uint64_t started = cycle();
+  hw::ChainCycles stages;
+  std::uint64_t taken = started;  // cycle at which the stages have the last row
+  if (chain != nullptr) {
+    stages = pipeline_.cycles(*chain, command.m, command.n);
+    taken = fetch_operands(command, *chain);
+  }
+  std::uint64_t done = dma.read_rows(rows, [&](std::uint64_t row, std::uint64_t arrived) {
+    std::uint64_t there = arrived;
+    if (chain != nullptr) {
+      taken = std::max(taken, arrived) + stages.per_row;
+      there = taken + stages.fill;
+    } else if (functional_ && to_accumulator) {
+      widen(command, row, rows.data + row * row_bytes);
+    }
+    const std::uint64_t at = first + row * pitch;
+    sram.record(at, at + local_bytes, words, there - std::min(there, words), there);
+  });
+  dma.synchronise();
+  std::uint64_t in_stages = 0;
+  if (chain != nullptr) {
+    if (functional_) apply(command, *chain);
+    stage_operations_ += std::uint64_t{command.m} * command.n * chain->stages.size();
+    const std::uint64_t last_taken = taken - std::min(taken, cycle());
+    in_stages = last_taken;
+    wait_cycles(last_taken);
+    done = std::max(done, taken + stages.fill);
+  }
+  // Of the cycles in the unit, those that the data need on the bus are work; the rest is waiting
+  // for memory: latency, a full request window, contention.
+  const std::uint64_t elapsed = cycle() - started;
+  const std::uint64_t beats = command.m * ((row_bytes + beat_bytes_ - 1) / beat_bytes_);
+  const std::uint64_t busy = std::min(elapsed - in_stages, beats);
+  spend_busy(busy);
+  spend_stalled(in_stages, kStages);
+  spend_stalled(elapsed - in_stages - busy, kMemory);
+  return done;
+}
+
+std::vector<hw::Counter> LoadUnit::counters() const {
+  return {
+      {"stage_operations", "elements", "elements times stages in front of the anchor",
+       stage_operations_},
+      {"requests", "requests", "read requests issued", dma.stats().requests},
+      {"read_bytes", "bytes", "bytes read from memory", dma.stats().bytes},
+      {"window_full", "cycles", "a request waited for one of the outstanding ones",
+       dma.stats().window_wait_cycles},
+      {"tlb_misses", "misses", "a page that the shared table did not hold", dma.stats().tlb_misses},
+      {"tlb_wait", "cycles", "a request waited for its translation", dma.stats().tlb_wait_cycles}};
+}
+
+}  // namespace systole::tlm_model

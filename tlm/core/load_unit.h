@@ -1,0 +1,46 @@
+#pragma once
+
+#include <vector>
+
+#include "hw/engines.h"
+#include "tlm/core/execution_unit.h"
+#include "tlm/core/local_memory.h"
+#include "tlm/dma/dma_port.h"
+
+namespace systole::tlm_model {
+
+/// DRAM -> scratchpad, and DRAM -> accumulator with widening to int32; with stages on the way
+/// (preop.lanes elements a cycle) where a command has them.
+class LoadUnit final : public ExecutionUnit {
+ public:
+  DmaPort dma;
+
+  LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+           CommandProcessor& processor, LocalMemory& memory, bool functional);
+
+  /// Elements times stages in front of the anchor.
+  [[nodiscard]] std::uint64_t stage_operations() const noexcept { return stage_operations_; }
+
+ private:
+  static constexpr std::size_t kMemory = kOwnCauses;
+  static constexpr std::size_t kStages = kOwnCauses + 1;
+
+  std::uint64_t execute(Entry& entry) override;
+  std::vector<hw::Counter> counters() const override;
+  void widen(const hw::Command& command, std::uint64_t row, const std::uint8_t* from);
+  /// Reads the tensor operands of the command's chain. The result is the cycle at which they are
+  /// there.
+  std::uint64_t fetch_operands(const hw::Command& command, const hw::Chain& chain);
+  /// Sends the rows in `staging_` through the chain, to where they go.
+  void apply(const hw::Command& command, const hw::Chain& chain);
+
+  const bool functional_;
+  const std::uint32_t beat_bytes_;
+  LocalMemory& memory_;
+  hw::PostopModel pipeline_;           ///< unused without lanes
+  std::vector<std::uint8_t> staging_;  ///< rows on their way to the accumulator or the stages
+  std::vector<std::vector<std::uint8_t>> operands_;  ///< rows of each tensor operand
+  std::uint64_t stage_operations_ = 0;
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "hw/engines.h"
+#include "hw/machine/machine.h"
+#include "hw/program/bank_words.h"
+#include "tlm/core/banked_sram.h"
+
+namespace systole::tlm_model {
+
+/// The memories inside a core.
+struct LocalMemory {
+  /// `engine`: keeps the sums of the accumulator in the place of `accumulator`, which then only
+  /// holds what passes between it and the units. nullptr: the sums stand in `accumulator` alone.
+  explicit LocalMemory(const hw::Machine& machine, hw::AccumulatorEngine* engine = nullptr)
+      : scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
+        accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),
+        accumulator_engine(engine),
+        statistics(machine.postop.row_statistics, 0) {}
+
+  [[nodiscard]] std::int32_t* accumulators() noexcept {
+    return reinterpret_cast<std::int32_t*>(accumulator.data());
+  }
+
+  /// The parameter block at an address of the scratchpad that check_program() has found aligned.
+  [[nodiscard]] const std::int32_t* parameters(std::uint32_t address) noexcept {
+    return reinterpret_cast<const std::int32_t*>(scratchpad.data() + address);
+  }
+
+  /// The half of the accumulator in which element `c` stands, 0 or 1.
+  [[nodiscard]] std::uint8_t accumulator_half(std::uint32_t c) const noexcept {
+    return std::uint64_t{c} * sizeof(std::int32_t) < accumulator.size() / 2 ? 0 : 1;
+  }
+
+  BankedSram scratchpad;
+  BankedSram accumulator;
+  hw::AccumulatorEngine* const accumulator_engine;
+  std::vector<std::uint32_t> statistics;  ///< sums and maxima of rows
+};
+
+}  // namespace systole::tlm_model

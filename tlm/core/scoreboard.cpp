@@ -1,0 +1,77 @@
+#include "tlm/core/scoreboard.h"
+
+#include <algorithm>
+
+namespace systole::tlm_model {
+namespace {
+
+enum class Hazard { kNone, kAfterRead, kAfterWrite };
+
+Hazard hazard(const std::vector<hw::Range>& older, const std::vector<hw::Range>& younger,
+              bool both_compute) {
+  Hazard result = Hazard::kNone;
+  for (const hw::Range& a : older) {
+    for (const hw::Range& b : younger) {
+      if (!hw::conflict(a, b)) continue;
+      // The array itself keeps its accumulations in order.
+      if (both_compute && a.space == hw::Space::kAccumulator) continue;
+      if (a.write) return Hazard::kAfterWrite;
+      result = Hazard::kAfterRead;
+    }
+  }
+  return result;
+}
+
+}  // namespace
+
+Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std::uint64_t cycle) {
+  auto entry = std::make_unique<Entry>();
+  entry->command = command;
+  entry->index = index;
+  entry->unit = hw::unit_of(command.opcode);
+  entry->dispatched = entry->ready = cycle;
+  entry->ranges_ = hw::ranges_of(command, program_);
+  for (const auto& older : flight_) {
+    const bool both_compute =
+        older->unit == hw::Unit::kCompute && entry->unit == hw::Unit::kCompute;
+    const Hazard found = hazard(older->ranges_, entry->ranges_, both_compute);
+    if (found == Hazard::kNone || (found == Hazard::kAfterRead && older->released_)) continue;
+    ++entry->waiting_;
+    entry->was_blocked = true;
+    (found == Hazard::kAfterRead ? older->on_release_ : older->on_complete_).push_back(entry.get());
+  }
+  ++per_unit_[static_cast<std::size_t>(entry->unit)];
+  flight_.push_back(std::move(entry));
+  return flight_.back().get();
+}
+
+void Scoreboard::wake(Entry* blocker, std::vector<Entry*>& waiters, std::uint64_t cycle,
+                      std::vector<Entry*>& ready) {
+  for (Entry* waiter : waiters) {
+    if (--waiter->waiting_ != 0) continue;
+    waiter->ready = cycle;
+    waiter->last_blocker = blocker->unit;
+    waiter->blocker_index = blocker->index;
+    ready.push_back(waiter);
+  }
+  waiters.clear();
+}
+
+std::vector<Entry*> Scoreboard::release(Entry* entry, std::uint64_t cycle) {
+  std::vector<Entry*> ready;
+  entry->released_ = true;
+  wake(entry, entry->on_release_, cycle, ready);
+  return ready;
+}
+
+std::vector<Entry*> Scoreboard::complete(Entry* entry, std::uint64_t cycle) {
+  std::vector<Entry*> ready;
+  wake(entry, entry->on_release_, cycle, ready);
+  wake(entry, entry->on_complete_, cycle, ready);
+  --per_unit_[static_cast<std::size_t>(entry->unit)];
+  flight_.erase(std::find_if(flight_.begin(), flight_.end(),
+                             [entry](const auto& other) { return other.get() == entry; }));
+  return ready;
+}
+
+}  // namespace systole::tlm_model

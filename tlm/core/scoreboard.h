@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "hw/program/program.h"
+
+namespace systole::tlm_model {
+
+/// A command between dispatch and completion.
+struct Entry {
+  hw::Command command;
+  std::uint32_t index = 0;  ///< position in the program
+  hw::Unit unit = hw::Unit::kLoad;
+  std::uint64_t dispatched = 0;  ///< cycle
+  std::uint64_t ready = 0;       ///< cycle at which the last hazard cleared
+  hw::Unit last_blocker = hw::Unit::kLoad;
+  std::uint32_t loop = 0;           ///< the loop it belongs to, counted from the program's begin
+  std::uint32_t blocker_index = 0;  ///< command that cleared the last hazard
+  bool was_blocked = false;
+
+ private:
+  friend class Scoreboard;
+  std::vector<hw::Range> ranges_;
+  unsigned waiting_ = 0;
+  bool released_ = false;
+  std::vector<Entry*> on_release_, on_complete_;
+
+ public:
+  [[nodiscard]] bool is_ready() const noexcept { return waiting_ == 0; }
+};
+
+/// Hazards by address range. A command waits for every older one in flight whose ranges conflict
+/// with its own: until that one has finished reading (write after read), or has completed (read or
+/// write after write). Matmuls do not wait for each other's accumulator writes: the array
+/// accumulates in order.
+class Scoreboard {
+ public:
+  explicit Scoreboard(const hw::Program& program) : program_(program) {}
+
+  /// Takes a command in program order.
+  Entry* dispatch(const hw::Command& command, std::uint32_t index, std::uint64_t cycle);
+  /// The command reads no operand any more: those that overwrite its sources may go on.
+  /// Returns the commands that became ready.
+  std::vector<Entry*> release(Entry* entry, std::uint64_t cycle);
+  /// The command's results are in memory. The entry is gone afterwards. Implies release().
+  std::vector<Entry*> complete(Entry* entry, std::uint64_t cycle);
+
+  [[nodiscard]] bool empty() const noexcept { return flight_.empty(); }
+  [[nodiscard]] unsigned in_flight(hw::Unit unit) const noexcept {
+    return per_unit_[static_cast<std::size_t>(unit)];
+  }
+
+ private:
+  static void wake(Entry* blocker, std::vector<Entry*>& waiters, std::uint64_t cycle,
+                   std::vector<Entry*>& ready);
+
+  const hw::Program& program_;
+  std::deque<std::unique_ptr<Entry>> flight_;  ///< oldest first
+  unsigned per_unit_[hw::kUnits] = {};
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,96 @@
+#pragma once
+
+#include <vector>
+
+#include "hw/attention/head_mix.h"
+#include "hw/engines.h"
+#include "tlm/core/execution_unit.h"
+#include "tlm/core/local_memory.h"
+#include "tlm/dma/dma_port.h"
+
+namespace systole::tlm_model {
+
+/// Accumulator -> post-op chain -> DRAM or scratchpad, `lanes` elements a cycle. Tensor operands (a
+/// residual) stream in from DRAM ahead of their use.
+///
+/// A chain that transposes collects `lanes` rows, which leave as columns, one per cycle, while the
+/// next rows come in.
+///
+/// Rows of a store with a mix go through the encoder lines (hw/attention/head_mix.h) behind the
+/// chain. Their input register holds one row: a row leaves the chain when work on the last group of
+/// the row in front has begun. Chain and encoder are one pipeline, which a full write queue stalls
+/// as a whole.
+class StoreUnit final : public ExecutionUnit {
+ public:
+  DmaPort write_dma;
+  DmaPort read_dma;  ///< tensor operands
+
+  StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
+            CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
+            hw::MixEngine& encoder, bool functional);
+
+  /// Elements times stages; an encoder's outputs are one stage more.
+  [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
+  [[nodiscard]] std::uint64_t encoder_macs() const noexcept { return encoder_macs_; }
+
+ private:
+  static constexpr std::size_t kFill = kOwnCauses;
+  static constexpr std::size_t kMemory = kOwnCauses + 1;
+  static constexpr std::size_t kBankConflict = kOwnCauses + 2;
+  static constexpr std::size_t kEncoder = kOwnCauses + 3;
+
+  /// Timing of one command in progress.
+  struct Flow {
+    std::uint64_t started;
+    hw::ChainCycles cycles;
+    std::uint64_t row_done;                ///< cycle at which the chain delivered the last row
+    std::uint64_t written;                 ///< cycle of the last acknowledgement
+    const hw::HeadMix* encoder = nullptr;  ///< the rows' mix, if they have one
+    std::uint64_t encoder_wait = 0;        ///< cycles for which it held up the chain
+    std::uint64_t encoder_delay = 0;       ///< between a row's end in the chain and in the encoder
+  };
+
+  [[nodiscard]] Flow begin(const hw::Command& command, const hw::Chain& chain);
+  std::uint64_t execute(Entry& entry) override;
+  std::vector<hw::Counter> counters() const override;
+  void begin_operands(const hw::Command& command, const hw::Chain& chain);
+  void fetch_operands(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
+                      std::uint64_t not_before);
+  void compute(const hw::Command& command, const hw::Chain& chain, const hw::HeadMix* encoder,
+               std::uint64_t first, std::uint64_t rows);
+  /// Moves `flow` on by the row that the chain delivers at flow.row_done.
+  void encode(const hw::Command& command, Flow& flow);
+  /// Moves `flow` on to the cycle at which the chain delivers a row.
+  void advance(std::uint64_t row, Flow& flow);
+  void deliver(const hw::Command& command, std::uint64_t first, std::uint64_t row, Flow& flow);
+  /// The columns of `rows` rows that the transposer holds.
+  void deliver_columns(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
+                       Flow& flow);
+  /// A row of the result, which leaves the pipeline at cycle `ready`.
+  void put(const hw::Command& command, std::uint64_t offset, const std::uint8_t* data,
+           std::uint64_t bytes, std::uint64_t ready, Flow& flow);
+
+  const bool functional_;
+  const std::uint32_t lanes_;
+  LocalMemory& memory_;
+  hw::PostopEngine& engine_;
+  hw::MixEngine& encoder_engine_;
+  /// A tensor operand: its rows of the whole tile.
+  struct OperandStream {
+    hw::OperandTile tile;
+    std::uint64_t row_bytes;
+    std::vector<std::uint8_t> rows;
+  };
+  std::vector<OperandStream> operands_;
+  std::vector<std::uint64_t> operands_at_;  ///< cycle at which all of them have arrived, per row
+  std::vector<std::uint8_t> result_;        ///< rows of the current block
+  std::vector<std::uint8_t> encoded_;       ///< the same behind the encoder
+  hw::MixLines encoder_;
+  std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
+  std::uint64_t operations_ = 0;
+  std::uint64_t accumulator_reads_ = 0;
+  std::uint64_t softmax_reads_ = 0;
+  std::uint64_t encoder_macs_ = 0;
+};
+
+}  // namespace systole::tlm_model

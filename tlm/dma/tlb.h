@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/memory/cache_tags.h"
+
+namespace systole::tlm_model {
+
+class DmaPort;
+
+/// The address translation that DMA ports share: a fully associative table of pages, the least
+/// recently used one making room, and one walker that reads the page table in memory, over the bus.
+/// Virtual and physical addresses are the same here: what counts is the time.
+///
+/// A port asks only for a page other than its last one. With the cycle in which it asks:
+///
+///     hit:  known hit_cycles later, but not before the walk for it has ended
+///     miss: then the walker, once it is free, takes miss_cycles and, if the page is not in the
+///           direct-mapped second table either, walk_reads reads of 8 bytes, each after the answer
+///           to the one before
+class Tlb {
+ public:
+  /// For a machine that has one. The page table stands at the end of its DRAM.
+  explicit Tlb(const hw::Machine& machine);
+
+  struct Answer {
+    bool hit;
+    std::uint64_t cycle;  ///< in which the address is known
+  };
+  /// `walker`: reads on behalf of the port that asks.
+  Answer translate(std::uint64_t page, std::uint64_t cycle, DmaPort& walker);
+
+  [[nodiscard]] std::uint64_t page_of(std::uint64_t address) const noexcept {
+    return address / params_.page_bytes;
+  }
+
+ private:
+  /// Address of the entry for `page` in the table of a level, 0 the leaves.
+  [[nodiscard]] std::uint64_t entry_address(std::uint64_t page, std::uint32_t level) const;
+
+  const hw::Machine::Tlb params_;
+  const std::uint64_t capacity_;
+  hw::CacheTags table_;
+  std::optional<hw::CacheTags> second_;
+  std::vector<std::uint64_t> known_from_;  ///< by entry: cycle
+  std::uint64_t walker_free_ = 0;          ///< cycle
+};
+
+}  // namespace systole::tlm_model

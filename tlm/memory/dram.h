@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <systemc>
+#include <tlm>
+
+#include "hw/machine/machine.h"
+#include "hw/memory/dram_timing.h"
+#include "tlm/memory/memory_target.h"
+#include "tlm/memory/sparse_memory.h"
+
+namespace systole::tlm_model {
+
+/// Main memory: a TLM-2.0 target (see MemoryTarget) with the timing of hw::DramTiming and
+/// zero-initialised contents that cost host memory only where touched.
+class Dram : public MemoryTarget {
+ public:
+  /// A memory that is not `functional` keeps no data, copies none, and offers no DMI. Throws
+  /// std::invalid_argument on bad parameters, std::bad_alloc if the host cannot provide the address
+  /// space.
+  Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params,
+       bool functional = true);
+
+  /// From `now` on, time counts in the accounts or it does not.
+  void set_counting(bool on, const sc_core::sc_time& now);
+  /// Ends the accounts at `total`, the end of the run.
+  void finish(const sc_core::sc_time& total);
+
+  [[nodiscard]] const hw::DramTiming& timing() const noexcept { return timing_; }
+
+  void trace(sc_core::sc_trace_file* file) const override;
+
+  template <typename Visitor>
+  void for_each(Visitor visit) const {
+    timing_.for_each(visit);
+    hw::visit_counter(visit, rejected_counter());
+  }
+
+ private:
+  void move(bool write, RequestBatch::Request& request) override;
+  void copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) override;
+  bool offer(tlm::tlm_dmi& dmi) override;
+
+  hw::DramTiming timing_;
+  SparseMemory memory_;
+  std::uint64_t row_hits_ = 0, row_misses_ = 0, row_conflicts_ = 0;  ///< traced, in bursts
+};
+
+}  // namespace systole::tlm_model

@@ -1,0 +1,94 @@
+#include "tlm/memory/l2_cache.h"
+
+#include <algorithm>
+#include <string>
+
+namespace systole::tlm_model {
+namespace {
+
+/// Calls visit(line, offset in the line, offset in the range, bytes) for each line of a range.
+template <typename Visit>
+void for_lines(std::uint64_t address, std::uint64_t bytes, std::uint32_t line_bytes, Visit visit) {
+  for (std::uint64_t at = 0; at < bytes;) {
+    const std::uint64_t offset = (address + at) % line_bytes;
+    const std::uint64_t length = std::min(line_bytes - offset, bytes - at);
+    visit((address + at) / line_bytes, offset, at, length);
+    at += length;
+  }
+}
+
+}  // namespace
+
+L2Cache::L2Cache(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                 std::uint64_t capacity, bool functional)
+    : MemoryTarget(name, capacity, functional),
+      line_bytes_(machine.l2.line_bytes),
+      clock_(machine.bus.clock_mhz),
+      cache_(machine.l2, *this),
+      lines_(functional ? cache_.tags().slots() * line_bytes_ : 0),
+      victim_(functional ? line_bytes_ : 0) {}
+
+void L2Cache::move(bool write, RequestBatch::Request& request) {
+  cache_.retire(clock_.cycle_from(sc_core::sc_time_stamp()));
+  const std::uint64_t arrival = clock_.cycle_from_ps(request.time);
+  std::uint64_t done = arrival;
+  for_lines(request.address, request.bytes, line_bytes_,
+            [&](std::uint64_t line, std::uint64_t offset, std::uint64_t at, std::uint64_t length) {
+              const hw::Cache::Access access =
+                  cache_.access(line, static_cast<std::uint32_t>(length), write, arrival);
+              if (functional()) {
+                copy_bytes(write, bytes_of(access.slot) + offset, request.data + at, length);
+              }
+              done = std::max(done, access.done);
+            });
+  request.time = clock_.edge_ps(done);
+}
+
+void L2Cache::copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) {
+  payload_.set_command(write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+  payload_.set_address(address);
+  payload_.set_data_ptr(data);
+  payload_.set_data_length(static_cast<unsigned>(bytes));
+  memory->transport_dbg(payload_);
+  for_lines(address, bytes, line_bytes_,
+            [&](std::uint64_t line, std::uint64_t offset, std::uint64_t at, std::uint64_t length) {
+              if (const auto slot = cache_.tags().find(line)) {
+                copy_bytes(write, bytes_of(*slot) + offset, data + at, length);
+              }
+            });
+}
+
+void L2Cache::set_aside(hw::CacheTags::Slot slot) {
+  if (functional()) std::copy_n(bytes_of(slot), line_bytes_, victim_.begin());
+}
+
+std::uint64_t L2Cache::fill(std::uint64_t line, hw::CacheTags::Slot slot, std::uint64_t cycle) {
+  return transport(tlm::TLM_READ_COMMAND, line, bytes_of(slot), cycle);
+}
+
+std::uint64_t L2Cache::write_back(std::uint64_t line, std::uint64_t cycle) {
+  return transport(tlm::TLM_WRITE_COMMAND, line, functional() ? victim_.data() : nullptr, cycle);
+}
+
+std::uint64_t L2Cache::transport(tlm::tlm_command command, std::uint64_t line, unsigned char* data,
+                                 std::uint64_t cycle) {
+  payload_.set_command(command);
+  payload_.set_address(line * line_bytes_);
+  payload_.set_data_ptr(data);
+  payload_.set_data_length(line_bytes_);
+  payload_.set_streaming_width(line_bytes_);
+  payload_.set_byte_enable_ptr(nullptr);
+  payload_.set_dmi_allowed(false);
+  payload_.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+  const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
+  sc_core::sc_time delay = from_ps(clock_.edge_ps(cycle) - now);
+  memory->b_transport(payload_, delay);
+  if (!payload_.is_response_ok()) {
+    SC_REPORT_ERROR("/systole/l2_cache", (payload_.get_response_string() + " at address " +
+                                          std::to_string(line * line_bytes_))
+                                             .c_str());
+  }
+  return clock_.cycle_from_ps(to_ps(sc_core::sc_time_stamp() + delay));
+}
+
+}  // namespace systole::tlm_model

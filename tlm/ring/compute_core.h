@@ -1,0 +1,71 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <systemc>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/ring/pass.h"
+#include "tlm/common/report.h"
+#include "tlm/common/time.h"
+#include "tlm/ring/core_timing.h"
+#include "tlm/ring/core_values.h"
+#include "tlm/ring/ring_router.h"
+
+namespace systole::tlm_model::dfx {
+
+/// One instruction as it ran, in cycles of its core.
+struct InstructionTrace {
+  std::uint32_t core;
+  const Instruction* instruction;
+  CoreTiming::Times times;
+};
+
+/// A core: instructions of a pass in order, exchanges with the others through its router. Runs
+/// ahead of simulated time between exchanges, since nobody else sees what it does there.
+class ComputeCore : public sc_core::sc_module {
+ public:
+  RingRouter router;
+
+  /// `memory`: nullptr for a run without values; must outlive the core.
+  ComputeCore(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint32_t core,
+              std::uint32_t register_elements, CoreMemory* memory, HalfEngines engines);
+
+  /// Runs the pass, from now on. It must outlive that. To be called while none runs.
+  void start(const hw::dfx::Pass& pass);
+  /// Whether the pass has ended, in simulated time.
+  [[nodiscard]] bool done() const { return pass_ == nullptr; }
+  [[nodiscard]] const sc_core::sc_event& done_event() const { return done_; }
+
+  /// Registers, in a run with values.
+  [[nodiscard]] hw::Half* registers() { return values_->registers(); }
+  /// Cycles by which each phase moved the end of the work; their sum is all time that it took.
+  [[nodiscard]] const std::array<std::uint64_t, hw::dfx::kPhases>& phases() const {
+    return phases_;
+  }
+  [[nodiscard]] const CoreTiming& timing() const { return timing_; }
+  [[nodiscard]] std::vector<BlockReport> reports(std::uint64_t cycles) const;
+
+  std::function<void(const InstructionTrace&)> observer;  ///< may be empty
+
+ private:
+  void run();
+  void sync(const Instruction& instruction);
+  void account(hw::dfx::Phase phase, std::uint64_t end);
+
+  const hw::Machine machine_;
+  const std::uint32_t core_;
+  const Clock clock_;
+  CoreTiming timing_;
+  std::unique_ptr<CoreValues> values_;
+  const hw::dfx::Pass* pass_ = nullptr;
+  std::uint32_t exchanges_ = 0;  ///< so far
+  std::uint64_t end_ = 0;        ///< of all instructions so far
+  std::array<std::uint64_t, hw::dfx::kPhases> phases_{};
+  sc_core::sc_event start_, done_;
+};
+
+}  // namespace systole::tlm_model::dfx

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/number/half.h"
+#include "hw/ring/engines.h"
+#include "hw/ring/pass.h"
+
+namespace systole::tlm_model::dfx {
+
+/// Memories of a core, in FP16.
+struct CoreMemory {
+  std::vector<hw::Half> hbm;
+  const std::vector<hw::Half>* ddr = nullptr;  ///< tables and vectors: read only
+};
+
+/// What a core computes with, and what passes packets on: models, or RTL.
+struct HalfEngines {
+  std::unique_ptr<hw::MatrixLaneEngine> matrix = std::make_unique<hw::MatrixLaneModel>();
+  std::unique_ptr<hw::HalfVectorEngine> vector = std::make_unique<hw::HalfVectorModel>();
+  std::unique_ptr<hw::RouterEngine> router;  ///< nullptr: the model
+};
+
+/// What the instructions of one core compute: registers and memories, instruction after
+/// instruction. Knows no time.
+class CoreValues {
+ public:
+  /// `memory` must outlive it.
+  CoreValues(const hw::Machine& machine, std::uint32_t register_elements, CoreMemory& memory,
+             HalfEngines engines);
+
+  /// Any instruction but a kSync.
+  void execute(const hw::dfx::Instruction& instruction);
+
+  [[nodiscard]] hw::Half* registers() { return registers_.data(); }
+
+ private:
+  void fp16_product(const hw::dfx::Instruction& instruction);
+  void int8_product(const hw::dfx::Instruction& instruction);
+  void product(const hw::dfx::Instruction& instruction);
+  void mask(const hw::dfx::Instruction& instruction);
+  void find_largest(const hw::dfx::Instruction& instruction);
+  void vector(const hw::dfx::Instruction& instruction);
+  void write_keys(const hw::dfx::Instruction& instruction);
+  void write_values(const hw::dfx::Instruction& instruction);
+
+  const std::uint32_t depth_, lanes_;
+  const std::uint32_t int8_lanes_;
+  CoreMemory& memory_;
+  HalfEngines engines_;
+  std::vector<hw::Half> registers_;
+  std::vector<hw::Half> scalars_;
+};
+
+}  // namespace systole::tlm_model::dfx

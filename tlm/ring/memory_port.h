@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "hw/memory/dram_timing.h"
+#include "tlm/common/time.h"
+
+namespace systole::tlm_model::dfx {
+
+/// A core's way to its HBM: reads are served as they are asked for, writes of the caches when their
+/// time has come, between reads that were asked for later. Times are core cycles.
+class MemoryPort {
+ public:
+  /// Keys and values of a layer.
+  static constexpr std::size_t kCaches = 2;
+
+  MemoryPort(const hw::Machine::Dram& memory, const Clock& clock)
+      : memory_(memory), clock_(clock) {}
+
+  /// Reads `bytes`, asked for at `cycle`, and returns when they are there.
+  std::uint64_t read(std::uint64_t address, std::uint64_t bytes, std::uint64_t cycle) {
+    write_until(cycle);
+    return access(address, bytes, false, cycle);
+  }
+
+  /// From now on `cache` is `bytes` from `address` on.
+  void open_cache(std::size_t cache, std::uint64_t address, std::uint64_t bytes) {
+    write_until(kForever);
+    caches_[cache] = {address, bytes, 0};
+  }
+  /// A part of it, on its way from `cycle` on.
+  void write(std::size_t cache, std::uint64_t address, std::uint64_t bytes, std::uint64_t cycle) {
+    writes_.push_back({cache, address, bytes, cycle});
+  }
+  /// When what was written to the cache at `address` can be read: 0 if there is none.
+  std::uint64_t cache_ready(std::uint64_t address) {
+    std::uint64_t ready = 0;
+    for (const Cache& cache : caches_) {
+      if (address < cache.address || address >= cache.address + cache.bytes) continue;
+      write_until(kForever);
+      ready = std::max(ready, cache.ready);
+    }
+    return ready;
+  }
+
+  [[nodiscard]] const hw::DramTiming& memory() const { return memory_; }
+
+ private:
+  static constexpr std::uint64_t kForever = ~std::uint64_t{0};
+  struct Cache {
+    std::uint64_t address = 0, bytes = 0, ready = 0;
+  };
+  struct Write {
+    std::size_t cache;
+    std::uint64_t address, bytes, cycle;
+  };
+
+  std::uint64_t access(std::uint64_t address, std::uint64_t bytes, bool write,
+                       std::uint64_t cycle) {
+    return clock_.cycle_from_ps(memory_.access(address, bytes, write, clock_.edge_ps(cycle)).end);
+  }
+  void write_until(std::uint64_t cycle) {
+    for (; !writes_.empty() && writes_.front().cycle <= cycle; writes_.pop_front()) {
+      const Write& write = writes_.front();
+      Cache& cache = caches_[write.cache];
+      cache.ready = std::max(cache.ready, access(write.address, write.bytes, true, write.cycle));
+    }
+  }
+
+  hw::DramTiming memory_;
+  const Clock& clock_;
+  std::array<Cache, kCaches> caches_;
+  std::deque<Write> writes_;  ///< in order of time
+};
+
+}  // namespace systole::tlm_model::dfx
