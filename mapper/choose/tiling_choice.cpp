@@ -11,14 +11,6 @@
 namespace systole::mapper {
 namespace {
 
-bool same_tiles(const Tiling& a, const Tiling& b) {
-  const auto all = [](const Tiling& t) {
-    return std::make_tuple(t.m, t.n, t.k, t.c_cols, t.m_outer, t.k_outer, t.a_stays, t.b_stays,
-                           t.double_buffered, t.two_results, t.far_ahead, t.spread);
-  };
-  return all(a) == all(b);
-}
-
 /// Groups that a pipeline is judged by: those after them repeat them.
 constexpr std::size_t kJudged = 6;
 /// Commands that are replayed to decide on one pipeline, and after how many of them a trial that is
@@ -191,23 +183,28 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
         if (is_same(group)) group.tiling = tiling;
       }
     };
-    for (const Tiling& candidate : tiler_.candidates(groups[i].problem, groups[i].group->name)) {
-      if (same_tiles(candidate, chosen)) continue;
-      set(candidate);
-      // More bytes cost energy: they have to save time that is worth it.
-      const std::uint64_t worth =
-          candidate.load_bytes > chosen.load_bytes ? (best - replay.dispatch()) / kWorth : 0;
-      const std::optional<std::uint64_t> found = trials.end(groups, best - worth);
-      if (!found) continue;
-      best = *found;
-      chosen = candidate;
+    const auto consider = [&](const Tiling& tiling, bool has_to_pay) {
+      if (same_tiles(tiling, chosen)) return;
+      set(tiling);
+      const std::uint64_t worth = has_to_pay ? (best - replay.dispatch()) / kWorth : 0;
+      if (const std::optional<std::uint64_t> found = trials.end(groups, best - worth)) {
+        best = *found;
+        chosen = tiling;
+      }
+    };
+    const std::vector<Tiling>& candidates =
+        tiler_.candidates(groups[i].problem, groups[i].group->name);
+    // More bytes cost energy: they have to save time that is worth it.
+    for (const Tiling& candidate : candidates) {
+      consider(candidate, candidate.load_bytes > chosen.load_bytes);
     }
     Tiling other = chosen;
     other.spread = !other.spread;
-    set(other);
-    if (const std::optional<std::uint64_t> found = trials.end(groups, best)) {
-      best = *found;
-      chosen = other;
+    consider(other, false);
+    // Where the banks matter, other sizes may be the best of those that are spread.
+    for (Tiling candidate : chosen.spread ? candidates : std::vector<Tiling>{}) {
+      candidate.spread = true;
+      consider(candidate, true);
     }
     set(chosen);
   }

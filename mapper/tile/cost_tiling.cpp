@@ -74,11 +74,42 @@ class Best {
   std::array<std::vector<Tiling>, kVariants> best_;
 };
 
+/// The cheapest tilings by one figure.
+class Few {
+ public:
+  explicit Few(std::uint64_t Tiling::*figure) : figure_(figure) {}
+  void add(const Tiling& t) {
+    if (few_.size() == kFew && !before(t, few_.back())) return;
+    few_.insert(std::upper_bound(few_.begin(), few_.end(), t,
+                                 [&](const Tiling& a, const Tiling& b) { return before(a, b); }),
+                t);
+    if (few_.size() > kFew) few_.pop_back();
+  }
+  /// Those that are not in `all` yet.
+  void append_to(std::vector<Tiling>& all) const {
+    for (const Tiling& t : few_) {
+      const auto is_same = [&](const Tiling& other) { return same_tiles(other, t); };
+      if (std::none_of(all.begin(), all.end(), is_same)) all.push_back(t);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kFew = 2;
+  [[nodiscard]] bool before(const Tiling& a, const Tiling& b) const {
+    return a.*figure_ != b.*figure_ ? a.*figure_ < b.*figure_ : a.load_bytes < b.load_bytes;
+  }
+  std::uint64_t Tiling::*figure_;
+  std::vector<Tiling> few_;
+};
+
 }  // namespace
 
 std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem& problem) {
   const TilingCost cost(machine, problem);
   Best best;
+  // Requests hide less latency than the model has it where tiles are small. What is best if half as
+  // many are in flight is offered, too: it must not get lost once more of them may be.
+  Few cautious(&Tiling::cautious_cycles);
   const auto k_cuts =
       problem.k == 0 ? std::vector<std::uint32_t>{0} : balanced_cuts(problem.k, machine.array.rows);
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
@@ -103,13 +134,17 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
           for (unsigned variant = 0; variant < kVariants; ++variant) {
             t = variant_of(t, variant);
             if (parts != 1 && !t.k_outer) continue;
-            if (cost.evaluate_if_fits(t)) best.add(t, variant);
+            if (!cost.evaluate_if_fits(t)) continue;
+            best.add(t, variant);
+            cautious.add(t);
           }
         }
       }
     }
   }
-  return best.all();
+  std::vector<Tiling> all = best.all();
+  cautious.append_to(all);
+  return all;
 }
 
 }  // namespace systole::mapper

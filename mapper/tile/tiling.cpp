@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -36,6 +37,14 @@ std::uint32_t tensor_bytes(const BoundChain& chain) {
 }
 
 }  // namespace
+
+bool same_tiles(const Tiling& a, const Tiling& b) {
+  const auto all = [](const Tiling& t) {
+    return std::make_tuple(t.m, t.n, t.k, t.c_cols, t.m_outer, t.k_outer, t.a_stays, t.b_stays,
+                           t.double_buffered, t.two_results, t.far_ahead, t.spread);
+  };
+  return all(a) == all(b);
+}
 
 TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                              const Placement& placement, const hw::Machine& machine,

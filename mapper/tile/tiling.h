@@ -30,6 +30,7 @@ struct Tiling {
   bool spread = false;          ///< tiles of each operand go round all banks of the scratchpad
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
+  std::uint64_t cautious_cycles = 0;  ///< if half as many reads in flight did their work
   std::uint64_t compute_cycles = 0;
   std::uint64_t load_bytes = 0;
   std::uint64_t a_loads = 1, b_loads = 1;  ///< how often all of A and of B are loaded
@@ -37,6 +38,9 @@ struct Tiling {
   double energy = 0;                       ///< joules, by mapper/tile/tiling_energy.h
   std::uint64_t tried = 0;                 ///< tilings that a search compared
 };
+
+/// Whether their commands are the same.
+[[nodiscard]] bool same_tiles(const Tiling& a, const Tiling& b);
 
 /// All that the choice of tiles depends on: equal problems have equal answers.
 struct TilingProblem {

@@ -25,6 +25,7 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
     : machine_(machine),
       problem_(problem),
       load_rate_(dma_rate(machine, machine.dma.outstanding_reads)),
+      cautious_rate_(dma_rate(machine, (machine.dma.outstanding_reads + 1) / 2)),
       store_rate_(dma_rate(machine, machine.dma.outstanding_writes)),
       burst_cycles_(static_cast<double>(machine.dram.burst_length) * machine.core.clock_mhz /
                     (static_cast<double>(machine.dram.mega_transfers) * machine.dram.channels)) {}
@@ -80,7 +81,6 @@ bool TilingCost::operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint
 void TilingCost::evaluate(Tiling& t, const StreamPlan& plan) const {
   const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
   const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
-  const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
   const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
   const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
   const std::uint64_t a_times = problem_.k == 0 ? 0 : this->a_times(t, plan);
@@ -104,13 +104,23 @@ void TilingCost::evaluate(Tiling& t, const StreamPlan& plan) const {
       (plan.parameters.count >= c_tiles || !t.m_outer ? 1 : m_tiles);
   t.load_bytes = a_load + b_load + parameter_load;
   t.compute_cycles = array_cycles(t);
+  const Loads loads{a_load, b_load, parameter_load, pre};
+  t.cycles = cycles(t, plan, loads, load_rate_);
+  t.cautious_cycles = cycles(t, plan, loads, cautious_rate_);
+}
+
+std::uint64_t TilingCost::cycles(const Tiling& t, const StreamPlan& plan, const Loads& loads,
+                                 const DmaRate& rate) const {
+  const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
+  const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
+  const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
+  const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
   const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
   // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of
   // weights and parameters are one run.
-  const double a_time = time(load_rate_, a_load, t.k * problem_.a_bytes);
-  const double b_time =
-      time(load_rate_, b_load, t.unrolled || problem_.b_is_activation ? t.n : kRun);
-  const double load = a_time + b_time + time(load_rate_, parameter_load, kRun);
+  const double a_time = time(rate, loads.a, t.k * problem_.a_bytes);
+  const double b_time = time(rate, loads.b, t.unrolled || problem_.b_is_activation ? t.n : kRun);
+  const double load = a_time + b_time + time(rate, loads.parameters, kRun);
   const double store = problem_.out_on_chip
                            ? 0.0
                            : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
@@ -121,39 +131,38 @@ void TilingCost::evaluate(Tiling& t, const StreamPlan& plan) const {
   // The pipeline fills anew for each C tile.
   const double postop =
       static_cast<double>(problem_.m * c_tiles * row_cycles + postops * problem_.postop_fill);
-  const double first = time(load_rate_, plan.a.bytes, t.k) + time(load_rate_, plan.b.bytes, kRun) +
+  const double first = time(rate, plan.a.bytes, t.k) + time(rate, plan.b.bytes, kRun) +
                        static_cast<double>(problem_.pre_fill);
   const auto tiles = static_cast<double>(postops);
   // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
   // result and its parameters.
   const std::uint64_t commands = 3 * m_tiles * n_tiles * k_tiles + 2 * m_tiles * c_tiles;
-  const double fetch = time(load_rate_, commands * hw::kCommandBytes, kRun);
+  const double fetch = time(rate, commands * hw::kCommandBytes, kRun);
   // Loads and stores share the memory, and whatever they take makes hiding them harder.
   const double memory = load + store + fetch;
   // Between the last matmul of a C tile and its result lie the array's skew and the pipeline.
   const double turnaround =
       tiles * static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
-  const bool restages = problem_.pre_stages != 0 && a_times != 1;
+  const bool restages = problem_.pre_stages != 0 && t.a_loads != 1;
   const double compute =
       static_cast<double>(t.compute_cycles) * (restages ? kRestagingConflicts : 1.0);
   if (!t.double_buffered) {
     // Loads wait for the matmuls that use their places, matmuls for the results in front of them.
-    t.cycles = static_cast<std::uint64_t>(load + fetch + compute + turnaround +
-                                          std::max(store, postop) + memory / 8);
-    return;
+    return static_cast<std::uint64_t>(load + fetch + compute + turnaround +
+                                      std::max(store, postop) + memory / 8);
   }
   // One C tile at a time: the array waits until it has left.
   const double units = std::max(
       t.two_results ? std::max({compute, postop, turnaround}) : compute + postop + turnaround,
-      static_cast<double>(pre));
+      static_cast<double>(loads.pre));
   // What stays comes in during the first turn of the outer loop, which may be short for it.
   const auto turns = static_cast<double>(t.m_outer ? m_tiles : c_tiles);
-  const bool b_once = t.m_outer && b_times == 1, a_once = !t.m_outer && a_times == 1;
+  const bool b_once = t.m_outer && t.b_loads == 1, a_once = !t.m_outer && t.a_loads == 1;
   const double once = (a_once ? a_time : 0.0) + (b_once ? b_time : 0.0);
   const double memory_first = once + (memory - once) / turns;
-  t.cycles = static_cast<std::uint64_t>(std::max(units / turns, memory_first) +
-                                        std::max(units - units / turns, memory - memory_first) +
-                                        memory / 8 + first + std::max(store, postop) / tiles);
+  return static_cast<std::uint64_t>(std::max(units / turns, memory_first) +
+                                    std::max(units - units / turns, memory - memory_first) +
+                                    memory / 8 + first + std::max(store, postop) / tiles);
 }
 
 // A slot is overwritten once all slots of its operand have been filled since: a tile is loaded

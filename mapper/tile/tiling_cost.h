@@ -32,6 +32,13 @@ class TilingCost {
  private:
   [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
   void evaluate(Tiling& t, const StreamPlan& plan) const;
+  /// Bytes to load of each kind, and cycles of the stages on the way in of A.
+  struct Loads {
+    std::uint64_t a, b, parameters, pre;
+  };
+  /// What an evaluated tiling takes if loads come in at `rate`.
+  [[nodiscard]] std::uint64_t cycles(const Tiling& t, const StreamPlan& plan, const Loads& loads,
+                                     const DmaRate& rate) const;
   /// Whether its flags mean something, and not what others say without them.
   [[nodiscard]] bool is_distinct(const Tiling& t) const;
   /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of
@@ -47,7 +54,7 @@ class TilingCost {
 
   const hw::Machine& machine_;
   const TilingProblem& problem_;
-  DmaRate load_rate_, store_rate_;
+  DmaRate load_rate_, cautious_rate_, store_rate_;
   double burst_cycles_;  ///< that a request takes of the DRAM at least, however short it is
 };
 

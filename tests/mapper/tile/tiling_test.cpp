@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/round.h"
 #include "hw/array/array.h"
@@ -61,6 +63,29 @@ TEST(DmaRate, IsTheNarrowerOfBusAndMemoryAndTheSharedLatency) {
   EXPECT_DOUBLE_EQ(dma_rate(machine, 16).bytes_per_cycle, 38.4);
   machine.bus.clock_mhz = 500;
   EXPECT_DOUBLE_EQ(dma_rate(machine, 1).cycles_per_request, (16.0 + 20.0 + 14.16) / 2);
+}
+
+TEST(Tiler, OffersWhatIsBestWithHalfTheReadsInFlight) {
+  hw::Machine machine = by_cost(hw::find_machine("transformer"));
+  machine.array.rows = machine.array.cols = 32;
+  machine.scratchpad.kib = 32;
+  machine.accumulator.kib = 128;
+  machine.dram.channels = 4;
+  machine.dma.outstanding_reads = 32;
+  hw::Machine half = machine;
+  half.dma.outstanding_reads = 16;
+  std::size_t others = 0;
+  for (const std::uint32_t n : {64U, 768U, 2304U, 3072U}) {
+    const TilingProblem problem = problem_of(machine, product_with(1024, n, 768), 32 * 1024);
+    const std::vector<Tiling> all = Tiler(machine).candidates(problem, "c");
+    const Tiling best = choose(half, problem);
+    const auto offered =
+        std::find_if(all.begin(), all.end(), [&](const Tiling& t) { return same_tiles(t, best); });
+    ASSERT_NE(offered, all.end()) << n;
+    EXPECT_EQ(offered->cautious_cycles, best.cycles) << n;
+    others += same_tiles(all.front(), best) ? 0 : 1;
+  }
+  EXPECT_NE(others, 0U) << "they are not all the best ones anyway";
 }
 
 TEST(Tiler, TilesFitTwiceAndKeepToTheFoldsOfTheArray) {
