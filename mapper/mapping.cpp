@@ -28,8 +28,16 @@ constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
                                                      {true, true, 4}}};
 /// What tensors may have of the scratchpad, the usual first, and how many of the best plans with
 /// that are tried with the others.
-constexpr std::array<Residence, 6> kResidences = {
-    {{4, false}, {6, false}, {7, false}, {2, false}, {4, true}, {6, true}}};
+constexpr std::array<Residence, 8> kResidences = {{{4, false, false},
+                                                   {6, false, false},
+                                                   {7, false, false},
+                                                   {2, false, false},
+                                                   {4, false, true},
+                                                   {2, false, true},
+                                                   {4, true, false},
+                                                   {6, true, false}}};
+/// Less that resides means more bytes, which have to save time that is worth their energy.
+constexpr double kWorth = 1.01;
 constexpr std::size_t kRefined = 2;
 
 /// A graph and what runs together in it.
@@ -101,6 +109,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     if (machine.mapper.objective == hw::MappingObjective::kCycles) {
       limit = std::min(limit, plan.expected.cycles);
     }
+    if (residence.eighths < kResidences.front().eighths) plan.value *= kWorth;
     fitting.push_back(std::move(plan));
   };
   // Groups that run in turns have less room each: the first plan fits if any does.
@@ -119,7 +128,9 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   const std::vector<Plan> best(
       fitting.begin(),
       fitting.begin() + static_cast<std::ptrdiff_t>(std::min(fitting.size(), kRefined)));
-  for (const Plan& plan : best) {
+  // A search would be made for each of them. It is compared with the best by cost anyway.
+  const bool searches = machine.mapper.strategy == hw::MappingStrategy::kSearch;
+  for (const Plan& plan : searches ? std::vector<Plan>{} : best) {
     const bool joined = std::any_of(plan.pipelines.begin(), plan.pipelines.end(),
                                     [](const Pipeline& pipeline) { return pipeline.by_rows; });
     for (std::size_t way = 1; way < kResidences.size(); ++way) {

@@ -7,12 +7,12 @@
 namespace systole::mapper {
 
 std::optional<std::uint64_t> LiveAllocator::allocate(std::uint64_t bytes, std::size_t first,
-                                                     std::size_t last) {
-  std::uint64_t at = round_up(begin_, alignment_);
+                                                     std::size_t last, std::uint64_t alignment) {
+  std::uint64_t at = round_up(begin_, alignment);
   for (const Block& block : blocks_) {
     if (block.last < first || last < block.first) continue;
     if (at + bytes <= block.begin) break;
-    at = std::max(at, round_up(block.end, alignment_));
+    at = std::max(at, round_up(block.end, alignment));
   }
   if (at + bytes > begin_ + capacity_) return std::nullopt;
   return take({at, at + bytes, first, last});

@@ -15,7 +15,12 @@ class LiveAllocator {
       : begin_(begin), capacity_(capacity), alignment_(alignment), high_water_(begin) {}
 
   /// Lowest aligned address that is free during the steps [first, last], or nothing.
-  std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::size_t first, std::size_t last);
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::size_t first, std::size_t last) {
+    return allocate(bytes, first, last, alignment_);
+  }
+  /// The same with an alignment of its own.
+  std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::size_t first, std::size_t last,
+                                        std::uint64_t alignment);
   /// Highest aligned address that is free during the steps [first, last], or nothing.
   std::optional<std::uint64_t> allocate_high(std::uint64_t bytes, std::size_t first,
                                              std::size_t last);

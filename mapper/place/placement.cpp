@@ -205,6 +205,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   const Lives lives(graph, groups, pipelines, word);
   LiveAllocator dram(0, kUnlimited, 4096);
   LiveAllocator scratchpad(0, machine.scratchpad.kib * hw::kKib * residence.eighths / 8, word);
+  const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
   LiveAllocator statistics(0, machine.postop.row_statistics, 1);
   // Gemmini's library leaves every result in memory.
   const bool keeps_on_chip =
@@ -246,9 +247,13 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
       const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
       const std::uint64_t rows = ring.slots == 0 ? tensor.rows : ring.slots * ring.rows;
-      const auto at = ring.slots != 0 && residence.rings_apart
-                          ? scratchpad.allocate_high(pitch * rows, life.first, life.last)
-                          : scratchpad.allocate(pitch * rows, life.first, life.last);
+      std::optional<std::uint64_t> at;
+      if (ring.slots != 0 && residence.rings_apart) {
+        at = scratchpad.allocate_high(pitch * rows, life.first, life.last);
+      } else if (residence.by_bank) {
+        at = scratchpad.allocate(pitch * rows, life.first, life.last, bank);
+      }
+      if (!at) at = scratchpad.allocate(pitch * rows, life.first, life.last);
       if (at) {
         location = {Location::Place::kScratchpad, *at, pitch, ring};
         continue;
@@ -265,6 +270,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
       begin = std::max(begin, scratchpad.end_at(step));
     }
+    if (residence.by_bank) begin = round_up(begin, bank);
     const std::vector<Share> shares =
         share_memories(groups, pipeline, machine, result.tensors, round_up(begin, aligned));
     result.shares.insert(result.shares.end(), shares.begin(), shares.end());

@@ -66,6 +66,9 @@ struct Residence {
   /// Rings at the end of that: what is written and read row tile by row tile is less often in a
   /// bank with what is read as a whole.
   bool rings_apart = false;
+  /// What stays begins in banks of its own as far as there is room, and what streams in the next
+  /// one: loads and results do not meet there.
+  bool by_bank = false;
 };
 
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while

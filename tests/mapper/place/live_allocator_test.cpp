@@ -85,5 +85,24 @@ TEST(LiveAllocator, NeverOverlapsLiveBlocks) {
   }
 }
 
+TEST(LiveAllocator, ABlockMayHaveAnAlignmentOfItsOwn) {
+  LiveAllocator allocator(0, 100, 4);
+  EXPECT_EQ(allocator.allocate(10, 0, 1, 32), 0U);
+  EXPECT_EQ(allocator.allocate(10, 0, 1, 32), 32U);
+  EXPECT_EQ(allocator.allocate(10, 0, 1), 12U);
+  EXPECT_EQ(allocator.allocate(40, 0, 1, 32), std::nullopt) << "64 is too late";
+  EXPECT_EQ(allocator.allocate(40, 0, 1), 44U);
+}
+
+TEST(LiveAllocator, ABlockMayTakeTheHighestFreeAddress) {
+  LiveAllocator allocator(0, 100, 4);
+  EXPECT_EQ(allocator.allocate_high(10, 0, 1), 88U);
+  EXPECT_EQ(allocator.allocate_high(10, 1, 2), 76U);
+  EXPECT_EQ(allocator.allocate_high(10, 2, 2), 88U) << "the first one is gone";
+  EXPECT_EQ(allocator.allocate(77, 1, 1), std::nullopt);
+  EXPECT_EQ(allocator.allocate(76, 1, 1), 0U);
+  EXPECT_EQ(allocator.allocate_high(1, 1, 1), std::nullopt) << "no aligned byte is left";
+}
+
 }  // namespace
 }  // namespace systole::mapper

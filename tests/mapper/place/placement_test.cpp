@@ -18,9 +18,13 @@ using hw::DType;
 using test::GraphSketch;
 using Place = Location::Place;
 
-Placement place(const model::Graph& graph, const hw::Machine& machine) {
+Placement resident(const model::Graph& graph, const hw::Machine& machine, Residence residence) {
   const std::vector<Group> groups = fuse(graph, machine).groups;
-  return place_tensors(graph, groups, find_pipelines(graph, groups, machine, {}), machine);
+  return place_tensors(graph, groups, find_pipelines(graph, groups, machine, {}), machine,
+                       residence);
+}
+Placement place(const model::Graph& graph, const hw::Machine& machine) {
+  return resident(graph, machine, {});
 }
 
 std::vector<std::uint64_t> stream_begins(const Placement& placement) {
@@ -117,6 +121,43 @@ TEST(Placement, RowSumsLiveInTheRowStatistics) {
   EXPECT_EQ(second.place, Place::kStatistics);
   EXPECT_EQ(first.address, 0U);
   EXPECT_EQ(second.address, 0U) << "the first head is done when the second begins";
+}
+
+TEST(Placement, LessMayReside) {
+  hw::Machine machine;
+  machine.scratchpad.kib = 16;
+  const auto place_of = [&](const model::Graph& graph, std::uint32_t eighths) {
+    return resident(graph, machine, {eighths, false, false})
+        .tensors[model::find_tensor(graph, "q")]
+        .place;
+  };
+  EXPECT_EQ(place_of(two_layers(64, 64), 2), Place::kScratchpad);
+  EXPECT_EQ(place_of(two_layers(65, 64), 2), Place::kDram) << "4160 of 4096 bytes";
+  EXPECT_EQ(place_of(two_layers(65, 64), 3), Place::kScratchpad);
+}
+
+TEST(Placement, BanksOfTheirOwnForWhatStaysAndWhatStreams) {
+  hw::Machine machine;
+  machine.scratchpad.kib = 64;
+  machine.scratchpad.banks = 8;
+  constexpr std::uint64_t kBank = 8 * 1024;
+  GraphSketch g("three", 1);
+  const model::View x = g.input("x", 40, 24);
+  const auto to_bits = GraphSketch::to_bits(8, 6);
+  const model::View q = g.stage("q", g.matmul("c", x, g.weight("w", 24, 48)), to_bits, DType::kS8);
+  const model::View r = g.stage("r", g.matmul("d", q, g.weight("v", 48, 48)), to_bits, DType::kS8);
+  const model::Graph graph = g.take(g.matmul("e", r, g.weight("u", 48, 8)));
+  const auto address = [&](const Placement& placement, const char* name) {
+    return placement.tensors[model::find_tensor(graph, name)].address;
+  };
+  const Placement packed = place(graph, machine);
+  const Placement apart = resident(graph, machine, {4, false, true});
+  EXPECT_EQ(address(packed, "q"), 0U);
+  EXPECT_EQ(address(packed, "r"), 40U * 48);
+  EXPECT_EQ(address(apart, "q"), 0U);
+  EXPECT_EQ(address(apart, "r"), kBank);
+  EXPECT_EQ(stream_begins(packed), (std::vector<std::uint64_t>{40 * 48, 2 * 40 * 48, 2 * 40 * 48}));
+  EXPECT_EQ(stream_begins(apart), (std::vector<std::uint64_t>{kBank, 2 * kBank, 2 * kBank}));
 }
 
 }  // namespace

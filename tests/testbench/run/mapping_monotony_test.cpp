@@ -28,8 +28,8 @@ using test::Workload;
 // cost more. Of vit65 these are reads in flight of base 3 (3.3 %), writes in flight (2.4 %) and bus
 // width (1.8 %) of base 4; of the BERT layer the scratchpad of base 1 (1.5 %).
 constexpr double kTolerated = 0.01;
-constexpr double kWorstDoubling = 0.05;
-constexpr std::ptrdiff_t kMostOverTolerated = 6;
+constexpr double kWorstDoubling = 0.04;
+constexpr std::ptrdiff_t kMostOverTolerated = 3;
 
 struct Doubling {
   std::string place;
