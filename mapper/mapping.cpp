@@ -80,9 +80,13 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     Fusion fusion = fuse(parted, fusing);
     fused.push_back({std::move(parted), std::move(fusion)});
   }
+  // A search is made for every way to run the graph, and compared with the best by cost anyway:
+  // the simple ways are enough.
+  const bool searches = machine.mapper.strategy == hw::MappingStrategy::kSearch;
   std::vector<Plan> plans;
   for (const Fused& one : fused) {
     for (const Pipelining& allowed : kPipelinings) {
+      if (searches && allowed.joined != 0) continue;
       Plan plan{&one, find_pipelines(one.graph, one.fusion.groups, machine, allowed), {}, {}};
       const auto is_same = [&](const Plan& other) {
         return other.fused == plan.fused && other.pipelines == plan.pipelines;
@@ -128,8 +132,6 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   const std::vector<Plan> best(
       fitting.begin(),
       fitting.begin() + static_cast<std::ptrdiff_t>(std::min(fitting.size(), kRefined)));
-  // A search would be made for each of them. It is compared with the best by cost anyway.
-  const bool searches = machine.mapper.strategy == hw::MappingStrategy::kSearch;
   for (const Plan& plan : searches ? std::vector<Plan>{} : best) {
     const bool joined = std::any_of(plan.pipelines.begin(), plan.pipelines.end(),
                                     [](const Pipeline& pipeline) { return pipeline.by_rows; });

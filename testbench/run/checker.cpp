@@ -38,6 +38,20 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const std::uint64_t begin = stays ? command.b : attends || hosts ? command.tensor : command.dram;
   const std::uint64_t rows =
       attends || hosts ? command.m : hw::stored_rows(command, mapping_->program);
+  const auto first_of = [&](std::uint64_t at) {
+    // A ring's first row tile need not have its lowest slot.
+    const auto pitch = static_cast<std::int64_t>(result.pitch);
+    const std::int64_t offset = static_cast<std::int64_t>(at - result.address) % pitch;
+    return static_cast<std::uint64_t>(offset < 0 ? offset + pitch : offset);
+  };
+  // Rows of a ring arrive in order, from the first column on.
+  const bool ring = result.place == hw::Operator::Place::kRing;
+  std::uint64_t ring_row = 0;
+  if (ring) {
+    std::uint64_t& done = ring_rows_[command.op];
+    if (first_of(begin) == 0) done += rows;
+    ring_row = done - rows;
+  }
   for (std::uint64_t i = 0; i < rows; ++i) {
     const std::uint64_t at = begin + i * result.pitch;
     if (stays) {
@@ -45,11 +59,8 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
     } else {
       system_.peek(at, found.data(), row_bytes);
     }
-    // Rows of a ring are whole and arrive in order.
-    const bool ring = result.place == hw::Operator::Place::kRing;
-    const std::uint64_t row =
-        ring ? ring_rows_[command.op]++ : (at - result.address) / result.pitch;
-    const std::uint64_t first = ring ? 0 : (at - result.address) % result.pitch;
+    const std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
+    const std::uint64_t first = first_of(at);
     const std::size_t offset = (view.row + row) * tensor_row_bytes + view.col * element + first;
     compare(command.op, row, first, found.data(), &expected[offset], row_bytes);
   }
