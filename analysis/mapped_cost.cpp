@@ -8,6 +8,7 @@
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/postop/postop.h"
+#include "hw/program/program_fetch.h"
 #include "mapper/tile/host_cost.h"
 #include "mapper/tile/tiling.h"
 
@@ -151,11 +152,13 @@ std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw:
   const hw::Program& program = mapping.program;
   std::vector<OperatorEstimate> estimates(program.operators.size());
   std::vector<Traffic> traffic(estimates.size(), Traffic(machine));
-  for (const hw::Command& command : program.commands) {
+  const std::vector<std::uint64_t> fetched = hw::fetched_bytes(program, machine);
+  for (std::size_t i = 0; i < program.commands.size(); ++i) {
+    const hw::Command& command = program.commands[i];
     if (command.opcode == hw::Opcode::kEnd) continue;
     OperatorEstimate& estimate = estimates[command.op];
     ++estimate.commands;
-    traffic[command.op].fetched_bytes += hw::kCommandBytes;
+    traffic[command.op].fetched_bytes += fetched[i];
     traffic[command.op].add(command, program);
     if (command.opcode == hw::Opcode::kLoad) {
       Traffic load(machine);

@@ -10,7 +10,7 @@
 #include "base/round.h"
 #include "base/units.h"
 #include "hw/description/machine_text.h"
-#include "hw/program/command_codec.h"
+#include "hw/program/program_image.h"
 #include "mapper/emit/emitter.h"
 #include "mapper/place/constant_image.h"
 
@@ -52,7 +52,10 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
 
   mapping.image = std::move(constants.pieces());
   mapping.program_address = round_up(constants.end(), 4096);
-  hw::MemoryPiece code{mapping.program_address, hw::encode_commands(mapping.program.commands)};
+  for (const hw::LayerMask& mask : mapping.program.masks) {
+    mapping.image.push_back({mask.address, mask.bytes, true});
+  }
+  hw::MemoryPiece code{mapping.program_address, hw::encode_program(mapping.program), true};
   mapping.dram_bytes = code.address + code.bytes.size();
   mapping.image.push_back(std::move(code));
   mapping.tensors = std::move(placement.tensors);

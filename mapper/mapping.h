@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
-#include "hw/program/memory_image.h"
 #include "hw/program/program.h"
 #include "mapper/fuse/fusion.h"
 #include "mapper/place/placement.h"

@@ -6,8 +6,8 @@
 namespace systole::tlm_model {
 
 System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
-               const hw::Program& program, std::uint64_t program_address,
-               const hw::MemoryImage& image, bool functional)
+               std::uint64_t program_address, const hw::MemoryImage& image,
+               const std::vector<hw::HostFunction>& functions, bool functional)
     : sc_module(name),
       bus("bus", machine.bus),
       dram("dram", machine.dram, functional),
@@ -15,7 +15,7 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
              ? nullptr
              : std::make_unique<L2Cache>("l2", machine, dram.capacity(), functional)),
       core("core", machine, std::move(engines), functional),
-      host("host", machine, hw::kRegistersBase, program, program_address, functional),
+      host("host", machine, hw::kRegistersBase, program_address, functional),
       clock_(machine.core.clock_mhz),
       image_(image),
       functional_(functional) {
@@ -27,7 +27,7 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
   if (host.compute) bus.connect_initiator(host.compute->lines.socket);
   core.interrupt(interrupt_);
   host.interrupt(interrupt_);
-  core.load_program(program);
+  host.set_functions(functions);
   core.set_on_run([this](bool running) { set_counting(running); });
   set_counting(false);
 }
@@ -44,8 +44,9 @@ void System::set_counting(bool on) {
 
 // Only now are the sockets bound.
 void System::start_of_simulation() {
-  if (!functional_) return;
-  for (const hw::MemoryPiece& piece : image_) poke(piece);
+  for (const hw::MemoryPiece& piece : image_) {
+    if (functional_ || piece.is_program) poke(piece);
+  }
 }
 
 void System::poke(const hw::MemoryPiece& piece) {
@@ -53,10 +54,12 @@ void System::poke(const hw::MemoryPiece& piece) {
              piece.bytes.size());
 }
 
-void System::exchange_program(const hw::Program& program, const hw::MemoryPiece& code) {
-  core.load_program(program);
-  host.load_program(program);
-  if (functional_) poke(code);
+void System::exchange_program(const hw::MemoryImage& image,
+                              const std::vector<hw::HostFunction>& functions) {
+  host.set_functions(functions);
+  for (const hw::MemoryPiece& piece : image) {
+    if (piece.is_program) poke(piece);
+  }
 }
 
 void System::peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes) {

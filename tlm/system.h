@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
-#include "hw/program/memory_image.h"
 #include "hw/program/program.h"
 #include "tlm/bus/system_bus.h"
 #include "tlm/common/report.h"
@@ -27,15 +26,17 @@ class System : public sc_core::sc_module {
   Core core;
   Host host;
 
-  /// `program` and `image` must outlive the system; the former's encoded commands stand in the
-  /// latter at `program_address`. `functional` off: the same cycles without values.
+  /// `image` and `functions` must outlive the system; a program is in the former at
+  /// `program_address`. `functional` off: the same cycles without values; of the image, memory then
+  /// holds what the core reads as program.
   System(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
-         const hw::Program& program, std::uint64_t program_address, const hw::MemoryImage& image,
-         bool functional);
+         std::uint64_t program_address, const hw::MemoryImage& image,
+         const std::vector<hw::HostFunction>& functions, bool functional);
 
-  /// What runs next, while nothing runs: `program` must outlive that; its commands, encoded in
-  /// `code`, take the place of those before without taking simulated time.
-  void exchange_program(const hw::Program& program, const hw::MemoryPiece& code);
+  /// What runs next, while nothing runs: the program pieces of `image` take the place of those
+  /// before without taking simulated time. `functions` must outlive the run.
+  void exchange_program(const hw::MemoryImage& image,
+                        const std::vector<hw::HostFunction>& functions);
 
   /// Copies memory without taking simulated time. Throws std::out_of_range beyond the DRAM.
   void peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes);

@@ -83,6 +83,8 @@ std::vector<MachineKey> make_keys() {
           "store and move commands waiting or running", kGemmini),
       integer<kCore, &Core::fetch_commands>("core.fetch_commands", "commands", 1, 1024,
           "commands that one instruction fetch brings", kChosen),
+      integer<kCore, &Core::chain_slots>("core.chain_slots", "chains", 8, 4096,
+          "chains that the core holds; others are fetched when commands use them", kChosen),
       integer<kCore, &Core::call_cycles>("core.call_cycles", "cycles", 0, 1000000,
           "of the host, between the end of a library call and the next one",
           "0: a program has none"),

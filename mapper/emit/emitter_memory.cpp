@@ -58,7 +58,7 @@ void Emitter::emit_attention(const Group& group) {
   hw::LayerMask mask;
   mask.bytes = hw::encode_mask(attention.heads);
   const std::uint32_t mask_bytes = narrow(mask.bytes.size());
-  mask.address = constants_.add_tile(mask.bytes.data(), mask_bytes, 1, mask_bytes, mask_bytes);
+  mask.address = constants_.add_tile(nullptr, mask_bytes, 1, mask_bytes, mask_bytes);
   hw::Command command = this->command(hw::Opcode::kAttention);
   command.dram = address(attention.query, 0, 0);
   command.dram_pitch = location(attention.query).pitch;

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "hw/program/memory_image.h"
+#include "hw/program/program.h"
 
 namespace systole::mapper {
 

@@ -42,8 +42,9 @@ AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::
 
 AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::Machine& machine,
                                    tlm_model::Engines engines, bool functional) {
-  tlm_model::System system("system", machine, std::move(engines), workload.program,
-                           workload.program_address, workload.image, functional);
+  const hw::MemoryImage image = memory_image(workload);
+  tlm_model::System system("system", machine, std::move(engines), workload.program_address, image,
+                           workload.program.host_functions, functional);
   AttentionResult result;
   bool begun = false;
   system.host.set_work([&](tlm_model::Host::Job&) { return !std::exchange(begun, true); },

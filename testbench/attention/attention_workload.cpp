@@ -13,7 +13,7 @@
 #include "hw/function/softmax.h"
 #include "hw/kernel/gemm.h"
 #include "hw/postop/stage_constants.h"
-#include "hw/program/command_codec.h"
+#include "hw/program/program_image.h"
 #include "model/graph/stages.h"
 
 namespace systole::testbench {
@@ -123,13 +123,12 @@ void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWor
   mask.bytes = hw::encode_mask(workload.layers[layer]);
   mask.address = dram.place(mask.bytes.size());
   if (functional) {
-    workload.image.push_back(
+    workload.operands.push_back(
         {at.query, random_bytes(kInputSeed + 3 * layer, shape.queries * stored_width)});
-    workload.image.push_back(
+    workload.operands.push_back(
         {at.key, random_bytes(kInputSeed + 3 * layer + 1, shape.keys * stored_width)});
-    workload.image.push_back(
+    workload.operands.push_back(
         {at.value, random_bytes(kInputSeed + 3 * layer + 2, shape.keys * width)});
-    workload.image.push_back({mask.address, mask.bytes});
   }
   const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
   hw::Command command;
@@ -161,7 +160,7 @@ void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWor
 
 const std::vector<std::uint8_t>& bytes_at(const AttentionWorkload& workload,
                                           std::uint64_t address) {
-  for (const hw::MemoryPiece& piece : workload.image) {
+  for (const hw::MemoryPiece& piece : workload.operands) {
     if (piece.address == address) return piece.bytes;
   }
   throw std::invalid_argument("attention workload without operands");
@@ -224,9 +223,7 @@ AttentionWorkload make_attention_workload(const AttentionShape& shape,
     if (shape.latent_heads != 0) add_decoders(layer, machine, workload);
   }
   workload.program.commands.push_back({});
-  std::vector<std::uint8_t> encoded = hw::encode_commands(workload.program.commands);
-  workload.program_address = dram.place(encoded.size());
-  if (functional) workload.image.push_back({workload.program_address, std::move(encoded)});
+  workload.program_address = dram.place(hw::encode_program(workload.program).size());
   const std::uint64_t available = std::uint64_t{machine.dram.mib} << 20U;
   constexpr std::uint64_t kAddressed = std::uint64_t{1} << 32U;
   if (dram.end() > std::min(available, kAddressed)) {
@@ -238,6 +235,15 @@ AttentionWorkload make_attention_workload(const AttentionShape& shape,
   }
   hw::check_program(workload.program, machine, available);
   return workload;
+}
+
+hw::MemoryImage memory_image(const AttentionWorkload& workload) {
+  hw::MemoryImage image = workload.operands;
+  for (const hw::LayerMask& mask : workload.program.masks) {
+    image.push_back({mask.address, mask.bytes, true});
+  }
+  image.push_back({workload.program_address, hw::encode_program(workload.program), true});
+  return image;
 }
 
 std::vector<std::uint8_t> masked_reference(const AttentionWorkload& workload, std::size_t layer) {

@@ -6,7 +6,6 @@
 
 #include "hw/attention/sparse_head.h"
 #include "hw/machine/machine.h"
-#include "hw/program/memory_image.h"
 #include "hw/program/program.h"
 
 namespace systole::testbench {
@@ -29,13 +28,16 @@ struct AttentionWorkload {
   std::vector<Addresses> addresses;  ///< by layer
   hw::Program program;
   std::uint64_t program_address = 0;
-  hw::MemoryImage image;
+  hw::MemoryImage operands;  ///< what memory holds of Q, K and V; nothing without values
 };
 
 /// `functional` off leaves the operands out. Throws InputError if the machine cannot run it.
 [[nodiscard]] AttentionWorkload make_attention_workload(
     const AttentionShape& shape, std::vector<std::vector<hw::SparseHead>> layers,
     const hw::Machine& machine, bool functional);
+
+/// All that memory holds before a run: operands, masks, program.
+[[nodiscard]] hw::MemoryImage memory_image(const AttentionWorkload& workload);
 
 /// The outputs of a layer as a dense product with a mask gives them: bytes [queries][heads * dim].
 /// It knows nothing of columns or engines.

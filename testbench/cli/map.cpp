@@ -8,13 +8,11 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
-#include "base/mapped_file.h"
-#include "base/printable.h"
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_keys.h"
-#include "hw/program/assembly.h"
-#include "hw/program/program_file.h"
+#include "hw/program/disassembly.h"
 #include "mapper/mapping.h"
+#include "mapper/program_file.h"
 #include "model/model_files.h"
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
@@ -30,7 +28,6 @@ namespace systole::testbench {
 namespace {
 
 constexpr const char* kStandardOutput = "-";
-constexpr std::string_view kProgramMagic = "SYSTOLEP";
 constexpr const char* kObjectiveKey = "mapper.objective";
 
 struct MapOptions {
@@ -43,38 +40,28 @@ struct MapOptions {
   bool explain = false;
 };
 
-/// Writes the program in the forms that were asked for; text for standard output is returned.
-std::string write(const MapOptions& options, const hw::Program& program) {
-  std::string text;
-  if (!options.assembly.empty()) {
-    text = hw::to_assembly(program);
-    if (options.assembly != kStandardOutput) {
-      hw::write_file_atomically(options.assembly, text);
-      text.clear();
-    }
-  }
-  if (!options.out.empty()) hw::write_program(program, options.out);
-  return text;
+/// Writes the listing that was asked for; one for standard output is returned.
+std::string listing(const MapOptions& options, const hw::Program& program) {
+  if (options.assembly.empty()) return {};
+  std::string text = hw::disassemble(program);
+  if (options.assembly == kStandardOutput) return text;
+  hw::write_file_atomically(options.assembly, text);
+  return {};
 }
 
-/// Converts a program file, binary or text, and checks it if a machine is given.
-int convert(const MapOptions& options) {
-  if (!options.model.empty() || options.json || options.explain) {
+/// Disassembles a program file, which has to fit the machine: its own, if none is given.
+int disassemble(MapOptions options) {
+  if (!options.model.empty() || options.json || options.explain || !options.out.empty()) {
     throw hw::InputError(
-        "--read: works on a program alone, expected no --model, no --json and no --explain");
+        "--read: disassembles a program, expected no --model, --json, --explain or --out");
   }
-  const hw::MappedFile file(options.read);
-  const std::string source = hw::printable(options.read);
-  const bool binary = file.bytes().substr(0, kProgramMagic.size()) == kProgramMagic;
-  const hw::Program program =
-      binary ? hw::decode_program(file.bytes(), source) : hw::parse_assembly(file.bytes(), source);
+  std::optional<hw::Machine> machine;
   if (!options.machine.machine.empty() || !options.machine.settings.empty()) {
-    const hw::Machine machine = load_machine(options.machine.machine, options.machine.settings);
-    hw::check_program(program, machine, std::uint64_t{machine.dram.mib} << 20);
+    machine = load_machine(options.machine.machine, options.machine.settings);
   }
-  MapOptions outputs = options;
-  if (outputs.out.empty() && outputs.assembly.empty()) outputs.assembly = kStandardOutput;
-  print_text(write(outputs, program));
+  if (options.assembly.empty()) options.assembly = kStandardOutput;
+  print_text(
+      listing(options, mapper::read_program(options.read, machine ? &*machine : nullptr).program));
   return kExitOk;
 }
 
@@ -87,7 +74,7 @@ void list_files(const MapOptions& options, CommandFiles& files) {
 }
 
 int run(const MapOptions& options) {
-  if (!options.read.empty()) return convert(options);
+  if (!options.read.empty()) return disassemble(options);
   if (options.machine.machine.empty() || options.model.empty()) {
     throw hw::InputError("map: expected --machine and --model, or --read");
   }
@@ -109,7 +96,10 @@ int run(const MapOptions& options) {
     machine.mapper = search->chosen().mapper;
   }
   const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
-  const std::string text = write(options, mapping.program);
+  const std::string text = listing(options, mapping.program);
+  if (!options.out.empty()) {
+    mapper::write_program(options.out, network.name, machine, network.graph, mapping);
+  }
   if (options.json) {
     nlohmann::ordered_json document = mapping_json(network.name, machine.name, mapping);
     if (search) document["search"] = search_json(*search);
@@ -145,20 +135,20 @@ void add_map_command(CLI::App& app, Action& action) {
   command.add_option("--model", options->model, "an integer model or a known shape")
       ->type_name("NAME|FILE");
   add_size_options(command, options->size);
-  command.add_option("-o,--out", options->out, "write the binary program")->type_name("FILE.prog");
-  command.add_option("--asm", options->assembly, "write it as text; -: standard output")
-      ->type_name("FILE.s|-");
-  command.add_option("--read", options->read, "convert a program, binary or text, instead")
+  command.add_option("-o,--out", options->out, "write the program for run --program")
+      ->type_name("FILE");
+  command.add_option("--asm", options->assembly, "write a listing; -: standard output")
+      ->type_name("FILE|-");
+  command.add_option("--read", options->read, "disassemble a program file instead")
       ->type_name("FILE");
   command.add_flag("--explain", options->explain, "what each operator is fused with, or why not");
   command.add_flag("--json", options->json, "print the summary as JSON");
   add_examples(command, {"systole map --machine gemmini --model vit17",
-                         "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.s",
+                         "systole map -m gemmini --model vit17 --out vit17.prog --asm vit17.txt",
                          "systole map -m transformer --model bert-base --length 512",
                          "systole map -m transformer --model vit65 --explain",
                          "systole map -m gemmini --model vit17 --strategy search --objective edp",
-                         "systole map --read vit17.prog",
-                         "systole map --read vit17.s --out vit17.prog --machine gemmini"});
+                         "systole map --read vit17.prog"});
   set_action(command, action, options, list_files, run);
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "mapper/program_file.h"
 #include "model/model_files.h"
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
@@ -16,11 +19,13 @@
 #include "testbench/common/progress.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/run_subject.h"
+#include "testbench/network/tensors.h"
 #include "testbench/report/measurement.h"
 #include "testbench/report/report_run.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/run/rtl_engines.h"
 #include "testbench/run/rtl_waves.h"
+#include "testbench/run/run_values.h"
 #include "testbench/wave/timeline.h"
 #include "testbench/wave/wave.h"
 
@@ -29,9 +34,9 @@ namespace {
 
 struct RunOptions {
   MachineOptions machine;
-  std::string model;
+  std::string model, program;
   SizeOptions size;
-  std::string input;
+  std::string input, values;
   std::size_t limit = 0;  ///< 0: all
   bool check = false;
   bool functional = true;
@@ -67,7 +72,9 @@ void check_recordings(const RunOptions& options, const RunSubject& subject) {
 void list_files(const RunOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.reads_model("--model", options.model, model::find_model);
+  files.reads("--program", options.program);
   files.reads_pictures("--input", options.input.empty() ? default_data() : options.input);
+  files.writes("--values", options.values);
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline.path);
   if (options.wave.path.empty()) return;
@@ -79,46 +86,48 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   }
 }
 
-int run(const RunOptions& options) {
-  check_options(options);
-  const hw::Machine machine = load_machine(options.machine);
-  std::optional<SimulationBar> bar(std::in_place);  // its second begins with the work
-  const RunSubject subject({options.model, options.size, options.input, options.limit,
-                            options.functional, options.min_accuracy.has_value()},
-                           machine);
-  check_recordings(options, subject);
-  JsonOutput stats(options.stats);
+/// What is run, wherever it comes from.
+struct Work {
+  hw::Machine machine;
+  std::string name;
+  const hw::Program& program;  ///< of the first inference
+  std::uint64_t macs;
+  mapper::TensorPlace input, output;
+  const std::vector<std::vector<std::uint8_t>>& inputs;
+  std::function<SimulationResult(tlm_model::Engines, const SimulationOptions&)> simulate;
+};
 
-  SimulationOptions simulation;
+/// Runs it and reports. `complete` adds what only the caller knows to the measurement.
+int measure_and_report(const RunOptions& options, const Work& work, SimulationOptions simulation,
+                       std::optional<SimulationBar>& bar,
+                       const std::function<void(Measurement&)>& complete) {
+  JsonOutput stats(options.stats);
   simulation.functional = options.functional;
   simulation.check = options.check;
   simulation.wave = options.wave;
-  simulation.next_step = subject.next_step();
   std::optional<Timeline> timeline;
   if (!options.timeline.path.empty()) {
-    timeline.emplace(options.timeline, subject.mapping().program, machine.core.clock_mhz);
+    timeline.emplace(options.timeline, work.program, work.machine.core.clock_mhz);
     simulation.observer = &*timeline;
   }
   RtlReport rtl;
-  RtlWaves rtl_waves(options.wave.path, machine);
-  tlm_model::Engines engines = make_engines(machine, rtl_waves.options(), rtl);
+  RtlWaves rtl_waves(options.wave.path, work.machine);
+  tlm_model::Engines engines = make_engines(work.machine, rtl_waves.options(), rtl);
   simulation.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
-  Measurement measurement = measure(machine, subject.network().name, subject.macs(), simulation,
-                                    simulate(subject.graph(), subject.mapping(), machine,
-                                             std::move(engines), subject.inputs(), simulation));
+  Measurement measurement = measure(work.machine, work.name, work.macs, simulation,
+                                    work.simulate(std::move(engines), simulation));
   bar.reset();
   measurement.rtl = rtl;
-  measurement.size = subject.network().size;
-  measurement.past = subject.past();
   rtl_waves.write();
-  if (options.functional && !subject.pictures().labels.empty()) {
-    measurement.accuracy =
-        accuracy_of(subject.network(), subject.pictures(), measurement.result.outputs);
-  }
+  complete(measurement);
 
   const nlohmann::ordered_json document = to_json(measurement);
   stats.write(document);
   if (timeline) timeline->write();
+  if (!options.values.empty()) {
+    write_values(options.values,
+                 {{work.input, work.inputs}, {work.output, measurement.result.outputs}});
+  }
   std::vector<std::pair<std::string, std::string>> notes;
   if (measurement.result.wave_is_cut_short) {
     notes.emplace_back("waveform", fmt::format("ends at its limit of {} MiB, see --wave-from",
@@ -132,6 +141,87 @@ int run(const RunOptions& options) {
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
   return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
+}
+
+int run_network(const RunOptions& options) {
+  const hw::Machine machine = load_machine(options.machine);
+  std::optional<SimulationBar> bar(std::in_place);  // its second begins with the work
+  const RunSubject subject({options.model, options.size, options.input, options.limit,
+                            options.functional, options.min_accuracy.has_value()},
+                           machine);
+  check_recordings(options, subject);
+  SimulationOptions simulation;
+  simulation.next_step = subject.next_step();
+  const model::Graph& graph = subject.graph();
+  const mapper::Mapping& mapping = subject.mapping();
+  const Work work{machine,
+                  subject.network().name,
+                  mapping.program,
+                  subject.macs(),
+                  mapper::place_of(graph, mapping, input_tensor(graph)),
+                  mapper::place_of(graph, mapping, output_tensor(graph)),
+                  subject.inputs(),
+                  [&](tlm_model::Engines engines, const SimulationOptions& how) {
+                    return simulate(graph, mapping, machine, std::move(engines), subject.inputs(),
+                                    how);
+                  }};
+  return measure_and_report(
+      options, work, std::move(simulation), bar, [&](Measurement& measurement) {
+        measurement.size = subject.network().size;
+        measurement.past = subject.past();
+        if (options.functional && !subject.pictures().labels.empty()) {
+          measurement.accuracy =
+              accuracy_of(subject.network(), subject.pictures(), measurement.result.outputs);
+        }
+      });
+}
+
+/// Runs a program file, on the machine that it was made for unless another one is given.
+int run_program(const RunOptions& options) {
+  if (!options.model.empty() || options.check || options.min_accuracy || options.size.any()) {
+    throw hw::InputError(
+        "--program: has no network to compare with or to change, expected no --model, --check, "
+        "--min-accuracy, --decode or size");
+  }
+  const MachineOptions& given = options.machine;
+  if (given.machine.empty() &&
+      !(given.settings.empty() && given.rtl.empty() && given.strategy.empty())) {
+    throw hw::InputError("--program: --set, --rtl and --strategy: expected with --machine");
+  }
+  if (options.functional == options.input.empty()) {
+    throw hw::InputError(options.functional
+                             ? "--program: expected --input with its values"
+                             : "--functional off: takes no values, expected no --input");
+  }
+  std::optional<SimulationBar> bar(std::in_place);
+  std::optional<hw::Machine> machine;
+  if (!given.machine.empty()) machine = load_machine(given);
+  const mapper::LoadableProgram loaded =
+      mapper::read_program(options.program, machine ? &*machine : nullptr);
+  const std::vector<std::vector<std::uint8_t>> inputs =
+      options.functional
+          ? read_values(options.input, loaded.input, options.limit)
+          : std::vector<std::vector<std::uint8_t>>(std::max<std::size_t>(options.limit, 1));
+  const Work work{loaded.machine,
+                  loaded.network,
+                  loaded.program,
+                  loaded.macs,
+                  loaded.input,
+                  loaded.output,
+                  inputs,
+                  [&](tlm_model::Engines engines, const SimulationOptions& how) {
+                    return simulate(loaded, std::move(engines), inputs, how);
+                  }};
+  return measure_and_report(options, work, {}, bar, [](Measurement&) {});
+}
+
+int run(const RunOptions& options) {
+  check_options(options);
+  if (!options.program.empty()) return run_program(options);
+  if (options.model.empty() || options.machine.machine.empty()) {
+    throw hw::InputError("run: expected --machine and --model, or --program");
+  }
+  return run_network(options);
 }
 
 void add_wave_options(CLI::App& command, WaveOptions& wave) {
@@ -165,17 +255,19 @@ void add_run_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<RunOptions>();
   CLI::App& command = *app.add_subcommand("run", "run a model on a machine, input by input");
   add_machine_options(command, options->machine);
+  command.get_option("--machine")->required(false);  // a program file has its own
   add_strategy(command, options->machine);
   add_rtl(command, options->machine);
   command.add_option("--model", options->model, "an integer model or a known shape")
-      ->type_name("NAME|FILE")
-      ->required();
+      ->type_name("NAME|FILE");
+  command.add_option("--program", options->program, "a program of systole map --out instead")
+      ->type_name("FILE");
   add_size_options(command, options->size);
   command.add_flag("--decode", options->size.decode, "one token after the other, keys cached");
   command.add_option("--past", options->size.past, "tokens in the cache of --decode; default: 0")
       ->type_name("N");
   command
-      .add_option("-i,--input", options->input, "pictures, by default the test digits, or texts")
+      .add_option("-i,--input", options->input, "pictures; default: the test digits; texts; values")
       ->type_name("FILE|DIR");
   require_positive(*command
                         .add_option("-n,--limit", options->limit,
@@ -186,11 +278,14 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--min-accuracy", options->min_accuracy, "exit with 1 below this fraction")
       ->type_name("0..1");
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  command.add_option("--values", options->values, "write inputs and outputs")
+      ->type_name("FILE.safetensors");
   add_timeline_options(command, options->timeline);
   add_wave_options(command, options->wave);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command,
                {"systole run --machine gemmini --model vit17 --check",
+                "systole run --program vit17.prog -i values.safetensors",
                 "systole run -m transformer --model vit65 -n 10 --stats run.json",
                 "systole run -m transformer --model bert-base --length 512 --check",
                 "systole run -m gemmini --model gpt2 -l 256 --layers 2 --functional off",

@@ -14,6 +14,10 @@ void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8
                     const std::function<void(std::size_t nodes)>& progress) {
   mapping_ = &mapping;
   ring_rows_.assign(mapping.program.operators.size(), 0);
+  left_.assign(mapping.program.operators.size(), 0);
+  for (const hw::Command& command : mapping.program.commands) {
+    if (command.opcode != hw::Opcode::kEnd) ++left_[command.op];
+  }
   const model::Tensor& tensor = graph_.tensors[input_tensor(graph_)];
   reference_.set_input(tensor.name, widen(input, tensor.type));
   reference_.run(progress);
@@ -22,6 +26,7 @@ void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8
 
 void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const hw::Command& command = mapping_->program.commands[trace.index];
+  if (--left_[command.op] == 0) ++result_.operators;
   const bool stays = command.opcode == hw::Opcode::kMove;
   const bool attends = command.opcode == hw::Opcode::kAttention;
   const bool hosts = command.opcode == hw::Opcode::kHost;

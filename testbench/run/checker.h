@@ -28,7 +28,6 @@ class Checker final : public tlm_model::Observer {
   void begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input,
              const std::function<void(std::size_t nodes)>& progress);
   void on_command(const tlm_model::CommandTrace& trace) override;
-  void on_operator(std::uint32_t, std::uint64_t) override { ++result_.operators; }
   [[nodiscard]] const CheckResult& result() const noexcept { return result_; }
 
  private:
@@ -42,6 +41,7 @@ class Checker final : public tlm_model::Observer {
   model::Reference reference_;
   CheckResult result_;
   std::size_t inference_ = 0;
+  std::vector<std::uint32_t> left_;       ///< by operator: commands that have not completed
   std::vector<std::uint64_t> ring_rows_;  ///< by operator whose result is a ring: rows so far
 };
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "hw/description/machine_keys.h"
-#include "hw/program/command_codec.h"
+#include "hw/program/program_image.h"
 #include "mapper/mapping.h"
 #include "mapper/tile/objective.h"
 #include "testbench/common/side_by_side.h"
@@ -117,7 +117,7 @@ MappingSearch search_mappings(const model::Graph& graph, const hw::Machine& mach
     way.mapper = mapper;
     try {
       const mapper::Mapping mapping = mapper::map_graph(graph, way);
-      std::vector<std::uint8_t> program = hw::encode_commands(mapping.program.commands);
+      std::vector<std::uint8_t> program = hw::encode_program(mapping.program);
       if (std::find(programs.begin(), programs.end(), program) != programs.end()) continue;
       programs.push_back(std::move(program));
       search.candidates.push_back(expect(mapper, mapping));

@@ -47,7 +47,6 @@ class TraceLog final : public tlm_model::Observer {
     traces_[trace.index] = trace;
     --left_;
   }
-  void on_operator(std::uint32_t, std::uint64_t) override {}
 
   /// By position in the program; the last one, kEnd, is empty.
   [[nodiscard]] const std::vector<tlm_model::CommandTrace>& traces() const { return traces_; }

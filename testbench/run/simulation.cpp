@@ -27,9 +27,6 @@ class Broadcast final : public tlm_model::Observer {
   void on_command(const tlm_model::CommandTrace& trace) override {
     for (auto* observer : observers_) observer->on_command(trace);
   }
-  void on_operator(std::uint32_t op, std::uint64_t cycle) override {
-    for (auto* observer : observers_) observer->on_operator(op, cycle);
-  }
 
  private:
   std::vector<tlm_model::Observer*> observers_;
@@ -58,7 +55,6 @@ class CommandCount final : public tlm_model::Observer {
     ++now_.commands;
     if (progress_) progress_(now_);
   }
-  void on_operator(std::uint32_t, std::uint64_t) override {}
 
  private:
   const std::function<void(const SimulationProgress&)>& progress_;
@@ -66,41 +62,57 @@ class CommandCount final : public tlm_model::Observer {
 };
 
 /// A tensor in DRAM as the host sees it: rows at a pitch.
-std::vector<tlm_model::Host::Buffer> host_buffers(const model::Tensor& tensor,
-                                                  const mapper::Location& location,
+std::vector<tlm_model::Host::Buffer> host_buffers(const mapper::TensorPlace& place,
                                                   const std::vector<std::uint8_t>* bytes) {
-  const std::size_t row_bytes = tensor.bytes() / tensor.rows;
+  const std::size_t row_bytes = place.row_bytes();
   std::vector<tlm_model::Host::Buffer> buffers;
-  for (std::uint32_t row = 0; row < tensor.rows; ++row) {
+  for (std::uint32_t row = 0; row < place.rows; ++row) {
     std::vector<std::uint8_t> data(row_bytes);
     if (bytes != nullptr) std::copy_n(bytes->data() + row * row_bytes, row_bytes, data.begin());
-    buffers.push_back({location.address + std::uint64_t{row} * location.pitch, std::move(data)});
+    buffers.push_back({place.address + std::uint64_t{row} * place.pitch, std::move(data)});
   }
   return buffers;
 }
 
-}  // namespace
+/// What a machine runs, and what it came from.
+struct Subject {
+  const hw::Program* program;
+  std::uint64_t address;  ///< of its header
+  const hw::MemoryImage* image;
+  mapper::TensorPlace input, output;
+  std::string name;
+  const model::Graph* graph = nullptr;       ///< null: of a program file
+  const mapper::Mapping* mapping = nullptr;  ///< of the graph
 
-SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapping,
-                          const hw::Machine& machine, tlm_model::Engines engines,
+  void take(const mapper::Mapping& other) {
+    mapping = &other;
+    program = &other.program;
+    address = other.program_address;
+    image = &other.image;
+    input = mapper::place_of(*graph, other, input_tensor(*graph));
+    output = mapper::place_of(*graph, other, output_tensor(*graph));
+  }
+};
+
+SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model::Engines engines,
                           const std::vector<std::vector<std::uint8_t>>& inputs,
                           const SimulationOptions& options) {
-  const model::TensorId in = input_tensor(graph), out = output_tensor(graph);
   for (const auto& input : inputs) {
-    if (options.functional && input.size() != graph.tensors[in].bytes()) {
-      throw hw::InputError("input of " + std::to_string(input.size()) + " bytes: " + graph.name +
-                           " takes " + std::to_string(graph.tensors[in].bytes()));
+    if (options.functional && input.size() != subject.input.bytes()) {
+      throw hw::InputError("input of " + std::to_string(input.size()) + " bytes: " + subject.name +
+                           " takes " + std::to_string(subject.input.bytes()));
     }
   }
-  tlm_model::System system("system", machine, std::move(engines), mapping.program,
-                           mapping.program_address, mapping.image, options.functional);
+  const hw::Program& first = *subject.program;
+  tlm_model::System system("system", machine, std::move(engines), subject.address, *subject.image,
+                           first.host_functions, options.functional);
   Broadcast observers;
   std::unique_ptr<Checker> checker;
-  if (options.check && options.functional) {
-    checker = std::make_unique<Checker>(graph, system);
+  if (options.check && options.functional && subject.graph != nullptr) {
+    checker = std::make_unique<Checker>(*subject.graph, system);
     observers.add(checker.get());
   }
-  TraceLog log(mapping.program);
+  TraceLog log(first);
   observers.add(&log);
   observers.add(options.observer);
   CommandCount count(options, inputs.size());
@@ -110,26 +122,27 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
   SimulationResult result;
   std::unique_ptr<Wave> wave;
   std::size_t next = 0;
-  const mapper::Mapping* current = &mapping;
   const auto prepare = [&](tlm_model::Host::Job& job) {
     if (next == inputs.size()) return false;
     if (options.next_step) {
-      current = &options.next_step(next);
-      system.exchange_program(current->program, current->image.back());
+      subject.take(options.next_step(next));
+      system.exchange_program(*subject.image, subject.program->host_functions);
     }
-    count.begin(current->program.commands.size(), inputs.size() - next);
-    const bool same_graph = !options.next_step && !result.bounds.empty();
-    result.bounds.push_back(same_graph ? result.bounds.back()
-                                       : analysis::lower_bound(graph, machine).cycles());
+    count.begin(subject.program->commands.size(), inputs.size() - next);
+    if (subject.graph != nullptr) {
+      const bool same_graph = !options.next_step && !result.bounds.empty();
+      result.bounds.push_back(same_graph ? result.bounds.back()
+                                         : analysis::lower_bound(*subject.graph, machine).cycles());
+    }
     const auto& input = inputs[next++];
     if (checker) {
-      checker->begin(*current, input,
-                     [&](std::size_t nodes) { count.reference(nodes, graph.nodes.size()); });
+      checker->begin(*subject.mapping, input, [&](std::size_t nodes) {
+        count.reference(nodes, subject.graph->nodes.size());
+      });
     }
     // Without values too: what the host moves takes time and leaves DRAM rows open.
-    job.inputs =
-        host_buffers(graph.tensors[in], mapping.tensors[in], options.functional ? &input : nullptr);
-    job.outputs = host_buffers(graph.tensors[out], mapping.tensors[out], nullptr);
+    job.inputs = host_buffers(subject.input, options.functional ? &input : nullptr);
+    job.outputs = host_buffers(subject.output, nullptr);
     return true;
   };
   const auto deliver = [&](const tlm_model::Host::Job& job) {
@@ -139,14 +152,14 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
       bytes.insert(bytes.end(), buffer.bytes.begin(), buffer.bytes.end());
     }
     result.outputs.push_back(std::move(bytes));
-    result.commands += current->program.commands.size();
+    result.commands += subject.program->commands.size();
     if (wave) wave->end_inference();
     count.end_inference();
   };
   system.host.set_work(prepare, deliver);
 
   if (!options.wave.path.empty()) {
-    wave = std::make_unique<Wave>(options.wave, mapping.program, machine.core.clock_mhz);
+    wave = std::make_unique<Wave>(options.wave, first, machine.core.clock_mhz);
   }
   const auto begin = std::chrono::steady_clock::now();
   sc_core::sc_start();
@@ -156,15 +169,37 @@ SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapp
     wave->write();
     result.wave_is_cut_short = wave->is_cut_short();
   }
+  if (const std::string& fault = system.core.processor.fault(); !fault.empty()) {
+    throw hw::InputError("program: " + fault);
+  }
   result.total_cycles = system.core.processor.cycle();
   result.kernel_events = sc_core::sc_delta_count();
   result.blocks = system.reports();
   std::vector<tlm_model::CommandTrace> traces = log.traces();
   traces.pop_back();
-  result.classes = share_by_class(mapping.program, traces, machine);
+  result.classes = share_by_class(first, traces, machine);
   result.events = energy_events(system);
   if (checker) result.check = checker->result();
   return result;
+}
+
+}  // namespace
+
+SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapping,
+                          const hw::Machine& machine, tlm_model::Engines engines,
+                          const std::vector<std::vector<std::uint8_t>>& inputs,
+                          const SimulationOptions& options) {
+  Subject subject{nullptr, 0, nullptr, {}, {}, graph.name, &graph};
+  subject.take(mapping);
+  return simulate(std::move(subject), machine, std::move(engines), inputs, options);
+}
+
+SimulationResult simulate(const mapper::LoadableProgram& loaded, tlm_model::Engines engines,
+                          const std::vector<std::vector<std::uint8_t>>& inputs,
+                          const SimulationOptions& options) {
+  return simulate(
+      {&loaded.program, loaded.address, &loaded.image, loaded.input, loaded.output, loaded.network},
+      loaded.machine, std::move(engines), inputs, options);
 }
 
 }  // namespace systole::testbench

@@ -9,6 +9,7 @@
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "mapper/mapping.h"
+#include "mapper/program_file.h"
 #include "model/graph/graph.h"
 #include "testbench/common/progress.h"
 #include "testbench/run/class_cycles.h"
@@ -58,6 +59,12 @@ struct SimulationResult {
 /// Throws InputError if the machine or the inputs do not fit the graph.
 [[nodiscard]] SimulationResult simulate(const model::Graph& graph, const mapper::Mapping& mapping,
                                         const hw::Machine& machine, tlm_model::Engines engines,
+                                        const std::vector<std::vector<std::uint8_t>>& inputs,
+                                        const SimulationOptions& options);
+
+/// The same for a program from a file, on its own machine: no reference to check with, no bound.
+[[nodiscard]] SimulationResult simulate(const mapper::LoadableProgram& loaded,
+                                        tlm_model::Engines engines,
                                         const std::vector<std::vector<std::uint8_t>>& inputs,
                                         const SimulationOptions& options);
 

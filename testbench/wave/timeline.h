@@ -30,7 +30,6 @@ class Timeline final : public tlm_model::Observer {
   Timeline(const TimelineOptions& options, const hw::Program& program, std::uint32_t core_mhz);
 
   void on_command(const tlm_model::CommandTrace& trace) override;
-  void on_operator(std::uint32_t, std::uint64_t) override {}
 
   /// Puts the file in place; without it there is none. Throws InputError if that fails.
   void write();

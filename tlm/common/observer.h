@@ -25,8 +25,6 @@ class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_command(const CommandTrace& trace) = 0;
-  /// The last command of an operator has completed: its result stands in memory now.
-  virtual void on_operator(std::uint32_t op, std::uint64_t cycle) = 0;
 };
 
 }  // namespace systole::tlm_model

@@ -1,10 +1,7 @@
 #include "tlm/core/command_processor.h"
 
 #include <algorithm>
-#include <memory>
 #include <string>
-
-#include "hw/program/command_codec.h"
 
 namespace systole::tlm_model {
 namespace {
@@ -17,14 +14,18 @@ constexpr std::size_t kHostOperator = 4;
 
 }  // namespace
 
-CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                                   bool functional)
+CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine)
     : sc_module(name),
       fetch("fetch", machine, machine.dma.outstanding_reads),
       machine_(machine),
       clock_(machine.core.clock_mhz),
-      functional_(functional),
-      account_("cycles", {{"fetch", "the next commands have not arrived from memory"},
+      reader_(
+          "reader", machine, fetch,
+          [this] { return scoreboard_.empty() ? next_ : scoreboard_.oldest().index; }, slot_free_),
+      scoreboard_(reader_.program()),
+      account_("cycles", {{"fetch",
+                           "the next command, or a chain or operand address that it needs, has not "
+                           "arrived from memory"},
                           {"station_full", "the unit's reservation station has no free entry"},
                           {"host", "the host prepares a library call or configures a loop"},
                           {"fence", "commands before one of the host have not completed"},
@@ -40,14 +41,9 @@ std::uint64_t CommandProcessor::cycle() const {
   return clock_.cycle_from(sc_core::sc_time_stamp());
 }
 
-void CommandProcessor::start(const hw::Program& program, std::uint64_t address) {
-  program_ = &program;
-  address_ = address;
-  scoreboard_ = std::make_unique<Scoreboard>(program);
-  left_.assign(program.operators.size(), 0);
-  for (const hw::Command& command : program.commands) {
-    if (command.opcode != hw::Opcode::kEnd) ++left_[command.op];
-  }
+void CommandProcessor::start(std::uint64_t address) {
+  next_ = 0;
+  reader_.start(address);
   running_ = true;
   started_.notify(sc_core::SC_ZERO_TIME);
 }
@@ -56,36 +52,21 @@ void CommandProcessor::run() {
   for (;;) {
     wait(started_);
     start_cycle_ = cycle();
-    state_ = kWaitFetch;
     account_.idle_until(start_cycle_);
-    const std::size_t count = program_->commands.size();
-    const std::size_t chunk = machine_.core.fetch_commands;
-    std::vector<std::uint8_t> current(chunk * hw::kCommandBytes), ahead(current.size());
-    const auto fetch_chunk = [&](std::size_t first, std::vector<std::uint8_t>& into) {
-      const std::size_t commands = std::min(chunk, count - first);
-      return fetch.read(address_ + first * hw::kCommandBytes, functional_ ? into.data() : nullptr,
-                        commands * hw::kCommandBytes);
-    };
-    // One chunk is fetched ahead, so that dispatch waits for memory only when it is really slow.
-    std::uint64_t arrival = fetch_chunk(0, ahead);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (i % chunk == 0) {
-        state_ = kWaitFetch;
-        wait_until(arrival);
-        state_ = kDispatch;
-        current.swap(ahead);
-        if (i + chunk < count) arrival = fetch_chunk(i + chunk, ahead);
-        account_.stall_until(cycle(), kFetchWait);
-      }
-      const hw::Command command = functional_
-                                      ? hw::decode_command(&current[i % chunk * hw::kCommandBytes])
-                                      : program_->commands[i];
-      if (command.opcode == hw::Opcode::kEnd) break;
-      if (command.opcode == hw::Opcode::kHost) {
-        call_host(command, static_cast<std::uint32_t>(i));
+    for (;;) {
+      state_ = kWaitFetch;
+      const ProgramReader::Fetched fetched = reader_.next();
+      wait_until(fetched.arrival);
+      state_ = kDispatch;
+      account_.stall_until(cycle(), kFetchWait);
+      next_ = fetched.index;
+      if (fetched.command.opcode == hw::Opcode::kEnd) break;
+      if (fetched.command.opcode == hw::Opcode::kHost) {
+        call_host(fetched.command, fetched.index);
       } else {
-        dispatch(command, static_cast<std::uint32_t>(i));
+        dispatch(fetched.command, fetched.index);
       }
+      next_ = fetched.index + std::uint64_t{1};
     }
     drain();
     account_.idle_until(cycle());
@@ -97,7 +78,7 @@ void CommandProcessor::run() {
 
 void CommandProcessor::drain() {
   state_ = kDrain;
-  while (!scoreboard_->empty()) wait(slot_free_);
+  while (!scoreboard_.empty()) wait(slot_free_);
 }
 
 void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index) {
@@ -106,7 +87,7 @@ void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index
   account_.stall_until(cycle(), kFence);
   wait_until(cycle() + 1);
   account_.busy_until(cycle());
-  Entry* const entry = scoreboard_->dispatch(command, index, cycle());
+  Entry* const entry = scoreboard_.dispatch(command, index, cycle());
   ++commands_;
   state_ = kHostCall;
   const std::uint64_t started = cycle();
@@ -114,7 +95,7 @@ void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index
   host_called_.notify();
   wait(host_done_);
   complete_at(*entry, started, cycle());
-  while (!scoreboard_->empty()) wait(slot_free_);
+  while (!scoreboard_.empty()) wait(slot_free_);
   account_.stall_until(cycle(), kHostOperator);
   state_ = kDispatch;
 }
@@ -143,7 +124,7 @@ void CommandProcessor::issue(hw::Issue issue) {
   if (issue == hw::Issue::kNone) return;
   state_ = kWaitHost;
   const bool call = issue == hw::Issue::kCall;
-  while (call && !scoreboard_->empty()) wait(slot_free_);
+  while (call && !scoreboard_.empty()) wait(slot_free_);
   ++loop_;
   while (waiting_[loop_ % kLoopsInFlight] != 0) wait(taken_);
   wait_until(cycle() + (call ? machine_.core.call_cycles : machine_.core.loop_cycles));
@@ -153,7 +134,7 @@ void CommandProcessor::issue(hw::Issue issue) {
 void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index) {
   issue(command.issue);
   const hw::Unit unit = hw::unit_of(command.opcode);
-  while (scoreboard_->in_flight(unit) >= capacity(unit)) {
+  while (scoreboard_.in_flight(unit) >= capacity(unit)) {
     state_ = kWaitStation;
     wait(slot_free_);
   }
@@ -161,11 +142,11 @@ void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index)
   account_.stall_until(cycle(), kStationFull);
   wait_until(cycle() + 1);
   account_.busy_until(cycle());
-  Entry* entry = scoreboard_->dispatch(command, index, cycle());
+  Entry* entry = scoreboard_.dispatch(command, index, cycle());
   entry->loop = loop_;
   ++waiting_[loop_ % kLoopsInFlight];
   const auto slot = static_cast<std::size_t>(unit);
-  occupancy_[slot] = scoreboard_->in_flight(unit);
+  occupancy_[slot] = scoreboard_.in_flight(unit);
   queues_[slot].push_back(entry);
   queued_[slot].notify();
   ++commands_;
@@ -191,7 +172,7 @@ void CommandProcessor::wake(const std::vector<Entry*>& ready) {
   for (const Entry* entry : ready) ready_[static_cast<std::size_t>(entry->unit)].notify();
 }
 
-void CommandProcessor::release(Entry& entry) { wake(scoreboard_->release(&entry, cycle())); }
+void CommandProcessor::release(Entry& entry) { wake(scoreboard_.release(&entry, cycle())); }
 
 void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uint64_t at) {
   CommandTrace trace;
@@ -214,13 +195,10 @@ void CommandProcessor::retire() {
   while (!retirements_.empty() && retirements_.begin()->first <= sc_core::sc_time_stamp()) {
     const Retirement done = retirements_.begin()->second;
     retirements_.erase(retirements_.begin());
-    wake(scoreboard_->complete(done.entry, cycle()));
+    wake(scoreboard_.complete(done.entry, cycle()));
     const auto slot = static_cast<std::size_t>(done.trace.unit);
-    occupancy_[slot] = scoreboard_->in_flight(done.trace.unit);
+    occupancy_[slot] = scoreboard_.in_flight(done.trace.unit);
     if (observer_ != nullptr) observer_->on_command(done.trace);
-    if (--left_[done.trace.op] == 0 && observer_ != nullptr) {
-      observer_->on_operator(done.trace.op, cycle());
-    }
     slot_free_.notify();
   }
   if (!retirements_.empty()) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <memory>
+#include <string>
 #include <systemc>
 #include <vector>
 
@@ -14,15 +14,16 @@
 #include "tlm/common/observer.h"
 #include "tlm/common/report.h"
 #include "tlm/common/time.h"
+#include "tlm/core/program_reader.h"
 #include "tlm/core/scoreboard.h"
 #include "tlm/dma/dma_port.h"
 
 namespace systole::tlm_model {
 
-/// Fetches commands from memory, dispatches one a cycle into the reservation stations of the load,
-/// compute and store units, and tracks hazards by address range. Commands of one unit execute in
-/// order; across units, whatever has no hazard overlaps. A command of the host is a fence: it
-/// begins when all before it have completed, and what follows waits for it.
+/// Takes commands from the program reader, dispatches one a cycle into the reservation stations of
+/// the load, compute and store units, and tracks hazards by address range. Commands of one unit
+/// execute in order; across units, whatever has no hazard overlaps. A command of the host is a
+/// fence: it begins when all before it have completed, and what follows waits for it.
 class CommandProcessor : public sc_core::sc_module {
  public:
   /// States shown in waveforms.
@@ -39,21 +40,24 @@ class CommandProcessor : public sc_core::sc_module {
 
   DmaPort fetch;
 
-  /// `functional`: decode the bytes that arrive from memory; otherwise there are none, and the
-  /// program given to start() is taken as it is.
-  CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                   bool functional);
+  CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine);
 
-  /// Runs `program`, whose `commands` stand encoded at `address`. Returns at once.
-  void start(const hw::Program& program, std::uint64_t address);
+  /// Runs the program whose header is at `address` of the memory. Returns at once.
+  void start(std::uint64_t address);
   [[nodiscard]] bool running() const noexcept { return running_; }
   [[nodiscard]] const sc_core::sc_event& finished() const noexcept { return finished_; }
 
   /// 1 + position of the command that the host has to execute, 0: none.
   [[nodiscard]] std::uint64_t host_call() const noexcept { return host_call_; }
   [[nodiscard]] const sc_core::sc_event& host_called() const noexcept { return host_called_; }
+  /// Its byte address in memory.
+  [[nodiscard]] std::uint64_t host_call_address() const {
+    return host_call_ == 0 ? 0 : reader_.address_of(host_call_ - 1);
+  }
   /// The results of that command are in memory. Nothing without one.
   void complete_host_call();
+  /// What was wrong with the program that ran last; empty: nothing.
+  [[nodiscard]] const std::string& fault() const noexcept { return reader_.fault(); }
 
   // For the units.
 
@@ -69,7 +73,8 @@ class CommandProcessor : public sc_core::sc_module {
 
   [[nodiscard]] std::uint64_t cycle() const;
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
-  [[nodiscard]] const hw::Program& program() const { return *program_; }
+  /// As far as it was fetched: what the commands refer to, not the commands.
+  [[nodiscard]] const hw::Program& program() const noexcept { return reader_.program(); }
 
   void set_observer(Observer* observer) noexcept { observer_ = observer; }
   /// From `cycle` on, time counts in the account or it does not.
@@ -96,22 +101,20 @@ class CommandProcessor : public sc_core::sc_module {
 
   const hw::Machine machine_;
   const Clock clock_;
-  const bool functional_;
-  const hw::Program* program_ = nullptr;
-  std::uint64_t address_ = 0;
-  std::unique_ptr<Scoreboard> scoreboard_;
   std::array<std::deque<Entry*>, hw::kUnits> queues_;
   std::array<sc_core::sc_event, hw::kUnits> queued_, ready_;
   sc_core::sc_event started_, finished_, slot_free_, retire_, host_called_, host_done_;
+  ProgramReader reader_;
+  Scoreboard scoreboard_;
   std::multimap<sc_core::sc_time, Retirement> retirements_;
   /// Loops that a loop unroller has in flight: Gemmini's.
   static constexpr std::size_t kLoopsInFlight = 2;
   std::uint32_t loop_ = 0;                               ///< of the command to dispatch
   std::array<std::uint32_t, kLoopsInFlight> waiting_{};  ///< its commands that no unit took yet
   sc_core::sc_event taken_;
-  std::vector<std::uint32_t> left_;  ///< commands of each operator that have not completed
   bool running_ = false;
   std::uint64_t host_call_ = 0;
+  std::uint64_t next_ = 0;  ///< position of the command to dispatch
   std::uint64_t start_cycle_ = 0;
   std::uint64_t commands_ = 0;
   std::uint8_t state_ = kIdle;                ///< traced

@@ -20,7 +20,7 @@ Core::Mmu::Mmu(const hw::Machine& machine)
 Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
            bool functional)
     : sc_module(name),
-      processor("processor", machine, functional),
+      processor("processor", machine),
       memory(machine, engines.accumulator.get()),
       engines_(std::move(engines)),
       attention(machine.attention.lines == 0 ? nullptr
@@ -73,10 +73,9 @@ tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
         }
         if ((value & kHostDone) != 0) processor.complete_host_call();
         if ((value & kStart) != 0 && !processor.running()) {
-          if (program_ == nullptr) return tlm::TLM_GENERIC_ERROR_RESPONSE;
           started_ = processor.cycle();
           if (on_run_) on_run_(true);
-          processor.start(*program_, address_);
+          processor.start(address_);
         }
         return tlm::TLM_OK_RESPONSE;
       default:
@@ -93,13 +92,13 @@ tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
       break;
     case kStatus:
       value = (processor.running() ? 1U : 0U) | (pending_ ? 2U : 0U) |
-              (processor.host_call() != 0 ? 4U : 0U);
+              (processor.host_call() != 0 ? 4U : 0U) | (processor.fault().empty() ? 0U : 8U);
       break;
     case kCycles:
       value = cycles_;
       break;
     case kHostCall:
-      value = processor.host_call();
+      value = processor.host_call_address();
       break;
     default:
       return tlm::TLM_ADDRESS_ERROR_RESPONSE;
@@ -110,6 +109,9 @@ tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
 
 void Core::finish() {
   cycles_ = processor.cycle() - started_;
+  if (!processor.fault().empty()) {
+    SC_REPORT_WARNING("/systole/core", processor.fault().c_str());
+  }
   if (on_run_) on_run_(false);
   raise_interrupt();
 }

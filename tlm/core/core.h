@@ -40,12 +40,13 @@ struct Engines {
 /// | offset | name    | access | content                                                        |
 /// |--------|---------|--------|----------------------------------------------------------------|
 /// | 0x00   | ID      | R      | 0x5359_5354 ("SYST")                                           |
-/// | 0x08   | PROGRAM | RW     | byte address of the encoded commands                           |
+/// | 0x08   | PROGRAM | RW     | byte address of a program (hw/program/program_image.h)         |
 /// | 0x10   | CONTROL | W      | 1: start (ignored while busy), 2: acknowledge the interrupt,   |
 /// |        |         |        | 4: the command at HOST_CALL is done                            |
-/// | 0x18   | STATUS  | R      | bit 0 busy, bit 1 interrupt pending, bit 2 waits for the host  |
+/// | 0x18   | STATUS  | R      | bit 0 busy, bit 1 interrupt pending, bit 2 waits for the host, |
+/// |        |         |        | bit 3 fault: at PROGRAM was no program that this core can run  |
 /// | 0x20   | CYCLES  | R      | core cycles of the last completed run                          |
-/// | 0x28   | HOST_CALL | R    | 1 + number of the command that the host has to execute, or 0   |
+/// | 0x28   | HOST_CALL | R    | byte address of the command that the host has to execute, or 0 |
 ///
 /// Registers are 8 bytes wide and only accessible whole; anything else is answered with an error
 /// status.
@@ -89,9 +90,6 @@ class Core : public sc_core::sc_module {
   /// From `cycle` on, time counts in the accounts of all blocks or it does not.
   void set_counting(bool on, std::uint64_t cycle);
 
-  /// The program behind the bytes at PROGRAM. Must outlive the run.
-  void load_program(const hw::Program& program) { program_ = &program; }
-
   /// Every initiator of the core, to be bound to the bus.
   [[nodiscard]] std::vector<DmaPort*> ports();
   [[nodiscard]] std::vector<BlockReport> reports(std::uint64_t cycles) const;
@@ -104,7 +102,6 @@ class Core : public sc_core::sc_module {
   void drive_interrupt();
 
   OnRun on_run_;
-  const hw::Program* program_ = nullptr;
   std::uint64_t address_ = 0;
   std::uint64_t started_ = 0;
   std::uint64_t cycles_ = 0;

@@ -30,7 +30,8 @@ Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std
   entry->index = index;
   entry->unit = hw::unit_of(command.opcode);
   entry->dispatched = entry->ready = cycle;
-  entry->ranges_ = hw::ranges_of(command, program_);
+  // A command of the host is a fence: nothing else is in flight.
+  if (entry->unit != hw::Unit::kHost) entry->ranges_ = hw::ranges_of(command, program_);
   for (const auto& older : flight_) {
     const bool both_compute =
         older->unit == hw::Unit::kCompute && entry->unit == hw::Unit::kCompute;

@@ -15,15 +15,13 @@ constexpr std::size_t kLineBytes = hw::kHostLineBytes;
 }  // namespace
 
 Host::Host(const sc_core::sc_module_name& name, const hw::Machine& machine,
-           std::uint64_t core_registers, const hw::Program& program, std::uint64_t program_address,
-           bool functional)
+           std::uint64_t core_registers, std::uint64_t program_address, bool functional)
     : sc_module(name),
       compute(machine.host.operators == hw::HostOperators::kNone
                   ? nullptr
                   : std::make_unique<HostCompute>("compute", machine, functional)),
       params_(machine.host),
       registers_(core_registers),
-      program_(&program),
       program_address_(program_address) {
   SC_HAS_PROCESS(Host);
   SC_THREAD(run);
@@ -103,8 +101,7 @@ bool Host::answer() {
   const std::uint64_t call = read_register(Core::kHostCall);
   account_stall(HostCompute::kCore);
   if (call == 0) return false;
-  const std::uint64_t index = call - 1;
-  compute->execute(*program_, program_address_ + index * hw::kCommandBytes, index, state_);
+  compute->execute(*functions_, call, state_);
   // The line must be low again before the next interrupt is waited for.
   while (interrupt.read()) wait(interrupt.value_changed_event());
   state_ = kStart;

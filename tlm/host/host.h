@@ -55,13 +55,13 @@ class Host : public sc_core::sc_module {
 
   std::unique_ptr<HostCompute> compute;  ///< nullptr: the host computes nothing
 
-  /// `program` must outlive the host. `functional` off: the same cycles without values.
+  /// Starts the core on the program at `program_address`. `functional` off: the same cycles without
+  /// values.
   Host(const sc_core::sc_module_name& name, const hw::Machine& machine,
-       std::uint64_t core_registers, const hw::Program& program, std::uint64_t program_address,
-       bool functional);
+       std::uint64_t core_registers, std::uint64_t program_address, bool functional);
 
-  /// The program behind the bytes at its address. Must outlive the run.
-  void load_program(const hw::Program& program) { program_ = &program; }
+  /// The software of the next program: what its commands for the host call. Must outlive the run.
+  void set_functions(const std::vector<hw::HostFunction>& functions) { functions_ = &functions; }
   void set_work(Prepare prepare, Deliver deliver);
 
   /// Moves bytes without taking simulated time. Throws std::out_of_range where no memory answers.
@@ -86,7 +86,7 @@ class Host : public sc_core::sc_module {
 
   const hw::Machine::Host params_;
   const std::uint64_t registers_;
-  const hw::Program* program_;
+  const std::vector<hw::HostFunction>* functions_ = nullptr;
   const std::uint64_t program_address_;
   Prepare prepare_;
   Deliver deliver_;

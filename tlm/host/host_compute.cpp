@@ -49,11 +49,10 @@ void HostCompute::wait_for_memory(std::uint64_t until) {
   work_.wait += account_.now() - before;
 }
 
-hw::Command HostCompute::fetch(const hw::Program& program, std::uint64_t address,
-                               std::uint64_t index) {
+hw::Command HostCompute::fetch(std::uint64_t address) {
   std::vector<std::uint8_t> bytes(hw::kCommandBytes);
-  wait_for_memory(lines.read(address, functional_ ? bytes.data() : nullptr, bytes.size()));
-  return functional_ ? hw::decode_command(bytes.data()) : program.commands.at(index);
+  wait_for_memory(lines.read(address, bytes.data(), bytes.size()));
+  return hw::decode_command(bytes.data());
 }
 
 std::uint64_t HostCompute::read(Operand& operand, std::uint64_t row, std::uint64_t rows) {
@@ -84,11 +83,11 @@ void HostCompute::compute(const hw::HostFunction& function, std::uint64_t elemen
   account_.busy_until(cycle());
 }
 
-void HostCompute::execute(const hw::Program& program, std::uint64_t address, std::uint64_t index,
+void HostCompute::execute(const std::vector<hw::HostFunction>& functions, std::uint64_t address,
                           std::uint8_t& state) {
   state = Host::kReadOperands;
-  const hw::Command command = fetch(program, address, index);
-  const hw::HostFunction& function = program.host_functions.at(command.chain);
+  const hw::Command command = fetch(address);
+  const hw::HostFunction& function = functions.at(command.chain);
   const std::uint64_t cols = command.n;
   const auto operand = [&](std::uint64_t at, std::uint64_t pitch, hw::DType type) {
     return Operand{at, pitch, cols * hw::bytes_of(type), {}};

@@ -38,9 +38,9 @@ class HostCompute : public sc_core::sc_module {
   /// `functional` off: the same cycles without values.
   HostCompute(const sc_core::sc_module_name& name, const hw::Machine& machine, bool functional);
 
-  /// Executes the command that stands at `address`, which is number `index` of the program. Tells
-  /// `state` what it is doing: one of the three values of Host::State.
-  void execute(const hw::Program& program, std::uint64_t address, std::uint64_t index,
+  /// Executes the command at `address` of the memory, which calls one of the functions. Sets
+  /// `state` to what it is doing: one of three values of Host::State.
+  void execute(const std::vector<hw::HostFunction>& functions, std::uint64_t address,
                std::uint8_t& state);
 
   /// The time since the last account was no work, or waited for `cause`.
@@ -62,8 +62,7 @@ class HostCompute : public sc_core::sc_module {
     std::vector<std::uint8_t> bytes;  ///< of a block
   };
 
-  [[nodiscard]] hw::Command fetch(const hw::Program& program, std::uint64_t address,
-                                  std::uint64_t index);
+  [[nodiscard]] hw::Command fetch(std::uint64_t address);
   /// The result is the cycle in which the last byte has arrived.
   std::uint64_t read(Operand& operand, std::uint64_t row, std::uint64_t rows);
   std::uint64_t write(Operand& operand, std::uint64_t row, std::uint64_t rows);

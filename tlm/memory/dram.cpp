@@ -9,7 +9,7 @@ namespace systole::tlm_model {
 Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params, bool functional)
     : MemoryTarget(name, params.mib * hw::kMib, functional),
       timing_(params),
-      memory_(functional ? capacity() : 0) {}
+      memory_(capacity()) {}
 
 void Dram::set_counting(bool on, const sc_core::sc_time& now) {
   timing_.set_counting(on, to_ps(now));
@@ -18,7 +18,7 @@ void Dram::set_counting(bool on, const sc_core::sc_time& now) {
 void Dram::finish(const sc_core::sc_time& total) { timing_.finish(to_ps(total)); }
 
 void Dram::move(bool write, RequestBatch::Request& request) {
-  if (functional()) copy(write, request.address, request.data, request.bytes);
+  if (request.data != nullptr) copy(write, request.address, request.data, request.bytes);
   const hw::DramAccess access = timing_.access(request.address, request.bytes, write, request.time);
   row_hits_ += access.hits;
   row_misses_ += access.misses;

@@ -41,6 +41,10 @@ void L2Cache::move(bool write, RequestBatch::Request& request) {
               }
               done = std::max(done, access.done);
             });
+  // Without values the lines hold none: what data there are, memory has.
+  if (!functional() && request.data != nullptr) {
+    copy(write, request.address, request.data, request.bytes);
+  }
   request.time = clock_.edge_ps(done);
 }
 
@@ -50,6 +54,7 @@ void L2Cache::copy(bool write, std::uint64_t address, unsigned char* data, std::
   payload_.set_data_ptr(data);
   payload_.set_data_length(static_cast<unsigned>(bytes));
   memory->transport_dbg(payload_);
+  if (!functional()) return;
   for_lines(address, bytes, line_bytes_,
             [&](std::uint64_t line, std::uint64_t offset, std::uint64_t at, std::uint64_t length) {
               if (const auto slot = cache_.tags().find(line)) {

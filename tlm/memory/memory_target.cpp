@@ -83,7 +83,7 @@ bool MemoryTarget::get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi& d
 }
 
 unsigned MemoryTarget::transport_dbg(tlm::tlm_generic_payload& payload) {
-  if (!functional_ || payload.get_data_ptr() == nullptr || payload.get_address() >= capacity() ||
+  if (payload.get_data_ptr() == nullptr || payload.get_address() >= capacity() ||
       payload.get_command() == tlm::TLM_IGNORE_COMMAND) {
     return 0;
   }

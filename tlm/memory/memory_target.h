@@ -28,6 +28,9 @@ namespace systole::tlm_model {
 /// | no bytes, or streaming              | TLM_BURST_ERROR_RESPONSE       |
 /// | not inside the memory               | TLM_ADDRESS_ERROR_RESPONSE     |
 /// | no data pointer (functional memory) | TLM_GENERIC_ERROR_RESPONSE     |
+///
+/// A memory that is not functional takes requests without a data pointer, for their time alone.
+/// Those that have one move their data.
 class MemoryTarget : public sc_core::sc_module {
  public:
   static constexpr std::size_t kRequestQueue = 64;
@@ -39,8 +42,6 @@ class MemoryTarget : public sc_core::sc_module {
   [[nodiscard]] std::uint64_t rejected() const noexcept { return rejected_; }
 
  protected:
-  /// A memory that is not `functional` has timing only: it accepts payloads without a data pointer,
-  /// and answers no debug access.
   MemoryTarget(const sc_core::sc_module_name& name, std::uint64_t capacity, bool functional);
 
   [[nodiscard]] bool functional() const noexcept { return functional_; }
@@ -58,8 +59,8 @@ class MemoryTarget : public sc_core::sc_module {
   }
 
  private:
-  /// Serves a request inside the memory: moves its data, if the memory is functional, and its time
-  /// from arrival to completion.
+  /// Serves a request inside the memory: moves its data, if it has any, and its time from arrival to
+  /// completion.
   virtual void move(bool write, RequestBatch::Request& request) = 0;
   /// Moves data without time; the range is inside the memory.
   virtual void copy(bool write, std::uint64_t address, unsigned char* data,

@@ -95,8 +95,8 @@ TEST(MachineKeys, CoverEveryField) {
                backend] = m;
   expect_keys("", std::tie(name));
   {
-    const auto& [a, b, c, d, e, f, g] = core;
-    expect_keys("core", std::tie(a, b, c, d, e, f, g));
+    const auto& [a, b, c, d, e, f, g, h] = core;
+    expect_keys("core", std::tie(a, b, c, d, e, f, g, h));
   }
   {
     const auto& [a, b, c, d] = array;

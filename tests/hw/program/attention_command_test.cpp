@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "hw/attention/mask_codec.h"
 #include "hw/number/softmax_mode.h"
-#include "hw/program/assembly.h"
+#include "hw/program/disassembly.h"
 #include "hw/program/program.h"
-#include "hw/program/program_file.h"
+#include "hw/program/program_image.h"
 #include "tests/hw/attention/sparse_heads.h"
 
 /// Programs with a kAttention command: what it touches, its checks, its text.
@@ -352,29 +352,14 @@ TEST(AttentionCommand, OfOneMaskManyTimesIsCheckedAsQuicklyAsOnce) {
   EXPECT_LT(seconds(100), 20 * once + 0.05);
 }
 
-TEST(AttentionAssembly, ShowsEveryFieldUnderItsOwnName) {
+TEST(AttentionDisassembly, ShowsEveryFieldUnderItsOwnName) {
   const Program program = attention_program();
-  const std::string text = to_assembly(program);
+  const std::string text = disassemble(program);
   const std::string line = text.substr(text.find("attention"));
   EXPECT_EQ(line,
             "attention op=0 chain=1 m=3 n=16 k=24 softmax=0 mask=0 heads=2 keys=4 query=0x1000:144 "
             "key=8192:50 value=12288:40 out=0x4000:32\nend\n");
-  EXPECT_EQ(encode_program(parse_assembly(text, "p.s")), encode_program(program));
   EXPECT_EQ(encode_program(decode_program(encode_program(program), "p")), encode_program(program));
-}
-
-TEST(AttentionAssembly, RefusesTheNamesThatOtherOpcodesGive) {
-  for (const char* field : {"dram=1", "a=1", "b=1", "c=1", "tensor=1", "parameters=1",
-                            "statistics=1", "c_pitch=1", "accumulate"}) {
-    try {
-      (void)parse_assembly("attention " + std::string(field), "p.s");
-      FAIL() << field;
-    } catch (const InputError& error) {
-      EXPECT_EQ(error.what(), "p.s:1: '" + std::string(field) + "' is no part of attention");
-    }
-  }
-  EXPECT_THROW((void)parse_assembly("store heads=1", "p.s"), InputError);
-  EXPECT_THROW((void)parse_assembly("matmul query=1", "p.s"), InputError);
 }
 
 }  // namespace

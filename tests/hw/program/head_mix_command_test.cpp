@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "hw/attention/mask_codec.h"
-#include "hw/program/assembly.h"
 #include "hw/program/command_codec.h"
+#include "hw/program/disassembly.h"
 #include "hw/program/program.h"
 #include "tests/hw/attention/sparse_heads.h"
 
@@ -89,7 +89,7 @@ TEST(HeadMixCommand, KeepsItsMixInMemoryAndAsText) {
   EXPECT_EQ(bytes[7], 0xfe);
   EXPECT_EQ(decode_command(bytes.data()).mix, 0xfedc);
   EXPECT_EQ(decode_command(bytes.data() + kCommandBytes).mix, 2);
-  const std::string text = to_assembly(program);
+  const std::string text = disassemble(program);
   EXPECT_NE(text.find(" encoder=65244\n"), std::string::npos) << text;
   EXPECT_NE(text.find(" decoders=2\n"), std::string::npos) << text;
   EXPECT_NE(text.find("mix 1 in_heads=2 out_heads=3 weights=1,1,1,1,1,1 bias=0,0,0 "
@@ -150,21 +150,21 @@ INSTANTIATE_TEST_SUITE_P(
         BadMixing{"Columns", [](Program& p) { p.commands[0].n = 23; },
                   "command 0 (store): n is 23, expected a multiple of the encoder's 3 heads"},
         BadMixing{"Type", [](Program& p) { p.chains[0].out = DType::kU8; },
-                  "command 0 (store): its encoder stands behind a chain that gives another type "
+                  "command 0 (store): its encoder follows a chain that gives another type "
                   "than s8, works on whole rows or transposes"},
         BadMixing{"RowWise",
                   [](Program& p) {
                     p.chains[0].stages = p.chains[1].stages;
                     p.commands[0].op = 0;
                   },
-                  "command 0 (store): its encoder stands behind a chain that gives another type "
+                  "command 0 (store): its encoder follows a chain that gives another type "
                   "than s8, works on whole rows or transposes"},
         BadMixing{"Transposed",
                   [](Program& p) {
                     p.chains[0].stages = {usual_stage(StageOp::kTranspose)};
                     p.commands[0].op = 0;
                   },
-                  "command 0 (store): its encoder stands behind a chain that gives another type "
+                  "command 0 (store): its encoder follows a chain that gives another type "
                   "than s8, works on whole rows or transposes"},
         BadMixing{"Pitch", [](Program& p) { p.commands[0].dram_pitch = 15; },
                   "command 0 (store): dram_pitch 15, expected at least the 16 of a written row"},

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 
@@ -36,20 +35,6 @@ inline Command random_command(Random& random) {
   return command;
 }
 
-inline Operator random_operator(Random& random) {
-  Operator op;
-  op.name = any_text(random);
-  op.tensor = any_text(random);
-  op.place = static_cast<Operator::Place>(pick(random, 0, 2));
-  op.type = static_cast<DType>(pick(random, 0, kDTypes - 1));
-  op.address = any_unsigned(random, ~std::uint64_t{0});
-  op.pitch = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
-  op.rows = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
-  op.cols = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
-  op.macs = any_unsigned(random, ~std::uint64_t{0});
-  return op;
-}
-
 inline HeadMix random_mix(Random& random) {
   HeadMix mix;
   mix.in_heads = static_cast<std::uint32_t>(pick(random, 0, 4));
@@ -65,28 +50,6 @@ inline HeadMix random_mix(Random& random) {
         {static_cast<std::int32_t>(random()), static_cast<std::int8_t>(pick(random, -128, 127))});
   }
   return mix;
-}
-
-inline HostFunction random_function(Random& random) {
-  HostFunction function;
-  function.op = static_cast<HostOp>(pick(random, 0, kHostOps - 1));
-  function.in = static_cast<DType>(pick(random, 0, kDTypes - 1));
-  function.tensor = static_cast<DType>(pick(random, 0, kDTypes - 1));
-  function.out = static_cast<DType>(pick(random, 0, kDTypes - 1));
-  const auto number = [&] {
-    return std::ldexp(static_cast<float>(static_cast<std::int32_t>(random())),
-                      static_cast<int>(pick(random, -170, 90)));
-  };
-  function.in_scale = number();
-  function.tensor_scale = number();
-  function.out_scale = number();
-  function.lo = static_cast<std::int32_t>(random());
-  function.hi = static_cast<std::int32_t>(random());
-  for (std::int64_t i = pick(random, 0, 3); i > 0; --i) {
-    function.gamma.push_back(number());
-    function.beta.push_back(number());
-  }
-  return function;
 }
 
 inline Program random_program(Random& random) {
@@ -116,13 +79,7 @@ inline Program random_program(Random& random) {
   for (std::int64_t i = pick(random, 0, 2); i > 0; --i) {
     program.mixes.push_back(random_mix(random));
   }
-  for (std::int64_t i = pick(random, 0, 2); i > 0; --i) {
-    program.host_functions.push_back(random_function(random));
-  }
-  for (std::int64_t i = pick(random, 0, 4); i > 0; --i) {
-    program.operators.push_back(random_operator(random));
-  }
-  for (std::int64_t i = pick(random, 0, 30); i > 0; --i) {
+  for (std::int64_t i = pick(random, 1, 30); i > 0; --i) {
     program.commands.push_back(random_command(random));
   }
   return program;

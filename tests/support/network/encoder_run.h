@@ -42,8 +42,9 @@ struct Workload {
   [[nodiscard]] std::uint64_t cycles(const mapper::Mapping& mapping, const hw::Machine& machine,
                                      std::uint64_t quantum = tlm_model::DmaPort::kQuantum) const {
     fresh_kernel();
-    tlm_model::System system("system", machine, tlm_model::make_models(machine), mapping.program,
-                             mapping.program_address, mapping.image, false);
+    tlm_model::System system("system", machine, tlm_model::make_models(machine),
+                             mapping.program_address, mapping.image, mapping.program.host_functions,
+                             false);
     for (tlm_model::DmaPort* port : system.core.ports()) port->set_quantum(quantum);
     std::uint64_t cycles = 0;
     bool begun = false;

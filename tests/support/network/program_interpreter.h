@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
-#include "hw/program/memory_image.h"
 #include "hw/program/program.h"
 #include "model/graph/elements.h"
 #include "tests/hw/postop/postop_oracle.h"

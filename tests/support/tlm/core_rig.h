@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
-#include "hw/program/command_codec.h"
 #include "hw/program/program.h"
+#include "hw/program/program_image.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/bus/system_bus.h"
 #include "tlm/core/core.h"
@@ -30,9 +30,8 @@ class CoreRig : public tlm_model::Observer {
   TlmDriver host{"host"};
   sc_core::sc_signal<bool> interrupt{"interrupt"};
 
-  std::map<std::uint32_t, tlm_model::CommandTrace> traces;         ///< by index, of the last run
-  std::vector<std::uint32_t> completion_order;                     ///< of commands
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> operators;  ///< done, and when
+  std::map<std::uint32_t, tlm_model::CommandTrace> traces;  ///< by index, of the last run
+  std::vector<std::uint32_t> completion_order;              ///< of commands
 
   std::vector<hw::HostFunction> host_functions;  ///< of the next program
   std::vector<hw::LayerMask> masks;              ///< likewise
@@ -61,7 +60,6 @@ class CoreRig : public tlm_model::Observer {
              std::vector<hw::HeadMix> mixes = {}) {
     traces.clear();
     completion_order.clear();
-    operators.clear();
     program_.commands = std::move(commands);
     program_.commands.emplace_back();
     program_.chains = std::move(chains);
@@ -72,9 +70,11 @@ class CoreRig : public tlm_model::Observer {
     for (const hw::Command& command : program_.commands) {
       program_.operators.resize(std::max<std::size_t>(program_.operators.size(), command.op + 1));
     }
-    std::vector<std::uint8_t> bytes = hw::encode_commands(program_.commands);
+    std::vector<std::uint8_t> bytes = hw::encode_program(program_);
     host.debug(tlm::TLM_WRITE_COMMAND, kProgramAddress, bytes.data(), bytes.size());
-    core.load_program(program_);
+    for (hw::LayerMask& mask : program_.masks) {
+      host.debug(tlm::TLM_WRITE_COMMAND, mask.address, mask.bytes.data(), mask.bytes.size());
+    }
     set(Core::kProgram, kProgramAddress);
     set(Core::kControl, Core::kStart);
   }
@@ -97,9 +97,6 @@ class CoreRig : public tlm_model::Observer {
   void on_command(const tlm_model::CommandTrace& trace) override {
     traces[trace.index] = trace;
     completion_order.push_back(trace.index);
-  }
-  void on_operator(std::uint32_t op, std::uint64_t cycle) override {
-    operators.emplace_back(op, cycle);
   }
 
  private:

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "hw/description/machine_file.h"
-#include "hw/program/command_codec.h"
+#include "hw/program/program_image.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/attention/attention_workload.h"
@@ -35,27 +35,27 @@ class AttentionPrograms : public test::SystemCTest {
       }
       workloads_.push_back(make_attention_workload(kShape, {layer}, machine_, true));
     }
-    // The code of all resides at one address, after the longest mask.
+    // The program of all resides at one address, after the longest mask.
     for (const AttentionWorkload& workload : workloads_) {
       code_address_ = std::max(code_address_, workload.program_address);
     }
+    for (AttentionWorkload& workload : workloads_) workload.program_address = code_address_;
   }
 
-  /// Runs all programs in turns, twice: `program(i)` is the object that holds program i.
-  template <typename Place>
-  void run_all(Place place) {
+  /// Runs all programs in turns, twice, at one address.
+  void run_all() {
     test::fresh_kernel();
     const hw::MemoryImage nothing;
-    tlm_model::System system("system", machine_, tlm_model::make_models(machine_), place(0),
-                             code_address_, nothing, true);
+    const std::vector<hw::HostFunction> none;
+    tlm_model::System system("system", machine_, tlm_model::make_models(machine_), code_address_,
+                             nothing, none, true);
     std::size_t begun = 0, done = 0;
     system.host.set_work(
         [&](tlm_model::Host::Job&) {
           if (begun == 2 * workloads_.size()) return false;
-          const std::size_t i = begun++ % workloads_.size();
-          for (const hw::MemoryPiece& piece : workloads_[i].image) write(system, piece);
-          const hw::Program& program = place(i);
-          system.exchange_program(program, {code_address_, hw::encode_commands(program.commands)});
+          const AttentionWorkload& workload = workloads_[begun++ % workloads_.size()];
+          for (const hw::MemoryPiece& piece : workload.operands) write(system, piece);
+          system.exchange_program(memory_image(workload), none);
           return true;
         },
         [&](const tlm_model::Host::Job&) {
@@ -79,20 +79,7 @@ class AttentionPrograms : public test::SystemCTest {
   std::uint64_t code_address_ = 0;
 };
 
-TEST_F(AttentionPrograms, EachHasItsOwnMask) {
-  run_all([this](std::size_t i) -> const hw::Program& { return workloads_[i].program; });
-}
-
-TEST_F(AttentionPrograms, AMaskCountsThatTakesThePlaceOfAnother) {
-  hw::Program program;
-  run_all([&](std::size_t i) -> const hw::Program& {
-    program.chains = workloads_[i].program.chains;
-    program.operators = workloads_[i].program.operators;
-    program.commands = workloads_[i].program.commands;
-    program.masks = workloads_[i].program.masks;
-    return program;
-  });
-}
+TEST_F(AttentionPrograms, EachHasItsOwnMask) { run_all(); }
 
 }  // namespace
 }  // namespace systole::testbench

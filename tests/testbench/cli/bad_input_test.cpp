@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "hw/program/program_file.h"
 #include "support/paths.h"
 
 namespace systole::testbench {
@@ -139,40 +138,50 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadInput{"Missing", {"map", "--read", "no.prog"}, {{"no.prog"}}},
         BadInput{"Empty", {"map", "--read", "p"}, {{"p:"}}, file("p", "")},
-        BadInput{"Garbage", {"map", "--read", "p"}, {{"p:1"}}, file("p", "frobnicate a=1\n")},
-        BadInput{"HeaderAlone", {"map", "--read", "p"}, {{"p:"}}, file("p", "SYSTOLEP")},
-        BadInput{"Truncated",
-                 {"map", "--read", "p", "--out", "q"},
-                 {{"p:"}},
-                 program("p", "--out", half)},
+        BadInput{"Garbage", {"map", "--read", "p"}, {{"p:"}}, file("p", "frobnicate a=1\n")},
+        BadInput{"AnotherFile",
+                 {"map", "--read", "p"},
+                 {{"p:", "systole-program 1"}},
+                 made_of("p", kModel, unchanged)},
+        BadInput{"Truncated", {"map", "--read", "p"}, {{"p:"}}, program("p", "--out", half)},
         BadInput{"TrailingBytes",
-                 {"map", "--read", "p", "--out", "q"},
+                 {"map", "--read", "p"},
                  {{"p:"}},
                  program("p", "--out", [](const std::string& bytes) { return bytes + "x"; })},
         BadInput{"OtherVersion",
                  {"map", "--read", "p"},
-                 {{"p:", "version"}},
+                 {{"p:", "header: program version 7, expected 6"}},
                  program("p", "--out",
                          [](const std::string& bytes) {
-                           return patched(bytes, 8, little_endian(hw::kProgramVersion + 1, 4));
+                           return patched(bytes, bytes.find("SYSTPROG") + 8, "\x07");
                          })},
         BadInput{"LyingCount",
                  {"map", "--read", "p"},
-                 {{"p:"}},
+                 {{"p:", "of its header"}},
                  program("p", "--out",
                          [](const std::string& bytes) {
-                           return patched(bytes, 16, little_endian(0xffffffff, 4));
+                           return patched(bytes, bytes.find("SYSTPROG") + 14, "\x7f");
                          })},
-        BadInput{"TextBadNumber",
-                 {"map", "--read", "p", "--out", "q"},
-                 {{"p:"}},
-                 program("p", "--asm",
-                         [](const std::string& text) {
-                           return patched(text, text.find("dram=0x"), "dram=zz");
+        BadInput{"BadOperators",
+                 {"map", "--read", "p"},
+                 {{"p: operators 0: pitch"}},
+                 program("p", "--out",
+                         [](const std::string& bytes) {
+                           const std::size_t list = bytes.find("\"operators\":");
+                           return patched(bytes, bytes.find("pitch", list), "pinch");
                          })},
+        BadInput{
+            "NoInput", {"run", "--program", "p"}, {{"--input"}}, program("p", "--out", unchanged)},
+        BadInput{"InputOfAnotherShape",
+                 {"run", "--program", "p", "--input", source_path(kModel)},
+                 {{"'patches': missing"}},
+                 program("p", "--out", unchanged)},
+        BadInput{"ProgramAndModel",
+                 {"run", "--program", "p", "--model", "vit17"},
+                 {{"--program", "no --model"}}},
         BadInput{"TooLargeForTheMachine",
-                 {"map", "--read", "p", "-m", "tiny", "--out", "q"},
-                 {{"writes scratchpad bytes", "of 4096"}},
+                 {"map", "--read", "p", "-m", "tiny"},
+                 {{"p: on tiny: ", "scratchpad bytes"}},
                  program("p", "--out", unchanged)}),
     bad_input_name);
 

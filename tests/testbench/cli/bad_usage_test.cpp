@@ -21,8 +21,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadInput{"UnknownCommand", {"frobnicate"}, {{"frobnicate"}}},
         BadInput{"UnknownOption", run({"--frob"}), {{"--frob", "systole run --help"}}},
         BadInput{"ControlCharacters", {"\x1b[31mred\n"}, {{"\\x1b[31mred\\x0a"}}},
-        BadInput{"NoMachine", {"run", "--model", "vit17"}, {{"--machine is required"}}},
-        BadInput{"NoModel", {"run", "-m", "tiny"}, {{"--model is required"}}},
+        BadInput{"NoMachine",
+                 {"run", "--model", "vit17"},
+                 {{"expected --machine and --model, or --program"}}},
+        BadInput{
+            "NoModel", {"run", "-m", "tiny"}, {{"expected --machine and --model, or --program"}}},
         BadInput{"OptionWithoutValue", run({"--stats"}), {{"--stats"}}},
         BadInput{"LimitZero",
                  run({"-n", "0"}),

@@ -231,16 +231,34 @@ TEST(Cli, AcceptsPicturesWithoutLabels) {
   EXPECT_TRUE(result["accuracy"].is_null());
 }
 
-TEST(Cli, ProgramsSurviveTextAndBack) {
+TEST(Cli, ProgramFilesAreDisassembled) {
   const TempDirectory directory;
-  const std::string binary = directory.path("a.prog"), text = directory.path("a.s"),
-                    again = directory.path("b.prog");
+  const std::string binary = directory.path("a.prog"), text = directory.path("a.txt");
   expect_ok({"map", "-m", "tiny", "--model", "vit17", "--out", binary, "--asm", text});
   EXPECT_EQ(expect_ok({"map", "--read", binary}).out, read_file(text));
-  expect_ok({"map", "--read", text, "--out", again, "-m", "tiny"});
-  EXPECT_EQ(read_file(again), read_file(binary));
   EXPECT_EQ(expect_ok({"map", "-m", "tiny", "--model", "vit17", "--asm", "-"}).out,
             read_file(text));
+}
+
+// What the network gave is in the file: the same bytes in, the same bytes out, in as many cycles.
+TEST(Cli, AProgramFileRunsLikeItsNetwork) {
+  const TempDirectory directory;
+  const std::string program = directory.path("a.prog"), values = directory.path("a.safetensors"),
+                    again = directory.path("b.safetensors");
+  for (const auto& [machine, model] : std::vector<std::pair<std::string, std::string>>{
+           {"transformer", "vit65"}, {"vitcod", "vit65-sparse90"}, {"gemmini", "vit17"}}) {
+    expect_ok({"map", "-m", machine, "--model", model, "--out", program});
+    const json network =
+        json_of({"run", "-m", machine, "--model", model, "-n", "3", "--values", values});
+    const json file = json_of({"run", "--program", program, "-i", values, "--values", again});
+    EXPECT_EQ(read_file(again), read_file(values)) << machine;
+    for (const char* const field : {"cycles", "cycles_min", "cycles_total", "macs", "commands",
+                                    "dram_read_bytes", "blocks", "model", "machine"}) {
+      EXPECT_EQ(file[field], network[field]) << machine << " " << field;
+    }
+    const json timing = json_of({"run", "--program", program, "--functional", "off", "-n", "3"});
+    EXPECT_EQ(timing["cycles"], network["cycles"]) << machine;
+  }
 }
 
 TEST(Cli, MapSummaryCoversTheProgram) {

@@ -109,20 +109,5 @@ TEST(SparseModels, EncodeQAndKInTheStoreUnit) {
   EXPECT_EQ(macs({"--set", "attention.encoder_lines=0"}), 0U);
 }
 
-TEST(SparseModels, ProgramReadsBackFromItsAssembly) {
-  const TempDirectory folder;
-  const std::string text = folder.path("p.s"), binary = folder.path("p.prog"),
-                    again = folder.path("again.prog");
-  ASSERT_EQ(run_systole({"map", "-m", "vitcod", "--model", "vit65-sparse90-ae", "--asm", text,
-                         "--out", binary})
-                .exit_code,
-            0);
-  EXPECT_NE(read_file(text).find("\nmix 0 in_heads=4 out_heads=2 "), std::string::npos);
-  EXPECT_NE(read_file(text).find(" encoder=1\n"), std::string::npos);
-  EXPECT_NE(read_file(text).find("\nattention op="), std::string::npos);
-  ASSERT_EQ(run_systole({"map", "--read", text, "--out", again, "-m", "vitcod"}).exit_code, 0);
-  EXPECT_EQ(read_file(again), read_file(binary));
-}
-
 }  // namespace
 }  // namespace systole::testbench

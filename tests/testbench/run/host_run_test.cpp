@@ -118,7 +118,6 @@ TEST_F(HostRun, TheCoreAndTheHostAreNeverAtWorkTogether) {
       }
       latest = std::max(latest, trace.completed);
     }
-    void on_operator(std::uint32_t, std::uint64_t) override {}
     std::uint64_t latest = 0, fence = 0, early = 0;
   } overlaps;
   SimulationOptions options;

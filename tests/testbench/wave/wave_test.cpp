@@ -61,7 +61,6 @@ std::map<std::string, std::string> parse_table(const std::string& text) {
 class CommandRecorder : public tlm_model::Observer {
  public:
   void on_command(const tlm_model::CommandTrace& trace) override { traces.push_back(trace); }
-  void on_operator(std::uint32_t, std::uint64_t) override {}
   std::vector<tlm_model::CommandTrace> traces;
 };
 

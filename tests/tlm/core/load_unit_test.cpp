@@ -81,9 +81,11 @@ TEST_P(StagedLoadTest, OfSumsIsCompleteThenToo) {
   load.mix = 1;
   load.a_pitch = 0;
   load.c_pitch = kRowBytes;
+  hw::Command store = store_command(0, 1 << 16, rows, kRowBytes);
+  store.chain = 1;
   CoreRig rig(machine_, false);
   rig.run([&] {
-    rig.execute({load, store_command(0, 1 << 16, rows, kRowBytes)}, {chain, test::kNoStages});
+    rig.execute({load, store}, {chain, test::kNoStages});
   });
   EXPECT_EQ(rig[0].completed - rig[0].started, expected(chain));
   EXPECT_EQ(rig[1].started, rig[0].completed);

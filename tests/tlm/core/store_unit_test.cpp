@@ -35,6 +35,9 @@ constexpr std::uint32_t kElsewhere = 64 * 1024;  // in the scratchpad
 hw::Stage stage_of(hw::StageOp op) {
   hw::Stage stage = hw::usual_stage(op);
   stage.tensor = hw::DType::kS8;
+  // Any that check_chain() accepts: values do not move.
+  if (op == hw::StageOp::kLayerNorm) stage.imm = {15, 21, -127, 127};
+  if (op == hw::StageOp::kSoftmax) stage.imm = {0, 1, 0, 8, 1, 0, 8};
   return stage;
 }
 /// A sum with a tensor operand.

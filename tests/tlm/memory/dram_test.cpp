@@ -277,8 +277,11 @@ TEST_F(DramElaboration, TimingOnlyNeedsNoDataAndOffersNone) {
     TlmDriver::fill(payload, tlm::TLM_READ_COMMAND, 0, nullptr, 64);
     tlm::tlm_dmi dmi;
     EXPECT_FALSE(driver.socket->get_direct_mem_ptr(payload, dmi));
-    std::array<unsigned char, 4> bytes{};
-    EXPECT_EQ(driver.debug(tlm::TLM_READ_COMMAND, 0, bytes.data(), 4), 0U);
+    // Requests with data move them: a core reads its program.
+    std::array<unsigned char, 4> bytes{1, 2, 3, 4}, read{};
+    EXPECT_EQ(driver.debug(tlm::TLM_WRITE_COMMAND, 64, bytes.data(), 4), 4U);
+    EXPECT_EQ(driver.read(64, read.data(), 4).status, tlm::TLM_OK_RESPONSE);
+    EXPECT_EQ(read, bytes);
   });
 }
 

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "hw/program/program.h"
 
-/// Programs as text: one line for each chain, operator and command, `#` starts a comment.
+/// Programs as text, to read: one line for each chain, operator and command.
 ///
 ///     chain 0 s8 { add channel; requantise channel lo=-127 hi=127; gelu b=-7 c=-60 ... }
 ///     operator 0 "ffn.up" tensor="h" place=dram type=s8 address=0x4000 pitch=64 rows=17 cols=64
@@ -20,14 +19,11 @@
 ///
 /// An address is followed by its row pitch. What is not given is zero or empty, except
 /// `rounding=half_up` and `type=s8` (of a tensor operand: `type=s16`). A stage's operand is a word
-/// behind its name: channel, row, tensor or saved. Numbers are decimal or 0x
-/// hexadecimal; strings escape `"` and `\` by `\`, other bytes by `\xNN`.
+/// after its name: channel, row, tensor or saved. In strings, `"` and `\` follow a `\`; other bytes
+/// are `\xNN`.
 namespace systole::hw {
 
-/// For a program that check_program() accepts or decode_program() returns.
-[[nodiscard]] std::string to_assembly(const Program& program);
-
-/// Inverse of to_assembly(). Throws InputError (`source:line: what is wrong`).
-[[nodiscard]] Program parse_assembly(std::string_view text, const std::string& source);
+/// For a program that check_program() accepts.
+[[nodiscard]] std::string disassemble(const Program& program);
 
 }  // namespace systole::hw

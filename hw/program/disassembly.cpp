@@ -1,33 +1,37 @@
-#include <charconv>
+#include "hw/program/disassembly.h"
 
-#include "hw/program/assembly.h"
-#include "hw/program/assembly_function.h"
-#include "hw/program/assembly_words.h"
+#include <array>
+#include <charconv>
+#include <string_view>
+
 #include "hw/program/command_fields.h"
 
 namespace systole::hw {
 namespace {
 
 constexpr std::string_view kHexDigits = "0123456789abcdef";
+constexpr std::array<std::string_view, 3> kRoundingWords = {"half_up", "half_even", "floor"};
+constexpr std::array<std::string_view, 3> kPlaceWords = {"dram", "scratchpad", "ring"};
+constexpr std::string_view kTypeField = "type";  // a command's field written as a word
 
-class AssemblyText {
+class Listing {
  public:
-  explicit AssemblyText(std::string& out) : out_(out) {}
+  explicit Listing(std::string& out) : out_(out) {}
 
-  AssemblyText& text(std::string_view text) {
+  Listing& text(std::string_view text) {
     out_ += text;
     return *this;
   }
 
   template <typename T>
-  AssemblyText& number(T value) {
-    char digits[24];
+  Listing& number(T value) {
+    char digits[32];
     const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
     out_.append(digits, end);
     return *this;
   }
 
-  AssemblyText& address(std::uint64_t value) {
+  Listing& address(std::uint64_t value) {
     char digits[24];
     const auto end = std::to_chars(digits, digits + sizeof digits, value, 16).ptr;
     out_ += "0x";
@@ -35,7 +39,7 @@ class AssemblyText {
     return *this;
   }
 
-  AssemblyText& hexadecimal(const std::vector<std::uint8_t>& bytes) {
+  Listing& hexadecimal(const std::vector<std::uint8_t>& bytes) {
     for (const std::uint8_t byte : bytes) {
       out_ += kHexDigits[byte >> 4];
       out_ += kHexDigits[byte & 15];
@@ -43,7 +47,7 @@ class AssemblyText {
     return *this;
   }
 
-  AssemblyText& quoted(std::string_view text) {
+  Listing& quoted(std::string_view text) {
     out_ += '"';
     for (const char c : text) {
       const auto byte = static_cast<unsigned char>(c);
@@ -66,7 +70,7 @@ class AssemblyText {
   std::string& out_;
 };
 
-void write_stage(AssemblyText& out, const Stage& stage) {
+void write_stage(Listing& out, const Stage& stage) {
   const StageInfo& info = stage_info(stage.op);
   out.text(info.name);
   const Stage usual = usual_stage(stage.op);
@@ -75,7 +79,7 @@ void write_stage(AssemblyText& out, const Stage& stage) {
     out.text(" rounding=").text(kRoundingWords.at(static_cast<std::size_t>(stage.rounding)));
   }
   if (stage.operand == Operand::kTensor) {
-    out.text(" type=").text(kTypeWords.at(static_cast<std::size_t>(stage.tensor)));
+    out.text(" type=").text(name_of(stage.tensor));
   }
   if (stage.side != Reduction::kNone) out.text(" side=").text(name_of(stage.side));
   for (std::size_t i = 0; i < kStageImmediates && !info.imm[i].empty(); ++i) {
@@ -85,9 +89,9 @@ void write_stage(AssemblyText& out, const Stage& stage) {
   }
 }
 
-void write_chain(AssemblyText& out, std::size_t index, const Chain& chain) {
+void write_chain(Listing& out, std::size_t index, const Chain& chain) {
   out.text("chain ").number(index).text(" ");
-  out.text(kTypeWords.at(static_cast<std::size_t>(chain.out))).text(" {");
+  out.text(name_of(chain.out)).text(" {");
   const char* separator = " ";
   for (const Stage& stage : chain.stages) {
     write_stage(out.text(separator), stage);
@@ -96,17 +100,17 @@ void write_chain(AssemblyText& out, std::size_t index, const Chain& chain) {
   out.text(" }\n");
 }
 
-void write_operand_tile(AssemblyText& out, std::size_t index, const OperandTile& tile) {
+void write_operand_tile(Listing& out, std::size_t index, const OperandTile& tile) {
   out.text("operand ").number(index).text(" address=").address(tile.address);
   out.text(" pitch=").number(tile.pitch).text("\n");
 }
 
-void write_mask(AssemblyText& out, std::size_t index, const LayerMask& mask) {
+void write_mask(Listing& out, std::size_t index, const LayerMask& mask) {
   out.text("mask ").number(index).text(" address=").address(mask.address).text(" bytes=");
   out.hexadecimal(mask.bytes).text("\n");
 }
 
-void write_mix(AssemblyText& out, std::size_t index, const HeadMix& mix) {
+void write_mix(Listing& out, std::size_t index, const HeadMix& mix) {
   out.text("mix ").number(index);
   out.text(" in_heads=").number(mix.in_heads).text(" out_heads=").number(mix.out_heads);
   if (mix.rounding != Rounding::kHalfUp) {
@@ -128,11 +132,11 @@ void write_mix(AssemblyText& out, std::size_t index, const HeadMix& mix) {
   out.text("\n");
 }
 
-void write_operator(AssemblyText& out, std::size_t index, const Operator& op) {
+void write_operator(Listing& out, std::size_t index, const Operator& op) {
   out.text("operator ").number(index).text(" ").quoted(op.name);
   out.text(" tensor=").quoted(op.tensor);
   out.text(" place=").text(kPlaceWords.at(static_cast<std::size_t>(op.place)));
-  out.text(" type=").text(kTypeWords.at(static_cast<std::size_t>(op.type)));
+  out.text(" type=").text(name_of(op.type));
   out.text(" address=").address(op.address);
   out.text(" pitch=").number(op.pitch);
   out.text(" rows=").number(op.rows);
@@ -140,7 +144,27 @@ void write_operator(AssemblyText& out, std::size_t index, const Operator& op) {
   out.text(" macs=").number(op.macs).text("\n");
 }
 
-void write_command(AssemblyText& out, const Command& command) {
+void write_function(Listing& out, std::size_t index, const HostFunction& function) {
+  out.text("function ").number(index).text(" ").text(name_of(function.op));
+  out.text(" in=").text(name_of(function.in)).text(" operand=").text(name_of(function.tensor));
+  out.text(" out=").text(name_of(function.out)).text(" in_scale=").number(function.in_scale);
+  out.text(" operand_scale=").number(function.tensor_scale);
+  out.text(" out_scale=").number(function.out_scale);
+  out.text(" lo=").number(function.lo).text(" hi=").number(function.hi);
+  const auto list = [&out](std::string_view name, const std::vector<float>& values) {
+    const char* separator = "=";
+    if (!values.empty()) out.text(" ").text(name);
+    for (const float value : values) {
+      out.text(separator).number(value);
+      separator = ",";
+    }
+  };
+  list("gamma", function.gamma);
+  list("beta", function.beta);
+  out.text("\n");
+}
+
+void write_command(Listing& out, const Command& command) {
   out.text(name_of(command.opcode));
   const std::vector<CommandField>& fields = command_fields();
   for (std::size_t i = 0; i < fields.size(); ++i) {
@@ -152,7 +176,7 @@ void write_command(AssemblyText& out, const Command& command) {
     if (!field.used_by(command.opcode) || (field.optional && value == 0 && pitch == 0)) continue;
     out.text(" ").text(field.name);
     if (field.name == kTypeField) {
-      out.text("=").text(kTypeWords.at(value));
+      out.text("=").text(name_of(static_cast<DType>(value)));
     } else if (field.highest != 1) {
       out.text("=");
       if (field.highest > 0xffffffffU) {
@@ -168,9 +192,9 @@ void write_command(AssemblyText& out, const Command& command) {
 
 }  // namespace
 
-std::string to_assembly(const Program& program) {
+std::string disassemble(const Program& program) {
   std::string text;
-  AssemblyText out(text);
+  Listing out(text);
   for (std::size_t i = 0; i < program.chains.size(); ++i) write_chain(out, i, program.chains[i]);
   for (std::size_t i = 0; i < program.operand_tiles.size(); ++i) {
     write_operand_tile(out, i, program.operand_tiles[i]);
@@ -178,7 +202,7 @@ std::string to_assembly(const Program& program) {
   for (std::size_t i = 0; i < program.masks.size(); ++i) write_mask(out, i, program.masks[i]);
   for (std::size_t i = 0; i < program.mixes.size(); ++i) write_mix(out, i, program.mixes[i]);
   for (std::size_t i = 0; i < program.host_functions.size(); ++i) {
-    out.text(function_line(i, program.host_functions[i]));
+    write_function(out, i, program.host_functions[i]);
   }
   for (std::size_t i = 0; i < program.operators.size(); ++i) {
     write_operator(out, i, program.operators[i]);

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "hw/machine/machine.h"
+#include "hw/program/attention_check.h"
+#include "hw/program/program.h"
+
+namespace systole::hw {
+
+/// What a message calls the units of a memory, e.g. "scratchpad bytes".
+[[nodiscard]] const char* name_of(Space space);
+/// In those units.
+[[nodiscard]] std::uint64_t size_of(Space space, const Machine& machine, std::uint64_t dram_bytes);
+
+/// Checks commands one by one, as a core does when it has fetched one and what it refers to:
+/// chains, mixes, masks and operand tiles of `program`, which must outlive the check and be valid
+/// themselves.
+class CommandCheck {
+ public:
+  CommandCheck(const Program& program, const Machine& machine, std::uint64_t dram_bytes)
+      : program_(program), machine_(machine), dram_bytes_(dram_bytes), masks_(program, machine) {}
+
+  /// Throws InputError that names the rule which the command breaks: a range outside a memory of
+  /// the machine; written rows that overlap; an unknown chain, mix, function or type; rows that a
+  /// mix does not divide; a field that the opcode does not use. `index` is for the message.
+  void run(const Command& command, std::size_t index);
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const;
+  [[nodiscard]] std::function<void(const std::string& what)> failing() const {
+    return [this](const std::string& what) { fail(what); };
+  }
+  void check_shape(const Command& command) const;
+  void check_chain_index(std::size_t chain) const;
+  void check_load(const Command& command) const;
+  void check_chain_of(const Command& command) const;
+  void check_operand_tiles(const Command& command, const Chain& chain) const;
+  void check_host_command(const Command& command) const;
+  void check_encoder(const Command& command) const;
+  /// Rows that overlap would make the result depend on the order in which rows are written.
+  void check_written_rows(const Command& command) const;
+  void check_range(const Range& range) const;
+
+  const Program& program_;
+  const Machine& machine_;
+  std::uint64_t dram_bytes_;
+  AttentionMaskCheck masks_;
+  std::size_t index_ = 0;
+  Opcode opcode_ = Opcode::kEnd;
+};
+
+}  // namespace systole::hw

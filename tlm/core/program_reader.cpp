@@ -1,0 +1,271 @@
+#include "tlm/core/program_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "hw/attention/head_mix.h"
+#include "hw/postop/postop.h"
+
+namespace systole::tlm_model {
+
+ProgramReader::ProgramReader(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                             DmaPort& port, std::function<std::uint64_t()> oldest,
+                             const sc_core::sc_event& completed)
+    : sc_module(name),
+      machine_(machine),
+      clock_(machine.core.clock_mhz),
+      port_(port),
+      oldest_(std::move(oldest)),
+      completed_(completed),
+      chains_(machine.core.chain_slots),
+      mixes_(hw::kMixSlots) {
+  SC_HAS_PROCESS(ProgramReader);
+  SC_THREAD(run);
+}
+
+void ProgramReader::start(std::uint64_t address) {
+  address_ = address;
+  chains_.clear();
+  mixes_.clear();
+  queue_.clear();
+  begun_ = 0;
+  fault_.clear();
+  started_.notify();
+}
+
+ProgramReader::Fetched ProgramReader::next() {
+  while (queue_.empty()) wait(arrived_);
+  const Fetched fetched = queue_.front();
+  queue_.pop_front();
+  if (fetched.index % machine_.core.fetch_commands == 0) {
+    ++begun_;
+    taken_.notify();
+  }
+  return fetched;
+}
+
+void ProgramReader::run() {
+  for (;;) {
+    wait(started_);
+    try {
+      read_program();
+    } catch (const hw::InputError& error) {
+      fault_ = error.what();
+      queue_.push_back({});
+      queue_.back().arrival = clock_.cycle_from(sc_core::sc_time_stamp());
+      arrived_.notify();
+    }
+  }
+}
+
+void ProgramReader::read_program() {
+  const std::size_t chunk = machine_.core.fetch_commands;
+  const std::uint64_t capacity = machine_.dram.mib * hw::kMib;
+  if (address_ >= capacity || capacity - address_ < hw::kHeaderBytes) {
+    throw hw::InputError("program at " + std::to_string(address_) + ", expected it in DRAM");
+  }
+  // The first chunk comes along with the header, which says only then how long the program is.
+  std::vector<std::uint8_t> bytes;
+  const std::uint64_t first =
+      std::min<std::uint64_t>(capacity - address_, hw::kHeaderBytes + chunk * hw::kCommandBytes);
+  std::uint64_t arrival = read(0, first, bytes);
+  wait_until(arrival);
+  take_header(bytes);
+  for (std::uint32_t at = 0, n = 0; at < header_.commands;
+       at += static_cast<std::uint32_t>(chunk)) {
+    const std::size_t count = std::min<std::size_t>(chunk, header_.commands - at);
+    const std::uint8_t* commands = bytes.data() + hw::kHeaderBytes;
+    if (at != 0) {
+      // One chunk is fetched ahead, so that dispatch waits for memory only when that is really
+      // slow.
+      while (begun_ < n) wait(taken_);
+      arrival = read(header_.command(at), count * hw::kCommandBytes, bytes);
+      wait_until(arrival);
+      commands = bytes.data();
+    }
+    take_chunk(at, arrival, commands, count);
+    ++n;
+  }
+}
+
+std::uint64_t ProgramReader::read(std::uint64_t offset, std::size_t bytes,
+                                  std::vector<std::uint8_t>& into, std::uint64_t not_before) {
+  into.resize(bytes);
+  return port_.read(address_ + offset, into.data(), bytes, not_before);
+}
+
+void ProgramReader::wait_until(std::uint64_t cycle) {
+  const sc_core::sc_time edge = clock_.edge(cycle);
+  if (edge > sc_core::sc_time_stamp()) wait(edge - sc_core::sc_time_stamp());
+}
+
+void ProgramReader::take_header(const std::vector<std::uint8_t>& bytes) {
+  const hw::ProgramHeader header = hw::decode_header(bytes.data());
+  if (header.bytes() > machine_.dram.mib * hw::kMib - address_) {
+    throw hw::InputError("program of " + std::to_string(header.bytes()) + " bytes at " +
+                         std::to_string(address_) + ", expected it in DRAM");
+  }
+  if (!(header == header_)) ++generation_;
+  header_ = header;
+  program_.operand_tiles.resize(header.operands);
+  program_.masks.resize(header.masks);
+  program_.chains.resize(header.chains);
+  program_.mixes.resize(header.mixes);
+  chain_bytes_.resize(header.chains);
+  mix_bytes_.resize(header.mixes);
+  const std::size_t chunk = machine_.core.fetch_commands;
+  chunks_.resize((header.commands + chunk - 1) / chunk);
+}
+
+void ProgramReader::take_chunk(std::uint32_t first, std::uint64_t arrival,
+                               const std::uint8_t* bytes, std::size_t count) {
+  Chunk& chunk = chunks_[first / machine_.core.fetch_commands];
+  const std::size_t size = count * hw::kCommandBytes;
+  if (chunk.bytes.size() != size || !std::equal(bytes, bytes + size, chunk.bytes.begin())) {
+    chunk = {};
+    for (std::size_t i = 0; i < count; ++i) {
+      try {
+        chunk.commands.push_back(hw::decode_checked_command(bytes + i * hw::kCommandBytes));
+      } catch (const hw::InputError& error) {
+        throw hw::InputError("command " + std::to_string(first + i) + ": " + error.what());
+      }
+    }
+    chunk.bytes.assign(bytes, bytes + size);
+  }
+  const bool is_last = first + count == header_.commands;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const hw::Command& command = chunk.commands[i];
+    const std::uint64_t referred = read_referred(command, first + i);
+    const bool ends = is_last && i + 1 == count;
+    if ((command.opcode == hw::Opcode::kEnd) != ends) {
+      throw hw::InputError(
+          "command " + std::to_string(first + i) +
+          (ends ? ": the last command is not end" : ": end, but commands follow it"));
+    }
+    if (chunk.generation != generation_) check(command, first + i);
+    queue_.push_back({command, first + i, std::max(arrival, referred)});
+    arrived_.notify();
+  }
+  chunk.generation = generation_;
+}
+
+void ProgramReader::check(const hw::Command& command, std::uint32_t index) {
+  if (command.opcode == hw::Opcode::kHost) {
+    // The rest of it is for the host, which has the functions.
+    if (machine_.host.operators != hw::HostOperators::kNone) return;
+    throw hw::InputError("command " + std::to_string(index) +
+                         ": the machine's host computes nothing");
+  }
+  if (checked_with_ != generation_) {
+    check_ = std::make_unique<hw::CommandCheck>(program_, machine_, machine_.dram.mib * hw::kMib);
+    checked_with_ = generation_;
+  }
+  check_->run(command, index);
+}
+
+std::uint64_t ProgramReader::read_referred(const hw::Command& command, std::uint32_t index) {
+  const hw::References to = hw::references_of(command);
+  std::uint64_t arrival = 0;
+  for (std::size_t i = 0; i < to.chain_count; ++i) {
+    arrival = std::max(arrival, hold_chain(to.chains[i], index));
+  }
+  for (std::size_t i = 0; i < to.mix_count; ++i) {
+    arrival = std::max(arrival, hold_mix(to.mixes[i], index));
+  }
+  // The core knows how many operands there are when it has the chain.
+  arrival = std::max(arrival, read_operands(command, arrival));
+  return to.mask ? std::max(arrival, read_mask(command.parameters)) : arrival;
+}
+
+std::uint64_t ProgramReader::read_operands(const hw::Command& command, std::uint64_t not_before) {
+  const hw::OperandEntries entries = hw::operand_entries(command, program_);
+  if (entries.count == 0) return 0;
+  if (entries.first > header_.operands || entries.count > header_.operands - entries.first) {
+    throw hw::InputError("operands " + std::to_string(entries.first) + " and after, of " +
+                         std::to_string(header_.operands));
+  }
+  std::vector<std::uint8_t> bytes;
+  const std::uint64_t arrival = read(header_.operand(entries.first),
+                                     entries.count * hw::kOperandTileBytes, bytes, not_before);
+  for (std::size_t i = 0; i < entries.count; ++i) {
+    hw::OperandTile& held = program_.operand_tiles[entries.first + i];
+    const hw::OperandTile tile = hw::decode_operand_tile(&bytes[i * hw::kOperandTileBytes]);
+    if (held == tile) continue;
+    held = tile;
+    ++generation_;
+  }
+  return arrival;
+}
+
+std::uint64_t ProgramReader::read_mask(std::uint32_t index) {
+  if (index >= header_.masks) {
+    throw hw::InputError("mask " + std::to_string(index) + " of " + std::to_string(header_.masks));
+  }
+  std::vector<std::uint8_t> bytes;
+  const std::uint64_t arrival = read(header_.mask(index), hw::kMaskEntryBytes, bytes);
+  hw::LayerMask mask = hw::decode_mask_entry(bytes.data());
+  if (!mask.bytes.empty()) {
+    tlm::tlm_generic_payload payload;
+    payload.set_command(tlm::TLM_READ_COMMAND);
+    payload.set_address(mask.address);
+    payload.set_data_ptr(mask.bytes.data());
+    payload.set_data_length(static_cast<unsigned>(mask.bytes.size()));
+    payload.set_streaming_width(payload.get_data_length());
+    if (port_.socket->transport_dbg(payload) != mask.bytes.size()) {
+      throw hw::InputError("mask " + std::to_string(index) + " at " + std::to_string(mask.address) +
+                           ", expected it in memory");
+    }
+  }
+  hw::LayerMask& held = program_.masks[index];
+  if (held.address != mask.address || held.bytes != mask.bytes) {
+    held = std::move(mask);
+    ++generation_;
+  }
+  return arrival;
+}
+
+std::uint64_t ProgramReader::hold(hw::RecordStore& store, std::uint32_t index, std::uint64_t user,
+                                  const Table& table) {
+  if (const hw::RecordStore::Record* const held = store.use(index, user)) return held->arrival;
+  while (store.is_full() && store.oldest().last_use >= oldest_()) wait(completed_);
+  std::vector<std::uint8_t> bytes;
+  const std::uint64_t arrival = read(table.offset, table.stride, bytes);
+  store.add({index, arrival, user});
+  if (bytes != table.held) {
+    table.take(bytes);
+    table.held = std::move(bytes);
+    ++generation_;
+  }
+  return arrival;
+}
+
+std::uint64_t ProgramReader::hold_chain(std::uint64_t index, std::uint64_t user) {
+  if (index >= header_.chains) {
+    throw hw::InputError("chain " + std::to_string(index) + " of " +
+                         std::to_string(header_.chains));
+  }
+  return hold(chains_, static_cast<std::uint32_t>(index), user,
+              {header_.chain(index), header_.chain_bytes, chain_bytes_[index],
+               [&](const std::vector<std::uint8_t>& bytes) {
+                 hw::Chain chain = hw::decode_chain(bytes.data(), bytes.size());
+                 hw::check_chain(chain, hw::chain_limits(machine_));
+                 program_.chains[index] = std::move(chain);
+               }});
+}
+
+std::uint64_t ProgramReader::hold_mix(std::uint64_t index, std::uint64_t user) {
+  if (index >= header_.mixes) {
+    throw hw::InputError("mix " + std::to_string(index) + " of " + std::to_string(header_.mixes));
+  }
+  return hold(mixes_, static_cast<std::uint32_t>(index), user,
+              {header_.mix(index), header_.mix_bytes, mix_bytes_[index],
+               [&](const std::vector<std::uint8_t>& bytes) {
+                 hw::HeadMix mix = hw::decode_mix(bytes.data(), bytes.size());
+                 hw::check_head_mix(mix);
+                 program_.mixes[index] = std::move(mix);
+               }});
+}
+
+}  // namespace systole::tlm_model
