@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "hw/number/integer.h"
+
 namespace systole::hw {
 
 /// Element types that memories hold. The values are part of the program file: append only.
@@ -38,6 +40,13 @@ inline constexpr std::uint8_t kDTypes = 5;
       return "u16";
   }
   return "?";
+}
+
+/// The codes of the type.
+[[nodiscard]] constexpr IntRange range_of(DType type) noexcept {
+  const auto bits = static_cast<unsigned>(8 * bytes_of(type));
+  const bool is_unsigned = type == DType::kU8 || type == DType::kU16;
+  return is_unsigned ? unsigned_range(bits) : full_range(bits);
 }
 
 }  // namespace systole::hw

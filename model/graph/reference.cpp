@@ -6,6 +6,7 @@
 
 #include "hw/host/host_function.h"
 #include "hw/kernel/gemm.h"
+#include "hw/postop/plain_stage.h"
 #include "model/graph/elements.h"
 #include "model/graph/graph_builder.h"
 #include "model/graph/graph_check.h"
@@ -14,9 +15,9 @@ namespace systole::model {
 namespace {
 
 /// Rows of `cols` values with rows and columns exchanged.
-std::vector<std::int64_t> transposed(const std::vector<std::int64_t>& values, std::size_t cols) {
+std::vector<std::int32_t> transposed(const std::vector<std::int32_t>& values, std::size_t cols) {
   const std::size_t rows = values.size() / cols;
-  std::vector<std::int64_t> result(values.size());
+  std::vector<std::int32_t> result(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) result[i % cols * rows + i / cols] = values[i];
   return result;
 }
@@ -113,8 +114,7 @@ std::vector<std::int32_t> Reference::load(const View& view) const {
   return values;
 }
 
-template <typename Value>
-void Reference::store(const Node& node, const View& view, const std::vector<Value>& values) {
+void Reference::store(const Node& node, const View& view, const std::vector<std::int32_t>& values) {
   const Tensor& tensor = graph_.tensors[view.tensor];
   std::uint8_t* bytes = memory_[view.tensor].data();
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -179,40 +179,38 @@ void Reference::run_host(const Node& node) {
 }
 
 void Reference::run_stage(const Node& node) {
+  const hw::Chain chain{{node.stage}, hw::DType::kS32};
   const bool has_tensor = node.stage.operand == hw::Operand::kTensor;
-  const std::uint32_t words_read = hw::statistics_read(node.stage);
-  const std::uint32_t words_written = hw::statistics_written(node.stage);
+  const std::size_t words = hw::statistics_words(chain);
+  const View statistics{node.statistics, 0, 0, node.in.rows, static_cast<std::uint32_t>(words)};
   const std::size_t cols = node.in.cols;
-  const auto statistics_view = [&node](std::uint32_t words) {
-    return View{node.statistics, 0, 0, node.in.rows, words};
-  };
   const std::vector<std::int32_t> in = load(node.in);
   const std::vector<std::int32_t> tensor =
       has_tensor ? load(node.tensor) : std::vector<std::int32_t>{};
-  const std::vector<std::int32_t> given =
-      words_read != 0 ? load(statistics_view(words_read)) : std::vector<std::int32_t>{};
-  std::vector<std::int32_t> left;
-  std::vector<std::int64_t> out;
+  std::vector<std::int32_t> out, left;
+  std::vector<std::int32_t> given(words * node.in.rows, 0);
+  if (hw::reads_row_statistics(chain)) given = load(statistics);
   out.reserve(in.size());
-  const auto row_of = [](const std::vector<std::int32_t>& values, std::size_t r, std::size_t n) {
+  const auto part = [](const std::vector<std::int32_t>& values, std::size_t r, std::size_t n) {
     const auto first = values.begin() + static_cast<std::ptrdiff_t>(r * n);
     return std::vector<std::int32_t>(first, first + static_cast<std::ptrdiff_t>(n));
   };
-  StageRow row;
+  hw::PlainRow row;
+  row.parameters = node.parameters;
   for (std::size_t r = 0; r < node.in.rows; ++r) {
-    row.index = r;
-    row.in = row_of(in, r, cols);
-    if (has_tensor) row.tensor = row_of(tensor, r, cols);
-    const std::vector<std::int32_t> words = row_of(given, r, words_read);
-    row.statistics.assign(words.begin(), words.end());
-    apply_stage_row(node, row);
-    if (words_written != 0) left.insert(left.end(), row.statistics.begin(), row.statistics.end());
-    out.insert(out.end(), row.out.begin(), row.out.end());
+    row.x = part(in, r, cols);
+    if (has_tensor) row.tensors = {part(tensor, r, cols)};
+    const std::vector<std::int32_t> before = part(given, r, words);
+    row.statistics.assign(before.begin(), before.end());
+    if (node.kept != 0) row.valid_cols = node.kept + r;
+    hw::apply_plain_row(chain, row);
+    left.insert(left.end(), row.statistics.begin(), row.statistics.end());
+    out.insert(out.end(), row.x.begin(), row.x.end());
   }
   if (node.stage.op == hw::StageOp::kTranspose) out = transposed(out, cols);
   store(node, node.out, out);
-  if (words_written != 0 && node.statistics != kNoTensor) {
-    store(node, statistics_view(words_written), left);
+  if (hw::writes_row_statistics(chain) && node.statistics != kNoTensor) {
+    store(node, statistics, left);
   }
 }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "model/graph/graph.h"
-#include "model/graph/reference_stage.h"
 
 namespace systole::model {
 
@@ -19,8 +18,9 @@ struct ReferenceOptions {
   bool free_activations = false;
 };
 
-/// Executes an operator graph node by node in plain memory, with one straightforward loop per
-/// operator: the meaning of a graph, against which everything faster or more detailed is checked.
+/// Executes an operator graph node by node in plain memory, products in plain loops and stages by
+/// hw/postop/plain_stage.h: the meaning of a graph, against which everything faster or more
+/// detailed is checked.
 class Reference {
  public:
   /// The graph must outlive this object. Throws std::invalid_argument if a node reads or writes
@@ -49,8 +49,7 @@ class Reference {
   void run_host(const Node& node);
   /// The elements of a view, row by row.
   [[nodiscard]] std::vector<std::int32_t> load(const View& view) const;
-  template <typename Value>
-  void store(const Node& node, const View& view, const std::vector<Value>& values);
+  void store(const Node& node, const View& view, const std::vector<std::int32_t>& values);
   [[nodiscard]] std::vector<std::int32_t> multiply(const Node& node) const;
   [[nodiscard]] std::vector<std::int32_t> multiply_fast(const Node& node) const;
 

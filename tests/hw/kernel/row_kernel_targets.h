@@ -10,7 +10,7 @@
 
 #include "hw/kernel/row_kernels.h"
 #include "hw/kernel/row_plain.h"
-#include "tests/hw/postop/postop_oracle.h"
+#include "tests/hw/postop/random_chain.h"
 #include "tests/support/highway_target.h"
 
 /// The row kernels of every instruction set against the plain loops. A file that includes this

@@ -1,6 +1,7 @@
 #include <numeric>
 
 #include "hw/function/rms_norm.h"
+#include "hw/postop/stage_constants.h"
 #include "tests/hw/kernel/row_kernel_targets.h"
 
 namespace systole::hw::row {
@@ -74,8 +75,7 @@ TEST_P(RowKernels, RequantiseChannelsLikeThePlainLoop) {
 TEST_P(RowKernels, GeluLikeThePlainLoop) {
   for (int i = 0; i < kRounds && !HasFatalFailure(); ++i) {
     const Stage stage = test::random_stage(random_, StageOp::kGelu);
-    const GeluConstants constants{stage.imm[0], stage.imm[1], stage.imm[2],
-                                  test::dyadic(stage.imm[3], stage.imm[4])};
+    const GeluConstants constants = gelu_constants(stage);
     const Clamp bounds = limits();
     const int narrow = static_cast<int>(pick(random_, 0, 24));
     expect_same([&](std::int32_t* x, std::size_t n) { gelu(x, n, constants, bounds); },
@@ -113,13 +113,7 @@ TEST_P(RowKernels, SiluOfEveryInput) {
 }
 
 SoftmaxConstants random_softmax(Random& random) {
-  const Stage stage = test::random_stage(random, StageOp::kSoftmax);
-  return {static_cast<SoftmaxMode>(stage.imm[0]),
-          test::dyadic(stage.imm[1], stage.imm[2]),
-          make_int_exp_constants(static_cast<unsigned>(stage.imm[3])),
-          test::dyadic(stage.imm[4], stage.imm[5]),
-          static_cast<unsigned>(stage.imm[6]),
-          32};
+  return softmax_constants(test::random_stage(random, StageOp::kSoftmax));
 }
 
 TEST_P(RowKernels, ExponentialsLikeThePlainLoop) {
@@ -251,7 +245,7 @@ TEST_P(RowKernels, ConvertEveryTypeBothWays) {
     std::vector<std::int32_t> back(n);
     widen(memory.data() + 1, type, back.data(), n);
     for (std::size_t j = 0; j < n; ++j) {
-      ASSERT_EQ(back[j], saturate(x[j], test::range_of(type))) << name_of(type);
+      ASSERT_EQ(back[j], saturate(x[j], range_of(type))) << name_of(type);
     }
     ASSERT_EQ(memory.front(), 0xa5);
     ASSERT_EQ(memory.back(), 0xa5);

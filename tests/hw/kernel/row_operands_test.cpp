@@ -59,7 +59,7 @@ TEST_P(RowOperands, MultiplyExtremesByEveryShift) {
         multiply(x.data(), operand.data(), x.size(), 1, shift, r, {kLowest, kHighest});
         for (std::size_t i = 0; i < x.size(); ++i) {
           const std::int64_t product = std::int64_t{value} * operand[i];
-          ASSERT_EQ(x[i], test::saturate32(shift_right(product, shift, r)))
+          ASSERT_EQ(x[i], plain::saturate32(shift_right(product, shift, r)))
               << value << " * " << operand[i] << " >> " << shift;
         }
       }

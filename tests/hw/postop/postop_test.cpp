@@ -14,7 +14,7 @@ using test::Random;
 using test::random_cols;
 using test::RandomTile;
 
-/// Runs a chain over a random tile and compares it with the scalar oracle.
+/// Runs a chain over a random tile and compares it with the plain stages.
 void expect_equals_scalar(const Chain& chain, std::size_t rows, std::size_t cols, Random& random) {
   ASSERT_NO_THROW(check_chain(chain, {}));
   RandomTile tile(chain, rows, cols, random);

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <utility>
 #include <vector>
 
-#include "hw/postop/postop.h"
-#include "tests/hw/postop/postop_oracle.h"
+#include "hw/postop/plain_stage.h"
+#include "tests/hw/postop/random_chain.h"
 
 /// Operands for any chain.
 namespace systole::hw::test {
@@ -74,24 +73,27 @@ class RandomTile {
     return operands;
   }
 
-  /// What the scalar functions make of a row; changes its statistics.
+  /// What the plain stages make of a row; changes its statistics.
   [[nodiscard]] std::vector<std::int32_t> expected_row(const Chain& chain, std::size_t r) {
     const std::size_t words = statistics_words(chain);
     std::uint32_t* const statistics = statistics_.data() + r * words;
-    test::OracleOperands scalar{parameters_, {}, {statistics, statistics + words}, 0, continues_};
-    if (kept_ != 0) scalar.kept = std::min(kept_ + r, cols_);
+    const std::int32_t* const values = accumulator_.data() + r * (cols_ + gap_);
+    PlainRow row;
+    row.x = {values, values + cols_};
+    row.parameters = parameters_;
+    row.statistics = {statistics, statistics + words};
+    row.continues = continues_;
+    if (kept_ != 0) row.valid_cols = kept_ + r;
     for (const Tensor& tensor : tensors_) {
-      scalar.tensors.emplace_back();
+      row.tensors.emplace_back();
       for (std::size_t i = 0; i < cols_; ++i) {
-        scalar.tensors.back().push_back(read_element(
+        row.tensors.back().push_back(read_element(
             tensor.bytes, 1 + r * tensor.pitch + i * bytes_of(tensor.type), tensor.type));
       }
     }
-    const std::int32_t* const row = accumulator_.data() + r * (cols_ + gap_);
-    const std::vector<std::int32_t> result =
-        test::apply_row(chain, scalar, std::vector<std::int32_t>(row, row + cols_));
-    std::copy(scalar.statistics.begin(), scalar.statistics.end(), statistics);
-    return result;
+    apply_plain_row(chain, row);
+    std::copy(row.statistics.begin(), row.statistics.end(), statistics);
+    return row.x;
   }
 
   [[nodiscard]] std::size_t gap() const { return gap_; }

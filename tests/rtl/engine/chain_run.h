@@ -7,7 +7,7 @@
 
 #include "hw/engines.h"
 #include "hw/postop/postop.h"
-#include "tests/hw/postop/postop_oracle.h"
+#include "tests/hw/postop/random_chain.h"
 
 namespace systole::testbench {
 

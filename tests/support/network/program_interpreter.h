@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "hw/postop/plain_stage.h"
 #include "hw/program/program.h"
 #include "model/graph/elements.h"
-#include "tests/hw/postop/postop_oracle.h"
 
 namespace systole::test {
 
@@ -49,8 +49,8 @@ class TrackedMemory {
   std::vector<bool> written_;
 };
 
-/// Executes a program command after command, without time, with plain loops and the scalar
-/// functions of the datapath: what the commands mean.
+/// Executes a program command after command, without time, with plain loops and plain stages: what
+/// the commands mean.
 class ProgramInterpreter {
  public:
   ProgramInterpreter(const hw::Program& program, const hw::Machine& machine,
@@ -157,32 +157,33 @@ class ProgramInterpreter {
   /// A row of a command through its chain, with what the chain reads and leaves elsewhere.
   std::vector<std::int32_t> through_chain(const hw::Command& c, const hw::Chain& chain,
                                           std::uint64_t row, std::vector<std::int32_t> x) {
-    hw::test::OracleOperands operands;
+    hw::PlainRow values;
+    values.x = std::move(x);
     if (const std::size_t words = hw::parameter_words(chain); words != 0) {
-      operands.parameters.resize(words * c.n);
-      std::memcpy(operands.parameters.data(), scratchpad.read(c.parameters, words * c.n * 4),
+      values.parameters.resize(words * c.n);
+      std::memcpy(values.parameters.data(), scratchpad.read(c.parameters, words * c.n * 4),
                   words * c.n * 4);
     }
     const std::vector<hw::DType> types = hw::tensor_types(chain);
     const std::vector<hw::OperandTile> tiles = hw::operands_of(c, program_);
     for (std::size_t i = 0; i < types.size(); ++i) {
-      operands.tensors.push_back(
+      values.tensors.push_back(
           elements(tiles.at(i).address + row * tiles.at(i).pitch, c.n, types[i]));
     }
-    if (c.k != 0) operands.kept = c.k + row;
+    if (c.k != 0) values.valid_cols = c.k + row;
     const bool stores = hw::unit_of(c.opcode) == hw::Unit::kStore;
-    operands.continues = stores && c.accumulate;
+    values.continues = stores && c.accumulate;
     const std::size_t words = hw::statistics_words(chain);
     const std::uint64_t at = (c.statistics + row * words) * 4;
-    operands.statistics.resize(words);
-    if (hw::reads_row_statistics(chain) || operands.continues) {
-      std::memcpy(operands.statistics.data(), statistics.read(at, words * 4), words * 4);
+    values.statistics.resize(words);
+    if (hw::reads_row_statistics(chain) || values.continues) {
+      std::memcpy(values.statistics.data(), statistics.read(at, words * 4), words * 4);
     }
-    x = hw::test::apply_row(chain, operands, std::move(x));
+    hw::apply_plain_row(chain, values);
     if (hw::writes_row_statistics(chain)) {
-      statistics.write(at, operands.statistics.data(), words * 4);
+      statistics.write(at, values.statistics.data(), words * 4);
     }
-    return x;
+    return std::move(values.x);
   }
 
   void host(const hw::Command& c) {

@@ -19,11 +19,6 @@ namespace systole::test {
 enum class Anchor : std::uint8_t { kGemm, kGemv, kLoad };
 inline constexpr std::size_t kAnchors = 3;
 
-inline hw::IntRange range_of(hw::DType type) {
-  const auto bits = static_cast<unsigned>(8 * hw::bytes_of(type));
-  const bool is_unsigned = type == hw::DType::kU8 || type == hw::DType::kU16;
-  return is_unsigned ? hw::unsigned_range(bits) : hw::full_range(bits);
-}
 inline bool fits(hw::IntRange inner, hw::IntRange outer) {
   return inner.lo >= outer.lo && inner.hi <= outer.hi;
 }
@@ -75,7 +70,7 @@ class RandomFusion {
     std::vector<hw::DType> types;
     for (std::uint8_t i = 0; i < hw::kDTypes; ++i) {
       const auto type = static_cast<hw::DType>(i);
-      if (fits(values, range_of(type))) types.push_back(type);
+      if (fits(values, hw::range_of(type))) types.push_back(type);
     }
     return one_of<hw::DType>(random_, types);
   }
@@ -83,7 +78,7 @@ class RandomFusion {
 
   model::View input(std::uint32_t rows) {
     const hw::DType type = some_type({0, 0});
-    range_ = range_of(type);
+    range_ = hw::range_of(type);
     return builder_.whole(
         builder_.add_tensor({"x", rows, some_cols(), type, model::Tensor::Kind::kInput, {}, 0.0}));
   }
@@ -169,8 +164,8 @@ class RandomFusion {
   }
 
   void multiply() {
-    const auto is_signed = [&] { return fits(range_, range_of(hw::DType::kS8)); };
-    if (!is_signed() && !fits(range_, range_of(hw::DType::kU8))) narrow();
+    const auto is_signed = [&] { return fits(range_, hw::range_of(hw::DType::kS8)); };
+    if (!is_signed() && !fits(range_, hw::range_of(hw::DType::kU8))) narrow();
     hw::DType& type = builder_.tensor(x_.tensor).type;
     // An input keeps the type that it was made with.
     if (hw::bytes_of(type) != 1) type = is_signed() ? hw::DType::kS8 : hw::DType::kU8;
@@ -266,7 +261,7 @@ class RandomFusion {
   /// Whether a result may take the place of x.
   bool may_write_over() {
     const model::Tensor& x = builder_.tensor(x_.tensor);
-    return x.kind == model::Tensor::Kind::kActivation && fits(range_, range_of(x.type)) &&
+    return x.kind == model::Tensor::Kind::kActivation && fits(range_, hw::range_of(x.type)) &&
            std::none_of(saved_.begin(), saved_.end(),
                         [&](const model::View& view) { return view.tensor == x_.tensor; });
   }

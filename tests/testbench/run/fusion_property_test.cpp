@@ -55,7 +55,7 @@ Workload workload_of(std::uint64_t seed, Anchor anchor) {
   Random random(seed);
   const model::Tensor& x = workload.graph.tensors[input_tensor(workload.graph)];
   std::vector<std::uint8_t> bytes(x.bytes());
-  const hw::IntRange range = test::range_of(x.type);
+  const hw::IntRange range = hw::range_of(x.type);
   const unsigned narrow = static_cast<unsigned>(random() % 24);
   for (std::size_t i = 0; i < std::size_t{x.rows} * x.cols; ++i) {
     const auto value = static_cast<std::int32_t>(random()) >> narrow;
