@@ -64,3 +64,10 @@ MachineKey word(Text path, std::vector<Text> words, Text meaning, Text source) {
 inline constexpr Text kChosen = "chosen";
 
 }  // namespace systole::hw::key_table
+
+namespace systole::hw::dfx {
+
+/// Adds the keys of the sections of hw/machine/parameters.h.
+void append_keys(std::vector<MachineKey>& keys);
+
+}  // namespace systole::hw::dfx

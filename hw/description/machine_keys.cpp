@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "hw/description/key_table.h"
-#include "hw/description/ring_keys.h"
 
 namespace systole::hw {
 namespace {

@@ -1,5 +1,3 @@
-#include "hw/description/ring_keys.h"
-
 #include <utility>
 
 #include "hw/description/key_table.h"

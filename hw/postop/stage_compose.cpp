@@ -10,7 +10,6 @@
 #include "hw/kernel/row_kernels.h"
 #include "hw/postop/chain_frame.h"
 #include "hw/postop/stage_constants.h"
-#include "hw/postop/stage_operands.h"
 
 namespace systole::hw {
 namespace {

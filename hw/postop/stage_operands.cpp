@@ -1,5 +1,3 @@
-#include "hw/postop/stage_operands.h"
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -7,6 +5,7 @@
 #include <utility>
 
 #include "hw/kernel/row_kernels.h"
+#include "hw/postop/chain_frame.h"
 #include "hw/postop/stage_constants.h"
 
 namespace systole::hw {
