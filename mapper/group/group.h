@@ -8,7 +8,6 @@
 #include "hw/host/host_function.h"
 #include "hw/postop/postop.h"
 #include "mapper/group/attention_group.h"
-#include "mapper/group/encoded_sections.h"
 #include "mapper/group/mix_layer.h"
 #include "model/graph/graph.h"
 

@@ -6,9 +6,12 @@
 #include <vector>
 
 #include "hw/attention/head_mix.h"
+#include "hw/machine/machine.h"
 #include "model/graph/graph.h"
 
 namespace systole::mapper {
+
+struct Group;
 
 /// A layer of a graph that mixes heads: a matmul with the Kronecker product of coefficients and
 /// identity, its plain bias (hw::is_bias()) and its requantisation, one after the other and read by
@@ -36,5 +39,21 @@ struct MixLayer {
 /// The same with the most features, at least 2, for which the layer mixes heads.
 [[nodiscard]] std::optional<MixLayer> match_mix_layer(const model::Graph& graph, std::size_t first,
                                                       const std::vector<unsigned>& readers);
+
+/// The columns of a projection's result in sections of one width: some of them are read by nothing
+/// but an encoder, the rest lie side by side.
+struct EncodedSections {
+  std::vector<MixLayer> encoders;  ///< by section; none if the result does not have this form
+  model::View rest;                ///< what is written as it is
+};
+
+/// `group`: a matmul and its chain, whose result must be s8 and a whole tensor. A machine without
+/// encoder lines has no encoded sections. An encoder runs earlier than its place in the graph, so
+/// no operator up to there may write its section, or use what it writes. `readers`: how many nodes
+/// read each tensor; `taken`: nodes that are part of something else.
+[[nodiscard]] EncodedSections encoded_sections(const model::Graph& graph, const Group& group,
+                                               const hw::Machine& machine,
+                                               const std::vector<unsigned>& readers,
+                                               const std::vector<bool>& taken);
 
 }  // namespace systole::mapper
