@@ -37,7 +37,8 @@ inline constexpr double kInputSteps = 127.0;
 /// (model/checkpoint/checkpoint_names.h), and the pictures are not enlarged unless the metadata say
 /// "up".
 ///
-/// What normalises bytes is folded into the patch embedding (model/checkpoint/normalisation.h).
+/// What normalises bytes ("preprocessor_config.json" beside the file) is folded into the patch
+/// embedding.
 ///
 /// Throws InputError if metadata or tensors are missing, contradict each other, are too many, or
 /// hold a value that is not finite, for a distilled network, and for a mask with a row that keeps

@@ -28,7 +28,8 @@ void save_integer_vit(const IntegerVit& vit, const std::string& path);
 [[nodiscard]] IntegerVit load_integer_vit(const std::string& path);
 
 /// The same for a text network; its tables of words and positions are s32 in steps of the residual
-/// stream, its shape is model/checkpoint/text_metadata.h.
+/// stream, the metadata of its shape are L, d, h, hidden, post, causal, vocabulary,
+/// positions and token_types.
 void save_integer_text(const IntegerText& text, const std::string& path);
 [[nodiscard]] IntegerText load_integer_text(const std::string& path);
 

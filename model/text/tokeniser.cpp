@@ -1,17 +1,263 @@
 #include "model/text/tokeniser.h"
 
 #include <fmt/format.h>
+#include <utf8proc.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <queue>
 #include <stdexcept>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/printable.h"
 #include "model/metadata/config_file.h"
-#include "model/text/byte_pairs.h"
+#include "model/text/text_words.h"
 
 namespace systole::model {
 namespace {
+
+constexpr std::int32_t kNone = -1;
+constexpr const char* kEndOfText = "<|endoftext|>";
+
+[[noreturn]] void fail(const std::string& path, const std::string& what) {
+  throw hw::InputError(hw::printable(path) + ": " + what);
+}
+
+/// Whether Latin-1 prints that byte, other than as a blank or a soft hyphen.
+bool is_printable(unsigned byte) {
+  return (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD);
+}
+
+/// The byte of each letter of the alphabet; kNone between them.
+std::array<std::int32_t, 0x144> make_alphabet() {
+  std::array<std::int32_t, 0x144> bytes{};
+  bytes.fill(kNone);
+  std::size_t next = 0x100;
+  for (unsigned byte = 0; byte < 0x100; ++byte) {
+    bytes.at(is_printable(byte) ? byte : next++) = static_cast<std::int32_t>(byte);
+  }
+  return bytes;
+}
+
+/// The bytes that a token stands for; nothing if a character is not of the alphabet.
+std::optional<std::string> bytes_of(std::string_view token) {
+  static const auto alphabet = make_alphabet();
+  std::string bytes;
+  while (!token.empty()) {
+    std::int32_t letter = 0;
+    const auto size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(token.data()),
+                                       static_cast<utf8proc_ssize_t>(token.size()), &letter);
+    if (size <= 0 || letter < 0 || static_cast<std::size_t>(letter) >= alphabet.size()) return {};
+    const std::int32_t byte = alphabet.at(static_cast<std::size_t>(letter));
+    if (byte == kNone) return {};
+    bytes += static_cast<char>(byte);
+    token.remove_prefix(static_cast<std::size_t>(size));
+  }
+  return bytes;
+}
+
+/// What becomes of two tokens side by side.
+struct Merge {
+  std::int32_t left, right, merged;
+};
+
+std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
+  return static_cast<std::uint64_t>(left) << 32U | static_cast<std::uint32_t>(right);
+}
+
+/// GPT-2's byte pair encoding from its two files.
+///
+/// Vocabulary: a JSON object from token to id, 0 without a gap. Tokens are bytes, written in an
+/// alphabet of 256 printable characters: Latin-1's printable ones stand for themselves, the k-th
+/// of the other bytes is U+0100 + k.
+///
+/// Merges: pairs of tokens, one a line with a blank between, after a line "#version: ..." that may
+/// be missing. A text is split into words (model/text/text_words.h), the bytes of a word are its
+/// first tokens, and of all adjacent pairs the one that comes first in the file becomes one token,
+/// wherever it occurs and from left to right, until no pair of the file is left.
+class BytePairs : public Tokeniser {
+ public:
+  /// Throws InputError that names the file and the place if one is missing or malformed, a pair has
+  /// no token or comes twice, or there are not `vocabulary` tokens, as the checkpoint has.
+  BytePairs(const std::string& vocab_path, const std::string& merges_path,
+            std::uint32_t vocabulary) {
+    read_tokens(vocab_path, vocabulary);
+    read_merges(merges_path);
+  }
+
+  [[nodiscard]] std::uint32_t vocabulary() const override {
+    return static_cast<std::uint32_t>(bytes_.size());
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
+    std::vector<std::int32_t> ids;
+    for (const std::string_view word : split_words(text)) {
+      const auto place = static_cast<std::size_t>(word.data() - text.data());
+      encode_word(word, place, ids);
+    }
+    return ids;
+  }
+
+  [[nodiscard]] std::string decode(const std::vector<std::int32_t>& ids) const override {
+    std::string text;
+    for (const std::int32_t id : ids) {
+      if (id < 0 || static_cast<std::size_t>(id) >= bytes_.size()) {
+        throw std::out_of_range("decode: id " + std::to_string(id));
+      }
+      text += bytes_[static_cast<std::size_t>(id)];
+    }
+    return text;
+  }
+
+  [[nodiscard]] std::optional<std::int32_t> end_of_text() const override {
+    const auto found = ids_.find(kEndOfText);
+    return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  void read_tokens(const std::string& path, std::uint32_t vocabulary);
+  void read_merges(const std::string& path);
+  void add_merge(const std::string& path, std::size_t line_number, std::string_view line);
+  void encode_word(std::string_view word, std::size_t place, std::vector<std::int32_t>& ids) const;
+  /// The tokens of a word made of single bytes; a token stands at the place of its first byte, and
+  /// kNone at those of the others.
+  void merge(std::vector<std::int32_t>& tokens) const;
+
+  std::vector<std::string> bytes_;                        ///< of every token
+  std::unordered_map<std::string, std::int32_t> ids_;     ///< of every token as it is written
+  std::array<std::int32_t, 0x100> byte_ids_{};            ///< of tokens of one byte, or kNone
+  std::vector<Merge> merges_;                             ///< the earlier the first
+  std::unordered_map<std::uint64_t, std::size_t> ranks_;  ///< of pairs, in `merges_`
+};
+
+void BytePairs::read_tokens(const std::string& path, std::uint32_t vocabulary) {
+  const hw::MappedFile file(path);
+  const auto json = nlohmann::json::parse(file.bytes(), nullptr, false);
+  if (!json.is_object()) fail(path, "no JSON object, expected ids by token");
+  if (json.size() != vocabulary) {
+    fail(path, fmt::format("{} tokens, expected the {} of the checkpoint's table of words",
+                           json.size(), vocabulary));
+  }
+  bytes_.resize(vocabulary);
+  byte_ids_.fill(kNone);
+  for (const auto& item : json.items()) {
+    const std::string& token = item.key();
+    const nlohmann::json& id = item.value();
+    const auto named = [&] { return "token '" + hw::printable(token, 40) + "': "; };
+    if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocabulary) {
+      fail(path, fmt::format("{}expected an id from 0 to {}", named(), vocabulary - 1));
+    }
+    const auto bytes = bytes_of(token);
+    if (!bytes || bytes->empty()) {
+      fail(path, named() + "expected letters of the alphabet of bytes");
+    }
+    const auto index = id.get<std::uint32_t>();
+    if (!bytes_[index].empty()) fail(path, fmt::format("{}its id {} comes twice", named(), index));
+    bytes_[index] = *bytes;
+    ids_[token] = static_cast<std::int32_t>(index);
+    if (bytes->size() == 1) {
+      byte_ids_.at(static_cast<unsigned char>(bytes->front())) = static_cast<std::int32_t>(index);
+    }
+  }
+}
+
+void BytePairs::read_merges(const std::string& path) {
+  const hw::MappedFile file(path);
+  std::string_view rest = file.bytes();
+  for (std::size_t number = 1; !rest.empty(); ++number) {
+    std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(line.size() + 1, rest.size()));
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    const bool is_header = number == 1 && line.substr(0, 8) == "#version";
+    if (!line.empty() && !is_header) add_merge(path, number, line);
+  }
+}
+
+void BytePairs::add_merge(const std::string& path, std::size_t line_number, std::string_view line) {
+  const auto error = [&](const std::string& what) {
+    fail(path, fmt::format("line {}: {}", line_number, what));
+  };
+  const std::size_t blank = line.find(' ');
+  if (blank == std::string_view::npos || line.find(' ', blank + 1) != std::string_view::npos) {
+    error("expected two tokens with a blank between");
+  }
+  const std::string left(line.substr(0, blank)), right(line.substr(blank + 1));
+  const auto id_of = [&](const std::string& token) {
+    const auto found = ids_.find(token);
+    if (found == ids_.end()) {
+      error("'" + hw::printable(token, 40) + "' is no token of the vocabulary");
+    }
+    return found->second;
+  };
+  const Merge merge{id_of(left), id_of(right), id_of(left + right)};
+  if (!ranks_.emplace(pair_key(merge.left, merge.right), merges_.size()).second) {
+    error("a pair that has come before");
+  }
+  merges_.push_back(merge);
+}
+
+void BytePairs::encode_word(std::string_view word, std::size_t place,
+                            std::vector<std::int32_t>& ids) const {
+  std::vector<std::int32_t> tokens;
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte_ids_.at(byte) == kNone) {
+      throw hw::InputError(
+          fmt::format("text: byte {} is 0x{:02x}, expected one that is a token "
+                      "of the vocabulary",
+                      place + tokens.size() + 1, byte));
+    }
+    tokens.push_back(byte_ids_.at(byte));
+  }
+  merge(tokens);
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(ids),
+               [](std::int32_t id) { return id != kNone; });
+}
+
+void BytePairs::merge(std::vector<std::int32_t>& tokens) const {
+  const std::size_t end = tokens.size();
+  std::vector<std::size_t> before(end), behind(end);
+  for (std::size_t at = 0; at < end; ++at) {
+    before[at] = at - 1;  // of the first: never looked at
+    behind[at] = at + 1;
+  }
+  // The pairs that can become one, the first in the file first, then from left to right. Whether
+  // one is still there shows when its turn comes.
+  using Candidate = std::pair<std::size_t, std::size_t>;  // rank, place
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
+  const auto add = [&](std::size_t at) {
+    if (behind[at] == end) return;
+    const auto rank = ranks_.find(pair_key(tokens[at], tokens[behind[at]]));
+    if (rank != ranks_.end()) queue.emplace(rank->second, at);
+  };
+  for (std::size_t at = 0; at < end; ++at) add(at);
+  std::vector<std::size_t> changed;
+  while (!queue.empty()) {
+    // One pair wherever it occurs, and only then what that makes possible.
+    const std::size_t rank = queue.top().first;
+    const Merge& rule = merges_[rank];
+    changed.clear();
+    for (; !queue.empty() && queue.top().first == rank; queue.pop()) {
+      const std::size_t at = queue.top().second, next = behind[at];
+      if (tokens[at] != rule.left || next == end || tokens[next] != rule.right) continue;
+      tokens[at] = rule.merged;
+      tokens[next] = kNone;
+      behind[at] = behind[next];
+      if (behind[at] != end) before[behind[at]] = at;
+      changed.push_back(at);
+    }
+    for (const std::size_t at : changed) {
+      add(at);
+      if (at != 0) add(before[at]);
+    }
+  }
+}
 
 class AsciiTokeniser : public Tokeniser {
  public:
@@ -54,7 +300,7 @@ std::unique_ptr<Tokeniser> find_tokeniser(const std::string& checkpoint, std::ui
   const std::string merges = std::filesystem::path(beside).replace_filename(kMergesFile);
   std::error_code ignored;  // what cannot be looked at is not there
   if (std::filesystem::exists(tokens, ignored) || std::filesystem::exists(merges, ignored)) {
-    return load_byte_pairs(tokens, merges, vocabulary);
+    return std::make_unique<BytePairs>(tokens, merges, vocabulary);
   }
   if (vocabulary == kAsciiVocabulary) return make_ascii_tokeniser();
   throw hw::InputError(

@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kAsciiVocabulary = 128;
 /// A token is a character; its id is the ASCII code.
 [[nodiscard]] std::unique_ptr<Tokeniser> make_ascii_tokeniser();
 
-/// The tokeniser of a checkpoint: byte pairs (model/text/byte_pairs.h) if "vocab.json" or
+/// The tokeniser of a checkpoint: GPT-2's byte pairs if "vocab.json" or
 /// "merges.txt" is in its directory, else ASCII if the vocabulary is of that size. Throws
 /// InputError if neither is so, if one of the files is missing or malformed, or if they have
 /// another number of tokens than `vocabulary`.
