@@ -1,9 +1,12 @@
-/// Whether the tree is as docs/architecture.md says: which room includes which, folders that do not
-/// include each other in a circle, and none too full to be read.
+/// Whether the tree is as docs/architecture.md and CONTRIBUTING.md say: which room includes which,
+/// folders that do not include each other in a circle, and none too full to be read; headers that
+/// have two includers or a reason.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
@@ -169,6 +172,56 @@ TEST(Architecture, FoldersHaveAtMost25Files) {
     for (const std::string& path : sources_in(top)) ++files[folder_of(path)];
   }
   for (const auto& [folder, count] : files) EXPECT_LE(count, 25U) << folder;
+}
+
+/// Headers with one includer that are not part of it, and why.
+const std::map<std::string, std::string> kAloneForAReason{
+    {"model/integer/integer_vit_fields.h", "the list of what the file of an integer model holds"},
+    {"model/quantise/block_quantiser.h", "blocks are one job, the networks of them another"},
+};
+
+std::size_t count_lines(const std::string& path) {
+  std::ifstream file(source_path(path));
+  return static_cast<std::size_t>(
+      std::count(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>(), '\n'));
+}
+
+/// The .cpp file of a header, whether or not it has one.
+std::string implementation_of(const std::string& header) {
+  return std::filesystem::path(header).replace_extension(".cpp").string();
+}
+
+/// Lines of a header, of its only includer, and of what implements both.
+std::size_t lines_together(const std::string& header, const std::string& includer) {
+  const bool is_header = std::filesystem::path(includer).extension() == ".h";
+  return count_lines(header) + count_lines(implementation_of(header)) + count_lines(includer) +
+         (is_header ? count_lines(implementation_of(includer)) : 0);
+}
+
+TEST(Architecture, AHeaderHasTwoIncludersOrAReason) {
+  constexpr std::size_t kMostLines = 400;
+  const IncludeGraph rules = rules_of_rooms();
+  std::map<std::string, std::set<std::string>> includers;
+  for (const char* top : {"base", "hw", "model", "mapper", "analysis", "tlm", "testbench",
+                          "reproduce", "tests", "bench"}) {
+    for (const std::string& path : sources_in(top)) {
+      for (const std::string& name : includes_of(path)) {
+        if (path != implementation_of(name)) includers[name].insert(path);
+      }
+    }
+  }
+  for (const char* top : {"base", "hw", "model", "mapper", "analysis"}) {
+    for (const std::string& path : sources_in(top)) {
+      if (std::filesystem::path(path).extension() != ".h") continue;
+      const std::set<std::string>& users = includers[path];
+      ASSERT_FALSE(users.empty()) << "nothing includes " << path;
+      const std::string& user = *users.begin();
+      const bool alone = users.size() == 1 && room_of(user, rules) == room_of(path, rules) &&
+                         lines_together(path, user) <= kMostLines;
+      EXPECT_EQ(alone, kAloneForAReason.count(path) != 0)
+          << path << ": included by " << users.size() << ", first " << user;
+    }
+  }
 }
 
 }  // namespace
