@@ -33,8 +33,8 @@ class PostopEngine {
                                            std::uint64_t cols) = 0;
 };
 
-/// The sums of the accumulator, all 0 at first. Cycles are no matter of it: where the array and the
-/// post-op pipeline meet depends on both of them.
+/// The sums of the accumulator, all 0 at first. Timing is modelled elsewhere: where the array and
+/// the post-op pipeline meet depends on both of them.
 class AccumulatorEngine {
  public:
   virtual ~AccumulatorEngine() = default;
@@ -88,7 +88,7 @@ class PostopModel final : public PostopEngine {
   }
 
  private:
-  /// Composes a chain when it comes first. A program has few of them, and a tile uses one often.
+  /// Composes a chain at its first use. A program has few of them, and a tile uses one often.
   const ChainKernel& kernel_of(const Chain& chain) {
     for (std::size_t i = kernels_.size(); i-- > 0;) {
       if (kernels_[i].chain() == chain) {

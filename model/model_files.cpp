@@ -20,7 +20,7 @@ bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
-/// What stands before `suffix` in the names of the files that have it, sorted.
+/// What precedes `suffix` in the names of the files that have it, sorted.
 std::vector<std::string> names_with(std::string_view suffix) {
   std::vector<std::string> names;
   std::error_code error;  // a directory that cannot be read has no models

@@ -19,7 +19,7 @@ namespace systole::model {
 /// shapes (model/seeded/shapes.h) included: who asks has looked for those before.
 [[nodiscard]] std::string find_model(const std::string& name_or_path);
 
-/// The same for the real-valued checkpoint behind a model.
+/// The same for the real-valued checkpoint of a model.
 [[nodiscard]] std::string find_checkpoint(const std::string& name_or_path);
 
 /// Names of the text generators in FP16 there (model/float/gpt.h), sorted: of the files

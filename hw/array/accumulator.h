@@ -7,7 +7,7 @@
 
 /// The accumulator memory between the array and the post-op pipeline: values and cycle contract.
 ///
-/// Rows of array.cols 32-bit sums stand in `banks` banks; a bank is a contiguous piece of the rows
+/// Rows of array.cols 32-bit sums reside in `banks` banks; a bank is a contiguous piece of the rows
 /// and serves `ports` accesses a cycle. Two streams, each at most a row a cycle, use it: the array
 /// writes, the post-op pipeline reads.
 ///
@@ -17,7 +17,7 @@
 /// | accumulate   | read                       | add (wrapping around) and write     | 2        |
 /// | read         | read                       | data are valid, until they are taken | 1       |
 ///
-/// The writer comes first. It waits for nobody, except that with one port a row that accumulates is
+/// The writer has priority. It never waits, except that with one port a row that accumulates is
 /// not accepted in the cycle in which its own bank writes the row in front. The reader is accepted
 /// if the writer's accesses leave its bank a port, and its last data have been or are being taken.
 ///

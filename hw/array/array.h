@@ -11,7 +11,7 @@
 /// each streams T = k. A lone fold takes 2R + C + T - 2 clock edges from the first operand row that
 /// enters to the last result that leaves: R to preload the weights (WS) or to shift the results out
 /// (OS), T to stream, R + C - 2 for the skew of the last row; the count is of intervals, hence one
-/// less. How much of it hides behind the neighbouring fold is Machine::Array::overlap:
+/// less. How much of it overlaps with the neighbouring fold is Machine::Array::overlap:
 ///
 /// | overlap | interval between folds | known as                                                |
 /// |---------|------------------------|---------------------------------------------------------|
@@ -19,7 +19,7 @@
 /// | preload | max(T + R + C - 2, R)  | weights double-buffered, results drained before the next|
 /// | full    | max(T, R)              | Gemmini, ONNXim: the next fold follows without a bubble |
 ///
-/// Output-stationary, "preload" hides the shift-out of the results behind the next fold instead.
+/// Output-stationary, "preload" overlaps the shift-out of the results with the next fold instead.
 /// Ragged tiles cost as much as full ones: the array pads them with zeros.
 ///
 /// In cycles of the RTL (rtl/array/systolic_array.sv, weight-stationary), cycle 0 being that of a

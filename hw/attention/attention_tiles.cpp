@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kWordBytes = 4;
 
-/// [queries + 1] cells that are computed for the queries in front of each.
+/// [queries + 1] cells that are computed for the queries before each.
 std::vector<std::uint64_t> cells_before(const SparseHead& head) {
   std::vector<std::uint64_t> cells(head.queries + 1, 0);
   for (const std::uint16_t query : head.row_indices) ++cells[query + std::size_t{1}];

@@ -21,12 +21,12 @@
 /// - Input: one beat of P int8 per input head, the next group's while this one is computed.
 /// - Work: an input head a cycle for each output head, the outputs in order, each MAC on its own
 ///   feature: in_heads x out_heads cycles. A group of fewer than P features takes as long.
-/// - Output: a beat of P int8 for each output head, every in_heads cycles, kMixLatency behind its
+/// - Output: a beat of P int8 for each output head, every in_heads cycles, kMixLatency after its
 ///   last product. The pipeline of the requantisers does not hold up the next group.
 /// - Group g (tokens in order of arrival, ceil(features / P) groups each) goes to line g mod L.
 namespace systole::hw {
 
-/// Most heads on either side: the coefficients stand in registers.
+/// Most heads on either side: the coefficients reside in registers.
 inline constexpr std::uint32_t kMaxMixHeads = 64;
 
 /// From the cycle in which an output beat takes its last input head to its departure: the MACs and
@@ -75,12 +75,12 @@ class MixLines {
   MixLines(std::uint32_t lines, std::uint32_t macs_per_line)
       : macs_per_line_(macs_per_line), free_(lines, 0) {}
 
-  /// A token of which all input is there at `arrival`, behind those taken before: no group of a
-  /// line begins before the group in front of it on that line is computed. Tokens may go through
+  /// A token whose input is complete at `arrival`, after those taken before: no group of a line
+  /// begins before the previous group of that line is computed. Tokens may go through
   /// different mixes. `features`: per head, at least 1.
   Token take(const HeadMix& mix, std::size_t features, std::uint64_t arrival);
 
-  /// Cycles of all lines with MACs at work.
+  /// Cycles of all lines with active MACs.
   [[nodiscard]] std::uint64_t busy_cycles() const noexcept { return busy_; }
 
  private:

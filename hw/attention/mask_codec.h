@@ -6,7 +6,7 @@
 
 #include "hw/attention/sparse_head.h"
 
-/// The mask of one attention layer as it stands in memory: what the index buffer is filled with.
+/// The mask of one attention layer as it resides in memory: what the index buffer is filled with.
 /// Little endian, head after head:
 ///
 /// | part                    | bytes                                                             |

@@ -48,7 +48,7 @@ template <typename T>
 /// What becomes of scores between SDDMM and SpMM.
 struct ScoreFunctions {
   SoftmaxConstants softmax;           ///< deferred mode, up to 8 output bits
-  std::optional<ChainKernel> stages;  ///< in front of it, of each score alone; s32 to s32
+  std::optional<ChainKernel> stages;  ///< before it, of each score alone; s32 to s32
 };
 
 /// Those of a chain that may be a kAttention command's softmax chain (hw/program/program.h).

@@ -27,7 +27,7 @@ inline constexpr std::size_t kMaxMachineFile = 65536;
 /// A preset by its name, or a file: what contains a '/' or ends in ".toml" is a path.
 [[nodiscard]] Machine find_machine(const std::string& name_or_path);
 
-/// Applies one `section.key=value` of the command line; words and names may stand bare. Checks the
+/// Applies one `section.key=value` of the command line; words and names need no quotes. Checks the
 /// key and its range only, since several settings may be consistent only together: call validate()
 /// after the last. Throws InputError, one line.
 void set_key(Machine& machine, std::string_view assignment);

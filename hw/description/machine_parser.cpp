@@ -24,7 +24,7 @@ using Kind = MachineKey::Kind;
 using Place = toml::source_position;
 
 constexpr std::string_view kBase = "base";
-constexpr std::size_t kMaxProblems = 100;     // told one by one
+constexpr std::size_t kMaxProblems = 100;     // reported one by one
 constexpr std::size_t kMaxSyntaxBytes = 200;  // of the TOML parser's own message
 constexpr std::uint32_t kMaxDots = 16;        // in one line
 
@@ -118,7 +118,7 @@ std::vector<std::string_view> sections() {
   return names;
 }
 
-/// The keys of a section, or what may stand outside the sections ("").
+/// The keys of a section, or what may be outside the sections ("").
 std::vector<std::string_view> keys_in(std::string_view section) {
   std::vector<std::string_view> names;
   for (const MachineKey& key : machine_keys()) {

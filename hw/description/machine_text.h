@@ -46,7 +46,7 @@ inline constexpr std::size_t kShownBytes = 64;
 [[nodiscard]] std::string_view nearest(std::string_view name,
                                        const std::vector<std::string_view>& candidates);
 
-/// The key's path that `path` probably meant: nearest as a whole, or to what stands after the dot.
+/// The key's path that `path` probably meant: nearest as a whole, or to what follows the dot.
 /// Empty if none is near.
 [[nodiscard]] std::string_view nearest_machine_key(std::string_view path);
 

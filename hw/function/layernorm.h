@@ -113,7 +113,7 @@ inline LayerNormConstants make_layernorm_constants(
   return constants;
 }
 
-/// What the statistics passes leave behind for one row.
+/// Result of the statistics passes for one row.
 struct LayerNormStatistics {
   std::int64_t mean;          ///< rounded half up
   std::uint64_t sum_squares;  ///< of x - mean

@@ -22,7 +22,7 @@ inline RmsNormConstants make_rms_norm_constants(
 }
 
 /// From the sum of squares of a row of s24 inputs, at most kLayerNormMaxLength long. Any word is
-/// legal; what layernorm_normalise() makes of one that is not the row's own stands there.
+/// legal; layernorm_normalise() says what becomes of one from another row.
 constexpr LayerNormStatistics rms_norm_statistics(std::uint64_t sum_squares) {
   return layernorm_statistics(0, sum_squares, int_sqrt(sum_squares));
 }

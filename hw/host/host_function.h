@@ -11,7 +11,7 @@
 /// What a host computes in float32 for a core that multiplies matrices: the one function that the
 /// simulated host and the reference share.
 ///
-/// An element q of an operand stands for float(q) * scale, an element of the result for its code
+/// An element q of an operand has the value float(q) * scale, an element of the result for its code
 /// times `out_scale`: code = clamp(round half to even(y / out_scale), lo, hi), of which NaN gives
 /// lo. Every operation is one of float32, in the order of the formula and of the columns; exp and
 /// erf are those of double, rounded to float32.
@@ -59,13 +59,13 @@ void check_host_function(const HostFunction& function);
 
 /// Rows of `cols` elements, little endian, aligned or not. `tensor` is the second operand of kAdd.
 /// The function must have passed check_host_function(), and gamma have `cols` entries if it has
-/// any. Of a softmax only the first `kept` columns take part (0: all), codes behind them are 0.
+/// any. Of a softmax only the first `kept` columns take part (0: all), codes after them are 0.
 void apply_host_row(const HostFunction& function, const std::uint8_t* in,
                     const std::uint8_t* tensor, std::size_t cols, std::uint8_t* out,
                     std::size_t kept = 0);
 
 /// `kept` for row `row` of a function that keeps `first` columns of its first row and one more of
-/// every row behind: the causal mask of a decoder. 0: all.
+/// every later row: the causal mask of a decoder. 0: all.
 [[nodiscard]] constexpr std::size_t host_kept(std::size_t first, std::size_t row,
                                               std::size_t cols) {
   return first == 0 || first + row >= cols ? 0 : first + row;

@@ -1,5 +1,5 @@
 /// Portable SIMD: bytes widened to int16, multiplied and added in pairs. |a * b| <= 255 * 128, so a
-/// sum of two products is far from the int32 limit, and nothing on the way saturates.
+/// sum of two products is far from the int32 limit, and no intermediate saturates.
 #ifndef HWY_DISABLED_TARGETS
 // Highway 1.0.3 does not compile when the compiler's flags (-march=native) include all of AVX3_DL;
 // its operations are of no use here.
@@ -36,7 +36,7 @@ struct PairScratch {
   alignas(64) std::int16_t a[kPairMaxRows * kPairPitch];
   /// A panel: [quad][even, odd][column][2].
   alignas(64) std::int16_t b[kPairMaxDepth * 2 * kMaxLanes];
-  /// A quad of each column of a transposed panel, as the bytes stand in B.
+  /// A quad of each column of a transposed panel, in the byte order of B.
   alignas(64) std::int32_t words[kPairMaxDepth / 4 * 2 * kMaxLanes];
 };
 
@@ -216,7 +216,7 @@ HWY_INLINE void finish(const Target& target, std::size_t row, V32 sum0, V32 sum1
 }
 
 /// kRows rows of A times a panel. The sums are named one by one because vectors without a constant
-/// size cannot stand in an array, and because g++ 12 would keep an array of them in memory.
+/// size cannot be elements of an array, and because g++ 12 would keep an array of them in memory.
 template <std::size_t kRows, std::size_t kVectors>
 void multiply_rows(const std::int16_t* a, const std::int16_t* b, std::size_t quads,
                    const Target& target) {

@@ -1,4 +1,4 @@
-/// Entry points of the backends behind hw/kernel/gemm.h. Sizes are at least 1 and pitches are
+/// Entry points of the backends of hw/kernel/gemm.h. Sizes are at least 1 and pitches are
 /// valid.
 #pragma once
 

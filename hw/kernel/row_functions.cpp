@@ -138,7 +138,8 @@ class Silu {
   using D = hn::Repartition<double, D32>;
   static constexpr double kTwo52 = 4503599627370496;
 
-  /// A double of 2^52 and more has a step of at least 1: below its exponent stands the integer.
+  /// A double of 2^52 and more has a step of at least 1: below its exponent are the bits of the
+  /// integer.
   static HWY_INLINE hn::Vec<D> to_double(VU64 x) {
     const D d;
     const hn::Vec<D> offset = hn::Set(d, kTwo52);

@@ -57,7 +57,7 @@ void requantise_row(std::int32_t* x, std::size_t n, Dyadic factor, Rounding roun
   });
 }
 
-/// Shifter with a shift of its own in every lane.
+/// Shifter with one shift per lane.
 template <Rounding kRounding>
 HWY_INLINE V64 shift_lanes(V64 x, VU64 shifts) {
   const D64 d;

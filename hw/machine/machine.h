@@ -16,13 +16,13 @@ namespace systole::hw {
 
 enum class Dataflow { kWeightStationary, kOutputStationary };
 
-/// How much of a fold's weight preload and pipeline drain hides behind its neighbours
+/// How much of a fold's weight preload and pipeline drain overlaps with its neighbours
 /// (hw/array/array.h). The choice alone moves published cycle counts of one GEMM by up to 3.8x, so
 /// it is explicit.
 enum class ArrayOverlap { kNone, kPreload, kFull };
 
 /// How the lines of the sparser attention engine share its K columns in the SDDMM: each line holds
-/// a column of its own, the longest placed first; or all hold the same and share its kept queries.
+/// its own column, the longest placed first; or all hold the same and share its kept queries.
 enum class SparserMapping { kColumnPerLine, kBroadcast };
 
 /// Whether the attention engines do the SDDMM of as many heads as there is room for before the SpMM
@@ -36,7 +36,7 @@ enum class FusionLevel {
   kAll,      ///< whatever the chain can do
   kLibrary,  ///< as Gemmini's library: all but LayerNorm and residual additions
   kNone,     ///< biases and requantisations alone
-  kPost,     ///< whatever the chain behind an anchor can do, none in front of it
+  kPost,     ///< whatever the chain after an anchor can do, none before it
   kOff,      ///< every operator is a pass; what rounds its result to its type belongs to it
 };
 
@@ -100,7 +100,7 @@ struct Machine {
     std::uint32_t gelu = 1, exponential = 1, norm = 1, rope = 1, transposer = 1;
   } postop;
 
-  /// The same stages between memory and scratchpad or accumulator, in front of an anchor.
+  /// The same stages between memory and scratchpad or accumulator, before an anchor.
   struct Preop {
     std::uint32_t lanes = 0;  ///< 0: loads have no stages
   } preop;
@@ -128,9 +128,9 @@ struct Machine {
     std::uint32_t query_kib = 53, key_kib = 53, value_kib = 53, index_kib = 20;
     std::uint32_t banks = 64;          ///< of each buffer
     std::uint32_t ports = 1;           ///< of each bank, macs_per_line bytes wide
-    std::uint32_t encoder_lines = 16;  ///< of macs_per_line MACs behind the post-op chain; 0: none
+    std::uint32_t encoder_lines = 16;  ///< of macs_per_line MACs after the post-op chain; 0: none
 
-    /// Whether results can be encoded on their way out (hw/attention/head_mix.h).
+    /// Whether results can be encoded as they leave (hw/attention/head_mix.h).
     [[nodiscard]] bool encodes() const { return lines != 0 && encoder_lines != 0; }
   } attention;
 
@@ -147,7 +147,7 @@ struct Machine {
   struct Tlb {
     std::uint32_t entries = 0;  ///< of the shared table; 0: addresses are physical
     std::uint32_t page_bytes = 4096;
-    std::uint32_t second_entries = 0;  ///< of a direct-mapped table behind it; 0: none
+    std::uint32_t second_entries = 0;  ///< of a direct-mapped second-level table; 0: none
     std::uint32_t hit_cycles = 1;   ///< core cycles that an answer of the shared table takes more
     std::uint32_t miss_cycles = 0;  ///< until the second table has answered, or a walk begins
     std::uint32_t walk_reads = 1;   ///< reads of memory, one after the other, that a walk takes
@@ -242,7 +242,7 @@ struct Machine {
     double leakage_mw = 0.0;      ///< not in Fig. 15
   } energy;
 
-  /// Cores for text generation, each with an HBM of its own and `dram` beside it.
+  /// Cores for text generation, each with its own HBM and `dram` beside it.
   dfx::Cores dfx;
   dfx::Matrix matrix;
   dfx::Vector vector;

@@ -34,7 +34,7 @@ constexpr std::uint64_t block_issue_cycles(const MatrixUnit& unit, std::uint64_t
 }
 
 /// The same for all `slices` of a product, block after block without a gap: a new block begins with
-/// its biases, not with sums that are on their way. It is k_tiles * slices (nothing waits) exactly
+/// its biases, not with sums in flight. It is k_tiles * slices (nothing waits) exactly
 /// if k_tiles <= 1, or if no block has fewer than `add` slices: partial_sums >= add, and the rest
 /// of slices / partial_sums is 0 or at least `add`.
 constexpr std::uint64_t matrix_issue_cycles(const MatrixUnit& unit, std::uint64_t k_tiles,

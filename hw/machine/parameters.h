@@ -5,7 +5,7 @@
 #include "hw/machine/matrix_unit.h"
 
 /// What a user may choose about cores for text generation in a ring (DFX, MICRO 2022). Sections of
-/// a machine description beside those of hw/machine/machine.h; their keys stand in
+/// a machine description beside those of hw/machine/machine.h; their keys are in
 /// hw/description/ring_keys.cpp.
 namespace systole::hw::dfx {
 
@@ -17,7 +17,7 @@ enum class Chaining { kVector, kInstruction };
 /// for all heads before the next.
 enum class HeadOrder { kInterleaved, kSerial };
 
-/// Order in which a layer computes query, key and value. V has to be transposed on its way to
+/// Order in which a layer computes query, key and value. V has to be transposed before it reaches
 /// memory, which takes longest.
 enum class ProjectionOrder { kValueFirst, kQueryFirst };
 
@@ -50,7 +50,7 @@ struct Cores {
   double board_watts = 45.0;   ///< of a core with its memories, whatever it does
 };
 
-/// `depth` x `lanes` multipliers, a tree of adders per lane, and one adder behind each tree that
+/// `depth` x `lanes` multipliers, a tree of adders per lane, and one adder after each tree that
 /// accumulates (hw/machine/matrix_unit.h).
 struct Matrix {
   std::uint32_t depth = 64;  ///< inputs of a tree: d
@@ -78,7 +78,7 @@ struct Vector {
   std::uint32_t exp_cycles = 4;
   std::uint32_t recip_cycles = 16;
   std::uint32_t recip_sqrt_cycles = 16;
-  std::uint32_t transpose_cycles = 64;  ///< of 64 elements of V on their way to memory
+  std::uint32_t transpose_cycles = 64;  ///< of 64 elements of V before they go to memory
   std::uint32_t registers = 8192;       ///< of 64 elements
 };
 

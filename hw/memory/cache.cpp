@@ -22,7 +22,7 @@ Cache::Cache(const Machine::L2& params, LineMemory& memory)
     : params_(params),
       memory_(memory),
       tags_(sets_of(params), params.ways, params.replacement),
-      there_(tags_.slots(), 0),
+      valid_at_(tags_.slots(), 0),
       registers_(params.mshrs, 0),
       banks_(params.banks, Calendar("cycles", {})) {
   if (params.mshrs == 0 || params.banks == 0 || params.bank_bytes == 0) {
@@ -42,9 +42,9 @@ Cache::Access Cache::access(std::uint64_t line, std::uint32_t bytes, bool write,
     const bool needs_line = !write || bytes < params_.line_bytes;
     return {miss(line, place, needs_line, looked_up), place.slot};
   }
-  const std::uint64_t there = there_[place.slot];
-  ++(there <= looked_up ? hits_ : merged_);
-  return {std::max(looked_up, there) + beats(bytes) - 1, place.slot};
+  const std::uint64_t valid = valid_at_[place.slot];
+  ++(valid <= looked_up ? hits_ : merged_);
+  return {std::max(looked_up, valid) + beats(bytes) - 1, place.slot};
 }
 
 std::uint64_t Cache::miss(std::uint64_t line, const CacheTags::Access& place, bool needs_line,
@@ -53,10 +53,10 @@ std::uint64_t Cache::miss(std::uint64_t line, const CacheTags::Access& place, bo
   Calendar& bank = banks_[line % banks_.size()];
   const std::uint64_t line_beats = beats(params_.line_bytes);
   const auto free = std::min_element(registers_.begin(), registers_.end());
-  const std::uint64_t start = std::max({cycle, *free, there_[place.slot]});
+  const std::uint64_t start = std::max({cycle, *free, valid_at_[place.slot]});
   register_wait_ += start - cycle;
   std::uint64_t done = start;
-  // The fill goes first: whoever asked waits for it, and for the write-back nobody.
+  // The fill goes first: the access waits for it, and not for the write-back.
   if (place.dirty_victim) memory_.set_aside(place.slot);
   if (needs_line) {
     ++fills_;
@@ -72,7 +72,7 @@ std::uint64_t Cache::miss(std::uint64_t line, const CacheTags::Access& place, bo
     over = std::max(over, memory_.write_back(*place.dirty_victim, read + line_beats));
   }
   *free = over;
-  there_[place.slot] = done;
+  valid_at_[place.slot] = done;
   return done;
 }
 

@@ -11,13 +11,13 @@
 
 namespace systole::hw {
 
-/// What lies behind a cache, and moves its lines. Cycles are the cache's.
+/// The memory below a cache, which moves its lines. Cycles are the cache's.
 class LineMemory {
  public:
   virtual ~LineMemory() = default;
-  /// The line in `slot` gives way: its bytes are needed until write_back().
+  /// The line in `slot` is evicted: its bytes are needed until write_back().
   virtual void set_aside(CacheTags::Slot slot) = 0;
-  /// Brings a line to `slot`; asked for in `cycle`, it is there in the cycle returned.
+  /// Brings a line to `slot`; requested in `cycle`, it is valid in the cycle returned.
   virtual std::uint64_t fill(std::uint64_t line, CacheTags::Slot slot, std::uint64_t cycle) = 0;
   /// Writes the line that was set aside; sent in `cycle`, acknowledged in the cycle returned.
   virtual std::uint64_t write_back(std::uint64_t line, std::uint64_t cycle) = 0;
@@ -26,18 +26,17 @@ class LineMemory {
 /// Timing of a shared write-back cache with banks and miss registers (MSHRs), in bus cycles.
 ///
 /// A pure state machine: accesses are given in the order in which the cache serves them, each with
-/// its cycle of arrival. Line n stands in bank n mod `banks`, which moves `bank_bytes` a cycle.
-/// With B = ceil(bytes / bank_bytes) cycles of a bank for the data asked for:
+/// its cycle of arrival. Line n resides in bank n mod `banks`, which moves `bank_bytes` a cycle.
+/// With B = ceil(bytes / bank_bytes) cycles of a bank for the requested data:
 ///
-///     hit:  done hit_latency + B - 1 cycles after its bank began with it; a line that is still on
-///           its way is a hit as well (`merged`), done B - 1 cycles after it is there if that is
-///           later
-///     miss: after hit_latency cycles it takes a miss register and asks memory for the line; done
-///           when the line is there. A write of a whole line asks for nothing and is done at once
+///     hit:  done hit_latency + B - 1 cycles after its bank began with it; a line in flight is a
+///           hit as well (`merged`), done B - 1 cycles after it is valid if that is later
+///     miss: after hit_latency cycles it takes a miss register and requests the line from memory;
+///           done when the line is valid. A write of a whole line needs no fill and is done at once
 ///
-/// A line that has been written is written back when another needs its place: its bank reads it,
-/// and it leaves behind the fill. The register is held until both are acknowledged; a line that is
-/// on its way cannot give way before it is there. A fill takes its bank's cycles as well.
+/// A dirty line is written back when another needs its place: its bank reads it, and the write
+/// follows the fill. The register is held until both are acknowledged; a line in flight cannot be
+/// evicted before its fill completes. A fill takes its bank's cycles as well.
 class Cache {
  public:
   /// Throws std::invalid_argument for a cache of 0 KiB, or without whole sets, banks or registers.
@@ -45,12 +44,12 @@ class Cache {
 
   struct Access {
     std::uint64_t done;    ///< cycle of the last byte or the acknowledgement
-    CacheTags::Slot slot;  ///< where the line stands
+    CacheTags::Slot slot;  ///< where the line resides
   };
   /// Reads or writes `bytes` > 0 of one line, arriving at `cycle`.
   Access access(std::uint64_t line, std::uint32_t bytes, bool write, std::uint64_t cycle);
 
-  /// Nothing will arrive before cycle `now` any more.
+  /// No access will arrive before cycle `now`.
   void retire(std::uint64_t now);
   /// From cycle `now` on, time counts in the accounts or it does not. See Calendar::set_counting().
   void set_counting(bool on, std::uint64_t now);
@@ -58,7 +57,7 @@ class Cache {
   void finish(std::uint64_t total);
 
   [[nodiscard]] const CacheTags& tags() const noexcept { return tags_; }
-  /// Bytes moved between the cache and the memory behind it.
+  /// Bytes moved between the cache and the memory below it.
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
     return (fills_ + write_backs_) * params_.line_bytes;
   }
@@ -86,7 +85,7 @@ class Cache {
   const Machine::L2 params_;
   LineMemory& memory_;
   CacheTags tags_;
-  std::vector<std::uint64_t> there_;      ///< per slot: cycle from which its line is there
+  std::vector<std::uint64_t> valid_at_;   ///< per slot: cycle from which its line is valid
   std::vector<std::uint64_t> registers_;  ///< cycle from which each is free
   std::vector<Calendar> banks_;
   std::uint64_t reads_ = 0, writes_ = 0, hits_ = 0, merged_ = 0, misses_ = 0;

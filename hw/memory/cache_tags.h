@@ -20,7 +20,7 @@ class CacheTags {
   using Slot = std::size_t;
 
   struct Access {
-    Slot slot;  ///< where the line stands afterwards
+    Slot slot;  ///< where the line resides afterwards
     bool hit;
     std::optional<std::uint64_t> dirty_victim;  ///< the line that had to be written back for it
   };
@@ -31,7 +31,7 @@ class CacheTags {
   /// Reads or writes (part of) a line, which the cache holds afterwards, dirty if it was written.
   Access access(std::uint64_t line, bool write);
 
-  /// Where the line stands; nothing changes.
+  /// Where the line resides; nothing changes.
   [[nodiscard]] std::optional<Slot> find(std::uint64_t line) const;
 
   [[nodiscard]] std::size_t slots() const noexcept { return entries_.size(); }

@@ -53,7 +53,7 @@ struct DramAccess {
 /// closes all rows.
 class DramTiming {
  public:
-  /// Why a channel's data bus, with a request pending, is not moving data. The meanings stand in
+  /// Why a channel's data bus, with a request pending, is not moving data. The meanings are in
   /// the .cpp file. A delay of a command counts as the delay of the data that follow it.
   enum Cause : std::size_t { kLatency, kRefresh, kBankBusy, kRowMiss, kRowConflict, kTurnaround };
 

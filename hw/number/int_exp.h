@@ -28,7 +28,7 @@ inline constexpr unsigned kDefaultExpFractionBits = 8;
 /// With fewer bits ln 2 rounds to zero steps, with more the value at zero leaves 31 bits.
 inline constexpr unsigned kMinExpFractionBits = 1;
 inline constexpr unsigned kMaxExpFractionBits = 14;
-/// Arguments below are clamped: the register in front of the polynomial is s16.
+/// Arguments below are clamped: the input register of the polynomial is s16.
 inline constexpr std::int32_t kIntExpLowestArgument = -(1 << 15);
 
 /// floor(ln 2 / S), floor(1.353 / S), floor(0.344 / (0.3585 S^2)) with S = 2^-fraction_bits
@@ -75,7 +75,7 @@ inline constexpr std::uint32_t kIntExpLatency = unit_depth::kMultiply +
                                                 unit_depth::kMultiply + unit_depth::kShift;
 
 /// Cycle contract of the unit on its own: `rows` rows of `cols` arguments, `lanes` per cycle, each
-/// row beginning a beat of its own.
+/// row beginning with a new beat.
 constexpr std::uint64_t int_exp_cycles(std::uint64_t rows, std::uint64_t cols,
                                        std::uint32_t lanes) {
   if (rows == 0 || cols == 0) return 0;

@@ -11,7 +11,7 @@
 
 namespace systole::hw {
 
-/// Consecutive rows of a tile on their way through a chain, without gaps between them.
+/// Consecutive rows of a tile in flight through a chain, without gaps between them.
 class ChainKernel::Frame {
  public:
   Frame(const Chain& chain, const ChainOperands& operands);
@@ -75,7 +75,7 @@ using OperandSource = std::function<OperandRows(ChainKernel::Frame& frame)>;
 /// immediate it may be.
 [[nodiscard]] OperandSource operand_source(const Chain& chain, std::size_t index, std::size_t word,
                                            std::size_t value);
-/// The operand behind its own requantisation, if the stage has one.
+/// The operand after its requantisation, if the stage has one.
 [[nodiscard]] OperandSource scaled(OperandSource source, const Stage& stage);
 
 /// Sum and sum of squares of a row, as kSumSquares leaves them.

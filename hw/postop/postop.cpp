@@ -5,7 +5,7 @@
 namespace systole::hw {
 namespace {
 
-/// Passes of a row-wise stage with two statistics, each in an interval of its own.
+/// Passes of a row-wise stage with two statistics, each in its own interval.
 constexpr std::uint64_t kMostPasses = 3;
 
 template <typename Predicate>
@@ -76,10 +76,10 @@ ChainCycles chain_cycles(const Chain& chain, std::uint64_t rows, std::uint64_t c
   const std::uint64_t vectors = cols / lanes + (cols % lanes != 0 ? 1 : 0);
   ChainCycles cycles;
   std::uint64_t passes = 1;
-  std::uint64_t lead = 0;  // in front of the first row
+  std::uint64_t lead = 0;  // before the first row
   cycles.per_row = vectors;
   for (const Stage& stage : chain.stages) {
-    // Behind a row-wise stage the serial units have long been at the first row.
+    // After a row-wise stage the serial units have long finished with the first row.
     if (passes == 1) lead = std::max<std::uint64_t>(lead, stage_lead(stage));
     passes += statistics_passes(stage);
     cycles.per_row = std::max(cycles.per_row, stage_interval(stage, vectors));

@@ -10,8 +10,8 @@
 #include "hw/postop/stage.h"
 
 /// A chain: an ordered list of stages (hw/postop/stage.h) through which rows of values go. Before
-/// an anchor it is on the way from memory into the local memory, behind one on the way out of the
-/// accumulator. The output saturates to Chain::out.
+/// an anchor it works between memory and local memory, after one it reads the accumulator. The
+/// output saturates to Chain::out.
 namespace systole::hw {
 
 struct Chain {
@@ -54,14 +54,14 @@ struct ChainOperands {
   const std::int32_t* parameters = nullptr;              ///< [parameter_words][cols]
   std::array<TensorRows, kMaxTensorOperands> tensors{};  ///< in the order of their stages
   std::uint32_t* row_statistics = nullptr;               ///< [rows][statistics_words]
-  bool continues = false;  ///< a side output adds to what is there: a part of rows begun before
+  bool continues = false;  ///< side outputs accumulate: earlier tiles have the rest of the rows
   void* out = nullptr;     ///< first element of the result
   std::size_t out_pitch =
       0;  ///< bytes between rows of the result, which a transposition has `cols` of
   std::size_t rows = 0;
   std::size_t cols = 0;
-  /// Columns of the first row that take part in its softmax or pass its causal mask, and one more
-  /// in every row behind it. The others count neither for maximum nor sum, and their codes are 0.
+  /// Columns of the first row that take part in its softmax or pass its causal mask, one more in
+  /// every later row. The others count neither for maximum nor sum, and their codes are 0.
   /// 0: all.
   std::size_t kept = 0;
 
@@ -90,7 +90,7 @@ struct ChainLimits {
 /// transposition that is not last; chain too long, or with too many tensor operands.
 void check_chain(const Chain& chain, const ChainLimits& limits);
 
-/// What a chain in front of an anchor may not be: row-wise, with a side output or a transposition.
+/// What a chain before an anchor may not be: row-wise, with a side output or a transposition.
 /// Throws InputError.
 void check_pre_chain(const Chain& chain);
 
@@ -112,12 +112,12 @@ void check_pre_chain(const Chain& chain);
 /// second of row j - 1, the last of row j - 2, so a row's serial division and root have an interval
 /// while other rows stream. I is as long as the serial units need: 17 cycles for floor(2^32 / sum);
 /// 4 for the last squares, 16 for the root and 16 for its reciprocal, which the divider must have
-/// done before it begins with the next row's mean; 13 for the reciprocal of a row sum. Stages in
-/// front of a row-wise one, and behind it, add their latency. A causal mask changes nothing: the
-/// columns behind it stream through with the others. A transposition collects `lanes` rows and lets
-/// their columns go one per cycle while the next rows come in: `cols` cycles more. All other stages
-/// take a vector per cycle: the inner loop of a chain is as long as its slowest stage's, whatever
-/// else the chain contains.
+/// done before it begins with the next row's mean; 13 for the reciprocal of a row sum. Stages
+/// before and after a row-wise one add their latency. A causal mask changes nothing: the masked
+/// columns stream through with the others. A transposition collects `lanes` rows and lets their
+/// columns go one per cycle while the next rows come in: `cols` cycles more. All other stages take
+/// a vector per cycle: the inner loop of a chain is as long as its slowest stage's, whatever else
+/// the chain contains.
 struct ChainCycles {
   std::uint64_t fill = 0;     ///< everything but the intervals
   std::uint64_t per_row = 0;  ///< interval between rows

@@ -23,7 +23,7 @@ constexpr std::int64_t kMaxLayerNormShift = kMaxDyadicShift - 1;
 constexpr std::int64_t kMaxLayerNormFraction = kLayerNormFactorBits - 1;
 /// The clip point of GELU is an input of 16 bits, with the sign 17.
 constexpr std::int64_t kMaxGeluClip = std::int64_t{1} << 16;
-/// Bound on the polynomial constants; the product of the three terms has a check of its own.
+/// Bound on the polynomial constants; the product of the three terms is checked separately.
 constexpr std::int64_t kMaxGeluConstant = std::int64_t{1} << 40;
 constexpr std::int64_t kLargestGeluInput = std::int64_t{1} << 15;
 

@@ -208,7 +208,7 @@ bool scales_operand(const Stage& stage) {
 }
 
 std::uint32_t statistics_passes(const Stage& stage) {
-  // The codes of the deferred mode are summed on their way out.
+  // The codes of the deferred mode are summed as they leave.
   return is_deferred_softmax(stage) ? 1 : stage_info(stage.op).passes;
 }
 

@@ -8,9 +8,9 @@
 #include "hw/number/dtype.h"
 #include "hw/number/dyadic.h"
 
-/// A stage: what happens to values on their way into an anchor (a matmul, attention, or no operator
-/// at all) or out of it. Every stage has one value function and one cost, and works before and
-/// behind every anchor; hw/postop/postop.h has the chains of them.
+/// A stage: one operation on the values that enter or leave an anchor (a matmul, attention, or no
+/// operator at all). Every stage has one value function and one cost, and works before and after
+/// every anchor; hw/postop/postop.h has the chains of them.
 ///
 /// Values between stages are 32-bit signed integers x, and every stage saturates its result to that
 /// width, so no order of legal stages can overflow.
@@ -46,14 +46,14 @@ enum class Operand : std::uint8_t {
   kImmediate = 0,  ///< the immediate "value", or none: the same for all elements
   kChannel = 1,    ///< the parameter block: one word (or more) for a column, the same for all rows
   kRow = 2,        ///< the row statistics: one word for a row, the same for all columns
-  kTensor = 3,     ///< memory: an element of its own for each of the tile
-  kSaved = 4,      ///< the saved accumulator: what the element was in front of the chain
+  kTensor = 3,     ///< memory: one element for each element of the tile
+  kSaved = 4,      ///< the saved accumulator: the element before the chain
 };
 inline constexpr std::uint8_t kOperandKinds = 5;
 [[nodiscard]] std::string_view name_of(Operand operand);
 
-/// What a stage's results leave in the row statistics beside going on. Tiles of one row may add up
-/// (ChainOperands::continues): no side output depends on the order of elements.
+/// Side output: a reduction of a stage's results into the row statistics. Tiles of one row may
+/// accumulate (ChainOperands::continues): no side output depends on the order of elements.
 enum class Reduction : std::uint8_t {
   kNone = 0,
   kRowMax = 1,      ///< one word
@@ -86,7 +86,7 @@ struct Stage {
 /// The functional unit of a lane that a machine may do without (postop.gelu, ...).
 enum class StageUnit : std::uint8_t { kAlways, kGelu, kExponential, kNorm, kRope, kTransposer };
 inline constexpr std::uint8_t kStageUnits = 6;
-/// The machine key that says whether the unit is there, "" for kAlways.
+/// The machine key that says whether the machine has the unit, "" for kAlways.
 [[nodiscard]] std::string_view key_of(StageUnit unit);
 
 /// What is fixed for an opcode, whatever its operands.
@@ -108,10 +108,10 @@ struct StageInfo {
 /// A stage with the only operand that it takes, or else an immediate one, and zeros.
 [[nodiscard]] Stage usual_stage(StageOp op);
 
-/// Whether the tensor operand, or another, goes through a requantisation of its own first.
+/// Whether the tensor operand, or another, is requantised first.
 [[nodiscard]] bool scales_operand(const Stage& stage);
 
-/// A matmul's plain bias: a word per channel is added as it is, and nothing is left aside. Only
+/// A matmul's plain bias: a word per channel is added as it is, without a side output. Only
 /// such a stage may be computed elsewhere than in a chain.
 [[nodiscard]] inline bool is_bias(const Stage& stage) {
   return stage.op == StageOp::kAdd && stage.operand == Operand::kChannel &&
@@ -133,8 +133,8 @@ struct StageInfo {
 /// Shortest interval between rows of `vectors` vectors that the stage alone allows: its passes, or
 /// its serial units.
 [[nodiscard]] std::uint64_t stage_interval(const Stage& stage, std::uint64_t vectors);
-/// Cycles before the stage can take the first row, when its operand is there: a serial division or
-/// root that later rows do meanwhile.
+/// Cycles before the stage can take the first row, once its operand is valid: a serial division or
+/// root, which overlaps with other rows from then on.
 [[nodiscard]] std::uint32_t stage_lead(const Stage& stage);
 
 }  // namespace systole::hw

@@ -90,7 +90,7 @@ bool gives_s8(const Stage& stage) {
   return stage.op == StageOp::kRequantise && within(2);
 }
 
-/// A function of one value; of all s8 inputs by a table, where nothing else comes in.
+/// A function of one value; of all s8 inputs by a table, where only s8 values arrive.
 Step unary(const Chain& chain, std::size_t index,
            std::function<void(std::int32_t* x, std::size_t n)> function) {
   if (index == 0 || !gives_s8(chain.stages[index - 1])) {
@@ -132,7 +132,7 @@ Step divide_row_sum() {
   };
 }
 
-/// `statistics`: of a row of the frame. With the whole row in the tile or with what stands in the
+/// `statistics`: of a row of the frame. Of the whole row in the tile or from the words in the
 /// row statistics.
 template <typename Statistics>
 Step layer_norm(const Stage& stage, std::size_t word, Statistics statistics) {

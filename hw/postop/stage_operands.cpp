@@ -70,7 +70,7 @@ void add_sum_squares(Frame& frame) {
     std::copy_n(frame.row(i), frame.cols(), inputs);
     row::clamp(inputs, frame.cols(), row::kLayerNormInputs);
     RowSums sums = frame.operands().continues ? read_sums(frame.statistics(i)) : RowSums{0, 0};
-    // Whatever stood there: sums wrap.
+    // The words may hold anything: sums wrap.
     sums.sum =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(sums.sum) +
                                   static_cast<std::uint64_t>(row::sum(inputs, frame.cols())));

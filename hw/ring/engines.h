@@ -8,10 +8,10 @@
 #include "hw/ring/router_contract.h"
 
 /// The swap points of a half precision core, as hw/engines.h has them of the integer one: models
-/// here, Verilated RTL behind the same interfaces.
+/// here, Verilated RTL with the same interfaces.
 namespace systole::hw {
 
-/// Values of the matrix unit's lanes. Cycles are no matter of it: hw/machine/matrix_unit.h.
+/// Values of the matrix unit's lanes. Timing is modelled in hw/machine/matrix_unit.h.
 class MatrixLaneEngine {
  public:
   virtual ~MatrixLaneEngine() = default;
@@ -25,12 +25,12 @@ class HalfVectorEngine {
   virtual void apply(half_vector::Operation operation, const half_vector::Elements& elements) = 0;
 };
 
-/// A packet behind a router.
+/// A packet after a router.
 struct RoutedPacket {
   std::vector<Half> delivered;  ///< to the core's registers
   std::vector<Half> forwarded;  ///< to the next link; empty if the packet ends here
   std::uint64_t cycles = 0;     ///< first flit taken to last flit that leaves: route_cycles()
-  std::uint32_t hops = 0;       ///< still to go behind this router
+  std::uint32_t hops = 0;       ///< still to go after this router
 };
 
 /// What a router makes of packets that come in.

@@ -1,4 +1,4 @@
-/// Portable SIMD: columns in vectors along K as they stand in a tile, halved down to four elements;
+/// Portable SIMD: columns in vectors along K in the order of a tile, halved down to four elements;
 /// four of those are transposed, and from there on a lane is a column.
 // AVX3_DL has nothing that this kernel uses, SSE4 little that SSSE3 has not.
 #ifndef HWY_DISABLED_TARGETS
@@ -66,7 +66,7 @@ HWY_NOINLINE V4 four_sums(const float* x, const Half* w) {
   return fold(d, tree_level<kDepth, hn::MaxLanes(d)>(d, x, w, 0));
 }
 
-/// The sums of four columns, which stand in a tile one after the other.
+/// The sums of four columns, which are adjacent in a tile.
 template <std::size_t kDepth>
 HWY_INLINE V4 four_columns(const float* x, const Half* w) {
   const D4 d;

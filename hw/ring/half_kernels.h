@@ -1,4 +1,4 @@
-/// Entry points of the kernels behind hw/ring/half_gemv.h. Arguments are valid.
+/// Entry points of the kernels that hw/ring/half_gemv.h selects. Arguments are valid.
 #pragma once
 
 #include "hw/ring/half_gemv.h"

@@ -16,7 +16,7 @@ inline constexpr std::size_t kScalars = 4096;
 
 /// Three classes: compute (matrix, vector), dma, router.
 enum class Opcode : std::uint8_t {
-  kConv1d,       ///< dst = src W + bias, GELU behind it if `gelu`
+  kConv1d,       ///< dst = src W + bias, then GELU if `gelu`
   kMaskedMm,     ///< scores of a head: src K^T x constant, masked; maximum to scalar `result`
   kMm,           ///< dst = src W: scores times V, or the output vocabulary
   kLoad,         ///< dst = second
@@ -66,7 +66,7 @@ inline constexpr std::size_t kPhases = 7;
 enum class Second : std::uint8_t { kNone, kVector, kScalar, kConstant, kMemory };
 
 /// A product of a row of `k_tiles` x depth inputs with `slices` x lanes columns. Tiles of weights,
-/// [lanes][depth] FP16 each, stand in blocks of `block` slices (the last may be smaller); in a
+/// [lanes][depth] FP16 each, are stored in blocks of `block` slices (the last may be smaller); in a
 /// block the slices of one K tile, then those of the next.
 struct MatrixOperand {
   std::uint64_t address = 0;

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 /// Cycle contract of a core's router (DFX, MICRO 2022), for vectors that are gathered: parts that
-/// are summed on their way round have the matrix unit's adder in addition, and no RTL.
+/// are summed round the ring have the matrix unit's adder in addition, and no RTL.
 namespace systole::hw {
 
 inline constexpr std::uint32_t kFlitHalves = 32;  ///< of 512 bits, what a link takes in a cycle
@@ -16,7 +16,7 @@ constexpr std::uint64_t flits_of(std::uint64_t halves) {
 }
 
 /// Cycle in which a flit that arrives in cycle `arrival` is written to the core's registers; for
-/// the packet's last flit, the one with which the packet is there.
+/// the packet's last flit, which completes the packet.
 constexpr std::uint64_t delivery_cycle(std::uint64_t arrival, std::uint64_t router_cycles) {
   return arrival + router_cycles;
 }

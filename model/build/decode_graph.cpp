@@ -43,7 +43,7 @@ void fill_caches(Graph& graph, const IntegerEncoder& encoder, std::uint32_t toke
                  const std::vector<std::int32_t>& embedding, const hw::Machine& machine) {
   Graph prompt = for_machine(make_encoder_graph(encoder, tokens, graph.name, 0.0), machine);
   for (std::size_t i = 0; i < encoder.blocks.size(); ++i) {
-    // An output is not freed behind its last reader.
+    // An output is not freed after its last reader.
     prompt.tensors[find_tensor(prompt, layer_name(i) + "qkv.requantise")].kind =
         Tensor::Kind::kOutput;
   }

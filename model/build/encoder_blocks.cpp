@@ -271,7 +271,7 @@ void EncoderBlocks::head(const std::string& prefix, std::uint32_t index, View qu
                          View value, View context, const IntegerBlock& block) {
   const hw::Machine::Datapath& datapath = encoder_.datapath;
   const bool deferred = datapath.softmax == hw::SoftmaxMode::kDeferred;
-  // A cache holds no token behind that of the row.
+  // A cache holds no token after that of the row.
   const bool masks_by_position = encoder_.shape.causal && rows_.cache == 0;
   TensorId row_sum = kNoTensor;
   if (deferred) {

@@ -61,7 +61,7 @@ class HostSplit {
   [[nodiscard]] double step(const View& view) const { return scale(view) > 0 ? scale(view) : 1.0; }
   [[nodiscard]] hw::DType type(const View& view) const { return graph_.tensors[view.tensor].type; }
 
-  /// Whether the node behind an addition is a clamp that alone reads the sum.
+  /// Whether the node after an addition is a clamp that alone reads the sum.
   [[nodiscard]] bool takes_clamp(const Node& node, std::size_t index) const {
     if (!hw::is_residual(node.stage) || index + 1 == graph_.nodes.size()) return false;
     const Node& next = graph_.nodes[index + 1];

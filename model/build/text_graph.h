@@ -9,7 +9,7 @@ namespace systole::model {
 
 /// The whole text network but its tables, for texts of `length` tokens. Input "embedding" [length x
 /// width]: residual stream, the result of embed_tokens(). The output is s8 [length x width]: "norm"
-/// of the stream behind the last block, or if post-norm "norm2" of that block. Nodes are those of
+/// of the stream after the last block, or if post-norm "norm2" of that block. Nodes are those of
 /// make_encoder_graph() and "norm".
 [[nodiscard]] Graph make_text_graph(const IntegerText& text, std::uint32_t length);
 

@@ -40,9 +40,9 @@ class CheckpointReader {
   /// A mask of attention (model/checkpoint/keep_mask.h); empty if the file has no such tensor.
   std::vector<std::uint8_t> mask(const std::string& name, std::size_t heads, std::size_t tokens);
 
-  /// Leaves out a tensor that the network does not need, if it is there.
+  /// Leaves out a tensor that the network does not need, if the file has it.
   void skip(const std::string& name) { used_.insert(name); }
-  /// Throws InputError that names a tensor that nobody has read or skipped.
+  /// Throws InputError that names a tensor that was neither read nor skipped.
   void check_all_used() const;
 
   /// The dimensions of a tensor; throws InputError if it is missing or has another number of them

@@ -21,7 +21,7 @@ struct Gpt2Names {
   [[nodiscard]] Layer layer(std::uint32_t index) const;
 
   std::string word, position;  ///< the two tables
-  std::string norm;            ///< behind the last layer
+  std::string norm;            ///< after the last layer
   std::string layers;          ///< what the names of all layers begin with
 };
 
@@ -41,7 +41,7 @@ inline constexpr const char* kGpt2Head = "lm_head.weight";
 /// Leaves out the causal masks that the layers of published files carry as tables.
 void skip_gpt2_masks(CheckpointReader& reader, const Gpt2Names& names, std::uint32_t layers);
 
-/// Leaves out what stands beside a text network in files for a task, and buffers.
+/// Leaves out what files for a task have beside the text network, and buffers.
 void skip_task_heads(CheckpointReader& reader, const std::string& prefix);
 
 }  // namespace systole::model

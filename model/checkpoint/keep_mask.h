@@ -16,7 +16,7 @@
 namespace systole::model {
 
 /// The mask in a file's tensor. Throws InputError if the tensor is missing or has another type or
-/// shape, for a row that keeps no key, and for a bit behind the last key.
+/// shape, for a row that keeps no key, and for a bit after the last key.
 [[nodiscard]] std::vector<std::uint8_t> read_keep_mask(const Safetensors& file,
                                                        const std::string& name, std::size_t heads,
                                                        std::size_t tokens);

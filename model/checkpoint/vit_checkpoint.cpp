@@ -138,7 +138,7 @@ VitCheckpoint read_hf(CheckpointReader& reader, const std::string& prefix) {
   return checkpoint;
 }
 
-/// DeiT's distilled networks have a second token with a head of its own.
+/// DeiT's distilled networks have a second token with its own head.
 void refuse_distilled(const Safetensors& file, const std::string& name) {
   if (!file.has(name)) return;
   throw hw::InputError(file.path() + ": tensor '" + name +

@@ -24,7 +24,7 @@ struct VitCheckpoint {
 /// Added to the variance by every LayerNorm of timm's vision transformers.
 inline constexpr double kNormEpsilon = 1e-6;
 
-/// The integer input (model/data/image.h) that stands for 1 to the patch embedding.
+/// The integer input (model/data/image.h) that is 1 to the patch embedding.
 inline constexpr double kInputSteps = 127.0;
 
 /// Loads a safetensors file with the tensor names of timm's vision transformers (DeiT); its

@@ -42,7 +42,7 @@ class FloatBlocks {
 
   FloatBlocks(const EncoderShape& shape, std::vector<FloatBlock> blocks, const Options& options);
 
-  /// The residual stream [tokens, width] (if post-norm, its LayerNorm) behind the last block.
+  /// The residual stream [tokens, width] (if post-norm, its LayerNorm) after the last block.
   [[nodiscard]] FloatRows run(FloatRows stream, ActivationObserver* observer) const;
 
  private:

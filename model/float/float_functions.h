@@ -8,7 +8,7 @@
 
 #include "model/checkpoint/float_layers.h"
 
-/// What stands between the matrix products of a Transformer; T is float or double.
+/// What is between the matrix products of a Transformer; T is float or double.
 namespace systole::model {
 
 template <typename T>

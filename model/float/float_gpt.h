@@ -23,10 +23,10 @@ class FloatGpt {
   /// Forgets them.
   void restart() { length_ = 0; }
 
-  /// Appends tokens: the logits behind each of them, [ids.size(), vocabulary]. Throws
+  /// Appends tokens: the logits after each of them, [ids.size(), vocabulary]. Throws
   /// std::invalid_argument for an id outside the vocabulary or more tokens than positions.
   [[nodiscard]] std::vector<float> append(const std::vector<std::int32_t>& ids);
-  /// The same; the logits behind the last of them alone, [vocabulary].
+  /// The same; the logits after the last of them alone, [vocabulary].
   [[nodiscard]] std::vector<float> append_for_last(const std::vector<std::int32_t>& ids);
 
  private:
@@ -52,7 +52,7 @@ class FloatGpt {
   [[nodiscard]] std::vector<float> normalise(const Norm& norm, const std::vector<float>& in) const;
   /// Appends tokens; what the last norm makes of each, [ids.size(), width].
   [[nodiscard]] std::vector<float> run(const std::vector<std::int32_t>& ids);
-  /// Of rows behind the `length_` tokens before.
+  /// Of rows after the `length_` tokens before.
   [[nodiscard]] std::vector<float> attention(Layer& layer, const std::vector<float>& in) const;
   void attend(const Layer& layer, const float* query, std::size_t keys, float* context) const;
   [[nodiscard]] std::vector<float> logits(const float* hidden, std::size_t rows) const;

@@ -29,7 +29,7 @@ struct GptLayer {
   HalfNorm norm1;
   HalfLinear query, key, value, proj;
   HalfNorm norm2;
-  HalfLinear fc1;  ///< width to hidden, tanh GELU behind it
+  HalfLinear fc1;  ///< width to hidden, then tanh GELU
   HalfLinear fc2;  ///< hidden to width
 };
 
@@ -40,7 +40,7 @@ struct Gpt {
   std::vector<hw::Half> word;      ///< [vocabulary, width]
   std::vector<hw::Half> position;  ///< [positions, width]
   std::vector<GptLayer> layers;
-  HalfNorm norm;                 ///< behind the last layer
+  HalfNorm norm;                 ///< after the last layer
   std::vector<hw::Half> untied;  ///< head [vocabulary, width]; empty: it is `word`
 
   /// [vocabulary, width]: a token's logit is its row times the last norm's output, without bias.
@@ -49,7 +49,7 @@ struct Gpt {
 
 /// Loads a safetensors file with the names of Hugging Face's GPT2Model or GPT2LMHeadModel (see
 /// load_text_checkpoint() for what gives the shape), of type F16, BF16 or F32. Values are rounded
-/// to nearest even; a head of its own, "lm_head.weight", counts only if it differs from the table
+/// to nearest even; a separate head, "lm_head.weight", counts only if it differs from the table
 /// of words.
 ///
 /// Throws InputError that names file, tensor and expected shape if one is missing or has another

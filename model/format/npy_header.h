@@ -9,7 +9,7 @@
 
 namespace systole::model {
 
-/// What stands before the elements of a .npy file.
+/// What precedes the elements in a .npy file.
 struct NpyHeader {
   FileDtype dtype = FileDtype::kBool;
   std::vector<std::size_t> shape;

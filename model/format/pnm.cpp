@@ -19,13 +19,13 @@ constexpr unsigned kMaxByte = 255;
 bool is_blank(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/// Walks over the header from behind the magic.
+/// Walks over the header from after the magic.
 class HeaderScanner {
  public:
   HeaderScanner(std::string_view file, const std::string& file_name)
       : file_(file), file_name_(file_name) {}
 
-  /// The next number, 1..max; at least one blank or comment must stand before it.
+  /// The next number, 1..max; at least one blank or comment must precede it.
   unsigned number(const char* name, unsigned max) {
     skip_blanks_and_comments(name);
     const std::size_t begin = position_;
@@ -41,7 +41,7 @@ class HeaderScanner {
     return value;
   }
 
-  /// Everything behind the one blank that ends the header.
+  /// Everything after the one blank that ends the header.
   std::string_view samples() {
     if (position_ == file_.size() || !is_blank(file_[position_])) {
       fail(position_, "expected a blank between the maximum value and the samples");

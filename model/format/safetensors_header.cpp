@@ -42,7 +42,7 @@ std::string_view header_text(std::string_view file, const std::string& file_name
   if (text.front() != '{') {
     throw hw::InputError(shown + ": header byte 1: expected '{', the start of a JSON object");
   }
-  // The JSON parser takes a zero byte as the end of its input and would not look behind it.
+  // The JSON parser takes a zero byte as the end of its input and would not look further.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     throw hw::InputError(fmt::format("{}: header byte {}: a zero byte", shown, zero + 1));
   }

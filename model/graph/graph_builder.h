@@ -23,8 +23,8 @@ struct StageOperands {
   std::uint32_t kept = 0;           ///< of a softmax or a causal mask
 };
 
-/// Appends tensors and nodes to a graph. Every node writes a tensor of its own, named like the
-/// node, unless it is told where to write.
+/// Appends tensors and nodes to a graph. Every node writes its own tensor, named like the
+/// node, unless the call says where to write.
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name) { graph_.name = std::move(name); }

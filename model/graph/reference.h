@@ -36,7 +36,7 @@ class Reference {
   /// model/build/encoder_graph.h never does.
   void run(const std::function<void(std::size_t nodes)>& progress = {});
 
-  /// The bytes of a tensor as they stand: rows x cols elements, little endian. Empty if freed.
+  /// The bytes of a tensor: rows x cols elements, little endian. Empty if freed.
   [[nodiscard]] const std::vector<std::uint8_t>& bytes(TensorId id) const { return memory_[id]; }
   [[nodiscard]] const std::vector<std::uint8_t>& bytes(std::string_view name) const;
   /// The same as numbers.

@@ -15,7 +15,7 @@ namespace systole::model {
 [[nodiscard]] IntegerLinear across_heads(const IntegerLinear& coefficients,
                                          std::uint32_t head_width);
 
-/// The same function with each encoder folded into the projection in front of it, as linear after
+/// The same function with each encoder folded into the projection before it, as linear after
 /// linear is linear: `qkv` gives the latent heads, the encoders have 0 outputs. Throws InputError
 /// for a network without auto-encoder.
 [[nodiscard]] VitCheckpoint fold_encoders(const VitCheckpoint& checkpoint);

@@ -220,7 +220,7 @@ std::map<std::string, std::string> common_metadata(const char* format, const std
   return metadata;
 }
 
-/// Inverse of common_metadata(), but for the datapath, whose place is behind the shape.
+/// Inverse of common_metadata(), but for the datapath, whose place is after the shape.
 template <typename Model>
 void read_heading(const Safetensors& file, const char* format, Model& model) {
   require_metadata(file, "format", format);

@@ -74,7 +74,7 @@ void RankedMaps::rank(std::size_t row, const std::vector<double>& attention) {
 std::size_t RankedMaps::row_kept(std::size_t row, double theta) const {
   const double* const begin = sums_.data() + row * shape_.keys;
   const double* const end = begin + shape_.keys;
-  // Up to the entry that reaches theta, and the margin behind it.
+  // Up to the entry that reaches theta, and the margin after it.
   const auto reaching = static_cast<std::size_t>(std::lower_bound(begin, end, theta) - begin);
   return std::min(reaching + 1 + margin_, shape_.keys);
 }

@@ -52,7 +52,7 @@ class RankedMaps {
   std::size_t margin_;
   std::vector<std::uint16_t> order_;     ///< [rows][keys] keys by falling attention
   std::vector<double> sums_;             ///< [rows][keys] attention of that key and those before it
-  std::vector<std::uint16_t> cls_rank_;  ///< [rows] where in that order key 0 stands
+  std::vector<std::uint16_t> cls_rank_;  ///< [rows] place of key 0 in that order
 };
 
 /// The theta whose mask comes closest to pruning the fraction `sparsity` of all cells, to 2^-20:

@@ -15,7 +15,7 @@ struct EncoderShape {
   bool post_norm = false;    ///< LayerNorm after the residual addition (BERT) or before (ViT)
   /// Heads that an auto-encoder across heads compresses Q and K to, less than `heads`; 0: none.
   std::uint32_t latent_heads = 0;
-  /// A token attends to itself and to those in front of it (GPT-2).
+  /// A token attends to itself and to those before it (GPT-2).
   bool causal = false;
 
   [[nodiscard]] std::uint32_t head_width() const { return width / heads; }

@@ -40,7 +40,7 @@ class BlockQuantiser {
   /// Scale of the residual stream at one site, or everywhere if pre-norm.
   [[nodiscard]] double residual_scale(Site site, std::size_t layer) const;
 
-  /// Scale of the residual stream behind the embedding, that of the tables which are added there
+  /// Scale of the residual stream after the embedding, that of the tables which are added there
   /// as well: each is a tensor of the stream's type on its own.
   [[nodiscard]] double embedding_scale(const std::vector<const std::vector<double>*>& tables) const;
   /// Values in steps of `scale`, clamped to the residual stream.

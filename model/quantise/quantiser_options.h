@@ -15,7 +15,7 @@ struct QuantiserOptions {
   /// Fold outliers of the LayerNorm outputs into the weights first
   /// (model/quantise/outlier_folding.h): 0 to 1, usually 0.5. Pre-norm networks only.
   std::optional<double> outlier_alpha;
-  /// Fold the encoders of an auto-encoder into the projections in front of them
+  /// Fold the encoders of an auto-encoder into the projections before them
   /// (model/integer/head_link.h).
   bool fold_encoders = false;
   /// Room of the residual stream above its calibrated maximum: 1 to 1024.

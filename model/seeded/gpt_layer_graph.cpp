@@ -21,7 +21,7 @@ constexpr unsigned kCodeBits = 8;
 /// Factor of the scores, 0.75, in the place of the root of the head's width: what is left of that
 /// rounds the sums of Q K^T to int8.
 constexpr std::int64_t kScaleValue = 96, kScaleShift = 7;
-/// Step of a score in front of the softmax: int8 codes deviate by 24, real scores by 1.5.
+/// Step of a score before the softmax: int8 codes deviate by 24, real scores by 1.5.
 constexpr double kScoreStep = 1.0 / 16;
 /// Standard deviation of int8 activations in seeded networks, and so of Q, K and their products.
 constexpr double kCodeDeviation = 32.0;

@@ -7,11 +7,11 @@
 
 namespace systole::model {
 
-/// Sizes of a GPT-2 layer at work on the last `tokens` of `context` tokens.
+/// Sizes of a GPT-2 layer that computes the last `tokens` of `context` tokens.
 struct GptLayerShape {
   std::uint32_t width = 0;  ///< d; the feed-forward network has 4 d
   std::uint32_t heads = 0;
-  std::uint32_t context = 0;  ///< at least `tokens`; those in front stand in caches of zeros
+  std::uint32_t context = 0;  ///< at least `tokens`; those before are in caches of zeros
   std::uint32_t tokens = 0;
   /// In front of the layer the positions are added to its input: what leaves the sums of the rows
   /// for the first LayerNorm, as the layer in front would.

@@ -11,7 +11,7 @@ namespace systole::model {
 ///     's  't  're  've  'm  'll  'd
 ///     letters, digits, or what is neither (nor white space): as many of one kind as there are,
 ///       with one blank in front if there is one
-///     white space up to the last character of it, which is left for the word behind
+///     white space up to the last character of it, which is left for the next word
 ///     white space
 ///
 /// Letters and digits are Unicode's categories L and N, white space is its property White_Space.

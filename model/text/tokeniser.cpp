@@ -45,7 +45,7 @@ std::array<std::int32_t, 0x144> make_alphabet() {
   return bytes;
 }
 
-/// The bytes that a token stands for; nothing if a character is not of the alphabet.
+/// The bytes of a token; nothing if a character is not of the alphabet.
 std::optional<std::string> bytes_of(std::string_view token) {
   static const auto alphabet = make_alphabet();
   std::string bytes;
@@ -74,7 +74,7 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
 /// GPT-2's byte pair encoding from its two files.
 ///
 /// Vocabulary: a JSON object from token to id, 0 without a gap. Tokens are bytes, written in an
-/// alphabet of 256 printable characters: Latin-1's printable ones stand for themselves, the k-th
+/// alphabet of 256 printable characters: Latin-1's printable ones mean themselves, the k-th
 /// of the other bytes is U+0100 + k.
 ///
 /// Merges: pairs of tokens, one a line with a blank between, after a line "#version: ..." that may
@@ -125,7 +125,7 @@ class BytePairs : public Tokeniser {
   void read_merges(const std::string& path);
   void add_merge(const std::string& path, std::size_t line_number, std::string_view line);
   void encode_word(std::string_view word, std::size_t place, std::vector<std::int32_t>& ids) const;
-  /// The tokens of a word made of single bytes; a token stands at the place of its first byte, and
+  /// The tokens of a word made of single bytes; a token is at the place of its first byte, and
   /// kNone at those of the others.
   void merge(std::vector<std::int32_t>& tokens) const;
 

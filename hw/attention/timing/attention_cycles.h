@@ -26,7 +26,7 @@
 ///
 /// SDDMM: the d features of a score are spread over the MACs of a line and reduced between them, so
 /// a score leaves a line every ceil(d / P) cycles. The global columns stay in the K buffer while
-/// the queries pass, Wd at a time, each line with a query of its own (query q on line q mod Wd) and
+/// the queries pass, Wd at a time, each line with its own query (query q on line q mod Wd) and
 /// all of them at the same column; so every Q row is read once. One column per line would last n
 /// ceil(d / P) cycles for a single global column. A line of the sparser engine holds a column of
 /// its own and takes the queries that keep it; the longest columns are placed first. In the
@@ -39,7 +39,7 @@
 /// are placed first: a token that attends to every key does not hold up one line alone.
 ///
 /// Softmax: row maxima are formed as scores arrive. The exponentials of a row need its maximum, so
-/// lanes do not work on two rows at once. Stages of the scores stand at the ends of the lines: a
+/// lanes do not work on two rows at once. Stages of the scores are at the ends of the lines: a
 /// score passes them as it leaves, and they take the next when the line has it, so that the scores
 /// of a phase are complete score_latency() after its last cycle, and the softmax begins that much
 /// later.
@@ -53,10 +53,10 @@ struct PhaseCycles {
   LineSplit split;
   std::uint64_t dense = 0;          ///< until the denser engine is done
   std::uint64_t sparse = 0;         ///< until the sparser engine is done
-  std::vector<std::uint64_t> busy;  ///< [lines] cycles with MACs at work, the denser engine's first
+  std::vector<std::uint64_t> busy;  ///< [lines] cycles with active MACs, the denser engine's first
 
   [[nodiscard]] std::uint64_t total() const { return dense > sparse ? dense : sparse; }
-  /// Line cycles with MACs at work, and without: their sum is lines * total().
+  /// Line cycles with active MACs, and without: their sum is lines * total().
   [[nodiscard]] std::uint64_t busy_cycles() const;
   [[nodiscard]] std::uint64_t idle_cycles() const { return busy.size() * total() - busy_cycles(); }
 };
@@ -96,7 +96,7 @@ struct SddmmWork {
 [[nodiscard]] LineSchedule spmm_group_schedule(const SparseHead& head, std::size_t value_dim,
                                                const Machine::Attention& array);
 
-/// Cycles in which a score passes the stages in front of the softmax, which is the last of a chain
+/// Cycles in which a score passes the stages before the softmax, which is the last of a chain
 /// that may be a kAttention command's softmax chain.
 [[nodiscard]] std::uint64_t score_latency(const Chain& chain);
 

@@ -26,7 +26,7 @@ struct AttentionStep {
 };
 
 /// A row to bring in, in the order of need. Every buffer is walked over the whole layer, so that a
-/// step's rows come in while the step in front is still at work, as far as there is room.
+/// step's rows are loaded while the step before is still computed, as far as there is room.
 struct AttentionFetch {
   AttentionOperand operand;
   std::size_t head;          ///< whose access it is

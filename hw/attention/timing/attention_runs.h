@@ -9,7 +9,7 @@
 #include "hw/machine/machine.h"
 
 /// What each line of the attention engines does in which order: the work that the cycle contract of
-/// hw/attention/timing/attention_cycles.h counts, spelt out.
+/// hw/attention/timing/attention_cycles.h counts, as an explicit schedule.
 namespace systole::hw {
 
 /// One item of a line's work, a step after the other without a pause: scores of a column in the

@@ -57,7 +57,7 @@ struct CodesNeed {
 struct AttentionPhase {
   LineSplit split;
   std::uint64_t cycles = 0;
-  std::vector<std::uint64_t> busy;      ///< [lines] cycles with MACs at work, denser engine first
+  std::vector<std::uint64_t> busy;      ///< [lines] cycles with active MACs, denser engine first
   std::vector<std::uint64_t> conflict;  ///< [lines] cycles lost to banks while there was work
   std::vector<RowAccess> accesses;      ///< ascending by cycle
   std::vector<CodesNeed> codes;         ///< SpMM: each query with kept cells once, ascending
