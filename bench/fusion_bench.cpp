@@ -141,10 +141,10 @@ std::vector<NamedChain> chains() {
   const hw::Stage requantise = model::requantise_stage({43690, 26}, 8, kHalfUp);
   const hw::Stage gelu = model::gelu_stage(hw::make_gelu_constants(0.04, 0.03), 8);
   const hw::Stage residual = model::add_tensor_stage(hw::DType::kS16, {}, 31, kHalfUp);
-  hw::Stage product = hw::usual_stage(hw::StageOp::kMul);
+  hw::Stage product = hw::default_stage(hw::StageOp::kMul);
   product.operand = hw::Operand::kTensor;
   product.imm = {15, -32768, 32767};
-  hw::Stage apply = hw::usual_stage(hw::StageOp::kLayerNormApply);
+  hw::Stage apply = hw::default_stage(hw::StageOp::kLayerNormApply);
   apply.imm = {15, 20, -127, 127, kCols};
   const hw::Stage bias = model::bias_stage();
   return {

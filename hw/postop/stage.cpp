@@ -193,7 +193,7 @@ std::string_view key_of(StageUnit unit) {
 
 const StageInfo& stage_info(StageOp op) { return kStageTable.at(static_cast<std::size_t>(op)); }
 
-Stage usual_stage(StageOp op) {
+Stage default_stage(StageOp op) {
   Stage stage;
   stage.op = op;
   for (std::uint8_t i = 0; i < kOperandKinds; ++i) {

@@ -106,7 +106,7 @@ struct StageInfo {
 };
 [[nodiscard]] const StageInfo& stage_info(StageOp op);
 /// A stage with the only operand that it takes, or else an immediate one, and zeros.
-[[nodiscard]] Stage usual_stage(StageOp op);
+[[nodiscard]] Stage default_stage(StageOp op);
 
 /// Whether the tensor operand, or another, is requantised first.
 [[nodiscard]] bool scales_operand(const Stage& stage);

@@ -73,7 +73,7 @@ class Listing {
 void write_stage(Listing& out, const Stage& stage) {
   const StageInfo& info = stage_info(stage.op);
   out.text(info.name);
-  const Stage usual = usual_stage(stage.op);
+  const Stage usual = default_stage(stage.op);
   if (stage.operand != usual.operand) out.text(" ").text(name_of(stage.operand));
   if (stage.rounding != Rounding::kHalfUp) {
     out.text(" rounding=").text(kRoundingWords.at(static_cast<std::size_t>(stage.rounding)));

@@ -84,13 +84,13 @@ inline constexpr unsigned kLogitBits = 32;
 }
 
 [[nodiscard]] inline hw::Stage divide_row_sum_stage() {
-  return hw::usual_stage(hw::StageOp::kDivideRowSum);
+  return hw::default_stage(hw::StageOp::kDivideRowSum);
 }
 
 [[nodiscard]] inline hw::Stage layer_norm_stage(unsigned fraction_bits, std::uint32_t shift,
                                                 unsigned bits) {
   const hw::IntRange range = hw::symmetric_range(bits);
-  hw::Stage stage = hw::usual_stage(hw::StageOp::kLayerNorm);
+  hw::Stage stage = hw::default_stage(hw::StageOp::kLayerNorm);
   stage.imm = {fraction_bits, shift, range.lo, range.hi};
   return stage;
 }

@@ -36,7 +36,7 @@ hw::Machine::Datapath int8_datapath(hw::Machine::Datapath datapath) {
 
 hw::Stage scale_stage(hw::Rounding rounding) {
   const hw::IntRange range = hw::symmetric_range(kCodeBits);
-  hw::Stage stage = hw::usual_stage(hw::StageOp::kMul);
+  hw::Stage stage = hw::default_stage(hw::StageOp::kMul);
   stage.operand = hw::Operand::kImmediate;
   stage.rounding = rounding;
   stage.imm = {kScaleShift, range.lo, range.hi, kScaleValue};
@@ -44,7 +44,7 @@ hw::Stage scale_stage(hw::Rounding rounding) {
 }
 
 hw::Stage causal_mask_stage() {
-  hw::Stage stage = hw::usual_stage(hw::StageOp::kMask);
+  hw::Stage stage = hw::default_stage(hw::StageOp::kMask);
   stage.operand = hw::Operand::kImmediate;
   stage.imm = {kMaskedScore};
   return stage;

@@ -9,7 +9,7 @@
 namespace systole::hw::test {
 
 inline Stage stage(StageOp op, std::array<std::int64_t, kStageImmediates> imm = {}) {
-  Stage result = usual_stage(op);
+  Stage result = default_stage(op);
   result.imm = imm;
   return result;
 }

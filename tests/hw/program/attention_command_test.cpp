@@ -30,7 +30,7 @@ Program attention_program() {
   Stage softmax;
   softmax.op = StageOp::kSoftmax;
   softmax.imm = {0, 1, 0, 8, 1, 0, 8};
-  const Stage divide = usual_stage(StageOp::kDivideRowSum);
+  const Stage divide = default_stage(StageOp::kDivideRowSum);
   Stage requantise;
   requantise.op = StageOp::kRequantise;
   requantise.imm = {1, 8, -128, 127};

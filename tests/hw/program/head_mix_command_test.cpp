@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "than s8, works on whole rows or transposes"},
         BadMixing{"Transposed",
                   [](Program& p) {
-                    p.chains[0].stages = {usual_stage(StageOp::kTranspose)};
+                    p.chains[0].stages = {default_stage(StageOp::kTranspose)};
                     p.commands[0].op = 0;
                   },
                   "command 0 (store): its encoder follows a chain that gives another type "

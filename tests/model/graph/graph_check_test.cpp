@@ -23,16 +23,16 @@ Graph staged_graph() {
   const View table = builder.whole(tensor("table", 3, 4, hw::DType::kS16));
   const TensorId sums =
       builder.add_tensor({"sums", 3, 4, hw::DType::kS32, Tensor::Kind::kActivation, {}, 0.0});
-  hw::Stage rope = hw::usual_stage(hw::StageOp::kRope);
+  hw::Stage rope = hw::default_stage(hw::StageOp::kRope);
   rope.side = hw::Reduction::kSumSquares;
   View x = builder.stage("rope", in, rope, hw::DType::kS32, {{}, table, sums, 0});
-  const hw::Stage norm = hw::usual_stage(hw::StageOp::kLayerNormApply);
+  const hw::Stage norm = hw::default_stage(hw::StageOp::kLayerNormApply);
   x = builder.stage("norm", x, norm, hw::DType::kS32,
                     {std::vector<std::int32_t>(8, 1), {}, sums, 0});
-  x = builder.stage("mask", x, hw::usual_stage(hw::StageOp::kMask), hw::DType::kS32,
+  x = builder.stage("mask", x, hw::default_stage(hw::StageOp::kMask), hw::DType::kS32,
                     {{}, {}, kNoTensor, 2});
   const View turned = builder.whole(tensor("turned", 4, 3, hw::DType::kS32));
-  builder.stage_to("transpose", x, hw::usual_stage(hw::StageOp::kTranspose), turned);
+  builder.stage_to("transpose", x, hw::default_stage(hw::StageOp::kTranspose), turned);
   return std::move(builder).take();
 }
 

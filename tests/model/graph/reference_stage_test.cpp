@@ -69,14 +69,14 @@ using Values = std::vector<std::int32_t>;
 
 hw::Stage stage_of(hw::StageOp op, hw::Operand operand,
                    std::array<std::int64_t, hw::kStageImmediates> imm = {}) {
-  hw::Stage stage = hw::usual_stage(op);
+  hw::Stage stage = hw::default_stage(op);
   stage.operand = operand;
   stage.imm = imm;
   return stage;
 }
 
 hw::Stage with_side(hw::Reduction side) {
-  hw::Stage relu = hw::usual_stage(hw::StageOp::kRelu);
+  hw::Stage relu = hw::default_stage(hw::StageOp::kRelu);
   relu.side = side;
   return relu;
 }
@@ -150,7 +150,7 @@ TEST_F(OneStage, RmsNorm) {
 }
 
 TEST_F(OneStage, Transpose) {
-  EXPECT_EQ(run({1, 2, 3, 4, 5, 6}, hw::usual_stage(hw::StageOp::kTranspose), hw::DType::kS8),
+  EXPECT_EQ(run({1, 2, 3, 4, 5, 6}, hw::default_stage(hw::StageOp::kTranspose), hw::DType::kS8),
             (Values{1, 4, 2, 5, 3, 6}));
 }
 

@@ -131,7 +131,7 @@ class RandomFusion {
     builder_.stage_to(name("write"), constant(view.rows, view.cols, hw::DType::kS8), stage, view);
   }
   [[nodiscard]] static hw::Stage written_stage() {
-    hw::Stage stage = hw::usual_stage(hw::StageOp::kClamp);
+    hw::Stage stage = hw::default_stage(hw::StageOp::kClamp);
     stage.imm = {kWritten.lo, kWritten.hi};
     return stage;
   }

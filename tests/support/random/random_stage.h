@@ -58,7 +58,7 @@ inline hw::IntRange results_of(const hw::Stage& stage, hw::IntRange in) {
 
 /// Immediates for any operand, statistics included.
 inline hw::Stage random_stage(Random& random, hw::StageOp op, hw::Operand operand) {
-  hw::Stage stage = hw::usual_stage(op);
+  hw::Stage stage = hw::default_stage(op);
   const auto shift = [&](std::uint32_t low, std::uint32_t high) -> std::int64_t {
     return between(random, low, high);
   };

@@ -94,7 +94,7 @@ std::string stages_table() {
   std::string text = head({"stage", "operands", "immediates", "words per channel", "whole row",
                            "read passes", "latency", "least interval of rows"});
   for (std::uint8_t i = 0; i < hw::kStageOps; ++i) {
-    hw::Stage stage = hw::usual_stage(static_cast<hw::StageOp>(i));
+    hw::Stage stage = hw::default_stage(static_cast<hw::StageOp>(i));
     const hw::StageInfo& info = hw::stage_info(stage.op);
     std::string operands;
     for (std::uint8_t kind = 0; kind < hw::kOperandKinds; ++kind) {

@@ -16,7 +16,7 @@ using tlm_model::CommandTrace;
 hw::Chain chain_of(std::vector<StageOp> ops) {
   hw::Chain chain;
   for (const StageOp op : ops) {
-    chain.stages.push_back(hw::usual_stage(op));
+    chain.stages.push_back(hw::default_stage(op));
   }
   return chain;
 }
@@ -29,7 +29,7 @@ TEST(ClassCycles, AChainHasTheClassOfItsDearestStage) {
   EXPECT_EQ(class_of(chain), TimeClass::kMatmul);
   chain.stages.push_back(residual);
   EXPECT_EQ(class_of(chain), TimeClass::kResidual);
-  chain.stages.push_back(hw::usual_stage(StageOp::kLayerNorm));
+  chain.stages.push_back(hw::default_stage(StageOp::kLayerNorm));
   EXPECT_EQ(class_of(chain), TimeClass::kLayerNorm);
   EXPECT_EQ(class_of(chain_of({StageOp::kRequantise, StageOp::kGelu})), TimeClass::kGelu);
   EXPECT_EQ(class_of(chain_of({StageOp::kRequantise, StageOp::kSoftmax})), TimeClass::kSoftmax);

@@ -199,7 +199,7 @@ TEST_F(FusionPropertyTest, AnyChainAroundAnyAnchorGivesTheSameBits) {
   }
   for (std::uint8_t op = 0; op < hw::kStageOps; ++op) {
     const hw::StageInfo& info = hw::stage_info(static_cast<hw::StageOp>(op));
-    if (hw::statistics_read(hw::usual_stage(static_cast<hw::StageOp>(op))) != 0) {
+    if (hw::statistics_read(hw::default_stage(static_cast<hw::StageOp>(op))) != 0) {
       // Statistics to read are left now and then.
       EXPECT_GT(fused_.all_behind(op), 0) << info.name;
       EXPECT_GT(fused_.all_in_front(op), 0) << info.name;

@@ -44,13 +44,13 @@ hw::Command attention_command() {
 class AttentionUnitTest : public test::SystemCTest {};
 
 TEST_F(AttentionUnitTest, IsCompleteWhenItsLastOutputIsAcknowledged) {
-  hw::Stage softmax = hw::usual_stage(hw::StageOp::kSoftmax);
+  hw::Stage softmax = hw::default_stage(hw::StageOp::kSoftmax);
   softmax.imm = {0, 1, 0, 8, 1, 0, 8};
-  hw::Stage requantise = hw::usual_stage(hw::StageOp::kRequantise);
+  hw::Stage requantise = hw::default_stage(hw::StageOp::kRequantise);
   requantise.imm = {1, 8, -128, 127};
   const std::vector<hw::Chain> chains = {
       {{softmax}, hw::DType::kU8},
-      {{hw::usual_stage(hw::StageOp::kDivideRowSum), requantise}, hw::DType::kS8}};
+      {{hw::default_stage(hw::StageOp::kDivideRowSum), requantise}, hw::DType::kS8}};
   hw::HeadMask mask{kTokens, kTokens, {}};
   mask.keep.assign(std::size_t{kTokens} * kTokens, 1);
   // Half a nanosecond keeps the sums away from the ends of cycles, whatever the row buffers add.

@@ -28,9 +28,9 @@ constexpr std::uint32_t kRowBytes = 16;
 
 /// Two stages that need no parameters.
 hw::Chain stages_in_front(hw::DType out) {
-  hw::Stage half = hw::usual_stage(hw::StageOp::kRequantise);
+  hw::Stage half = hw::default_stage(hw::StageOp::kRequantise);
   half.imm = {1, 1, -128, 127};
-  return {{hw::usual_stage(hw::StageOp::kRelu), half}, out};
+  return {{hw::default_stage(hw::StageOp::kRelu), half}, out};
 }
 
 /// Rows, lanes and nanoseconds of the memory controller.

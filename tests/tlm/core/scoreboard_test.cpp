@@ -69,7 +69,7 @@ hw::Program make_program() {
   const auto chain = [](const hw::Stage& stage) { return hw::Chain{{stage}, hw::DType::kS8}; };
   hw::Program program;
   program.chains = {hw::Chain{{}, hw::DType::kS8}, chain(model::bias_stage()),
-                    chain(hw::usual_stage(hw::StageOp::kSoftmax)),
+                    chain(hw::default_stage(hw::StageOp::kSoftmax)),
                     chain(model::divide_row_sum_stage()),
                     chain(model::add_tensor_stage(hw::DType::kS8, {}, 8, hw::Rounding::kHalfUp))};
   return program;

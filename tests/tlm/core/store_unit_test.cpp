@@ -33,7 +33,7 @@ constexpr std::uint64_t kResult = 32 * 1024;
 constexpr std::uint32_t kElsewhere = 64 * 1024;  // in the scratchpad
 
 hw::Stage stage_of(hw::StageOp op) {
-  hw::Stage stage = hw::usual_stage(op);
+  hw::Stage stage = hw::default_stage(op);
   stage.tensor = hw::DType::kS8;
   // Any that check_chain() accepts: values do not move.
   if (op == hw::StageOp::kLayerNorm) stage.imm = {15, 21, -127, 127};
