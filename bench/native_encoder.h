@@ -134,7 +134,7 @@ class NativeEncoder {
     operands.out_pitch = to_pitch;
     operands.rows = rows;
     operands.cols = cols;
-    operands.kept = chain.kept;
+    operands.valid_cols = chain.valid_cols;
     hw::apply_chain(chain.chain, operands);
   }
 

@@ -50,7 +50,7 @@ DependenceGraph::DependenceGraph(const Graph& graph)
         if (model::overlap(graph.nodes[writer].out, read)) writers_[i][view].push_back(writer);
       }
     }
-    masked_[i] = node.kept != 0;
+    masked_[i] = node.valid_cols != 0;
     if (node.kind != Node::Kind::kMatmul) {
       for (const std::size_t writer : writers_[i][0]) masked_[i] = masked_[i] || masked_[writer];
     }

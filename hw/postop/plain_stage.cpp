@@ -87,17 +87,17 @@ class PlainStage {
   void leave_statistics() {
     std::vector<std::uint32_t>& words = row_.statistics;
     if (stage_.side == Reduction::kRowMax) {
-      std::int32_t highest = row_.continues ? static_cast<std::int32_t>(words[0])
-                                            : std::numeric_limits<std::int32_t>::min();
+      std::int32_t highest = row_.accumulate_statistics ? static_cast<std::int32_t>(words[0])
+                                                        : std::numeric_limits<std::int32_t>::min();
       for (const std::int32_t x : row_.x) highest = std::max(highest, x);
       words[0] = static_cast<std::uint32_t>(highest);
     } else if (stage_.side == Reduction::kRowSum) {
-      std::uint32_t sum = row_.continues ? words[0] : 0;
+      std::uint32_t sum = row_.accumulate_statistics ? words[0] : 0;
       for (const std::int32_t x : row_.x) sum += static_cast<std::uint32_t>(x);
       words[0] = sum;
     } else if (stage_.side == Reduction::kSumSquares) {
-      std::uint64_t sum = row_.continues ? wide_word(words, 0) : 0;
-      std::uint64_t squares = row_.continues ? wide_word(words, 2) : 0;
+      std::uint64_t sum = row_.accumulate_statistics ? wide_word(words, 0) : 0;
+      std::uint64_t squares = row_.accumulate_statistics ? wide_word(words, 2) : 0;
       for (const std::int32_t x : row_.x) {
         const std::int64_t input = saturate_bits(x, kLayerNormMaxInputBits);
         sum += static_cast<std::uint64_t>(input);

@@ -22,8 +22,8 @@ struct PlainRow {
   std::vector<std::vector<std::int32_t>> tensors;  ///< [tensor_operands(chain)][cols]
   /// [statistics_words(chain)]: read, or replaced by what a stage leaves.
   std::vector<std::uint32_t> statistics;
-  /// The side output adds to `statistics`, which the columns before have left.
-  bool continues = false;
+  /// The side output adds to `statistics`, which earlier tiles of the row have left.
+  bool accumulate_statistics = false;
   /// Columns, from the first on, that take part in a softmax or pass a causal mask.
   std::size_t valid_cols = std::numeric_limits<std::size_t>::max();
 };

@@ -59,7 +59,7 @@ std::uint32_t statistics_words(const Chain& chain) {
   return words;
 }
 
-bool uses_kept(const Chain& chain) {
+bool uses_valid_cols(const Chain& chain) {
   return any_stage(chain, [](const Stage& stage) {
     return stage.op == StageOp::kSoftmax ||
            (stage.op == StageOp::kMask && stage.operand == Operand::kImmediate);

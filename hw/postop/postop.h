@@ -34,8 +34,8 @@ struct Chain {
 [[nodiscard]] bool reads_row_statistics(const Chain& chain);
 /// Words per row of the row statistics that the chain reads or writes; it does not do both.
 [[nodiscard]] std::uint32_t statistics_words(const Chain& chain);
-/// Whether some stage depends on ChainOperands::kept: a softmax or a causal mask.
-[[nodiscard]] bool uses_kept(const Chain& chain);
+/// Whether some stage depends on ChainOperands::valid_cols: a softmax or a causal mask.
+[[nodiscard]] bool uses_valid_cols(const Chain& chain);
 [[nodiscard]] bool transposes(const Chain& chain);
 
 /// Most tensor operands of one chain.
@@ -54,20 +54,21 @@ struct ChainOperands {
   const std::int32_t* parameters = nullptr;              ///< [parameter_words][cols]
   std::array<TensorRows, kMaxTensorOperands> tensors{};  ///< in the order of their stages
   std::uint32_t* row_statistics = nullptr;               ///< [rows][statistics_words]
-  bool continues = false;  ///< side outputs accumulate: earlier tiles have the rest of the rows
-  void* out = nullptr;     ///< first element of the result
-  std::size_t out_pitch =
-      0;  ///< bytes between rows of the result, which a transposition has `cols` of
+  /// A side output adds to what earlier tiles of the rows have left.
+  bool accumulate_statistics = false;
+  void* out = nullptr;  ///< first element of the result
+  /// Bytes between rows of the result, of which a transposition has `cols`.
+  std::size_t out_pitch = 0;
   std::size_t rows = 0;
   std::size_t cols = 0;
   /// Columns of the first row that take part in its softmax or pass its causal mask, one more in
   /// every later row. The others count neither for maximum nor sum, and their codes are 0.
   /// 0: all.
-  std::size_t kept = 0;
+  std::size_t valid_cols = 0;
 
   /// Columns of row `row` that take part.
-  [[nodiscard]] std::size_t kept_in(std::size_t row) const {
-    return kept == 0 || kept + row > cols ? cols : kept + row;
+  [[nodiscard]] std::size_t valid_cols_in(std::size_t row) const {
+    return valid_cols == 0 || valid_cols + row > cols ? cols : valid_cols + row;
   }
 };
 

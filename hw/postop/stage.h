@@ -18,18 +18,18 @@ namespace systole::hw {
 
 /// y is the stage's operand. The values are part of the program file: append only.
 enum class StageOp : std::uint8_t {
-  kAdd = 0,           ///< x + y: bias, residual addition
-  kRequantise = 1,    ///< clamp(round(x * multiplier / 2^shift), lo, hi)
-  kSub = 2,           ///< x - y
-  kClamp = 3,         ///< min(max(x, lo), hi)
-  kRelu = 4,          ///< max(x, 0)
-  kGelu = 5,          ///< i-GELU of an s16 (saturated) and its requantisation (hw/function/gelu.h)
-  kSoftmax = 6,       ///< of a whole row (softmax.h) or its kept columns (ChainOperands::kept),
-                      ///< factor_bits 32; the deferred mode leaves the row sum in the statistics
+  kAdd = 0,         ///< x + y: bias, residual addition
+  kRequantise = 1,  ///< clamp(round(x * multiplier / 2^shift), lo, hi)
+  kSub = 2,         ///< x - y
+  kClamp = 3,       ///< min(max(x, lo), hi)
+  kRelu = 4,        ///< max(x, 0)
+  kGelu = 5,        ///< i-GELU of an s16 (saturated) and its requantisation (hw/function/gelu.h)
+  kSoftmax = 6,  ///< of a whole row (softmax.h) or its valid columns (ChainOperands::valid_cols),
+                 ///< factor_bits 32; the deferred mode leaves the row sum in the statistics
   kDivideRowSum = 7,  ///< x / y, 8 fraction bits: the late division of the deferred softmax
   kLayerNorm = 8,     ///< of a whole row of s24 (saturated), at most 65536 long (layernorm.h)
   kMul = 9,           ///< clamp(round(x * y / 2^shift), lo, hi): product of two tensors, scaling
-  kMask = 10,         ///< y != 0 ? x : fill; without an operand causal (ChainOperands::kept)
+  kMask = 10,         ///< y != 0 ? x : fill; without an operand causal (ChainOperands::valid_cols)
   kExp = 11,          ///< exponential of min(x, 0) (int_exp.h), scaled by a dyadic factor first
   kSilu = 12,         ///< x * sigmoid(x) of an s16 (saturated), requantised (hw/function/silu.h)
   kLayerNormApply = 13,  ///< kLayerNorm of a part of a row of `length`, from its sum of squares
@@ -53,7 +53,8 @@ inline constexpr std::uint8_t kOperandKinds = 5;
 [[nodiscard]] std::string_view name_of(Operand operand);
 
 /// Side output: a reduction of a stage's results into the row statistics. Tiles of one row may
-/// accumulate (ChainOperands::continues): no side output depends on the order of elements.
+/// accumulate (ChainOperands::accumulate_statistics): no side output depends on the order of
+/// elements.
 enum class Reduction : std::uint8_t {
   kNone = 0,
   kRowMax = 1,      ///< one word

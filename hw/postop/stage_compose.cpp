@@ -45,8 +45,8 @@ Step mask(OperandSource source, const Stage& stage) {
   if (stage.operand == Operand::kImmediate) {
     return [fill](Frame& frame) {
       for (std::size_t i = 0; i < frame.rows(); ++i) {
-        const std::size_t kept = frame.operands().kept_in(frame.first_row() + i);
-        std::fill(frame.row(i) + kept, frame.row(i) + frame.cols(), fill);
+        const std::size_t valid = frame.operands().valid_cols_in(frame.first_row() + i);
+        std::fill(frame.row(i) + valid, frame.row(i) + frame.cols(), fill);
       }
     };
   }
@@ -112,10 +112,10 @@ Step softmax(const SoftmaxConstants& constants) {
   return [constants](Frame& frame) {
     for (std::size_t i = 0; i < frame.rows(); ++i) {
       std::int32_t* x = frame.row(i);
-      const std::size_t kept = frame.operands().kept_in(frame.first_row() + i);
-      row::exponentials(x, kept, row::maximum(x, kept), constants);
-      const std::uint32_t sum = row::softmax_codes(x, kept, constants);
-      std::fill(x + kept, x + frame.cols(), 0);
+      const std::size_t valid = frame.operands().valid_cols_in(frame.first_row() + i);
+      row::exponentials(x, valid, row::maximum(x, valid), constants);
+      const std::uint32_t sum = row::softmax_codes(x, valid, constants);
+      std::fill(x + valid, x + frame.cols(), 0);
       if (constants.mode == SoftmaxMode::kDeferred) *frame.statistics(i) = sum;
     }
   };

@@ -51,7 +51,7 @@ void add_row_max(Frame& frame) {
   for (std::size_t i = 0; i < frame.rows(); ++i) {
     auto* const word = reinterpret_cast<std::int32_t*>(frame.statistics(i));
     const std::int32_t before =
-        frame.operands().continues ? *word : std::numeric_limits<std::int32_t>::min();
+        frame.operands().accumulate_statistics ? *word : std::numeric_limits<std::int32_t>::min();
     *word = std::max(before, row::maximum(frame.row(i), frame.cols()));
   }
 }
@@ -59,7 +59,7 @@ void add_row_max(Frame& frame) {
 void add_row_sum(Frame& frame) {
   for (std::size_t i = 0; i < frame.rows(); ++i) {
     std::uint32_t* const word = frame.statistics(i);
-    const std::uint32_t before = frame.operands().continues ? *word : 0;
+    const std::uint32_t before = frame.operands().accumulate_statistics ? *word : 0;
     *word = before + static_cast<std::uint32_t>(row::sum(frame.row(i), frame.cols()));
   }
 }
@@ -69,7 +69,8 @@ void add_sum_squares(Frame& frame) {
     std::int32_t* const inputs = frame.scratch();
     std::copy_n(frame.row(i), frame.cols(), inputs);
     row::clamp(inputs, frame.cols(), row::kLayerNormInputs);
-    RowSums sums = frame.operands().continues ? read_sums(frame.statistics(i)) : RowSums{0, 0};
+    RowSums sums =
+        frame.operands().accumulate_statistics ? read_sums(frame.statistics(i)) : RowSums{0, 0};
     // The words may hold anything: sums wrap.
     sums.sum =
         static_cast<std::int64_t>(static_cast<std::uint64_t>(sums.sum) +

@@ -117,7 +117,7 @@ void check_decoders(const Command& command, const Program& program, const Fail& 
 bool runs_on_engines(const Chain& chain, bool row_sums) {
   return parameter_words(chain) == 0 && tensor_operands(chain) == 0 && !is_row_wise(chain) &&
          !writes_row_statistics(chain) && (row_sums || !reads_row_statistics(chain)) &&
-         !uses_kept(chain) && !transposes(chain);
+         !uses_valid_cols(chain) && !transposes(chain);
 }
 
 void check_mix_index(std::uint16_t mix, std::size_t count, const Program& program,

@@ -148,10 +148,10 @@ void CommandCheck::check_chain_of(const Command& command) const {
     fail("row of " + std::to_string(command.n) + " elements through a row-wise chain, expected " +
          "at most " + std::to_string(kLayerNormMaxLength));
   }
-  if (command.k != 0 && (!uses_kept(chain) || command.k > command.n)) {
+  if (command.k != 0 && (!uses_valid_cols(chain) || command.k > command.n)) {
     fail("kept is " + std::to_string(command.k) + ", expected 0" +
-         (uses_kept(chain) ? " to " + std::to_string(command.n)
-                           : " without a softmax or a causal mask"));
+         (uses_valid_cols(chain) ? " to " + std::to_string(command.n)
+                                 : " without a softmax or a causal mask"));
   }
   if (has_stage(chain, StageOp::kRope) && command.n % 2 != 0) {
     fail("n is " + std::to_string(command.n) + ", expected pairs of columns for rope");

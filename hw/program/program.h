@@ -56,7 +56,7 @@ struct Command {
   DType type = DType::kS8;     ///< kLoadAccumulator, kLoad with a chain: of the elements in DRAM
   Issue issue = Issue::kNone;  ///< any but kEnd
   bool accumulate = false;     ///< kMatmul: add to C instead of replacing it; kStore, kMove: the
-                               ///< chain's side output continues (ChainOperands::continues)
+                               ///< chain's side output accumulates in the row statistics
   bool a_unsigned = false;     ///< kMatmul: A is u8
   bool b_transposed = false;   ///< kMatmul: B is stored n x k; the preload path transposes it
   std::uint16_t chain = 0;     ///< kStore, kMove: index into Program::chains
@@ -66,7 +66,7 @@ struct Command {
   std::uint64_t dram = 0;      ///< kLoad*, kStore: byte address of the first row
   std::uint32_t dram_pitch = 0;
   std::uint32_t m = 0, n = 0;
-  std::uint32_t k = 0;               ///< kMatmul; those with a chain, kHost: ChainOperands::kept
+  std::uint32_t k = 0;               ///< kMatmul; those with a chain, kHost: valid columns
   std::uint32_t a = 0, a_pitch = 0;  ///< kMatmul: scratchpad; kLoad: destination in the scratchpad
   std::uint32_t b = 0, b_pitch = 0;  ///< kMatmul: scratchpad; kMove: destination in the scratchpad
   std::uint32_t c = 0,

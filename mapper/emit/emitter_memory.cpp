@@ -27,7 +27,7 @@ void Emitter::emit_host(const Group& group) {
   command.chain = static_cast<std::uint16_t>(program_.host_functions.size());
   command.m = group.m();
   command.n = group.n();
-  command.k = group.kept;
+  command.k = group.valid_cols;
   command.dram = address(group.a, 0, 0);
   command.dram_pitch = location(group.a).pitch;
   if (hw::operands_of(group.host->op) > 1) {

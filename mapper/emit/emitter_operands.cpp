@@ -43,7 +43,7 @@ std::uint32_t Emitter::parameters(const Tile& tile) {
 }
 
 void Emitter::bind_operands(const BoundChain& chain, const Tile& tile, hw::Command& command) {
-  if (chain.kept != 0) command.k = std::min(chain.kept + tile.row, tile.cols);
+  if (chain.valid_cols != 0) command.k = std::min(chain.valid_cols + tile.row, tile.cols);
   if (chain.statistics != model::kNoTensor) {
     command.statistics = narrow(
         placement_.tensors[chain.statistics].at_row(tile.row, hw::statistics_words(chain.chain)));

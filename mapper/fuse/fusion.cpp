@@ -58,7 +58,7 @@ Group host_group(const Graph& graph, std::size_t index) {
   group.out = node.out;
   group.chain.out = node.host.out;
   group.host = node.host;
-  group.kept = node.kept;
+  group.valid_cols = node.valid_cols;
   return group;
 }
 

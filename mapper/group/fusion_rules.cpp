@@ -139,7 +139,7 @@ void append(Group& group, std::size_t index, const Graph& graph) {
   group.chain.stages.push_back(stage);
   group.parameters.insert(group.parameters.end(), node.parameters.begin(), node.parameters.end());
   if (node.statistics != model::kNoTensor) group.statistics = node.statistics;
-  if (node.kept != 0) group.kept = node.kept;
+  if (node.valid_cols != 0) group.valid_cols = node.valid_cols;
   group.out = node.out;
 }
 
@@ -157,13 +157,13 @@ std::string obstacle(const Group& group, const Node& node, const Graph& graph,
   if (std::string why = operand_obstacle(group, node, graph, machine); !why.empty()) return why;
   if (std::string why = statistics_obstacle(group, node); !why.empty()) return why;
   if (std::string why = in_place_obstacle(group, node, graph); !why.empty()) return why;
-  const bool both_mask = hw::uses_kept(group.chain) && hw::uses_kept({{stage}, {}});
-  if (both_mask && node.kept != group.kept) {
+  const bool both_mask = hw::uses_valid_cols(group.chain) && hw::uses_valid_cols({{stage}, {}});
+  if (both_mask && node.valid_cols != group.valid_cols) {
     return "the chain has another causal mask";
   }
   if (info.row_wise && hw::is_row_wise(group.chain))
     return "the chain has a row-wise stage already";
-  if ((info.row_wise || node.kept != 0) && rows_in_half(machine, node.in.cols) == 0) {
+  if ((info.row_wise || node.valid_cols != 0) && rows_in_half(machine, node.in.cols) == 0) {
     return limit("accumulator.kib", machine.accumulator.kib) + ", half of it less than a row";
   }
   return "";
@@ -179,7 +179,7 @@ std::string pre_obstacle(const Group& group, const hw::Machine& machine) {
   if (machine.preop.lanes == 0) return limit("preop.lanes", 0);
   if (group.has_matmul || group.host || group.attention || group.encoder) return "it is an anchor";
   if (group.pre) return "it has stages in front already";
-  if (group.kept != 0) return "a causal mask counts whole rows";
+  if (group.valid_cols != 0) return "a causal mask counts whole rows";
   try {
     hw::check_pre_chain(group.chain);
   } catch (const hw::InputError& error) {

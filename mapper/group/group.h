@@ -19,7 +19,7 @@ struct BoundChain {
   std::vector<std::int32_t> parameters;  ///< [parameter_words(chain)][cols], empty shape-only
   std::vector<model::View> tensors;      ///< tensor operands, in the order of their stages
   model::TensorId statistics = model::kNoTensor;  ///< that it reads or leaves
-  std::uint32_t kept = 0;                         ///< model::Node::kept
+  std::uint32_t valid_cols = 0;                   ///< model::Node::valid_cols
 };
 
 /// Operators that run as one: an anchor (a matmul, or a load of a tensor into the accumulator), the

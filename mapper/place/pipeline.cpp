@@ -82,7 +82,7 @@ class PipelineFinder {
     const bool passes = is_temporary(scores.out) && readers_[scores.out.tensor] == 1 &&
                         between.rows == scores.out.rows && between.cols == scores.out.cols &&
                         hw::bytes_of(between.type) == 1 && !context.pre &&
-                        (hw::is_row_wise(scores.chain) || scores.kept != 0);
+                        (hw::is_row_wise(scores.chain) || scores.valid_cols != 0);
     if (!passes || context.a.tensor != scores.out.tensor || context.a.rows != scores.out.rows ||
         context.a.cols != scores.out.cols || context.b.tensor == scores.out.tensor) {
       return false;
@@ -239,7 +239,7 @@ class PipelineFinder {
   }
   /// Columns of sums that a row of its smallest tile has.
   [[nodiscard]] std::uint64_t sum_cols(const Group& group) const {
-    const bool whole = hw::is_row_wise(group.chain) || group.kept != 0;
+    const bool whole = hw::is_row_wise(group.chain) || group.valid_cols != 0;
     return whole ? round_up(group.n(), machine_.array.cols) : machine_.array.cols;
   }
 

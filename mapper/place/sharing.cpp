@@ -38,8 +38,8 @@ class Needs {
       need.bytes = parameters;
       return need;
     }
-    const bool whole =
-        hw::is_row_wise(group.chain) || group.kept != 0 || (pipeline_.heads != 0 && level < 2);
+    const bool whole = hw::is_row_wise(group.chain) || group.valid_cols != 0 ||
+                       (pipeline_.heads != 0 && level < 2);
     need.sums = std::max(pipeline_.row_tile, 1U) * (whole ? row : machine_.array.cols);
     const std::uint64_t depth = round_up(group.k(), machine_.array.rows);
     const std::uint64_t rows = pipeline_.row_tile != 0 ? pipeline_.row_tile : kRows;

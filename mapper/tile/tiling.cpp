@@ -57,7 +57,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   problem.n = group.n();
   problem.k = group.k();
   // A causal mask counts columns from the row's begin.
-  problem.row_wise = hw::is_row_wise(group.chain) || group.kept != 0;
+  problem.row_wise = hw::is_row_wise(group.chain) || group.valid_cols != 0;
   problem.even_cols = hw::has_stage(group.chain, hw::StageOp::kRope);
   if (group.has_matmul) {
     problem.a_on_chip = on_chip(group.a);

@@ -76,7 +76,7 @@ class HostSplit {
     result.name = node.name;
     result.in = node.in;
     result.out = node.out;
-    result.kept = node.kept;
+    result.valid_cols = node.valid_cols;
     switch (node.stage.op) {
       case hw::StageOp::kSoftmax:
         softmax(node, result.host);

@@ -65,8 +65,8 @@ struct Node {
   hw::HostFunction host;                 ///< kHost
   View tensor;                           ///< a tensor operand, HostOp::kAdd: the other operand
   TensorId statistics = kNoTensor;       ///< row statistics that the stage reads or leaves
-  std::uint32_t kept = 0;  ///< of a softmax, a causal mask: columns of the first row that take
-                           ///< part, one more in every later row (hw::ChainOperands::kept); 0: all
+  /// Of a softmax or a causal mask: hw::ChainOperands::valid_cols.
+  std::uint32_t valid_cols = 0;
   View out;
 };
 

@@ -70,7 +70,7 @@ void GraphBuilder::stage_to(const std::string& name, View in, const hw::Stage& s
   node.parameters = std::move(operands.parameters);
   node.tensor = operands.tensor;
   node.statistics = operands.statistics;
-  node.kept = operands.kept;
+  node.valid_cols = operands.valid_cols;
   node.out = out;
   graph_.nodes.push_back(std::move(node));
 }

@@ -20,7 +20,7 @@ struct StageOperands {
   std::vector<std::int32_t> parameters;
   View tensor;                      ///< of a tensor operand
   TensorId statistics = kNoTensor;  ///< read or written
-  std::uint32_t kept = 0;           ///< of a softmax or a causal mask
+  std::uint32_t valid_cols = 0;     ///< of a softmax or a causal mask
 };
 
 /// Appends tensors and nodes to a graph. Every node writes its own tensor, named like the

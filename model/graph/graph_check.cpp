@@ -125,8 +125,8 @@ class NodeCheck {
     check_in_place(node_.tensor, "tensor operand");
   }
 
-  void check_kept(bool keeps) const {
-    require(node_.kept == 0 || (keeps && node_.kept <= node_.in.cols),
+  void check_valid_cols(bool masks) const {
+    require(node_.valid_cols == 0 || (masks && node_.valid_cols <= node_.in.cols),
             "kept columns without a softmax or a causal mask, or more than there are");
   }
 
@@ -140,7 +140,7 @@ class NodeCheck {
     check_elementwise(hw::operands_of(host.op) > 1, host.tensor);
     require(type(node_.in) == host.in && type(node_.out) == host.out,
             "input or output has another type");
-    check_kept(host.op == hw::HostOp::kSoftmax);
+    check_valid_cols(host.op == hw::HostOp::kSoftmax);
     require(node_.in.cols <= hw::kHostMaxColumns, "a row exceeds 65536 elements");
     require(host.gamma.empty() || host.gamma.size() == node_.in.cols,
             "gamma and beta do not fill the columns");
@@ -159,7 +159,7 @@ class NodeCheck {
     require(stage.operand != hw::Operand::kSaved, "a graph has no saved operand: it is a tensor");
     require(node_.parameters.size() == std::size_t{hw::parameter_words(stage)} * node_.in.cols,
             "parameters do not fill the columns");
-    check_kept(hw::uses_kept({{stage}, {}}));
+    check_valid_cols(hw::uses_valid_cols({{stage}, {}}));
     if (stage.op == hw::StageOp::kRope) require(node_.in.cols % 2 == 0, "pairs of an odd row");
   }
 

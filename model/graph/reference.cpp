@@ -174,7 +174,7 @@ void Reference::run_host(const Node& node) {
   };
   for (std::size_t r = 0; r < node.in.rows; ++r) {
     hw::apply_host_row(node.host, row_of(node.in, r), row_of(node.tensor, r), node.in.cols,
-                       row_of(node.out, r), hw::host_kept(node.kept, r, node.in.cols));
+                       row_of(node.out, r), hw::host_kept(node.valid_cols, r, node.in.cols));
   }
 }
 
@@ -202,7 +202,7 @@ void Reference::run_stage(const Node& node) {
     if (has_tensor) row.tensors = {part(tensor, r, cols)};
     const std::vector<std::int32_t> before = part(given, r, words);
     row.statistics.assign(before.begin(), before.end());
-    if (node.kept != 0) row.valid_cols = node.kept + r;
+    if (node.valid_cols != 0) row.valid_cols = node.valid_cols + r;
     hw::apply_plain_row(chain, row);
     left.insert(left.end(), row.statistics.begin(), row.statistics.end());
     out.insert(out.end(), row.x.begin(), row.x.end());

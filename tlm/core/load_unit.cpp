@@ -85,7 +85,7 @@ void LoadUnit::apply(const hw::Command& command, const hw::Chain& chain) {
   operands.out_pitch = sums ? command.c_pitch * std::size_t{4} : command.a_pitch;
   operands.rows = command.m;
   operands.cols = command.n;
-  operands.kept = command.k;
+  operands.valid_cols = command.k;
   pipeline_.apply(chain, operands);
   if (sums && memory_.accumulator_engine != nullptr) {
     memory_.accumulator_engine->write({command.c, command.m, command.n, command.c_pitch},

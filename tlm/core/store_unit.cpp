@@ -83,7 +83,7 @@ void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain,
     const std::size_t pitch = operands_[i].row_bytes;
     operands.tensors.at(i) = {operands_[i].rows.data() + first * pitch, pitch};
   }
-  operands.continues = command.accumulate;
+  operands.accumulate_statistics = command.accumulate;
   if (const std::uint32_t words = hw::statistics_words(chain); words != 0) {
     operands.row_statistics = memory_.statistics.data() + command.statistics + first * words;
   }
@@ -100,7 +100,7 @@ void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain,
   }
   operands.rows = rows;
   operands.cols = command.n;
-  if (command.k != 0) operands.kept = command.k + first;
+  if (command.k != 0) operands.valid_cols = command.k + first;
   engine_.apply(chain, operands);
   if (encoder == nullptr) return;
   const std::size_t features = command.n / encoder->in_heads;

@@ -135,7 +135,7 @@ void PostopRtlEngine::apply_stage(const hw::Stage& stage, const hw::ChainOperand
     if (is_served) values_ = input;
     run_twin(*twin, stage,
              {values_.data(), operands.rows, operands.cols, model.parameters,
-              operands.row_statistics, operands.kept},
+              operands.row_statistics, operands.valid_cols},
              expected, statistics);
     is_served = true;
   }

@@ -19,7 +19,7 @@ struct StageRows {
   std::size_t cols;
   const std::int32_t* parameters;  ///< the stage's words of the parameter block
   std::uint32_t* row_statistics;   ///< one entry per row, null if the chain has none
-  std::size_t kept;                ///< hw::ChainOperands::kept
+  std::size_t valid_cols;          ///< hw::ChainOperands::valid_cols
 };
 
 /// A block in RTL, as a stage of the post-op chain that it computes, alone or in part.

@@ -95,7 +95,7 @@ class SoftmaxTwin final : public Twin<SoftmaxUnitRtl> {
                 const std::int32_t* expected) override {
     show(expected, contract(stage, rows.rows, rows.cols));
     return rtl_.run(rows.x, rows.cols, rows.rows, hw::softmax_constants(stage), rows.row_statistics,
-                    {}, rows.kept);
+                    {}, rows.valid_cols);
   }
 };
 
@@ -111,7 +111,7 @@ class ExpTwin final : public Twin<IExpRtl> {
     const hw::SoftmaxConstants constants = hw::softmax_constants(stage);
     for (std::size_t i = 0; i < rows.rows; ++i) {
       std::int32_t* const x = rows.x + i * rows.cols;
-      const std::int64_t maximum = hw::row::maximum(x, kept_in(rows, i));
+      const std::int64_t maximum = hw::row::maximum(x, valid_cols_in(rows, i));
       for (std::size_t j = 0; j < rows.cols; ++j) {
         const std::int64_t argument =
             hw::scale(x[j] - maximum, constants.score, hw::Rounding::kHalfUp);
@@ -128,9 +128,9 @@ class ExpTwin final : public Twin<IExpRtl> {
     const RtlCycles cycles = rtl_.run(rows.x, rows.cols, rows.rows, constants.exp);
     for (std::size_t i = 0; i < rows.rows; ++i) {
       std::int32_t* const x = rows.x + i * rows.cols;
-      const std::size_t kept = kept_in(rows, i);
-      const std::uint32_t sum = hw::row::softmax_codes(x, kept, constants);
-      std::fill(x + kept, x + rows.cols, 0);
+      const std::size_t valid = valid_cols_in(rows, i);
+      const std::uint32_t sum = hw::row::softmax_codes(x, valid, constants);
+      std::fill(x + valid, x + rows.cols, 0);
       if (rows.row_statistics != nullptr && constants.mode == hw::SoftmaxMode::kDeferred) {
         rows.row_statistics[i] = sum;
       }
@@ -144,11 +144,11 @@ class ExpTwin final : public Twin<IExpRtl> {
 
  private:
   /// Columns of row `i` that take part.
-  static std::size_t kept_in(const StageRows& rows, std::size_t i) {
+  static std::size_t valid_cols_in(const StageRows& rows, std::size_t i) {
     hw::ChainOperands operands;
     operands.cols = rows.cols;
-    operands.kept = rows.kept;
-    return operands.kept_in(i);
+    operands.valid_cols = rows.valid_cols;
+    return operands.valid_cols_in(i);
   }
 };
 

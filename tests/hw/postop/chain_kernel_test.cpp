@@ -53,7 +53,7 @@ struct ColumnTiles {
       operands.accumulator_pitch = cols;
       operands.parameters = block.data();
       operands.row_statistics = statistics.data();
-      operands.continues = i != 0;
+      operands.accumulate_statistics = i != 0;
       operands.out = out.data() + at[i];
       operands.out_pitch = cols * sizeof(std::int32_t);
       operands.rows = rows;
@@ -102,7 +102,7 @@ TEST(ChainKernel, LayerNormInPartsIsTheWholeOne) {
 }
 
 /// Runs a chain to s32 over rows of three columns.
-Words run_rows(const Chain& chain, const Words& in, std::size_t kept = 0) {
+Words run_rows(const Chain& chain, const Words& in, std::size_t valid_cols = 0) {
   Words out(in.size());
   ChainOperands operands;
   operands.accumulator = in.data();
@@ -111,7 +111,7 @@ Words run_rows(const Chain& chain, const Words& in, std::size_t kept = 0) {
   operands.out_pitch = 3 * sizeof(std::int32_t);
   operands.rows = in.size() / 3;
   operands.cols = 3;
-  operands.kept = kept;
+  operands.valid_cols = valid_cols;
   apply_chain(chain, operands);
   return out;
 }

@@ -68,7 +68,7 @@ PlainRow row_of(const json& golden, const Chain& chain) {
   if (golden.contains("y")) row.tensors = {golden.at("y").get<Words>()};
   row.statistics = golden.value("statistics", std::vector<std::uint32_t>{});
   row.statistics.resize(statistics_words(chain));
-  row.continues = golden.at("continues");
+  row.accumulate_statistics = golden.at("continues");
   row.valid_cols = golden.at("valid_cols");
   return row;
 }
@@ -86,11 +86,11 @@ void apply_kernel(const Chain& chain, PlainRow& row) {
   operands.parameters = row.parameters.data();
   operands.tensors[0].data = tensor.data();
   operands.row_statistics = row.statistics.data();
-  operands.continues = row.continues;
+  operands.accumulate_statistics = row.accumulate_statistics;
   operands.out = out.data();
   operands.rows = 1;
   operands.cols = row.x.size();
-  operands.kept = row.valid_cols;
+  operands.valid_cols = row.valid_cols;
   apply_chain(chain, operands);
   row.x = out;
 }

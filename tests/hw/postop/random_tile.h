@@ -51,9 +51,9 @@ class RandomTile {
       for (unsigned char& byte : tensors_.back().bytes) byte = static_cast<unsigned char>(random());
     }
     if (pick(random, 0, 1) != 0) {
-      kept_ = static_cast<std::size_t>(pick(random, 1, static_cast<std::int64_t>(cols)));
+      valid_cols_ = static_cast<std::size_t>(pick(random, 1, static_cast<std::int64_t>(cols)));
     }
-    continues_ = pick(random, 0, 1) != 0;
+    accumulates_ = pick(random, 0, 1) != 0;
   }
 
   /// All but the result. Reads and writes the statistics.
@@ -66,10 +66,10 @@ class RandomTile {
       operands.tensors.at(i) = {tensors_[i].bytes.data() + 1, tensors_[i].pitch};
     }
     operands.row_statistics = statistics_.data();
-    operands.continues = continues_;
+    operands.accumulate_statistics = accumulates_;
     operands.rows = rows_;
     operands.cols = cols_;
-    operands.kept = kept_;
+    operands.valid_cols = valid_cols_;
     return operands;
   }
 
@@ -82,8 +82,8 @@ class RandomTile {
     row.x = {values, values + cols_};
     row.parameters = parameters_;
     row.statistics = {statistics, statistics + words};
-    row.continues = continues_;
-    if (kept_ != 0) row.valid_cols = kept_ + r;
+    row.accumulate_statistics = accumulates_;
+    if (valid_cols_ != 0) row.valid_cols = valid_cols_ + r;
     for (const Tensor& tensor : tensors_) {
       row.tensors.emplace_back();
       for (std::size_t i = 0; i < cols_; ++i) {
@@ -109,8 +109,8 @@ class RandomTile {
   std::vector<std::int32_t> accumulator_, parameters_;
   std::vector<std::uint32_t> statistics_;
   std::vector<Tensor> tensors_;
-  std::size_t kept_ = 0;
-  bool continues_ = false;
+  std::size_t valid_cols_ = 0;
+  bool accumulates_ = false;
 };
 
 /// Columns of a tile that the chain takes: pairs for a rotation.

@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "row statistics are missing"},
         BadGraph{"Parameters", kNorm, [](Graph&, Node& n) { n.parameters.pop_back(); },
                  "parameters do not fill the columns"},
-        BadGraph{"KeptBeyondTheRow", kMask, [](Graph&, Node& n) { n.kept = 5; },
+        BadGraph{"KeptBeyondTheRow", kMask, [](Graph&, Node& n) { n.valid_cols = 5; },
                  "kept columns without a softmax or a causal mask, or more than there are"},
         BadGraph{"KeptByChannels", kMask,
                  [](Graph&, Node& n) {

@@ -172,11 +172,11 @@ class ProgramInterpreter {
     }
     if (c.k != 0) values.valid_cols = c.k + row;
     const bool stores = hw::unit_of(c.opcode) == hw::Unit::kStore;
-    values.continues = stores && c.accumulate;
+    values.accumulate_statistics = stores && c.accumulate;
     const std::size_t words = hw::statistics_words(chain);
     const std::uint64_t at = (c.statistics + row * words) * 4;
     values.statistics.resize(words);
-    if (hw::reads_row_statistics(chain) || values.continues) {
+    if (hw::reads_row_statistics(chain) || values.accumulate_statistics) {
       std::memcpy(values.statistics.data(), statistics.read(at, words * 4), words * 4);
     }
     hw::apply_plain_row(chain, values);

@@ -213,7 +213,8 @@ class RandomFusion {
     if (!statistics(stage, operands)) return false;
     const bool keeps = op == hw::StageOp::kSoftmax ||
                        (op == hw::StageOp::kMask && kind == hw::Operand::kImmediate);
-    if (keeps && !in_front && random_() % 2 != 0) operands.kept = between(random_, 1, x_.cols);
+    if (keeps && !in_front && random_() % 2 != 0)
+      operands.valid_cols = between(random_, 1, x_.cols);
     append(stage, std::move(operands));
     return true;
   }
