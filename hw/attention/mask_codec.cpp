@@ -70,7 +70,7 @@ class MaskReader {
         if (first + i < length) {
           bits.push_back(bit);
         } else if (bit) {
-          fail("a bit behind the last cell is set");
+          fail("a bit after the last cell is set");
         }
       }
     }
@@ -81,7 +81,7 @@ class MaskReader {
     }
   }
   void finish() const {
-    if (at_ != bytes_.size()) fail("bytes behind the last head");
+    if (at_ != bytes_.size()) fail("bytes after the last head");
   }
 
  private:

@@ -98,7 +98,7 @@ std::vector<MachineKey> make_keys() {
       word<kArray, &Array::dataflow>("array.dataflow", {"weight-stationary", "output-stationary"},
           "operand that stays in the array", kGemmini),
       word<kArray, &Array::overlap>("array.overlap", {"none", "preload", "full"},
-          "how much of preload and drain hides behind the neighbouring fold", kGemmini),
+          "how much of preload and drain overlaps with the neighbouring fold", kGemmini),
 
       integer<kScratchpad, &Sram::kib>("scratchpad.kib", "KiB", 1, 65536,
           "size of the operand memory", kGemmini),
@@ -132,7 +132,7 @@ std::vector<MachineKey> make_keys() {
       unit<&Postop::transposer>("postop.transposer", "1: results can be written transposed"),
 
       integer<&Machine::preop, &Machine::Preop::lanes>("preop.lanes", "elements/cycle", 0, 256,
-          "width of the stages on the way in from memory; 0: there are none", kChosen),
+          "width of the stages between memory and the anchor; 0: none", kChosen),
 
       integer<kDatapath, &Datapath::multiplier_bits>("datapath.multiplier_bits", "bits", 8, 31,
           "multiplier of the dyadic requantisation", "measured accuracy; I-BERT has 31"),
@@ -163,7 +163,7 @@ std::vector<MachineKey> make_keys() {
           "serial dividers of the engines' output path, a row each",
           "chosen: DeiT-Tiny's outputs leave as fast as its SpMM forms them"),
       integer<kAttention, &Attention::decoder_lines>("attention.decoder_lines", "lines", 0, 1024,
-          "MAC lines that decode Q and K on the way in; 0: those of the engines",
+          "MAC lines that decode Q and K as they are loaded; 0: those of the engines",
           "chosen: the paper does not say"),
       integer<kAttention, &Attention::query_kib>("attention.query_kib", "KiB", 1, 65536,
           "part of the scratchpad that buffers Q", "ViTCoD"),
@@ -178,7 +178,7 @@ std::vector<MachineKey> make_keys() {
       integer<kAttention, &Attention::ports>("attention.ports", "", 1, 4,
           "accesses of macs_per_line bytes per bank and cycle", kChosen),
       integer<kAttention, &Attention::encoder_lines>("attention.encoder_lines", "lines", 0, 1024,
-          "MAC lines that encode Q and K on the way out; 0: none", "chosen: the paper does not say"),
+          "MAC lines that encode Q and K as they are stored; 0: none", "chosen: the paper does not say"),
 
       power_of_two<kDma, &Dma::request_bytes>("dma.request_bytes", "bytes", 16, 4096,
           "largest bus request; requests are aligned to it", kGemmini),
@@ -289,7 +289,7 @@ std::vector<MachineKey> make_keys() {
       word<kMapper, &Mapper::objective>("mapper.objective", {"cycles", "energy", "edp"},
           "what a search minimises; edp: the product of both", kChosen),
       word<kMapper, &Mapper::fusion>("mapper.fusion", {"all", "library", "none", "post", "off"},
-          "joins an anchor: any stage, Gemmini's, no function, any behind, rounding",
+          "joins an anchor: any stage, Gemmini's, no function, any after it, rounding",
           "library: no LayerNorm, no residual addition"),
       integer<kMapper, &Mapper::on_chip>("mapper.on_chip", "", 0, 1,
           "1: what only matmuls read may stay in the scratchpad; 0: all goes to DRAM", kChosen),

@@ -93,13 +93,13 @@ std::vector<Counter> Cache::counters() const {
   return {{"reads", "accesses", "reads of a line or part of it", reads_},
           {"writes", "accesses", "writes of a line or part of it", writes_},
           {"hits", "accesses", "that found their line", hits_},
-          {"merged", "accesses", "that found their line on its way", merged_},
+          {"merged", "accesses", "that found their line in flight", merged_},
           {"misses", "accesses", "that did not find their line", misses_},
           {"fills", "lines", "read from memory", fills_},
           {"write_backs", "lines", "written to memory", write_backs_},
           {"dirty", "lines", "not written to memory at the end", tags_.dirty_lines()},
           {"bank_wait", "cycles", "waiting for a bank, all accesses together", bank_wait_},
-          {"mshr_wait", "cycles", "waiting for a miss register or the place of a line on its way",
+          {"mshr_wait", "cycles", "waiting for a miss register or the place of a line in flight",
            register_wait_},
           {"memory_wait", "cycles", "waiting for memory, all fills together", memory_wait_}};
 }

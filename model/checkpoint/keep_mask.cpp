@@ -36,7 +36,7 @@ std::vector<std::uint8_t> read_keep_mask(const Safetensors& file, const std::str
     for (std::size_t key = 0; key < tokens; ++key) to[key] = (from[key / 8] >> (key % 8)) & 1U;
     if (std::find(to, to + tokens, 1) == to + tokens) fail("keeps no key, expected one or more");
     if (tokens % 8 != 0 && from[row_bytes - 1] >> (tokens % 8) != 0) {
-      fail("bits behind the last key are set, expected zeros");
+      fail("bits after the last key are set, expected zeros");
     }
   }
   return keep;

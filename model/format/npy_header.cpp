@@ -52,10 +52,10 @@ class DictionaryParser {
     while (!accept('}')) {
       entry(header);
       if (accept('}')) break;
-      expect(',', "or '}' behind an entry");
+      expect(',', "or '}' after an entry");
     }
     skip_blanks();
-    if (at_ != text_.size()) fail(at_, "expected only blanks behind the header's '}'");
+    if (at_ != text_.size()) fail(at_, "expected only blanks after the header's '}'");
     require(has_dtype_, "descr");
     require(has_order_, "fortran_order");
     require(has_shape_, "shape");
@@ -73,7 +73,7 @@ class DictionaryParser {
     skip_blanks();
     const std::size_t begin = at_;
     const std::string_view key = quoted("a key in quotes");
-    expect(':', "behind a key");
+    expect(':', "after a key");
     if (key == "descr") {
       once(has_dtype_, begin, key);
       header.dtype = dtype();
@@ -129,8 +129,8 @@ class DictionaryParser {
       shape.push_back(number());
       if (accept(',')) continue;
       // Without a comma (3) would be a number, not a shape.
-      if (shape.size() == 1) fail(at_, "expected ',' behind the only dimension");
-      expect(')', "or ',' behind a dimension");
+      if (shape.size() == 1) fail(at_, "expected ',' after the only dimension");
+      expect(')', "or ',' after a dimension");
       break;
     }
     return shape;

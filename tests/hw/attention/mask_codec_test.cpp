@@ -212,17 +212,17 @@ INSTANTIATE_TEST_SUITE_P(
         BadMask{"RowsFall", set_mask_byte(kRows, 2), "byte 32: sparse head: row indices"},
         BadMask{"RowOutOfRange", set_mask_byte(kRows + 1, 3), "byte 32: sparse head: row indices"},
         BadMask{"StrayBit", set_mask_byte(kBits, 0x0b),
-                "byte 29: a bit behind the last cell is set"},
+                "byte 29: a bit after the last cell is set"},
         BadMask{"LastStrayBit", set_mask_byte(kBits, 0x83),
-                "byte 29: a bit behind the last cell is set"},
+                "byte 29: a bit after the last cell is set"},
         BadMask{"Gap", set_mask_byte(kGap, 1), "byte 30: a byte between two heads is not 0"},
         BadMask{"EndOfGap", set_mask_byte(kGap + 2, 128),
                 "byte 32: a byte between two heads is not 0"},
         BadMask{"NoGap", [](Bytes& b) { b.resize(kGap); }, "byte 29: the mask ends too early"},
-        BadMask{"Trailing", [](Bytes& b) { b.push_back(0); }, "byte 32: bytes behind the last"},
+        BadMask{"Trailing", [](Bytes& b) { b.push_back(0); }, "byte 32: bytes after the last"},
         BadMask{"AnotherHead",
                 [](Bytes& b) { b.insert(b.end(), kSmallMask.begin(), kSmallMask.end()); },
-                "byte 32: bytes behind the last head"}),
+                "byte 32: bytes after the last head"}),
     [](const testing::TestParamInfo<BadMask>& test) { return test.param.name; });
 
 TEST(MaskCodec, RefusesMoreTokensThanAnIndexNames) {

@@ -298,7 +298,7 @@ INSTANTIATE_TEST_SUITE_P(
             "mask 0, byte"),
         mask(
             "LongMask", [](std::vector<std::uint8_t>& b) { b.push_back(0); },
-            "mask 0, byte 64: bytes behind the last head"),
+            "mask 0, byte 64: bytes after the last head"),
         mask(
             "NoMask", [](std::vector<std::uint8_t>& b) { b.clear(); },
             "mask 0, byte 0: the mask ends too early"),

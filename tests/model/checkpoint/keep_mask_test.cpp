@@ -57,7 +57,7 @@ TEST_F(MaskedVit, RefusesBadMasks) {
   set_mask({2, 5, 1}, {1, 3, 5, 9, 17, 30, 30, 0, 30, 30});
   expect_error("head 1, row 2: keeps no key, expected one or more");
   set_mask({2, 5, 1}, {1, 3, 5, 9, 17 + 32, 30, 30, 30, 30, 30});
-  expect_error("head 0, row 4: bits behind the last key are set, expected zeros");
+  expect_error("head 0, row 4: bits after the last key are set, expected zeros");
   // Nothing but a spare bit is no key.
   set_mask({2, 5, 1}, {128, 3, 5, 9, 17, 30, 30, 30, 30, 30});
   expect_error("head 0, row 0: keeps no key");
