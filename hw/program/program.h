@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "hw/attention/head_mix.h"
@@ -75,6 +76,16 @@ struct Command {
   std::uint32_t statistics = 0;  ///< of a chain: first word of the row statistics
   std::uint64_t tensor = 0;      ///< of a chain: DRAM address of its first tensor operand
   std::uint32_t tensor_pitch = 0;
+
+  [[nodiscard]] bool operator==(const Command& other) const {
+    const auto all = [](const Command& of) {
+      return std::tie(of.opcode, of.dram, of.a, of.b, of.c, of.m, of.n, of.k, of.type, of.issue,
+                      of.accumulate, of.a_unsigned, of.b_transposed, of.chain, of.mix, of.op,
+                      of.dram_pitch, of.a_pitch, of.b_pitch, of.c_pitch, of.parameters,
+                      of.statistics, of.tensor, of.tensor_pitch);
+    };
+    return all(*this) == all(other);
+  }
 };
 
 /// Further tensor operands of a chain stand in Program::operand_tiles, from index `a` on for kStore

@@ -59,6 +59,7 @@ class Trials {
     }
     if (replayed_ + expected > kMostReplayed) return std::nullopt;
     hw::Program program;
+    program.commands.reserve(expected);
     ConstantImage constants(emitter_.constants_end(), false);
     Emitter draft(emitter_, constants, program);
     draft.emit(part_, {groups.begin(), last});
@@ -66,23 +67,61 @@ class Trials {
       const auto count = static_cast<std::ptrdiff_t>(next_part_.levels.size());
       draft.emit(next_part_, {next_->groups.begin(), next_->groups.begin() + count});
     }
-    Replay trial = replay_;
-    const std::size_t count = program.commands.size();
-    for (std::size_t first = 0; first < count; first += kAtOnce) {
-      trial.run(program, first, std::min(first + kAtOnce, count));
-      replayed_ += kAtOnce;
-      if (trial.dispatch() >= limit) return std::nullopt;
+    // Tilings that differ in what they have no room for give the same commands.
+    auto known = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+      return trial.commands == program.commands && trial.operand_tiles == program.operand_tiles;
+    });
+    if (known == trials_.end()) {
+      known = trials_.emplace(trials_.end());
+      run(program, limit, *known);
+      known->commands = std::move(program.commands);
+      known->operand_tiles = std::move(program.operand_tiles);
+    } else if (!known->says(limit)) {
+      run(program, limit, *known);
     }
-    const std::uint64_t end = trial.finish();
-    return end < limit ? std::optional(end) : std::nullopt;
+    replayed_ += kAtOnce * known->chunks_until(limit);
+    return known->end < limit ? std::optional(known->end) : std::nullopt;
   }
 
  private:
+  /// Commands that were replayed.
+  struct Trial {
+    std::vector<hw::Command> commands;
+    std::vector<hw::OperandTile> operand_tiles;
+    std::vector<std::uint64_t> dispatched;  ///< cycles in which the last of each chunk was
+    std::uint64_t end = kNotKnown;          ///< cycle; not known of a trial that was given up
+
+    /// Whether no replay is needed to compare it with that limit.
+    [[nodiscard]] bool says(std::uint64_t limit) const {
+      return end != kNotKnown || dispatched.back() >= limit;
+    }
+    /// Chunks after which a replay with that limit is over.
+    [[nodiscard]] std::size_t chunks_until(std::uint64_t limit) const {
+      const auto found = std::lower_bound(dispatched.begin(), dispatched.end(), limit);
+      const auto before = static_cast<std::size_t>(found - dispatched.begin());
+      return std::min(before + 1, dispatched.size());
+    }
+  };
+  static constexpr std::uint64_t kNotKnown = std::numeric_limits<std::uint64_t>::max();
+
+  void run(const hw::Program& program, std::uint64_t limit, Trial& trial) const {
+    trial.dispatched.clear();
+    Replay replay = replay_;
+    const std::size_t count = program.commands.size();
+    for (std::size_t first = 0; first < count; first += kAtOnce) {
+      replay.run(program, first, std::min(first + kAtOnce, count));
+      trial.dispatched.push_back(replay.dispatch());
+      if (replay.dispatch() >= limit) return;
+    }
+    trial.end = replay.finish();
+  }
+
   Pipeline part_, next_part_;
   const TiledPipeline* next_;
   const Emitter& emitter_;
   const Replay& replay_;
   std::uint64_t replayed_ = 0;
+  std::vector<Trial> trials_;  ///< all different
 };
 
 }  // namespace
