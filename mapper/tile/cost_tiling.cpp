@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -46,15 +47,23 @@ bool cheaper(const Tiling& a, const Tiling& b) {
 /// The best tilings of each variant.
 class Best {
  public:
-  /// What is slower than this is no candidate.
-  [[nodiscard]] double limit() const { return kWorst * least_; }
+  /// What is slower than this is no candidate, whatever else is found.
+  [[nodiscard]] double worst() const { return kWorst * least_; }
+  /// Nor is what is slower than this: so many others are not that one will stay one.
+  [[nodiscard]] double limit() const { return limit_; }
+  /// The same for a variant.
+  [[nodiscard]] double limit(unsigned variant) const {
+    const std::vector<Tiling>& all = best_[variant];
+    return all.size() < kEach ? limit_ : std::min(limit_, static_cast<double>(all.back().cycles));
+  }
   void add(const Tiling& t, unsigned variant) {
-    if (static_cast<double>(t.cycles) > limit()) return;
+    if (static_cast<double>(t.cycles) > limit(variant)) return;
     least_ = std::min(least_, static_cast<double>(t.cycles));
     std::vector<Tiling>& all = best_[variant];
     if (all.size() == kEach && !cheaper(t, all.back())) return;
     all.insert(std::upper_bound(all.begin(), all.end(), t, cheaper), t);
     if (all.size() > kEach) all.pop_back();
+    find_limit();
   }
   /// The cheapest of all variants, the cheapest first.
   [[nodiscard]] std::vector<Tiling> all() const {
@@ -70,19 +79,38 @@ class Best {
  private:
   static constexpr std::size_t kEach = 2, kAll = 12;
   static constexpr double kWorst = 1.5;
+
+  // A tiling only gives way to a cheaper one: there will always be kAll that are no slower than
+  // these.
+  void find_limit() {
+    limit_ = worst();
+    std::array<std::uint64_t, kVariants * kEach> cycles;
+    std::size_t count = 0;
+    for (const std::vector<Tiling>& some : best_) {
+      for (const Tiling& t : some) cycles[count++] = t.cycles;
+    }
+    if (count < kAll) return;
+    const auto last = cycles.begin() + kAll - 1;
+    std::nth_element(cycles.begin(), last, cycles.begin() + count);
+    limit_ = std::min(limit_, static_cast<double>(*last));
+  }
+
   double least_ = std::numeric_limits<double>::max() / kWorst;
+  double limit_ = std::numeric_limits<double>::max();
   std::array<std::vector<Tiling>, kVariants> best_;
 };
 
-/// The cheapest tilings by one figure.
-class Few {
+/// The cheapest tilings with half of the reads in flight.
+class Cautious {
  public:
-  explicit Few(std::uint64_t Tiling::*figure) : figure_(figure) {}
+  /// What is slower than this is none of them.
+  [[nodiscard]] double limit() const {
+    return few_.size() < kFew ? std::numeric_limits<double>::max()
+                              : static_cast<double>(few_.back().cautious_cycles);
+  }
   void add(const Tiling& t) {
     if (few_.size() == kFew && !before(t, few_.back())) return;
-    few_.insert(std::upper_bound(few_.begin(), few_.end(), t,
-                                 [&](const Tiling& a, const Tiling& b) { return before(a, b); }),
-                t);
+    few_.insert(std::upper_bound(few_.begin(), few_.end(), t, before), t);
     if (few_.size() > kFew) few_.pop_back();
   }
   /// Those that are not in `all` yet.
@@ -95,10 +123,10 @@ class Few {
 
  private:
   static constexpr std::size_t kFew = 2;
-  [[nodiscard]] bool before(const Tiling& a, const Tiling& b) const {
-    return a.*figure_ != b.*figure_ ? a.*figure_ < b.*figure_ : a.load_bytes < b.load_bytes;
+  [[nodiscard]] static bool before(const Tiling& a, const Tiling& b) {
+    return a.cautious_cycles != b.cautious_cycles ? a.cautious_cycles < b.cautious_cycles
+                                                  : a.load_bytes < b.load_bytes;
   }
-  std::uint64_t Tiling::*figure_;
   std::vector<Tiling> few_;
 };
 
@@ -109,14 +137,15 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   Best best;
   // Requests hide less latency than the model has it where tiles are small. What is best if half as
   // many are in flight is offered, too: it must not get lost once more of them may be.
-  Few cautious(&Tiling::cautious_cycles);
+  Cautious cautious;
   const auto k_cuts =
       problem.k == 0 ? std::vector<std::uint32_t>{0} : balanced_cuts(problem.k, machine.array.rows);
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
   const auto m_cuts = problem.row_tile == 0 ? balanced_cuts(problem.m, 1)
                                             : std::vector<std::uint32_t>{problem.row_tile};
+  const auto n_cuts = balanced_cuts(most_cols, machine.array.cols);
   for (const std::uint32_t m : m_cuts) {
-    for (const std::uint32_t n : balanced_cuts(most_cols, machine.array.cols)) {
+    for (const std::uint32_t n : n_cuts) {
       for (const std::uint32_t k : k_cuts) {
         Tiling t;
         t.m = m;
@@ -129,12 +158,23 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
         for (std::uint32_t parts = 1; parts <= most_parts; parts += (parts + 3) / 4) {
           t.c_cols = whole ? most_cols : std::min(parts * t.n, most_cols);
           if (problem.k == 0) t.n = t.c_cols;
-          if (!cost.may_fit(t) || static_cast<double>(cost.array_cycles(t)) > best.limit())
+          // Rings that are fed row tile by row tile take parts of whole rows alone.
+          if (problem.by_rows && parts != 1 && t.c_cols < problem.n) continue;
+          if (!cost.may_fit(t)) continue;
+          const TilingCost::Shape shape = cost.shape(t);
+          if (static_cast<double>(shape.array_cycles) > best.worst()) continue;
+          if (std::floor(shape.loading.least) > best.limit() &&
+              std::floor(shape.cautious.least) > cautious.limit()) {
             continue;
+          }
           for (unsigned variant = 0; variant < kVariants; ++variant) {
             t = variant_of(t, variant);
             if (parts != 1 && !t.k_outer) continue;
-            if (!cost.evaluate_if_fits(t)) continue;
+            if (std::floor(shape.loading.least_of(t)) > best.limit(variant) &&
+                std::floor(shape.cautious.least_of(t)) > cautious.limit()) {
+              continue;
+            }
+            if (!cost.evaluate_if_fits(t, shape)) continue;
             best.add(t, variant);
             cautious.add(t);
           }

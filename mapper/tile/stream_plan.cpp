@@ -60,11 +60,10 @@ std::optional<SlotAddresses> addresses_of(const StreamPlan& plan, std::uint64_t 
 /// `reused` tiles that are multiplied several times in turn, the next as many can come in.
 void deepen(Slots& slots, std::uint64_t tiles, std::uint64_t reused, std::uint64_t room,
             const StreamPlan& plan) {
-  const std::uint64_t most = std::max<std::uint64_t>(4, 2 * reused);
-  while (slots.count != 0 && slots.count < std::min(tiles, most) &&
-         plan.bytes() + slots.bytes <= room) {
-    ++slots.count;
-  }
+  const std::uint64_t most = std::min(tiles, std::max<std::uint64_t>(4, 2 * reused));
+  const std::uint64_t taken = plan.bytes();
+  if (slots.count == 0 || slots.count >= most || taken >= room) return;
+  slots.count += std::min(most - slots.count, (room - taken) / slots.bytes);
 }
 
 /// Slots in turn in `banks` banks from `first` on, after `offset` bytes of each; nothing if there

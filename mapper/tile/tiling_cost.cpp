@@ -32,7 +32,6 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
 
 bool TilingCost::may_fit(const Tiling& t) const {
   if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;
-  if (problem_.by_rows && !t.m_outer && t.c_cols < problem_.n) return false;
   if (!operands_fit(t.c_cols, problem_.tensor_bytes, problem_.n)) return false;
   const std::uint64_t a_cols = problem_.k == 0 ? t.c_cols : t.k;
   if (!operands_fit(a_cols, problem_.pre_tensor_bytes, std::max(problem_.k, problem_.n))) {
@@ -46,7 +45,8 @@ bool TilingCost::may_fit(const Tiling& t) const {
 }
 
 std::optional<StreamPlan> TilingCost::plan(const Tiling& t) const {
-  if (!is_distinct(t) || !may_fit(t) || (problem_.in_turns && !t.two_results)) return std::nullopt;
+  if (!is_distinct(t) || (problem_.in_turns && !t.two_results)) return std::nullopt;
+  if (problem_.by_rows && !t.m_outer && t.c_cols < problem_.n) return std::nullopt;
   const std::uint64_t sums = problem_.sums * (t.two_results ? 1 : 2);
   if (t.m * round_up(t.c_cols, machine_.array.cols) > sums) return std::nullopt;
   StreamPlan plan = stream_plan(machine_, problem_, t);
@@ -55,8 +55,12 @@ std::optional<StreamPlan> TilingCost::plan(const Tiling& t) const {
 }
 
 bool TilingCost::evaluate_if_fits(Tiling& t) const {
+  return may_fit(t) && evaluate_if_fits(t, shape(t));
+}
+
+bool TilingCost::evaluate_if_fits(Tiling& t, const Shape& shape) const {
   const std::optional<StreamPlan> plan = this->plan(t);
-  if (plan) evaluate(t, *plan);
+  if (plan) evaluate(t, *plan, shape);
   return plan.has_value();
 }
 
@@ -78,77 +82,114 @@ bool TilingCost::operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint
   return cols * bytes * hw::kOperandRows <= machine_.postop.operand_kib * hw::kKib;
 }
 
-void TilingCost::evaluate(Tiling& t, const StreamPlan& plan) const {
-  const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
-  const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
-  const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
-  const std::uint64_t a_bytes = std::uint64_t{problem_.m} * problem_.k;
-  const std::uint64_t a_times = problem_.k == 0 ? 0 : this->a_times(t, plan);
-  const std::uint64_t b_times = problem_.k == 0 ? 0 : this->b_times(t, plan);
-  const std::uint64_t a_load =
-      problem_.a_on_chip ? 0
-                         : a_bytes * a_times * (problem_.a_bytes + problem_.pre_tensor_bytes) +
-                               std::uint64_t{4} * problem_.pre_words * problem_.k *
-                                   (plan.pre.count >= k_tiles ? 1 : a_times * m_tiles);
-  t.a_loads = a_times;
-  t.b_loads = b_times;
-  t.staged = problem_.pre_stages * a_bytes * a_times;
-  const std::uint64_t pre_rows = problem_.m * k_tiles * a_times;
-  const std::uint64_t pre =
-      problem_.pre_interval == 0
-          ? 0
-          : pre_rows * std::max(problem_.pre_interval, ceil_div(t.k, machine_.preop.lanes));
-  const std::uint64_t b_load = problem_.b_on_chip ? 0 : b_bytes(t) * b_times;
-  const std::uint64_t parameter_load =
-      std::uint64_t{4} * problem_.parameter_words * problem_.n *
-      (plan.parameters.count >= c_tiles || !t.m_outer ? 1 : m_tiles);
-  t.load_bytes = a_load + b_load + parameter_load;
-  t.compute_cycles = array_cycles(t);
-  const Loads loads{a_load, b_load, parameter_load, pre};
-  t.cycles = cycles(t, plan, loads, load_rate_);
-  t.cautious_cycles = cycles(t, plan, loads, cautious_rate_);
-}
-
-std::uint64_t TilingCost::cycles(const Tiling& t, const StreamPlan& plan, const Loads& loads,
-                                 const DmaRate& rate) const {
-  const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
-  const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
-  const std::uint64_t n_tiles = c_tiles * ceil_div(t.c_cols, t.n);
-  const std::uint64_t k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
+TilingCost::Shape TilingCost::shape(const Tiling& t) const {
+  Shape shape;
+  shape.m_tiles = ceil_div(problem_.m, t.m);
+  shape.c_tiles = ceil_div(problem_.n, t.c_cols);
+  shape.n_tiles = shape.c_tiles * ceil_div(t.c_cols, t.n);
+  shape.k_tiles = problem_.k == 0 ? 1 : ceil_div(problem_.k, t.k);
+  shape.array_cycles = array_cycles(t);
+  shape.b_bytes = b_bytes(t);
   const std::uint64_t out = std::uint64_t{problem_.m} * problem_.n;
-  // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of
-  // weights and parameters are one run.
-  const double a_time = time(rate, loads.a, t.k * problem_.a_bytes);
-  const double b_time = time(rate, loads.b, t.unrolled || problem_.b_is_activation ? t.n : kRun);
-  const double load = a_time + b_time + time(rate, loads.parameters, kRun);
-  const double store = problem_.out_on_chip
-                           ? 0.0
-                           : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
-                                  t.c_cols * problem_.out_bytes);
+  shape.store = problem_.out_on_chip
+                    ? 0.0
+                    : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
+                           t.c_cols * problem_.out_bytes);
   const std::uint64_t row_cycles =
       std::max(ceil_div(t.c_cols, machine_.postop.lanes), problem_.postop_interval);
-  const std::uint64_t postops = m_tiles * c_tiles;
+  const std::uint64_t postops = shape.m_tiles * shape.c_tiles;
   // The pipeline fills anew for each C tile.
-  const double postop =
-      static_cast<double>(problem_.m * c_tiles * row_cycles + postops * problem_.postop_fill);
-  const double first = time(rate, plan.a.bytes, t.k) + time(rate, plan.b.bytes, kRun) +
-                       static_cast<double>(problem_.pre_fill);
-  const auto tiles = static_cast<double>(postops);
+  shape.postop =
+      static_cast<double>(problem_.m * shape.c_tiles * row_cycles + postops * problem_.postop_fill);
+  // Between the last matmul of a C tile and its result lie the array's skew and the pipeline.
+  shape.turnaround =
+      static_cast<double>(postops) *
+      static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
+  shape.loading = loading(t, shape, load_rate_);
+  shape.cautious = loading(t, shape, cautious_rate_);
+  return shape;
+}
+
+TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
+                                        const DmaRate& rate) const {
+  Loading loading;
   // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
   // result and its parameters.
-  const std::uint64_t commands = 3 * m_tiles * n_tiles * k_tiles + 2 * m_tiles * c_tiles;
-  const double fetch = time(rate, commands * hw::kCommandBytes, kRun);
+  const std::uint64_t commands =
+      3 * shape.m_tiles * shape.n_tiles * shape.k_tiles + 2 * shape.m_tiles * shape.c_tiles;
+  loading.fetch = time(rate, commands * hw::kCommandBytes, kRun);
+  // Everything is loaded once at least.
+  const Loads once = loads(shape, 1, 1, 1, 1);
+  const double memory = a_time(rate, t, once.a) + b_time(rate, t, once.b) +
+                        time(rate, once.parameters, kRun) + shape.store + loading.fetch;
+  const auto tiles = static_cast<double>(shape.m_tiles * shape.c_tiles);
+  const double rest = memory / 8 + std::max(shape.store, shape.postop) / tiles;
+  const auto compute = static_cast<double>(shape.array_cycles);
+  // Sums of doubles in another order may differ in their last bits.
+  constexpr double kRounding = 1 - 1e-9;
+  loading.least = (std::max({compute, shape.postop, shape.turnaround, memory}) + rest) * kRounding;
+  loading.least_of_one_result =
+      (std::max(compute + shape.postop + shape.turnaround, memory) + rest) * kRounding;
+  return loading;
+}
+
+TilingCost::Loads TilingCost::loads(const Shape& shape, std::uint64_t a_times,
+                                    std::uint64_t pre_times, std::uint64_t b_times,
+                                    std::uint64_t parameter_times) const {
+  Loads loads{};
+  if (!problem_.a_on_chip) {
+    loads.a = std::uint64_t{problem_.m} * problem_.k * a_times *
+                  (problem_.a_bytes + problem_.pre_tensor_bytes) +
+              std::uint64_t{4} * problem_.pre_words * problem_.k * pre_times;
+  }
+  if (!problem_.b_on_chip) loads.b = shape.b_bytes * b_times;
+  loads.parameters = std::uint64_t{4} * problem_.parameter_words * problem_.n * parameter_times;
+  return loads;
+}
+
+// Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of weights
+// and parameters are one run.
+double TilingCost::a_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
+  return time(rate, bytes, t.k * problem_.a_bytes);
+}
+double TilingCost::b_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
+  return time(rate, bytes, t.unrolled || problem_.b_is_activation ? t.n : kRun);
+}
+
+void TilingCost::evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const {
+  t.a_loads = problem_.k == 0 ? 0 : a_times(t, plan);
+  t.b_loads = problem_.k == 0 ? 0 : b_times(t, plan);
+  Loads loads = this->loads(
+      shape, t.a_loads, plan.pre.count >= shape.k_tiles ? 1 : t.a_loads * shape.m_tiles, t.b_loads,
+      plan.parameters.count >= shape.c_tiles || !t.m_outer ? 1 : shape.m_tiles);
+  t.staged = problem_.pre_stages * std::uint64_t{problem_.m} * problem_.k * t.a_loads;
+  if (problem_.pre_interval != 0) {
+    loads.pre = problem_.m * shape.k_tiles * t.a_loads *
+                std::max(problem_.pre_interval, ceil_div(t.k, machine_.preop.lanes));
+  }
+  t.load_bytes = loads.a + loads.b + loads.parameters;
+  t.compute_cycles = shape.array_cycles;
+  t.cycles = cycles(t, plan, shape, loads, load_rate_, shape.loading);
+  t.cautious_cycles = cycles(t, plan, shape, loads, cautious_rate_, shape.cautious);
+}
+
+std::uint64_t TilingCost::cycles(const Tiling& t, const StreamPlan& plan, const Shape& shape,
+                                 const Loads& loads, const DmaRate& rate,
+                                 const Loading& loading) const {
+  const double a_time = this->a_time(rate, t, loads.a), b_time = this->b_time(rate, t, loads.b);
+  const double load = a_time + b_time + time(rate, loads.parameters, kRun);
+  const double store = shape.store, postop = shape.postop, turnaround = shape.turnaround;
+  const double first = time(rate, plan.a.bytes, t.k) + time(rate, plan.b.bytes, kRun) +
+                       static_cast<double>(problem_.pre_fill);
+  const auto tiles = static_cast<double>(shape.m_tiles * shape.c_tiles);
   // Loads and stores share the memory, and whatever they take makes hiding them harder.
-  const double memory = load + store + fetch;
-  // Between the last matmul of a C tile and its result lie the array's skew and the pipeline.
-  const double turnaround =
-      tiles * static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
+  const double memory = load + store + loading.fetch;
   const bool restages = problem_.pre_stages != 0 && t.a_loads != 1;
   const double compute =
       static_cast<double>(t.compute_cycles) * (restages ? kRestagingConflicts : 1.0);
   if (!t.double_buffered) {
     // Loads wait for the matmuls that use their places, matmuls for the results in front of them.
-    return static_cast<std::uint64_t>(load + fetch + compute + turnaround +
+    return static_cast<std::uint64_t>(load + loading.fetch + compute + turnaround +
                                       std::max(store, postop) + memory / 8);
   }
   // One C tile at a time: the array waits until it has left.
@@ -156,7 +197,7 @@ std::uint64_t TilingCost::cycles(const Tiling& t, const StreamPlan& plan, const 
       t.two_results ? std::max({compute, postop, turnaround}) : compute + postop + turnaround,
       static_cast<double>(loads.pre));
   // What stays comes in during the first turn of the outer loop, which may be short for it.
-  const auto turns = static_cast<double>(t.m_outer ? m_tiles : c_tiles);
+  const auto turns = static_cast<double>(t.m_outer ? shape.m_tiles : shape.c_tiles);
   const bool b_once = t.m_outer && t.b_loads == 1, a_once = !t.m_outer && t.a_loads == 1;
   const double once = (a_once ? a_time : 0.0) + (b_once ? b_time : 0.0);
   const double memory_first = once + (memory - once) / turns;

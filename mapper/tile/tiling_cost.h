@@ -18,27 +18,57 @@ class TilingCost {
 
   /// Whether a C tile fits the accumulator and a tile of each operand the scratchpad; double
   /// buffered, two of each.
-  [[nodiscard]] bool fits(const Tiling& t) const { return plan(t).has_value(); }
+  [[nodiscard]] bool fits(const Tiling& t) const { return may_fit(t) && plan(t).has_value(); }
   /// Fills in what the tiling is expected to take.
-  void evaluate(Tiling& t) const { evaluate(t, stream_plan(machine_, problem_, t)); }
+  void evaluate(Tiling& t) const { evaluate(t, stream_plan(machine_, problem_, t), shape(t)); }
   /// Both at once. False, and no change, if it does not fit.
   [[nodiscard]] bool evaluate_if_fits(Tiling& t) const;
-  /// Cycles of the array alone; of m, n, k and c_cols only.
-  [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
   /// Whether the C tile and one tile of each operand fit in any variant; of m, n, k and c_cols
   /// only.
   [[nodiscard]] bool may_fit(const Tiling& t) const;
 
+  /// What depends on the reads in flight. No variant with double buffers takes fewer cycles than
+  /// `least`, none with a single result fewer than `least_of_one_result`.
+  struct Loading {
+    double fetch;  ///< cycles to load the commands
+    double least, least_of_one_result;
+    [[nodiscard]] double least_of(const Tiling& t) const {
+      return t.two_results ? least : least_of_one_result;
+    }
+  };
+  /// What depends on m, n, k and c_cols (and `unrolled`) only: the same for all variants.
+  struct Shape {
+    std::uint64_t m_tiles, c_tiles, n_tiles, k_tiles;
+    std::uint64_t array_cycles, b_bytes;
+    double store, postop;       ///< cycles
+    double turnaround;          ///< cycles of the array between all C tiles
+    Loading loading, cautious;  ///< with all and with half of the reads in flight
+  };
+  [[nodiscard]] Shape shape(const Tiling& t) const;
+  /// The same as without its shape, of a tiling that may_fit().
+  [[nodiscard]] bool evaluate_if_fits(Tiling& t, const Shape& shape) const;
+
  private:
+  /// Nothing if a tiling that may_fit() does not fit.
   [[nodiscard]] std::optional<StreamPlan> plan(const Tiling& t) const;
-  void evaluate(Tiling& t, const StreamPlan& plan) const;
+  void evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const;
+  /// Cycles of the array alone.
+  [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
+  [[nodiscard]] Loading loading(const Tiling& t, const Shape& shape, const DmaRate& rate) const;
   /// Bytes to load of each kind, and cycles of the stages on the way in of A.
   struct Loads {
     std::uint64_t a, b, parameters, pre;
   };
+  /// Bytes if A and B are loaded so many times, parameters of either chain as often.
+  [[nodiscard]] Loads loads(const Shape& shape, std::uint64_t a_times, std::uint64_t pre_times,
+                            std::uint64_t b_times, std::uint64_t parameter_times) const;
+  /// Cycles to load tiles of A, and of B.
+  [[nodiscard]] double a_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const;
+  [[nodiscard]] double b_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const;
   /// What an evaluated tiling takes if loads come in at `rate`.
-  [[nodiscard]] std::uint64_t cycles(const Tiling& t, const StreamPlan& plan, const Loads& loads,
-                                     const DmaRate& rate) const;
+  [[nodiscard]] std::uint64_t cycles(const Tiling& t, const StreamPlan& plan, const Shape& shape,
+                                     const Loads& loads, const DmaRate& rate,
+                                     const Loading& loading) const;
   /// Whether its flags mean something, and not what others say without them.
   [[nodiscard]] bool is_distinct(const Tiling& t) const;
   /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of

@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+
+#include "hw/machine/machine.h"
+#include "mapper/tile/tiling_cost.h"
+
+namespace systole::mapper {
+namespace {
+
+/// A product of any kind that the mapper meets, with stages before and after it.
+TilingProblem any_problem(std::mt19937_64& random) {
+  const auto below = [&](std::uint32_t most) {
+    return static_cast<std::uint32_t>(random() % most);
+  };
+  TilingProblem problem;
+  problem.m = 1 + below(600);
+  problem.n = 1 + below(1000);
+  problem.k = below(5) == 0 ? 0 : 1 + below(1000);
+  problem.a_on_chip = below(4) == 0;
+  problem.b_on_chip = below(4) == 0;
+  problem.out_on_chip = below(3) == 0;
+  problem.b_is_activation = below(2) == 0;
+  problem.b_transposed = below(2) == 0;
+  problem.parameter_words = below(3);
+  problem.out_bytes = 1 + below(4);
+  problem.postop_interval = 1 + below(100);
+  problem.postop_fill = below(40);
+  problem.stream_bytes = 4096 + below(200'000);
+  problem.sums = 1024 + below(16'384);
+  problem.pre_stages = problem.k == 0 ? 0 : below(2);
+  problem.pre_interval = problem.pre_stages * (1 + below(100));
+  problem.pre_words = problem.pre_stages * below(3);
+  return problem;
+}
+
+Tiling any_tiling(std::mt19937_64& random, const TilingProblem& problem) {
+  const auto part = [&](std::uint32_t all) {
+    return static_cast<std::uint32_t>(1 + random() % std::min<std::uint64_t>(all, 200));
+  };
+  Tiling t;
+  t.m = part(problem.m);
+  t.n = t.c_cols = part(problem.n);
+  t.k = problem.k == 0 ? 0 : part(problem.k);
+  if (problem.k != 0) t.c_cols = std::min(problem.n, t.n * part(4));
+  return t;
+}
+
+Tiling flagged(Tiling t, unsigned flags) {
+  t.m_outer = (flags & 1U) != 0;
+  t.two_results = (flags & 2U) != 0;
+  t.k_outer = (flags & 4U) != 0;
+  t.a_stays = (flags & 8U) != 0;
+  t.b_stays = (flags & 16U) != 0;
+  t.far_ahead = (flags & 32U) != 0;
+  return t;
+}
+
+// The mapper does not look at a variant that its bound says is too slow.
+TEST(TilingCost, NoVariantIsFasterThanItsShapeSays) {
+  std::mt19937_64 random(1);
+  hw::Machine machine;
+  machine.preop.lanes = 16;
+  int fitting = 0, close = 0, more_if_cautious = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    const TilingProblem problem = any_problem(random);
+    const TilingCost cost(machine, problem);
+    const Tiling tiles = any_tiling(random, problem);
+    if (!cost.may_fit(tiles)) continue;
+    const TilingCost::Shape shape = cost.shape(tiles);
+    for (unsigned flags = 0; flags < 64; ++flags) {
+      Tiling t = flagged(tiles, flags);
+      if (!cost.evaluate_if_fits(t, shape)) continue;
+      const double least = std::floor(shape.loading.least_of(t));
+      ASSERT_LE(least, static_cast<double>(t.cycles)) << round << ", " << flags;
+      const double cautious = std::floor(shape.cautious.least_of(t));
+      ASSERT_LE(cautious, static_cast<double>(t.cautious_cycles)) << round << ", " << flags;
+      more_if_cautious += cautious > static_cast<double>(t.cycles) ? 1 : 0;
+      ++fitting;
+      close += 1.1 * least > static_cast<double>(t.cycles) ? 1 : 0;
+      // Alone it is as with its shape.
+      Tiling alone = flagged(tiles, flags);
+      ASSERT_TRUE(cost.evaluate_if_fits(alone));
+      EXPECT_EQ(alone.cycles, t.cycles);
+      EXPECT_EQ(alone.load_bytes, t.load_bytes);
+    }
+  }
+  EXPECT_GT(fitting, 10'000);
+  EXPECT_GT(close, fitting / 4);  // a bound that says nothing would do no work
+  EXPECT_GT(more_if_cautious, 1'000);
+}
+
+}  // namespace
+}  // namespace systole::mapper
