@@ -28,6 +28,19 @@ bool any_overlap(const ReplayRanges::Span* a, unsigned count_a, const ReplayRang
   return false;
 }
 
+bool writes_what_touches(const ReplayRanges& old, const ReplayRanges& young) {
+  const unsigned spaces = old.written_spaces;
+  return ((spaces & young.written_spaces) != 0 &&
+          any_overlap(old.write.data(), old.writes, young.write.data(), young.writes)) ||
+         ((spaces & young.read_spaces) != 0 &&
+          any_overlap(old.write.data(), old.writes, young.read.data(), young.reads));
+}
+
+bool reads_what_writes(const ReplayRanges& old, const ReplayRanges& young) {
+  return (old.read_spaces & young.written_spaces) != 0 &&
+         any_overlap(old.read.data(), old.reads, young.write.data(), young.writes);
+}
+
 }  // namespace
 
 Replay::Queue::Queue(std::uint32_t station)
@@ -224,14 +237,13 @@ void Replay::find_hazards(ReplayWork& work, std::size_t unit) {
     for (std::uint64_t n = queue.dispatched; n > oldest; --n) {
       const ReplayWork& other = queue.work(n - 1);
       if (&other == &work) break;
-      const ReplayRanges& old = other.ranges;
-      if (any_overlap(old.write.data(), old.writes, young.write.data(), young.writes) ||
-          any_overlap(old.write.data(), old.writes, young.read.data(), young.reads)) {
+      // Commands complete in order: this one and those before it are no matter any more.
+      if (n <= queue.ended && queue.completion(n - 1) <= work.dispatched) break;
+      if (writes_what_touches(other.ranges, young)) {
         work.after_completion[u] = n;
         break;
       }
-      if (work.after_release[u] == 0 &&
-          any_overlap(old.read.data(), old.reads, young.write.data(), young.writes)) {
+      if (work.after_release[u] == 0 && reads_what_writes(other.ranges, young)) {
         work.after_release[u] = n;
       }
     }

@@ -25,9 +25,10 @@ std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uin
   }
   if (lowest > highest) return 0;
   if (yields) {
-    const unsigned kept = static_cast<unsigned>(std::min<std::uint64_t>(count_, kUses));
-    for (unsigned i = 0; i < kept; ++i) {
-      const Use& use = uses_[i];
+    // The newest first: those before one that all end too early do, too.
+    const std::uint64_t oldest = count_ - std::min<std::uint64_t>(count_, kUses);
+    for (std::uint64_t i = count_; i > oldest && until_[(i - 1) % kUses] > from; --i) {
+      const Use& use = uses_[(i - 1) % kUses];
       const std::uint64_t begin = std::max(from, use.from);
       const std::uint64_t end = std::min(to, use.to);
       if (begin >= end) continue;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -23,9 +24,12 @@ class ReplayBanks {
   };
   void record(const Use& use) {
     if (use.words == 0 || use.begin >= use.end) return;
-    Use& slot = uses_[count_++ % kUses];
+    const std::uint64_t number = count_++ % kUses;
+    Use& slot = uses_[number];
     slot = use;
     if (slot.to <= slot.from) slot.to = slot.from + 1;
+    latest_ = std::max(latest_, slot.to);
+    until_[number] = latest_;
   }
   /// Cycles beyond `to` that the most wanted bank needs for `demands` (their cycles do not count)
   /// and, with `yields`, for what was recorded in [from, to).
@@ -39,6 +43,8 @@ class ReplayBanks {
   std::uint64_t ports_, banks_, bank_bytes_;
   std::uint64_t count_ = 0;
   std::array<Use, kUses> uses_{};
+  std::uint64_t latest_ = 0;                  ///< end of all uses so far
+  std::array<std::uint64_t, kUses> until_{};  ///< by use: end of all up to it
 };
 
 }  // namespace systole::mapper

@@ -34,6 +34,7 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine)
   channel_bits_ = bits_of(dram.channels);
   group_bits_ = bits_of(dram.bank_groups);
   bank_bits_ = bits_of(dram.banks / dram.bank_groups);
+  all_groups_ = ~std::uint64_t{0} >> (64 - dram.bank_groups);
   area_shift_ = burst_shift_ + channel_bits_ + group_bits_ + bits_of(dram.row_bytes / burst_bytes_);
   const double cycle_ps = 1e6 / machine.core.clock_mhz;
   const auto cycles = [&](std::uint64_t ps) { return static_cast<double>(ps) / cycle_ps; };
@@ -103,13 +104,13 @@ ReplayMemory::Shape ReplayMemory::shape(std::uint64_t address, std::uint64_t byt
 
 // Opens the rows of `area` in the banks of `groups`. The result: the earliest first data, if the
 // banks of the groups follow each other burst by burst.
-double ReplayMemory::open_rows(Channel& channel, std::size_t number, unsigned groups,
+double ReplayMemory::open_rows(Channel& channel, std::size_t number, std::uint64_t groups,
                                std::uint64_t area, double start, double latency) {
   double first_data = start + latency;
   double later = 0;
   const std::size_t bank_number = area & ((std::size_t{1} << bank_bits_) - 1);
   for (unsigned group = 0; groups != 0; ++group, groups >>= 1) {
-    if ((groups & 1U) == 0) continue;
+    if ((groups & 1) == 0) continue;
     Bank& bank = banks_[(((number << group_bits_) | group) << bank_bits_) | bank_number];
     if (bank.epoch != channel.epoch || bank.area != area + 1) {
       double activate = std::max(channel.activate_ok, channel.faw_ok[channel.oldest_activate]);
@@ -133,11 +134,11 @@ void ReplayMemory::serve(std::size_t number, bool write, std::uint32_t bursts,
                          const Segment& segment, double first, double last, double& first_end,
                          double& last_end) {
   Channel& channel = channels_[number];
-  const unsigned groups = segment.groups;
+  const std::uint64_t groups = segment.groups;
   const std::uint64_t area = segment.area;
   // The bursts of a channel take turns with its bank groups.
   unsigned turns = 0;
-  for (unsigned mask = groups; mask != 0; mask &= mask - 1) ++turns;
+  for (std::uint64_t mask = groups; mask != 0; mask &= mask - 1) ++turns;
   const double spacing = std::max(burst_, ccd_l_ / turns);
   const double latency = write ? cwl_ : cl_;
   const double recovery = rp_ + (write ? wr_ : 0.0);
@@ -171,9 +172,10 @@ void ReplayMemory::serve(std::size_t number, bool write, std::uint32_t bursts,
       }
       const double precharge_ok = write ? end + wr_ : end - burst_ - latency + rtp_;
       const std::size_t bank_number = area & ((std::size_t{1} << bank_bits_) - 1);
-      for (unsigned group = 0, mask = groups; mask != 0; ++group, mask >>= 1) {
-        if ((mask & 1U) == 0) continue;
-        Bank& bank = banks_[(((number << group_bits_) | group) << bank_bits_) | bank_number];
+      std::size_t group = number << group_bits_;
+      for (std::uint64_t mask = groups; mask != 0; ++group, mask >>= 1) {
+        if ((mask & 1) == 0) continue;
+        Bank& bank = banks_[(group << bank_bits_) | bank_number];
         bank.precharge_ok = std::max(bank.precharge_ok, precharge_ok);
       }
       last_end = std::max(last_end, end);
@@ -187,29 +189,42 @@ void ReplayMemory::serve(std::size_t number, bool write, std::uint32_t bursts,
   }
 }
 
-// Adds the bursts of a piece of a row, and of `times` - 1 more like it, to those of its chunk.
-inline void ReplayMemory::add_bursts(std::uint64_t block, std::uint64_t blocks, std::uint64_t times,
-                                     std::uint32_t* counts, unsigned& groups) const {
+// The bank groups of `blocks` bursts, a bit each.
+inline std::uint64_t ReplayMemory::groups_of(std::uint64_t block,
+                                             std::uint64_t blocks) const noexcept {
+  const std::uint64_t count = std::uint64_t{1} << group_bits_;
+  const std::uint64_t first = block >> channel_bits_;
+  const std::uint64_t run = ((block + blocks - 1) >> channel_bits_) - first + 1;
+  if (run >= count) return all_groups_;
+  const std::uint64_t ones = (std::uint64_t{1} << run) - 1, shift = first & (count - 1);
+  return shift == 0 ? ones : (ones << shift | ones >> (count - shift)) & all_groups_;
+}
+
+// Adds the bursts of pieces of `count` rows, `blocks` each, to those of a chunk.
+inline void ReplayMemory::add_bursts(std::uint64_t address, std::uint64_t pitch,
+                                     std::uint64_t blocks, std::uint64_t count,
+                                     std::uint32_t* counts, std::uint64_t& groups) const {
   const std::uint64_t channel_mask = channels_.size() - 1;
-  const std::uint64_t group_mask = (std::uint64_t{1} << group_bits_) - 1;
   const std::uint64_t each = blocks >> channel_bits_;
   const std::uint64_t more = blocks & channel_mask;
   if (each != 0) {
     for (std::size_t c = 0; c < channels_.size(); ++c) {
-      counts[c] += static_cast<std::uint32_t>(each * times);
+      counts[c] += static_cast<std::uint32_t>(each * count);
     }
   }
-  for (std::uint64_t i = 0; i < more; ++i)
-    counts[(block + i) & channel_mask] += static_cast<std::uint32_t>(times);
-  const std::uint64_t per_channel = each + (more != 0 ? 1 : 0);
-  const std::uint64_t group = (block >> channel_bits_) & group_mask;
-  if (per_channel > group_mask) {
-    groups = (1U << (group_mask + 1)) - 1;
-  } else {
-    const std::uint64_t last = ((block + blocks - 1) >> channel_bits_) & group_mask;
-    for (std::uint64_t g = group;; g = (g + 1) & group_mask) {
-      groups |= 1U << g;
-      if (g == last) break;
+  // Rows a whole number of bursts apart come to the same channel and group after so many.
+  std::uint64_t period = count;
+  if ((pitch & (burst_bytes_ - 1)) == 0) {
+    const std::uint64_t turns = channels_.size() << group_bits_, step = pitch >> burst_shift_;
+    period = turns / std::min(turns, step == 0 ? turns : step & (~step + 1));
+  }
+  for (std::uint64_t i = 0; i < std::min(count, period); ++i) {
+    if (more == 0 && groups == all_groups_) break;
+    const std::uint64_t block = (address + i * pitch) >> burst_shift_;
+    groups |= groups_of(block, blocks);
+    const std::uint64_t alike = more == 0 || count <= period ? 1 : (count - i - 1) / period + 1;
+    for (std::uint64_t b = 0; b < more; ++b) {
+      counts[(block + b) & channel_mask] += static_cast<std::uint32_t>(alike);
     }
   }
 }
@@ -252,13 +267,7 @@ ReplayMemory::Segment ReplayMemory::gather(ReplayRows& rows, std::uint64_t limit
       if (rows.pitch != 0) count = std::min(count, (end - address - bytes) / rows.pitch + 1);
       count = std::max<std::uint64_t>(count, 1);
     }
-    // Rows a whole number of bursts apart come to the same channel and group after so many.
-    const std::uint64_t period =
-        (rows.pitch & (burst_bytes_ - 1)) == 0 ? channels_.size() << group_bits_ : count;
-    for (std::uint64_t i = 0; i < std::min(count, period); ++i) {
-      const std::uint64_t alike = count <= period ? 1 : (count - i - 1) / period + 1;
-      add_bursts((address + i * rows.pitch) >> burst_shift_, blocks, alike, counts, segment.groups);
-    }
+    add_bursts(address, rows.pitch, blocks, count, counts, segment.groups);
     chunk.requests += count * of.requests;
     chunk.beats += count * of.beats;
     chunk.bytes += count * bytes;
@@ -288,11 +297,10 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
     ready = translate(port, begin, ready);
     most = 1;
   }
-  std::array<Segment, kSegments> segments;
   std::size_t count = 0;
   while (count < most && rows.left != 0 && chunk.requests < limit) {
-    segments[count] = gather(rows, limit, page_end, &counts_[count * channels_.size()], chunk);
-    if (segments[count++].last) break;
+    segments_[count] = gather(rows, limit, page_end, &counts_[count * channels_.size()], chunk);
+    if (segments_[count++].last) break;
   }
 
   const std::uint64_t steps_whole = chunk.requests - 1;
@@ -325,7 +333,7 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
   const double in_flight = static_cast<double>(port.window() - 1) * data;
   double late = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const Segment& segment = segments[i];
+    const Segment& segment = segments_[i];
     if (segment.requests == 0) continue;
     double from = first + step * static_cast<double>(segment.first) + late;
     if (segment.first > in_window) {

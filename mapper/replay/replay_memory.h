@@ -66,7 +66,7 @@ class ReplayMemory {
   /// The requests of a chunk that open the same rows of DRAM.
   struct Segment {
     std::uint64_t area = 0;
-    unsigned groups = 0;                    ///< bank groups that they go to, a bit each
+    std::uint64_t groups = 0;               ///< bank groups that they go to, a bit each
     std::uint64_t first = 0, requests = 0;  ///< of the chunk
     bool last = false;                      ///< of the chunk: the next row does not fit
   };
@@ -76,14 +76,15 @@ class ReplayMemory {
   };
 
   [[nodiscard]] Shape shape(std::uint64_t address, std::uint64_t bytes) const noexcept;
-  void add_bursts(std::uint64_t block, std::uint64_t blocks, std::uint64_t times,
-                  std::uint32_t* counts, unsigned& groups) const;
+  [[nodiscard]] std::uint64_t groups_of(std::uint64_t block, std::uint64_t blocks) const noexcept;
+  void add_bursts(std::uint64_t address, std::uint64_t pitch, std::uint64_t blocks,
+                  std::uint64_t count, std::uint32_t* counts, std::uint64_t& groups) const;
   Segment gather(ReplayRows& rows, std::uint64_t limit, std::uint64_t page_end,
                  std::uint32_t* counts, Chunk& chunk);
   [[nodiscard]] double on_bus(double cycle) const noexcept;
   void serve(std::size_t number, bool write, std::uint32_t bursts, const Segment& segment,
              double first, double last, double& first_end, double& last_end);
-  double open_rows(Channel& channel, std::size_t number, unsigned groups, std::uint64_t area,
+  double open_rows(Channel& channel, std::size_t number, std::uint64_t groups, std::uint64_t area,
                    double start, double latency);
 
   [[nodiscard]] double translate(ReplayPort& port, std::uint64_t address, double ready);
@@ -92,6 +93,7 @@ class ReplayMemory {
   std::uint64_t request_bytes_, burst_bytes_;
   unsigned request_shift_, width_shift_, burst_shift_, channel_bits_, group_bits_, bank_bits_,
       area_shift_;
+  std::uint64_t all_groups_ = 0;  ///< a bit for each bank group
   // Core cycles.
   double bus_cycle_, request_latency_, response_latency_;
   double cl_, cwl_, rcd_, rp_, ras_, rtp_, wr_, wtr_, ccd_l_, rrd_s_, faw_, rfc_, refi_;
@@ -102,8 +104,10 @@ class ReplayMemory {
   std::uint64_t piece_bytes_;  ///< dma.row_bytes; 0: whole rows
   std::optional<ReplayTlb> tlb_;
   std::vector<Channel> channels_;
-  std::vector<Bank> banks_;            ///< by channel, bank group, bank of the group
-  std::vector<std::uint32_t> counts_;  ///< scratch: bursts by segment and channel
+  std::vector<Bank> banks_;  ///< by channel, bank group, bank of the group
+  // Scratch of a chunk.
+  std::array<Segment, kSegments> segments_;
+  std::vector<std::uint32_t> counts_;  ///< bursts by segment and channel
 };
 
 }  // namespace systole::mapper

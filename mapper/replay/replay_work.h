@@ -22,6 +22,7 @@ struct ReplayRanges {
   std::array<Span, kReads> read;
   std::array<Span, kWrites> write;
   unsigned reads = 0, writes = 0;
+  unsigned read_spaces = 0, written_spaces = 0;  ///< memories, a bit each
 
   void add(const hw::Range& range) {
     // Addresses of a memory take far fewer bits than these.
@@ -29,9 +30,12 @@ struct ReplayRanges {
     constexpr std::uint64_t kHighest = (std::uint64_t{1} << kSpaceShift) - 1;
     const std::uint64_t base = static_cast<std::uint64_t>(range.space) << kSpaceShift;
     const Span span{base | std::min(range.begin, kHighest), base | std::min(range.end, kHighest)};
+    const unsigned space = 1U << static_cast<unsigned>(range.space);
     if (range.write) {
+      written_spaces |= space;
       if (writes < kWrites) write[writes++] = span;
     } else {
+      read_spaces |= space;
       if (reads < kReads) read[reads++] = span;
     }
   }

@@ -141,6 +141,19 @@ TEST(Replay, ALoneRequestTakesTheTimesOfBusAndDram) {
   }
 }
 
+// A bit for each group has to find room. More groups have a few more rows to open.
+TEST(Replay, HoweverManyBankGroupsThereAreALoadTakesAsLong) {
+  hw::Machine machine = with_ports();
+  machine.dram.banks = 64;
+  machine.dram.bank_groups = 8;
+  const hw::Command load = load_of(kApart, 0, 16, 4096);
+  const auto least = static_cast<double>(alone(machine, load));
+  for (const std::uint32_t groups : {16U, 32U, 64U}) {
+    machine.dram.bank_groups = groups;
+    EXPECT_NEAR(static_cast<double>(alone(machine, load)), least, 0.05 * least) << groups;
+  }
+}
+
 TEST(Replay, ALoneRowOfResultsLeavesAfterItsChain) {
   const hw::Machine machine = with_ports();
   const hw::Program program = program_of({store_of(0, kApart, 1, 64)});
