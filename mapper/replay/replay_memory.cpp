@@ -229,16 +229,17 @@ inline void ReplayMemory::add_bursts(std::uint64_t address, std::uint64_t pitch,
   }
 }
 
-// Takes what `rows` has within one area, until the chunk has `limit` requests.
-ReplayMemory::Segment ReplayMemory::gather(ReplayRows& rows, std::uint64_t limit,
-                                           std::uint64_t page_end, std::uint32_t* counts,
-                                           Chunk& chunk) {
-  Segment segment;
+// Takes what `rows` has within one area, until the chunk has `limit` requests. False: it is
+// complete, for the next row does not fit.
+inline bool ReplayMemory::gather(ReplayRows& rows, std::uint64_t limit, std::uint64_t page_end,
+                                 std::uint32_t* counts, Chunk& chunk, Segment& segment) {
   const std::uint64_t begin = rows.address + rows.at;
   segment.area = begin >> area_shift_;
   const std::uint64_t end = std::min((segment.area + 1) << area_shift_, page_end);
   const std::uint64_t before = chunk.requests;
-  std::fill_n(counts, channels_.size(), 0U);
+  std::uint64_t groups = 0;
+  bool fits = true;
+  for (std::size_t c = 0; c < channels_.size(); ++c) counts[c] = 0;
   while (rows.left != 0 && chunk.requests < limit) {
     const std::uint64_t address = rows.address + rows.at;
     if (address < begin || address >= end) break;
@@ -249,7 +250,7 @@ ReplayMemory::Segment ReplayMemory::gather(ReplayRows& rows, std::uint64_t limit
     if (bytes > room) {
       // A row is not divided for the sake of the ones before it.
       if (chunk.requests != 0 && rows.at == 0 && rows.bytes <= limit * request_bytes_) {
-        segment.last = true;
+        fits = false;
         break;
       }
       bytes = room;
@@ -267,7 +268,7 @@ ReplayMemory::Segment ReplayMemory::gather(ReplayRows& rows, std::uint64_t limit
       if (rows.pitch != 0) count = std::min(count, (end - address - bytes) / rows.pitch + 1);
       count = std::max<std::uint64_t>(count, 1);
     }
-    add_bursts(address, rows.pitch, blocks, count, counts, segment.groups);
+    add_bursts(address, rows.pitch, blocks, count, counts, groups);
     chunk.requests += count * of.requests;
     chunk.beats += count * of.beats;
     chunk.bytes += count * bytes;
@@ -281,7 +282,8 @@ ReplayMemory::Segment ReplayMemory::gather(ReplayRows& rows, std::uint64_t limit
   }
   segment.first = before;
   segment.requests = chunk.requests - before;
-  return segment;
+  segment.groups = groups;
+  return fits;
 }
 
 ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows& rows, double ready,
@@ -299,8 +301,8 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
   }
   std::size_t count = 0;
   while (count < most && rows.left != 0 && chunk.requests < limit) {
-    segments_[count] = gather(rows, limit, page_end, &counts_[count * channels_.size()], chunk);
-    if (segments_[count++].last) break;
+    std::uint32_t* const counts = &counts_[count * channels_.size()];
+    if (!gather(rows, limit, page_end, counts, chunk, segments_[count++])) break;
   }
 
   const std::uint64_t steps_whole = chunk.requests - 1;

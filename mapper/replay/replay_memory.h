@@ -68,7 +68,6 @@ class ReplayMemory {
     std::uint64_t area = 0;
     std::uint64_t groups = 0;               ///< bank groups that they go to, a bit each
     std::uint64_t first = 0, requests = 0;  ///< of the chunk
-    bool last = false;                      ///< of the chunk: the next row does not fit
   };
   static constexpr std::size_t kSegments = 8;  ///< of a chunk
   struct Shape {
@@ -79,8 +78,8 @@ class ReplayMemory {
   [[nodiscard]] std::uint64_t groups_of(std::uint64_t block, std::uint64_t blocks) const noexcept;
   void add_bursts(std::uint64_t address, std::uint64_t pitch, std::uint64_t blocks,
                   std::uint64_t count, std::uint32_t* counts, std::uint64_t& groups) const;
-  Segment gather(ReplayRows& rows, std::uint64_t limit, std::uint64_t page_end,
-                 std::uint32_t* counts, Chunk& chunk);
+  bool gather(ReplayRows& rows, std::uint64_t limit, std::uint64_t page_end, std::uint32_t* counts,
+              Chunk& chunk, Segment& segment);
   [[nodiscard]] double on_bus(double cycle) const noexcept;
   void serve(std::size_t number, bool write, std::uint32_t bursts, const Segment& segment,
              double first, double last, double& first_end, double& last_end);
