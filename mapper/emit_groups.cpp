@@ -30,9 +30,21 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
     constants.add_rows(location.address, tensor.data, tensor.bytes() / tensor.rows, location.pitch);
   }
 
-  Emitter emitter(graph, machine, placement, constants, mapping.program);
+  std::vector<std::vector<TiledGroup>> tiled;  // by pipeline; none where it has no tiles
+  std::uint64_t expected_commands = 0;
   for (const Pipeline& pipeline : pipelines) {
-    const Group& group = mapping.groups[pipeline.first];
+    std::vector<TiledGroup>& of = tiled.emplace_back();
+    if (!mapping.groups[pipeline.first].is_tiled()) continue;
+    of = groups_of(pipeline, graph, machine, mapping.groups, placement);
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      of[i].tiling = mapping.tilings[pipeline.first + i];
+      expected_commands += of[i].commands();
+    }
+  }
+  mapping.program.commands.reserve(expected_commands);
+  Emitter emitter(graph, machine, placement, constants, mapping.program);
+  for (std::size_t i = 0; i < pipelines.size(); ++i) {
+    const Group& group = mapping.groups[pipelines[i].first];
     if (group.attention) {
       emitter.emit_attention(group);
     } else if (group.host) {
@@ -40,12 +52,7 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
     } else if (group.encoder) {
       emitter.emit_encoder(group);
     } else {
-      std::vector<TiledGroup> tiled =
-          groups_of(pipeline, graph, machine, mapping.groups, placement);
-      for (std::size_t i = 0; i < tiled.size(); ++i) {
-        tiled[i].tiling = mapping.tilings[pipeline.first + i];
-      }
-      emitter.emit(pipeline, tiled);
+      emitter.emit(pipelines[i], tiled[i]);
     }
   }
   mapping.program.commands.emplace_back();  // kEnd

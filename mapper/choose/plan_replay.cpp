@@ -79,9 +79,9 @@ class PlanReplayer {
     choice.begin();
     for (const Pipeline& pipeline : pipelines) {
       const Group& group = groups[pipeline.first];
-      const bool tiled = !group.attention && !group.host && !group.encoder;
       tiled_.push_back({&pipeline, {}});
-      if (tiled) tiled_.back().groups = groups_of(pipeline, graph, machine, groups, placement);
+      if (group.is_tiled())
+        tiled_.back().groups = groups_of(pipeline, graph, machine, groups, placement);
     }
   }
 

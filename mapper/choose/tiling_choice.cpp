@@ -20,15 +20,6 @@ constexpr std::size_t kAtOnce = 64;
 /// The part of its time that a pipeline has to gain by loading more.
 constexpr std::uint64_t kWorth = 100;
 
-/// Commands of a group, roughly.
-std::uint64_t commands_of(const TiledGroup& next) {
-  const Tiling& t = next.tiling;
-  const TilingProblem& problem = next.problem;
-  const std::uint64_t tiles = ceil_div(problem.m, t.m) * ceil_div(problem.n, t.c_cols);
-  if (problem.k == 0) return 3 * tiles;
-  return tiles * (2 + 3 * ceil_div(t.c_cols, t.n) * ceil_div(problem.k, t.k));
-}
-
 /// The pipeline as far as it is judged by.
 Pipeline judged(const Pipeline& pipeline) {
   Pipeline part = pipeline;
@@ -40,10 +31,18 @@ Pipeline judged(const Pipeline& pipeline) {
 /// Replays tilings of a pipeline's groups after the same state, with what follows them.
 class Trials {
  public:
+  using Commands = std::vector<hw::Command>;
+
+  /// `spare`: memory of commands of trials before, taken and given back.
   Trials(const Pipeline& pipeline, const TiledPipeline* next, const Emitter& emitter,
-         const Replay& replay)
-      : part_(judged(pipeline)), next_(next), emitter_(emitter), replay_(replay) {
+         const Replay& replay, std::vector<Commands>& spare)
+      : part_(judged(pipeline)), next_(next), emitter_(emitter), replay_(replay), spare_(spare) {
     if (next != nullptr) next_part_ = judged(*next->pipeline);
+  }
+  Trials(const Trials&) = delete;
+  Trials& operator=(const Trials&) = delete;
+  ~Trials() {
+    for (Trial& trial : trials_) spare_.push_back(std::move(trial.commands));
   }
 
   /// Cycle in which all is done; nothing if that is not before `limit`, or too much to replay.
@@ -51,15 +50,19 @@ class Trials {
     const auto last = groups.begin() + static_cast<std::ptrdiff_t>(part_.levels.size());
     std::uint64_t expected = 0;
     std::for_each(groups.begin(), last,
-                  [&](const TiledGroup& next) { expected += commands_of(next); });
+                  [&](const TiledGroup& next) { expected += next.commands(); });
     if (next_ != nullptr) {
       for (std::size_t i = 0; i < next_part_.levels.size(); ++i) {
-        expected += commands_of(next_->groups[i]);
+        expected += next_->groups[i].commands();
       }
     }
     if (replayed_ + expected > kMostReplayed) return std::nullopt;
     hw::Program program;
-    program.commands.reserve(expected);
+    if (!spare_.empty()) {
+      program.commands = std::move(spare_.back());
+      program.commands.clear();
+      spare_.pop_back();
+    }
     ConstantImage constants(emitter_.constants_end(), false);
     Emitter draft(emitter_, constants, program);
     draft.emit(part_, {groups.begin(), last});
@@ -76,8 +79,9 @@ class Trials {
       run(program, limit, *known);
       known->commands = std::move(program.commands);
       known->operand_tiles = std::move(program.operand_tiles);
-    } else if (!known->says(limit)) {
-      run(program, limit, *known);
+    } else {
+      if (!known->says(limit)) run(program, limit, *known);
+      spare_.push_back(std::move(program.commands));
     }
     replayed_ += kAtOnce * known->chunks_until(limit);
     return known->end < limit ? std::optional(known->end) : std::nullopt;
@@ -86,7 +90,7 @@ class Trials {
  private:
   /// Commands that were replayed.
   struct Trial {
-    std::vector<hw::Command> commands;
+    Commands commands;
     std::vector<hw::OperandTile> operand_tiles;
     std::vector<std::uint64_t> dispatched;  ///< cycles in which the last of each chunk was
     std::uint64_t end = kNotKnown;          ///< cycle; not known of a trial that was given up
@@ -120,6 +124,7 @@ class Trials {
   const TiledPipeline* next_;
   const Emitter& emitter_;
   const Replay& replay_;
+  std::vector<Commands>& spare_;
   std::uint64_t replayed_ = 0;
   std::vector<Trial> trials_;  ///< all different
 };
@@ -189,7 +194,7 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
                            const Replay& replay) {
   const Pipeline& pipeline = *now.pipeline;
   std::vector<TiledGroup>& groups = now.groups;
-  Trials trials(pipeline, next, emitter, replay);
+  Trials trials(pipeline, next, emitter, replay, spare_);
   const bool one = pipeline.is_single() &&
                    tiler_.candidates(groups[0].problem, groups[0].group->name).size() == 1;
   const std::optional<std::uint64_t> begin =

@@ -56,7 +56,8 @@ class TilingChoice {
   std::vector<Decision> decisions_;  ///< by number
   /// By the number of the decision before, the keys, and those of what follows.
   std::map<std::tuple<std::size_t, std::vector<Key>, std::vector<Key>>, std::size_t> known_;
-  std::size_t last_ = SIZE_MAX;  ///< number of the last decision
+  std::size_t last_ = SIZE_MAX;                  ///< number of the last decision
+  std::vector<std::vector<hw::Command>> spare_;  ///< memory that trials use again
 };
 
 }  // namespace systole::mapper

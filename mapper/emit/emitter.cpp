@@ -10,6 +10,12 @@
 #include "mapper/tile/stream_plan.h"
 
 namespace systole::mapper {
+std::uint64_t TiledGroup::commands() const {
+  const std::uint64_t tiles = ceil_div(problem.m, tiling.m) * ceil_div(problem.n, tiling.c_cols);
+  if (problem.k == 0) return 3 * tiles;
+  return tiles * (2 + 3 * ceil_div(tiling.c_cols, tiling.n) * ceil_div(problem.k, tiling.k));
+}
+
 Emitter::Emitter(const model::Graph& graph, const hw::Machine& machine, const Placement& placement,
                  ConstantImage& constants, hw::Program& program)
     : graph_(graph),

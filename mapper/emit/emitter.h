@@ -23,6 +23,9 @@ struct TiledGroup {
   Tiling tiling;
   TilingProblem problem;  ///< that of the tiling
   Share share;
+
+  /// How many commands it takes, roughly.
+  [[nodiscard]] std::uint64_t commands() const;
 };
 
 /// The groups of a pipeline; none where it has no tiles.

@@ -41,6 +41,8 @@ struct Group : BoundChain {
   EncodedSections sections;
   std::optional<MixLayer> encoder;  ///< then the stores of a group in front give `out`
 
+  /// Whether tiles of it go through the array and the chain.
+  [[nodiscard]] bool is_tiled() const { return !attention && !host && !encoder; }
   /// What stands in memory when the group is done.
   [[nodiscard]] const model::View& written() const {
     return sections.encoders.empty() ? out : sections.rest;
