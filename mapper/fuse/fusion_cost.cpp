@@ -11,7 +11,7 @@
 namespace systole::mapper {
 
 FusionCost::FusionCost(const model::Graph& graph, const hw::Machine& machine)
-    : graph_(graph), machine_(machine), tiler_(machine) {
+    : graph_(graph), machine_(machine), tiler_(machine, kBestAlone) {
   placement_.tensors.resize(graph.tensors.size());
   placement_.shares = {whole_share(machine)};
 }

@@ -47,6 +47,8 @@ bool cheaper(const Tiling& a, const Tiling& b) {
 /// The best tilings of each variant.
 class Best {
  public:
+  explicit Best(std::size_t most) : most_(most) {}
+
   /// What is slower than this is no candidate, whatever else is found.
   [[nodiscard]] double worst() const { return kWorst * least_; }
   /// Nor is what is slower than this: so many others are not that one will stay one.
@@ -72,15 +74,15 @@ class Best {
       result.insert(result.end(), some.begin(), some.end());
     }
     std::stable_sort(result.begin(), result.end(), cheaper);
-    if (result.size() > kAll) result.resize(kAll);
+    if (result.size() > most_) result.resize(most_);
     return result;
   }
 
  private:
-  static constexpr std::size_t kEach = 2, kAll = 12;
+  static constexpr std::size_t kEach = 2;
   static constexpr double kWorst = 1.5;
 
-  // A tiling only gives way to a cheaper one: there will always be kAll that are no slower than
+  // A tiling only gives way to a cheaper one: there will always be as many that are no slower than
   // these.
   void find_limit() {
     limit_ = worst();
@@ -89,12 +91,13 @@ class Best {
     for (const std::vector<Tiling>& some : best_) {
       for (const Tiling& t : some) cycles[count++] = t.cycles;
     }
-    if (count < kAll) return;
-    const auto last = cycles.begin() + kAll - 1;
+    if (count < most_) return;
+    const auto last = cycles.begin() + most_ - 1;
     std::nth_element(cycles.begin(), last, cycles.begin() + count);
     limit_ = std::min(limit_, static_cast<double>(*last));
   }
 
+  const std::size_t most_;
   double least_ = std::numeric_limits<double>::max() / kWorst;
   double limit_ = std::numeric_limits<double>::max();
   std::array<std::vector<Tiling>, kVariants> best_;
@@ -103,15 +106,18 @@ class Best {
 /// The cheapest tilings with half of the reads in flight.
 class Cautious {
  public:
+  explicit Cautious(std::size_t most) : most_(most) {}
+
   /// What is slower than this is none of them.
   [[nodiscard]] double limit() const {
-    return few_.size() < kFew ? std::numeric_limits<double>::max()
-                              : static_cast<double>(few_.back().cautious_cycles);
+    if (most_ == 0) return 0;
+    return few_.size() < most_ ? std::numeric_limits<double>::max()
+                               : static_cast<double>(few_.back().cautious_cycles);
   }
   void add(const Tiling& t) {
-    if (few_.size() == kFew && !before(t, few_.back())) return;
+    if (most_ == 0 || (few_.size() == most_ && !before(t, few_.back()))) return;
     few_.insert(std::upper_bound(few_.begin(), few_.end(), t, before), t);
-    if (few_.size() > kFew) few_.pop_back();
+    if (few_.size() > most_) few_.pop_back();
   }
   /// Those that are not in `all` yet.
   void append_to(std::vector<Tiling>& all) const {
@@ -122,22 +128,23 @@ class Cautious {
   }
 
  private:
-  static constexpr std::size_t kFew = 2;
   [[nodiscard]] static bool before(const Tiling& a, const Tiling& b) {
     return a.cautious_cycles != b.cautious_cycles ? a.cautious_cycles < b.cautious_cycles
                                                   : a.load_bytes < b.load_bytes;
   }
+  const std::size_t most_;
   std::vector<Tiling> few_;
 };
 
 }  // namespace
 
-std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem& problem) {
+std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem& problem,
+                                 Wanted wanted) {
   const TilingCost cost(machine, problem);
-  Best best;
+  Best best(wanted.best);
   // Requests hide less latency than the model has it where tiles are small. What is best if half as
   // many are in flight is offered, too: it must not get lost once more of them may be.
-  Cautious cautious;
+  Cautious cautious(wanted.cautious);
   const auto k_cuts =
       problem.k == 0 ? std::vector<std::uint32_t>{0} : balanced_cuts(problem.k, machine.array.rows);
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;

@@ -107,10 +107,11 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
 
 namespace {
 
-std::vector<Tiling> tilings_of(const hw::Machine& machine, const TilingProblem& problem) {
+std::vector<Tiling> tilings_of(const hw::Machine& machine, const TilingProblem& problem,
+                               Wanted wanted) {
   switch (machine.mapper.strategy) {
     case hw::MappingStrategy::kCost:
-      return cost_tilings(machine, problem);
+      return cost_tilings(machine, problem, wanted);
     case hw::MappingStrategy::kGemmini:
       return gemmini_tilings(machine, problem);
     case hw::MappingStrategy::kSearch:
@@ -166,7 +167,7 @@ const std::vector<Tiling>& Tiler::candidates(const TilingProblem& problem,
 
 const std::vector<Tiling>& Tiler::tilings(const TilingProblem& problem) {
   if (const auto found = known_.find(problem.key()); found != known_.end()) return found->second;
-  std::vector<Tiling> all = tilings_of(machine_, problem);
+  std::vector<Tiling> all = tilings_of(machine_, problem, wanted_);
   for (Tiling& tiling : all) tiling.energy = tiling_energy(machine_, problem, tiling);
   return known_.emplace(problem.key(), std::move(all)).first->second;
 }

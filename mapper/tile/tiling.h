@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -84,10 +85,19 @@ struct TilingProblem {
                                            const Placement& placement, const hw::Machine& machine,
                                            const Share& share);
 
+/// How many tilings of a group to find: the fewer the faster. The first of them is always the same.
+struct Wanted {
+  std::size_t best = 12;     ///< by cycles
+  std::size_t cautious = 2;  ///< and by cautious_cycles
+};
+inline constexpr Wanted kBestAlone{1, 0};
+
 /// Chooses tile sizes by the machine's mapper.strategy (mapper/tile/tiling_strategies.h).
 class Tiler {
  public:
-  explicit Tiler(const hw::Machine& machine) : machine_(machine) {}
+  /// `wanted` of cost_tilings().
+  explicit Tiler(const hw::Machine& machine, Wanted wanted = {})
+      : machine_(machine), wanted_(wanted) {}
   /// Throws InputError that names `group` when not even single folds fit.
   [[nodiscard]] const Tiling& choose(const TilingProblem& problem, const std::string& group) {
     return candidates(problem, group).front();
@@ -100,6 +110,7 @@ class Tiler {
 
  private:
   const hw::Machine machine_;
+  const Wanted wanted_;
   std::map<decltype(TilingProblem().key()), std::vector<Tiling>> known_;
 };
 

@@ -12,9 +12,9 @@ namespace systole::mapper {
 
 /// The cheapest by TilingCost of all tilings into balanced pieces whose double buffers fit: a few
 /// of each order of loops and set of operands that stay, as the model knows their ranks only
-/// roughly.
+/// roughly. After them what is best if half of the reads in flight do their work.
 [[nodiscard]] std::vector<Tiling> cost_tilings(const hw::Machine& machine,
-                                               const TilingProblem& problem);
+                                               const TilingProblem& problem, Wanted wanted = {});
 
 /// The heuristic of Gemmini's library, for its loop unroller. In blocks of the array's size: square
 /// C tiles that fit half the accumulator, as deep as a quarter of the scratchpad allows; then one

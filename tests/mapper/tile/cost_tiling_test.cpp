@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <random>
+#include <vector>
 
 #include "hw/machine/machine.h"
 #include "mapper/tile/tiling_cost.h"
+#include "mapper/tile/tiling_strategies.h"
 
 namespace systole::mapper {
 namespace {
@@ -34,6 +37,8 @@ TilingProblem any_problem(std::mt19937_64& random) {
   problem.pre_stages = problem.k == 0 ? 0 : below(2);
   problem.pre_interval = problem.pre_stages * (1 + below(100));
   problem.pre_words = problem.pre_stages * below(3);
+  problem.by_rows = below(4) == 0;
+  problem.row_tile = problem.by_rows ? 1 + below(std::min(problem.m, 100U)) : 0;
   return problem;
 }
 
@@ -42,7 +47,7 @@ Tiling any_tiling(std::mt19937_64& random, const TilingProblem& problem) {
     return static_cast<std::uint32_t>(1 + random() % std::min<std::uint64_t>(all, 200));
   };
   Tiling t;
-  t.m = part(problem.m);
+  t.m = problem.by_rows ? problem.row_tile : part(problem.m);
   t.n = t.c_cols = part(problem.n);
   t.k = problem.k == 0 ? 0 : part(problem.k);
   if (problem.k != 0) t.c_cols = std::min(problem.n, t.n * part(4));
@@ -91,6 +96,43 @@ TEST(TilingCost, NoVariantIsFasterThanItsShapeSays) {
   EXPECT_GT(fitting, 10'000);
   EXPECT_GT(close, fitting / 4);  // a bound that says nothing would do no work
   EXPECT_GT(more_if_cautious, 1'000);
+}
+
+// Fewer tilings are found by looking at fewer: they are the first ones all the same.
+TEST(CostTilings, FewerAreTheFirstOfMore) {
+  std::mt19937_64 random(2);
+  hw::Machine machine;
+  machine.preop.lanes = 16;
+  std::size_t found = 0, cautious = 0;
+  for (int round = 0; round < 100; ++round) {
+    const TilingProblem problem = any_problem(random);
+    const std::vector<Tiling> all = cost_tilings(machine, problem, {128, 0});
+    const std::vector<Tiling> many = cost_tilings(machine, problem, {128, 128});
+    for (const std::size_t most : {std::size_t{1}, std::size_t{3}, Wanted{}.best}) {
+      const std::vector<Tiling> some = cost_tilings(machine, problem, {most, 0});
+      ASSERT_EQ(some.size(), std::min(most, all.size())) << round;
+      for (std::size_t i = 0; i < some.size(); ++i) {
+        EXPECT_TRUE(same_tiles(some[i], all[i])) << round << ": " << i << " of " << most;
+      }
+      found += some.size();
+      // Nothing is missed that is best with half of the reads in flight, either.
+      const std::vector<Tiling> two = cost_tilings(machine, problem, {most, 2});
+      const auto least = [](const std::vector<Tiling>& of) {
+        std::uint64_t cycles = std::numeric_limits<std::uint64_t>::max();
+        for (const Tiling& t : of) cycles = std::min(cycles, t.cautious_cycles);
+        return cycles;
+      };
+      EXPECT_EQ(least(two), least(many)) << round << ": " << most;
+      for (const Tiling& t : two) {
+        // Of what is fed row tile by row tile, all columns come before the next rows.
+        const bool by_columns = !t.m_outer && t.c_cols < problem.n;
+        EXPECT_FALSE(problem.by_rows && (t.m != problem.row_tile || by_columns)) << round;
+      }
+      cautious += two.size() - some.size();
+    }
+  }
+  EXPECT_GT(found, 500U);
+  EXPECT_GT(cautious, 50U);
 }
 
 }  // namespace
