@@ -167,7 +167,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
           if (problem.k == 0) t.n = t.c_cols;
           // Rings that are fed row tile by row tile take parts of whole rows alone.
           if (problem.by_rows && parts != 1 && t.c_cols < problem.n) continue;
-          if (!cost.may_fit(t)) continue;
+          if (!cost.may_fit_twice(t)) continue;
           const TilingCost::Shape shape = cost.shape(t);
           if (static_cast<double>(shape.array_cycles) > best.worst()) continue;
           if (std::floor(shape.loading.least) > best.limit() &&

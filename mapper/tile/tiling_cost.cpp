@@ -44,6 +44,13 @@ bool TilingCost::may_fit(const Tiling& t) const {
   return a + b <= problem_.stream_bytes;
 }
 
+bool TilingCost::may_fit_twice(const Tiling& t) const {
+  if (!may_fit(t)) return false;
+  Tiling least = t;
+  least.a_stays = least.b_stays = least.far_ahead = false;
+  return stream_plan(machine_, problem_, least).bytes() <= problem_.stream_bytes;
+}
+
 std::optional<StreamPlan> TilingCost::plan(const Tiling& t) const {
   if (!is_distinct(t) || (problem_.in_turns && !t.two_results)) return std::nullopt;
   if (problem_.by_rows && !t.m_outer && t.c_cols < problem_.n) return std::nullopt;

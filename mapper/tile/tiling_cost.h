@@ -26,6 +26,8 @@ class TilingCost {
   /// Whether the C tile and one tile of each operand fit in any variant; of m, n, k and c_cols
   /// only.
   [[nodiscard]] bool may_fit(const Tiling& t) const;
+  /// The same of variants with double buffers, which need two tiles of each operand at least.
+  [[nodiscard]] bool may_fit_twice(const Tiling& t) const;
 
   /// What depends on the reads in flight. No variant with double buffers takes fewer cycles than
   /// `least`, none with a single result fewer than `least_of_one_result`.

@@ -79,6 +79,7 @@ TEST(TilingCost, NoVariantIsFasterThanItsShapeSays) {
     for (unsigned flags = 0; flags < 64; ++flags) {
       Tiling t = flagged(tiles, flags);
       if (!cost.evaluate_if_fits(t, shape)) continue;
+      ASSERT_TRUE(cost.may_fit_twice(tiles)) << round << ", " << flags;
       const double least = std::floor(shape.loading.least_of(t));
       ASSERT_LE(least, static_cast<double>(t.cycles)) << round << ", " << flags;
       const double cautious = std::floor(shape.cautious.least_of(t));
