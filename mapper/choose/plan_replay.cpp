@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/round.h"
 #include "hw/attention/timing/attention_plan.h"
 #include "mapper/choose/repeats.h"
 #include "mapper/emit/emitter.h"
@@ -48,6 +49,27 @@ Tiling host_tiling(const Group& group, const hw::Machine& machine) {
   return tiling;
 }
 
+/// Cycles that units take at least for groups, one after another.
+struct LeastTime {
+  double array = 0, postop = 0, loads = 0;
+
+  void add(const TilingProblem& problem, const hw::Machine& machine) {
+    const auto m = static_cast<double>(problem.m);
+    const double b = static_cast<double>(problem.k) * problem.n;
+    array += m * b / (static_cast<double>(machine.array.rows) * machine.array.cols);
+    // The vectors of a row take as long in several tiles.
+    const std::uint64_t row = ceil_div(problem.n, machine.postop.lanes);
+    const std::uint64_t interval = problem.row_wise ? problem.postop_interval : 0;
+    postop += m * static_cast<double>(std::max(row, interval));
+    if (!problem.b_on_chip && !problem.b_is_activation) {
+      loads += b / dma_rate(machine, machine.dma.outstanding_reads).bytes_per_cycle;
+    }
+  }
+  [[nodiscard]] std::uint64_t cycles() const {
+    return static_cast<std::uint64_t>(std::max({array, postop, loads}));
+  }
+};
+
 /// Numbers for things: equal ones for equal things.
 template <typename Thing>
 class Numbers {
@@ -83,12 +105,19 @@ class PlanReplayer {
       if (group.is_tiled())
         tiled_.back().groups = groups_of(pipeline, graph, machine, groups, placement);
     }
+    least_left_.resize(pipelines.size());
+    LeastTime least;
+    for (std::size_t i = pipelines.size(); i-- > 0;) {
+      for (const TiledGroup& next : tiled_[i].groups) least.add(next.problem, machine);
+      least_left_[i] = least.cycles();
+    }
   }
 
   PlanReplay run(Repeats repeats, std::uint64_t limit) {
     RepeatFinder finder = find_repeats();
     for (std::size_t i = 0; i < pipelines_.size();) {
-      if (replay_.dispatch() + skipped_ > limit) {
+      // What is left is dispatched later.
+      if (replay_.dispatch() + skipped_ + least_left_[i] > limit) {
         result_.given_up = true;
         return std::move(result_);
       }
@@ -232,9 +261,10 @@ class PlanReplayer {
   ConstantImage constants_;
   Emitter emitter_;
   Replay replay_;
-  std::vector<TiledPipeline> tiled_;  ///< by pipeline
-  std::vector<End> ends_;             ///< by group
-  std::uint64_t skipped_ = 0;         ///< cycles of pipelines taken over
+  std::vector<TiledPipeline> tiled_;       ///< by pipeline
+  std::vector<std::uint64_t> least_left_;  ///< by pipeline: cycles of it and those after it
+  std::vector<End> ends_;                  ///< by group
+  std::uint64_t skipped_ = 0;              ///< cycles of pipelines taken over
   PlanReplay result_;
 };
 
