@@ -88,7 +88,8 @@ int run(const MapOptions& options) {
   if (!options.objective.empty()) {
     hw::set_key(machine, std::string(kObjectiveKey) + "=" + options.objective);
   }
-  const Network network = load_network(options.model, options.size, machine);
+  // The program is the same whatever the weights are.
+  const Network network = load_network(options.model, options.size, machine, false);
   std::optional<MappingSearch> search;
   if (machine.mapper.strategy == hw::MappingStrategy::kSearch) {
     const BatchProgress progress;

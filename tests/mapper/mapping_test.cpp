@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hw/description/machine_file.h"
+#include "hw/program/assembly.h"
 #include "hw/program/program.h"
 #include "model/build/host_operators.h"
 #include "model/seeded/shapes.h"
@@ -42,6 +43,19 @@ bool maps_and_computes(const model::Graph& graph, const hw::Machine& machine, st
   EXPECT_NO_THROW(hw::check_program(mapping.program, machine, mapping.dram_bytes));
   test::expect_program_computes_graph(graph, machine, mapping, seed);
   return true;
+}
+
+TEST(Mapping, DoesNotDependOnWeights) {
+  model::EncoderShape shape = model::find_shape("bert-base");
+  shape.layers = 1;
+  const hw::Machine machine = hw::find_machine("transformer");
+  const auto program = [&](bool shape_only) {
+    model::SeededOptions options;
+    options.shape_only = shape_only;
+    const model::Graph graph = model::make_seeded_encoder("x", shape, 24, 1, options);
+    return hw::to_assembly(map_graph(graph, machine).program);
+  };
+  EXPECT_EQ(program(true), program(false));
 }
 
 TEST(Mapping, MatmulsOfEveryShapeComputeTheGraph) {
