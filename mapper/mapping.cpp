@@ -42,7 +42,7 @@ constexpr std::size_t kRefined = 2;
 
 /// A graph and what runs together in it.
 struct Fused {
-  model::Graph graph;
+  const model::Graph* graph;
   Fusion fusion;
 };
 
@@ -63,6 +63,24 @@ double value_of(const std::vector<Tiling>& tilings, std::uint64_t cycles,
   return objective_of(mapper, static_cast<double>(cycles), joules);
 }
 
+/// Where time is asked for and a replay can say which is faster, close calls are made both ways. It
+/// knows little of what attention engines do to the memory.
+std::vector<CloseCalls> close_calls(const hw::Machine& machine) {
+  if (machine.mapper.strategy != hw::MappingStrategy::kCost || machine.mapper.on_chip == 0 ||
+      machine.attention.lines != 0) {
+    return {CloseCalls::kByCost};
+  }
+  return {CloseCalls::kByCost, CloseCalls::kTogether, CloseCalls::kApart};
+}
+
+/// Whether two fusions of a graph are the same.
+bool same_groups(const Fusion& a, const Fusion& b) {
+  const auto is_same = [](const FusionDecision& x, const FusionDecision& y) {
+    return x.group == y.group && x.role == y.role;
+  };
+  return std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), is_same);
+}
+
 /// The best of all plans by the machine's strategy.
 Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   // Stages before an anchor have to pay: without them, parts of LayerNorms stay together. Where
@@ -72,13 +90,21 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
       machine.mapper.on_chip != 0) {
     levels.push_back(hw::FusionLevel::kPost);
   }
+  std::vector<model::Graph> graphs;
+  graphs.reserve(levels.size());
   std::vector<Fused> fused;
   for (const hw::FusionLevel level : levels) {
     hw::Machine fusing = machine;
     fusing.mapper.fusion = level;
-    model::Graph parted = split_norms(graph, fusing);
-    Fusion fusion = fuse(parted, fusing);
-    fused.push_back({std::move(parted), std::move(fusion)});
+    graphs.push_back(split_norms(graph, fusing));
+    for (const CloseCalls calls : close_calls(machine)) {
+      Fusion fusion = fuse(graphs.back(), fusing, calls);
+      const auto is_same = [&](const Fused& other) {
+        return other.graph == &graphs.back() && same_groups(other.fusion, fusion);
+      };
+      if (std::any_of(fused.begin(), fused.end(), is_same)) continue;
+      fused.push_back({&graphs.back(), std::move(fusion)});
+    }
   }
   // A search is made for every way to run the graph, and compared with the best by cost anyway:
   // the simple ways are enough.
@@ -87,7 +113,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   for (const Fused& one : fused) {
     for (const Pipelining& allowed : kPipelinings) {
       if (searches && allowed.joined != 0) continue;
-      Plan plan{&one, find_pipelines(one.graph, one.fusion.groups, machine, allowed), {}, {}};
+      Plan plan{&one, find_pipelines(*one.graph, one.fusion.groups, machine, allowed), {}, {}};
       const auto is_same = [&](const Plan& other) {
         return other.fused == plan.fused && other.pipelines == plan.pipelines;
       };
@@ -100,13 +126,13 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   const auto try_plan = [&](const Plan& like, Residence residence) {
     Plan plan{like.fused, like.pipelines, {}, {}};
     const std::vector<Group>& groups = plan.fused->fusion.groups;
-    plan.placement = place_tensors(plan.fused->graph, groups, plan.pipelines, machine, residence);
+    plan.placement = place_tensors(*plan.fused->graph, groups, plan.pipelines, machine, residence);
     const auto is_same = [&](const Plan& other) {
       return other.fused == plan.fused && other.pipelines == plan.pipelines &&
              other.placement.tensors == plan.placement.tensors;
     };
     if (std::any_of(fitting.begin(), fitting.end(), is_same)) return;
-    plan.expected = replay_plan(plan.fused->graph, machine, groups, plan.pipelines, plan.placement,
+    plan.expected = replay_plan(*plan.fused->graph, machine, groups, plan.pipelines, plan.placement,
                                 choice, Repeats::kTakenOver, limit);
     if (plan.expected.given_up) return;
     plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
@@ -148,7 +174,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   for (const Plan& plan : fitting) {
     try {
       const Fused& fused_graph = *plan.fused;
-      Mapping mapping = emit_groups(fused_graph.graph, machine, fused_graph.fusion.groups,
+      Mapping mapping = emit_groups(*fused_graph.graph, machine, fused_graph.fusion.groups,
                                     plan.pipelines, plan.placement, plan.expected, true);
       mapping.decisions = fused_graph.fusion.decisions;
       return mapping;

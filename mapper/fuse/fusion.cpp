@@ -82,13 +82,21 @@ std::string cost_text(const FusionCost::Comparison& cost, const hw::Machine::Map
   return "expected " + text(cost.together) + " cycles together, " + text(cost.apart) + " apart";
 }
 
+/// Whether both ways fit, at costs that the model may have in the wrong order.
+bool is_close(const FusionCost::Comparison& cost) {
+  constexpr double kClose = 1.25;
+  return cost.fits && cost.together != cost.apart && cost.together < kClose * cost.apart &&
+         cost.apart < kClose * cost.together;
+}
+
 /// Finds what is not a run of nodes: the attention of each layer, whose decoders stand further in
 /// front, and encoders.
 class Fuser {
  public:
-  Fuser(const Graph& graph, const hw::Machine& machine)
+  Fuser(const Graph& graph, const hw::Machine& machine, CloseCalls close_calls)
       : graph_(graph),
         machine_(machine),
+        close_calls_(close_calls),
         readers_(count_readers(graph)),
         cost_(graph, machine),
         taken_(graph.nodes.size(), false),
@@ -197,7 +205,11 @@ class Fuser {
     }
     if (why.empty() && hw::stage_info(node.stage.op).row_wise && group.has_matmul) {
       const FusionCost::Comparison cost = behind(group, index);
-      (cost.pays() ? why_[index] : why) = cost_text(cost, machine_.mapper);
+      const bool joined = close_calls_ == CloseCalls::kByCost || !is_close(cost)
+                              ? cost.pays()
+                              : close_calls_ == CloseCalls::kTogether;
+      (joined ? why_[index] : why) = cost_text(cost, machine_.mapper);
+      if (joined != cost.pays()) (joined ? why_[index] : why) += ", decided by replay";
     }
     if (!why.empty()) why_[index] = why;
     return why.empty();
@@ -371,6 +383,7 @@ class Fuser {
 
   const Graph& graph_;
   const hw::Machine& machine_;
+  const CloseCalls close_calls_;
   const std::vector<unsigned> readers_;
   FusionCost cost_;
   std::vector<bool> taken_;  ///< nodes that belong to a group that began before them, or behind
@@ -381,6 +394,8 @@ class Fuser {
 
 }  // namespace
 
-Fusion fuse(const Graph& graph, const hw::Machine& machine) { return Fuser(graph, machine).run(); }
+Fusion fuse(const Graph& graph, const hw::Machine& machine, CloseCalls close_calls) {
+  return Fuser(graph, machine, close_calls).run();
+}
 
 }  // namespace systole::mapper

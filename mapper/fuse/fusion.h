@@ -24,6 +24,10 @@ struct FusionDecision {
   std::string why;  ///< of an anchor that is a stage: why it joined no other; else what decided
 };
 
+/// Whether a row-wise stage runs in the chain of the matmul before it where the expected costs of
+/// both are within a quarter of each other: the model does not know which is faster in the end.
+enum class CloseCalls : std::uint8_t { kByCost, kTogether, kApart };
+
 struct Fusion {
   std::vector<Group> groups;
   std::vector<FusionDecision> decisions;  ///< by node
@@ -33,16 +37,17 @@ struct Fusion {
 /// it is the only reader of that group's result and the chain stays legal
 /// (mapper/group/fusion_rules.h). A matmul's sums may be read again in its own chain, as the saved
 /// accumulator. A row-wise stage joins a matmul only where the tiler expects that to be faster than
-/// a pass of its own. Then a group without a matmul goes in front of the one matmul that reads its
-/// result, where that is legal, nothing that it reads is written in between
-/// (mapper/group/memory_use.h), and it is expected to be no slower. A chain that is too long goes
-/// on in the next group; one on a loaded tensor first in front and then behind. The machine's
-/// mapper.fusion leaves out stages that may not join at all. On a machine with attention engines,
-/// the attention of a layer is one group, decoders of Q and K included. Encoders of parts of a
-/// projection's result join its stores where the machine has encoder lines and the tiler expects
-/// that to be faster: groups without commands of their own. A function of the host is a group; what
-/// the host does is the graph's choice, not the mapper's. Throws InputError when a row-wise
-/// operator cannot run on this machine at all.
-[[nodiscard]] Fusion fuse(const model::Graph& graph, const hw::Machine& machine);
+/// a pass of its own, or as `close_calls` says. Then a group without a matmul goes in front of the
+/// one matmul that reads its result, where that is legal, nothing that it reads is written in
+/// between (mapper/group/memory_use.h), and it is expected to be no slower. A chain that is too
+/// long goes on in the next group; one on a loaded tensor first in front and then behind. The
+/// machine's mapper.fusion leaves out stages that may not join at all. On a machine with attention
+/// engines, the attention of a layer is one group, decoders of Q and K included. Encoders of parts
+/// of a projection's result join its stores where the machine has encoder lines and the tiler
+/// expects that to be faster: groups without commands of their own. A function of the host is a
+/// group; what the host does is the graph's choice, not the mapper's. Throws InputError when a
+/// row-wise operator cannot run on this machine at all.
+[[nodiscard]] Fusion fuse(const model::Graph& graph, const hw::Machine& machine,
+                          CloseCalls close_calls = CloseCalls::kByCost);
 
 }  // namespace systole::mapper
