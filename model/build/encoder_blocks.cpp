@@ -1,6 +1,8 @@
 #include "model/build/encoder_blocks.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <iterator>
 #include <stdexcept>
 #include <type_traits>
@@ -82,12 +84,18 @@ std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
   const std::size_t outputs = layer.outputs;
   std::vector<std::uint8_t> data(layer.weight.size());
   if (data.empty()) return data;
+  // Rows of either form that are far apart share the lines of a cache: a block is copied first.
+  std::array<std::uint8_t, kBlock * kBlock> block;
   for (std::size_t o0 = 0; o0 < outputs; o0 += kBlock) {
+    const std::size_t rows = std::min(kBlock, outputs - o0);
     for (std::size_t i0 = 0; i0 < inputs; i0 += kBlock) {
-      for (std::size_t o = o0; o < std::min(o0 + kBlock, outputs); ++o) {
-        for (std::size_t i = i0; i < std::min(i0 + kBlock, inputs); ++i) {
-          data[i * outputs + o] = static_cast<std::uint8_t>(layer.weight[o * inputs + i]);
-        }
+      const std::size_t cols = std::min(kBlock, inputs - i0);
+      for (std::size_t o = 0; o < rows; ++o) {
+        std::memcpy(&block[o * kBlock], &layer.weight[(o0 + o) * inputs + i0], cols);
+      }
+      for (std::size_t i = 0; i < cols; ++i) {
+        std::uint8_t* const to = &data[(i0 + i) * outputs + o0];
+        for (std::size_t o = 0; o < rows; ++o) to[o] = block[o * kBlock + i];
       }
     }
   }
