@@ -10,7 +10,7 @@
 
 namespace systole::testbench {
 
-/// rtl/array/accumulator_sram.sv, driven on all of its streams at once. Contract:
+/// rtl/array/systole_accumulator_sram.sv, driven on all of its streams at once. Contract:
 /// hw/array/accumulator.h.
 class AccumulatorSramRtl {
  public:

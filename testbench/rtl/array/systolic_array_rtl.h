@@ -12,7 +12,7 @@
 
 namespace systole::testbench {
 
-/// rtl/array/systolic_array.sv, one matmul command at a time. Contract: hw/kernel/gemm.h,
+/// rtl/array/systole_systolic_array.sv, one matmul command at a time. Contract: hw/kernel/gemm.h,
 /// hw/array/array.h.
 class SystolicArrayRtl {
  public:

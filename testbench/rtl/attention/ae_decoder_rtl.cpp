@@ -26,9 +26,6 @@ class AeDecoderRtl::Block {
 
 namespace {
 
-/// Pin config_field_i.
-enum class Field : CData { kWeight = 0, kBias = 1, kMultiplier = 2, kShift = 3 };
-
 /// The beats of tokens of `heads` heads: each group of `macs` features with all heads.
 struct Beats {
   std::size_t features, heads, macs;
@@ -101,7 +98,7 @@ class DecoderLine final : public AeDecoderRtl::Block {
     throw std::runtime_error(std::string("ae_decoder RTL: ") + what);
   }
 
-  void write(Field field, std::size_t o, std::size_t i, std::int32_t data) {
+  void write(MixField field, std::size_t o, std::size_t i, std::int32_t data) {
     dut_->config_field_i = static_cast<CData>(field);
     dut_->config_out_i = static_cast<CData>(o);
     dut_->config_in_i = static_cast<CData>(i);
@@ -122,11 +119,11 @@ class DecoderLine final : public AeDecoderRtl::Block {
     dut_->config_valid_i = 1;
     for (std::size_t o = 0; o < mix.out_heads; ++o) {
       for (std::size_t i = 0; i < mix.in_heads; ++i) {
-        write(Field::kWeight, o, i, mix.weights[o * mix.in_heads + i]);
+        write(MixField::kWeight, o, i, mix.weights[o * mix.in_heads + i]);
       }
-      write(Field::kBias, o, 0, mix.bias[o]);
-      write(Field::kMultiplier, o, 0, mix.factors[o].multiplier);
-      write(Field::kShift, o, 0, mix.factors[o].shift);
+      write(MixField::kBias, o, 0, mix.bias[o]);
+      write(MixField::kMultiplier, o, 0, mix.factors[o].multiplier);
+      write(MixField::kShift, o, 0, mix.factors[o].shift);
     }
     dut_->config_valid_i = 0;
   }

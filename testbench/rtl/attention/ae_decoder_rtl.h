@@ -10,7 +10,10 @@
 
 namespace systole::testbench {
 
-/// rtl/attention/ae_decoder.sv: one line of the auto-encoder's decoder or encoder. Values:
+/// A coefficient of ae_decoder, as its pin config_field_i has it.
+enum class MixField : std::uint8_t { kWeight, kBias, kMultiplier, kShift };
+
+/// rtl/attention/systole_ae_decoder.sv: one line of the auto-encoder's decoder or encoder. Values:
 /// hw::mix_heads; cycles: hw::MixLines of one line.
 class AeDecoderRtl {
  public:

@@ -10,8 +10,8 @@
 
 namespace systole::testbench {
 
-/// rtl/attention/sparser_line.sv or rtl/attention/denser_line.sv, a phase at a time. Values:
-/// hw/attention/sparse_attention.h; cycles: hw::line_cycles().
+/// rtl/attention/systole_sparser_line.sv or rtl/attention/systole_denser_line.sv, a phase at a
+/// time. Values: hw/attention/sparse_attention.h; cycles: hw::line_cycles().
 class AttentionLineRtl {
  public:
   /// Words of a row that the RTL can hold.

@@ -14,8 +14,9 @@
 namespace systole::testbench {
 
 /// Rows in the order in which a unit of two or three passes wants their beats
-/// (rtl/common/row_sequencer.sv): two passes over one row after the other, or in every interval the
-/// first pass of a row, the second of the row before and the third of the row before that.
+/// (rtl/common/systole_row_sequencer.sv): two passes over one row after the other, or in every
+/// interval the first pass of a row, the second of the row before and the third of the row before
+/// that.
 [[nodiscard]] inline std::vector<std::size_t> row_order(std::size_t rows, std::size_t passes) {
   std::vector<std::size_t> order;
   const std::size_t rows_apart = passes == 2 ? 0 : 1;

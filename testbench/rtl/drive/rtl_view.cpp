@@ -124,7 +124,7 @@ std::string rtl_view_path(const std::string& wave) {
 }
 
 void write_rtl_view(const std::string& wave, const std::string& block) {
-  const std::string own_scope = "dut." + block;
+  const std::string own_scope = "dut.systole_" + block;
   Signals ports, inside, outputs, progress;
   for (FstSignal& signal : read_fst_signals(wave)) {
     if (signal.scope == own_scope) {

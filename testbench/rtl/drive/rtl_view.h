@@ -8,7 +8,7 @@
 namespace systole::testbench {
 
 struct FstSignal {
-  std::string scope;  ///< "dut.softmax_unit"
+  std::string scope;  ///< "dut.systole_softmax_unit"
   std::string name;   ///< as in the file, "data_o [511:0]"
   std::uint32_t bits;
   bool is_port;

@@ -9,7 +9,7 @@
 
 namespace systole::testbench {
 
-/// rtl/nonlinear/i_exp.sv. Values: hw::int_exp; cycles: hw::int_exp_cycles.
+/// rtl/nonlinear/systole_i_exp.sv. Values: hw::int_exp; cycles: hw::int_exp_cycles.
 class IExpRtl {
  public:
   /// Throws InputError for lanes that are not built.

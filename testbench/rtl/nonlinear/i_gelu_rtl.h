@@ -10,8 +10,8 @@
 
 namespace systole::testbench {
 
-/// rtl/nonlinear/i_gelu.sv. Values: hw::row::plain::gelu_row; cycles: hw::chain_cycles of a gelu
-/// stage.
+/// rtl/nonlinear/systole_i_gelu.sv. Values: hw::row::plain::gelu_row; cycles: hw::chain_cycles of a
+/// gelu stage.
 class IGeluRtl {
  public:
   /// Throws InputError for lanes that are not built.

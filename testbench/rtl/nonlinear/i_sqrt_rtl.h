@@ -8,7 +8,8 @@
 
 namespace systole::testbench {
 
-/// rtl/nonlinear/i_sqrt.sv of 64-bit numbers. Values: hw::int_sqrt; cycles: hw::int_sqrt_cycles.
+/// rtl/nonlinear/systole_i_sqrt.sv of 64-bit numbers. Values: hw::int_sqrt; cycles:
+/// hw::int_sqrt_cycles.
 class ISqrtRtl {
  public:
   explicit ISqrtRtl(const RtlOptions& options = {});

@@ -9,8 +9,8 @@
 
 namespace systole::testbench {
 
-/// rtl/nonlinear/layernorm_unit.sv. Values: the layer_norm stage of hw::apply_chain; cycles:
-/// hw::chain_cycles of it.
+/// rtl/nonlinear/systole_layernorm_unit.sv. Values: the layer_norm stage of hw::apply_chain;
+/// cycles: hw::chain_cycles of it.
 class LayernormUnitRtl {
  public:
   /// Throws InputError for lanes that are not built.

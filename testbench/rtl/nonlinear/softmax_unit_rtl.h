@@ -9,7 +9,7 @@
 
 namespace systole::testbench {
 
-/// rtl/nonlinear/softmax_unit.sv. Values: the softmax stage of hw::apply_chain; cycles:
+/// rtl/nonlinear/systole_softmax_unit.sv. Values: the softmax stage of hw::apply_chain; cycles:
 /// hw::chain_cycles of it.
 class SoftmaxUnitRtl {
  public:

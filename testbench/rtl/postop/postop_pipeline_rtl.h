@@ -9,8 +9,8 @@
 
 namespace systole::testbench {
 
-/// rtl/postop/postop_pipeline.sv. Values: hw::apply_chain before the saturation to the output type;
-/// cycles: hw::chain_cycles.
+/// rtl/postop/systole_postop_pipeline.sv. Values: hw::apply_chain before the saturation to the
+/// output type; cycles: hw::chain_cycles.
 class PostopPipelineRtl {
  public:
   static constexpr std::size_t kSlots = 8;

@@ -10,8 +10,8 @@
 
 namespace systole::testbench {
 
-/// rtl/postop/requantizer.sv. Values: hw::requantise; cycles: hw::chain_cycles of a requantise
-/// stage.
+/// rtl/postop/systole_requantizer.sv. Values: hw::requantise; cycles: hw::chain_cycles of a
+/// requantise stage.
 class RequantizerRtl {
  public:
   /// Throws InputError for lanes that are not built.

@@ -19,8 +19,8 @@ enum class Fp16Block : std::uint8_t { kMul, kAdd };
   return operation == hw::half_vector::Operation::kMultiply ? Fp16Block::kMul : Fp16Block::kAdd;
 }
 
-/// rtl/ring/fp16_mul.sv or rtl/ring/fp16_add.sv with 16 lanes. Values: hw::half_vector::apply;
-/// cycles: hw::half_vector::cycles.
+/// rtl/ring/systole_fp16_mul.sv or rtl/ring/systole_fp16_add.sv with 16 lanes. Values:
+/// hw::half_vector::apply; cycles: hw::half_vector::cycles.
 class Fp16UnitRtl {
  public:
   static constexpr std::uint32_t kLanes = 16;

@@ -9,7 +9,7 @@
 
 namespace systole::testbench {
 
-/// rtl/ring/mpu_tree.sv, one lane of a matrix unit. Values: hw::half_gemv; cycles:
+/// rtl/ring/systole_mpu_tree.sv, one lane of a matrix unit. Values: hw::half_gemv; cycles:
 /// hw::matrix_cycles.
 class MpuTreeRtl {
  public:

@@ -9,7 +9,7 @@
 
 namespace systole::testbench {
 
-/// rtl/ring/ring_router.sv with packets of up to hw::kMaxPacketFlits flits. Values:
+/// rtl/ring/systole_ring_router.sv with packets of up to hw::kMaxPacketFlits flits. Values:
 /// hw::RouterModel; cycles: hw/ring/router_contract.h.
 class RingRouterRtl {
  public:

@@ -1,4 +1,4 @@
-// rtl/array/accumulator_sram.sv against hw/array/accumulator.h: sums bit by bit, cycles exactly.
+// rtl/array/systole_accumulator_sram.sv against hw/array/accumulator.h: sums bit by bit, cycles exactly.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// rtl/array/systolic_array.sv at its pins: its assertions, clearing, stalls, and what it does
+// rtl/array/systole_systolic_array.sv at its pins: its assertions, clearing, stalls, and what it does
 // without them.
 
 #include <gtest/gtest.h>

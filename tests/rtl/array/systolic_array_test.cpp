@@ -1,4 +1,4 @@
-// rtl/array/systolic_array.sv against hw/kernel/gemm.h, bit by bit, and hw/array/array.h, every
+// rtl/array/systole_systolic_array.sv against hw/kernel/gemm.h, bit by bit, and hw/array/array.h, every
 // cycle.
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// rtl/attention/ae_decoder.sv against hw::mix_heads(), bit by bit, and hw::MixLines, every cycle.
+// rtl/attention/systole_ae_decoder.sv against hw::mix_heads(), bit by bit, and hw::MixLines, every cycle.
 
 #include <gtest/gtest.h>
 

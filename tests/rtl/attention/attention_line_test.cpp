@@ -1,4 +1,4 @@
-// rtl/attention/sparser_line.sv and rtl/attention/denser_line.sv against
+// rtl/attention/systole_sparser_line.sv and rtl/attention/systole_denser_line.sv against
 // hw/attention/sparse_attention.h, bit by bit, and hw::line_cycles(), every cycle.
 
 #include <gtest/gtest.h>

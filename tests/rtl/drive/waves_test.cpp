@@ -187,11 +187,11 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     known.insert(full_name(signal));
     scopes.insert(signal.scope);
   }
-  EXPECT_THAT(scopes, testing::IsSupersetOf({std::string("model"), "dut." + block}));
+  EXPECT_THAT(scopes, testing::IsSupersetOf({std::string("model"), "dut.systole_" + block}));
   const std::set<std::string> shown = names_in(rtl_view_path(wave));
   for (const std::string& name : shown) EXPECT_EQ(known.count(name), 1U) << name;
   EXPECT_THAT(shown,
-              testing::IsSupersetOf({std::string("model.cycle[31:0]"), "dut." + block + ".clk_i",
+              testing::IsSupersetOf({std::string("model.cycle[31:0]"), "dut.systole_" + block + ".clk_i",
                                      std::string("model.output_0[31:0]")}));
 }
 

@@ -13,7 +13,7 @@
 #include "hw/postop/postop.h"
 #include "tests/rtl/drive/unit_test.h"
 
-/// Chains of what rtl/postop/postop_pipeline.sv can do, and tiles for them.
+/// Chains of what rtl/postop/systole_postop_pipeline.sv can do, and tiles for them.
 namespace systole::testbench {
 
 inline constexpr hw::StageOp kPipelineOps[] = {

@@ -11,7 +11,7 @@
 #include "tests/rtl/drive/expected_assertions.h"
 #include "tests/rtl/drive/unit_test.h"
 
-/// rtl/postop/postop_pipeline.sv pin by pin: micro-code that it refuses, and its assertions.
+/// rtl/postop/systole_postop_pipeline.sv pin by pin: micro-code that it refuses, and its assertions.
 namespace systole::testbench {
 namespace {
 
