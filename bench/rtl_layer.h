@@ -91,12 +91,12 @@ struct LayerResult {
   array.cols = 16;
   array.dataflow = hw::Dataflow::kWeightStationary;
   array.overlap = hw::ArrayOverlap::kFull;
-  testbench::SystolicArrayRtl rtl(16, array.overlap);
+  const auto rtl = testbench::make_systolic_array(16, array.overlap);
   const auto wall_start = std::chrono::steady_clock::now();
   LayerResult result;
   Totals all;
   for (const Step& step : kLayer) {
-    const Totals totals = run_step(step, array, all.count != 0, rtl);
+    const Totals totals = run_step(step, array, all.count != 0, *rtl);
     result.lines.push_back(totals.line(step.use));
     all.add(totals);
   }

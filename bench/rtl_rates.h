@@ -22,13 +22,7 @@
 #include "testbench/rtl/array/systolic_array_rtl.h"
 #include "testbench/rtl/attention/ae_decoder_rtl.h"
 #include "testbench/rtl/attention/attention_line_rtl.h"
-#include "testbench/rtl/nonlinear/i_exp_rtl.h"
-#include "testbench/rtl/nonlinear/i_gelu_rtl.h"
-#include "testbench/rtl/nonlinear/i_sqrt_rtl.h"
-#include "testbench/rtl/nonlinear/layernorm_unit_rtl.h"
-#include "testbench/rtl/nonlinear/softmax_unit_rtl.h"
-#include "testbench/rtl/postop/postop_pipeline_rtl.h"
-#include "testbench/rtl/postop/requantizer_rtl.h"
+#include "testbench/rtl/postop/chain_rtl.h"
 #include "testbench/rtl/ring/fp16_unit_rtl.h"
 #include "testbench/rtl/ring/mpu_tree_rtl.h"
 
@@ -56,7 +50,8 @@ inline constexpr hw::row::Clamp kS8{-127, 127};
 }
 
 inline void add_array(Subjects& all, std::uint32_t dim) {
-  const auto rtl = std::make_shared<testbench::SystolicArrayRtl>(dim, hw::ArrayOverlap::kFull);
+  const std::shared_ptr<testbench::SystolicArrayRtl> rtl =
+      testbench::make_systolic_array(dim, hw::ArrayOverlap::kFull);
   const auto product = std::make_shared<Product>(kTileRows, 16 * dim, 16 * dim, false, false);
   const std::string side = std::to_string(dim);
   all.push_back({"systolic_array", side + "x" + side,
@@ -68,7 +63,7 @@ inline void add_array(Subjects& all, std::uint32_t dim) {
 class AccumulatorTraffic {
  public:
   AccumulatorTraffic(std::uint32_t cols, std::uint32_t ports)
-      : rtl_(cols, {2, ports, kRowsPerBank}),
+      : rtl_(testbench::make_accumulator_sram(cols, {2, ports, kRowsPerBank})),
         sums_(seeded_words(kTileRows * cols, 20)),
         data_(sums_.size()) {
     for (std::uint64_t row = 0; row < kTileRows; ++row) {
@@ -78,23 +73,23 @@ class AccumulatorTraffic {
     // The memory has no reset.
     std::vector<testbench::AccumulatorSramRtl::Write> first = writes_;
     for (auto& write : first) write.accumulate = false;
-    rtl_.run(first, {});
+    rtl_->run(first, {});
     for (auto& write : first) write.row += kRowsPerBank;
-    rtl_.run(first, {});
+    rtl_->run(first, {});
   }
   // The streams point into this object.
   AccumulatorTraffic(const AccumulatorTraffic&) = delete;
   AccumulatorTraffic& operator=(const AccumulatorTraffic&) = delete;
 
   std::uint64_t run() {
-    const testbench::AccumulatorSramRtl::Cycles cycles = rtl_.run(writes_, reads_);
+    const testbench::AccumulatorSramRtl::Cycles cycles = rtl_->run(writes_, reads_);
     return std::max(cycles.write.cycles, cycles.read.cycles);
   }
 
  private:
   static constexpr std::uint64_t kRowsPerBank = 2048;
 
-  testbench::AccumulatorSramRtl rtl_;
+  std::unique_ptr<testbench::AccumulatorSramRtl> rtl_;
   std::vector<std::int32_t> sums_;
   std::vector<std::int32_t> data_;
   std::vector<testbench::AccumulatorSramRtl::Write> writes_;
@@ -108,97 +103,77 @@ inline void add_accumulator(Subjects& all, std::uint32_t cols, std::uint32_t por
 }
 
 inline void add_root(Subjects& all) {
-  const auto rtl = std::make_shared<testbench::ISqrtRtl>();
+  const std::shared_ptr<testbench::ISqrtRtl> rtl = testbench::make_i_sqrt();
   std::mt19937_64 random(1);
   std::vector<std::uint64_t> numbers(kTileRows);
   for (std::uint64_t& number : numbers) number = random() >> 24;
-  all.push_back({"i_sqrt", "64", [=] { return rtl->run(numbers).cycles.cycles; }});
+  all.push_back({"i_sqrt", "64", [=] { return rtl->roots(numbers).cycles.cycles; }});
 }
 
-/// A unit with lanes over a tile of `words`. `run(unit, x)` replaces the words at `x`.
-template <typename Unit, typename Run>
-void add_unit(Subjects& all, const char* block, std::uint32_t lanes,
-              std::vector<std::int32_t> words, Run run) {
-  const auto unit = std::make_shared<Unit>(lanes);
-  const auto scratch = std::make_shared<std::vector<std::int32_t>>(words.size());
-  all.push_back({block, std::to_string(lanes), [=, words = std::move(words)]() -> std::uint64_t {
-                   *scratch = words;
-                   return run(*unit, scratch->data()).cycles;
+/// A block over a tile of `words` through a chain, with parameters of its channels.
+inline void add_chain(Subjects& all, std::shared_ptr<testbench::ChainRtl> rtl, std::uint32_t lanes,
+                      hw::Chain chain, std::vector<std::int32_t> words,
+                      std::vector<std::int32_t> parameters = {}) {
+  const auto out = std::make_shared<std::vector<std::int32_t>>(words.size());
+  const auto sums = std::make_shared<std::vector<std::uint32_t>>(kTileRows);
+  all.push_back({rtl->block(), std::to_string(lanes),
+                 [=, words = std::move(words), parameters = std::move(parameters)] {
+                   hw::ChainOperands operands;
+                   operands.accumulator = words.data();
+                   operands.accumulator_pitch = operands.cols = kTileCols;
+                   operands.rows = kTileRows;
+                   operands.parameters = parameters.data();
+                   operands.row_statistics = sums->data();
+                   return rtl->run(chain, operands, out->data()).cycles;
                  }});
 }
 
-inline void add_requantizer(Subjects& all, std::uint32_t lanes) {
-  const std::vector<std::int32_t> multipliers(kTileCols, 43690);
-  const std::vector<std::int32_t> shifts(kTileCols, 26);
-  add_unit<testbench::RequantizerRtl>(all, "requantizer", lanes,
-                                      seeded_words(kTileRows * kTileCols, 20),
-                                      [=](testbench::RequantizerRtl& unit, std::int32_t* x) {
-                                        return unit.run(x, kTileCols, kTileRows, multipliers.data(),
-                                                        shifts.data(), hw::Rounding::kHalfUp, kS8);
-                                      });
+[[nodiscard]] inline hw::Stage stage_of(hw::StageOp op, std::vector<std::int64_t> immediates) {
+  hw::Stage stage;
+  stage.op = op;
+  std::copy(immediates.begin(), immediates.end(), stage.imm.begin());
+  return stage;
 }
 
 inline void add_exp(Subjects& all, std::uint32_t lanes) {
+  const std::shared_ptr<testbench::IExpRtl> rtl = testbench::make_i_exp(lanes);
   std::vector<std::int32_t> arguments = seeded_words(kTileRows * kTileCols, 12);
   for (std::int32_t& argument : arguments) argument = std::min(argument, -argument);
-  add_unit<testbench::IExpRtl>(all, "i_exp", lanes, std::move(arguments),
-                               [](testbench::IExpRtl& unit, std::int32_t* x) {
-                                 return unit.run(x, kTileCols, kTileRows, hw::kDefaultIntExp);
-                               });
+  all.push_back(
+      {rtl->block(), std::to_string(lanes), [=]() -> std::uint64_t {
+         std::vector<std::int32_t> x = arguments;
+         return rtl->exponentials(x.data(), kTileCols, kTileRows, hw::kDefaultIntExp).cycles;
+       }});
 }
 
-inline void add_gelu(Subjects& all, std::uint32_t lanes) {
-  const hw::GeluConstants constants = hw::make_gelu_constants(0.04, 0.03);
-  add_unit<testbench::IGeluRtl>(all, "i_gelu", lanes, seeded_words(kTileRows * kTileCols, 8),
-                                [=](testbench::IGeluRtl& unit, std::int32_t* x) {
-                                  return unit.run(x, kTileCols, kTileRows, constants, kS8);
-                                });
-}
-
-inline void add_softmax(Subjects& all, std::uint32_t lanes) {
-  const hw::SoftmaxConstants constants = hw::make_softmax_constants(1e-4);
-  const auto sums = std::make_shared<std::vector<std::uint32_t>>(kTileRows);
-  add_unit<testbench::SoftmaxUnitRtl>(
-      all, "softmax_unit", lanes, seeded_words(kTileRows * kTileCols, 18),
-      [=](testbench::SoftmaxUnitRtl& unit, std::int32_t* x) {
-        return unit.run(x, kTileCols, kTileRows, constants, sums->data());
-      });
-}
-
-inline void add_layer_norm(Subjects& all, std::uint32_t lanes) {
-  const std::vector<std::int32_t> multipliers = seeded_words(kTileCols, 16);
-  const std::vector<std::int32_t> addends = seeded_words(kTileCols, 20);
-  add_unit<testbench::LayernormUnitRtl>(
-      all, "layernorm_unit", lanes, seeded_words(kTileRows * kTileCols, 16),
-      [=](testbench::LayernormUnitRtl& unit, std::int32_t* x) {
-        const hw::row::LayerNormFactors factors{multipliers.data(), addends.data(), 20, 15};
-        return unit.run(x, kTileCols, kTileRows, factors, kS8);
-      });
-}
-
-/// Bias, requantisation and GELU, as behind the first product of a feed-forward network.
-inline void add_pipeline(Subjects& all, std::uint32_t lanes) {
+inline void add_units(Subjects& all, std::uint32_t lanes) {
+  using hw::StageOp;
+  const auto words = [](int bits) { return seeded_words(kTileRows * kTileCols, bits); };
   const hw::GeluConstants gelu = hw::make_gelu_constants(0.04, 0.03);
-  hw::Chain chain{std::vector<hw::Stage>(3), hw::DType::kS8};
-  chain.stages[0].operand = hw::Operand::kChannel;
-  chain.stages[1].op = hw::StageOp::kRequantise;
-  chain.stages[1].imm = {43690, 26, kS8.lo, kS8.hi};
-  chain.stages[2].op = hw::StageOp::kGelu;
-  chain.stages[2].imm = {gelu.b, gelu.c, gelu.one, gelu.output.multiplier, gelu.output.shift,
-                         kS8.lo, kS8.hi};
-  const std::vector<std::int32_t> biases = seeded_words(kTileCols, 12);
-  const auto sums =
-      std::make_shared<std::vector<std::int32_t>>(seeded_words(kTileRows * kTileCols, 20));
-  add_unit<testbench::PostopPipelineRtl>(all, "postop_pipeline", lanes, *sums,
-                                         [=](testbench::PostopPipelineRtl& unit, std::int32_t* x) {
-                                           hw::ChainOperands operands;
-                                           operands.accumulator = sums->data();
-                                           operands.accumulator_pitch = kTileCols;
-                                           operands.parameters = biases.data();
-                                           operands.rows = kTileRows;
-                                           operands.cols = kTileCols;
-                                           return unit.run(chain, operands, x);
-                                         });
+  const hw::SoftmaxConstants softmax = hw::make_softmax_constants(1e-4);
+  const hw::Stage requantise = stage_of(StageOp::kRequantise, {43690, 26, kS8.lo, kS8.hi});
+  const hw::Stage gelu_stage = stage_of(
+      StageOp::kGelu,
+      {gelu.b, gelu.c, gelu.one, gelu.output.multiplier, gelu.output.shift, kS8.lo, kS8.hi});
+  const hw::Stage softmax_stage =
+      stage_of(StageOp::kSoftmax,
+               {static_cast<std::int64_t>(softmax.mode), softmax.score.multiplier,
+                softmax.score.shift, softmax.exp.fraction_bits, softmax.exp_to_code.multiplier,
+                softmax.exp_to_code.shift, softmax.output_bits});
+  const hw::Stage norm = stage_of(StageOp::kLayerNorm, {15, 20, kS8.lo, kS8.hi});
+  hw::Stage bias;
+  bias.operand = hw::Operand::kChannel;
+  const auto alone = [](const hw::Stage& stage) { return hw::Chain{{stage}, hw::DType::kS8}; };
+  add_chain(all, testbench::make_requantizer(lanes), lanes, alone(requantise), words(20));
+  add_exp(all, lanes);
+  add_chain(all, testbench::make_i_gelu(lanes), lanes, alone(gelu_stage), words(8));
+  add_chain(all, testbench::make_softmax_unit(lanes), lanes, alone(softmax_stage), words(18));
+  add_chain(all, testbench::make_layernorm_unit(lanes), lanes, alone(norm), words(16),
+            seeded_words(2 * kTileCols, 16));
+  // As behind the first product of a feed-forward network.
+  add_chain(all, testbench::make_postop_pipeline(lanes), lanes,
+            {{bias, requantise, gelu_stage}, hw::DType::kS8}, words(20),
+            seeded_words(kTileCols, 12));
 }
 
 /// The attention lines: 16 features, 128 queries and keys, every cell of them.
@@ -249,7 +224,7 @@ inline void add_line(Subjects& all, bool dense) {
 inline void add_decoder(Subjects& all) {
   const hw::HeadMix mix{
       2, 3, {60, -7, 3, 50, 20, 30}, {1, 2, 3}, {{40000, 22}, {40000, 22}, {40000, 22}}};
-  const auto rtl = std::make_shared<testbench::AeDecoderRtl>(8);
+  const std::shared_ptr<testbench::AeDecoderRtl> rtl = testbench::make_ae_decoder(8);
   const std::vector<std::int8_t> in(kTileRows * 2 * 64, 5);
   const auto out = std::make_shared<std::vector<std::int8_t>>(kTileRows * 3 * 64);
   all.push_back({"ae_decoder", "8", [=] {
@@ -258,7 +233,7 @@ inline void add_decoder(Subjects& all) {
 }
 
 inline void add_halves(Subjects& all, testbench::Fp16Block block) {
-  const auto rtl = std::make_shared<testbench::Fp16UnitRtl>(block);
+  const std::shared_ptr<testbench::Fp16UnitRtl> rtl = testbench::make_fp16_unit(block);
   const auto y = std::make_shared<std::vector<hw::Half>>(kTileRows * kTileCols, hw::kHalfOne);
   const auto operation = block == testbench::Fp16Block::kMul ? hw::half_vector::Operation::kMultiply
                                                              : hw::half_vector::Operation::kAdd;
@@ -273,7 +248,7 @@ inline void add_tree(Subjects& all, std::uint32_t depth, std::uint32_t partial_s
   hw::MatrixUnit unit;
   unit.depth = depth;
   unit.partial_sums = partial_sums;
-  const auto rtl = std::make_shared<testbench::MpuTreeRtl>(unit);
+  const std::shared_ptr<testbench::MpuTreeRtl> rtl = testbench::make_mpu_tree(unit);
   const auto operands =
       std::make_shared<std::vector<hw::Half>>(kTileRows * kTileCols, hw::kHalfOne);
   const auto y = std::make_shared<std::vector<hw::Half>>(16);
@@ -297,10 +272,7 @@ inline void add_tree(Subjects& all, std::uint32_t depth, std::uint32_t partial_s
   add_accumulator(all, 4, 1);
   for (const std::uint32_t cols : {4U, 8U, 16U}) add_accumulator(all, cols, 2);
   add_root(all);
-  for (const auto add :
-       {add_requantizer, add_exp, add_gelu, add_softmax, add_layer_norm, add_pipeline}) {
-    for (const std::uint32_t lanes : kLanes) add(all, lanes);
-  }
+  for (const std::uint32_t lanes : kLanes) add_units(all, lanes);
   for (const bool dense : {false, true}) add_line(all, dense);
   add_decoder(all);
   add_halves(all, testbench::Fp16Block::kMul);

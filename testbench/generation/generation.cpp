@@ -11,8 +11,7 @@
 #include "base/error.h"
 #include "mapper/ring/image.h"
 #include "mapper/ring/pass.h"
-#include "testbench/rtl/engine/half_engines.h"
-#include "testbench/rtl/engine/router_engine.h"
+#include "testbench/rtl/engine/engines.h"
 #include "tlm/ring/ring_system.h"
 
 namespace systole::testbench {

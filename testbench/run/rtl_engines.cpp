@@ -1,14 +1,8 @@
 #include "testbench/run/rtl_engines.h"
 
-#include <memory>
 #include <utility>
 
-#include "testbench/rtl/engine/accumulator_engine.h"
-#include "testbench/rtl/engine/array_engine.h"
-#include "testbench/rtl/engine/attention_engine.h"
-#include "testbench/rtl/engine/chain_twin.h"
-#include "testbench/rtl/engine/mix_engine.h"
-#include "testbench/rtl/engine/postop_engine.h"
+#include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 
@@ -16,30 +10,21 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
                                 RtlReport& report) {
   const hw::Machine::Backends& backend = machine.backend;
   tlm_model::Engines engines = tlm_model::make_models(machine);
-  if (backend.systolic_array == hw::Backend::kRtl) {
-    engines.array = std::make_unique<ArrayRtlEngine>(
-        machine.array, options.for_block("systolic_array", machine.array.cols),
-        report["systolic_array"]);
+  const auto in_rtl = [](hw::Backend block) { return block == hw::Backend::kRtl; };
+  if (in_rtl(backend.systolic_array)) {
+    engines.array = make_array_engine(machine.array, options, report);
   }
-  if (backend.accumulator_sram == hw::Backend::kRtl) {
-    engines.accumulator = std::make_unique<AccumulatorRtlEngine>(
-        machine, options.for_block("accumulator_sram", machine.array.cols),
-        report["accumulator_sram"]);
+  if (in_rtl(backend.accumulator_sram)) {
+    engines.accumulator = make_accumulator_engine(machine, options, report);
   }
-  auto twins = make_stage_twins(backend, machine.postop.lanes, options);
-  auto pipeline = make_chain_twin(backend, machine.postop.lanes, options);
-  if (!twins.empty() || pipeline) {
-    engines.postop = std::make_unique<PostopRtlEngine>(machine.postop.lanes, std::move(twins),
-                                                       report, std::move(pipeline));
+  if (auto postop = make_postop_engine(backend, machine.postop.lanes, options, report)) {
+    engines.postop = std::move(postop);
   }
-  if (backend.sparser_line == hw::Backend::kRtl || backend.denser_line == hw::Backend::kRtl) {
-    engines.attention =
-        std::make_unique<AttentionRtlEngine>(machine.attention, backend, options, report);
+  if (in_rtl(backend.sparser_line) || in_rtl(backend.denser_line)) {
+    engines.attention = make_attention_engine(machine.attention, backend, options, report);
   }
-  if (backend.ae_decoder == hw::Backend::kRtl) {
-    engines.mix = std::make_unique<MixRtlEngine>(
-        machine.attention, options.for_block("ae_decoder", machine.attention.macs_per_line),
-        report["ae_decoder"]);
+  if (in_rtl(backend.ae_decoder)) {
+    engines.mix = make_mix_engine(machine.attention, options, report);
   }
   return engines;
 }

@@ -8,23 +8,21 @@ namespace systole::testbench {
 namespace {
 
 constexpr std::uint32_t kLanes = 16;
-constexpr hw::row::Clamp kUnclamped{std::numeric_limits<std::int32_t>::min(),
-                                    std::numeric_limits<std::int32_t>::max()};
-
 RtlOptions checked() {
   RtlOptions options;
   options.checked = true;
   return options;
 }
 
-template <typename Block>
-void expect_no_assertion(const Block& block, const std::string& name) {
-  if (block.failed()) throw std::runtime_error(name + " RTL: an assertion has fired");
+void expect_no_assertion(const ChainRtl& rtl) {
+  if (rtl.failed())
+    throw std::runtime_error(std::string(rtl.block()) + " RTL: an assertion has fired");
 }
 
 }  // namespace
 
-RtlVectors::RtlVectors() : i_sqrt_(checked()), requantizer_(kLanes, checked()) {}
+RtlVectors::RtlVectors()
+    : i_sqrt_(make_i_sqrt(checked())), requantizer_(make_requantizer(kLanes, checked())) {}
 
 std::string RtlVectors::name() const { return "--rtl"; }
 
@@ -34,25 +32,35 @@ std::string RtlVectors::other_checks() const {
 }
 
 std::vector<std::uint32_t> RtlVectors::square_roots(const std::vector<std::uint64_t>& numbers) {
-  std::vector<std::uint32_t> roots = i_sqrt_.run(numbers).roots;
-  expect_no_assertion(i_sqrt_, "i_sqrt");
+  std::vector<std::uint32_t> roots = i_sqrt_->roots(numbers).roots;
+  expect_no_assertion(*i_sqrt_);
   values_ += roots.size();
   return roots;
 }
 
 std::vector<std::int32_t> RtlVectors::scale(const std::vector<std::int32_t>& x,
                                             const std::vector<hw::Dyadic>& factors) {
-  // One row, so that each element has constants of its own.
-  std::vector<std::int32_t> multipliers, shifts;
+  // One row, so that each element has constants of its own: multipliers, then shifts.
+  std::vector<std::int32_t> words(2 * x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const hw::Dyadic factor = factors[i % factors.size()];
-    multipliers.push_back(factor.multiplier);
-    shifts.push_back(factor.shift);
+    words[i] = factor.multiplier;
+    words[x.size() + i] = factor.shift;
   }
-  std::vector<std::int32_t> scaled = x;
-  requantizer_.run(scaled.data(), scaled.size(), 1, multipliers.data(), shifts.data(),
-                   hw::Rounding::kHalfEven, kUnclamped);
-  expect_no_assertion(requantizer_, "requantizer");
+  hw::Stage stage;
+  stage.op = hw::StageOp::kRequantise;
+  stage.operand = hw::Operand::kChannel;
+  stage.rounding = hw::Rounding::kHalfEven;
+  stage.imm = {0, 0, std::numeric_limits<std::int32_t>::min(),
+               std::numeric_limits<std::int32_t>::max()};
+  hw::ChainOperands operands;
+  operands.accumulator = x.data();
+  operands.parameters = words.data();
+  operands.rows = 1;
+  operands.cols = x.size();
+  std::vector<std::int32_t> scaled(x.size());
+  requantizer_->run({{stage}, hw::DType::kS32}, operands, scaled.data());
+  expect_no_assertion(*requantizer_);
   values_ += scaled.size();
   return scaled;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "testbench/rtl/nonlinear/i_sqrt_rtl.h"
-#include "testbench/rtl/postop/requantizer_rtl.h"
+#include "testbench/rtl/postop/chain_rtl.h"
 #include "testbench/vectors/vectors.h"
 
 namespace systole::testbench {
@@ -27,8 +27,8 @@ class RtlVectors final : public model::VectorDatapath {
   [[nodiscard]] std::uint64_t values() const { return values_; }
 
  private:
-  ISqrtRtl i_sqrt_;
-  RequantizerRtl requantizer_;
+  std::unique_ptr<ISqrtRtl> i_sqrt_;
+  std::unique_ptr<ChainRtl> requantizer_;
   std::uint64_t values_ = 0;
 };
 

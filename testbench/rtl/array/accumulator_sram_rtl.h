@@ -14,11 +14,7 @@ namespace systole::testbench {
 /// hw/array/accumulator.h.
 class AccumulatorSramRtl {
  public:
-  /// `cols` and `banks.ports` choose the build. It stores 2 banks of 2048 rows; a machine with
-  /// shorter banks uses the beginning of each. Throws InputError for anything else.
-  AccumulatorSramRtl(std::uint32_t cols, const hw::AccumulatorBanks& banks,
-                     const RtlOptions& options = {});
-  ~AccumulatorSramRtl();
+  virtual ~AccumulatorSramRtl() = default;
 
   /// One row of the machine's accumulator, `cols` values.
   struct Write {
@@ -53,16 +49,14 @@ class AccumulatorSramRtl {
   /// last row written and the last data taken. `pressure`: the input side withholds rows to write
   /// and to read, each on its own; the output side refuses data. Throws std::out_of_range for a row
   /// outside the banks, std::runtime_error if the memory stops moving.
-  Cycles run(const std::vector<Write>& writes, const std::vector<Read>& reads,
-             const BackPressure& pressure = {}, const Observer& observe = {});
-
-  [[nodiscard]] bool failed() const;  ///< an assertion has fired
-
-  class Block;  ///< one of the builds
-
- private:
-  std::unique_ptr<Block> block_;
-  hw::AccumulatorBanks banks_;
+  virtual Cycles run(const std::vector<Write>& writes, const std::vector<Read>& reads,
+                     const BackPressure& pressure = {}, const Observer& observe = {}) = 0;
+  [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
 };
+
+/// `cols` and `banks.ports` choose the build. It stores 2 banks of 2048 rows; a machine with
+/// shorter banks uses the beginning of each. Throws InputError for anything else.
+[[nodiscard]] std::unique_ptr<AccumulatorSramRtl> make_accumulator_sram(
+    std::uint32_t cols, const hw::AccumulatorBanks& banks, const RtlOptions& options = {});
 
 }  // namespace systole::testbench

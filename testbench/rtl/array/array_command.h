@@ -3,14 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <random>
 #include <stdexcept>
 
 #include "hw/kernel/gemm.h"
 #include "hw/machine/machine.h"
 #include "testbench/rtl/array/array_folds.h"
 #include "testbench/rtl/array/systolic_array_rtl.h"
-#include "testbench/rtl/drive/rtl_options.h"
+#include "testbench/rtl/drive/back_pressure.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
@@ -54,8 +53,7 @@ class ArrayCommand {
       : dut_(dut),
         args_(args),
         folds_(folds),
-        pressure_(pressure),
-        random_(pressure.seed),
+        injector_(pressure),
         overlapped_(overlap != hw::ArrayOverlap::kNone),
         drains_(overlap != hw::ArrayOverlap::kFull),
         weight_folds_(folds.count() + (overlapped_ ? 1 : 0)) {}
@@ -87,18 +85,14 @@ class ArrayCommand {
     offer();
     dut_.settle();
     const bool stalled = dut_->stalled_o;
-    const bool took_weight = dut_->weight_valid_i && dut_->weight_ready_o;
-    const bool took_act = dut_->act_valid_i && dut_->act_ready_o;
+    const bool took_weight = weight_beat_.take(dut_->weight_ready_o);
+    const bool took_act = act_beat_.take(dut_->act_ready_o);
     if (!interval_seen_) watch_interval(stalled, took_act);
-    if (dut_.view() != nullptr) dut_.view()->set_cycle(now_ + 1);
+    dut_.show_cycle(now_ + 1);
     if (dut_->result_valid_o && dut_->result_ready_i) collect(sink);
-    if (took_weight) {
-      weight_.step(Dim);
-      weight_offered_ = false;
-    }
+    if (took_weight) weight_.step(Dim);
     if (took_act) {
       act_.step(folds_.rows());
-      act_offered_ = false;
       ++in_flight_;
     }
     result_.stalled += stalled ? 1 : 0;
@@ -115,8 +109,6 @@ class ArrayCommand {
     dut_->clear_i = 0;
   }
 
-  bool withhold(unsigned per_mille) { return per_mille != 0 && random_() % 1000 < per_mille; }
-
   void drive_weight() {
     std::int8_t lanes[Dim];
     folds_.weights(weight_.fold, weight_.beat, lanes);
@@ -129,23 +121,16 @@ class ArrayCommand {
     dut_->act_last_i = act_.beat + 1 == folds_.rows();
   }
 
-  // A beat once offered stays until it is taken.
   void offer() {
     const bool weights_remain = weight_.fold < weight_folds_;
     const bool acts_remain = act_.fold < folds_.count();
-    if (!weight_offered_ && weights_remain && !withhold(pressure_.input_per_mille)) {
-      drive_weight();
-      weight_offered_ = true;
-    }
-    if (!act_offered_ && acts_remain && !withhold(pressure_.input_per_mille)) {
-      drive_act();
-      act_offered_ = true;
-    }
-    dut_->weight_valid_i = weight_offered_;
+    weight_beat_.offer(weights_remain, &injector_, [this] { drive_weight(); });
+    act_beat_.offer(acts_remain, &injector_, [this] { drive_act(); });
+    dut_->weight_valid_i = weight_beat_.offered();
     dut_->weight_pending_i = weights_remain;
-    dut_->act_valid_i = act_offered_;
+    dut_->act_valid_i = act_beat_.offered();
     dut_->act_pending_i = acts_remain;
-    dut_->result_ready_i = !withhold(pressure_.output_per_mille);
+    dut_->result_ready_i = !injector_.refuses();
   }
 
   // The interval ends in the cycle in which the array would take the next command's first beat:
@@ -179,10 +164,10 @@ class ArrayCommand {
     const std::size_t fold = delivered_.fold;
     const ResultRow row{delivered_.beat, folds_.col(fold), folds_.cols(fold), sums,
                         folds_.first_of_k(fold)};
-    if (dut_.view() != nullptr) {
+    if (dut_.is_shown()) {
       std::int32_t expected[Dim];
       folds_.sums(fold, row.row, expected);
-      dut_.view()->set_words(expected, Dim);
+      dut_.show_words(expected, Dim);
     }
     if (sink) {
       sink(row);
@@ -240,12 +225,11 @@ class ArrayCommand {
   VerilatedDut<Model>& dut_;
   const hw::GemmArgs& args_;
   const ArrayFolds<Dim>& folds_;
-  const BackPressure pressure_;
-  std::mt19937_64 random_;
+  BackPressureInjector injector_;
+  OfferedBeat weight_beat_, act_beat_;
   const bool overlapped_, drains_;
   const std::size_t weight_folds_;
   FoldPosition weight_, act_, delivered_;
-  bool weight_offered_ = false, act_offered_ = false;
   bool interval_seen_ = false;
   std::uint64_t in_flight_ = 0;
   std::uint64_t now_ = 0;

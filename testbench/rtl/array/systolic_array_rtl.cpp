@@ -17,18 +17,6 @@
 namespace systole::testbench {
 namespace {
 
-CData overlap_pin(hw::ArrayOverlap overlap) {
-  switch (overlap) {
-    case hw::ArrayOverlap::kNone:
-      return 0;
-    case hw::ArrayOverlap::kPreload:
-      return 1;
-    case hw::ArrayOverlap::kFull:
-      break;
-  }
-  return 2;
-}
-
 /// A product without folds leaves the array alone, but not C.
 void clear_c(const hw::GemmArgs& args) {
   for (std::size_t row = 0; row < args.m && args.n != 0; ++row) {
@@ -36,27 +24,12 @@ void clear_c(const hw::GemmArgs& args) {
   }
 }
 
-}  // namespace
-
-class SystolicArrayRtl::Block {
- public:
-  virtual ~Block() = default;
-  virtual Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure,
-                        const Sink& sink) = 0;
-  [[nodiscard]] virtual bool failed() const = 0;
-};
-
-namespace {
-
 template <typename Model, std::size_t Dim>
-class ArrayBuild final : public SystolicArrayRtl::Block {
+class ArrayBuild final : public SystolicArrayRtl {
  public:
-  using Cycles = SystolicArrayRtl::Cycles;
-  using Sink = SystolicArrayRtl::Sink;
-
   ArrayBuild(hw::ArrayOverlap overlap, const RtlOptions& options)
       : overlap_(overlap), dut_(options) {
-    dut_->overlap_i = overlap_pin(overlap);
+    dut_->overlap_i = static_cast<CData>(overlap);
     idle_inputs(*dut_);
   }
 
@@ -78,28 +51,6 @@ class ArrayBuild final : public SystolicArrayRtl::Block {
   VerilatedDut<Model> dut_;
 };
 
-template <std::size_t Dim, typename Fast, typename Checked>
-std::unique_ptr<SystolicArrayRtl::Block> make_build(hw::ArrayOverlap overlap,
-                                                    const RtlOptions& options) {
-  if (options.use_checked()) return std::make_unique<ArrayBuild<Checked, Dim>>(overlap, options);
-  return std::make_unique<ArrayBuild<Fast, Dim>>(overlap, options);
-}
-
-std::unique_ptr<SystolicArrayRtl::Block> make_block(std::uint32_t dim, hw::ArrayOverlap overlap,
-                                                    const RtlOptions& options) {
-  switch (dim) {
-    case 4:
-      return make_build<4, Vsystolic_array_4, Vsystolic_array_4_checked>(overlap, options);
-    case 8:
-      return make_build<8, Vsystolic_array_8, Vsystolic_array_8_checked>(overlap, options);
-    case 16:
-      return make_build<16, Vsystolic_array_16, Vsystolic_array_16_checked>(overlap, options);
-    default:
-      throw hw::InputError("systolic_array RTL: " + std::to_string(dim) + " x " +
-                           std::to_string(dim) + ", expected 4 x 4, 8 x 8 or 16 x 16");
-  }
-}
-
 }  // namespace
 
 bool SystolicArrayRtl::Cycles::meets(const hw::ArrayCycles& contract) const {
@@ -108,17 +59,22 @@ bool SystolicArrayRtl::Cycles::meets(const hw::ArrayCycles& contract) const {
          measured.preload == contract.preload && measured.drain == contract.drain;
 }
 
-SystolicArrayRtl::SystolicArrayRtl(std::uint32_t dim, hw::ArrayOverlap overlap,
-                                   const RtlOptions& options)
-    : block_(make_block(dim, overlap, options)) {}
-
-SystolicArrayRtl::~SystolicArrayRtl() = default;
-
-SystolicArrayRtl::Cycles SystolicArrayRtl::matmul(const hw::GemmArgs& args, bool preloaded,
-                                                  const BackPressure& pressure, const Sink& sink) {
-  return block_->matmul(args, preloaded, pressure, sink);
+std::unique_ptr<SystolicArrayRtl> make_systolic_array(std::uint32_t dim, hw::ArrayOverlap overlap,
+                                                      const RtlOptions& options) {
+  switch (dim) {
+    case 4:
+      return make_build<SystolicArrayRtl, ArrayBuild<Vsystolic_array_4, 4>,
+                        ArrayBuild<Vsystolic_array_4_checked, 4>>(options, overlap);
+    case 8:
+      return make_build<SystolicArrayRtl, ArrayBuild<Vsystolic_array_8, 8>,
+                        ArrayBuild<Vsystolic_array_8_checked, 8>>(options, overlap);
+    case 16:
+      return make_build<SystolicArrayRtl, ArrayBuild<Vsystolic_array_16, 16>,
+                        ArrayBuild<Vsystolic_array_16_checked, 16>>(options, overlap);
+    default:
+      throw hw::InputError("systolic_array RTL: " + std::to_string(dim) + " x " +
+                           std::to_string(dim) + ", expected 4 x 4, 8 x 8 or 16 x 16");
+  }
 }
-
-bool SystolicArrayRtl::failed() const { return block_->failed(); }
 
 }  // namespace systole::testbench

@@ -16,9 +16,7 @@ namespace systole::testbench {
 /// hw/array/array.h.
 class SystolicArrayRtl {
  public:
-  /// Builds are square, `dim` 4, 8 or 16; throws InputError for others.
-  SystolicArrayRtl(std::uint32_t dim, hw::ArrayOverlap overlap, const RtlOptions& options = {});
-  ~SystolicArrayRtl();
+  virtual ~SystolicArrayRtl() = default;
 
   /// What one command took, all of it seen at the ports of the RTL.
   struct Cycles {
@@ -46,15 +44,14 @@ class SystolicArrayRtl {
   /// a null C is not written. `pressure`: the input side withholds weights and activations, each on
   /// its own; the output side refuses results. Throws std::invalid_argument if a pitch is shorter
   /// than its row, std::runtime_error if the array stops moving or folds end in the wrong place.
-  Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure = {},
-                const Sink& sink = {});
-
-  [[nodiscard]] bool failed() const;  ///< an assertion has fired
-
-  class Block;  ///< one of the builds
-
- private:
-  std::unique_ptr<Block> block_;
+  virtual Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure = {},
+                        const Sink& sink = {}) = 0;
+  [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
 };
+
+/// Builds are square, `dim` 4, 8 or 16; throws InputError for others.
+[[nodiscard]] std::unique_ptr<SystolicArrayRtl> make_systolic_array(std::uint32_t dim,
+                                                                    hw::ArrayOverlap overlap,
+                                                                    const RtlOptions& options = {});
 
 }  // namespace systole::testbench

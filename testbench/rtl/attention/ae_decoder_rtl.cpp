@@ -8,21 +8,12 @@
 #include "Vae_decoder_8.h"
 #include "Vae_decoder_8_checked.h"
 #include "base/error.h"
-#include "testbench/rtl/drive/hindrance.h"
-#include "testbench/rtl/drive/mac_line.h"
+#include "testbench/rtl/attention/line_work.h"
+#include "testbench/rtl/drive/back_pressure.h"
 #include "testbench/rtl/drive/ports.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
-
-class AeDecoderRtl::Block {
- public:
-  virtual ~Block() = default;
-  virtual Cycles mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
-                     std::size_t tokens, std::int8_t* out, const std::int8_t* expected,
-                     const BackPressure& pressure) = 0;
-  [[nodiscard]] virtual bool failed() const = 0;
-};
 
 namespace {
 
@@ -43,10 +34,8 @@ struct Beats {
 };
 
 template <typename Model>
-class DecoderLine final : public AeDecoderRtl::Block {
+class DecoderLine final : public AeDecoderRtl {
  public:
-  using Cycles = AeDecoderRtl::Cycles;
-
   explicit DecoderLine(const RtlOptions& options) : dut_(options) {}
 
   Cycles mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
@@ -58,19 +47,19 @@ class DecoderLine final : public AeDecoderRtl::Block {
     const std::size_t groups = tokens * from.groups();
     Cycles cycles;
     cycles.groups.resize(groups);
-    Hindrance hindrance(pressure);
+    BackPressureInjector injector(pressure);
     OfferedBeat beat;
     std::size_t taken = 0;
     std::size_t delivered = 0;
     std::uint64_t idle = 0;
     while (delivered < groups * mix.out_heads) {
-      beat.offer(taken < groups * mix.in_heads, cycles.total.cycles == 0 ? nullptr : &hindrance,
+      beat.offer(taken < groups * mix.in_heads, cycles.total.cycles == 0 ? nullptr : &injector,
                  [&] { drive(in + from.first(taken), from.count(taken)); });
       dut_->in_valid_i = beat.offered();
-      dut_->out_ready_i = !hindrance.refuses();
+      dut_->out_ready_i = !injector.refuses();
       dut_.settle();
       ++cycles.total.cycles;
-      if (dut_.view() != nullptr) dut_.view()->set_cycle(cycles.total.cycles);
+      dut_.show_cycle(cycles.total.cycles);
       if (dut_->out_valid_o && !dut_->out_ready_i) ++cycles.total.stalled;
       const std::uint64_t now = cycles.total.cycles - cycles.total.stalled;
       const bool took = beat.take(dut_->in_ready_o);
@@ -107,10 +96,10 @@ class DecoderLine final : public AeDecoderRtl::Block {
   }
 
   void configure(const hw::HeadMix& mix) {
-    if (std::max(mix.in_heads, mix.out_heads) > AeDecoderRtl::kMaxHeads) {
+    if (std::max(mix.in_heads, mix.out_heads) > kMaxHeads) {
       throw hw::InputError("ae_decoder RTL: " + std::to_string(mix.in_heads) + " to " +
                            std::to_string(mix.out_heads) + " heads, expected at most " +
-                           std::to_string(AeDecoderRtl::kMaxHeads));
+                           std::to_string(kMaxHeads));
     }
     dut_->in_valid_i = 0;
     dut_->in_heads_i = static_cast<CData>(mix.in_heads);
@@ -139,9 +128,9 @@ class DecoderLine final : public AeDecoderRtl::Block {
     for (std::size_t lane = 0; lane < count; ++lane) {
       out[first + lane] = static_cast<std::int8_t>(get_lane<8>(dut_->out_o, lane));
     }
-    if (dut_.view() == nullptr || expected == nullptr) return;
+    if (!dut_.is_shown() || expected == nullptr) return;
     const std::vector<std::int32_t> words(expected + first, expected + first + count);
-    dut_.view()->set_words(words.data(), count);
+    dut_.show_words(words.data(), count);
   }
 
   VerilatedDut<Model> dut_;
@@ -149,18 +138,10 @@ class DecoderLine final : public AeDecoderRtl::Block {
 
 }  // namespace
 
-AeDecoderRtl::AeDecoderRtl(std::uint32_t macs, const RtlOptions& options)
-    : block_(make_mac_line<Block, DecoderLine<Vae_decoder_8>, DecoderLine<Vae_decoder_8_checked>>(
-          "ae_decoder", macs, options)) {}
-
-AeDecoderRtl::~AeDecoderRtl() = default;
-
-AeDecoderRtl::Cycles AeDecoderRtl::mix(const hw::HeadMix& mix, const std::int8_t* in,
-                                       std::size_t features, std::size_t tokens, std::int8_t* out,
-                                       const std::int8_t* expected, const BackPressure& pressure) {
-  return block_->mix(mix, in, features, tokens, out, expected, pressure);
+std::unique_ptr<AeDecoderRtl> make_ae_decoder(std::uint32_t macs, const RtlOptions& options) {
+  require_macs("ae_decoder", macs);
+  return make_build<AeDecoderRtl, DecoderLine<Vae_decoder_8>, DecoderLine<Vae_decoder_8_checked>>(
+      options);
 }
-
-bool AeDecoderRtl::failed() const { return block_->failed(); }
 
 }  // namespace systole::testbench

@@ -31,24 +31,19 @@ class AeDecoderRtl {
     std::vector<Group> groups;
   };
 
-  /// Throws InputError for a number of MACs that no RTL is built for.
-  explicit AeDecoderRtl(std::uint32_t macs, const RtlOptions& options = {});
-  ~AeDecoderRtl();
-
+  virtual ~AeDecoderRtl() = default;
   /// Tokens one after the other: `in` is [tokens][in_heads][features], `out` is
   /// [tokens][out_heads][features]. `expected`: `out` by the model for the waveform, or null. The
   /// mix has passed check_head_mix(). Throws InputError for more than kMaxHeads heads,
   /// std::runtime_error if the line stops moving or delivers another head than it should.
-  Cycles mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
-             std::size_t tokens, std::int8_t* out, const std::int8_t* expected = nullptr,
-             const BackPressure& pressure = {});
-
-  [[nodiscard]] bool failed() const;  ///< an assertion has fired
-
-  class Block;  ///< one of the builds
-
- private:
-  std::unique_ptr<Block> block_;
+  virtual Cycles mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
+                     std::size_t tokens, std::int8_t* out, const std::int8_t* expected = nullptr,
+                     const BackPressure& pressure = {}) = 0;
+  [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
 };
+
+/// Throws InputError for a number of MACs that no RTL is built for.
+[[nodiscard]] std::unique_ptr<AeDecoderRtl> make_ae_decoder(std::uint32_t macs,
+                                                            const RtlOptions& options = {});
 
 }  // namespace systole::testbench

@@ -1,6 +1,7 @@
 #include "testbench/rtl/attention/attention_line_rtl.h"
 
 #include <string>
+#include <type_traits>
 
 #include "Vdenser_line_8.h"
 #include "Vdenser_line_8_checked.h"
@@ -8,16 +9,32 @@
 #include "Vsparser_line_8_checked.h"
 #include "base/error.h"
 #include "testbench/rtl/attention/line_operation.h"
-#include "testbench/rtl/drive/mac_line.h"
 
 namespace systole::testbench {
 namespace {
 
 template <typename Model>
-class LineUnit : public AttentionLineRtl {
+inline constexpr bool kIsSparser =
+    std::is_same_v<Model, Vsparser_line_8> || std::is_same_v<Model, Vsparser_line_8_checked>;
+
+/// What starts the line of a build.
+template <typename Model>
+auto walk_of(VerilatedDut<Model>& dut, const LineWork& work) {
+  if constexpr (kIsSparser<Model>) {
+    return SparserWalk<Model>(dut, work);
+  } else {
+    return DenserWalk<Model>(dut, work, kLineMacs);
+  }
+}
+
+template <typename Model>
+class LineUnit final : public AttentionLineRtl {
  public:
   explicit LineUnit(const RtlOptions& options) : dut_(options) {}
 
+  [[nodiscard]] const char* block() const override {
+    return kIsSparser<Model> ? "sparser_line" : "denser_line";
+  }
   std::vector<std::int32_t> run(const LineWork& work, RtlCycles& cycles,
                                 const std::int32_t* expected,
                                 const BackPressure& pressure) override {
@@ -26,62 +43,28 @@ class LineUnit : public AttentionLineRtl {
                            " features, expected at most " + std::to_string(kMaxWords * kLineMacs));
     }
     std::vector<std::int32_t> results(work.results() * (work.spmm ? kLineMacs : 1));
-    cycles = operate(work, results.data(), expected, pressure);
+    cycles = LineOperation(block(), dut_, kLineMacs, work, walk_of(dut_, work), pressure)
+                 .run(results.data(), expected);
     return results;
   }
   [[nodiscard]] bool failed() const override { return dut_.failed(); }
 
- protected:
-  virtual RtlCycles operate(const LineWork& work, std::int32_t* results,
-                            const std::int32_t* expected, const BackPressure& pressure) = 0;
-  template <typename Walk>
-  RtlCycles operate_with(Walk walk, const LineWork& work, std::int32_t* results,
-                         const std::int32_t* expected, const BackPressure& pressure) {
-    return LineOperation<Model, Walk>(block(), dut_, kLineMacs, work, walk, pressure)
-        .run(results, expected);
-  }
-
+ private:
   VerilatedDut<Model> dut_;
-};
-
-template <typename Model>
-class SparserUnit final : public LineUnit<Model> {
- public:
-  using LineUnit<Model>::LineUnit;
-  [[nodiscard]] const char* block() const override { return "sparser_line"; }
-
- private:
-  RtlCycles operate(const LineWork& work, std::int32_t* results, const std::int32_t* expected,
-                    const BackPressure& pressure) override {
-    return this->operate_with(SparserWalk<Model>(this->dut_, work), work, results, expected,
-                              pressure);
-  }
-};
-
-template <typename Model>
-class DenserUnit final : public LineUnit<Model> {
- public:
-  using LineUnit<Model>::LineUnit;
-  [[nodiscard]] const char* block() const override { return "denser_line"; }
-
- private:
-  RtlCycles operate(const LineWork& work, std::int32_t* results, const std::int32_t* expected,
-                    const BackPressure& pressure) override {
-    return this->operate_with(DenserWalk<Model>(this->dut_, work, kLineMacs), work, results,
-                              expected, pressure);
-  }
 };
 
 }  // namespace
 
 std::unique_ptr<AttentionLineRtl> make_sparser_line(std::uint32_t macs, const RtlOptions& options) {
-  return make_mac_line<AttentionLineRtl, SparserUnit<Vsparser_line_8>,
-                       SparserUnit<Vsparser_line_8_checked>>("sparser_line", macs, options);
+  require_macs("sparser_line", macs);
+  return make_build<AttentionLineRtl, LineUnit<Vsparser_line_8>, LineUnit<Vsparser_line_8_checked>>(
+      options);
 }
 
 std::unique_ptr<AttentionLineRtl> make_denser_line(std::uint32_t macs, const RtlOptions& options) {
-  return make_mac_line<AttentionLineRtl, DenserUnit<Vdenser_line_8>,
-                       DenserUnit<Vdenser_line_8_checked>>("denser_line", macs, options);
+  require_macs("denser_line", macs);
+  return make_build<AttentionLineRtl, LineUnit<Vdenser_line_8>, LineUnit<Vdenser_line_8_checked>>(
+      options);
 }
 
 }  // namespace systole::testbench

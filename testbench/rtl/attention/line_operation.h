@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "testbench/rtl/attention/line_work.h"
-#include "testbench/rtl/drive/hindrance.h"
+#include "testbench/rtl/drive/back_pressure.h"
 #include "testbench/rtl/drive/ports.h"
 #include "testbench/rtl/drive/rtl_options.h"
 #include "testbench/rtl/drive/verilated_dut.h"
@@ -22,8 +22,8 @@ class SparserWalk {
     dut_->step_i = static_cast<SData>(work.cell_step);
   }
   /// `begins`: the operation begins with this cycle, so its first item is there.
-  void offer(bool begins, Hindrance* hindrance) {
-    item_.offer(dut_->item_request_o && next_ < work_.items.size(), begins ? nullptr : hindrance,
+  void offer(bool begins, BackPressureInjector* injector) {
+    item_.offer(dut_->item_request_o && next_ < work_.items.size(), begins ? nullptr : injector,
                 [this] {
                   const LineWork::Item& item = work_.items[next_];
                   dut_->item_i = item.item;
@@ -32,7 +32,7 @@ class SparserWalk {
                   dut_->item_end_i = item.end;
                   dut_->item_last_i = next_ + 1 == work_.items.size();
                 });
-    index_.offer(dut_->index_request_o, hindrance, [this] {
+    index_.offer(dut_->index_request_o, injector, [this] {
       if (dut_->index_cell_o >= work_.index_count) {
         throw std::runtime_error("sparser_line RTL: wants an index that is none");
       }
@@ -71,7 +71,7 @@ class DenserWalk {
     dut_->step_row_i = static_cast<SData>(work.item_step / groups);
     dut_->step_group_i = static_cast<CData>(work.item_step % groups);
   }
-  void offer(bool begins, Hindrance* /*hindrance*/) { dut_->walk_valid_i = begins; }
+  void offer(bool begins, BackPressureInjector* /*injector*/) { dut_->walk_valid_i = begins; }
   [[nodiscard]] bool withheld() const { return false; }
   void take() {
     if (dut_->walk_valid_i && !dut_->walk_ready_o) {
@@ -89,7 +89,7 @@ class LineOperation {
  public:
   LineOperation(const char* block, VerilatedDut<Model>& dut, std::size_t macs, const LineWork& work,
                 Walk walk, const BackPressure& pressure)
-      : block_(block), dut_(dut), macs_(macs), work_(work), walk_(walk), hindrance_(pressure) {
+      : block_(block), dut_(dut), macs_(macs), work_(work), walk_(walk), injector_(pressure) {
     const std::size_t tail = (work.features - 1) % macs + 1;
     dut_->spmm_i = work.spmm;
     dut_->words_i = static_cast<CData>(work.spmm ? 1 : work.words(macs));
@@ -123,11 +123,11 @@ class LineOperation {
   }
 
   void offer() {
-    walk_.offer(cycles_.cycles == 0, &hindrance_);
-    hold_.offer(dut_->hold_request_o, &hindrance_, [this] {
+    walk_.offer(cycles_.cycles == 0, &injector_);
+    hold_.offer(dut_->hold_request_o, &injector_, [this] {
       drive_word(dut_->hold_i, work_.hold, dut_->hold_item_o, dut_->hold_word_o);
     });
-    word_.offer(dut_->word_request_o, &hindrance_, [this] {
+    word_.offer(dut_->word_request_o, &injector_, [this] {
       drive_word(dut_->word_i, work_.stream, dut_->word_entry_o, dut_->word_o);
       if (!work_.spmm) return;
       if (step_ == work_.steps.size()) fail("wants a code too many");
@@ -139,7 +139,7 @@ class LineOperation {
     });
     dut_->hold_valid_i = hold_.offered();
     dut_->word_valid_i = word_.offered();
-    dut_->result_ready_i = !hindrance_.refuses();
+    dut_->result_ready_i = !injector_.refuses();
   }
 
   void cycle(std::int32_t* results, const std::int32_t* expected) {
@@ -151,7 +151,7 @@ class LineOperation {
     if (stalled != (dut_->stalled_o != 0)) fail("stands still without a reason, or does not");
     cycles_.stalled += stalled ? 1 : 0;
     ++cycles_.cycles;
-    if (dut_.view() != nullptr) dut_.view()->set_cycle(cycles_.cycles);
+    dut_.show_cycle(cycles_.cycles);
     walk_.take();
     hold_.take(dut_->hold_ready_o);
     const bool worked = word_.take(dut_->word_ready_o);
@@ -184,9 +184,7 @@ class LineOperation {
         fail("an idle lane is not 0");
       }
     }
-    if (dut_.view() != nullptr && expected != nullptr) {
-      dut_.view()->set_words(expected + delivered_ * width, width);
-    }
+    if (expected != nullptr) dut_.show_words(expected + delivered_ * width, width);
     ++delivered_;
   }
 
@@ -195,7 +193,7 @@ class LineOperation {
   const std::size_t macs_;
   const LineWork& work_;
   Walk walk_;
-  Hindrance hindrance_;
+  BackPressureInjector injector_;
   OfferedBeat hold_, word_;
   std::size_t step_ = 0, delivered_ = 0;
   std::uint64_t idle_ = 0;

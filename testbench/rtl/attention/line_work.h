@@ -2,12 +2,33 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "hw/attention/sparse_attention.h"
 #include "hw/attention/timing/attention_runs.h"
+#include "hw/machine/machine.h"
 
 namespace systole::testbench {
+
+/// MACs of the lines that Makefile.verilator builds.
+inline constexpr std::uint32_t kLineMacs = 8;
+
+/// Throws InputError for a number of MACs that no RTL is built for.
+inline void require_macs(const std::string& block, std::uint32_t macs) {
+  if (macs != kLineMacs) {
+    throw hw::InputError(block + " RTL: " + std::to_string(macs) + " MACs, expected " +
+                         std::to_string(kLineMacs));
+  }
+}
+
+/// Throws InputError for a machine without lines.
+inline void require_lines(const std::string& block, const hw::Machine::Attention& attention) {
+  if (attention.lines == 0) {
+    throw hw::InputError(block + " RTL: attention.lines is 0, expected attention engines");
+  }
+}
 
 /// One phase of one attention line, in the terms of its RTL: items with entries, and the operands
 /// that they name.

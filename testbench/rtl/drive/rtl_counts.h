@@ -11,7 +11,7 @@ struct RtlCounts {
   std::uint64_t operations = 0;
   std::uint64_t cycles = 0;      ///< of the RTL's clock
   std::uint64_t mismatches = 0;  ///< values that differ from the model's, operations whose cycles
-                                 ///< differ from the contract, and assertions that fired
+                                 ///< differ from the contract, and blocks with failed assertions
 };
 
 /// By block.

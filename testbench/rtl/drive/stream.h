@@ -2,22 +2,21 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <random>
 #include <stdexcept>
 #include <string>
 
+#include "testbench/rtl/drive/back_pressure.h"
 #include "testbench/rtl/drive/rtl_options.h"
 
 namespace systole::testbench {
 
 /// Streams of operands that a unit takes in the middle of its pipeline: none.
 struct NoOperands {
-  /// Puts the next beat on the ports of each stream, unless `withhold()` says no.
-  template <typename Withhold>
-  void offer(Withhold) {}
+  /// Puts the next beat on the ports of each stream, unless it is withheld.
+  void offer(BackPressureInjector&) {}
   /// Whether a stream with beats left offers none in this cycle.
   [[nodiscard]] static bool late() { return false; }
-  /// Behind settle(): the beats that the unit takes are gone.
+  /// After settle(): the beats that the unit takes are gone.
   void take() {}
 };
 
@@ -31,43 +30,32 @@ template <typename Dut, typename Drive, typename Collect, typename Operands = No
 RtlCycles run_stream(Dut& dut, std::size_t inputs, std::size_t outputs, Drive drive,
                      Collect collect, const BackPressure& pressure = {}, Operands operands = {}) {
   constexpr std::uint64_t kHang = 100'000;  // no unit takes longer for one row of 65536 elements
-  std::mt19937_64 random(pressure.seed);
-  const auto withhold = [&random](unsigned per_mille) {
-    return per_mille != 0 && random() % 1000 < per_mille;
-  };
+  BackPressureInjector injector(pressure);
+  OfferedBeat beat;
   RtlCycles result;
   std::size_t in = 0;
   std::size_t out = 0;
-  bool offered = false;  // a beat once valid stays so until it is taken
   std::uint64_t idle = 0;
   while (out < outputs) {
     // The operation begins with its first beat, so that one is never withheld.
-    if (!offered && in < inputs && (result.cycles == 0 || !withhold(pressure.input_per_mille))) {
-      drive(in);
-      offered = true;
-    }
-    operands.offer([&] { return withhold(pressure.input_per_mille); });
-    dut->valid_i = offered;
-    dut->ready_i = !withhold(pressure.output_per_mille);
+    beat.offer(in < inputs, result.cycles == 0 ? nullptr : &injector, [&] { drive(in); });
+    operands.offer(injector);
+    dut->valid_i = beat.offered();
+    dut->ready_i = !injector.refuses();
     dut.settle();
     const bool refused = dut->valid_o && !dut->ready_i;
-    const bool withheld = dut->ready_o ? !offered && in < inputs : !refused && operands.late();
+    const bool withheld =
+        dut->ready_o ? !beat.offered() && in < inputs : !refused && operands.late();
     result.stalled += refused || withheld ? 1 : 0;
     ++result.cycles;
-    if (dut.view() != nullptr) dut.view()->set_cycle(result.cycles);
-    bool moved = refused || withheld;
-    if (offered && dut->ready_o) {
-      ++in;
-      offered = false;
-      moved = true;
-    }
-    if (dut->valid_o && dut->ready_i) {
-      collect(out++);
-      moved = true;
-    }
+    dut.show_cycle(result.cycles);
+    const bool taken = beat.take(dut->ready_o);
+    in += taken ? 1 : 0;
+    const bool delivers = dut->valid_o && dut->ready_i;
+    if (delivers) collect(out++);
     operands.take();
     dut.tick();
-    idle = moved ? 0 : idle + 1;
+    idle = refused || withheld || taken || delivers ? 0 : idle + 1;
     if (idle > kHang) {
       throw std::runtime_error("RTL unit hangs: " + std::to_string(in) + " of " +
                                std::to_string(inputs) + " beats in, " + std::to_string(out) +

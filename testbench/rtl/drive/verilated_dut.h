@@ -57,8 +57,22 @@ class VerilatedDut {
 
   Model* operator->() { return model_.get(); }
   Model& operator*() { return *model_; }
-  /// What the waveform shows of the model, or null.
-  [[nodiscard]] ModelView* view() { return view_.get(); }
+
+  // What the waveform shows of the model, if there is one: see ModelView.
+  void show_operation(const std::int32_t* expected, std::uint64_t contract) {
+    if (view_) view_->begin(expected, contract);
+  }
+  void show_cycle(std::uint64_t cycle) {
+    if (view_) view_->set_cycle(cycle);
+  }
+  void show_beat(std::size_t first, std::size_t count) {
+    if (view_) view_->set_beat(first, count);
+  }
+  void show_words(const std::int32_t* words, std::size_t count) {
+    if (view_ && words != nullptr) view_->set_words(words, count);
+  }
+  [[nodiscard]] bool is_shown() const { return view_ != nullptr; }
+
   /// Clock cycles since the last reset.
   [[nodiscard]] std::uint64_t cycles() const { return cycles_; }
   /// True once an assertion has fired.
@@ -112,5 +126,12 @@ class VerilatedDut {
   std::unique_ptr<VerilatedFstC> trace_;
   std::uint64_t cycles_ = 0;
 };
+
+/// A block in the flavour that the options ask for; they are the last argument of its constructor.
+template <typename Interface, typename Fast, typename Checked, typename... Arguments>
+std::unique_ptr<Interface> make_build(const RtlOptions& options, const Arguments&... arguments) {
+  if (options.use_checked()) return std::make_unique<Checked>(arguments..., options);
+  return std::make_unique<Fast>(arguments..., options);
+}
 
 }  // namespace systole::testbench

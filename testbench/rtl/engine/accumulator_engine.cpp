@@ -1,31 +1,59 @@
-#include "testbench/rtl/engine/accumulator_engine.h"
-
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
 
-#include "testbench/rtl/drive/model_view.h"
+#include "testbench/rtl/array/accumulator_sram_rtl.h"
+#include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 
-/// The part of a row of a tile that stands in one row of the memory.
-struct AccumulatorRtlEngine::Piece {
-  std::uint64_t tile_row, tile_col;
-  std::uint64_t memory_row, memory_col;
-  std::uint64_t cols;
-};
+namespace {
 
-struct AccumulatorRtlEngine::Stream {
-  hw::AccumulatorRows rows;
-  std::vector<Piece> pieces;  ///< one per row
+class AccumulatorRtlEngine final : public hw::AccumulatorEngine {
+ public:
+  AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& options, RtlCounts& counts);
+
+  void write(const hw::AccumulatorTile& tile, const std::int32_t* values, std::size_t pitch,
+             bool accumulate) override;
+  void read(const hw::AccumulatorTile& tile, std::int32_t* values, std::size_t pitch) override;
+
+ private:
+  /// The part of a row of a tile that stands in one row of the memory.
+  struct Piece {
+    std::uint64_t tile_row, tile_col;
+    std::uint64_t memory_row, memory_col;
+    std::uint64_t cols;
+  };
+
+  struct Stream {
+    hw::AccumulatorRows rows;
+    std::vector<Piece> pieces;  ///< one per row
+  };
+
+  [[nodiscard]] std::vector<Stream> streams_of(const hw::AccumulatorTile& tile) const;
+  void clear();
+  void run(const std::vector<AccumulatorSramRtl::Write>& writes,
+           const std::vector<AccumulatorSramRtl::Read>& reads, std::uint64_t contract,
+           const std::int32_t* expected);
+
+  std::uint32_t cols_;
+  hw::AccumulatorBanks banks_;
+  std::unique_ptr<AccumulatorSramRtl> rtl_;
+  hw::AccumulatorModel model_;
+  RtlCheck check_;
+  const bool shown_;
 };
 
 AccumulatorRtlEngine::AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& options,
                                            RtlCounts& counts)
     : cols_(machine.array.cols),
       banks_(hw::accumulator_banks(machine)),
-      view_(options.view),
-      rtl_(cols_, banks_, options),
+      rtl_(make_accumulator_sram(cols_, banks_, options)),
       model_(banks_.banks * banks_.rows_per_bank * cols_),
-      counts_(counts) {
+      check_(counts, options),
+      shown_(options.view != nullptr) {
   clear();
 }
 
@@ -34,7 +62,7 @@ void AccumulatorRtlEngine::clear() {
   const std::vector<std::int32_t> zeros(cols_, 0);
   std::vector<AccumulatorSramRtl::Write> writes(banks_.banks * banks_.rows_per_bank);
   for (std::size_t row = 0; row < writes.size(); ++row) writes[row] = {row, zeros.data()};
-  rtl_.run(writes, {});
+  rtl_->run(writes, {});
 }
 
 // A tile of whole memory rows goes as the array computes it, a column of memory rows after the
@@ -71,12 +99,13 @@ std::vector<AccumulatorRtlEngine::Stream> AccumulatorRtlEngine::streams_of(
   return streams;
 }
 
-void AccumulatorRtlEngine::account(const AccumulatorSramRtl::Cycles& cycles,
-                                   const hw::AccumulatorCycles& contract) {
-  counts_.cycles += cycles.write.cycles + cycles.read.cycles;
-  if (cycles.write.cycles != contract.write) ++counts_.mismatches;
-  if (cycles.read.cycles != contract.read) ++counts_.mismatches;
-  if (rtl_.failed()) ++counts_.mismatches;
+void AccumulatorRtlEngine::run(const std::vector<AccumulatorSramRtl::Write>& writes,
+                               const std::vector<AccumulatorSramRtl::Read>& reads,
+                               std::uint64_t contract, const std::int32_t* expected) {
+  check_.begin(contract, expected);
+  const AccumulatorSramRtl::Cycles cycles = rtl_->run(writes, reads);
+  check_.end(cycles.write.cycles + cycles.read.cycles);
+  check_.assertions(rtl_->failed());
 }
 
 void AccumulatorRtlEngine::write(const hw::AccumulatorTile& tile, const std::int32_t* values,
@@ -91,13 +120,10 @@ void AccumulatorRtlEngine::write(const hw::AccumulatorTile& tile, const std::int
       const std::uint64_t mask = ((std::uint64_t{1} << piece.cols) - 1) << piece.memory_col;
       writes.push_back({piece.memory_row, row, accumulate, static_cast<std::uint32_t>(mask)});
     }
-    const hw::AccumulatorCycles contract =
-        hw::accumulator_cycles(banks_, stream.rows, accumulate, {});
-    if (view_) view_->begin(nullptr, contract.write);
-    account(rtl_.run(writes, {}), contract);
+    run(writes, {}, hw::accumulator_cycles(banks_, stream.rows, accumulate, {}).write, nullptr);
   }
   model_.write(tile, values, pitch, accumulate);
-  ++counts_.operations;
+  check_.operation();
 }
 
 void AccumulatorRtlEngine::read(const hw::AccumulatorTile& tile, std::int32_t* values,
@@ -108,13 +134,11 @@ void AccumulatorRtlEngine::read(const hw::AccumulatorTile& tile, std::int32_t* v
     for (const Piece& piece : stream.pieces) {
       reads.push_back({piece.memory_row, rows.data() + reads.size() * cols_});
     }
-    const hw::AccumulatorCycles contract = hw::accumulator_cycles(banks_, {}, false, stream.rows);
     std::vector<std::int32_t> expected(rows.size());
-    for (std::size_t i = 0; view_ && i < reads.size(); ++i) {
+    for (std::size_t i = 0; shown_ && i < reads.size(); ++i) {
       model_.read({reads[i].row * cols_, 1, cols_, cols_}, expected.data() + i * cols_, cols_);
     }
-    if (view_) view_->begin(expected.data(), contract.read);
-    account(rtl_.run({}, reads), contract);
+    run({}, reads, hw::accumulator_cycles(banks_, {}, false, stream.rows).read, expected.data());
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const Piece& piece = stream.pieces[i];
       std::copy_n(reads[i].values + piece.memory_col, piece.cols,
@@ -123,11 +147,20 @@ void AccumulatorRtlEngine::read(const hw::AccumulatorTile& tile, std::int32_t* v
   }
   std::vector<std::int32_t> expected(tile.rows * tile.cols);
   model_.read(tile, expected.data(), tile.cols);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const std::int32_t sum = values[i / tile.cols * pitch + i % tile.cols];
-    if (sum != expected[i]) ++counts_.mismatches;
+  for (std::size_t row = 0; row < tile.rows; ++row) {
+    check_.values(values + row * pitch, expected.data() + row * tile.cols, tile.cols);
   }
-  ++counts_.operations;
+  check_.operation();
+}
+
+}  // namespace
+
+std::unique_ptr<hw::AccumulatorEngine> make_accumulator_engine(const hw::Machine& machine,
+                                                               const RtlOptions& options,
+                                                               RtlReport& report) {
+  return std::make_unique<AccumulatorRtlEngine>(
+      machine, options.for_block("accumulator_sram", machine.array.cols),
+      report["accumulator_sram"]);
 }
 
 }  // namespace systole::testbench

@@ -1,12 +1,13 @@
-#include "testbench/rtl/engine/array_engine.h"
-
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "hw/array/array.h"
 #include "hw/kernel/gemm.h"
-#include "testbench/rtl/drive/model_view.h"
+#include "testbench/rtl/array/systolic_array_rtl.h"
+#include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 namespace {
@@ -25,42 +26,52 @@ std::uint32_t dim_of(const hw::Machine::Array& array) {
   return array.rows;
 }
 
+class ArrayRtlEngine final : public hw::ArrayEngine {
+ public:
+  ArrayRtlEngine(const hw::Machine::Array& array, const RtlOptions& options, RtlCounts& counts)
+      : array_(array),
+        rtl_(make_systolic_array(dim_of(array), array.overlap, options)),
+        check_(counts, options) {}
+
+  [[nodiscard]] hw::ArrayCycles matmul(const hw::GemmArgs& operands, bool preloaded) override {
+    const bool has_values = operands.c != nullptr;
+    if (has_values) {
+      expected_.resize(operands.m * operands.n);
+      hw::GemmArgs model = operands;
+      model.c = expected_.data();
+      model.ldc = operands.n;
+      for (std::size_t row = 0; operands.accumulate && row < operands.m; ++row) {
+        std::copy_n(operands.c + row * operands.ldc, operands.n, model.c + row * model.ldc);
+      }
+      hw::gemm(model);
+    }
+    const hw::ArrayCycles contract =
+        hw::array_cycles(array_, operands.m, operands.n, operands.k, preloaded);
+    check_.operation();
+    check_.begin(contract.latency);
+    const SystolicArrayRtl::Cycles cycles = rtl_->matmul(operands, preloaded);
+    check_.end(cycles.cycles, cycles.meets(contract));
+    check_.assertions(rtl_->failed());
+    for (std::size_t row = 0; has_values && row < operands.m; ++row) {
+      check_.values(operands.c + row * operands.ldc, expected_.data() + row * operands.n,
+                    operands.n);
+    }
+    return cycles.measured;
+  }
+
+ private:
+  hw::Machine::Array array_;
+  std::unique_ptr<SystolicArrayRtl> rtl_;
+  RtlCheck check_;
+  std::vector<std::int32_t> expected_;
+};
+
 }  // namespace
 
-ArrayRtlEngine::ArrayRtlEngine(const hw::Machine::Array& array, const RtlOptions& options,
-                               RtlCounts& counts)
-    : array_(array),
-      view_(options.view),
-      rtl_(dim_of(array), array.overlap, options),
-      counts_(counts) {}
-
-hw::ArrayCycles ArrayRtlEngine::matmul(const hw::GemmArgs& operands, bool preloaded) {
-  const bool has_values = operands.c != nullptr;
-  if (has_values) {
-    expected_.resize(operands.m * operands.n);
-    hw::GemmArgs model = operands;
-    model.c = expected_.data();
-    model.ldc = operands.n;
-    for (std::size_t row = 0; operands.accumulate && row < operands.m; ++row) {
-      std::copy_n(operands.c + row * operands.ldc, operands.n, model.c + row * model.ldc);
-    }
-    hw::gemm(model);
-  }
-  const hw::ArrayCycles contract =
-      hw::array_cycles(array_, operands.m, operands.n, operands.k, preloaded);
-  if (view_) view_->begin(nullptr, contract.latency);
-  const SystolicArrayRtl::Cycles cycles = rtl_.matmul(operands, preloaded);
-  ++counts_.operations;
-  counts_.cycles += cycles.cycles;
-  if (!cycles.meets(contract)) ++counts_.mismatches;
-  if (rtl_.failed()) ++counts_.mismatches;
-  for (std::size_t row = 0; has_values && row < operands.m; ++row) {
-    const std::int32_t* const sums = operands.c + row * operands.ldc;
-    for (std::size_t col = 0; col < operands.n; ++col) {
-      if (sums[col] != expected_[row * operands.n + col]) ++counts_.mismatches;
-    }
-  }
-  return cycles.measured;
+std::unique_ptr<hw::ArrayEngine> make_array_engine(const hw::Machine::Array& array,
+                                                   const RtlOptions& options, RtlReport& report) {
+  return std::make_unique<ArrayRtlEngine>(array, options.for_block("systolic_array", array.cols),
+                                          report["systolic_array"]);
 }
 
 }  // namespace systole::testbench

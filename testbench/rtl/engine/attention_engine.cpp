@@ -1,13 +1,14 @@
-#include "testbench/rtl/engine/attention_engine.h"
-
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "hw/attention/timing/attention_cycles.h"
 #include "hw/attention/timing/attention_runs.h"
-#include "testbench/rtl/drive/mac_line.h"
-#include "testbench/rtl/drive/model_view.h"
+#include "testbench/rtl/attention/attention_line_rtl.h"
+#include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 namespace {
@@ -17,17 +18,44 @@ std::size_t features_of(const LineWork& work, const LineWork::Item& item, std::s
   return std::min(macs, work.features - item.group * macs);
 }
 
-}  // namespace
+class AttentionRtlEngine final : public hw::AttentionEngine {
+ public:
+  AttentionRtlEngine(const hw::Machine::Attention& attention, const hw::Machine::Backends& backends,
+                     const RtlOptions& options, RtlReport& report);
+
+  [[nodiscard]] hw::AttentionSums sums(const hw::SparseHead& head,
+                                       const hw::AttentionOperands& operands,
+                                       const hw::ScoreFunctions& functions) override;
+
+ private:
+  struct Twin {
+    std::unique_ptr<AttentionLineRtl> rtl;
+    RtlCheck check;
+  };
+
+  void run_scores(const hw::SparseHead& head, const hw::AttentionOperands& operands,
+                  hw::SplitCells<std::int32_t>& scores);
+  void run_sums(const hw::SparseHead& head, const hw::SparseRows& rows,
+                const hw::AttentionOperands& operands, const hw::AttentionCodes& codes,
+                std::vector<std::int32_t>& sums);
+  /// Results of the work, `expected` being the model's.
+  std::vector<std::int32_t> run(Twin& twin, const LineWork& work, std::uint64_t contract,
+                                const std::vector<std::int32_t>& expected);
+
+  hw::Machine::Attention attention_;
+  std::optional<Twin> dense_, sparse_;  ///< none: the model
+};
 
 AttentionRtlEngine::AttentionRtlEngine(const hw::Machine::Attention& attention,
                                        const hw::Machine::Backends& backends,
                                        const RtlOptions& options, RtlReport& report)
     : attention_(attention) {
-  const auto make = [&](hw::Backend backend, const std::string& block, auto make_line) -> Twin {
-    if (backend != hw::Backend::kRtl) return {};
+  const auto make = [&](hw::Backend backend, const std::string& block,
+                        auto make_line) -> std::optional<Twin> {
+    if (backend != hw::Backend::kRtl) return std::nullopt;
     require_lines(block, attention);
     const RtlOptions own = options.for_block(block, attention.macs_per_line);
-    return {make_line(attention.macs_per_line, own), own.view, &report[block]};
+    return Twin{make_line(attention.macs_per_line, own), RtlCheck(report[block], own)};
   };
   dense_ = make(backends.denser_line, "denser_line", make_denser_line);
   sparse_ = make(backends.sparser_line, "sparser_line", make_sparser_line);
@@ -54,14 +82,14 @@ void AttentionRtlEngine::run_scores(const hw::SparseHead& head,
   const std::uint64_t step_cycles = hw::line_passes(operands.dim, attention_);
   for (std::size_t line = 0; line < runs.lines.size(); ++line) {
     const bool dense = line < runs.split.dense;
-    Twin& twin = dense ? dense_ : sparse_;
-    if (!twin.rtl || runs.lines[line].empty()) continue;
+    std::optional<Twin>& twin = dense ? dense_ : sparse_;
+    if (!twin || runs.lines[line].empty()) continue;
     const LineWork work = score_work(head, operands, runs, line);
     std::vector<std::int32_t>& cells = dense ? scores.dense : scores.sparse;
     std::vector<std::int32_t> expected;
     expected.reserve(work.steps.size());
     for (const LineWork::Step& step : work.steps) expected.push_back(cells[step.cell]);
-    const auto found = run(twin, work, hw::line_cycles(runs.lines[line], step_cycles), expected);
+    const auto found = run(*twin, work, hw::line_cycles(runs.lines[line], step_cycles), expected);
     for (std::size_t i = 0; i < found.size(); ++i) cells[work.steps[i].cell] = found[i];
   }
 }
@@ -79,7 +107,7 @@ void AttentionRtlEngine::run_sums(const hw::SparseHead& head, const hw::SparseRo
   };
   const auto row_of = [&](std::size_t query) { return sums.data() + query * operands.value_dim; };
   for (const bool dense : {true, false}) {
-    if ((dense ? dense_ : sparse_).rtl) continue;
+    if (dense ? dense_ : sparse_) continue;
     for (std::size_t query = 0; query < head.queries; ++query) {
       accumulate(dense, {query, 0, operands.value_dim}, row_of(query));
     }
@@ -88,8 +116,8 @@ void AttentionRtlEngine::run_sums(const hw::SparseHead& head, const hw::SparseRo
   const hw::LineRuns runs = hw::spmm_runs(head, rows, operands.value_dim, attention_);
   for (std::size_t line = 0; line < runs.lines.size(); ++line) {
     const bool dense = line < runs.split.dense;
-    Twin& twin = dense ? dense_ : sparse_;
-    if (!twin.rtl || runs.lines[line].empty()) continue;
+    std::optional<Twin>& twin = dense ? dense_ : sparse_;
+    if (!twin || runs.lines[line].empty()) continue;
     const LineWork work = sum_work(head, rows, operands, codes, runs, line, macs);
     std::vector<std::int32_t> expected(work.items.size() * macs, 0);
     for (std::size_t i = 0; i < work.items.size(); ++i) {
@@ -97,7 +125,7 @@ void AttentionRtlEngine::run_sums(const hw::SparseHead& head, const hw::SparseRo
       accumulate(dense, {item.item, item.group * macs, features_of(work, item, macs)},
                  expected.data() + i * macs);
     }
-    const auto found = run(twin, work, hw::line_cycles(runs.lines[line], 1), expected);
+    const auto found = run(*twin, work, hw::line_cycles(runs.lines[line], 1), expected);
     for (std::size_t i = 0; i < work.items.size(); ++i) {
       const LineWork::Item& item = work.items[i];
       std::int32_t* const to = row_of(item.item) + item.group * macs;
@@ -109,19 +137,27 @@ void AttentionRtlEngine::run_sums(const hw::SparseHead& head, const hw::SparseRo
 std::vector<std::int32_t> AttentionRtlEngine::run(Twin& twin, const LineWork& work,
                                                   std::uint64_t contract,
                                                   const std::vector<std::int32_t>& expected) {
-  if (twin.view) twin.view->begin(nullptr, contract);
   RtlCycles cycles;
+  twin.check.operation();
+  twin.check.begin(contract);
   std::vector<std::int32_t> found = twin.rtl->run(work, cycles, expected.data());
-  ++twin.counts->operations;
-  twin.counts->cycles += cycles.cycles;
-  if (cycles.cycles != contract) ++twin.counts->mismatches;
+  twin.check.end(cycles.cycles);
   const std::size_t width = work.spmm ? attention_.macs_per_line : 1;
-  for (std::size_t i = 0; i < found.size(); ++i) {
-    const bool exists = !work.spmm || i % width < features_of(work, work.items[i / width], width);
-    if (exists && found[i] != expected[i]) ++twin.counts->mismatches;
+  for (std::size_t i = 0; i < found.size(); i += width) {
+    twin.check.values(&found[i], &expected[i],
+                      work.spmm ? features_of(work, work.items[i / width], width) : 1);
   }
-  if (twin.rtl->failed() && !std::exchange(twin.failed, true)) ++twin.counts->mismatches;
+  twin.check.assertions(twin.rtl->failed());
   return found;
+}
+
+}  // namespace
+
+std::unique_ptr<hw::AttentionEngine> make_attention_engine(const hw::Machine::Attention& attention,
+                                                           const hw::Machine::Backends& backends,
+                                                           const RtlOptions& options,
+                                                           RtlReport& report) {
+  return std::make_unique<AttentionRtlEngine>(attention, backends, options, report);
 }
 
 }  // namespace systole::testbench

@@ -1,8 +1,12 @@
-#include "testbench/rtl/engine/half_engines.h"
-
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "testbench/rtl/drive/model_view.h"
+#include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/ring/fp16_unit_rtl.h"
+#include "testbench/rtl/ring/mpu_tree_rtl.h"
 
 namespace systole::testbench {
 namespace {
@@ -13,79 +17,86 @@ std::vector<std::int32_t> words_of(const std::vector<hw::Half>& halves) {
   return words;
 }
 
-}  // namespace
+class MatrixLaneRtlEngine final : public hw::MatrixLaneEngine {
+ public:
+  MatrixLaneRtlEngine(const hw::MatrixUnit& unit, const RtlOptions& options, RtlCounts& counts)
+      : unit_(unit), rtl_(make_mpu_tree(unit, options)), check_(counts, options) {}
 
-MatrixLaneRtlEngine::MatrixLaneRtlEngine(const hw::MatrixUnit& unit, const RtlOptions& options,
-                                         RtlCounts& counts)
-    : unit_(unit), view_(options.view), rtl_(unit, options), counts_(counts) {}
+  void gemv(const hw::HalfGemv& args) override {
+    const std::size_t columns = args.slices * args.lanes;
+    std::vector<hw::Half> expected(args.rows * columns);
+    hw::HalfGemv model = args;
+    model.y = expected.data();
+    model.y_pitch = columns;
+    hw::half_gemv(model);
+    for (std::size_t row = 0; row < args.rows; ++row) {
+      for (std::size_t lane = 0; lane < args.lanes; ++lane) {
+        run_lane(args, row, lane, expected.data() + row * columns);
+      }
+    }
+    check_.assertions(rtl_->failed());
+  }
 
-void MatrixLaneRtlEngine::gemv(const hw::HalfGemv& args) {
-  const std::size_t columns = args.slices * args.lanes;
-  std::vector<hw::Half> expected(args.rows * columns);
-  hw::HalfGemv model = args;
-  model.y = expected.data();
-  model.y_pitch = columns;
-  hw::half_gemv(model);
-  for (std::size_t row = 0; row < args.rows; ++row) {
-    for (std::size_t lane = 0; lane < args.lanes; ++lane) {
-      run_lane(args, row, lane, expected.data() + row * columns);
+ private:
+  void run_lane(const hw::HalfGemv& args, std::size_t row, std::size_t lane,
+                const hw::Half* expected) {
+    std::vector<hw::Half> sums;
+    for (std::size_t slice = 0; slice < args.slices; ++slice) {
+      sums.push_back(expected[slice * args.lanes + lane]);
+    }
+    const std::vector<std::int32_t> words = words_of(sums);
+    check_.operation();
+    check_.begin(hw::matrix_cycles(unit_, args.k_tiles * args.depth, args.slices * unit_.lanes),
+                 words.data());
+    check_.end(rtl_->run(args, row, lane).cycles);
+    for (std::size_t slice = 0; slice < args.slices; ++slice) {
+      check_.values(args.y + row * args.y_pitch + slice * args.lanes + lane, &sums[slice], 1);
     }
   }
-  if (rtl_.failed() && !std::exchange(failed_, true)) ++counts_.mismatches;
-}
 
-void MatrixLaneRtlEngine::run_lane(const hw::HalfGemv& args, std::size_t row, std::size_t lane,
-                                   const hw::Half* expected) {
-  std::vector<hw::Half> sums;
-  for (std::size_t slice = 0; slice < args.slices; ++slice) {
-    sums.push_back(expected[slice * args.lanes + lane]);
-  }
-  const std::vector<std::int32_t> words = words_of(sums);
-  const std::uint64_t contract =
-      hw::matrix_cycles(unit_, args.k_tiles * args.depth, args.slices * unit_.lanes);
-  if (view_) view_->begin(words.data(), contract);
-  const RtlCycles cycles = rtl_.run(args, row, lane);
-  ++counts_.operations;
-  counts_.cycles += cycles.cycles;
-  if (cycles.cycles != contract) ++counts_.mismatches;
-  for (std::size_t slice = 0; slice < args.slices; ++slice) {
-    const hw::Half sum = args.y[row * args.y_pitch + slice * args.lanes + lane];
-    if (sum != sums[slice]) ++counts_.mismatches;
-  }
-}
+  hw::MatrixUnit unit_;
+  std::unique_ptr<MpuTreeRtl> rtl_;
+  RtlCheck check_;
+};
 
-HalfVectorRtlEngine::HalfVectorRtlEngine(Fp16Block block, const RtlOptions& options,
-                                         RtlCounts& counts,
-                                         std::unique_ptr<hw::HalfVectorEngine> others)
-    : block_(block),
-      view_(options.view),
-      rtl_(block, options),
-      counts_(counts),
-      others_(std::move(others)) {}
+class HalfVectorRtlEngine final : public hw::HalfVectorEngine {
+ public:
+  /// What is not `block`'s goes to `others`.
+  HalfVectorRtlEngine(Fp16Block block, const RtlOptions& options, RtlCounts& counts,
+                      std::unique_ptr<hw::HalfVectorEngine> others)
+      : block_(block),
+        rtl_(make_fp16_unit(block, options)),
+        check_(counts, options),
+        others_(std::move(others)) {}
 
-void HalfVectorRtlEngine::apply(hw::half_vector::Operation operation,
-                                const hw::half_vector::Elements& elements) {
-  if (block_of(operation) != block_) {
-    others_->apply(operation, elements);
-    return;
+  void apply(hw::half_vector::Operation operation,
+             const hw::half_vector::Elements& elements) override {
+    if (block_of(operation) != block_) {
+      others_->apply(operation, elements);
+      return;
+    }
+    std::vector<hw::Half> expected(elements.n);
+    hw::half_vector::Elements model = elements;
+    model.y = expected.data();
+    hw::half_vector::apply(operation, model);
+    const std::vector<std::int32_t> words = words_of(expected);
+    check_.operation();
+    check_.begin(
+        hw::half_vector::cycles(elements.n, Fp16UnitRtl::kLanes, Fp16UnitRtl::depth(block_)),
+        words.data());
+    check_.end(rtl_->run(operation, elements).cycles);
+    check_.values(elements.y, expected.data(), elements.n);
+    check_.assertions(rtl_->failed());
   }
-  std::vector<hw::Half> expected(elements.n);
-  hw::half_vector::Elements model = elements;
-  model.y = expected.data();
-  hw::half_vector::apply(operation, model);
-  const std::vector<std::int32_t> words = words_of(expected);
-  const std::uint64_t contract =
-      hw::half_vector::cycles(elements.n, Fp16UnitRtl::kLanes, Fp16UnitRtl::depth(block_));
-  if (view_) view_->begin(words.data(), contract);
-  const RtlCycles cycles = rtl_.run(operation, elements);
-  ++counts_.operations;
-  counts_.cycles += cycles.cycles;
-  if (cycles.cycles != contract) ++counts_.mismatches;
-  for (std::size_t i = 0; i < elements.n; ++i) {
-    if (elements.y[i] != expected[i]) ++counts_.mismatches;
-  }
-  if (rtl_.failed() && !std::exchange(failed_, true)) ++counts_.mismatches;
-}
+
+ private:
+  Fp16Block block_;
+  std::unique_ptr<Fp16UnitRtl> rtl_;
+  RtlCheck check_;
+  std::unique_ptr<hw::HalfVectorEngine> others_;
+};
+
+}  // namespace
 
 std::unique_ptr<hw::MatrixLaneEngine> make_matrix_lane_engine(const hw::MatrixUnit& unit,
                                                               HalfBackends backends,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "hw/postop/stage_constants.h"
+#include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 namespace {
@@ -13,7 +14,7 @@ bool scales_tensor(const hw::Stage& stage) {
   return stage.operand == hw::Operand::kTensor && hw::scales_operand(stage);
 }
 
-/// The stage that a twin serves: without its side output, and the tensor operand of a sum goes
+/// The stage that a block does: without its side output, and the tensor operand of a sum goes
 /// through the requantiser.
 hw::Stage served(hw::Stage stage) {
   stage.side = hw::Reduction::kNone;
@@ -35,20 +36,22 @@ hw::ChainOperands on_words(hw::ChainOperands operands, std::vector<std::int32_t>
   return operands;
 }
 
-template <typename T>
-std::uint64_t differences(const std::vector<T>& a, const std::vector<T>& b) {
-  std::uint64_t count = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) count += a[i] != b[i] ? 1 : 0;
-  return count;
-}
-
 }  // namespace
 
-PostopRtlEngine::PostopRtlEngine(std::uint32_t lanes, std::vector<std::unique_ptr<StageTwin>> twins,
-                                 RtlReport& report, std::unique_ptr<ChainTwin> pipeline)
-    : lanes_(lanes), twins_(std::move(twins)), pipeline_(std::move(pipeline)), report_(report) {
-  for (const auto& twin : twins_) report_[twin->block()];
-  if (pipeline_) report_[pipeline_->block()];
+PostopRtlEngine::PostopRtlEngine(std::uint32_t lanes, std::vector<std::unique_ptr<ChainRtl>> stages,
+                                 RtlReport& report, std::unique_ptr<ChainRtl> pipeline)
+    : lanes_(lanes) {
+  const auto checked = [&](std::unique_ptr<ChainRtl> rtl) {
+    // The block itself shows its operations.
+    const RtlCheck check(report[rtl->block()], {});
+    return Block{std::move(rtl), check};
+  };
+  for (auto& rtl : stages) stages_.push_back(checked(std::move(rtl)));
+  if (pipeline) pipeline_ = checked(std::move(pipeline));
+}
+
+bool PostopRtlEngine::runs_as_pipeline(const hw::Chain& chain) const {
+  return pipeline_ && !chain.stages.empty() && pipeline_->rtl->serves(chain);
 }
 
 // One stage after the other over the whole tile: RTL that is a stage of a pipeline delivers the
@@ -80,7 +83,14 @@ void PostopRtlEngine::apply(const hw::Chain& chain, const hw::ChainOperands& ope
     apply_stage(bare, its);
     if (stage.side != hw::Reduction::kNone) side_output(stage, its);
   }
-  if (pipeline_ && pipeline_->serves(chain)) run_pipeline(chain, operands);
+  if (runs_as_pipeline(chain)) {
+    std::vector<std::int32_t> expected(values_.size());
+    hw::ChainOperands model = operands;
+    model.out = expected.data();
+    model.out_pitch = operands.cols * sizeof(std::int32_t);
+    hw::apply_chain({chain.stages, hw::DType::kS32}, model);
+    run(*pipeline_, chain, operands, expected);
+  }
   hw::ChainOperands out = operands;
   out.accumulator = values_.data();
   out.accumulator_pitch = operands.cols;
@@ -89,7 +99,7 @@ void PostopRtlEngine::apply(const hw::Chain& chain, const hw::ChainOperands& ope
   hw::apply_chain(end, out);
 }
 
-/// The twins leave row sums of a softmax; other side outputs are the model's.
+// The blocks leave row sums of a softmax; other side outputs are the model's.
 void PostopRtlEngine::side_output(const hw::Stage& stage, const hw::ChainOperands& operands) {
   hw::Stage clamp;
   clamp.op = hw::StageOp::kClamp;
@@ -128,15 +138,14 @@ void PostopRtlEngine::apply_stage(const hw::Stage& stage, const hw::ChainOperand
     model.row_statistics = statistics.data();
   }
   hw::apply_chain(lone(stage), on_words(model, values_, expected));
-  const std::vector<std::int32_t> input = values_;
+  std::vector<std::int32_t> input = values_;
   bool is_served = false;
-  for (const auto& twin : twins_) {
-    if (!twin->serves(stage)) continue;
-    if (is_served) values_ = input;
-    run_twin(*twin, stage,
-             {values_.data(), operands.rows, operands.cols, model.parameters,
-              operands.row_statistics, operands.valid_cols},
-             expected, statistics);
+  for (Block& block : stages_) {
+    if (!block.rtl->serves(lone(stage))) continue;
+    run(block, lone(stage), on_words(operands, input, values_), expected);
+    if (!statistics.empty()) {
+      block.check.values(operands.row_statistics, statistics.data(), statistics.size());
+    }
     is_served = true;
   }
   if (is_served) return;
@@ -144,104 +153,79 @@ void PostopRtlEngine::apply_stage(const hw::Stage& stage, const hw::ChainOperand
   std::copy(statistics.begin(), statistics.end(), operands.row_statistics);
 }
 
-void PostopRtlEngine::run_twin(StageTwin& twin, const hw::Stage& stage, const StageRows& rows,
-                               const std::vector<std::int32_t>& expected,
-                               const std::vector<std::uint32_t>& expected_statistics) {
-  const RtlCycles taken = twin.run(stage, rows, expected.data());
-  count(twin, taken, twin.contract(stage, rows.rows, rows.cols), expected);
-  if (!expected_statistics.empty()) {
-    report_[twin.block()].mismatches +=
-        differences(expected_statistics, {rows.row_statistics, rows.row_statistics + rows.rows});
-  }
-}
-
-/// Counts an operation that has left its results in `values_`.
-template <typename Twin>
-void PostopRtlEngine::count(const Twin& twin, const RtlCycles& taken, std::uint64_t contract,
-                            const std::vector<std::int32_t>& expected) {
-  RtlCounts& counts = report_[twin.block()];
-  ++counts.operations;
-  counts.cycles += taken.cycles;
-  counts.mismatches += differences(expected, values_);
-  if (taken.cycles != contract) ++counts.mismatches;
-  if (twin.failed() && failed_.insert(&twin).second) ++counts.mismatches;
-}
-
-void PostopRtlEngine::run_pipeline(const hw::Chain& chain, const hw::ChainOperands& operands) {
-  std::vector<std::int32_t> expected(values_.size());
-  hw::ChainOperands model = operands;
-  model.out = expected.data();
-  model.out_pitch = operands.cols * sizeof(std::int32_t);
-  hw::apply_chain({chain.stages, hw::DType::kS32}, model);
-  const RtlCycles taken = pipeline_->run(chain, operands, values_, expected.data());
-  count(*pipeline_, taken, pipeline_->contract(chain, operands.rows, operands.cols), expected);
+/// Runs a block and leaves its results in `values_`.
+void PostopRtlEngine::run(Block& block, const hw::Chain& chain, const hw::ChainOperands& operands,
+                          const std::vector<std::int32_t>& expected) {
+  block.check.operation();
+  block.check.begin(block.rtl->contract(chain, operands.rows, operands.cols));
+  block.check.end(block.rtl->run(chain, operands, values_.data(), expected.data()).cycles);
+  block.check.values(values_.data(), expected.data(), expected.size());
+  block.check.assertions(block.rtl->failed());
 }
 
 hw::ChainCycles PostopRtlEngine::cycles(const hw::Chain& chain, std::uint64_t rows,
                                         std::uint64_t cols) {
   hw::ChainCycles cycles = hw::chain_cycles(chain, rows, cols, lanes_);
   std::int64_t fill = static_cast<std::int64_t>(cycles.fill);
-  for (const hw::Stage& any : chain.stages) {
-    hw::Stage stage = served(any);
-    stage.side = hw::Reduction::kNone;
-    for (const auto& twin : twins_) {
-      if (twin->serves(stage)) fill += excess(*twin, stage, rows, cols);
+  for (const hw::Stage& stage : chain.stages) {
+    const hw::Chain alone = lone(served(stage));
+    for (const Block& block : stages_) {
+      if (block.rtl->serves(alone)) fill += excess(*block.rtl, alone, rows, cols);
     }
   }
-  if (pipeline_ && pipeline_->serves(chain)) fill += pipeline_excess(chain, rows, cols);
+  if (runs_as_pipeline(chain)) fill += excess(*pipeline_->rtl, chain, rows, cols);
   cycles.fill = static_cast<std::uint64_t>(std::max<std::int64_t>(fill, 0));
   return cycles;
 }
 
 // How long a block takes depends on the shape, and for softmax on its mode, but not on values.
-std::int64_t PostopRtlEngine::excess(StageTwin& twin, const hw::Stage& stage, std::size_t rows,
+std::int64_t PostopRtlEngine::excess(ChainRtl& rtl, const hw::Chain& chain, std::size_t rows,
                                      std::size_t cols) {
-  const auto [entry, is_new] =
-      excess_.try_emplace(Shape{&twin, stage.op, stage.imm[0], rows, cols}, 0);
+  std::vector<std::uint64_t> shape{rows, cols};
+  for (const hw::Stage& stage : chain.stages) {
+    shape.insert(shape.end(), {hw::stage_latency(stage), hw::statistics_passes(stage)});
+  }
+  const auto [entry, is_new] = excess_.try_emplace({&rtl, std::move(shape)}, 0);
   if (is_new) {
-    std::vector<std::int32_t> zeros(rows * cols, 0);
-    std::vector<std::int32_t> expected(zeros.size());
-    const std::vector<std::int32_t> parameters(hw::parameter_words(stage) * cols, 0);
-    std::vector<std::uint32_t> statistics(rows, 1);
-    hw::ChainOperands model;
-    model.parameters = parameters.data();
-    model.row_statistics = statistics.data();
-    model.rows = rows;
-    model.cols = cols;
-    hw::apply_chain(lone(stage), on_words(model, zeros, expected));
-    const RtlCycles taken =
-        twin.run(stage, {zeros.data(), rows, cols, parameters.data(), statistics.data(), 0},
-                 expected.data());
+    const std::vector<std::int32_t> zeros(
+        std::max<std::size_t>(rows, hw::parameter_words(chain)) * cols, 0);
+    std::vector<std::uint32_t> statistics(
+        rows * std::max<std::size_t>(hw::statistics_words(chain), 1), 1);
+    std::vector<std::int32_t> words(rows * cols);
+    hw::ChainOperands operands;
+    operands.accumulator = operands.parameters = zeros.data();
+    operands.accumulator_pitch = operands.cols = cols;
+    operands.tensors.fill({zeros.data(), cols * sizeof(std::int32_t)});
+    operands.row_statistics = statistics.data();
+    operands.rows = rows;
+    const RtlCycles taken = rtl.run(chain, operands, words.data());
     entry->second = static_cast<std::int64_t>(taken.cycles) -
-                    static_cast<std::int64_t>(twin.contract(stage, rows, cols));
+                    static_cast<std::int64_t>(rtl.contract(chain, rows, cols));
   }
   return entry->second;
 }
 
-std::int64_t PostopRtlEngine::pipeline_excess(const hw::Chain& chain, std::size_t rows,
-                                              std::size_t cols) {
-  std::vector<std::uint64_t> shape;
-  for (const hw::Stage& stage : chain.stages) shape.push_back(hw::stage_latency(stage));
-  shape.insert(shape.end(), {rows, cols});
-  const auto [entry, is_new] = pipeline_excess_.try_emplace(std::move(shape), 0);
-  if (is_new) {
-    const std::vector<std::int32_t> zeros(
-        std::max<std::size_t>(rows, hw::parameter_words(chain)) * cols, 0);
-    std::vector<std::uint32_t> statistics(rows * hw::statistics_words(chain), 0);
-    hw::ChainOperands operands;
-    operands.accumulator = zeros.data();
-    operands.accumulator_pitch = cols;
-    operands.parameters = zeros.data();
-    operands.tensors.fill({zeros.data(), cols * sizeof(std::int32_t)});
-    operands.row_statistics = statistics.data();
-    operands.rows = rows;
-    operands.cols = cols;
-    std::vector<std::int32_t> words;
-    const RtlCycles taken = pipeline_->run(chain, operands, words, nullptr);
-    entry->second = static_cast<std::int64_t>(taken.cycles) -
-                    static_cast<std::int64_t>(pipeline_->contract(chain, rows, cols));
+std::unique_ptr<hw::PostopEngine> make_postop_engine(const hw::Machine::Backends& backends,
+                                                     std::uint32_t lanes, const RtlOptions& options,
+                                                     RtlReport& report) {
+  const auto add = [&](auto& to, hw::Backend backend, const char* block, auto make) {
+    if (backend == hw::Backend::kRtl) to(make(lanes, options.for_block(block, lanes)));
+  };
+  std::vector<std::unique_ptr<ChainRtl>> stages;
+  std::unique_ptr<ChainRtl> pipeline;
+  const auto to_stages = [&](std::unique_ptr<ChainRtl> rtl) { stages.push_back(std::move(rtl)); };
+  const auto to_pipeline = [&](std::unique_ptr<ChainRtl> rtl) { pipeline = std::move(rtl); };
+  add(to_stages, backends.requantizer, "requantizer", make_requantizer);
+  add(to_stages, backends.i_gelu, "i_gelu", make_i_gelu);
+  add(to_stages, backends.i_exp, "i_exp", make_i_exp);
+  add(to_stages, backends.softmax_unit, "softmax_unit", make_softmax_unit);
+  if (backends.i_sqrt == hw::Backend::kRtl) {
+    stages.push_back(make_i_sqrt(options.for_block("i_sqrt", 1)));
   }
-  return entry->second;
+  add(to_stages, backends.layernorm_unit, "layernorm_unit", make_layernorm_unit);
+  add(to_pipeline, backends.postop_pipeline, "postop_pipeline", make_postop_pipeline);
+  if (stages.empty() && !pipeline) return nullptr;
+  return std::make_unique<PostopRtlEngine>(lanes, std::move(stages), report, std::move(pipeline));
 }
 
 }  // namespace systole::testbench

@@ -1,55 +1,63 @@
-#include "testbench/rtl/engine/router_engine.h"
-
 #include <algorithm>
+#include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "base/error.h"
-#include "testbench/rtl/drive/model_view.h"
+#include "hw/ring/router_contract.h"
+#include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/ring/ring_router_rtl.h"
 
 namespace systole::testbench {
 namespace {
 
-/// Halves that are not those of the model, on either side.
-std::uint64_t differing_halves(const std::vector<hw::Half>& values,
-                               const std::vector<hw::Half>& expected) {
-  const auto& [shorter, longer] = std::minmax(
-      values, expected, [](const auto& a, const auto& b) { return a.size() < b.size(); });
-  std::uint64_t count = longer.size() - shorter.size();
-  for (std::size_t i = 0; i < shorter.size(); ++i) count += shorter[i] == longer[i] ? 0 : 1;
-  return count;
-}
+class RouterRtlEngine final : public hw::RouterEngine {
+ public:
+  RouterRtlEngine(const RtlOptions& options, RtlCounts& counts)
+      : rtl_(make_ring_router(options)),
+        check_(counts, options),
+        words_(options.view ? hw::kMaxPacketFlits * hw::kFlitHalves : 0) {}
+
+  hw::RoutedPacket route(const std::vector<hw::Half>& values, std::uint32_t core,
+                         std::uint32_t hops, bool to_right) override {
+    if (hw::flits_of(values.size()) > hw::kMaxPacketFlits) {
+      throw hw::InputError("ring_router RTL: a packet of " + std::to_string(values.size()) +
+                           " halves, expected at most " +
+                           std::to_string(hw::kMaxPacketFlits * hw::kFlitHalves));
+    }
+    const hw::RoutedPacket expected = model_.route(values, core, hops, to_right);
+    std::fill(words_.begin(), words_.end(), 0);
+    for (std::size_t i = 0; !words_.empty() && i < values.size(); ++i) words_[i] = values[i].bits;
+    check_.operation();
+    check_.begin(expected.cycles, words_.data());
+    hw::RoutedPacket routed = rtl_->route(values, core, hops, to_right).packet;
+    check_.end(routed.cycles);
+    compare(routed.delivered, expected.delivered);
+    compare(routed.forwarded, expected.forwarded);
+    check_.mismatch(routed.hops != expected.hops);
+    check_.assertions(rtl_->failed());
+    return routed;
+  }
+
+ private:
+  /// Counts halves that differ, and those that only one side has.
+  void compare(const std::vector<hw::Half>& found, const std::vector<hw::Half>& expected) {
+    const std::size_t common = std::min(found.size(), expected.size());
+    check_.values(found.data(), expected.data(), common);
+    for (std::size_t i = common; i < std::max(found.size(), expected.size()); ++i) {
+      check_.mismatch(true);
+    }
+  }
+
+  std::unique_ptr<RingRouterRtl> rtl_;
+  hw::RouterModel model_{RingRouterRtl::kCycles};
+  RtlCheck check_;
+  /// The packet in the waveform, with room for whatever flit the RTL may deliver.
+  std::vector<std::int32_t> words_;
+};
 
 }  // namespace
-
-RouterRtlEngine::RouterRtlEngine(const RtlOptions& options, RtlCounts& counts)
-    : view_(options.view), rtl_(options), counts_(counts) {}
-
-hw::RoutedPacket RouterRtlEngine::route(const std::vector<hw::Half>& values, std::uint32_t core,
-                                        std::uint32_t hops, bool to_right) {
-  if (hw::flits_of(values.size()) > hw::kMaxPacketFlits) {
-    throw hw::InputError("ring_router RTL: a packet of " + std::to_string(values.size()) +
-                         " halves, expected at most " +
-                         std::to_string(hw::kMaxPacketFlits * hw::kFlitHalves));
-  }
-  const hw::RoutedPacket expected = model_.route(values, core, hops, to_right);
-  // Room for whatever flit the RTL may deliver; behind the packet's end it should be 0.
-  std::vector<std::int32_t> words(view_ ? hw::kMaxPacketFlits * hw::kFlitHalves : 0);
-  if (view_) {
-    std::transform(values.begin(), values.end(), words.begin(),
-                   [](hw::Half half) { return std::int32_t{half.bits}; });
-    view_->begin(words.data(), expected.cycles);
-  }
-  hw::RoutedPacket routed = rtl_.route(values, core, hops, to_right).packet;
-  ++counts_.operations;
-  counts_.cycles += routed.cycles;
-  counts_.mismatches += differing_halves(routed.delivered, expected.delivered) +
-                        differing_halves(routed.forwarded, expected.forwarded) +
-                        (routed.hops != expected.hops ? 1 : 0) +
-                        (routed.cycles != expected.cycles ? 1 : 0);
-  if (rtl_.failed() && !std::exchange(failed_, true)) ++counts_.mismatches;
-  return routed;
-}
 
 std::unique_ptr<hw::RouterEngine> make_router_engine(bool rtl, std::uint64_t router_cycles,
                                                      const RtlOptions& options, RtlReport& report) {

@@ -1,7 +1,7 @@
-#include "testbench/rtl/postop/postop_pipeline_rtl.h"
-
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <vector>
 
@@ -9,25 +9,96 @@
 #include "Vpostop_pipeline_16_checked.h"
 #include "Vpostop_pipeline_4.h"
 #include "Vpostop_pipeline_4_checked.h"
+#include "hw/kernel/row_kernels.h"
 #include "hw/postop/microcode.h"
-#include "testbench/rtl/drive/lane_unit.h"
-#include "testbench/rtl/drive/operand_streams.h"
 #include "testbench/rtl/drive/verilated_dut.h"
+#include "testbench/rtl/postop/chain_rtl.h"
+#include "testbench/rtl/postop/lane_unit.h"
 
 namespace systole::testbench {
 
-class PostopPipelineRtl::Unit {
- public:
-  virtual ~Unit() = default;
-  virtual RtlCycles run(const hw::Chain& chain, const hw::ChainOperands& operands,
-                        std::int32_t* out, const BackPressure& pressure) = 0;
-  [[nodiscard]] virtual bool failed() const = 0;
-};
-
 namespace {
 
+constexpr std::size_t kSlots = 8;
 constexpr unsigned kSlotShiftBits = 6;
 constexpr unsigned kSlotShiftMask = (1U << kSlotShiftBits) - 1;
+
+/// What a stage of a chain takes from its operand stream: a word for each element of a tile.
+class OperandWords {
+ public:
+  /// Of `stage`, whose words of the parameter block begin with number `word`, and whose tensor, if
+  /// it has one, is number `tensor`. `operands` must outlive this.
+  OperandWords(const hw::Stage& stage, const hw::ChainOperands& operands, std::size_t word,
+               std::size_t tensor, std::size_t statistics_words) {
+    const std::size_t cols = operands.cols;
+    switch (stage.operand) {
+      case hw::Operand::kImmediate:
+        return;
+      case hw::Operand::kChannel:
+        words_.assign(operands.parameters + word * cols, operands.parameters + (word + 1) * cols);
+        col_pitch_ = 1;
+        if (hw::parameter_words(stage) == 2) shifts_ = operands.parameters + (word + 1) * cols;
+        return;
+      case hw::Operand::kRow:
+        for (std::size_t row = 0; row < operands.rows; ++row) {
+          words_.push_back(
+              static_cast<std::int32_t>(operands.row_statistics[row * statistics_words]));
+        }
+        row_pitch_ = 1;
+        return;
+      case hw::Operand::kTensor: {
+        const hw::TensorRows& rows = operands.tensors[tensor];
+        fill(operands, [&](std::size_t row, std::int32_t* to) {
+          hw::row::widen(static_cast<const unsigned char*>(rows.data) + row * rows.pitch,
+                         stage.tensor, to, cols);
+        });
+        return;
+      }
+      case hw::Operand::kSaved:
+        fill(operands, [&](std::size_t row, std::int32_t* to) {
+          std::copy_n(operands.accumulator + row * operands.accumulator_pitch, cols, to);
+        });
+        return;
+    }
+  }
+
+  [[nodiscard]] bool exist() const { return !words_.empty(); }
+  [[nodiscard]] std::int32_t at(std::size_t row, std::size_t col) const {
+    return words_[row * row_pitch_ + col * col_pitch_];
+  }
+  /// The second word of a channel, 0 if it has one only.
+  [[nodiscard]] std::int32_t shift_at(std::size_t col) const {
+    return shifts_ == nullptr ? 0 : shifts_[col];
+  }
+
+ private:
+  template <typename Row>
+  void fill(const hw::ChainOperands& operands, Row row) {
+    words_.resize(operands.rows * operands.cols);
+    for (std::size_t i = 0; i < operands.rows; ++i) row(i, words_.data() + i * operands.cols);
+    row_pitch_ = operands.cols;
+    col_pitch_ = 1;
+  }
+
+  std::vector<std::int32_t> words_;
+  const std::int32_t* shifts_ = nullptr;
+  std::size_t row_pitch_ = 0;
+  std::size_t col_pitch_ = 0;
+};
+
+/// Those of all stages of a chain.
+[[nodiscard]] std::vector<OperandWords> operand_words(const hw::Chain& chain,
+                                                      const hw::ChainOperands& operands) {
+  std::vector<OperandWords> all;
+  std::size_t word = 0;
+  std::size_t tensor = 0;
+  for (const hw::Stage& stage : chain.stages) {
+    all.emplace_back(stage, operands, word, tensor, hw::statistics_words(chain));
+    word += hw::parameter_words(stage);
+    tensor += stage.operand == hw::Operand::kTensor ? 1 : 0;
+  }
+  return all;
+}
 
 /// Feeds the operand streams of the slots: each offers its next beat until the slot takes it.
 template <typename Dut>
@@ -42,11 +113,10 @@ class OperandFeed {
         vectors_((operands.cols + lanes - 1) / lanes),
         beats_(vectors_ * operands.rows) {}
 
-  template <typename Withhold>
-  void offer(Withhold withhold) {
+  void offer(BackPressureInjector& injector) {
     for (std::size_t slot = 0; slot < words_.size(); ++slot) {
       const std::uint32_t bit = std::uint32_t{1} << slot;
-      if ((offered_ & bit) != 0 || !has_beats(slot) || withhold()) continue;
+      if ((offered_ & bit) != 0 || !has_beats(slot) || injector.withholds()) continue;
       drive(slot);
       offered_ |= bit;
     }
@@ -84,14 +154,33 @@ class OperandFeed {
   Dut& dut_;
   std::vector<OperandWords> words_;
   std::size_t cols_, lanes_, vectors_, beats_;
-  std::array<std::size_t, PostopPipelineRtl::kSlots> next_{};  ///< beat of each slot
-  std::uint32_t offered_ = 0;                                  ///< by slot
+  std::array<std::size_t, kSlots> next_{};  ///< beat of each slot
+  std::uint32_t offered_ = 0;               ///< by slot
 };
 
+/// Whether a slot can do the stage.
+bool in_a_slot(const hw::Stage& stage) {
+  if (stage.side != hw::Reduction::kNone) return false;
+  switch (stage.op) {
+    case hw::StageOp::kAdd:
+    case hw::StageOp::kSub:
+    case hw::StageOp::kMul:
+    case hw::StageOp::kRequantise:
+    case hw::StageOp::kClamp:
+    case hw::StageOp::kRelu:
+    case hw::StageOp::kGelu:
+      return true;
+    case hw::StageOp::kMask:  // not the causal one, which depends on the place of an element
+      return stage.operand != hw::Operand::kImmediate;
+    default:
+      return false;
+  }
+}
+
 template <typename Model>
-class VerilatedPipeline final : public PostopPipelineRtl::Unit {
+class Pipeline final : public ChainRtl {
  public:
-  VerilatedPipeline(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {
+  Pipeline(std::uint32_t lanes, const RtlOptions& options) : lanes_(lanes), dut_(options) {
     // No beats or operands from the first cycle on.
     dut_->stages_i = 0;
     dut_->code_write_i = 0;
@@ -100,16 +189,21 @@ class VerilatedPipeline final : public PostopPipelineRtl::Unit {
     dut_.reset();
   }
 
+  [[nodiscard]] const char* block() const override { return "postop_pipeline"; }
+  [[nodiscard]] bool serves(const hw::Chain& chain) const override {
+    return chain.stages.size() <= kSlots &&
+           std::all_of(chain.stages.begin(), chain.stages.end(), in_a_slot);
+  }
   RtlCycles run(const hw::Chain& chain, const hw::ChainOperands& operands, std::int32_t* out,
-                const BackPressure& pressure) override {
+                const std::int32_t* expected, const BackPressure& pressure) override {
+    dut_.show_operation(expected, contract(chain, operands.rows, operands.cols));
     configure(chain);
-    for (std::size_t row = 0; row < operands.rows; ++row) {
-      std::copy_n(operands.accumulator + row * operands.accumulator_pitch, operands.cols,
-                  out + row * operands.cols);
-    }
-    return run_elements(
-        dut_, lanes_, out, operands.cols, operands.rows, [](std::size_t, std::size_t) {}, pressure,
-        OperandFeed(dut_, chain, operands, lanes_));
+    return run_lanes(dut_, lanes_, copy_of(operands, out), 1, pressure, NoLane{}, NoRow{},
+                     OperandFeed(dut_, chain, operands, lanes_));
+  }
+  [[nodiscard]] std::uint64_t contract(const hw::Chain& chain, std::size_t rows,
+                                       std::size_t cols) const override {
+    return hw::chain_cycles(chain, rows, cols, lanes_).total(rows);
   }
   [[nodiscard]] bool failed() const override { return dut_.failed(); }
 
@@ -134,52 +228,18 @@ class VerilatedPipeline final : public PostopPipelineRtl::Unit {
     if (dut_->error_o) throw std::runtime_error("postop_pipeline RTL: refuses the micro-code");
   }
 
-  std::size_t lanes_;
+  std::uint32_t lanes_;
   VerilatedDut<Model> dut_;
-  std::array<hw::Microcode, PostopPipelineRtl::kSlots> code_{};
-  std::array<bool, PostopPipelineRtl::kSlots> written_{};
+  std::array<hw::Microcode, kSlots> code_{};
+  std::array<bool, kSlots> written_{};
 };
-
-using PipelineBuilds = LaneBuilds<Vpostop_pipeline_4, Vpostop_pipeline_4_checked,
-                                  Vpostop_pipeline_16, Vpostop_pipeline_16_checked>;
 
 }  // namespace
 
-bool PostopPipelineRtl::serves(const hw::Stage& stage) {
-  if (stage.side != hw::Reduction::kNone) return false;
-  switch (stage.op) {
-    case hw::StageOp::kAdd:
-    case hw::StageOp::kSub:
-    case hw::StageOp::kMul:
-    case hw::StageOp::kRequantise:
-    case hw::StageOp::kClamp:
-    case hw::StageOp::kRelu:
-    case hw::StageOp::kGelu:
-      return true;
-    case hw::StageOp::kMask:  // not the causal one, which depends on the place of an element
-      return stage.operand != hw::Operand::kImmediate;
-    default:
-      return false;
-  }
+std::unique_ptr<ChainRtl> make_postop_pipeline(std::uint32_t lanes, const RtlOptions& options) {
+  return make_lane_unit<ChainRtl, Pipeline, Vpostop_pipeline_4, Vpostop_pipeline_4_checked,
+                        Vpostop_pipeline_16, Vpostop_pipeline_16_checked>("postop_pipeline", lanes,
+                                                                          options);
 }
-
-bool PostopPipelineRtl::serves(const hw::Chain& chain) {
-  return chain.stages.size() <= kSlots &&
-         std::all_of(chain.stages.begin(), chain.stages.end(),
-                     [](const hw::Stage& stage) { return serves(stage); });
-}
-
-PostopPipelineRtl::PostopPipelineRtl(std::uint32_t lanes, const RtlOptions& options)
-    : unit_(make_lane_unit<Unit, VerilatedPipeline>(PipelineBuilds{}, "postop_pipeline", lanes,
-                                                    options)) {}
-
-PostopPipelineRtl::~PostopPipelineRtl() = default;
-
-RtlCycles PostopPipelineRtl::run(const hw::Chain& chain, const hw::ChainOperands& operands,
-                                 std::int32_t* out, const BackPressure& pressure) {
-  return unit_->run(chain, operands, out, pressure);
-}
-
-bool PostopPipelineRtl::failed() const { return unit_->failed(); }
 
 }  // namespace systole::testbench

@@ -16,20 +16,12 @@ namespace systole::testbench {
 using hw::half_vector::Elements;
 using hw::half_vector::Operation;
 
-class Fp16UnitRtl::Unit {
- public:
-  virtual ~Unit() = default;
-  virtual RtlCycles run(Operation operation, const Elements& elements,
-                        const BackPressure& pressure) = 0;
-  [[nodiscard]] virtual bool failed() const = 0;
-};
-
 namespace {
 
-constexpr std::size_t kLanes = Fp16UnitRtl::kLanes;
+constexpr std::size_t kWidth = Fp16UnitRtl::kLanes;
 
 template <typename Model, bool kSubtracts>
-class VerilatedUnit final : public Fp16UnitRtl::Unit {
+class VerilatedUnit final : public Fp16UnitRtl {
  public:
   explicit VerilatedUnit(const RtlOptions& options) : dut_(options) {}
 
@@ -37,27 +29,27 @@ class VerilatedUnit final : public Fp16UnitRtl::Unit {
                 const BackPressure& pressure) override {
     if constexpr (kSubtracts) dut_->subtract_i = operation == Operation::kSubtract;
     const auto filled = [&](std::size_t beat) {
-      return std::min(kLanes, elements.n - beat * kLanes);
+      return std::min(kWidth, elements.n - beat * kWidth);
     };
     const auto mask_of = [&](std::size_t beat) { return (1U << filled(beat)) - 1; };
-    const std::size_t beats = (elements.n + kLanes - 1) / kLanes;
+    const std::size_t beats = (elements.n + kWidth - 1) / kWidth;
     return run_stream(
         dut_, beats, beats,
         [&](std::size_t beat) {
           dut_->mask_i = static_cast<SData>(mask_of(beat));
           for (std::size_t lane = 0; lane < filled(beat); ++lane) {
-            const std::size_t i = beat * kLanes + lane;
+            const std::size_t i = beat * kWidth + lane;
             set_lane<16>(dut_->a_i, lane, elements.a[i].bits);
             set_lane<16>(dut_->b_i, lane, elements.b[elements.scalar ? 0 : i].bits);
           }
         },
         [&](std::size_t beat) {
           if (dut_->mask_o != mask_of(beat)) throw std::runtime_error("RTL unit: wrong lane mask");
-          if (dut_.view() != nullptr) dut_.view()->set_beat(beat * kLanes, filled(beat));
-          for (std::size_t lane = 0; lane < kLanes; ++lane) {
+          dut_.show_beat(beat * kWidth, filled(beat));
+          for (std::size_t lane = 0; lane < kWidth; ++lane) {
             const auto bits = static_cast<std::uint16_t>(get_lane<16>(dut_->data_o, lane));
             if (lane < filled(beat)) {
-              elements.y[beat * kLanes + lane] = {bits};
+              elements.y[beat * kWidth + lane] = {bits};
             } else if (bits != 0) {
               throw std::runtime_error("RTL unit: a masked lane is not 0");
             }
@@ -72,26 +64,15 @@ class VerilatedUnit final : public Fp16UnitRtl::Unit {
   VerilatedDut<Model> dut_;
 };
 
-template <typename Fast, typename Checked, bool kSubtracts>
-std::unique_ptr<Fp16UnitRtl::Unit> make_unit(const RtlOptions& options) {
-  if (options.use_checked()) return std::make_unique<VerilatedUnit<Checked, kSubtracts>>(options);
-  return std::make_unique<VerilatedUnit<Fast, kSubtracts>>(options);
-}
-
 }  // namespace
 
-Fp16UnitRtl::Fp16UnitRtl(Fp16Block block, const RtlOptions& options)
-    : unit_(block == Fp16Block::kMul
-                ? make_unit<Vfp16_mul_16, Vfp16_mul_16_checked, false>(options)
-                : make_unit<Vfp16_add_16, Vfp16_add_16_checked, true>(options)) {}
-
-Fp16UnitRtl::~Fp16UnitRtl() = default;
-
-RtlCycles Fp16UnitRtl::run(Operation operation, const Elements& elements,
-                           const BackPressure& pressure) {
-  return unit_->run(operation, elements, pressure);
+std::unique_ptr<Fp16UnitRtl> make_fp16_unit(Fp16Block block, const RtlOptions& options) {
+  if (block == Fp16Block::kMul) {
+    return make_build<Fp16UnitRtl, VerilatedUnit<Vfp16_mul_16, false>,
+                      VerilatedUnit<Vfp16_mul_16_checked, false>>(options);
+  }
+  return make_build<Fp16UnitRtl, VerilatedUnit<Vfp16_add_16, true>,
+                    VerilatedUnit<Vfp16_add_16_checked, true>>(options);
 }
-
-bool Fp16UnitRtl::failed() const { return unit_->failed(); }
 
 }  // namespace systole::testbench

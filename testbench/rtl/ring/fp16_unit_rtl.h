@@ -29,19 +29,15 @@ class Fp16UnitRtl {
     return block == Fp16Block::kMul ? 6 : 11;
   }
 
-  explicit Fp16UnitRtl(Fp16Block block, const RtlOptions& options = {});
-  ~Fp16UnitRtl();
-
+  virtual ~Fp16UnitRtl() = default;
   /// `operation` must be one of the block's.
-  RtlCycles run(hw::half_vector::Operation operation, const hw::half_vector::Elements& elements,
-                const BackPressure& pressure = {});
-
-  [[nodiscard]] bool failed() const;  ///< an assertion has fired
-
-  class Unit;
-
- private:
-  std::unique_ptr<Unit> unit_;
+  virtual RtlCycles run(hw::half_vector::Operation operation,
+                        const hw::half_vector::Elements& elements,
+                        const BackPressure& pressure = {}) = 0;
+  [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
 };
+
+[[nodiscard]] std::unique_ptr<Fp16UnitRtl> make_fp16_unit(Fp16Block block,
+                                                          const RtlOptions& options = {});
 
 }  // namespace systole::testbench

@@ -11,18 +11,10 @@
 #include "Vmpu_tree_8x4_checked.h"
 #include "base/error.h"
 #include "hw/ring/half_kernels.h"
-#include "testbench/rtl/drive/hindrance.h"
+#include "testbench/rtl/drive/back_pressure.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
-
-class MpuTreeRtl::Lane {
- public:
-  virtual ~Lane() = default;
-  virtual RtlCycles run(const hw::HalfGemv& args, std::size_t row, std::size_t lane,
-                        const BackPressure& pressure) = 0;
-  [[nodiscard]] virtual bool failed() const = 0;
-};
 
 namespace {
 
@@ -55,7 +47,7 @@ class Walk {
 };
 
 template <typename Model>
-class VerilatedLane final : public MpuTreeRtl::Lane {
+class VerilatedLane final : public MpuTreeRtl {
  public:
   VerilatedLane(const hw::MatrixUnit& unit, const RtlOptions& options)
       : unit_(unit), dut_(options) {}
@@ -64,7 +56,7 @@ class VerilatedLane final : public MpuTreeRtl::Lane {
                 const BackPressure& pressure) override {
     if (args.depth != unit_.depth) throw std::invalid_argument("mpu_tree RTL: not its depth");
     constexpr std::uint64_t kLaneHang = 1000;
-    Hindrance hindrance(pressure);
+    BackPressureInjector injector(pressure);
     Walk walk(args, unit_.partial_sums);
     OfferedBeat beat;
     RtlCycles result;
@@ -73,15 +65,15 @@ class VerilatedLane final : public MpuTreeRtl::Lane {
     if (!walk.done()) drive(args, row, lane, walk);
     while (out < args.slices) {
       // The operation begins with its first beat, so that one is never withheld.
-      beat.offer(!walk.done(), result.cycles == 0 ? nullptr : &hindrance, [] {});
+      beat.offer(!walk.done(), result.cycles == 0 ? nullptr : &injector, [] {});
       dut_->valid_i = beat.offered();
-      dut_->ready_i = !hindrance.refuses();
+      dut_->ready_i = !injector.refuses();
       dut_.settle();
       const bool refused = dut_->valid_o && !dut_->ready_i;
       const bool withheld = dut_->ready_o && !beat.offered() && !walk.done();
       result.stalled += refused || withheld ? 1 : 0;
       ++result.cycles;
-      if (dut_.view() != nullptr) dut_.view()->set_cycle(result.cycles);
+      dut_.show_cycle(result.cycles);
       const bool handed_over = dut_->valid_o && dut_->ready_i;
       if (handed_over) collect(args, row, lane, out++);
       const bool taken = beat.take(dut_->ready_o);
@@ -120,7 +112,7 @@ class VerilatedLane final : public MpuTreeRtl::Lane {
     if (dut_->slot_o != slice % unit_.partial_sums) {
       throw std::runtime_error("RTL mpu_tree: a sum of another slot");
     }
-    if (dut_.view() != nullptr) dut_.view()->set_beat(slice, 1);
+    dut_.show_beat(slice, 1);
     args.y[row * args.y_pitch + slice * args.lanes + lane] = {dut_->data_o};
   }
 
@@ -128,20 +120,18 @@ class VerilatedLane final : public MpuTreeRtl::Lane {
   VerilatedDut<Model> dut_;
 };
 
-template <typename Fast, typename Checked>
-std::unique_ptr<MpuTreeRtl::Lane> make_lane(const hw::MatrixUnit& unit, const RtlOptions& options) {
-  if (options.use_checked()) return std::make_unique<VerilatedLane<Checked>>(unit, options);
-  return std::make_unique<VerilatedLane<Fast>>(unit, options);
-}
+}  // namespace
 
-std::unique_ptr<MpuTreeRtl::Lane> make_lane(const hw::MatrixUnit& unit, const RtlOptions& options) {
+std::unique_ptr<MpuTreeRtl> make_mpu_tree(const hw::MatrixUnit& unit, const RtlOptions& options) {
   const hw::MatrixUnit built;
   if (unit.multiply == built.multiply && unit.add == built.add) {
     if (unit.depth == 64 && unit.partial_sums <= 16) {
-      return make_lane<Vmpu_tree_64x16, Vmpu_tree_64x16_checked>(unit, options);
+      return make_build<MpuTreeRtl, VerilatedLane<Vmpu_tree_64x16>,
+                        VerilatedLane<Vmpu_tree_64x16_checked>>(options, unit);
     }
     if (unit.depth == 8 && unit.partial_sums <= 4) {
-      return make_lane<Vmpu_tree_8x4, Vmpu_tree_8x4_checked>(unit, options);
+      return make_build<MpuTreeRtl, VerilatedLane<Vmpu_tree_8x4>,
+                        VerilatedLane<Vmpu_tree_8x4_checked>>(options, unit);
     }
   }
   throw hw::InputError("mpu_tree RTL: depth " + std::to_string(unit.depth) + ", " +
@@ -149,19 +139,5 @@ std::unique_ptr<MpuTreeRtl::Lane> make_lane(const hw::MatrixUnit& unit, const Rt
                        std::to_string(unit.multiply) + " and adder " + std::to_string(unit.add) +
                        " cycles, expected 64 with up to 16 or 8 with up to 4, and 6 and 11 cycles");
 }
-
-}  // namespace
-
-MpuTreeRtl::MpuTreeRtl(const hw::MatrixUnit& unit, const RtlOptions& options)
-    : lane_(make_lane(unit, options)) {}
-
-MpuTreeRtl::~MpuTreeRtl() = default;
-
-RtlCycles MpuTreeRtl::run(const hw::HalfGemv& args, std::size_t row, std::size_t lane,
-                          const BackPressure& pressure) {
-  return lane_->run(args, row, lane, pressure);
-}
-
-bool MpuTreeRtl::failed() const { return lane_->failed(); }
 
 }  // namespace systole::testbench

@@ -6,19 +6,11 @@
 
 #include "Vring_router_256.h"
 #include "Vring_router_256_checked.h"
-#include "testbench/rtl/drive/hindrance.h"
+#include "testbench/rtl/drive/back_pressure.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 #include "testbench/rtl/ring/router_pins.h"
 
 namespace systole::testbench {
-
-class RingRouterRtl::Router {
- public:
-  virtual ~Router() = default;
-  virtual Run route(const std::vector<hw::Half>& values, std::uint32_t core, std::uint32_t hops,
-                    RouterWay way, const BackPressure& pressure) = 0;
-  [[nodiscard]] virtual bool failed() const = 0;
-};
 
 namespace {
 
@@ -26,19 +18,29 @@ void append_flit(const std::vector<hw::Half>& flit, std::vector<hw::Half>& value
   values.insert(values.end(), flit.begin(), flit.end());
 }
 
+/// What a packet's last flit has after the packet's end is 0, and is not part of it. If anything
+/// else comes, it stays, and is none of the values that are expected.
+void cut_padding(std::vector<hw::Half>& values, std::size_t size) {
+  while (values.size() > size && values.back() == hw::kHalfZero) values.pop_back();
+}
+
 template <typename Model>
-class VerilatedRouter final : public RingRouterRtl::Router {
+class VerilatedRouter final : public RingRouterRtl {
  public:
   explicit VerilatedRouter(const RtlOptions& options) : dut_(options) { quiet_router(*dut_); }
 
-  RingRouterRtl::Run route(const std::vector<hw::Half>& values, std::uint32_t core,
-                           std::uint32_t hops, RouterWay way,
-                           const BackPressure& pressure) override {
+  Run route(const std::vector<hw::Half>& values, std::uint32_t core, std::uint32_t hops,
+            bool to_right, const BackPressure& pressure) override {
     constexpr std::uint64_t kIdleLimit = 1000;
+    if (values.empty() || hw::flits_of(values.size()) > hw::kMaxPacketFlits || core >= kMaxCores ||
+        hops == 0 || hops >= kMaxCores) {
+      throw std::invalid_argument("ring_router RTL: no packet of its");
+    }
+    const RouterWay way = to_right ? RouterWay::kRight : RouterWay::kLeft;
     const std::vector<RouterFlit> flits = flits_of_packet(values, core, hops);
-    Hindrance hindrance(pressure);
+    BackPressureInjector injector(pressure);
     OfferedBeat beat;
-    RingRouterRtl::Run run;
+    Run run;
     std::uint64_t& cycles = run.packet.cycles;
     std::size_t in = 0;
     bool delivered = false, forwarded = hops == 1;
@@ -46,17 +48,17 @@ class VerilatedRouter final : public RingRouterRtl::Router {
     while (!delivered || !forwarded) {
       // The operation begins with its first flit, so that one is never withheld.
       const bool wanted = in < flits.size();
-      beat.offer(wanted, cycles == 0 ? nullptr : &hindrance,
+      beat.offer(wanted, cycles == 0 ? nullptr : &injector,
                  [&] { drive_link(*dut_, way, flits[in]); });
       set_way_bit(dut_->valid_i, way, beat.offered());
-      set_way_bit(dut_->ready_i, way, !hindrance.refuses());
+      set_way_bit(dut_->ready_i, way, !injector.refuses());
       dut_.settle();
       ++cycles;
       const bool ready = way_bit(dut_->ready_o, way), taken_out = way_bit(dut_->ready_i, way);
       const bool withheld = ready && !beat.offered() && wanted;
       const bool refused = way_bit(dut_->valid_o, way) && !taken_out;
       run.stalled += withheld || refused ? 1 : 0;
-      if (dut_.view() != nullptr) dut_.view()->set_cycle(cycles);
+      dut_.show_cycle(cycles);
       if (way_bit(dut_->write_o, way)) delivered = deliver(way, core, run.packet.delivered);
       if (way_bit(dut_->valid_o, way) && taken_out) {
         const RouterFlit flit = link_flit(*dut_, way);
@@ -76,6 +78,8 @@ class VerilatedRouter final : public RingRouterRtl::Router {
       }
     }
     set_way_bit(dut_->valid_i, way, false);
+    cut_padding(run.packet.delivered, values.size());
+    cut_padding(run.packet.forwarded, values.size());
     return run;
   }
 
@@ -90,45 +94,18 @@ class VerilatedRouter final : public RingRouterRtl::Router {
     delivered.resize(std::max(delivered.size(), first + hw::kFlitHalves));
     std::copy(flit.values.begin(), flit.values.end(),
               delivered.begin() + static_cast<std::ptrdiff_t>(first));
-    if (dut_.view() != nullptr) dut_.view()->set_beat(first, hw::kFlitHalves);
+    dut_.show_beat(first, hw::kFlitHalves);
     return flit.last;
   }
 
   VerilatedDut<Model> dut_;
 };
 
-/// What a packet's last flit has behind the packet's end is 0, and is not part of it. If anything
-/// else comes, it stays, and is none of the values that are expected.
-void cut_padding(std::vector<hw::Half>& values, std::size_t size) {
-  while (values.size() > size && values.back() == hw::kHalfZero) values.pop_back();
-}
-
 }  // namespace
 
-RingRouterRtl::RingRouterRtl(const RtlOptions& options) {
-  if (options.use_checked()) {
-    router_ = std::make_unique<VerilatedRouter<Vring_router_256_checked>>(options);
-  } else {
-    router_ = std::make_unique<VerilatedRouter<Vring_router_256>>(options);
-  }
+std::unique_ptr<RingRouterRtl> make_ring_router(const RtlOptions& options) {
+  return make_build<RingRouterRtl, VerilatedRouter<Vring_router_256>,
+                    VerilatedRouter<Vring_router_256_checked>>(options);
 }
-
-RingRouterRtl::~RingRouterRtl() = default;
-
-RingRouterRtl::Run RingRouterRtl::route(const std::vector<hw::Half>& values, std::uint32_t core,
-                                        std::uint32_t hops, bool to_right,
-                                        const BackPressure& pressure) {
-  if (values.empty() || hw::flits_of(values.size()) > hw::kMaxPacketFlits || core >= kMaxCores ||
-      hops == 0 || hops >= kMaxCores) {
-    throw std::invalid_argument("ring_router RTL: no packet of its");
-  }
-  Run run =
-      router_->route(values, core, hops, to_right ? RouterWay::kRight : RouterWay::kLeft, pressure);
-  cut_padding(run.packet.delivered, values.size());
-  cut_padding(run.packet.forwarded, values.size());
-  return run;
-}
-
-bool RingRouterRtl::failed() const { return router_->failed(); }
 
 }  // namespace systole::testbench

@@ -22,20 +22,15 @@ class RingRouterRtl {
     std::uint64_t stalled = 0;  ///< cycles in which the testbench held the router up
   };
 
-  explicit RingRouterRtl(const RtlOptions& options = {});
-  ~RingRouterRtl();
-
+  virtual ~RingRouterRtl() = default;
   /// One packet through the idle router, as hw::RouterEngine says. Throws std::invalid_argument for
   /// what does not fit. In a waveform the model shows the halves of the flit that is delivered.
-  [[nodiscard]] Run route(const std::vector<hw::Half>& values, std::uint32_t core,
-                          std::uint32_t hops, bool to_right, const BackPressure& pressure = {});
-
-  [[nodiscard]] bool failed() const;  ///< an assertion has fired
-
-  class Router;
-
- private:
-  std::unique_ptr<Router> router_;
+  [[nodiscard]] virtual Run route(const std::vector<hw::Half>& values, std::uint32_t core,
+                                  std::uint32_t hops, bool to_right,
+                                  const BackPressure& pressure = {}) = 0;
+  [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
 };
+
+[[nodiscard]] std::unique_ptr<RingRouterRtl> make_ring_router(const RtlOptions& options = {});
 
 }  // namespace systole::testbench

@@ -1,4 +1,5 @@
-// rtl/array/systole_accumulator_sram.sv against hw/array/accumulator.h: sums bit by bit, cycles exactly.
+// rtl/array/systole_accumulator_sram.sv against hw/array/accumulator.h: sums bit by bit, cycles
+// exactly.
 
 #include <gtest/gtest.h>
 
@@ -131,10 +132,10 @@ void expect_rule(AccumulatorSramRtl& rtl, const hw::AccumulatorBanks& banks, std
 
 TEST_P(AccumulatorSram, EqualsTheModelUnderAnyMixOfAccesses) {
   const hw::AccumulatorBanks geometry = banks(3);
-  AccumulatorSramRtl rtl(cols(), geometry, checked());
+  const auto rtl = make_accumulator_sram(cols(), geometry, checked());
   Random random(11);
   std::vector<std::int32_t> sums(6 * cols());
-  write_all(rtl, geometry, sums);
+  write_all(*rtl, geometry, sums);
   constexpr std::size_t kElements = 1'100'000;
   constexpr std::size_t kBlock = 4096;
   std::vector<std::int32_t> values(kBlock * cols());
@@ -150,44 +151,44 @@ TEST_P(AccumulatorSram, EqualsTheModelUnderAnyMixOfAccesses) {
       reads.push_back({draw / 4096 % 6, nullptr});
     }
     const unsigned withheld = round % 2 == 0 ? 0 : 250;
-    expect_rule(rtl, geometry, cols(), sums, writes, reads, {withheld, withheld, round});
+    expect_rule(*rtl, geometry, cols(), sums, writes, reads, {withheld, withheld, round});
     if (HasFailure()) return;
     written += kBlock * cols();
   }
-  EXPECT_FALSE(rtl.failed());
+  EXPECT_FALSE(rtl->failed());
 }
 
 TEST_P(AccumulatorSram, AddsBackToBackIntoOneRow) {
   const hw::AccumulatorBanks geometry = banks(3);
-  AccumulatorSramRtl rtl(cols(), geometry, checked());
+  const auto rtl = make_accumulator_sram(cols(), geometry, checked());
   constexpr std::size_t kRows = 1000;
   const std::vector<std::int32_t> large(cols(), 0x7654'3210);
   std::vector<std::int32_t> data(cols());
   std::vector<Write> writes(kRows, {4, large.data(), true});
   writes.front().accumulate = false;
-  const Cycles cycles = rtl.run(writes, {});
+  const Cycles cycles = rtl->run(writes, {});
   EXPECT_EQ(cycles.write.cycles, GetParam().ports == 1 ? 2 * kRows : kRows + 1);
-  rtl.run({}, {{4, data.data()}});
+  rtl->run({}, {{4, data.data()}});
   const std::uint32_t sum = static_cast<std::uint32_t>(kRows) * 0x7654'3210U;
   EXPECT_EQ(data, std::vector<std::int32_t>(cols(), static_cast<std::int32_t>(sum)));
-  EXPECT_FALSE(rtl.failed());
+  EXPECT_FALSE(rtl->failed());
 }
 
 TEST_P(AccumulatorSram, KeepsEveryRowOfTheLargestMachine) {
   const hw::AccumulatorBanks geometry = banks(kMostRows);
-  AccumulatorSramRtl rtl(cols(), geometry, checked());
+  const auto rtl = make_accumulator_sram(cols(), geometry, checked());
   std::vector<std::int32_t> sums(2 * kMostRows * cols());
   for (std::size_t i = 0; i < sums.size(); ++i)
     sums[i] = static_cast<std::int32_t>(i * 2654435761U);
-  write_all(rtl, geometry, sums);
+  write_all(*rtl, geometry, sums);
   std::vector<std::int32_t> data(sums.size());
   std::vector<Read> reads;
   for (std::size_t row = 0; row < 2 * kMostRows; ++row) {
     reads.push_back({row, data.data() + row * cols()});
   }
-  rtl.run({}, reads);
+  rtl->run({}, reads);
   EXPECT_EQ(data, sums);
-  EXPECT_FALSE(rtl.failed());
+  EXPECT_FALSE(rtl->failed());
 }
 
 /// A pair of streams, as the contract takes them.
@@ -226,9 +227,9 @@ class AccumulatorSramCycles : public AccumulatorSram {
     Random random(3);
     for (const std::uint64_t rows_per_bank : {1U, 2U, 7U, 16U, 40U}) {
       const hw::AccumulatorBanks geometry = banks(rows_per_bank);
-      AccumulatorSramRtl rtl(cols(), geometry, checked());
+      const auto rtl = make_accumulator_sram(cols(), geometry, checked());
       std::vector<std::int32_t> sums(2 * rows_per_bank * cols());
-      write_all(rtl, geometry, sums);
+      write_all(*rtl, geometry, sums);
       for (int i = 0; i < pairs / 5 && !HasFailure(); ++i) {
         const Pair pair{random_stream(random, 2 * rows_per_bank),
                         random_stream(random, 2 * rows_per_bank), random() % 2 == 0};
@@ -237,9 +238,9 @@ class AccumulatorSramCycles : public AccumulatorSram {
                      << pair.writes.first << " by " << pair.writes.stride
                      << (pair.accumulate ? " accumulating, " : ", ") << pair.reads.rows
                      << " reads from " << pair.reads.first << " by " << pair.reads.stride);
-        body(rtl, geometry, pair, random());
+        body(*rtl, geometry, pair, random());
       }
-      EXPECT_FALSE(rtl.failed());
+      EXPECT_FALSE(rtl->failed());
     }
   }
 };
@@ -306,18 +307,18 @@ INSTANTIATE_TEST_SUITE_P(Sizes, AccumulatorSramCycles, ::testing::ValuesIn(kSram
 TEST(AccumulatorSramRtl, OneStreamAtAFullBankKeepsTheReaderOutOfItAlone) {
   const RtlOptions checked{true, {}, 1};
   const hw::AccumulatorBanks geometry{2, 2, 64};
-  AccumulatorSramRtl rtl(4, geometry, checked);
+  const auto rtl = make_accumulator_sram(4, geometry, checked);
   const Pair same{{0, 32, 1}, {32, 32, 1}, true};
-  EXPECT_EQ(run_pair(rtl, same, {}).waited, 31U);
+  EXPECT_EQ(run_pair(*rtl, same, {}).waited, 31U);
   const Pair other{{0, 32, 1}, {64, 32, 1}, true};
-  EXPECT_EQ(run_pair(rtl, other, {}).waited, 0U);
+  EXPECT_EQ(run_pair(*rtl, other, {}).waited, 0U);
   const Pair overwriting{{0, 32, 1}, {32, 32, 1}, false};
-  EXPECT_EQ(run_pair(rtl, overwriting, {}).waited, 0U);
+  EXPECT_EQ(run_pair(*rtl, overwriting, {}).waited, 0U);
 }
 
 TEST(AccumulatorSramRtl, RefusesWhatIsNotBuilt) {
   const auto make = [](std::uint32_t cols, hw::AccumulatorBanks banks) {
-    AccumulatorSramRtl rtl(cols, banks);
+    const auto rtl = make_accumulator_sram(cols, banks);
   };
   EXPECT_THROW(make(5, {2, 2, 16}), hw::InputError);
   EXPECT_THROW(make(16, {2, 1, 16}), hw::InputError);
@@ -329,9 +330,9 @@ TEST(AccumulatorSramRtl, RefusesWhatIsNotBuilt) {
   } catch (const hw::InputError& error) {
     EXPECT_NE(std::string(error.what()).find("4 x 1, 4 x 2, 8 x 2, 16 x 2"), std::string::npos);
   }
-  AccumulatorSramRtl rtl(4, {2, 2, 16});
+  const auto rtl = make_accumulator_sram(4, {2, 2, 16});
   std::vector<std::int32_t> data(4);
-  EXPECT_THROW(rtl.run({}, {{32, data.data()}}), std::out_of_range);
+  EXPECT_THROW(rtl->run({}, {{32, data.data()}}), std::out_of_range);
 }
 
 /// The ports themselves, to break the protocol.

@@ -1,5 +1,5 @@
-// rtl/array/systole_systolic_array.sv at its pins: its assertions, clearing, stalls, and what it does
-// without them.
+// rtl/array/systole_systolic_array.sv at its pins: its assertions, clearing, stalls, and what it
+// does without them.
 
 #include <gtest/gtest.h>
 

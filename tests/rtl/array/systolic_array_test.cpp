@@ -1,5 +1,5 @@
-// rtl/array/systole_systolic_array.sv against hw/kernel/gemm.h, bit by bit, and hw/array/array.h, every
-// cycle.
+// rtl/array/systole_systolic_array.sv against hw/kernel/gemm.h, bit by bit, and hw/array/array.h,
+// every cycle.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 #include "hw/array/array.h"
 #include "hw/kernel/gemm.h"
 #include "testbench/rtl/array/systolic_array_rtl.h"
-#include "testbench/rtl/engine/array_engine.h"
+#include "testbench/rtl/engine/engines.h"
 #include "tests/rtl/drive/unit_test.h"
 
 namespace systole::testbench {
@@ -105,7 +105,7 @@ TEST_P(SystolicArray, MultipliesRandomMatricesExactly) {
   std::uint64_t sums = 0;
   std::vector<std::unique_ptr<SystolicArrayRtl>> rtls;
   for (const hw::ArrayOverlap overlap : kOverlaps) {
-    rtls.push_back(std::make_unique<SystolicArrayRtl>(dim(), overlap, checked()));
+    rtls.push_back(make_systolic_array(dim(), overlap, checked()));
   }
   while (sums < 100'000) {
     for (auto& rtl : rtls) {
@@ -124,13 +124,13 @@ TEST_P(SystolicArray, MultipliesRandomMatricesExactly) {
 
 TEST_P(SystolicArray, FastBuildMultipliesAMillionRandomRowsExactly) {
   Random random(12);
-  SystolicArrayRtl rtl(dim(), hw::ArrayOverlap::kFull);
+  const auto rtl = make_systolic_array(dim(), hw::ArrayOverlap::kFull);
   std::uint64_t rows = 0;
   while (rows < 1'000'000) {
     Product product(1 + random() % 700, size(random, 80), size(random, 80), random);
     const std::vector<std::int32_t> expected = product.expected();
     product.args.c = product.c.data();
-    const hw::ArrayCycles cycles = rtl.matmul(product.args, true).measured;
+    const hw::ArrayCycles cycles = rtl->matmul(product.args, true).measured;
     ASSERT_EQ(product.c, expected) << text_of(product.args);
     rows += cycles.stream;
   }
@@ -139,7 +139,7 @@ TEST_P(SystolicArray, FastBuildMultipliesAMillionRandomRowsExactly) {
 TEST_P(SystolicArray, MultipliesTheExtremesExactly) {
   constexpr int kExtremes[] = {-128, -127, -1, 0, 1, 127};
   Random random(13);
-  SystolicArrayRtl rtl(dim(), hw::ArrayOverlap::kFull, checked());
+  const auto rtl = make_systolic_array(dim(), hw::ArrayOverlap::kFull, checked());
   for (const bool a_unsigned : {false, true}) {
     for (const int weight : kExtremes) {
       for (const int activation : kExtremes) {
@@ -149,22 +149,22 @@ TEST_P(SystolicArray, MultipliesTheExtremesExactly) {
         std::memset(product.b.data(), weight, product.b.size());
         const std::vector<std::int32_t> expected = product.expected();
         product.args.c = product.c.data();
-        (void)rtl.matmul(product.args, false);
+        (void)rtl->matmul(product.args, false);
         ASSERT_EQ(product.c, expected) << weight << " x " << activation << text_of(product.args);
       }
     }
   }
-  EXPECT_FALSE(rtl.failed());
+  EXPECT_FALSE(rtl->failed());
 }
 
 TEST_P(SystolicArray, LeavesAProductWithoutFoldsAlone) {
   Random random(14);
-  SystolicArrayRtl rtl(dim(), hw::ArrayOverlap::kFull, checked());
+  const auto rtl = make_systolic_array(dim(), hw::ArrayOverlap::kFull, checked());
   for (int i = 0; i < 20; ++i) {
     Product product(i % 3, i % 4, i % 3 == 0 || i % 4 == 0 ? 5 : 0, random);
     const std::vector<std::int32_t> expected = product.expected();
     product.args.c = product.c.data();
-    EXPECT_EQ(rtl.matmul(product.args, false).cycles, 0U);
+    EXPECT_EQ(rtl->matmul(product.args, false).cycles, 0U);
     EXPECT_EQ(product.c, expected) << text_of(product.args);
   }
 }
@@ -173,7 +173,7 @@ TEST_P(SystolicArray, TakesTheCyclesOfTheContract) {
   constexpr int kShapes = 1200;
   Random random(15);
   for (const hw::ArrayOverlap overlap : kOverlaps) {
-    SystolicArrayRtl rtl(dim(), overlap, checked());
+    const auto rtl = make_systolic_array(dim(), overlap, checked());
     std::uint64_t stalled = 0;
     for (int i = 0; i < kShapes; ++i) {
       hw::GemmArgs args;
@@ -182,7 +182,7 @@ TEST_P(SystolicArray, TakesTheCyclesOfTheContract) {
       args.k = 1 + random() % (3 * dim());
       const bool preloaded = random() % 2 != 0;
       const BackPressure pressure = i % 3 == 0 ? random_pressure(random) : BackPressure{};
-      const SystolicArrayRtl::Cycles run = rtl.matmul(args, preloaded, pressure);
+      const SystolicArrayRtl::Cycles run = rtl->matmul(args, preloaded, pressure);
       expect_contract(hw::array_cycles(array_of(dim(), overlap), args.m, args.n, args.k, preloaded),
                       run);
       if (i % 3 != 0) {
@@ -196,13 +196,13 @@ TEST_P(SystolicArray, TakesTheCyclesOfTheContract) {
       }
     }
     EXPECT_GT(stalled, 10U * kShapes) << "the back-pressure had no effect";
-    EXPECT_FALSE(rtl.failed());
+    EXPECT_FALSE(rtl->failed());
   }
 }
 
 TEST_P(SystolicArray, HandsEveryRowToTheSink) {
   Random random(16);
-  SystolicArrayRtl rtl(dim(), hw::ArrayOverlap::kFull, checked());
+  const auto rtl = make_systolic_array(dim(), hw::ArrayOverlap::kFull, checked());
   Product product(5, dim() + 2, 2 * dim() + 1, random);
   product.args.accumulate = false;
   const std::vector<std::int32_t> expected = product.expected();
@@ -218,21 +218,22 @@ TEST_P(SystolicArray, HandsEveryRowToTheSink) {
     }
     ++rows;
   };
-  (void)rtl.matmul(product.args, false, {}, sink);
+  (void)rtl->matmul(product.args, false, {}, sink);
   EXPECT_EQ(rows, 30U);
   EXPECT_EQ(product.c, expected);
 }
 
 TEST_P(SystolicArray, FastBuildInAnEngineIsComparedAndCounted) {
   Random random(17);
-  RtlCounts counts;
-  ArrayRtlEngine engine(array_of(dim(), hw::ArrayOverlap::kFull), {}, counts);
+  RtlReport report;
+  const auto engine = make_array_engine(array_of(dim(), hw::ArrayOverlap::kFull), {}, report);
+  const RtlCounts& counts = report["systolic_array"];
   for (int i = 0; i < 20; ++i) {
     Product product(size(random, 40), size(random, 40), size(random, 40), random);
     const std::vector<std::int32_t> expected = product.expected();
-    const hw::ArrayCycles timed = engine.matmul(product.args, false);  // no C: cycles alone
+    const hw::ArrayCycles timed = engine->matmul(product.args, false);  // no C: cycles alone
     product.args.c = product.c.data();
-    const hw::ArrayCycles cycles = engine.matmul(product.args, false);
+    const hw::ArrayCycles cycles = engine->matmul(product.args, false);
     EXPECT_EQ(product.c, expected);
     EXPECT_EQ(timed.interval, cycles.interval);
     EXPECT_EQ(timed.latency, cycles.latency);
@@ -247,26 +248,26 @@ INSTANTIATE_TEST_SUITE_P(Sizes, SystolicArray, ::testing::ValuesIn(kArraySizes),
 
 TEST(SystolicArrayBuilds, AreNamedIfOneIsMissing) {
   try {
-    SystolicArrayRtl rtl(32, hw::ArrayOverlap::kFull);
+    const auto rtl = make_systolic_array(32, hw::ArrayOverlap::kFull);
     FAIL();
   } catch (const hw::InputError& error) {
     EXPECT_STREQ(error.what(), "systolic_array RTL: 32 x 32, expected 4 x 4, 8 x 8 or 16 x 16");
   }
-  RtlCounts counts;
+  RtlReport report;
   hw::Machine::Array array = array_of(16, hw::ArrayOverlap::kFull);
   array.cols = 8;
-  EXPECT_THROW(ArrayRtlEngine(array, {}, counts), hw::InputError);
+  EXPECT_THROW((void)make_array_engine(array, {}, report), hw::InputError);
   array = array_of(16, hw::ArrayOverlap::kFull);
   array.dataflow = hw::Dataflow::kOutputStationary;
-  EXPECT_THROW(ArrayRtlEngine(array, {}, counts), hw::InputError);
+  EXPECT_THROW((void)make_array_engine(array, {}, report), hw::InputError);
 }
 
 TEST(SystolicArrayBuilds, RefuseAPitchShorterThanItsRow) {
   Random random(18);
-  SystolicArrayRtl rtl(4, hw::ArrayOverlap::kFull);
+  const auto rtl = make_systolic_array(4, hw::ArrayOverlap::kFull);
   Product product(3, 5, 7, random);
   product.args.lda = 6;
-  EXPECT_THROW((void)rtl.matmul(product.args, false), std::invalid_argument);
+  EXPECT_THROW((void)rtl->matmul(product.args, false), std::invalid_argument);
 }
 
 }  // namespace

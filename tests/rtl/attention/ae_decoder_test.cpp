@@ -1,4 +1,5 @@
-// rtl/attention/systole_ae_decoder.sv against hw::mix_heads(), bit by bit, and hw::MixLines, every cycle.
+// rtl/attention/systole_ae_decoder.sv against hw::mix_heads(), bit by bit, and hw::MixLines, every
+// cycle.
 
 #include <gtest/gtest.h>
 
@@ -65,18 +66,18 @@ class AeDecoder : public testing::Test {
 };
 
 TEST_F(AeDecoder, MatchesTheReferenceOnAMillionRandomBytes) {
-  AeDecoderRtl unit(kDecoderMacs, {true, "", 7});
+  const auto unit = make_ae_decoder(kDecoderMacs, {true, "", 7});
   while (bytes_ < 1'050'000) {
     const hw::HeadMix mix = random_mix(random_, AeDecoderRtl::kMaxHeads);
     const std::size_t features = 1 + random_() % 128;
     ASSERT_NO_FATAL_FAILURE(
-        run(unit, mix, random_bytes(4 * mix.in_heads * features, random_), features));
+        run(*unit, mix, random_bytes(4 * mix.in_heads * features, random_), features));
   }
-  EXPECT_FALSE(unit.failed());
+  EXPECT_FALSE(unit->failed());
 }
 
 TEST_F(AeDecoder, MatchesTheReferenceInEveryCorner) {
-  AeDecoderRtl unit(kDecoderMacs, {true, "", 7});
+  const auto unit = make_ae_decoder(kDecoderMacs, {true, "", 7});
   constexpr std::int32_t kMost = 1 << 30;
   constexpr std::int8_t kWeights[] = {-128, 127, 0};
   constexpr std::int8_t kSamples[] = {-128, 127};
@@ -89,45 +90,45 @@ TEST_F(AeDecoder, MatchesTheReferenceInEveryCorner) {
             hw::HeadMix mix{heads, heads, Bytes(heads * heads, weight), {}, {}};
             mix.bias.assign(heads, bias);
             mix.factors.assign(heads, {weight == 0 ? -2147483647 : 1, shift});
-            ASSERT_NO_FATAL_FAILURE(run(unit, mix, Bytes(heads * 9, sample), 9));
+            ASSERT_NO_FATAL_FAILURE(run(*unit, mix, Bytes(heads * 9, sample), 9));
           }
         }
       }
     }
   }
-  EXPECT_FALSE(unit.failed());
+  EXPECT_FALSE(unit->failed());
 }
 
 TEST_F(AeDecoder, TakesTheCyclesOfTheContract) {
-  AeDecoderRtl unit(kDecoderMacs, {true, "", 9});
+  const auto unit = make_ae_decoder(kDecoderMacs, {true, "", 9});
   std::mt19937_64 pressures(2);
   for (int i = 0; operations_ < 10'000; ++i) {
     const hw::HeadMix mix = random_mix(random_, 6);
     const std::size_t features = 1 + random_() % 20;
     const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(pressures);
-    run(unit, mix, random_bytes((1 + random_() % 3) * mix.in_heads * features, random_), features,
+    run(*unit, mix, random_bytes((1 + random_() % 3) * mix.in_heads * features, random_), features,
         pressure);
     if (HasFailure()) FAIL() << i;
   }
   EXPECT_GT(stalled_, operations_) << "the back-pressure had no effect";
-  EXPECT_FALSE(unit.failed());
+  EXPECT_FALSE(unit->failed());
 }
 
 TEST_F(AeDecoder, FastBuildHasTheSameValues) {
-  AeDecoderRtl unit(kDecoderMacs);
+  const auto unit = make_ae_decoder(kDecoderMacs);
   for (int i = 0; i < 200; ++i) {
     const hw::HeadMix mix = random_mix(random_, AeDecoderRtl::kMaxHeads);
-    ASSERT_NO_FATAL_FAILURE(run(unit, mix, random_bytes(mix.in_heads * 40, random_), 20));
+    ASSERT_NO_FATAL_FAILURE(run(*unit, mix, random_bytes(mix.in_heads * 40, random_), 20));
   }
 }
 
 TEST_F(AeDecoder, SizesThatAreNotBuiltAreRefused) {
-  EXPECT_THROW(AeDecoderRtl(4), hw::InputError);
-  AeDecoderRtl unit(kDecoderMacs);
+  EXPECT_THROW((void)make_ae_decoder(4), hw::InputError);
+  const auto unit = make_ae_decoder(kDecoderMacs);
   hw::HeadMix mix{17, 1, Bytes(17, 1), {0}, {{1, 1}}};
   std::int8_t out = 0;
   try {
-    (void)unit.mix(mix, Bytes(17).data(), 1, 1, &out);
+    (void)unit->mix(mix, Bytes(17).data(), 1, 1, &out);
     FAIL();
   } catch (const hw::InputError& error) {
     EXPECT_STREQ(error.what(), "ae_decoder RTL: 17 to 1 heads, expected at most 16");

@@ -80,13 +80,13 @@ class AttentionLine : public testing::TestWithParam<const char*> {
     auto found = hw::make_split_cells<std::int32_t>(test.head);
     for (const std::size_t line : lines_of(scores)) {
       const LineWork work = score_work(test.head, test.operands, scores, line);
-      const BackPressure hindrance = pressure();
+      const BackPressure drawn = pressure();
       RtlCycles cycles;
-      const auto results = unit.run(work, cycles, nullptr, hindrance);
+      const auto results = unit.run(work, cycles, nullptr, drawn);
       auto& cells = dense() ? found.dense : found.sparse;
       for (std::size_t i = 0; i < results.size(); ++i) cells[work.steps[i].cell] = results[i];
       account(scores.lines[line], hw::line_passes(test.operands.dim, test.attention),
-              sddmm.busy[line], cycles, hindrance);
+              sddmm.busy[line], cycles, drawn);
     }
     const hw::SplitCells<std::int32_t> expected = hw::attention_scores(test.head, test.operands);
     ASSERT_EQ(dense() ? found.dense : found.sparse, dense() ? expected.dense : expected.sparse);
@@ -102,15 +102,15 @@ class AttentionLine : public testing::TestWithParam<const char*> {
     for (const std::size_t line : lines_of(runs)) {
       const LineWork work =
           sum_work(test.head, test.rows, test.operands, test.codes, runs, line, kMacs);
-      const BackPressure hindrance = pressure();
+      const BackPressure drawn = pressure();
       RtlCycles cycles;
-      const auto results = unit.run(work, cycles, nullptr, hindrance);
+      const auto results = unit.run(work, cycles, nullptr, drawn);
       for (std::size_t i = 0; i < results.size(); ++i) {
         const LineWork::Item& item = work.items[i / kMacs];
         const std::size_t feature = item.group * kMacs + i % kMacs;
         if (feature < width) found[item.item * width + feature] += results[i];
       }
-      account(runs.lines[line], 1, spmm.busy[line], cycles, hindrance);
+      account(runs.lines[line], 1, spmm.busy[line], cycles, drawn);
     }
     ASSERT_EQ(found, test.sums(dense()));
   }

@@ -12,13 +12,8 @@
 #include "hw/description/machine_file.h"
 #include "support/temp_directory.h"
 #include "testbench/rtl/drive/rtl_view.h"
-#include "testbench/rtl/engine/accumulator_engine.h"
-#include "testbench/rtl/engine/array_engine.h"
-#include "testbench/rtl/engine/attention_engine.h"
-#include "testbench/rtl/engine/half_engines.h"
-#include "testbench/rtl/engine/mix_engine.h"
-#include "testbench/rtl/engine/postop_engine.h"
-#include "testbench/rtl/engine/router_engine.h"
+#include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/ring/ring_router_rtl.h"
 #include "tests/rtl/attention/head_case.h"
 #include "tests/rtl/attention/mix_case.h"
 #include "tests/rtl/engine/chain_run.h"
@@ -69,19 +64,17 @@ constexpr std::uint32_t kSize = 4;  ///< lanes, and columns of the array
 void run_chains(const std::string& block, const RtlOptions& options, RtlReport& report) {
   hw::Machine machine;
   hw::set_key(machine, "backend." + block + "=rtl");
-  PostopRtlEngine engine(kSize, make_stage_twins(machine.backend, kSize, options), report,
-                         make_chain_twin(machine.backend, kSize, options));
+  const auto engine = make_postop_engine(machine.backend, kSize, options, report);
   std::mt19937_64 random(3);
   hw::test::Random chain_random(11);
   for (int i = 0; i < 200; ++i) {
-    (void)ChainRun(hw::test::random_chain(chain_random, 4), 3, 21, random).on(engine);
+    (void)ChainRun(hw::test::random_chain(chain_random, 4), 3, 21, random).on(*engine);
   }
 }
 
 void run_products(const RtlOptions& options, RtlReport& report) {
   const hw::Machine machine = hw::find_machine("tiny");
-  ArrayRtlEngine engine(machine.array, options.for_block("systolic_array", kSize),
-                        report["systolic_array"]);
+  const auto engine = make_array_engine(machine.array, options, report);
   std::mt19937_64 random(3);
   std::vector<std::int8_t> a(7 * 9), b(9 * 6);
   for (std::int8_t& value : a) value = static_cast<std::int8_t>(random());
@@ -92,43 +85,39 @@ void run_products(const RtlOptions& options, RtlReport& report) {
   product.a = a.data(), product.lda = 9;
   product.b = b.data(), product.ldb = 6;
   product.c = c.data(), product.ldc = 6;
-  (void)engine.matmul(product, false);
-  (void)engine.matmul(product, true);
+  (void)engine->matmul(product, false);
+  (void)engine->matmul(product, true);
 }
 
 void run_sums(const RtlOptions& options, RtlReport& report) {
-  AccumulatorRtlEngine engine(hw::find_machine("tiny"),
-                              options.for_block("accumulator_sram", kSize),
-                              report["accumulator_sram"]);
+  const auto engine = make_accumulator_engine(hw::find_machine("tiny"), options, report);
   std::vector<std::int32_t> sums(5 * kSize, 17);
-  engine.write({0, 5, kSize, kSize}, sums.data(), kSize, false);
-  engine.write({0, 5, kSize, kSize}, sums.data(), kSize, true);
-  engine.read({0, 5, kSize, kSize}, sums.data(), kSize);
+  engine->write({0, 5, kSize, kSize}, sums.data(), kSize, false);
+  engine->write({0, 5, kSize, kSize}, sums.data(), kSize, true);
+  engine->read({0, 5, kSize, kSize}, sums.data(), kSize);
 }
 
 void run_heads(const std::string& block, const RtlOptions& options, RtlReport& report) {
   hw::Machine machine = hw::find_machine("vitcod");
   hw::set_key(machine, "backend." + block + "=rtl");
-  AttentionRtlEngine engine(machine.attention, machine.backend, options, report);
+  const auto engine = make_attention_engine(machine.attention, machine.backend, options, report);
   std::mt19937 random(3);
   for (int i = 0; i < 4; ++i) {
     const HeadCase test(hw::split_anywhere(hw::random_mask(random, 20), random), 20, 12,
                         machine.attention, random);
-    (void)engine.sums(test.head, test.operands, {hw::make_softmax_constants(1e-3), std::nullopt});
+    (void)engine->sums(test.head, test.operands, {hw::make_softmax_constants(1e-3), std::nullopt});
   }
 }
 
 void run_mixes(const RtlOptions& options, RtlReport& report) {
   const hw::Machine machine = hw::find_machine("vitcod");
-  MixRtlEngine engine(machine.attention,
-                      options.for_block("ae_decoder", machine.attention.macs_per_line),
-                      report["ae_decoder"]);
+  const auto engine = make_mix_engine(machine.attention, options, report);
   std::mt19937 random(3);
   for (int i = 0; i < 4; ++i) {
     const hw::HeadMix mix = random_mix(random, 4);
     const Bytes in = random_bytes(mix.in_heads * 20, random);
     Bytes out(mix.out_heads * 20);
-    engine.mix(mix, in.data(), 20, out.data());
+    engine->mix(mix, in.data(), 20, out.data());
   }
 }
 
@@ -190,9 +179,9 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   EXPECT_THAT(scopes, testing::IsSupersetOf({std::string("model"), "dut.systole_" + block}));
   const std::set<std::string> shown = names_in(rtl_view_path(wave));
   for (const std::string& name : shown) EXPECT_EQ(known.count(name), 1U) << name;
-  EXPECT_THAT(shown,
-              testing::IsSupersetOf({std::string("model.cycle[31:0]"), "dut.systole_" + block + ".clk_i",
-                                     std::string("model.output_0[31:0]")}));
+  EXPECT_THAT(shown, testing::IsSupersetOf({std::string("model.cycle[31:0]"),
+                                            "dut.systole_" + block + ".clk_i",
+                                            std::string("model.output_0[31:0]")}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,

@@ -1,5 +1,3 @@
-#include "testbench/rtl/engine/accumulator_engine.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include "base/error.h"
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
+#include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 namespace {
@@ -45,8 +44,9 @@ class AccumulatorEngine : public ::testing::TestWithParam<EngineSize> {};
 TEST_P(AccumulatorEngine, EqualsTheModel) {
   const hw::Machine machine = machine_of(GetParam());
   const std::uint64_t size = machine.accumulator.kib * 256;
-  RtlCounts counts;
-  AccumulatorRtlEngine engine(machine, {true, {}, 3}, counts);
+  RtlReport report;
+  const auto engine = make_accumulator_engine(machine, {true, {}, 3}, report);
+  const RtlCounts& counts = report["accumulator_sram"];
   hw::AccumulatorModel model(size);
   std::mt19937_64 random(4);
   std::uint64_t operations = 0;
@@ -56,12 +56,12 @@ TEST_P(AccumulatorEngine, EqualsTheModel) {
     std::vector<std::int32_t> values(tile.rows * pitch);
     for (std::int32_t& value : values) value = static_cast<std::int32_t>(random() >> 32U);
     const bool accumulate = random() % 2 == 0;
-    engine.write(tile, values.data(), pitch, accumulate);
+    engine->write(tile, values.data(), pitch, accumulate);
     model.write(tile, values.data(), pitch, accumulate);
     std::vector<std::int32_t> actual(values.size(), 7);
     std::vector<std::int32_t> expected(values.size(), 7);
     if (random() % 2 == 0) tile.first -= random() % machine.array.cols;
-    engine.read(tile, actual.data(), pitch);
+    engine->read(tile, actual.data(), pitch);
     model.read(tile, expected.data(), pitch);
     ASSERT_EQ(actual, expected);
     operations += 2;
@@ -82,21 +82,22 @@ INSTANTIATE_TEST_SUITE_P(Machines, AccumulatorEngine,
                          engine_size_name);
 
 TEST(AccumulatorRtlEngine, CountsWholeTilesColumnByColumn) {
-  RtlCounts counts;
-  AccumulatorRtlEngine engine(machine_of({4, 4, 2}), {}, counts);
+  RtlReport report;
+  const auto engine = make_accumulator_engine(machine_of({4, 4, 2}), {}, report);
+  const RtlCounts& counts = report["accumulator_sram"];
   std::vector<std::int32_t> values(10 * 8, 1);
-  engine.write({16, 10, 8, 8}, values.data(), 8, true);
+  engine->write({16, 10, 8, 8}, values.data(), 8, true);
   EXPECT_EQ(counts.operations, 1U);
   EXPECT_EQ(counts.cycles, 2U * 11);
-  engine.write({17, 10, 8, 8}, values.data(), 8, true);
+  engine->write({17, 10, 8, 8}, values.data(), 8, true);
   EXPECT_EQ(counts.cycles, 2U * 11 + 10U * 4) << "three memory rows per row";
 }
 
 TEST(AccumulatorRtlEngine, RefusesMachinesThatAreNotBuilt) {
-  RtlCounts counts;
-  EXPECT_THROW(AccumulatorRtlEngine(machine_of({32, 64, 2}), {}, counts), hw::InputError);
-  EXPECT_THROW(AccumulatorRtlEngine(machine_of({16, 512, 2}), {}, counts), hw::InputError);
-  EXPECT_THROW(AccumulatorRtlEngine(machine_of({16, 64, 1}), {}, counts), hw::InputError);
+  RtlReport report;
+  EXPECT_THROW((void)make_accumulator_engine(machine_of({32, 64, 2}), {}, report), hw::InputError);
+  EXPECT_THROW((void)make_accumulator_engine(machine_of({16, 512, 2}), {}, report), hw::InputError);
+  EXPECT_THROW((void)make_accumulator_engine(machine_of({16, 64, 1}), {}, report), hw::InputError);
 }
 
 }  // namespace

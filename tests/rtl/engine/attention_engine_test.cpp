@@ -1,10 +1,9 @@
-#include "testbench/rtl/engine/attention_engine.h"
-
 #include <gtest/gtest.h>
 
 #include "base/error.h"
 #include "hw/function/softmax.h"
-#include "testbench/rtl/engine/mix_engine.h"
+#include "testbench/rtl/attention/ae_decoder_rtl.h"
+#include "testbench/rtl/engine/engines.h"
 #include "tests/rtl/attention/head_case.h"
 #include "tests/rtl/attention/mix_case.h"
 
@@ -29,7 +28,8 @@ TEST(AttentionRtlEngine, ComputesAnyHeadLikeTheModel) {
          {hw::SparserMapping::kColumnPerLine, hw::SparserMapping::kBroadcast}) {
       const hw::Machine::Attention attention = hw::engines(7, 8, mapping);
       RtlReport report;
-      AttentionRtlEngine rtl(attention, backends(sparse, dense), {true, "", 3}, report);
+      const auto rtl =
+          make_attention_engine(attention, backends(sparse, dense), {true, "", 3}, report);
       for (int i = 0; i < 40; ++i) {
         const HeadCase test(hw::split_anywhere(hw::random_mask(random, 30), random),
                             random_count(random, 1, 40), random_count(random, 1, 40), attention,
@@ -37,7 +37,7 @@ TEST(AttentionRtlEngine, ComputesAnyHeadLikeTheModel) {
         functions.stages.reset();
         if (i % 2 == 0) functions.stages.emplace(hw::Chain{{relu}, hw::DType::kS32});
         const hw::AttentionSums expected = model.sums(test.head, test.operands, functions);
-        const hw::AttentionSums found = rtl.sums(test.head, test.operands, functions);
+        const hw::AttentionSums found = rtl->sums(test.head, test.operands, functions);
         ASSERT_EQ(found.sums, expected.sums);
         ASSERT_EQ(found.divisor, expected.divisor);
       }
@@ -55,21 +55,22 @@ TEST(AttentionRtlEngine, ComputesAnyHeadLikeTheModel) {
 TEST(AttentionRtlEngine, NeedsLinesThatAreBuilt) {
   RtlReport report;
   try {
-    AttentionRtlEngine engine(hw::Machine{}.attention, backends(true, false), {}, report);
+    (void)make_attention_engine(hw::Machine{}.attention, backends(true, false), {}, report);
     FAIL();
   } catch (const hw::InputError& error) {
     EXPECT_STREQ(error.what(),
                  "sparser_line RTL: attention.lines is 0, expected attention engines");
   }
-  EXPECT_THROW(AttentionRtlEngine(hw::engines(64, 4), backends(false, true), {}, report),
+  EXPECT_THROW((void)make_attention_engine(hw::engines(64, 4), backends(false, true), {}, report),
                hw::InputError);
-  EXPECT_THROW(MixRtlEngine(hw::engines(64, 16), {}, report["ae_decoder"]), hw::InputError);
+  EXPECT_THROW((void)make_mix_engine(hw::engines(64, 16), {}, report), hw::InputError);
 }
 
 TEST(MixRtlEngine, MixesAnyTokenLikeTheModel) {
   std::mt19937 random(2);
-  RtlCounts counts;
-  MixRtlEngine rtl(hw::engines(), {true, "", 3}, counts);
+  RtlReport report;
+  const auto rtl = make_mix_engine(hw::engines(), {true, "", 3}, report);
+  const RtlCounts& counts = report["ae_decoder"];
   hw::MixModel model;
   for (int i = 0; i < 300; ++i) {
     const hw::HeadMix mix = random_mix(random, AeDecoderRtl::kMaxHeads);
@@ -77,7 +78,7 @@ TEST(MixRtlEngine, MixesAnyTokenLikeTheModel) {
     const Bytes in = random_bytes(mix.in_heads * features, random);
     Bytes expected(mix.out_heads * features), found(expected.size());
     model.mix(mix, in.data(), features, expected.data());
-    rtl.mix(mix, in.data(), features, found.data());
+    rtl->mix(mix, in.data(), features, found.data());
     ASSERT_EQ(found, expected) << i;
   }
   EXPECT_EQ(counts.operations, 300U);

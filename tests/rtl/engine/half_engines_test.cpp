@@ -1,11 +1,10 @@
-#include "testbench/rtl/engine/half_engines.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
 #include "base/error.h"
+#include "testbench/rtl/engine/engines.h"
 #include "tests/support/half_gemv_case.h"
 
 namespace systole::testbench {

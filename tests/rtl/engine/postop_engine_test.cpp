@@ -1,8 +1,14 @@
+#include "testbench/rtl/engine/engines.h"
 #include "testbench/rtl/engine/postop_engine.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <random>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "tests/rtl/drive/unit_test.h"
@@ -17,15 +23,14 @@ TEST(PostopRtlEngine, ComputesAnyChainLikeTheModel) {
     RtlReport report;
     RtlOptions options;
     options.checked = true;
-    PostopRtlEngine rtl(lanes, make_stage_twins(postop_blocks(), lanes, options), report,
-                        make_chain_twin(postop_blocks(), lanes, options));
+    const auto rtl = make_postop_engine(postop_blocks(), lanes, options, report);
     hw::PostopModel model(lanes);
     for (int i = 0; i < 400; ++i) {
       hw::test::Random chain_random(static_cast<unsigned>(i));
       const ChainRun run(hw::test::random_chain(chain_random, 6), 1 + random() % 6,
                          1 + random() % 70, random);
       const ChainRun::Result expected = run.on(model);
-      const ChainRun::Result actual = run.on(rtl);
+      const ChainRun::Result actual = run.on(*rtl);
       ASSERT_EQ(actual.out, expected.out) << i;
       ASSERT_EQ(actual.statistics, expected.statistics) << i;
       ASSERT_EQ(actual.cycles, expected.cycles) << i;
@@ -39,70 +44,78 @@ TEST(PostopRtlEngine, ComputesAnyChainLikeTheModel) {
   }
 }
 
-/// A block that is wrong in one way.
-class Faulty final : public StageTwin {
+enum class Fault : std::uint8_t { kNone, kValue, kCycle, kAssertion };
+
+/// A block that does the stage relu, and is wrong in one way.
+class Faulty final : public ChainRtl {
  public:
-  enum class Fault { kNone, kValue, kCycle, kAssertion };
   explicit Faulty(Fault fault) : fault_(fault) {}
   [[nodiscard]] const char* block() const override { return "faulty"; }
-  [[nodiscard]] bool serves(const hw::Stage& stage) const override {
-    return stage.op == hw::StageOp::kRelu;
+  [[nodiscard]] bool serves(const hw::Chain& chain) const override {
+    return chain.stages.size() == 1 && chain.stages[0].op == hw::StageOp::kRelu;
   }
-  RtlCycles run(const hw::Stage& stage, const StageRows& rows, const std::int32_t*) override {
-    for (std::size_t i = 0; i < rows.rows * rows.cols; ++i) rows.x[i] = std::max(rows.x[i], 0);
-    if (fault_ == Fault::kValue) rows.x[rows.rows * rows.cols - 1] ^= 1;
-    failed_ = fault_ == Fault::kAssertion;
-    return {contract(stage, rows.rows, rows.cols) + (fault_ == Fault::kCycle ? 3 : 0), 0};
+  RtlCycles run(const hw::Chain& chain, const hw::ChainOperands& operands, std::int32_t* out,
+                const std::int32_t*, const BackPressure&) override {
+    const std::size_t count = operands.rows * operands.cols;
+    for (std::size_t i = 0; i < count; ++i) out[i] = std::max(operands.accumulator[i], 0);
+    if (fault_ == Fault::kValue) out[count - 1] ^= 1;
+    return {contract(chain, operands.rows, operands.cols) + (fault_ == Fault::kCycle ? 3 : 0), 0};
   }
-  [[nodiscard]] std::uint64_t contract(const hw::Stage&, std::size_t rows,
+  [[nodiscard]] std::uint64_t contract(const hw::Chain&, std::size_t rows,
                                        std::size_t cols) const override {
     return 1 + rows * ((cols + 3) / 4);
   }
-  [[nodiscard]] bool failed() const override { return failed_; }
+  [[nodiscard]] bool failed() const override { return fault_ == Fault::kAssertion; }
 
  private:
   Fault fault_;
-  bool failed_ = false;
 };
 
 struct FaultyRun {
-  RtlCounts counts;
+  std::uint64_t mismatches;
   ChainRun::Result expected, actual;
 };
 
-FaultyRun run_faulty(Faulty::Fault fault) {
+/// Two operations of an engine with the block as a stage, or as the pipeline.
+FaultyRun run_faulty(Fault fault, bool as_pipeline) {
   std::mt19937_64 random(1);
   hw::Stage relu;
   relu.op = hw::StageOp::kRelu;
   const ChainRun run({{relu}, hw::DType::kS32}, 3, 10, random);
   RtlReport report;
-  std::vector<std::unique_ptr<StageTwin>> twins;
-  twins.push_back(std::make_unique<Faulty>(fault));
-  PostopRtlEngine rtl(4, std::move(twins), report);
+  std::vector<std::unique_ptr<ChainRtl>> stages;
+  std::unique_ptr<ChainRtl> faulty = std::make_unique<Faulty>(fault), pipeline;
+  (as_pipeline ? pipeline : stages.emplace_back()) = std::move(faulty);
+  PostopRtlEngine rtl(4, std::move(stages), report, std::move(pipeline));
   hw::PostopModel model(4);
-  FaultyRun result{{}, run.on(model), run.on(rtl)};
-  result.counts = report.at("faulty");
+  (void)run.on(rtl);
+  FaultyRun result{0, run.on(model), run.on(rtl)};
+  result.mismatches = report.at("faulty").mismatches;
   return result;
 }
 
 TEST(PostopRtlEngine, CountsWhatDiffersAndPassesItOn) {
-  const FaultyRun none = run_faulty(Faulty::Fault::kNone);
-  EXPECT_EQ(none.counts.mismatches, 0U);
-  EXPECT_EQ(none.actual.out, none.expected.out);
+  for (const bool as_pipeline : {false, true}) {
+    const FaultyRun none = run_faulty(Fault::kNone, as_pipeline);
+    EXPECT_EQ(none.mismatches, 0U);
+    EXPECT_EQ(none.actual.out, none.expected.out);
+    EXPECT_EQ(none.actual.cycles, none.expected.cycles);
 
-  const FaultyRun value = run_faulty(Faulty::Fault::kValue);
-  EXPECT_EQ(value.counts.mismatches, 1U);
-  EXPECT_NE(value.actual.out, value.expected.out) << "the machine works with what the RTL says";
+    const FaultyRun value = run_faulty(Fault::kValue, as_pipeline);
+    EXPECT_EQ(value.mismatches, 2U) << "one in each of two operations";
+    EXPECT_NE(value.actual.out, value.expected.out) << "the machine works with what the RTL says";
 
-  const FaultyRun cycle = run_faulty(Faulty::Fault::kCycle);
-  EXPECT_EQ(cycle.counts.mismatches, 1U);
-  EXPECT_EQ(cycle.actual.cycles, cycle.expected.cycles + 3);
+    const FaultyRun cycle = run_faulty(Fault::kCycle, as_pipeline);
+    EXPECT_EQ(cycle.mismatches, 2U);
+    EXPECT_EQ(cycle.actual.cycles, cycle.expected.cycles + 3);
 
-  EXPECT_EQ(run_faulty(Faulty::Fault::kAssertion).counts.mismatches, 1U);
+    EXPECT_EQ(run_faulty(Fault::kAssertion, as_pipeline).mismatches, 1U) << "once for all";
+  }
 }
 
 TEST(PostopRtlEngine, RefusesLanesThatAreNotBuilt) {
-  EXPECT_THROW((void)make_stage_twins(postop_blocks(), 8, {}), hw::InputError);
+  RtlReport report;
+  EXPECT_THROW((void)make_postop_engine(postop_blocks(), 8, {}, report), hw::InputError);
 }
 
 }  // namespace

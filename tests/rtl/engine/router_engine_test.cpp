@@ -1,11 +1,10 @@
-#include "testbench/rtl/engine/router_engine.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
 #include "base/error.h"
+#include "testbench/rtl/engine/engines.h"
 #include "tests/rtl/ring/router_case.h"
 
 namespace systole::testbench {

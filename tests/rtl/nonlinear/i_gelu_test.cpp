@@ -5,12 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
-#include "hw/kernel/row_plain.h"
-#include "hw/postop/postop.h"
-#include "testbench/rtl/nonlinear/i_gelu_rtl.h"
+#include "hw/function/gelu.h"
+#include "hw/kernel/row_kernels.h"
 #include "tests/rtl/drive/expected_assertions.h"
-#include "tests/rtl/drive/unit_test.h"
+#include "tests/rtl/postop/stage_case.h"
 
 namespace systole::testbench {
 namespace {
@@ -113,17 +111,6 @@ Case random_case(std::mt19937_64& random) {
   return c;
 }
 
-std::size_t differences(IGeluRtl& unit, const std::vector<std::int32_t>& x, const Case& c,
-                        const BackPressure& pressure = {}) {
-  std::vector<std::int32_t> expected = x;
-  hw::row::plain::gelu_row(expected.data(), expected.size(), c.constants, c.limits);
-  std::vector<std::int32_t> actual = x;
-  unit.run(actual.data(), actual.size(), 1, c.constants, c.limits, pressure);
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < actual.size(); ++i) count += actual[i] == expected[i] ? 0 : 1;
-  return count;
-}
-
 /// Every s16, and words beyond that saturate to it.
 std::vector<std::int32_t> gelu_domain() {
   std::vector<std::int32_t> words = {kLowest, kHighest, -32769, 32768, 65536, -65536, 98304};
@@ -131,21 +118,29 @@ std::vector<std::int32_t> gelu_domain() {
   return words;
 }
 
-class IGelu : public testing::TestWithParam<std::uint32_t> {
+StageCase gelu_case(const Case& c, std::vector<std::int32_t> words) {
+  const std::size_t cols = words.size();
+  return {stage_of(c), std::move(words), cols};
+}
+
+std::vector<std::int32_t> random_words(std::mt19937_64& random, std::size_t count) {
+  std::vector<std::int32_t> words(count);
+  for (std::int32_t& word : words) word = random_word(random);
+  return words;
+}
+
+class IGelu : public StageTest<make_i_gelu> {
  protected:
   void expect_whole_domain(const std::vector<Case>& cases) {
-    const std::vector<std::int32_t> words = gelu_domain();
     for (const Case& c : cases) {
       ASSERT_TRUE(is_legal(c));
-      EXPECT_EQ(differences(unit_, words, c), 0U)
+      EXPECT_EQ(differing(gelu_case(c, gelu_domain())), 0U)
           << "b " << c.constants.b << " c " << c.constants.c << " one " << c.constants.one
           << " multiplier " << c.constants.output.multiplier << " shift "
           << int{c.constants.output.shift};
     }
-    EXPECT_FALSE(unit_.failed());
+    EXPECT_FALSE(unit_->failed());
   }
-
-  IGeluRtl unit_{GetParam(), RtlOptions{true, "", 7}};
 };
 
 TEST_P(IGelu, MatchesTheReferenceOverItsWholeDomainWithUsualConstants) {
@@ -159,60 +154,41 @@ TEST_P(IGelu, MatchesTheReferenceOverItsWholeDomainWithExtremeConstants) {
 }
 
 TEST_P(IGelu, MatchesTheReferenceOnRandomConstants) {
-  std::mt19937_64 random(31);
-  for (int i = 0; i < 2000; ++i) {
+  expect_values(2000, 31, [](std::mt19937_64& random, int) {
     const Case c = random_case(random);
-    ASSERT_TRUE(is_legal(c));
-    std::vector<std::int32_t> words(200);
-    for (std::int32_t& word : words) word = random_word(random);
-    ASSERT_EQ(differences(unit_, words, c), 0U) << i;
-  }
-  EXPECT_FALSE(unit_.failed());
+    EXPECT_TRUE(is_legal(c));
+    return gelu_case(c, random_words(random, 200));
+  });
 }
 
 TEST_P(IGelu, KeepsItsValuesUnderBackPressure) {
-  std::mt19937_64 random(32);
-  for (int i = 0; i < 300; ++i) {
-    std::vector<std::int32_t> words(1 + random() % 100);
-    for (std::int32_t& word : words) word = random_word(random);
-    ASSERT_EQ(differences(unit_, words, random_case(random), random_pressure(random)), 0U) << i;
-  }
-  EXPECT_FALSE(unit_.failed());
+  expect_values_under_back_pressure(300, 32, [](std::mt19937_64& random, int) {
+    const Case c = random_case(random);
+    return gelu_case(c, random_words(random, 1 + random() % 100));
+  });
 }
 
 TEST_P(IGelu, TakesTheCyclesOfTheContract) {
-  constexpr std::uint64_t kRows = 3;
-  constexpr std::uint64_t kCols = 70;
-  const Case usual = usual_cases().front();
-  std::vector<std::int32_t> x(kRows * kCols);
-  sweep_cycles(
-      10'000, kRows, kCols, 33,
-      [&](std::uint64_t rows, std::uint64_t cols, const BackPressure& pressure) {
-        return unit_.run(x.data(), cols, rows, usual.constants, usual.limits, pressure);
-      },
-      [&](std::uint64_t rows, std::uint64_t cols) {
-        return hw::chain_cycles({{stage_of(usual)}}, rows, cols, GetParam()).total(rows);
-      });
-  EXPECT_FALSE(unit_.failed());
+  sweep(10'000, 3, 70, 33, stage_of(usual_cases().front()));
 }
 
 TEST_P(IGelu, ReportsAClipPointOfTheWrongSign) {
   const ExpectedAssertions expected({"ClipPointNotNegative_A"});
   Case wrong = usual_cases().front();
   wrong.constants.b = 1;
-  std::int32_t x = 5;
-  unit_.run(&x, 1, 1, wrong.constants, wrong.limits);
-  EXPECT_TRUE(unit_.failed());
+  run_illegal(gelu_case(wrong, {5}));
 }
 
 TEST_P(IGelu, FastBuildHasTheSameValues) {
-  IGeluRtl fast(GetParam());
-  EXPECT_EQ(differences(fast, gelu_domain(), usual_cases().front()), 0U);
+  expect_values_of_the_fast_build(
+      1, 34, [](std::mt19937_64&, int) { return gelu_case(usual_cases().front(), gelu_domain()); });
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, IGelu, testing::ValuesIn(kLaneBuilds));
 
-TEST(IGeluSizes, OthersThanThoseBuiltAreRefused) { EXPECT_THROW(IGeluRtl(32), hw::InputError); }
+TEST(IGeluSizes, OthersThanThoseBuiltAreRefused) {
+  EXPECT_THROW((void)make_i_gelu(32), hw::InputError);
+}
 
 }  // namespace
 }  // namespace systole::testbench

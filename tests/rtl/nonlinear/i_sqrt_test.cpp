@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <vector>
 
 #include "Vi_sqrt_64_checked.h"
 #include "hw/number/isqrt.h"
 #include "testbench/rtl/drive/verilated_dut.h"
-#include "testbench/rtl/nonlinear/i_sqrt_rtl.h"
+#include "testbench/rtl/postop/chain_rtl.h"
 #include "tests/rtl/drive/expected_assertions.h"
 #include "tests/rtl/drive/unit_test.h"
 
@@ -36,7 +37,7 @@ void add_corners(std::uint64_t k, std::vector<std::uint64_t>& numbers) {
 
 std::size_t differences(ISqrtRtl& unit, const std::vector<std::uint64_t>& numbers,
                         const BackPressure& pressure = {}) {
-  const ISqrtRtl::Result result = unit.run(numbers, pressure);
+  const ISqrtRtl::Roots result = unit.roots(numbers, pressure);
   expect_contract(hw::int_sqrt_cycles(numbers.size()), result.cycles);
   if (result.roots.size() != numbers.size()) return numbers.size();
   std::size_t count = 0;
@@ -48,14 +49,14 @@ std::size_t differences(ISqrtRtl& unit, const std::vector<std::uint64_t>& number
 
 TEST(ISqrtRtl, MatchesTheReferenceOnNumbersOfAnyMagnitude) {
   std::mt19937_64 random(51);
-  ISqrtRtl unit(kChecked);
-  EXPECT_EQ(differences(unit, random_numbers(random, 1'200'000)), 0U);
-  EXPECT_FALSE(unit.failed());
+  const std::unique_ptr<ISqrtRtl> unit = make_i_sqrt(kChecked);
+  EXPECT_EQ(differences(*unit, random_numbers(random, 1'200'000)), 0U);
+  EXPECT_FALSE(unit->failed());
 }
 
 TEST(ISqrtRtl, MatchesTheReferenceWhereTheRootSteps) {
   std::mt19937_64 random(52);
-  ISqrtRtl unit(kChecked);
+  const std::unique_ptr<ISqrtRtl> unit = make_i_sqrt(kChecked);
   std::vector<std::uint64_t> numbers;
   for (std::uint64_t k = 1; k <= 70'000; ++k) add_corners(k, numbers);
   for (unsigned bit = 1; bit <= 32; ++bit) {
@@ -66,25 +67,25 @@ TEST(ISqrtRtl, MatchesTheReferenceWhereTheRootSteps) {
   }
   for (int i = 0; i < 50'000; ++i) add_corners(1 + random() % 0xffffffff, numbers);
   numbers.push_back(~std::uint64_t{0});
-  EXPECT_EQ(differences(unit, numbers), 0U);
-  EXPECT_FALSE(unit.failed());
+  EXPECT_EQ(differences(*unit, numbers), 0U);
+  EXPECT_FALSE(unit->failed());
 }
 
 TEST(ISqrtRtl, TakesTheCyclesOfTheContractUnderBackPressure) {
   std::mt19937_64 random(53);
-  ISqrtRtl unit(kChecked);
+  const std::unique_ptr<ISqrtRtl> unit = make_i_sqrt(kChecked);
   for (int i = 0; i < 10'000; ++i) {
     const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(random);
-    ASSERT_EQ(differences(unit, random_numbers(random, 1 + random() % 8), pressure), 0U);
+    ASSERT_EQ(differences(*unit, random_numbers(random, 1 + random() % 8), pressure), 0U);
     ASSERT_FALSE(HasFailure()) << i;
   }
-  EXPECT_FALSE(unit.failed());
+  EXPECT_FALSE(unit->failed());
 }
 
 TEST(ISqrtRtl, FastBuildHasTheSameValues) {
   std::mt19937_64 random(54);
-  ISqrtRtl unit;
-  EXPECT_EQ(differences(unit, random_numbers(random, 100'000)), 0U);
+  const std::unique_ptr<ISqrtRtl> unit = make_i_sqrt();
+  EXPECT_EQ(differences(*unit, random_numbers(random, 100'000)), 0U);
 }
 
 TEST(ISqrtRtl, AssertionFiresWhenANumberIsWithdrawn) {

@@ -2,20 +2,17 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "Vlayernorm_unit_4_checked.h"
-#include "base/error.h"
 #include "hw/function/layernorm.h"
-#include "hw/kernel/row_plain.h"
-#include "hw/postop/postop.h"
+#include "hw/kernel/row_kernels.h"
 #include "testbench/rtl/drive/verilated_dut.h"
-#include "testbench/rtl/nonlinear/layernorm_unit_rtl.h"
 #include "tests/rtl/drive/expected_assertions.h"
-#include "tests/rtl/drive/unit_test.h"
 #include "tests/rtl/nonlinear/row_data.h"
+#include "tests/rtl/postop/stage_case.h"
 
 namespace systole::testbench {
 namespace {
@@ -26,10 +23,6 @@ struct Constants {
   unsigned shift;
   unsigned fraction_bits;
   hw::row::Clamp limits;
-
-  [[nodiscard]] hw::row::LayerNormFactors factors() const {
-    return {multipliers.data(), addends.data(), shift, fraction_bits};
-  }
 };
 
 /// What real weights give, at 15 fraction bits and an s8 output.
@@ -72,62 +65,40 @@ std::vector<std::int32_t> random_inputs(std::mt19937_64& random, std::size_t row
   return words;
 }
 
-hw::Chain chain() {
-  hw::Stage stage;
-  stage.op = hw::StageOp::kLayerNorm;
-  return {{stage}, hw::DType::kS32};
+StageCase norm_case(const Constants& constants, std::vector<std::int32_t> x) {
+  StageCase test{{}, std::move(x), constants.multipliers.size(), constants.multipliers};
+  test.parameters.insert(test.parameters.end(), constants.addends.begin(), constants.addends.end());
+  test.stage.op = hw::StageOp::kLayerNorm;
+  test.stage.imm = {constants.fraction_bits, constants.shift, constants.limits.lo,
+                    constants.limits.hi};
+  return test;
 }
 
-class LayernormUnit : public testing::TestWithParam<std::uint32_t> {
- protected:
-  /// Runs the rows and counts the values that differ from the reference.
-  std::size_t differences(LayernormUnitRtl& unit, const std::vector<std::int32_t>& x,
-                          const Constants& constants, const BackPressure& pressure = {}) const {
-    const std::size_t cols = constants.multipliers.size();
-    const std::size_t rows = x.size() / cols;
-    std::vector<std::int32_t> actual = x;
-    const RtlCycles measured =
-        unit.run(actual.data(), cols, rows, constants.factors(), constants.limits, pressure);
-    expect_contract(hw::chain_cycles(chain(), rows, cols, GetParam()).total(rows), measured);
-    std::vector<std::int32_t> expected = x;
-    for (std::size_t row = 0; row < rows; ++row) {
-      std::int32_t* const values = expected.data() + row * cols;
-      hw::row::plain::clamp_row(values, cols, hw::row::kLayerNormInputs);
-      hw::row::plain::layer_norm_row(values, cols, hw::layernorm_statistics(values, cols),
-                                     constants.factors(), constants.limits);
-    }
-    std::size_t count = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) count += actual[i] == expected[i] ? 0 : 1;
-    return count;
-  }
+/// Rows of up to `most` columns with any constants.
+StageCase random_norm(std::mt19937_64& random, std::size_t most, std::size_t rows) {
+  const std::size_t cols = random_length(random, most);
+  const Constants constants = random_constants(random, cols);
+  return norm_case(constants, random_inputs(random, rows, cols));
+}
 
-  LayernormUnitRtl unit_{GetParam(), RtlOptions{true, "", 9}};
-};
+using LayernormUnit = StageTest<make_layernorm_unit>;
 
 TEST_P(LayernormUnit, MatchesTheReferenceWithUsualConstants) {
-  std::mt19937_64 random(71);
-  for (int i = 0; i < 200; ++i) {
+  expect_values(200, 71, [](std::mt19937_64& random, int) {
     const std::size_t cols = random_length(random, 800);
-    ASSERT_EQ(differences(unit_, random_inputs(random, 1 + random() % 4, cols),
-                          usual_constants(random, cols)),
-              0U)
-        << i << ": " << cols;
-  }
-  EXPECT_FALSE(unit_.failed());
+    const Constants constants = usual_constants(random, cols);
+    return norm_case(constants, random_inputs(random, 1 + random() % 4, cols));
+  });
 }
 
 TEST_P(LayernormUnit, MatchesTheReferenceOnAMillionElements) {
-  std::mt19937_64 random(72);
   std::size_t elements = 0;
-  for (int i = 0; elements < 1'000'000; ++i) {
-    const std::size_t cols = random_length(random, 700);
-    const std::size_t rows = 1 + random() % 12;
-    ASSERT_EQ(differences(unit_, random_inputs(random, rows, cols), random_constants(random, cols)),
-              0U)
-        << i << ": " << rows << " x " << cols;
-    elements += rows * cols;
-  }
-  EXPECT_FALSE(unit_.failed());
+  expect_values(700, 72, [&](std::mt19937_64& random, int) {
+    StageCase test = random_norm(random, 700, 1 + random() % 12);
+    elements += test.x.size();
+    return test;
+  });
+  EXPECT_GT(elements, 1'000'000U);
 }
 
 TEST_P(LayernormUnit, MatchesTheReferenceAtTheEdgesOfItsWidths) {
@@ -147,13 +118,13 @@ TEST_P(LayernormUnit, MatchesTheReferenceAtTheEdgesOfItsWidths) {
           rows[kCols] = 6;
           rows[2 * kCols + 3] = random() % 2 == 0 ? kLowest : kHighest;
           for (std::size_t i = 0; i < kCols; ++i) rows[3 * kCols + i] = i % 2 ? kLowest : kHighest;
-          ASSERT_EQ(differences(unit_, rows, constants), 0U)
+          ASSERT_EQ(differing(norm_case(constants, rows)), 0U)
               << multiplier << " " << addend << " " << shift << " " << fraction_bits;
         }
       }
     }
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(LayernormUnit, MatchesTheReferenceOnTheLongestRow) {
@@ -162,10 +133,10 @@ TEST_P(LayernormUnit, MatchesTheReferenceOnTheLongestRow) {
   const Constants constants = usual_constants(random, kCols);
   std::vector<std::int32_t> halves(kCols, kLowest);  // the largest sum of squares
   for (std::size_t i = 0; i < kCols / 2; ++i) halves[i] = kHighest;
-  EXPECT_EQ(differences(unit_, halves, constants), 0U);
-  EXPECT_EQ(differences(unit_, std::vector<std::int32_t>(kCols, kHighest), constants), 0U);
-  EXPECT_EQ(differences(unit_, random_inputs(random, 1, kCols), constants), 0U);
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_EQ(differing(norm_case(constants, halves)), 0U);
+  EXPECT_EQ(differing(norm_case(constants, std::vector<std::int32_t>(kCols, kHighest))), 0U);
+  EXPECT_EQ(differing(norm_case(constants, random_inputs(random, 1, kCols))), 0U);
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(LayernormUnit, MatchesTheReferenceWhereTheSumOfSquaresGainsABit) {
@@ -175,49 +146,26 @@ TEST_P(LayernormUnit, MatchesTheReferenceWhereTheSumOfSquaresGainsABit) {
     const std::size_t cols = power + 2;
     std::vector<std::int32_t> halves(cols, kLowest);
     std::fill_n(halves.begin(), cols / 2, kHighest);
-    EXPECT_EQ(differences(unit_, halves, usual_constants(random, cols)), 0U) << cols;
+    EXPECT_EQ(differing(norm_case(usual_constants(random, cols), halves)), 0U) << cols;
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(LayernormUnit, KeepsItsValuesUnderBackPressure) {
-  std::mt19937_64 random(75);
-  for (int i = 0; i < 600; ++i) {
-    const std::size_t cols = random_length(random, 80);
-    ASSERT_EQ(differences(unit_, random_inputs(random, 1 + random() % 6, cols),
-                          random_constants(random, cols), random_pressure(random)),
-              0U)
-        << i;
-  }
-  EXPECT_FALSE(unit_.failed());
+  expect_values_under_back_pressure(600, 75, [](std::mt19937_64& random, int) {
+    return random_norm(random, 80, 1 + random() % 6);
+  });
 }
 
 TEST_P(LayernormUnit, TakesTheCyclesOfTheContract) {
-  constexpr std::uint64_t kRows = 3;
   std::mt19937_64 random(76);
   // Intervals bound by root and reciprocal, and by the slots.
-  const std::uint64_t cols = 22 * GetParam();
-  const Constants constants = random_constants(random, cols);
-  std::vector<std::int32_t> x(kRows * cols);
-  sweep_cycles(
-      10'000, kRows, cols, 77,
-      [&](std::uint64_t rows, std::uint64_t columns, const BackPressure& pressure) {
-        return unit_.run(x.data(), columns, rows, constants.factors(), constants.limits, pressure);
-      },
-      [&](std::uint64_t rows, std::uint64_t columns) {
-        return hw::chain_cycles(chain(), rows, columns, GetParam()).total(rows);
-      });
-  EXPECT_FALSE(unit_.failed());
+  sweep(10'000, 3, 22 * GetParam(), 77, random_norm(random, 1, 1).stage);
 }
 
 TEST_P(LayernormUnit, FastBuildHasTheSameValues) {
-  std::mt19937_64 random(78);
-  LayernormUnitRtl fast(GetParam());
-  for (int i = 0; i < 300; ++i) {
-    const std::size_t cols = random_length(random, 300);
-    ASSERT_EQ(differences(fast, random_inputs(random, 3, cols), random_constants(random, cols)),
-              0U);
-  }
+  expect_values_of_the_fast_build(
+      300, 78, [](std::mt19937_64& random, int) { return random_norm(random, 300, 3); });
 }
 
 TEST_P(LayernormUnit, ReportsAShiftOutOfRange) {
@@ -225,9 +173,7 @@ TEST_P(LayernormUnit, ReportsAShiftOutOfRange) {
   std::mt19937_64 random(79);
   Constants wrong = usual_constants(random, 1);
   wrong.shift = 63;
-  std::int32_t x = 1;
-  unit_.run(&x, 1, 1, wrong.factors(), wrong.limits);
-  EXPECT_TRUE(unit_.failed());
+  run_illegal(norm_case(wrong, {1}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, LayernormUnit, testing::ValuesIn(kLaneBuilds));
@@ -252,7 +198,7 @@ TEST(LayernormUnitProtocol, AssertionFiresWhenAWaitingBeatChanges) {
 }
 
 TEST(LayernormUnitSizes, OthersThanThoseBuiltAreRefused) {
-  EXPECT_THROW(LayernormUnitRtl(8), hw::InputError);
+  EXPECT_THROW((void)make_layernorm_unit(8), hw::InputError);
 }
 
 }  // namespace

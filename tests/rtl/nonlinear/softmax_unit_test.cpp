@@ -2,17 +2,15 @@
 
 #include <cstdint>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "Vsoftmax_unit_4_checked.h"
-#include "base/error.h"
 #include "hw/function/softmax.h"
-#include "hw/postop/postop.h"
 #include "testbench/rtl/drive/verilated_dut.h"
-#include "testbench/rtl/nonlinear/softmax_unit_rtl.h"
 #include "tests/rtl/drive/expected_assertions.h"
-#include "tests/rtl/drive/unit_test.h"
 #include "tests/rtl/nonlinear/row_data.h"
+#include "tests/rtl/postop/stage_case.h"
 
 namespace systole::testbench {
 namespace {
@@ -47,43 +45,30 @@ hw::SoftmaxConstants random_constants(std::mt19937_64& random, hw::SoftmaxMode m
           32};
 }
 
-hw::Chain chain_of(hw::SoftmaxMode mode) {
-  hw::Stage stage;
-  stage.op = hw::StageOp::kSoftmax;
-  stage.imm[0] = static_cast<std::int64_t>(mode);
-  return {{stage}, hw::DType::kS32};
+StageCase softmax_case(const hw::SoftmaxConstants& constants, std::vector<std::int32_t> x,
+                       std::size_t cols, std::size_t kept = 0) {
+  StageCase test{{}, std::move(x), cols, {}, kept};
+  test.stage.op = hw::StageOp::kSoftmax;
+  test.stage.imm = {static_cast<std::int64_t>(constants.mode),
+                    constants.score.multiplier,
+                    constants.score.shift,
+                    constants.exp.fraction_bits,
+                    constants.exp_to_code.multiplier,
+                    constants.exp_to_code.shift,
+                    constants.output_bits};
+  return test;
 }
 
-class SoftmaxUnit : public testing::TestWithParam<std::uint32_t> {
- protected:
-  /// Runs the rows and counts codes and row sums that differ from the reference.
-  std::size_t differences(SoftmaxUnitRtl& unit, const std::vector<std::int32_t>& x,
-                          std::size_t cols, const hw::SoftmaxConstants& constants,
-                          const BackPressure& pressure = {}, std::size_t kept = 0) const {
-    const std::size_t rows = x.size() / cols;
-    std::vector<std::int32_t> actual = x;
-    std::vector<std::uint32_t> sums(rows, 1);
-    const RtlCycles measured =
-        unit.run(actual.data(), cols, rows, constants, sums.data(), pressure, kept);
-    expect_contract(hw::chain_cycles(chain_of(constants.mode), rows, cols, GetParam()).total(rows),
-                    measured);
-    std::size_t count = 0;
-    std::vector<std::uint32_t> codes(cols);
-    for (std::size_t row = 0; row < rows; ++row) {
-      std::vector<std::uint8_t> keep(cols, 1);
-      for (std::size_t i = kept + row; kept != 0 && i < cols; ++i) keep[i] = 0;
-      const std::uint32_t sum =
-          hw::softmax_row(x.data() + row * cols, keep.data(), cols, constants, codes.data());
-      count += sum == sums[row] ? 0 : 1;
-      for (std::size_t i = 0; i < cols; ++i) {
-        count += static_cast<std::uint32_t>(actual[row * cols + i]) == codes[i] ? 0 : 1;
-      }
-    }
-    return count;
-  }
+/// Rows of up to `most` columns with any constants.
+StageCase random_softmax(std::mt19937_64& random, int i, std::size_t most, std::size_t rows,
+                         bool masked = false) {
+  const std::size_t cols = random_length(random, most);
+  const hw::SoftmaxConstants constants = random_constants(random, kModes[i % 3]);
+  return softmax_case(constants, random_rows(random, rows, cols), cols,
+                      masked ? 1 + random() % cols : 0);
+}
 
-  SoftmaxUnitRtl unit_{GetParam(), RtlOptions{true, "", 8}};
-};
+using SoftmaxUnit = StageTest<make_softmax_unit>;
 
 TEST_P(SoftmaxUnit, MatchesTheReferenceWithUsualConstants) {
   std::mt19937_64 random(61);
@@ -98,12 +83,12 @@ TEST_P(SoftmaxUnit, MatchesTheReferenceWithUsualConstants) {
           if (i % 2 == 0) {
             for (std::int32_t& word : rows) word >>= 14;
           }
-          ASSERT_EQ(differences(unit_, rows, cols, constants), 0U) << scale << " " << cols;
+          ASSERT_EQ(differing(softmax_case(constants, rows, cols)), 0U) << scale << " " << cols;
         }
       }
     }
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(SoftmaxUnit, MatchesTheReferenceOnAMillionElements) {
@@ -113,11 +98,11 @@ TEST_P(SoftmaxUnit, MatchesTheReferenceOnAMillionElements) {
     const std::size_t cols = random_length(random, 700);
     const std::size_t rows = 1 + random() % 12;
     const hw::SoftmaxConstants constants = random_constants(random, kModes[i % 3]);
-    ASSERT_EQ(differences(unit_, random_rows(random, rows, cols), cols, constants), 0U)
+    ASSERT_EQ(differing(softmax_case(constants, random_rows(random, rows, cols), cols)), 0U)
         << i << ": " << rows << " x " << cols;
     elements += rows * cols;
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(SoftmaxUnit, MatchesTheReferenceWithEveryPrecisionOfTheExponential) {
@@ -128,11 +113,11 @@ TEST_P(SoftmaxUnit, MatchesTheReferenceWithEveryPrecisionOfTheExponential) {
       for (const std::size_t cols : {1U, 3U, 33U, 200U}) {
         std::vector<std::int32_t> rows = random_rows(random, 4, cols);
         for (std::int32_t& word : rows) word >>= 20;
-        ASSERT_EQ(differences(unit_, rows, cols, constants), 0U) << bits << " " << cols;
+        ASSERT_EQ(differing(softmax_case(constants, rows, cols)), 0U) << bits << " " << cols;
       }
     }
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(SoftmaxUnit, MatchesTheReferenceOnTheLongestRow) {
@@ -141,9 +126,9 @@ TEST_P(SoftmaxUnit, MatchesTheReferenceOnTheLongestRow) {
     // The largest exponential throughout makes the largest sum; the codes add up to 2^32 - 65536.
     hw::SoftmaxConstants constants = usual_constants(mode, 0.02, hw::kMaxExpFractionBits, 16);
     constants.exp_to_code = {2147483647, 0};
-    EXPECT_EQ(differences(unit_, std::vector<std::int32_t>(65536, -7), 65536, constants), 0U);
+    EXPECT_EQ(differing(softmax_case(constants, std::vector<std::int32_t>(65536, -7), 65536)), 0U);
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(SoftmaxUnit, MatchesTheReferenceWhereTheSumGainsABit) {
@@ -153,76 +138,43 @@ TEST_P(SoftmaxUnit, MatchesTheReferenceWhereTheSumGainsABit) {
   const std::uint64_t largest = hw::int_exp(0, constants.exp);
   for (unsigned bit = 30; (std::uint64_t{1} << bit) < 65536 * largest; ++bit) {
     const std::size_t cols = (std::uint64_t{1} << bit) / largest + 1;
-    EXPECT_EQ(differences(unit_, std::vector<std::int32_t>(cols, -7), cols, constants), 0U) << bit;
+    EXPECT_EQ(differing(softmax_case(constants, std::vector<std::int32_t>(cols, -7), cols)), 0U)
+        << bit;
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(SoftmaxUnit, KeepsItsValuesUnderBackPressure) {
-  std::mt19937_64 random(65);
-  for (int i = 0; i < 600; ++i) {
-    const std::size_t cols = random_length(random, 80);
-    const std::vector<std::int32_t> rows = random_rows(random, 1 + random() % 6, cols);
-    ASSERT_EQ(differences(unit_, rows, cols, random_constants(random, kModes[i % 3]),
-                          random_pressure(random)),
-              0U)
-        << i;
-  }
-  EXPECT_FALSE(unit_.failed());
+  expect_values_under_back_pressure(600, 65, [](std::mt19937_64& random, int i) {
+    return random_softmax(random, i, 80, 1 + random() % 6);
+  });
 }
 
 TEST_P(SoftmaxUnit, LeavesOutWhatACausalMaskDoes) {
-  std::mt19937_64 random(68);
-  for (int i = 0; i < 400; ++i) {
-    const std::size_t cols = random_length(random, 80);
-    const std::vector<std::int32_t> rows = random_rows(random, 1 + random() % 9, cols);
-    const std::size_t kept = 1 + random() % cols;
-    const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(random);
-    ASSERT_EQ(
-        differences(unit_, rows, cols, random_constants(random, kModes[i % 3]), pressure, kept), 0U)
-        << i << ": " << kept << " of " << cols;
-  }
-  EXPECT_FALSE(unit_.failed());
+  const auto masked_case = [](std::mt19937_64& random, int i) {
+    return random_softmax(random, i, 80, 1 + random() % 9, true);
+  };
+  expect_values(200, 68, masked_case);
+  expect_values_under_back_pressure(200, 69, masked_case);
 }
 
 TEST_P(SoftmaxUnit, TakesTheCyclesOfTheContract) {
-  constexpr std::uint64_t kRows = 5;
-  std::vector<std::int32_t> x(kRows * 200);
-  std::vector<std::uint32_t> sums(kRows);
   for (const hw::SoftmaxMode mode : kModes) {
-    const hw::SoftmaxConstants constants = usual_constants(mode);
-    const std::uint64_t cols = 8 * GetParam();  // intervals bound by the division, and by the slots
-    sweep_cycles(
-        4'000, kRows, cols, 66,
-        [&](std::uint64_t rows, std::uint64_t columns, const BackPressure& pressure) {
-          return unit_.run(x.data(), columns, rows, constants, sums.data(), pressure);
-        },
-        [&](std::uint64_t rows, std::uint64_t columns) {
-          return hw::chain_cycles(chain_of(mode), rows, columns, GetParam()).total(rows);
-        });
+    // Intervals bound by the division, and by the slots.
+    sweep(4'000, 5, 8 * GetParam(), 66, softmax_case(usual_constants(mode), {}, 1).stage);
   }
-  EXPECT_FALSE(unit_.failed());
 }
 
 TEST_P(SoftmaxUnit, FastBuildHasTheSameValues) {
-  std::mt19937_64 random(67);
-  SoftmaxUnitRtl fast(GetParam());
-  for (int i = 0; i < 300; ++i) {
-    const std::size_t cols = random_length(random, 300);
-    ASSERT_EQ(differences(fast, random_rows(random, 3, cols), cols,
-                          random_constants(random, kModes[i % 3])),
-              0U);
-  }
+  expect_values_of_the_fast_build(
+      300, 67, [](std::mt19937_64& random, int i) { return random_softmax(random, i, 300, 3); });
 }
 
 TEST_P(SoftmaxUnit, ReportsAnUnknownMode) {
   const ExpectedAssertions expected({"ModeKnown_A"});
   hw::SoftmaxConstants wrong = usual_constants(hw::SoftmaxMode::kNormalisedFloor);
   wrong.mode = static_cast<hw::SoftmaxMode>(3);
-  std::int32_t x = 1;
-  std::uint32_t sum = 0;
-  unit_.run(&x, 1, 1, wrong, &sum);
-  EXPECT_TRUE(unit_.failed());
+  run_illegal(softmax_case(wrong, {1}, 1));
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, SoftmaxUnit, testing::ValuesIn(kLaneBuilds));
@@ -246,7 +198,7 @@ TEST(SoftmaxUnitProtocol, AssertionFiresWhenABeatIsWithdrawn) {
 }
 
 TEST(SoftmaxUnitSizes, OthersThanThoseBuiltAreRefused) {
-  EXPECT_THROW(SoftmaxUnitRtl(8), hw::InputError);
+  EXPECT_THROW((void)make_softmax_unit(8), hw::InputError);
 }
 
 }  // namespace

@@ -11,7 +11,8 @@
 #include "tests/rtl/drive/expected_assertions.h"
 #include "tests/rtl/drive/unit_test.h"
 
-/// rtl/postop/systole_postop_pipeline.sv pin by pin: micro-code that it refuses, and its assertions.
+/// rtl/postop/systole_postop_pipeline.sv pin by pin: micro-code that it refuses, and its
+/// assertions.
 namespace systole::testbench {
 namespace {
 

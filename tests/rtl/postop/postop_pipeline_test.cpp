@@ -1,12 +1,14 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
-#include "testbench/rtl/postop/postop_pipeline_rtl.h"
+#include "testbench/rtl/postop/chain_rtl.h"
 #include "tests/rtl/drive/unit_test.h"
 #include "tests/rtl/postop/pipeline_case.h"
 
@@ -25,10 +27,10 @@ std::string describe(const hw::Chain& chain) {
 class PostopPipeline : public testing::TestWithParam<std::uint32_t> {
  protected:
   /// Runs a tile and compares values and cycles with hw/; false at a difference.
-  static bool agree(PostopPipelineRtl& unit, const hw::Chain& chain, const PipelineTile& tile,
+  static bool agree(ChainRtl& unit, const hw::Chain& chain, const PipelineTile& tile,
                     const BackPressure& pressure = {}) {
     std::vector<std::int32_t> actual(tile.elements());
-    const RtlCycles cycles = unit.run(chain, tile.operands(), actual.data(), pressure);
+    const RtlCycles cycles = unit.run(chain, tile.operands(), actual.data(), nullptr, pressure);
     EXPECT_EQ(actual, tile.expected());
     expect_contract(hw::chain_cycles(chain, tile.operands().rows, tile.operands().cols, GetParam())
                         .total(tile.operands().rows),
@@ -36,7 +38,7 @@ class PostopPipeline : public testing::TestWithParam<std::uint32_t> {
     return !HasFailure();
   }
 
-  PostopPipelineRtl unit_{GetParam(), RtlOptions{true, "", 7}};
+  const std::unique_ptr<ChainRtl> unit_ = make_postop_pipeline(GetParam(), RtlOptions{true, "", 7});
 };
 
 TEST_P(PostopPipeline, MatchesTheModelInEveryStageWithEveryOperand) {
@@ -46,19 +48,19 @@ TEST_P(PostopPipeline, MatchesTheModelInEveryStageWithEveryOperand) {
     for (const hw::Operand operand : kPipelineOperands) {
       if (!hw::stage_info(op).takes(operand)) continue;
       hw::Stage stage = pipeline_stage(random, op, operand);
-      if (!PostopPipelineRtl::serves(stage)) continue;
+      if (!unit_->serves({{stage}, hw::DType::kS32})) continue;
       ++kinds;
       for (int tries = 0; tries < 60; ++tries) {
         stage = pipeline_stage(random, op, operand);
         const hw::Chain chain{{stage}, hw::DType::kS32};
         ASSERT_NO_THROW(hw::check_chain(chain, {}));
-        ASSERT_TRUE(agree(unit_, chain, PipelineTile(chain, 3, 1 + random() % 150, random)))
+        ASSERT_TRUE(agree(*unit_, chain, PipelineTile(chain, 3, 1 + random() % 150, random)))
             << describe(chain) << tries;
       }
     }
   }
   EXPECT_EQ(kinds, 23U) << "stages and operands that the pipeline serves";
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(PostopPipeline, MatchesTheModelInEveryCorner) {
@@ -96,13 +98,13 @@ TEST_P(PostopPipeline, MatchesTheModelInEveryCorner) {
           }
           const hw::Chain chain{{stage}, hw::DType::kS32};
           hw::apply_chain(chain, operands);
-          unit_.run(chain, operands, actual.data());
+          unit_->run(chain, operands, actual.data());
           ASSERT_EQ(actual, expected) << describe(chain) << multiplier << ' ' << shift;
         }
       }
     }
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(PostopPipeline, RunsAnyChainInTheCyclesOfItsContract) {
@@ -111,9 +113,9 @@ TEST_P(PostopPipeline, RunsAnyChainInTheCyclesOfItsContract) {
     const hw::Chain chain = pipeline_chain(random, random() % 9);
     const PipelineTile tile(chain, 1 + random() % 4, 1 + random() % 70, random);
     const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(random);
-    ASSERT_TRUE(agree(unit_, chain, tile, pressure)) << i << ": " << describe(chain);
+    ASSERT_TRUE(agree(*unit_, chain, tile, pressure)) << i << ": " << describe(chain);
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 // The first slot changes its latency between tiles, and what it held before stays behind.
@@ -125,11 +127,11 @@ TEST_P(PostopPipeline, ForgetsTheChainBefore) {
         const hw::Operand operand =
             op == hw::StageOp::kMask ? hw::Operand::kRow : hw::Operand::kImmediate;
         const hw::Chain chain{{pipeline_stage(random, op, operand)}, hw::DType::kS32};
-        ASSERT_TRUE(agree(unit_, chain, PipelineTile(chain, 1, 40, random))) << describe(chain);
+        ASSERT_TRUE(agree(*unit_, chain, PipelineTile(chain, 1, 40, random))) << describe(chain);
       }
     }
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(PostopPipeline, IsHeldUpByEachStreamAlone) {
@@ -141,18 +143,18 @@ TEST_P(PostopPipeline, IsHeldUpByEachStreamAlone) {
   const PipelineTile tile(chain, 4, 200, random);
   std::vector<std::int32_t> out(tile.elements());
   for (const BackPressure pressure : {BackPressure{300, 0, 1}, BackPressure{0, 300, 1}}) {
-    EXPECT_TRUE(agree(unit_, chain, tile, pressure));
-    EXPECT_GT(unit_.run(chain, tile.operands(), out.data(), pressure).stalled, 10U);
+    EXPECT_TRUE(agree(*unit_, chain, tile, pressure));
+    EXPECT_GT(unit_->run(chain, tile.operands(), out.data(), nullptr, pressure).stalled, 10U);
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(PostopPipeline, FastBuildHasTheSameValues) {
   std::mt19937_64 random(25);
-  PostopPipelineRtl fast(GetParam());
+  const std::unique_ptr<ChainRtl> fast = make_postop_pipeline(GetParam());
   for (int i = 0; i < 100; ++i) {
     const hw::Chain chain = pipeline_chain(random, 1 + random() % 8);
-    ASSERT_TRUE(agree(fast, chain, PipelineTile(chain, 2, 1 + random() % 100, random)))
+    ASSERT_TRUE(agree(*fast, chain, PipelineTile(chain, 2, 1 + random() % 100, random)))
         << describe(chain);
   }
 }
@@ -160,23 +162,27 @@ TEST_P(PostopPipeline, FastBuildHasTheSameValues) {
 INSTANTIATE_TEST_SUITE_P(Lanes, PostopPipeline, testing::ValuesIn(kLaneBuilds));
 
 TEST(PostopPipelineSizes, OthersThanThoseBuiltAreRefused) {
-  EXPECT_THROW(PostopPipelineRtl(8), hw::InputError);
+  EXPECT_THROW((void)make_postop_pipeline(8), hw::InputError);
 }
 
 TEST(PostopPipelineStages, ThoseOutsideTheSubsetAreNotServed) {
+  const std::unique_ptr<ChainRtl> pipeline = make_postop_pipeline(4);
+  const auto serves = [&](std::vector<hw::Stage> stages) {
+    return pipeline->serves({std::move(stages), hw::DType::kS8});
+  };
   hw::Stage stage;
-  EXPECT_TRUE(PostopPipelineRtl::serves(stage));
+  EXPECT_TRUE(serves({stage}));
   stage.side = hw::Reduction::kRowMax;
-  EXPECT_FALSE(PostopPipelineRtl::serves(stage));
+  EXPECT_FALSE(serves({stage}));
   stage.side = hw::Reduction::kNone;
   stage.op = hw::StageOp::kMask;
-  EXPECT_FALSE(PostopPipelineRtl::serves(stage)) << "a causal mask";
+  EXPECT_FALSE(serves({stage})) << "a causal mask";
   stage.operand = hw::Operand::kRow;
-  EXPECT_TRUE(PostopPipelineRtl::serves(stage));
+  EXPECT_TRUE(serves({stage}));
   stage.op = hw::StageOp::kDivideRowSum;
-  EXPECT_FALSE(PostopPipelineRtl::serves(stage));
-  EXPECT_TRUE(PostopPipelineRtl::serves(hw::Chain{std::vector<hw::Stage>(8), hw::DType::kS8}));
-  EXPECT_FALSE(PostopPipelineRtl::serves(hw::Chain{std::vector<hw::Stage>(9), hw::DType::kS8}));
+  EXPECT_FALSE(serves({stage}));
+  EXPECT_TRUE(serves(std::vector<hw::Stage>(8)));
+  EXPECT_FALSE(serves(std::vector<hw::Stage>(9)));
 }
 
 }  // namespace

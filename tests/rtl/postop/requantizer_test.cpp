@@ -1,153 +1,100 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <random>
 #include <vector>
 
 #include "Vrequantizer_4_checked.h"
-#include "base/error.h"
-#include "hw/kernel/row_plain.h"
-#include "hw/postop/postop.h"
 #include "testbench/rtl/drive/verilated_dut.h"
-#include "testbench/rtl/postop/requantizer_rtl.h"
 #include "tests/rtl/drive/expected_assertions.h"
-#include "tests/rtl/drive/unit_test.h"
+#include "tests/rtl/postop/stage_case.h"
 
 namespace systole::testbench {
 namespace {
 
 constexpr hw::Rounding kRoundings[] = {hw::Rounding::kHalfUp, hw::Rounding::kHalfEven,
                                        hw::Rounding::kFloor};
-constexpr hw::row::Clamp kWhole = {kLowest, kHighest};
 constexpr int kShifts = hw::kMaxDyadicShift + 1;
 
-/// Rows with constants of their own per column.
-struct Operands {
-  std::vector<std::int32_t> x, multipliers, shifts;
-};
-
-/// Number of elements that differ from the plain loop.
-std::size_t differences(RequantizerRtl& unit, const Operands& operands, hw::Rounding rounding,
-                        hw::row::Clamp limits, const BackPressure& pressure = {}) {
-  const std::size_t cols = operands.multipliers.size();
-  const std::size_t rows = operands.x.size() / cols;
-  std::vector<std::int32_t> expected = operands.x;
-  hw::row::plain::requantise_channels_rows(expected.data(), cols, rows, operands.multipliers.data(),
-                                           operands.shifts.data(), rounding, limits);
-  std::vector<std::int32_t> actual = operands.x;
-  unit.run(actual.data(), cols, rows, operands.multipliers.data(), operands.shifts.data(), rounding,
-           limits, pressure);
-  std::size_t count = 0;
-  for (std::size_t i = 0; i < actual.size(); ++i) count += actual[i] == expected[i] ? 0 : 1;
-  return count;
+/// Every column with a multiplier and a shift of its own.
+StageCase channel_case(hw::Rounding rounding, std::int32_t lo, std::int32_t hi, std::size_t cols) {
+  StageCase test{{}, {}, cols, std::vector<std::int32_t>(2 * cols)};
+  test.stage.op = hw::StageOp::kRequantise;
+  test.stage.operand = hw::Operand::kChannel;
+  test.stage.rounding = rounding;
+  test.stage.imm = {0, 0, lo, hi};
+  return test;
 }
 
-Operands random_operands(std::mt19937_64& random, std::size_t rows, std::size_t cols) {
-  Operands operands;
-  for (std::size_t i = 0; i < cols; ++i) {
-    operands.multipliers.push_back(random_word(random));
-    operands.shifts.push_back(static_cast<std::int32_t>(random() % kShifts));
-  }
-  for (std::size_t i = 0; i < rows * cols; ++i) operands.x.push_back(random_word(random));
-  return operands;
-}
-
-hw::row::Clamp random_limits(std::mt19937_64& random) {
-  if (random() % 2 == 0) return kWhole;
+StageCase random_channels(std::mt19937_64& random, int i, std::size_t rows, std::size_t cols) {
+  const bool whole = random() % 2 == 0;
   const std::int32_t a = random_word(random);
   const std::int32_t b = random_word(random);
-  return {std::min(a, b), std::max(a, b)};
+  StageCase test = channel_case(kRoundings[i % 3], whole ? kLowest : std::min(a, b),
+                                whole ? kHighest : std::max(a, b), cols);
+  for (std::size_t c = 0; c < cols; ++c) {
+    test.parameters[c] = random_word(random);
+    test.parameters[cols + c] = static_cast<std::int32_t>(random() % kShifts);
+  }
+  for (std::size_t c = 0; c < rows * cols; ++c) test.x.push_back(random_word(random));
+  return test;
 }
 
-class Requantizer : public testing::TestWithParam<std::uint32_t> {
- protected:
-  RequantizerRtl unit_{GetParam(), RtlOptions{true, "", 7}};
-};
+StageCase small_case(std::mt19937_64& random, int i) {
+  const std::size_t rows = 1 + random() % 3;
+  return random_channels(random, i, rows, 1 + random() % 70);
+}
+
+using Requantizer = StageTest<make_requantizer>;
 
 TEST_P(Requantizer, MatchesTheReferenceOnRandomOperands) {
   constexpr std::size_t kCols = 1999;
-  constexpr std::size_t kElements = 1'050'000;
-  std::mt19937_64 random(11);
-  for (const hw::Rounding rounding : kRoundings) {
-    for (std::size_t elements = 0; elements < kElements; elements += kCols) {
-      // One row: every element has a multiplier and a shift of its own.
-      const Operands operands = random_operands(random, 1, kCols);
-      ASSERT_EQ(differences(unit_, operands, rounding, random_limits(random)), 0U)
-          << static_cast<int>(rounding);
-    }
-  }
-  EXPECT_FALSE(unit_.failed());
+  constexpr int kRows = 3 * 526;  // a million elements with each rounding
+  expect_values(kRows, 11, [](std::mt19937_64& random, int i) {
+    return random_channels(random, i, 1, kCols);
+  });
 }
 
 TEST_P(Requantizer, MatchesTheReferenceInEveryCorner) {
   const std::int32_t words[] = {kLowest, kLowest + 1, -65536,  -3,    -2,      -1,      0, 1, 2, 3,
                                 5,       7,           1 << 15, 65535, 1 << 30, kHighest};
-  Operands operands;
-  for (const std::int32_t multiplier : words) {
-    for (std::int32_t shift = 0; shift < kShifts; ++shift) {
-      operands.multipliers.push_back(multiplier);
-      operands.shifts.push_back(shift);
-    }
-  }
-  for (const std::int32_t x : words) {
-    operands.x.insert(operands.x.end(), operands.multipliers.size(), x);
-  }
+  const std::size_t cols = std::size(words) * kShifts;
+  std::vector<std::int32_t> x;
+  for (const std::int32_t word : words) x.insert(x.end(), cols, word);
   for (const hw::Rounding rounding : kRoundings) {
-    for (const hw::row::Clamp limits :
-         {kWhole, hw::row::Clamp{-127, 127}, hw::row::Clamp{0, 0}, hw::row::Clamp{kLowest, kLowest},
-          hw::row::Clamp{kHighest, kHighest}}) {
-      EXPECT_EQ(differences(unit_, operands, rounding, limits), 0U)
-          << static_cast<int>(rounding) << ' ' << limits.lo << ' ' << limits.hi;
+    for (const auto& [lo, hi] : {std::pair{kLowest, kHighest},
+                                 {-127, 127},
+                                 {0, 0},
+                                 {kLowest, kLowest},
+                                 {kHighest, kHighest}}) {
+      StageCase test = channel_case(rounding, lo, hi, cols);
+      for (std::size_t i = 0; i < cols; ++i) {
+        test.parameters[i] = words[i / kShifts];
+        test.parameters[cols + i] = static_cast<std::int32_t>(i % kShifts);
+      }
+      test.x = x;
+      EXPECT_EQ(differing(test), 0U) << static_cast<int>(rounding) << ' ' << lo << ' ' << hi;
     }
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(Requantizer, KeepsItsValuesUnderBackPressure) {
-  std::mt19937_64 random(12);
-  for (int i = 0; i < 300; ++i) {
-    const Operands operands = random_operands(random, 1 + random() % 3, 1 + random() % 70);
-    ASSERT_EQ(differences(unit_, operands, kRoundings[i % 3], random_limits(random),
-                          random_pressure(random)),
-              0U);
-  }
-  EXPECT_FALSE(unit_.failed());
+  expect_values_under_back_pressure(300, 12, small_case);
 }
 
 TEST_P(Requantizer, TakesTheCyclesOfTheContract) {
-  constexpr std::uint64_t kRows = 3;
-  constexpr std::uint64_t kCols = 70;
-  hw::Stage stage;
-  stage.op = hw::StageOp::kRequantise;
-  const std::vector<std::int32_t> ones(kCols, 1);
-  std::vector<std::int32_t> x(kRows * kCols);
-  sweep_cycles(
-      10'000, kRows, kCols, 13,
-      [&](std::uint64_t rows, std::uint64_t cols, const BackPressure& pressure) {
-        return unit_.run(x.data(), cols, rows, ones.data(), ones.data(), hw::Rounding::kHalfUp,
-                         kWhole, pressure);
-      },
-      [&](std::uint64_t rows, std::uint64_t cols) {
-        return hw::chain_cycles({{stage}}, rows, cols, GetParam()).total(rows);
-      });
-  EXPECT_FALSE(unit_.failed());
+  sweep(10'000, 3, 70, 13, channel_case(hw::Rounding::kHalfUp, kLowest, kHighest, 1).stage);
 }
 
 TEST_P(Requantizer, ReportsLimitsInTheWrongOrder) {
   const ExpectedAssertions expected({"LimitsOrdered_A"});
-  std::int32_t x = 5;
-  const std::int32_t one = 1;
-  unit_.run(&x, 1, 1, &one, &one, hw::Rounding::kHalfUp, {1, 0});
-  EXPECT_TRUE(unit_.failed());
+  StageCase test = channel_case(hw::Rounding::kHalfUp, 1, 0, 1);
+  test.x = {5};
+  run_illegal(test);
 }
 
 TEST_P(Requantizer, FastBuildHasTheSameValues) {
-  std::mt19937_64 random(14);
-  RequantizerRtl fast(GetParam());
-  for (int i = 0; i < 100; ++i) {
-    const Operands operands = random_operands(random, 2, 1 + random() % 200);
-    ASSERT_EQ(differences(fast, operands, kRoundings[i % 3], random_limits(random)), 0U);
-  }
+  expect_values_of_the_fast_build(100, 14, small_case);
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, Requantizer, testing::ValuesIn(kLaneBuilds));
@@ -169,7 +116,7 @@ TEST(RequantizerProtocol, AssertionFiresWhenABeatIsWithdrawn) {
 }
 
 TEST(RequantizerSizes, OthersThanThoseBuiltAreRefused) {
-  EXPECT_THROW(RequantizerRtl(8), hw::InputError);
+  EXPECT_THROW((void)make_requantizer(8), hw::InputError);
 }
 
 }  // namespace

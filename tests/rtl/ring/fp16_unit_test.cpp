@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -41,7 +42,8 @@ class Fp16Unit : public testing::TestWithParam<Operation> {
     return count;
   }
 
-  Fp16UnitRtl unit_{block_of(GetParam()), RtlOptions{true, "", 7}};
+  const std::unique_ptr<Fp16UnitRtl> unit_ =
+      make_fp16_unit(block_of(GetParam()), RtlOptions{true, "", 7});
 };
 
 test::HalfPairs random_pairs(std::mt19937_64& random, std::size_t count) {
@@ -61,7 +63,7 @@ TEST_P(Fp16Unit, MatchesIntegersInEveryCorner) {
   std::mt19937_64 random(41);
   const test::HalfPairs pairs = test::half_corner_pairs(random, 16);
   std::vector<Half> y(pairs.a.size());
-  (void)unit_.run(GetParam(), {pairs.a.data(), pairs.b.data(), false, y.size(), y.data()});
+  (void)unit_->run(GetParam(), {pairs.a.data(), pairs.b.data(), false, y.size(), y.data()});
   for (std::size_t i = 0; i < y.size(); ++i) {
     const Half a = pairs.a[i];
     const Half b = pairs.b[i];
@@ -70,22 +72,22 @@ TEST_P(Fp16Unit, MatchesIntegersInEveryCorner) {
                                                           : test::oracle_add(a, hw::half_negate(b));
     ASSERT_EQ(y[i].bits, expected.bits) << a.bits << ' ' << b.bits;
   }
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(Fp16Unit, MatchesTheReferenceOnRandomPairs) {
   std::mt19937_64 random(42);
-  EXPECT_EQ(differences(unit_, random_pairs(random, 1'000'000)), 0U);
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_EQ(differences(*unit_, random_pairs(random, 1'000'000)), 0U);
+  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(Fp16Unit, FastBuildMatchesTheReferenceOnTenMillionPairs) {
   std::mt19937_64 random(43);
-  Fp16UnitRtl fast(block_of(GetParam()));
+  const auto fast = make_fp16_unit(block_of(GetParam()));
   // A difference is a sum of another sign.
   const int millions = kSanitized || GetParam() == Operation::kSubtract ? 1 : 10;
   for (int i = 0; i < millions; ++i) {
-    ASSERT_EQ(differences(fast, random_pairs(random, 1'000'000)), 0U);
+    ASSERT_EQ(differences(*fast, random_pairs(random, 1'000'000)), 0U);
   }
 }
 
@@ -105,14 +107,14 @@ TEST_P(Fp16Unit, KeepsValuesAndContractUnderBackPressure) {
     const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(random);
     // In place.
     const RtlCycles cycles =
-        unit_.run(GetParam(), {a.data(), b.data(), scalar, n, a.data()}, pressure);
+        unit_->run(GetParam(), {a.data(), b.data(), scalar, n, a.data()}, pressure);
     expect_contract(hw::half_vector::cycles(n, Fp16UnitRtl::kLanes, depth), cycles);
     stalled += cycles.stalled;
     ASSERT_EQ(a, expected);
     ASSERT_FALSE(HasFailure()) << i;
   }
   EXPECT_GT(stalled, 2000U) << "the back-pressure had no effect";
-  EXPECT_FALSE(unit_.failed());
+  EXPECT_FALSE(unit_->failed());
 }
 
 INSTANTIATE_TEST_SUITE_P(Operations, Fp16Unit,

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "Vring_router_4_checked.h"
-#include "testbench/rtl/drive/hindrance.h"
+#include "testbench/rtl/drive/back_pressure.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 #include "testbench/rtl/ring/ring_router_rtl.h"
 #include "testbench/rtl/ring/router_pins.h"
@@ -33,17 +33,17 @@ bool operator==(const WrittenFlit& a, const WrittenFlit& b) {
 class WayCheck {
  public:
   WayCheck(RouterDut& dut, RouterWay way, const BackPressure& pressure, std::uint64_t seed)
-      : dut_(dut), way_(way), random_(seed), hindrance_(pressure) {}
+      : dut_(dut), way_(way), random_(seed), injector_(pressure) {}
 
   /// In front of settle().
   void drive(std::uint32_t own_core) {
     if (incoming_.empty()) incoming_ = packet(static_cast<std::uint32_t>(random_() % 64));
     if (sending_.empty()) sending_ = packet(own_core);
-    in_.offer(true, &hindrance_, [&] { drive_link(*dut_, way_, incoming_.front()); });
-    own_.offer(true, &hindrance_, [&] { drive_own(*dut_, way_, sending_.front()); });
+    in_.offer(true, &injector_, [&] { drive_link(*dut_, way_, incoming_.front()); });
+    own_.offer(true, &injector_, [&] { drive_own(*dut_, way_, sending_.front()); });
     set_way_bit(dut_->valid_i, way_, in_.offered());
     set_way_bit(dut_->own_valid_i, way_, own_.offered());
-    set_way_bit(dut_->ready_i, way_, !hindrance_.refuses());
+    set_way_bit(dut_->ready_i, way_, !injector_.refuses());
   }
 
   /// Between settle() and tick().
@@ -126,7 +126,7 @@ class WayCheck {
   RouterDut& dut_;
   RouterWay way_;
   std::mt19937_64 random_;
-  Hindrance hindrance_;
+  BackPressureInjector injector_;
   OfferedBeat in_, own_;
   std::deque<RouterFlit> incoming_, sending_, arrived_;
   std::deque<std::pair<std::uint64_t, WrittenFlit>> deliveries_;
@@ -184,36 +184,36 @@ void expect_routed(RingRouterRtl& router, std::size_t size, std::uint32_t hops,
 
 TEST(RingRouter, PacketsOfEveryLengthTakeTheCyclesOfTheContract) {
   std::mt19937_64 random(82);
-  RingRouterRtl router;
+  const auto router = make_ring_router();
   for (std::size_t flits = 1; flits <= hw::kMaxPacketFlits; ++flits) {
     const std::size_t padding = flits % 2 == 0 ? random() % hw::kFlitHalves : 0;
     const std::uint32_t hops = 1 + static_cast<std::uint32_t>(flits % 3 == 0 ? 0 : 1 + flits % 62);
     ASSERT_NO_FATAL_FAILURE(
-        expect_routed(router, flits * hw::kFlitHalves - padding, hops, {}, random))
+        expect_routed(*router, flits * hw::kFlitHalves - padding, hops, {}, random))
         << flits;
   }
 }
 
 TEST(RingRouter, BackPressureCostsItsOwnCyclesAlone) {
   std::mt19937_64 random(83);
-  RingRouterRtl router(kCheckedRouter);
+  const auto router = make_ring_router(kCheckedRouter);
   for (int i = 0; i < 60; ++i) {
     const std::size_t size = 1 + random() % 400;
     const std::uint32_t hops = i % 4 == 0 ? 1 : 2;
-    ASSERT_NO_FATAL_FAILURE(expect_routed(router, size, hops, random_pressure(random), random));
+    ASSERT_NO_FATAL_FAILURE(expect_routed(*router, size, hops, random_pressure(random), random));
   }
-  EXPECT_FALSE(router.failed());
+  EXPECT_FALSE(router->failed());
 }
 
 TEST(RingRouter, WhatIsNoPacketIsRefused) {
-  RingRouterRtl router;
+  const auto router = make_ring_router();
   const std::vector<hw::Half> one(1);
   const std::vector<hw::Half> long_one(hw::kMaxPacketFlits * hw::kFlitHalves + 1);
-  EXPECT_THROW((void)router.route({}, 0, 1, true), std::invalid_argument);
-  EXPECT_THROW((void)router.route(long_one, 0, 1, true), std::invalid_argument);
-  EXPECT_THROW((void)router.route(one, 64, 1, true), std::invalid_argument);
-  EXPECT_THROW((void)router.route(one, 0, 0, true), std::invalid_argument);
-  EXPECT_THROW((void)router.route(one, 0, 64, true), std::invalid_argument);
+  EXPECT_THROW((void)router->route({}, 0, 1, true), std::invalid_argument);
+  EXPECT_THROW((void)router->route(long_one, 0, 1, true), std::invalid_argument);
+  EXPECT_THROW((void)router->route(one, 64, 1, true), std::invalid_argument);
+  EXPECT_THROW((void)router->route(one, 0, 0, true), std::invalid_argument);
+  EXPECT_THROW((void)router->route(one, 0, 64, true), std::invalid_argument);
 }
 
 }  // namespace

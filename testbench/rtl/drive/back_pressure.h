@@ -7,9 +7,10 @@
 namespace systole::testbench {
 
 /// Withholds beats and refuses results at random.
-class Hindrance {
+class BackPressureInjector {
  public:
-  explicit Hindrance(const BackPressure& pressure) : pressure_(pressure), random_(pressure.seed) {}
+  explicit BackPressureInjector(const BackPressure& pressure)
+      : pressure_(pressure), random_(pressure.seed) {}
   bool withholds() { return happens(pressure_.input_per_mille); }
   bool refuses() { return happens(pressure_.output_per_mille); }
 
@@ -23,11 +24,11 @@ class Hindrance {
 /// A beat on a stream into a block: once offered, it stays until it is taken.
 class OfferedBeat {
  public:
-  /// Offers one if the block wants it, unless `hindrance` (null: none) withholds it. `drive()` puts
+  /// Offers one if the block wants it, unless `injector` (null: none) withholds it. `drive()` puts
   /// it on the pins.
   template <typename Drive>
-  void offer(bool wanted, Hindrance* hindrance, Drive drive) {
-    if (offered_ || !wanted || (hindrance != nullptr && hindrance->withholds())) return;
+  void offer(bool wanted, BackPressureInjector* injector, Drive drive) {
+    if (offered_ || !wanted || (injector != nullptr && injector->withholds())) return;
     drive();
     offered_ = true;
   }
