@@ -44,8 +44,6 @@ template <typename Model, std::size_t Dim>
 class ArrayCommand {
  public:
   using Cycles = SystolicArrayRtl::Cycles;
-  using ResultRow = SystolicArrayRtl::ResultRow;
-  using Sink = SystolicArrayRtl::Sink;
 
   /// The array is empty, and `folds`, of `args`, are not.
   ArrayCommand(VerilatedDut<Model>& dut, hw::ArrayOverlap overlap, const hw::GemmArgs& args,
@@ -59,14 +57,22 @@ class ArrayCommand {
         weight_folds_(folds.count() + (overlapped_ ? 1 : 0)) {}
 
   /// Runs it, and leaves the array empty.
-  Cycles run(bool preloaded, const Sink& sink) {
+  Cycles run(bool preloaded) {
     if (preloaded && overlapped_) preload();
-    while (!interval_seen_ || delivered_.fold != folds_.count()) cycle(sink);
+    while (!interval_seen_ || delivered_.fold != folds_.count()) cycle();
     clear();
     return result_;
   }
 
  private:
+  /// A row of partial sums as it leaves the array.
+  struct ResultRow {
+    std::size_t row;        ///< of C
+    std::size_t col, cols;  ///< of C, without the columns that pad the tile
+    const std::int32_t* sums;
+    bool first;  ///< no partial sum of these elements has left before
+  };
+
   static constexpr std::uint64_t kHang = 100'000;  // cycles without a beat; stalls are shorter
 
   /// Lets the first weights in before the first cycle of the command.
@@ -81,7 +87,7 @@ class ArrayCommand {
     }
   }
 
-  void cycle(const Sink& sink) {
+  void cycle() {
     offer();
     dut_.settle();
     const bool stalled = dut_->stalled_o;
@@ -89,7 +95,7 @@ class ArrayCommand {
     const bool took_act = act_beat_.take(dut_->act_ready_o);
     if (!interval_seen_) watch_interval(stalled, took_act);
     dut_.show_cycle(now_ + 1);
-    if (dut_->result_valid_o && dut_->result_ready_i) collect(sink);
+    if (dut_->result_valid_o && dut_->result_ready_i) collect();
     if (took_weight) weight_.step(Dim);
     if (took_act) {
       act_.step(folds_.rows());
@@ -155,7 +161,7 @@ class ArrayCommand {
     }
   }
 
-  void collect(const Sink& sink) {
+  void collect() {
     if (delivered_.fold == folds_.count()) {
       throw std::runtime_error("systolic_array RTL: a row of sums too many");
     }
@@ -169,11 +175,7 @@ class ArrayCommand {
       folds_.sums(fold, row.row, expected);
       dut_.show_words(expected, Dim);
     }
-    if (sink) {
-      sink(row);
-    } else if (args_.c != nullptr) {
-      add_to_c(row);
-    }
+    if (args_.c != nullptr) add_to_c(row);
     delivered_.step(folds_.rows());
     --in_flight_;
     if ((dut_->result_last_o != 0) != (delivered_.beat == 0)) {

@@ -33,15 +33,14 @@ class ArrayBuild final : public SystolicArrayRtl {
     idle_inputs(*dut_);
   }
 
-  Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure,
-                const Sink& sink) override {
+  Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure) override {
     const ArrayFolds<Dim> folds(args);
     if (folds.count() == 0) {
       if (args.c != nullptr && !args.accumulate) clear_c(args);
       return {};
     }
     dut_->a_unsigned_i = args.a_unsigned;
-    return ArrayCommand<Model, Dim>(dut_, overlap_, args, folds, pressure).run(preloaded, sink);
+    return ArrayCommand<Model, Dim>(dut_, overlap_, args, folds, pressure).run(preloaded);
   }
 
   [[nodiscard]] bool failed() const override { return dut_.failed(); }

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "hw/array/array.h"
@@ -26,26 +25,17 @@ class SystolicArrayRtl {
     [[nodiscard]] bool meets(const hw::ArrayCycles& contract) const;
   };
 
-  /// A row of partial sums as it leaves the array.
-  struct ResultRow {
-    std::size_t row;        ///< of C
-    std::size_t col, cols;  ///< of C, without the columns that pad the tile
-    const std::int32_t* sums;
-    bool first;  ///< no partial sum of these elements has left before
-  };
-  using Sink = std::function<void(const ResultRow&)>;
-
   /// Runs the folds of one product, column tiles outside and tiles of k inside. Behind the last
   /// fold it offers a tile of zeros, as the next command's first weights, and drops it once that
   /// command could begin, which ends the interval. `preloaded`: this command's first weights are in
   /// the array before it begins.
   ///
-  /// The rows go to `sink` or, without one, into args.c. Operands that are null count as zeros, and
-  /// a null C is not written. `pressure`: the input side withholds weights and activations, each on
-  /// its own; the output side refuses results. Throws std::invalid_argument if a pitch is shorter
-  /// than its row, std::runtime_error if the array stops moving or folds end in the wrong place.
-  virtual Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure = {},
-                        const Sink& sink = {}) = 0;
+  /// Operands that are null count as zeros, and a null C is not written. `pressure`: the input side
+  /// withholds weights and activations, each on its own; the output side refuses results. Throws
+  /// std::invalid_argument if a pitch is shorter than its row, std::runtime_error if the array stops
+  /// moving or folds end in the wrong place.
+  virtual Cycles matmul(const hw::GemmArgs& args, bool preloaded,
+                        const BackPressure& pressure = {}) = 0;
   [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
 };
 

@@ -21,7 +21,7 @@ struct NoOperands {
 };
 
 /// Drives one operation through a unit's ready/valid streams: `drive(i)` puts input beat i on the
-/// ports, `collect(i)` reads output beat i. Throws if the unit stops moving.
+/// ports, once and in order, `collect(i)` reads output beat i. Throws if the unit stops moving.
 ///
 /// A cycle is stalled if an output was refused, or if the unit was ready for a beat that was
 /// withheld; never both at once, because a unit that waits for its output is not ready. Nor is one
@@ -33,12 +33,13 @@ RtlCycles run_stream(Dut& dut, std::size_t inputs, std::size_t outputs, Drive dr
   BackPressureInjector injector(pressure);
   OfferedBeat beat;
   RtlCycles result;
-  std::size_t in = 0;
-  std::size_t out = 0;
+  std::size_t driven = 0, in = 0, out = 0;
   std::uint64_t idle = 0;
   while (out < outputs) {
+    // What a unit is ready for may depend on the beat, so it is on the pins before it is valid.
+    if (driven == in && in < inputs) drive(driven++);
     // The operation begins with its first beat, so that one is never withheld.
-    beat.offer(in < inputs, result.cycles == 0 ? nullptr : &injector, [&] { drive(in); });
+    beat.offer(in < inputs, result.cycles == 0 ? nullptr : &injector, [] {});
     operands.offer(injector);
     dut->valid_i = beat.offered();
     dut->ready_i = !injector.refuses();

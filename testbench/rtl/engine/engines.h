@@ -26,8 +26,8 @@ namespace systole::testbench {
 [[nodiscard]] std::unique_ptr<hw::AccumulatorEngine> make_accumulator_engine(
     const hw::Machine& machine, const RtlOptions& options, RtlReport& report);
 
-/// The post-op pipeline with the blocks in RTL that `backends` asks for, all or some; null for none.
-/// An operation is a tile through a stage, or for postop_pipeline through a chain.
+/// The post-op pipeline with the blocks in RTL that `backends` asks for, all or some; null for
+/// none. An operation is a tile through a stage, or for postop_pipeline through a chain.
 [[nodiscard]] std::unique_ptr<hw::PostopEngine> make_postop_engine(
     const hw::Machine::Backends& backends, std::uint32_t lanes, const RtlOptions& options,
     RtlReport& report);

@@ -11,7 +11,7 @@
 #include "Vmpu_tree_8x4_checked.h"
 #include "base/error.h"
 #include "hw/ring/half_kernels.h"
-#include "testbench/rtl/drive/back_pressure.h"
+#include "testbench/rtl/drive/stream.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
@@ -25,7 +25,6 @@ class Walk {
   Walk(const hw::HalfGemv& args, std::size_t partial_sums)
       : k_tiles_(args.k_tiles), slices_(args.slices), partial_sums_(partial_sums) {}
 
-  [[nodiscard]] bool done() const { return first_ >= slices_; }
   [[nodiscard]] std::size_t k() const { return k_; }
   [[nodiscard]] std::size_t slot() const { return slot_; }
   [[nodiscard]] std::size_t slice() const { return first_ + slot_; }
@@ -55,42 +54,14 @@ class VerilatedLane final : public MpuTreeRtl {
   RtlCycles run(const hw::HalfGemv& args, std::size_t row, std::size_t lane,
                 const BackPressure& pressure) override {
     if (args.depth != unit_.depth) throw std::invalid_argument("mpu_tree RTL: not its depth");
-    constexpr std::uint64_t kLaneHang = 1000;
-    BackPressureInjector injector(pressure);
     Walk walk(args, unit_.partial_sums);
-    OfferedBeat beat;
-    RtlCycles result;
-    std::uint64_t idle = 0;
-    std::size_t out = 0;
-    if (!walk.done()) drive(args, row, lane, walk);
-    while (out < args.slices) {
-      // The operation begins with its first beat, so that one is never withheld.
-      beat.offer(!walk.done(), result.cycles == 0 ? nullptr : &injector, [] {});
-      dut_->valid_i = beat.offered();
-      dut_->ready_i = !injector.refuses();
-      dut_.settle();
-      const bool refused = dut_->valid_o && !dut_->ready_i;
-      const bool withheld = dut_->ready_o && !beat.offered() && !walk.done();
-      result.stalled += refused || withheld ? 1 : 0;
-      ++result.cycles;
-      dut_.show_cycle(result.cycles);
-      const bool handed_over = dut_->valid_o && dut_->ready_i;
-      if (handed_over) collect(args, row, lane, out++);
-      const bool taken = beat.take(dut_->ready_o);
-      dut_.tick();
-      if (taken) {
-        walk.next();
-        // Whether the unit is ready depends on the slot, so the next one is on its pins at once.
-        if (!walk.done()) drive(args, row, lane, walk);
-      }
-      idle = taken || handed_over || refused || withheld ? 0 : idle + 1;
-      if (idle > kLaneHang) {
-        throw std::runtime_error("RTL mpu_tree hangs: " + std::to_string(out) + " of " +
-                                 std::to_string(args.slices) + " sums out");
-      }
-    }
-    dut_->valid_i = 0;
-    return result;
+    return run_stream(
+        dut_, args.k_tiles * args.slices, args.slices,
+        [&](std::size_t) {
+          drive(args, row, lane, walk);
+          walk.next();
+        },
+        [&](std::size_t slice) { collect(args, row, lane, slice); }, pressure);
   }
 
   [[nodiscard]] bool failed() const override { return dut_.failed(); }

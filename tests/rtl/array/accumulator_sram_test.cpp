@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -16,6 +15,7 @@
 #include "testbench/rtl/array/accumulator_sram_rtl.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 #include "tests/rtl/drive/expected_assertions.h"
+#include "tests/rtl/drive/unit_test.h"
 
 namespace systole::testbench {
 namespace {
@@ -40,14 +40,6 @@ class AccumulatorSram : public ::testing::TestWithParam<SramSize> {
     return {2, GetParam().ports, rows_per_bank};
   }
   static std::uint32_t cols() { return GetParam().cols; }
-
-  static std::int32_t value(Random& random) {
-    constexpr std::int32_t kMin = std::numeric_limits<std::int32_t>::min();
-    constexpr std::int32_t kMax = std::numeric_limits<std::int32_t>::max();
-    constexpr std::int32_t kCorners[] = {kMin, kMin + 1, -1, 0, 1, kMax - 1, kMax};
-    const std::uint64_t draw = random();
-    return draw % 8 == 0 ? kCorners[draw / 8 % 7] : static_cast<std::int32_t>(draw >> 32U);
-  }
 
   static void write_all(AccumulatorSramRtl& rtl, const hw::AccumulatorBanks& banks,
                         std::vector<std::int32_t>& sums) {
@@ -143,7 +135,7 @@ TEST_P(AccumulatorSram, EqualsTheModelUnderAnyMixOfAccesses) {
   for (std::uint64_t round = 0; written < kElements; ++round) {
     std::vector<Write> writes;
     std::vector<Read> reads;
-    std::generate(values.begin(), values.end(), [&] { return value(random); });
+    std::generate(values.begin(), values.end(), [&] { return random_word(random); });
     for (std::size_t i = 0; i < kBlock; ++i) {
       const std::uint64_t draw = random();
       const std::uint32_t mask = draw % 4 == 0 ? static_cast<std::uint32_t>(random()) : 0xffffffffU;
@@ -385,33 +377,21 @@ TEST_F(AccumulatorSramProtocol, AllowsARowToWait) {
 }
 
 TEST_F(AccumulatorSramProtocol, ForbidsToWithdrawARow) {
-  const ExpectedAssertions expected({"WriteStable_A"});
   offer_two_rows();
-  dut.tick();
-  dut->write_valid_i = 0;
-  for (int i = 0; i < 2; ++i) dut.tick();
-  EXPECT_TRUE(dut.failed());
+  expect_assertion("WriteStable_A", dut, 1, [this] { dut->write_valid_i = 0; });
 }
 
 TEST_F(AccumulatorSramProtocol, ForbidsToChangeARowThatWaits) {
-  const ExpectedAssertions expected({"WriteStable_A"});
   offer_two_rows();
-  dut.tick();
-  dut->write_row_i = 7;
-  for (int i = 0; i < 2; ++i) dut.tick();
-  EXPECT_TRUE(dut.failed());
+  expect_assertion("WriteStable_A", dut, 1, [this] { dut->write_row_i = 7; });
 }
 
 TEST_F(AccumulatorSramProtocol, ForbidsToWithdrawARead) {
-  const ExpectedAssertions expected({"ReadStable_A"});
   dut->write_valid_i = dut->accumulate_i = 1;
   dut->read_valid_i = 1;
   dut.settle();
   ASSERT_EQ(dut->read_ready_o, 0);
-  dut.tick();
-  dut->read_valid_i = 0;
-  for (int i = 0; i < 2; ++i) dut.tick();
-  EXPECT_TRUE(dut.failed());
+  expect_assertion("ReadStable_A", dut, 1, [this] { dut->read_valid_i = 0; });
 }
 
 }  // namespace

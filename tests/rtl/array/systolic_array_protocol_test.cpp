@@ -60,44 +60,28 @@ TEST_F(SystolicArrayProtocol, HoldsFor1000CyclesOfSilence) {
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatActivationsAreHeld) {
-  const ExpectedAssertions expected({"ActHeld_A"});
   dut->act_valid_i = 1;  // not taken: there are no weights
   dut->act_i = 1;
-  tick(2);
-  EXPECT_FALSE(dut.failed());
-  dut->act_i = 2;
-  tick();
-  EXPECT_TRUE(dut.failed());
+  expect_assertion("ActHeld_A", dut, 2, [this] { dut->act_i = 2; });
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatWeightsAreNotWithdrawn) {
-  const ExpectedAssertions expected({"WeightHeld_A"});
   load(1);  // nobody streams, so the next fold's weights have to wait
   dut->weight_valid_i = 1;
-  tick(2);
-  EXPECT_FALSE(dut.failed());
-  dut->weight_valid_i = 0;
-  tick();
-  EXPECT_TRUE(dut.failed());
+  expect_assertion("WeightHeld_A", dut, 2, [this] { dut->weight_valid_i = 0; });
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatNobodyClearsWithinAFold) {
-  const ExpectedAssertions expected({"ClearBetweenFolds_A"});
   load(1);
   dut->act_valid_i = 1;
-  tick();
-  EXPECT_FALSE(dut.failed());
-  dut->act_valid_i = 0;
-  dut->clear_i = 1;
-  tick();
-  EXPECT_TRUE(dut.failed());
+  expect_assertion("ClearBetweenFolds_A", dut, 1, [this] {
+    dut->act_valid_i = 0;
+    dut->clear_i = 1;
+  });
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatTheOverlapIsKnown) {
-  const ExpectedAssertions expected({"OverlapKnown_A"});
-  dut->overlap_i = 3;
-  tick();
-  EXPECT_TRUE(dut.failed());
+  expect_assertion("OverlapKnown_A", dut, 0, [this] { dut->overlap_i = 3; });
 }
 
 // Weights for a fold that never comes are dropped; those that follow are used.

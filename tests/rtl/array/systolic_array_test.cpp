@@ -200,29 +200,6 @@ TEST_P(SystolicArray, TakesTheCyclesOfTheContract) {
   }
 }
 
-TEST_P(SystolicArray, HandsEveryRowToTheSink) {
-  Random random(16);
-  const auto rtl = make_systolic_array(dim(), hw::ArrayOverlap::kFull, checked());
-  Product product(5, dim() + 2, 2 * dim() + 1, random);
-  product.args.accumulate = false;
-  const std::vector<std::int32_t> expected = product.expected();
-  std::size_t rows = 0;
-  const auto sink = [&](const SystolicArrayRtl::ResultRow& row) {
-    EXPECT_EQ(row.row, rows % 5);
-    EXPECT_EQ(row.col, rows / 15 * dim());
-    EXPECT_EQ(row.cols, rows < 15 ? dim() : 2);
-    EXPECT_EQ(row.first, rows % 15 < 5);
-    for (std::size_t i = 0; i < row.cols; ++i) {
-      std::int32_t& sum = product.c[row.row * product.args.ldc + row.col + i];
-      sum = (row.first ? 0 : sum) + row.sums[i];
-    }
-    ++rows;
-  };
-  (void)rtl->matmul(product.args, false, {}, sink);
-  EXPECT_EQ(rows, 30U);
-  EXPECT_EQ(product.c, expected);
-}
-
 TEST_P(SystolicArray, FastBuildInAnEngineIsComparedAndCounted) {
   Random random(17);
   RtlReport report;

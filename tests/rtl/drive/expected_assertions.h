@@ -1,5 +1,7 @@
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstdio>
 #include <set>
 #include <string>
@@ -22,5 +24,17 @@ class ExpectedAssertions {
   std::FILE* const kept_;  ///< in place of standard output
   const int output_;       ///< standard output as it was
 };
+
+/// Expects that a block holds for `cycles` cycles with the pins as they are, and that `change()`
+/// makes assertion `name` fire within two more.
+template <typename Dut, typename Change>
+void expect_assertion(const char* name, Dut& dut, int cycles, Change change) {
+  const ExpectedAssertions expected({name});
+  for (int i = 0; i < cycles; ++i) dut.tick();
+  EXPECT_FALSE(dut.failed()) << "what is held is legal";
+  change();
+  for (int i = 0; i < 2; ++i) dut.tick();
+  EXPECT_TRUE(dut.failed());
+}
 
 }  // namespace systole::testbench

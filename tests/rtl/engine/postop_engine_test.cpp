@@ -1,4 +1,3 @@
-#include "testbench/rtl/engine/engines.h"
 #include "testbench/rtl/engine/postop_engine.h"
 
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "testbench/rtl/engine/engines.h"
 #include "tests/rtl/drive/unit_test.h"
 #include "tests/rtl/engine/chain_run.h"
 

@@ -199,61 +199,39 @@ TEST_F(PostopPipelineProtocol, AssertionFiresForABeatIntoMicroCodeThatIsRefused)
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenMicroCodeChangesUnderABeat) {
-  const ExpectedAssertions expected({"EmptyWhenWritten_A"});
   ASSERT_FALSE(refuses(relu()));
   dut_->valid_i = 1;
   dut_.tick();
   dut_->valid_i = 0;
   dut_->ready_i = 0;
-  dut_.tick();
-  EXPECT_FALSE(dut_.failed());
-  write_word(0, 1, 5);
-  EXPECT_TRUE(dut_.failed());
+  expect_assertion("EmptyWhenWritten_A", dut_, 1, [this] { write_word(0, 1, 5); });
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenTheChainChangesUnderABeat) {
-  const ExpectedAssertions expected({"StagesHeld_A"});
   ASSERT_FALSE(refuses(1, relu()));
   dut_->ready_i = 0;
   dut_->valid_i = 1;
   dut_.tick();
   dut_->valid_i = 0;
-  dut_.tick();
-  EXPECT_FALSE(dut_.failed());
-  dut_->stages_i = 1;
-  dut_.tick();
-  EXPECT_TRUE(dut_.failed());
+  expect_assertion("StagesHeld_A", dut_, 1, [this] { dut_->stages_i = 1; });
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresForAWordThatThereIsNot) {
-  const ExpectedAssertions expected({"WordKnown_A"});
   write_word(0, 8, 0);
-  EXPECT_FALSE(dut_.failed());
-  write_word(0, 9, 0);
-  EXPECT_TRUE(dut_.failed());
+  expect_assertion("WordKnown_A", dut_, 0, [this] { write_word(0, 9, 0); });
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenABeatIsWithdrawn) {
-  const ExpectedAssertions expected({"InputHeld_A"});
   ASSERT_FALSE(refuses(relu()));
   dut_->ready_i = 0;
   dut_->valid_i = 1;
-  for (int i = 0; i < 10; ++i) dut_.tick();
-  EXPECT_FALSE(dut_.failed()) << "a held beat is legal";
-  dut_->valid_i = 0;
-  for (int i = 0; i < 2; ++i) dut_.tick();
-  EXPECT_TRUE(dut_.failed());
+  expect_assertion("InputHeld_A", dut_, 10, [this] { dut_->valid_i = 0; });
 }
 
 TEST_F(PostopPipelineProtocol, AssertionFiresWhenAnOperandIsWithdrawn) {
-  const ExpectedAssertions expected({"OperandHeld_A"});
   ASSERT_FALSE(refuses(stage_of(hw::StageOp::kAdd, hw::Operand::kTensor, {})));
   dut_->operand_valid_i = 1;
-  for (int i = 0; i < 3; ++i) dut_.tick();
-  EXPECT_FALSE(dut_.failed()) << "an operand may wait for its beat";
-  dut_->operand_valid_i = 0;
-  dut_.tick();
-  EXPECT_TRUE(dut_.failed());
+  expect_assertion("OperandHeld_A", dut_, 3, [this] { dut_->operand_valid_i = 0; });
 }
 
 // The first slot's operand and its beat go in together; in a later one all wait for the operand.

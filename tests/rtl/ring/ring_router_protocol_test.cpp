@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <vector>
 
 #include "Vring_router_4_checked.h"
@@ -50,76 +49,67 @@ class RingRouterProtocol : public testing::Test {
     ASSERT_FALSE(dut_.failed()) << "a flit may wait";
   }
 
-  void expect_failure(const std::function<void()>& change) {
-    change();
-    run(2);
-    EXPECT_TRUE(dut_.failed());
-  }
-
   VerilatedDut<Vring_router_4_checked> dut_{{true, "", 9}};
 };
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAFlitIsWithdrawn) {
-  const ExpectedAssertions expected({"InputHeld_A"});
   fill();
-  expect_failure([&] { set_way_bit(dut_->valid_i, kTestedWay, false); });
+  expect_assertion("InputHeld_A", dut_, 0, [&] { set_way_bit(dut_->valid_i, kTestedWay, false); });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAFlitChanges) {
-  const ExpectedAssertions expected({"InputHeld_A"});
   fill();
-  expect_failure([&] { dut_->data_i[16] ^= 1; });
+  expect_assertion("InputHeld_A", dut_, 0, [&] { dut_->data_i[16] ^= 1; });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAnOwnFlitIsWithdrawn) {
   const ExpectedAssertions expected({"OutputHeld_A", "OwnHeld_A"});
   offer_own();
-  expect_failure([&] { set_way_bit(dut_->own_valid_i, kTestedWay, false); });
+  set_way_bit(dut_->own_valid_i, kTestedWay, false);
+  run(2);
+  EXPECT_TRUE(dut_.failed());
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAnOwnFlitChanges) {
   const ExpectedAssertions expected({"OutputHeld_A", "OwnHeld_A"});
   offer_own();
-  expect_failure([&] { dut_->own_data_i[31] ^= 1; });
+  dut_->own_data_i[31] ^= 1;
+  run(2);
+  EXPECT_TRUE(dut_.failed());
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWithoutHops) {
-  const ExpectedAssertions expected({"HopsLeft_A"});
-  expect_failure([&] {
+  expect_assertion("HopsLeft_A", dut_, 0, [&] {
     set_way_field(dut_->hops_i, kTestedWay, kRouterCoreBits, 0);
     set_way_bit(dut_->valid_i, kTestedWay, true);
   });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWithoutOwnHops) {
-  const ExpectedAssertions expected({"OwnHopsLeft_A"});
-  expect_failure([&] {
+  expect_assertion("OwnHopsLeft_A", dut_, 0, [&] {
     set_way_field(dut_->own_hops_i, kTestedWay, kRouterCoreBits, 0);
     set_way_bit(dut_->own_valid_i, kTestedWay, true);
   });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAPacketIsTooLong) {
-  const ExpectedAssertions expected({"LengthFits_A"});
   set_way_bit(dut_->valid_i, kTestedWay, true);
-  run(3);
-  EXPECT_FALSE(dut_.failed());
-  expect_failure([] {});
+  expect_assertion("LengthFits_A", dut_, 3, [] {});
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAPacketChangesItsCore) {
-  const ExpectedAssertions expected({"OnePacket_A"});
   set_way_bit(dut_->valid_i, kTestedWay, true);
   run(1);
-  expect_failure([&] { set_way_field(dut_->core_i, kTestedWay, kRouterCoreBits, 4); });
+  expect_assertion("OnePacket_A", dut_, 0,
+                   [&] { set_way_field(dut_->core_i, kTestedWay, kRouterCoreBits, 4); });
 }
 
 TEST_F(RingRouterProtocol, AssertionFiresWhenAnOwnPacketChangesItsHops) {
-  const ExpectedAssertions expected({"OwnOnePacket_A"});
   set_way_bit(dut_->own_valid_i, kTestedWay, true);
   set_way_bit(dut_->ready_i, kTestedWay, true);
   run(1);
-  expect_failure([&] { set_way_field(dut_->own_hops_i, kTestedWay, kRouterCoreBits, 1); });
+  expect_assertion("OwnOnePacket_A", dut_, 0,
+                   [&] { set_way_field(dut_->own_hops_i, kTestedWay, kRouterCoreBits, 1); });
 }
 
 }  // namespace
