@@ -28,7 +28,7 @@ class Exponential final : public IExpRtl {
     const LaneTile tile = copy_of(operands, out);
     for (std::size_t row = 0; row < tile.rows; ++row) {
       std::int32_t* const x = out + row * tile.cols;
-      const std::int64_t maximum = hw::row::maximum(x, operands.kept_in(row));
+      const std::int64_t maximum = hw::row::maximum(x, operands.valid_cols_in(row));
       for (std::size_t i = 0; i < tile.cols; ++i) {
         const std::int64_t argument =
             hw::scale(x[i] - maximum, constants.score, hw::Rounding::kHalfUp);
@@ -45,7 +45,7 @@ class Exponential final : public IExpRtl {
     const RtlCycles cycles = exponentials(out, tile.cols, tile.rows, constants.exp, pressure);
     for (std::size_t row = 0; row < tile.rows; ++row) {
       std::int32_t* const x = out + row * tile.cols;
-      const std::size_t kept = operands.kept_in(row);
+      const std::size_t kept = operands.valid_cols_in(row);
       const std::uint32_t sum = hw::row::softmax_codes(x, kept, constants);
       std::fill(x + kept, x + tile.cols, 0);
       if (operands.row_statistics != nullptr && constants.mode == hw::SoftmaxMode::kDeferred) {

@@ -78,7 +78,7 @@ struct SoftmaxPins {
   static RtlCycles run(Dut& dut, const StageRun& run) {
     const hw::SoftmaxConstants constants = hw::softmax_constants(run.stage);
     const bool deferred = constants.mode == hw::SoftmaxMode::kDeferred;
-    dut->kept_i = static_cast<IData>(run.operands.kept);
+    dut->kept_i = static_cast<IData>(run.operands.valid_cols);
     dut->mode_i = static_cast<CData>(constants.mode);
     dut->score_multiplier_i = static_cast<IData>(constants.score.multiplier);
     dut->score_shift_i = static_cast<CData>(constants.score.shift);
