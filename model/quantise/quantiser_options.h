@@ -12,8 +12,8 @@ struct QuantiserOptions {
   /// A weight scale per output channel; otherwise one per matrix (query, key and value count as
   /// three).
   bool per_channel = true;
-  /// Fold outliers of the LayerNorm outputs into the weights first
-  /// (model/quantise/outlier_folding.h): 0 to 1, usually 0.5. Pre-norm networks only.
+  /// Fold outliers of the LayerNorm outputs into the weights first (fold_outliers()): 0 to 1,
+  /// usually 0.5. Pre-norm networks only.
   std::optional<double> outlier_alpha;
   /// Fold the encoders of an auto-encoder into the projections before them
   /// (model/integer/head_link.h).

@@ -42,4 +42,8 @@ struct TokenIds {
 void require_token_types(const TextShape& shape, const std::vector<std::int32_t>& ids,
                          const std::vector<std::int32_t>& types);
 
+/// The bytes of a text: of the U8 tensor "valid" [length] if `path` ends in ".safetensors", else of
+/// the file itself. Throws InputError that names the file if it cannot be read or is empty.
+[[nodiscard]] std::string load_text(const std::string& path);
+
 }  // namespace systole::model

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
-#include "model/text/text_data.h"
+#include "model/text/token_ids.h"
 #include "model/text/tokeniser.h"
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"

@@ -12,7 +12,7 @@
 #include "model/float/logit_comparison.h"
 #include "model/format/safetensors.h"
 #include "model/model_files.h"
-#include "model/text/text_data.h"
+#include "model/text/token_ids.h"
 #include "support/input_error.h"
 #include "support/network/tiny_text.h"
 #include "support/paths.h"

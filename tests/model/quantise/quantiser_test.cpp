@@ -10,7 +10,6 @@
 #include "model/float/float_vit.h"
 #include "model/integer/integer_model.h"
 #include "model/quantise/calibration.h"
-#include "model/quantise/outlier_folding.h"
 #include "tests/model/vision.h"
 #include "tests/support/input_error.h"
 #include "tests/support/temp_directory.h"
