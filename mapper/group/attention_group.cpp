@@ -151,7 +151,8 @@ std::optional<Head> match_head(const Graph& graph, std::size_t first, const hw::
   if (mask == nullptr) mask = walk.stage(hw::StageOp::kMask, hw::Operand::kTensor);
   const Node* const softmax = walk.stage(hw::StageOp::kSoftmax, hw::Operand::kImmediate);
   // The engines know masks of fixed cells alone.
-  if (softmax == nullptr || softmax->valid_cols != 0 || !walk.keeps_sums(scores)) return std::nullopt;
+  if (softmax == nullptr || softmax->valid_cols != 0 || !walk.keeps_sums(scores))
+    return std::nullopt;
   const Node* const spmm = walk.matmul(false);
   if (spmm == nullptr) return std::nullopt;
   Group sums = sums_of(*spmm, walk.last(), softmax->statistics);
