@@ -30,7 +30,7 @@ struct StageCase {
     operands.accumulator_pitch = operands.cols = cols;
     operands.rows = x.size() / cols;
     operands.parameters = parameters.data();
-    operands.kept = kept;
+    operands.valid_cols = kept;
     statistics.assign(operands.rows, 1);
     operands.row_statistics = statistics.data();
     return operands;
