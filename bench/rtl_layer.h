@@ -54,7 +54,7 @@ struct Totals {
   }
 };
 
-/// `preloaded`: the array is at work when the first product begins, as it is for all that follow.
+/// `preloaded`: the array is busy when the first product begins, as it is for all that follow.
 [[nodiscard]] inline Totals run_step(const Step& step, const hw::Machine::Array& array,
                                      bool preloaded, testbench::SystolicArrayRtl& rtl) {
   Product product(step.m, step.n, step.k, step.b_transposed, step.a_unsigned);

@@ -172,7 +172,7 @@ inline void add_units(Subjects& all, std::uint32_t lanes) {
   add_chain(all, testbench::make_softmax_unit(lanes), lanes, alone(softmax_stage), words(18));
   add_chain(all, testbench::make_layernorm_unit(lanes), lanes, alone(norm), words(16),
             seeded_words(2 * kTileCols, 16));
-  // As behind the first product of a feed-forward network.
+  // As after the first product of a feed-forward network.
   add_chain(all, testbench::make_postop_pipeline(lanes), lanes,
             {{bias, requantise, gelu_stage}, hw::DType::kS8}, words(20),
             seeded_words(kTileCols, 12));

@@ -25,7 +25,7 @@ inline constexpr const char* kSystemMachine = "transformer";
 inline constexpr const char* kSystemModel = "vit65";
 inline constexpr std::size_t kSystemImages = 8;
 
-/// What a run leaves behind; it crosses from one process to another as JSON.
+/// What a run leaves; it crosses from one process to another as JSON.
 struct SystemRun {
   double wall = 0.0;  ///< seconds of simulation, all images
   std::uint64_t mismatches = 0;

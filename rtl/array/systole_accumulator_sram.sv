@@ -3,10 +3,10 @@
 // left for both serves the array. Values, cycles and the meaning of the handshakes:
 // hw/array/accumulator.h.
 //
-// A row that is accepted stands in the write stage in the next cycle, and goes into its bank at the
+// A row that is accepted is in the write stage in the next cycle, and goes into its bank at the
 // end of it. An accumulating row is read in the cycle of its acceptance and added in the write
 // stage. Whoever reads a row in the cycle of its write gets it from the write stage, so no order of
-// accesses ever shows old sums. Reset forgets what is under way and leaves the banks alone.
+// accesses ever shows old sums. Reset forgets what is in flight and leaves the banks alone.
 
 `include "systole_assert.svh"
 
@@ -50,7 +50,7 @@ module systole_accumulator_sram #(
   logic [BankWidth-1:0] stage_bank_q;
   logic [RowWidth-1:0]  stage_row_q;
 
-  // With one port, a row that accumulates waits until the bank has written the row in front of it.
+  // With one port, a row that accumulates waits until the bank has written the row before it.
   assign write_ready_o = !(Ports == 1 && accumulate_i && stage_valid_q &&
                            stage_bank_q == write_bank_i);
   assign write_fire    = write_valid_i && write_ready_o;

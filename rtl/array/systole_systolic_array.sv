@@ -7,7 +7,7 @@
 // act_last_i; a row of Cols sums leaves Rows + Cols - 1 cycles after its activations entered.
 // Every PE holds two weights: while it multiplies by one, the next fold's shift into the other.
 //
-// The array is written down by its anti-diagonals: PE (r, c) stands on diagonal d = r + c and takes
+// The array is written down by its anti-diagonals: PE (r, c) is on diagonal d = r + c and takes
 // its activation, the sum from above and the weight from above from diagonal d - 1. All that skews
 // the operands and deskews the sums fits the same scheme, and so does the moment at which a fold's
 // weights become stationary, which is one for a diagonal. A simulator that finds the registers of a
@@ -33,8 +33,8 @@ module systole_systolic_array #(
   // Drops weights that have entered for a fold that has not begun. Not within a fold.
   input  logic                  clear_i,
 
-  // Weights: a row of a tile. While `pending` says that a beat is on its way, the array stands
-  // still in every cycle in which it wants that beat and does not get it. Without `pending` it goes
+  // Weights: a row of a tile. While `pending` says that a beat will come, the array stalls
+  // in every cycle in which it wants that beat and does not get it. Without `pending` it goes
   // on, and drains.
   input  logic                  weight_valid_i,
   input  logic                  weight_pending_i,
@@ -127,7 +127,7 @@ module systole_systolic_array #(
       end
     end
 
-    // Sums of the columns whose last PE stands on an earlier diagonal.
+    // Sums of the columns whose last PE is on an earlier diagonal.
     for (genvar c = 0; c + Rows <= d; c++) begin : gen_deskew
       logic signed [31:0] sum, sum_q;
       if (c + Rows == d) begin : gen_bottom
@@ -178,7 +178,7 @@ module systole_systolic_array #(
       assign shift = gen_column[d-r].shift[r];
     end
 
-    // Weights of the columns whose first PE stands on a later diagonal.
+    // Weights of the columns whose first PE is on a later diagonal.
     for (genvar c = d + 1; c < Cols; c++) begin : gen_weight_skew
       logic signed [7:0] weight, weight_q;
       if (d == 0) begin : gen_port

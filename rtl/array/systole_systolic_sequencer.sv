@@ -5,7 +5,7 @@
 // A fold: Rows beats of weights into the shadow registers, the capture of these into the registers
 // that the multipliers read, then the rows of activations until `act_last_i`. The capture happens
 // with the last of the weights, or with the last row of the fold before, whichever comes later, and
-// travels through the array one cycle in front of the fold's first row.
+// travels through the array one cycle before the fold's first row.
 
 `include "systole_assert.svh"
 
@@ -49,12 +49,12 @@ module systole_systolic_sequencer #(
 
   logic [Rows-1:0]      filled_q, filled_d;   // a one for every beat in the shadow registers
   phase_e               phase_q;              // of the fold whose weights are captured
-  logic [Diagonals-1:0] valid_q, last_q;      // rows on their way: bit 0 has just entered
+  logic [Diagonals-1:0] valid_q, last_q;      // rows in flight: bit 0 has just entered
   logic [Diagonals-2:0] capture_q;
-  logic [Cols-1:0]      shifting_q;           // columns a beat of weights is on its way to
+  logic [Cols-1:0]      shifting_q;           // columns that a beat of weights moves to
 
   // ------------------------------------------------------------------ what may enter
-  // Drained: no multiplier is at work. The last row of sums may still stand at the output.
+  // Drained: no multiplier is busy. The last row of sums may still be at the output.
   logic drained, act_wanted, starts, weight_wanted;
 
   assign drained    = valid_q[Diagonals-2:0] == '0;
@@ -75,7 +75,7 @@ module systole_systolic_sequencer #(
 
   logic weight_fire, act_fire;
 
-  // A stall for the inputs does not keep the consumer from taking the result that stands there.
+  // A stall for the inputs does not keep the consumer from taking the result that is offered.
   logic result_taken_q;
 
   assign result_valid_o = valid_q[Diagonals-1] && !result_taken_q;
@@ -95,7 +95,7 @@ module systole_systolic_sequencer #(
   assign stream_over = act_fire ? act_last_i : phase_q == NoFold;
   assign capture     = stream_over && filled_d[Rows-1];
 
-  // Beat j moves the rows 0 to j only: the rows below still hold what the capture on its way there
+  // Beat j moves the rows 0 to j only: the rows below still hold what the capture that moves there
   // will take.
   assign filled_d    = weight_fire ? {filled_q[Rows-2:0], 1'b1} : filled_q;
   assign shift_o     = weight_fire ? filled_d : '0;

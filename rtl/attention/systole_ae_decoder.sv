@@ -76,7 +76,7 @@ module systole_ae_decoder #(
   assign in_fire    = in_valid_i && in_ready_o;
   assign in_last    = CountWidth'(in_head_q) == in_heads_i - 1'b1;
 
-  // ------------------------------------------------------------------ the group at work
+  // ------------------------------------------------------------------ the group in use
   logic                 working, sum_ends, group_ends;
   logic [HeadWidth-1:0] head_q, out_q;
 

@@ -6,14 +6,14 @@
 //   SDDMM  item: a row of Q or K that the line holds; entry: the row that it meets. A step takes a
 //          word a cycle, and its score leaves.
 //   SpMM   item: a group of outputs; entry: a key. A step takes a cycle, and the group's sums leave
-//          behind the last.
+//          after the last.
 //
 // Items and entries follow each other without a gap. The row to hold comes in word by word while
-// its item is in the walker, a cycle in front of its use at least; a word of the row before is
+// its item is in the walker, a cycle before its use at least; a word of the row before is
 // replaced in the cycle of its last use at the earliest.
 //
 // Whatever the line wants, it asks for with a request and an address, which stay until the beat
-// comes. One enable moves every register: the line stands still in a cycle in which a beat is
+// comes. One enable moves every register: the line stalls in a cycle in which a beat is
 // withheld or a result refused.
 
 `include "systole_assert.svh"
@@ -79,7 +79,7 @@ module systole_attention_line #(
   logic                  held;
   logic [CountWidth-1:0] held_count_d, held_count_q;
 
-  // An item outstays its last entry only until its row is in, and so long that entry is at work.
+  // An item outstays its last entry only until its row is in, and so long that entry is in use.
   assign entry_request_o = item_valid_i && row_free;
   assign hold_request_o  = item_valid_i && !spmm_i && held_count_q != words_i;
 

@@ -1,5 +1,5 @@
 // The MACs of an attention line, one multiplier each, without flow control: three stages (operands,
-// product, sum; hw/number/unit_depths.h). Two ways for the sums, a selection in front of each
+// product, sum; hw/number/unit_depths.h). Two ways for the sums, a selection before each
 // adder:
 //   across_i  the products of all MACs go into one sum, from the highest MAC down to MAC 0
 //   else      each MAC keeps a sum of its own, and all multiply by the same factor
@@ -21,8 +21,8 @@ module systole_attention_macs #(
   input  logic signed [8:0]   factor_i,   // of all MACs, -128 .. 255: else
   input  logic [Macs*8-1:0]   word_i,     // int8
 
-  input  logic signed [31:0]  initial_i,  // of a sum, two enabled cycles behind its first_i
-  output logic [Macs*32-1:0]  sums_o      // int32, three behind
+  input  logic signed [31:0]  initial_i,  // of a sum, two enabled cycles after its first_i
+  output logic [Macs*32-1:0]  sums_o      // int32, three after
 );
 
   localparam int unsigned ProductDepth = systole_pkg::MacDepth - systole_pkg::AddDepth;

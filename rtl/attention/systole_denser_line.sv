@@ -3,7 +3,7 @@
 // hw/attention/sparse_attention.h; cycles: hw::line_cycles() of
 // hw/attention/timing/attention_runs.h.
 //
-// One walk: items (first_row_i, first_group_i) and every step behind it, each with all global
+// One walk: items (first_row_i, first_group_i) and every step after it, each with all global
 // columns in their order.
 //   SDDMM  an item is a query, whose row of Q the line holds; groups_i is 1
 //   SpMM   an item is a group of outputs of a query

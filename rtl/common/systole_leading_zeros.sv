@@ -1,4 +1,4 @@
-// Zeros in front of the first one of a word, by halves; Width - 1 if there is none. Combinational.
+// Zeros before the first one of a word, by halves; Width - 1 if there is none. Combinational.
 
 `include "systole_assert.svh"
 

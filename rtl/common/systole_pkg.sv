@@ -1,5 +1,5 @@
-// The constants of the RTL that hw/ has as well. tests/rtl/drive/package_test.cpp reads this file and
-// compares each constant with its C++ counterpart: a value is a number or a sum of depths.
+// The constants of the RTL that hw/ has as well. tests/rtl/drive/package_test.cpp reads this file
+// and compares each constant with its C++ counterpart: a value is a number or a sum of depths.
 
 package systole_pkg;
 

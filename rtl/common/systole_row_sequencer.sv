@@ -52,7 +52,7 @@ module systole_row_sequencer #(
 
   slot_e                slot_d, slot_q;
   logic [BeatWidth-1:0] beat_d, beat_q;  // in the slot, or cycle in the gap
-  logic [RowWidth-1:0]  row_d, row_q;    // of slot A, rows_i behind the last
+  logic [RowWidth-1:0]  row_d, row_q;    // of slot A, rows_i after the last
   logic                 row_b_d, row_b_q, row_c_d, row_c_q;  // slots B and C have a row
   logic                 busy_d, busy_q;
 

@@ -18,7 +18,7 @@ module systole_layernorm_lane #(
   input  logic signed [31:0]            multiplier_i,  // with data_i, of its channel
   input  logic signed [31:0]            addend_i,      // with data_i, of its channel
 
-  // One stage behind data_i.
+  // One stage after data_i.
   input  logic                          square_i,      // multiply the deviation with itself
   input  logic [FactorWidth-1:0]        factor_i,      // otherwise with this
 

@@ -21,7 +21,7 @@ module systole_softmax_unit #(
   // Quasi-static: hold from the first beat to the last output.
   input  logic [RowWidth-1:0]    rows_i,
   input  logic [ColWidth-1:0]    cols_i,
-  input  logic [ColWidth-1:0]    kept_i,              // of row 0, one more in each behind; 0: all
+  input  logic [ColWidth-1:0]    kept_i,              // of row 0, one more in each row; 0: all
   input  logic [1:0]             mode_i,              // hw::SoftmaxMode
   input  logic [30:0]            score_multiplier_i,
   input  logic [5:0]             score_shift_i,

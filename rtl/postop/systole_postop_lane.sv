@@ -3,7 +3,7 @@
 // Bit-exact reference: a stage of hw::apply_chain (hw/postop/postop.h).
 //
 // All but element, operand and shift is quasi-static; units have enables of their own, so that
-// those that a stage does not use stand still.
+// those that a stage does not use do not toggle.
 
 module systole_postop_lane (
   input  logic               clk_i,

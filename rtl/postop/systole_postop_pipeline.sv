@@ -48,7 +48,7 @@ module systole_postop_pipeline #(
 
   localparam int unsigned RowWidth = Lanes * 32;
 
-  // Place s is in front of slot s.
+  // Place s is before slot s.
   logic [Slots:0]                valid;
   logic [(Slots+1)*Lanes-1:0]    mask;
   logic [(Slots+1)*RowWidth-1:0] data;
@@ -100,7 +100,7 @@ module systole_postop_pipeline #(
 
   assign error_o = stages_i > CountWidth'(Slots) || (used & ~legal) != '0;
 
-  // Behind the last slot in use.
+  // After the last slot in use.
   always_comb begin
     last_valid = 1'b0;
     mask_o     = '0;

@@ -68,9 +68,9 @@ module systole_postop_slot #(
     .one_o           (one)
   );
 
-  // ---------------------------------------------------------------------------- beats under way
-  // Stage k of the line holds what came in k + 1 enabled cycles ago; behind the stage's latency it
-  // is empty, whatever stood there before the micro-code changed.
+  // ---------------------------------------------------------------------------- beats in flight
+  // Stage k of the line holds what came in k + 1 enabled cycles ago; beyond the stage's latency it
+  // is empty, whatever it held before the micro-code changed.
   logic [GeluDepth-1:0]       line, valid_q;
   logic [GeluDepth*Lanes-1:0] mask_q;
 

@@ -42,7 +42,7 @@ module systole_fp16_mul_lane (
   // ---------------------------------------------------------------- product, leading zeros
   logic [21:0] product_q, counted_q;
   logic [5:0]  product_exponents_q;
-  logic [4:0]  zeros;            // in front of the product's first one, 31 of none
+  logic [4:0]  zeros;            // before the product's first one, 31 of none
   logic signed [6:0] limit;      // the shift that leads to the exponent of a subnormal
   logic signed [6:0] shift, shift_q;
   logic [5:0]  exponent_q;       // less one: that of a normal's hidden bit is added with it

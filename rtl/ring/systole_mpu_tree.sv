@@ -1,5 +1,5 @@
 // One lane of a matrix unit: `Depth` half precision products, a tree that adds them, and an adder
-// that keeps the partial sums of `Slots` columns under way.
+// that keeps the partial sums of `Slots` columns in flight.
 //
 // A beat is a column's part of a tile: Depth inputs, Depth weights, and the slot of its sum. The
 // first beat of a column begins the sum with its bias, the last one hands it over. A beat is taken
@@ -70,7 +70,7 @@ module systole_mpu_tree #(
   end
 
   // ---------------------------------------------------------------- products and tree
-  // Node n adds one of the upper and one of the lower half of its level: a level of h sums stands
+  // Node n adds one of the upper and one of the lower half of its level: a level of h sums is
   // in the nodes from h on, the products in those from Depth on, the tree's sum in node 1.
   logic [15:0] node [2*Depth];
 

@@ -1,8 +1,8 @@
 // A core's router on the ring: packets of flits, parts of a vector, pass through it to the right
-// and to the left, each on its way, and are put together in the core's registers by core and flit,
+// and to the left, and are put together in the core's registers by core and flit,
 // whatever comes first. The core sends its own part both ways, through a port for each, so that
 // neither way waits for the other. Way 0, in the low bits of all ports, is from the left neighbour
-// to the right one, way 1 back. Parts that are summed on their way are not this block's.
+// to the right one, way 1 back. Parts that are summed in the ring are not this block's.
 // Reference: tlm/ring/ring_router.h. Cycles: hw/ring/router_contract.h.
 
 module systole_ring_router #(

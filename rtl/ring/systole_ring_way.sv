@@ -1,12 +1,12 @@
 // One way through a core's router: packets from a link go to the core's registers and, with hops
-// left, on to the next link, behind which the core's own packets wait, or before which they went.
+// left, on to the next link. The core's own packets go between them.
 //
 // Store and forward: a packet whose last flit is taken in cycle c is in the registers with cycle
 // c + RouterCycles, and its first flit is on the link in that cycle, if the link is free. A packet
 // that has begun is not interrupted; between packets, those that pass through come first. The
 // buffer has room for two packets: cores that exchange vectors, each of which sends its part of the
-// next vector only when it has all parts of this one, have less than that under way on the whole
-// ring, so there is always a router that can take a flit and the ring never stands still.
+// next vector only when it has all parts of this one, have less than that in flight on the whole
+// ring, so there is always a router that can take a flit and the ring never deadlocks.
 
 `include "systole_assert.svh"
 

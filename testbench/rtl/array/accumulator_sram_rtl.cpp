@@ -71,7 +71,7 @@ class VerilatedBlock final : public AccumulatorSramRtl {
     std::size_t taken = 0;
     std::uint64_t idle = 0;
     for (std::uint64_t cycle = 0; written < writes.size() || taken < reads.size(); ++cycle) {
-      // Rows that are withheld stand on the pins already: what is ready, is ready for them.
+      // Rows that are withheld are on the pins already: what is ready, is ready for them.
       const Write next_write = write.remains() ? writes[write.next()] : Write{};
       const Read next_read = read.remains() ? reads[read.next()] : Read{};
       if (write.remains() && !write.offered()) drive(next_write, place_of(next_write.row, banks_));

@@ -39,7 +39,7 @@ void idle_inputs(Model& model) {
   model.clear_i = 0;
 }
 
-/// One matmul command on its way through the array: what has been offered, taken and seen.
+/// One matmul command in flight in the array: what has been offered, taken and seen.
 template <typename Model, std::size_t Dim>
 class ArrayCommand {
  public:
@@ -106,7 +106,7 @@ class ArrayCommand {
     finish_cycle(stalled || took_weight || took_act);
   }
 
-  /// Drops the weights that came in behind the last fold.
+  /// Drops the weights that came in after the last fold.
   void clear() {
     idle_inputs(*dut_);
     dut_->clear_i = 1;
@@ -141,7 +141,7 @@ class ArrayCommand {
 
   // The interval ends in the cycle in which the array would take the next command's first beat:
   // activations if their weights could come before them, else weights. A cycle of it streams, or
-  // waits for rows that are still at work, or for weights.
+  // waits for rows that are still in flight, or for weights.
   void watch_interval(bool stalled, bool took_act) {
     const bool over =
         act_.fold == folds_.count() && (overlapped_ ? dut_->act_ready_o : dut_->weight_ready_o);
@@ -151,10 +151,10 @@ class ArrayCommand {
       return;
     }
     if (stalled) return;
-    const std::uint64_t at_work = in_flight_ - (dut_->result_valid_o ? 1 : 0);
+    const std::uint64_t in_array = in_flight_ - (dut_->result_valid_o ? 1 : 0);
     if (took_act) {
       ++result_.measured.stream;
-    } else if (drains_ && at_work != 0) {
+    } else if (drains_ && in_array != 0) {
       ++result_.measured.drain;
     } else {
       ++result_.measured.preload;
@@ -185,7 +185,7 @@ class ArrayCommand {
     result_.measured.latency = now_ - result_.stalled;
   }
 
-  /// Adds a row to what stands in C, or overwrites it. Most rows are `Dim` sums long, and a
+  /// Adds a row to what C has, or overwrites it. Most rows are `Dim` sums long, and a
   /// constant length lets the compiler use vectors.
   void add_to_c(const ResultRow& row) {
     std::int32_t* const c = args_.c + row.row * args_.ldc + row.col;

@@ -32,8 +32,8 @@ class SystolicArrayRtl {
   ///
   /// Operands that are null count as zeros, and a null C is not written. `pressure`: the input side
   /// withholds weights and activations, each on its own; the output side refuses results. Throws
-  /// std::invalid_argument if a pitch is shorter than its row, std::runtime_error if the array stops
-  /// moving or folds end in the wrong place.
+  /// std::invalid_argument if a pitch is shorter than its row, std::runtime_error if the array
+  /// stops moving or folds end in the wrong place.
   virtual Cycles matmul(const hw::GemmArgs& args, bool preloaded,
                         const BackPressure& pressure = {}) = 0;
   [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired

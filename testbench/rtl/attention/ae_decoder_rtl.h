@@ -20,7 +20,7 @@ class AeDecoderRtl {
   /// Heads on either side for which the RTL has registers.
   static constexpr std::uint32_t kMaxHeads = 16;
 
-  /// A group of features on its way through the line, in cycles in which the line was not held up,
+  /// A group of features in the line, in cycles in which the line was not stalled,
   /// from the first beat on.
   struct Group {
     std::uint64_t arrival = 0;  ///< all of its beats are in

@@ -21,7 +21,7 @@ class SparserWalk {
   SparserWalk(VerilatedDut<Model>& dut, const LineWork& work) : dut_(dut), work_(work) {
     dut_->step_i = static_cast<SData>(work.cell_step);
   }
-  /// `begins`: the operation begins with this cycle, so its first item is there.
+  /// `begins`: the operation begins with this cycle, so its first item is offered.
   void offer(bool begins, BackPressureInjector* injector) {
     item_.offer(dut_->item_request_o && next_ < work_.items.size(), begins ? nullptr : injector,
                 [this] {
@@ -83,7 +83,7 @@ class DenserWalk {
   VerilatedDut<Model>& dut_;
 };
 
-/// One phase of a line on its way through the RTL.
+/// One phase of a line in the RTL.
 template <typename Model, typename Walk>
 class LineOperation {
  public:
@@ -148,7 +148,7 @@ class LineOperation {
     const bool stalled = (dut_->result_valid_o && !dut_->result_ready_i) || walk_.withheld() ||
                          (dut_->hold_request_o && !hold_.offered()) ||
                          (dut_->word_request_o && !word_.offered());
-    if (stalled != (dut_->stalled_o != 0)) fail("stands still without a reason, or does not");
+    if (stalled != (dut_->stalled_o != 0)) fail("stalls without a reason, or does not");
     cycles_.stalled += stalled ? 1 : 0;
     ++cycles_.cycles;
     dut_.show_cycle(cycles_.cycles);

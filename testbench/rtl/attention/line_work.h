@@ -44,7 +44,7 @@ struct LineWork {
     std::uint16_t entry = 0;  ///< query, key, or position of a global column
     std::size_t cell = 0;     ///< of the engine's scores or codes
   };
-  /// Rows of int8: row r stands at data + (order ? order[r] : r) * pitch.
+  /// Rows of int8: row r is at data + (order ? order[r] : r) * pitch.
   struct Rows {
     const std::int8_t* data = nullptr;
     std::size_t pitch = 0;

@@ -7,7 +7,7 @@
 #include <cstring>
 
 /// Packed ports as arrays of lanes. Verilator picks a port's C++ type by its width (CData to
-/// VlWide); in every one of them lane 0 stands in the low bits and words are little-endian.
+/// VlWide); in every one of them lane 0 is in the low bits and words are little-endian.
 namespace systole::testbench {
 
 /// Writes one lane of `Bits` (8, 16, 32 or 64) bits.

@@ -20,7 +20,7 @@ class AccumulatorRtlEngine final : public hw::AccumulatorEngine {
   void read(const hw::AccumulatorTile& tile, std::int32_t* values, std::size_t pitch) override;
 
  private:
-  /// The part of a row of a tile that stands in one row of the memory.
+  /// The part of a row of a tile that is in one row of the memory.
   struct Piece {
     std::uint64_t tile_row, tile_col;
     std::uint64_t memory_row, memory_col;

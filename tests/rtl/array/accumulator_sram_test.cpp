@@ -52,7 +52,7 @@ class AccumulatorSram : public ::testing::TestWithParam<SramSize> {
 };
 
 /// What every cycle of the memory must show, by the rule of hw/array/accumulator.h, and the sums
-/// that a read in that cycle must deliver. It is told the handshakes and knows no memory, no
+/// that a read in that cycle must deliver. It gets the handshakes and knows no memory, no
 /// pipeline and no forwarding.
 class Rule {
  public:

@@ -66,7 +66,7 @@ TEST_F(SystolicArrayProtocol, AssertsThatActivationsAreHeld) {
 }
 
 TEST_F(SystolicArrayProtocol, AssertsThatWeightsAreNotWithdrawn) {
-  load(1);  // nobody streams, so the next fold's weights have to wait
+  load(1);  // no fold streams, so the next fold's weights have to wait
   dut->weight_valid_i = 1;
   expect_assertion("WeightHeld_A", dut, 2, [this] { dut->weight_valid_i = 0; });
 }
@@ -139,7 +139,7 @@ TEST_F(SystolicArrayProtocol, DrainsWhatItHasIfNothingIsPending) {
   EXPECT_FALSE(dut.failed());
 }
 
-// The consumer takes a row once, also if the array stands still for its inputs meanwhile.
+// The consumer takes a row once, also if the array stalls for its inputs meanwhile.
 TEST_F(SystolicArrayProtocol, HandsOutARowOnceWhileItWaitsForInputs) {
   load(1);
   dut->act_i = 0x01010101;

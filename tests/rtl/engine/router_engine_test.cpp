@@ -35,7 +35,7 @@ TEST(RouterEngine, ModelAndRtlAgree) {
 TEST(RouterEngine, CyclesOfAPacket) {
   RtlReport report;
   const auto model = make_router_engine(false, 4, {}, report);
-  // The first flit in cycle 0, the last one in cycle 2, the first behind the router in cycle 6.
+  // The first flit in cycle 0, the last one in cycle 2, the first after the router in cycle 6.
   EXPECT_EQ(model->route(std::vector<hw::Half>(65), 0, 1, true).cycles, 7U);
   EXPECT_EQ(model->route(std::vector<hw::Half>(65), 0, 2, true).cycles, 9U);
   EXPECT_TRUE(report.empty());

@@ -250,7 +250,7 @@ TEST_F(PostopPipelineProtocol, WaitsForOperands) {
   dut_->valid_i = 0;
   dut_->operand_valid_i = 0;
   dut_.settle();
-  EXPECT_FALSE(dut_->ready_o) << "the beat stands in front of slot 1";
+  EXPECT_FALSE(dut_->ready_o) << "the beat waits at slot 1";
   EXPECT_EQ(dut_->operand_ready_o, 0);
   dut_.tick();
   dut_->operand_valid_i = 2;

@@ -118,7 +118,7 @@ TEST_P(PostopPipeline, RunsAnyChainInTheCyclesOfItsContract) {
   EXPECT_FALSE(unit_->failed());
 }
 
-// The first slot changes its latency between tiles, and what it held before stays behind.
+// The first slot changes its latency between tiles, and must not give what it held before.
 TEST_P(PostopPipeline, ForgetsTheChainBefore) {
   std::mt19937_64 random(23);
   for (const hw::StageOp before : kPipelineOps) {

@@ -27,7 +27,7 @@ class RingOfRouters {
   using Part = std::vector<hw::Half>;
   using Vector = std::array<Part, kRingCores>;  ///< by core that sends
 
-  /// A link stands still in `refused_per_mille` of the cycles.
+  /// A link stalls in `refused_per_mille` of the cycles.
   RingOfRouters(std::vector<Vector> vectors, unsigned refused_per_mille, std::uint64_t seed)
       : vectors_(std::move(vectors)), refused_per_mille_(refused_per_mille), random_(seed) {
     for (std::uint32_t i = 0; i < kRingCores; ++i) {
@@ -86,7 +86,7 @@ class RingOfRouters {
   }
 
   /// Settles all routers, with what their neighbours have for them. A flit goes over a link if the
-  /// router behind it is ready: what that says depends on nothing that happens in the cycle.
+  /// router after it is ready: what that says depends on nothing that happens in the cycle.
   void connect() {
     for (const auto& core : cores_) {
       for (const RouterWay way : kRouterWays) {
