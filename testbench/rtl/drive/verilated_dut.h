@@ -86,7 +86,7 @@ class VerilatedDut {
     for (int i = 0; i < 2; ++i) tick();
     model_->rst_ni = 1;
     settle();
-    cycles_ = 0;
+    cycles_ = idle_ = 0;
   }
 
   /// Lets the outputs of this cycle follow its inputs.
@@ -103,7 +103,23 @@ class VerilatedDut {
     ++cycles_;
   }
 
+  /// Ends a cycle whose inputs have settled. `moved`: a beat was taken, delivered, or held by the
+  /// testbench. Throws std::runtime_error once nothing has moved for longer than any block takes
+  /// for a row of 65536 elements.
+  void end_cycle(bool moved) {
+    if constexpr (kTraceable<Model>) {
+      tick();
+    } else {  // saves an evaluation
+      model_->clk_i = 1;
+      model_->eval();
+      ++cycles_;
+    }
+    idle_ = moved ? 0 : idle_ + 1;
+    if (idle_ > kHang) throw std::runtime_error(std::string(model_->modelName()) + " hangs");
+  }
+
  private:
+  static constexpr std::uint64_t kHang = 100'000;
   static constexpr int kErrorLimit = 1000;
   static constexpr int kRandomReset = 2;
   static constexpr int kAllLevels = 99;
@@ -125,6 +141,7 @@ class VerilatedDut {
   std::unique_ptr<Model> model_;
   std::unique_ptr<VerilatedFstC> trace_;
   std::uint64_t cycles_ = 0;
+  std::uint64_t idle_ = 0;
 };
 
 /// A block in the flavour that the options ask for; they are the last argument of its constructor.

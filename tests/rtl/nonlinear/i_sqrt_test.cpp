@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include "Vi_sqrt_64_checked.h"
@@ -86,6 +87,23 @@ TEST(ISqrtRtl, FastBuildHasTheSameValues) {
   std::mt19937_64 random(54);
   const std::unique_ptr<ISqrtRtl> unit = make_i_sqrt();
   EXPECT_EQ(differences(*unit, random_numbers(random, 100'000)), 0U);
+}
+
+TEST(ISqrtRtl, EndsASimulationInWhichNothingMoves) {
+  VerilatedDut<Vi_sqrt_64_checked> dut(kChecked);
+  dut->valid_i = 0;
+  dut->ready_i = 1;
+  const auto wait = [&](int cycles) {
+    for (int i = 0; i < cycles; ++i) {
+      dut.settle();
+      dut.end_cycle(false);
+    }
+  };
+  EXPECT_NO_THROW(wait(100'000));
+  dut.settle();
+  dut.end_cycle(true);
+  EXPECT_NO_THROW(wait(100'000));
+  EXPECT_THROW(wait(1), std::runtime_error);
 }
 
 TEST(ISqrtRtl, AssertionFiresWhenANumberIsWithdrawn) {
