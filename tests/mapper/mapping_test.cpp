@@ -5,7 +5,7 @@
 #include <string>
 
 #include "hw/description/machine_file.h"
-#include "hw/program/assembly.h"
+#include "hw/program/disassembly.h"
 #include "hw/program/program.h"
 #include "model/build/host_operators.h"
 #include "model/seeded/shapes.h"
@@ -53,7 +53,7 @@ TEST(Mapping, DoesNotDependOnWeights) {
     model::SeededOptions options;
     options.shape_only = shape_only;
     const model::Graph graph = model::make_seeded_encoder("x", shape, 24, 1, options);
-    return hw::to_assembly(map_graph(graph, machine).program);
+    return hw::disassemble(map_graph(graph, machine).program);
   };
   EXPECT_EQ(program(true), program(false));
 }
