@@ -44,11 +44,13 @@ constexpr std::size_t kRefined = 2;
 struct Fused {
   const model::Graph* graph;
   Fusion fusion;
+  CloseCalls calls;
 };
 
 /// A way to run it.
 struct Plan {
   const Fused* fused;
+  Pipelining allowed;
   std::vector<Pipeline> pipelines;
   Placement placement;  ///< of tensors in a part of the scratchpad
   PlanReplay expected;
@@ -103,17 +105,22 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
         return other.graph == &graphs.back() && same_groups(other.fusion, fusion);
       };
       if (std::any_of(fused.begin(), fused.end(), is_same)) continue;
-      fused.push_back({&graphs.back(), std::move(fusion)});
+      fused.push_back({&graphs.back(), std::move(fusion), calls});
     }
   }
   // A search is made for every way to run the graph, and compared with the best by cost anyway:
   // the simple ways are enough.
   const bool searches = machine.mapper.strategy == hw::MappingStrategy::kSearch;
   std::vector<Plan> plans;
+  const auto plan_of = [&](const Fused& one, const Pipelining& allowed) {
+    return Plan{
+        &one, allowed, find_pipelines(*one.graph, one.fusion.groups, machine, allowed), {}, {}};
+  };
   for (const Fused& one : fused) {
+    if (one.calls != CloseCalls::kByCost) continue;
     for (const Pipelining& allowed : kPipelinings) {
       if (searches && allowed.joined != 0) continue;
-      Plan plan{&one, find_pipelines(*one.graph, one.fusion.groups, machine, allowed), {}, {}};
+      Plan plan = plan_of(one, allowed);
       const auto is_same = [&](const Plan& other) {
         return other.fused == plan.fused && other.pipelines == plan.pipelines;
       };
@@ -124,7 +131,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   std::vector<Plan> fitting;
   std::uint64_t limit = UINT64_MAX;  // of cycles: a plan that takes longer is worse
   const auto try_plan = [&](const Plan& like, Residence residence) {
-    Plan plan{like.fused, like.pipelines, {}, {}};
+    Plan plan{like.fused, like.allowed, like.pipelines, {}, {}};
     const std::vector<Group>& groups = plan.fused->fusion.groups;
     plan.placement = place_tensors(*plan.fused->graph, groups, plan.pipelines, machine, residence);
     const auto is_same = [&](const Plan& other) {
@@ -154,11 +161,23 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     std::stable_sort(fitting.begin(), fitting.end(),
                      [](const Plan& a, const Plan& b) { return a.value < b.value; });
   };
-  sort();
-  const std::vector<Plan> best(
-      fitting.begin(),
-      fitting.begin() + static_cast<std::ptrdiff_t>(std::min(fitting.size(), kRefined)));
-  for (const Plan& plan : searches ? std::vector<Plan>{} : best) {
+  const auto best = [&] {
+    sort();
+    const std::size_t count = searches ? 0 : std::min(fitting.size(), kRefined);
+    return std::vector<Plan>(fitting.begin(), fitting.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  // The best ways to run it, with close calls made otherwise.
+  for (const Plan& plan : best()) {
+    for (const Fused& one : fused) {
+      if (one.calls == CloseCalls::kByCost || one.graph != plan.fused->graph) continue;
+      try {
+        try_plan(plan_of(one, plan.allowed), kResidences.front());
+      } catch (const hw::InputError&) {
+        // Rows of results may not fit.
+      }
+    }
+  }
+  for (const Plan& plan : best()) {
     const bool joined = std::any_of(plan.pipelines.begin(), plan.pipelines.end(),
                                     [](const Pipeline& pipeline) { return pipeline.by_rows; });
     for (std::size_t way = 1; way < kResidences.size(); ++way) {
