@@ -22,8 +22,8 @@ model::Graph layer(std::uint32_t tokens) {
   return model::make_seeded_encoder("layer", {1, 128, 2, 512, true}, tokens, 1, options);
 }
 
-/// Memories in which rows of 1024 scores leave little room: softmax behind them costs about as much
-/// as a pass of its own.
+/// Memories in which rows of 1024 scores leave little room: softmax in their chain costs about as
+/// much as a pass of its own.
 hw::Machine narrow(std::uint32_t lanes) {
   hw::Machine machine = hw::find_machine("transformer");
   machine.array.rows = 128;
