@@ -267,7 +267,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--past", options->size.past, "tokens in the cache of --decode; default: 0")
       ->type_name("N");
   command
-      .add_option("-i,--input", options->input, "pictures; default: the test digits; texts; values")
+      .add_option("-i,--input", options->input, "pictures (default: the digits), texts or values")
       ->type_name("FILE|DIR");
   require_positive(*command
                         .add_option("-n,--limit", options->limit,
