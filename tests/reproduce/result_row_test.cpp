@@ -60,6 +60,14 @@ TEST(VitcodPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(
 
 TEST(SurveyPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(survey_figures()); }
 
+TEST(SurveyPublished, NoToleranceIsAsWideAsItsFigure) {
+  for (const Published& figure : survey_figures()) {
+    if (!figure.tolerance || figure.tolerance->kind != Kind::kAbsolute || figure.value == 0)
+      continue;
+    EXPECT_LT(figure.tolerance->amount, figure.value) << figure.key << ": even 0 would pass";
+  }
+}
+
 TEST(SurveyPublished, NumbersAreMetWithinTheirLastDigit) {
   const auto verdict = [](double ours, const Printed& number, double relative = 0.0) {
     return compare("row", ours, printed(number, "GFLOP", "a table", relative)).verdict();
