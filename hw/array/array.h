@@ -22,8 +22,8 @@
 /// Output-stationary, "preload" overlaps the shift-out of the results with the next fold instead.
 /// Ragged tiles cost as much as full ones: the array pads them with zeros.
 ///
-/// In cycles of the RTL (rtl/array/systole_systolic_array.sv, weight-stationary), cycle 0 being that of a
-/// command's first handshake:
+/// In cycles of the RTL (rtl/array/systole_systolic_array.sv, weight-stationary), cycle 0 being
+/// that of a command's first handshake:
 /// - A lone fold takes its weights in cycles 0 to R - 1 and its rows in cycles R to R + T - 1. The
 ///   last PE multiplies for the last time in cycle 2R + C + T - 3, lone_matmul_cycles(), and with
 ///   the edge that ends it, number 2R + C + T - 2, the last row of sums is in the output register.

@@ -73,9 +73,8 @@ TEST(ProgramFile, IsCheckedForTheMachineThatIsToRunIt) {
   other.array.rows = 8;
   EXPECT_NO_THROW((void)read_program(path, &other)) << "the array takes tiles of any shape";
   other.accumulator.kib = 1;
-  EXPECT_NE(
-      input_error_of([&] { (void)read_program(path, &other); }).find("accumulator elements"),
-      std::string::npos);
+  EXPECT_NE(input_error_of([&] { (void)read_program(path, &other); }).find("accumulator elements"),
+            std::string::npos);
 }
 
 }  // namespace

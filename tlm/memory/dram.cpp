@@ -7,9 +7,7 @@
 
 namespace systole::tlm_model {
 Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params, bool functional)
-    : MemoryTarget(name, params.mib * hw::kMib, functional),
-      timing_(params),
-      memory_(capacity()) {}
+    : MemoryTarget(name, params.mib * hw::kMib, functional), timing_(params), memory_(capacity()) {}
 
 void Dram::set_counting(bool on, const sc_core::sc_time& now) {
   timing_.set_counting(on, to_ps(now));

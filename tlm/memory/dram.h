@@ -15,8 +15,8 @@ namespace systole::tlm_model {
 /// zero-initialised contents that cost host memory only where touched.
 class Dram : public MemoryTarget {
  public:
-  /// A memory that is not `functional` offers no DMI. Throws std::invalid_argument on bad parameters,
-  /// std::bad_alloc if the host cannot provide the address space.
+  /// A memory that is not `functional` offers no DMI. Throws std::invalid_argument on bad
+  /// parameters, std::bad_alloc if the host cannot provide the address space.
   Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params,
        bool functional = true);
 

@@ -59,8 +59,8 @@ class MemoryTarget : public sc_core::sc_module {
   }
 
  private:
-  /// Serves a request inside the memory: moves its data, if it has any, and its time from arrival to
-  /// completion.
+  /// Serves a request inside the memory: moves its data, if it has any, and its time from arrival
+  /// to completion.
   virtual void move(bool write, RequestBatch::Request& request) = 0;
   /// Moves data without time; the range is inside the memory.
   virtual void copy(bool write, std::uint64_t address, unsigned char* data,

@@ -120,8 +120,7 @@ TEST_P(RefusesImage, AndNamesThePlace) {
   Image image = encode_program(tiny_program());
   ASSERT_EQ(image.size(), kEnd);
   GetParam().change(image);
-  const std::string what =
-      input_error_of([&] { static_cast<void>(decode_program(image, "p")); });
+  const std::string what = input_error_of([&] { static_cast<void>(decode_program(image, "p")); });
   EXPECT_EQ(what.find("p: "), 0U) << what;
   EXPECT_NE(what.find(GetParam().expected), std::string::npos) << what;
   EXPECT_EQ(what.find('\n'), std::string::npos) << what;

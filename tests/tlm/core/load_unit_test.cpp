@@ -84,9 +84,7 @@ TEST_P(StagedLoadTest, OfSumsIsCompleteThenToo) {
   hw::Command store = store_command(0, 1 << 16, rows, kRowBytes);
   store.chain = 1;
   CoreRig rig(machine_, false);
-  rig.run([&] {
-    rig.execute({load, store}, {chain, test::kNoStages});
-  });
+  rig.run([&] { rig.execute({load, store}, {chain, test::kNoStages}); });
   EXPECT_EQ(rig[0].completed - rig[0].started, expected(chain));
   EXPECT_EQ(rig[1].started, rig[0].completed);
 }
