@@ -51,6 +51,39 @@ std::string published_text(const ResultRow& row) {
   return text;
 }
 
+/// ResultRow::bound() in as few characters as a table has room for; nothing if the row holds to the
+/// last digit printed. "At most" and "at least" are in published_text().
+std::string tolerance_text(const ResultRow& row) {
+  constexpr double kRounding = 1e-9;
+  if (!row.tolerance) return "";
+  switch (row.tolerance->kind) {
+    case Tolerance::Kind::kRelative:
+      return row.tolerance->amount < kRounding ? " ="
+                                               : fmt::format(" {:g}%", 100 * row.tolerance->amount);
+    case Tolerance::Kind::kAbsolute: {
+      const double amount = row.tolerance->amount;
+      if (row.decimals && amount <= 1.01 * std::pow(10.0, -*row.decimals)) return "";
+      if (row.unit == "%") return fmt::format(" {:g}pt", amount);
+      const double published = std::fabs(row.published.value_or(0.0));
+      if (published == 0.0) return fmt::format(" {:g}", amount);
+      const double percent = 100 * amount / published;
+      return fmt::format(" {:.{}f}%", percent, percent < 1 ? 1 : 0);
+    }
+    case Tolerance::Kind::kAtMost:
+    case Tolerance::Kind::kAtLeast:
+      break;
+  }
+  return "";
+}
+
+/// "published 5%", "FAILS follows =", "reference".
+std::string verdict_text(const ResultRow& row) {
+  const Verdict verdict = row.verdict();
+  if (verdict == Verdict::kReference) return std::string(verdict_name(verdict));
+  return fmt::format("{}{}{}", verdict == Verdict::kFail ? "FAILS " : "", claim_name(row.claim),
+                     tolerance_text(row));
+}
+
 std::string sources_text(const ReproductionSection& section) {
   std::vector<std::string> sources;
   for (const ResultRow& row : section.rows) {
@@ -97,7 +130,7 @@ std::string section_text(const ReproductionSection& section) {
                {"verdict", Align::kLeft}});
   for (const ResultRow& row : section.rows) {
     table.add({row.name, figure(row.ours, row), published_text(row), row.unit, difference_text(row),
-               std::string(verdict_name(row.verdict()))});
+               verdict_text(row)});
   }
   std::string text = section.title + "\n" + std::string(section.title.size(), '-') + "\n";
   text += figures_text(section.figures) + table.text();
@@ -122,10 +155,16 @@ void Reproduction::add(ReproductionSection section) {
 
 std::size_t Reproduction::count(Verdict verdict) const {
   std::size_t rows = 0;
+  for (std::size_t i = 0; i < kClaims; ++i) rows += count(verdict, static_cast<Claim>(i));
+  return rows;
+}
+
+std::size_t Reproduction::count(Verdict verdict, Claim claim) const {
+  std::size_t rows = 0;
   for (const ReproductionSection& section : sections) {
-    rows += static_cast<std::size_t>(
-        std::count_if(section.rows.begin(), section.rows.end(),
-                      [&](const ResultRow& row) { return row.verdict() == verdict; }));
+    rows += static_cast<std::size_t>(std::count_if(
+        section.rows.begin(), section.rows.end(),
+        [&](const ResultRow& row) { return row.verdict() == verdict && row.claim == claim; }));
   }
   return rows;
 }
@@ -134,10 +173,15 @@ std::string reproduction_text(const Reproduction& reproduction) {
   FactList facts;
   facts.add("reproduces", reproduction.name);
   for (const auto& [label, text] : reproduction.inputs) facts.add(label, text);
-  facts.add(
-      "verdicts",
-      fmt::format("{} pass, {} fail, {} for reference", reproduction.count(Verdict::kPass),
-                  reproduction.count(Verdict::kFail), reproduction.count(Verdict::kReference)));
+  std::string verdicts;
+  for (std::size_t i = 0; i < kClaims; ++i) {
+    const auto claim = static_cast<Claim>(i);
+    const std::size_t passed = reproduction.count(Verdict::kPass, claim);
+    verdicts += fmt::format("{} {} of {}, ", claim_name(claim), passed,
+                            passed + reproduction.count(Verdict::kFail, claim));
+  }
+  facts.add("verdicts",
+            fmt::format("{}{} for reference", verdicts, reproduction.count(Verdict::kReference)));
   facts.add("time", with_prefix(reproduction.wall_seconds, "s"));
   std::string text = facts.text();
   for (const ReproductionSection& section : reproduction.sections) {
@@ -151,10 +195,17 @@ ordered_json reproduction_json(const Reproduction& reproduction) {
                            {"inputs", ordered_json::object()},
                            {"passed", reproduction.count(Verdict::kPass)},
                            {"failed", reproduction.count(Verdict::kFail)},
+                           {"by_class", ordered_json::object()},
                            {"wall_seconds", reproduction.wall_seconds},
                            {"sections", ordered_json::array()},
                            {"rows", ordered_json::array()}};
   for (const auto& [label, text] : reproduction.inputs) document["inputs"][label] = text;
+  for (std::size_t i = 0; i < kClaims; ++i) {
+    const auto claim = static_cast<Claim>(i);
+    document["by_class"][std::string(claim_name(claim))] = {
+        {"passed", reproduction.count(Verdict::kPass, claim)},
+        {"failed", reproduction.count(Verdict::kFail, claim)}};
+  }
   for (const ReproductionSection& section : reproduction.sections) {
     document["sections"].push_back({{"title", section.title}, {"notes", section.notes}});
     if (!section.figures.lines.empty()) {
@@ -169,6 +220,7 @@ ordered_json reproduction_json(const Reproduction& reproduction) {
                                   {"difference", optional_json(row.difference())},
                                   {"bound", row.bound()},
                                   {"verdict", verdict_name(row.verdict())},
+                                  {"class", claim_name(row.claim)},
                                   {"source", row.source}});
     }
   }

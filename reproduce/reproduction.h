@@ -40,6 +40,8 @@ struct Reproduction {
   /// Adds a section, and reports it to BatchProgress.
   void add(ReproductionSection section);
   [[nodiscard]] std::size_t count(Verdict verdict) const;
+  /// Those of one class.
+  [[nodiscard]] std::size_t count(Verdict verdict, Claim claim) const;
 };
 
 /// A table per section, at most kTextWidth columns.

@@ -48,8 +48,23 @@ std::string_view verdict_name(Verdict verdict) {
   return "reference";
 }
 
+std::string_view claim_name(Claim claim) {
+  switch (claim) {
+    case Claim::kPublished:
+      return "published";
+    case Claim::kCalibrated:
+      return "calibrated";
+    case Claim::kFollows:
+      break;
+  }
+  return "follows";
+}
+
 Verdict ResultRow::verdict() const {
   if (!tolerance || !ours || !published) return Verdict::kReference;
+  const bool is_vague = tolerance->kind == Tolerance::Kind::kAbsolute && *published != 0.0 &&
+                        tolerance->amount > std::fabs(*published) / 2;
+  if (is_vague) return Verdict::kReference;
   return holds(*tolerance, *ours, *published) ? Verdict::kPass : Verdict::kFail;
 }
 
@@ -79,13 +94,15 @@ ResultRow compare(std::string name, std::optional<double> ours, const Published&
           ours,
           published.value,
           std::string(published.unit),
-          std::string(published.source),
+          std::string(published.source.text),
+          published.source.claim,
           published.tolerance,
           published.decimals};
 }
 
 ResultRow measured(std::string name, double ours, std::string unit) {
-  return {std::move(name), ours, std::nullopt, std::move(unit), "", std::nullopt, std::nullopt};
+  return {std::move(name),   ours,         std::nullopt, std::move(unit), "",
+          Claim::kPublished, std::nullopt, std::nullopt};
 }
 
 }  // namespace systole::testbench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,12 +26,33 @@ inline constexpr Tolerance kWithin5Percent{Tolerance::Kind::kRelative, 0.05};
 inline constexpr Tolerance kAtMost{Tolerance::Kind::kAtMost, 0.0};
 inline constexpr Tolerance kAtLeast{Tolerance::Kind::kAtLeast, 0.0};
 
+/// What it says that ours meets a figure.
+enum class Claim {
+  kPublished,   ///< others printed or measured it, and ours predicts it
+  kCalibrated,  ///< a parameter of ours was set with it: it has to fit
+  kFollows,     ///< arithmetic from the paper's own numbers, or a closed form or bound of ours
+};
+inline constexpr std::size_t kClaims = 3;
+
+/// "published", "calibrated", "follows".
+[[nodiscard]] std::string_view claim_name(Claim claim);
+
+/// Where a figure is from.
+struct Source {
+  std::string_view text;
+  Claim claim = Claim::kPublished;
+
+  constexpr Source(const char* where) : text(where) {}
+  constexpr Source(std::string_view where, Claim what = Claim::kPublished)
+      : text(where), claim(what) {}
+};
+
 /// A figure that others published, or that follows from what they published.
 struct Published {
   std::string_view key;  ///< by which the program finds it
   double value;
   std::string_view unit;  ///< "cycles", "x", "%", ...
-  std::string_view source;
+  Source source;
   /// None: a reference, of other hardware or another regime, to be read beside ours and not to be
   /// met.
   std::optional<Tolerance> tolerance;
@@ -53,10 +75,12 @@ struct ResultRow {
   std::optional<double> published;
   std::string unit;
   std::string source;  ///< of `published`
+  Claim claim = Claim::kPublished;
   std::optional<Tolerance> tolerance;
   std::optional<int> decimals;  ///< of `published`, and so of `ours` beside it
 
-  /// Without a published figure, a tolerance or a figure of ours it is a reference.
+  /// Without a published figure, a tolerance or a figure of ours it is a reference; also if the
+  /// tolerance is an absolute one of more than half of the figure, which says too little.
   [[nodiscard]] Verdict verdict() const;
   /// Ours relative to published, less 1; none where one of them is missing, or published is 0.
   [[nodiscard]] std::optional<double> difference() const;

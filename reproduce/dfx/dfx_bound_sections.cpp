@@ -122,8 +122,9 @@ ReproductionSection dfx_sync_section() {
   }
   const std::vector<DfxRun> runs = run_dfx(tasks);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    section.rows.push_back(compare(names[i], runs[i].layer_sync_microseconds(),
-                                   {"", bounds[i], "us", "bound, both ways around", kAtLeast}));
+    section.rows.push_back(
+        compare(names[i], runs[i].layer_sync_microseconds(),
+                {"", bounds[i], "us", {"bound, both ways around", Claim::kFollows}, kAtLeast}));
   }
   section.notes = {
       "From a core's part being there to all parts being there, cores that wait for each "
@@ -156,7 +157,8 @@ ReproductionSection dfx_ideal_section() {
       return name_of(kDfx1500M, run.task.cores);
     }();
     section.rows.push_back(
-        compare(name + ": a token", ours, {"", bound, "ms", "bounds above", kAtLeast, 3}));
+        compare(name + ": a token", ours,
+                {"", bound, "ms", {"bounds above", Claim::kFollows}, kAtLeast, 3}));
     if (run.task.cores == 1) {
       section.rows.push_back(
           compare(name + ": to its bound", ours / bound, dfx_published("ideal.ratio")));

@@ -88,8 +88,7 @@ ReproductionSection dfx_efficiency_section(const DfxRun& one_core) {
   section.rows = {
       compare("weights to the HBM's peak", 100.0 * bytes / (ms * 1e6) / peak,
               dfx_published("share.hbm")),
-      compare("products to the multipliers' peak", 100.0 * matrix_ms / ms,
-              dfx_published("share.matrix")),
+      compare("products to their peak", 100.0 * matrix_ms / ms, dfx_published("share.matrix")),
       compare("operations of products", bytes / (ms * 1e6), dfx_published("gflops")),
   };
   return section;

@@ -44,8 +44,11 @@ ReproductionSection dfx_traffic_section() {
                                    dfx_published(cores == 1 ? "syncs.one" : "syncs")));
     const double width = run.task.make_shape().encoder.width;
     section.rows.push_back(compare(name + "over a link", run.layer_link_bytes(),
-                                   {"", 14.0 * width * (cores - 1) / cores, "B",
-                                    "14 widths (N - 1) / N, DFX's four gathers", kExactly}));
+                                   {"",
+                                    14.0 * width * (cores - 1) / cores,
+                                    "B",
+                                    {"14 widths (N - 1) / N, DFX's four gathers", Claim::kFollows},
+                                    kExactly}));
   }
   section.rows.push_back(compare("1.5B x4, all-reduce: over a link", runs[i++].layer_link_bytes(),
                                  dfx_published("reduce")));

@@ -92,10 +92,10 @@ std::vector<FusionCase> survey_fusion_cases() {
           {"Q.K and softmax", 256, 512, {scores(512)}, -78},
           {"W_out and LayerNorm", 128, 512, {projection(512)}, 83},
           {"W_out and LayerNorm", 256, 512, {projection(512)}, -4},
-          {"both of the attention", 128, 512, {scores(512), projection(512)}, -23},
-          {"both of the attention", 256, 512, {scores(512), projection(512)}, -52},
+          {"both in attention", 128, 512, {scores(512), projection(512)}, -23},
+          {"both in attention", 256, 512, {scores(512), projection(512)}, -52},
           {"Q.K and softmax", 256, 4096, {scores(4096)}, -22},
-          {"both of the attention", 256, 4096, {scores(4096), projection(4096)}, -21},
+          {"both in attention", 256, 4096, {scores(4096), projection(4096)}, -21},
           {"W_2 and LayerNorm", 256, 512, {ffn_and_layer_norm(512)}, 27},
           {"W_2 and LayerNorm", 256, 4096, {ffn_and_layer_norm(4096)}, 27}};
 }

@@ -27,7 +27,7 @@ ReproductionSection measured_products_section(const SplitRun& run) {
     section.rows.push_back(
         compare(name, static_cast<double>(product.cycles), survey_published("rtl." + name)));
   }
-  section.rows.push_back(compare("utilisation, a layer's products", 100.0 * run.utilisation(),
+  section.rows.push_back(compare("utilisation of a layer", 100.0 * run.utilisation(),
                                  survey_published("rtl.utilisation")));
   section.notes.push_back(
       "M x N x K, one library call each on \"gemmini\" (256 KiB scratchpad, 64 KiB accumulator).");
@@ -84,10 +84,10 @@ ReproductionSection optimised_section(const EncoderRuns& runs) {
   beside("deferred: softmax reads", per_layer(runs.deferred, "softmax_reads"), "vectors");
   beside("deferred: softmax", percent_of(runs.deferred, {TimeClass::kSoftmax}), "%");
   beside("deferred: a layer", per_layer(runs.deferred, "cycles"), "cycles");
-  beside("BERT's order: matmul, GELU", matmul_percent(runs.unswapped), "%");
-  beside("BERT's order: LayerNorm", percent_of(runs.unswapped, {TimeClass::kLayerNorm}), "%");
-  beside("BERT's order: residual add", percent_of(runs.unswapped, {TimeClass::kResidual}), "%");
-  beside("BERT's order: a layer", per_layer(runs.unswapped, "cycles"), "cycles");
+  beside("BERT: matmul, GELU", matmul_percent(runs.unswapped), "%");
+  beside("BERT: LayerNorm", percent_of(runs.unswapped, {TimeClass::kLayerNorm}), "%");
+  beside("BERT: residual add", percent_of(runs.unswapped, {TimeClass::kResidual}), "%");
+  beside("BERT: a layer", per_layer(runs.unswapped, "cycles"), "cycles");
   beside("all fused: matmul, GELU", matmul_percent(runs.fused), "%");
   beside("all fused: a layer", per_layer(runs.fused, "cycles"), "cycles");
   section.notes = {

@@ -51,8 +51,8 @@ ReproductionSection fusion_section() {
     Published published = survey_published("fusion.change");
     published.value = study.published;
     section.rows.push_back(
-        compare(fmt::format("{}, {} KiB, l={}", study.name, study.accumulator_kib, study.length),
-                ours, published));
+        compare(fmt::format("{}, {}K, l={}", study.name, study.accumulator_kib, study.length), ours,
+                published));
     agree += (ours < 0) == (study.published < 0) ? 1 : 0;
     ++cases;
   }

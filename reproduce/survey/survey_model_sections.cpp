@@ -32,9 +32,8 @@ void add_shares(ReproductionSection& section, std::uint32_t length) {
     for (const analysis::OperatorCost& cost : costs) {
       if (cost.kind == kind) cycles += model.cycles(cost);
     }
-    section.rows.push_back(
-        measured(fmt::format("share at l={}, {}", length, analysis::name_of(kind)),
-                 100.0 * cycles / total, "%"));
+    section.rows.push_back(measured(fmt::format("l={}, {}", length, analysis::name_of(kind)),
+                                    100.0 * cycles / total, "%"));
   }
 }
 

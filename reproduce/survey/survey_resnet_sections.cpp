@@ -70,10 +70,10 @@ ReproductionSection resnet_section() {
   add_cost(unfused, "unfused");
   add_cost(fused, "fused");
   const OperatorCost bert = analysis::summarise(survey_ideal_costs(0, 128, 4)).total;
-  add("BERT-Base, l=128, to it: FLOPs", bert.flops / unfused.flops, "bert.flops");
-  add("BERT-Base, l=128, to it: bytes", bert.bytes / unfused.bytes, "bert.bytes");
+  add("BERT-Base, l=128: FLOPs", bert.flops / unfused.flops, "bert.flops");
+  add("BERT-Base, l=128: bytes", bert.bytes / unfused.bytes, "bert.bytes");
   const double cycles = model.cycles(layers) + model.cycles(rest);
-  add("BERT-Base, l=128, to it: time", survey_cycles(0, 128) / cycles, "bert.time");
+  add("BERT-Base, l=128: time", survey_cycles(0, 128) / cycles, "bert.time");
   add("not convolutions, unfused", 100.0 * model.cycles(rest) / cycles, "other_share");
   add("faster by fusing", cycles / (model.cycles(layers) + model.cycles(rest.back())), "fusing");
   section.notes = {

@@ -7,17 +7,18 @@ using Kind = Tolerance::Kind;
 
 constexpr Tolerance kWithinATenthOfAPoint{Kind::kAbsolute, 0.1};
 
-constexpr std::string_view kMask = "counted on the authors' mask of DeiT-Tiny at 95 %";
-constexpr std::string_view kLimit = "a limit that follows from the authors' mask of DeiT-Tiny";
-constexpr std::string_view kDeitShape = "counted from DeiT-Tiny's shape";
-constexpr std::string_view kContributions = "ViTCoD (HPCA 2023), section VI, DeiT";
-constexpr std::string_view kMovement = "ViTCoD, section VI, breakdown of the latency";
-constexpr std::string_view kRoofline = "ViTCoD, figure 2, labels of the axes";
-constexpr std::string_view kAt90 = "ViTCoD, abstract and section VI-D, mean of six models at 90 %";
-constexpr std::string_view kMean = "ViTCoD, section VI-D as others sum it up, mean over 60 to 90 %";
-constexpr std::string_view kFigure19 = "ViTCoD, figure 19 as others sum it up";
-constexpr std::string_view kChip = "ViTCoD as others sum it up, 28 nm at 500 MHz";
-constexpr std::string_view kCounter = "run of the authors' public cycle counter";
+constexpr Source kMask{"counted on the authors' mask of DeiT-Tiny at 95 %", Claim::kFollows};
+constexpr Source kLimit{"a limit that follows from the authors' mask of DeiT-Tiny",
+                        Claim::kFollows};
+constexpr Source kDeitShape{"counted from DeiT-Tiny's shape", Claim::kFollows};
+constexpr Source kContributions{"ViTCoD (HPCA 2023), section VI, DeiT"};
+constexpr Source kMovement{"ViTCoD, section VI, breakdown of the latency"};
+constexpr Source kRoofline{"ViTCoD, figure 2, labels of the axes", Claim::kFollows};
+constexpr Source kAt90{"ViTCoD, abstract and section VI-D, mean of six models at 90 %"};
+constexpr Source kMean{"ViTCoD, section VI-D as others sum it up, mean over 60 to 90 %"};
+constexpr Source kFigure19{"ViTCoD, figure 19 as others sum it up"};
+constexpr Source kChip{"ViTCoD as others sum it up, 28 nm at 500 MHz"};
+constexpr Source kCounter{"run of the authors' public cycle counter"};
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reproduce/reproduction.h"
 #include "reproduce/survey/survey_published.h"
 #include "reproduce/vitcod/vitcod_published.h"
 
@@ -49,7 +50,7 @@ void expect_keys_and_sources(const std::vector<Published>& figures) {
   std::set<std::string_view> keys;
   for (const Published& figure : figures) {
     EXPECT_TRUE(keys.insert(figure.key).second) << figure.key;
-    EXPECT_FALSE(figure.source.empty()) << figure.key;
+    EXPECT_FALSE(figure.source.text.empty()) << figure.key;
     EXPECT_FALSE(figure.unit.empty()) << figure.key;
     EXPECT_EQ(find_published(figures, figure.key).value, figure.value);
   }
@@ -60,12 +61,38 @@ TEST(VitcodPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(
 
 TEST(SurveyPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(survey_figures()); }
 
-TEST(SurveyPublished, NoToleranceIsAsWideAsItsFigure) {
-  for (const Published& figure : survey_figures()) {
-    if (!figure.tolerance || figure.tolerance->kind != Kind::kAbsolute || figure.value == 0)
-      continue;
-    EXPECT_LT(figure.tolerance->amount, figure.value) << figure.key << ": even 0 would pass";
-  }
+TEST(ResultRow, AToleranceOfMoreThanHalfTheFigureSaysTooLittle) {
+  EXPECT_EQ(compare("row", -0.26, {"", -4, "%", "paper", Tolerance{Kind::kAbsolute, 8}}).verdict(),
+            Verdict::kReference);
+  EXPECT_EQ(compare("row", 2.0, {"", 4, "%", "paper", Tolerance{Kind::kAbsolute, 2}}).verdict(),
+            Verdict::kPass);
+  EXPECT_EQ(compare("row", 1.9, {"", 4, "%", "paper", Tolerance{Kind::kAbsolute, 2}}).verdict(),
+            Verdict::kFail);
+  EXPECT_EQ(compare("row", 1, {"", 0, "cases", "paper", Tolerance{Kind::kAbsolute, 2}}).verdict(),
+            Verdict::kPass);
+}
+
+TEST(ResultRow, ClassesAreCountedApart) {
+  Reproduction reproduction;
+  const auto row = [](double ours, Claim claim) {
+    return compare("row", ours, {"", 1, "x", {"paper", claim}, kExactly});
+  };
+  reproduction.sections.push_back(
+      {"section",
+       {},
+       {row(1, Claim::kPublished), row(2, Claim::kPublished), row(1, Claim::kCalibrated),
+        row(1, Claim::kFollows), row(1, Claim::kFollows), measured("row", 3, "x")}});
+  EXPECT_EQ(reproduction.count(Verdict::kPass), 4U);
+  EXPECT_EQ(reproduction.count(Verdict::kFail, Claim::kPublished), 1U);
+  const std::string text = reproduction_text(reproduction);
+  EXPECT_NE(text.find("published 1 of 2, calibrated 1 of 1, follows 2 of 2, 1 for reference"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("FAILS published ="), std::string::npos) << text;
+  const nlohmann::ordered_json document = reproduction_json(reproduction);
+  EXPECT_EQ(document["by_class"]["follows"]["passed"], 2);
+  EXPECT_EQ(document["by_class"]["published"]["failed"], 1);
+  EXPECT_EQ(document["rows"][2]["class"], "calibrated");
 }
 
 TEST(SurveyPublished, NumbersAreMetWithinTheirLastDigit) {

@@ -38,8 +38,11 @@ TEST(ReproduceSurvey, TheAnalysisIsAsPrinted) {
   EXPECT_EQ(passed["survey, tab. 10"], 3 * 5);
   EXPECT_EQ(passed["survey, tab. 11"], 3 * (5 * 3 - 2) - 1);
   EXPECT_EQ(passed["survey, tab. 12"], 12 * 3);
-  EXPECT_EQ(passed["survey, fig. 32"], 3 * 6);
-  for (const char* figure : {"survey, fig. 4", "survey, fig. 5", "survey, fig. 6"}) {
+  // One label of each is smaller than its last digit is worth.
+  EXPECT_EQ(passed["survey, fig. 32"], 3 * 6 - 1);
+  EXPECT_EQ(passed["survey, fig. 5"], 3 * 6 - 1);
+  EXPECT_EQ(references["survey, fig. 5"], 7) << "and BERT-Large with all projections";
+  for (const char* figure : {"survey, fig. 4", "survey, fig. 6"}) {
     EXPECT_EQ(passed[figure], 3 * 6) << figure;
     EXPECT_EQ(references[figure], 6) << figure << ": BERT-Large with all projections";
   }
@@ -64,7 +67,7 @@ TEST(ReproduceSurvey, TheWholeMeetsItsBoundsAndDrawsPictures) {
   // Deferred, a row is read once for its maximum and once on its way out.
   EXPECT_EQ(ours(document, "deferred: softmax reads"),
             ours(document, "softmax reads, a layer") * 2 / 3);
-  EXPECT_LT(ours(document, "all fused: a layer"), ours(document, "BERT's order: a layer"));
+  EXPECT_LT(ours(document, "all fused: a layer"), ours(document, "BERT: a layer"));
   EXPECT_EQ(row_of(document, "the same, as the text has it")["verdict"], "reference") << "36 %";
   EXPECT_EQ(row_of(document, "baseline to optimised")["verdict"], "pass");
   EXPECT_EQ(row_of(document, "cases of the same sign")["verdict"], "pass");

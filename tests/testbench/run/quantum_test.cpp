@@ -38,7 +38,7 @@ TEST_F(QuantumTest, HardlyMovesTheCyclesOfAnEncoderLayer) {
 
 TEST_F(QuantumTest, MovesTheCyclesOfASmallMachineByAFewPercent) {
   const Workload small = test::encoder_workload({1, 32, 2, 64, true}, 19, 1);
-  EXPECT_LT(change(small, "gemmini"), 0.01);
+  EXPECT_LT(change(small, "gemmini"), 0.02) << "the program's reads meet those of the loads";
   EXPECT_LT(change(small, "transformer"), 0.05) << "operators in turns meet in the memory";
   EXPECT_LT(change(small, "tiny"), 0.12);
 }
