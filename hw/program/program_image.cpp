@@ -18,6 +18,7 @@ constexpr std::string_view kMagic = "SYSTPROG";
 constexpr std::size_t kChainHead = 8, kStageBytes = kMicrocodeWords * 8;
 constexpr std::size_t kMixHead = 6, kMixHeadBytes = 9;
 constexpr std::uint32_t kLeastRecord = 8, kMostRecord = std::uint32_t{1} << 24;
+constexpr std::uint32_t kMostRecords = 65536;  // commands have 16 bits for their index
 
 std::uint64_t section_end(std::uint64_t begin, std::uint64_t count, std::uint64_t bytes) {
   return round_up(begin + count * bytes, kProgramAlignment);
@@ -257,6 +258,10 @@ ProgramHeader decode_header(const std::uint8_t* bytes) {
   if (header.commands == 0) throw InputError("no commands, expected at least end");
   // Whatever the counts, offsets then fit 64 bits, and no record is empty.
   const auto check_stride = [](const char* what, std::uint32_t count, std::uint32_t size) {
+    if (count > kMostRecords) {
+      throw InputError(std::to_string(count) + " " + what + ", expected at most " +
+                       std::to_string(kMostRecords));
+    }
     if (count != 0 && (size < kLeastRecord || size > kMostRecord)) {
       throw InputError(std::string(what) + " of " + std::to_string(size) + " bytes, expected " +
                        std::to_string(kLeastRecord) + " to " + std::to_string(kMostRecord));
