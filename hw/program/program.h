@@ -132,7 +132,8 @@ struct Operator {
   std::uint64_t macs = 0;
 };
 
-/// The mask of an attention layer (hw/attention/mask_codec.h), as it stands in memory at `address`.
+/// The mask of an attention layer (hw/attention/mask_codec.h), as it resides in memory at
+/// `address`.
 struct LayerMask {
   std::uint64_t address = 0;
   std::vector<std::uint8_t> bytes;

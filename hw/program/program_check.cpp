@@ -29,7 +29,7 @@ void check_operator(const Operator& op, const Machine& machine, std::uint64_t dr
   }
 }
 
-/// Runs a check and puts the place in front of its message.
+/// Runs a check and prefixes its message with the place.
 template <typename Check>
 void at_place(const char* kind, std::size_t index, Check check) {
   try {

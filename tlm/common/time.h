@@ -53,6 +53,12 @@ class Clock {
   }
   [[nodiscard]] std::uint32_t mhz() const noexcept { return mhz_; }
 
+  /// Waits, in an SC_THREAD, for the edge of `cycle`; not at all if that has passed.
+  void wait_until(std::uint64_t cycle) const {
+    const sc_core::sc_time at = edge(cycle);
+    if (at > sc_core::sc_time_stamp()) sc_core::wait(at - sc_core::sc_time_stamp());
+  }
+
  private:
   static constexpr std::uint64_t kMillion = 1'000'000;
   std::uint32_t mhz_;

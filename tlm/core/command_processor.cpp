@@ -56,7 +56,7 @@ void CommandProcessor::run() {
     for (;;) {
       state_ = kWaitFetch;
       const ProgramReader::Fetched fetched = reader_.next();
-      wait_until(fetched.arrival);
+      clock_.wait_until(fetched.arrival);
       state_ = kDispatch;
       account_.stall_until(cycle(), kFetchWait);
       next_ = fetched.index;
@@ -85,7 +85,7 @@ void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index
   issue(command.issue);
   drain();
   account_.stall_until(cycle(), kFence);
-  wait_until(cycle() + 1);
+  clock_.wait_until(cycle() + 1);
   account_.busy_until(cycle());
   Entry* const entry = scoreboard_.dispatch(command, index, cycle());
   ++commands_;
@@ -127,7 +127,7 @@ void CommandProcessor::issue(hw::Issue issue) {
   while (call && !scoreboard_.empty()) wait(slot_free_);
   ++loop_;
   while (waiting_[loop_ % kLoopsInFlight] != 0) wait(taken_);
-  wait_until(cycle() + (call ? machine_.core.call_cycles : machine_.core.loop_cycles));
+  clock_.wait_until(cycle() + (call ? machine_.core.call_cycles : machine_.core.loop_cycles));
   account_.stall_until(cycle(), kHostIssue);
 }
 
@@ -140,7 +140,7 @@ void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index)
   }
   state_ = kDispatch;
   account_.stall_until(cycle(), kStationFull);
-  wait_until(cycle() + 1);
+  clock_.wait_until(cycle() + 1);
   account_.busy_until(cycle());
   Entry* entry = scoreboard_.dispatch(command, index, cycle());
   entry->loop = loop_;
@@ -210,11 +210,6 @@ BlockReport CommandProcessor::report(std::uint64_t end) const {
   return make_report("command_processor", account_, end,
                      {{"commands", "commands", "commands dispatched", commands_},
                       {"fetched_bytes", "bytes", "program bytes read", fetch.stats().bytes}});
-}
-
-void CommandProcessor::wait_until(std::uint64_t cycle) {
-  const sc_core::sc_time edge = clock_.edge(cycle);
-  if (edge > sc_core::sc_time_stamp()) wait(edge - sc_core::sc_time_stamp());
 }
 
 void CommandProcessor::trace(sc_core::sc_trace_file* file) const {

@@ -90,7 +90,6 @@ class CommandProcessor : public sc_core::sc_module {
 
   void run();
   void retire();
-  void wait_until(std::uint64_t cycle);
   /// What the host does before it issues a command.
   void issue(hw::Issue issue);
   void dispatch(const hw::Command& command, std::uint32_t index);

@@ -71,22 +71,20 @@ void ProgramReader::read_program() {
   const std::uint64_t first =
       std::min<std::uint64_t>(capacity - address_, hw::kHeaderBytes + chunk * hw::kCommandBytes);
   std::uint64_t arrival = read(0, first, bytes);
-  wait_until(arrival);
+  clock_.wait_until(arrival);
   take_header(bytes);
-  for (std::uint32_t at = 0, n = 0; at < header_.commands;
-       at += static_cast<std::uint32_t>(chunk)) {
+  for (std::uint32_t at = 0; at < header_.commands; at += static_cast<std::uint32_t>(chunk)) {
     const std::size_t count = std::min<std::size_t>(chunk, header_.commands - at);
     const std::uint8_t* commands = bytes.data() + hw::kHeaderBytes;
     if (at != 0) {
       // One chunk is fetched ahead, so that dispatch waits for memory only when that is really
       // slow.
-      while (begun_ < n) wait(taken_);
+      while (begun_ < at / chunk) wait(taken_);
       arrival = read(header_.command(at), count * hw::kCommandBytes, bytes);
-      wait_until(arrival);
+      clock_.wait_until(arrival);
       commands = bytes.data();
     }
     take_chunk(at, arrival, commands, count);
-    ++n;
   }
 }
 
@@ -94,11 +92,6 @@ std::uint64_t ProgramReader::read(std::uint64_t offset, std::size_t bytes,
                                   std::vector<std::uint8_t>& into, std::uint64_t not_before) {
   into.resize(bytes);
   return port_.read(address_ + offset, into.data(), bytes, not_before);
-}
-
-void ProgramReader::wait_until(std::uint64_t cycle) {
-  const sc_core::sc_time edge = clock_.edge(cycle);
-  if (edge > sc_core::sc_time_stamp()) wait(edge - sc_core::sc_time_stamp());
 }
 
 void ProgramReader::take_header(const std::vector<std::uint8_t>& bytes) {
@@ -241,12 +234,12 @@ std::uint64_t ProgramReader::hold(hw::RecordStore& store, std::uint32_t index, s
   return arrival;
 }
 
-std::uint64_t ProgramReader::hold_chain(std::uint64_t index, std::uint64_t user) {
+std::uint64_t ProgramReader::hold_chain(std::uint32_t index, std::uint64_t user) {
   if (index >= header_.chains) {
     throw hw::InputError("chain " + std::to_string(index) + " of " +
                          std::to_string(header_.chains));
   }
-  return hold(chains_, static_cast<std::uint32_t>(index), user,
+  return hold(chains_, index, user,
               {header_.chain(index), header_.chain_bytes, chain_bytes_[index],
                [&](const std::vector<std::uint8_t>& bytes) {
                  hw::Chain chain = hw::decode_chain(bytes.data(), bytes.size());
@@ -255,11 +248,11 @@ std::uint64_t ProgramReader::hold_chain(std::uint64_t index, std::uint64_t user)
                }});
 }
 
-std::uint64_t ProgramReader::hold_mix(std::uint64_t index, std::uint64_t user) {
+std::uint64_t ProgramReader::hold_mix(std::uint32_t index, std::uint64_t user) {
   if (index >= header_.mixes) {
     throw hw::InputError("mix " + std::to_string(index) + " of " + std::to_string(header_.mixes));
   }
-  return hold(mixes_, static_cast<std::uint32_t>(index), user,
+  return hold(mixes_, index, user,
               {header_.mix(index), header_.mix_bytes, mix_bytes_[index],
                [&](const std::vector<std::uint8_t>& bytes) {
                  hw::HeadMix mix = hw::decode_mix(bytes.data(), bytes.size());

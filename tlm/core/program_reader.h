@@ -69,7 +69,6 @@ class ProgramReader : public sc_core::sc_module {
   /// Reads `bytes` from `offset` after the header's first byte; returns the cycle of arrival.
   std::uint64_t read(std::uint64_t offset, std::size_t bytes, std::vector<std::uint8_t>& into,
                      std::uint64_t not_before = 0);
-  void wait_until(std::uint64_t cycle);
   void take_header(const std::vector<std::uint8_t>& bytes);
   /// Decodes and passes on the commands from `first` on.
   void take_chunk(std::uint32_t first, std::uint64_t arrival, const std::uint8_t* bytes,
@@ -79,8 +78,8 @@ class ProgramReader : public sc_core::sc_module {
   std::uint64_t read_referred(const hw::Command& command, std::uint32_t index);
   std::uint64_t read_operands(const hw::Command& command, std::uint64_t not_before);
   std::uint64_t read_mask(std::uint32_t index);
-  std::uint64_t hold_chain(std::uint64_t index, std::uint64_t user);
-  std::uint64_t hold_mix(std::uint64_t index, std::uint64_t user);
+  std::uint64_t hold_chain(std::uint32_t index, std::uint64_t user);
+  std::uint64_t hold_mix(std::uint32_t index, std::uint64_t user);
 
   /// Where a record is, the bytes that were decoded last, and how to decode others.
   struct Table {

@@ -37,13 +37,8 @@ HostCompute::HostCompute(const sc_core::sc_module_name& name, const hw::Machine&
 
 std::uint64_t HostCompute::cycle() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
 
-void HostCompute::wait_until(std::uint64_t cycle) {
-  const sc_core::sc_time edge = clock_.edge(cycle);
-  if (edge > sc_core::sc_time_stamp()) wait(edge - sc_core::sc_time_stamp());
-}
-
 void HostCompute::wait_for_memory(std::uint64_t until) {
-  wait_until(until);
+  clock_.wait_until(until);
   const std::uint64_t before = account_.now();
   account_stall(kMemory);
   work_.wait += account_.now() - before;
@@ -79,7 +74,7 @@ void HostCompute::compute(const hw::HostFunction& function, std::uint64_t elemen
   work_.operation[static_cast<std::size_t>(function.op)] += cycles.operation;
   work_.conversion += cycles.conversion;
   work_.elements += elements;
-  wait_until(cycle() + cycles.total());
+  clock_.wait_until(cycle() + cycles.total());
   account_.busy_until(cycle());
 }
 

@@ -68,7 +68,6 @@ class HostCompute : public sc_core::sc_module {
   std::uint64_t write(Operand& operand, std::uint64_t row, std::uint64_t rows);
   void wait_for_memory(std::uint64_t cycle);
   void compute(const hw::HostFunction& function, std::uint64_t elements);
-  void wait_until(std::uint64_t cycle);
   [[nodiscard]] std::uint64_t cycle() const;
 
   const hw::Machine::Host params_;
