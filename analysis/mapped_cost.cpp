@@ -37,6 +37,15 @@ struct Traffic {
         loads.add_rows(mask.address, 0, 1, mask.bytes.size());
         break;
       }
+      case hw::Opcode::kLoop:
+        loads.add_rows(command.dram, command.dram_pitch, command.m, command.k);
+        loads.add_rows(command.a, command.a_pitch, command.k, command.n);
+        if (command.b != 0) loads.add_rows(command.b, command.b_pitch, command.m, command.n * 4);
+        if (command.tensor != 0) {
+          results.add_rows(command.tensor, command.tensor_pitch, command.m,
+                           hw::stored_row_bytes(command, program));
+        }
+        break;
       default:
         break;
     }
@@ -134,6 +143,9 @@ double CommandCycles::of(const hw::Command& command) const {
       return mapper::host_cost(mapping_.program.host_functions[command.chain], command.m, command.n,
                                machine_)
           .total();
+    case hw::Opcode::kLoop:
+      return static_cast<double>(
+          hw::array_cycles(machine_.array, command.m, command.n, command.k, true).interval);
     case hw::Opcode::kEnd:
       break;
   }
@@ -160,12 +172,13 @@ std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw:
     ++estimate.commands;
     traffic[command.op].fetched_bytes += fetched[i];
     traffic[command.op].add(command, program);
-    if (command.opcode == hw::Opcode::kLoad) {
+    if (command.opcode == hw::Opcode::kLoad || command.opcode == hw::Opcode::kLoop) {
       Traffic load(machine);
       load.add(command, program);
       estimate.loads += load.loads.bytes();
     }
-    if (hw::unit_of(command.opcode) == hw::Unit::kCompute) {
+    const hw::Unit unit = hw::unit_of(command.opcode);
+    if (unit == hw::Unit::kCompute || unit == hw::Unit::kLoop) {
       estimate.bound.array += cycles.of(command);
     } else if (hw::unit_of(command.opcode) == hw::Unit::kStore) {
       estimate.bound.postop += cycles.of(command);

@@ -10,7 +10,7 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
                const std::vector<hw::HostFunction>& functions, bool functional)
     : sc_module(name),
       bus("bus", machine.bus),
-      dram("dram", machine.dram, functional),
+      dram("dram", machine, functional),
       l2(machine.l2.kib == 0
              ? nullptr
              : std::make_unique<L2Cache>("l2", machine, dram.capacity(), functional)),
@@ -24,6 +24,7 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
   bus.connect_target(core.registers, hw::kRegistersBase, Core::kRegisterBytes);
   bus.connect_initiator(host.socket);
   for (DmaPort* port : core.ports()) bus.connect_initiator(port->socket);
+  if (core.loops) bus.connect_initiator(core.loops->socket);
   if (host.compute) bus.connect_initiator(host.compute->lines.socket);
   core.interrupt(interrupt_);
   host.interrupt(interrupt_);

@@ -27,10 +27,12 @@ using Sram = Machine::Sram;
 using Postop = Machine::Postop;
 using Datapath = Machine::Datapath;
 using Dma = Machine::Dma;
+using Unroller = Machine::Unroller;
 using Tlb = Machine::Tlb;
 using Bus = Machine::Bus;
 using L2 = Machine::L2;
 using Dram = Machine::Dram;
+using Memory = Machine::Memory;
 using Mapper = Machine::Mapper;
 using Host = Machine::Host;
 using Backends = Machine::Backends;
@@ -59,10 +61,12 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kDatapath = &Machine::datapath;
   constexpr auto kAttention = &Machine::attention;
   constexpr auto kDma = &Machine::dma;
+  constexpr auto kUnroller = &Machine::unroller;
   constexpr auto kTlb = &Machine::tlb;
   constexpr auto kBus = &Machine::bus;
   constexpr auto kL2 = &Machine::l2;
   constexpr auto kDram = &Machine::dram;
+  constexpr auto kMemory = &Machine::memory;
   constexpr auto kMapper = &Machine::mapper;
   constexpr auto kHost = &Machine::host;
   constexpr auto kEnergy = &Machine::energy;
@@ -193,6 +197,22 @@ std::vector<MachineKey> make_keys() {
           "a longer row of a tile moves in pieces of this size; 0: as a whole",
           "chosen; Gemmini: 64"),
 
+      integer<kUnroller, &Unroller::loops>("unroller.loops", "loops", 0, 2,
+          "that the loop unroller has in flight; 0: the core has none, and fetches its program",
+          "chosen; Gemmini: 2"),
+      integer<kUnroller, &Unroller::command_cycles>("unroller.command_cycles", "cycles", 1, 100000,
+          "of the host, from one command that it sends to the next", kChosen),
+      integer<kUnroller, &Unroller::load_queue>("unroller.load_queue", "commands", 1, 32,
+          "that wait at the load controller", kGemmini),
+      integer<kUnroller, &Unroller::compute_queue>("unroller.compute_queue", "commands", 3, 32,
+          "that wait at the execute controller", kGemmini),
+      integer<kUnroller, &Unroller::store_queue>("unroller.store_queue", "commands", 1, 32,
+          "that wait at the store controller", kGemmini),
+      integer<kUnroller, &Unroller::read_stages>("unroller.read_stages", "cycles", 1, 7,
+          "that a row takes from its bank of the scratchpad to the array, after the read", kGemmini),
+      integer<kUnroller, &Unroller::scale_stages>("unroller.scale_stages", "cycles", 1, 64,
+          "of the scaling pipeline between accumulator and memory", kGemmini),
+
       integer<kTlb, &Tlb::entries>("tlb.entries", "", 0, 1024,
           "pages in the table that load and store unit share; 0: addresses are physical",
           "chosen; Gemmini: 4"),
@@ -236,6 +256,15 @@ std::vector<MachineKey> make_keys() {
           "misses in flight", "requests that one DMA port has in flight"),
       word<kL2, &L2::replacement>("l2.replacement", {"lru", "random"},
           "which line of a full set makes room", "chosen; SiFive inclusive cache: random"),
+
+      word<kMemory, &Memory::model>("memory.model", {"dram", "fixed"},
+          "main memory: DDR4 devices, or one of stated latency for comparisons", kChosen),
+      integer<kMemory, &Memory::latency>("memory.latency", "bus cycles", 1, 10000,
+          "fixed: from the last beat of a request to the first of its answer", kChosen),
+      integer<kMemory, &Memory::read_beat_cycles>("memory.read_beat_cycles", "bus cycles", 1, 64,
+          "fixed: from one beat of an answer to the next", kChosen),
+      integer<kMemory, &Memory::queue>("memory.queue", "requests", 1, 1024,
+          "fixed: that wait for their answers", kChosen),
 
       integer<kDram, &Dram::mib>("dram.mib", "MiB", 1, 65536,
           "size of all channels together", kChosen),

@@ -47,6 +47,28 @@ bool scratchpad_rows_are_whole(const Machine& m) {
 bool accumulator_rows_are_whole(const Machine& m) {
   return whole_rows(m.accumulator, accumulator_row(m));
 }
+bool unroller_is_double(const Machine& m) { return m.unroller.loops != 1; }
+bool unroller_array_is_square(const Machine& m) {
+  return m.unroller.loops == 0 || m.array.rows == m.array.cols;
+}
+bool unroller_array_is_weight_stationary(const Machine& m) {
+  return m.unroller.loops == 0 || m.array.dataflow == Dataflow::kWeightStationary;
+}
+bool unroller_requests_are_blocks(const Machine& m) {
+  return m.unroller.loops == 0 ||
+         (m.dma.request_bytes >= m.array.rows && m.dma.request_bytes >= m.bus.width_bytes);
+}
+bool unroller_station_is_small(const Machine& m) {
+  return m.unroller.loops == 0 ||
+         std::max({m.core.load_queue, m.core.compute_queue, m.core.store_queue}) <= 32;
+}
+bool unroller_requests_are_few(const Machine& m) {
+  return m.unroller.loops == 0 || std::max(m.dma.outstanding_reads, m.dma.outstanding_writes) <= 64;
+}
+bool unroller_banks_are_few(const Machine& m) {
+  return m.unroller.loops == 0 || (m.accumulator.banks <= 8 && m.scratchpad.banks <= 32);
+}
+
 bool request_fits_row(const Machine& m) { return m.dma.request_bytes <= m.dram.row_bytes; }
 bool l2_sets_are_whole(const Machine& m) {
   return m.l2.kib * kKib % (std::uint64_t{m.l2.ways} * m.l2.line_bytes) == 0;
@@ -85,6 +107,16 @@ bool hbm_rows_are_whole(const Machine& m) {
 
 bool names(const std::vector<std::string_view>& paths, std::string_view path) {
   return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+/// Whether a key belongs to the model of main memory that the machine does not have. The capacity,
+/// dram.mib, is that of either.
+bool of_other_memory(const Machine& machine, std::string_view path) {
+  const auto begins = [path](std::string_view section) {
+    return path.substr(0, section.size()) == section;
+  };
+  if (machine.memory.model == MemoryModel::kFixed) return begins("dram.") && path != "dram.mib";
+  return begins("memory.") && path != "memory.model";
 }
 
 MachineProblem broken(const MachineRule& rule, const Machine& machine) {
@@ -127,6 +159,25 @@ const std::vector<MachineRule>& machine_rules() {
        "room for the attention buffers",
        attention_buffers_fit},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
+      {{"unroller.loops"}, "0 or 2", unroller_is_double},
+      {{"unroller.loops", "array.rows", "array.cols"},
+       "0, or a square array",
+       unroller_array_is_square},
+      {{"unroller.loops", "array.dataflow"},
+       "0, or a weight-stationary array",
+       unroller_array_is_weight_stationary},
+      {{"unroller.loops", "dma.request_bytes", "array.rows", "bus.width_bytes"},
+       "0, or requests of at least a block's row and a beat",
+       unroller_requests_are_blocks},
+      {{"unroller.loops", "core.load_queue", "core.compute_queue", "core.store_queue"},
+       "0, or at most 32 entries of each class",
+       unroller_station_is_small},
+      {{"unroller.loops", "dma.outstanding_reads", "dma.outstanding_writes"},
+       "0, or at most 64 requests in flight",
+       unroller_requests_are_few},
+      {{"unroller.loops", "accumulator.banks", "scratchpad.banks"},
+       "0, or at most 8 banks of the accumulator and 32 of the scratchpad",
+       unroller_banks_are_few},
       {{"l2.kib", "l2.ways", "l2.line_bytes"},
        "0, or whole sets of l2.ways lines of l2.line_bytes",
        l2_sets_are_whole},
@@ -174,6 +225,16 @@ std::vector<MachineProblem> machine_problems(const Machine& machine,
     const bool judged = std::none_of(rule.paths.begin(), rule.paths.end(),
                                      [&](std::string_view path) { return names(bad, path); });
     if (judged && !rule.holds(machine)) problems.push_back(broken(rule, machine));
+  }
+  const Machine standard;
+  for (const MachineKey& key : machine_keys()) {
+    if (!of_other_memory(machine, key.path) || names(bad, key.path)) continue;
+    if (key.get(machine) == key.get(standard)) continue;
+    const bool fixed = machine.memory.model == MemoryModel::kFixed;
+    problems.push_back({{key.path, "memory.model"},
+                        "found " + value_text(key, machine) + ", expected no " +
+                            (fixed ? "key of a DRAM, memory.model is \"fixed\""
+                                   : "key of a fixed memory, memory.model is \"dram\"")});
   }
   return problems;
 }

@@ -44,6 +44,9 @@ enum class FusionLevel {
 /// or whichever comes first.
 enum class SlotOrder { kIssue, kCompletion };
 
+/// Main memory: DDR4 devices with banks and rows, or one of stated latency.
+enum class MemoryModel { kDram, kFixed };
+
 /// Which line of a full set of a cache makes room.
 enum class Replacement { kLru, kRandom };
 
@@ -142,6 +145,18 @@ struct Machine {
     std::uint32_t row_bytes = 0;  ///< a longer row of a tile moves in such pieces; 0: as a whole
   } dma;
 
+  /// A loop unroller before the reservation station, and controllers behind it, as Gemmini has them
+  /// (hw/loop/loop_core.h). The station has core.load_queue, compute_queue and store_queue entries.
+  struct Unroller {
+    std::uint32_t loops = 0;           ///< in flight: 2; 0: the core has none
+    std::uint32_t command_cycles = 4;  ///< of the host, from one command to the next
+    std::uint32_t load_queue = 8;      ///< commands that wait at a controller
+    std::uint32_t compute_queue = 8;
+    std::uint32_t store_queue = 2;
+    std::uint32_t read_stages = 4;   ///< of a bank of the scratchpad, after the cycle of the read
+    std::uint32_t scale_stages = 8;  ///< of the pipeline between accumulator and memory
+  } unroller;
+
   /// Address translation of the load and store units: a register for the last page in each port,
   /// behind them a table that they share. A miss in both walks the page table in memory.
   struct Tlb {
@@ -202,6 +217,13 @@ struct Machine {
     double t_refi_ns = 7800.0;
     double controller_ns = 20.0;  ///< front-end and PHY, once per request
   } dram;
+
+  struct Memory {
+    MemoryModel model = MemoryModel::kDram;
+    std::uint32_t latency = 40;
+    std::uint32_t read_beat_cycles = 1;
+    std::uint32_t queue = 64;
+  } memory;
 
   struct Mapper {
     FusionLevel fusion = FusionLevel::kAll;

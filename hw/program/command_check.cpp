@@ -87,6 +87,7 @@ void CommandCheck::check_shape(const Command& command) const {
   positive("n", command.n);
   if (command.opcode == Opcode::kMatmul) positive("k", command.k);
   if (command.opcode == Opcode::kHost) check_host_command(command);
+  if (command.opcode == Opcode::kLoop) check_loop(command);
   if (command.opcode == Opcode::kAttention) {
     check_attention_command(command, program_, machine_, failing());
   }
@@ -212,6 +213,25 @@ void CommandCheck::check_host_command(const Command& command) const {
   }
 }
 
+void CommandCheck::check_loop(const Command& command) const {
+  if (machine_.unroller.loops == 0) fail("the machine has no unroller (unroller.loops is 0)");
+  if (command.k == 0) fail("k is 0, expected at least 1");
+  check_chain_index(command.chain);
+  if (!loop_takes(program_.chains[command.chain])) {
+    fail("its chain has operands, works on whole rows or transposes");
+  }
+  const std::uint64_t side = machine_.array.rows;
+  const auto blocks = [side](std::uint64_t elements) { return (elements + side - 1) / side; };
+  const std::uint64_t m = blocks(command.m), n = blocks(command.n), k = blocks(command.k);
+  const std::uint64_t scratchpad = machine_.scratchpad.kib * kKib / (side * side) / 2;
+  const std::uint64_t accumulator = machine_.accumulator.kib * kKib / (4 * side * side) / 2;
+  if ((m + n) * k > scratchpad || m * n > accumulator) {
+    fail("A and B of " + std::to_string((m + n) * k) + " blocks and C of " + std::to_string(m * n) +
+         ", expected at most half of the scratchpad, " + std::to_string(scratchpad) +
+         ", and of the accumulator, " + std::to_string(accumulator));
+  }
+}
+
 void CommandCheck::check_encoder(const Command& command) const {
   if (command.mix == 0) return;
   if (!machine_.attention.encodes()) {
@@ -262,6 +282,11 @@ void CommandCheck::check_written_rows(const Command& command) const {
     case Opcode::kHost:
       apart("result_pitch", command.tensor_pitch,
             n * bytes_of(program_.host_functions[command.chain].out));
+      break;
+    case Opcode::kLoop:
+      if (command.tensor != 0) {
+        apart("result_pitch", command.tensor_pitch, stored_row_bytes(command, program_));
+      }
       break;
     case Opcode::kMove:
       apart("b_pitch", command.b_pitch, stored_row_bytes(command, program_));

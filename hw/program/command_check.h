@@ -40,6 +40,7 @@ class CommandCheck {
   void check_chain_of(const Command& command) const;
   void check_operand_tiles(const Command& command, const Chain& chain) const;
   void check_host_command(const Command& command) const;
+  void check_loop(const Command& command) const;
   void check_encoder(const Command& command) const;
   /// Rows that overlap would make the result depend on the order in which rows are written.
   void check_written_rows(const Command& command) const;

@@ -16,11 +16,12 @@ constexpr unsigned kStore = bit(Opcode::kStore);
 constexpr unsigned kMove = bit(Opcode::kMove);
 constexpr unsigned kByAttention = bit(Opcode::kAttention);
 constexpr unsigned kByHost = bit(Opcode::kHost);
+constexpr unsigned kByLoop = bit(Opcode::kLoop);
 constexpr unsigned kByDma = kLoad | kLoadAccumulator | kStore;
 constexpr unsigned kByPostop = kStore | kMove;
 constexpr unsigned kByLoads = kLoad | kLoadAccumulator;
 constexpr unsigned kByChain = kByPostop | kByLoads;
-constexpr unsigned kAll = kByDma | kMatmul | kMove | kByAttention | kByHost;
+constexpr unsigned kAll = kByDma | kMatmul | kMove | kByAttention | kByHost | kByLoop;
 
 template <typename T>
 constexpr std::uint64_t highest_of() {
@@ -53,7 +54,7 @@ const std::vector<CommandField>& command_fields() {
   static const std::vector<CommandField> fields = {
       field<&Command::op>("op", kAll),
       field<&Command::issue>("issue", kAll, true),
-      field<&Command::chain>("chain", kByPostop | kByAttention),
+      field<&Command::chain>("chain", kByPostop | kByAttention | kByLoop),
       field<&Command::type>("type", kLoadAccumulator),
       field<&Command::type>("type", kLoad, true),
       field<&Command::dram>("dram", kByDma),
@@ -66,8 +67,8 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::b_pitch>("b_pitch", kMatmul | kMove),
       field<&Command::m>("m", kAll),
       field<&Command::n>("n", kAll),
-      field<&Command::k>("k", kMatmul | kByAttention),
-      field<&Command::accumulate>("accumulate", kMatmul, true),
+      field<&Command::k>("k", kMatmul | kByAttention | kByLoop),
+      field<&Command::accumulate>("accumulate", kMatmul | kByLoop, true),
       field<&Command::a_unsigned>("a_unsigned", kMatmul, true),
       field<&Command::b_transposed>("b_transposed", kMatmul, true),
       field<&Command::parameters>("parameters", kByChain, true),
@@ -100,8 +101,14 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::dram_pitch>("in_pitch", kByHost),
       field<&Command::a>("operand", kByHost, true),
       field<&Command::a_pitch>("operand_pitch", kByHost, true),
-      field<&Command::tensor>("result", kByHost),
-      field<&Command::tensor_pitch>("result_pitch", kByHost),
+      field<&Command::tensor>("result", kByHost | kByLoop),
+      field<&Command::tensor_pitch>("result_pitch", kByHost | kByLoop),
+      field<&Command::dram>("left", kByLoop),
+      field<&Command::dram_pitch>("left_pitch", kByLoop),
+      field<&Command::a>("right", kByLoop),
+      field<&Command::a_pitch>("right_pitch", kByLoop),
+      field<&Command::b>("sums", kByLoop, true),
+      field<&Command::b_pitch>("sums_pitch", kByLoop, true),
   };
   return fields;
 }

@@ -21,6 +21,8 @@ std::string_view name_of(Opcode opcode) {
       return "attention";
     case Opcode::kHost:
       return "host";
+    case Opcode::kLoop:
+      return "loop";
   }
   return "?";
 }
@@ -35,6 +37,8 @@ Unit unit_of(Opcode opcode) {
       return Unit::kCompute;
     case Opcode::kHost:
       return Unit::kHost;
+    case Opcode::kLoop:
+      return Unit::kLoop;
     case Opcode::kStore:
     case Opcode::kMove:
     case Opcode::kEnd:
@@ -43,10 +47,18 @@ Unit unit_of(Opcode opcode) {
   return Unit::kStore;
 }
 
+bool loop_takes(const Chain& chain) {
+  const std::size_t bytes = bytes_of(chain.out);
+  return (bytes == 1 || bytes == 4) && parameter_words(chain) == 0 && tensor_operands(chain) == 0 &&
+         statistics_words(chain) == 0 && !is_row_wise(chain) && !transposes(chain) &&
+         !uses_valid_cols(chain);
+}
+
 const Chain* chain_of(const Command& command, const Program& program) {
   switch (command.opcode) {
     case Opcode::kStore:
     case Opcode::kMove:
+    case Opcode::kLoop:
       return &program.chains.at(command.chain);
     case Opcode::kLoad:
     case Opcode::kLoadAccumulator:

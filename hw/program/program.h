@@ -30,14 +30,15 @@ enum class Opcode : std::uint8_t {
   kMove = 5,             ///< accumulator -> chain -> scratchpad
   kAttention = 6,        ///< Q, K, V in DRAM -> masked attention of all heads -> DRAM
   kHost = 7,             ///< DRAM -> the host's function -> DRAM: m rows of n elements
+  kLoop = 8,             ///< a loop of the unroller: DRAM -> A B (+ D) -> chain -> DRAM
 };
 
-inline constexpr std::uint8_t kOpcodes = 8;
+inline constexpr std::uint8_t kOpcodes = 9;
 
 [[nodiscard]] std::string_view name_of(Opcode opcode);
 
-enum class Unit : std::uint8_t { kLoad = 0, kCompute = 1, kStore = 2, kHost = 3 };
-inline constexpr std::size_t kUnits = 4;
+enum class Unit : std::uint8_t { kLoad = 0, kCompute = 1, kStore = 2, kHost = 3, kLoop = 4 };
+inline constexpr std::size_t kUnits = 5;
 /// The unit whose queue takes the command; kEnd waits in the store unit's. The host has no queue: a
 /// command of its own begins when all before it have completed, and none behind it is dispatched
 /// before it has.
@@ -106,6 +107,12 @@ struct Command {
 /// kHost: `chain` is an index into Program::host_functions; m rows of n elements, the input at
 /// dram, the second operand at a (kAdd, else 0), the result at tensor, each with its pitch. k as in
 /// a kStore.
+///
+/// kLoop: C[m x n] = A[m x k] B[k x n], to which D is added or, with `accumulate`, the sums of the
+/// loop before: a block of a product that a loop unroller computes from memory to memory
+/// (hw/loop/loop_core.h). A at dram, B row by row at a, int32 sums D at b (0: none), the result at
+/// tensor (0: the sums stay for the next loop), each with its pitch. The result leaves through
+/// `chain`, which has no operands but immediates. A B and D are below 4 GiB.
 ///
 /// A kStore with a `mix` encodes on the way out: the rows of n = in_heads * d int8 that leave the
 /// chain become out_heads * d bytes each.
@@ -183,8 +190,12 @@ struct Range {
   return a.space == b.space && (a.write || b.write) && a.begin < b.end && b.begin < a.end;
 }
 
-/// The chain of a kStore, kMove or kLoad*, which must exist; null for a load without stages and for
-/// other opcodes.
+/// Whether a loop can send its results through the chain: to int8, or sums as they are, without
+/// operands, statistics, whole rows or a transposition.
+[[nodiscard]] bool loop_takes(const Chain& chain);
+
+/// The chain of a kStore, kMove, kLoop or kLoad*, which must exist; null for a load without stages
+/// and for other opcodes.
 [[nodiscard]] const Chain* chain_of(const Command& command, const Program& program);
 /// The tensor operands of that chain, in the order of its stages. They must exist.
 [[nodiscard]] std::vector<OperandTile> operands_of(const Command& command, const Program& program);

@@ -19,6 +19,9 @@ References references_of(const Command& command) {
       chain(command.chain);
       if (command.mix != 0) mix(command.mix - 1U);
       break;
+    case Opcode::kLoop:
+      chain(command.chain);
+      break;
     case Opcode::kAttention:
       chain(command.chain);
       for (std::uint32_t i = 0; i < (command.accumulate ? 4U : 1U); ++i) chain(command.c + i);
@@ -43,6 +46,8 @@ OperandEntries operand_entries(const Command& command, const Program& program) {
 }
 
 std::vector<std::uint64_t> fetched_bytes(const Program& program, const Machine& machine) {
+  // The host sends the commands.
+  if (machine.unroller.loops != 0) return std::vector<std::uint64_t>(program.commands.size(), 0);
   const ProgramHeader header = header_of(program);
   RecordStore chains(machine.core.chain_slots), mixes(kMixSlots);
   const auto bytes_for = [](RecordStore& store, std::uint32_t index, std::uint64_t user,

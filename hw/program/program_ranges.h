@@ -140,6 +140,20 @@ void visit_host(const Command& command, const Program& program, Visit visit) {
                        command.tensor_pitch, true));
 }
 
+template <typename Visit>
+void visit_loop(const Command& command, const Program& program, Visit visit) {
+  const std::uint64_t m = command.m, n = command.n, k = command.k;
+  visit(bounding_range(Space::kDram, command.dram, m, k, command.dram_pitch, false));
+  visit(bounding_range(Space::kDram, command.a, k, n, command.a_pitch, false));
+  if (command.b != 0) {
+    visit(bounding_range(Space::kDram, command.b, m, n * 4, command.b_pitch, false));
+  }
+  if (command.tensor != 0) {
+    visit(bounding_range(Space::kDram, command.tensor, m, stored_row_bytes(command, program),
+                         command.tensor_pitch, true));
+  }
+}
+
 }  // namespace ranges
 
 /// Calls visit(Range) for every range of ranges_of(), in its order.
@@ -164,6 +178,9 @@ void for_each_range(const Command& command, const Program& program, Visit visit)
       break;
     case Opcode::kHost:
       ranges::visit_host(command, program, visit);
+      break;
+    case Opcode::kLoop:
+      ranges::visit_loop(command, program, visit);
       break;
   }
 }

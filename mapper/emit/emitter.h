@@ -113,6 +113,11 @@ class Emitter {
   const Group& without_bias(const Group& group);
   void emit_loops(const Group& group);
   void load_bias(const Loop& loop);
+  /// Whether the machine's unroller can run the group's loops.
+  [[nodiscard]] bool unrolls(const Group& group) const;
+  /// Of constants that the host's library reads.
+  [[nodiscard]] std::uint64_t operand_alignment() const;
+  void emit_unrolled(const Group& group);
   void emit_loop(const Loop& loop);
   void emit_last_step(const Loop& loop, hw::Command matmul, const hw::Command& parameters,
                       bool late);
@@ -150,6 +155,8 @@ class Emitter {
   }
   /// Byte address of a view's first element, if it is below 4 GiB. Else InputError.
   [[nodiscard]] std::uint32_t near_address(const model::View& view) const;
+  /// `at`, a byte address in the view, if it is below 4 GiB. Else InputError.
+  [[nodiscard]] std::uint32_t near(const model::View& view, std::uint64_t at) const;
   /// Byte address of an element of a view.
   [[nodiscard]] std::uint64_t address(const model::View& view, std::uint32_t row,
                                       std::uint32_t col) const;
@@ -162,7 +169,7 @@ class Emitter {
   hw::Program& program_;
   std::map<model::TensorId, std::uint64_t> whole_weights_;  ///< row-major
   Group unrolled_;                     ///< what a loop unroller makes of the current group
-  std::optional<std::uint64_t> bias_;  ///< address of its row of int32
+  std::optional<std::uint64_t> bias_;  ///< address of its row of int32, or of a row for each result
   Work* work_ = nullptr;
   std::vector<Span> busy_;    ///< operands of the last matmul
   std::vector<bool> halves_;  ///< by level: whether the second half of the accumulator is next

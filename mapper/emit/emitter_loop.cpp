@@ -45,9 +45,12 @@ const Group& Emitter::without_bias(const Group& group) {
   stages.erase(stages.begin());
   std::vector<std::int32_t>& values = unrolled_.parameters;
   const std::uint32_t bytes = group.n() * 4;
-  bias_ = constants_.add_tile(
-      values.empty() ? nullptr : reinterpret_cast<const std::uint8_t*>(values.data()), bytes, 1,
-      bytes, bytes);
+  const auto* const row =
+      values.empty() ? nullptr : reinterpret_cast<const std::uint8_t*>(values.data());
+  // The unroller loads a matrix of sums: here the same row again and again.
+  const bool matrix = unrolls(unrolled_);
+  bias_ = constants_.add_tile(row, matrix ? 0 : bytes, matrix ? group.m() : 1, bytes, bytes,
+                              operand_alignment());
   if (!values.empty()) values.erase(values.begin(), values.begin() + group.n());
   return unrolled_;
 }
@@ -64,7 +67,51 @@ void Emitter::load_bias(const Loop& loop) {
   program_.commands.push_back(load);
 }
 
+std::uint64_t Emitter::operand_alignment() const {
+  return machine_.unroller.loops != 0 ? machine_.tlb.page_bytes : kDramRowAlignment;
+}
+
+bool Emitter::unrolls(const Group& group) const {
+  if (machine_.unroller.loops == 0 || group.b_transposed || group.a_unsigned) return false;
+  return hw::loop_takes(group.chain) && !group.pre && group.sections.encoders.empty();
+}
+
+/// A loop is one command, which the core unrolls itself (hw/loop/unroller.h).
+void Emitter::emit_unrolled(const Group& group) {
+  const Tiling& tiling = *work_->tiling;
+  const Location& out = location(group.out);
+  std::uint32_t b_pitch = 0;
+  const std::uint64_t b = row_major(group.b, 0, 0, b_pitch);
+  for (std::uint32_t row = 0; row < group.m(); row += tiling.m) {
+    for (std::uint32_t col = 0; col < group.n(); col += tiling.n) {
+      for (std::uint32_t k0 = 0; k0 < group.k(); k0 += tiling.k) {
+        hw::Command loop = command(hw::Opcode::kLoop);
+        loop.chain = work_->chain;
+        loop.m = std::min(tiling.m, group.m() - row);
+        loop.n = std::min(tiling.n, group.n() - col);
+        loop.k = std::min(tiling.k, group.k() - k0);
+        loop.dram = address(group.a, row, k0);
+        loop.dram_pitch = location(group.a).pitch;
+        loop.a = near(group.b, b + std::uint64_t{k0} * b_pitch + col);
+        loop.a_pitch = b_pitch;
+        if (bias_ && k0 == 0) {
+          loop.b_pitch = group.n() * 4;
+          loop.b =
+              near(group.b, *bias_ + std::uint64_t{row} * loop.b_pitch + std::uint64_t{col} * 4);
+        }
+        loop.accumulate = k0 > 0;
+        if (k0 + loop.k == group.k()) {
+          loop.tensor = address(group.out, row, col);
+          loop.tensor_pitch = out.pitch;
+        }
+        program_.commands.push_back(loop);
+      }
+    }
+  }
+}
+
 void Emitter::emit_loops(const Group& group) {
+  if (unrolls(group)) return emit_unrolled(group);
   const std::uint32_t half = machine_.scratchpad.kib * 1024 / 2;
   const std::uint32_t request =
       machine_.dma.row_bytes == 0 ? machine_.dma.request_bytes : machine_.dma.row_bytes;
@@ -99,8 +146,9 @@ std::uint64_t Emitter::row_major(const model::View& view, std::uint32_t row, std
   pitch = tensor.cols;
   const auto [known, is_new] = whole_weights_.try_emplace(view.tensor, 0);
   if (is_new) {
-    known->second = constants_.add_tile(tensor.data.empty() ? nullptr : tensor.data.data(),
-                                        tensor.cols, tensor.rows, tensor.cols, tensor.cols);
+    known->second =
+        constants_.add_tile(tensor.data.empty() ? nullptr : tensor.data.data(), tensor.cols,
+                            tensor.rows, tensor.cols, tensor.cols, operand_alignment());
   }
   return known->second + std::uint64_t{view.row + row} * pitch + view.col + col;
 }

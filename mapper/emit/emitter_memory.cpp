@@ -10,7 +10,10 @@
 namespace systole::mapper {
 
 std::uint32_t Emitter::near_address(const model::View& view) const {
-  const std::uint64_t at = address(view, 0, 0);
+  return near(view, address(view, 0, 0));
+}
+
+std::uint32_t Emitter::near(const model::View& view, std::uint64_t at) const {
   if (at > std::numeric_limits<std::uint32_t>::max()) {
     throw hw::InputError(graph_.tensors[view.tensor].name +
                          ": an operand beyond 4 GiB, expected it below");

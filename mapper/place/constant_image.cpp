@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "base/round.h"
-#include "mapper/place/placement.h"
 
 namespace systole::mapper {
 
 std::uint64_t ConstantImage::add_tile(const std::uint8_t* data, std::size_t row_bytes,
-                                      std::uint32_t rows, std::uint32_t cols, std::uint32_t pitch) {
-  const std::uint64_t address = round_up(end_, kDramRowAlignment);
+                                      std::uint32_t rows, std::uint32_t cols, std::uint32_t pitch,
+                                      std::uint64_t alignment) {
+  const std::uint64_t address = round_up(end_, alignment);
   const std::size_t bytes = std::size_t{rows} * pitch;
   end_ = address + bytes;
   if (data != nullptr && with_contents_) {

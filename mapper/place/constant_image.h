@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "hw/program/program.h"
+#include "mapper/place/placement.h"
 
 namespace systole::mapper {
 
@@ -16,9 +17,10 @@ class ConstantImage {
       : end_(begin), with_contents_(with_contents) {}
 
   /// A tile of a row-major matrix of bytes, rows padded to `pitch`; `data` may be null (shape only:
-  /// the addresses are the same). Returns its address.
+  /// the addresses are the same). Returns its address, a multiple of `alignment`.
   std::uint64_t add_tile(const std::uint8_t* data, std::size_t row_bytes, std::uint32_t rows,
-                         std::uint32_t cols, std::uint32_t pitch);
+                         std::uint32_t cols, std::uint32_t pitch,
+                         std::uint64_t alignment = kDramRowAlignment);
   /// The same at a place that is already allocated.
   void add_rows(std::uint64_t address, const std::vector<std::uint8_t>& data, std::size_t row_bytes,
                 std::uint32_t pitch);

@@ -259,7 +259,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
         continue;
       }
     }
-    const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
+    // What a host prepared for its library has no gaps between rows.
+    const auto pitch = machine.unroller.loops != 0
+                           ? row_bytes
+                           : static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
     const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);
     location = {Location::Place::kDram, *at, pitch, {}};
   }

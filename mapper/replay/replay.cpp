@@ -60,7 +60,8 @@ Replay::Replay(const hw::Machine& machine)
       scratchpad_(machine.scratchpad),
       accumulator_(machine.accumulator),
       queues_{Queue(machine.core.load_queue), Queue(machine.core.compute_queue),
-              Queue(machine.core.store_queue)} {}
+              Queue(machine.core.store_queue)},
+      loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)) {}
 
 void Replay::run(const hw::Program& program, std::size_t first, std::size_t last) {
   if (ends_.size() < program.operators.size()) ends_.resize(program.operators.size(), 0);
@@ -153,7 +154,8 @@ void Replay::fetch(std::size_t commands) {
 bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool may_fetch) {
   const hw::Command& command = program.commands[index];
   const std::size_t chunk = machine_.core.fetch_commands;
-  if (commands_ % chunk == 0 && boundary_ != commands_ + 1) {
+  // The host sends what a core with an unroller runs.
+  if (machine_.unroller.loops == 0 && commands_ % chunk == 0 && boundary_ != commands_ + 1) {
     fetch_due_ = std::max(static_cast<double>(dispatch_), arrival_);
     if (!may_fetch) return false;
     if (fetched_ == commands_) fetch(std::min(chunk, program.commands.size() - index));
@@ -166,6 +168,7 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool m
   }
   if (!issue(command)) return false;
   if (command.opcode == hw::Opcode::kHost) return dispatch_host(command, program);
+  if (command.opcode == hw::Opcode::kLoop) return dispatch_loops(program, index);
   const auto unit = static_cast<std::size_t>(hw::unit_of(command.opcode));
   Queue& queue = queues_[unit];
   const std::uint64_t number = queue.dispatched;
@@ -181,6 +184,20 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool m
   find_hazards(work, unit);
   loop_commands_[loop_ % 2][unit] = number + 1;
   ++queue.dispatched;
+  ++commands_;
+  return true;
+}
+
+// The loops of a call take their time together, with its first command.
+bool Replay::dispatch_loops(const hw::Program& program, std::size_t index) {
+  for (const Queue& queue : queues_) {
+    if (queue.ended != queue.dispatched) return false;
+    if (queue.ended != 0) dispatch_ = std::max(dispatch_, queue.completion(queue.ended - 1));
+  }
+  const hw::Command& command = program.commands[index];
+  if (command.issue == hw::Issue::kCall) dispatch_ += loops_->cycles(program, index);
+  last_end_ = std::max(last_end_, dispatch_);
+  ends_[command.op] = std::max(ends_[command.op], dispatch_);
   ++commands_;
   return true;
 }

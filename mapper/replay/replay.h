@@ -3,11 +3,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
 #include "mapper/replay/replay_banks.h"
+#include "mapper/replay/replay_loops.h"
 #include "mapper/replay/replay_memory.h"
 #include "mapper/replay/replay_work.h"
 
@@ -81,6 +83,7 @@ class Replay {
 
   [[nodiscard]] bool dispatch_next(const hw::Program& program, std::size_t index, bool may_fetch);
   [[nodiscard]] bool dispatch_host(const hw::Command& command, const hw::Program& program);
+  [[nodiscard]] bool dispatch_loops(const hw::Program& program, std::size_t index);
   [[nodiscard]] bool issue(const hw::Command& command);
   void find_hazards(ReplayWork& work, std::size_t unit);
   void fetch(std::size_t commands);
@@ -109,6 +112,7 @@ class Replay {
   ReplayPort fetch_port_, load_port_, write_port_, read_port_;
   ReplayBanks scratchpad_, accumulator_;
   std::array<Queue, kQueues> queues_;
+  std::shared_ptr<ReplayLoops> loops_;  ///< nullptr: the machine has no unroller
   std::vector<std::uint64_t> ends_;
   std::uint64_t attention_ = 0;
   std::uint64_t commands_ = 0;  ///< dispatched so far

@@ -108,6 +108,7 @@ void decode_work(const hw::Command& command, const hw::Program& program, const h
   hw::for_each_range(command, program, [&](const hw::Range& range) { work.ranges.add(range); });
   switch (command.opcode) {
     case hw::Opcode::kEnd:
+    case hw::Opcode::kLoop:  // loops are timed by call: ReplayLoops
       break;
     case hw::Opcode::kLoad:
     case hw::Opcode::kLoadAccumulator:

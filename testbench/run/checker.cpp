@@ -30,7 +30,8 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const bool stays = command.opcode == hw::Opcode::kMove;
   const bool attends = command.opcode == hw::Opcode::kAttention;
   const bool hosts = command.opcode == hw::Opcode::kHost;
-  if (!stays && !attends && !hosts && command.opcode != hw::Opcode::kStore) return;
+  const bool loops = command.opcode == hw::Opcode::kLoop && command.tensor != 0;
+  if (!stays && !attends && !hosts && !loops && command.opcode != hw::Opcode::kStore) return;
   const hw::Operator& result = mapping_->program.operators[command.op];
   const model::View& view = mapping_->groups[command.op].written();
   const std::size_t element = hw::bytes_of(result.type);
@@ -40,7 +41,9 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
   const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
   std::vector<std::uint8_t> found(row_bytes);
-  const std::uint64_t begin = stays ? command.b : attends || hosts ? command.tensor : command.dram;
+  const std::uint64_t begin = stays                       ? command.b
+                              : attends || hosts || loops ? command.tensor
+                                                          : command.dram;
   const std::uint64_t rows =
       attends || hosts ? command.m : hw::stored_rows(command, mapping_->program);
   const auto first_of = [&](std::uint64_t at) {

@@ -19,6 +19,14 @@ hw::EnergyEvents energy_events(tlm_model::System& system) {
     events.accumulator_bytes += work.score_bytes;
   }
   std::uint64_t moved = 0;
+  if (core.loops) {
+    const tlm_model::LoopUnit::Work& work = core.loops->work();
+    events.macs += work.macs;
+    events.postop_elements += work.elements;
+    events.scratchpad_bytes += core.loops->scratchpad_bytes();
+    events.accumulator_bytes += core.loops->accumulator_bytes();
+    moved += work.bus_bytes;
+  }
   for (const tlm_model::DmaPort* port : system.core.ports()) moved += port->stats().bytes;
   if (system.host.compute) {
     // A cycle of work on the network; the rest of the host's time is not the accelerator's.

@@ -19,7 +19,7 @@ constexpr std::uint32_t kUnitRows = 1;
 constexpr std::uint32_t kOperatorRows = kUnitRows + hw::kUnits;
 
 constexpr std::array<const char*, hw::kUnits> kUnitNames = {"load", "array", "post-op and store",
-                                                            "host"};
+                                                            "host", "loop unroller"};
 
 std::uint32_t row_of(hw::Unit unit) { return kUnitRows + static_cast<std::uint32_t>(unit); }
 

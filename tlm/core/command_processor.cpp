@@ -11,6 +11,8 @@ constexpr std::size_t kStationFull = 1;
 constexpr std::size_t kHostIssue = 2;
 constexpr std::size_t kFence = 3;
 constexpr std::size_t kHostOperator = 4;
+/// Loops that the host has prepared: more than the loop unit takes at a time.
+constexpr std::uint32_t kLoopsAhead = 8;
 
 }  // namespace
 
@@ -114,6 +116,8 @@ std::uint32_t CommandProcessor::capacity(hw::Unit unit) const {
       return machine_.core.compute_queue;
     case hw::Unit::kStore:
       return machine_.core.store_queue;
+    case hw::Unit::kLoop:
+      return kLoopsAhead;
     case hw::Unit::kHost:
       break;
   }
@@ -140,7 +144,8 @@ void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index)
   }
   state_ = kDispatch;
   account_.stall_until(cycle(), kStationFull);
-  clock_.wait_until(cycle() + 1);
+  // The loop unit has command queues of its own.
+  if (unit != hw::Unit::kLoop) clock_.wait_until(cycle() + 1);
   account_.busy_until(cycle());
   Entry* entry = scoreboard_.dispatch(command, index, cycle());
   entry->loop = loop_;

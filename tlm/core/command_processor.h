@@ -64,6 +64,10 @@ class CommandProcessor : public sc_core::sc_module {
   /// Blocks until the unit has a command; the cycles so far were idle in `account` or, while a
   /// program runs, stalled for its cause `no_command`.
   Entry& next(hw::Unit unit, hw::BlockAccount& account, std::size_t no_command);
+  /// Whether next() would return at once.
+  [[nodiscard]] bool has(hw::Unit unit) const {
+    return !queues_[static_cast<std::size_t>(unit)].empty();
+  }
   /// Blocks until the entry's hazards are clear.
   void wait_ready(const Entry& entry);
   /// The unit has read its operands for the last time.

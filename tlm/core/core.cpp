@@ -30,6 +30,10 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
       load("load", machine, processor, memory, functional),
       array("array", machine, processor, memory, *engines_.array, attention.get(), functional),
       store("store", machine, processor, memory, *engines_.postop, *engines_.mix, functional),
+      loops(machine.unroller.loops == 0
+                ? nullptr
+                : std::make_unique<LoopUnit>("loops", machine, processor, *engines_.array,
+                                             *engines_.postop, functional)),
       mmu(machine.tlb.entries == 0 ? nullptr : std::make_unique<Mmu>(machine)) {
   SC_HAS_PROCESS(Core);
   if (mmu) {
@@ -141,12 +145,14 @@ void Core::set_counting(bool on, std::uint64_t cycle) {
     unit->set_counting(on, cycle);
   }
   if (attention) attention->set_counting(on, cycle);
+  if (loops) loops->set_counting(on, cycle);
 }
 
 std::vector<BlockReport> Core::reports(std::uint64_t cycles) const {
   std::vector<BlockReport> reports = {processor.report(cycles), load.report(cycles),
                                       array.report(cycles), store.report(cycles)};
   if (attention) reports.push_back(attention->report(cycles));
+  if (loops) reports.push_back(loops->report(cycles));
   return reports;
 }
 

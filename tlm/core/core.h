@@ -19,6 +19,7 @@
 #include "tlm/core/command_processor.h"
 #include "tlm/core/load_unit.h"
 #include "tlm/core/local_memory.h"
+#include "tlm/core/loop_unit.h"
 #include "tlm/core/store_unit.h"
 #include "tlm/dma/tlb.h"
 
@@ -71,6 +72,7 @@ class Core : public sc_core::sc_module {
   LoadUnit load;
   ArrayUnit array;
   StoreUnit store;
+  std::unique_ptr<LoopUnit> loops;  ///< nullptr: the machine has no unroller
 
   /// Translation for load and store unit, and who walks the page table for each.
   struct Mmu {

@@ -91,6 +91,16 @@ void ProgramReader::read_program() {
 std::uint64_t ProgramReader::read(std::uint64_t offset, std::size_t bytes,
                                   std::vector<std::uint8_t>& into, std::uint64_t not_before) {
   into.resize(bytes);
+  if (machine_.unroller.loops != 0) {
+    // The host has the program, and sends its commands.
+    tlm::tlm_generic_payload payload;
+    payload.set_command(tlm::TLM_READ_COMMAND);
+    payload.set_address(address_ + offset);
+    payload.set_data_ptr(into.data());
+    payload.set_data_length(static_cast<unsigned>(bytes));
+    port_.socket->transport_dbg(payload);
+    return std::max(not_before, clock_.cycle_from(sc_core::sc_time_stamp()));
+  }
   return port_.read(address_ + offset, into.data(), bytes, not_before);
 }
 

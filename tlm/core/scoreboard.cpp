@@ -33,6 +33,8 @@ Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std
   // A command of the host is a fence: nothing else is in flight.
   if (entry->unit != hw::Unit::kHost) entry->ranges_ = hw::ranges_of(command, program_);
   for (const auto& older : flight_) {
+    // Loops keep their own order.
+    if (older->unit == hw::Unit::kLoop && entry->unit == hw::Unit::kLoop) continue;
     const bool both_compute =
         older->unit == hw::Unit::kCompute && entry->unit == hw::Unit::kCompute;
     const Hazard found = hazard(older->ranges_, entry->ranges_, both_compute);

@@ -3,11 +3,23 @@
 #include <string>
 
 #include "base/units.h"
-#include "tlm/common/time.h"
 
 namespace systole::tlm_model {
 Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params, bool functional)
-    : MemoryTarget(name, params.mib * hw::kMib, functional), timing_(params), memory_(capacity()) {}
+    : MemoryTarget(name, params.mib * hw::kMib, functional),
+      timing_(params),
+      clock_(1000),
+      memory_(capacity()) {}
+
+Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine& machine, bool functional)
+    : MemoryTarget(name, machine.dram.mib * hw::kMib, functional),
+      timing_(machine.dram),
+      clock_(machine.bus.clock_mhz),
+      memory_(capacity()) {
+  if (machine.memory.model == hw::MemoryModel::kFixed) {
+    fixed_.emplace(machine.memory, machine.bus.width_bytes);
+  }
+}
 
 void Dram::set_counting(bool on, const sc_core::sc_time& now) {
   timing_.set_counting(on, to_ps(now));
@@ -17,6 +29,12 @@ void Dram::finish(const sc_core::sc_time& total) { timing_.finish(to_ps(total));
 
 void Dram::move(bool write, RequestBatch::Request& request) {
   if (request.data != nullptr) copy(write, request.address, request.data, request.bytes);
+  if (fixed_) {
+    const hw::FixedMemory::Answer answer =
+        fixed_->accept(clock_.cycle_from_ps(request.time), write, request.bytes);
+    request.time = clock_.edge_ps(answer.last - (answer.beats - 1));
+    return;
+  }
   const hw::DramAccess access = timing_.access(request.address, request.bytes, write, request.time);
   row_hits_ += access.hits;
   row_misses_ += access.misses;

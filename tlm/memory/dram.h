@@ -1,24 +1,34 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <systemc>
 #include <tlm>
 
 #include "hw/machine/machine.h"
 #include "hw/memory/dram_timing.h"
+#include "hw/memory/fixed_memory.h"
+#include "tlm/common/time.h"
 #include "tlm/memory/memory_target.h"
 #include "tlm/memory/sparse_memory.h"
 
 namespace systole::tlm_model {
 
-/// Main memory: a TLM-2.0 target (see MemoryTarget) with the timing of hw::DramTiming and
-/// zero-initialised contents that cost host memory only where touched.
+/// Main memory: a TLM-2.0 target (see MemoryTarget) with the timing of hw::DramTiming, or of
+/// hw::FixedMemory if the machine has that, and zero-initialised contents that cost host memory only
+/// where touched.
+///
+/// The bus stores and forwards what a read brings, which takes it a cycle for each beat but the
+/// first. A fixed memory passes beats on as they come: it has finished so many cycles before its
+/// last beat.
 class Dram : public MemoryTarget {
  public:
   /// A memory that is not `functional` offers no DMI. Throws std::invalid_argument on bad
   /// parameters, std::bad_alloc if the host cannot provide the address space.
   Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params,
        bool functional = true);
+  /// The memory of a machine.
+  Dram(const sc_core::sc_module_name& name, const hw::Machine& machine, bool functional);
 
   /// From `now` on, time counts in the accounts or it does not.
   void set_counting(bool on, const sc_core::sc_time& now);
@@ -41,6 +51,8 @@ class Dram : public MemoryTarget {
   bool offer(tlm::tlm_dmi& dmi) override;
 
   hw::DramTiming timing_;
+  std::optional<hw::FixedMemory> fixed_;
+  const Clock clock_;  ///< of the fixed memory: the bus's
   SparseMemory memory_;
   std::uint64_t row_hits_ = 0, row_misses_ = 0, row_conflicts_ = 0;  ///< traced, in bursts
 };

@@ -119,7 +119,8 @@ TEST(MachineFile, TellsAllErrorsAtOnce) {
       "m.toml:1:8: name: found \"two words\", expected a name of letters, digits, '.', '_' and "
       "'-' (characters, 1 to 64)\n"
       "m.toml:2:1: speed: unknown key, expected one of name, base, core, array, scratchpad, "
-      "accumulator, postop, preop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, "
+      "accumulator, postop, preop, datapath, attention, dma, unroller, tlb, bus, l2, memory, "
+      "dram, mapper, host, "
       "energy, "
       "backend, dfx, matrix, vector, hbm, ring, pcie\n"
       "m.toml:4:13: core.clock_mhz: found 0, expected an integer (MHz, 1 to 10000)\n"
@@ -193,10 +194,22 @@ TEST(MachineFile, RefusesEachBadInputWithOneLine) {
       {"core.\"a\\nb\" = 5", "1:6: core.a\\x0ab: unknown key, expected one of clock_mhz"},
       {"\"\" = 5", "1:1: : unknown key, expected one of name, base, core"},
       {std::string(5000, 'k') + " = 5", "1:1: kkkk"},
+      // Main memory
+      {"memory.model = 'sram'",
+       "1:16: memory.model: found \"sram\", expected \"dram\" or \"fixed\""},
+      {"memory.latency = 0",
+       "1:18: memory.latency: found 0, expected an integer (bus cycles, 1 to"},
+      {"memory.latency = 41",
+       "1:18: memory.latency: found 41, expected no key of a fixed memory, memory.model is "
+       "\"dram\""},
+      {"memory.model = 'fixed'\ndram.channels = 2",
+       "2:17: dram.channels: found 2, expected no key of a DRAM, memory.model is \"fixed\""},
+      {"memory.model = 'fixed'\ndram.t_cl_ns = 12.5",
+       "2:16: dram.t_cl_ns: found 12.5, expected no key of a DRAM, memory.model is \"fixed\""},
       // Base
       {"base = 'unheard-of'",
-       "1:8: base: found \"unheard-of\", expected dfx, dfx-ideal, gemmini, survey, tiny, "
-       "transformer or vitcod"},
+       "1:8: base: found \"unheard-of\", expected dfx, dfx-ideal, gemmini, gemmini-bare, "
+       "survey, tiny, transformer or vitcod"},
       {"base = 5", "1:8: base: found 5, expected the name of a machine preset in quotes"},
       {"base = '../machines/tiny'", "1:8: base: found \"../machines/tiny\", expected dfx,"},
       // TOML
@@ -336,7 +349,8 @@ TEST_F(MachinePresetDirectory, ShowsTheErrorsOfABase) {
           directory.path("machines/a.toml") +
           ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
           "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
-          "accumulator, postop, preop, datapath, attention, dma, tlb, bus, l2, dram, mapper, host, "
+          "accumulator, postop, preop, datapath, attention, dma, unroller, tlb, bus, l2, memory, "
+          "dram, mapper, host, "
           "energy, backend, dfx, matrix, vector, hbm, ring, pcie");
 }
 

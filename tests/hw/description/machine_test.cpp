@@ -91,8 +91,8 @@ void expect_keys(std::string_view section, const Tuple&) {
 TEST(MachineKeys, CoverEveryField) {
   const Machine m;
   const auto& [name, core, array, scratchpad, accumulator, postop, preop, datapath, attention, dma,
-               tlb, bus, l2, dram, mapper, host, energy, dfx, matrix, vector, hbm, ring, pcie,
-               backend] = m;
+               unroller, tlb, bus, l2, dram, memory, mapper, host, energy, dfx, matrix, vector, hbm,
+               ring, pcie, backend] = m;
   expect_keys("", std::tie(name));
   {
     const auto& [a, b, c, d, e, f, g, h] = core;
@@ -157,6 +157,14 @@ TEST(MachineKeys, CoverEveryField) {
   {
     const auto& [a, b, c, d, e] = dma;
     expect_keys("dma", std::tie(a, b, c, d, e));
+  }
+  {
+    const auto& [a, b, c, d, e, f, g] = unroller;
+    expect_keys("unroller", std::tie(a, b, c, d, e, f, g));
+  }
+  {
+    const auto& [a, b, c, d] = memory;
+    expect_keys("memory", std::tie(a, b, c, d));
   }
   {
     const auto& [a, b, c, d, e, f] = tlb;
@@ -297,6 +305,13 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"attention.lines", {"attention.lines=1", "attention.macs_per_line=256"}},
       {"scratchpad.kib", {"attention.lines=32", "attention.query_kib=131"}},
       {"dma.request_bytes", {"dma.request_bytes=4096", "dram.row_bytes=2048"}},
+      {"unroller.loops", {"unroller.loops=1"}},
+      {"unroller.loops", {"unroller.loops=2", "array.cols=8"}},
+      {"unroller.loops", {"unroller.loops=2", "array.dataflow=output-stationary"}},
+      {"unroller.loops", {"unroller.loops=2", "dma.request_bytes=16", "bus.width_bytes=32"}},
+      {"unroller.loops", {"unroller.loops=2", "core.compute_queue=33"}},
+      {"unroller.loops", {"unroller.loops=2", "dma.outstanding_writes=65"}},
+      {"unroller.loops", {"unroller.loops=2", "accumulator.banks=16"}},
       {"l2.kib", {"l2.kib=100", "l2.ways=3"}},
       {"l2.line_bytes", {"l2.kib=64", "l2.line_bytes=256", "dram.row_bytes=128"}},
       {"dram.bank_groups", {"dram.bank_groups=32"}},
@@ -392,8 +407,9 @@ class MachinePresets : public testing::Test {
 };
 
 TEST_F(MachinePresets, AllLoadRoundTripAndBearTheirName) {
-  EXPECT_EQ(machine_presets(), (std::vector<std::string>{"dfx", "dfx-ideal", "gemmini", "survey",
-                                                         "tiny", "transformer", "vitcod"}));
+  EXPECT_EQ(machine_presets(),
+            (std::vector<std::string>{"dfx", "dfx-ideal", "gemmini", "gemmini-bare", "survey",
+                                      "tiny", "transformer", "vitcod"}));
   for (const std::string& name : machine_presets()) {
     const Machine machine = find_machine(name);
     EXPECT_EQ(machine.name, name);

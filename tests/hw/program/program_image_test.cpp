@@ -175,7 +175,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadImage{"SideOutput", set_byte(kStage + 4, 4), "side output 4, expected less than 4"},
         BadImage{"StageReserved", set_byte(kStage + 7, 128), "reserved byte 128"},
         BadImage{"Immediate", set_byte(kStage + 8 * 6, 1), "immediate that the stage does not use"},
-        BadImage{"Opcode", set_byte(kCommand, 8), "command 0: opcode 8"},
+        BadImage{"Opcode", set_byte(kCommand, 9), "command 0: opcode 9"},
         BadImage{"CommandType", set_byte(kCommand + 1, 5), "type 5"},
         BadImage{"Flags", set_byte(kCommand + 2, 8), "reserved bits"},
         BadImage{"Issue", set_byte(kCommand + 3, 3), "reserved bits"},

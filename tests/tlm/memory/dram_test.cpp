@@ -266,7 +266,7 @@ TEST_F(DramOnBusTest, BothTransportsLeaveTheSameData) {
 class DramElaboration : public test::SystemCTest {};
 
 TEST_F(DramElaboration, TimingOnlyNeedsNoDataAndOffersNone) {
-  Dram dram("dram", {}, false);
+  Dram dram("dram", hw::Machine::Dram{}, false);
   TlmDriver driver("driver");
   driver.socket.bind(dram.socket);
   driver.run([&] {
