@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -15,27 +17,71 @@ namespace systole::hw {
 
 /// One figure of a block. Every writer (terminal, JSON, CSV, documentation) gets it in this form.
 struct Counter {
-  std::string name;  ///< dotted path inside the block, "channel0.stalled.refresh"
+  std::string name;
   std::string unit;  ///< "ps", "cycles", "bytes", "requests", ...
   std::string meaning;
   std::uint64_t value = 0;
 };
 
-/// Hands a counter to `visit`, which takes a Counter or just a name and a value.
-template <typename Visitor>
-void visit_counter(Visitor& visit, const Counter& counter) {
-  if constexpr (std::is_invocable_v<Visitor&, const Counter&>) {
-    visit(counter);
-  } else {
-    visit(counter.name, counter.value);
+/// Where the time of a server went: busy + all of stalled + idle == total.
+struct TimeAccount {
+  struct Stall {
+    std::string cause;
+    std::string meaning;
+    std::uint64_t time = 0;
+  };
+  std::string unit;  ///< "cycles" (of the block's own clock) or "ps"
+  std::uint64_t busy = 0;
+  std::vector<Stall> stalled;  ///< by cause
+  std::uint64_t idle = 0;
+  std::uint64_t total = 0;
+
+  [[nodiscard]] std::uint64_t stalled_total() const {
+    return std::accumulate(stalled.begin(), stalled.end(), std::uint64_t{0},
+                           [](std::uint64_t sum, const Stall& stall) { return sum + stall.time; });
   }
+};
+
+/// What a block has to say at the end of a run.
+struct BlockReport {
+  std::string name;
+  std::optional<TimeAccount> time;  ///< none of a block whose parts work side by side
+  std::vector<Counter> counters;
+  std::vector<BlockReport> parts;  ///< channels and banks with their times, initiators without
+};
+
+/// All blocks and parts that have an account of their time, by whole names: "array",
+/// "dram.channel0".
+[[nodiscard]] inline std::vector<BlockReport> accounts_of(const std::vector<BlockReport>& blocks) {
+  std::vector<BlockReport> accounts;
+  for (const BlockReport& block : blocks) {
+    if (block.time) accounts.push_back({block.name, block.time, block.counters, {}});
+    for (const BlockReport& part : block.parts) {
+      if (part.time) {
+        accounts.push_back({block.name + "." + part.name, part.time, part.counters, {}});
+      }
+    }
+  }
+  return accounts;
+}
+
+/// A counter of a block. Throws std::out_of_range if there is none of that name.
+[[nodiscard]] inline std::uint64_t counter_of(const std::vector<BlockReport>& blocks,
+                                              std::string_view block, std::string_view name) {
+  for (const BlockReport& report : blocks) {
+    if (report.name != block) continue;
+    for (const Counter& counter : report.counters) {
+      if (counter.name == name) return counter.value;
+    }
+  }
+  throw std::out_of_range("no counter " + std::string(block) + "." + std::string(name));
 }
 
 /// Timeline of a server that does one thing after another (a channel, a port, a pipeline).
 ///
 /// Time is accounted from 0 to now() without holes: each call moves now() forward and adds the step
 /// to exactly one of idle, stalled by one cause, or busy, or to none while time does not count.
-/// Hence busy + stalled + idle == total() always, which is now() if all time counts. The time unit
+/// Hence busy + stalled + idle == total always, which is now() if all time counts. The time unit
 /// (cycles, ps) is the block's choice.
 class BlockAccount {
  public:
@@ -46,15 +92,19 @@ class BlockAccount {
   };
 
   /// `causes[i]` is what the block later calls cause i.
-  BlockAccount(std::string unit, std::vector<Cause> causes)
-      : unit_(std::move(unit)), causes_(std::move(causes)), stalled_(causes_.size(), 0) {}
+  BlockAccount(std::string unit, const std::vector<Cause>& causes) {
+    time_.unit = std::move(unit);
+    for (const Cause& cause : causes) time_.stalled.push_back({cause.name, cause.meaning, 0});
+  }
 
   /// No work until `time`. Like the next two, does nothing if `time` has been accounted already.
-  void idle_until(std::uint64_t time) { idle_ += advance(time); }
+  void idle_until(std::uint64_t time) { time_.idle += advance(time); }
   /// Work is waiting for `cause` until `time`.
-  void stall_until(std::uint64_t time, std::size_t cause) { stalled_[cause] += advance(time); }
+  void stall_until(std::uint64_t time, std::size_t cause) {
+    time_.stalled[cause].time += advance(time);
+  }
   /// Working until `time`.
-  void busy_until(std::uint64_t time) { busy_ += advance(time); }
+  void busy_until(std::uint64_t time) { time_.busy += advance(time); }
 
   /// One piece of work in order: it arrived at `arrival` and was worked on in [start, end). The gap
   /// between max(end of the previous piece, arrival) and start is `cause`. Throws std::logic_error
@@ -83,27 +133,17 @@ class BlockAccount {
     idle_until(end);
   }
 
-  [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
-  /// Time that counted so far.
-  [[nodiscard]] std::uint64_t total() const noexcept { return total_; }
-  [[nodiscard]] std::uint64_t busy() const noexcept { return busy_; }
-  [[nodiscard]] std::uint64_t idle() const noexcept { return idle_; }
-  [[nodiscard]] std::uint64_t stalled(std::size_t cause) const { return stalled_.at(cause); }
-
-  /// Visits busy, stalled.<cause>, idle and total, each name after `prefix`.
-  template <typename Visitor>
-  void for_each(Visitor visit, const std::string& prefix = {}) const {
-    const auto show = [&](const std::string& name, const std::string& meaning,
-                          std::uint64_t value) {
-      visit_counter(visit, Counter{prefix + name, unit_, meaning, value});
-    };
-    show("busy", "working", busy_);
-    for (std::size_t i = 0; i < causes_.size(); ++i) {
-      show("stalled." + causes_[i].name, causes_[i].meaning, stalled_[i]);
-    }
-    show("idle", "nothing to do", idle_);
-    show("total", "busy, stalled and idle together", total_);
+  /// Closes a copy at `end`.
+  [[nodiscard]] BlockReport report(std::string name, std::uint64_t end,
+                                   std::vector<Counter> counters) const {
+    BlockAccount closed = *this;
+    closed.finish(end);
+    return {std::move(name), std::move(closed.time_), std::move(counters), {}};
   }
+
+  [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
+  /// Of the time that counted so far.
+  [[nodiscard]] const TimeAccount& time() const noexcept { return time_; }
 
  private:
   std::uint64_t advance(std::uint64_t time) noexcept {
@@ -111,18 +151,13 @@ class BlockAccount {
     const std::uint64_t step = time - now_;
     now_ = time;
     if (!counting_) return 0;
-    total_ += step;
+    time_.total += step;
     return step;
   }
 
-  std::string unit_;
-  std::vector<Cause> causes_;
-  std::vector<std::uint64_t> stalled_;
+  TimeAccount time_;
   bool counting_ = true;
   std::uint64_t now_ = 0;
-  std::uint64_t total_ = 0;
-  std::uint64_t busy_ = 0;
-  std::uint64_t idle_ = 0;
 };
 
 }  // namespace systole::hw

@@ -18,8 +18,8 @@ namespace systole::hw {
 /// busy or idle once it is over.
 class Calendar {
  public:
-  Calendar(std::string unit, std::vector<BlockAccount::Cause> causes)
-      : account_(std::move(unit), std::move(causes)) {}
+  Calendar(std::string unit, const std::vector<BlockAccount::Cause>& causes)
+      : account_(std::move(unit), causes) {}
 
   /// Reserves `length` time units and returns their start, the first possible one >= `earliest`,
   /// which must not lie before the last retire().

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
+#include <exception>
 #include <string>
 #include <systemc>
 #include <utility>
@@ -93,17 +93,6 @@ struct Report {
   std::uint64_t peak_bytes = 0;
 };
 
-std::uint64_t counter(const testbench::SimulationResult& result, const std::string& block,
-                      const std::string& name) {
-  for (const tlm_model::BlockReport& report : result.blocks) {
-    if (report.name != block) continue;
-    for (const hw::Counter& counter : report.counters) {
-      if (counter.name == name) return counter.value;
-    }
-  }
-  throw std::logic_error("no counter " + block + "." + name);
-}
-
 Bytes simulate(const model::Graph& graph, const mapper::Mapping& mapping,
                const hw::Machine& machine, const Bytes& input, bool functional) {
   // Standard output belongs to the figures.
@@ -119,7 +108,8 @@ Bytes simulate(const model::Graph& graph, const mapper::Mapping& mapping,
   report.cycles = result.cycles.front();
   report.commands = result.commands;
   report.kernel_events = result.kernel_events;
-  report.requests = counter(result, "dram", "reads") + counter(result, "dram", "writes");
+  report.requests = hw::counter_of(result.blocks, "dram", "reads") +
+                    hw::counter_of(result.blocks, "dram", "writes");
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   report.peak_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;

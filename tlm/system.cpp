@@ -23,8 +23,10 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
   bus.connect_target(l2 ? l2->socket : dram.socket, hw::kDramBase, dram.capacity());
   bus.connect_target(core.registers, hw::kRegistersBase, Core::kRegisterBytes);
   bus.connect_initiator(host.socket);
-  for (DmaPort* port : core.ports()) bus.connect_initiator(port->socket);
-  if (core.loops) bus.connect_initiator(core.loops->socket);
+  for (DmaPort* port : core.ports()) {
+    core_ports_.push_back(bus.connect_initiator(port->socket));
+  }
+  if (core.loops) core_ports_.push_back(bus.connect_initiator(core.loops->socket));
   if (host.compute) bus.connect_initiator(host.compute->lines.socket);
   core.interrupt(interrupt_);
   host.interrupt(interrupt_);
@@ -71,23 +73,69 @@ void System::trace(sc_core::sc_trace_file* file) const {
   sc_core::sc_trace(file, interrupt_, std::string(name()) + ".interrupt");
 }
 
-std::vector<BlockReport> System::reports() {
+std::vector<hw::BlockReport> System::reports() {
   const sc_core::sc_time& now = sc_core::sc_time_stamp();
-  std::vector<BlockReport> result = core.reports(clock_.cycle_from(now));
+  std::vector<hw::BlockReport> result = core.reports(clock_.cycle_from(now));
   if (host.compute) result.push_back(host.compute->report());
   bus.finish(now);
-  dram.finish(now);
-  const auto add = [&](const char* block, const auto& module) {
-    BlockReport& report = result.emplace_back(BlockReport{block, {}, {}});
-    module.for_each([&](const hw::Counter& counter) { report.counters.push_back(counter); });
-  };
-  add("bus", bus);
+  result.push_back(bus.report());
   if (l2) {
     l2->finish(now);
-    add("l2", *l2);
+    result.push_back(l2->report());
   }
-  add("dram", dram);
+  dram.finish(now);
+  result.push_back(dram.report());
   return result;
+}
+
+System::Traffic System::core_traffic() const {
+  Traffic traffic;
+  for (const unsigned port : core_ports_) {
+    const BusCore::Initiator& initiator = bus.core().initiators().at(port);
+    traffic.read_bytes += initiator.read_bytes;
+    traffic.written_bytes += initiator.written_bytes;
+  }
+  return traffic;
+}
+
+hw::EnergyEvents System::energy_events() {
+  hw::EnergyEvents events;
+  events.macs = core.array.macs() + core.store.encoder_macs();
+  events.postop_elements = core.store.operations() + core.load.stage_operations();
+  events.scratchpad_bytes = core.memory.scratchpad.bytes_moved();
+  events.accumulator_bytes = core.memory.accumulator.bytes_moved();
+  if (core.attention) {
+    const AttentionUnit::Work& work = core.attention->work();
+    events.macs += work.macs + work.decoder_macs;
+    events.postop_elements += work.elements;
+    events.scratchpad_bytes += work.buffer_bytes;
+    events.accumulator_bytes += work.score_bytes;
+  }
+  std::uint64_t moved = 0;
+  if (core.loops) {
+    const LoopUnit::Work& work = core.loops->work();
+    events.macs += work.macs;
+    events.postop_elements += work.elements;
+    events.scratchpad_bytes += core.loops->scratchpad_bytes();
+    events.accumulator_bytes += core.loops->accumulator_bytes();
+    moved += work.bus_bytes;
+  }
+  for (const DmaPort* port : core.ports()) moved += port->stats().bytes;
+  if (host.compute) {
+    // A cycle of work on the network; the rest of the host's time is not the accelerator's.
+    const HostCompute::Work& work = host.compute->work();
+    events.host_cycles = work.conversion;
+    for (const std::uint64_t cycles : work.operation) events.host_cycles += cycles;
+    moved += host.compute->lines.stats().bytes;
+  }
+  events.bus_bytes = moved;
+  events.dram_bytes = moved;
+  if (l2) {
+    events.l2_bytes = l2->cache().bank_bytes();
+    events.dram_bytes = l2->cache().memory_bytes();
+  }
+  events.seconds = sc_core::sc_time_stamp().to_seconds();
+  return events;
 }
 
 }  // namespace systole::tlm_model

@@ -5,10 +5,11 @@
 #include <systemc>
 #include <vector>
 
+#include "base/accounting.h"
+#include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
 #include "tlm/bus/system_bus.h"
-#include "tlm/common/report.h"
 #include "tlm/core/core.h"
 #include "tlm/host/host.h"
 #include "tlm/memory/dram.h"
@@ -44,7 +45,14 @@ class System : public sc_core::sc_module {
   /// All blocks, at the end of the simulation. Time counts from each start of the core to its
   /// completion, the cycles that the core counts (Host::Job): not while the host sets up, writes
   /// inputs or reads results. Closes the accounts of bus, L2 cache and DRAM.
-  [[nodiscard]] std::vector<BlockReport> reports();
+  [[nodiscard]] std::vector<hw::BlockReport> reports();
+  /// What the core moved from and to memory, commands included, the host's transfers not.
+  struct Traffic {
+    std::uint64_t read_bytes = 0, written_bytes = 0;
+  };
+  [[nodiscard]] Traffic core_traffic() const;
+  /// What the simulation so far did, as far as it costs energy.
+  [[nodiscard]] hw::EnergyEvents energy_events();
 
   void trace(sc_core::sc_trace_file* file) const override;
 
@@ -56,6 +64,7 @@ class System : public sc_core::sc_module {
 
   sc_core::sc_signal<bool> interrupt_{"interrupt"};
   const Clock clock_;
+  std::vector<unsigned> core_ports_;  ///< as initiators of the bus
   const hw::MemoryImage& image_;
   const bool functional_;
 };

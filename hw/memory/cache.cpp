@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace systole::hw {
 namespace {
@@ -89,19 +90,27 @@ void Cache::finish(std::uint64_t total) {
   for (Calendar& bank : banks_) bank.finish(total);
 }
 
-std::vector<Counter> Cache::counters() const {
-  return {{"reads", "accesses", "reads of a line or part of it", reads_},
-          {"writes", "accesses", "writes of a line or part of it", writes_},
-          {"hits", "accesses", "that found their line", hits_},
-          {"merged", "accesses", "that found their line in flight", merged_},
-          {"misses", "accesses", "that did not find their line", misses_},
-          {"fills", "lines", "read from memory", fills_},
-          {"write_backs", "lines", "written to memory", write_backs_},
-          {"dirty", "lines", "not written to memory at the end", tags_.dirty_lines()},
-          {"bank_wait", "cycles", "waiting for a bank, all accesses together", bank_wait_},
-          {"mshr_wait", "cycles", "waiting for a miss register or the place of a line in flight",
-           register_wait_},
-          {"memory_wait", "cycles", "waiting for memory, all fills together", memory_wait_}};
+BlockReport Cache::report(std::string name) const {
+  BlockReport report{
+      std::move(name),
+      {},
+      {{"reads", "accesses", "reads of a line or part of it", reads_},
+       {"writes", "accesses", "writes of a line or part of it", writes_},
+       {"hits", "accesses", "that found their line", hits_},
+       {"merged", "accesses", "that found their line in flight", merged_},
+       {"misses", "accesses", "that did not find their line", misses_},
+       {"fills", "lines", "read from memory", fills_},
+       {"write_backs", "lines", "written to memory", write_backs_},
+       {"dirty", "lines", "not written to memory at the end", tags_.dirty_lines()},
+       {"bank_wait", "cycles", "waiting for a bank, all accesses together", bank_wait_},
+       {"mshr_wait", "cycles", "waiting for a miss register or the place of a line in flight",
+        register_wait_},
+       {"memory_wait", "cycles", "waiting for memory, all fills together", memory_wait_}},
+      {}};
+  for (std::size_t i = 0; i < banks_.size(); ++i) {
+    report.parts.push_back({"bank" + std::to_string(i), banks_[i].account().time(), {}, {}});
+  }
+  return report;
 }
 
 }  // namespace systole::hw

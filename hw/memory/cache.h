@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "base/accounting.h"
@@ -64,14 +65,8 @@ class Cache {
   /// Bytes that the banks read or wrote.
   [[nodiscard]] std::uint64_t bank_bytes() const noexcept { return asked_bytes_ + memory_bytes(); }
 
-  /// Visits the counters of the whole cache and then each bank's account.
-  template <typename Visitor>
-  void for_each(Visitor visit) const {
-    for (const Counter& counter : counters()) visit_counter(visit, counter);
-    for (std::size_t i = 0; i < banks_.size(); ++i) {
-      banks_[i].account().for_each(visit, "bank" + std::to_string(i) + ".");
-    }
-  }
+  /// The counters of the whole cache, and each bank's account.
+  [[nodiscard]] BlockReport report(std::string name) const;
 
  private:
   [[nodiscard]] std::uint64_t beats(std::uint64_t bytes) const {
@@ -80,7 +75,6 @@ class Cache {
   /// Serves the miss that was noticed in `cycle`. Returns when it is done.
   std::uint64_t miss(std::uint64_t line, const CacheTags::Access& place, bool needs_line,
                      std::uint64_t cycle);
-  [[nodiscard]] std::vector<Counter> counters() const;
 
   const Machine::L2 params_;
   LineMemory& memory_;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace systole::hw {
 namespace {
@@ -244,15 +245,23 @@ std::uint64_t DramTiming::refreshes() const noexcept {
   return sum;
 }
 
-std::vector<Counter> DramTiming::counters() const {
-  return {{"reads", "requests", "read requests", reads_},
-          {"writes", "requests", "write requests", writes_},
-          {"read_bytes", "bytes", "bytes asked for by reads", read_bytes_},
-          {"written_bytes", "bytes", "bytes asked for by writes", written_bytes_},
-          {"row_hits", "bursts", "bursts that found their row open", hits_},
-          {"row_misses", "bursts", "bursts that found their bank closed", misses_},
-          {"row_conflicts", "bursts", "bursts that found another row open", conflicts_},
-          {"refreshes", "refreshes", "refreshes of all banks of a channel", refreshes()}};
+BlockReport DramTiming::report(std::string name) const {
+  BlockReport report{
+      std::move(name),
+      {},
+      {{"reads", "requests", "read requests", reads_},
+       {"writes", "requests", "write requests", writes_},
+       {"read_bytes", "bytes", "bytes asked for by reads", read_bytes_},
+       {"written_bytes", "bytes", "bytes asked for by writes", written_bytes_},
+       {"row_hits", "bursts", "bursts that found their row open", hits_},
+       {"row_misses", "bursts", "bursts that found their bank closed", misses_},
+       {"row_conflicts", "bursts", "bursts that found another row open", conflicts_},
+       {"refreshes", "refreshes", "refreshes of all banks of a channel", refreshes()}},
+      {}};
+  for (std::size_t i = 0; i < channels_.size(); ++i) {
+    report.parts.push_back({"channel" + std::to_string(i), channels_[i].account.time(), {}, {}});
+  }
+  return report;
 }
 
 }  // namespace systole::hw

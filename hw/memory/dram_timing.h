@@ -82,14 +82,8 @@ class DramTiming {
   }
   [[nodiscard]] std::uint64_t refreshes() const noexcept;
 
-  /// Visits the counters of the whole memory and then each channel's account.
-  template <typename Visitor>
-  void for_each(Visitor visit) const {
-    for (const Counter& counter : counters()) visit_counter(visit, counter);
-    for (std::size_t i = 0; i < channels_.size(); ++i) {
-      channels_[i].account.for_each(visit, "channel" + std::to_string(i) + ".");
-    }
-  }
+  /// The counters of the whole memory, and each channel's account.
+  [[nodiscard]] BlockReport report(std::string name) const;
 
  private:
   struct Bank {
@@ -138,7 +132,6 @@ class DramTiming {
               const Plan& plan) const noexcept;
   void account(Channel& channel, bool write, std::uint64_t arrival, const Plan& plan) const;
   void serve_burst(std::uint64_t address, bool write, std::uint64_t arrival, DramAccess& result);
-  [[nodiscard]] std::vector<Counter> counters() const;
 
   DramMapping mapping_;
   DramTimes times_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <string_view>
 
 #include "mapper/fusion_account.h"
 #include "mapper/mapping.h"
@@ -17,18 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::uint64_t counted_by(const SimulationResult& result, std::string_view block,
-                         std::string_view name) {
-  std::uint64_t value = 0;
-  for (const tlm_model::BlockReport& report : result.blocks) {
-    if (report.name != block) continue;
-    for (const hw::Counter& counter : report.counters) {
-      if (counter.name == name) value += counter.value;
-    }
-  }
-  return value / result.cycles.size();
-}
-
 Json fusion_document(const FusionTask& task) {
   const model::Graph graph = task.graph(task.machine);
   const mapper::Mapping mapping = mapper::map_graph(graph, task.machine);
@@ -41,18 +28,21 @@ Json fusion_document(const FusionTask& task) {
       measure(task.machine, graph.name, model::count_macs(graph), options,
               simulate(graph, mapping, task.machine, tlm_model::make_models(task.machine),
                        options.functional ? task.inputs : nothing, options));
-  const Measurement::Traffic traffic = measured.traffic();
+  const tlm_model::System::Traffic traffic = measured.traffic();
   const SimulationResult& result = measured.result;
+  const auto counted_by = [&](const char* block, const char* name) {
+    return hw::counter_of(result.blocks, block, name) / result.cycles.size();
+  };
   Json document = {{"passes", account.passes.size()},
                    {"trips", total.trips},
                    {"accesses", total.accesses()},
                    {"stationary_bytes", total.stationary.bytes},
                    {"parameter_bytes", sizeof(std::int32_t) * total.parameters},
                    {"cycles", static_cast<std::uint64_t>(measured.mean_cycles())},
-                   {"loaded_bytes", counted_by(result, "load", "read_bytes")},
-                   {"operand_bytes", counted_by(result, "store", "operand_bytes")},
-                   {"written_bytes", counted_by(result, "store", "written_bytes")},
-                   {"vectors", counted_by(result, "store", "accumulator_reads")},
+                   {"loaded_bytes", counted_by("load", "read_bytes")},
+                   {"operand_bytes", counted_by("store", "operand_bytes")},
+                   {"written_bytes", counted_by("store", "written_bytes")},
+                   {"vectors", counted_by("store", "accumulator_reads")},
                    {"moved_bytes", traffic.read_bytes + traffic.written_bytes},
                    {"outputs", Json::array()}};
   for (const std::vector<std::uint8_t>& output : result.outputs) {

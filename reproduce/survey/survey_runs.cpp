@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -43,17 +42,6 @@ Json product_document(const LayerProduct& product, const hw::Machine& machine) {
   return time_graph(graph, mapper::map_graph(graph, machine), machine, nullptr).cycles.front();
 }
 
-std::uint64_t counter_of(const SimulationResult& result, std::string_view block,
-                         std::string_view name) {
-  for (const tlm_model::BlockReport& report : result.blocks) {
-    if (report.name != block) continue;
-    for (const hw::Counter& counter : report.counters) {
-      if (counter.name == name) return counter.value;
-    }
-  }
-  throw std::logic_error("no counter " + std::string(name));
-}
-
 enum class Order { kBert, kLibrary };
 
 Json encoder_document(const hw::Machine& machine, std::uint32_t length, Order order) {
@@ -78,7 +66,7 @@ Json encoder_document(const hw::Machine& machine, std::uint32_t length, Order or
           {"layers", size.shape.layers},
           {"macs", model::count_macs(graph)},
           {"macs_per_cycle", machine.array.rows * machine.array.cols},
-          {"softmax_reads", counter_of(result, "store", "softmax_reads")},
+          {"softmax_reads", hw::counter_of(result.blocks, "store", "softmax_reads")},
           {"classes", std::move(classes)}};
 }
 

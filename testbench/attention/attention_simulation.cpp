@@ -6,7 +6,6 @@
 #include <systemc>
 #include <utility>
 
-#include "testbench/run/energy_events.h"
 #include "tlm/system.h"
 
 namespace systole::testbench {
@@ -54,8 +53,10 @@ AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::
   result.wall_seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   result.heads = system.core.attention->heads();
+  result.work = system.core.attention->work();
+  result.traffic = system.core.attention->traffic();
   result.blocks = system.reports();
-  result.events = energy_events(system);
+  result.events = system.energy_events();
   if (functional) result.check = check_outputs(workload, system);
   return result;
 }

@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/accounting.h"
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "testbench/attention/attention_workload.h"
 #include "testbench/run/simulation.h"
 #include "tlm/attention/attention_unit.h"
-#include "tlm/common/report.h"
 #include "tlm/core/core.h"
 
 namespace systole::testbench {
@@ -16,7 +16,9 @@ namespace systole::testbench {
 struct AttentionResult {
   std::uint64_t cycles = 0;                                 ///< start to interrupt
   std::vector<tlm_model::AttentionUnit::HeadCycles> heads;  ///< layer by layer
-  std::vector<tlm_model::BlockReport> blocks;
+  tlm_model::AttentionUnit::Work work;
+  tlm_model::AttentionUnit::Traffic traffic;
+  std::vector<hw::BlockReport> blocks;
   hw::EnergyEvents events;
   CheckResult check;  ///< outputs in memory against masked_reference(), at the end
   double wall_seconds = 0.0;

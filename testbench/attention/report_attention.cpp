@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "testbench/common/text.h"
-#include "testbench/report/block_accounts.h"
 #include "testbench/report/measurement.h"
 #include "testbench/report/report_run.h"
 
@@ -76,21 +75,6 @@ struct AttentionTotals {
     }
   }
 };
-
-std::uint64_t counter(const AttentionResult& result, const std::string& block,
-                      const std::string& name) {
-  for (const tlm_model::BlockReport& candidate : result.blocks) {
-    if (candidate.name != block) continue;
-    for (const hw::Counter& entry : candidate.counters) {
-      if (entry.name == name) return entry.value;
-    }
-  }
-  return 0;
-}
-
-std::uint64_t attention_bytes(const AttentionReport& report, const char* name) {
-  return counter(report.result, "attention", name);
-}
 
 /// Part of the MACs that worked on cells which the mask keeps.
 double utilisation(const AttentionReport& report, std::uint64_t kept, std::uint64_t cycles) {
@@ -184,15 +168,10 @@ std::string link_text(const AttentionReport& report) {
       "{} -> {} heads: {} cycles, without it {}: it {} {}; {} bytes of Q, K, V instead of {}",
       shape.heads, shape.latent_heads, grouped(report.result.cycles), grouped(plain.cycles),
       cycles > before ? "loses" : "gains", percent(std::abs(cycles - before) / before),
-      grouped(qkv_bytes(report.result)), grouped(plain.qkv_bytes));
+      grouped(report.result.traffic.qkv()), grouped(plain.qkv_bytes));
 }
 
 }  // namespace
-
-std::uint64_t qkv_bytes(const AttentionResult& result) {
-  return counter(result, "attention", "query_bytes") + counter(result, "attention", "key_bytes") +
-         counter(result, "attention", "value_bytes");
-}
 
 std::string attention_text(const AttentionReport& report) {
   const AttentionTotals totals(report);
@@ -232,20 +211,20 @@ std::string attention_text(const AttentionReport& report) {
   facts.add("lines", line_text(lines_json(report, totals.sums)));
   facts.add("utilisation", percent(utilisation(report, totals.work.kept, totals.sums.total())) +
                                " of the MACs on kept cells");
-  facts.add("traffic", fmt::format("Q {}, K {}, V {}, mask {} read; {} written",
-                                   grouped(attention_bytes(report, "query_bytes")),
-                                   grouped(attention_bytes(report, "key_bytes")),
-                                   grouped(attention_bytes(report, "value_bytes")),
-                                   counted(attention_bytes(report, "index_bytes"), "byte"),
-                                   grouped(attention_bytes(report, "written_bytes"))));
+  facts.add("traffic",
+            fmt::format("Q {}, K {}, V {}, mask {} read; {} written",
+                        grouped(report.result.traffic.query), grouped(report.result.traffic.key),
+                        grouped(report.result.traffic.value),
+                        counted(report.result.traffic.index, "byte"),
+                        grouped(report.result.traffic.written)));
   if (report.without_auto_encoder) facts.add("auto-encoder", link_text(report));
-  facts.add("forwarding", counted(attention_bytes(report, "forwarded_rows"), "row") +
-                              " of Q taken from the denser engine");
+  facts.add("forwarding",
+            counted(report.result.work.forwarded, "row") + " of Q taken from the denser engine");
   facts.add("energy",
             with_prefix(hw::energy_of(result.events, report.machine.energy).total(), "J"));
   facts.add("simulation", with_prefix(result.wall_seconds, "s"));
   std::string text = facts.text() + "\n" + layer_table(totals, shape.latent_heads != 0) + "\n" +
-                     block_table(account_table(result.blocks).blocks);
+                     block_table(result.blocks);
   if (!report.rtl.empty()) text += "\n" + rtl_table(report.rtl);
   return text;
 }
@@ -266,17 +245,17 @@ ordered_json attention_json(const AttentionReport& report) {
   document["cycles"] = report.result.cycles;
   document["engine_cycles"] = totals.sums.total();
   document["utilisation"] = utilisation(report, totals.work.kept, totals.sums.total());
-  document["query_bytes"] = attention_bytes(report, "query_bytes");
-  document["key_bytes"] = attention_bytes(report, "key_bytes");
-  document["value_bytes"] = attention_bytes(report, "value_bytes");
-  document["qkv_bytes"] = qkv_bytes(report.result);
-  document["index_bytes"] = attention_bytes(report, "index_bytes");
-  document["dram_read_bytes"] = qkv_bytes(report.result) + attention_bytes(report, "index_bytes");
-  document["dram_written_bytes"] = attention_bytes(report, "written_bytes");
+  document["query_bytes"] = report.result.traffic.query;
+  document["key_bytes"] = report.result.traffic.key;
+  document["value_bytes"] = report.result.traffic.value;
+  document["qkv_bytes"] = report.result.traffic.qkv();
+  document["index_bytes"] = report.result.traffic.index;
+  document["dram_read_bytes"] = report.result.traffic.qkv() + report.result.traffic.index;
+  document["dram_written_bytes"] = report.result.traffic.written;
   if (report.without_auto_encoder) {
     document["without_auto_encoder_cycles"] = report.without_auto_encoder->cycles;
   }
-  document["forwarded_rows"] = attention_bytes(report, "forwarded_rows");
+  document["forwarded_rows"] = report.result.work.forwarded;
   document["lines"] = lines_json(report, totals.sums);
   document["energy_joules"] = hw::energy_of(report.result.events, report.machine.energy).total();
   document["wall_seconds"] = report.result.wall_seconds;

@@ -34,9 +34,6 @@ struct AttentionReport {
   }
 };
 
-/// Bytes of Q, K and V that were read.
-[[nodiscard]] std::uint64_t qkv_bytes(const AttentionResult& result);
-
 /// For people: at most kTextWidth columns.
 [[nodiscard]] std::string attention_text(const AttentionReport& report);
 

@@ -149,7 +149,7 @@ EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph
   const SimulationResult result = simulate(graph, mapping, machine, make_engines(machine, {}, rtl),
                                            std::vector<std::vector<std::uint8_t>>(1), simulation);
   report.cycles = result.cycles.front();
-  report.blocks = account_table(result.blocks).blocks;
+  report.blocks = result.blocks;
   report.timings = time_operators(log.traces(), report.estimates);
   return report;
 }

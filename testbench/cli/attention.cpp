@@ -105,7 +105,7 @@ AttentionReport::Plain run_plain(AttentionShape shape, const SplitLayers& layers
   const AttentionWorkload workload = make_attention_workload(shape, layers, machine, false);
   return in_child([&] {
     const AttentionResult result = simulate_attention(workload, machine, false);
-    return AttentionReport::Plain{result.cycles, qkv_bytes(result)};
+    return AttentionReport::Plain{result.cycles, result.traffic.qkv()};
   });
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analysis/mapped_cost.h"
-#include "testbench/report/block_accounts.h"
+#include "base/accounting.h"
 #include "testbench/run/operator_timing.h"
 
 namespace systole::testbench {
@@ -17,7 +17,7 @@ struct EstimateReport {
   std::vector<analysis::OperatorEstimate> estimates;
   std::vector<OperatorTiming> timings;  ///< for each estimate; empty: not simulated
   std::uint64_t cycles = 0;             ///< simulated, from start to interrupt
-  std::vector<BlockAccounts> blocks;    ///< of the simulation
+  std::vector<hw::BlockReport> blocks;  ///< of the simulation
 };
 
 /// At most kTextWidth columns; operators that differ in layer and head alone are one line.

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "base/accounting.h"
 #include "hw/machine/machine.h"
 #include "hw/number/half.h"
 #include "hw/ring/instruction.h"
 #include "model/float/gpt.h"
 #include "testbench/rtl/drive/rtl_counts.h"
-#include "tlm/common/report.h"
 #include "tlm/ring/compute_core.h"
 
 namespace systole::testbench {
@@ -50,7 +50,7 @@ struct Generation {
   std::uint64_t weight_bytes = 0;                        ///< of core 0's HBM that are weights
   std::uint64_t hbm_bytes = 0;                           ///< of core 0's HBM in use
   std::uint64_t hbm_read_bytes = 0;                      ///< by core 0
-  std::vector<tlm_model::BlockReport> blocks;
+  std::vector<hw::BlockReport> blocks;
   RtlReport rtl;  ///< of the blocks that ran as RTL
   std::uint64_t kernel_events = 0;
   double wall_seconds = 0.0;

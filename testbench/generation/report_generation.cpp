@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "testbench/common/text.h"
-#include "testbench/report/block_accounts.h"
 #include "testbench/report/measurement.h"
 #include "testbench/report/report_run.h"
 
@@ -107,7 +106,7 @@ std::string generation_text(const GenerationReport& report) {
                                                "B")));
   }
   facts.add("simulation", with_prefix(g.wall_seconds, "s"));
-  std::string text = facts.text() + "\n" + block_table(account_table(g.blocks).blocks);
+  std::string text = facts.text() + "\n" + block_table(g.blocks);
   if (!g.rtl.empty()) text += "\n" + rtl_table(g.rtl);
   return text;
 }
@@ -144,9 +143,7 @@ nlohmann::ordered_json to_json(const GenerationReport& report) {
       json["text"] = report.text;
     }
   }
-  for (const BlockAccounts& block : account_table(g.blocks).blocks) {
-    json["blocks"][block.name] = to_json(block);
-  }
+  json["blocks"] = accounts_json(g.blocks);
   if (!g.rtl.empty()) json["rtl"] = to_json(g.rtl);
   json["wall_seconds"] = g.wall_seconds;
   return json;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
 
 namespace systole::testbench {
@@ -12,17 +12,28 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// The bus names its initiators after their sockets.
-constexpr std::string_view kCorePorts = ".core.";
-
-bool ends_with(std::string_view text, std::string_view ending) {
-  return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
-
 ordered_json to_json(const std::vector<hw::Counter>& counters) {
   ordered_json object = ordered_json::object();
   for (const hw::Counter& counter : counters) object[counter.name] = counter.value;
   return object;
+}
+
+/// Of blocks that have no account of their own, with those of parts that have none.
+ordered_json counters_json(const std::vector<hw::BlockReport>& blocks) {
+  std::map<std::string, ordered_json> objects;
+  for (const hw::BlockReport& block : blocks) {
+    if (block.time) continue;
+    ordered_json& object = objects[block.name] = to_json(block.counters);
+    for (const hw::BlockReport& part : block.parts) {
+      if (part.time) continue;
+      for (const hw::Counter& counter : part.counters) {
+        object[part.name + "." + counter.name] = counter.value;
+      }
+    }
+  }
+  ordered_json document = ordered_json::object();
+  for (auto& [name, object] : objects) document[name] = std::move(object);
+  return document;
 }
 
 ordered_json to_json(const hw::EnergyReport& energy) {
@@ -47,12 +58,18 @@ ordered_json to_json(const ClassCycles& classes) {
 
 }  // namespace
 
-ordered_json to_json(const BlockAccounts& account) {
-  ordered_json stalled = ordered_json::object();
-  for (const auto& [cause, time] : account.stalled) stalled[cause] = time;
-  return {{"unit", account.unit},          {"busy", account.busy},
-          {"stalled", std::move(stalled)}, {"idle", account.idle},
-          {"total", account.total},        {"counters", to_json(account.counters)}};
+ordered_json accounts_json(const std::vector<hw::BlockReport>& blocks) {
+  ordered_json document = ordered_json::object();
+  for (const hw::BlockReport& block : hw::accounts_of(blocks)) {
+    ordered_json stalled = ordered_json::object();
+    for (const hw::TimeAccount::Stall& stall : block.time->stalled) {
+      stalled[stall.cause] = stall.time;
+    }
+    document[block.name] = {{"unit", block.time->unit},      {"busy", block.time->busy},
+                            {"stalled", std::move(stalled)}, {"idle", block.time->idle},
+                            {"total", block.time->total},    {"counters", to_json(block.counters)}};
+  }
+  return document;
 }
 
 double Measurement::mean_cycles() const {
@@ -85,18 +102,8 @@ double Measurement::cycles_per_second() const {
                                    : 0.0;
 }
 
-Measurement::Traffic Measurement::traffic() const {
-  Traffic traffic;
-  const auto bus = accounts.counters.find("bus");
-  if (bus == accounts.counters.end()) return traffic;
-  for (const hw::Counter& counter : bus->second) {
-    if (counter.name.find(kCorePorts) == std::string::npos) continue;
-    if (ends_with(counter.name, ".read_bytes")) traffic.read_bytes += counter.value;
-    if (ends_with(counter.name, ".written_bytes")) traffic.written_bytes += counter.value;
-  }
-  traffic.read_bytes /= images();
-  traffic.written_bytes /= images();
-  return traffic;
+tlm_model::System::Traffic Measurement::traffic() const {
+  return {result.traffic.read_bytes / images(), result.traffic.written_bytes / images()};
 }
 
 Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
@@ -108,7 +115,6 @@ Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
   measurement.functional = options.functional;
   measurement.checked = options.functional && options.check;
   measurement.macs = macs;
-  measurement.accounts = account_table(result.blocks);
   measurement.result = std::move(result);
   return measurement;
 }
@@ -137,7 +143,7 @@ ordered_json to_json(const NetworkSize& size) {
 ordered_json to_json(const Measurement& measurement) {
   const SimulationResult& result = measurement.result;
   const hw::EnergyReport energy = measurement.energy();
-  const Measurement::Traffic traffic = measurement.traffic();
+  const tlm_model::System::Traffic traffic = measurement.traffic();
   const auto [least, most] = std::minmax_element(result.cycles.begin(), result.cycles.end());
   const double hertz = measurement.machine.core.clock_mhz * 1e6;
   ordered_json document{{"schema_version", kStatisticsVersion},
@@ -170,8 +176,8 @@ ordered_json to_json(const Measurement& measurement) {
                         {"wall_seconds", result.wall_seconds},
                         {"cycles_per_second", measurement.cycles_per_second()},
                         {"kernel_events", result.kernel_events},
-                        {"blocks", ordered_json::object()},
-                        {"counters", ordered_json::object()},
+                        {"blocks", accounts_json(result.blocks)},
+                        {"counters", counters_json(result.blocks)},
                         {"rtl", to_json(measurement.rtl)}};
   if (measurement.bound() > 0) {
     document["over_bound"] = measurement.mean_cycles() / measurement.bound();
@@ -180,12 +186,6 @@ ordered_json to_json(const Measurement& measurement) {
   if (measurement.past) document["decode"] = {{"past", *measurement.past}};
   if (measurement.accuracy) document["accuracy"] = *measurement.accuracy;
   if (!result.check.first.empty()) document["first_mismatch"] = result.check.first;
-  for (const BlockAccounts& account : measurement.accounts.blocks) {
-    document["blocks"][account.name] = to_json(account);
-  }
-  for (const auto& [block, counters] : measurement.accounts.counters) {
-    document["counters"][block] = to_json(counters);
-  }
   return document;
 }
 

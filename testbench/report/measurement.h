@@ -9,7 +9,6 @@
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "testbench/network/network_size.h"
-#include "testbench/report/block_accounts.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/run/simulation.h"
 
@@ -29,7 +28,6 @@ struct Measurement {
   std::optional<std::uint32_t> past;  ///< of tokens one by one: those cached in front
   std::uint64_t macs = 0;             ///< of one inference
   SimulationResult result;
-  AccountTable accounts;
   RtlReport rtl;  ///< the blocks that ran as RTL
 
   /// Bytes that differ from the reference, and RTL that differs from its model.
@@ -47,19 +45,16 @@ struct Measurement {
   [[nodiscard]] hw::EnergyReport energy() const;
   [[nodiscard]] double cycles_per_second() const;
 
-  /// What the core moved from and to memory in one inference, commands included, the host's
-  /// transfers not.
-  struct Traffic {
-    std::uint64_t read_bytes = 0, written_bytes = 0;
-  };
-  [[nodiscard]] Traffic traffic() const;
+  /// Of one inference.
+  [[nodiscard]] tlm_model::System::Traffic traffic() const;
 };
 
 /// Takes the result apart; `result` must hold at least one inference.
 [[nodiscard]] Measurement measure(hw::Machine machine, std::string model, std::uint64_t macs,
                                   const SimulationOptions& options, SimulationResult result);
 
-[[nodiscard]] nlohmann::ordered_json to_json(const BlockAccounts& account);
+/// Every account of a block or a part of it, by name.
+[[nodiscard]] nlohmann::ordered_json accounts_json(const std::vector<hw::BlockReport>& blocks);
 [[nodiscard]] nlohmann::ordered_json to_json(const RtlReport& report);
 [[nodiscard]] nlohmann::ordered_json to_json(const NetworkSize& size);
 

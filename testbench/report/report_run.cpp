@@ -85,13 +85,13 @@ std::string classes_text(const ClassCycles& classes) {
   return text;
 }
 
-std::string stall_text(const BlockAccounts& block) {
-  auto causes = block.stalled;
+std::string stall_text(const hw::TimeAccount& account) {
+  auto causes = account.stalled;
   std::stable_sort(causes.begin(), causes.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+                   [](const auto& a, const auto& b) { return a.time > b.time; });
   std::string text;
-  for (const auto& [cause, time] : causes) {
-    const double share = static_cast<double>(time) / static_cast<double>(block.total);
+  for (const auto& [cause, meaning, time] : causes) {
+    const double share = static_cast<double>(time) / static_cast<double>(account.total);
     if (share < kVisibleShare) continue;
     text += fmt::format("{}{} {:.1f}", text.empty() ? "" : ", ", cause, 100.0 * share);
   }
@@ -113,21 +113,22 @@ std::string rtl_table(const RtlReport& report) {
   return table.text();
 }
 
-std::string block_table(const std::vector<BlockAccounts>& blocks) {
+std::string block_table(const std::vector<hw::BlockReport>& blocks) {
   using Align = Table::Align;
   Table table({{"block"},
                {"busy %", Align::kRight},
                {"idle %", Align::kRight},
                {"stalled %", Align::kRight},
                {"stalled by cause (% of all time)"}});
-  for (const BlockAccounts& block : blocks) {
+  for (const hw::BlockReport& block : hw::accounts_of(blocks)) {
+    const hw::TimeAccount& account = *block.time;
     const auto share = [&](std::uint64_t time) {
-      return block.total == 0 ? std::string("-")
-                              : fmt::format("{:.1f}", 100.0 * static_cast<double>(time) /
-                                                          static_cast<double>(block.total));
+      return account.total == 0 ? std::string("-")
+                                : fmt::format("{:.1f}", 100.0 * static_cast<double>(time) /
+                                                            static_cast<double>(account.total));
     };
-    table.add({block.name, share(block.busy), share(block.idle), share(block.stalled_total()),
-               block.total == 0 ? "-" : stall_text(block)});
+    table.add({block.name, share(account.busy), share(account.idle), share(account.stalled_total()),
+               account.total == 0 ? "-" : stall_text(account)});
   }
   return table.text();
 }
@@ -166,7 +167,7 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
     facts.add("time", classes);
   }
   facts.add("utilisation", percent(measurement.utilisation()) + " of the array's MACs");
-  const Measurement::Traffic traffic = measurement.traffic();
+  const tlm_model::System::Traffic traffic = measurement.traffic();
   facts.add("traffic",
             fmt::format("{} read, {} written by the core per inference",
                         counted(traffic.read_bytes, "byte"), grouped(traffic.written_bytes)));
@@ -177,7 +178,7 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
   for (const std::string& file : files) {
     if (!file.empty()) facts.add("written", hw::printable(file));
   }
-  std::string text = facts.text() + "\n" + block_table(measurement.accounts.blocks);
+  std::string text = facts.text() + "\n" + block_table(result.blocks);
   if (!measurement.rtl.empty()) text += "\n" + rtl_table(measurement.rtl);
   return text;
 }

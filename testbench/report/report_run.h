@@ -17,7 +17,7 @@ namespace systole::testbench {
 /// One line per block that ran as RTL.
 [[nodiscard]] std::string rtl_table(const RtlReport& report);
 
-/// One line per block: where its time went.
-[[nodiscard]] std::string block_table(const std::vector<BlockAccounts>& blocks);
+/// One line per account of a block or a part of it: where its time went.
+[[nodiscard]] std::string block_table(const std::vector<hw::BlockReport>& blocks);
 
 }  // namespace systole::testbench

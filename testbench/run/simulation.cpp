@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "testbench/network/tensors.h"
 #include "testbench/run/checker.h"
-#include "testbench/run/energy_events.h"
 #include "testbench/run/operator_timing.h"
 #include "tlm/system.h"
 
@@ -177,8 +176,9 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   result.blocks = system.reports();
   std::vector<tlm_model::CommandTrace> traces = log.traces();
   traces.pop_back();
+  result.traffic = system.core_traffic();
   result.classes = share_by_class(first, traces, machine);
-  result.events = energy_events(system);
+  result.events = system.energy_events();
   if (checker) result.check = checker->result();
   return result;
 }

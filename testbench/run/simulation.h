@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/accounting.h"
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "mapper/mapping.h"
@@ -15,8 +16,8 @@
 #include "testbench/run/class_cycles.h"
 #include "testbench/wave/wave.h"
 #include "tlm/common/observer.h"
-#include "tlm/common/report.h"
 #include "tlm/core/core.h"
+#include "tlm/system.h"
 
 namespace systole::testbench {
 
@@ -46,7 +47,8 @@ struct SimulationResult {
   std::uint64_t total_cycles = 0;                  ///< of core time, host included
   CheckResult check;
   bool wave_is_cut_short = false;  ///< the waveform reached its size limit
-  std::vector<tlm_model::BlockReport> blocks;
+  std::vector<hw::BlockReport> blocks;
+  tlm_model::System::Traffic traffic;  ///< of the core, in all inferences
   hw::EnergyEvents events;
   ClassCycles classes;  ///< of the first inference
   std::uint64_t commands = 0;

@@ -11,7 +11,7 @@
 #include "hw/program/program.h"
 #include "testbench/wave/vcd_file.h"
 #include "testbench/wave/wave_signals.h"
-#include "tlm/common/sampled.h"
+#include "tlm/common/observer.h"
 
 namespace systole::testbench {
 

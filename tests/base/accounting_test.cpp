@@ -3,10 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <map>
 #include <random>
 #include <stdexcept>
-#include <string>
+#include <vector>
 
 namespace systole::hw {
 namespace {
@@ -21,10 +20,10 @@ TEST(BlockAccount, SplitsTimeIntoBusyStalledAndIdle) {
   account.serve(12, 22, 30, 1);  // arrived early: stalled from 20 to 22
   account.serve(40, 40, 41, 1);  // idle from 30
   account.finish(50);
-  EXPECT_EQ(account.busy(), 5U + 8U + 1U);
-  EXPECT_EQ(account.stalled(0), 5U);
-  EXPECT_EQ(account.stalled(1), 2U);
-  EXPECT_EQ(account.idle(), 10U + 10U + 9U);
+  EXPECT_EQ(account.time().busy, 5U + 8U + 1U);
+  EXPECT_EQ(account.time().stalled[0].time, 5U);
+  EXPECT_EQ(account.time().stalled[1].time, 2U);
+  EXPECT_EQ(account.time().idle, 10U + 10U + 9U);
   EXPECT_EQ(account.now(), 50U);
 }
 
@@ -35,8 +34,8 @@ TEST(BlockAccount, SplitsOneGapAmongSeveralCauses) {
   account.stall_until(12, 1);  // already accounted
   account.stall_until(20, 1);
   account.busy_until(21);
-  EXPECT_EQ(account.stalled(0), 3U);
-  EXPECT_EQ(account.stalled(1), 7U);
+  EXPECT_EQ(account.time().stalled[0].time, 3U);
+  EXPECT_EQ(account.time().stalled[1].time, 7U);
 }
 
 TEST(BlockAccount, RefusesOverlapAndWorkBeforeItsArrival) {
@@ -65,8 +64,10 @@ TEST(BlockAccount, SumsToTheTotalForRandomWork) {
   }
   const std::uint64_t total = account.now() + 3;
   account.finish(total);
-  EXPECT_EQ(account.busy(), busy);
-  EXPECT_EQ(account.busy() + account.stalled(0) + account.stalled(1) + account.idle(), total);
+  EXPECT_EQ(account.time().busy, busy);
+  EXPECT_EQ(account.time().busy + account.time().stalled[0].time + account.time().stalled[1].time +
+                account.time().idle,
+            total);
 }
 
 TEST(BlockAccount, LeavesOutTimeThatDoesNotCount) {
@@ -81,37 +82,50 @@ TEST(BlockAccount, LeavesOutTimeThatDoesNotCount) {
   account.busy_until(53);
   account.set_counting(false, 52);  // 53 was busy before that became known
   account.finish(60);
-  EXPECT_EQ(account.busy(), 5U + 3U);
-  EXPECT_EQ(account.stalled(0), 0U);
-  EXPECT_EQ(account.stalled(1), 3U);
-  EXPECT_EQ(account.idle(), 2U + 5U);
-  EXPECT_EQ(account.total(), 15U + 3U);
+  EXPECT_EQ(account.time().busy, 5U + 3U);
+  EXPECT_EQ(account.time().stalled[0].time, 0U);
+  EXPECT_EQ(account.time().stalled[1].time, 3U);
+  EXPECT_EQ(account.time().idle, 2U + 5U);
+  EXPECT_EQ(account.time().total, 15U + 3U);
   EXPECT_EQ(account.now(), 60U);
-  std::uint64_t total = 0;
-  account.for_each([&](const std::string& name, std::uint64_t value) {
-    if (name == "total") total = value;
-  });
-  EXPECT_EQ(total, 18U);
 }
 
-TEST(BlockAccount, VisitsEveryPartByNameOrAsACounter) {
+TEST(BlockAccount, ReportsItsTimeUntilTheEnd) {
   BlockAccount account = two_causes();
   account.serve(1, 3, 6, 1);
-  account.finish(10);
-  std::map<std::string, std::uint64_t> values;
-  account.for_each([&](const std::string& name, std::uint64_t value) { values[name] = value; },
-                   "x.");
-  const std::map<std::string, std::uint64_t> expected{{"x.busy", 3},
-                                                      {"x.stalled.operands", 0},
-                                                      {"x.stalled.bank", 2},
-                                                      {"x.idle", 5},
-                                                      {"x.total", 10}};
-  EXPECT_EQ(values, expected);
-  account.for_each([&](const Counter& counter) {
-    EXPECT_EQ(counter.unit, "cycles");
-    EXPECT_FALSE(counter.meaning.empty());
-    EXPECT_EQ(counter.value, values.at("x." + counter.name));
-  });
+  const BlockReport report = account.report("x", 10, {{"work", "things", "done", 7}});
+  EXPECT_EQ(account.now(), 6U) << "a copy was closed";
+  EXPECT_EQ(report.name, "x");
+  ASSERT_TRUE(report.time);
+  EXPECT_EQ(report.time->unit, "cycles");
+  EXPECT_EQ(report.time->busy, 3U);
+  ASSERT_EQ(report.time->stalled.size(), 2U);
+  EXPECT_EQ(report.time->stalled[0].cause, "operands");
+  EXPECT_EQ(report.time->stalled[1].meaning, "bank conflict");
+  EXPECT_EQ(report.time->stalled[1].time, 2U);
+  EXPECT_EQ(report.time->stalled_total(), 2U);
+  EXPECT_EQ(report.time->idle, 5U);
+  EXPECT_EQ(report.time->total, 10U);
+  ASSERT_EQ(report.counters.size(), 1U);
+  EXPECT_EQ(report.counters[0].value, 7U);
+}
+
+TEST(BlockReport, AccountsAreOfBlocksAndOfTheirParts) {
+  TimeAccount time;
+  time.total = 10;
+  const BlockReport array{"array", time, {{"work", "things", "done", 7}}, {}};
+  const BlockReport dram{
+      "dram",
+      {},
+      {{"reads", "requests", "of all channels", 3}},
+      {{"channel0", time, {{"refreshes", "refreshes", "of one", 2}}, {}}, {"nobody", {}, {}, {}}}};
+  const std::vector<BlockReport> accounts = accounts_of({array, dram});
+  ASSERT_EQ(accounts.size(), 2U);
+  EXPECT_EQ(accounts[0].name, "array");
+  EXPECT_EQ(accounts[0].counters.at(0).name, "work");
+  EXPECT_EQ(accounts[1].name, "dram.channel0");
+  EXPECT_EQ(accounts[1].time->total, 10U);
+  EXPECT_EQ(accounts[1].counters.at(0).name, "refreshes");
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ TEST(Calendar, GivesTheFirstGapThatIsLongEnough) {
   EXPECT_EQ(c.reserve(0, 2), 18U);
   EXPECT_EQ(c.reserve(0, 1), 28U);  // all of 0 .. 28 is taken
   c.finish(40);
-  EXPECT_EQ(c.account().busy(), 29U);
-  EXPECT_EQ(c.account().idle(), 11U);
+  EXPECT_EQ(c.account().time().busy, 29U);
+  EXPECT_EQ(c.account().time().idle, 11U);
 }
 
 TEST(Calendar, AgreesWithATableOfSlots) {
@@ -45,8 +45,8 @@ TEST(Calendar, AgreesWithATableOfSlots) {
     busy += length;
   }
   c.finish(taken.size());
-  EXPECT_EQ(c.account().busy(), busy);
-  EXPECT_EQ(c.account().busy() + c.account().idle(), taken.size());
+  EXPECT_EQ(c.account().time().busy, busy);
+  EXPECT_EQ(c.account().time().busy + c.account().time().idle, taken.size());
 }
 
 TEST(Calendar, DividesAReservationWhereTimeBeginsOrEndsToCount) {
@@ -60,10 +60,10 @@ TEST(Calendar, DividesAReservationWhereTimeBeginsOrEndsToCount) {
   EXPECT_EQ(c.reserve(20, 2), 25U) << "what is reserved stays so";
   c.set_counting(true, 40);
   c.finish(43);
-  EXPECT_EQ(c.account().busy(), 2U + 5U);
-  EXPECT_EQ(c.account().idle(), 1U);
-  EXPECT_EQ(c.account().stalled(0), 2U + 3U);
-  EXPECT_EQ(c.account().total(), 10U + 3U);
+  EXPECT_EQ(c.account().time().busy, 2U + 5U);
+  EXPECT_EQ(c.account().time().idle, 1U);
+  EXPECT_EQ(c.account().time().stalled[0].time, 2U + 3U);
+  EXPECT_EQ(c.account().time().total, 10U + 3U);
 }
 
 TEST(Calendar, AccountsBlockedTimeOnlyOutsideReservations) {
@@ -72,9 +72,9 @@ TEST(Calendar, AccountsBlockedTimeOnlyOutsideReservations) {
   c.waiting_for(4, 0);
   c.nothing_waiting(20);  // 4 .. 10 and 15 .. 20: the reservation between them is busy
   c.finish(30);
-  EXPECT_EQ(c.account().busy(), 5U);
-  EXPECT_EQ(c.account().stalled(0), 11U);
-  EXPECT_EQ(c.account().idle(), 4U + 10U);
+  EXPECT_EQ(c.account().time().busy, 5U);
+  EXPECT_EQ(c.account().time().stalled[0].time, 11U);
+  EXPECT_EQ(c.account().time().idle, 4U + 10U);
 }
 
 }  // namespace

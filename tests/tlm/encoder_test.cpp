@@ -9,6 +9,7 @@
 
 #include "hw/attention/head_mix.h"
 #include "hw/description/machine_file.h"
+#include "support/report_values.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
@@ -79,15 +80,10 @@ class EncoderTest : public test::SystemCTest {
       if (out != nullptr) rig.host.debug(tlm::TLM_READ_COMMAND, kTo, out->data(), out->size());
     });
     const auto last = static_cast<std::uint32_t>(commands.size() - 1);
-    const BlockReport report = rig.core.store.report(rig[last].released);
-    Values values;
-    std::uint64_t accounted = 0;
-    for (const hw::Counter& counter : report.time) {
-      values[counter.name] = counter.value;
-      if (counter.name != "total") accounted += counter.value;
-    }
-    EXPECT_EQ(accounted, values.at("total"));
-    for (const hw::Counter& counter : report.counters) values[counter.name] = counter.value;
+    const hw::BlockReport report = rig.core.store.report(rig[last].released);
+    EXPECT_EQ(report.time->busy + report.time->stalled_total() + report.time->idle,
+              report.time->total);
+    Values values = test::values_of(report);
     values["duration"] = rig[last].released - rig[1].started;
     return values;
   }

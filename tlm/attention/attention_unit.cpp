@@ -118,9 +118,10 @@ std::vector<DmaPort*> AttentionUnit::ports() {
   return {&query_dma, &key_dma, &value_dma, &index_dma, &write_dma};
 }
 
-BlockReport AttentionUnit::report(std::uint64_t cycles) const {
-  return make_report(
-      basename(), account_, cycles,
+hw::BlockReport AttentionUnit::report(std::uint64_t cycles) const {
+  const Traffic moved = traffic();
+  return account_.report(
+      basename(), cycles,
       {{"macs", "MAC", "multiply-accumulates, pruned cells of dense blocks included", work_.macs},
        {"forwarded_rows", "rows", "rows of Q that the denser engine had for the sparser one",
         work_.forwarded},
@@ -131,11 +132,11 @@ BlockReport AttentionUnit::report(std::uint64_t cycles) const {
         work_.score_bytes},
        {"elements", "elements", "through the softmax, and through stages, once for each",
         work_.elements},
-       {"query_bytes", "bytes", "Q read from memory", query_dma.stats().bytes},
-       {"key_bytes", "bytes", "K read from memory", key_dma.stats().bytes},
-       {"value_bytes", "bytes", "V read from memory", value_dma.stats().bytes},
-       {"index_bytes", "bytes", "masks read from memory", index_dma.stats().bytes},
-       {"written_bytes", "bytes", "outputs written to memory", write_dma.stats().bytes}});
+       {"query_bytes", "bytes", "Q read from memory", moved.query},
+       {"key_bytes", "bytes", "K read from memory", moved.key},
+       {"value_bytes", "bytes", "V read from memory", moved.value},
+       {"index_bytes", "bytes", "masks read from memory", moved.index},
+       {"written_bytes", "bytes", "outputs written to memory", moved.written}});
 }
 
 }  // namespace systole::tlm_model

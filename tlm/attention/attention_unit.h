@@ -12,7 +12,6 @@
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
-#include "tlm/common/report.h"
 #include "tlm/common/time.h"
 #include "tlm/dma/dma_port.h"
 
@@ -59,6 +58,11 @@ class AttentionUnit final : public sc_core::sc_module {
 
     void add(const Work& other);
   };
+  /// Bytes read from and written to memory.
+  struct Traffic {
+    std::uint64_t query = 0, key = 0, value = 0, index = 0, written = 0;
+    [[nodiscard]] std::uint64_t qkv() const { return query + key + value; }
+  };
   /// Of a command: the heads in order, and the cycle at which the last output was written.
   struct Outcome {
     std::vector<HeadCycles> heads;
@@ -78,11 +82,15 @@ class AttentionUnit final : public sc_core::sc_module {
   [[nodiscard]] const std::vector<HeadCycles>& heads() const noexcept { return heads_; }
   /// Of all commands together.
   [[nodiscard]] const Work& work() const noexcept { return work_; }
+  [[nodiscard]] Traffic traffic() const {
+    return {query_dma.stats().bytes, key_dma.stats().bytes, value_dma.stats().bytes,
+            index_dma.stats().bytes, write_dma.stats().bytes};
+  }
   /// All ports, to be bound to the bus.
   [[nodiscard]] std::vector<DmaPort*> ports();
   /// From `cycle` on, time counts in the account or it does not.
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
-  [[nodiscard]] BlockReport report(std::uint64_t cycles) const;
+  [[nodiscard]] hw::BlockReport report(std::uint64_t cycles) const;
 
  private:
   class Run;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace systole::tlm_model {
 namespace {
@@ -36,25 +37,30 @@ void BusCore::finish(std::uint64_t total) {
   read_data_.finish(total);
 }
 
-std::vector<hw::Counter> BusCore::counters() const {
-  std::vector<hw::Counter> all{
-      {"decode_errors", "requests", "requests to addresses of no target", decode_errors}};
+hw::BlockReport BusCore::report(std::string name) const {
+  hw::BlockReport report{
+      std::move(name),
+      {},
+      {{"decode_errors", "requests", "requests to addresses of no target", decode_errors}},
+      {}};
   for (const Initiator& i : initiators_) {
-    const std::string prefix = i.name + ".";
-    const auto add = [&](const char* name, const char* unit, const char* meaning,
-                         std::uint64_t value) {
-      all.push_back({prefix + name, unit, meaning, value});
-    };
-    add("reads", "requests", "read requests", i.reads);
-    add("writes", "requests", "write requests", i.writes);
-    add("read_bytes", "bytes", "bytes read", i.read_bytes);
-    add("written_bytes", "bytes", "bytes written", i.written_bytes);
-    add("request_wait", "cycles", "waiting for the request channel, all requests together",
-        i.request_wait);
-    add("data_wait", "cycles", "waiting for a data channel, all requests together", i.data_wait);
-    add("errors", "requests", "requests answered with an error", i.errors);
+    report.parts.push_back(
+        {i.name,
+         {},
+         {{"reads", "requests", "read requests", i.reads},
+          {"writes", "requests", "write requests", i.writes},
+          {"read_bytes", "bytes", "bytes read", i.read_bytes},
+          {"written_bytes", "bytes", "bytes written", i.written_bytes},
+          {"request_wait", "cycles", "waiting for the request channel, all requests together",
+           i.request_wait},
+          {"data_wait", "cycles", "waiting for a data channel, all requests together", i.data_wait},
+          {"errors", "requests", "requests answered with an error", i.errors}},
+         {}});
   }
-  return all;
+  report.parts.push_back({"request", request_.account().time(), {}, {}});
+  report.parts.push_back({"write_data", write_data_.account().time(), {}, {}});
+  report.parts.push_back({"read_data", read_data_.account().time(), {}, {}});
+  return report;
 }
 
 }  // namespace systole::tlm_model

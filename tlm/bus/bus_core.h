@@ -93,20 +93,14 @@ class BusCore {
 
   std::uint64_t decode_errors = 0;  ///< requests that no target answers
 
-  template <typename Visitor>
-  void for_each(Visitor visit) const {
-    for (const hw::Counter& counter : counters()) hw::visit_counter(visit, counter);
-    request_.account().for_each(visit, "request.");
-    write_data_.account().for_each(visit, "write_data.");
-    read_data_.account().for_each(visit, "read_data.");
-  }
+  /// What each initiator did, and each channel's account.
+  [[nodiscard]] hw::BlockReport report(std::string name) const;
 
  private:
   [[nodiscard]] std::uint64_t beats(std::uint32_t bytes) const noexcept {
     return bytes / params_.width_bytes + (bytes % params_.width_bytes != 0 ? 1 : 0);
   }
   void add_initiators(std::size_t count);
-  [[nodiscard]] std::vector<hw::Counter> counters() const;
 
   hw::Machine::Bus params_;
   Clock clock_;

@@ -12,7 +12,7 @@
 #include "tlm/bus/bus_core.h"
 #include "tlm/bus/bus_router.h"
 #include "tlm/bus/request_batch.h"
-#include "tlm/common/sampled.h"
+#include "tlm/common/observer.h"
 
 namespace systole::tlm_model {
 
@@ -73,10 +73,7 @@ class SystemBus : public sc_core::sc_module, public Sampled {
   void sample() override;
   void trace(sc_core::sc_trace_file* file) const override;
 
-  template <typename Visitor>
-  void for_each(Visitor visit) const {
-    core_.for_each(visit);
-  }
+  [[nodiscard]] hw::BlockReport report() const { return core_.report(basename()); }
 
  private:
   void end_of_elaboration() override;

@@ -211,10 +211,10 @@ void CommandProcessor::retire() {
   }
 }
 
-BlockReport CommandProcessor::report(std::uint64_t end) const {
-  return make_report("command_processor", account_, end,
-                     {{"commands", "commands", "commands dispatched", commands_},
-                      {"fetched_bytes", "bytes", "program bytes read", fetch.stats().bytes}});
+hw::BlockReport CommandProcessor::report(std::uint64_t end) const {
+  return account_.report("command_processor", end,
+                         {{"commands", "commands", "commands dispatched", commands_},
+                          {"fetched_bytes", "bytes", "program bytes read", fetch.stats().bytes}});
 }
 
 void CommandProcessor::trace(sc_core::sc_trace_file* file) const {

@@ -12,7 +12,6 @@
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
 #include "tlm/common/observer.h"
-#include "tlm/common/report.h"
 #include "tlm/common/time.h"
 #include "tlm/core/program_reader.h"
 #include "tlm/core/scoreboard.h"
@@ -83,7 +82,7 @@ class CommandProcessor : public sc_core::sc_module {
   void set_observer(Observer* observer) noexcept { observer_ = observer; }
   /// From `cycle` on, time counts in the account or it does not.
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
-  [[nodiscard]] BlockReport report(std::uint64_t end) const;
+  [[nodiscard]] hw::BlockReport report(std::uint64_t end) const;
   void trace(sc_core::sc_trace_file* file) const override;
 
  private:

@@ -148,9 +148,9 @@ void Core::set_counting(bool on, std::uint64_t cycle) {
   if (loops) loops->set_counting(on, cycle);
 }
 
-std::vector<BlockReport> Core::reports(std::uint64_t cycles) const {
-  std::vector<BlockReport> reports = {processor.report(cycles), load.report(cycles),
-                                      array.report(cycles), store.report(cycles)};
+std::vector<hw::BlockReport> Core::reports(std::uint64_t cycles) const {
+  std::vector<hw::BlockReport> reports = {processor.report(cycles), load.report(cycles),
+                                          array.report(cycles), store.report(cycles)};
   if (attention) reports.push_back(attention->report(cycles));
   if (loops) reports.push_back(loops->report(cycles));
   return reports;

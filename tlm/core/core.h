@@ -14,7 +14,6 @@
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
 #include "tlm/attention/attention_unit.h"
-#include "tlm/common/report.h"
 #include "tlm/core/array_unit.h"
 #include "tlm/core/command_processor.h"
 #include "tlm/core/load_unit.h"
@@ -94,7 +93,7 @@ class Core : public sc_core::sc_module {
 
   /// Every initiator of the core, to be bound to the bus.
   [[nodiscard]] std::vector<DmaPort*> ports();
-  [[nodiscard]] std::vector<BlockReport> reports(std::uint64_t cycles) const;
+  [[nodiscard]] std::vector<hw::BlockReport> reports(std::uint64_t cycles) const;
 
  private:
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);

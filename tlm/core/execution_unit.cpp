@@ -55,8 +55,8 @@ void ExecutionUnit::run() {
   }
 }
 
-BlockReport ExecutionUnit::report(std::uint64_t end) const {
-  return make_report(basename(), account_, end, counters());
+hw::BlockReport ExecutionUnit::report(std::uint64_t end) const {
+  return account_.report(basename(), end, counters());
 }
 
 void ExecutionUnit::trace(sc_core::sc_trace_file* file) const {

@@ -23,7 +23,7 @@ class ExecutionUnit : public sc_core::sc_module {
 
   /// From `cycle` on, time counts in the account or it does not.
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
-  [[nodiscard]] BlockReport report(std::uint64_t end) const;
+  [[nodiscard]] hw::BlockReport report(std::uint64_t end) const;
   void trace(sc_core::sc_trace_file* file) const override;
 
  protected:

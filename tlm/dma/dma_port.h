@@ -11,7 +11,7 @@
 
 #include "hw/machine/machine.h"
 #include "tlm/bus/request_batch.h"
-#include "tlm/common/sampled.h"
+#include "tlm/common/observer.h"
 #include "tlm/common/time.h"
 #include "tlm/dma/tlb.h"
 

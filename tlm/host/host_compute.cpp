@@ -116,7 +116,7 @@ void HostCompute::execute(const std::vector<hw::HostFunction>& functions, std::u
   ++work_.calls;
 }
 
-BlockReport HostCompute::report() const {
+hw::BlockReport HostCompute::report() const {
   std::vector<hw::Counter> counters;
   for (std::uint8_t op = 0; op < hw::kHostOps; ++op) {
     const std::string name(hw::name_of(static_cast<hw::HostOp>(op)));
@@ -132,7 +132,7 @@ BlockReport HostCompute::report() const {
   counters.push_back(
       {"requests", "requests", "lines read or written for commands", lines.stats().requests});
   counters.push_back({"bytes", "bytes", "of these lines", lines.stats().bytes});
-  return make_report("host", account_, std::max(cycle(), account_.now()), std::move(counters));
+  return account_.report("host", std::max(cycle(), account_.now()), std::move(counters));
 }
 
 }  // namespace systole::tlm_model

@@ -9,7 +9,6 @@
 #include "hw/host/host_cycles.h"
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
-#include "tlm/common/report.h"
 #include "tlm/common/time.h"
 #include "tlm/dma/dma_port.h"
 
@@ -54,7 +53,7 @@ class HostCompute : public sc_core::sc_module {
 
   [[nodiscard]] const Work& work() const noexcept { return work_; }
   /// `host`, closed at the present.
-  [[nodiscard]] BlockReport report() const;
+  [[nodiscard]] hw::BlockReport report() const;
 
  private:
   struct Operand {

@@ -39,11 +39,7 @@ class Dram : public MemoryTarget {
 
   void trace(sc_core::sc_trace_file* file) const override;
 
-  template <typename Visitor>
-  void for_each(Visitor visit) const {
-    timing_.for_each(visit);
-    hw::visit_counter(visit, rejected_counter());
-  }
+  [[nodiscard]] hw::BlockReport report() const { return with_rejected(timing_.report(basename())); }
 
  private:
   void move(bool write, RequestBatch::Request& request) override;

@@ -37,11 +37,7 @@ class L2Cache : public MemoryTarget, private hw::LineMemory {
 
   [[nodiscard]] const hw::Cache& cache() const noexcept { return cache_; }
 
-  template <typename Visitor>
-  void for_each(Visitor visit) const {
-    cache_.for_each(visit);
-    hw::visit_counter(visit, rejected_counter());
-  }
+  [[nodiscard]] hw::BlockReport report() const { return with_rejected(cache_.report(basename())); }
 
  private:
   // MemoryTarget

@@ -45,8 +45,10 @@ class MemoryTarget : public sc_core::sc_module {
   MemoryTarget(const sc_core::sc_module_name& name, std::uint64_t capacity, bool functional);
 
   [[nodiscard]] bool functional() const noexcept { return functional_; }
-  [[nodiscard]] hw::Counter rejected_counter() const {
-    return {"rejected", "requests", "requests answered with an error", rejected_};
+  [[nodiscard]] hw::BlockReport with_rejected(hw::BlockReport report) const {
+    report.counters.push_back(
+        {"rejected", "requests", "requests answered with an error", rejected_});
+    return report;
   }
   /// Copies from `data` to what stands `here`, or the other way.
   static void copy_bytes(bool write, unsigned char* here, unsigned char* data,

@@ -101,12 +101,12 @@ void ComputeCore::sync(const Instruction& instruction) {
   if (observer) observer({core_, &instruction, {begin, end, end}});
 }
 
-std::vector<BlockReport> ComputeCore::reports(std::uint64_t cycles) const {
-  std::vector<BlockReport> reports;
+std::vector<hw::BlockReport> ComputeCore::reports(std::uint64_t cycles) const {
+  std::vector<hw::BlockReport> reports;
   const auto unit = [&](const char* name, Unit which) {
-    reports.push_back(make_report("core" + std::to_string(core_) + "." + name,
-                                  timing_.account(which), cycles,
-                                  {{"instructions", "", "executed", timing_.instructions(which)}}));
+    reports.push_back(timing_.account(which).report(
+        "core" + std::to_string(core_) + "." + name, cycles,
+        {{"instructions", "", "executed", timing_.instructions(which)}}));
   };
   unit("matrix", Unit::kMatrix);
   unit("vector", Unit::kVector);

@@ -9,7 +9,6 @@
 
 #include "hw/machine/machine.h"
 #include "hw/ring/pass.h"
-#include "tlm/common/report.h"
 #include "tlm/common/time.h"
 #include "tlm/ring/core_timing.h"
 #include "tlm/ring/core_values.h"
@@ -47,7 +46,7 @@ class ComputeCore : public sc_core::sc_module {
     return phases_;
   }
   [[nodiscard]] const CoreTiming& timing() const { return timing_; }
-  [[nodiscard]] std::vector<BlockReport> reports(std::uint64_t cycles) const;
+  [[nodiscard]] std::vector<hw::BlockReport> reports(std::uint64_t cycles) const;
 
   std::function<void(const InstructionTrace&)> observer;  ///< may be empty
 

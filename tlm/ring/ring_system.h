@@ -8,7 +8,6 @@
 
 #include "hw/machine/machine.h"
 #include "hw/ring/pass.h"
-#include "tlm/common/report.h"
 #include "tlm/ring/compute_core.h"
 #include "tlm/ring/ring_link.h"
 

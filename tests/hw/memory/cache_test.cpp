@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "support/report_values.h"
+
 namespace systole::hw {
 namespace {
 
@@ -46,9 +48,7 @@ Machine::L2 small() {
 }
 
 std::map<std::string, std::uint64_t> counters_of(const Cache& cache) {
-  std::map<std::string, std::uint64_t> values;
-  cache.for_each([&](const std::string& name, std::uint64_t value) { values[name] = value; });
-  return values;
+  return test::values_of(cache.report("cache"));
 }
 
 class CacheTest : public testing::Test {

@@ -79,22 +79,20 @@ TEST(DramTiming, ConservesTimeAndBurstsUnderRandomAccesses) {
   std::uint64_t busy = 0;
   for (std::size_t i = 0; i < t.channels(); ++i) {
     const BlockAccount& account = t.account(i);
-    std::uint64_t sum = account.busy() + account.idle();
+    std::uint64_t sum = account.time().busy + account.time().idle;
     for (std::size_t cause = 0; cause <= DramTiming::kTurnaround; ++cause) {
-      sum += account.stalled(cause);
-      EXPECT_GT(account.stalled(cause), 0U) << "cause " << cause << " never happened";
+      sum += account.time().stalled[cause].time;
+      EXPECT_GT(account.time().stalled[cause].time, 0U) << "cause " << cause << " never happened";
     }
     EXPECT_EQ(sum, end);
-    busy += account.busy();
+    busy += account.time().busy;
   }
   EXPECT_EQ(busy, bursts * t.times().burst);
   std::uint64_t rows = 0;
-  t.for_each([&](const std::string& name, std::uint64_t value) {
-    if (name.rfind("row_", 0) == 0) rows += value;
-    if (name == "refreshes") {
-      EXPECT_EQ(value, 2 * (end / t.times().refi));
-    }
-  });
+  for (const Counter& counter : t.report("dram").counters) {
+    if (counter.name.rfind("row_", 0) == 0) rows += counter.value;
+  }
+  EXPECT_EQ(t.refreshes(), 2 * (end / t.times().refi));
   EXPECT_EQ(rows, bursts);
 }
 

@@ -241,20 +241,20 @@ TEST(DramTiming, ExplainsEveryGapOfTheDataBus) {
   t.access(at(1, 0, 0), 64, true, 120 * kNs);   // at 232 by tCCD_L, 233 by the bus
   t.finish(300 * kNs);
   const BlockAccount& account = t.account(0);
-  EXPECT_EQ(account.busy(), 12 * kNs);
-  EXPECT_EQ(account.stalled(DramTiming::kLatency), 15 * kNs);
-  EXPECT_EQ(account.stalled(DramTiming::kRowMiss), 20 * kNs);
-  EXPECT_EQ(account.stalled(DramTiming::kBankBusy), (175 + 10 - 139 + 1) * kNs);
-  EXPECT_EQ(account.stalled(DramTiming::kRowConflict), 50 * kNs);
-  EXPECT_EQ(account.stalled(DramTiming::kTurnaround), 1 * kNs);
-  EXPECT_EQ(account.stalled(DramTiming::kRefresh), 0U);
+  EXPECT_EQ(account.time().busy, 12 * kNs);
+  EXPECT_EQ(account.time().stalled[DramTiming::kLatency].time, 15 * kNs);
+  EXPECT_EQ(account.time().stalled[DramTiming::kRowMiss].time, 20 * kNs);
+  EXPECT_EQ(account.time().stalled[DramTiming::kBankBusy].time, (175 + 10 - 139 + 1) * kNs);
+  EXPECT_EQ(account.time().stalled[DramTiming::kRowConflict].time, 50 * kNs);
+  EXPECT_EQ(account.time().stalled[DramTiming::kTurnaround].time, 1 * kNs);
+  EXPECT_EQ(account.time().stalled[DramTiming::kRefresh].time, 0U);
 }
 
 TEST(DramTiming, MovesWholeBurstsForPartsOfThem) {
   DramTiming t(round_times());
   const DramAccess a = t.access(at(0, 0, 0) + 60, 8, false, 0);  // four bytes on either side
   EXPECT_EQ(a.hits + a.misses + a.conflicts, 2U);
-  EXPECT_EQ(t.account(0).busy(), 2 * 4 * kNs);
+  EXPECT_EQ(t.account(0).time().busy, 2 * 4 * kNs);
 }
 
 TEST(DramTiming, RefusesWhatItCannotServe) {

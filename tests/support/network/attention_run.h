@@ -3,8 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <numeric>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 #include "hw/description/machine_file.h"
@@ -32,22 +30,6 @@ inline testbench::AttentionResult time_attention(const testbench::AttentionShape
                                                  const Layers& layers, const hw::Machine& machine) {
   return run_attention(testbench::make_attention_workload(shape, layers, machine, false), machine,
                        false);
-}
-
-/// A counter of the block `attention`.
-inline std::uint64_t counter(const testbench::AttentionResult& result, const std::string& name) {
-  for (const tlm_model::BlockReport& block : result.blocks) {
-    if (block.name != "attention") continue;
-    for (const hw::Counter& entry : block.counters) {
-      if (entry.name == name) return entry.value;
-    }
-  }
-  throw std::invalid_argument("no counter " + name);
-}
-
-inline std::uint64_t qkv_bytes(const testbench::AttentionResult& result) {
-  return counter(result, "query_bytes") + counter(result, "key_bytes") +
-         counter(result, "value_bytes");
 }
 
 /// Cycles of the engines: all heads, one after the other.

@@ -9,6 +9,7 @@
 #include "hw/description/machine_file.h"
 #include "mapper/mapping.h"
 #include "model/data/dataset.h"
+#include "support/report_values.h"
 #include "support/tlm/fresh_kernel.h"
 #include "testbench/network/networks.h"
 #include "testbench/run/simulation.h"
@@ -35,13 +36,8 @@ struct VitRun {
   /// A counter of a finished run.
   static std::uint64_t counter(const testbench::SimulationResult& result, const std::string& block,
                                const std::string& name) {
-    for (const tlm_model::BlockReport& report : result.blocks) {
-      if (report.name != block) continue;
-      for (const auto* list : {&report.time, &report.counters}) {
-        for (const hw::Counter& counter : *list) {
-          if (counter.name == name) return counter.value;
-        }
-      }
+    for (const hw::BlockReport& report : result.blocks) {
+      if (report.name == block) return values_of(report).at(name);
     }
     throw std::out_of_range(block + "." + name);
   }

@@ -37,22 +37,18 @@ TEST_F(AttentionEnergy, CountsBuffersScoresSoftmaxOutputsAndDecoder) {
     }
   }
   constexpr std::uint64_t kOutputs = kCountedHeads * kCountedTokens * kHeadDim;
-  EXPECT_EQ(test::counter(result, "macs"), 2 * cells * kHeadDim);
-  EXPECT_EQ(test::counter(result, "decoder_macs"),
-            2 * kCountedTokens * kLatentHeads * kCountedHeads * kHeadDim);
-  EXPECT_EQ(test::counter(result, "elements"), kept + 2 * kOutputs) << "division, requantisation";
+  EXPECT_EQ(result.work.macs, 2 * cells * kHeadDim);
+  EXPECT_EQ(result.work.decoder_macs, 2 * kCountedTokens * kLatentHeads * kCountedHeads * kHeadDim);
+  EXPECT_EQ(result.work.elements, kept + 2 * kOutputs) << "division, requantisation";
   // Q, K and V of all heads come in, the mask comes in and is walked.
-  EXPECT_EQ(test::counter(result, "buffer_bytes"),
-            3 * kOutputs + 2 * test::counter(result, "index_bytes") +
-                operand_words * machine.attention.macs_per_line);
-  EXPECT_EQ(test::counter(result, "score_bytes"),
-            kWordBytes * (score_words + 2 * cells + 2 * kOutputs));
+  EXPECT_EQ(result.work.buffer_bytes, 3 * kOutputs + 2 * result.traffic.index +
+                                          operand_words * machine.attention.macs_per_line);
+  EXPECT_EQ(result.work.score_bytes, kWordBytes * (score_words + 2 * cells + 2 * kOutputs));
 
-  EXPECT_EQ(result.events.macs,
-            test::counter(result, "macs") + test::counter(result, "decoder_macs"));
-  EXPECT_EQ(result.events.postop_elements, test::counter(result, "elements"));
-  EXPECT_EQ(result.events.scratchpad_bytes, test::counter(result, "buffer_bytes"));
-  EXPECT_EQ(result.events.accumulator_bytes, test::counter(result, "score_bytes"));
+  EXPECT_EQ(result.events.macs, result.work.macs + result.work.decoder_macs);
+  EXPECT_EQ(result.events.postop_elements, result.work.elements);
+  EXPECT_EQ(result.events.scratchpad_bytes, result.work.buffer_bytes);
+  EXPECT_EQ(result.events.accumulator_bytes, result.work.score_bytes);
 }
 
 }  // namespace

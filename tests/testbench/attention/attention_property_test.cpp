@@ -15,7 +15,6 @@
 #include "support/network/attention_run.h"
 #include "support/random/random_engines.h"
 #include "support/tlm/systemc_test.h"
-#include "testbench/report/block_accounts.h"
 #include "tests/hw/attention/sparse_heads.h"
 
 namespace systole::testbench {
@@ -145,13 +144,14 @@ void expect_reference_follows_the_mask(const Setting& setting, const AttentionWo
 }
 
 void expect_attention_conserved(const AttentionResult& result, const hw::Machine& machine) {
-  const AccountTable table = account_table(result.blocks);
-  EXPECT_TRUE(std::any_of(table.blocks.begin(), table.blocks.end(),
-                          [](const BlockAccounts& block) { return block.name == "attention"; }));
-  for (const BlockAccounts& block : table.blocks) {
-    EXPECT_EQ(block.busy + block.stalled_total() + block.idle, block.total) << block.name;
+  const std::vector<hw::BlockReport> accounts = hw::accounts_of(result.blocks);
+  EXPECT_TRUE(std::any_of(accounts.begin(), accounts.end(),
+                          [](const hw::BlockReport& block) { return block.name == "attention"; }));
+  for (const hw::BlockReport& block : accounts) {
+    EXPECT_EQ(block.time->busy + block.time->stalled_total() + block.time->idle, block.time->total)
+        << block.name;
     if (block.name == "attention" || block.name == "array") {
-      EXPECT_EQ(block.total, result.cycles) << block.name;
+      EXPECT_EQ(block.time->total, result.cycles) << block.name;
     }
   }
   for (const auto& head : result.heads) {
@@ -189,7 +189,7 @@ TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
     EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
     EXPECT_EQ(result.check.bytes, setting.layers.size() * setting.shape.heads *
                                       setting.shape.queries * setting.shape.dim);
-    EXPECT_EQ(test::counter(result, "written_bytes"), result.check.bytes);
+    EXPECT_EQ(result.traffic.written, result.check.bytes);
     bytes += result.check.bytes;
     expect_attention_conserved(result, setting.machine);
     if (seed % 4 == 0) expect_reference_follows_the_mask(setting, workload);
@@ -198,13 +198,13 @@ TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
           test::time_attention(setting.shape, setting.layers, setting.machine);
       EXPECT_EQ(timing.cycles, result.cycles);
       EXPECT_TRUE(same_heads(timing, result));
-      EXPECT_EQ(test::qkv_bytes(timing), test::qkv_bytes(result));
-      EXPECT_EQ(test::counter(timing, "index_bytes"), test::counter(result, "index_bytes"));
+      EXPECT_EQ(timing.traffic.qkv(), result.traffic.qkv());
+      EXPECT_EQ(timing.traffic.index, result.traffic.index);
     }
     // What the settings are meant to reach.
     const std::uint64_t once = setting.layers.size() * setting.shape.heads * setting.shape.dim *
                                (setting.shape.queries + 2 * setting.shape.keys);
-    if (test::qkv_bytes(result) > once) ++refetched;
+    if (result.traffic.qkv() > once) ++refetched;
     for (const auto& head : result.heads) {
       held_up += head.output + head.codes > 0 ? 1 : 0;
       held_up_by_decoding += head.decode > 0 ? 1 : 0;

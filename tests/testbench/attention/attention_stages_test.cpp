@@ -17,6 +17,7 @@
 #include "support/network/encoder_run.h"
 #include "support/random/random_engines.h"
 #include "support/random/random_stages.h"
+#include "support/report_values.h"
 #include "support/tlm/systemc_test.h"
 
 namespace systole::testbench {
@@ -155,14 +156,8 @@ std::uint64_t cycles_of(const AttentionWorkload& workload, const hw::Machine& ma
   hw::check_program(workload.program, machine, std::uint64_t{machine.dram.mib} << 20U);
   const AttentionResult result = test::run_attention(workload, machine, false);
   // More chains take longer to fetch: that is not what is measured here.
-  std::uint64_t fetched = 0;
-  for (const tlm_model::BlockReport& block : result.blocks) {
-    for (const hw::Counter& counter : block.time) {
-      if (block.name == "command_processor" && counter.name == "stalled.fetch") {
-        fetched = counter.value;
-      }
-    }
-  }
+  EXPECT_EQ(result.blocks.front().name, "command_processor");
+  const std::uint64_t fetched = test::values_of(result.blocks.front()).at("stalled.fetch");
   EXPECT_GT(fetched, 0U);
   return result.cycles - fetched;
 }

@@ -15,8 +15,6 @@
 namespace systole::testbench {
 namespace {
 
-using test::qkv_bytes;
-
 constexpr std::size_t kDim = 64;
 /// DeiT-Tiny: Q, K and V of 12 layers, 3 heads, 197 tokens, once; and with nothing reused.
 constexpr std::uint64_t kDeitOnce = 1'361'664, kDeitNoReuse = 3'914'688;
@@ -27,6 +25,8 @@ const model::AttentionMask& synthetic() {
   static const model::AttentionMask mask = test::synthetic_mask({2, 3, 150, 150}, 5);
   return mask;
 }
+
+using Traffic = tlm_model::AttentionUnit::Traffic;
 
 class AttentionTraffic : public test::SystemCTest {
  protected:
@@ -80,7 +80,7 @@ class AttentionTraffic : public test::SystemCTest {
   /// the bytes that 1 KiB reads again.
   static std::uint64_t expect_bytes_by_buffer(const model::AttentionMask& mask, hw::Machine machine,
                                               std::uint32_t hw::Machine::Attention::*kib,
-                                              const char* bytes) {
+                                              std::uint64_t Traffic::*bytes) {
     machine.scratchpad.kib = 1024;
     const test::Layers layers = test::split_by_cycles(mask, kDim, machine);
     const model::AttentionShape& sizes = mask.shape();
@@ -90,11 +90,11 @@ class AttentionTraffic : public test::SystemCTest {
       machine.attention.*kib = size;
       const AttentionResult result =
           test::time_attention(test::shape_of(mask, kDim), layers, machine);
-      const std::uint64_t read = test::counter(result, bytes);
+      const std::uint64_t read = result.traffic.*bytes;
       if (size * 1024U >= sizes.queries * kDim) {
         EXPECT_EQ(read, once) << size;
       }
-      EXPECT_GE(read, before) << bytes << " with " << size << " KiB";
+      EXPECT_GE(read, before) << "with " << size << " KiB";
       EXPECT_EQ(read % kDim, 0U);
       before = read;
     }
@@ -113,7 +113,7 @@ class AttentionTraffic : public test::SystemCTest {
     for (const std::uint32_t size : {53U, 24U, 12U, 8U, 6U, 4U, 3U, 2U, 1U}) {
       hw::Machine machine = machine_;
       machine.attention.query_kib = machine.attention.key_kib = machine.attention.value_kib = size;
-      const std::uint64_t bytes = qkv_bytes(test::time_attention(shape, layers, machine));
+      const std::uint64_t bytes = test::time_attention(shape, layers, machine).traffic.qkv();
       EXPECT_GE(bytes, before) << size << " KiB";
       if (size == 53) {
         EXPECT_EQ(bytes, once);
@@ -132,15 +132,15 @@ class AttentionTraffic : public test::SystemCTest {
 TEST_F(AttentionTraffic, EachRowIsReadOnceWhenTheBuffersAreLarge) {
   const AttentionResult result = run(synthetic(), machine_);
   const std::uint64_t once = 2 * 3 * 150 * kDim;
-  EXPECT_EQ(test::counter(result, "query_bytes"), once);
-  EXPECT_EQ(test::counter(result, "key_bytes"), once);
-  EXPECT_EQ(test::counter(result, "value_bytes"), once);
-  EXPECT_EQ(test::counter(result, "written_bytes"), once);
+  EXPECT_EQ(result.traffic.query, once);
+  EXPECT_EQ(result.traffic.key, once);
+  EXPECT_EQ(result.traffic.value, once);
+  EXPECT_EQ(result.traffic.written, once);
 }
 
 TEST_F(AttentionTraffic, DeitTinyIsReadOnce) {
   if (!has_deit()) GTEST_SKIP() << "NOT TESTED: traffic of DeiT-Tiny, no mask of it";
-  EXPECT_EQ(qkv_bytes(run(deit(), machine_)), kDeitOnce);
+  EXPECT_EQ(run(deit(), machine_).traffic.qkv(), kDeitOnce);
 }
 
 TEST_F(AttentionTraffic, DeitTinyStaysBelowNoReuseWithTheSmallestBuffers) {
@@ -165,7 +165,7 @@ TEST_F(AttentionTraffic, DeitTinyStaysBelowNoReuseWhicheverBufferIsSmall) {
       hw::Machine machine = machine_;
       machine.attention.*kib = size;
       const std::uint64_t bytes =
-          qkv_bytes(test::time_attention(test::shape_of(deit(), kDim), layers, machine));
+          test::time_attention(test::shape_of(deit(), kDim), layers, machine).traffic.qkv();
       EXPECT_GE(bytes, before) << size << " KiB";
       EXPECT_LE(bytes, kDeitNoReuse) << size << " KiB";
       before = bytes;
@@ -176,7 +176,7 @@ TEST_F(AttentionTraffic, DeitTinyStaysBelowNoReuseWhicheverBufferIsSmall) {
 
 TEST_F(AttentionTraffic, DeitTinyWithAutoEncoderIsReadOnceAndTwoThirdsOfQAndK) {
   if (!has_deit()) GTEST_SKIP() << "NOT TESTED: traffic of DeiT-Tiny, no mask of it";
-  EXPECT_EQ(qkv_bytes(run(deit(), machine_, 2)), kDeitLatent);
+  EXPECT_EQ(run(deit(), machine_, 2).traffic.qkv(), kDeitLatent);
 }
 
 // What one head wants of a token comes with all latent heads.
@@ -186,7 +186,7 @@ TEST_F(AttentionTraffic, SmallBuffersReadLatentTokensAgain) {
     hw::Machine machine = machine_;
     machine.attention.query_kib = machine.attention.key_kib = kib;
     const AttentionResult result = run(synthetic(), machine, latent_heads);
-    return test::counter(result, "query_bytes") + test::counter(result, "key_bytes");
+    return result.traffic.query + result.traffic.key;
   };
   constexpr std::uint64_t kOnce = 2 * 2 * kTokens * kLatent * kDim;
   EXPECT_EQ(bytes(53, kLatent), kOnce);
@@ -203,18 +203,18 @@ TEST_F(AttentionTraffic, SmallBuffersReadLatentTokensAgain) {
 
 TEST_F(AttentionTraffic, SmallerQueryBuffersNeverReadLess) {
   EXPECT_GT(expect_bytes_by_buffer(synthetic(), machine_, &hw::Machine::Attention::query_kib,
-                                   "query_bytes"),
+                                   &Traffic::query),
             0U);
 }
 TEST_F(AttentionTraffic, SmallerKeyBuffersNeverReadLess) {
   // All that want a key do so together.
-  EXPECT_EQ(
-      expect_bytes_by_buffer(synthetic(), machine_, &hw::Machine::Attention::key_kib, "key_bytes"),
-      0U);
+  EXPECT_EQ(expect_bytes_by_buffer(synthetic(), machine_, &hw::Machine::Attention::key_kib,
+                                   &Traffic::key),
+            0U);
 }
 TEST_F(AttentionTraffic, SmallerValueBuffersNeverReadLess) {
   EXPECT_GT(expect_bytes_by_buffer(synthetic(), machine_, &hw::Machine::Attention::value_kib,
-                                   "value_bytes"),
+                                   &Traffic::value),
             0U);
 }
 

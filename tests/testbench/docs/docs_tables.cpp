@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <regex>
 #include <sstream>
@@ -39,28 +40,39 @@ bool begins_with(std::string_view text, std::string_view prefix) {
 }
 
 /// One name for all initiators, and one for all channels or banks.
-std::string general_name(const std::string& name) {
-  static const std::regex initiator("^system\\..*\\.socket\\.");
-  static const std::regex part("^(channel|bank)[0-9]+\\.");
-  return std::regex_replace(std::regex_replace(name, initiator, "INITIATOR."), part, "$1N.");
+std::string general_name(const std::string& part) {
+  static const std::regex initiator("^system\\..*\\.socket$"), number("^(channel|bank)[0-9]+$");
+  return std::regex_replace(std::regex_replace(part, initiator, "INITIATOR"), number, "$1N");
 }
 
-bool is_time(const std::string& name) {
-  static const std::regex time("^(.+\\.)?(busy|stalled\\.[^.]+|idle|total)$");
-  return std::regex_match(name, time);
-}
-
-std::string table_of(const std::vector<Counter>& counters, bool time) {
+/// Rows of unlike lines, and parts after their block.
+std::string table_of(const hw::BlockReport& report,
+                     const std::function<std::vector<Counter>(const hw::BlockReport&)>& lines) {
   std::vector<std::string> rows;
-  for (const Counter& counter : counters) {
-    if (is_time(counter.name) != time) continue;
-    std::string line = row({code(general_name(counter.name)), counter.unit, counter.meaning});
-    if (std::find(rows.begin(), rows.end(), line) == rows.end()) rows.push_back(std::move(line));
-  }
+  const auto add = [&](const hw::BlockReport& block, const std::string& prefix) {
+    for (const Counter& line : lines(block)) {
+      std::string text = row({code(prefix + line.name), line.unit, line.meaning});
+      if (std::find(rows.begin(), rows.end(), text) == rows.end()) rows.push_back(std::move(text));
+    }
+  };
+  add(report, "");
+  for (const hw::BlockReport& part : report.parts) add(part, general_name(part.name) + ".");
   if (rows.empty()) return {};
   std::string text = head({"name", "unit", "meaning"});
   for (const std::string& line : rows) text += line;
   return text;
+}
+
+std::vector<Counter> times_of(const hw::BlockReport& block) {
+  if (!block.time) return {};
+  const std::string& unit = block.time->unit;
+  std::vector<Counter> lines{{"busy", unit, "working", 0}};
+  for (const hw::TimeAccount::Stall& stall : block.time->stalled) {
+    lines.push_back({"stalled." + stall.cause, unit, stall.meaning, 0});
+  }
+  lines.push_back({"idle", unit, "nothing to do", 0});
+  lines.push_back({"total", unit, "busy, stalled and idle together", 0});
+  return lines;
 }
 
 }  // namespace
@@ -80,15 +92,11 @@ std::string keys_table(std::string_view section) {
   return rules.empty() ? text : text + "\nRules:\n\n" + rules;
 }
 
-std::string counters_table(const tlm_model::BlockReport& report) {
-  return table_of(report.counters, false);
+std::string counters_table(const hw::BlockReport& report) {
+  return table_of(report, [](const hw::BlockReport& block) { return block.counters; });
 }
 
-std::string stalls_table(const tlm_model::BlockReport& report) {
-  std::vector<Counter> all = report.time;
-  all.insert(all.end(), report.counters.begin(), report.counters.end());
-  return table_of(all, true);
-}
+std::string stalls_table(const hw::BlockReport& report) { return table_of(report, times_of); }
 
 std::string stages_table() {
   std::string text = head({"stage", "operands", "immediates", "words per channel", "whole row",

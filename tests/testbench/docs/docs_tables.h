@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tlm/common/report.h"
+#include "base/accounting.h"
 
 /// The tables of the documentation that follow from the code, in Markdown.
 namespace systole::testbench {
@@ -15,10 +15,10 @@ namespace systole::testbench {
 
 /// What a block counts, without its timelines. Initiators and channels, of which there are any
 /// number, stand as INITIATOR and channelN.
-[[nodiscard]] std::string counters_table(const tlm_model::BlockReport& report);
+[[nodiscard]] std::string counters_table(const hw::BlockReport& report);
 
 /// Parts of a block's timelines: busy, the causes of stalls, idle, total.
-[[nodiscard]] std::string stalls_table(const tlm_model::BlockReport& report);
+[[nodiscard]] std::string stalls_table(const hw::BlockReport& report);
 
 /// Every stage of the post-op chain with its operands and its cost.
 [[nodiscard]] std::string stages_table();

@@ -98,7 +98,7 @@ Tables ring_tables() {
     GenerationTask task;
     task.shape = model::gpt_shape("kjv");
     task.prompt = {0};
-    const tlm_model::BlockReport report = generate(machine, task).blocks.front();
+    const hw::BlockReport report = generate(machine, task).blocks.front();
     const nlohmann::json tables = {{"counters dfx_core", counters_table(report)},
                                    {"stalls dfx_core", stalls_table(report)}};
     return nlohmann::json::to_msgpack(tables);
@@ -117,15 +117,15 @@ Tables report_tables() {
       simulate(graph, mapper::map_graph(graph, machine), machine, tlm_model::make_models(machine),
                {matmul_input(shape)}, {});
   Tables tables;
-  const auto add = [&](const tlm_model::BlockReport& report) {
+  const auto add = [&](const hw::BlockReport& report) {
     tables["counters " + report.name] = counters_table(report);
     tables["stalls " + report.name] = stalls_table(report);
   };
-  for (const tlm_model::BlockReport& report : result.blocks) add(report);
+  for (const hw::BlockReport& report : result.blocks) add(report);
   // A block that only some machines have.
   const hw::Machine engines = hw::find_machine("vitcod");
   const model::AttentionMask mask = test::synthetic_mask({1, 1, 4, 4}, 1);
-  for (const tlm_model::BlockReport& report :
+  for (const hw::BlockReport& report :
        test::time_attention(test::shape_of(mask, 8), test::split_by_cycles(mask, 8, engines),
                             engines)
            .blocks) {

@@ -1,5 +1,3 @@
-#include "tlm/common/report.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +11,6 @@
 #include "base/accounting.h"
 #include "support/text_lines.h"
 #include "testbench/common/text.h"
-#include "testbench/report/block_accounts.h"
 #include "testbench/report/measurement.h"
 #include "testbench/report/report_run.h"
 
@@ -25,9 +22,9 @@ void expect_fits(const std::string& text) {
 }
 
 /// A block that was busy for `busy` and waited for each cause in turn.
-tlm_model::BlockReport block(std::string name, std::uint64_t busy,
-                             const std::vector<std::pair<std::string, std::uint64_t>>& waits,
-                             std::uint64_t total) {
+hw::BlockReport block(std::string name, std::uint64_t busy,
+                      const std::vector<std::pair<std::string, std::uint64_t>>& waits,
+                      std::uint64_t total) {
   std::vector<hw::BlockAccount::Cause> causes;
   for (const auto& wait : waits) causes.push_back({wait.first, "a cause"});
   hw::BlockAccount account("cycles", std::move(causes));
@@ -35,8 +32,7 @@ tlm_model::BlockReport block(std::string name, std::uint64_t busy,
   for (std::size_t i = 0; i < waits.size(); ++i) {
     account.stall_until(account.now() + waits[i].second, i);
   }
-  return tlm_model::make_report(std::move(name), account, total,
-                                {{"work", "things", "things done", 7}});
+  return account.report(std::move(name), total, {{"work", "things", "things done", 7}});
 }
 
 SimulationResult result_of(std::vector<std::uint64_t> cycles) {
@@ -99,49 +95,6 @@ TEST(Text, TableAlignsAndFits) {
   EXPECT_EQ(wide.text().find("beginning_" + std::string(90, 'x')), std::string::npos);
 }
 
-TEST(BlockAccounts, AWholeBlockKeepsItsCounters) {
-  const AccountTable table =
-      account_table({block("array", 40, {{"drain", 10}, {"load", 20}}, 100)});
-  ASSERT_EQ(table.blocks.size(), 1U);
-  const BlockAccounts& array = table.blocks[0];
-  EXPECT_EQ(array.name, "array");
-  EXPECT_EQ(array.unit, "cycles");
-  EXPECT_EQ(array.busy, 40U);
-  EXPECT_EQ(array.stalled_total(), 30U);
-  EXPECT_EQ(array.idle, 30U);
-  EXPECT_EQ(array.total, 100U);
-  ASSERT_EQ(array.counters.size(), 1U);
-  EXPECT_EQ(array.counters[0].value, 7U);
-  EXPECT_TRUE(table.counters.empty());
-}
-
-TEST(BlockAccounts, PartsOfABlockStandAlone) {
-  hw::BlockAccount channel("ps", {{"row.miss", "a cause with a dot"}});
-  channel.busy_until(5);
-  channel.stall_until(7, 0);
-  channel.finish(10);
-  tlm_model::BlockReport dram{"dram", {}, {{"reads", "requests", "of all channels", 3}}};
-  for (const char* name : {"channel1.", "channel10."}) {
-    channel.for_each([&](const hw::Counter& c) { dram.counters.push_back(c); }, name);
-  }
-  dram.counters.push_back({"channel10.refreshes", "refreshes", "of one channel", 2});
-  const AccountTable table = account_table({dram});
-  ASSERT_EQ(table.blocks.size(), 2U);
-  for (const BlockAccounts& part : table.blocks) {
-    EXPECT_EQ(part.busy + part.stalled_total() + part.idle, part.total);
-    EXPECT_EQ(part.total, 10U);
-    ASSERT_EQ(part.stalled.size(), 1U);
-    EXPECT_EQ(part.stalled[0].first, "row.miss");
-  }
-  EXPECT_EQ(table.blocks[0].name, "dram.channel1");
-  EXPECT_TRUE(table.blocks[0].counters.empty());
-  EXPECT_EQ(table.blocks[1].name, "dram.channel10");
-  ASSERT_EQ(table.blocks[1].counters.size(), 1U);
-  EXPECT_EQ(table.blocks[1].counters[0].name, "refreshes");
-  ASSERT_EQ(table.counters.at("dram").size(), 1U);
-  EXPECT_EQ(table.counters.at("dram")[0].name, "reads");
-}
-
 TEST(Measurement, FiguresFollowFromTheResult) {
   hw::Machine machine;
   machine.energy.leakage_mw = 10;
@@ -166,25 +119,28 @@ TEST(Measurement, UtilisationIsOfAllRowsAndColumns) {
   }
 }
 
-TEST(Measurement, TrafficIsThatOfTheCoreInAnInference) {
-  const auto bytes = [](const char* name, std::uint64_t value) {
-    return hw::Counter{name, "bytes", "moved", value};
-  };
+TEST(Measurement, TrafficIsThatOfAnInference) {
   SimulationResult result = result_of({1000, 1000, 1000, 1000});
-  result.blocks = {
-      {"bus",
-       {},
-       {bytes("system.core.load.dma.read_bytes", 4000),
-        bytes("system.core.store.read_dma.read_bytes", 400),
-        bytes("system.core.store.write_dma.written_bytes", 80),
-        bytes("system.core.attention.write_dma.written_bytes", 8),
-        bytes("system.host.read_bytes", 10000), bytes("system.host.written_bytes", 10000)}}};
-  const Measurement measurement = measure({}, "model", 1, {}, std::move(result));
-  EXPECT_EQ(measurement.traffic().read_bytes, 1100U);
-  EXPECT_EQ(measurement.traffic().written_bytes, 22U);
-  const nlohmann::ordered_json document = to_json(measurement);
+  result.traffic = {4400, 88};
+  const nlohmann::ordered_json document = to_json(measure({}, "model", 1, {}, std::move(result)));
   EXPECT_EQ(document["dram_read_bytes"], 1100);
   EXPECT_EQ(document["dram_write_bytes"], 22);
+}
+
+TEST(Measurement, CountersOfPartsBelongToTheirBlock) {
+  SimulationResult result = result_of({1000});
+  hw::BlockReport channel = block("channel1", 5, {{"row.miss", 2}}, 10);
+  const hw::BlockReport port{"a.port", {}, {{"errors", "requests", "", 4}}, {}};
+  result.blocks = {{"dram", {}, {{"reads", "requests", "of all channels", 3}}, {channel}},
+                   {"bus", {}, {{"decode_errors", "requests", "", 1}}, {port}},
+                   block("array", 1, {}, 1)};
+  const nlohmann::ordered_json document = to_json(measure({}, "model", 1, {}, std::move(result)));
+  EXPECT_EQ(document["counters"].dump(),
+            R"({"bus":{"decode_errors":1,"a.port.errors":4},"dram":{"reads":3}})");
+  EXPECT_EQ(document["blocks"]["dram.channel1"].dump(),
+            R"({"unit":"cycles","busy":5,"stalled":{"row.miss":2},"idle":3,"total":10,)"
+            R"("counters":{"work":7}})");
+  EXPECT_EQ(document["blocks"]["array"]["counters"]["work"], 7);
 }
 
 TEST(ReportRun, FitsWhateverTheNumbers) {

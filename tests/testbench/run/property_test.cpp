@@ -19,7 +19,6 @@
 #include "support/random/random_graph.h"
 #include "support/random/random_machine.h"
 #include "support/tlm/systemc_test.h"
-#include "testbench/report/block_accounts.h"
 #include "tlm/system.h"
 
 /// What holds for every machine, whatever its sizes and clocks.
@@ -64,44 +63,45 @@ std::uint64_t result_bytes(const hw::Program& program) {
 }
 
 /// Time counts from the start of each inference to its end, whatever the host does besides.
-void expect_totals_of_inferences(const AccountTable& table, const SimulationResult& result,
-                                 const hw::Machine& machine) {
+void expect_totals_of_inferences(const std::vector<hw::BlockReport>& accounts,
+                                 const SimulationResult& result, const hw::Machine& machine) {
   const auto cycles = std::accumulate(result.cycles.begin(), result.cycles.end(), std::uint64_t{0});
   EXPECT_LT(cycles, result.total_cycles);
   const double seconds = static_cast<double>(cycles) / (machine.core.clock_mhz * 1e6);
   const auto inferences = static_cast<double>(result.cycles.size());
-  for (const BlockAccounts& block : table.blocks) {
+  for (const hw::BlockReport& block : accounts) {
     const std::string owner = block.name.substr(0, block.name.find('.'));
     if (owner == "host") continue;          // whose clock is its own
     if (owner == "bus" || owner == "l2") {  // from clock edge to clock edge
-      EXPECT_NEAR(static_cast<double>(block.total), seconds * machine.bus.clock_mhz * 1e6,
+      EXPECT_NEAR(static_cast<double>(block.time->total), seconds * machine.bus.clock_mhz * 1e6,
                   2.0 * inferences)
           << block.name;
     } else if (owner == "dram") {
       // A cache may still have lines to write when an inference ends or begins.
       const double lines = machine.l2.kib == 0 ? 0.0 : 1e-6;
-      EXPECT_NEAR(static_cast<double>(block.total), seconds * 1e12,
+      EXPECT_NEAR(static_cast<double>(block.time->total), seconds * 1e12,
                   (2.0 + lines * 1e12) * inferences)
           << block.name;
     } else {
-      EXPECT_EQ(block.total, cycles) << block.name;
+      EXPECT_EQ(block.time->total, cycles) << block.name;
     }
   }
 }
 
 void expect_conserved(const SimulationResult& result, const hw::Machine& machine) {
-  const AccountTable table = account_table(result.blocks);
+  const std::vector<hw::BlockReport> accounts = hw::accounts_of(result.blocks);
   std::vector<std::string> names;
-  for (const BlockAccounts& block : table.blocks) {
+  for (const hw::BlockReport& block : accounts) {
     names.push_back(block.name);
-    EXPECT_EQ(block.busy + block.stalled_total() + block.idle, block.total) << block.name;
-    EXPECT_GT(block.busy, 0U) << block.name;
+    EXPECT_EQ(block.time->busy + block.time->stalled_total() + block.time->idle, block.time->total)
+        << block.name;
+    EXPECT_GT(block.time->busy, 0U) << block.name;
   }
   for (const char* name : {"command_processor", "load", "array", "store", "bus.request",
                            "bus.read_data", "bus.write_data", "dram.channel0"}) {
     EXPECT_EQ(std::count(names.begin(), names.end(), name), 1) << name;
   }
-  expect_totals_of_inferences(table, result, machine);
+  expect_totals_of_inferences(accounts, result, machine);
 }
 
 class PropertyTest : public test::SystemCTest {

@@ -230,9 +230,9 @@ TEST_F(BusRouterTest, ATargetThatDoesNotAcceptStallsItsRequestsOnly) {
   EXPECT_EQ(accepted, 6U + 9U);
   bus.finish(sc_core::sc_time_stamp());
   const hw::BlockAccount& account = bus.core().request().account();
-  EXPECT_EQ(account.busy(), accepted + 1);
-  EXPECT_EQ(account.stalled(BusCore::kTargetBackpressure), 1000U - accepted - 1);
-  EXPECT_EQ(account.idle(), 0U);
+  EXPECT_EQ(account.time().busy, accepted + 1);
+  EXPECT_EQ(account.time().stalled[BusCore::kTargetBackpressure].time, 1000U - accepted - 1);
+  EXPECT_EQ(account.time().idle, 0U);
 }
 
 TEST_F(BusRouterTest, AnInitiatorThatDoesNotEndItsResponsesDelaysItsOwnOnly) {

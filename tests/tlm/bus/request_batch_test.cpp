@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "support/report_values.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/bus/system_bus.h"
@@ -68,12 +69,12 @@ struct BatchRig {
     dram.finish(end);
     std::map<std::string, std::uint64_t> all;
     const std::string prefix = std::string(bus.name()).substr(0, std::string(bus.name()).find('_'));
-    const auto add = [&](const hw::Counter& counter) {
-      const bool of_socket = counter.name.compare(0, prefix.size(), prefix) == 0;
-      all[of_socket ? counter.name.substr(prefix.size()) : counter.name] = counter.value;
-    };
-    bus.for_each(add);
-    dram.for_each(add);
+    for (const hw::BlockReport& report : {bus.report(), dram.report()}) {
+      for (const auto& [name, value] : test::values_of(report)) {
+        const bool of_socket = name.compare(0, prefix.size(), prefix) == 0;
+        all[of_socket ? name.substr(prefix.size()) : name] = value;
+      }
+    }
     all["window_wait"] = first.stats().window_wait_cycles + second.stats().window_wait_cycles;
     return all;
   }

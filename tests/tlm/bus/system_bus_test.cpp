@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "support/report_values.h"
 #include "support/tlm/at_target.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
@@ -45,11 +46,7 @@ class SystemBusTest : public test::SystemCTest {
     slow.latency = ns(200);
   }
 
-  std::map<std::string, std::uint64_t> counters() const {
-    std::map<std::string, std::uint64_t> values;
-    bus.for_each([&](const std::string& name, std::uint64_t value) { values[name] = value; });
-    return values;
-  }
+  std::map<std::string, std::uint64_t> counters() const { return test::values_of(bus.report()); }
 
   SystemBus bus{"bus", bus_params()};
   TlmDriver first{"first"};
@@ -184,12 +181,13 @@ TEST_F(SystemBusTest, AccountsEveryCycleOfEveryChannel) {
   bus.finish(sc_core::sc_time_stamp());
   const BusCore& core = bus.core();
   const std::uint64_t total = core.clock().cycle_from(sc_core::sc_time_stamp());
-  EXPECT_EQ(core.request().account().busy(), 200U);
-  EXPECT_EQ(core.read_data().account().busy(), 100U * 4);
-  EXPECT_EQ(core.write_data().account().busy(), 100U * 3);
-  EXPECT_EQ(core.request().account().busy() + core.request().account().idle(), total);
-  EXPECT_EQ(core.read_data().account().busy() + core.read_data().account().idle(), total);
-  EXPECT_EQ(core.write_data().account().busy() + core.write_data().account().idle(), total);
+  EXPECT_EQ(core.request().account().time().busy, 200U);
+  EXPECT_EQ(core.read_data().account().time().busy, 100U * 4);
+  EXPECT_EQ(core.write_data().account().time().busy, 100U * 3);
+  EXPECT_EQ(core.request().account().time().busy + core.request().account().time().idle, total);
+  EXPECT_EQ(core.read_data().account().time().busy + core.read_data().account().time().idle, total);
+  EXPECT_EQ(core.write_data().account().time().busy + core.write_data().account().time().idle,
+            total);
 }
 
 /// The window of a DMA: n requests of b bytes in flight and a latency of L cycles move n b / L
@@ -218,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(Latency, SystemBusWindow, testing::Values(40, 64, 100, 
 TEST_F(SystemBusTest, AccountsTheWorkOfARunThatWasCutOff) {
   first.run([this] { first.read(kSlow, data.data(), 64); });
   bus.finish(sc_core::SC_ZERO_TIME);
-  EXPECT_EQ(bus.core().read_data().account().busy(), 4U);
+  EXPECT_EQ(bus.core().read_data().account().time().busy, 4U);
   EXPECT_EQ(bus.core().read_data().account().now(), 4U + 200 + 4);
   EXPECT_EQ(bus.core().request().account().now(), 4U + 200 + 4) << "one total for all channels";
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hw/description/machine_file.h"
+#include "support/report_values.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
@@ -32,13 +33,8 @@ hw::Machine machine_with(std::uint32_t load, std::uint32_t compute, std::uint32_
 }
 
 std::map<std::string, std::uint64_t> account(CoreRig& rig) {
-  std::map<std::string, std::uint64_t> values;
   const CommandProcessor& processor = rig.core.processor;
-  const BlockReport report = processor.report(processor.cycle());
-  for (const auto* list : {&report.time, &report.counters}) {
-    for (const hw::Counter& counter : *list) values[counter.name] = counter.value;
-  }
-  return values;
+  return test::values_of(processor.report(processor.cycle()));
 }
 
 class CommandProcessorTest : public test::SystemCTest {};

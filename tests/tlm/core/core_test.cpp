@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "hw/description/machine_file.h"
+#include "support/report_values.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
@@ -208,9 +209,9 @@ TEST_F(CoreTest, AUnitKeepsItsOrder) {
 
 /// Values of a block's account, closed when its last command left it.
 std::map<std::string, std::uint64_t> account(const ExecutionUnit& unit, std::uint64_t end) {
-  std::map<std::string, std::uint64_t> values;
-  for (const hw::Counter& counter : unit.report(end).time) values[counter.name] = counter.value;
-  return values;
+  hw::BlockReport report = unit.report(end);
+  report.counters.clear();
+  return test::values_of(report);
 }
 
 TEST_F(CoreTest, UnitsAccountForEveryCycle) {

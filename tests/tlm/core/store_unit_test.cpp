@@ -13,6 +13,7 @@
 #include "hw/description/machine_file.h"
 #include "hw/postop/postop.h"
 #include "support/network/even_machine.h"
+#include "support/report_values.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
@@ -57,11 +58,7 @@ hw::Command with_tensor(hw::Command command) {
 }
 
 std::map<std::string, std::uint64_t> report_of(const CoreRig& rig) {
-  const BlockReport report = rig.core.store.report(rig.core.processor.cycle());
-  std::map<std::string, std::uint64_t> values;
-  for (const hw::Counter& counter : report.time) values[counter.name] = counter.value;
-  for (const hw::Counter& counter : report.counters) values[counter.name] = counter.value;
-  return values;
+  return test::values_of(rig.core.store.report(rig.core.processor.cycle()));
 }
 
 class StoreUnitTest : public test::SystemCTest {};

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "hw/memory/dram_timing.h"
+#include "support/report_values.h"
 #include "support/tlm/at_driver.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
@@ -94,11 +95,8 @@ TEST_F(DramTest, AnswersBadRequestsWithAStatus) {
               tlm::TLM_OK_RESPONSE);
     EXPECT_EQ(dram.rejected(), 7U);
   });
-  std::uint64_t reads = 0;
-  dram.for_each([&](const std::string& name, std::uint64_t value) {
-    if (name == "reads") reads = value;
-  });
-  EXPECT_EQ(reads, 1U) << "rejected requests take no time of the memory";
+  EXPECT_EQ(test::values_of(dram.report()).at("reads"), 1U)
+      << "rejected requests take no time of the memory";
 }
 
 TEST_F(DramTest, DebugAccessTakesNoTimeAndStopsAtTheEnd) {
@@ -112,7 +110,7 @@ TEST_F(DramTest, DebugAccessTakesNoTimeAndStopsAtTheEnd) {
     EXPECT_EQ(driver.debug(tlm::TLM_READ_COMMAND, dram.capacity(), back.data(), 16), 0U);
   });
   dram.finish(sc_time(1, sc_core::SC_NS));
-  EXPECT_EQ(dram.timing().account(0).idle(), 1000U);
+  EXPECT_EQ(dram.timing().account(0).time().idle, 1000U);
 }
 
 TEST_F(DramTest, OffersDirectMemoryOfItsContents) {
@@ -152,8 +150,8 @@ TEST_F(DramTest, StreamsReadsAtThePeakRateLessRefresh) {
     dram.finish(end);
   });
   const hw::BlockAccount& account = dram.timing().account(0);
-  EXPECT_EQ(account.busy(), kRequests * dram.timing().times().burst);
-  EXPECT_GT(static_cast<double>(account.stalled(hw::DramTiming::kRefresh)),
+  EXPECT_EQ(account.time().busy, kRequests * dram.timing().times().burst);
+  EXPECT_GT(static_cast<double>(account.time().stalled[hw::DramTiming::kRefresh].time),
             0.04 * static_cast<double>(account.now()));
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/report_values.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
@@ -37,11 +38,9 @@ struct CacheRig {
   }
 
   [[nodiscard]] std::map<std::string, std::uint64_t> counters() const {
-    std::map<std::string, std::uint64_t> all;
-    cache.for_each([&](const std::string& name, std::uint64_t value) { all[name] = value; });
-    dram.for_each(
-        [&](const std::string& name, std::uint64_t value) { all["dram." + name] = value; });
-    return all;
+    hw::BlockReport report = cache.report();
+    report.parts.push_back(dram.report());
+    return test::values_of(report);
   }
 
   Dram dram;
