@@ -10,9 +10,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <nlohmann/json.hpp>
-#include <exception>
 #include <string>
 #include <systemc>
 #include <utility>

@@ -5,31 +5,46 @@
 
 namespace systole::tlm_model {
 
-System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
-               std::uint64_t program_address, const hw::MemoryImage& image,
-               const std::vector<hw::HostFunction>& functions, bool functional)
+Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
+             bool functional)
     : sc_module(name),
       bus("bus", machine.bus),
       dram("dram", machine, functional),
       l2(machine.l2.kib == 0
              ? nullptr
              : std::make_unique<L2Cache>("l2", machine, dram.capacity(), functional)),
-      core("core", machine, std::move(engines), functional),
+      core("core", machine, std::move(engines), functional) {
+  if (l2) l2->memory.bind(dram.socket);
+  bus.connect_target(l2 ? l2->socket : dram.socket, hw::kDramBase, dram.capacity());
+  bus.connect_target(core.registers, hw::kRegistersBase, Core::kRegisterBytes);
+  core.interrupt(interrupt);
+}
+
+Board::Traffic Board::core_traffic() const {
+  Traffic traffic;
+  for (const unsigned port : core_ports_) {
+    const BusCore::Initiator& initiator = bus.core().initiators().at(port);
+    traffic.read_bytes += initiator.read_bytes;
+    traffic.written_bytes += initiator.written_bytes;
+  }
+  return traffic;
+}
+
+void Board::trace(sc_core::sc_trace_file* file) const {
+  sc_core::sc_trace(file, interrupt, std::string(name()) + ".interrupt");
+}
+
+System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
+               std::uint64_t program_address, const hw::MemoryImage& image,
+               const std::vector<hw::HostFunction>& functions, bool functional)
+    : Board(name, machine, std::move(engines), functional),
       host("host", machine, hw::kRegistersBase, program_address, functional),
       clock_(machine.core.clock_mhz),
       image_(image),
       functional_(functional) {
-  if (l2) l2->memory.bind(dram.socket);
-  bus.connect_target(l2 ? l2->socket : dram.socket, hw::kDramBase, dram.capacity());
-  bus.connect_target(core.registers, hw::kRegistersBase, Core::kRegisterBytes);
-  bus.connect_initiator(host.socket);
-  for (DmaPort* port : core.ports()) {
-    core_ports_.push_back(bus.connect_initiator(port->socket));
-  }
-  if (core.loops) core_ports_.push_back(bus.connect_initiator(core.loops->socket));
+  connect_host(host.socket);
   if (host.compute) bus.connect_initiator(host.compute->lines.socket);
-  core.interrupt(interrupt_);
-  host.interrupt(interrupt_);
+  host.interrupt(interrupt);
   host.set_functions(functions);
   core.set_on_run([this](bool running) { set_counting(running); });
   set_counting(false);
@@ -69,10 +84,6 @@ void System::peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes) 
   host.debug(tlm::TLM_READ_COMMAND, address, data, bytes);
 }
 
-void System::trace(sc_core::sc_trace_file* file) const {
-  sc_core::sc_trace(file, interrupt_, std::string(name()) + ".interrupt");
-}
-
 std::vector<hw::BlockReport> System::reports() {
   const sc_core::sc_time& now = sc_core::sc_time_stamp();
   std::vector<hw::BlockReport> result = core.reports(clock_.cycle_from(now));
@@ -86,16 +97,6 @@ std::vector<hw::BlockReport> System::reports() {
   dram.finish(now);
   result.push_back(dram.report());
   return result;
-}
-
-System::Traffic System::core_traffic() const {
-  Traffic traffic;
-  for (const unsigned port : core_ports_) {
-    const BusCore::Initiator& initiator = bus.core().initiators().at(port);
-    traffic.read_bytes += initiator.read_bytes;
-    traffic.written_bytes += initiator.written_bytes;
-  }
-  return traffic;
 }
 
 hw::EnergyEvents System::energy_events() {

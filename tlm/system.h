@@ -17,14 +17,43 @@
 
 namespace systole::tlm_model {
 
-/// A whole machine: host, system bus, L2 cache, DRAM, one core. Its memory holds `image` when the
-/// simulation begins.
-class System : public sc_core::sc_module {
+/// A machine but for its host: system bus, L2 cache, DRAM, one core.
+class Board : public sc_core::sc_module {
  public:
   SystemBus bus;
   Dram dram;
   std::unique_ptr<L2Cache> l2;  ///< nullptr: the machine has none
   Core core;
+  sc_core::sc_signal<bool> interrupt{"interrupt"};  ///< of the core, for the host
+
+  /// `functional` off: the same cycles without values.
+  Board(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
+        bool functional);
+
+  /// What the core moved from and to memory, commands included, the host's transfers not.
+  struct Traffic {
+    std::uint64_t read_bytes = 0, written_bytes = 0;
+  };
+  [[nodiscard]] Traffic core_traffic() const;
+
+  void trace(sc_core::sc_trace_file* file) const override;
+
+ protected:
+  /// Binds the host's socket to the bus, and then all ports of the core. To be called once.
+  template <typename Socket>
+  void connect_host(Socket& socket) {
+    bus.connect_initiator(socket);
+    for (DmaPort* port : core.ports()) core_ports_.push_back(bus.connect_initiator(port->socket));
+    if (core.loops) core_ports_.push_back(bus.connect_initiator(core.loops->socket));
+  }
+
+ private:
+  std::vector<unsigned> core_ports_;  ///< as initiators of the bus
+};
+
+/// A whole machine. Its memory holds `image` when the simulation begins.
+class System : public Board {
+ public:
   Host host;
 
   /// `image` and `functions` must outlive the system; a program is in the former at
@@ -39,6 +68,9 @@ class System : public sc_core::sc_module {
   void exchange_program(const hw::MemoryImage& image,
                         const std::vector<hw::HostFunction>& functions);
 
+  /// The host has no more jobs.
+  [[nodiscard]] bool done() const noexcept { return host.done(); }
+
   /// Copies memory without taking simulated time. Throws std::out_of_range beyond the DRAM.
   void peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes);
 
@@ -46,15 +78,8 @@ class System : public sc_core::sc_module {
   /// completion, the cycles that the core counts (Host::Job): not while the host sets up, writes
   /// inputs or reads results. Closes the accounts of bus, L2 cache and DRAM.
   [[nodiscard]] std::vector<hw::BlockReport> reports();
-  /// What the core moved from and to memory, commands included, the host's transfers not.
-  struct Traffic {
-    std::uint64_t read_bytes = 0, written_bytes = 0;
-  };
-  [[nodiscard]] Traffic core_traffic() const;
   /// What the simulation so far did, as far as it costs energy.
   [[nodiscard]] hw::EnergyEvents energy_events();
-
-  void trace(sc_core::sc_trace_file* file) const override;
 
  private:
   void start_of_simulation() override;
@@ -62,9 +87,7 @@ class System : public sc_core::sc_module {
   /// From the present core cycle on, time counts in the accounts of all blocks or it does not.
   void set_counting(bool on);
 
-  sc_core::sc_signal<bool> interrupt_{"interrupt"};
   const Clock clock_;
-  std::vector<unsigned> core_ports_;  ///< as initiators of the bus
   const hw::MemoryImage& image_;
   const bool functional_;
 };

@@ -14,7 +14,6 @@
 #include "testbench/common/side_by_side.h"
 #include "testbench/network/networks.h"
 #include "testbench/run/class_cycles.h"
-#include "testbench/run/operator_timing.h"
 #include "testbench/run/simulation.h"
 #include "tlm/core/core.h"
 
@@ -29,17 +28,16 @@ constexpr std::int64_t kLayers = 2;
 constexpr double kArrayMacs = 256;
 
 SimulationResult time_graph(const model::Graph& graph, const mapper::Mapping& mapping,
-                            const hw::Machine& machine, tlm_model::Observer* observer) {
+                            const hw::Machine& machine) {
   SimulationOptions options;
   options.functional = false;
-  options.observer = observer;
   return simulate(graph, mapping, machine, tlm_model::make_models(machine), {{}}, options);
 }
 
 Json product_document(const LayerProduct& product, const hw::Machine& machine) {
   const model::Graph graph =
       make_matmul_graph(product.shape, machine.datapath, true, product.result);
-  return time_graph(graph, mapper::map_graph(graph, machine), machine, nullptr).cycles.front();
+  return time_graph(graph, mapper::map_graph(graph, machine), machine).cycles.front();
 }
 
 enum class Order { kBert, kLibrary };
@@ -52,15 +50,11 @@ Json encoder_document(const hw::Machine& machine, std::uint32_t length, Order or
   model::Graph graph = seeded_network(size, machine, false).graph;
   if (order == Order::kLibrary) graph = in_library_order(std::move(graph));
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);
-  TraceLog log(mapping.program);
-  const SimulationResult result = time_graph(graph, mapping, machine, &log);
-  std::vector<tlm_model::CommandTrace> traces = log.traces();
-  traces.pop_back();  // kEnd's
-  const ClassCycles shared = share_by_class(mapping.program, traces, machine);
+  const SimulationResult result = time_graph(graph, mapping, machine);
   Json classes = Json::object();
   for (std::size_t i = 0; i < kTimeClasses; ++i) {
     const auto kind = static_cast<TimeClass>(i);
-    classes[std::string(name_of(kind))] = shared.of(kind);
+    classes[std::string(name_of(kind))] = result.classes.of(kind);
   }
   return {{"cycles", result.cycles.front()},
           {"layers", size.shape.layers},

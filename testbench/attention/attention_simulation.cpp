@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <systemc>
 #include <utility>
 
 #include "tlm/system.h"
@@ -48,14 +46,10 @@ AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::
   bool begun = false;
   system.host.set_work([&](tlm_model::Host::Job&) { return !std::exchange(begun, true); },
                        [&](const tlm_model::Host::Job& job) { result.cycles = job.cycles; });
-  const auto begin = std::chrono::steady_clock::now();
-  sc_core::sc_start();
-  result.wall_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  static_cast<MachineRun&>(result) = run_machine(system);
   result.heads = system.core.attention->heads();
   result.work = system.core.attention->work();
   result.traffic = system.core.attention->traffic();
-  result.blocks = system.reports();
   result.events = system.energy_events();
   if (functional) result.check = check_outputs(workload, system);
   return result;

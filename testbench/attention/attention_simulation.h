@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/accounting.h"
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "testbench/attention/attention_workload.h"
@@ -13,15 +12,13 @@
 
 namespace systole::testbench {
 
-struct AttentionResult {
+struct AttentionResult : MachineRun {
   std::uint64_t cycles = 0;                                 ///< start to interrupt
   std::vector<tlm_model::AttentionUnit::HeadCycles> heads;  ///< layer by layer
   tlm_model::AttentionUnit::Work work;
   tlm_model::AttentionUnit::Traffic traffic;
-  std::vector<hw::BlockReport> blocks;
   hw::EnergyEvents events;
   CheckResult check;  ///< outputs in memory against masked_reference(), at the end
-  double wall_seconds = 0.0;
 };
 
 /// Runs the workload once, with models of all blocks or with the engines given. One simulation per

@@ -139,10 +139,8 @@ EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph
   report.machine = machine.name;
   report.estimates = analysis::estimate(mapping, machine);
   if (!with_simulation) return report;
-  TraceLog log(mapping.program);
   SimulationOptions simulation;
   simulation.functional = false;
-  simulation.observer = &log;
   RtlReport rtl;
   SimulationBar bar;
   simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
@@ -150,7 +148,7 @@ EstimateReport estimate_on(const hw::Machine& machine, const model::Graph& graph
                                            std::vector<std::vector<std::uint8_t>>(1), simulation);
   report.cycles = result.cycles.front();
   report.blocks = result.blocks;
-  report.timings = time_operators(log.traces(), report.estimates);
+  report.timings = time_operators(result.traces, report.estimates);
   return report;
 }
 

@@ -19,9 +19,9 @@
 #include "testbench/common/progress.h"
 #include "testbench/generation/evaluation.h"
 #include "testbench/generation/generation.h"
-#include "testbench/generation/generation_timeline.h"
 #include "testbench/generation/report_generation.h"
 #include "testbench/network/networks.h"
+#include "testbench/wave/timeline.h"
 
 namespace systole::testbench {
 namespace {
@@ -179,7 +179,7 @@ int run(const GenerateOptions& options) {
   report.layers = subject.shape.encoder.layers;
   report.width = subject.shape.encoder.width;
   report.input_tokens = static_cast<std::uint32_t>(task.prompt.size());
-  std::optional<GenerationTimeline> timeline;
+  std::optional<RingTimeline> timeline;
   bool recording = true;  // of the first passes
   if (!options.timeline.empty()) {
     timeline.emplace(options.timeline, report.machine.dfx.cores, report.machine.core.clock_mhz);

@@ -108,7 +108,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   std::optional<Timeline> timeline;
   if (!options.timeline.path.empty()) {
     timeline.emplace(options.timeline, work.program, work.machine.core.clock_mhz);
-    simulation.observer = &*timeline;
+    simulation.observer = [&](const tlm_model::CommandTrace& trace) { timeline->add(trace); };
   }
   RtlReport rtl;
   RtlWaves rtl_waves(options.wave.path, work.machine);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <systemc>
 #include <utility>
@@ -200,12 +199,7 @@ Generation generate(const hw::Machine& machine, const GenerationTask& task) {
   controller.set_system(system);
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task.observer;
 
-  const auto begin = std::chrono::steady_clock::now();
-  sc_core::sc_start();
-  result.wall_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  result.kernel_events = sc_core::sc_delta_count();
-
+  static_cast<MachineRun&>(result) = run_machine(system);
   result.total_ps = sc_core::sc_time_stamp().value();
   const auto& ends = system.ends();
   result.last_pass_ps = ends.back() - ends[ends.size() - 2];
@@ -214,11 +208,8 @@ Generation generate(const hw::Machine& machine, const GenerationTask& task) {
   result.weight_bytes = makers.front()->layout().hbm.weight_bytes;
   result.hbm_bytes = makers.front()->layout().hbm.bytes;
   result.hbm_read_bytes = system.core(0).timing().hbm_bytes();
-  const std::uint64_t cycles =
-      tlm_model::Clock(machine.core.clock_mhz).cycle_from_ps(result.total_ps);
-  for (std::size_t i = 0; i < system.cores(); ++i) {
-    if (system.cores() > 1) result.link_bytes.push_back(system.link_bytes(i));
-    for (auto& report : system.core(i).reports(cycles)) result.blocks.push_back(std::move(report));
+  for (std::size_t i = 0; system.cores() > 1 && i < system.cores(); ++i) {
+    result.link_bytes.push_back(system.link_bytes(i));
   }
   return result;
 }

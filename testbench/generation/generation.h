@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "base/accounting.h"
 #include "hw/machine/machine.h"
 #include "hw/number/half.h"
 #include "hw/ring/instruction.h"
 #include "model/float/gpt.h"
 #include "testbench/rtl/drive/rtl_counts.h"
+#include "testbench/run/machine_run.h"
 #include "tlm/ring/compute_core.h"
 
 namespace systole::testbench {
@@ -37,7 +37,7 @@ struct GenerationTask {
   std::vector<std::vector<std::uint32_t>> texts;
 };
 
-struct Generation {
+struct Generation : MachineRun {
   std::vector<std::uint32_t> tokens;          ///< generated
   std::vector<std::vector<hw::Half>> logits;  ///< of each of them, if they were to be kept
   std::uint64_t passes = 0;
@@ -50,10 +50,7 @@ struct Generation {
   std::uint64_t weight_bytes = 0;                        ///< of core 0's HBM that are weights
   std::uint64_t hbm_bytes = 0;                           ///< of core 0's HBM in use
   std::uint64_t hbm_read_bytes = 0;                      ///< by core 0
-  std::vector<hw::BlockReport> blocks;
-  RtlReport rtl;  ///< of the blocks that ran as RTL
-  std::uint64_t kernel_events = 0;
-  double wall_seconds = 0.0;
+  RtlReport rtl;                                         ///< of the blocks that ran as RTL
 };
 
 /// Generates on a machine with cores for it. One simulation per process. Throws InputError if the

@@ -19,7 +19,7 @@ namespace systole::testbench {
 /// command has completed, with the reference, byte for byte. Not later: as soon as the readers of a
 /// tile are done, another operator may write over it, even before the last tile of this one is
 /// complete.
-class Checker final : public tlm_model::Observer {
+class Checker {
  public:
   Checker(const model::Graph& graph, tlm_model::System& system);
 
@@ -27,7 +27,7 @@ class Checker final : public tlm_model::Observer {
   /// `progress` as of the reference, which computes what is expected.
   void begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input,
              const std::function<void(std::size_t nodes)>& progress);
-  void on_command(const tlm_model::CommandTrace& trace) override;
+  void on_command(const tlm_model::CommandTrace& trace);
   [[nodiscard]] const CheckResult& result() const noexcept { return result_; }
 
  private:

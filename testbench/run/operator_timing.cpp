@@ -29,9 +29,9 @@ class OperatorSharing {
                   const std::vector<analysis::OperatorEstimate>& estimates)
       : traces_(traces), estimates_(estimates), ends_(estimates.size()), timings_(ends_.size()) {
     begin_ = traces.front().dispatched;
-    for (std::size_t i = 0; i + 1 < traces.size(); ++i) {
-      begin_ = std::min(begin_, traces[i].dispatched);
-      ends_[traces[i].op] = std::max(ends_[traces[i].op], traces[i].completed);
+    for (const CommandTrace& trace : traces) {
+      begin_ = std::min(begin_, trace.dispatched);
+      ends_[trace.op] = std::max(ends_[trace.op], trace.completed);
     }
     std::uint64_t end = begin_;
     for (std::size_t op = 0; op < ends_.size(); ++op) {
@@ -59,8 +59,7 @@ class OperatorSharing {
 
   void share_unit(hw::Unit unit) {
     std::uint64_t free = begin_;
-    for (std::size_t i = 0; i + 1 < traces_.size(); ++i) {
-      const CommandTrace& trace = traces_[i];
+    for (const CommandTrace& trace : traces_) {
       if (trace.unit != unit) continue;
       const std::uint64_t taken = std::max(free, trace.dispatched);
       wait(unit, free, taken, Cause::kNoCommand);

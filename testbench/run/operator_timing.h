@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "analysis/mapped_cost.h"
-#include "hw/program/program.h"
 #include "tlm/common/observer.h"
 
 namespace systole::testbench {
@@ -37,26 +36,7 @@ struct OperatorTiming {
   std::array<double, kCauses> causes{};
 };
 
-/// Keeps what happened to the commands of the first inference.
-class TraceLog final : public tlm_model::Observer {
- public:
-  explicit TraceLog(const hw::Program& program)
-      : traces_(program.commands.size()), left_(program.commands.size() - 1) {}
-  void on_command(const tlm_model::CommandTrace& trace) override {
-    if (left_ == 0) return;
-    traces_[trace.index] = trace;
-    --left_;
-  }
-
-  /// By position in the program; the last one, kEnd, is empty.
-  [[nodiscard]] const std::vector<tlm_model::CommandTrace>& traces() const { return traces_; }
-
- private:
-  std::vector<tlm_model::CommandTrace> traces_;
-  std::size_t left_;
-};
-
-/// One timing for each estimate.
+/// One timing for each estimate. `traces`: by position in the program, without kEnd's.
 [[nodiscard]] std::vector<OperatorTiming> time_operators(
     const std::vector<tlm_model::CommandTrace>& traces,
     const std::vector<analysis::OperatorEstimate>& estimates);

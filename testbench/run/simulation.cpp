@@ -1,38 +1,21 @@
 #include "testbench/run/simulation.h"
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <string>
-#include <systemc>
 #include <utility>
 
 #include "analysis/bound/lower_bound.h"
 #include "base/error.h"
 #include "testbench/network/tensors.h"
 #include "testbench/run/checker.h"
-#include "testbench/run/operator_timing.h"
 #include "tlm/system.h"
 
 namespace systole::testbench {
 namespace {
 
-/// Passes everything on to each of its observers.
-class Broadcast final : public tlm_model::Observer {
- public:
-  void add(tlm_model::Observer* observer) {
-    if (observer != nullptr) observers_.push_back(observer);
-  }
-  void on_command(const tlm_model::CommandTrace& trace) override {
-    for (auto* observer : observers_) observer->on_command(trace);
-  }
-
- private:
-  std::vector<tlm_model::Observer*> observers_;
-};
-
 /// Counts the operators of the reference, then the commands that have completed.
-class CommandCount final : public tlm_model::Observer {
+class CommandCount {
  public:
   CommandCount(const SimulationOptions& options, std::size_t inferences)
       : progress_(options.progress) {
@@ -50,7 +33,7 @@ class CommandCount final : public tlm_model::Observer {
     now_.all_operators = 0;
   }
   void end_inference() { ++now_.inferences; }
-  void on_command(const tlm_model::CommandTrace&) override {
+  void end_command() {
     ++now_.commands;
     if (progress_) progress_(now_);
   }
@@ -105,20 +88,26 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   const hw::Program& first = *subject.program;
   tlm_model::System system("system", machine, std::move(engines), subject.address, *subject.image,
                            first.host_functions, options.functional);
-  Broadcast observers;
+  tlm_model::CommandProcessor& processor = system.core.processor;
   std::unique_ptr<Checker> checker;
   if (options.check && options.functional && subject.graph != nullptr) {
     checker = std::make_unique<Checker>(*subject.graph, system);
-    observers.add(checker.get());
+    processor.observe([&](const tlm_model::CommandTrace& trace) { checker->on_command(trace); });
   }
-  TraceLog log(first);
-  observers.add(&log);
-  observers.add(options.observer);
-  CommandCount count(options, inputs.size());
-  if (options.progress) observers.add(&count);
-  system.core.processor.set_observer(&observers);
-
   SimulationResult result;
+  result.traces.resize(first.commands.size() - 1);
+  std::size_t left = result.traces.size();
+  processor.observe([&](const tlm_model::CommandTrace& trace) {
+    if (left == 0) return;
+    result.traces[trace.index] = trace;
+    --left;
+  });
+  if (options.observer) processor.observe(options.observer);
+  CommandCount count(options, inputs.size());
+  if (options.progress) {
+    processor.observe([&](const tlm_model::CommandTrace&) { count.end_command(); });
+  }
+
   std::unique_ptr<Wave> wave;
   std::size_t next = 0;
   const auto prepare = [&](tlm_model::Host::Job& job) {
@@ -160,24 +149,17 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   if (!options.wave.path.empty()) {
     wave = std::make_unique<Wave>(options.wave, first, machine.core.clock_mhz);
   }
-  const auto begin = std::chrono::steady_clock::now();
-  sc_core::sc_start();
-  result.wall_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  static_cast<MachineRun&>(result) = run_machine(system);
   if (wave) {
     wave->write();
     result.wave_is_cut_short = wave->is_cut_short();
   }
-  if (const std::string& fault = system.core.processor.fault(); !fault.empty()) {
+  if (const std::string& fault = processor.fault(); !fault.empty()) {
     throw hw::InputError("program: " + fault);
   }
-  result.total_cycles = system.core.processor.cycle();
-  result.kernel_events = sc_core::sc_delta_count();
-  result.blocks = system.reports();
-  std::vector<tlm_model::CommandTrace> traces = log.traces();
-  traces.pop_back();
+  result.total_cycles = processor.cycle();
   result.traffic = system.core_traffic();
-  result.classes = share_by_class(first, traces, machine);
+  result.classes = share_by_class(first, result.traces, machine);
   result.events = system.energy_events();
   if (checker) result.check = checker->result();
   return result;

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "base/accounting.h"
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "mapper/mapping.h"
@@ -14,6 +13,7 @@
 #include "model/graph/graph.h"
 #include "testbench/common/progress.h"
 #include "testbench/run/class_cycles.h"
+#include "testbench/run/machine_run.h"
 #include "testbench/wave/wave.h"
 #include "tlm/common/observer.h"
 #include "tlm/core/core.h"
@@ -22,10 +22,10 @@
 namespace systole::testbench {
 
 struct SimulationOptions {
-  bool functional = true;  ///< off: cycles without values, and no outputs
-  bool check = false;      ///< compare every operator's result with the reference
-  WaveOptions wave;        ///< waveform to write; no path: none
-  tlm_model::Observer* observer = nullptr;
+  bool functional = true;        ///< off: cycles without values, and no outputs
+  bool check = false;            ///< compare every operator's result with the reference
+  WaveOptions wave;              ///< waveform to write; no path: none
+  tlm_model::Observer observer;  ///< may be empty
   /// The program of each inference, if it is not always the same: moves the graph to it and
   /// returns its mapping, which stands until the next call. The first is that given to simulate().
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
@@ -40,20 +40,19 @@ struct CheckResult {
   std::string first;  ///< where the first mismatch is and what stands there
 };
 
-struct SimulationResult {
+struct SimulationResult : MachineRun {
   std::vector<std::uint64_t> cycles;               ///< per inference, start to interrupt
   std::vector<double> bounds;                      ///< per inference: cycles of its lower bound
   std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference: the graph's output tensor
   std::uint64_t total_cycles = 0;                  ///< of core time, host included
   CheckResult check;
-  bool wave_is_cut_short = false;  ///< the waveform reached its size limit
-  std::vector<hw::BlockReport> blocks;
+  bool wave_is_cut_short = false;      ///< the waveform reached its size limit
   tlm_model::System::Traffic traffic;  ///< of the core, in all inferences
   hw::EnergyEvents events;
+  /// Of the first inference, by position in the program, without kEnd's.
+  std::vector<tlm_model::CommandTrace> traces;
   ClassCycles classes;  ///< of the first inference
   std::uint64_t commands = 0;
-  std::uint64_t kernel_events = 0;  ///< process activations of the simulation kernel
-  double wall_seconds = 0.0;        ///< of simulation alone
 };
 
 /// Runs one inference per input on the machine. `inputs[i]` are the bytes of the graph's input

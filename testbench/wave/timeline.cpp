@@ -20,6 +20,8 @@ constexpr std::uint32_t kOperatorRows = kUnitRows + hw::kUnits;
 
 constexpr std::array<const char*, hw::kUnits> kUnitNames = {"load", "array", "post-op and store",
                                                             "host", "loop unroller"};
+constexpr std::array<const char*, hw::dfx::kUnits> kRingUnitNames = {"matrix", "vector", "dma",
+                                                                     "router"};
 
 std::uint32_t row_of(hw::Unit unit) { return kUnitRows + static_cast<std::uint32_t>(unit); }
 
@@ -50,62 +52,76 @@ std::uint64_t moved_bytes(const hw::Command& command, const hw::Program& program
 
 }  // namespace
 
+EventFile::EventFile(const std::string& path, std::uint32_t core_mhz)
+    : clock_(core_mhz), file_(path) {
+  file_.stream() << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+}
+
+void EventFile::put(const std::string& event) {
+  file_.stream() << (first_ ? "\n" : ",\n") << event;
+  first_ = false;
+}
+
+void EventFile::name_process(std::uint32_t process) {
+  put(fmt::format(R"({{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"core {0}"}}}})",
+                  process));
+}
+
+void EventFile::name_row(Row at, const std::string& name, bool sorted) {
+  put(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"{}"}}}})",
+                  at.process, at.row, name));
+  if (!sorted) return;
+  put(fmt::format(
+      R"({{"ph":"M","pid":{0},"tid":{1},"name":"thread_sort_index","args":{{"sort_index":{1}}}}})",
+      at.process, at.row));
+}
+
+std::string EventFile::us(std::uint64_t ns) {
+  return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
+}
+
+void EventFile::slice(Row at, std::uint64_t begin, std::uint64_t end, const std::string& name,
+                      const std::string& arguments) {
+  put(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"args":{{{}}}}})",
+                  at.process, at.row, us(ns(begin)), us(ns(end) - ns(begin)), name, arguments));
+}
+
+void EventFile::arrow(Row from, std::uint64_t leaves, Row to, std::uint64_t arrives) {
+  const auto end = [&](const char* kind, Row at, std::uint64_t cycle) {
+    put(fmt::format(R"({{{},"pid":{},"tid":{},"ts":{},"id":{},"name":"hazard","cat":"hazard"}})",
+                    kind, at.process, at.row, us(ns(cycle)), arrows_));
+  };
+  end(R"("ph":"s")", from, leaves);
+  end(R"("ph":"f","bp":"e")", to, arrives);
+  ++arrows_;
+}
+
+void EventFile::write() {
+  file_.stream() << "\n]}\n";
+  file_.commit();
+}
+
 Timeline::Timeline(const TimelineOptions& options, const hw::Program& program,
                    std::uint32_t core_mhz)
     : options_(options),
       program_(program),
-      clock_(core_mhz),
       traces_(program.commands.size()),
       expected_(static_cast<std::size_t>(
           std::count_if(program.commands.begin(), program.commands.end(),
                         [](const auto& c) { return c.opcode != hw::Opcode::kEnd; }))),
-      file_(options.path) {
+      file_(options.path, core_mhz) {
   for (const hw::Operator& op : program.operators) names_.push_back(json_string(op.name));
-  file_.stream() << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
-  put(R"({"ph":"M","pid":0,"name":"process_name","args":{"name":"core 0"}})");
-  name_row(kInferenceRow, "inferences");
+  file_.name_process(0);
+  file_.name_row({0, kInferenceRow}, "inferences");
   for (std::uint32_t unit = 0; unit < hw::kUnits; ++unit) {
-    name_row(kUnitRows + unit, kUnitNames[unit]);
+    file_.name_row({0, kUnitRows + unit}, kUnitNames[unit]);
   }
 }
 
-void Timeline::put(const std::string& event) {
-  file_.stream() << (first_event_ ? "\n" : ",\n") << event;
-  first_event_ = false;
-}
-
-void Timeline::name_row(std::uint32_t row, const std::string& name) {
-  put(fmt::format(R"({{"ph":"M","pid":0,"tid":{},"name":"thread_name","args":{{"name":"{}"}}}})",
-                  row, name));
-  put(fmt::format(
-      R"({{"ph":"M","pid":0,"tid":{0},"name":"thread_sort_index","args":{{"sort_index":{0}}}}})",
-      row));
-}
-
-std::string Timeline::time(std::uint64_t cycle) const {
-  const std::uint64_t ns = clock_.edge_ps(cycle) / 1000;
-  return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
-}
-
-void Timeline::put_slice(const Slice& slice) {
-  // The difference of the rounded times: slices that touch still do.
-  const std::uint64_t begin = clock_.edge_ps(slice.begin) / 1000;
-  const std::uint64_t length = clock_.edge_ps(slice.end) / 1000 - begin;
-  put(fmt::format(
-      R"({{"ph":"X","pid":0,"tid":{},"ts":{},"dur":{}.{:03},"name":{},"args":{{"cycles":{}{}}}}})",
-      slice.row, time(slice.begin), length / 1000, length % 1000, slice.name,
-      slice.end - slice.begin, slice.arguments));
-}
-
-// An arrow binds to the slices around its ends: it leaves before the first one is over.
-void Timeline::put_arrow(const CommandTrace& from, const CommandTrace& to) {
-  const std::uint64_t leaves = from.released > from.started ? from.released - 1 : from.started;
-  put(fmt::format(R"({{"ph":"s","pid":0,"tid":{},"ts":{},"id":{},"name":"hazard","cat":"hazard"}})",
-                  row_of(from.unit), time(leaves), arrows_));
-  put(fmt::format(
-      R"({{"ph":"f","bp":"e","pid":0,"tid":{},"ts":{},"id":{},"name":"hazard","cat":"hazard"}})",
-      row_of(to.unit), time(to.started), arrows_));
-  ++arrows_;
+void Timeline::put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_t end,
+                         const std::string& name, const std::string& arguments) {
+  file_.slice({0, number}, begin, end, name,
+              fmt::format(R"("cycles":{}{})", end - begin, arguments));
 }
 
 std::string Timeline::arguments(const CommandTrace& trace) const {
@@ -123,7 +139,7 @@ std::string Timeline::arguments(const CommandTrace& trace) const {
   return text;
 }
 
-void Timeline::on_command(const CommandTrace& trace) {
+void Timeline::add(const CommandTrace& trace) {
   if (options_.inferences != 0 && inferences_ == options_.inferences) return;
   traces_[trace.index] = trace;
   if (++completed_ < expected_) return;
@@ -141,7 +157,7 @@ void Timeline::put_inference() {
     begin = std::min(begin, traces_[i].dispatched);
     end = std::max(end, traces_[i].completed);
   }
-  put_slice({kInferenceRow, begin, end, fmt::format("\"inference {}\"", inferences_), ""});
+  put_slice(kInferenceRow, begin, end, fmt::format("\"inference {}\"", inferences_), "");
 }
 
 void Timeline::put_commands() {
@@ -153,14 +169,17 @@ void Timeline::put_commands() {
     const std::uint64_t taken = std::max(unit_free, trace.dispatched);
     if (trace.was_blocked && trace.started > taken) {
       const CommandTrace& blocker = traces_[trace.blocker];
-      put_slice({row_of(trace.unit), taken, trace.started,
-                 fmt::format("\"wait for {}\"", kUnitNames[static_cast<std::size_t>(blocker.unit)]),
-                 fmt::format(R"(,"command":{},"for_command":{},"for_operator":{})", trace.index,
-                             trace.blocker, names_[blocker.op])});
-      put_arrow(blocker, trace);
+      put_slice(row_of(trace.unit), taken, trace.started,
+                fmt::format("\"wait for {}\"", kUnitNames[static_cast<std::size_t>(blocker.unit)]),
+                fmt::format(R"(,"command":{},"for_command":{},"for_operator":{})", trace.index,
+                            trace.blocker, names_[blocker.op]));
+      // It leaves before the slice of the blocker is over.
+      const bool took_time = blocker.released > blocker.started;
+      file_.arrow({0, row_of(blocker.unit)}, took_time ? blocker.released - 1 : blocker.started,
+                  {0, row_of(trace.unit)}, trace.started);
     }
-    put_slice(
-        {row_of(trace.unit), trace.started, trace.released, names_[trace.op], arguments(trace)});
+    put_slice(row_of(trace.unit), trace.started, trace.released, names_[trace.op],
+              arguments(trace));
     unit_free = trace.released;
   }
 }
@@ -190,17 +209,38 @@ void Timeline::put_operators() {
     if (found == rows.end()) rows.push_back(0);
     rows[row] = span.end;
     for (; operator_rows_ <= row; ++operator_rows_) {
-      name_row(kOperatorRows + operator_rows_, "operators");
+      file_.name_row({0, kOperatorRows + operator_rows_}, "operators");
     }
-    put_slice({kOperatorRows + row, span.begin, span.end, names_[span.op],
-               fmt::format(R"(,"commands":{},"macs":{})", span.commands,
-                           program_.operators[span.op].macs)});
+    put_slice(kOperatorRows + row, span.begin, span.end, names_[span.op],
+              fmt::format(R"(,"commands":{},"macs":{})", span.commands,
+                          program_.operators[span.op].macs));
   }
 }
 
-void Timeline::write() {
-  file_.stream() << "\n]}\n";
-  file_.commit();
+RingTimeline::RingTimeline(const std::string& path, std::uint32_t cores, std::uint32_t core_mhz)
+    : file_(path, core_mhz) {
+  for (std::uint32_t core = 0; core < cores; ++core) {
+    file_.name_process(core);
+    for (std::uint32_t unit = 0; unit < hw::dfx::kUnits; ++unit) {
+      file_.name_row({core, unit}, kRingUnitNames[unit], false);
+    }
+  }
+}
+
+void RingTimeline::add(const tlm_model::dfx::InstructionTrace& trace) {
+  const hw::dfx::Instruction& instruction = *trace.instruction;
+  const auto& times = trace.times;
+  std::string what = fmt::format(R"("phase":"{}","begin_cycle":{},"result_cycle":{})",
+                                 hw::dfx::name_of(instruction.phase), times.begin, times.end);
+  if (instruction.weights.k_tiles != 0) {
+    what += fmt::format(R"(,"k_tiles":{},"slices":{})", instruction.weights.k_tiles,
+                        instruction.weights.slices);
+  } else if (instruction.elements != 0) {
+    what += fmt::format(R"(,"elements":{})", instruction.elements);
+  }
+  file_.slice({trace.core, static_cast<std::uint32_t>(hw::dfx::unit_of(instruction.op))},
+              times.begin, times.released,
+              json_string(std::string(hw::dfx::name_of(instruction.op))), what);
 }
 
 }  // namespace systole::testbench

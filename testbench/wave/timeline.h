@@ -8,45 +8,65 @@
 #include "hw/program/program.h"
 #include "tlm/common/observer.h"
 #include "tlm/common/time.h"
+#include "tlm/ring/compute_core.h"
 
 namespace systole::testbench {
+
+/// Writes Chrome trace events, for ui.perfetto.dev and chrome://tracing: processes with rows, and
+/// slices and arrows in these. Times are those of the core's clock edges, rounded down to ns, so
+/// that slices that touch still do.
+class EventFile {
+ public:
+  /// Throws InputError if the file cannot be written.
+  EventFile(const std::string& path, std::uint32_t core_mhz);
+
+  struct Row {
+    std::uint32_t process, row;
+  };
+  void name_process(std::uint32_t process);
+  /// `sorted`: shown by number, not by first slice.
+  void name_row(Row at, const std::string& name, bool sorted = true);
+  /// Cycles `begin` to `end`. `name` is a JSON string, quoted; `arguments` are members of a JSON
+  /// object.
+  void slice(Row at, std::uint64_t begin, std::uint64_t end, const std::string& name,
+             const std::string& arguments);
+  /// Binds to the slices around its ends.
+  void arrow(Row from, std::uint64_t leaves, Row to, std::uint64_t arrives);
+  /// Puts the file in place; without it there is none. Throws InputError if that fails.
+  void write();
+
+ private:
+  void put(const std::string& event);
+  [[nodiscard]] static std::string us(std::uint64_t ns);
+  [[nodiscard]] std::uint64_t ns(std::uint64_t cycle) const { return clock_.edge_ps(cycle) / 1000; }
+
+  const tlm_model::Clock clock_;
+  std::uint64_t arrows_ = 0;
+  bool first_ = true;
+  hw::AtomicFile file_;
+};
 
 struct TimelineOptions {
   std::string path;              ///< JSON to write; empty: none
   std::uint64_t inferences = 1;  ///< recorded from the first on; 0: all
 };
 
-/// Writes what a core did as Chrome trace events, for ui.perfetto.dev and chrome://tracing: per
-/// unit one row, with a slice for each command while it is in the unit, one for each wait for a
-/// hazard, and an arrow from the command that cleared the last hazard; one row with the inferences,
-/// and as many with the operators, from their first command to their last result, as overlap. See
-/// docs/waveforms.md.
-///
-/// Times are those of the core's clock edges, rounded down to ns. Memory is needed for one
-/// inference.
-class Timeline final : public tlm_model::Observer {
+/// Writes what a core did: per unit one row, with a slice for each command while it is in the unit,
+/// one for each wait for a hazard, and an arrow from the command that cleared the last hazard; one
+/// row with the inferences, and as many with the operators, from their first command to their last
+/// result, as overlap. See docs/waveforms.md. Memory is needed for one inference.
+class Timeline {
  public:
   /// `program` must outlive the timeline. Throws InputError if the file cannot be written.
   Timeline(const TimelineOptions& options, const hw::Program& program, std::uint32_t core_mhz);
 
-  void on_command(const tlm_model::CommandTrace& trace) override;
-
-  /// Puts the file in place; without it there is none. Throws InputError if that fails.
-  void write();
+  void add(const tlm_model::CommandTrace& trace);
+  void write() { file_.write(); }
 
  private:
-  struct Slice {
-    std::uint32_t row;
-    std::uint64_t begin, end;  ///< cycles
-    std::string name;          ///< JSON string, quoted
-    std::string arguments;     ///< members of a JSON object
-  };
-
-  void name_row(std::uint32_t row, const std::string& name);
-  void put(const std::string& event);
-  void put_slice(const Slice& slice);
-  void put_arrow(const tlm_model::CommandTrace& from, const tlm_model::CommandTrace& to);
-  [[nodiscard]] std::string time(std::uint64_t cycle) const;
+  /// Names and arguments as of EventFile::slice(), after the number of cycles.
+  void put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_t end,
+                 const std::string& name, const std::string& arguments);
   void put_inference();
   void put_commands();
   void put_operators();
@@ -54,16 +74,27 @@ class Timeline final : public tlm_model::Observer {
 
   const TimelineOptions options_;
   const hw::Program& program_;
-  const tlm_model::Clock clock_;
   std::vector<std::string> names_;               ///< of the operators, as JSON strings
   std::vector<tlm_model::CommandTrace> traces_;  ///< of the current inference, by command
   std::size_t expected_;                         ///< commands of an inference
   std::size_t completed_ = 0;                    ///< of the current inference
   std::uint64_t inferences_ = 0;                 ///< written
   std::uint32_t operator_rows_ = 0;              ///< that have a name
-  std::uint64_t arrows_ = 0;
-  bool first_event_ = true;
-  hw::AtomicFile file_;
+  EventFile file_;
+};
+
+/// Writes what the cores of a ring did: a row for each unit of each core, with a slice for each
+/// instruction from its first operand to its last result. See docs/dfx.md.
+class RingTimeline {
+ public:
+  /// Throws InputError if the file cannot be written.
+  RingTimeline(const std::string& path, std::uint32_t cores, std::uint32_t core_mhz);
+
+  void add(const tlm_model::dfx::InstructionTrace& trace);
+  void write() { file_.write(); }
+
+ private:
+  EventFile file_;
 };
 
 }  // namespace systole::testbench

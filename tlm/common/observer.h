@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "hw/program/program.h"
 
@@ -21,11 +22,7 @@ struct CommandTrace {
 };
 
 /// Watches a core run: timelines, checks, progress. Called in the order of completion.
-class Observer {
- public:
-  virtual ~Observer() = default;
-  virtual void on_command(const CommandTrace& trace) = 0;
-};
+using Observer = std::function<void(const CommandTrace&)>;
 
 /// A module some of whose traced values follow from its state and the present time. A recorder
 /// calls sample() before it looks; without one the module spends nothing on them.

@@ -203,7 +203,7 @@ void CommandProcessor::retire() {
     wake(scoreboard_.complete(done.entry, cycle()));
     const auto slot = static_cast<std::size_t>(done.trace.unit);
     occupancy_[slot] = scoreboard_.in_flight(done.trace.unit);
-    if (observer_ != nullptr) observer_->on_command(done.trace);
+    for (const Observer& observer : observers_) observer(done.trace);
     slot_free_.notify();
   }
   if (!retirements_.empty()) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 #include <systemc>
+#include <utility>
 #include <vector>
 
 #include "base/accounting.h"
@@ -79,7 +80,7 @@ class CommandProcessor : public sc_core::sc_module {
   /// As far as it was fetched: what the commands refer to, not the commands.
   [[nodiscard]] const hw::Program& program() const noexcept { return reader_.program(); }
 
-  void set_observer(Observer* observer) noexcept { observer_ = observer; }
+  void observe(Observer observer) { observers_.push_back(std::move(observer)); }
   /// From `cycle` on, time counts in the account or it does not.
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
   [[nodiscard]] hw::BlockReport report(std::uint64_t end) const;
@@ -121,7 +122,7 @@ class CommandProcessor : public sc_core::sc_module {
   std::uint64_t commands_ = 0;
   std::uint8_t state_ = kIdle;                ///< traced
   std::uint32_t occupancy_[hw::kUnits] = {};  ///< traced
-  Observer* observer_ = nullptr;
+  std::vector<Observer> observers_;
   hw::BlockAccount account_;
 };
 

@@ -64,6 +64,9 @@ class Host : public sc_core::sc_module {
   void set_functions(const std::vector<hw::HostFunction>& functions) { functions_ = &functions; }
   void set_work(Prepare prepare, Deliver deliver);
 
+  /// There are no more jobs.
+  [[nodiscard]] bool done() const noexcept { return state_ == kDone; }
+
   /// Moves bytes without taking simulated time. Throws std::out_of_range where no memory answers.
   void debug(tlm::tlm_command command, std::uint64_t address, std::uint8_t* data,
              std::size_t bytes);

@@ -42,6 +42,15 @@ std::uint64_t RingSystem::link_bytes(std::size_t i) const {
   return to_right_[i]->bytes() + to_left_[(i + 1) % to_left_.size()]->bytes();
 }
 
+std::vector<hw::BlockReport> RingSystem::reports() const {
+  const std::uint64_t cycles = Clock(machine_.core.clock_mhz).cycle_from(sc_core::sc_time_stamp());
+  std::vector<hw::BlockReport> all;
+  for (const auto& core : cores_) {
+    for (hw::BlockReport& report : core->reports(cycles)) all.push_back(std::move(report));
+  }
+  return all;
+}
+
 void RingSystem::host_waits(double ns) {
   const auto ps = static_cast<std::uint64_t>(std::llround(ns * 1000.0));
   host_ps_ += ps;
@@ -66,6 +75,7 @@ void RingSystem::host() {
     ends_.push_back(to_ps(sc_core::sc_time_stamp()));
   }
   host_waits(machine_.pcie.latency_ns);  // what tells the host that it is done; nothing follows
+  done_ = true;
 }
 
 }  // namespace systole::tlm_model::dfx

@@ -6,6 +6,7 @@
 #include <systemc>
 #include <vector>
 
+#include "base/accounting.h"
 #include "hw/machine/machine.h"
 #include "hw/ring/pass.h"
 #include "tlm/ring/compute_core.h"
@@ -38,6 +39,10 @@ class RingSystem : public sc_core::sc_module {
   /// When each pass ended, ps: the first entry is the start.
   [[nodiscard]] const std::vector<std::uint64_t>& ends() const { return ends_; }
   [[nodiscard]] std::uint64_t host_ps() const { return host_ps_; }
+  /// The host knows that the last pass has ended.
+  [[nodiscard]] bool done() const { return done_; }
+  /// Of all cores, until now.
+  [[nodiscard]] std::vector<hw::BlockReport> reports() const;
 
  private:
   void host();
@@ -49,6 +54,7 @@ class RingSystem : public sc_core::sc_module {
   Next next_;
   std::vector<std::uint64_t> ends_;
   std::uint64_t host_ps_ = 0;
+  bool done_ = false;
 };
 
 }  // namespace systole::tlm_model::dfx

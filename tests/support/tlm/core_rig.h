@@ -11,24 +11,17 @@
 #include "hw/program/program.h"
 #include "hw/program/program_image.h"
 #include "support/tlm/tlm_driver.h"
-#include "tlm/bus/system_bus.h"
-#include "tlm/core/core.h"
-#include "tlm/memory/dram.h"
+#include "tlm/system.h"
 
 namespace systole::test {
 
-/// A core on a bus with a memory; the test drives its registers in the place of a host.
-class CoreRig : public tlm_model::Observer {
+/// A machine whose registers the test drives in the place of a host.
+class CoreRig : public tlm_model::Board {
  public:
   using Core = tlm_model::Core;
-  static constexpr std::uint64_t kRegisters = std::uint64_t{1} << 40;
   static constexpr std::uint64_t kProgramAddress = 1 << 20;
 
-  tlm_model::SystemBus bus;
-  tlm_model::Dram dram;
-  Core core;
   TlmDriver host{"host"};
-  sc_core::sc_signal<bool> interrupt{"interrupt"};
 
   std::map<std::uint32_t, tlm_model::CommandTrace> traces;  ///< by index, of the last run
   std::vector<std::uint32_t> completion_order;              ///< of commands
@@ -39,15 +32,12 @@ class CoreRig : public tlm_model::Observer {
   explicit CoreRig(const hw::Machine& machine, bool functional = true)
       : CoreRig(machine, functional, tlm_model::make_models(machine)) {}
   CoreRig(const hw::Machine& machine, bool functional, tlm_model::Engines engines)
-      : bus("bus", machine.bus),
-        dram("dram", machine.dram, functional),
-        core("core", machine, std::move(engines), functional) {
-    bus.connect_target(dram.socket, 0, dram.capacity());
-    bus.connect_target(core.registers, kRegisters, Core::kRegisterBytes);
-    bus.connect_initiator(host.socket);
-    for (tlm_model::DmaPort* port : core.ports()) bus.connect_initiator(port->socket);
-    core.interrupt(interrupt);
-    core.processor.set_observer(this);
+      : Board("system", machine, std::move(engines), functional) {
+    connect_host(host.socket);
+    core.processor.observe([this](const tlm_model::CommandTrace& trace) {
+      traces[trace.index] = trace;
+      completion_order.push_back(trace.index);
+    });
   }
 
   /// Stores commands, adds kEnd, starts the core and waits until it is done. To be called in run().
@@ -82,21 +72,16 @@ class CoreRig : public tlm_model::Observer {
   void run(std::function<void()> body) { run_body(std::move(body)); }
 
   void set(std::uint64_t offset, std::uint64_t value) {
-    host.write(kRegisters + offset, &value, sizeof value);
+    host.write(hw::kRegistersBase + offset, &value, sizeof value);
   }
   [[nodiscard]] std::uint64_t get(std::uint64_t offset) {
     std::uint64_t value = 0;
-    host.read(kRegisters + offset, &value, sizeof value);
+    host.read(hw::kRegistersBase + offset, &value, sizeof value);
     return value;
   }
   /// Cycles between the first and the last moment of a command.
   [[nodiscard]] const tlm_model::CommandTrace& operator[](std::uint32_t index) const {
     return traces.at(index);
-  }
-
-  void on_command(const tlm_model::CommandTrace& trace) override {
-    traces[trace.index] = trace;
-    completion_order.push_back(trace.index);
   }
 
  private:

@@ -70,7 +70,7 @@ class TimelineTest : public test::SystemCTest {
   SimulationResult simulate(const test::VitRun& run, std::uint64_t inferences = 1) {
     Timeline timeline({path, inferences}, run.mapping.program, run.machine.core.clock_mhz);
     SimulationOptions options;
-    options.observer = &timeline;
+    options.observer = [&](const tlm_model::CommandTrace& trace) { timeline.add(trace); };
     const SimulationResult result = run.simulate(options);
     timeline.write();
     return result;
@@ -225,8 +225,8 @@ TEST(TimelineFileTest, AnyNameGivesValidJson) {
   for (const std::string& name : names) {
     const hw::Program program = two_commands(name);
     Timeline timeline({directory.path("t.json")}, program, 1000);
-    timeline.on_command(load(0, 1, 5, 9));
-    timeline.on_command(load(1, 5, 7, 11));
+    timeline.add(load(0, 1, 5, 9));
+    timeline.add(load(1, 5, 7, 11));
     timeline.write();
     EXPECT_EQ(Events(directory.path("t.json")).by_name.at("load").size(), 2U);
   }
@@ -237,8 +237,8 @@ TEST(TimelineFileTest, CompletionOutOfOrderAndOddClocksKeepRowsInOrder) {
   const TempDirectory directory;
   const hw::Program program = two_commands("op");
   Timeline timeline({directory.path("t.json")}, program, 700);
-  timeline.on_command(load(1, 5, 7, 8));
-  timeline.on_command(load(0, 1, 5, 9));
+  timeline.add(load(1, 5, 7, 8));
+  timeline.add(load(0, 1, 5, 9));
   timeline.write();
   const Events events(directory.path("t.json"));
   const auto& slices = events.by_name.at("load");
@@ -254,7 +254,7 @@ TEST(TimelineFileTest, WithoutWriteThereIsNoFile) {
   const hw::Program program = two_commands("op");
   {
     Timeline timeline({directory.path("t.json")}, program, 1000);
-    timeline.on_command(load(0, 1, 5, 9));
+    timeline.add(load(0, 1, 5, 9));
   }
   EXPECT_TRUE(directory.names().empty());
   EXPECT_NE(input_error_of([&] {

@@ -59,12 +59,6 @@ std::map<std::string, std::string> parse_table(const std::string& text) {
   return table;
 }
 
-class CommandRecorder : public tlm_model::Observer {
- public:
-  void on_command(const tlm_model::CommandTrace& trace) override { traces.push_back(trace); }
-  std::vector<tlm_model::CommandTrace> traces;
-};
-
 class WaveTest : public test::SystemCTest {
  protected:
   static SimulationOptions recording(const std::string& path) {
@@ -156,15 +150,12 @@ TEST_F(WaveTest, TablesNameEveryValue) {
 
 TEST_F(WaveTest, AgreesWithCommandsAndCounters) {
   const test::VitRun run("tiny");
-  CommandRecorder commands;
-  SimulationOptions options = recording(directory.path("run.vcd"));
-  options.observer = &commands;
-  const SimulationResult result = run.simulate(options);
+  const SimulationResult result = run.simulate(recording(directory.path("run.vcd")));
   const test::Vcd vcd = read_vcd();
 
   const char* const units[] = {"load", "array", "store"};
   std::uint64_t in_unit[3] = {};
-  for (const tlm_model::CommandTrace& trace : commands.traces) {
+  for (const tlm_model::CommandTrace& trace : result.traces) {
     const std::string path = std::string("system.core.") + units[static_cast<int>(trace.unit)];
     in_unit[static_cast<int>(trace.unit)] += trace.released - trace.started;
     if (trace.started == trace.released) continue;
@@ -187,7 +178,7 @@ TEST_F(WaveTest, AgreesWithCommandsAndCounters) {
             test::VitRun::counter(result, "load", "read_bytes"));
   EXPECT_EQ(vcd.last("system.core.store.write_dma.bytes"),
             test::VitRun::counter(result, "store", "written_bytes"));
-  EXPECT_EQ(vcd.last("system.core.processor.dispatched"), commands.traces.size());
+  EXPECT_EQ(vcd.last("system.core.processor.dispatched"), result.traces.size());
   for (const char* rows : {"row_hits", "row_misses", "row_conflicts"}) {
     EXPECT_EQ(vcd.last(std::string("system.dram.") + rows),
               test::VitRun::counter(result, "dram", rows));

@@ -103,10 +103,10 @@ TEST_F(CoreTest, AnswersBadAccessesWithAnError) {
   rig.run([&] {
     std::uint64_t value[2] = {1, 2};
     const auto read = [&](std::uint64_t offset, std::size_t bytes) {
-      return rig.host.read(CoreRig::kRegisters + offset, value, bytes).status;
+      return rig.host.read(hw::kRegistersBase + offset, value, bytes).status;
     };
     const auto write = [&](std::uint64_t offset, std::size_t bytes) {
-      return rig.host.write(CoreRig::kRegisters + offset, value, bytes).status;
+      return rig.host.write(hw::kRegistersBase + offset, value, bytes).status;
     };
     for (const std::size_t bytes : {1U, 4U, 7U, 16U}) {
       EXPECT_EQ(read(Core::kId, bytes), tlm::TLM_BURST_ERROR_RESPONSE) << bytes;
@@ -120,7 +120,7 @@ TEST_F(CoreTest, AnswersBadAccessesWithAnError) {
     }
     tlm::tlm_generic_payload payload;
     unsigned char enables[8] = {};
-    const std::uint64_t id = CoreRig::kRegisters + Core::kId;
+    const std::uint64_t id = hw::kRegistersBase + Core::kId;
     test::TlmDriver::fill(payload, tlm::TLM_READ_COMMAND, id, value, 8);
     payload.set_byte_enable_ptr(enables);
     payload.set_byte_enable_length(8);
