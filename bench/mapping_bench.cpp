@@ -27,7 +27,7 @@
 #include "testbench/network/run_subject.h"
 #include "testbench/report/measurement.h"
 #include "testbench/report/plot.h"
-#include "testbench/run/rtl_engines.h"
+#include "testbench/run/rtl_blocks.h"
 #include "testbench/run/simulation.h"
 
 namespace systole::bench {

@@ -15,7 +15,6 @@
 #include "testbench/common/child_process.h"
 #include "testbench/network/networks.h"
 #include "testbench/run/rtl_blocks.h"
-#include "testbench/run/rtl_engines.h"
 #include "testbench/run/simulation.h"
 
 /// A whole run with every block as RTL, next to the same run with none.

@@ -9,7 +9,6 @@
 
 #include "testbench/common/text.h"
 #include "testbench/report/measurement.h"
-#include "testbench/report/report_run.h"
 
 namespace systole::testbench {
 namespace {

@@ -22,7 +22,8 @@
 #include "testbench/network/matmul_graph.h"
 #include "testbench/network/networks.h"
 #include "testbench/report/plot.h"
-#include "testbench/run/rtl_engines.h"
+#include "testbench/run/operator_timing.h"
+#include "testbench/run/rtl_blocks.h"
 #include "testbench/run/simulation.h"
 
 namespace systole::testbench {

@@ -20,7 +20,6 @@
 #include "testbench/cli/outputs.h"
 #include "testbench/common/child_process.h"
 #include "testbench/run/rtl_blocks.h"
-#include "testbench/run/rtl_engines.h"
 
 namespace systole::testbench {
 namespace {

@@ -17,7 +17,6 @@
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
 #include "testbench/common/progress.h"
-#include "testbench/generation/evaluation.h"
 #include "testbench/generation/generation.h"
 #include "testbench/generation/report_generation.h"
 #include "testbench/network/networks.h"

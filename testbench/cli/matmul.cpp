@@ -8,8 +8,7 @@
 #include "testbench/common/text.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/report/measurement.h"
-#include "testbench/report/report_run.h"
-#include "testbench/run/rtl_engines.h"
+#include "testbench/run/rtl_blocks.h"
 
 namespace systole::testbench {
 namespace {

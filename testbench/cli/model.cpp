@@ -22,7 +22,6 @@
 #include "testbench/common/text.h"
 #include "testbench/network/accuracy.h"
 #include "testbench/network/networks.h"
-#include "testbench/report/checkpoint_info.h"
 #include "testbench/report/report_model.h"
 
 namespace systole::testbench {

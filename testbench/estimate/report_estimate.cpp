@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "testbench/common/text.h"
-#include "testbench/report/report_run.h"
+#include "testbench/report/measurement.h"
 
 namespace systole::testbench {
 namespace {

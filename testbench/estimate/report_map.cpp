@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "analysis/mapped_cost.h"
 #include "base/printable.h"
+#include "hw/description/machine_keys.h"
 #include "hw/postop/postop.h"
+#include "mapper/fusion_account.h"
 #include "testbench/common/text.h"
 
 namespace systole::testbench {
@@ -63,6 +68,45 @@ std::vector<MapLine> map_lines(const std::vector<OperatorSummary>& operators) {
     }
   }
   return lines;
+}
+
+using mapper::FusionDecision;
+
+std::string_view place_name(FusionDecision::Role role) {
+  switch (role) {
+    case FusionDecision::Role::kAnchor:
+      return "anchor";
+    case FusionDecision::Role::kPost:
+      return "behind";
+    case FusionDecision::Role::kPre:
+      return "in front";
+    case FusionDecision::Role::kInside:
+      break;
+  }
+  return "inside";
+}
+
+using Align = Table::Align;
+
+std::string_view objective_name(const MappingSearch& search) {
+  return hw::find_machine_key("mapper.objective")
+      ->words[static_cast<std::size_t>(search.objective)];
+}
+
+std::uint64_t tried(const MappingSearch& search) {
+  return std::accumulate(
+      search.candidates.begin(), search.candidates.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const MappingCandidate& candidate) { return sum + candidate.tried; });
+}
+
+std::string cycles_text(const MappingCost& cost) {
+  return grouped(static_cast<std::uint64_t>(cost.cycles));
+}
+std::string energy_of(const MappingCost& cost) { return fmt::format("{:.1f}", cost.joules * 1e6); }
+
+/// How much more the simulation took than was expected.
+std::string more_than(double simulated, double expected) {
+  return fmt::format("{:+.1f}%", 100 * (simulated / expected - 1));
 }
 
 }  // namespace
@@ -169,6 +213,90 @@ ordered_json mapping_json(const std::string& model, const std::string& machine,
                                      {"load_bytes", op.load_bytes},
                                      {"result", op.on_chip ? "scratchpad" : "dram"},
                                      {"stages", op.stages}});
+  }
+  return document;
+}
+
+std::string fusion_text(const model::Graph& graph, const mapper::Mapping& mapping) {
+  const mapper::FusionAccount account = mapper::account_fusion(graph, mapping);
+  const mapper::PassAccount total = account.total();
+  FactList facts;
+  facts.add("fusion", counted(mapping.decisions.size(), "operator") + " of the graph in " +
+                          counted(account.passes.size(), "pass", "passes") +
+                          ", the heads of an attention " + "being one");
+  facts.add("elements", grouped(total.trips) + " through loops, " + grouped(total.accesses()) +
+                            " read or written beside weights, keys and values");
+  Table table({{"operator"}, {"#", Table::Align::kRight}, {"place"}, {"why"}});
+  for (const FusionDecision& decision : mapping.decisions) {
+    table.add({graph.nodes[decision.node].name, std::to_string(decision.group),
+               std::string(place_name(decision.role)), decision.why.empty() ? "-" : decision.why});
+  }
+  return facts.text() + "\n" + table.text();
+}
+
+nlohmann::ordered_json fusion_json(const model::Graph& graph, const mapper::Mapping& mapping) {
+  const mapper::FusionAccount account = mapper::account_fusion(graph, mapping);
+  const mapper::PassAccount total = account.total();
+  nlohmann::ordered_json document{{"passes", account.passes.size()},
+                                  {"loop_trips", total.trips},
+                                  {"accesses", total.accesses()},
+                                  {"operators", nlohmann::ordered_json::array()}};
+  for (const FusionDecision& decision : mapping.decisions) {
+    document["operators"].push_back({{"name", graph.nodes[decision.node].name},
+                                     {"runs_in", mapping.groups[decision.group].name},
+                                     {"place", place_name(decision.role)},
+                                     {"why", decision.why}});
+  }
+  return document;
+}
+
+std::string search_text(const MappingSearch& search) {
+  FactList facts;
+  facts.add("search", fmt::format("for {}: {}, {} compared", objective_name(search),
+                                  counted(search.candidates.size(), "mapping"),
+                                  counted(tried(search), "tiling")));
+  facts.add("best", fmt::format("{}, fusion {}", search.chosen().strategy_name(),
+                                search.chosen().fusion_name()));
+  Table table({{"mapping"},
+               {"fusion"},
+               {"cycles", Align::kRight},
+               {"simulated", Align::kRight},
+               {"", Align::kRight},
+               {"uJ", Align::kRight},
+               {"simulated", Align::kRight},
+               {"", Align::kRight}});
+  for (const MappingCandidate& candidate : search.candidates) {
+    std::vector<std::string> row(8);
+    row[0] = candidate.strategy_name();
+    row[1] = candidate.fusion_name();
+    row[2] = cycles_text(candidate.expected);
+    row[5] = energy_of(candidate.expected);
+    if (candidate.simulated) {
+      row[3] = cycles_text(*candidate.simulated);
+      row[4] = more_than(candidate.simulated->cycles, candidate.expected.cycles);
+      row[6] = energy_of(*candidate.simulated);
+      row[7] = more_than(candidate.simulated->joules, candidate.expected.joules);
+    }
+    table.add(row);
+  }
+  return facts.text() + "\n" + table.text();
+}
+
+nlohmann::ordered_json search_json(const MappingSearch& search) {
+  nlohmann::ordered_json document{{"objective", objective_name(search)},
+                                  {"tilings", tried(search)},
+                                  {"best", search.best},
+                                  {"candidates", nlohmann::ordered_json::array()}};
+  for (const MappingCandidate& candidate : search.candidates) {
+    nlohmann::ordered_json entry{{"mapping", candidate.strategy_name()},
+                                 {"fusion", candidate.fusion_name()},
+                                 {"expected_cycles", candidate.expected.cycles},
+                                 {"expected_energy_j", candidate.expected.joules}};
+    if (candidate.simulated) {
+      entry["cycles"] = candidate.simulated->cycles;
+      entry["energy_j"] = candidate.simulated->joules;
+    }
+    document["candidates"].push_back(entry);
   }
   return document;
 }

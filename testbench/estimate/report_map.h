@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "mapper/mapping.h"
+#include "model/graph/graph.h"
+#include "testbench/run/mapping_search.h"
 
 namespace systole::testbench {
 
@@ -31,5 +33,16 @@ struct OperatorSummary {
 [[nodiscard]] nlohmann::ordered_json mapping_json(const std::string& model,
                                                   const std::string& machine,
                                                   const mapper::Mapping& mapping);
+
+/// A row per operator of the graph, in its order: the operator of the program that it runs in, its
+/// place there, and why it runs by itself or what decided. At most kTextWidth columns.
+[[nodiscard]] std::string fusion_text(const model::Graph& graph, const mapper::Mapping& mapping);
+/// `passes`, `loop_trips`, `accesses` and `operators`, as docs/cli.md describes them.
+[[nodiscard]] nlohmann::ordered_json fusion_json(const model::Graph& graph,
+                                                 const mapper::Mapping& mapping);
+
+/// At most kTextWidth columns.
+[[nodiscard]] std::string search_text(const MappingSearch& search);
+[[nodiscard]] nlohmann::ordered_json search_json(const MappingSearch& search);
 
 }  // namespace systole::testbench

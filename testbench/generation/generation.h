@@ -10,6 +10,7 @@
 #include "hw/number/half.h"
 #include "hw/ring/instruction.h"
 #include "model/float/gpt.h"
+#include "model/float/logit_comparison.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/run/machine_run.h"
 #include "tlm/ring/compute_core.h"
@@ -56,5 +57,21 @@ struct Generation : MachineRun {
 /// Generates on a machine with cores for it. One simulation per process. Throws InputError if the
 /// network does not fit the machine, or the text the network.
 [[nodiscard]] Generation generate(const hw::Machine& machine, const GenerationTask& task);
+
+/// How close a machine's logits are to those of float32 arithmetic on the same weights.
+struct Evaluation {
+  model::LogitComparison comparison;
+  Generation generation;
+
+  // What FP16 on such a machine keeps of the embedded network.
+  static constexpr double kSameTop = 0.995, kMaxError = 1e-2, kMeanError = 2e-3, kBits = 0.002;
+  [[nodiscard]] bool holds() const;
+};
+
+/// Runs the first `tokens` of `text` through the machine, in windows of the network's context, each
+/// from its beginning, and the reference beside it. `progress` as of GenerationTask.
+[[nodiscard]] Evaluation evaluate(const hw::Machine& machine, const model::Gpt& gpt,
+                                  const std::vector<std::int32_t>& text, std::size_t tokens,
+                                  const std::function<void(std::size_t passes)>& progress);
 
 }  // namespace systole::testbench

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "hw/machine/machine.h"
-#include "testbench/generation/evaluation.h"
 #include "testbench/generation/generation.h"
 
 namespace systole::testbench {

@@ -8,6 +8,7 @@
 #include "model/build/decode_graph.h"
 #include "model/build/host_operators.h"
 #include "model/build/text_graph.h"
+#include "model/graph/graph_builder.h"
 #include "model/seeded/shapes.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/tensors.h"
@@ -67,6 +68,26 @@ DecoderWork text_work(const model::IntegerText& text, const std::vector<std::int
   work.past = past;
   set_inputs(work, text.encoder, model::embed_tokens(text, ids), machine, true);
   return work;
+}
+
+SteppedRun::SteppedRun(model::Graph graph, std::vector<std::vector<std::uint8_t>> inputs, Move move,
+                       const hw::Machine& machine)
+    : graph_(std::move(graph)),
+      inputs_(std::move(inputs)),
+      move_(std::move(move)),
+      mapper_(graph_, machine) {
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    move_(graph_, i);
+    macs_ += model::count_macs(graph_);
+  }
+  move_(graph_, 0);
+  first_ = mapper_.map(graph_, true);
+}
+
+const mapper::Mapping& SteppedRun::step(std::size_t inference) {
+  move_(graph_, inference);
+  current_ = mapper_.map(graph_, false);
+  return current_;
 }
 
 DecoderRun::DecoderRun(DecoderWork work, const hw::Machine& machine)

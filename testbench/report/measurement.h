@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
@@ -60,5 +62,17 @@ struct Measurement {
 
 /// The statistics document, see docs/statistics.md.
 [[nodiscard]] nlohmann::ordered_json to_json(const Measurement& measurement);
+
+/// What a run found, for people: at most kTextWidth columns. `more` are lines of label and value
+/// that only this run has, `files` have been written (empty names aside).
+[[nodiscard]] std::string report_text(
+    const Measurement& measurement, const std::vector<std::string>& files,
+    const std::vector<std::pair<std::string, std::string>>& more = {});
+
+/// One line per block that ran as RTL.
+[[nodiscard]] std::string rtl_table(const RtlReport& report);
+
+/// One line per account of a block or a part of it: where its time went.
+[[nodiscard]] std::string block_table(const std::vector<hw::BlockReport>& blocks);
 
 }  // namespace systole::testbench

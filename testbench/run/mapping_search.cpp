@@ -12,7 +12,7 @@
 #include "mapper/mapping.h"
 #include "mapper/tile/objective.h"
 #include "testbench/common/side_by_side.h"
-#include "testbench/run/rtl_engines.h"
+#include "testbench/run/rtl_blocks.h"
 #include "testbench/run/simulation.h"
 
 namespace systole::testbench {

@@ -2,15 +2,19 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
+#include <utility>
 #include <variant>
 
 #include "base/error.h"
 #include "base/printable.h"
 #include "hw/description/machine_keys.h"
-#include "testbench/run/rtl_engines.h"
+#include "testbench/rtl/drive/rtl_view.h"
+#include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 namespace {
@@ -36,6 +40,12 @@ bool is_built(hw::Machine machine, const std::string& block) {
   } catch (const hw::InputError&) {
     return false;
   }
+}
+
+RtlOptions by_stem(const std::string& vcd) {
+  RtlOptions options;
+  options.wave = std::filesystem::path(vcd).replace_extension().string();
+  return options;
 }
 
 }  // namespace
@@ -88,6 +98,67 @@ void swap_for_rtl(hw::Machine& machine, const std::string& block) {
     if (machine.dfx.cores != 0 || machine.attention.lines == 0 || is_built(machine, each))
       set_rtl(machine, each);
   }
+}
+
+tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& options,
+                                RtlReport& report) {
+  const hw::Machine::Backends& backend = machine.backend;
+  tlm_model::Engines engines = tlm_model::make_models(machine);
+  const auto in_rtl = [](hw::Backend block) { return block == hw::Backend::kRtl; };
+  if (in_rtl(backend.systolic_array)) {
+    engines.array = make_array_engine(machine.array, options, report);
+  }
+  if (in_rtl(backend.accumulator_sram)) {
+    engines.accumulator = make_accumulator_engine(machine, options, report);
+  }
+  if (auto postop = make_postop_engine(backend, machine.postop.lanes, options, report)) {
+    engines.postop = std::move(postop);
+  }
+  if (in_rtl(backend.sparser_line) || in_rtl(backend.denser_line)) {
+    engines.attention = make_attention_engine(machine.attention, backend, options, report);
+  }
+  if (in_rtl(backend.ae_decoder)) {
+    engines.mix = make_mix_engine(machine.attention, options, report);
+  }
+  return engines;
+}
+
+RtlWaves::Wave::Wave(std::string name, const std::string& fst)
+    : block(std::move(name)),
+      path(fst),
+      file(fst),
+      place(file.place_to_write()),
+      hierarchy(place + ".hier"),
+      remembered_hierarchy(hierarchy) {}
+
+RtlWaves::RtlWaves(const std::string& vcd, const hw::Machine& machine) {
+  if (vcd.empty()) return;
+  for (const std::string& block : rtl_blocks(machine)) {
+    if (!runs_as_rtl(machine, block)) continue;
+    waves_.emplace_back(block, by_stem(vcd).wave_of(block));
+  }
+}
+
+RtlWaves::~RtlWaves() {
+  for (const Wave& wave : waves_) ::unlink(wave.hierarchy.c_str());
+}
+
+RtlOptions RtlWaves::options() const {
+  RtlOptions options;
+  for (const Wave& wave : waves_) options.places[wave.block] = wave.place;
+  return options;
+}
+
+void RtlWaves::write() {
+  for (Wave& wave : waves_) {
+    wave.file.commit();
+    write_rtl_view(wave.path, wave.block);
+  }
+}
+
+std::vector<std::string> RtlWaves::files(const std::string& vcd, const std::string& block) {
+  const std::string wave = by_stem(vcd).wave_of(block);
+  return {wave, rtl_view_path(wave)};
 }
 
 }  // namespace systole::testbench

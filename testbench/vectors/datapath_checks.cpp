@@ -1,5 +1,3 @@
-#include "testbench/vectors/datapath_checks.h"
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -11,6 +9,7 @@
 #include "hw/function/softmax.h"
 #include "hw/number/dyadic.h"
 #include "hw/number/int_exp.h"
+#include "testbench/vectors/vector_checks.h"
 
 namespace systole::model {
 namespace {

@@ -35,4 +35,13 @@ void check_layernorm_case(const VectorFields& fields, VectorComparison& comparis
 void check_requantisation_case(const VectorFields& fields, VectorDatapath* datapath,
                                VectorComparison& comparison);
 
+/// One case of each operation in the default datapath's form: derives the constants, computes with
+/// the functions of hw/ and compares constants, intermediates and outputs. Throw hw::InputError for
+/// a malformed case.
+void check_default_exponential(const VectorFields& fields, VectorComparison& comparison);
+void check_default_gelu(const VectorFields& fields, VectorComparison& comparison);
+void check_default_layernorm(const VectorFields& fields, VectorComparison& comparison);
+void check_default_requantisation(const VectorFields& fields, VectorComparison& comparison);
+void check_default_softmax(const VectorFields& fields, VectorComparison& comparison);
+
 }  // namespace systole::model

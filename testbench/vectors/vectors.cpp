@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "hw/number/isqrt.h"
-#include "testbench/vectors/datapath_checks.h"
 #include "testbench/vectors/vector_checks.h"
 #include "testbench/vectors/vector_fields.h"
 

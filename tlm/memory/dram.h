@@ -10,9 +10,25 @@
 #include "hw/memory/fixed_memory.h"
 #include "tlm/common/time.h"
 #include "tlm/memory/memory_target.h"
-#include "tlm/memory/sparse_memory.h"
 
 namespace systole::tlm_model {
+
+/// Zero-initialised memory that costs host memory only where it has been touched.
+class SparseMemory {
+ public:
+  /// `bytes` may be 0. Throws std::bad_alloc if the address space cannot be had.
+  explicit SparseMemory(std::uint64_t bytes);
+  SparseMemory(const SparseMemory&) = delete;
+  SparseMemory& operator=(const SparseMemory&) = delete;
+  ~SparseMemory();
+
+  [[nodiscard]] unsigned char* data() noexcept { return data_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+
+ private:
+  std::uint64_t size_;
+  unsigned char* data_ = nullptr;
+};
 
 /// Main memory: a TLM-2.0 target (see MemoryTarget) with the timing of hw::DramTiming, or of
 /// hw::FixedMemory if the machine has that, and zero-initialised contents that cost host memory only

@@ -9,7 +9,6 @@
 #include "hw/ring/pass.h"
 #include "tlm/common/time.h"
 #include "tlm/ring/memory_port.h"
-#include "tlm/ring/operand_stream.h"
 
 namespace systole::tlm_model::dfx {
 

@@ -10,7 +10,6 @@
 #include "support/temp_directory.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/run/rtl_blocks.h"
-#include "testbench/run/rtl_engines.h"
 
 /// The attention engines with lines swapped for their RTL: nothing may change.
 namespace systole::testbench {

@@ -210,7 +210,7 @@ TEST(Architecture, AHeaderHasTwoIncludersOrAReason) {
       }
     }
   }
-  for (const char* top : {"base", "hw", "model", "mapper", "analysis"}) {
+  for (const char* top : {"base", "hw", "model", "mapper", "analysis", "tlm", "testbench"}) {
     for (const std::string& path : sources_in(top)) {
       if (std::filesystem::path(path).extension() != ".h") continue;
       const std::set<std::string>& users = includers[path];

@@ -12,7 +12,6 @@
 #include "support/text_lines.h"
 #include "testbench/common/text.h"
 #include "testbench/report/measurement.h"
-#include "testbench/report/report_run.h"
 
 namespace systole::testbench {
 namespace {

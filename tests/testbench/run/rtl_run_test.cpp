@@ -8,7 +8,6 @@
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/run/rtl_blocks.h"
-#include "testbench/run/rtl_engines.h"
 
 /// The machine with blocks swapped for their RTL: nothing may change.
 namespace systole::testbench {
