@@ -90,14 +90,10 @@ std::string ResultRow::bound() const {
 }
 
 ResultRow compare(std::string name, std::optional<double> ours, const Published& published) {
-  return {std::move(name),
-          ours,
-          published.value,
-          std::string(published.unit),
-          std::string(published.source.text),
-          published.source.claim,
-          published.tolerance,
-          published.decimals};
+  return {std::move(name),       ours,
+          published.value,       published.unit,
+          published.source.text, published.source.claim,
+          published.tolerance,   published.decimals};
 }
 
 ResultRow measured(std::string name, double ours, std::string unit) {

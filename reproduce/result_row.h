@@ -39,24 +39,23 @@ inline constexpr std::size_t kClaims = 3;
 
 /// Where a figure is from.
 struct Source {
-  std::string_view text;
+  std::string text;
   Claim claim = Claim::kPublished;
 
-  constexpr Source(const char* where) : text(where) {}
-  constexpr Source(std::string_view where, Claim what = Claim::kPublished)
-      : text(where), claim(what) {}
+  Source(const char* where = "") : text(where) {}
+  Source(std::string_view where, Claim what = Claim::kPublished) : text(where), claim(what) {}
 };
 
 /// A figure that others published, or that follows from what they published.
 struct Published {
-  std::string_view key;  ///< by which the program finds it
-  double value;
-  std::string_view unit;  ///< "cycles", "x", "%", ...
+  std::string key;  ///< by which the program finds it
+  double value = 0.0;
+  std::string unit;  ///< "cycles", "x", "%", ...
   Source source;
   /// None: a reference, of other hardware or another regime, to be read beside ours and not to be
   /// met.
-  std::optional<Tolerance> tolerance;
-  /// Digits behind the point with which it is printed; none: three significant ones.
+  std::optional<Tolerance> tolerance = {};
+  /// Digits after the point with which it is printed; none: three significant ones.
   std::optional<int> decimals = {};
 };
 

@@ -11,13 +11,13 @@ constexpr Tolerance kWithin8Percent{Kind::kRelative, 0.08};
 constexpr Tolerance kWithinHalfAPoint{Kind::kAbsolute, 0.5};
 
 // dfx.issue_cycles and ring.hop_ns were set on the passes of 345M that these give.
-constexpr Source kThroughput{"DFX (MICRO 2022), throughput of GPT-2 345M", Claim::kCalibrated};
-constexpr Source kFromThroughput{"follows from DFX's throughput of GPT-2 345M", Claim::kCalibrated};
-constexpr Source kLatency{"StreamTensor (MICRO 2025), latency of DFX"};
-constexpr Source kMotivation{"DFX, motivation: GPT-2 1.5B on a V100"};
-constexpr Source kAbstract{"DFX, abstract: mean of sizes and lengths on four devices"};
-constexpr Source kSizes{"follows from the sizes of GPT-2 and DFX", Claim::kFollows};
-constexpr Source kContract{"DFX's partitioning", Claim::kFollows};
+const Source kThroughput{"DFX (MICRO 2022), throughput of GPT-2 345M", Claim::kCalibrated};
+const Source kFromThroughput{"follows from DFX's throughput of GPT-2 345M", Claim::kCalibrated};
+const Source kLatency{"StreamTensor (MICRO 2025), latency of DFX"};
+const Source kMotivation{"DFX, motivation: GPT-2 1.5B on a V100"};
+const Source kAbstract{"DFX, abstract: mean of sizes and lengths on four devices"};
+const Source kSizes{"follows from the sizes of GPT-2 and DFX", Claim::kFollows};
+const Source kContract{"DFX's partitioning", Claim::kFollows};
 
 }  // namespace
 
@@ -113,7 +113,7 @@ double dfx_gpu_milliseconds(std::uint32_t input, std::uint32_t output) {
 Published dfx_rounded(double value, int decimals, std::string_view unit, double relative) {
   // A little more, for what lies in the middle.
   const double half_a_digit = 0.5000001 * std::pow(10.0, -decimals);
-  return {"",      value, unit, kSizes, Tolerance{Kind::kAbsolute, half_a_digit + relative * value},
+  return {"",      value, std::string(unit), kSizes, Tolerance{Kind::kAbsolute, half_a_digit + relative * value},
           decimals};
 }
 

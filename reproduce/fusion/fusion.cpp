@@ -1,6 +1,5 @@
 #include "reproduce/fusion/fusion.h"
 
-#include "reproduce/fusion/fusion_sections.h"
 #include "reproduce/reproduction_parts.h"
 
 namespace systole::testbench {
@@ -36,13 +35,10 @@ const std::vector<std::string>& fusion_parts() {
   return names;
 }
 
+const PublishedPaper& fusion_paper() { return PublishedPaper::load("fusion"); }
+
 Reproduction reproduce_fusion(const std::vector<std::string>& parts) {
-  Reproduction reproduction;
-  reproduction.name = "fusion";
-  reproduction.inputs = {
-      {"steps", "off: each operator is a pass; post: stages behind anchors; all: in front too"},
-      {"networks", "chains of tensors; a layer of GPT-2; the embedded models, two pictures each"},
-  };
+  Reproduction reproduction = fusion_paper().reproduction();
   add_parts(reproduction, kFusionParts, parts);
   return reproduction;
 }

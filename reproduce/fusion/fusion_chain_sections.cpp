@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <random>
@@ -11,8 +10,7 @@
 #include "hw/description/machine_file.h"
 #include "model/graph/graph_builder.h"
 #include "model/graph/stages.h"
-#include "reproduce/fusion/fusion_published.h"
-#include "reproduce/fusion/fusion_sections.h"
+#include "reproduce/fusion/fusion.h"
 
 namespace systole::testbench {
 namespace {
@@ -71,12 +69,8 @@ hw::Machine chain_machine(hw::FusionLevel level) {
   return machine;
 }
 
-struct ChainRuns {
-  FusionRun apart, fused;
-};
-
-/// Of each (n, stages).
-std::vector<ChainRuns> run_chains(const std::vector<std::pair<std::uint32_t, std::size_t>>& sizes) {
+/// Of each (n, stages): apart, then fused.
+std::vector<FusionRun> run_chains(const std::vector<std::pair<std::uint32_t, std::size_t>>& sizes) {
   std::vector<FusionTask> tasks;
   for (const auto& [n, stages] : sizes) {
     const std::size_t bytes = kElementBytes * n * n * n * n;
@@ -87,10 +81,7 @@ std::vector<ChainRuns> run_chains(const std::vector<std::pair<std::uint32_t, std
            {chain_bytes(kLongestChain, bytes)}});
     }
   }
-  std::vector<FusionRun> runs = run_fusion(tasks);
-  std::vector<ChainRuns> result;
-  for (std::size_t i = 0; i < runs.size(); i += 2) result.push_back({runs[i], runs[i + 1]});
-  return result;
+  return run_fusion(tasks);
 }
 
 double loop_trips(const FusionRun& run) {
@@ -101,45 +92,26 @@ double accesses_of(const FusionRun& run) {
   return static_cast<double>(run.activation_bytes() / kElementBytes);
 }
 
-constexpr const char* kChainNote =
-    "Machine transformer with eight operand ports (postop.tensor_operands, operand_kib 256), "
-    "mapper.fusion off and post; tensors of int32 in DRAM. Counted in the simulation: trips are "
-    "the "
-    "vectors through the post-op chain times its lanes, accesses the bytes of load and store unit "
-    "over four.";
-
-void add_difference(ReproductionSection& section, const std::string& name, const ChainRuns& runs) {
-  section.rows.push_back(compare(name + ": bytes that differ",
-                                 static_cast<double>(differing_bytes(runs.apart, runs.fused)),
-                                 fusion_published("same")));
+void append(ReproductionSection& section, const std::vector<ResultRow>& rows) {
+  section.rows.insert(section.rows.end(), rows.begin(), rows.end());
 }
 
 }  // namespace
 
 ReproductionSection fusion_multiply_add_section() {
-  const std::vector<std::uint32_t> sides = {4, 8, 16};
-  std::vector<std::pair<std::uint32_t, std::size_t>> sizes;
-  for (const std::uint32_t n : sides) sizes.emplace_back(n, 2);
-  const std::vector<ChainRuns> runs = run_chains(sizes);
-  ReproductionSection section{"Product and sum of tensors with n^4 elements", {}, {}, {}};
-  for (std::size_t i = 0; i < sides.size(); ++i) {
-    const double elements = std::pow(sides[i], 4);
-    const std::string name = fmt::format("n = {}", sides[i]);
-    section.rows.push_back(compare(name + ": trips, apart", loop_trips(runs[i].apart),
-                                   follows(2 * elements, "trips")));
-    section.rows.push_back(
-        compare(name + ": trips, fused", loop_trips(runs[i].fused), follows(elements, "trips")));
-    section.rows.push_back(compare(name + ": accesses, apart", accesses_of(runs[i].apart),
-                                   follows(6 * elements, "accesses")));
-    section.rows.push_back(compare(name + ": accesses, fused", accesses_of(runs[i].fused),
-                                   follows(4 * elements, "accesses")));
-    section.rows.push_back(measured(
-        name + ": speed-up",
-        static_cast<double>(runs[i].apart.cycles) / static_cast<double>(runs[i].fused.cycles),
-        "x"));
-    add_difference(section, name, runs[i]);
+  const std::vector<std::pair<std::uint32_t, std::size_t>> sizes = {{4, 2}, {8, 2}, {16, 2}};
+  const std::vector<FusionRun> runs = run_chains(sizes);
+  const PublishedTable& table = fusion_paper().table("multiply_add");
+  ReproductionSection section = fusion_paper().section("multiply_add");
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const FusionRun &apart = runs[2 * i], &fused = runs[2 * i + 1];
+    append(section,
+           table.compare_row(
+               fmt::format("n = {}", sizes[i].first),
+               {loop_trips(apart), loop_trips(fused), accesses_of(apart), accesses_of(fused),
+                static_cast<double>(apart.cycles) / static_cast<double>(fused.cycles),
+                differing_bytes(&apart, 2)}));
   }
-  section.notes = {kChainNote};
   return section;
 }
 
@@ -148,25 +120,17 @@ ReproductionSection fusion_chains_section() {
   for (std::size_t stages = 2; stages <= kLongestChain; ++stages) {
     sizes.emplace_back(kChainSide, stages);
   }
-  const std::vector<ChainRuns> runs = run_chains(sizes);
+  const std::vector<FusionRun> runs = run_chains(sizes);
   const double elements = std::pow(kChainSide, 4);
-  ReproductionSection section{"Chains of k binary operators", {}, {}, {}};
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto k = static_cast<double>(sizes[i].second);
-    const std::string name = fmt::format("k = {}", sizes[i].second);
-    section.rows.push_back(compare(name + ": accesses of an element, apart",
-                                   accesses_of(runs[i].apart) / elements,
-                                   follows(3 * k, "accesses")));
-    section.rows.push_back(compare(name + ": accesses of an element, fused",
-                                   accesses_of(runs[i].fused) / elements,
-                                   follows(k + 2, "accesses")));
-    section.rows.push_back(compare(name + ": trips of an element, fused",
-                                   loop_trips(runs[i].fused) / elements, follows(1, "trips")));
-    add_difference(section, name, runs[i]);
+  const PublishedTable& table = fusion_paper().table("chains");
+  ReproductionSection section =
+      fusion_paper().section("chains", {}, {{"n", std::to_string(kChainSide)}});
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const FusionRun &apart = runs[2 * i], &fused = runs[2 * i + 1];
+    append(section, table.compare_row(fmt::format("k = {}", sizes[i].second),
+                                      {accesses_of(apart) / elements, accesses_of(fused) / elements,
+                                       loop_trips(fused) / elements, differing_bytes(&apart, 2)}));
   }
-  section.notes = {
-      fmt::format("n = {}, products, sums and differences in turn, k + 1 tensors.", kChainSide),
-      "Machine and counters as above."};
   return section;
 }
 

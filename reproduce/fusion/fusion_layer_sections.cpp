@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "base/units.h"
 #include "hw/description/machine_file.h"
 #include "model/seeded/gpt_layer_graph.h"
-#include "reproduce/fusion/fusion_published.h"
-#include "reproduce/fusion/fusion_sections.h"
+#include "reproduce/fusion/fusion.h"
 
 namespace systole::testbench {
 namespace {
@@ -69,30 +67,10 @@ std::string shape_name(const GptLayerShape& shape) {
   return fmt::format("d{} h{} c{}", shape.width, shape.heads, shape.context);
 }
 
-std::string form_name(const GptLayerForm& form) {
-  return form.hc == 0 ? fmt::format("{} d", form.d) : fmt::format("{} d + {} hc", form.d, form.hc);
-}
-
-void add_form(ReproductionSection& section, const std::string& name, const LayerFigures& figures,
-              const GptLayerShape& shape, const GptLayerForm& form) {
-  section.rows.push_back(compare(name + ": passes", static_cast<double>(figures.passes),
-                                 follows(static_cast<double>(form.passes), "passes")));
-  // The simulation's bytes are the mapping's elements, or neither is what the form says.
-  const std::uint64_t expected =
-      form.elements(shape.width, shape.heads, shape.context) * shape.tokens;
-  section.rows.push_back(compare(fmt::format("{}: {}", name, form_name(form)),
-                                 static_cast<double>(figures.activation_bytes),
-                                 follows(static_cast<double>(expected), "elements")));
-}
-
 /// GPT-2 345M, a prompt of 128 tokens.
 constexpr GptLayerShape k345MLayer{1024, 16, 128, 128};
 /// Bytes of an element in the closed form.
 constexpr double kFp16Bytes = 2.0;
-
-double megabytes_of(double elements, double bytes) { return elements * bytes / 1e6; }
-
-double weights_of(const GptLayerShape& shape) { return 12.0 * shape.width * shape.width; }
 
 /// The same with values.
 ResultRow layer_difference_row() {
@@ -110,10 +88,8 @@ ResultRow layer_difference_row() {
                      {tokens}});
   }
   const std::vector<FusionRun> runs = run_fusion(tasks);
-  return compare(
-      fmt::format("{}: bytes that differ", shape_name(kShape)),
-      static_cast<double>(differing_bytes(runs[0], runs[1]) + differing_bytes(runs[0], runs[2])),
-      fusion_published("same"));
+  return compare(fmt::format("{}: bytes that differ", shape_name(kShape)),
+                 differing_bytes(runs.data(), runs.size()), fusion_paper().figure("same"));
 }
 
 }  // namespace
@@ -126,46 +102,31 @@ ReproductionSection fusion_layer_section() {
     for (const FusionStep& step : kFusionStepNames) layers.emplace_back(shape, step.level);
   }
   const std::vector<LayerFigures> figures = run_layers(layers);
-  ReproductionSection section{"A GPT-2 layer: passes and elements moved", {}, {}, {}};
+  const PublishedPaper& paper = fusion_paper();
+  ReproductionSection section = paper.section("layer");
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    const std::size_t step = i % kFusionSteps;
-    add_form(section,
-             fmt::format("{}, {}", shape_name(layers[i].first), kFusionStepNames.at(step).name),
-             figures[i], layers[i].first, kGptLayerForms.at(step));
+    const GptLayerShape& shape = layers[i].first;
+    const char* const step = kFusionStepNames.at(i % kFusionSteps).name;
+    const std::vector<Published>& form = paper.table("layer").row(step).cells;
+    const double passes = form.at(0).value, d = form.at(1).value, hc = form.at(2).value;
+    const std::string name = fmt::format("{}, {}: ", shape_name(shape), step);
+    section.rows.push_back(compare(name + "passes", static_cast<double>(figures[i].passes),
+                                   paper.figure("passes", passes)));
+    // The simulation's bytes are the mapping's elements, or neither is what the form says.
+    section.rows.push_back(compare(
+        name + fmt::format("{} d + {} hc", d, hc), static_cast<double>(figures[i].activation_bytes),
+        paper.figure("elements",
+                     shape.tokens * (d * shape.width + hc * shape.heads * shape.context))));
   }
   section.rows.push_back(layer_difference_row());
-  section.notes = {
-      "18 operators, int8 between them, d wide, h heads, c tokens of context; elements of 32, 8, 4 "
-      "and 1 tokens. Heads are one operator.",
-      "Machine transformer with mapper.on_chip 0 and memories that hold every operand once. "
-      "Counted "
-      "in the simulation: bytes of load and store unit, less weights, keys, values and parameters.",
-      "all: preop.lanes 16. LayerNorms are parted: the operator in front leaves the sums of "
-      "squares, "
-      "the rest is a stage in front of the product. For the first one the positions are added in "
-      "front of the layer; that pass is not counted.",
-      "The masked scores are kept in memory, so that the softmax is a pass of its own, as in the "
-      "closed form."};
   return section;
 }
 
 ReproductionSection fusion_softmax_section() {
-  const GptLayerShape shape{128, 8, 64, 64};
-  const std::vector<LayerFigures> figures = run_layers({{shape, hw::FusionLevel::kAll}});
-  ReproductionSection section{"A GPT-2 layer: softmax behind the scores", {}, {}, {}};
-  add_form(section, shape_name(shape), figures.front(), shape, kFusedSoftmaxForm);
-  Published scores_on_chip = follows(static_cast<double>(kFusedAttentionForm.passes), "passes");
-  scores_on_chip.tolerance.reset();
-  section.rows.push_back(compare("scores never in memory: passes",
-                                 static_cast<double>(figures.front().passes), scores_on_chip));
-  section.notes = {
-      "What the mapper does with the layer as it is, elements of 64 tokens. With mapper.on_chip 1 "
-      "the probabilities stay in the scratchpad where there is room, which leaves 20 d.",
-      fmt::format(
-          "{} passes would need scores and P V in one pass, as the attention engines of the "
-          "machine vitcod have it.",
-          kFusedAttentionForm.passes)};
-  return section;
+  const LayerFigures figures = run_layers({{{128, 8, 64, 64}, hw::FusionLevel::kAll}}).front();
+  return fusion_paper().section("softmax",
+                                {{"passes", static_cast<double>(figures.passes)},
+                                 {"elements", static_cast<double>(figures.activation_bytes)}});
 }
 
 ReproductionSection fusion_bytes_section() {
@@ -174,39 +135,22 @@ ReproductionSection fusion_bytes_section() {
   shape.keeps_scores = true;
   for (const FusionStep& step : kFusionStepNames) layers.emplace_back(shape, step.level);
   const std::vector<LayerFigures> figures = run_layers(layers);
-  ReproductionSection section{"GPT-2 345M: bytes of a layer, prompt of 128 tokens", {}, {}, {}};
-  const auto simulated = [&](std::size_t step) {
-    return static_cast<double>(figures[step].moved_bytes);
-  };
-  std::array<double, kFusionSteps> expected{};
+  constexpr double kMega = 1e6;
+  const double weights = 12.0 * shape.width * shape.width;
+  std::array<double, kFusionSteps> expected{}, simulated{};
+  Metrics metrics;
   for (std::size_t i = 0; i < kFusionSteps; ++i) {
     const std::string name = kFusionStepNames.at(i).name;
-    expected.at(i) = static_cast<double>(figures[i].accesses) + weights_of(shape);
-    section.rows.push_back(compare(name + ": elements and weights, FP16",
-                                   megabytes_of(expected.at(i), kFp16Bytes),
-                                   fusion_published("345M." + name)));
+    expected.at(i) = static_cast<double>(figures[i].accesses) + weights;
+    simulated.at(i) = static_cast<double>(figures[i].moved_bytes);
+    metrics[name + ", FP16"] = expected.at(i) * kFp16Bytes / kMega;
+    metrics[name + ", int8"] = expected.at(i) / kMega;
+    metrics[name + ", simulated"] = simulated.at(i) / kMega;
   }
-  section.rows.push_back(compare("off to post: elements and weights", expected[0] / expected[1],
-                                 fusion_published("345M.gain")));
-  for (std::size_t i = 0; i < kFusionSteps; ++i) {
-    const Published whole{"",
-                          megabytes_of(expected.at(i), 1),
-                          "MB",
-                          {"the same in int8", Claim::kFollows},
-                          kWithin5Percent,
-                          2};
-    section.rows.push_back(compare(fmt::format("{}: simulated, int8", kFusionStepNames.at(i).name),
-                                   megabytes_of(simulated(i), 1), whole));
-  }
-  section.rows.push_back(compare("off to post: simulated", simulated(0) / simulated(1),
-                                 fusion_published("345M.gain")));
-  section.rows.push_back(measured("off to all: simulated", simulated(0) / simulated(2), "x"));
-  section.notes = {
-      "Machine and layer as above, timing alone. Simulated bytes are those of load and store unit, "
-      "with keys, values, biases and factors; commands are left out.",
-      "The weights, 12 d^2, come in once. An element has one byte here and two in the closed form: "
-      "the quotient is the same."};
-  return section;
+  metrics["gain"] = expected[0] / expected[1];
+  metrics["simulated gain"] = simulated[0] / simulated[1];
+  metrics["simulated gain of all"] = simulated[0] / simulated[2];
+  return fusion_paper().section("bytes", metrics);
 }
 
 }  // namespace systole::testbench

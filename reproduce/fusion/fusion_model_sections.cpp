@@ -8,8 +8,7 @@
 
 #include "hw/description/machine_file.h"
 #include "model/data/dataset.h"
-#include "reproduce/fusion/fusion_published.h"
-#include "reproduce/fusion/fusion_sections.h"
+#include "reproduce/fusion/fusion.h"
 #include "testbench/network/networks.h"
 
 namespace systole::testbench {
@@ -99,30 +98,27 @@ std::vector<FusedModels> run_fused_models() {
 }
 
 ReproductionSection fusion_models_section(const FusedModels& machine) {
-  ReproductionSection section{fmt::format("Embedded models on {}", machine.machine), {}, {}, {}};
+  const PublishedPaper& paper = fusion_paper();
+  ReproductionSection section = paper.section("models", {}, {{"machine", machine.machine}});
   section.figures.columns = {"passes", "trips", "accesses", "bytes", "cycles"};
   for (const FusedModels::Model& model : machine.models) {
     for (std::size_t i = 0; i < kFusionSteps; ++i) {
       section.figures.lines.push_back(figures_line(
           fmt::format("{}, {}", model.name, kFusionStepNames.at(i).name), model.runs.at(i)));
     }
-    section.rows.push_back(
-        compare(model.name + ": off to post", model.speed_up(1), fusion_published("faster")));
-    section.rows.push_back(compare(model.name + ": post to all",
-                                   model.speed_up(2) / model.speed_up(1),
-                                   fusion_published("no slower")));
-    section.rows.push_back(
-        compare(model.name + ": bytes that differ",
-                static_cast<double>(differing_bytes(model.runs[0], model.runs[1]) +
-                                    differing_bytes(model.runs[0], model.runs[2])),
-                fusion_published("same")));
+    const auto row = [&](const char* name, double ours, const char* figure) {
+      section.rows.push_back(compare(model.name + name, ours, paper.figure(figure)));
+    };
+    row(": off to post", model.speed_up(1), "faster");
+    row(": post to all", model.speed_up(2) / model.speed_up(1), "no slower");
+    row(": bytes that differ", differing_bytes(model.runs.data(), kFusionSteps), "same");
   }
   section.notes = machine.notes;
   return section;
 }
 
 ReproductionSection fusion_article_section(const std::vector<FusedModels>& machines) {
-  ReproductionSection section{"Cycles saved, mean of the embedded models", {}, {}, {}};
+  ReproductionSection section = fusion_paper().section("mean");
   for (const FusedModels& machine : machines) {
     for (std::size_t step = 1; step < kFusionSteps; ++step) {
       double product = 1;
@@ -130,12 +126,9 @@ ReproductionSection fusion_article_section(const std::vector<FusedModels>& machi
       section.rows.push_back(
           compare(fmt::format("{}: off to {}", machine.machine, kFusionStepNames.at(step).name),
                   std::pow(product, 1.0 / static_cast<double>(machine.models.size())),
-                  fusion_published("article")));
+                  fusion_paper().figure("article")));
     }
   }
-  section.notes = {
-      "Geometric mean. The article's figure is of a processor with caches, where an "
-      "operator in front leaves its result: a reference, not a target."};
   return section;
 }
 

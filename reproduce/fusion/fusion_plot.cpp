@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "reproduce/fusion/fusion_sections.h"
+#include "reproduce/fusion/fusion.h"
 
 namespace systole::testbench {
 namespace {

@@ -1,11 +1,14 @@
-#include "reproduce/fusion/fusion_runs.h"
+/// What `systole reproduce fusion` simulates.
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
 
 #include "mapper/fusion_account.h"
 #include "mapper/mapping.h"
 #include "model/graph/graph_builder.h"
+#include "reproduce/fusion/fusion.h"
 #include "testbench/common/side_by_side.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/simulation.h"
@@ -15,6 +18,26 @@ namespace systole::testbench {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::uint64_t counted_by(const SimulationResult& result, std::string_view block,
+                         std::string_view name) {
+  return hw::counter_of(result.blocks, block, name) / result.cycles.size();
+}
+
+/// What a process hands back but the outputs.
+constexpr std::pair<const char*, std::uint64_t FusionRun::*> kCounts[] = {
+    {"passes", &FusionRun::passes},
+    {"trips", &FusionRun::trips},
+    {"accesses", &FusionRun::accesses},
+    {"stationary_bytes", &FusionRun::stationary_bytes},
+    {"parameter_bytes", &FusionRun::parameter_bytes},
+    {"cycles", &FusionRun::cycles},
+    {"loaded_bytes", &FusionRun::loaded_bytes},
+    {"operand_bytes", &FusionRun::operand_bytes},
+    {"written_bytes", &FusionRun::written_bytes},
+    {"vectors", &FusionRun::vectors},
+    {"moved_bytes", &FusionRun::moved_bytes},
+};
 
 Json fusion_document(const FusionTask& task) {
   const model::Graph graph = task.graph(task.machine);
@@ -30,21 +53,20 @@ Json fusion_document(const FusionTask& task) {
                        options.functional ? task.inputs : nothing, options));
   const tlm_model::System::Traffic traffic = measured.traffic();
   const SimulationResult& result = measured.result;
-  const auto counted_by = [&](const char* block, const char* name) {
-    return hw::counter_of(result.blocks, block, name) / result.cycles.size();
-  };
-  Json document = {{"passes", account.passes.size()},
-                   {"trips", total.trips},
-                   {"accesses", total.accesses()},
-                   {"stationary_bytes", total.stationary.bytes},
-                   {"parameter_bytes", sizeof(std::int32_t) * total.parameters},
-                   {"cycles", static_cast<std::uint64_t>(measured.mean_cycles())},
-                   {"loaded_bytes", counted_by("load", "read_bytes")},
-                   {"operand_bytes", counted_by("store", "operand_bytes")},
-                   {"written_bytes", counted_by("store", "written_bytes")},
-                   {"vectors", counted_by("store", "accumulator_reads")},
-                   {"moved_bytes", traffic.read_bytes + traffic.written_bytes},
-                   {"outputs", Json::array()}};
+  FusionRun run;
+  run.passes = account.passes.size();
+  run.trips = total.trips;
+  run.accesses = total.accesses();
+  run.stationary_bytes = total.stationary.bytes;
+  run.parameter_bytes = sizeof(std::int32_t) * total.parameters;
+  run.cycles = static_cast<std::uint64_t>(measured.mean_cycles());
+  run.loaded_bytes = counted_by(result, "load", "read_bytes");
+  run.operand_bytes = counted_by(result, "store", "operand_bytes");
+  run.written_bytes = counted_by(result, "store", "written_bytes");
+  run.vectors = counted_by(result, "store", "accumulator_reads");
+  run.moved_bytes = traffic.read_bytes + traffic.written_bytes;
+  Json document = {{"outputs", Json::array()}};
+  for (const auto& [name, count] : kCounts) document[name] = run.*count;
   for (const std::vector<std::uint8_t>& output : result.outputs) {
     for (const std::uint8_t byte : output) document["outputs"].push_back(byte);
   }
@@ -53,21 +75,8 @@ Json fusion_document(const FusionTask& task) {
 
 FusionRun run_of(const Json& document) {
   FusionRun run;
-  const auto read = [&](const char* name, std::uint64_t& value) {
-    value = document.at(name).get<std::uint64_t>();
-  };
-  read("passes", run.passes);
-  read("trips", run.trips);
-  read("accesses", run.accesses);
-  read("stationary_bytes", run.stationary_bytes);
-  read("parameter_bytes", run.parameter_bytes);
-  read("cycles", run.cycles);
-  read("loaded_bytes", run.loaded_bytes);
-  read("operand_bytes", run.operand_bytes);
-  read("written_bytes", run.written_bytes);
-  read("vectors", run.vectors);
-  read("moved_bytes", run.moved_bytes);
-  run.outputs = document.at("outputs").get<std::vector<std::uint8_t>>();
+  for (const auto& [name, count] : kCounts) document.at(name).get_to(run.*count);
+  document.at("outputs").get_to(run.outputs);
   return run;
 }
 
@@ -91,11 +100,18 @@ std::vector<FusionRun> run_fusion(const std::vector<FusionTask>& tasks) {
   return runs;
 }
 
-std::uint64_t differing_bytes(const FusionRun& a, const FusionRun& b) {
-  if (a.outputs.size() != b.outputs.size()) return std::max(a.outputs.size(), b.outputs.size());
-  std::uint64_t differing = 0;
-  for (std::size_t i = 0; i < a.outputs.size(); ++i) differing += a.outputs[i] != b.outputs[i];
-  return differing;
+double differing_bytes(const FusionRun* runs, std::size_t count) {
+  const std::vector<std::uint8_t>& first = runs[0].outputs;
+  std::size_t differing = 0;
+  for (std::size_t i = 1; i < count; ++i) {
+    const std::vector<std::uint8_t>& other = runs[i].outputs;
+    if (first.size() != other.size()) {
+      differing += std::max(first.size(), other.size());
+      continue;
+    }
+    for (std::size_t k = 0; k < first.size(); ++k) differing += first[k] != other[k];
+  }
+  return static_cast<double>(differing);
 }
 
 }  // namespace systole::testbench

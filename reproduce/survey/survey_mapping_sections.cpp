@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kMappings = 100'000, kSampleSeed = 1;
 
 Published quoted(double value, std::string_view unit, std::string_view source) {
-  return {"", value, unit, source, {}, {}};
+  return {"", value, std::string(unit), source, {}, {}};
 }
 
 }  // namespace

@@ -14,19 +14,19 @@ constexpr Tolerance kWithinADecade{Kind::kAbsolute, 1.0};
 constexpr Tolerance points(double amount) { return {Kind::kAbsolute, amount}; }
 constexpr Tolerance kWithin9Points = points(9);
 // The energy table is set from these.
-constexpr Source kFigure15{"survey, fig. 15", Claim::kCalibrated};
-constexpr Source kText{"survey, section 4", Claim::kFollows};
-constexpr Source kEyeriss{"survey, section 3.1"};
-constexpr Source kResnet{"survey, tab. 4"};
-constexpr Source kResnetText{"survey, section 3.3, of ResNet-50"};
+const Source kFigure15{"survey, fig. 15", Claim::kCalibrated};
+const Source kText{"survey, section 4", Claim::kFollows};
+const Source kEyeriss{"survey, section 3.1"};
+const Source kResnet{"survey, tab. 4"};
+const Source kResnetText{"survey, section 3.3, of ResNet-50"};
 
-constexpr Source kRtl{"RTL on FireSim, Gemmini's own tiles, artifact of DOSA"};
-constexpr Source kRtlMean{"follows from these five"};
-constexpr Source kSplit{"survey, fig. 13"};
-constexpr Source kCase{"survey, section 3.4"};
-constexpr Source kAfter{"survey, fig. 14"};
+const Source kRtl{"RTL on FireSim, Gemmini's own tiles, artifact of DOSA"};
+const Source kRtlMean{"follows from these five"};
+const Source kSplit{"survey, fig. 13"};
+const Source kCase{"survey, section 3.4"};
+const Source kAfter{"survey, fig. 14"};
 // What the host takes for an element is set from these.
-constexpr Source kBefore{"survey, fig. 14", Claim::kCalibrated};
+const Source kBefore{"survey, fig. 14", Claim::kCalibrated};
 
 }  // namespace
 

@@ -174,7 +174,7 @@ Published printed(const Printed& number, std::string_view unit, std::string_view
     tolerance =
         Tolerance{Tolerance::Kind::kAbsolute, rounding + relative * std::fabs(number.value)};
   }
-  return {"", number.value, unit, source, tolerance, number.decimals};
+  return {"", number.value, std::string(unit), source, tolerance, number.decimals};
 }
 
 }  // namespace systole::testbench

@@ -7,18 +7,18 @@ using Kind = Tolerance::Kind;
 
 constexpr Tolerance kWithinATenthOfAPoint{Kind::kAbsolute, 0.1};
 
-constexpr Source kMask{"counted on the authors' mask of DeiT-Tiny at 95 %", Claim::kFollows};
-constexpr Source kLimit{"a limit that follows from the authors' mask of DeiT-Tiny",
+const Source kMask{"counted on the authors' mask of DeiT-Tiny at 95 %", Claim::kFollows};
+const Source kLimit{"a limit that follows from the authors' mask of DeiT-Tiny",
                         Claim::kFollows};
-constexpr Source kDeitShape{"counted from DeiT-Tiny's shape", Claim::kFollows};
-constexpr Source kContributions{"ViTCoD (HPCA 2023), section VI, DeiT"};
-constexpr Source kMovement{"ViTCoD, section VI, breakdown of the latency"};
-constexpr Source kRoofline{"ViTCoD, figure 2, labels of the axes", Claim::kFollows};
-constexpr Source kAt90{"ViTCoD, abstract and section VI-D, mean of six models at 90 %"};
-constexpr Source kMean{"ViTCoD, section VI-D as others sum it up, mean over 60 to 90 %"};
-constexpr Source kFigure19{"ViTCoD, figure 19 as others sum it up"};
-constexpr Source kChip{"ViTCoD as others sum it up, 28 nm at 500 MHz"};
-constexpr Source kCounter{"run of the authors' public cycle counter"};
+const Source kDeitShape{"counted from DeiT-Tiny's shape", Claim::kFollows};
+const Source kContributions{"ViTCoD (HPCA 2023), section VI, DeiT"};
+const Source kMovement{"ViTCoD, section VI, breakdown of the latency"};
+const Source kRoofline{"ViTCoD, figure 2, labels of the axes", Claim::kFollows};
+const Source kAt90{"ViTCoD, abstract and section VI-D, mean of six models at 90 %"};
+const Source kMean{"ViTCoD, section VI-D as others sum it up, mean over 60 to 90 %"};
+const Source kFigure19{"ViTCoD, figure 19 as others sum it up"};
+const Source kChip{"ViTCoD as others sum it up, 28 nm at 500 MHz"};
+const Source kCounter{"run of the authors' public cycle counter"};
 
 }  // namespace
 
@@ -70,7 +70,7 @@ const std::vector<Published>& vitcod_figures() {
 }
 
 Published break_even_prediction(double value, std::string_view unit) {
-  return {"break_even", value, unit,
+  return {"break_even", value, std::string(unit),
           "for h heads, c of them in memory: c MACs for each byte per cycle, or, if D MACs decode "
           "after the transfer, D (h - c) / (h c) bytes per cycle",
           kWithin5Percent};

@@ -77,7 +77,7 @@ VitcodSubject load_vitcod_subject(const VitcodOptions& options, const hw::Machin
   subject.machine = machine;
   const std::size_t dim = file_dim(options);
   const model::Npy maps =
-      model::Npy::open(own_maps ? options.maps : data_file("vit65_attention.npy"));
+      model::Npy::open(own_maps ? options.maps : data_file("data/vit65_attention.npy"));
   subject.maps_name = own_maps ? name_of(options.maps) : "vit65's attention maps";
   subject.maps_shape = model::attention_shape(maps);
   subject.maps_dim = own_maps ? dim : kEmbeddedDim;

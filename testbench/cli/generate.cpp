@@ -109,7 +109,7 @@ std::string text_of(const Subject& subject, const std::vector<std::uint32_t>& id
 }
 
 std::string text_file(const GenerateOptions& options) {
-  return options.text.empty() ? data_file("kjv.safetensors") : options.text;
+  return options.text.empty() ? data_file("data/kjv.safetensors") : options.text;
 }
 
 /// Logits beside those of float32.

@@ -144,10 +144,10 @@ std::vector<std::uint8_t> text_input(const Network& network, const model::TokenT
 std::string data_file(const std::string& name) {
   const char* directory = std::getenv("SYSTOLE_DATA");
   const bool given = directory != nullptr && *directory != '\0';
-  return std::string(given ? directory : SYSTOLE_TRACES_DIR) + "/data/" + name;
+  return std::string(given ? directory : SYSTOLE_TRACES_DIR) + "/" + name;
 }
 
-std::string default_data() { return data_file("digits.safetensors"); }
+std::string default_data() { return data_file("data/digits.safetensors"); }
 
 std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
                                                       const model::Dataset& data,

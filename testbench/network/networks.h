@@ -66,11 +66,11 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 [[nodiscard]] std::vector<std::uint8_t> text_input(const Network& network,
                                                    const model::TokenText& text);
 
-/// "data/NAME" under the directory that the environment variable SYSTOLE_DATA names, else the one
-/// fixed at build time.
+/// NAME under the directory that the environment variable SYSTOLE_DATA names, else the one
+/// fixed at build time: "data/kjv.safetensors".
 [[nodiscard]] std::string data_file(const std::string& name);
 
-/// The pictures that the models were trained for: data_file("digits.safetensors").
+/// The pictures that the models were trained for: data_file("data/digits.safetensors").
 [[nodiscard]] std::string default_data();
 
 /// Bytes of the input tensor of a network of a file for each of the first `limit` pictures (all if
