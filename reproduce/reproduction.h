@@ -26,7 +26,11 @@ struct ReproductionSection {
   std::string title;
   std::vector<std::string> notes;  ///< how ours came about, and in which regime each figure holds
   std::vector<ResultRow> rows;
-  FigureTable figures = {};  ///< printed in front of the rows, if there are any
+  FigureTable figures = {};  ///< printed before the rows, if there are any
+
+  void add(const std::vector<ResultRow>& more) {
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
 };
 
 /// What one run of `systole reproduce` found.

@@ -1,11 +1,9 @@
 #include "reproduce/dfx/dfx.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
-#include "reproduce/dfx/dfx_plots.h"
-#include "reproduce/dfx/dfx_published.h"
-#include "reproduce/dfx/dfx_sections.h"
-#include "reproduce/dfx/dfx_whatif.h"
 #include "reproduce/reproduction_parts.h"
 
 namespace systole::testbench {
@@ -19,7 +17,8 @@ void add_bounds(Reproduction& reproduction) {
 }
 
 void add_latency(Reproduction& reproduction) {
-  const std::vector<DfxRun> by_cores = run_dfx_cores();
+  const std::vector<DfxRun> by_cores =
+      run_dfx({{"345M x1", 64, 64}, {"345M x2", 64, 64}, {"345M x4", 64, 64}});
   reproduction.add(dfx_cores_section(by_cores));
   reproduction.add(dfx_lengths_section(by_cores.front()));
   reproduction.add(dfx_efficiency_section(by_cores.front()));
@@ -30,10 +29,9 @@ void add_sizes(Reproduction& reproduction) { reproduction.add(dfx_sizes_section(
 
 void add_shares(Reproduction& reproduction) {
   std::vector<DfxTask> tasks;
-  for (const DfxSize& size : {kDfx345M, kDfx1500M}) {
-    for (const std::uint32_t cores : kDfxRooflineCores) {
-      tasks.push_back({std::string(size.shape), cores});
-    }
+  for (const char* size : {"345M", "1.5B"}) {
+    for (const std::uint32_t cores : kDfxCores)
+      tasks.push_back({fmt::format("{} x{}", size, cores)});
   }
   const std::vector<DfxRun> runs = run_dfx(tasks);
   reproduction.add(dfx_time_section(runs));
@@ -66,13 +64,10 @@ const std::vector<std::string>& dfx_parts() {
   return names;
 }
 
+const PublishedPaper& dfx_paper() { return PublishedPaper::load("dfx"); }
+
 Reproduction reproduce_dfx(const std::vector<std::string>& parts) {
-  Reproduction reproduction;
-  reproduction.name = "dfx";
-  reproduction.inputs = {
-      {"networks", "GPT-2 by shape, FP16, timing alone"},
-      {"machines", "dfx, calibrated on 345M; dfx-ideal, without cost of control"},
-  };
+  Reproduction reproduction = dfx_paper().reproduction();
   add_parts(reproduction, kDfxParts, parts);
   return reproduction;
 }

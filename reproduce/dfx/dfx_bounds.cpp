@@ -1,8 +1,9 @@
-#include "reproduce/dfx/dfx_bounds.h"
+/// What follows from sizes, without simulating it.
 
 #include <algorithm>
 
 #include "mapper/ring/layout.h"
+#include "reproduce/dfx/dfx.h"
 
 namespace systole::testbench {
 namespace {
@@ -67,8 +68,9 @@ double bound_milliseconds(const model::TextShape& shape, const hw::Machine& mach
   return std::max(products, hbm_milliseconds(shape, machine, context, gbyte_per_s));
 }
 
-double ring_microseconds(const model::TextShape& shape, const hw::Machine& machine,
-                         std::uint32_t cores, bool both_ways, double hop_us) {
+double ring_microseconds(const model::TextShape& shape, const hw::Machine& machine, bool both_ways,
+                         double hop_us) {
+  const std::uint32_t cores = machine.dfx.cores;
   // Three exchanges of the width, one of the FFN's.
   const double part = (3.0 * shape.encoder.width + shape.encoder.hidden) * kHalfBytes / cores;
   const double bytes_per_us = 1e3 / 8.0 * machine.ring.gbit_per_s * machine.ring.coding;

@@ -1,15 +1,12 @@
 /// Pictures of `systole reproduce dfx`.
 
-#include "reproduce/dfx/dfx_plots.h"
-
 #include <fmt/format.h>
 
 #include <array>
 #include <string>
 #include <vector>
 
-#include "reproduce/dfx/dfx_published.h"
-#include "reproduce/dfx/dfx_whatif.h"
+#include "reproduce/dfx/dfx.h"
 
 namespace systole::testbench {
 namespace {
@@ -71,9 +68,9 @@ Plot cores_plot(const std::vector<DfxCurve>& curves) {
   chart.styles = {kBlue,      kOrange,      kDashedBlue,      kDashedOrange,
                   kLightBlue, kLightOrange, kDashedLightBlue, kDashedLightOrange};
   chart.published_data = "$published << EOD\n";
-  for (const std::uint32_t cores : kDfxRooflineCores) {
+  for (const std::uint32_t cores : kDfxCores) {
     chart.published_data +=
-        fmt::format("{} {}\n", cores, dfx_published(fmt::format("pass.{}", cores)).value);
+        fmt::format("{} {}\n", cores, dfx_paper().figure(fmt::format("pass.{}", cores)).value);
   }
   chart.published_data += "EOD\n";
   chart.published_line =
@@ -88,7 +85,7 @@ Plot memory_plot(const std::vector<DfxCurve>& curves) {
   chart.title = "A pass of GPT-2 by the rate of the HBM";
   chart.axes =
       "set xlabel 'GB/s of a core'\nset xtics (230, 460, 920, 1840)\nset xrange [210:2000]\n";
-  chart.unit = dfx_published("hbm.peak").value;
+  chart.unit = dfx_paper().figure("hbm.peak").value;
   chart.styles = {kBlue, kOrange, kLightBlue, kLightOrange};
   return plot_of(chart, curves);
 }
@@ -113,8 +110,7 @@ Plot dfx_shares_plot(const std::vector<DfxRun>& runs) {
       "#888888", "#5aae61", "#2166ac", "#92c5de", "#762a83", "#b2182b", "#dfc27d"};
   std::string data = "$passes << EOD\n", bars;
   for (const DfxRun& run : runs) {
-    data += fmt::format("\"{} x{}\"", run.task.shape == kDfx345M.shape ? "345M" : "1.5B",
-                        run.task.cores);
+    data += fmt::format("\"{}\"", run.task.name);
     for (std::size_t i = 0; i < hw::dfx::kPhases; ++i) {
       data += fmt::format(" {:.4f}",
                           run.pass_milliseconds() * run.share(static_cast<hw::dfx::Phase>(i)));

@@ -1,12 +1,17 @@
-#include "reproduce/dfx/dfx_runs.h"
+/// What `systole reproduce dfx` simulates.
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <deque>
+#include <map>
 #include <numeric>
 
+#include "base/error.h"
+#include "base/printable.h"
 #include "hw/description/machine_file.h"
 #include "model/float/gpt.h"
+#include "reproduce/dfx/dfx.h"
 #include "testbench/common/side_by_side.h"
 #include "testbench/generation/generation.h"
 
@@ -58,17 +63,44 @@ nlohmann::ordered_json figures_of(const DfxTask& task) {
           {"hbm_read_bytes", result.hbm_read_bytes}};
 }
 
+/// Sizes of GPT-2 as tables name them, by the shapes of model::gpt_shape().
+const std::map<std::string, const char*, std::less<>> kSizes = {
+    {"124M", "gpt2"},
+    {"345M", "gpt2-medium"},
+    {"774M", "gpt2-large"},
+    {"1.5B", "gpt2-xl-dfx"},  // 24 heads of 64
+    {"1.5B, 25 heads", "gpt2-xl"},
+};
+
+[[noreturn]] void refuse(const DfxTask& task) {
+  throw hw::InputError(
+      fmt::format("published/dfx.toml: found '{}', expected a size and cores: 345M x4",
+                  hw::printable(task.name)));
+}
+
 }  // namespace
+
+std::uint32_t DfxTask::cores() const {
+  const std::size_t begin = name.rfind(" x") + 2;
+  std::uint32_t count = 0;
+  const char* const end = name.data() + name.size();
+  const auto [last, error] =
+      std::from_chars(name.data() + std::min(begin, name.size()), end, count);
+  if (error != std::errc() || last != end) refuse(*this);
+  return count;
+}
 
 hw::Machine DfxTask::make_machine() const {
   hw::Machine result = hw::find_machine(machine);
-  hw::set_key(result, fmt::format("dfx.cores={}", cores));
+  hw::set_key(result, fmt::format("dfx.cores={}", cores()));
   for (const std::string& setting : settings) hw::set_key(result, setting);
   return result;
 }
 
 model::TextShape DfxTask::make_shape() const {
-  model::TextShape result = model::gpt_shape(shape);
+  const auto found = kSizes.find(size());
+  if (found == kSizes.end()) refuse(*this);
+  model::TextShape result = model::gpt_shape(found->second);
   if (layers != 0) result.encoder.layers = layers;
   return result;
 }

@@ -1,12 +1,11 @@
-#include "reproduce/dfx/dfx_whatif.h"
+/// What if DFX had more cores, other memory, another ring?
 
 #include <fmt/format.h>
 
 #include <functional>
 #include <iterator>
 
-#include "reproduce/dfx/dfx_bounds.h"
-#include "reproduce/dfx/dfx_published.h"
+#include "reproduce/dfx/dfx.h"
 
 namespace systole::testbench {
 namespace {
@@ -20,8 +19,8 @@ const std::vector<std::string>& overlapped() {
   return settings;
 }
 
-DfxTask task_of(const DfxSize& size, std::uint32_t cores, const std::string& machine) {
-  return {std::string(size.shape), cores, kWhatIfTokens, kWhatIfTokens, machine};
+DfxTask what_if(const std::string& name, const std::string& machine) {
+  return {name, kWhatIfTokens, kWhatIfTokens, machine};
 }
 
 using MakeTask = std::function<DfxTask(double x)>;
@@ -55,10 +54,10 @@ std::vector<DfxCurve> run_cores() {
   Sweep sweep({1, 2, 4, 8, 16});
   for (const char* machine : {"dfx", "dfx-ideal"}) {
     for (const char* format : {"fp16", "int8"}) {
-      for (const DfxSize& size : {kDfx345M, kDfx1500M}) {
-        sweep.add(fmt::format("{}, {}, {}", size.name, machine, format),
-                  [&size, machine, format](double x) {
-                    DfxTask task = task_of(size, static_cast<std::uint32_t>(x), machine);
+      for (const char* size : {"345M", "1.5B"}) {
+        sweep.add(fmt::format("{}, {}, {}", size, machine, format),
+                  [size, machine, format](double x) {
+                    DfxTask task = what_if(fmt::format("{} x{}", size, x), machine);
                     task.settings = {fmt::format("matrix.format={}", format)};
                     return task;
                   });
@@ -72,15 +71,14 @@ std::vector<DfxCurve> run_memory() {
   // Times 460 GB/s: the rate of the data buses, and what the core takes in a cycle.
   Sweep sweep({0.5, 1, 2, 4});
   for (const char* machine : {"dfx", "dfx-ideal"}) {
-    for (const auto& [size, cores] : {std::pair{kDfx345M, 1U}, std::pair{kDfx1500M, 4U}}) {
-      sweep.add(fmt::format("{} x{}, {}", size.name, cores, machine),
-                [size = size, cores = cores, machine](double x) {
-                  DfxTask task = task_of(size, cores, machine);
-                  const hw::dfx::Hbm hbm = task.make_machine().hbm;
-                  task.settings = {fmt::format("hbm.mega_transfers={:.0f}", x * hbm.mega_transfers),
-                                   fmt::format("hbm.port_bytes={:.0f}", x * hbm.port_bytes)};
-                  return task;
-                });
+    for (const char* name : {"345M x1", "1.5B x4"}) {
+      sweep.add(fmt::format("{}, {}", name, machine), [name, machine](double x) {
+        DfxTask task = what_if(name, machine);
+        const hw::dfx::Hbm hbm = task.make_machine().hbm;
+        task.settings = {fmt::format("hbm.mega_transfers={:.0f}", x * hbm.mega_transfers),
+                         fmt::format("hbm.port_bytes={:.0f}", x * hbm.port_bytes)};
+        return task;
+      });
     }
   }
   return sweep.run();
@@ -88,11 +86,11 @@ std::vector<DfxCurve> run_memory() {
 
 std::vector<DfxCurve> run_hops() {
   Sweep sweep({0.1, 0.3, 0.5, 1.0, 2.0});
-  for (const DfxSize& size : {kDfx345M, kDfx1500M}) {
+  for (const char* name : {"345M x4", "1.5B x4"}) {
     for (const bool overlaps : {false, true}) {
-      sweep.add(fmt::format("{} x4, {}", size.name, overlaps ? "overlapped" : "blocking"),
-                [&size, overlaps](double x) {
-                  DfxTask task = task_of(size, 4, "dfx");
+      sweep.add(fmt::format("{}, {}", name, overlaps ? "overlapped" : "blocking"),
+                [name, overlaps](double x) {
+                  DfxTask task = what_if(name, "dfx");
                   if (overlaps) task.settings = overlapped();
                   task.settings.push_back(fmt::format("ring.hop_ns={}", 1e3 * x));
                   return task;
@@ -113,7 +111,7 @@ void add_ends(ReproductionSection& section, const std::vector<DfxCurve>& curves,
 }
 
 std::string gbyte_per_s(double x) {
-  return fmt::format("{:.0f} GB/s", x * dfx_published("hbm.peak").value);
+  return fmt::format("{:.0f} GB/s", x * dfx_paper().figure("hbm.peak").value);
 }
 
 }  // namespace
@@ -121,20 +119,11 @@ std::string gbyte_per_s(double x) {
 DfxWhatIf run_dfx_what_if() { return {run_cores(), run_memory(), run_hops()}; }
 
 ReproductionSection dfx_what_if_section(const DfxWhatIf& runs) {
-  ReproductionSection section{"What if: a pass with other cores, memory, hops", {}, {}};
+  ReproductionSection section =
+      dfx_paper().section("whatif", {}, {{"tokens", std::to_string(kWhatIfTokens)}});
   add_ends(section, runs.cores, [](double x) { return fmt::format("x{}", x); });
   add_ends(section, runs.memory, gbyte_per_s);
   add_ends(section, runs.hops, [](double x) { return fmt::format("{} us", x); });
-  section.notes = {
-      fmt::format("Simulated: [{0}:{0}]. Ends of the curves that --plots draws.", kWhatIfTokens),
-      "Memory: hbm.mega_transfers and hbm.port_bytes together, so that the core can take what "
-      "the buses carry. The matrix unit uses 2048 bytes of weights a cycle, 409.6 GB/s, whatever "
-      "the memory brings.",
-      "int8: matrix.format, 8-bit weights, two products in the place of one. What each core has "
-      "to do for the whole vector, and making integers of vectors, does not become less.",
-      "Overlapped: ring.sync, and dfx.chaining by vector, without which an instruction waits for "
-      "the "
-      "whole vector anyway. So the curve is lower even where hops take no time."};
   return section;
 }
 

@@ -92,10 +92,6 @@ double accesses_of(const FusionRun& run) {
   return static_cast<double>(run.activation_bytes() / kElementBytes);
 }
 
-void append(ReproductionSection& section, const std::vector<ResultRow>& rows) {
-  section.rows.insert(section.rows.end(), rows.begin(), rows.end());
-}
-
 }  // namespace
 
 ReproductionSection fusion_multiply_add_section() {
@@ -105,12 +101,11 @@ ReproductionSection fusion_multiply_add_section() {
   ReproductionSection section = fusion_paper().section("multiply_add");
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const FusionRun &apart = runs[2 * i], &fused = runs[2 * i + 1];
-    append(section,
-           table.compare_row(
-               fmt::format("n = {}", sizes[i].first),
-               {loop_trips(apart), loop_trips(fused), accesses_of(apart), accesses_of(fused),
-                static_cast<double>(apart.cycles) / static_cast<double>(fused.cycles),
-                differing_bytes(&apart, 2)}));
+    section.add(table.compare_row(
+        fmt::format("n = {}", sizes[i].first),
+        {loop_trips(apart), loop_trips(fused), accesses_of(apart), accesses_of(fused),
+         static_cast<double>(apart.cycles) / static_cast<double>(fused.cycles),
+         differing_bytes(&apart, 2)}));
   }
   return section;
 }
@@ -127,9 +122,9 @@ ReproductionSection fusion_chains_section() {
       fusion_paper().section("chains", {}, {{"n", std::to_string(kChainSide)}});
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const FusionRun &apart = runs[2 * i], &fused = runs[2 * i + 1];
-    append(section, table.compare_row(fmt::format("k = {}", sizes[i].second),
-                                      {accesses_of(apart) / elements, accesses_of(fused) / elements,
-                                       loop_trips(fused) / elements, differing_bytes(&apart, 2)}));
+    section.add(table.compare_row(fmt::format("k = {}", sizes[i].second),
+                                  {accesses_of(apart) / elements, accesses_of(fused) / elements,
+                                   loop_trips(fused) / elements, differing_bytes(&apart, 2)}));
   }
   return section;
 }
