@@ -6,7 +6,6 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
-#include <stdexcept>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -59,17 +58,32 @@ ResultRow beside(std::string name, std::optional<double> ours, const Published& 
 const PublishedTable::Row& PublishedTable::row(std::string_view name) const {
   const auto found =
       std::find_if(rows.begin(), rows.end(), [&](const Row& each) { return each.name == name; });
-  if (found == rows.end()) throw std::invalid_argument("no row " + std::string(name));
-  return *found;
+  if (found != rows.end()) return *found;
+  throw hw::InputError(fmt::format("{}: found no row '{}', expected it", place, name));
+}
+
+double PublishedTable::value(std::string_view name, std::string_view column) const {
+  const auto found = std::find(columns.begin(), columns.end(), column);
+  if (found == columns.end()) {
+    throw hw::InputError(fmt::format("{}: found no column '{}', expected it", place, column));
+  }
+  const auto index = static_cast<std::size_t>(found - columns.begin());
+  const double value = row(name).cells[index].value;
+  if (!std::isnan(value)) return value;
+  throw hw::InputError(
+      fmt::format("{}: found no number in row '{}', column '{}'", place, name, column));
 }
 
 std::vector<ResultRow> PublishedTable::compare_row(std::string_view name,
                                                    const std::vector<double>& ours) const {
   const Row& published = row(name);
+  if (ours.size() != columns.size()) {
+    throw hw::InputError(
+        fmt::format("{}: found {} columns, expected {}", place, columns.size(), ours.size()));
+  }
   std::vector<ResultRow> result;
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    result.push_back(
-        beside(fmt::format("{}: {}", name, columns.at(i)), ours[i], published.cells.at(i)));
+    result.push_back(beside(fmt::format("{}: {}", name, columns[i]), ours[i], published.cells[i]));
   }
   return result;
 }

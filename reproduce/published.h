@@ -20,12 +20,14 @@ struct PublishedTable {
     std::string name;
     std::vector<Published> cells;  ///< by column; without a source: nothing was printed
   };
+  std::string place;  ///< how errors begin
   std::vector<std::string> columns;
   std::vector<Row> rows;
 
-  /// Throws std::invalid_argument if there is none.
+  // These throw hw::InputError if the table is not what the program takes it for.
   [[nodiscard]] const Row& row(std::string_view name) const;
-  /// Rows "NAME: COLUMN" of ours, in the order of the columns; less of ours: the first columns.
+  [[nodiscard]] double value(std::string_view row, std::string_view column) const;
+  /// Rows "NAME: COLUMN" of ours, in the order of the columns.
   [[nodiscard]] std::vector<ResultRow> compare_row(std::string_view name,
                                                    const std::vector<double>& ours) const;
 };

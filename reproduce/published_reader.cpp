@@ -241,7 +241,7 @@ class PublishedReader {
     check_keys(found, path, {"columns", "rows", "unit", "source", "tolerance", "decimals"});
     const Form usual = form(found, path, {});
     std::vector<Form> forms;
-    PublishedTable result;
+    PublishedTable result{fmt::format("{}: {}", source_, hw::printable(path)), {}, {}};
     for (auto&& node : entries(found, "columns", path)) {
       const Path here = path + ".columns";
       forms.push_back(usual);

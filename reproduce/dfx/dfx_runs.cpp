@@ -81,11 +81,11 @@ const std::map<std::string, const char*, std::less<>> kSizes = {
 }  // namespace
 
 std::uint32_t DfxTask::cores() const {
-  const std::size_t begin = name.rfind(" x") + 2;
+  const std::size_t times = name.rfind(" x");
+  if (times == std::string::npos) refuse(*this);
   std::uint32_t count = 0;
   const char* const end = name.data() + name.size();
-  const auto [last, error] =
-      std::from_chars(name.data() + std::min(begin, name.size()), end, count);
+  const auto [last, error] = std::from_chars(name.data() + times + 2, end, count);
   if (error != std::errc() || last != end) refuse(*this);
   return count;
 }

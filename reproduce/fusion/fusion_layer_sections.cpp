@@ -107,11 +107,11 @@ ReproductionSection fusion_layer_section() {
   for (std::size_t i = 0; i < layers.size(); ++i) {
     const GptLayerShape& shape = layers[i].first;
     const char* const step = kFusionStepNames.at(i % kFusionSteps).name;
-    const std::vector<Published>& form = paper.table("layer").row(step).cells;
-    const double passes = form.at(0).value, d = form.at(1).value, hc = form.at(2).value;
+    const PublishedTable& forms = paper.table("layer");
+    const double d = forms.value(step, "d"), hc = forms.value(step, "hc");
     const std::string name = fmt::format("{}, {}: ", shape_name(shape), step);
     section.rows.push_back(compare(name + "passes", static_cast<double>(figures[i].passes),
-                                   paper.figure("passes", passes)));
+                                   paper.figure("passes", forms.value(step, "passes"))));
     // The simulation's bytes are the mapping's elements, or neither is what the form says.
     section.rows.push_back(compare(
         name + fmt::format("{} d + {} hc", d, hc), static_cast<double>(figures[i].activation_bytes),

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -85,7 +84,19 @@ rows = [["l=128", 7.25, 4], ["l=512", { value = 0.006, decimals = 3, tolerance =
   EXPECT_EQ(second[0].decimals, 3);
   EXPECT_FALSE(second[1].published) << "nothing was printed";
   EXPECT_EQ(second[1].ours, 5);
-  EXPECT_THROW((void)table.row("l=256"), std::invalid_argument);
+  EXPECT_EQ(table.value("l=128", "bytes"), 4);
+  const auto refused = [](const auto& use, const std::string& error) {
+    try {
+      use();
+      ADD_FAILURE() << error;
+    } catch (const hw::InputError& found) {
+      EXPECT_EQ(found.what(), "here.toml: tables.costs: found " + error);
+    }
+  };
+  refused([&] { (void)table.row("l=256"); }, "no row 'l=256', expected it");
+  refused([&] { (void)table.value("l=128", "ops"); }, "no column 'ops', expected it");
+  refused([&] { (void)table.value("l=512", "bytes"); }, "no number in row 'l=512', column 'bytes'");
+  refused([&] { (void)table.compare_row("l=128", {1}); }, "2 columns, expected 1");
 }
 
 constexpr const char* kSection = R"(

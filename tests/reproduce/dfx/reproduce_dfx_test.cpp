@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "support/paths.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
 #include "tests/reproduce/reproduction_rows.h"
@@ -44,6 +46,35 @@ TEST(ReproduceDfx, BoundsAreThoseOfTheSizes) {
   // 24 layers of 12 x 1024 x 1024 weights and 50272 columns, which are whole slices.
   EXPECT_DOUBLE_EQ(dfx_ours(document, "345M: weights"),
                    2e-6 * (24 * 12 * 1024.0 * 1024.0 + 50272 * 1024.0));
+}
+
+/// The bounds, with a file in which `from` is `to`.
+ProgramRun bounds_with(const std::string& from, const std::string& to) {
+  namespace fs = std::filesystem;
+  const TempDirectory directory;
+  fs::copy(source_path("traces/machines"), directory.path("machines"));
+  fs::create_directory(directory.path("published"));
+  std::string text = read_file(source_path("traces/published/dfx.toml"));
+  text.replace(text.find(from), from.size(), to);
+  directory.write("published/dfx.toml", text);
+  return run_systole({"reproduce", "dfx", "--part", "bounds"}, ".",
+                     {{"SYSTOLE_DATA", directory.path()}});
+}
+
+TEST(ReproduceDfx, AFigureOfTheFileThatIsNotMetFails) {
+  EXPECT_EQ(bounds_with("12288", "12288").exit_code, 0);
+  const ProgramRun run = bounds_with("12288", "12289");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("FAILS follows ="));
+}
+
+TEST(ReproduceDfx, ARowOfNoKnownSizeOrCoresIsRefused) {
+  for (const char* name : {"345N x1", "345M x", "345", "345M x1x", "x9"}) {
+    const ProgramRun run = bounds_with("345M x1\", 1024", std::string(name) + "\", 1024");
+    EXPECT_EQ(run.exit_code, 2) << name;
+    EXPECT_EQ(run.err, "systole: published/dfx.toml: found '" + std::string(name) +
+                           "', expected a size and cores: 345M x4\n");
+  }
 }
 
 TEST(ReproduceDfx, ExchangesAndBytesAreExact) {
