@@ -4,10 +4,13 @@
 
 #include <filesystem>
 #include <optional>
+#include <regex>
 #include <string>
 #include <vector>
 
 #include "base/error.h"
+#include "hw/description/toml_text.h"
+#include "support/paths.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
 
@@ -224,6 +227,41 @@ TEST(Published, HostileFilesAreRefusedInOneLine) {
         << tolerance;
   }
   EXPECT_THROW((void)parse(std::string(PublishedPaper::kMaxFile, '#')), hw::InputError);
+}
+
+/// All sources of the room.
+std::string sources_of_reproduce() {
+  std::string text;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(source_path("reproduce"))) {
+    if (entry.path().extension() == ".cpp") text += read_file(entry.path());
+  }
+  return text;
+}
+
+TEST(Published, EveryFigureTableAndSectionOfTheFilesIsUsed) {
+  const std::string sources = sources_of_reproduce();
+  std::size_t checked = 0;
+  for (const auto& file : std::filesystem::directory_iterator(source_path("traces/published"))) {
+    const std::string text = read_file(file.path());
+    (void)PublishedPaper::parse(text, file.path());
+    const toml::table root = hw::parse_toml(text, file.path(), PublishedPaper::kMaxFile, "");
+    for (const char* kind : {"figures", "tables", "sections"}) {
+      if (!root.contains(kind)) continue;
+      for (auto&& [name, node] : *root.get(kind)->as_table()) {
+        const std::string key(name.str());
+        const auto is_named = [&](const std::string& form) {
+          return sources.find("\"" + form + "\"") != std::string::npos;
+        };
+        const bool in_a_row = text.find("figure = \"" + key + "\"") != std::string::npos;
+        const std::string made = std::regex_replace(key, std::regex("[0-9]+"), "{}");
+        EXPECT_TRUE(in_a_row || is_named(key) || is_named(made))
+            << file << ": " << kind << "." << key;
+        ++checked;
+      }
+    }
+  }
+  EXPECT_GT(checked, 40U);
 }
 
 TEST(Published, TheFileOfAReportIsThatOfTheDataDirectory) {
