@@ -8,8 +8,7 @@ using Kind = Tolerance::Kind;
 constexpr Tolerance kWithinATenthOfAPoint{Kind::kAbsolute, 0.1};
 
 const Source kMask{"counted on the authors' mask of DeiT-Tiny at 95 %", Claim::kFollows};
-const Source kLimit{"a limit that follows from the authors' mask of DeiT-Tiny",
-                        Claim::kFollows};
+const Source kLimit{"a limit that follows from the authors' mask of DeiT-Tiny", Claim::kFollows};
 const Source kDeitShape{"counted from DeiT-Tiny's shape", Claim::kFollows};
 const Source kContributions{"ViTCoD (HPCA 2023), section VI, DeiT"};
 const Source kMovement{"ViTCoD, section VI, breakdown of the latency"};
