@@ -23,7 +23,7 @@ hw::Machine spilling_machine(hw::FusionLevel level) {
   return machine;
 }
 
-/// Where LayerNorms are parted, the first one needs somebody in front of the layer, whose three
+/// Where LayerNorms are parted, the first one needs an operator before the layer, whose three
 /// tensors are no part of it.
 GptLayerShape shape_for(GptLayerShape shape, hw::FusionLevel level) {
   shape.embedding = level == hw::FusionLevel::kAll;
@@ -38,7 +38,7 @@ FusionTask layer_task(const GptLayerShape& shape, hw::FusionLevel level) {
           {}};
 }
 
-/// A layer's figures, the embedding in front of it taken off.
+/// A layer's figures, the embedding before it taken off.
 struct LayerFigures {
   std::uint64_t passes, accesses, activation_bytes, moved_bytes;
 };
