@@ -233,10 +233,10 @@ std::uint64_t LoopUnit::accumulator_bytes() const {
          row;
 }
 
-BlockReport LoopUnit::report(std::uint64_t end) const {
+hw::BlockReport LoopUnit::report(std::uint64_t end) const {
   const hw::loop::MemoryPort::Counts& port = core_.port().counts();
-  return make_report(
-      basename(), account_, end,
+  return account_.report(
+      basename(), end,
       {{"loops", "loops", "that were dispatched", taken_},
        {"macs", "MAC", "multiply-accumulates of the network, without padding", work_.macs},
        {"rows", "rows", "that entered the array, weights alone too", core_.execute().counts().rows},

@@ -12,7 +12,6 @@
 #include "hw/engines.h"
 #include "hw/loop/loop_core.h"
 #include "hw/machine/machine.h"
-#include "tlm/common/report.h"
 #include "tlm/core/command_processor.h"
 
 namespace systole::tlm_model {
@@ -42,7 +41,7 @@ class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
 
   /// From `cycle` on, time counts in the account or it does not.
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
-  [[nodiscard]] BlockReport report(std::uint64_t end) const;
+  [[nodiscard]] hw::BlockReport report(std::uint64_t end) const;
 
  private:
   static constexpr std::uint64_t kQuantum = 32;
