@@ -16,31 +16,6 @@ namespace {
 using nlohmann::ordered_json;
 using HeadCycles = tlm_model::AttentionUnit::HeadCycles;
 
-/// Sums over heads.
-struct HeadSums {
-  std::uint64_t sddmm = 0, spmm = 0, softmax = 0, memory = 0, conflict = 0, codes = 0, output = 0;
-  std::uint64_t decode = 0, decoding = 0, lines_busy = 0, lines_conflict = 0;
-  std::uint64_t link = 0;  ///< of a layer that of the last head, of several layers their sum
-
-  void add(const HeadCycles& head) {
-    sddmm += head.sddmm;
-    spmm += head.spmm;
-    softmax += head.softmax;
-    memory += head.memory;
-    conflict += head.conflict;
-    codes += head.codes;
-    output += head.output;
-    decode += head.decode;
-    decoding += head.decoding;
-    link = std::max(link, head.link);
-    lines_busy += head.lines_busy;
-    lines_conflict += head.lines_conflict;
-  }
-  [[nodiscard]] std::uint64_t total() const { return sddmm + spmm; }
-  /// Cycles in which no line could go on, whatever bank it wanted.
-  [[nodiscard]] std::uint64_t waiting() const { return memory + codes + output + decode; }
-};
-
 struct HeadWork {
   std::uint64_t cells = 0, kept = 0, global_columns = 0, computed = 0;
 
@@ -53,9 +28,9 @@ struct HeadWork {
 };
 
 struct AttentionTotals {
-  HeadSums sums;
+  HeadCycles sums;
   HeadWork work;
-  std::vector<HeadSums> layers;
+  std::vector<HeadCycles> layers;
   std::vector<HeadWork> layer_work;
 
   explicit AttentionTotals(const AttentionReport& report)
@@ -84,7 +59,7 @@ double utilisation(const AttentionReport& report, std::uint64_t kept, std::uint6
   return offered == 0.0 ? 0.0 : macs / offered;
 }
 
-ordered_json json_of(const HeadSums& sums, const HeadWork& work) {
+ordered_json json_of(const HeadCycles& sums, const HeadWork& work) {
   return {{"cycles", sums.total()},
           {"sddmm_cycles", sums.sddmm},
           {"softmax_cycles", sums.softmax},
@@ -104,7 +79,7 @@ ordered_json json_of(const HeadSums& sums, const HeadWork& work) {
 }
 
 /// Every line is busy, held up, or without work while an engine is at work.
-ordered_json lines_json(const AttentionReport& report, const HeadSums& sums) {
+ordered_json lines_json(const AttentionReport& report, const HeadCycles& sums) {
   const std::uint64_t lines = report.machine.attention.lines;
   const std::uint64_t total = lines * sums.total();
   const std::uint64_t waiting = lines * sums.waiting();
@@ -128,7 +103,7 @@ std::string layer_table(const AttentionTotals& totals, bool decoded) {
   if (decoded) columns.push_back({"decode", Table::Align::kRight});
   Table table(columns);
   for (std::size_t layer = 0; layer < totals.layers.size(); ++layer) {
-    const HeadSums& sums = totals.layers[layer];
+    const HeadCycles& sums = totals.layers[layer];
     const HeadWork& work = totals.layer_work[layer];
     std::vector<std::string> row{std::to_string(layer),
                                  grouped(work.kept),
@@ -269,7 +244,7 @@ ordered_json attention_json(const AttentionReport& report) {
     layers.back()["heads"] = ordered_json::array();
   }
   for (const HeadCycles& head : report.result.heads) {
-    HeadSums sums;
+    HeadCycles sums;
     sums.add(head);
     HeadWork work;
     work.add(report.workload->layers[head.op][head.head]);

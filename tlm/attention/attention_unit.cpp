@@ -40,6 +40,21 @@ AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Mach
   SC_THREAD(write);
 }
 
+void AttentionUnit::HeadCycles::add(const HeadCycles& other) {
+  sddmm += other.sddmm;
+  spmm += other.spmm;
+  softmax += other.softmax;
+  memory += other.memory;
+  conflict += other.conflict;
+  codes += other.codes;
+  output += other.output;
+  decode += other.decode;
+  decoding += other.decoding;
+  link = std::max(link, other.link);
+  lines_busy += other.lines_busy;
+  lines_conflict += other.lines_conflict;
+}
+
 void AttentionUnit::Work::add(const Work& other) {
   macs += other.macs;
   decoder_macs += other.decoder_macs;

@@ -43,9 +43,11 @@ class AttentionUnit final : public sc_core::sc_module {
     std::uint64_t link = 0;
     std::uint64_t lines_busy = 0, lines_conflict = 0;  ///< line cycles
     [[nodiscard]] std::uint64_t total() const { return sddmm + spmm; }
-    [[nodiscard]] std::uint64_t busy() const {
-      return total() - memory - conflict - codes - output - decode;
-    }
+    /// Cycles in which no line could go on, whatever bank it wanted.
+    [[nodiscard]] std::uint64_t waiting() const { return memory + codes + output + decode; }
+    [[nodiscard]] std::uint64_t busy() const { return total() - conflict - waiting(); }
+    /// Sums, of `link` the largest.
+    void add(const HeadCycles& other);
   };
   /// What was done, apart from the time it took.
   struct Work {

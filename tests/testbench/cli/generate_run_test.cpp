@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "hw/ring/instruction.h"
 #include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 
@@ -28,6 +31,7 @@ TEST(GenerateRun, WritesTheSameTextOnAnyNumberOfCores) {
     const json shared = generated({"-p", "And the LORD said unto ", "-n", "40", "--cores", cores});
     EXPECT_EQ(shared["text"], alone["text"]);
     EXPECT_EQ(shared["tokens"], alone["tokens"]);
+    EXPECT_EQ(shared["blocks"].size(), hw::dfx::kUnits * std::stoul(cores));
   }
 }
 
@@ -106,12 +110,17 @@ TEST(GenerateRun, WritesATimelineOfItsFirstPasses) {
   output_of({"generate", "--cores", "2", "-p", "A", "-n", "4", "--timeline", path});
   const json timeline = json::parse(read_file(path));
   std::size_t slices = 0, syncs = 0;
+  std::map<std::pair<int, int>, double> free;  // when the unit took its next instruction
   for (const json& event : timeline["traceEvents"]) {
     if (event["ph"] != "X") continue;
     ++slices;
     syncs += event["name"] == "sync";
     EXPECT_LT(event["pid"], 2);
+    double& end = free[{event["pid"], event["tid"]}];
+    EXPECT_GT(event["ts"].get<double>(), end - 1e-6) << event;
+    end = event["ts"].get<double>() + event["dur"].get<double>();
   }
+  EXPECT_EQ(free.size(), 2 * hw::dfx::kUnits);
   EXPECT_EQ(syncs, 2U * (4 * 4 + 1));
   EXPECT_GT(slices, 200U);
 }

@@ -61,6 +61,8 @@ TEST_F(HostRun, TimeIsWorkByContractWaitsOrNothingToDo) {
   EXPECT_EQ(host(result, "calls"), 2 * calls);
   EXPECT_EQ(host(result, "elements"), 2 * elements);
   EXPECT_EQ(result.events.host_cycles, 2 * cycles);
+  EXPECT_EQ(result.events.bus_bytes,
+            result.traffic.read_bytes + result.traffic.written_bytes + host(result, "bytes"));
   EXPECT_GT(host(result, "wait_cycles"), 0U);
   EXPECT_EQ(host(result, "stalled.memory"), host(result, "wait_cycles"))
       << "inputs and outputs do not count";

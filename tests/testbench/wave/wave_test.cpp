@@ -87,6 +87,17 @@ TEST_F(WaveTest, RecordingDoesNotChangeTheRun) {
   }
 }
 
+TEST_F(WaveTest, TracesAreThoseOfTheFirstInference) {
+  const SimulationResult one = test::VitRun("tiny", 1).simulate();
+  const SimulationResult two = test::VitRun("tiny", 2).simulate();
+  ASSERT_EQ(two.traces.size(), one.traces.size());
+  for (std::size_t i = 0; i < one.traces.size(); ++i) {
+    EXPECT_EQ(two.traces[i].index, i);
+    EXPECT_EQ(two.traces[i].started, one.traces[i].started);
+    EXPECT_EQ(two.traces[i].completed, one.traces[i].completed);
+  }
+}
+
 TEST_F(WaveTest, SameRunGivesSameBytes) {
   const test::VitRun run("transformer");
   run.simulate(recording(directory.path("run.vcd")));
