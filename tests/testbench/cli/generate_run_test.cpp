@@ -107,7 +107,8 @@ TEST(GenerateRun, WritesTheSameWithAllItsBlocksInRtl) {
 TEST(GenerateRun, WritesATimelineOfItsFirstPasses) {
   const TempDirectory directory;
   const std::string path = directory.path("t.json");
-  output_of({"generate", "--cores", "2", "-p", "A", "-n", "4", "--timeline", path});
+  output_of(
+      {"generate", "--profile", "ideal", "--cores", "2", "-p", "A", "-n", "4", "--timeline", path});
   const json timeline = json::parse(read_file(path));
   std::size_t slices = 0, syncs = 0;
   std::map<std::pair<int, int>, double> free;  // when the unit took its next instruction
