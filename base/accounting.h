@@ -106,18 +106,6 @@ class BlockAccount {
   /// Working until `time`.
   void busy_until(std::uint64_t time) { time_.busy += advance(time); }
 
-  /// One piece of work in order: it arrived at `arrival` and was worked on in [start, end). The gap
-  /// between max(end of the previous piece, arrival) and start is `cause`. Throws std::logic_error
-  /// if it starts before its predecessor ended, before it arrived, or after its end.
-  void serve(std::uint64_t arrival, std::uint64_t start, std::uint64_t end, std::size_t cause) {
-    if (start < std::max(now_, arrival) || end < start) {
-      throw std::logic_error("BlockAccount: work overlaps its predecessor or precedes its arrival");
-    }
-    idle_until(arrival);
-    stall_until(start, cause);
-    busy_until(end);
-  }
-
   /// From `time` on, time counts or it does not, whatever the block does; at first it counts. What
   /// is left before `time` is idle, if it counts. Work that has been accounted beyond `time` stays
   /// where it is.

@@ -7,12 +7,6 @@
 
 namespace systole::tlm_model {
 
-/// n clock periods, exactly. sc_time's own operator* goes through double and may round.
-[[nodiscard]] inline sc_core::sc_time clock_cycles(std::uint64_t n,
-                                                   const sc_core::sc_time& period) {
-  return sc_core::sc_time::from_value(n * period.value());
-}
-
 /// Picoseconds of `time`. Needs the default resolution of 1 ps, see require_ps_resolution().
 [[nodiscard]] inline std::uint64_t to_ps(const sc_core::sc_time& time) { return time.value(); }
 [[nodiscard]] inline sc_core::sc_time from_ps(std::uint64_t ps) {

@@ -23,7 +23,6 @@ class SparseMemory {
   ~SparseMemory();
 
   [[nodiscard]] unsigned char* data() noexcept { return data_; }
-  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
 
  private:
   std::uint64_t size_;

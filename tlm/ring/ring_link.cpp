@@ -24,7 +24,6 @@ void RingLink::put(const Packet& packet) {
       std::llround(std::ceil(static_cast<double>(bytes) * ps_per_byte_)));
   free_ps_ = std::max(now, free_ps_) + length;
   bytes_ += bytes;
-  busy_ps_ += length;
   if (spare_.empty()) spare_.push_back(packets_.emplace_back(std::make_unique<Packet>()).get());
   Packet& copy = *spare_.back();
   spare_.pop_back();

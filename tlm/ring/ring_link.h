@@ -46,8 +46,6 @@ class RingLink : public sc_core::sc_module, public PacketSink {
   void put(const Packet& packet) override;
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  /// Time during which bits were sent.
-  [[nodiscard]] std::uint64_t busy_ps() const { return busy_ps_; }
 
  private:
   void deliver();
@@ -59,7 +57,6 @@ class RingLink : public sc_core::sc_module, public PacketSink {
   std::vector<std::unique_ptr<Packet>> packets_;
   std::uint64_t free_ps_ = 0;
   std::uint64_t bytes_ = 0;
-  std::uint64_t busy_ps_ = 0;
 };
 
 }  // namespace systole::tlm_model::dfx

@@ -31,13 +31,6 @@ INSTANTIATE_TEST_SUITE_P(Mhz, ClockTest, testing::Values(1, 300, 600, 1000, 1333
 
 class TimeTest : public test::SystemCTest {};
 
-TEST_F(TimeTest, CyclesAreExactBeyondThePrecisionOfADouble) {
-  const std::uint64_t many = (std::uint64_t{1} << 53) + 1;
-  EXPECT_EQ(to_ps(clock_cycles(many, sc_core::sc_time(1, sc_core::SC_PS))), many);
-  EXPECT_EQ(clock_cycles(3, sc_core::sc_time(7, sc_core::SC_NS)),
-            sc_core::sc_time(21, sc_core::SC_NS));
-}
-
 TEST_F(TimeTest, RefusesAClockThatCannotTick) {
   expect_report("/systole/time");
   EXPECT_THROW(Clock(0), sc_core::sc_report);
