@@ -22,7 +22,7 @@
 #include "bench/mapping_grid.h"
 #include "bench/spread.h"
 #include "mapper/mapping.h"
-#include "testbench/common/batch_progress.h"
+#include "testbench/common/progress.h"
 #include "testbench/common/side_by_side.h"
 #include "testbench/network/run_subject.h"
 #include "testbench/report/measurement.h"

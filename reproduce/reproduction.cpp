@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "testbench/common/batch_progress.h"
+#include "testbench/common/progress.h"
 #include "testbench/common/text.h"
 
 namespace systole::testbench {

@@ -17,7 +17,7 @@
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
-#include "testbench/common/batch_progress.h"
+#include "testbench/common/progress.h"
 #include "testbench/estimate/report_map.h"
 #include "testbench/network/networks.h"
 #include "testbench/run/mapping_search.h"

@@ -17,7 +17,7 @@
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
-#include "testbench/common/batch_progress.h"
+#include "testbench/common/progress.h"
 #include "testbench/report/plot.h"
 
 namespace systole::testbench {

@@ -16,7 +16,7 @@
 
 #include "base/error.h"
 #include "base/signal_cleanup.h"
-#include "testbench/common/batch_progress.h"
+#include "testbench/common/progress.h"
 
 namespace systole::testbench {
 namespace {

@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "testbench/common/batch_progress.h"
 #include "testbench/common/child_process.h"
+#include "testbench/common/progress.h"
 
 namespace systole::testbench {
 
