@@ -149,6 +149,10 @@ ReproductionSection PublishedPaper::section(std::string_view key, const Metrics&
   for (const Row& row : section.rows) {
     std::optional<double> ours;
     if (!row.metric.empty()) ours = value_of(row.metric);
+    if (ours && std::isnan(*ours) && !row.figure.tolerance) {
+      if (row.figure.source.text.empty()) continue;
+      ours.reset();
+    }
     Published published = row.figure;
     if (!row.value.empty()) published.value = value_of(row.value);
     result.rows.push_back(beside(fill(row.name), ours, published));

@@ -32,7 +32,9 @@ struct PublishedTable {
                                                    const std::vector<double>& ours) const;
 };
 
-/// What the program found, by the name that the rows of a section give it.
+/// What the program found, by the name that the rows of a section give it. NaN: nothing, in this
+/// run; a reference then has its figure alone, a row without a figure is left out, and one with a
+/// tolerance fails.
 using Metrics = std::map<std::string, double>;
 /// What fills the `{NAME}` of a section's title, notes and names of rows.
 using TextArguments = std::map<std::string, std::string>;

@@ -1,6 +1,4 @@
-#include "reproduce/vitcod/attention_figures.h"
-
-#include "reproduce/vitcod/score_stationary.h"
+#include "reproduce/vitcod/vitcod.h"
 
 namespace systole::testbench {
 

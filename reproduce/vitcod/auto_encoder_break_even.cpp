@@ -1,11 +1,10 @@
-#include "reproduce/vitcod/auto_encoder_break_even.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <stdexcept>
 #include <vector>
 
+#include "reproduce/vitcod/vitcod.h"
 #include "testbench/attention/attention_simulation.h"
 #include "testbench/attention/attention_workload.h"
 #include "testbench/common/child_process.h"

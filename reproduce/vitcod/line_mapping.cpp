@@ -1,9 +1,8 @@
-#include "reproduce/vitcod/line_mapping.h"
-
 #include <algorithm>
 
 #include "hw/attention/timing/attention_cycles.h"
 #include "model/mask/global_columns.h"
+#include "reproduce/vitcod/vitcod.h"
 #include "testbench/attention/head_split.h"
 
 namespace systole::testbench {

@@ -1,11 +1,11 @@
-#include "reproduce/vitcod/mask_plot.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 #include <utility>
 #include <vector>
+
+#include "reproduce/vitcod/vitcod.h"
 
 namespace systole::testbench {
 namespace {

@@ -1,10 +1,9 @@
-#include "reproduce/vitcod/score_stationary.h"
-
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "base/error.h"
+#include "reproduce/vitcod/vitcod.h"
 
 namespace systole::testbench {
 namespace {

@@ -2,19 +2,17 @@
 
 #include <fmt/format.h>
 
-#include "reproduce/vitcod/vitcod_plots.h"
-#include "reproduce/vitcod/vitcod_runs.h"
-#include "reproduce/vitcod/vitcod_sections.h"
 #include "testbench/attention/report_attention.h"
 #include "testbench/common/text.h"
 
 namespace systole::testbench {
 
+const PublishedPaper& vitcod_paper() { return PublishedPaper::load("vitcod"); }
+
 Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& machine) {
   const VitcodSubject subject = load_vitcod_subject(options, machine);
   const VitcodRuns runs = run_vitcod(subject);
-  Reproduction reproduction;
-  reproduction.name = "vitcod";
+  Reproduction reproduction = vitcod_paper().reproduction();
   reproduction.inputs = {
       {"machine",
        fmt::format("{} ({} lines x {} MACs, {} MHz)", machine.name, machine.attention.lines,

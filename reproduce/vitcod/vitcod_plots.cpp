@@ -1,15 +1,10 @@
-#include "reproduce/vitcod/vitcod_plots.h"
-
 #include <fmt/format.h>
 
 #include <iterator>
 #include <string>
 #include <string_view>
 
-#include "reproduce/vitcod/attention_figures.h"
-#include "reproduce/vitcod/mask_plot.h"
-#include "reproduce/vitcod/score_stationary.h"
-#include "reproduce/vitcod/vitcod_published.h"
+#include "reproduce/vitcod/vitcod.h"
 #include "testbench/attention/head_split.h"
 
 namespace systole::testbench {
@@ -94,7 +89,7 @@ Plot sparsity_plot(const VitcodSubject& subject, const VitcodRuns& runs) {
       "'+' using (90):({}) every ::0::0 with points pt 3 ps 2 lc rgb '#000000' "
       "title 'published: than Sanger'\n",
       data, kVitcodStyle, gnuplot_quoted("Attention on the sparse engines: " + subject.maps_name),
-      vitcod_published("speedup.sanger.90").value);
+      vitcod_paper().figure("sanger.90").value);
   return plot;
 }
 

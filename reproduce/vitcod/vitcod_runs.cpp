@@ -1,5 +1,3 @@
-#include "reproduce/vitcod/vitcod_runs.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <deque>
@@ -10,7 +8,7 @@
 #include "model/graph/graph_builder.h"
 #include "model/mask/global_columns.h"
 #include "model/seeded/shapes.h"
-#include "reproduce/vitcod/attention_figures.h"
+#include "reproduce/vitcod/vitcod.h"
 #include "testbench/attention/attention_simulation.h"
 #include "testbench/attention/attention_workload.h"
 #include "testbench/attention/head_split.h"

@@ -1,5 +1,3 @@
-#include "reproduce/vitcod/vitcod_subject.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "base/printable.h"
 #include "model/format/npy.h"
 #include "model/mask/sparsify.h"
+#include "reproduce/vitcod/vitcod.h"
 #include "testbench/attention/head_split.h"
 #include "testbench/network/networks.h"
 

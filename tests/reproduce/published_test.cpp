@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <regex>
 #include <string>
@@ -137,6 +138,27 @@ TEST(Published, ASectionHasItsRowsInOrderAndItsTextFilled) {
   EXPECT_EQ(section.rows[3].source, "");
   EXPECT_FALSE(section.rows[4].ours);
   EXPECT_EQ(section.rows[4].published, 3);
+}
+
+TEST(Published, AMetricThatARunDoesNotHaveClaimsNothing) {
+  const PublishedPaper paper = parse(R"(
+[sections.times]
+title = "Times"
+unit = "ms"
+source = "paper"
+rows = [
+  { name = "measured", metric = "none", unit = "ms" },
+  { name = "reference", metric = "none", figure = 2 },
+  { name = "met", metric = "none", figure = { value = 2, tolerance = "5 %" } },
+]
+)");
+  const ReproductionSection section =
+      paper.section("times", {{"none", std::numeric_limits<double>::quiet_NaN()}});
+  ASSERT_EQ(section.rows.size(), 2U);
+  EXPECT_EQ(section.rows[0].name, "reference");
+  EXPECT_FALSE(section.rows[0].ours);
+  EXPECT_EQ(section.rows[0].published, 2);
+  EXPECT_EQ(section.rows[1].verdict(), Verdict::kFail);
 }
 
 TEST(Published, ASectionTakesExactlyWhatItNames) {

@@ -9,7 +9,6 @@
 
 #include "reproduce/reproduction.h"
 #include "reproduce/survey/survey_published.h"
-#include "reproduce/vitcod/vitcod_published.h"
 
 namespace systole::testbench {
 namespace {
@@ -56,8 +55,6 @@ void expect_keys_and_sources(const std::vector<Published>& figures) {
   }
   EXPECT_THROW((void)find_published(figures, "nothing"), std::invalid_argument);
 }
-
-TEST(VitcodPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(vitcod_figures()); }
 
 TEST(SurveyPublished, EveryFigureHasOneKeyAndASource) { expect_keys_and_sources(survey_figures()); }
 

@@ -1,12 +1,11 @@
 /// Where the auto-encoder's link pays: ViTCoD's models on buses of three widths.
 
-#include "reproduce/vitcod/auto_encoder_break_even.h"
-
 #include <gtest/gtest.h>
 
 #include <stdexcept>
 
 #include "hw/description/machine_file.h"
+#include "reproduce/vitcod/vitcod.h"
 
 namespace systole::testbench {
 namespace {

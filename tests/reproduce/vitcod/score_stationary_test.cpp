@@ -1,10 +1,7 @@
-#include "reproduce/vitcod/score_stationary.h"
-
 #include <gtest/gtest.h>
 
 #include "hw/description/machine_file.h"
-#include "reproduce/vitcod/line_mapping.h"
-#include "reproduce/vitcod/vitcod_subject.h"
+#include "reproduce/vitcod/vitcod.h"
 #include "support/input_error.h"
 
 namespace systole::testbench {
