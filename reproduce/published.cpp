@@ -62,20 +62,21 @@ const PublishedTable::Row& PublishedTable::row(std::string_view name) const {
   throw hw::InputError(fmt::format("{}: found no row '{}', expected it", place, name));
 }
 
-double PublishedTable::value(std::string_view name, std::string_view column) const {
+const Published& PublishedTable::cell(std::string_view name, std::string_view column) const {
   const auto found = std::find(columns.begin(), columns.end(), column);
   if (found == columns.end()) {
     throw hw::InputError(fmt::format("{}: found no column '{}', expected it", place, column));
   }
   const auto index = static_cast<std::size_t>(found - columns.begin());
-  const double value = row(name).cells[index].value;
-  if (!std::isnan(value)) return value;
+  const Published& found_cell = row(name).cells[index];
+  if (!std::isnan(found_cell.value)) return found_cell;
   throw hw::InputError(
       fmt::format("{}: found no number in row '{}', column '{}'", place, name, column));
 }
 
 std::vector<ResultRow> PublishedTable::compare_row(std::string_view name,
-                                                   const std::vector<double>& ours) const {
+                                                   const std::vector<double>& ours,
+                                                   std::string_view between) const {
   const Row& published = row(name);
   if (ours.size() != columns.size()) {
     throw hw::InputError(
@@ -83,7 +84,8 @@ std::vector<ResultRow> PublishedTable::compare_row(std::string_view name,
   }
   std::vector<ResultRow> result;
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    result.push_back(beside(fmt::format("{}: {}", name, columns[i]), ours[i], published.cells[i]));
+    result.push_back(
+        beside(fmt::format("{}{}{}", name, between, columns[i]), ours[i], published.cells[i]));
   }
   return result;
 }

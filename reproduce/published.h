@@ -26,10 +26,14 @@ struct PublishedTable {
 
   // These throw hw::InputError if the table is not what the program takes it for.
   [[nodiscard]] const Row& row(std::string_view name) const;
-  [[nodiscard]] double value(std::string_view row, std::string_view column) const;
-  /// Rows "NAME: COLUMN" of ours, in the order of the columns.
+  [[nodiscard]] const Published& cell(std::string_view row, std::string_view column) const;
+  [[nodiscard]] double value(std::string_view row, std::string_view column) const {
+    return cell(row, column).value;
+  }
+  /// Rows "NAME: COLUMN" of ours, in the order of the columns; `between` the two names.
   [[nodiscard]] std::vector<ResultRow> compare_row(std::string_view name,
-                                                   const std::vector<double>& ours) const;
+                                                   const std::vector<double>& ours,
+                                                   std::string_view between = ": ") const;
 };
 
 /// What the program found, by the name that the rows of a section give it. NaN: nothing, in this

@@ -35,8 +35,8 @@ std::optional<double> take_number(std::string_view& text) {
   return number;
 }
 
-/// Half of a figure's last digit; a little more, for what lies in the middle.
-double rounding(int decimals) { return 0.5000001 * std::pow(10.0, -decimals); }
+/// Half of a figure's last digit.
+double rounding(int decimals) { return 0.5 * std::pow(10.0, -decimals); }
 
 /// What `text` means for a figure; an error: none.
 std::optional<std::optional<Tolerance>> tolerance_of(std::string_view text,
@@ -87,7 +87,6 @@ class PublishedReader {
     if (const toml::node* inputs = root.get("inputs")) read_inputs(*inputs);
     each(root, "figures", [&](const toml::node& node, const std::string& key, const Path& path) {
       paper_.figures_[key] = figure(table(node, path), path, {});
-      paper_.figures_[key].key = key;
     });
     each(root, "tables", [&](const toml::node& node, const std::string& key, const Path& path) {
       paper_.tables_[key] = read_table(table(node, path), path);
@@ -101,7 +100,7 @@ class PublishedReader {
   using Path = std::string;
   /// What a figure does not say itself.
   struct Form {
-    Published figure = {"", std::numeric_limits<double>::quiet_NaN(), "", ""};
+    Published figure = {std::numeric_limits<double>::quiet_NaN(), "", ""};
     std::string tolerance = "none";
   };
 

@@ -48,7 +48,6 @@ struct Source {
 
 /// A figure that others published, or that follows from what they published.
 struct Published {
-  std::string key;  ///< by which the program finds it
   double value = 0.0;
   std::string unit;  ///< "cycles", "x", "%", ...
   Source source;
@@ -58,10 +57,6 @@ struct Published {
   /// Digits after the point with which it is printed; none: three significant ones.
   std::optional<int> decimals = {};
 };
-
-/// The one of that key. Throws std::invalid_argument if there is none.
-[[nodiscard]] const Published& find_published(const std::vector<Published>& figures,
-                                              std::string_view key);
 
 enum class Verdict { kPass, kFail, kReference };
 

@@ -1,5 +1,7 @@
 #include "reproduce/study/fusion_study.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
@@ -77,6 +79,10 @@ double fused_cycles(const FusionPair& pair, std::uint64_t accumulator_kib) {
   return static_cast<double>(pair.products) * std::max(product, pass_cycles(pair));
 }
 
+std::string FusionCase::text() const {
+  return fmt::format("{}, {}K, l={}", name, accumulator_kib, length);
+}
+
 double FusionCase::change() const {
   double before = 0, after = 0;
   for (const FusionPair& pair : pairs) {
@@ -88,16 +94,16 @@ double FusionCase::change() const {
 
 std::vector<FusionCase> survey_fusion_cases() {
   const auto scores = scores_and_softmax, projection = projection_and_layer_norm;
-  return {{"Q.K and softmax", 128, 512, {scores(512)}, -78},
-          {"Q.K and softmax", 256, 512, {scores(512)}, -78},
-          {"W_out and LayerNorm", 128, 512, {projection(512)}, 83},
-          {"W_out and LayerNorm", 256, 512, {projection(512)}, -4},
-          {"both in attention", 128, 512, {scores(512), projection(512)}, -23},
-          {"both in attention", 256, 512, {scores(512), projection(512)}, -52},
-          {"Q.K and softmax", 256, 4096, {scores(4096)}, -22},
-          {"both in attention", 256, 4096, {scores(4096), projection(4096)}, -21},
-          {"W_2 and LayerNorm", 256, 512, {ffn_and_layer_norm(512)}, 27},
-          {"W_2 and LayerNorm", 256, 4096, {ffn_and_layer_norm(4096)}, 27}};
+  return {{"Q.K and softmax", 128, 512, {scores(512)}},
+          {"Q.K and softmax", 256, 512, {scores(512)}},
+          {"W_out and LayerNorm", 128, 512, {projection(512)}},
+          {"W_out and LayerNorm", 256, 512, {projection(512)}},
+          {"both in attention", 128, 512, {scores(512), projection(512)}},
+          {"both in attention", 256, 512, {scores(512), projection(512)}},
+          {"Q.K and softmax", 256, 4096, {scores(4096)}},
+          {"both in attention", 256, 4096, {scores(4096), projection(4096)}},
+          {"W_2 and LayerNorm", 256, 512, {ffn_and_layer_norm(512)}},
+          {"W_2 and LayerNorm", 256, 4096, {ffn_and_layer_norm(4096)}}};
 }
 
 }  // namespace systole::analysis

@@ -43,9 +43,10 @@ struct FusionCase {
   std::string name;
   std::uint64_t accumulator_kib = 0, length = 0;
   std::vector<FusionPair> pairs;
-  double published = 0;  ///< change of latency by fusing all of them, in percent
 
-  /// Ours; negative: fusing is faster.
+  /// "Q.K and softmax, 128K, l=512".
+  [[nodiscard]] std::string text() const;
+  /// Of latency by fusing all of them, in percent; negative: fusing is faster.
   [[nodiscard]] double change() const;
 };
 /// The cases that the survey publishes.

@@ -39,11 +39,10 @@ struct MapspaceStatistics {
                                                  std::uint64_t seed);
 
 /// The operators whose mappings the survey samples (section 5), convolutions as products of their
-/// im2col matrices, and what it publishes of each.
+/// im2col matrices.
 struct MapspaceOperator {
   std::string name;
   ProductShape shape;
-  double published_tenth_percentile, published_below_three;
 };
 [[nodiscard]] const std::vector<MapspaceOperator>& survey_mapspace_operators();
 

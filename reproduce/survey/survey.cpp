@@ -4,8 +4,6 @@
 
 #include "hw/description/machine_file.h"
 #include "reproduce/reproduction_parts.h"
-#include "reproduce/survey/survey_plots.h"
-#include "reproduce/survey/survey_sections.h"
 
 namespace systole::testbench {
 namespace {
@@ -60,13 +58,10 @@ const std::vector<std::string>& survey_parts() {
   return names;
 }
 
+const PublishedPaper& survey_paper() { return PublishedPaper::load("survey"); }
+
 Reproduction reproduce_survey(const std::vector<std::string>& parts) {
-  Reproduction reproduction;
-  reproduction.name = "survey";
-  reproduction.inputs = {
-      {"networks", "BERT-Base, BERT-Large, GPT-2, ResNet-50, by shape"},
-      {"machines", "gemmini, with other sizes of its memories, and survey"},
-  };
+  Reproduction reproduction = survey_paper().reproduction();
   add_parts(reproduction, kParts, parts);
   return reproduction;
 }

@@ -6,9 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "reproduce/study/encoder_shares.h"
-#include "reproduce/survey/survey_plots.h"
-#include "reproduce/survey/survey_published.h"
+#include "reproduce/survey/survey.h"
 
 namespace systole::testbench {
 namespace {
@@ -22,20 +20,16 @@ struct Part {
   const char* name;
   const char* colour;
   std::vector<TimeClass> kinds;
-  const char* published;  ///< its key behind "before." and "after."
+  double before, after;  ///< published; 0: not there
 };
 
 /// The shares of one machine's time, published and ours, as two rows of gnuplot's data.
 std::string bars_of(const std::vector<Part>& parts, const std::string& machine,
-                    const nlohmann::ordered_json& encoder, const std::string& prefix) {
+                    const nlohmann::ordered_json& encoder, double Part::*figure) {
   std::string published = fmt::format("\"{}, published\"", machine);
   std::string ours = fmt::format("\"{}, simulated\"", machine);
   for (const Part& part : parts) {
-    const std::vector<Published>& all = survey_figures();
-    const auto figure = std::find_if(all.begin(), all.end(), [&](const Published& candidate) {
-      return candidate.key == prefix + part.published;
-    });
-    published += fmt::format(" {}", figure == all.end() ? 0.0 : figure->value);
+    published += fmt::format(" {}", part.*figure);
     ours += fmt::format(" {:.2f}", percent_of(encoder, part.kinds));
   }
   return published + "\n" + ours + "\n";
@@ -49,8 +43,8 @@ Plot split_plot(const std::vector<SplitRun>& runs) {
     data += fmt::format(
         "\"{} / {}\" {:.2f} {}\n", run.scratchpad_kib, run.accumulator_kib,
         100.0 * run.utilisation(),
-        survey_published(fmt::format("split.{}.{}", run.scratchpad_kib, run.accumulator_kib))
-            .value);
+        survey_paper().table("splits").value(fmt::format("scratchpad {}", run.scratchpad_kib),
+                                             fmt::format("accumulator {}", run.accumulator_kib)));
   }
   Plot plot;
   plot.file = "survey_splits.png";
@@ -70,18 +64,35 @@ Plot split_plot(const std::vector<SplitRun>& runs) {
 
 Plot shares_plot(const EncoderRuns& runs) {
   // GELU runs behind a matmul on chip, and of its own on the host.
+  const auto published = [](const char* key) { return survey_paper().figure(key).value; };
   std::vector<Part> parts = {
-      {"matmul (on chip with GELU)", "#2166ac", {TimeClass::kMatmul}, "matmul"},
-      {"GELU on the host", "#dfc27d", {TimeClass::kGelu}, "gelu"},
-      {"softmax", "#d95f0e", {TimeClass::kSoftmax}, "softmax"},
-      {"LayerNorm", "#5aae61", {TimeClass::kLayerNorm}, "layernorm"},
-      {"residual add", "#762a83", {TimeClass::kResidual}, "residual"},
-      {"de/quantisation", "#b2182b", {TimeClass::kConvert}, "convert"},
-      {"host waiting for lines", "#888888", {TimeClass::kHostWait}, ""}};
-  std::string data = bars_of(parts, "baseline", runs.baseline, "before.");
+      {"matmul (on chip with GELU)",
+       "#2166ac",
+       {TimeClass::kMatmul},
+       published("before.matmul"),
+       published("after.matmul")},
+      {"GELU on the host", "#dfc27d", {TimeClass::kGelu}, published("before.gelu"), 0},
+      {"softmax",
+       "#d95f0e",
+       {TimeClass::kSoftmax},
+       published("before.softmax"),
+       published("after.softmax")},
+      {"LayerNorm",
+       "#5aae61",
+       {TimeClass::kLayerNorm},
+       published("before.layernorm"),
+       published("after.layernorm")},
+      {"residual add",
+       "#762a83",
+       {TimeClass::kResidual},
+       published("before.residual"),
+       published("after.residual")},
+      {"de/quantisation", "#b2182b", {TimeClass::kConvert}, published("before.convert"), 0},
+      {"host waiting for lines", "#888888", {TimeClass::kHostWait}, 0, 0}};
+  std::string data = bars_of(parts, "baseline", runs.baseline, &Part::before);
   parts[0].kinds = {TimeClass::kMatmul, TimeClass::kGelu};
   parts[1].kinds = {};
-  data += bars_of(parts, "optimised", runs.at_512, "after.");
+  data += bars_of(parts, "optimised", runs.at_512, &Part::after);
   std::string bars;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     bars += fmt::format("{} using {}{} lc rgb '{}' title {}", i == 0 ? "$shares" : ", ''", i + 2,

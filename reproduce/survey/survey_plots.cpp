@@ -1,5 +1,3 @@
-#include "reproduce/survey/survey_plots.h"
-
 #include <fmt/format.h>
 
 #include <array>
@@ -7,8 +5,7 @@
 #include <string>
 
 #include "analysis/operator_cost.h"
-#include "reproduce/survey/survey_networks.h"
-#include "reproduce/survey/survey_published.h"
+#include "reproduce/survey/survey.h"
 
 namespace systole::testbench {
 namespace {
@@ -30,15 +27,16 @@ struct SurveyPanel {
   std::string data, commands;
 };
 
-SurveyPanel panel_of(const std::string& name, const SurveyCurves& curves, const std::string& label,
+SurveyPanel panel_of(const std::string& name, const std::string& chart, const std::string& label,
                      const Curve& ours) {
   SurveyPanel panel;
   std::string plots;
   for (std::size_t network = 0; network < kSurveyNetworks; ++network) {
     panel.data += fmt::format("${}{} << EOD\n", name, network);
-    for (const SurveyPoint& point : curves.points) {
-      panel.data += fmt::format("{} {} {}\n", point.length, ours(network, point.length),
-                                point.values[network]);
+    for (const std::uint32_t length : kSurveyLengths) {
+      panel.data += fmt::format("{} {} {}\n", length, ours(network, length),
+                                survey_paper().table(chart).value(fmt::format("l={}", length),
+                                                                  kSurveyNetworkNames[network]));
     }
     panel.data += "EOD\n";
     plots += fmt::format(
@@ -64,14 +62,12 @@ Curve total(double (*figure)(const OperatorCost&)) {
 }
 
 Plot lengths_plot() {
-  const SurveyPanel flops =
-      panel_of("flops", survey_figure_4(), "GFLOP",
-               total([](const OperatorCost& all) { return 1e-9 * all.flops; }));
-  const SurveyPanel bytes =
-      panel_of("bytes", survey_figure_5(), "GB moved",
-               total([](const OperatorCost& all) { return 1e-9 * all.bytes; }));
+  const SurveyPanel flops = panel_of(
+      "flops", "fig4", "GFLOP", total([](const OperatorCost& all) { return 1e-9 * all.flops; }));
+  const SurveyPanel bytes = panel_of(
+      "bytes", "fig5", "GB moved", total([](const OperatorCost& all) { return 1e-9 * all.bytes; }));
   const SurveyPanel ratio =
-      panel_of("ratio", survey_figure_6(), "FLOP per byte",
+      panel_of("ratio", "fig6", "FLOP per byte",
                total([](const OperatorCost& all) { return all.intensity(); }));
   Plot plot;
   plot.file = "survey_lengths.png";
@@ -89,11 +85,10 @@ Plot lengths_plot() {
 
 Plot latency_plot() {
   const double unit = survey_cycles(0, 128);
-  const SurveyPanel panel =
-      panel_of("latency", survey_figure_32(), "latency, BERT-Base of 128 tokens: 1",
-               [unit](std::size_t network, std::uint32_t length) {
-                 return survey_cycles(network, length) / unit;
-               });
+  const SurveyPanel panel = panel_of("latency", "fig32", "latency, BERT-Base of 128 tokens: 1",
+                                     [unit](std::size_t network, std::uint32_t length) {
+                                       return survey_cycles(network, length) / unit;
+                                     });
   Plot plot;
   plot.file = "survey_latency.png";
   plot.width = 900;

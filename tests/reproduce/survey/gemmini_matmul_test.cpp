@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "reproduce/survey/survey_runs.h"
+#include "reproduce/survey/survey.h"
 
 namespace systole::testbench {
 namespace {
