@@ -22,7 +22,6 @@ struct Tolerance {
 };
 
 inline constexpr Tolerance kExactly{Tolerance::Kind::kRelative, 0.0};
-inline constexpr Tolerance kWithin5Percent{Tolerance::Kind::kRelative, 0.05};
 inline constexpr Tolerance kAtMost{Tolerance::Kind::kAtMost, 0.0};
 inline constexpr Tolerance kAtLeast{Tolerance::Kind::kAtLeast, 0.0};
 

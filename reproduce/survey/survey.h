@@ -58,15 +58,11 @@ struct LayerProduct {
   std::uint32_t count = 0;
   MatmulResult result;
 };
-[[nodiscard]] std::vector<LayerProduct> bert_base_products(std::uint32_t length);
 
 /// A product as a program of its own on the baseline machine "gemmini".
 struct ProductRun {
   LayerProduct product;
   std::uint64_t cycles = 0;  ///< start to interrupt
-  [[nodiscard]] double utilisation(double macs_per_cycle) const {
-    return static_cast<double>(product.shape.macs()) / macs_per_cycle / static_cast<double>(cycles);
-  }
 };
 
 /// The products of a layer, with these sizes of scratchpad and accumulator.

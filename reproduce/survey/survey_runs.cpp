@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <deque>
 #include <numeric>
 #include <string>
@@ -114,17 +113,6 @@ void run(std::vector<SplitRun>& splits) {
   }
 }
 
-SplitRun split_of(std::uint32_t scratchpad_kib, std::uint32_t accumulator_kib,
-                  std::uint32_t length) {
-  SplitRun split{scratchpad_kib, accumulator_kib, {}};
-  for (const LayerProduct& product : bert_base_products(length)) {
-    split.products.push_back({product, 0});
-  }
-  return split;
-}
-
-}  // namespace
-
 std::vector<LayerProduct> bert_base_products(std::uint32_t length) {
   const model::EncoderShape shape = model::find_shape(kSurveyShape);
   const std::uint32_t head = shape.head_width();
@@ -136,6 +124,17 @@ std::vector<LayerProduct> bert_base_products(std::uint32_t length) {
           {{length, shape.hidden, shape.width}, 1, biased},
           {{length, shape.width, shape.hidden}, 1, sums}};
 }
+
+SplitRun split_of(std::uint32_t scratchpad_kib, std::uint32_t accumulator_kib,
+                  std::uint32_t length) {
+  SplitRun split{scratchpad_kib, accumulator_kib, {}};
+  for (const LayerProduct& product : bert_base_products(length)) {
+    split.products.push_back({product, 0});
+  }
+  return split;
+}
+
+}  // namespace
 
 double SplitRun::layer_cycles() const {
   return std::accumulate(products.begin(), products.end(), 0.0,

@@ -1,8 +1,6 @@
-#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <string_view>
-#include <utility>
 
 #include "mapper/mapping.h"
 #include "model/graph/graph_builder.h"
