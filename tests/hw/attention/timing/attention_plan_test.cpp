@@ -14,7 +14,6 @@
 #include "base/units.h"
 #include "hw/postop/postop.h"
 #include "tests/hw/attention/sparse_heads.h"
-#include "tests/hw/attention/timing/deit_tiny_mask.h"
 #include "tests/hw/attention/timing/naive_row_buffer.h"
 
 namespace systole::hw {
@@ -359,21 +358,6 @@ TEST(AttentionPlan, ATokenThatIsDecodedServesAllHeads) {
   layer.row = BufferedRow::kToken;
   EXPECT_EQ(counts(layer.plan()), (std::map<AttentionOperand, std::size_t>{
                                       {kOperands[0], 4}, {kOperands[1], 2}, {kOperands[2], 4}}));
-}
-
-using DeitTinyPlan = DeitTinyMask;
-
-TEST_F(DeitTinyPlan, FetchesEveryRowOfEveryOperandOnce) {
-  Machine machine;
-  machine.attention = engines();
-  std::uint64_t bytes = 0;
-  const std::vector<SparseHead> heads = split_by_threshold(kThreshold);
-  constexpr std::ptrdiff_t kHeadsOfLayer = 3;
-  for (auto head = heads.begin(); head != heads.end(); head += kHeadsOfLayer) {
-    bytes +=
-        kDim * plan_attention({head, head + kHeadsOfLayer}, kDim, kDim, machine).fetches.size();
-  }
-  EXPECT_EQ(bytes, 1'361'664U);  // Q, K and V of 36 heads, 197 tokens, 64 bytes
 }
 
 }  // namespace
