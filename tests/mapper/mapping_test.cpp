@@ -5,6 +5,7 @@
 #include <string>
 
 #include "hw/description/machine_file.h"
+#include "hw/description/machine_text.h"
 #include "hw/program/disassembly.h"
 #include "hw/program/program.h"
 #include "model/build/host_operators.h"
@@ -18,14 +19,6 @@ namespace systole::mapper {
 namespace {
 
 using test::Random;
-
-std::string describe(const hw::Machine& machine) {
-  return "array " + std::to_string(machine.array.rows) + " x " +
-         std::to_string(machine.array.cols) + ", scratchpad " +
-         std::to_string(machine.scratchpad.kib) + " KiB, accumulator " +
-         std::to_string(machine.accumulator.kib) + " KiB, " +
-         std::to_string(machine.postop.max_stages) + " stages";
-}
 
 /// Maps, checks, executes; false if the machine is too small, which must then be said.
 bool maps_and_computes(const model::Graph& graph, const hw::Machine& machine, std::uint64_t seed) {
@@ -72,7 +65,7 @@ TEST(Mapping, MatmulsOfEveryShapeComputeTheGraph) {
     const std::uint32_t m = size(), n = size(), k = size();
     const hw::Machine machine = test::random_machine(random);
     SCOPED_TRACE("graph " + std::to_string(i) + ": " + std::to_string(m) + " x " +
-                 std::to_string(n) + " x " + std::to_string(k) + " on " + describe(machine));
+                 std::to_string(n) + " x " + std::to_string(k) + " on\n" + hw::to_toml(machine));
     const auto seed = static_cast<std::uint64_t>(i);
     if (maps_and_computes(test::random_matmul_graph(seed, m, n, k), machine, seed)) ++mapped;
     if (HasFailure()) return;
@@ -96,7 +89,7 @@ TEST(Mapping, EncodersOfEveryShapeComputeTheGraph) {
     const hw::Machine machine = test::random_machine(random);
     SCOPED_TRACE("graph " + std::to_string(i) + ": " + std::to_string(shape.heads) + " heads, " +
                  std::to_string(shape.width) + " wide, hidden " + std::to_string(shape.hidden) +
-                 ", " + std::to_string(length) + " tokens on " + describe(machine));
+                 ", " + std::to_string(length) + " tokens on\n" + hw::to_toml(machine));
     const auto seed = static_cast<std::uint64_t>(i);
     const model::Graph graph = model::make_seeded_encoder("encoder", shape, length, seed);
     if (maps_and_computes(graph, machine, seed)) ++mapped;
