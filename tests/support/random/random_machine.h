@@ -133,7 +133,17 @@ inline hw::Machine random_machine(Random& random) {
   }
 }
 
-/// The same with memories for whole networks, arrays of any two sides, up to eight channels.
+/// For tests that map much: a search takes most of the time of a mapping.
+inline hw::Machine random_machine_without_search(Random& random) {
+  hw::Machine machine = random_machine(random);
+  if (machine.mapper.strategy == hw::MappingStrategy::kSearch) {
+    machine.mapper.strategy = hw::MappingStrategy::kCost;
+  }
+  return machine;
+}
+
+/// The same as random_machine() with memories for whole networks, arrays of any two sides, up to
+/// eight channels.
 inline hw::Machine random_network_machine(Random& random) {
   for (;;) {
     hw::Machine machine = random_machine(random);
