@@ -95,7 +95,7 @@ class Emitter {
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                    std::uint32_t c_pitch);
   void emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch);
-  /// `parameters`: where its block stands in the scratchpad.
+  /// `parameters`: where its block resides in the scratchpad.
   void emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch,
                    std::uint32_t parameters);
 
@@ -127,7 +127,7 @@ class Emitter {
                                         std::uint32_t col, std::uint32_t& pitch);
   [[nodiscard]] hw::Command parameter_load(const Tile& tile);
   /// The load of the parameters of columns `col` on of a chain on rows of `width` columns. `pre`:
-  /// that in front of the anchor.
+  /// that before the anchor.
   [[nodiscard]] hw::Command parameter_load(const BoundChain& chain, bool pre, std::uint32_t width,
                                            std::uint32_t col, std::uint32_t cols);
   /// Loads the parameters of a tile's columns if they are not there; their address.

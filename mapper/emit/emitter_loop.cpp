@@ -7,11 +7,11 @@
 #include "mapper/emit/emitter.h"
 
 /// Loops as Gemmini's unroller runs them, in its order: k outside, then n, m inside. Its commands
-/// move 16 rows and multiply 16 x 16 x 16; here one command stands for a step of the k loop. What
+/// move 16 rows and multiply 16 x 16 x 16; here one command is a step of the k loop. What
 /// decides about time is kept: rows of A arrive in chunks of a request, rows of B as the steps need
-/// them, weights stand in memory row by row, nothing is used again by the next loop, two loops have
-/// half of the scratchpad each, and C tiles half of the accumulator. A result leaves, 16 rows at a
-/// time, while the last step still computes the next. A bias is no stage of the chain, where
+/// them, weights reside in memory row by row, nothing is used again by the next loop, two loops
+/// have half of the scratchpad each, and C tiles half of the accumulator. A result leaves, 16 rows
+/// at a time, while the last step still computes the next. A bias is no stage of the chain, where
 /// that gives the same values: it is loaded into the accumulator, once for each row, and the
 /// products are added to it.
 namespace systole::mapper {
@@ -176,8 +176,8 @@ void Emitter::emit_loop(const Loop& loop) {
       work_->group->b_transposed ? loop.end - tile.cols * deep : loop.end - deep * b_pitch;
   const bool last_loop = loop.k0 + loop.ks == work_->group->k();
 
-  // Parameters stand between A and B or, without room there, on A's first chunk once it has been
-  // read. That holds up the loads behind it as the unroller does, which keeps two loops in flight.
+  // Parameters reside between A and B or, without room there, on A's first chunk once it has been
+  // read. That holds up the loads after it as the unroller does, which keeps two loops in flight.
   const std::uint32_t parameter_bytes =
       last_loop ? 4 * hw::parameter_words(work_->group->chain) * tile.cols : 0;
   const std::uint32_t after_a = narrow(round_up(a_end, hw::kParameterAlignment));
@@ -233,8 +233,8 @@ void Emitter::emit_loop(const Loop& loop) {
   }
 }
 
-/// Row block by row block: its last matmul, and its result. `parameters` are loaded in front, or,
-/// if `late`, behind all matmuls; kEnd: there are none.
+/// Row block by row block: its last matmul, and its result. `parameters` are loaded before, or,
+/// if `late`, after all matmuls; kEnd: there are none.
 void Emitter::emit_last_step(const Loop& loop, hw::Command matmul, const hw::Command& parameters,
                              bool late) {
   const auto load_parameters = [&] {

@@ -89,8 +89,7 @@ bool is_close(const FusionCost::Comparison& cost) {
          cost.apart < kClose * cost.together;
 }
 
-/// Finds what is not a run of nodes: the attention of each layer, whose decoders stand further in
-/// front, and encoders.
+/// Finds what is not a run of nodes: attention with its decoders upstream, and encoders.
 class Fuser {
  public:
   Fuser(const Graph& graph, const hw::Machine& machine, CloseCalls close_calls)
@@ -152,7 +151,7 @@ class Fuser {
     for (std::size_t i = 0; i < MixLayer::kNodes; ++i) taken_[layer.first + i] = true;
   }
 
-  /// The group that begins with node `i`, which then is the first node behind it.
+  /// The group that begins with node `i`, which then is the first node after it.
   Group group_from(std::size_t& i) {
     const std::size_t first = i;
     Group group = grown(i, true);
@@ -175,7 +174,7 @@ class Fuser {
     return group;
   }
 
-  /// `shares`: stages further behind may read the matmul's sums too.
+  /// `shares`: stages further downstream may read the matmul's sums too.
   Group grown(std::size_t& i, bool shares) {
     Group group = anchored(i);
     while (++i < graph_.nodes.size() && !taken_[i] && !attention_[i] && joins(group, i, shares)) {
@@ -228,7 +227,7 @@ class Fuser {
     return std::to_string(readers) + " operators read " + between.name;
   }
 
-  /// A chain on a loaded tensor that is too long goes on behind the load.
+  /// A chain on a loaded tensor that is too long goes on after the load.
   bool moves_in_front(Group& group) const {
     const bool full = group.chain.stages.size() >= machine_.postop.max_stages;
     if (!full || group.has_matmul || !pre_obstacle(group, machine_).empty()) return false;
@@ -279,7 +278,7 @@ class Fuser {
     group.sections = std::move(sections);
   }
 
-  /// Puts groups without a matmul in front of the matmul that reads their result.
+  /// Puts groups without a matmul before the matmul that reads their result.
   void fuse_in_front() {
     for (std::size_t i = 0; i < groups_.size();) {
       if (in_front_of_reader(i)) {
@@ -327,7 +326,7 @@ class Fuser {
     return reader.has_matmul && same(reader.a, view) ? 1 : 0;
   }
 
-  /// Makes `group` stages in front of `reader`, and says whether that pays.
+  /// Makes `group` stages upstream of `reader`, and says whether that pays.
   FusionCost::Comparison put_in_front(const Group& group, Group& reader) {
     const Group alone = reader;
     reader.nodes.insert(reader.nodes.begin(), group.nodes.begin(), group.nodes.end());
@@ -386,8 +385,8 @@ class Fuser {
   const CloseCalls close_calls_;
   const std::vector<unsigned> readers_;
   FusionCost cost_;
-  std::vector<bool> taken_;  ///< nodes that belong to a group that began before them, or behind
-  std::vector<std::string> why_;                          ///< by node
+  std::vector<bool> taken_;       ///< nodes that belong to a group that began before them, or after
+  std::vector<std::string> why_;  ///< by node
   std::vector<std::optional<AttentionGroup>> attention_;  ///< by first node
   std::vector<Group> groups_;
 };

@@ -14,8 +14,8 @@ namespace systole::mapper {
 struct FusionDecision {
   enum class Role : std::uint8_t {
     kAnchor,  ///< begins a group
-    kPost,    ///< runs in the chain behind the anchor of its group
-    kPre,     ///< runs in the chain in front of it
+    kPost,    ///< runs in the chain after the anchor of its group
+    kPre,     ///< runs in the chain before it
     kInside,  ///< of attention, an encoder or a decoder
   };
   std::size_t node = 0;   ///< index into Graph::nodes
@@ -33,14 +33,14 @@ struct Fusion {
   std::vector<FusionDecision> decisions;  ///< by node
 };
 
-/// Groups the operators of a graph, greedily in order: a stage joins the group in front of it when
+/// Groups the operators of a graph, greedily in order: a stage joins the group before it when
 /// it is the only reader of that group's result and the chain stays legal
 /// (mapper/group/fusion_rules.h). A matmul's sums may be read again in its own chain, as the saved
 /// accumulator. A row-wise stage joins a matmul only where the tiler expects that to be faster than
-/// a pass of its own, or as `close_calls` says. Then a group without a matmul goes in front of the
+/// a pass of its own, or as `close_calls` says. Then a group without a matmul goes before the
 /// one matmul that reads its result, where that is legal, nothing that it reads is written in
 /// between (mapper/group/memory_use.h), and it is expected to be no slower. A chain that is too
-/// long goes on in the next group; one on a loaded tensor first in front and then behind. The
+/// long goes on in the next group; one on a loaded tensor first before and then after. The
 /// machine's mapper.fusion leaves out stages that may not join at all. On a machine with attention
 /// engines, the attention of a layer is one group, decoders of Q and K included. Encoders of parts
 /// of a projection's result join its stores where the machine has encoder lines and the tiler

@@ -22,15 +22,15 @@ class FusionCost {
   /// Both outlive this object.
   FusionCost(const model::Graph& graph, const hw::Machine& machine);
 
-  /// A row-wise stage makes the matmul in front of it work on whole rows, which may cost more
+  /// A row-wise stage makes the matmul before it work on whole rows, which may cost more
   /// traffic than a pass of its own. `alone`: the stage as a group.
   [[nodiscard]] Comparison behind(const Group& fused, const Group& group, const Group& alone);
-  /// `alone`, a group without a matmul, as stages on the way in of `group`.
+  /// `alone`, a group without a matmul, as stages upstream of `group`.
   [[nodiscard]] Comparison before(const Group& fused, const Group& alone, const Group& group);
-  /// `alone` as stages on the way in of attention, whose operands spend `stage_cycles` in them: as
+  /// `alone` as stages upstream of attention, whose operands spend `stage_cycles` in them: as
   /// if the engines waited for all of it.
   [[nodiscard]] Comparison before_attention(std::uint64_t stage_cycles, const Group& alone);
-  /// A group that encodes `sections` on the way out, or a product for each of the encoders.
+  /// A group that encodes `sections` of its result, or a product for each of the encoders.
   [[nodiscard]] Comparison encoding(const Group& fused, const Group& group,
                                     const std::vector<Group>& products);
 

@@ -22,7 +22,7 @@ using model::View;
 struct Head {
   View query, key, value, out;
   const Node* mask = nullptr;
-  hw::Chain softmax, chain;  ///< with stages of the scores in front; behind the SpMM
+  hw::Chain softmax, chain;  ///< stages of the scores, then it; after the SpMM
   std::size_t nodes = 0;
 };
 
@@ -58,7 +58,7 @@ class Walk {
     return fits ? take(node) : nullptr;
   }
   /// Adds all stages that come next and that the engines' pipelines can run, up to `most` of them
-  /// in the chain. Those behind may read the matmul's sums again.
+  /// in the chain. Those after may read the matmul's sums again.
   void stages(Group& group, std::size_t most, bool row_sums) {
     for (const Node* node = peek(); node != nullptr; node = peek()) {
       const bool sums = group.chain.stages.empty();
@@ -83,7 +83,7 @@ class Walk {
     return readers_[graph_.nodes[group.nodes.front()].out.tensor] ==
            1 + static_cast<unsigned>(saved);
   }
-  /// Gives back what came behind node `index`.
+  /// Gives back what came after node `index`.
   void back_to(std::size_t index) {
     next_ = index + 1;
     last_ = graph_.nodes[index].out;
@@ -120,7 +120,7 @@ class Walk {
   View last_;
 };
 
-/// Takes back stages behind the last that gives bytes. Empty if none does.
+/// Takes back stages after the last that gives bytes. Empty if none does.
 void cut_behind_bytes(const Graph& graph, Walk& walk, Group& group) {
   while (!group.chain.stages.empty() &&
          graph.tensors[graph.nodes[group.nodes.back()].out.tensor].type != hw::DType::kS8) {
@@ -139,7 +139,7 @@ bool sums_leave(const Graph& graph, std::size_t first, std::size_t last, model::
   return false;
 }
 
-/// `most`: stages behind the SpMM.
+/// `most`: stages after the SpMM.
 std::optional<Head> match_head(const Graph& graph, std::size_t first, const hw::Machine& machine,
                                const std::vector<unsigned>& readers, std::size_t most) {
   Walk walk(graph, first, machine, readers);
@@ -174,7 +174,7 @@ std::optional<Head> match_head(const Graph& graph, std::size_t first, const hw::
               walk.taken()};
 }
 
-/// The view of the next head, beside that of the head in front.
+/// The view of the next head, beside that of the head before.
 bool beside(const View& front, const View& next) {
   return front.tensor == next.tensor && front.row == next.row && front.rows == next.rows &&
          front.cols == next.cols && front.col + front.cols == next.col;

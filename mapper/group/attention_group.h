@@ -18,12 +18,12 @@ namespace systole::mapper {
 struct AttentionGroup {
   model::View query, key, value, out;       ///< all heads side by side; latent heads with decoders
   std::size_t dim = 0, value_dim = 0;       ///< features of a head in Q and K, and in V
-  hw::Chain softmax;                        ///< in front of it stages of the scores
+  hw::Chain softmax;                        ///< before it stages of the scores
   hw::Chain chain;                          ///< of the outputs
-  std::array<hw::Chain, 3> operand_chains;  ///< of Q, K and V on their way in
+  std::array<hw::Chain, 3> operand_chains;  ///< of Q, K and V as they are loaded
   std::vector<hw::SparseHead> heads;  ///< split for the two engines; without a mask all is kept
   std::size_t nodes = 0;              ///< of the heads, one after the other
-  std::vector<MixLayer> decoders;     ///< of Q and K, in front of the heads' nodes; or none
+  std::vector<MixLayer> decoders;     ///< of Q and K, before the heads' nodes; or none
 
   [[nodiscard]] bool stages_operands() const {
     return std::any_of(operand_chains.begin(), operand_chains.end(),

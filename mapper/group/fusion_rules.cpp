@@ -18,7 +18,7 @@ bool rounds(const hw::Stage& stage) {
   return stage.op == hw::StageOp::kRequantise || stage.op == hw::StageOp::kClamp;
 }
 
-/// Whether the machine's mapper lets this stage run in the chain of an operator in front of it.
+/// Whether the machine's mapper lets this stage run in the chain of an operator before it.
 bool may_fuse(hw::FusionLevel level, const hw::Stage& stage) {
   switch (level) {
     case hw::FusionLevel::kAll:

@@ -18,12 +18,12 @@ namespace systole::mapper {
 /// Adds the stage of a node at the end of the group's chain.
 void append(Group& group, std::size_t index, const model::Graph& graph);
 
-/// Why the stage of a node cannot stand at the end of the group's chain on this machine, whatever
+/// Why the stage of a node cannot be at the end of the group's chain on this machine, whatever
 /// it costs; empty if it can. Who else reads the group's result is not asked.
 [[nodiscard]] std::string obstacle(const Group& group, const model::Node& node,
                                    const model::Graph& graph, const hw::Machine& machine);
 
-/// Why the group's chain cannot stand in front of an anchor; empty if it can.
+/// Why the group's chain cannot go before an anchor; empty if it can.
 [[nodiscard]] std::string pre_obstacle(const Group& group, const hw::Machine& machine);
 
 }  // namespace systole::mapper

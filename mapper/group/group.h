@@ -23,7 +23,7 @@ struct BoundChain {
 };
 
 /// Operators that run as one: an anchor (a matmul, or a load of a tensor into the accumulator), the
-/// chain of stages behind it, and one in front of it, on the way in of a matmul's A or of the
+/// chain of stages after it, and one before it, upstream of a matmul's A or of the
 /// tensor that is loaded. Tensors between them never exist in memory.
 struct Group : BoundChain {
   std::string name;                ///< of the anchor, or of the first stage when a load anchors it
@@ -37,13 +37,13 @@ struct Group : BoundChain {
   model::View out;
   std::optional<hw::HostFunction> host;  ///< of `a`, and of tensors[0] with two operands, to `out`
   std::optional<AttentionGroup> attention;  ///< then the rest of a matmul group is not used
-  /// Encoders on the way out: each is one of the groups behind this one, in this order.
+  /// Encoders of the result: each is one of the groups after this one, in this order.
   EncodedSections sections;
-  std::optional<MixLayer> encoder;  ///< then the stores of a group in front give `out`
+  std::optional<MixLayer> encoder;  ///< then the stores of a group before give `out`
 
   /// Whether tiles of it go through the array and the chain.
   [[nodiscard]] bool is_tiled() const { return !attention && !host && !encoder; }
-  /// What stands in memory when the group is done.
+  /// What resides in memory when the group is done.
   [[nodiscard]] const model::View& written() const {
     return sections.encoders.empty() ? out : sections.rest;
   }

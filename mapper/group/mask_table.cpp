@@ -12,7 +12,7 @@
 namespace systole::mapper {
 namespace {
 
-/// What a score can be in front of the mask. Operands of magnitude 127, as all of the quantiser's.
+/// What a score can be before the mask. Operands of magnitude 127, as all of the quantiser's.
 hw::IntRange score_range(const MaskedScores& scores) {
   constexpr std::int64_t kLargestProduct = 127 * 127;
   const std::size_t stages = scores.softmax.stages.size() - 1;

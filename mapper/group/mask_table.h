@@ -11,7 +11,7 @@ namespace systole::mapper {
 /// Where a head's scores are masked.
 struct MaskedScores {
   const model::Node* mask;   ///< null: all cells are kept
-  const hw::Chain& softmax;  ///< stages of the scores in front of the mask, then the softmax
+  const hw::Chain& softmax;  ///< stages of the scores before the mask, then the softmax
   const model::View& query;  ///< Q and K of the head
   const model::View& key;
 };
