@@ -1,5 +1,7 @@
 #include "hw/program/command_codec.h"
 
+#include "hw/program/little_endian.h"
+
 namespace systole::hw {
 namespace {
 
@@ -10,9 +12,8 @@ class Encoder {
   explicit Encoder(std::uint8_t* at) : at_(at) {}
   template <typename Value>
   void operator()(Value& value) {
-    for (std::size_t i = 0; i < sizeof value; ++i) {
-      *at_++ = static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i));
-    }
+    put_little_endian(value, at_);
+    at_ += sizeof value;
   }
 
  private:
@@ -24,9 +25,8 @@ class Decoder {
   explicit Decoder(const std::uint8_t* at) : at_(at) {}
   template <typename Value>
   void operator()(Value& value) {
-    std::uint64_t bits = 0;
-    for (std::size_t i = 0; i < sizeof value; ++i) bits |= std::uint64_t{*at_++} << (8 * i);
-    value = static_cast<Value>(bits);
+    value = get_little_endian<Value>(at_);
+    at_ += sizeof value;
   }
 
  private:

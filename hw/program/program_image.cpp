@@ -10,6 +10,7 @@
 #include "hw/postop/microcode.h"
 #include "hw/program/command_codec.h"
 #include "hw/program/command_fields.h"
+#include "hw/program/little_endian.h"
 
 namespace systole::hw {
 namespace {
@@ -31,9 +32,9 @@ class FieldWriter {
 
   template <typename T>
   void put(T value) {
-    for (std::size_t i = 0; i < sizeof value; ++i) {
-      out_.push_back(static_cast<std::uint8_t>(static_cast<std::uint64_t>(value) >> (8 * i)));
-    }
+    const std::size_t at = out_.size();
+    out_.resize(at + sizeof value);
+    put_little_endian(value, &out_[at]);
   }
   void pad_to(std::uint64_t size) { out_.resize(size); }
 
@@ -60,10 +61,7 @@ class FieldReader {
 
   template <typename T>
   [[nodiscard]] T get() {
-    std::uint64_t value = 0;
-    const std::uint8_t* const raw = take(sizeof(T));
-    for (std::size_t i = 0; i < sizeof(T); ++i) value |= std::uint64_t{raw[i]} << (8 * i);
-    return static_cast<T>(value);
+    return get_little_endian<T>(take(sizeof(T)));
   }
 
   /// A number below `limit`; `what` names it in the message.
