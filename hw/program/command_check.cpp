@@ -170,7 +170,7 @@ void CommandCheck::check_chain_of(const Command& command) const {
 
 void CommandCheck::check_operand_tiles(const Command& command, const Chain& chain) const {
   const std::vector<DType> types = tensor_types(chain);
-  const std::uint32_t first = unit_of(command.opcode) == Unit::kLoad ? command.b : command.a;
+  const std::uint32_t first = first_operand_tile(command);
   const std::size_t further = types.empty() ? 0 : types.size() - 1;
   const std::size_t tiles = program_.operand_tiles.size();
   if (further == 0 ? first != 0 : first > tiles || further > tiles - first) {

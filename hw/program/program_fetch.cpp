@@ -1,6 +1,7 @@
 #include "hw/program/program_fetch.h"
 
 #include "hw/program/program_image.h"
+#include "hw/program/program_ranges.h"
 #include "hw/program/record_store.h"
 
 namespace systole::hw {
@@ -41,8 +42,7 @@ OperandEntries operand_entries(const Command& command, const Program& program) {
   const Chain* const chain = chain_of(command, program);
   const std::size_t operands = chain == nullptr ? 0 : tensor_operands(*chain);
   if (operands < 2) return {};
-  const bool load = unit_of(command.opcode) == Unit::kLoad;
-  return {load ? command.b : command.a, static_cast<std::uint32_t>(operands - 1)};
+  return {first_operand_tile(command), static_cast<std::uint32_t>(operands - 1)};
 }
 
 std::vector<std::uint64_t> fetched_bytes(const Program& program, const Machine& machine) {

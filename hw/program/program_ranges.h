@@ -25,14 +25,18 @@ namespace systole::hw {
   return {space, begin, saturating_end(saturating_end(begin, width, 1), rows - 1, pitch), write};
 }
 
+/// Index into Program::operand_tiles of the second tensor operand of a command's chain.
+[[nodiscard]] inline std::uint32_t first_operand_tile(const Command& command) {
+  return unit_of(command.opcode) == Unit::kLoad ? command.b : command.a;
+}
+
 /// Calls visit(OperandTile, DType) for the tensor operands of a command's chain, in the order of
 /// its stages. They must exist.
 template <typename Visit>
 void for_each_operand(const Command& command, const Program& program, Visit visit) {
   const Chain* const chain = chain_of(command, program);
   if (chain == nullptr) return;
-  const bool load = unit_of(command.opcode) == Unit::kLoad;
-  const std::size_t first = load ? command.b : command.a;
+  const std::size_t first = first_operand_tile(command);
   std::size_t count = 0;
   for (const Stage& stage : chain->stages) {
     if (stage.operand != Operand::kTensor) continue;
