@@ -74,6 +74,14 @@ void CommandCheck::run(const Command& command, std::size_t index) {
   if (command.opcode == Opcode::kAttention) masks_.run(command, failing());
 }
 
+void CommandCheck::check_end(const Command& command, std::size_t index, std::size_t commands) {
+  const bool last = index + 1 == commands;
+  if ((command.opcode == Opcode::kEnd) == last) return;
+  throw InputError("command " + std::to_string(index) + " (" +
+                   std::string(name_of(command.opcode)) +
+                   "): " + (last ? "the last command is not end" : "end, but commands follow it"));
+}
+
 void CommandCheck::fail(const std::string& what) const {
   throw InputError("command " + std::to_string(index_) + " (" + std::string(name_of(opcode_)) +
                    "): " + what);

@@ -29,6 +29,10 @@ class CommandCheck {
   /// mix does not divide; a field that the opcode does not use. `index` is for the message.
   void run(const Command& command, std::size_t index);
 
+  /// Throws InputError unless a program of `commands` commands may have this one at `index`: the
+  /// last is kEnd, and no other.
+  static void check_end(const Command& command, std::size_t index, std::size_t commands);
+
  private:
   [[noreturn]] void fail(const std::string& what) const;
   [[nodiscard]] std::function<void(const std::string& what)> failing() const {

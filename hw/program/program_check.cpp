@@ -65,14 +65,9 @@ void check_program(const Program& program, const Machine& machine, std::uint64_t
   CommandCheck check(program, machine, dram_bytes);
   for (std::size_t i = 0; i < program.commands.size(); ++i) {
     const Command& command = program.commands[i];
-    const bool last = i + 1 == program.commands.size();
-    if ((command.opcode == Opcode::kEnd) != last) {
-      throw InputError(
-          "command " + std::to_string(i) + " (" + std::string(name_of(command.opcode)) +
-          "): " + (last ? "the last command is not end" : "end, but commands follow it"));
-    }
+    CommandCheck::check_end(command, i, program.commands.size());
     check.run(command, i);
-    if (!last && command.op >= program.operators.size()) {
+    if (command.opcode != Opcode::kEnd && command.op >= program.operators.size()) {
       throw InputError("command " + std::to_string(i) + " (" +
                        std::string(name_of(command.opcode)) + "): operator " +
                        std::to_string(command.op) + " of " +

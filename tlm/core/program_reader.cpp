@@ -137,16 +137,10 @@ void ProgramReader::take_chunk(std::uint32_t first, std::uint64_t arrival,
     }
     chunk.bytes.assign(bytes, bytes + size);
   }
-  const bool is_last = first + count == header_.commands;
   for (std::uint32_t i = 0; i < count; ++i) {
     const hw::Command& command = chunk.commands[i];
     const std::uint64_t referred = read_referred(command, first + i);
-    const bool ends = is_last && i + 1 == count;
-    if ((command.opcode == hw::Opcode::kEnd) != ends) {
-      throw hw::InputError(
-          "command " + std::to_string(first + i) +
-          (ends ? ": the last command is not end" : ": end, but commands follow it"));
-    }
+    hw::CommandCheck::check_end(command, first + i, header_.commands);
     if (chunk.generation != generation_) check(command, first + i);
     queue_.push_back({command, first + i, std::max(arrival, referred)});
     arrived_.notify();
