@@ -271,7 +271,7 @@ class Reader {
       if (std::exchange(has_program_, true)) throw hw::InputError(name_ + ": two programs");
       piece.is_program = true;
       result.address = piece.address;
-      result.program = hw::decode_program(piece.bytes, name_);
+      result.program = hw::decode_program(piece.bytes, name_, dram);
     }
     result.image.push_back(std::move(piece));
   }

@@ -291,12 +291,17 @@ OperandTile decode_operand_tile(const std::uint8_t* bytes) {
   return tile;
 }
 
-LayerMask decode_mask_entry(const std::uint8_t* bytes) {
+LayerMask decode_mask_entry(const std::uint8_t* bytes, std::uint64_t memory_bytes) {
   FieldReader in(bytes, kMaskEntryBytes);
   LayerMask mask;
   mask.address = in.get<std::uint64_t>();
-  mask.bytes.resize(in.get<std::uint32_t>());
+  const auto size = in.get<std::uint32_t>();
   in.finish();
+  if (mask.address > memory_bytes || size > memory_bytes - mask.address) {
+    throw InputError("mask of " + std::to_string(size) + " bytes at " +
+                     std::to_string(mask.address) + ", expected it in memory");
+  }
+  mask.bytes.resize(size);
   return mask;
 }
 
@@ -331,7 +336,8 @@ HeadMix decode_mix(const std::uint8_t* bytes, std::size_t size) {
   return mix;
 }
 
-Program decode_program(const std::vector<std::uint8_t>& image, const std::string& source) {
+Program decode_program(const std::vector<std::uint8_t>& image, const std::string& source,
+                       std::uint64_t memory_bytes) {
   const std::string name = printable(source);
   if (image.size() < kHeaderBytes) {
     throw InputError(name + ": " + std::to_string(image.size()) + " bytes, expected a header of " +
@@ -354,7 +360,7 @@ Program decode_program(const std::vector<std::uint8_t>& image, const std::string
   decode_section(name + ": operand", at + header.operand(0), header.operands, kOperandTileBytes,
                  program.operand_tiles, decode_operand_tile);
   decode_section(name + ": mask", at + header.mask(0), header.masks, kMaskEntryBytes, program.masks,
-                 decode_mask_entry);
+                 [&](const std::uint8_t* bytes) { return decode_mask_entry(bytes, memory_bytes); });
   decode_section(
       name + ": chain", at + header.chain(0), header.chains, header.chain_bytes, program.chains,
       [&](const std::uint8_t* bytes) { return decode_chain(bytes, header.chain_bytes); });

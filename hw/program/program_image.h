@@ -73,14 +73,15 @@ struct ProgramHeader {
 /// From kOperandTileBytes bytes.
 [[nodiscard]] OperandTile decode_operand_tile(const std::uint8_t* bytes);
 /// A mask of that many bytes, all zero, from kMaskEntryBytes bytes: the mask itself is not read.
-[[nodiscard]] LayerMask decode_mask_entry(const std::uint8_t* bytes);
+/// Refuses one that is not in a memory of `memory_bytes` before it takes room for it.
+[[nodiscard]] LayerMask decode_mask_entry(const std::uint8_t* bytes, std::uint64_t memory_bytes);
 /// From ProgramHeader::chain_bytes and mix_bytes bytes.
 [[nodiscard]] Chain decode_chain(const std::uint8_t* bytes, std::size_t size);
 [[nodiscard]] HeadMix decode_mix(const std::uint8_t* bytes, std::size_t size);
 
-/// The whole image. Masks have their address and their size, but no content yet. Throws InputError
-/// (`source: section index: what is wrong`).
+/// The whole image. Masks, which are in a memory of `memory_bytes`, have their address and their
+/// size, but no content yet. Throws InputError (`source: section index: what is wrong`).
 [[nodiscard]] Program decode_program(const std::vector<std::uint8_t>& image,
-                                     const std::string& source);
+                                     const std::string& source, std::uint64_t memory_bytes);
 
 }  // namespace systole::hw

@@ -202,7 +202,7 @@ std::uint64_t ProgramReader::read_mask(std::uint32_t index) {
   }
   std::vector<std::uint8_t> bytes;
   const std::uint64_t arrival = read(header_.mask(index), hw::kMaskEntryBytes, bytes);
-  hw::LayerMask mask = hw::decode_mask_entry(bytes.data());
+  hw::LayerMask mask = hw::decode_mask_entry(bytes.data(), machine_.dram.mib * hw::kMib);
   if (!mask.bytes.empty()) {
     tlm::tlm_generic_payload payload;
     payload.set_command(tlm::TLM_READ_COMMAND);

@@ -87,7 +87,8 @@ TEST(AttentionChains, MayStandOnScoresOutputsAndOperands) {
   EXPECT_NO_THROW(check_program(program, chained_machine(), 1 << 20));
   const std::string text = disassemble(program);
   EXPECT_NE(text.find(" operand_chains"), std::string::npos) << text;
-  EXPECT_EQ(encode_program(decode_program(encode_program(program), "p")), encode_program(program));
+  EXPECT_EQ(encode_program(decode_program(encode_program(program), "p", 1 << 20)),
+            encode_program(program));
 }
 
 struct BadChains {

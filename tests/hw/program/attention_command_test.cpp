@@ -359,7 +359,8 @@ TEST(AttentionDisassembly, ShowsEveryFieldUnderItsOwnName) {
   EXPECT_EQ(line,
             "attention op=0 chain=1 m=3 n=16 k=24 softmax=0 mask=0 heads=2 keys=4 query=0x1000:144 "
             "key=8192:50 value=12288:40 out=0x4000:32\nend\n");
-  EXPECT_EQ(encode_program(decode_program(encode_program(program), "p")), encode_program(program));
+  EXPECT_EQ(encode_program(decode_program(encode_program(program), "p", 1 << 20)),
+            encode_program(program));
 }
 
 }  // namespace

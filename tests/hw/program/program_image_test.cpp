@@ -19,6 +19,9 @@ using test::pick;
 using test::Random;
 using Image = std::vector<std::uint8_t>;
 
+/// The mask of tiny_program() ends where it does.
+constexpr std::uint64_t kMemory = 0x1234567893;
+
 /// One command, one operand tile, one mask of three bytes, one chain of one stage, one mix of two
 /// heads to one.
 Program tiny_program() {
@@ -79,7 +82,7 @@ TEST(ProgramImage, LiesInMemoryAsDescribed) {
 
 TEST(ProgramImage, KeepsEveryFieldOfEveryRecord) {
   const Program program = tiny_program();
-  const Program copy = decode_program(encode_program(program), "p");
+  const Program copy = decode_program(encode_program(program), "p", kMemory);
   ASSERT_EQ(copy.chains.size(), 1U);
   EXPECT_EQ(copy.chains[0], program.chains[0]);
   EXPECT_EQ(copy.operand_tiles, program.operand_tiles);
@@ -120,7 +123,8 @@ TEST_P(RefusesImage, AndNamesThePlace) {
   Image image = encode_program(tiny_program());
   ASSERT_EQ(image.size(), kEnd);
   GetParam().change(image);
-  const std::string what = input_error_of([&] { static_cast<void>(decode_program(image, "p")); });
+  const std::string what =
+      input_error_of([&] { static_cast<void>(decode_program(image, "p", kMemory)); });
   EXPECT_EQ(what.find("p: "), 0U) << what;
   EXPECT_NE(what.find(GetParam().expected), std::string::npos) << what;
   EXPECT_EQ(what.find('\n'), std::string::npos) << what;
@@ -158,6 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadImage{"Gap", set_byte(kTile - 1, 1), "bytes between its sections are not zero"},
         BadImage{"OperandReserved", set_byte(kTile + 12, 1), "operand 0: bytes after"},
         BadImage{"MaskReserved", set_byte(kMask + 12, 1), "mask 0: bytes after"},
+        BadImage{"MaskLong", set_word(kMask + 8, 4), "mask 0: mask of 4 bytes at 78187493520"},
+        BadImage{"MaskAfterMemory", set_word(kMask + 4, 0x13), "mask 0: mask of 3 bytes at"},
         BadImage{"MixHuge", set_word(kMix, 0xffffffff), "mix 0: 4294836225 bytes expected"},
         BadImage{"MixRounding", set_byte(kMix + 4, 3), "mix 0: rounding 3"},
         BadImage{"MixReserved", set_byte(kMix + 5, 1), "mix 0: reserved byte 1"},
@@ -198,7 +204,7 @@ TEST(ProgramImage, IsRefusedOrReadExactlyWhateverIsDoneToIt) {
     }
     try {
       // One program, one encoding: what is read must encode to the same bytes.
-      EXPECT_EQ(encode_program(decode_program(image, "fuzz")), image);
+      EXPECT_EQ(encode_program(decode_program(image, "fuzz", ~std::uint64_t{0})), image);
       ++read;
     } catch (const InputError&) {
       continue;

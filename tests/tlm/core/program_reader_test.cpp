@@ -190,6 +190,14 @@ INSTANTIATE_TEST_SUITE_P(
                    },
                    {},
                    "mask 0 of 0"},
+        BadProgram{"MaskOutsideMemory",
+                   [](hw::Program& program) {
+                     program.commands[1] = {};
+                     program.commands[1].opcode = hw::Opcode::kAttention;
+                     program.masks = {{std::uint64_t{1} << 40, {1, 2, 3}}};
+                   },
+                   {},
+                   "mask of 3 bytes at 1099511627776, expected it in memory"},
         BadProgram{"BadOpcode", {}, [](auto& image) { image[64 + 80] = 9; }, "command 1: opcode 9"},
         BadProgram{"EndTooEarly",
                    [](hw::Program& program) { program.commands[0] = {}; },
