@@ -7,6 +7,7 @@
 #include "analysis/port_traffic.h"
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
+#include "hw/memory/fixed_memory.h"
 #include "hw/postop/postop.h"
 #include "hw/program/program_fetch.h"
 #include "mapper/tile/host_cost.h"
@@ -93,9 +94,12 @@ double memory_cycles(const Traffic& traffic, const hw::Machine& machine) {
       static_cast<double>(traffic.loads.beats() + traffic.operands.beats()) * beat +
       fetched / roofline.bus_bytes;
   const double write_beats = static_cast<double>(traffic.results.beats()) * beat;
+  // A memory of fixed latency spends an answer beat on a write, however long.
+  const std::uint64_t written = hw::has_fixed_memory(machine)
+                                    ? traffic.results.requests() * machine.bus.width_bytes
+                                    : traffic.results.burst_bytes();
   const double dram =
-      (static_cast<double>(traffic.loads.burst_bytes() + traffic.operands.burst_bytes() +
-                           traffic.results.burst_bytes()) +
+      (static_cast<double>(traffic.loads.burst_bytes() + traffic.operands.burst_bytes() + written) +
        fetched) /
       roofline.dram_bytes;
   return std::max({port_cycles(traffic.loads, reads), port_cycles(traffic.operands, reads),

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hw/memory/fixed_memory.h"
+
 namespace systole::analysis {
 namespace {
 
@@ -15,7 +17,7 @@ std::uint64_t blocks(std::uint64_t begin, std::uint64_t end, std::uint64_t size)
 PortTraffic::PortTraffic(const hw::Machine& machine)
     : request_(machine.dma.request_bytes),
       beat_(machine.bus.width_bytes),
-      burst_(std::uint64_t{machine.dram.bus_bytes} * machine.dram.burst_length) {}
+      burst_(hw::memory_grain(machine)) {}
 
 void PortTraffic::add_rows(std::uint64_t address, std::uint64_t pitch, std::uint64_t count,
                            std::uint64_t bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "hw/memory/fixed_memory.h"
 #include "mapper/tile/tiling.h"
 
 namespace systole::analysis {
@@ -18,8 +19,7 @@ Roofline roofline_of(const hw::Machine& machine) {
   };
   Roofline roofline;
   roofline.macs = static_cast<double>(machine.array.rows) * machine.array.cols;
-  roofline.dram_bytes = static_cast<double>(machine.dram.channels) * machine.dram.bus_bytes *
-                        machine.dram.mega_transfers / core;
+  roofline.dram_bytes = hw::memory_rate(machine) / core;
   roofline.bus_bytes = static_cast<double>(machine.bus.width_bytes) * machine.bus.clock_mhz / core;
   roofline.read_bytes = window(machine.dma.outstanding_reads);
   roofline.write_bytes = window(machine.dma.outstanding_writes);

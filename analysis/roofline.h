@@ -10,7 +10,7 @@ namespace systole::analysis {
 /// What a machine can do at most, per cycle of the core.
 struct Roofline {
   double macs = 0;        ///< of the array
-  double dram_bytes = 0;  ///< of all channels together, either direction
+  double dram_bytes = 0;  ///< of main memory: all channels of a DRAM together, either direction
   double bus_bytes = 0;   ///< of each direction
   /// What the outstanding requests of a DMA port cover on an idle memory, however wide the bus.
   double read_bytes = 0, write_bytes = 0;

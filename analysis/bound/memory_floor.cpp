@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hw/memory/fixed_memory.h"
+
 namespace systole::analysis {
 namespace {
 
@@ -23,6 +25,7 @@ MemoryFloor::MemoryFloor(const hw::Machine& machine)
   // From the begin of a refresh on no data move until it is over and a row is open again.
   closed_ = core_cycles(times_.rfc + times_.rcd + std::min(times_.cl, times_.cwl));
   refresh_period_ = core_cycles(times_.refi);
+  if (hw::has_fixed_memory(machine)) refresh_period_ = 0;
   if (refresh_period_ <= closed_) refresh_period_ = closed_ = 0;
 }
 
@@ -34,8 +37,10 @@ double MemoryFloor::trip(double bytes, std::uint64_t column_latency) const {
   const hw::Machine::Bus& bus = machine_.bus;
   const double period = kPsPerUs / bus.clock_mhz;
   // The DRAM's answer waits for the next edge of the bus.
-  const auto access =
-      static_cast<double>(times_.controller + column_latency + times_.burst) - kEdgePs;
+  const double access =
+      hw::has_fixed_memory(machine_)
+          ? machine_.memory.latency * period - kEdgePs
+          : static_cast<double>(times_.controller + column_latency + times_.burst) - kEdgePs;
   const double target = cached_ ? 0.0 : std::max(0.0, std::ceil(access / period));
   const double beats = std::max(1.0, bytes / bus.width_bytes);
   const double ps =
@@ -46,7 +51,13 @@ double MemoryFloor::trip(double bytes, std::uint64_t column_latency) const {
 double MemoryFloor::read_trip(double bytes) const { return trip(bytes, times_.cl); }
 double MemoryFloor::write_trip(double bytes) const { return trip(bytes, times_.cwl); }
 
-double MemoryFloor::dram(double bytes) const {
+double MemoryFloor::memory(double read, double written) const {
+  if (hw::has_fixed_memory(machine_)) {
+    // Answer beats: a write has one.
+    const double beats = read / machine_.bus.width_bytes + written / request_;
+    return beats * machine_.memory.read_beat_cycles * bus_cycle_;
+  }
+  const double bytes = read + written;
   const double burst_bytes = static_cast<double>(machine_.dram.bus_bytes) *
                              static_cast<double>(machine_.dram.burst_length);
   const double cycles = bytes / burst_bytes / machine_.dram.channels * core_cycles(times_.burst);
@@ -91,7 +102,7 @@ double MemoryFloor::move(double loaded, double operands, double written, double 
                    port(by_store, false, dma.outstanding_reads),
                    port(written, true, dma.outstanding_writes), read_beats(read),
                    written / machine_.bus.width_bytes * bus_cycle_, requests * bus_cycle_,
-                   cached_ ? 0.0 : dram(read + written)});
+                   cached_ ? 0.0 : memory(read, written)});
 }
 
 }  // namespace systole::analysis

@@ -29,7 +29,7 @@ class MemoryFloor {
 
  private:
   [[nodiscard]] double trip(double bytes, std::uint64_t column_latency) const;
-  [[nodiscard]] double dram(double bytes) const;
+  [[nodiscard]] double memory(double read, double written) const;
   [[nodiscard]] double port(double bytes, bool write, std::uint32_t window) const;
   [[nodiscard]] double read_beats(double bytes) const;
   [[nodiscard]] double core_cycles(std::uint64_t ps) const;

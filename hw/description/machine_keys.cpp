@@ -198,7 +198,7 @@ std::vector<MachineKey> make_keys() {
           "chosen; Gemmini: 64"),
 
       integer<kUnroller, &Unroller::loops>("unroller.loops", "loops", 0, 2,
-          "that the loop unroller has in flight; 0: the core has none, and fetches its program",
+          "in flight in the loop unroller; 0: none, the core fetches its program",
           "chosen; Gemmini: 2"),
       integer<kUnroller, &Unroller::command_cycles>("unroller.command_cycles", "cycles", 1, 100000,
           "of the host, from one command that it sends to the next", kChosen),
@@ -209,7 +209,7 @@ std::vector<MachineKey> make_keys() {
       integer<kUnroller, &Unroller::store_queue>("unroller.store_queue", "commands", 1, 32,
           "that wait at the store controller", kGemmini),
       integer<kUnroller, &Unroller::read_stages>("unroller.read_stages", "cycles", 1, 7,
-          "that a row takes from its bank of the scratchpad to the array, after the read", kGemmini),
+          "that a row takes from its scratchpad bank to the array, after the read", kGemmini),
       integer<kUnroller, &Unroller::scale_stages>("unroller.scale_stages", "cycles", 1, 64,
           "of the scaling pipeline between accumulator and memory", kGemmini),
 
@@ -258,7 +258,7 @@ std::vector<MachineKey> make_keys() {
           "which line of a full set makes room", "chosen; SiFive inclusive cache: random"),
 
       word<kMemory, &Memory::model>("memory.model", {"dram", "fixed"},
-          "main memory: DDR4 devices, or one of stated latency for comparisons", kChosen),
+          "main memory: the DRAM of keys dram, or one of stated latency", kChosen),
       integer<kMemory, &Memory::latency>("memory.latency", "bus cycles", 1, 10000,
           "fixed: from the last beat of a request to the first of its answer", kChosen),
       integer<kMemory, &Memory::read_beat_cycles>("memory.read_beat_cycles", "bus cycles", 1, 64,
@@ -267,7 +267,7 @@ std::vector<MachineKey> make_keys() {
           "fixed: that wait for their answers", kChosen),
 
       integer<kDram, &Dram::mib>("dram.mib", "MiB", 1, 65536,
-          "size of all channels together", kChosen),
+          "size of main memory, of all channels together", kChosen),
       power_of_two<kDram, &Dram::channels>("dram.channels", "", 1, 64,
           "independent channels", kChosen),
       power_of_two<kDram, &Dram::banks>("dram.banks", "", 1, 256,

@@ -69,6 +69,10 @@ bool unroller_banks_are_few(const Machine& m) {
   return m.unroller.loops == 0 || (m.accumulator.banks <= 8 && m.scratchpad.banks <= 32);
 }
 
+bool ring_has_dram(const Machine& m) {
+  return m.memory.model == MemoryModel::kDram || m.dfx.cores == 0;
+}
+
 bool request_fits_row(const Machine& m) { return m.dma.request_bytes <= m.dram.row_bytes; }
 bool l2_sets_are_whole(const Machine& m) {
   return m.l2.kib * kKib % (std::uint64_t{m.l2.ways} * m.l2.line_bytes) == 0;
@@ -159,6 +163,7 @@ const std::vector<MachineRule>& machine_rules() {
        "room for the attention buffers",
        attention_buffers_fit},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
+      {{"memory.model", "dfx.cores"}, "\"dram\" for cores of text generation", ring_has_dram},
       {{"unroller.loops"}, "0 or 2", unroller_is_double},
       {{"unroller.loops", "array.rows", "array.cols"},
        "0, or a square array",

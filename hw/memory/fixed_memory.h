@@ -1,36 +1,76 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <string>
+#include <vector>
 
+#include "base/accounting.h"
 #include "hw/machine/machine.h"
 
 namespace systole::hw {
 
-/// A memory of stated latency, in cycles of the bus: no banks, rows or refresh.
+/// Whether requests go to a FixedMemory, not to a DRAM.
+[[nodiscard]] inline bool has_fixed_memory(const Machine& machine) {
+  return machine.memory.model == MemoryModel::kFixed;
+}
+
+/// Bytes that main memory moves at most in a microsecond, whatever its model.
+[[nodiscard]] double memory_rate(const Machine& machine);
+
+/// Bytes that main memory moves as a whole, also for a part of them: a burst of the DRAM, or a
+/// beat.
+[[nodiscard]] std::uint64_t memory_grain(const Machine& machine);
+
+/// A memory without banks: every answer may begin the same number of cycles after its request.
 ///
-/// An answer may begin `latency` cycles after the last beat of its request, and comes strictly in
-/// the order of the requests, reads and writes in one queue: its first beat is at the earliest
-/// `read_beat_cycles` after the last beat of the answer before it. A read of n beats returns n
-/// beats, `read_beat_cycles` apart, a write one. At most `queue` requests wait for their answers; a
-/// further one is accepted when the oldest has been answered.
+/// A pure state machine in cycles of the bus clock. Requests are given in the order in which they
+/// arrive. Reads and writes share one queue and are answered strictly in its order:
+/// - the first beat of an answer is `latency` cycles after the last beat of its request or later,
+///   and read_beat_cycles after the last beat of the answer before it or later;
+/// - a read returns ceil(bytes / width) beats, read_beat_cycles apart; a write returns one beat;
+/// - at most `queue` requests wait for the end of their answers. A further one is accepted in the
+///   cycle after the last answer beat of the oldest, and its latency counts from there.
 class FixedMemory {
  public:
-  FixedMemory(const Machine::Memory& params, std::uint32_t beat_bytes)
-      : params_(params), beat_bytes_(beat_bytes) {}
+  /// Why no answer beat moves although a request waits.
+  enum Cause : std::size_t { kLatency, kInterval };
 
   struct Answer {
-    std::uint64_t first = 0, last = 0;  ///< cycles of its beats
-    std::uint64_t beats = 1;
+    std::uint64_t first = 0, last = 0;  ///< cycles of the beats
   };
-  /// The answer to a request whose last beat arrives at `cycle`, not before those so far.
-  Answer accept(std::uint64_t cycle, bool write, std::uint32_t bytes);
+
+  /// Answers in beats of `width_bytes`. Throws std::invalid_argument if the width, the interval or
+  /// the queue is 0.
+  FixedMemory(const Machine::Memory& params, std::uint32_t width_bytes);
+
+  /// Takes a request of `bytes` > 0 whose last beat arrives in `cycle`.
+  Answer accept(std::uint64_t cycle, bool write, std::uint64_t bytes);
+
+  /// Beats of so many bytes, at least one.
+  [[nodiscard]] std::uint64_t beats(std::uint64_t bytes) const noexcept {
+    return bytes <= width_ ? 1 : (bytes + width_ - 1) / width_;
+  }
+
+  /// From cycle `now` on, time counts in the account or it does not.
+  void set_counting(bool on, std::uint64_t now) { answers_.set_counting(on, now); }
+  /// Closes the account at cycle `total`, the end of the run, or after the last answer if the run
+  /// was cut off before that.
+  void finish(std::uint64_t total);
+
+  [[nodiscard]] const BlockAccount& answers() const noexcept { return answers_; }
+
+  /// One part, the answers, in cycles of the bus.
+  [[nodiscard]] BlockReport report(std::string name) const;
 
  private:
-  const Machine::Memory params_;
-  const std::uint32_t beat_bytes_;
-  std::deque<std::uint64_t> waiting_;  ///< cycles in which answers end
-  std::uint64_t next_ = 0;             ///< earliest cycle of a beat
+  Machine::Memory params_;
+  std::uint64_t width_;
+  std::vector<std::uint64_t> accepted_from_;  ///< ring: when the place in the queue is free again
+  std::size_t oldest_ = 0;
+  std::uint64_t next_first_ = 0;  ///< earliest first beat, after the answers so far
+  BlockAccount answers_;
+  std::uint64_t reads_ = 0, writes_ = 0, read_bytes_ = 0, written_bytes_ = 0;
 };
 
 }  // namespace systole::hw

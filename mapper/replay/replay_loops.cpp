@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "hw/loop/loop_core.h"
+#include "hw/memory/fixed_memory.h"
 
 namespace systole::mapper {
 namespace {
@@ -27,7 +28,7 @@ class OneLatency final : public hw::loop::Memory {
 };
 
 std::uint64_t latency_of(const hw::Machine& machine) {
-  if (machine.memory.model == hw::MemoryModel::kFixed) return machine.memory.latency;
+  if (hw::has_fixed_memory(machine)) return machine.memory.latency;
   const double ns = machine.dram.controller_ns + machine.dram.t_rcd_ns + machine.dram.t_cl_ns;
   return machine.bus.request_latency + machine.bus.response_latency +
          static_cast<std::uint64_t>(ns * machine.core.clock_mhz / 1000.0);
@@ -59,7 +60,7 @@ std::uint64_t ReplayLoops::cycles(const hw::Program& program, std::size_t& first
   }
   const auto [known, is_new] = known_.try_emplace(std::move(key), 0);
   if (!is_new) return known->second;
-  const bool fixed = machine_.memory.model == hw::MemoryModel::kFixed;
+  const bool fixed = hw::has_fixed_memory(machine_);
   OneLatency memory(latency_, machine_.bus.width_bytes,
                     fixed ? machine_.memory.read_beat_cycles : 1);
   hw::loop::LoopCore core(machine_, memory);

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "hw/memory/dram_timing.h"
+#include "hw/memory/fixed_memory.h"
 
 namespace systole::mapper {
 namespace {
@@ -18,16 +19,35 @@ unsigned bits_of(std::uint64_t power) {
   return bits;
 }
 
+/// One bank whose row is always open at once, with a burst of a beat: what its times are for a
+/// memory of fixed latency, the constructor knows.
+hw::Machine::Dram without_banks(const hw::Machine& machine) {
+  hw::Machine::Dram dram;
+  dram.channels = dram.banks = dram.bank_groups = dram.burst_length = 1;
+  dram.bus_bytes = machine.bus.width_bytes;
+  for (double* time :
+       {&dram.t_cl_ns, &dram.t_cwl_ns, &dram.t_rcd_ns, &dram.t_rp_ns, &dram.t_ras_ns,
+        &dram.t_rtp_ns, &dram.t_wr_ns, &dram.t_wtr_ns, &dram.t_ccd_l_ns, &dram.t_rrd_s_ns,
+        &dram.t_rrd_l_ns, &dram.t_faw_ns, &dram.t_rfc_ns, &dram.t_refi_ns, &dram.controller_ns}) {
+    *time = 0;
+  }
+  return dram;
+}
+
 }  // namespace
 
 ReplayMemory::ReplayMemory(const hw::Machine& machine)
+    : ReplayMemory(machine, hw::has_fixed_memory(machine) ? without_banks(machine) : machine.dram) {
+}
+
+ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& dram)
     : request_bytes_(machine.dma.request_bytes),
-      burst_bytes_(std::uint64_t{machine.dram.bus_bytes} * machine.dram.burst_length),
+      burst_bytes_(std::uint64_t{dram.bus_bytes} * dram.burst_length),
+      fixed_(hw::has_fixed_memory(machine)),
       piece_bytes_(machine.dma.row_bytes),
-      channels_(machine.dram.channels),
-      banks_(std::size_t{machine.dram.channels} * machine.dram.banks),
-      counts_(kSegments * machine.dram.channels) {
-  const hw::Machine::Dram& dram = machine.dram;
+      channels_(dram.channels),
+      banks_(std::size_t{dram.channels} * dram.banks),
+      counts_(kSegments * dram.channels) {
   burst_shift_ = bits_of(burst_bytes_);
   request_shift_ = bits_of(request_bytes_);
   width_shift_ = bits_of(machine.bus.width_bytes);
@@ -56,6 +76,11 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine)
   burst_ = cycles(times.burst);
   read_to_write_ = cycles(times.read_to_write);
   bus_cycle_ = static_cast<double>(machine.core.clock_mhz) / machine.bus.clock_mhz;
+  if (fixed_) {
+    burst_ = machine.memory.read_beat_cycles * bus_cycle_;
+    cl_ = cwl_ = std::max(0.0, machine.memory.latency * bus_cycle_ - burst_);
+    read_to_write_ = 0;
+  }
   request_latency_ = machine.bus.request_latency * bus_cycle_;
   response_latency_ = machine.bus.response_latency * bus_cycle_;
   if (machine.l2.kib != 0) response_latency_ += machine.l2.hit_latency * bus_cycle_;
@@ -313,7 +338,9 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
   const double beat_time = bus_time / static_cast<double>(chunk.requests);
   // Requests beyond the window issue as the first of the chunk are done.
   const std::uint64_t in_window = std::min<std::uint64_t>(steps_whole, port.window() - 1);
-  const double each = std::max({1.0, beat_time, (latency_ + beat_time) / port.window()});
+  // Answers of a memory of fixed latency may be slower than the beats of the bus.
+  const double data_time = fixed_ && !write ? beat_time / bus_cycle_ * burst_ : beat_time;
+  const double each = std::max({1.0, data_time, (latency_ + data_time) / port.window()});
   const double beyond = static_cast<double>(steps_whole - in_window) * each;
   chunk.last_issue = std::max(
       {chunk.first_issue + steps, ready + spread, rounded_up(port.slot_free(in_window) + beyond)});
@@ -331,7 +358,7 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
   double first_end = std::numeric_limits<double>::infinity();
   double last_end = 0;
   const double step = steps_whole == 0 ? 0 : (last - first) / steps;
-  const double data = std::max(beat_time, burst_ / static_cast<double>(channels_.size()));
+  const double data = std::max(data_time, burst_ / static_cast<double>(channels_.size()));
   const double in_flight = static_cast<double>(port.window() - 1) * data;
   double late = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -346,7 +373,8 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
     }
     const double to = from + step * static_cast<double>(segment.requests - 1);
     for (std::size_t c = 0; c < channels_.size(); ++c) {
-      const std::uint32_t bursts = counts_[i * channels_.size() + c];
+      const std::uint32_t bursts = fixed_ && write ? static_cast<std::uint32_t>(segment.requests)
+                                                   : counts_[i * channels_.size() + c];
       if (bursts != 0) serve(c, write, bursts, segment, from, to, first_end, last_end);
     }
   }
@@ -359,7 +387,8 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
     read_bus_free_ = free + bus_time;
     chunk.first_done = free + beat_time - bus_cycle_ + response_latency_;
     chunk.last_done =
-        std::max(on_bus(last_end) + beat_time, read_bus_free_) - bus_cycle_ + response_latency_;
+        std::max(on_bus(last_end) + (fixed_ ? bus_cycle_ : beat_time), read_bus_free_) -
+        bus_cycle_ + response_latency_;
   }
   chunk.first_done = rounded_up(chunk.first_done - kEdgeTolerance);
   chunk.last_done = std::max(chunk.first_done, rounded_up(chunk.last_done - kEdgeTolerance));

@@ -47,6 +47,8 @@ class ReplayMemory {
   }
 
  private:
+  ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& dram);
+
   struct Bank {
     std::uint64_t area = 0;  ///< 1 + area whose row is open, if the epoch is the channel's
     std::uint64_t epoch = 0;
@@ -100,6 +102,7 @@ class ReplayMemory {
   double pace_;     ///< cycles from request to request, without the latency
   double latency_;  ///< of a read of no data, its row open
   double write_bus_free_ = 0, read_bus_free_ = 0;
+  bool fixed_;  ///< a write takes one burst, and the data of a read pass as they come
   std::uint64_t piece_bytes_;  ///< dma.row_bytes; 0: whole rows
   std::optional<ReplayTlb> tlb_;
   std::vector<Channel> channels_;

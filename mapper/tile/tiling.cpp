@@ -11,6 +11,7 @@
 #include "base/round.h"
 #include "base/units.h"
 #include "hw/description/machine_text.h"
+#include "hw/memory/fixed_memory.h"
 #include "hw/program/program.h"
 #include "mapper/tile/tiling_energy.h"
 #include "mapper/tile/tiling_strategies.h"
@@ -19,12 +20,13 @@ namespace systole::mapper {
 DmaRate dma_rate(const hw::Machine& machine, std::uint32_t outstanding) {
   const double core = machine.core.clock_mhz;
   const double bus = machine.bus.width_bytes * static_cast<double>(machine.bus.clock_mhz) / core;
-  const double dram = machine.dram.channels * static_cast<double>(machine.dram.bus_bytes) *
-                      machine.dram.mega_transfers / core;
-  const double latency_ns = (machine.bus.request_latency + machine.bus.response_latency) * 1000.0 /
-                                machine.bus.clock_mhz +
-                            machine.dram.controller_ns + machine.dram.t_cl_ns;
-  return {std::min(bus, dram), latency_ns * core / 1000.0 / outstanding};
+  const double memory = hw::memory_rate(machine) / core;
+  const auto bus_ns = [&](std::uint32_t cycles) { return cycles * 1000.0 / machine.bus.clock_mhz; };
+  const double trip_ns = bus_ns(machine.bus.request_latency + machine.bus.response_latency);
+  const double latency_ns = hw::has_fixed_memory(machine)
+                                ? trip_ns + bus_ns(machine.memory.latency)
+                                : trip_ns + machine.dram.controller_ns + machine.dram.t_cl_ns;
+  return {std::min(bus, memory), latency_ns * core / 1000.0 / outstanding};
 }
 
 namespace {

@@ -7,6 +7,7 @@
 #include "base/round.h"
 #include "base/units.h"
 #include "hw/array/array.h"
+#include "hw/memory/fixed_memory.h"
 #include "hw/program/program.h"
 
 namespace systole::mapper {
@@ -27,8 +28,8 @@ TilingCost::TilingCost(const hw::Machine& machine, const TilingProblem& problem)
       load_rate_(dma_rate(machine, machine.dma.outstanding_reads)),
       cautious_rate_(dma_rate(machine, (machine.dma.outstanding_reads + 1) / 2)),
       store_rate_(dma_rate(machine, machine.dma.outstanding_writes)),
-      burst_cycles_(static_cast<double>(machine.dram.burst_length) * machine.core.clock_mhz /
-                    (static_cast<double>(machine.dram.mega_transfers) * machine.dram.channels)) {}
+      burst_cycles_(static_cast<double>(hw::memory_grain(machine)) * machine.core.clock_mhz /
+                    hw::memory_rate(machine)) {}
 
 bool TilingCost::may_fit(const Tiling& t) const {
   if (problem_.row_tile != 0 && t.m != problem_.row_tile) return false;

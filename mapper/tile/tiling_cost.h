@@ -87,7 +87,7 @@ class TilingCost {
   const hw::Machine& machine_;
   const TilingProblem& problem_;
   DmaRate load_rate_, cautious_rate_, store_rate_;
-  double burst_cycles_;  ///< that a request takes of the DRAM at least, however short it is
+  double burst_cycles_;  ///< that a request takes of the memory at least, however short it is
 };
 
 }  // namespace systole::mapper

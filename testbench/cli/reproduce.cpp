@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "reproduce/dfx/dfx.h"
 #include "reproduce/fusion/fusion.h"
+#include "reproduce/gemmini/gemmini.h"
 #include "reproduce/survey/survey.h"
 #include "reproduce/vitcod/vitcod.h"
 #include "testbench/cli/command.h"
@@ -29,6 +30,7 @@ struct ReproduceOptions {
   std::vector<std::string> settings;
   VitcodOptions vitcod;
   std::vector<std::string> parts;
+  std::vector<std::string> points;
   std::string plots, stats;
   bool json = false;
 };
@@ -61,6 +63,11 @@ Reproduction fusion(const ReproduceOptions& options) {
   return reproduce_fusion(options.parts);
 }
 
+Reproduction gemmini(const ReproduceOptions& options) {
+  expect_no_choice(options);
+  return reproduce_gemmini(options.points);
+}
+
 Reproduction survey(const ReproduceOptions& options) {
   expect_no_choice(options);
   return reproduce_survey(options.parts);
@@ -78,6 +85,7 @@ struct Publication {
 /// What can be reproduced.
 const std::map<std::string, Publication> kReproductions = {{"dfx", {dfx, dfx_parts}},
                                                            {"fusion", {fusion, fusion_parts}},
+                                                           {"gemmini", {gemmini, no_parts}},
                                                            {"survey", {survey, survey_parts}},
                                                            {"vitcod", {vitcod, no_parts}}};
 
@@ -91,16 +99,23 @@ void check_parts(const ReproduceOptions& options) {
   }
 }
 
+void check_points(const ReproduceOptions& options) {
+  if (options.points.empty() || options.name == "gemmini") return;
+  throw hw::InputError("--points: only of use with gemmini");
+}
+
 void list_files(const ReproduceOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine);
   files.reads("--mask", options.vitcod.mask);
   files.reads("--maps", options.vitcod.maps);
+  for (const std::string& path : options.points) files.reads("--points", path);
   files.writes("--stats", options.stats);
   files.writes_plots("--plots", options.plots);
 }
 
 int run(const ReproduceOptions& options) {
   check_parts(options);
+  check_points(options);
   JsonOutput stats(options.stats);
   const PlotWriter plots(options.plots);
   const auto begin = std::chrono::steady_clock::now();
@@ -129,7 +144,9 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("reproduce", "published figures beside ours");
   std::vector<std::string> names;
   for (const auto& [name, publication] : kReproductions) names.push_back(name);
-  command.add_option("name", options->name, "what to reproduce: dfx, fusion, survey or vitcod")
+  command
+      .add_option("name", options->name,
+                  "dfx, fusion, gemmini, survey or vitcod")
       ->type_name("NAME")
       ->required()
       ->check(CLI::IsMember(names).description(""));
@@ -148,19 +165,24 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command
       .add_option("--dim", options->vitcod.dim, "features of a head in these files; default: 64")
       ->type_name("N");
+  command.add_option("--points", options->points, "gemmini: runs measured on its RTL, in files")
+      ->type_name("FILE.csv,...")
+      ->delimiter(',');
   command.add_option("--part", options->parts, "some tables of dfx, fusion or survey alone")
       ->type_name("PART,...")
       ->delimiter(',');
   command.add_option("--plots", options->plots, "draw pictures with gnuplot")->type_name("DIR");
   command.add_option("--stats", options->stats, "write the rows")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the rows as JSON instead of tables");
-  add_examples(
-      command,
-      {"systole reproduce dfx --plots pictures", "systole reproduce dfx --part latency,bounds",
-       "systole reproduce fusion --plots pictures", "systole reproduce survey --plots pictures",
-       "systole reproduce survey --part analysis,products --json", "systole reproduce vitcod",
-       "systole reproduce vitcod --plots pictures",
-       "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
+  add_examples(command, {"systole reproduce dfx --plots pictures",
+                         "systole reproduce dfx --part latency,bounds",
+                         "systole reproduce fusion --plots pictures",
+                         "systole reproduce gemmini --points rtl_runs.csv",
+                         "systole reproduce survey --plots pictures",
+
+                         "systole reproduce survey --part analysis,products --json",
+                         "systole reproduce vitcod", "systole reproduce vitcod --plots pictures",
+                         "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
   set_action(command, action, options, list_files, run);
 }
 

@@ -24,6 +24,19 @@ TEST(Roofline, IsTheMachines) {
   EXPECT_DOUBLE_EQ(roofline_of(machine).memory_bytes(), 4 * 64 / 42.16);
 }
 
+TEST(Roofline, KnowsAMemoryOfFixedLatency) {
+  hw::Machine machine;
+  machine.memory.model = hw::MemoryModel::kFixed;
+  machine.memory.read_beat_cycles = 4;
+  const Roofline roofline = roofline_of(machine);
+  EXPECT_DOUBLE_EQ(roofline.dram_bytes, 4);
+  EXPECT_DOUBLE_EQ(roofline.memory_bytes(), 4);
+  machine.memory.read_beat_cycles = 1;
+  machine.memory.latency = 120;
+  // 16 requests of 64 bytes; 8 cycles on the bus.
+  EXPECT_DOUBLE_EQ(roofline_of(machine).read_bytes, 16 * 64 / 128.0);
+}
+
 TEST(Roofline, TellsWhatBoundsAnOperator) {
   const Roofline roofline = roofline_of(hw::Machine{});
   const CostSummary encode = summarise(ideal_costs({kBertBase, 512}));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "hw/memory/fixed_memory.h"
+
 namespace systole::tlm_model {
 namespace {
 
@@ -19,8 +21,7 @@ LoopUnit::LoopUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
       array_(array),
       postop_(postop),
       functional_(functional),
-      beat_cycles_(machine.memory.model == hw::MemoryModel::kFixed ? machine.memory.read_beat_cycles
-                                                                   : 1),
+      beat_cycles_(hw::has_fixed_memory(machine) ? machine.memory.read_beat_cycles : 1),
       core_(machine, *this),
       beats_(machine.dma.request_bytes),
       account_("cycles", {{"no_command", "no loop has been dispatched"},

@@ -25,30 +25,41 @@ Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine::Dram& params,
     : MemoryTarget(name, params.mib * hw::kMib, functional),
       timing_(params),
       clock_(1000),
+      cached_(false),
       memory_(capacity()) {}
 
 Dram::Dram(const sc_core::sc_module_name& name, const hw::Machine& machine, bool functional)
     : MemoryTarget(name, machine.dram.mib * hw::kMib, functional),
       timing_(machine.dram),
       clock_(machine.bus.clock_mhz),
+      cached_(machine.l2.kib != 0),
       memory_(capacity()) {
-  if (machine.memory.model == hw::MemoryModel::kFixed) {
+  if (hw::has_fixed_memory(machine)) {
     fixed_.emplace(machine.memory, machine.bus.width_bytes);
   }
 }
 
 void Dram::set_counting(bool on, const sc_core::sc_time& now) {
   timing_.set_counting(on, to_ps(now));
+  if (fixed_) fixed_->set_counting(on, clock_.cycle_from(now));
 }
 
-void Dram::finish(const sc_core::sc_time& total) { timing_.finish(to_ps(total)); }
+void Dram::finish(const sc_core::sc_time& total) {
+  timing_.finish(to_ps(total));
+  if (fixed_) fixed_->finish(clock_.cycle_from(total));
+}
+
+hw::BlockReport Dram::report() const {
+  return with_rejected(fixed_ ? fixed_->report("memory") : timing_.report(basename()));
+}
 
 void Dram::move(bool write, RequestBatch::Request& request) {
   if (request.data != nullptr) copy(write, request.address, request.data, request.bytes);
   if (fixed_) {
-    const hw::FixedMemory::Answer answer =
-        fixed_->accept(clock_.cycle_from_ps(request.time), write, request.bytes);
-    request.time = clock_.edge_ps(answer.last - (answer.beats - 1));
+    const std::uint64_t cycle = clock_.cycle_from_ps(request.time);
+    const std::uint64_t last = fixed_->accept(cycle, write, request.bytes).last;
+    const std::uint64_t passed_on = write || cached_ ? 0 : fixed_->beats(request.bytes) - 1;
+    request.time = clock_.edge_ps(last - passed_on);
     return;
   }
   const hw::DramAccess access = timing_.access(request.address, request.bytes, write, request.time);

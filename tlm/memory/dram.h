@@ -34,8 +34,8 @@ class SparseMemory {
 /// where touched.
 ///
 /// The bus stores and forwards what a read brings, which takes it a cycle for each beat but the
-/// first. A fixed memory passes beats on as they come: it has finished so many cycles before its
-/// last beat.
+/// first. A fixed memory passes beats on as they come, unless to a cache: it has finished so many
+/// cycles before its last beat.
 class Dram : public MemoryTarget {
  public:
   /// A memory that is not `functional` offers no DMI. Throws std::invalid_argument on bad
@@ -54,7 +54,8 @@ class Dram : public MemoryTarget {
 
   void trace(sc_core::sc_trace_file* file) const override;
 
-  [[nodiscard]] hw::BlockReport report() const { return with_rejected(timing_.report(basename())); }
+  /// Of the DRAM; a fixed memory reports as "memory".
+  [[nodiscard]] hw::BlockReport report() const;
 
  private:
   void move(bool write, RequestBatch::Request& request) override;
@@ -64,6 +65,7 @@ class Dram : public MemoryTarget {
   hw::DramTiming timing_;
   std::optional<hw::FixedMemory> fixed_;
   const Clock clock_;  ///< of the fixed memory: the bus's
+  const bool cached_;  ///< a cache waits for the last beat of its line
   SparseMemory memory_;
   std::uint64_t row_hits_ = 0, row_misses_ = 0, row_conflicts_ = 0;  ///< traced, in bursts
 };

@@ -36,6 +36,20 @@ TEST(MemoryFloor, WithoutRefreshIsTheBursts) {
   EXPECT_NEAR(MemoryFloor(machine).move(1 << 19, 0, 1 << 19), (1 << 20) / 19.2, 30);
 }
 
+TEST(MemoryFloor, OfFixedLatencyIsTheAnswerBeats) {
+  hw::Machine machine;
+  machine.memory.model = hw::MemoryModel::kFixed;
+  machine.memory.latency = 10;
+  const MemoryFloor wide(machine);
+  EXPECT_NEAR(wide.read_trip(64), 4 + 10 + 3 + 4, 0.01);
+  EXPECT_NEAR(wide.write_trip(64), 4 + 10 + 3 + 4, 0.01);
+  machine.memory.read_beat_cycles = 8;
+  const MemoryFloor narrow(machine);
+  EXPECT_NEAR(narrow.read_trip(64), 4 + 10 + 3 + 4, 0.01) << "a floor: the gaps are not in it";
+  // Four beats of a read of 64 bytes, one of a write.
+  EXPECT_NEAR(narrow.move(6400, 0, 6400), 100 * (4 + 1) * 8, 1e-6);
+}
+
 TEST(MemoryFloor, CountsTheWindowAndTheRequestOfACycle) {
   hw::Machine machine;
   machine.dma.outstanding_reads = 1;

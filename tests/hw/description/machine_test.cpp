@@ -239,6 +239,7 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"attention.lines", {"attention.lines=1", "attention.macs_per_line=256"}},
       {"scratchpad.kib", {"attention.lines=32", "attention.query_kib=131"}},
       {"dma.request_bytes", {"dma.request_bytes=4096", "dram.row_bytes=2048"}},
+      {"memory.model", {"memory.model=fixed", "dfx.cores=1"}},
       {"unroller.loops", {"unroller.loops=1"}},
       {"unroller.loops", {"unroller.loops=2", "array.cols=8"}},
       {"unroller.loops", {"unroller.loops=2", "array.dataflow=output-stationary"}},
@@ -312,16 +313,21 @@ TEST(MachineRules, AreNotJudgedOnValuesOutOfRange) {
 }
 
 TEST(MachineText, RoundTripsEveryKey) {
-  Machine machine;
-  for (const MachineKey& key : machine_keys()) {
-    Machine changed = machine;
-    key.set(changed, other_value(key));
-    if (machine_problems(changed).empty()) machine = changed;
+  for (const MemoryModel model : {MemoryModel::kDram, MemoryModel::kFixed}) {
+    Machine machine;
+    machine.memory.model = model;
+    for (const MachineKey& key : machine_keys()) {
+      if (key.path == "memory.model") continue;
+      Machine changed = machine;
+      key.set(changed, other_value(key));
+      if (machine_problems(changed).empty()) machine = changed;
+    }
+    EXPECT_EQ(machine.dram.t_rfc_ns != Machine{}.dram.t_rfc_ns, model == MemoryModel::kDram);
+    EXPECT_EQ(machine.memory.queue != Machine{}.memory.queue, model == MemoryModel::kFixed);
+    EXPECT_NE(machine.name, Machine{}.name);
+    expect_same(parse_machine(to_toml(machine), "text"), machine);
+    EXPECT_EQ(to_toml(parse_machine(to_toml(machine), "text")), to_toml(machine));
   }
-  EXPECT_NE(machine.dram.t_rfc_ns, Machine{}.dram.t_rfc_ns);
-  EXPECT_NE(machine.name, Machine{}.name);
-  expect_same(parse_machine(to_toml(machine), "text"), machine);
-  EXPECT_EQ(to_toml(parse_machine(to_toml(machine), "text")), to_toml(machine));
 }
 
 TEST(MachineText, ExplainsEveryLine) {

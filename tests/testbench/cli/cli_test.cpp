@@ -174,6 +174,21 @@ TEST(Cli, SettingsChangeTheMachine) {
   EXPECT_EQ(changed["compute_cycles"], usual["compute_cycles"]);
 }
 
+TEST(Cli, MemoryOfFixedLatencyIsABlockOfTheReport) {
+  const auto with_latency = [](int cycles) {
+    return json_of({"matmul", "64x64x64", "-m", "gemmini-bare", "--set",
+                    "memory.latency=" + std::to_string(cycles)});
+  };
+  const json near = with_latency(40), far = with_latency(80);
+  for (const json& result : {near, far}) {
+    EXPECT_EQ(result["checked_bytes"], 64 * 64);
+    EXPECT_EQ(result["mismatched_bytes"], 0);
+    EXPECT_GT(result["blocks"]["memory.answers"]["busy"], 0);
+    EXPECT_FALSE(result["blocks"].contains("dram.channel0"));
+  }
+  EXPECT_GT(far["cycles"], near["cycles"]);
+}
+
 TEST(Cli, MatmulIsCheckedAndItsUtilisationGrows) {
   double last = 0;
   for (const int side : {16, 64, 256, 1024}) {

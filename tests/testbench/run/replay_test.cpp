@@ -85,6 +85,22 @@ TEST_F(ReplayTest, ComesCloseToTheSimulationOnTheMachinesOfTheGrid) {
   EXPECT_LT(deviations.mean(), 0.02);
 }
 
+TEST_F(ReplayTest, ComesCloseToTheSimulationOnAMemoryOfFixedLatency) {
+  const Workload workload = test::encoder_workload({1, 192, 3, 768}, 77, 1);
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.memory.model = hw::MemoryModel::kFixed;
+  machine.bus.request_latency = machine.bus.response_latency = 0;
+  for (const std::uint32_t interval : {1U, 2U, 4U}) {
+    for (const std::uint32_t latency : {10U, 80U}) {
+      machine.memory.read_beat_cycles = interval;
+      machine.memory.latency = latency;
+      const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+      const double off = deviation(expected_cycles(mapping), workload.cycles(mapping, machine));
+      EXPECT_LT(std::abs(off), 0.1) << interval << " cycles a beat, latency " << latency;
+    }
+  }
+}
+
 // Any clocks, widths, DRAM times, pieces of rows.
 TEST_F(ReplayTest, ComesCloseToTheSimulationOnRandomMachines) {
   const Workload workload = test::encoder_workload({1, 96, 3, 192}, 61, 1);
