@@ -144,9 +144,7 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("reproduce", "published figures beside ours");
   std::vector<std::string> names;
   for (const auto& [name, publication] : kReproductions) names.push_back(name);
-  command
-      .add_option("name", options->name,
-                  "dfx, fusion, gemmini, survey or vitcod")
+  command.add_option("name", options->name, "dfx, fusion, gemmini, survey or vitcod")
       ->type_name("NAME")
       ->required()
       ->check(CLI::IsMember(names).description(""));
