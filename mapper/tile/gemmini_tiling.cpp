@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "base/round.h"
+#include "base/units.h"
 #include "mapper/tile/tiling_cost.h"
 #include "mapper/tile/tiling_strategies.h"
 
@@ -23,6 +24,8 @@ class Heuristic {
         half_scratchpad_(problem.stream_bytes / 2),
         c_blocks_(std::uint64_t{machine.accumulator.kib} * 1024 / 4 / 2 / b_block_),
         parameters_(std::uint64_t{4} * problem.parameter_words * machine.array.cols),
+        operand_bytes_(machine.postop.operand_kib * hw::kKib),
+        problem_(problem),
         most_{ceil_div(problem.m, rows_), 0, ceil_div(problem.k, rows_)} {
     const std::uint32_t whole = problem.row_wise ? problem.n : problem.section;
     whole_rows_ = whole != 0;
@@ -34,11 +37,13 @@ class Heuristic {
     const Blocks least{1, whole_rows_ ? most_.n : 1, 1};
     constexpr std::uint64_t kHalves = 2, kSumBytes = 4;
     return {kHalves * std::max(scratchpad(least), least.n * parameters_),
-            kHalves * kSumBytes * least.n * b_block_, 0};
+            kHalves * kSumBytes * least.n * b_block_, operands(least)};
   }
 
   [[nodiscard]] std::optional<Blocks> choose() const {
     Blocks blocks = first();
+    while (blocks.n > 1 && !whole_rows_ && after(blocks) > operand_bytes_) --blocks.n;
+    while (blocks.k > 1 && before(blocks) > operand_bytes_) --blocks.k;
     while (!fits(blocks)) {
       std::uint64_t& side = blocks.n > blocks.m && !whole_rows_ ? blocks.n : blocks.m;
       if (side > 1) {
@@ -66,9 +71,21 @@ class Heuristic {
   [[nodiscard]] std::uint64_t scratchpad(const Blocks& b) const {
     return b.k * (b.m * a_block_ + b.n * b_block_);
   }
+  /// Bytes of 16 rows of tensor operands: of stages after the anchor, and of those before it.
+  [[nodiscard]] std::uint64_t after(const Blocks& b) const {
+    return hw::kOperandRows * problem_.tensor_bytes *
+           std::min<std::uint64_t>(b.n * (b_block_ / rows_), problem_.n);
+  }
+  [[nodiscard]] std::uint64_t before(const Blocks& b) const {
+    return hw::kOperandRows * problem_.pre_tensor_bytes *
+           std::min<std::uint64_t>(b.k * rows_, problem_.k);
+  }
+  [[nodiscard]] std::uint64_t operands(const Blocks& b) const {
+    return std::max(after(b), before(b));
+  }
   [[nodiscard]] bool fits(const Blocks& b) const {
-    return scratchpad(b) <= half_scratchpad_ && b.m * b.n <= c_blocks_ &&
-           b.n * parameters_ <= half_scratchpad_;
+    return operands(b) <= operand_bytes_ && scratchpad(b) <= half_scratchpad_ &&
+           b.m * b.n <= c_blocks_ && b.n * parameters_ <= half_scratchpad_;
   }
   [[nodiscard]] Blocks first() const {
     if (whole_rows_) return {1, most_.n, 1};
@@ -83,6 +100,8 @@ class Heuristic {
   std::uint64_t half_scratchpad_;    ///< bytes
   std::uint64_t c_blocks_;           ///< that fit half the accumulator
   std::uint64_t parameters_;         ///< bytes for a block of columns
+  std::uint64_t operand_bytes_;      ///< that the operands of 16 rows may take
+  const TilingProblem& problem_;
   Blocks most_;
   bool whole_rows_ = false;
 };

@@ -99,6 +99,22 @@ TEST(GemminiTiling, IsLessDeepWhereArraysAreHigherThanWide) {
   EXPECT_EQ(Tiler(machine).choose(product(machine, 4, 225, 75), "c").k, 64U);
 }
 
+TEST(GemminiTiling, KeepsTensorOperandsOfSixteenRowsInTheirBuffer) {
+  hw::Machine machine = gemmini(256, 64);
+  machine.postop.operand_kib = 1;
+  TilingProblem problem = product(machine, 512, 768, 768);
+  problem.tensor_bytes = 2;
+  EXPECT_EQ(blocks(machine, problem), "8x2x48") << "1024 bytes: 32 columns of 16 rows";
+  problem.tensor_bytes = 4;
+  EXPECT_EQ(gemmini_tilings(machine, problem).front().c_cols, 16U);
+  EXPECT_EQ(smallest_gemmini_tiles(machine, problem).operands, 1024U);
+  problem.tensor_bytes = 5;
+  EXPECT_TRUE(gemmini_tilings(machine, problem).empty());
+  problem.tensor_bytes = 0;
+  problem.pre_tensor_bytes = 2;
+  EXPECT_EQ(gemmini_tilings(machine, problem).front().k, 32U);
+}
+
 TEST(GemminiTiling, FitsItsSmallestTilesAndNoLess) {
   hw::Machine machine = gemmini(256, 64);
   TilingProblem problem = product(machine, 512, 768, 768);
