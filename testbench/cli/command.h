@@ -24,6 +24,7 @@ void add_run_command(CLI::App& app, Action& action);
 void add_map_command(CLI::App& app, Action& action);
 void add_attention_command(CLI::App& app, Action& action);
 void add_analyse_command(CLI::App& app, Action& action);
+void add_explain_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
 void add_machine_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);

@@ -253,6 +253,10 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     return true;
   };
   const auto deliver = [&](const tlm_model::Host::Job& job) {
+    if (result.cycles.empty()) {
+      result.started = processor.start_cycle();
+      result.finished = processor.finish_cycle();
+    }
     result.cycles.push_back(job.cycles);
     std::vector<std::uint8_t> bytes;
     for (const auto& buffer : job.outputs) {

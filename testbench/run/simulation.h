@@ -51,7 +51,9 @@ struct SimulationResult : MachineRun {
   hw::EnergyEvents events;
   /// Of the first inference, by position in the program, without kEnd's.
   std::vector<tlm_model::CommandTrace> traces;
-  ClassCycles classes;  ///< of the first inference
+  std::uint64_t started = 0,
+                finished = 0;  ///< of the first inference: the core's first and last cycle
+  ClassCycles classes;         ///< of the first inference
   std::uint64_t commands = 0;
 };
 

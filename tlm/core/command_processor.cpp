@@ -56,9 +56,12 @@ void CommandProcessor::run() {
     start_cycle_ = cycle();
     account_.idle_until(start_cycle_);
     for (;;) {
+      steps_ = {};
+      steps_.begun = cycle();
       state_ = kWaitFetch;
       const ProgramReader::Fetched fetched = reader_.next();
       clock_.wait_until(fetched.arrival);
+      steps_.fetched = steps_.fenced = steps_.issued = steps_.room = cycle();
       state_ = kDispatch;
       account_.stall_until(cycle(), kFetchWait);
       next_ = fetched.index;
@@ -72,6 +75,7 @@ void CommandProcessor::run() {
     }
     drain();
     account_.idle_until(cycle());
+    finish_cycle_ = cycle();
     running_ = false;
     state_ = kIdle;
     finished_.notify();
@@ -85,11 +89,16 @@ void CommandProcessor::drain() {
 
 void CommandProcessor::call_host(const hw::Command& command, std::uint32_t index) {
   issue(command.issue);
-  drain();
+  if (!scoreboard_.empty()) {
+    drain();
+    steps_.room_by = last_retired_;
+  }
+  steps_.room = cycle();
   account_.stall_until(cycle(), kFence);
   clock_.wait_until(cycle() + 1);
   account_.busy_until(cycle());
   Entry* const entry = scoreboard_.dispatch(command, index, cycle());
+  entry->steps = steps_;
   ++commands_;
   state_ = kHostCall;
   const std::uint64_t started = cycle();
@@ -128,11 +137,16 @@ void CommandProcessor::issue(hw::Issue issue) {
   if (issue == hw::Issue::kNone) return;
   state_ = kWaitHost;
   const bool call = issue == hw::Issue::kCall;
-  while (call && !scoreboard_.empty()) wait(slot_free_);
+  if (call && !scoreboard_.empty()) {
+    while (!scoreboard_.empty()) wait(slot_free_);
+    steps_.fence_by = last_retired_;
+  }
+  steps_.fenced = cycle();
   ++loop_;
   while (waiting_[loop_ % kLoopsInFlight] != 0) wait(taken_);
   clock_.wait_until(cycle() + (call ? machine_.core.call_cycles : machine_.core.loop_cycles));
   account_.stall_until(cycle(), kHostIssue);
+  steps_.issued = steps_.room = cycle();
 }
 
 void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index) {
@@ -141,7 +155,9 @@ void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index)
   while (scoreboard_.in_flight(unit) >= capacity(unit)) {
     state_ = kWaitStation;
     wait(slot_free_);
+    steps_.room_by = last_of_unit_[static_cast<std::size_t>(unit)];
   }
+  steps_.room = cycle();
   state_ = kDispatch;
   account_.stall_until(cycle(), kStationFull);
   // The loop unit has command queues of its own.
@@ -149,6 +165,7 @@ void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index)
   account_.busy_until(cycle());
   Entry* entry = scoreboard_.dispatch(command, index, cycle());
   entry->loop = loop_;
+  entry->steps = steps_;
   ++waiting_[loop_ % kLoopsInFlight];
   const auto slot = static_cast<std::size_t>(unit);
   occupancy_[slot] = scoreboard_.in_flight(unit);
@@ -191,6 +208,10 @@ void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uin
   trace.completed = std::max(at, cycle());
   trace.was_blocked = entry.was_blocked;
   trace.blocker = entry.blocker_index;
+  trace.blocker_released = entry.blocker_released;
+  trace.ready = entry.ready;
+  trace.dispatch = entry.steps;
+  trace.stalled = entry.stalled;
   retirements_.emplace(clock_.edge(trace.completed), Retirement{&entry, trace});
   const sc_core::sc_time first = retirements_.begin()->first;
   retire_.notify(first - sc_core::sc_time_stamp());
@@ -203,6 +224,7 @@ void CommandProcessor::retire() {
     wake(scoreboard_.complete(done.entry, cycle()));
     const auto slot = static_cast<std::size_t>(done.trace.unit);
     occupancy_[slot] = scoreboard_.in_flight(done.trace.unit);
+    last_retired_ = last_of_unit_[slot] = done.trace.index;
     for (const Observer& observer : observers_) observer(done.trace);
     slot_free_.notify();
   }

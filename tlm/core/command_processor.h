@@ -81,6 +81,9 @@ class CommandProcessor : public sc_core::sc_module {
   [[nodiscard]] const hw::Program& program() const noexcept { return reader_.program(); }
 
   void observe(Observer observer) { observers_.push_back(std::move(observer)); }
+  /// The last run, in core cycles: start(), and the end. Commands are traced in between.
+  [[nodiscard]] std::uint64_t start_cycle() const noexcept { return start_cycle_; }
+  [[nodiscard]] std::uint64_t finish_cycle() const noexcept { return finish_cycle_; }
   /// From `cycle` on, time counts in the account or it does not.
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
   [[nodiscard]] hw::BlockReport report(std::uint64_t end) const;
@@ -118,7 +121,10 @@ class CommandProcessor : public sc_core::sc_module {
   bool running_ = false;
   std::uint64_t host_call_ = 0;
   std::uint64_t next_ = 0;  ///< position of the command to dispatch
-  std::uint64_t start_cycle_ = 0;
+  std::uint64_t start_cycle_ = 0, finish_cycle_ = 0;
+  DispatchSteps steps_;             ///< of the command to dispatch
+  std::uint32_t last_retired_ = 0;  ///< position of the command that was completed last
+  std::array<std::uint32_t, hw::kUnits> last_of_unit_{};  ///< ... of each unit
   std::uint64_t commands_ = 0;
   std::uint8_t state_ = kIdle;                ///< traced
   std::uint32_t occupancy_[hw::kUnits] = {};  ///< traced

@@ -50,7 +50,9 @@ void ExecutionUnit::run() {
     }
     state_ = kBusy;
     const std::uint64_t started = cycle();
+    const StallMark mark(account_.time());
     const std::uint64_t completed = execute(entry);
+    entry.stalled = mark.since(account_.time());
     processor_.complete_at(entry, started, completed);
   }
 }

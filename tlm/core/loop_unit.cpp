@@ -214,6 +214,8 @@ void LoopUnit::complete() {
     if (first.writes_left != 0 || core_.unrolled() < first.number) return;
     // The last one takes everything that is left with it.
     if (open_.size() == 1 && core_.busy()) return;
+    first.entry->stalled = completed_.since(account_.time());
+    completed_ = StallMark(account_.time());
     processor_.release(*first.entry);
     processor_.complete_at(*first.entry, first.started, core_.cycle());
     open_.pop_front();

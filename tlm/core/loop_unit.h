@@ -85,6 +85,7 @@ class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
   std::uint64_t rows_ = 0, conflicts_ = 0;  ///< as they were in the last cycle
   Work work_;
   hw::BlockAccount account_;
+  StallMark completed_;  ///< when the last loop was
 };
 
 }  // namespace systole::tlm_model

@@ -48,13 +48,14 @@ Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std
   return flight_.back().get();
 }
 
-void Scoreboard::wake(Entry* blocker, std::vector<Entry*>& waiters, std::uint64_t cycle,
-                      std::vector<Entry*>& ready) {
+void Scoreboard::wake(Entry* blocker, bool released, std::vector<Entry*>& waiters,
+                      std::uint64_t cycle, std::vector<Entry*>& ready) {
   for (Entry* waiter : waiters) {
     if (--waiter->waiting_ != 0) continue;
     waiter->ready = cycle;
     waiter->last_blocker = blocker->unit;
     waiter->blocker_index = blocker->index;
+    waiter->blocker_released = released;
     ready.push_back(waiter);
   }
   waiters.clear();
@@ -63,14 +64,14 @@ void Scoreboard::wake(Entry* blocker, std::vector<Entry*>& waiters, std::uint64_
 std::vector<Entry*> Scoreboard::release(Entry* entry, std::uint64_t cycle) {
   std::vector<Entry*> ready;
   entry->released_ = true;
-  wake(entry, entry->on_release_, cycle, ready);
+  wake(entry, true, entry->on_release_, cycle, ready);
   return ready;
 }
 
 std::vector<Entry*> Scoreboard::complete(Entry* entry, std::uint64_t cycle) {
   std::vector<Entry*> ready;
-  wake(entry, entry->on_release_, cycle, ready);
-  wake(entry, entry->on_complete_, cycle, ready);
+  wake(entry, false, entry->on_release_, cycle, ready);
+  wake(entry, false, entry->on_complete_, cycle, ready);
   --per_unit_[static_cast<std::size_t>(entry->unit)];
   flight_.erase(std::find_if(flight_.begin(), flight_.end(),
                              [entry](const auto& other) { return other.get() == entry; }));

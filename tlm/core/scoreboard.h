@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw/program/program.h"
+#include "tlm/common/observer.h"
 
 namespace systole::tlm_model {
 
@@ -19,7 +20,10 @@ struct Entry {
   hw::Unit last_blocker = hw::Unit::kLoad;
   std::uint32_t loop = 0;           ///< the loop it belongs to, counted from the program's begin
   std::uint32_t blocker_index = 0;  ///< command that cleared the last hazard
+  bool blocker_released = false;    ///< ... by its release
   bool was_blocked = false;
+  DispatchSteps steps;
+  Stalls stalled{};  ///< see CommandTrace
 
  private:
   friend class Scoreboard;
@@ -56,7 +60,7 @@ class Scoreboard {
   }
 
  private:
-  static void wake(Entry* blocker, std::vector<Entry*>& waiters, std::uint64_t cycle,
+  static void wake(Entry* blocker, bool released, std::vector<Entry*>& waiters, std::uint64_t cycle,
                    std::vector<Entry*>& ready);
 
   const hw::Program& program_;

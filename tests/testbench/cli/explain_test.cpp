@@ -1,79 +1,100 @@
-/// The command `systole map --explain`.
-
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
-#include <vector>
 
+#include "support/documented_names.h"
+#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 
 namespace systole::testbench {
 namespace {
 
 using nlohmann::json;
-using testing::HasSubstr;
 
-json explained(const std::vector<std::string>& settings) {
-  std::vector<std::string> arguments = {"map",   "-m",        "transformer", "--model",
-                                        "vit17", "--explain", "--json"};
-  for (const std::string& setting : settings) {
-    arguments.emplace_back("--set");
-    arguments.push_back(setting);
+json explained(Words arguments) {
+  arguments.insert(arguments.begin(), "explain");
+  return json_of(std::move(arguments));
+}
+
+std::uint64_t sum_of(const json& list) {
+  std::uint64_t sum = 0;
+  for (const json& entry : list) sum += entry["cycles"].get<std::uint64_t>();
+  return sum;
+}
+
+TEST(ExplainCommand, EveryNameIsDocumentedAndNoOther) {
+  test::expect_documented({explained({"-m", "vitcod", "--model", "vit17", "--confirm", "1"})},
+                          "docs/explain.md");
+}
+
+TEST(ExplainCommand, EveryViewAddsUpToTheCyclesOfTheRun) {
+  const json run =
+      json_of({"run", "-m", "transformer", "--model", "vit17", "-n", "1", "--functional", "off"});
+  const json why = explained({"-m", "transformer", "--model", "vit17", "--no-what-if"});
+  EXPECT_EQ(why["cycles"], run["cycles"].get<std::uint64_t>());
+  EXPECT_EQ(why["critical_path_cycles"], why["cycles"]);
+  EXPECT_EQ(sum_of(why["causes"]), why["cycles"]);
+  EXPECT_EQ(sum_of(why["operators"]), why["cycles"]);
+  EXPECT_EQ(sum_of(why["path"]), why["cycles"]);
+  std::uint64_t at = 0;
+  for (const json& step : why["path"]) {
+    ASSERT_EQ(step["begin"], at);
+    at += step["cycles"].get<std::uint64_t>();
   }
-  const ProgramRun run = run_systole(arguments);
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  return json::parse(run.out)["fusion"];
 }
 
-json decision(const json& fusion, const std::string& name) {
-  for (const json& one : fusion["operators"]) {
-    if (one["name"] == name) return one;
+TEST(ExplainCommand, PredictsWhatARunOfTheChangedMachineTakes) {
+  const json why = explained({"-m", "transformer", "--model", "vit17", "--confirm", "3"});
+  std::size_t simulated = 0;
+  for (const json& change : why["what_if"]) {
+    if (change["simulated"].is_null()) continue;
+    ++simulated;
+    const auto cycles = change["simulated"].get<double>();
+    EXPECT_NEAR(change["predicted"].get<double>(), cycles, 0.05 * cycles) << change;
+    const std::string key = change["key"];
+    const json machine = json_of({"machine", "transformer", "--json"});
+    const std::string::size_type dot = key.find('.');
+    const double before = machine[key.substr(0, dot)][key.substr(dot + 1)];
+    const auto after = static_cast<std::uint64_t>(before * change["factor"].get<double>());
+    EXPECT_EQ(json_of({"run", "-m", "transformer", "--model", "vit17", "-n", "1", "--functional",
+                       "off", "--set", key + "=" + std::to_string(after)})["cycles"],
+              cycles);
   }
-  ADD_FAILURE() << "no operator " << name;
-  return {};
+  EXPECT_EQ(simulated, 3U);
 }
 
-TEST(Explain, SaysWhereEveryOperatorRuns) {
-  const json fusion = explained({"preop.lanes=16"});
-  const json norm = decision(fusion, "blocks.1.norm1");
-  EXPECT_EQ(norm["place"], "in front");
-  EXPECT_EQ(norm["runs_in"], "blocks.1.attn.qkv");
-  EXPECT_THAT(norm["why"].get<std::string>(), HasSubstr("cycles together"));
-  EXPECT_EQ(decision(fusion, "blocks.1.attn.qkv")["place"], "anchor");
-  const json gelu = decision(fusion, "blocks.1.mlp.gelu");
-  EXPECT_EQ(gelu["place"], "behind");
-  EXPECT_EQ(gelu["runs_in"], "blocks.1.mlp.fc1");
+TEST(ExplainCommand, SaysWhyAMachineCannotBe) {
+  const json why = explained({"-m", "vitcod", "--model", "vit17", "--confirm", "0"});
+  bool found = false;
+  for (const json& change : why["what_if"]) {
+    if (!change.contains("refused")) continue;
+    found = true;
+    EXPECT_TRUE(change["predicted"].is_null());
+    EXPECT_NE(change["refused"], "");
+  }
+  EXPECT_TRUE(found);
 }
 
-TEST(Explain, SaysWhatStandsInTheWay) {
-  const json off = explained({"mapper.fusion=off"});
-  EXPECT_GT(off["passes"], explained({})["passes"]);
-  const json gelu = decision(off, "blocks.1.mlp.gelu");
-  EXPECT_EQ(gelu["place"], "anchor");
-  EXPECT_THAT(gelu["why"].get<std::string>(), HasSubstr("mapper.fusion is \"off\""));
-  const json clamp = decision(explained({"postop.max_stages=3"}), "blocks.1.mlp.fc2.clamp");
-  EXPECT_EQ(clamp["why"], "postop.max_stages is 3");
-  const json norm = decision(explained({}), "blocks.1.norm1");
-  EXPECT_THAT(norm["why"].get<std::string>(), HasSubstr("preop.lanes is 0"));
+TEST(ExplainCommand, TextFitsATerminal) {
+  for (const Words& arguments :
+       {Words{"explain", "-m", "vitcod", "--model", "vit17", "--confirm", "1"},
+        Words{"explain", "-m", "gemmini", "--model", "vit17", "--no-what-if"},
+        Words{"explain", "-m", "transformer", "--model", "gpt2", "--layers", "1", "--decode",
+              "--past", "64", "--confirm", "1"}}) {
+    std::istringstream lines(output_of(arguments));
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
+  }
 }
 
-TEST(Explain, PrintsARowPerOperator) {
-  const ProgramRun run = run_systole({"map", "-m", "vitcod", "--model", "vit17", "--explain"});
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, testing::ContainsRegex("blocks.0.attn.head0.softmax +[0-9]+  inside"));
-  EXPECT_THAT(run.out, testing::ContainsRegex("blocks.0.mlp.gelu +[0-9]+  behind"));
-}
-
-TEST(Explain, NeedsAModel) {
-  const ProgramRun read = run_systole({"map", "--read", "x.prog", "--explain"});
-  EXPECT_EQ(read.exit_code, 2);
-  EXPECT_THAT(read.err, HasSubstr("--explain"));
-  const ProgramRun both =
-      run_systole({"map", "-m", "tiny", "--model", "vit17", "--explain", "--asm", "-"});
-  EXPECT_EQ(both.exit_code, 2);
-  EXPECT_THAT(both.err, HasSubstr("--explain and --asm -"));
+TEST(ExplainCommand, BadInputIsOneLine) {
+  expect_refused({"ring", {"explain", "-m", "dfx", "--model", "vit17"}, {{"dfx"}}});
+  expect_refused({"model", {"explain", "-m", "tiny", "--model", "nothing"}, {{"nothing"}}});
+  expect_refused({"length",
+                  {"explain", "-m", "tiny", "--model", "gpt2", "--decode", "--length", "4"},
+                  {{"--length: explains one token of --decode, expected none"}}});
 }
 
 }  // namespace

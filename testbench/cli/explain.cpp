@@ -1,0 +1,94 @@
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+#include "testbench/cli/command.h"
+#include "testbench/cli/common_options.h"
+#include "testbench/cli/outputs.h"
+#include "testbench/common/progress.h"
+#include "testbench/explain/report_explain.h"
+#include "testbench/run/rtl_blocks.h"
+
+namespace systole::testbench {
+namespace {
+
+struct ExplainOptions {
+  MachineOptions machine;
+  std::string model;
+  SizeOptions size;
+  std::size_t confirm = 5;
+  bool no_what_if = false;
+  bool json = false;
+};
+
+/// One inference without values, on which cycles do not depend; of tokens one by one the first.
+RunRequest request_of(const ExplainOptions& options) {
+  RunRequest request{options.model, options.size, {}, 1, false, false};
+  if (options.size.decode) {
+    request.limit = 0;
+    request.size.length = 1;
+  }
+  return request;
+}
+
+int run(const ExplainOptions& options) {
+  if (options.size.decode && options.size.length) {
+    throw hw::InputError("--length: explains one token of --decode, expected none");
+  }
+  const hw::Machine machine = load_machine(options.machine);
+  const RunSubject subject(request_of(options), machine);
+  ExplainReport report;
+  if (!options.no_what_if) {
+    BatchProgress progress;
+    report.changes = what_if(request_of(options), machine, options.confirm);
+  }
+  SimulationOptions simulation;
+  simulation.functional = false;
+  simulation.next_step = subject.next_step();
+  SimulationBar bar;
+  simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
+  RtlReport rtl;
+  report.measurement =
+      measure(machine, subject.network().name, subject.macs(), simulation,
+              simulate(subject.graph(), subject.mapping(), machine, make_engines(machine, {}, rtl),
+                       subject.inputs(), simulation));
+  report.explanation = explain(subject.mapping().program, report.measurement.result);
+  report.bound = analysis::lower_bound(subject.graph(), machine);
+  relate(report.changes, report.explanation,
+         static_cast<double>(subject.mapping().expected_cycles));
+  if (options.json) {
+    print_json(explain_json(report));
+  } else {
+    print_text(explain_text(report));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_explain_command(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ExplainOptions>();
+  CLI::App& command = *app.add_subcommand("explain", "why a run takes its cycles, what would help");
+  add_machine_options(command, options->machine);
+  add_strategy(command, options->machine);
+  command.add_option("--model", options->model, "an integer model or a known shape")
+      ->type_name("NAME|FILE")
+      ->required();
+  add_size_options(command, options->size);
+  command.add_flag("--decode", options->size.decode, "one token, keys cached");
+  command.add_option("--past", options->size.past, "tokens in the cache of --decode; default: 0")
+      ->type_name("N");
+  command.add_option("--confirm", options->confirm, "simulate the best N changes; default: 5")
+      ->type_name("N");
+  command.add_flag("--no-what-if", options->no_what_if, "no changes of the machine");
+  command.add_flag("--json", options->json, "print as JSON, with every step of the path");
+  add_examples(command, {"systole explain -m transformer --model bert-base --length 512",
+                         "systole explain -m gemmini --model vit65 --confirm 10",
+                         "systole explain -m my.toml --model gpt2 --decode --past 512 --json"});
+  set_action(command, action, options, run);
+}
+
+}  // namespace systole::testbench

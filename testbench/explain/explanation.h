@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "mapper/mapping.h"
+#include "testbench/explain/critical_path.h"
+#include "testbench/run/simulation.h"
+
+namespace systole::testbench {
+
+/// A part of a critical path, by the reason for its cycles.
+struct PathCause {
+  std::string unit;     ///< block of the core, "array"
+  std::string cause;    ///< "busy", "in_flight", or a cause of the block's account
+  std::string meaning;  ///< one line
+  std::uint64_t cycles = 0;
+};
+
+/// A part of a critical path, by what the network does in it.
+struct PathOperator {
+  std::string name;             ///< of all layers and heads: analysis::general_name()
+  std::uint64_t times = 0;      ///< operators of that name in the program
+  std::uint64_t cycles = 0;     ///< of them all
+  std::vector<PathCause> most;  ///< of these cycles by cause, the largest first
+};
+
+/// Why a run took its cycles.
+struct Explanation {
+  std::uint64_t cycles = 0;             ///< of the run
+  std::vector<PathStep> path;           ///< in order of time; their cycles are those of the run
+  std::vector<PathCause> causes;        ///< their cycles are those of the path; the largest first
+  std::vector<PathOperator> operators;  ///< likewise
+
+  /// Cycles of all steps of the path.
+  [[nodiscard]] std::uint64_t path_cycles() const;
+  /// Of a cause, 0 if the path has none.
+  [[nodiscard]] std::uint64_t of(const std::string& unit, const std::string& cause) const;
+};
+
+/// Of the first inference of a simulation.
+[[nodiscard]] Explanation explain(const hw::Program& program, const SimulationResult& result);
+
+}  // namespace systole::testbench
