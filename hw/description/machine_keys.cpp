@@ -17,6 +17,7 @@ using key_table::Text;
 using key_table::word;
 
 constexpr Text kGemmini = "Gemmini";
+constexpr Text kIta = "ITA";
 constexpr Text kFitted = "fitted to the survey's Fig. 14 and 39.6x";
 constexpr Text kJedec = "JESD79-4, DDR4-2400T";
 
@@ -27,6 +28,7 @@ using Sram = Machine::Sram;
 using Postop = Machine::Postop;
 using Datapath = Machine::Datapath;
 using Dma = Machine::Dma;
+using Stream = Machine::Stream;
 using Unroller = Machine::Unroller;
 using Tlb = Machine::Tlb;
 using Bus = Machine::Bus;
@@ -62,6 +64,7 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kAttention = &Machine::attention;
   constexpr auto kDma = &Machine::dma;
   constexpr auto kUnroller = &Machine::unroller;
+  constexpr auto kStream = &Machine::stream;
   constexpr auto kTlb = &Machine::tlb;
   constexpr auto kBus = &Machine::bus;
   constexpr auto kL2 = &Machine::l2;
@@ -212,6 +215,23 @@ std::vector<MachineKey> make_keys() {
           "that a row takes from its scratchpad bank to the array, after the read", kGemmini),
       integer<kUnroller, &Unroller::scale_stages>("unroller.scale_stages", "cycles", 1, 64,
           "of the scaling pipeline between accumulator and memory", kGemmini),
+
+      integer<kStream, &Stream::units>("stream.units", "dot products", 0, 1024,
+          "a cycle, of a streaming attention core; 0: a tile machine", "chosen; ITA: 16"),
+      power_of_two<kStream, &Stream::length>("stream.length", "elements", 16, 1024,
+          "of a dot product, and rows and columns of a tile", kIta),
+      integer<kStream, &Stream::depth>("stream.depth", "cycles", 10, 1024,
+          "from an input beat to its results: the adder tree and what follows it", kIta),
+      power_of_two<kStream, &Stream::weight_bytes>("stream.weight_bytes", "bytes", 1, 4096,
+          "of weights that arrive in a cycle", kIta),
+      integer<kStream, &Stream::output_queue>("stream.output_queue", "beats", 1, 4096,
+          "of results under way", kIta),
+      integer<kStream, &Stream::softmax_queue>("stream.softmax_queue", "rows", 1, 4096,
+          "whose sums wait for a divider, or are on their way there", kIta),
+      integer<kStream, &Stream::dividers>("stream.dividers", "", 1, 64,
+          "one quotient bit a cycle each", kIta),
+      integer<kStream, &Stream::longest>("stream.longest", "elements", 16, 2032,
+          "rows and columns of an operand at most", kIta),
 
       integer<kTlb, &Tlb::entries>("tlb.entries", "", 0, 1024,
           "pages in the table that load and store unit share; 0: addresses are physical",

@@ -69,6 +69,18 @@ bool unroller_banks_are_few(const Machine& m) {
   return m.unroller.loops == 0 || (m.accumulator.banks <= 8 && m.scratchpad.banks <= 32);
 }
 
+bool stream_tiles_are_whole(const Machine& m) {
+  const Machine::Stream& stream = m.stream;
+  return stream.units == 0 || (stream.length % stream.units == 0 && stream.length >= stream.units);
+}
+bool stream_buffers_are_whole(const Machine& m) {
+  const Machine::Stream& stream = m.stream;
+  return stream.units == 0 || std::uint64_t{stream.units} * stream.length >= stream.weight_bytes;
+}
+bool stream_is_alone(const Machine& m) {
+  return m.stream.units == 0 ||
+         (m.dfx.cores == 0 && m.attention.lines == 0 && m.unroller.loops == 0);
+}
 bool ring_has_dram(const Machine& m) {
   return m.memory.model == MemoryModel::kDram || m.dfx.cores == 0;
 }
@@ -164,6 +176,15 @@ const std::vector<MachineRule>& machine_rules() {
        attention_buffers_fit},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
       {{"memory.model", "dfx.cores"}, "\"dram\" for cores of text generation", ring_has_dram},
+      {{"stream.units", "stream.length"},
+       "0, or a divisor of the length of a dot product",
+       stream_tiles_are_whole},
+      {{"stream.weight_bytes", "stream.units", "stream.length"},
+       "at most the weights of all dot products",
+       stream_buffers_are_whole},
+      {{"stream.units", "dfx.cores", "attention.lines", "unroller.loops"},
+       "0, or no other core",
+       stream_is_alone},
       {{"unroller.loops"}, "0 or 2", unroller_is_double},
       {{"unroller.loops", "array.rows", "array.cols"},
        "0, or a square array",

@@ -157,6 +157,19 @@ struct Machine {
     std::uint32_t scale_stages = 8;  ///< of the pipeline between accumulator and memory
   } unroller;
 
+  /// A streaming attention core, as ITA is (hw/stream/stream_core.h), in the place of the tile
+  /// machine's core.
+  struct Stream {
+    std::uint32_t units = 0;  ///< dot products a cycle; 0: a tile machine
+    std::uint32_t length = 64;  ///< elements of a dot product
+    std::uint32_t depth = 11;   ///< cycles from an input beat to its result
+    std::uint32_t weight_bytes = 16;
+    std::uint32_t output_queue = 12;
+    std::uint32_t softmax_queue = 12;
+    std::uint32_t dividers = 10;
+    std::uint32_t longest = 512;  ///< rows and columns of an operand
+  } stream;
+
   /// Address translation of the load and store units: a register for the last page in each port,
   /// behind them a table that they share. A miss in both walks the page table in memory.
   struct Tlb {

@@ -74,6 +74,26 @@ hw::Machine load_machine(const MachineOptions& options) {
         "{}: dfx.cores: found {}, expected 0: its cores generate text, see systole generate --help",
         hw::printable(options.machine), machine.dfx.cores));
   }
+  if (machine.stream.units != 0) {
+    throw hw::InputError(fmt::format(
+        "{}: stream.units: found {}, expected 0: a streaming core runs single layers, see "
+        "systole layer --help",
+        hw::printable(options.machine), machine.stream.units));
+  }
+  return machine;
+}
+
+bool has_streaming_core(const MachineOptions& options) {
+  return load_machine(options.machine, options.settings).stream.units != 0;
+}
+
+hw::Machine load_stream_machine(const MachineOptions& options) {
+  hw::Machine machine = configured(options);
+  if (machine.stream.units == 0) {
+    throw hw::InputError(
+        hw::printable(options.machine) +
+        ": stream.units: found 0, expected a machine with a streaming core, such as ita");
+  }
   return machine;
 }
 

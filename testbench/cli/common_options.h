@@ -41,6 +41,12 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
 /// The same for a command that needs attention engines. Throws InputError for a machine without.
 [[nodiscard]] hw::Machine load_attention_machine(const MachineOptions& options);
 
+/// Whether the machine has a streaming core. Throws InputError as load_machine().
+[[nodiscard]] bool has_streaming_core(const MachineOptions& options);
+/// The same for a command that runs layers on a streaming core. Throws InputError for a machine
+/// without one.
+[[nodiscard]] hw::Machine load_stream_machine(const MachineOptions& options);
+
 /// Adds --length, --layers, --heads, --d and --ffn.
 void add_shape_options(CLI::App& command, SizeOptions& size);
 /// The same and --batch.

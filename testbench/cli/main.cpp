@@ -64,6 +64,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_generate_command(app, action);
   add_map_command(app, action);
   add_attention_command(app, action);
+  add_layer_command(app, action);
   add_analyse_command(app, action);
   add_explain_command(app, action);
   add_machine_command(app, action);

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/error.h"
 #include "hw/array/array.h"
 #include "mapper/mapping.h"
 #include "testbench/cli/command.h"
@@ -9,6 +10,7 @@
 #include "testbench/network/matmul_graph.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
+#include "testbench/stream/report_stream.h"
 
 namespace systole::testbench {
 namespace {
@@ -28,8 +30,31 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
   files.writes("--stats", options.stats);
 }
 
+/// On a streaming core.
+int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
+  if (options.sums || !options.machine.strategy.empty() || !options.machine.rtl.empty()) {
+    throw hw::InputError(
+        "--int32, --strategy, --rtl: not of a streaming core, which requantises and maps by "
+        "itself");
+  }
+  StreamReport report;
+  report.machine = load_stream_machine(options.machine);
+  report.request.shape = {shape.m, shape.k, shape.n, 0};
+  report.request.product = true;
+  report.request.bias = options.bias;
+  report.request.functional = options.functional;
+  check_stream_sizes(report.request, report.machine);
+  JsonOutput stats(options.stats);
+  report.result = run_stream(report.request, report.machine);
+  const nlohmann::ordered_json document = stream_json(report);
+  stats.write(document);
+  options.json ? print_json(document) : print_text(stream_text(report));
+  return report.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+}
+
 int run(const MatmulOptions& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
+  if (has_streaming_core(options.machine)) return run_on_stream(options, shape);
   const hw::Machine machine = load_machine(options.machine);
   check_program_size(shape, machine);
   const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional,

@@ -115,7 +115,7 @@ int run(const VectorsOptions& options) {
 void add_vectors_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<VectorsOptions>();
   CLI::App& command = *app.add_subcommand("vectors", "check integer functions with vector files");
-  command.add_option("file", options->files, "JSON of I-BERT's or the default functions")
+  command.add_option("file", options->files, "JSON of I-BERT's, ITA's or default functions")
       ->type_name("FILE.json")
       ->required();
   command.add_flag("--rtl", options->rtl, "compute square roots and requantisations in RTL");

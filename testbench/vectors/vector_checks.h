@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "testbench/vectors/vector_fields.h"
 #include "testbench/vectors/vectors.h"
@@ -34,6 +35,13 @@ void check_softmax_case(const VectorFields& fields, VectorComparison& comparison
 void check_layernorm_case(const VectorFields& fields, VectorComparison& comparison);
 void check_requantisation_case(const VectorFields& fields, VectorDatapath* datapath,
                                VectorComparison& comparison);
+
+/// All cases of a file of a streaming core's functions or layers (hw/stream/stream_layer.h); none
+/// if `op` is not one of them. Throws hw::InputError for a malformed case.
+std::optional<std::vector<VectorResult>> check_stream_file(const VectorFields& file,
+                                                           const std::string& op);
+/// What `op` may be there.
+[[nodiscard]] std::vector<std::string> stream_operations();
 
 /// One case of each operation in the default datapath's form: derives the constants, computes with
 /// the functions of hw/ and compares constants, intermediates and outputs. Throw hw::InputError for

@@ -74,6 +74,10 @@ bool VectorFields::has(const std::string& key) const {
   return field != object_.end() && !field->is_null();
 }
 
+std::size_t VectorFields::elements(const std::string& key) const {
+  return has(key) && at(key).is_array() ? at(key).size() : 0;
+}
+
 const json& VectorFields::at(const std::string& key) const {
   const auto field = object_.find(key);
   if (field == object_.end()) fail(key, "missing");
@@ -103,6 +107,26 @@ std::vector<std::int64_t> VectorFields::integers(const std::string& key,
   std::vector<std::int64_t> result(values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
     result[i] = checked_integer(values[i], limits, place_ + ": " + element(key, i));
+  }
+  return result;
+}
+
+std::vector<std::int64_t> VectorFields::matrix(const std::string& key, std::size_t rows,
+                                               std::size_t cols, IntegerLimits limits) const {
+  const json& lines = array(key);
+  expect_length(key, lines.size(), rows);
+  std::vector<std::int64_t> result;
+  result.reserve(rows * cols);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::string name = element(key, row);
+    if (!lines[row].is_array()) {
+      fail(name, std::string("is ") + lines[row].type_name() + ", expected an array");
+    }
+    expect_length(name, lines[row].size(), cols);
+    for (std::size_t col = 0; col < cols; ++col) {
+      result.push_back(
+          checked_integer(lines[row][col], limits, place_ + ": " + element(name, col)));
+    }
   }
   return result;
 }

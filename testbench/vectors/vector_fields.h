@@ -28,10 +28,15 @@ class VectorFields {
   VectorFields(const nlohmann::json& object, std::string place);
 
   bool has(const std::string& key) const;
+  /// Elements of an array, 0 if there is none.
+  std::size_t elements(const std::string& key) const;
   std::string text(const std::string& key) const;
   std::int64_t integer(const std::string& key, IntegerLimits limits) const;
   /// An array with at least one element, none of them null.
   std::vector<std::int64_t> integers(const std::string& key, IntegerLimits limits) const;
+  /// A matrix as an array of rows, row-major: exactly `rows` of exactly `cols` integers.
+  std::vector<std::int64_t> matrix(const std::string& key, std::size_t rows, std::size_t cols,
+                                   IntegerLimits limits) const;
   /// The same with null elements allowed.
   std::vector<std::optional<std::int64_t>> nullable_integers(const std::string& key,
                                                              IntegerLimits limits) const;

@@ -153,6 +153,9 @@ std::vector<VectorResult> run_vector_file(const std::string& path, VectorDatapat
     if (auto results = check_default_file(path, document, datapath)) return *results;
   }
   const std::string op = file.text("op");
+  if (datapath == nullptr) {
+    if (auto results = check_stream_file(file, op)) return *results;
+  }
   const auto cases = document.find("cases");
   if (cases == document.end() || !cases->is_array() || cases->empty()) {
     file.fail("cases", "expected an array with at least one case");
@@ -179,6 +182,7 @@ std::vector<VectorResult> run_vector_file(const std::string& path, VectorDatapat
     if (op == name) return check_cases(file, path, *cases, check);
     known += std::string(", \"") + name + "\"";
   }
+  for (const std::string& name : stream_operations()) known += ", \"" + name + "\"";
   file.fail("op", quoted(op) + " unknown, expected one of " + known);
 }
 

@@ -35,8 +35,8 @@ class VectorDatapath {
                                           const std::vector<hw::Dyadic>& factors) = 0;
 };
 
-/// Recomputes every case of a vector file, which is in one of two formats: with a field `op`, of
-/// I-BERT's operations; without, of the default datapath's functions.
+/// Recomputes every case of a vector file, which is in one of three formats: with a field `op`, of
+/// I-BERT's operations or of a streaming core's; without, of the default datapath's functions.
 ///
 /// I-BERT: recomputes every case with the functions of hw/ and compares all exact
 /// results it lists: outputs, intermediates (exponentials, row statistics, Newton passes) and the
@@ -49,6 +49,11 @@ class VectorDatapath {
 /// Default datapath (tests/golden/datapath): the fields of a case say which function it is of:
 /// exponential, GELU, LayerNorm, requantisation, softmax or, of pairs [n, floor(sqrt n)], square
 /// root. Constants are derived from the scales and widths and compared too.
+///
+/// Streaming core (ITA): "ITA requantisation", "ITA streaming softmax", "ITA i-GELU with
+/// requantisation", "ITA ReLU with requantisation", "ITA attention and feed-forward layer" with
+/// every intermediate tensor, and "ITA cycles", which are those of the preset ita. Where a case
+/// says that the hardware differs from the software that made it, the hardware is expected.
 ///
 /// With a `datapath`, square roots and scaled integers are its own, while the Newton passes, the
 /// sum with the residual branch, the clamp and the constants stay those of hw/. A file that it

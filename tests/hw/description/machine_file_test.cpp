@@ -119,7 +119,8 @@ TEST(MachineFile, TellsAllErrorsAtOnce) {
       "m.toml:1:8: name: found \"two words\", expected a name of letters, digits, '.', '_' and "
       "'-' (characters, 1 to 64)\n"
       "m.toml:2:1: speed: unknown key, expected one of name, base, core, array, scratchpad, "
-      "accumulator, postop, preop, datapath, attention, dma, unroller, tlb, bus, l2, memory, "
+      "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, bus, l2, "
+      "memory, "
       "dram, mapper, host, "
       "energy, "
       "backend, dfx, matrix, vector, hbm, ring, pcie\n"
@@ -208,7 +209,7 @@ TEST(MachineFile, RefusesEachBadInputWithOneLine) {
        "2:16: dram.t_cl_ns: found 12.5, expected no key of a DRAM, memory.model is \"fixed\""},
       // Base
       {"base = 'unheard-of'",
-       "1:8: base: found \"unheard-of\", expected dfx, dfx-ideal, gemmini, gemmini-bare, "
+       "1:8: base: found \"unheard-of\", expected dfx, dfx-ideal, gemmini, gemmini-bare, ita, "
        "survey, tiny, transformer or vitcod"},
       {"base = 5", "1:8: base: found 5, expected the name of a machine preset in quotes"},
       {"base = '../machines/tiny'", "1:8: base: found \"../machines/tiny\", expected dfx,"},
@@ -342,16 +343,16 @@ TEST_F(MachinePresetDirectory, HasNoCircles) {
 
 TEST_F(MachinePresetDirectory, ShowsTheErrorsOfABase) {
   add("a", "[array]\nrows = 3\ncols = 5\n");
-  EXPECT_EQ(
-      parse_error("base = 'a'\narray.rows = 4\nx = 1\n"),
-      "m.toml:1:8: base: " + directory.path("machines/a.toml") +
-          ":2:8: array.rows: found 3, expected a power of two (PEs, 1 to 256)\n" +
-          directory.path("machines/a.toml") +
-          ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
-          "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
-          "accumulator, postop, preop, datapath, attention, dma, unroller, tlb, bus, l2, memory, "
-          "dram, mapper, host, "
-          "energy, backend, dfx, matrix, vector, hbm, ring, pcie");
+  EXPECT_EQ(parse_error("base = 'a'\narray.rows = 4\nx = 1\n"),
+            "m.toml:1:8: base: " + directory.path("machines/a.toml") +
+                ":2:8: array.rows: found 3, expected a power of two (PEs, 1 to 256)\n" +
+                directory.path("machines/a.toml") +
+                ":3:8: array.cols: found 5, expected a power of two (PEs, 1 to 256)\n" +
+                "m.toml:3:1: x: unknown key, expected one of name, base, core, array, scratchpad, "
+                "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, bus, "
+                "l2, memory, "
+                "dram, mapper, host, "
+                "energy, backend, dfx, matrix, vector, hbm, ring, pcie");
 }
 
 }  // namespace

@@ -123,12 +123,12 @@ TEST(MachineKeys, CoverEveryField) {
           section("scratchpad", &M::scratchpad), section("accumulator", &M::accumulator),
           section("postop", &M::postop), section("preop", &M::preop),
           section("datapath", &M::datapath), section("attention", &M::attention),
-          section("dma", &M::dma), section("unroller", &M::unroller), section("memory", &M::memory),
-          section("tlb", &M::tlb), section("bus", &M::bus), section("l2", &M::l2),
-          section("dram", &M::dram), section("mapper", &M::mapper), section("host", &M::host),
-          section("energy", &M::energy), section("dfx", &M::dfx), section("matrix", &M::matrix),
-          section("vector", &M::vector), section("hbm", &M::hbm), section("ring", &M::ring),
-          section("pcie", &M::pcie), section("backend", &M::backend)));
+          section("dma", &M::dma), section("unroller", &M::unroller), section("stream", &M::stream),
+          section("memory", &M::memory), section("tlb", &M::tlb), section("bus", &M::bus),
+          section("l2", &M::l2), section("dram", &M::dram), section("mapper", &M::mapper),
+          section("host", &M::host), section("energy", &M::energy), section("dfx", &M::dfx),
+          section("matrix", &M::matrix), section("vector", &M::vector), section("hbm", &M::hbm),
+          section("ring", &M::ring), section("pcie", &M::pcie), section("backend", &M::backend)));
 }
 
 TEST(MachineKeys, EachChangesItsOwnFieldOnly) {
@@ -240,6 +240,9 @@ TEST(MachineRules, EachRefusesOneMachineThatOnlyItRefuses) {
       {"scratchpad.kib", {"attention.lines=32", "attention.query_kib=131"}},
       {"dma.request_bytes", {"dma.request_bytes=4096", "dram.row_bytes=2048"}},
       {"memory.model", {"memory.model=fixed", "dfx.cores=1"}},
+      {"stream.units", {"stream.units=24"}},
+      {"stream.weight_bytes", {"stream.units=16", "stream.weight_bytes=2048"}},
+      {"stream.units", {"stream.units=16", "dfx.cores=1"}},
       {"unroller.loops", {"unroller.loops=1"}},
       {"unroller.loops", {"unroller.loops=2", "array.cols=8"}},
       {"unroller.loops", {"unroller.loops=2", "array.dataflow=output-stationary"}},
@@ -348,8 +351,8 @@ class MachinePresets : public testing::Test {
 
 TEST_F(MachinePresets, AllLoadRoundTripAndBearTheirName) {
   EXPECT_EQ(machine_presets(),
-            (std::vector<std::string>{"dfx", "dfx-ideal", "gemmini", "gemmini-bare", "survey",
-                                      "tiny", "transformer", "vitcod"}));
+            (std::vector<std::string>{"dfx", "dfx-ideal", "gemmini", "gemmini-bare", "ita",
+                                      "survey", "tiny", "transformer", "vitcod"}));
   for (const std::string& name : machine_presets()) {
     const Machine machine = find_machine(name);
     EXPECT_EQ(machine.name, name);

@@ -38,7 +38,7 @@ std::vector<std::string> golden_files(const std::string& folder) {
 }
 
 TEST(Vectors, EveryFileOfTheRepositoryPassesInOneCall) {
-  for (const char* folder : {"datapath", "ibert"}) {
+  for (const char* folder : {"datapath", "ibert", "ita"}) {
     std::vector<std::string> arguments = vectors(golden_files(folder));
     ASSERT_GE(arguments.size(), 6U) << folder;
     arguments.emplace_back("--json");

@@ -23,6 +23,7 @@
 #include "testbench/generation/generation.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/run/simulation.h"
+#include "testbench/stream/stream_run.h"
 #include "tests/testbench/docs/docs_tables.h"
 #include "tlm/core/core.h"
 
@@ -154,6 +155,21 @@ Tables loop_tables() {
   return nlohmann::json::from_msgpack(text).get<Tables>();
 }
 
+/// Of a streaming core.
+Tables stream_tables() {
+  const Bytes text = run_in_child([] {
+    StreamRequest request;
+    request.shape = {64, 64, 64, 0};
+    nlohmann::json tables;
+    for (const hw::BlockReport& report : run_stream(request, hw::find_machine("ita")).blocks) {
+      tables["counters " + report.name] = counters_table(report);
+      tables["stalls " + report.name] = stalls_table(report);
+    }
+    return nlohmann::json::to_msgpack(tables);
+  });
+  return nlohmann::json::from_msgpack(text).get<Tables>();
+}
+
 /// Every table stands in a page, and every page that shows one of `tables` shows it right.
 void expect_in_pages(const Tables& tables) {
   std::set<std::string> shown;
@@ -179,6 +195,7 @@ TEST(Docs, ShowTheCountersAndStallCausesOfARunAndNothingUnknown) {
   // First: a copy of this process must not have simulated yet.
   Tables tables = ring_tables();
   tables.merge(loop_tables());
+  tables.merge(stream_tables());
   tables.merge(report_tables());
   expect_in_pages(tables);
   tables.merge(code_tables());
