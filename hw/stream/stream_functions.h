@@ -78,6 +78,14 @@ struct SoftmaxRow {
   static constexpr std::uint32_t kSoftmaxScale = 255U << 8;
 };
 
+/// Of the softmax unit rtl/nonlinear/systole_stream_softmax.sv, from the first group to the last
+/// result: each row's groups twice, and between the passes a cycle for the last group's sum, one to
+/// start the divider, two quotient bits a cycle.
+[[nodiscard]] constexpr std::uint64_t softmax_cycles(std::uint64_t rows, std::uint64_t groups) {
+  constexpr std::uint64_t kBetween = 6, kOut = 1;
+  return rows == 0 ? 0 : rows * (2 * groups + kBetween) + kOut;
+}
+
 /// Constants of a GELU, both negative.
 struct GeluConstants {
   std::int16_t b = -1, c = -1;

@@ -39,6 +39,10 @@ package systole_pkg;
   localparam int unsigned LayerNormInputBits  = 24;
   localparam int unsigned LayerNormFactorBits = 31;
 
+  // Of a streaming core's softmax: hw/stream/stream_functions.h.
+  localparam int unsigned StreamSumBits = 19;
+  localparam int unsigned StreamScale   = 65280;
+
   // hw/number/dyadic.h
   typedef enum logic [1:0] {
     HalfUp   = 2'd0,

@@ -118,7 +118,7 @@ void add_vectors_command(CLI::App& app, Action& action) {
   command.add_option("file", options->files, "JSON of I-BERT's, ITA's or default functions")
       ->type_name("FILE.json")
       ->required();
-  command.add_flag("--rtl", options->rtl, "compute square roots and requantisations in RTL");
+  command.add_flag("--rtl", options->rtl, "roots, requantisations, ITA softmax in RTL");
   command.add_flag("--json", options->json, "print the results as JSON");
   add_examples(command, {"systole vectors gelu.json", "systole vectors *.json --json",
                          "systole vectors isqrt.json --rtl"});

@@ -22,7 +22,9 @@ void expect_no_assertion(const ChainRtl& rtl) {
 }  // namespace
 
 RtlVectors::RtlVectors()
-    : i_sqrt_(make_i_sqrt(checked())), requantizer_(make_requantizer(kLanes, checked())) {}
+    : i_sqrt_(make_i_sqrt(checked())),
+      requantizer_(make_requantizer(kLanes, checked())),
+      stream_softmax_(make_stream_softmax(checked())) {}
 
 std::string RtlVectors::name() const { return "--rtl"; }
 
@@ -63,6 +65,21 @@ std::vector<std::int32_t> RtlVectors::scale(const std::vector<std::int32_t>& x,
   expect_no_assertion(*requantizer_);
   values_ += scaled.size();
   return scaled;
+}
+
+model::VectorDatapath::SoftmaxRow RtlVectors::stream_softmax(
+    const std::vector<std::int8_t>& scores) {
+  std::vector<StreamSoftmaxRtl::Row> rows;
+  SoftmaxRow result;
+  stream_softmax_->run(scores, scores.size(), rows, result.probabilities);
+  if (stream_softmax_->failed()) {
+    throw std::runtime_error("stream_softmax RTL: an assertion has fired");
+  }
+  result.maximum = rows.front().maximum;
+  result.sum = rows.front().sum;
+  result.inverse = rows.front().inverse;
+  values_ += result.probabilities.size() + 3;
+  return result;
 }
 
 }  // namespace systole::testbench

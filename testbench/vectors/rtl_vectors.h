@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "testbench/rtl/nonlinear/stream_softmax_rtl.h"
 #include "testbench/rtl/postop/chain_rtl.h"
 #include "testbench/vectors/vectors.h"
 
@@ -22,6 +23,7 @@ class RtlVectors final : public model::VectorDatapath {
   std::vector<std::uint32_t> square_roots(const std::vector<std::uint64_t>& numbers) override;
   std::vector<std::int32_t> scale(const std::vector<std::int32_t>& x,
                                   const std::vector<hw::Dyadic>& factors) override;
+  SoftmaxRow stream_softmax(const std::vector<std::int8_t>& scores) override;
 
   /// Results the RTL has delivered.
   [[nodiscard]] std::uint64_t values() const { return values_; }
@@ -29,6 +31,7 @@ class RtlVectors final : public model::VectorDatapath {
  private:
   std::unique_ptr<ISqrtRtl> i_sqrt_;
   std::unique_ptr<ChainRtl> requantizer_;
+  std::unique_ptr<StreamSoftmaxRtl> stream_softmax_;
   std::uint64_t values_ = 0;
 };
 

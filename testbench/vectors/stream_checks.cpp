@@ -125,7 +125,7 @@ void check_relu(const VectorFields& fields, const std::vector<std::int64_t>& x,
 
 /// Of the states after each group, of the row's sum and inverse, and of its probabilities.
 void check_softmax_row(const VectorFields& fields, const std::string& place,
-                       VectorComparison& comparison) {
+                       VectorDatapath* datapath, VectorComparison& comparison) {
   const auto x = converted<std::int8_t>(fields.integers("x", kInt8));
   if (x.size() % stream::kGroup != 0 || x.size() > stream::kLongestRow) {
     fields.fail("x", std::to_string(x.size()) + " elements, expected a multiple of " +
@@ -145,22 +145,28 @@ void check_softmax_row(const VectorFields& fields, const std::string& place,
     comparison.expect(place + at_index("running_max", i), row.maximum, maxima[i]);
     comparison.expect(place + at_index("partial_sum", i), row.sum, sums[i]);
   }
-  const std::uint8_t inverse = row.inverse();
-  comparison.expect(place + "sum", row.sum, fields.integer("sum", {}));
-  comparison.expect(place + "inverse", inverse, fields.integer("inverse", {}));
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const std::uint8_t probability = row.probability(x[i], inverse);
-    comparison.expect(place + at_index("y", i), probability, y[i]);
-    sum += probability;
+  VectorDatapath::SoftmaxRow found{row.maximum, row.sum, row.inverse(), {}};
+  if (datapath != nullptr) {
+    found = datapath->stream_softmax(x);
+    comparison.expect(place + "maximum", found.maximum, maxima.back());
+  } else {
+    for (const std::int8_t score : x) {
+      found.probabilities.push_back(row.probability(score, row.inverse()));
+    }
   }
+  comparison.expect(place + "sum", found.sum, fields.integer("sum", {}));
+  comparison.expect(place + "inverse", found.inverse, fields.integer("inverse", {}));
+  expect_all(place + "y", found.probabilities, y, comparison);
+  std::int64_t sum = 0;
+  for (const std::uint8_t probability : found.probabilities) sum += probability;
   comparison.expect(place + "y_sum", sum, fields.integer("y_sum", {}));
 }
 
-void check_softmax(const VectorFields& fields, VectorComparison& comparison) {
+void check_softmax(const VectorFields& fields, VectorDatapath* datapath,
+                   VectorComparison& comparison) {
   const std::vector<VectorFields> rows = fields.objects("rows");
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    check_softmax_row(rows[i], at_index("rows", i) + ".", comparison);
+    check_softmax_row(rows[i], at_index("rows", i) + ".", datapath, comparison);
   }
 }
 
@@ -322,7 +328,6 @@ void check_cycles(const VectorFields& run, const hw::Machine::Stream& machine,
 }
 
 constexpr char kStreamRequantisation[] = "ITA requantisation";
-constexpr char kSoftmax[] = "ITA streaming softmax";
 constexpr char kGelu[] = "ITA i-GELU with requantisation";
 constexpr char kRelu[] = "ITA ReLU with requantisation";
 constexpr char kLayer[] = "ITA attention and feed-forward layer";
@@ -343,13 +348,19 @@ std::vector<VectorResult> each_case(const VectorFields& file, Check check) {
 }  // namespace
 
 std::vector<std::string> stream_operations() {
-  return {kStreamRequantisation, kSoftmax, kGelu, kRelu, kLayer, kCycles};
+  return {kStreamRequantisation, kStreamSoftmax, kGelu, kRelu, kLayer, kCycles};
 }
 
 std::optional<std::vector<VectorResult>> check_stream_file(const VectorFields& file,
-                                                           const std::string& op) {
+                                                           const std::string& op,
+                                                           VectorDatapath* datapath) {
+  if (op == kStreamSoftmax) {
+    return each_case(file, [&](const VectorFields& fields, VectorComparison& comparison) {
+      check_softmax(fields, datapath, comparison);
+    });
+  }
+  if (datapath != nullptr) return std::nullopt;
   if (op == kStreamRequantisation) return each_case(file, check_requantisation);
-  if (op == kSoftmax) return each_case(file, check_softmax);
   if (op == kGelu || op == kRelu) {
     const std::vector<std::int64_t> x = file.integers("x", kInt8);
     return each_case(file, [&](const VectorFields& fields, VectorComparison& comparison) {

@@ -36,10 +36,13 @@ void check_layernorm_case(const VectorFields& fields, VectorComparison& comparis
 void check_requantisation_case(const VectorFields& fields, VectorDatapath* datapath,
                                VectorComparison& comparison);
 
+inline constexpr char kStreamSoftmax[] = "ITA streaming softmax";
 /// All cases of a file of a streaming core's functions or layers (hw/stream/stream_layer.h); none
-/// if `op` is not one of them. Throws hw::InputError for a malformed case.
+/// if `op` is not one of them, or not possible with `datapath`. Throws hw::InputError for a
+/// malformed case.
 std::optional<std::vector<VectorResult>> check_stream_file(const VectorFields& file,
-                                                           const std::string& op);
+                                                           const std::string& op,
+                                                           VectorDatapath* datapath);
 /// What `op` may be there.
 [[nodiscard]] std::vector<std::string> stream_operations();
 

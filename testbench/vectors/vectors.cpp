@@ -153,9 +153,7 @@ std::vector<VectorResult> run_vector_file(const std::string& path, VectorDatapat
     if (auto results = check_default_file(path, document, datapath)) return *results;
   }
   const std::string op = file.text("op");
-  if (datapath == nullptr) {
-    if (auto results = check_stream_file(file, op)) return *results;
-  }
+  if (auto results = check_stream_file(file, op, datapath)) return *results;
   const auto cases = document.find("cases");
   if (cases == document.end() || !cases->is_array() || cases->empty()) {
     file.fail("cases", "expected an array with at least one case");
@@ -171,7 +169,7 @@ std::vector<VectorResult> run_vector_file(const std::string& path, VectorDatapat
   const std::string shared = '"' + std::string(kSquareRoot) + "\", \"" + kRequantisation + '"';
   if (datapath != nullptr) {
     file.fail("op", quoted(op) + " not possible with " + datapath->name() + ", expected one of " +
-                        shared + "; " + datapath->other_checks());
+                        shared + ", \"" + kStreamSoftmax + "\"; " + datapath->other_checks());
   }
   const std::pair<const char*, CheckCase> operations[] = {
       {"IntGELU", check_gelu_case},

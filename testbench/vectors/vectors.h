@@ -16,8 +16,8 @@ struct VectorResult {
   std::string first_failure;  ///< empty if none failed
 };
 
-/// Another implementation of what I-BERT's operations share with the default datapath: square root
-/// and requantisation.
+/// Another implementation of what I-BERT's operations share with the default datapath, square root
+/// and requantisation, and of a streaming core's softmax.
 class VectorDatapath {
  public:
   virtual ~VectorDatapath() = default;
@@ -33,6 +33,14 @@ class VectorDatapath {
   /// hw::kMaxDyadicShift and all exact results have 32 bits.
   virtual std::vector<std::int32_t> scale(const std::vector<std::int32_t>& x,
                                           const std::vector<hw::Dyadic>& factors) = 0;
+
+  /// Of one row.
+  struct SoftmaxRow {
+    std::int64_t maximum = 0, sum = 0, inverse = 0;
+    std::vector<std::uint8_t> probabilities;
+  };
+  /// A streaming core's softmax of a row: whole groups of hw::stream::kGroup scores.
+  virtual SoftmaxRow stream_softmax(const std::vector<std::int8_t>& scores) = 0;
 };
 
 /// Recomputes every case of a vector file, which is in one of three formats: with a field `op`, of
@@ -55,9 +63,10 @@ class VectorDatapath {
 /// every intermediate tensor, and "ITA cycles", which are those of the preset ita. Where a case
 /// says that the hardware differs from the software that made it, the hardware is expected.
 ///
-/// With a `datapath`, square roots and scaled integers are its own, while the Newton passes, the
-/// sum with the residual branch, the clamp and the constants stay those of hw/. A file that it
-/// cannot compute, by the operation, by a shift or by a result beyond 32 bits, is refused.
+/// With a `datapath`, square roots, scaled integers and a streaming core's rows of softmax are its
+/// own, while the Newton passes, the sum with the residual branch, the clamp and the constants stay
+/// those of hw/. A file that it cannot compute, by the operation, by a shift or by a result beyond
+/// 32 bits, is refused.
 ///
 /// Returns one result per case, in file order (one for all where cases have no names). Throws
 /// hw::InputError naming file, case and field if the file cannot be read or is malformed.

@@ -19,6 +19,7 @@
 #include "hw/number/unit_depths.h"
 #include "hw/postop/stage.h"
 #include "hw/postop/stage_constants.h"
+#include "hw/stream/stream_functions.h"
 #include "support/paths.h"
 #include "testbench/rtl/attention/ae_decoder_rtl.h"
 
@@ -109,6 +110,8 @@ Constants counterparts() {
       {"SoftmaxFactorBits", hw::softmax_constants(softmax).factor_bits},
       {"LayerNormInputBits", hw::kLayerNormMaxInputBits},
       {"LayerNormFactorBits", hw::kLayerNormFactorBits},
+      {"StreamSumBits", hw::stream::kRowSumBits},
+      {"StreamScale", hw::stream::SoftmaxRow::kSoftmaxScale},
       {"HalfUp", code(Rounding::kHalfUp)},
       {"HalfEven", code(Rounding::kHalfEven)},
       {"Floor", code(Rounding::kFloor)},

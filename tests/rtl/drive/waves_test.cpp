@@ -10,9 +10,11 @@
 
 #include "base/error.h"
 #include "hw/description/machine_file.h"
+#include "hw/stream/stream_functions.h"
 #include "support/temp_directory.h"
 #include "testbench/rtl/drive/rtl_view.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/nonlinear/stream_softmax_rtl.h"
 #include "testbench/rtl/ring/ring_router_rtl.h"
 #include "tests/rtl/attention/head_case.h"
 #include "tests/rtl/attention/mix_case.h"
@@ -145,6 +147,14 @@ void run_packets(const RtlOptions& options, RtlReport& report) {
   }
 }
 
+void run_softmax_rows(const RtlOptions& options, RtlReport& report) {
+  const auto unit = make_stream_softmax(options.for_block("stream_softmax", hw::stream::kGroup));
+  std::mt19937_64 random(3);
+  std::vector<std::int8_t> scores(12 * hw::stream::kGroup);
+  for (std::int8_t& score : scores) score = static_cast<std::int8_t>(random());
+  check_stream_softmax(*unit, scores, 3 * hw::stream::kGroup, report["stream_softmax"]);
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string block = GetParam();
   RtlOptions options;
@@ -160,6 +170,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_heads(block, options, report);
   } else if (block == "mpu_tree" || block == "fp16_mul" || block == "fp16_add") {
     run_halves(options, report, {block == "mpu_tree", block == "fp16_mul", block == "fp16_add"});
+  } else if (block == "stream_softmax") {
+    run_softmax_rows(options, report);
   } else if (block == "ring_router") {
     run_packets(options, report);
   } else {
@@ -187,9 +199,9 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
                          testing::Values("systolic_array", "accumulator_sram", "requantizer",
                                          "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
-                                         "layernorm_unit", "postop_pipeline", "sparser_line",
-                                         "denser_line", "ae_decoder", "fp16_mul", "fp16_add",
-                                         "mpu_tree", "ring_router"),
+                                         "stream_softmax", "layernorm_unit", "postop_pipeline",
+                                         "sparser_line", "denser_line", "ae_decoder", "fp16_mul",
+                                         "fp16_add", "mpu_tree", "ring_router"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {
