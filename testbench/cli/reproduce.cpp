@@ -13,6 +13,7 @@
 #include "reproduce/dfx/dfx.h"
 #include "reproduce/fusion/fusion.h"
 #include "reproduce/gemmini/gemmini.h"
+#include "reproduce/ita/ita.h"
 #include "reproduce/survey/survey.h"
 #include "reproduce/vitcod/vitcod.h"
 #include "testbench/cli/command.h"
@@ -68,6 +69,11 @@ Reproduction gemmini(const ReproduceOptions& options) {
   return reproduce_gemmini(options.points);
 }
 
+Reproduction ita(const ReproduceOptions& options) {
+  expect_no_choice(options);
+  return reproduce_ita();
+}
+
 Reproduction survey(const ReproduceOptions& options) {
   expect_no_choice(options);
   return reproduce_survey(options.parts);
@@ -86,6 +92,7 @@ struct Publication {
 const std::map<std::string, Publication> kReproductions = {{"dfx", {dfx, dfx_parts}},
                                                            {"fusion", {fusion, fusion_parts}},
                                                            {"gemmini", {gemmini, no_parts}},
+                                                           {"ita", {ita, no_parts}},
                                                            {"survey", {survey, survey_parts}},
                                                            {"vitcod", {vitcod, no_parts}}};
 
@@ -144,7 +151,7 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("reproduce", "published figures beside ours");
   std::vector<std::string> names;
   for (const auto& [name, publication] : kReproductions) names.push_back(name);
-  command.add_option("name", options->name, "dfx, fusion, gemmini, survey or vitcod")
+  command.add_option("name", options->name, "dfx, fusion, gemmini, ita, survey or vitcod")
       ->type_name("NAME")
       ->required()
       ->check(CLI::IsMember(names).description(""));
