@@ -18,8 +18,7 @@ namespace systole::hw {
 /// busy or idle once it is over.
 class Calendar {
  public:
-  Calendar(std::string unit, const std::vector<BlockAccount::Cause>& causes)
-      : account_(std::move(unit), causes) {}
+  explicit Calendar(std::string unit) : account_(std::move(unit), {}) {}
 
   /// Reserves `length` time units and returns their start, the first possible one >= `earliest`,
   /// which must not lie before the last retire().
@@ -29,18 +28,6 @@ class Calendar {
   /// once in a while.
   void retire(std::uint64_t now) {
     if (booked_.size() >= kBatch) drop(now);
-  }
-
-  /// From `now` on, time without a reservation is time in which work waits for `cause`.
-  void waiting_for(std::uint64_t now, std::size_t cause) {
-    pass(now);
-    waiting_ = true;
-    cause_ = cause;
-  }
-  /// From `now` on, time without a reservation is idle, as it is at first.
-  void nothing_waiting(std::uint64_t now) {
-    pass(now);
-    waiting_ = false;
   }
 
   /// End of the last reservation so far.
@@ -65,17 +52,10 @@ class Calendar {
   void drop(std::uint64_t now);
   void pass(std::uint64_t now) {
     drop(now);
-    unused_until(booked_.empty() ? now : std::min(now, booked_.front().begin));
-  }
-  void unused_until(std::uint64_t time) {
-    if (waiting_) {
-      account_.stall_until(time, cause_);
-    } else {
-      account_.idle_until(time);
-    }
+    account_.idle_until(booked_.empty() ? now : std::min(now, booked_.front().begin));
   }
   void commit(const Interval& interval) {
-    unused_until(interval.begin);
+    account_.idle_until(interval.begin);
     account_.busy_until(interval.end);
   }
 
@@ -83,8 +63,6 @@ class Calendar {
 
   std::vector<Interval> booked_;  ///< in order, not overlapping, not touching
   BlockAccount account_;
-  bool waiting_ = false;
-  std::size_t cause_ = 0;
 };
 
 inline void Calendar::drop(std::uint64_t now) {
@@ -142,7 +120,7 @@ inline void Calendar::set_counting(bool on, std::uint64_t now) {
 inline void Calendar::finish(std::uint64_t end) {
   for (const Interval& interval : booked_) commit(interval);
   booked_.clear();
-  if (end > account_.now()) unused_until(end);
+  if (end > account_.now()) account_.idle_until(end);
   account_.finish(end);
 }
 

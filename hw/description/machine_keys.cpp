@@ -257,8 +257,6 @@ std::vector<MachineKey> make_keys() {
           "from initiator to target", kChosen),
       integer<kBus, &Bus::response_latency>("bus.response_latency", "bus cycles", 0, 1000,
           "from target back to initiator", kChosen),
-      word<kBus, &Bus::arbitration>("bus.arbitration", {"round-robin", "fixed-priority"},
-          "who goes first when several initiators ask", kChosen),
 
       integer<kL2, &L2::kib>("l2.kib", "KiB", 0, 1048576,
           "size of the cache between bus and DRAM; 0: none", kChosen),

@@ -29,8 +29,6 @@ enum class SparserMapping { kColumnPerLine, kBroadcast };
 /// of the first, or head after head (hw/attention/timing/attention_batches.h).
 enum class AttentionOrder { kPhase, kHead };
 
-enum class Arbitration { kRoundRobin, kFixedPriority };
-
 /// Which operators the mapper lets run with another in one pass (mapper/fuse/fusion.h).
 enum class FusionLevel {
   kAll,      ///< whatever the chain can do
@@ -186,7 +184,6 @@ struct Machine {
     std::uint32_t width_bytes = 16;
     std::uint32_t request_latency = 4;   ///< bus cycles from initiator to target
     std::uint32_t response_latency = 4;  ///< and back
-    Arbitration arbitration = Arbitration::kRoundRobin;
   } bus;
 
   /// The cache between bus and DRAM; its clock is the bus's.

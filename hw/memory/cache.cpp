@@ -25,7 +25,7 @@ Cache::Cache(const Machine::L2& params, LineMemory& memory)
       tags_(sets_of(params), params.ways, params.replacement),
       valid_at_(tags_.slots(), 0),
       registers_(params.mshrs, 0),
-      banks_(params.banks, Calendar("cycles", {})) {
+      banks_(params.banks, Calendar("cycles")) {
   if (params.mshrs == 0 || params.banks == 0 || params.bank_bytes == 0) {
     throw std::invalid_argument("a cache needs a bank and a miss register");
   }

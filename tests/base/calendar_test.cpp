@@ -9,10 +9,8 @@
 namespace systole::hw {
 namespace {
 
-Calendar calendar() { return {"cycles", {{"blocked", "nobody accepts"}}}; }
-
 TEST(Calendar, GivesTheFirstGapThatIsLongEnough) {
-  Calendar c = calendar();
+  Calendar c("cycles");
   EXPECT_EQ(c.reserve(10, 5), 10U);
   EXPECT_EQ(c.reserve(20, 5), 20U);
   EXPECT_EQ(c.reserve(8, 3), 15U);   // 8 .. 10 is too short, 15 .. 20 is not
@@ -27,7 +25,7 @@ TEST(Calendar, GivesTheFirstGapThatIsLongEnough) {
 
 TEST(Calendar, AgreesWithATableOfSlots) {
   std::mt19937_64 random(7);
-  Calendar c = calendar();
+  Calendar c("cycles");
   std::vector<bool> taken(60000, false);
   std::uint64_t busy = 0;
   std::uint64_t now = 0;
@@ -50,31 +48,18 @@ TEST(Calendar, AgreesWithATableOfSlots) {
 }
 
 TEST(Calendar, DividesAReservationWhereTimeBeginsOrEndsToCount) {
-  Calendar c = calendar();
+  Calendar c("cycles");
   c.set_counting(false, 0);
   c.reserve(8, 4);
   c.set_counting(true, 10);  // 10 .. 12 count
   c.reserve(15, 10);
-  c.waiting_for(13, 0);
-  c.set_counting(false, 20);  // 13 .. 15 blocked, 15 .. 20 count
+  c.set_counting(false, 20);  // 12 .. 15 idle, 15 .. 20 count
   EXPECT_EQ(c.reserve(20, 2), 25U) << "what is reserved stays so";
   c.set_counting(true, 40);
   c.finish(43);
   EXPECT_EQ(c.account().time().busy, 2U + 5U);
-  EXPECT_EQ(c.account().time().idle, 1U);
-  EXPECT_EQ(c.account().time().stalled[0].time, 2U + 3U);
+  EXPECT_EQ(c.account().time().idle, 3U + 3U);
   EXPECT_EQ(c.account().time().total, 10U + 3U);
-}
-
-TEST(Calendar, AccountsBlockedTimeOnlyOutsideReservations) {
-  Calendar c = calendar();
-  c.reserve(10, 5);
-  c.waiting_for(4, 0);
-  c.nothing_waiting(20);  // 4 .. 10 and 15 .. 20: the reservation between them is busy
-  c.finish(30);
-  EXPECT_EQ(c.account().time().busy, 5U);
-  EXPECT_EQ(c.account().time().stalled[0].time, 11U);
-  EXPECT_EQ(c.account().time().idle, 4U + 10U);
 }
 
 }  // namespace

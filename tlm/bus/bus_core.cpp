@@ -19,9 +19,9 @@ const hw::Machine::Bus& checked(const hw::Machine::Bus& params) {
 BusCore::BusCore(const hw::Machine::Bus& params)
     : params_(checked(params)),
       clock_(params.clock_mhz),
-      request_("cycles", {{"target_backpressure", "requests wait for a target to accept"}}),
-      write_data_("cycles", {}),
-      read_data_("cycles", {}) {}
+      request_("cycles"),
+      write_data_("cycles"),
+      read_data_("cycles") {}
 
 void BusCore::add_initiators(std::size_t count) {
   while (initiators_.size() < count) {

@@ -12,8 +12,8 @@
 
 namespace systole::tlm_model {
 
-/// The timing of the system bus in bus cycles, without a protocol: the blocking and the
-/// non-blocking transport of SystemBus both reserve its channels here.
+/// The timing of the system bus in bus cycles, without a protocol: SystemBus reserves its channels
+/// here.
 ///
 /// Three channels work side by side, each shared by all initiators and all targets:
 /// - request: one cycle per request;
@@ -36,7 +36,6 @@ class BusCore {
     std::uint64_t data_wait = 0;     ///< ... a data channel
     std::uint64_t errors = 0;        ///< requests answered with an error
   };
-  enum Cause : std::size_t { kTargetBackpressure };
 
   /// Throws std::invalid_argument if the width is 0.
   explicit BusCore(const hw::Machine::Bus& params);
@@ -48,9 +47,8 @@ class BusCore {
     read_data_.retire(now);
   }
 
-  /// Sends a request that arrived at cycle `arrival`, not before cycle `earliest`. Returns the
-  /// cycle of its grant.
-  std::uint64_t grant(Initiator& initiator, std::uint64_t arrival, std::uint64_t earliest);
+  /// Sends a request that arrived at cycle `arrival`. Returns the cycle of its grant.
+  std::uint64_t grant(Initiator& initiator, std::uint64_t arrival);
 
   /// Moves the data of a request that was granted at cycle `grant`, if it is a write. Returns the
   /// cycle in which it is complete at the target.
@@ -79,7 +77,6 @@ class BusCore {
 
   [[nodiscard]] const Clock& clock() const noexcept { return clock_; }
   [[nodiscard]] const hw::Machine::Bus& params() const noexcept { return params_; }
-  [[nodiscard]] hw::Calendar& request() noexcept { return request_; }
   [[nodiscard]] const hw::Calendar& request() const noexcept { return request_; }
   [[nodiscard]] const hw::Calendar& write_data() const noexcept { return write_data_; }
   [[nodiscard]] const hw::Calendar& read_data() const noexcept { return read_data_; }
@@ -110,9 +107,8 @@ class BusCore {
 
 // Inline, because the bus calls them for every request.
 
-inline std::uint64_t BusCore::grant(Initiator& initiator, std::uint64_t arrival,
-                                    std::uint64_t earliest) {
-  const std::uint64_t granted = request_.reserve(earliest, 1);
+inline std::uint64_t BusCore::grant(Initiator& initiator, std::uint64_t arrival) {
+  const std::uint64_t granted = request_.reserve(arrival, 1);
   initiator.request_wait += granted - arrival;
   return granted;
 }

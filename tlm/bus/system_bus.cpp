@@ -1,12 +1,20 @@
 #include "tlm/bus/system_bus.h"
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 
+#include "base/error.h"
 #include "tlm/common/time.h"
 
 namespace systole::tlm_model {
 namespace {
+
+std::string text(const AddressMap::Range& range) {
+  std::ostringstream os;
+  os << std::hex << "[0x" << range.base << ", 0x" << range.base << " + 0x" << range.size << ")";
+  return os.str();
+}
 
 /// Points a payload at an address of the target for the duration of a call.
 class LocalAddress {
@@ -26,46 +34,38 @@ class LocalAddress {
 
 }  // namespace
 
+void AddressMap::add(const Range& range) {
+  if (range.size == 0 || range.base + (range.size - 1) < range.base) {
+    throw hw::InputError("address map: " + text(range) +
+                         ": a range needs at least one byte and must end below 2^64");
+  }
+  for (const Range& other : ranges_) {
+    const bool before = range.base < other.base && range.size <= other.base - range.base;
+    const bool after = other.base < range.base && other.size <= range.base - other.base;
+    if (!before && !after) {
+      throw hw::InputError("address map: " + text(range) + " overlaps " + text(other) +
+                           ", expected ranges apart from each other");
+    }
+  }
+  ranges_.push_back(range);
+}
+
 SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params)
-    : sc_module(name),
-      core_(params),
-      router_(
-          "router", core_, map_,
-          [this](std::size_t id, tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
-                 sc_core::sc_time& delay) {
-            return targets[static_cast<int>(id)]->nb_transport_fw(payload, phase, delay);
-          },
-          [this](std::size_t id, tlm::tlm_generic_payload& payload, tlm::tlm_phase& phase,
-                 sc_core::sc_time& delay) {
-            return initiators[static_cast<int>(id)]->nb_transport_bw(payload, phase, delay);
-          }) {
+    : sc_module(name), core_(params) {
   require_ps_resolution();
-  initiators.register_nb_transport_fw(this, &SystemBus::nb_transport_fw);
   initiators.register_b_transport(this, &SystemBus::b_transport);
   initiators.register_transport_dbg(this, &SystemBus::transport_dbg);
   initiators.register_get_direct_mem_ptr(this, &SystemBus::get_direct_mem_ptr);
-  targets.register_nb_transport_bw(this, &SystemBus::nb_transport_bw);
   targets.register_invalidate_direct_mem_ptr(this, &SystemBus::invalidate_direct_mem_ptr);
 }
 
 void SystemBus::end_of_elaboration() {
   if (initiators.size() != 0) static_cast<void>(core_.initiator(initiators.size() - 1));
-  router_.resize(initiators.size(), targets.size());
   for (const AddressMap::Range& range : map_.ranges()) {
     if (range.target >= targets.size()) {
       SC_REPORT_ERROR("/systole/system_bus", "an address range names a target that is not bound");
     }
   }
-}
-
-tlm::tlm_sync_enum SystemBus::nb_transport_fw(int id, tlm::tlm_generic_payload& payload,
-                                              tlm::tlm_phase& phase, sc_core::sc_time& delay) {
-  return router_.from_initiator(static_cast<std::size_t>(id), payload, phase, delay);
-}
-
-tlm::tlm_sync_enum SystemBus::nb_transport_bw(int, tlm::tlm_generic_payload& payload,
-                                              tlm::tlm_phase& phase, sc_core::sc_time& delay) {
-  return router_.from_target(payload, phase, delay);
 }
 
 void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
@@ -81,7 +81,7 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   core_.retire(clock.cycle_from_ps(now));
 
   const unsigned bytes = payload.get_data_length();
-  const std::uint64_t granted = core_.grant(initiator, arrival, arrival);
+  const std::uint64_t granted = core_.grant(initiator, arrival);
   const AddressMap::Range* const range = map_.find(payload.get_address(), bytes);
   if (range == nullptr) {
     ++core_.decode_errors;
@@ -119,7 +119,7 @@ bool SystemBus::transport(RequestBatch& batch, BusCore::Initiator& initiator,
   const bool write = payload.is_write();
   for (RequestBatch::Request& request : batch.requests) {
     const std::uint64_t arrival = clock.cycle_from_ps(request.time);
-    const std::uint64_t granted = core_.grant(initiator, arrival, arrival);
+    const std::uint64_t granted = core_.grant(initiator, arrival);
     request.time = clock.edge_ps(core_.deliver(initiator, granted, write, request.bytes));
     request.address -= range->base;
   }

@@ -6,23 +6,56 @@
 #include <cstdint>
 #include <systemc>
 #include <tlm>
+#include <vector>
 
 #include "hw/machine/machine.h"
-#include "tlm/bus/address_map.h"
 #include "tlm/bus/bus_core.h"
-#include "tlm/bus/bus_router.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/common/observer.h"
 
 namespace systole::tlm_model {
 
+/// Which target answers which addresses. Ranges are [base, base + size).
+class AddressMap {
+ public:
+  struct Range {
+    std::uint64_t base;
+    std::uint64_t size;
+    unsigned target;
+  };
+
+  /// Throws hw::InputError if the range is empty, wraps around, or overlaps another.
+  void add(const Range& range);
+
+  /// The range that holds all of [address, address + bytes), or null. No bytes count as one.
+  [[nodiscard]] const Range* find(std::uint64_t address, std::uint64_t bytes) const noexcept {
+    if (last_ < ranges_.size() && holds(ranges_[last_], address, bytes)) return &ranges_[last_];
+    for (std::size_t i = 0; i < ranges_.size(); ++i) {
+      if (!holds(ranges_[i], address, bytes)) continue;
+      last_ = i;
+      return &ranges_[i];
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] const std::vector<Range>& ranges() const noexcept { return ranges_; }
+
+ private:
+  static bool holds(const Range& range, std::uint64_t address, std::uint64_t bytes) noexcept {
+    const std::uint64_t offset = address - range.base;
+    return address >= range.base && offset < range.size && bytes <= range.size - offset;
+  }
+
+  std::vector<Range> ranges_;
+  mutable std::size_t last_ = 0;  ///< accesses tend to stay in a range
+};
+
 /// The system bus: any number of TLM-2.0 initiators and targets, an address map, three channels.
 ///
 /// b_transport adds the time of the request to `delay` and never waits. It reserves the channels
 /// (see BusCore) in the order of the calls, so initiators should be synchronised: call at the
-/// true time of the request, with a small delay. nb_transport takes the four phases of the base
-/// protocol with any number of requests in flight (see BusRouter); requests of different
-/// initiators compete under the chosen arbitration (round robin, or the lowest number first).
+/// true time of the request, with a small delay. There is no nb_transport: SystemC reports an
+/// initiator that calls it as an error.
 ///
 /// An address that no target answers, or a request that leaves a target's range, gets
 /// TLM_ADDRESS_ERROR_RESPONSE after the round trip of an empty bus. Addresses are rewritten to
@@ -77,10 +110,6 @@ class SystemBus : public sc_core::sc_module, public Sampled {
 
  private:
   void end_of_elaboration() override;
-  tlm::tlm_sync_enum nb_transport_fw(int id, tlm::tlm_generic_payload& payload,
-                                     tlm::tlm_phase& phase, sc_core::sc_time& delay);
-  tlm::tlm_sync_enum nb_transport_bw(int id, tlm::tlm_generic_payload& payload,
-                                     tlm::tlm_phase& phase, sc_core::sc_time& delay);
   void b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
   /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
   bool transport(RequestBatch& batch, BusCore::Initiator& initiator,
@@ -91,7 +120,6 @@ class SystemBus : public sc_core::sc_module, public Sampled {
 
   BusCore core_;
   AddressMap map_;
-  BusRouter router_;
   unsigned initiators_bound_ = 0;
   unsigned targets_bound_ = 0;
   std::uint64_t read_bytes_ = 0, written_bytes_ = 0;  ///< traced, of all initiators

@@ -8,7 +8,7 @@
 namespace systole::tlm_model {
 namespace {
 
-enum Cause : std::size_t { kNoCommand, kHost, kOperands, kBankConflict, kResults };
+enum LoopCause : std::size_t { kNoCommand, kHost, kOperands, kLoopBankConflict, kResults };
 
 }  // namespace
 
@@ -188,7 +188,7 @@ void LoopUnit::account() {
   if (counts.rows != rows_) {
     account_.busy_until(end);
   } else if (counts.conflicts != conflicts_) {
-    account_.stall_until(end, kBankConflict);
+    account_.stall_until(end, kLoopBankConflict);
   } else if (core_.load().busy()) {
     account_.stall_until(end, kOperands);
   } else if (core_.store().busy() || core_.execute().busy()) {

@@ -149,7 +149,7 @@ TEST(MachineKeys, WordsFollowTheEnumerations) {
   for (const char* setting :
        {"array.dataflow=output-stationary", "array.overlap=preload", "backend.systolic_array=rtl",
         "backend.i_sqrt=rtl", "datapath.rounding=half-even", "datapath.softmax=ibert-floor",
-        "bus.arbitration=fixed-priority", "mapper.strategy=gemmini", "dma.slots=completion",
+        "mapper.strategy=gemmini", "dma.slots=completion",
         "l2.replacement=random"}) {
     set_key(m, setting);
   }
@@ -163,7 +163,6 @@ TEST(MachineKeys, WordsFollowTheEnumerations) {
   EXPECT_EQ(m.backend.softmax_unit, Backend::kModel);
   EXPECT_EQ(m.datapath.rounding, Rounding::kHalfEven);
   EXPECT_EQ(m.datapath.softmax, SoftmaxMode::kNormalisedFloor);
-  EXPECT_EQ(m.bus.arbitration, Arbitration::kFixedPriority);
   for (const char* setting : {"array.dataflow=weight-stationary", "array.overlap=full",
                               "datapath.rounding=floor", "datapath.softmax=ibert-round"}) {
     set_key(m, setting);

@@ -77,8 +77,6 @@ inline void randomise_memory(hw::Machine& machine, Random& random) {
   machine.bus.width_bytes = power_of_two(random, 0, 6);
   machine.bus.request_latency = between(random, 0, 30);
   machine.bus.response_latency = between(random, 0, 30);
-  machine.bus.arbitration = one_of<hw::Arbitration>(
-      random, {hw::Arbitration::kRoundRobin, hw::Arbitration::kFixedPriority});
   hw::Machine::Dram& dram = machine.dram;
   dram.mib = power_of_two(random, 4, 7);
   dram.channels = power_of_two(random, 0, 2);

@@ -1,11 +1,11 @@
 #include "tlm/bus/system_bus.h"
 
 #include <gtest/gtest.h>
+#include <tlm_utils/passthrough_target_socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <map>
 #include <numeric>
 #include <string>
@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "support/report_values.h"
-#include "support/tlm/at_target.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/common/time.h"
@@ -22,9 +21,42 @@ namespace systole::tlm_model {
 namespace {
 
 using sc_core::sc_time;
-using test::AtTarget;
 using test::ns;
 using test::TlmDriver;
+
+/// A memory of fixed latency that notes what reaches it.
+class FixedTarget : public sc_core::sc_module {
+ public:
+  tlm_utils::passthrough_target_socket<FixedTarget> socket{"socket"};
+  sc_time latency = ns(10);
+  std::vector<unsigned char> memory = std::vector<unsigned char>(4096);
+  std::vector<std::uint64_t> addresses;  ///< of all requests
+  std::vector<sc_time> arrivals;         ///< of all requests
+
+  explicit FixedTarget(const sc_core::sc_module_name& name) : sc_module(name) {
+    socket.register_b_transport(this, &FixedTarget::b_transport);
+    socket.register_get_direct_mem_ptr(this, &FixedTarget::get_direct_mem_ptr);
+  }
+
+ private:
+  void b_transport(tlm::tlm_generic_payload& payload, sc_time& delay) {
+    addresses.push_back(payload.get_address());
+    arrivals.push_back(sc_core::sc_time_stamp() + delay);
+    delay += latency;
+    const bool inside = payload.get_address() + payload.get_data_length() <= memory.size();
+    payload.set_response_status(inside ? tlm::TLM_OK_RESPONSE : tlm::TLM_ADDRESS_ERROR_RESPONSE);
+  }
+
+  // Offers more than it has been asked for, as a target may.
+  bool get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi& dmi) {
+    dmi.allow_read_write();
+    dmi.set_dmi_ptr(memory.data());
+    dmi.set_start_address(0);
+    dmi.set_end_address(memory.size() - 1);
+    dmi.set_read_latency(dmi.get_read_latency() + latency);
+    return true;
+  }
+};
 
 /// 1 GHz, 16 bytes wide: a bus cycle is 1 ns. Latencies 4 and 5.
 hw::Machine::Bus bus_params() {
@@ -51,8 +83,8 @@ class SystemBusTest : public test::SystemCTest {
   SystemBus bus{"bus", bus_params()};
   TlmDriver first{"first"};
   TlmDriver second{"second"};
-  AtTarget fast{"fast"};
-  AtTarget slow{"slow"};
+  FixedTarget fast{"fast"};
+  FixedTarget slow{"slow"};
   std::array<unsigned char, 256> data{};
 };
 
@@ -221,6 +253,22 @@ TEST_F(SystemBusTest, AccountsTheWorkOfARunThatWasCutOff) {
   EXPECT_EQ(bus.core().request().account().now(), 4U + 200 + 4) << "one total for all channels";
 }
 
+TEST_F(SystemBusTest, ReportsACallOfTheFourPhases) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "NOT TESTED: AddressSanitizer loses the stack when an exception leaves a SystemC "
+                  "coroutine (google/sanitizers issue 189)";
+#endif
+  expect_report("/OSCI_TLM-2/multi_socket");
+  tlm::tlm_generic_payload payload;
+  TlmDriver::fill(payload, tlm::TLM_WRITE_COMMAND, kFast, data.data(), 64);
+  const auto call = [&] {
+    tlm::tlm_phase phase = tlm::BEGIN_REQ;
+    sc_time delay;
+    first.socket->nb_transport_fw(payload, phase, delay);
+  };
+  EXPECT_THROW(test::run_body(call), sc_core::sc_report);
+}
+
 class SystemBusElaboration : public test::SystemCTest {};
 
 TEST_F(SystemBusElaboration, RefusesBadRanges) {
@@ -245,7 +293,7 @@ TEST_F(SystemBusElaboration, ReportsARangeWithoutATarget) {
   expect_report("/systole/system_bus");
   SystemBus bus("bus", bus_params());
   TlmDriver driver("driver");
-  AtTarget target("target");
+  FixedTarget target("target");
   bus.connect_initiator(driver.socket);
   bus.connect_target(target.socket, 0, 16);
   bus.map(1, 16, 16);
