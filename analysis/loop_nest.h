@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// A matrix product as a nest of loops over a hierarchy of memories, and how often each memory is

@@ -2,7 +2,6 @@
 /// sum to the whole by construction.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <numeric>

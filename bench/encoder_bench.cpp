@@ -16,7 +16,6 @@
 #include <string>
 #include <systemc>
 #include <utility>
-#include <vector>
 
 #include "bench/native_encoder.h"
 #include "hw/description/machine_file.h"

@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <random>
-#include <string>
 #include <vector>
 
 #include "hw/kernel/gemm.h"

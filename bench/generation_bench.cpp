@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <systemc>
-#include <utility>
 #include <vector>
 
 #include "analysis/bound/lower_bound.h"

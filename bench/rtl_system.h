@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <systemc>
 #include <utility>
 #include <vector>

@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "base/units.h"
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_text.h"
 #include "hw/program/program_image.h"

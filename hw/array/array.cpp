@@ -1,7 +1,5 @@
 #include "hw/array/array.h"
 
-#include <algorithm>
-
 namespace systole::hw {
 namespace {
 

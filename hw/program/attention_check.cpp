@@ -1,6 +1,5 @@
 #include "hw/program/attention_check.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
-#include <tuple>
 #include <utility>
 
 #include "base/round.h"

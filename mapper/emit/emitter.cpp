@@ -1,10 +1,8 @@
 #include "mapper/emit/emitter.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "base/error.h"
 #include "base/round.h"
 #include "mapper/place/sharing.h"
 #include "mapper/tile/stream_plan.h"

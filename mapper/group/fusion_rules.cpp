@@ -1,7 +1,5 @@
 #include "mapper/group/fusion_rules.h"
 
-#include <algorithm>
-
 #include "base/error.h"
 #include "base/round.h"
 #include "base/units.h"

@@ -1,7 +1,6 @@
 #include "mapper/group/mask_table.h"
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "hw/number/dyadic.h"

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
 
 #include "hw/array/array.h"
 #include "hw/postop/postop.h"

@@ -1,7 +1,6 @@
 #include "model/build/decode_graph.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "model/build/encoder_blocks.h"

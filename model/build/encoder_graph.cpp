@@ -1,7 +1,6 @@
 #include "model/build/encoder_graph.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "hw/number/integer.h"

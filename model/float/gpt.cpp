@@ -1,8 +1,6 @@
 #include "model/float/gpt.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"

@@ -1,6 +1,5 @@
 #include "model/graph/reference.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 

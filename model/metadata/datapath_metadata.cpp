@@ -1,7 +1,6 @@
 #include "model/metadata/datapath_metadata.h"
 
 #include <optional>
-#include <variant>
 
 #include "base/error.h"
 #include "base/printable.h"

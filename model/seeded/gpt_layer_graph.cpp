@@ -1,6 +1,5 @@
 #include "model/seeded/gpt_layer_graph.h"
 
-#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string_view>
 
 #include "base/accounting.h"

@@ -1,11 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/error.h"
 #include "base/printable.h"

@@ -10,7 +10,6 @@
 #include "hw/description/machine_presets.h"
 #include "model/data/dataset.h"
 #include "model/metadata/config_file.h"
-#include "model/model_files.h"
 
 namespace systole::testbench {
 namespace {

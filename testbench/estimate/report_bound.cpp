@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include "analysis/mapped_cost.h"
 #include "testbench/common/text.h"

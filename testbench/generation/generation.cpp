@@ -6,7 +6,6 @@
 #include <cmath>
 #include <memory>
 #include <systemc>
-#include <utility>
 
 #include "base/error.h"
 #include "mapper/ring/image.h"

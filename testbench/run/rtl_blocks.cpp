@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <utility>
-#include <variant>
 
 #include "base/error.h"
 #include "base/printable.h"

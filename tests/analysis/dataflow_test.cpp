@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <utility>
-#include <vector>
 
 #include "hw/array/array.h"
-#include "hw/description/machine_file.h"
 #include "mapper/place/sharing.h"
 #include "mapper/tile/tiling.h"
 

@@ -2,11 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
 #include <random>
-#include <set>
 #include <stdexcept>
-#include <tuple>
 #include <utility>
 #include <vector>
 

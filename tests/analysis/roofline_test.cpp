@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "analysis/transformer_cost.h"
-#include "hw/description/machine_file.h"
 #include "tests/analysis/survey_shapes.h"
 
 namespace systole::analysis {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tests/analysis/survey_shapes.h"
 
 namespace systole::analysis {

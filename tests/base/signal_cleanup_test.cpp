@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstring>
 #include <functional>
 #include <memory>
 #include <stdexcept>

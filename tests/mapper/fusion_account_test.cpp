@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 #include "hw/description/machine_file.h"
 #include "model/seeded/gpt_layer_graph.h"

@@ -1,7 +1,6 @@
 /// How rows and masks come in: the part of AttentionUnit::Run that asks the memory.
 
 #include <algorithm>
-#include <string>
 
 #include "base/units.h"
 #include "hw/attention/mask_codec.h"

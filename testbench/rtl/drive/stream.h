@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 
 #include "testbench/rtl/drive/back_pressure.h"
 #include "testbench/rtl/drive/rtl_options.h"

@@ -9,7 +9,6 @@
 #include "analysis/bound/dependence.h"
 #include "hw/array/array.h"
 #include "hw/description/machine_file.h"
-#include "hw/description/machine_presets.h"
 #include "model/seeded/shapes.h"
 #include "support/random/random_graph.h"
 

@@ -8,7 +8,6 @@
 
 #include "analysis/bound/memory_floor.h"
 #include "hw/description/machine_file.h"
-#include "hw/description/machine_presets.h"
 #include "model/seeded/shapes.h"
 #include "support/random/random_graph.h"
 

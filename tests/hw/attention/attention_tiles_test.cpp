@@ -6,7 +6,6 @@
 #include <chrono>
 #include <optional>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "base/error.h"

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <limits>
-
 #include "hw/engines.h"
 #include "tests/hw/postop/random_tile.h"
 #include "tests/hw/postop/stage_sketch.h"

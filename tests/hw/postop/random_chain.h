@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <vector>
 
 #include "hw/function/gelu.h"
 #include "hw/function/layernorm.h"

@@ -4,12 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
-#include <string>
 #include <vector>
 
 #include "hw/description/machine_file.h"
-#include "mapper/fuse/split_norms.h"
 #include "mapper/mapping.h"
 #include "model/seeded/shapes.h"
 #include "support/random/random_graph.h"

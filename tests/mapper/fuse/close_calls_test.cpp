@@ -7,7 +7,6 @@
 #include "hw/description/machine_file.h"
 #include "mapper/fuse/fusion.h"
 #include "mapper/mapping.h"
-#include "model/build/encoder_graph.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::mapper {

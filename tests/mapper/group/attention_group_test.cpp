@@ -6,9 +6,6 @@
 
 #include "hw/description/machine_file.h"
 #include "mapper/fuse/fusion.h"
-#include "model/build/encoder_graph.h"
-#include "model/integer/integer_model.h"
-#include "model/model_files.h"
 #include "tests/mapper/test_graphs.h"
 
 namespace systole::mapper {

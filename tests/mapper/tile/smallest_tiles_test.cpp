@@ -5,9 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "base/error.h"
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_rules.h"
 #include "hw/description/machine_text.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "hw/description/machine_presets.h"
 #include "support/random/random_machine.h"
 
 namespace systole::mapper {

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <stdexcept>
-#include <string>
 
 #include "model/graph/graph_builder.h"
 

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <vector>
 
 #include "tests/support/input_error.h"
 #include "tests/support/npy_bytes.h"

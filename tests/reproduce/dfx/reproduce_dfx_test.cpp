@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "support/paths.h"
 #include "support/program/program_run.h"

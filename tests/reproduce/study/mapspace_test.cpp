@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "hw/description/machine_file.h"
 #include "reproduce/published.h"
 #include "support/input_error.h"
 

@@ -1,7 +1,5 @@
 #include <gtest/gtest.h>
 
-#include <cstdint>
-
 #include "reproduce/survey/survey.h"
 
 namespace systole::testbench {

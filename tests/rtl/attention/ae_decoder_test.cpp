@@ -5,8 +5,6 @@
 
 #include <cstdint>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "Vae_decoder_8_checked.h"
 #include "base/error.h"

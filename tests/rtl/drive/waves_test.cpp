@@ -2,11 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <utility>
 
 #include "base/error.h"
 #include "hw/description/machine_file.h"

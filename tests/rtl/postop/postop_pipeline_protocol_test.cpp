@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "Vpostop_pipeline_4_checked.h"
-#include "base/error.h"
 #include "hw/postop/microcode.h"
 #include "hw/postop/postop.h"
 #include "testbench/rtl/drive/verilated_dut.h"

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <functional>
 #include <ostream>
 #include <string>
@@ -9,13 +10,43 @@
 #include <vector>
 
 #include "support/paths.h"
-#include "support/program/bad_files.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
+#include "support/text_lines.h"
 
 /// What a user can get wrong: every case must end with exit code 2, one line on standard error for
 /// each error that says what and where, nothing on standard output, and no file left behind.
 namespace systole::testbench {
+
+/// `value` in `bytes` bytes, little endian.
+inline std::string little_endian(std::uint64_t value, int bytes) {
+  std::string text;
+  for (int i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i));
+  return text;
+}
+
+/// A safetensors file with this header, whatever it says, and `data` behind it.
+inline std::string safetensors_of(const std::string& header, const std::string& data = "") {
+  return little_endian(header.size(), 8) + header + data;
+}
+
+/// A safetensors file of one u8 tensor of pictures, and labels unless empty.
+inline std::string pictures(const std::string& shape, const std::string& pixels,
+                            const std::string& labels = "") {
+  std::string header = R"({"images":{"dtype":"U8","shape":)" + shape + R"(,"data_offsets":[0,)" +
+                       std::to_string(pixels.size()) + "]}";
+  if (!labels.empty()) {
+    header += R"(,"labels":{"dtype":"U8","shape":[)" + std::to_string(labels.size()) +
+              R"(],"data_offsets":[)" + std::to_string(pixels.size()) + "," +
+              std::to_string(pixels.size() + labels.size()) + "]}";
+  }
+  return safetensors_of(header + "}", pixels + labels);
+}
+
+/// `bytes` with those from `at` on replaced.
+inline std::string patched(std::string bytes, std::size_t at, const std::string& by) {
+  return bytes.replace(at, by.size(), by);
+}
 
 using Words = std::vector<std::string>;
 /// Puts files into a directory.
@@ -23,7 +54,7 @@ using Prepare = std::function<void(const TempDirectory&)>;
 using Change = std::function<std::string(const std::string&)>;
 
 struct BadInput {
-  const char* name;
+  std::string name;
   Words arguments;            ///< run in an empty directory
   std::vector<Words> errors;  ///< per line: texts it must contain
   Prepare prepare = nullptr;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <numeric>
-#include <vector>
 
 #include "support/network/attention_run.h"
 #include "support/tlm/systemc_test.h"

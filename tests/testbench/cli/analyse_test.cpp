@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "hw/program/program.h"
 #include "support/documented_names.h"

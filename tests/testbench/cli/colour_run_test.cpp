@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "support/network/tiny_hf_vit.h"
 #include "support/program/bad_input.h"

@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "hw/ring/instruction.h"
 #include "support/program/bad_input.h"

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "support/paths.h"
 #include "support/program/bad_input.h"
+#include "support/program/command_rows.h"
 #include "support/temp_directory.h"
 #include "support/text_lines.h"
 
@@ -20,10 +20,10 @@ namespace fs = std::filesystem;
 
 /// Two options of one command that name the same file.
 struct Conflict {
-  const char* name;
+  std::string name;
   Words arguments;  ///< run in a directory with the files below
-  const char* first;
-  const char* second;
+  std::string first;
+  std::string second;
 };
 void PrintTo(const Conflict& conflict, std::ostream* out) { *out << conflict.name; }
 
@@ -71,156 +71,20 @@ TEST_P(OutputConflict, IsRefusedInOneLineAndNothingIsTouched) {
   EXPECT_EQ(contents(), before);
 }
 
-Words run_with(const Words& more) {
-  Words arguments{"run", "-m", "./m.toml", "--model", "./d.int8.safetensors"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
+/// What output_conflicts.txt lists.
 const std::vector<Conflict>& conflicts() {
-  static const std::vector<Conflict> conflicts{
-      {"ModelAndStats", run_with({"--stats", "d.int8.safetensors"}), "--model", "--stats"},
-      {"ModelAndTimeline", run_with({"--timeline", "./d.int8.safetensors"}), "--model",
-       "--timeline"},
-      {"ThroughALink", run_with({"--stats", "link.json"}), "--model", "--stats"},
-      {"ThroughAHardLink", run_with({"--stats", "hard.json"}), "--model", "--stats"},
-      {"ThroughAFolder", run_with({"--stats", "here/here/d.int8.safetensors"}), "--model",
-       "--stats"},
-      {"MachineAndStats", run_with({"--stats", "m.toml"}), "--machine", "--stats"},
-      {"PicturesAndStats", run_with({"-i", "pictures", "--stats", "pictures/1.ppm"}), "--input",
-       "--stats"},
-      {"InputAndStats", run_with({"-i", "c.safetensors", "--stats", "c.safetensors"}), "--input",
-       "--stats"},
-      {"ModelByName",
-       {"run", "-m", "./m.toml", "--model", "known", "--stats",
-        "data/models/known.int8.safetensors"},
-       "--model",
-       "--stats"},
-      {"BesideTheModel", run_with({"--stats", "vocab.json"}), "--model", "--stats"},
-      {"ProgramAndStats", run_with({"--program", "c.safetensors", "--stats", "c.safetensors"}),
-       "--program", "--stats"},
-      {"InputAndValues", run_with({"-i", "c.safetensors", "--values", "c.safetensors"}), "--input",
-       "--values"},
-      {"StatsAndTimeline", run_with({"--stats", "new.json", "--timeline", "./new.json"}), "--stats",
-       "--timeline"},
-      {"StatsAndTimelineThroughALink",
-       run_with({"--stats", "new.json", "--timeline", "dangling.json"}), "--stats", "--timeline"},
-      {"WaveAndStats", run_with({"--wave", "a.vcd", "--stats", "a.vcd"}), "--wave", "--stats"},
-      {"ViewAndStats", run_with({"--wave", "a.vcd", "--stats", "a.gtkw"}), "--wave", "--stats"},
-      {"TableAndTimeline", run_with({"--wave", "a.vcd", "--timeline", "here/a.units.txt"}),
-       "--wave", "--timeline"},
-      {"RtlWaveAndStats", run_with({"--wave", "a.vcd", "--stats", "a.softmax_unit.fst"}), "--wave",
-       "--stats"},
-      {"RtlViewAndStats", run_with({"--wave", "a.vcd", "--stats", "a.softmax_unit.gtkw"}), "--wave",
-       "--stats"},
-      {"MatmulMachineAndStats",
-       {"matmul", "8x8x8", "-m", "./m.toml", "--stats", "m.toml"},
-       "--machine",
-       "--stats"},
-      {"AttentionMachineAndStats",
-       {"attention", "-m", "./m.toml", "--stats", "m.toml"},
-       "--machine",
-       "--stats"},
-      {"AttentionMaskAndStats",
-       {"attention", "-m", "vitcod", "--mask", "m.npy", "--stats", "./m.npy"},
-       "--mask",
-       "--stats"},
-      {"GenerateMachineAndStats",
-       {"generate", "-m", "./m.toml", "--stats", "m.toml"},
-       "--machine",
-       "--stats"},
-      {"GenerateModelAndStats",
-       {"generate", "--model", "./c.safetensors", "--stats", "c.safetensors"},
-       "--model",
-       "--stats"},
-      {"GenerateTokeniserAndStats",
-       {"generate", "--model", "./c.safetensors", "--stats", "vocab.json"},
-       "--model",
-       "--stats"},
-      {"GenerateTextAndStats",
-       {"generate", "--evaluate", "9", "--text", "t.txt", "--stats", "t.txt"},
-       "--text",
-       "--stats"},
-      {"GenerateStatsAndTimeline",
-       {"generate", "--stats", "a.json", "--timeline", "./a.json"},
-       "--stats",
-       "--timeline"},
-      {"MapMachineAndOut",
-       {"map", "-m", "./m.toml", "--model", "vit17", "--out", "m.toml"},
-       "--machine",
-       "--out"},
-      {"MapModelAndAssembly",
-       {"map", "-m", "tiny", "--model", "./d.int8.safetensors", "--asm", "d.int8.safetensors"},
-       "--model",
-       "--asm"},
-      {"MapOutAndAssembly",
-       {"map", "-m", "tiny", "--model", "vit17", "--out", "p", "--asm", "./p"},
-       "--out",
-       "--asm"},
-      {"MapReadAndOut", {"map", "--read", "p.s", "--out", "./p.s"}, "--read", "--out"},
-      {"QuantiseCheckpointAndOut",
-       {"quantise", "./d.int8.safetensors", "-o", "d.int8.safetensors"},
-       "checkpoint",
-       "--out"},
-      {"QuantiseCalibrationAndOut",
-       {"quantise", "./c.safetensors", "-c", "./d.int8.safetensors", "-o", "d.int8.safetensors"},
-       "--calibration",
-       "--out"},
-      {"QuantiseMachineAndOut",
-       {"quantise", "./c.safetensors", "-m", "./d.int8.safetensors", "-o", "d.int8.safetensors"},
-       "--machine",
-       "--out"},
-      {"SparsifyInputAndOut", {"sparsify", "m.npy", "-o", "./m.npy"}, "input", "--out"},
-      {"SparsifyMachineAndOut",
-       {"sparsify", "m.npy", "-m", "./m.toml", "-o", "m.toml"},
-       "--machine",
-       "--out"},
-      {"ReproduceMachineAndStats",
-       {"reproduce", "vitcod", "-m", "./m.toml", "--stats", "m.toml"},
-       "--machine",
-       "--stats"},
-      {"ReproduceMaskAndStats",
-       {"reproduce", "vitcod", "--mask", "m.npy", "--stats", "m.npy"},
-       "--mask",
-       "--stats"},
-      {"ReproduceMapsAndStats",
-       {"reproduce", "vitcod", "--maps", "m.npy", "--stats", "m.npy"},
-       "--maps",
-       "--stats"},
-      {"ReproducePointsAndStats",
-       {"reproduce", "gemmini", "--points", "m.npy", "--stats", "m.npy"},
-       "--points",
-       "--stats"},
-      {"StatsAmongPlots",
-       {"reproduce", "dfx", "--plots", "plots", "--stats", "./plots/new.png"},
-       "--plots",
-       "--stats"},
-      {"StatsAmongNewPlots",
-       {"reproduce", "dfx", "--plots", "new", "--stats", "new/a.png"},
-       "--plots",
-       "--stats"},
-      {"StatsAreThePlotsFolder",
-       {"reproduce", "dfx", "--plots", "new", "--stats", "./new"},
-       "--plots",
-       "--stats"},
-      {"AnalysePlotIsTheMachine",
-       {"analyse", "--model", "vit17", "-m", "plots/old.png", "--bound", "--plots", "plots"},
-       "--machine",
-       "--plots"},
-      {"AnalysePlotIsTheModel",
-       {"analyse", "--model", "plots/old.png", "-m", "tiny", "--bound", "--plots", "plots"},
-       "--model",
-       "--plots"},
-      {"PlotIsALinkToTheMask",
-       {"reproduce", "vitcod", "--mask", "m.npy", "--plots", "plots"},
-       "--mask",
-       "--plots"},
-  };
+  static const std::vector<Conflict> conflicts = [] {
+    std::vector<Conflict> all;
+    for (const Words& row : rows_of("tests/testbench/cli/output_conflicts.txt")) {
+      all.push_back({row.at(0), words_of(row.at(1)), row.at(2), row.at(3)});
+    }
+    return all;
+  }();
   return conflicts;
 }
 
 INSTANTIATE_TEST_SUITE_P(Options, OutputConflict, testing::ValuesIn(conflicts()),
-                         [](const auto& conflict) { return std::string(conflict.param.name); });
+                         [](const auto& conflict) { return conflict.param.name; });
 
 /// The options of a command with a value that is a file or a folder.
 std::set<std::string> file_options(const std::string& command) {

@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
 
 #include "model/seeded/shapes.h"
 #include "support/program/bad_input.h"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "support/npy_bytes.h"
-#include "support/program/bad_files.h"
 #include "support/program/program_run.h"
 #include "support/shared_data.h"
 #include "support/temp_directory.h"
+#include "support/text_lines.h"
 
 namespace systole::testbench {
 namespace {

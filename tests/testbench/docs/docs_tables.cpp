@@ -5,7 +5,6 @@
 #include <functional>
 #include <iterator>
 #include <regex>
-#include <sstream>
 #include <stdexcept>
 
 #include "hw/array/array.h"

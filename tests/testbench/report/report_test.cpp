@@ -1,8 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>

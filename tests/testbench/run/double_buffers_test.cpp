@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "hw/description/machine_presets.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::bench {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "hw/description/machine_text.h"
 #include "mapper/mapping.h"
 #include "model/graph/elements.h"
 #include "model/graph/reference.h"

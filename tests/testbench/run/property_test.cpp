@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.h"
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_text.h"
 #include "model/build/encoder_graph.h"

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
-#include <vector>
 
 #include "bench/mapping_grid.h"
 #include "hw/description/machine_file.h"

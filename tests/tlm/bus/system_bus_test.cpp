@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <numeric>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "hw/description/machine_file.h"
 #include "hw/engines.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"

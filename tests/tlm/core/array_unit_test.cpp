@@ -10,7 +10,6 @@
 
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
-#include "hw/description/machine_file.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "hw/description/machine_file.h"
 #include "support/report_values.h"
 #include "support/tlm/core_rig.h"
 #include "support/tlm/fresh_kernel.h"

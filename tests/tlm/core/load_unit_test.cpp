@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <tuple>
-#include <vector>
 
 #include "hw/postop/postop.h"
 #include "support/network/even_machine.h"

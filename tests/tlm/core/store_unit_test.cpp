@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "hw/array/accumulator.h"
-#include "hw/description/machine_file.h"
 #include "hw/postop/postop.h"
 #include "support/network/even_machine.h"
 #include "support/report_values.h"

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <vector>
 
-#include "hw/description/machine_file.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/common/time.h"

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <vector>
 
 #include "hw/description/machine_file.h"
 #include "support/report_values.h"

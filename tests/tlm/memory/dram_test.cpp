@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <map>
 #include <random>
-#include <string>
 #include <vector>
 
 #include "hw/memory/dram_timing.h"

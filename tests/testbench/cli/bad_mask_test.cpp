@@ -1,4 +1,4 @@
-/// What a user can get wrong with `systole sparsify`.
+/// What a user can get wrong with attention maps and masks.
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,9 @@
 
 namespace systole::testbench {
 namespace {
+
+/// `systole attention` with the mask in the file "a".
+Words attention_mask() { return {"attention", "-m", "vitcod", "--mask", "a", "--stats", "s.json"}; }
 
 /// `systole sparsify` of the file "a", with a mask to write.
 Words sparsify(const Words& more = {"--theta", "0.5"}) {
@@ -23,16 +26,55 @@ std::string attention(float a, float b, float c, float d) {
   return npy_floats("(1, 1, 2, 2)", {a, b, c, d});
 }
 
-class BadSparsifyTest : public testing::TestWithParam<BadInput> {};
+class BadMaskTest : public testing::TestWithParam<BadInput> {};
 
-TEST_P(BadSparsifyTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
+TEST_P(BadMaskTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(
-    Files, BadSparsifyTest,
+    Attention, BadMaskTest,
     testing::Values(
-        BadInput{"Missing", sparsify(), {{"a: ", "no such file"}}},
-        BadInput{"Directory", {"sparsify", "."}, {{".: ", "directory"}}},
-        BadInput{"Empty", sparsify(), {{"a: ", "empty"}}, file("a", "")},
+        BadInput{"Garbage", attention_mask(), {{"a: "}}, file("a", std::string(200, '\xee'))},
+        BadInput{"ThreeDimensions",
+                 attention_mask(),
+                 {{"a: shape [1, 2, 2]", "four dimensions"}},
+                 file("a", npy_mask("(1, 2, 2)", std::string(4, '\0')))},
+        BadInput{"Floats",
+                 attention_mask(),
+                 {{"a: elements are F32, expected bool"}},
+                 file("a", npy_floats("(1, 1, 2, 2)", {0.5F, 0.5F, 0.5F, 0.5F}))},
+        BadInput{"Integers",
+                 attention_mask(),
+                 {{"a: ", "'<i4'", "bool"}},
+                 file("a", npy_of(npy_header("<i4", "(1, 1, 2, 2)"), std::string(16, '\0')))},
+        BadInput{"Truncated",
+                 attention_mask(),
+                 {{"a: 3 bytes of elements, expected 4"}},
+                 file("a", npy_mask("(1, 1, 2, 2)", std::string(3, '\0')))},
+        BadInput{"ByteTwo",
+                 attention_mask(),
+                 {{"a: element 1: byte 2"}},
+                 file("a", npy_mask("(1, 1, 1, 2)", std::string("\0\2", 2)))},
+        BadInput{"NoLayers",
+                 attention_mask(),
+                 {{"a: shape [0, 1, 1, 5]", "at least 1"}},
+                 file("a", npy_mask("(0, 1, 1, 5)", ""))},
+        BadInput{"IndexOverflow",
+                 attention_mask(),
+                 {{"a: shape [1, 1, 1, 65536]", "at most 65535"}},
+                 file("a", npy_mask("(1, 1, 1, 65536)", std::string(65536, '\0')))},
+        BadInput{"RowWithoutKey",
+                 attention_mask(),
+                 {{"a: layer 0, head 1, row 0: keeps no key"}},
+                 file("a", npy_mask("(1, 2, 2, 1)", std::string("\0\0\1\0", 4)))},
+        BadInput{"AccumulatorHoldsNoRow",
+                 attention_mask(),
+                 {{"one query take 262396 bytes", "accumulator's 110592"}},
+                 file("a", npy_mask("(1, 1, 1, 65535)", std::string(65535, '\0')))}),
+    bad_input_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    Sparsify, BadMaskTest,
+    testing::Values(
         BadInput{"NoNumPy", sparsify(), {{"a: ", "NumPy"}}, file("a", safetensors_of("{}"))},
         BadInput{"NoDictionary", sparsify(), {{"a: ", "byte 10"}}, file("a", npy_of("[1, 2]"))},
         BadInput{"Truncated",
