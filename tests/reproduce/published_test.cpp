@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "hw/description/toml_text.h"
+#include "support/input_error.h"
 #include "support/paths.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
@@ -90,12 +91,8 @@ rows = [["l=128", 7.25, 4], ["l=512", { value = 0.006, decimals = 3, tolerance =
   EXPECT_EQ(second[1].ours, 5);
   EXPECT_EQ(table.value("l=128", "bytes"), 4);
   const auto refused = [](const auto& use, const std::string& error) {
-    try {
-      use();
-      ADD_FAILURE() << error;
-    } catch (const hw::InputError& found) {
-      EXPECT_EQ(found.what(), "here.toml: tables.costs: found " + error);
-    }
+    const std::string what = input_error_of([&] { use(); });
+    EXPECT_EQ(what, "here.toml: tables.costs: found " + error);
   };
   refused([&] { (void)table.row("l=256"); }, "no row 'l=256', expected it");
   refused([&] { (void)table.value("l=128", "ops"); }, "no column 'ops', expected it");
@@ -167,12 +164,8 @@ TEST(Published, ASectionTakesExactlyWhatItNames) {
   const Metrics metrics{{"all", 1}, {"first", 1}, {"least", 1}};
   const auto refused = [&](const Metrics& ours, const TextArguments& words,
                            const std::string& expected) {
-    try {
-      (void)paper.section("times", ours, words);
-      ADD_FAILURE() << expected;
-    } catch (const hw::InputError& error) {
-      EXPECT_EQ(error.what(), "here.toml: sections.times: found " + expected);
-    }
+    const std::string what = input_error_of([&] { (void)paper.section("times", ours, words); });
+    EXPECT_EQ(what, "here.toml: sections.times: found " + expected);
   };
   refused({{"all", 1}, {"first", 1}}, text, "metric 'least', which the program does not compute");
   refused({{"all", 1}, {"first", 1}, {"least", 1}, {"more", 1}}, text,
@@ -231,15 +224,10 @@ TEST(Published, HostileFilesAreRefusedInOneLine) {
       {"inputs = [{ name = 'a' }]", "inputs: found no text, expected one"},
   };
   for (const auto& [text, expected] : cases) {
-    try {
-      (void)parse(text);
-      ADD_FAILURE() << text;
-    } catch (const hw::InputError& error) {
-      const std::string message = error.what();
-      EXPECT_EQ(message.rfind("here.toml:", 0), 0U) << message;
-      EXPECT_NE(message.find(expected), std::string::npos) << message << "\nfor " << expected;
-      EXPECT_EQ(message.find('\n'), std::string::npos) << message;
-    }
+    const std::string what = input_error_of([&] { (void)parse(text); });
+    EXPECT_EQ(what.rfind("here.toml:", 0), 0U) << what;
+    EXPECT_NE(what.find(expected), std::string::npos) << what << "\nfor " << expected;
+    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
   }
   for (const char* tolerance : {"5", "5%", "5 MB", "4 points", "-5 %", "inf %", "printed", "about",
                                 "printed + 1 x", "", "5 %%"}) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "support/input_error.h"
 #include "tests/hw/attention/sparse_heads.h"
 
 namespace systole::hw {
@@ -79,14 +80,11 @@ TEST(QueryTiles, SplitOnlyAHeadThatDoesNotFit) {
 }
 
 TEST(QueryTiles, SayWhatTheLargestQueryNeeds) {
-  try {
-    (void)query_tiles(split(kTiledMask, {0}), 2, 15);
-    FAIL() << "accepted";
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "scores and outputs of one query take 16 bytes, expected at most the "
-                 "accumulator's 15");
-  }
+  const std::string what =
+      input_error_of([&] { (void)query_tiles(split(kTiledMask, {0}), 2, 15); });
+  EXPECT_EQ(what,
+            "scores and outputs of one query take 16 bytes, expected at most the "
+            "accumulator's 15");
 }
 
 TEST(QueryTiles, OfNoQueriesAreNone) {

@@ -139,49 +139,5 @@ TEST(Analyse, DrawsTheBound) {
   EXPECT_EQ(read_file(directory.path("pictures/bound.png")).substr(1, 3), "PNG");
 }
 
-class BadAnalyseTest : public testing::TestWithParam<BadInput> {};
-
-TEST_P(BadAnalyseTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
-
-INSTANTIATE_TEST_SUITE_P(
-    Usage, BadAnalyseTest,
-    testing::Values(
-        BadInput{"Nothing", {"analyse"}, {{"--model or --product"}}},
-        BadInput{"Both",
-                 {"analyse", "--model", "gpt2", "--product", "1x1x1", "--dataflow", "ws"},
-                 {{"--model or --product"}}},
-        BadInput{"NoDataflow", {"analyse", "--product", "8x8x8"}, {{"--dataflow", "--product"}}},
-        BadInput{"NoProduct",
-                 {"analyse", "--model", "gpt2", "--dataflow", "ws"},
-                 {{"--dataflow", "--product"}}},
-        BadInput{"UnknownDataflow",
-                 {"analyse", "--product", "8x8x8", "--dataflow", "is"},
-                 {{"--dataflow", "is"}}},
-        BadInput{"BadProduct", {"analyse", "--product", "8x8", "--dataflow", "ws"}, {{"8x8"}}},
-        BadInput{"UnknownModel",
-                 {"analyse", "--model", "bert-huge"},
-                 {{"model 'bert-huge': unknown", "bert-base, bert-large", "deit-tiny", "vit17"}}},
-        BadInput{"MissingFile", {"analyse", "--model", "./a.safetensors"}, {{"a.safetensors"}}},
-        BadInput{"LengthZero",
-                 {"analyse", "--model", "gpt2", "--length", "0"},
-                 {{"--length: found 0", "1 to 1048576"}}},
-        BadInput{"LengthTooLongToMap",
-                 {"analyse", "--model", "gpt2", "-m", "gemmini", "--length", "4097"},
-                 {{"--length: found 4097", "1 to 4096"}}},
-        BadInput{"LengthOfAModel",
-                 {"analyse", "--model", "vit17", "--length", "4"},
-                 {{"--length", "has its own"}}},
-        BadInput{"Projections",
-                 {"analyse", "--model", "gpt2", "--projections", "2"},
-                 {{"--projections: found 2", "3 or 4"}}},
-        BadInput{"SimulateWhere",
-                 {"analyse", "--model", "gpt2", "--simulate"},
-                 {{"--simulate", "--machine"}}},
-        BadInput{"UnknownMachine", {"analyse", "--model", "gpt2", "-m", "gemini"}, {{"gemini"}}},
-        BadInput{"TooSmall",
-                 {"analyse", "--model", "bert-base", "-m", "tiny", "--set", "dram.mib=1024"},
-                 {{"accumulator.kib", "768"}}}),
-    bad_input_name);
-
 }  // namespace
 }  // namespace systole::testbench

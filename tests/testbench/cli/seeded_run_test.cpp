@@ -85,40 +85,5 @@ TEST(SeededRun, DescribesBertBase) {
   EXPECT_EQ(model["positions"], 512);
 }
 
-class BadSizeTest : public testing::TestWithParam<BadInput> {};
-
-TEST_P(BadSizeTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
-
-INSTANTIATE_TEST_SUITE_P(
-    Size, BadSizeTest,
-    testing::Values(
-        BadInput{"BeyondBert",
-                 shape("bert-base", {"--length", "513"}),
-                 {{"--length", "513", "bert-base has 512 positions", "1 to 512"}}},
-        BadInput{"BeyondGpt2",
-                 shape("gpt2-xl", {"--length", "1025"}),
-                 {{"1025", "gpt2-xl has 1024 positions", "1 to 1024"}}},
-        BadInput{"TokensOfDeit",
-                 shape("deit-tiny", {"--length", "128"}),
-                 {{"128", "deit-tiny has 197 tokens", "198"}}},
-        BadInput{"NoTokens", shape("gpt2", {"--length", "0"}), {{"found 0", "1 to 1024"}}},
-        BadInput{"NegativeLayers", shape("gpt2", {"--layers", "-1"}), {{"--layers: found -1"}}},
-        BadInput{"NoBatch", shape("gpt2", {"--batch", "0"}), {{"--batch: found 0", "1 to 512"}}},
-        BadInput{"BatchTooLarge", shape("gpt2", {"--batch", "513"}), {{"513", "1 to 512"}}},
-        BadInput{"HeadsDoNotDivide", shape("gpt2", {"--heads", "7"}), {{"7 heads", "768"}}},
-        BadInput{"WeightsTooLarge",
-                 shape("gpt2", {"--ffn", "65536", "--layers", "40"}),
-                 {{"dram.mib", "MiB for its weights alone; --set dram.mib=4096"}}},
-        BadInput{"InputOfAShape", shape("gpt2", {"-i", "x"}), {{"--input", "gpt2"}}},
-        BadInput{"AccuracyOfAShape",
-                 shape("gpt2", {"--min-accuracy", "0.5"}),
-                 {{"--min-accuracy", "seeded"}}},
-        BadInput{
-            "AccuracyOfAShapeModel", {"model", "gpt2", "--accuracy"}, {{"--accuracy", "seeded"}}},
-        BadInput{"LengthOfAFile", shape("vit17", {"--length", "17"}), {{"--length", "vit17"}}},
-        BadInput{"LayersOfAList", {"model", "--layers", "2"}, {{"--layers"}}},
-        BadInput{"UnknownName", shape("bert", {}), {{"'bert'", "bert-base", "vit17"}}}),
-    bad_input_name);
-
 }  // namespace
 }  // namespace systole::testbench

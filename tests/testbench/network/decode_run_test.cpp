@@ -117,29 +117,5 @@ TEST(DecodeRun, ShowsCyclesOfAllTokens) {
   EXPECT_NE(text.find("tokens/s"), std::string::npos) << text;
 }
 
-class BadDecodeTest : public testing::TestWithParam<BadInput> {};
-
-TEST_P(BadDecodeTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
-
-INSTANTIATE_TEST_SUITE_P(
-    Decode, BadDecodeTest,
-    testing::Values(
-        BadInput{"Encoder", shape("bert-base", {"--decode"}), {{"--decode: bert-base", "gpt2"}}},
-        BadInput{"File", shape("vit17", {"--decode"}), {{"--decode: vit17"}}},
-        BadInput{"PastAlone", shape("gpt2", {"--past", "3"}), {{"--past", "--decode"}}},
-        BadInput{"PastNegative", shape("gpt2", {"--decode", "--past", "-1"}), {{"found -1"}}},
-        BadInput{"PastTooLong",
-                 shape("gpt2", {"--decode", "--past", "1024"}),
-                 {{"--past: found 1024", "0 to 1023"}}},
-        BadInput{"TooLongBehindThePast",
-                 shape("gpt2", {"--decode", "--past", "1000", "--length", "25"}),
-                 {{"--length: found 25 behind 1000", "1 to 24"}}},
-        BadInput{"Batch", shape("gpt2", {"--decode", "--batch", "2"}), {{"--batch: found 2"}}},
-        BadInput{"Limit", shape("gpt2", {"--decode", "-n", "2"}), {{"--limit", "--length"}}},
-        BadInput{"Timeline",
-                 shape("gpt2", {"--decode", "--timeline", "t.json", "--timeline-images", "2"}),
-                 {{"--timeline-images", "expected 1"}}}),
-    bad_input_name);
-
 }  // namespace
 }  // namespace systole::testbench
