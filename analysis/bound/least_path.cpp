@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
-#include "hw/program/command_codec.h"
+#include "hw/program/program.h"
 
 namespace systole::analysis {
 namespace {

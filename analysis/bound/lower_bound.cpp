@@ -13,7 +13,7 @@
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/host/host_cycles.h"
-#include "hw/program/command_codec.h"
+#include "hw/program/program.h"
 
 namespace systole::analysis {
 namespace {

@@ -2,10 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "base/error.h"
+#include "hw/function/half_gelu.h"
+#include "hw/function/silu.h"
 #include "support/input_error.h"
 #include "tests/hw/number/golden_table.h"
 
@@ -142,6 +148,154 @@ TEST(IBertGelu, RefusesAResultBeyond64Bits) {
   EXPECT_THROW(ibert_gelu(std::numeric_limits<std::int32_t>::max(), constants),
                std::overflow_error);
   EXPECT_NO_THROW(ibert_gelu(100, constants));
+}
+
+double real_silu(double x) { return x / (1 + std::exp(-x)); }
+
+/// Largest error of silu() against the real function over every input of `bits` bits that spans
+/// [-range, range], in units of the value; outputs of 16 bits.
+double worst_silu_error(double range, unsigned bits, unsigned fraction_bits) {
+  const IntRange domain = full_range(bits);
+  const double input_scale = range / static_cast<double>(domain.hi);
+  const double output_scale = range / 32767;
+  const SiluConstants constants =
+      make_silu_constants(input_scale, output_scale, kDefaultMultiplierBits, fraction_bits);
+  double worst = 0;
+  for (auto q = static_cast<std::int32_t>(domain.lo); q <= domain.hi; ++q) {
+    const double actual = silu(q, constants, full_range(16)) * output_scale;
+    worst = std::max(worst, std::fabs(actual - real_silu(q * input_scale)));
+  }
+  return worst;
+}
+
+TEST(Silu, FollowsTheRealFunctionOverEveryInputOf8To16Bits) {
+  for (const unsigned bits : {8U, 12U, 16U}) {
+    for (const double range : {1.0, 6.0, 10.0, 32.0}) {
+      const double half_step = 0.5 * range / 32767;
+      EXPECT_LT(worst_silu_error(range, bits, 8), 2.0e-3 + half_step) << bits << " +-" << range;
+      EXPECT_LT(worst_silu_error(range, bits, 10), 1.35e-3 + half_step) << bits << " +-" << range;
+    }
+  }
+  // The bounds are no looser than they have to be.
+  EXPECT_GT(worst_silu_error(10.0, 16, 8), 1.8e-3);
+  EXPECT_GT(worst_silu_error(10.0, 16, 10), 1.2e-3);
+}
+
+/// Constants that take the input for the exponential's argument, times 1 / 2^shift.
+SiluConstants direct_silu(std::int8_t shift) {
+  return {{1, shift}, kDefaultIntExp, {1, kSigmoidBits}};
+}
+
+TEST(Silu, SigmoidOfHandWorkedArguments) {
+  EXPECT_EQ(silu_sigmoid(0, direct_silu(0)), 16384);
+  // ln 2 is 177 steps: the value at zero, 182601, is halved once.
+  EXPECT_EQ(silu_sigmoid(-177, direct_silu(0)), (91300LL << 15) / (182601 + 91300));
+  EXPECT_EQ(silu_sigmoid(177, direct_silu(0)), (182601LL << 15) / (182601 + 91300));
+  EXPECT_EQ(silu_sigmoid(-32768, direct_silu(0)), 0);
+  EXPECT_EQ(silu_sigmoid(32767, direct_silu(0)), 32768);
+}
+
+TEST(Silu, ArgumentRoundsHalfUpInBothDirections) {
+  const std::int64_t e = 345 * 345 + 62885;  // of the argument -1
+  EXPECT_EQ(silu_sigmoid(-1, direct_silu(1)), (e << 15) / (182601 + e));
+  EXPECT_EQ(silu_sigmoid(1, direct_silu(1)), (std::int64_t{182601} << 15) / (182601 + e));
+}
+
+TEST(Silu, SaturatesInputAndOutput) {
+  const IntRange s32 = full_range(32);
+  EXPECT_EQ(silu(32767, direct_silu(0), s32), 32767);
+  EXPECT_EQ(silu(32768, direct_silu(0), s32), 32767);
+  EXPECT_EQ(silu(2147483647, direct_silu(0), s32), 32767);
+  EXPECT_EQ(silu(-2147483647 - 1, direct_silu(0), s32), 0);
+  EXPECT_EQ(silu(1000, direct_silu(0), symmetric_range(8)), 127);
+  EXPECT_EQ(silu(-177, direct_silu(0), {-7, 7}), -7);
+}
+
+TEST(Silu, LargestMultiplierKeepsWithin63Bits) {
+  const SiluConstants constants{{2147483647, 0}, kDefaultIntExp, {-2147483647, 30}};
+  // (2^30 - 2^15) (2^31 - 1) / 2^30.
+  EXPECT_EQ(silu(32767, constants, full_range(32)), -2147418111);
+  EXPECT_EQ(silu(-32768, constants, full_range(32)), 0);
+}
+
+TEST(SiluConstantsCheck, RefusesScalesThatDoNotFit) {
+  EXPECT_THROW(make_silu_constants(0.0, 1.0), InputError);
+  EXPECT_THROW(make_silu_constants(1.0, std::nan("")), InputError);
+  EXPECT_THROW(make_silu_constants(-1.0, 1.0), InputError);
+  EXPECT_THROW(make_silu_constants(256.0, 1.0), InputError);
+  EXPECT_THROW(make_silu_constants(0.1, 0.1, 16, 12), std::invalid_argument);
+  EXPECT_THROW(make_silu_constants(0.1, 0.1, 16, 0), std::invalid_argument);
+}
+
+/// In the form with tanh, and with more digits than the table's.
+long double tanh_gelu(long double x) {
+  const long double root = std::sqrt(2 / std::acos(-1.0L));
+  return x / 2 * (1 + std::tanh(root * (x + 0.044715L * x * x * x)));
+}
+
+double value_of(Half x) { return to_float(x); }
+
+/// Distance of x to the nearest point where its rounding steps, relative to x.
+double margin(long double x) {
+  const auto near = static_cast<double>(x);
+  const Half rounded = to_half(near);
+  double least = 1;
+  for (const int side : {-1, 1}) {
+    const Half next{static_cast<std::uint16_t>(rounded.bits + side)};
+    const long double step = (value_of(rounded) + static_cast<long double>(value_of(next))) / 2;
+    least = std::min(least, std::fabs(static_cast<double>((step - x) / x)));
+  }
+  return least;
+}
+
+TEST(HalfGelu, TableIsTheSameOnEveryHost) {
+  const HalfGeluTable& table = half_gelu_table();
+  for (std::size_t i = 0; i < kHalfGeluSamples; ++i) {
+    const long double x = -8 + static_cast<long double>(i) / 128;
+    const long double sample = tanh_gelu(x);
+    const long double slope = (tanh_gelu(x + 1.0L / 128) - sample) * 128;
+    for (const auto& [real, entry] :
+         {std::make_pair(sample, table.samples[i]), std::make_pair(slope, table.slopes[i])}) {
+      ASSERT_EQ(value_of(entry), value_of(to_half(static_cast<double>(real)))) << i;
+      ASSERT_NE(entry.bits, kHalfSign) << i;
+      if (value_of(entry) == 0) {
+        ASSERT_LT(std::fabs(real), 0x1.ffp-26L) << i;  // far from half a subnormal
+      } else {
+        ASSERT_GT(margin(real), 0x1p-30) << i;
+      }
+    }
+  }
+}
+
+TEST(HalfGelu, KeepsTheEndsOfTheTable) {
+  for (unsigned bits = 0x4800; bits <= 0x7c00; ++bits) {  // from 8 to infinity
+    ASSERT_EQ(half_gelu({static_cast<std::uint16_t>(bits)}).bits, bits);
+    ASSERT_EQ(half_gelu({static_cast<std::uint16_t>(bits | kHalfSign)}), kHalfZero);
+  }
+  EXPECT_EQ(half_gelu({0x7c01}), kHalfNan);
+  EXPECT_EQ(half_gelu({0xfe00}), kHalfNan);
+}
+
+TEST(HalfGelu, IsNearTheFunctionForEveryInput) {
+  double squares = 0;
+  double most = 0;
+  std::size_t count = 0;
+  for (unsigned bits = 0; bits < 0x10000; ++bits) {
+    const Half x{static_cast<std::uint16_t>(bits)};
+    if (!(std::fabs(value_of(x)) <= 8)) continue;
+    const auto real = static_cast<double>(tanh_gelu(value_of(x)));
+    const double error = std::fabs(value_of(half_gelu(x)) - real);
+    // Half a step of the sample and of the sum; the rest, with the chord's error, is far smaller.
+    ASSERT_LE(error, 0x1p-10 * std::fabs(real) + 0x1p-16) << value_of(x);
+    squares += error * error;
+    most = std::max(most, error);
+    ++count;
+  }
+  EXPECT_EQ(count, 2 * 0x4801U);
+  const double mean = squares / static_cast<double>(count);
+  EXPECT_LT(mean, 1e-7);
+  RecordProperty("mean_squared_error", std::to_string(mean * 1e9) + "e-9");
+  RecordProperty("largest_error", std::to_string(most));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
-#include <string>
 
 #include "tests/hw/program/complaint.h"
 

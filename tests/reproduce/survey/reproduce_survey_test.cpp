@@ -1,5 +1,3 @@
-/// The command `systole reproduce survey`.
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "reproduce/survey/survey.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
 #include "tests/reproduce/reproduction_rows.h"
@@ -19,6 +18,8 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
+
+// The command `systole reproduce survey`.
 
 TEST(ReproduceSurvey, TheAnalysisIsAsPrinted) {
   const ProgramRun run = run_systole({"reproduce", "survey", "--part", "analysis", "--json"});
@@ -85,6 +86,32 @@ TEST(ReproduceSurvey, TheWholeMeetsItsBoundsAndDrawsPictures) {
         read_file(directory.path(std::string("pictures/survey_") + name + ".png"));
     EXPECT_EQ(png.substr(1, 3), "PNG") << name;
     EXPECT_GT(png.size(), 5000U) << name;
+  }
+}
+
+// Cycles of the RTL (FireSim, artifact of DOSA), by M x N x K.
+TEST(GemminiMatmul, TakesTheCyclesOfTheRtl) {
+  struct Measured {
+    MatmulShape shape;
+    double cycles, tolerance;
+  };
+  const Measured measured[] = {{{128, 768, 768}, 345'931, 0.10},
+                               {{128, 3072, 768}, 1'533'044, 0.10},
+                               {{128, 768, 3072}, 1'518'059, 0.10},
+                               {{128, 128, 64}, 6'706, 0.25},
+                               {{128, 64, 128}, 7'517, 0.25}};
+  const SplitRun run = run_measured_products();
+  ASSERT_EQ(run.products.size(), 5U);
+  for (const ProductRun& product : run.products) {
+    bool known = false;
+    for (const Measured& m : measured) {
+      const MatmulShape& shape = product.product.shape;
+      if (shape.m != m.shape.m || shape.n != m.shape.n || shape.k != m.shape.k) continue;
+      known = true;
+      EXPECT_NEAR(static_cast<double>(product.cycles), m.cycles, m.cycles * m.tolerance)
+          << shape.n << " x " << shape.k;
+    }
+    EXPECT_TRUE(known);
   }
 }
 

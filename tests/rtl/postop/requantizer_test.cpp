@@ -75,7 +75,6 @@ TEST_P(Requantizer, MatchesTheReferenceInEveryCorner) {
       EXPECT_EQ(differing(test), 0U) << static_cast<int>(rounding) << ' ' << lo << ' ' << hi;
     }
   }
-  EXPECT_FALSE(unit_->failed());
 }
 
 TEST_P(Requantizer, KeepsItsValuesUnderBackPressure) {

@@ -6,47 +6,17 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "hw/attention/timing/attention_cycles.h"
 #include "model/format/npy.h"
 #include "support/network/attention_run.h"
-#include "support/shared_data.h"
 #include "support/tlm/systemc_test.h"
 
 namespace systole::testbench {
 namespace {
 
 constexpr std::size_t kHeadWidth = 64;
-
-/// Operands arrive almost as soon as they are asked for, so that memory holds up only the start of
-/// a layer, where the first rows of all lines come in.
-hw::Machine with_fast_memory(hw::Machine machine) {
-  machine.bus.clock_mhz = 10000;
-  machine.bus.width_bytes = 256;
-  machine.bus.request_latency = machine.bus.response_latency = 0;
-  hw::Machine::Dram& dram = machine.dram;
-  dram.channels = 64;
-  dram.mega_transfers = 20000;
-  dram.controller_ns = dram.t_refi_ns = 0;
-  for (double* time : {&dram.t_cl_ns, &dram.t_cwl_ns, &dram.t_rcd_ns, &dram.t_rp_ns, &dram.t_ras_ns,
-                       &dram.t_rtp_ns, &dram.t_wr_ns, &dram.t_wtr_ns, &dram.t_ccd_l_ns,
-                       &dram.t_rrd_s_ns, &dram.t_rrd_l_ns, &dram.t_faw_ns}) {
-    *time = 0.1;
-  }
-  return machine;
-}
-
-test::Layers split_by_threshold(const model::AttentionMask& mask, std::size_t threshold) {
-  test::Layers layers(mask.shape().layers);
-  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    for (std::size_t head = 0; head < mask.shape().heads; ++head) {
-      layers[layer].push_back(model::split_by_threshold(mask.head(layer, head), threshold));
-    }
-  }
-  return layers;
-}
 
 class AttentionContention : public test::SystemCTest {
  protected:
@@ -176,31 +146,6 @@ TEST_F(AttentionContention, WorkIsThatOfTheContract) {
   EXPECT_EQ(result.work.macs, macs);
   EXPECT_NEAR(static_cast<double>(busy), static_cast<double>(contract),
               0.01 * static_cast<double>(contract));
-}
-
-TEST_F(AttentionContention, DeitTinySddmmAsTheContractSays) {
-  const std::string path = shared_data("vitcod/deit_tiny_0.95_pruned.npy");
-  if (path.empty()) GTEST_SKIP() << "NOT TESTED: cycles of DeiT-Tiny, no mask of it";
-  mask_ = model::load_mask(model::Npy::open(path));
-  hw::Machine machine = with_fast_memory(machine_);
-  machine.attention.banks = 256;
-  machine.attention.ports = 4;
-  const auto expect_sddmm = [&](const test::Layers& layers, double cycles) {
-    const AttentionResult result = run(layers, machine);
-    std::uint64_t phases = 0, spmm = 0;
-    for (const Head& head : result.heads) phases += head.busy() + head.conflict;
-    for (const auto& heads : layers) {
-      for (const hw::SparseHead& head : heads) {
-        spmm += hw::spmm_cycles(head, kHeadWidth, machine.attention).total();
-      }
-    }
-    EXPECT_NEAR(static_cast<double>(phases - spmm), cycles, 0.05 * cycles);
-    EXPECT_GE(phases, 18'600U);
-  };
-  expect_sddmm(split_by_threshold(mask_, 50), 13'656);
-  expect_sddmm(test::split_by_cycles(mask_, kHeadWidth, machine), 11'080);
-  machine.attention.mapping = hw::SparserMapping::kBroadcast;
-  expect_sddmm(split_by_threshold(mask_, 50), 57'776);
 }
 
 }  // namespace

@@ -1,17 +1,27 @@
-/// What comes in when: order of need, places in the buffers, decoding beside the lines' work.
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <random>
+#include <vector>
 
+#include "hw/attention/timing/attention_schedule.h"
+#include "hw/description/machine_file.h"
+#include "hw/program/program_image.h"
 #include "support/network/attention_run.h"
+#include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
+#include "testbench/attention/attention_workload.h"
+#include "tests/hw/attention/sparse_heads.h"
+#include "tlm/system.h"
 
 namespace systole::testbench {
 namespace {
 
+using AttentionEnergy = test::SystemCTest;
 using Head = tlm_model::AttentionUnit::HeadCycles;
+
+// What comes in when: order of need, places in the buffers, decoding beside the lines' work.
 
 class AttentionLink : public test::SystemCTest {
  protected:
@@ -91,6 +101,111 @@ TEST_F(AttentionLink, ARowsPlaceIsFreeWhenItsWindowIsOver) {
   const std::uint64_t ahead = memory(53), behind = memory(1);
   EXPECT_GE(behind, ahead + (kWindows - 1) * kWay);
 }
+
+// What a run of the attention engines costs energy for.
+
+constexpr std::size_t kHeadDim = 64, kCountedTokens = 60, kCountedHeads = 3, kLatentHeads = 2,
+                      kWordBytes = 4;
+
+TEST_F(AttentionEnergy, CountsBuffersScoresSoftmaxOutputsAndDecoder) {
+  const hw::Machine machine = hw::find_machine("vitcod");
+  const model::AttentionMask mask =
+      test::synthetic_mask({1, kCountedHeads, kCountedTokens, kCountedTokens}, 8);
+  const test::Layers layers = test::split_by_cycles(mask, kHeadDim, machine);
+  AttentionShape shape = test::shape_of(mask, kHeadDim);
+  shape.latent_heads = kLatentHeads;
+  const AttentionResult result = test::time_attention(shape, layers, machine);
+
+  std::uint64_t cells = 0, kept = 0, operand_words = 0, score_words = 0;
+  for (const hw::SparseHead& head : layers[0]) {
+    cells += head.dense_cells() + head.sparse_kept();
+    kept += head.kept();
+    for (const hw::AttentionPhase& phase :
+         {hw::schedule_sddmm(head, kHeadDim, machine.attention),
+          hw::schedule_spmm(head, kHeadDim, kHeadDim, machine.attention)}) {
+      operand_words += phase.operand_words;
+      score_words += phase.score_words;
+    }
+  }
+  constexpr std::uint64_t kOutputs = kCountedHeads * kCountedTokens * kHeadDim;
+  EXPECT_EQ(result.work.macs, 2 * cells * kHeadDim);
+  EXPECT_EQ(result.work.decoder_macs, 2 * kCountedTokens * kLatentHeads * kCountedHeads * kHeadDim);
+  EXPECT_EQ(result.work.elements, kept + 2 * kOutputs) << "division, requantisation";
+  // Q, K and V of all heads come in, the mask comes in and is walked.
+  EXPECT_EQ(result.work.buffer_bytes, 3 * kOutputs + 2 * result.traffic.index +
+                                          operand_words * machine.attention.macs_per_line);
+  EXPECT_EQ(result.work.score_bytes, kWordBytes * (score_words + 2 * cells + 2 * kOutputs));
+
+  EXPECT_EQ(result.events.macs, result.work.macs + result.work.decoder_macs);
+  EXPECT_EQ(result.events.postop_elements, result.work.elements);
+  EXPECT_EQ(result.events.scratchpad_bytes, result.work.buffer_bytes);
+  EXPECT_EQ(result.events.accumulator_bytes, result.work.score_bytes);
+}
+
+// Programs that follow one another on the same attention engines.
+
+constexpr AttentionShape kShape{2, 24, 20, 16, 0};
+
+class AttentionPrograms : public test::SystemCTest {
+ protected:
+  AttentionPrograms() {
+    std::mt19937 random(5);
+    for (int i = 0; i < 3; ++i) {
+      std::vector<hw::SparseHead> layer;
+      for (std::size_t head = 0; head < kShape.heads; ++head) {
+        hw::HeadMask mask{kShape.queries, kShape.keys, {}};
+        for (std::size_t cell = 0; cell < kShape.queries * kShape.keys; ++cell) {
+          mask.keep.push_back(random() % 3 == 0 ? 1 : 0);
+        }
+        layer.push_back(hw::split_anywhere(mask, random));
+      }
+      workloads_.push_back(make_attention_workload(kShape, {layer}, machine_, true));
+    }
+    // The program of all resides at one address, after the longest mask.
+    for (const AttentionWorkload& workload : workloads_) {
+      code_address_ = std::max(code_address_, workload.program_address);
+    }
+    for (AttentionWorkload& workload : workloads_) workload.program_address = code_address_;
+  }
+
+  /// Runs all programs in turns, twice, at one address.
+  void run_all() {
+    test::fresh_kernel();
+    const hw::MemoryImage nothing;
+    const std::vector<hw::HostFunction> none;
+    tlm_model::System system("system", machine_, tlm_model::make_models(machine_), code_address_,
+                             nothing, none, true);
+    std::size_t begun = 0, done = 0;
+    system.host.set_work(
+        [&](tlm_model::Host::Job&) {
+          if (begun == 2 * workloads_.size()) return false;
+          const AttentionWorkload& workload = workloads_[begun++ % workloads_.size()];
+          for (const hw::MemoryPiece& piece : workload.operands) write(system, piece);
+          system.exchange_program(memory_image(workload), none);
+          return true;
+        },
+        [&](const tlm_model::Host::Job&) {
+          const AttentionWorkload& workload = workloads_[done++ % workloads_.size()];
+          const std::vector<std::uint8_t> expected = masked_reference(workload, 0);
+          std::vector<std::uint8_t> found(expected.size());
+          system.peek(workload.addresses[0].out, found.data(), found.size());
+          EXPECT_EQ(found, expected) << "program " << done - 1;
+        });
+    sc_core::sc_start();
+    EXPECT_EQ(done, 2 * workloads_.size());
+  }
+
+  static void write(tlm_model::System& system, hw::MemoryPiece piece) {
+    system.host.debug(tlm::TLM_WRITE_COMMAND, piece.address, piece.bytes.data(),
+                      piece.bytes.size());
+  }
+
+  const hw::Machine machine_ = hw::find_machine("vitcod");
+  std::vector<AttentionWorkload> workloads_;
+  std::uint64_t code_address_ = 0;
+};
+
+TEST_F(AttentionPrograms, EachHasItsOwnMask) { run_all(); }
 
 }  // namespace
 }  // namespace systole::testbench

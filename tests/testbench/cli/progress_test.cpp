@@ -1,21 +1,29 @@
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <filesystem>
 #include <regex>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
+#include "support/program/running_program.h"
+#include "support/temp_directory.h"
 
-/// What a long command says on a terminal, and that it says nothing elsewhere.
 namespace systole::testbench {
 namespace {
+
+// What a long command says on a terminal, and that it says nothing elsewhere.
 
 /// What the program writes to a terminal on its standard error. Its results are dropped.
 std::string on_terminal(const std::vector<std::string>& arguments) {
@@ -71,7 +79,7 @@ std::vector<std::string> drawn(const std::string& text) {
 // Several times the second after which the line appears, for machines that are faster than ours.
 const std::vector<std::string> kLongInference{"run",  "-m",           "transformer", "--model",
                                               "gpt2", "--length",     "1024",        "--layers",
-                                              "24",   "--functional", "off"};
+                                              "16",   "--functional", "off"};
 
 TEST(ProgressLine, MovesWithinOneInference) {
   const std::vector<std::string> lines = drawn(on_terminal(kLongInference));
@@ -90,14 +98,14 @@ TEST(ProgressLine, MovesWithinOneInference) {
 
 TEST(ProgressLine, ShowsTheReferenceBeforeTheCommands) {
   const std::string text = on_terminal({"run", "-m", "transformer", "--model", "gpt2-medium", "-l",
-                                        "1024", "--layers", "16", "--check"});
+                                        "1024", "--layers", "6", "--check"});
   const std::size_t reference = text.find(" operators of the reference");
   EXPECT_NE(reference, std::string::npos) << text;
   EXPECT_LT(reference, text.find(" commands")) << text;
 }
 
 TEST(ProgressLine, NamesTheSectionsOfAReproduction) {
-  const std::string text = on_terminal({"reproduce", "fusion", "--part", "chains,models"});
+  const std::string text = on_terminal({"reproduce", "dfx", "--part", "checks,whatif"});
   const std::vector<std::string> lines = drawn(text);
   ASSERT_GE(lines.size(), 3U);
   EXPECT_EQ(lines.back(), "");
@@ -111,6 +119,110 @@ TEST(ProgressLine, NamesTheSectionsOfAReproduction) {
 }
 
 TEST(ProgressLine, IsForTerminalsAlone) { EXPECT_EQ(run_systole(kLongInference).err, ""); }
+
+/// A run that begins at once and takes a minute.
+Words long_run(const Words& more) {
+  Words arguments =
+      shape("gpt2", {"--length", "16", "--layers", "1", "--functional", "off", "-n", "1000"});
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+/// Long runs, ended by a signal.
+class EndedBySignal : public testing::TestWithParam<int> {
+ protected:
+  /// Files of the program that are not in their place yet.
+  [[nodiscard]] std::size_t unfinished() const {
+    std::size_t count = 0;
+    for (const std::string& name : directory_.names()) count += name.rfind(".systole-", 0) == 0;
+    return count;
+  }
+  void expect_ended(RunningProgram& program) const {
+    program.send(GetParam());
+    const int status = program.wait();
+    ASSERT_TRUE(WIFSIGNALED(status)) << status;
+    EXPECT_EQ(WTERMSIG(status), GetParam());
+  }
+
+  TempDirectory directory_;
+};
+
+TEST_P(EndedBySignal, NothingUnfinishedIsLeftAndTheTargetsAreAsBefore) {
+  const Words targets{"a.json", "run.gtkw", "run.vcd", "t.json"};
+  for (const std::string& target : targets) directory_.write(target, "old");
+  RunningProgram program(
+      long_run({"--stats", "a.json", "--timeline", "t.json", "--wave", "run.vcd"}),
+      directory_.path());
+  // Statistics, timeline, waveform, its view and its six tables.
+  ASSERT_TRUE(wait_until([&] { return unfinished() == 10; }));
+  EXPECT_FALSE(program.ignores(GetParam()));
+  expect_ended(program);
+  EXPECT_EQ(directory_.names(), targets);
+  for (const std::string& target : targets) EXPECT_EQ(read_file(directory_.path(target)), "old");
+}
+
+TEST_P(EndedBySignal, NoWaveformOfABlockInRtlIsLeft) {
+  directory_.write("run.softmax_unit.fst", "old");
+  RunningProgram program({"run", "-m", "tiny", "--model", "vit17", "--rtl", "softmax_unit",
+                          "--wave", "run.vcd", "--wave-images", "0"},
+                         directory_.path());
+  // The waveform of the block, what its writer needs until it is closed, and the files above but
+  // two.
+  ASSERT_TRUE(wait_until([&] { return unfinished() == 10; }));
+  expect_ended(program);
+  EXPECT_EQ(directory_.names(), Words{"run.softmax_unit.fst"});
+  EXPECT_EQ(read_file(directory_.path("run.softmax_unit.fst")), "old");
+}
+
+TEST_P(EndedBySignal, SimulationsBesideItEndToo) {
+  RunningProgram program({"reproduce", "dfx", "--stats", "a.json"}, directory_.path());
+  std::vector<pid_t> children;
+  ASSERT_TRUE(wait_until([&] {
+    children = program.children();
+    return !children.empty();
+  }));
+  expect_ended(program);
+  for (const pid_t child : children) {
+    EXPECT_TRUE(wait_until([&] { return !is_running(child); })) << child;
+  }
+  EXPECT_THAT(directory_.names(), testing::IsEmpty());
+}
+
+TEST_P(EndedBySignal, SoDoesGnuplotAndNoPictureIsLeft) {
+  const TempDirectory tools;
+  ::chmod(tools.write("gnuplot", "#!/bin/sh\nexec sleep 1000\n").c_str(), 0755);
+  std::filesystem::create_directory(directory_.path("pictures"));
+  directory_.write("pictures/survey_lengths.png", "old");
+  RunningProgram program({"reproduce", "survey", "--part", "analysis", "--plots", "pictures"},
+                         directory_.path(), {{"PATH", tools.path() + ":/usr/bin:/bin"}});
+  std::vector<pid_t> children;
+  ASSERT_TRUE(wait_until([&] {
+    children = program.children();
+    return !children.empty();
+  }));
+  expect_ended(program);
+  EXPECT_TRUE(wait_until([&] { return !is_running(children.front()); }));
+  const std::filesystem::directory_iterator pictures(directory_.path("pictures"));
+  EXPECT_EQ(std::distance(begin(pictures), end(pictures)), 1);
+  EXPECT_EQ(read_file(directory_.path("pictures/survey_lengths.png")), "old");
+}
+
+TEST_P(EndedBySignal, ASignalThatIsIgnoredFromOutsideStaysSo) {
+  RunningProgram program(long_run({"--stats", "a.json"}), directory_.path(), {}, GetParam());
+  ASSERT_TRUE(wait_until([&] { return unfinished() == 1; }));
+  // SIGKILL may overtake a signal that is not ignored.
+  EXPECT_TRUE(program.ignores(GetParam()));
+  program.send(GetParam());
+  program.send(SIGKILL);
+  const int status = program.wait();
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_EQ(unfinished(), 1U) << "nothing was cleaned up";
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, EndedBySignal, testing::Values(SIGINT, SIGTERM),
+                         [](const auto& signal) {
+                           return std::string(::sigabbrev_np(signal.param));
+                         });
 
 }  // namespace
 }  // namespace systole::testbench

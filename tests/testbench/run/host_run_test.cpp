@@ -2,17 +2,24 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "hw/description/machine_file.h"
 #include "hw/host/host_cycles.h"
 #include "support/network/vit_run.h"
+#include "support/tlm/systemc_test.h"
 #include "testbench/run/class_cycles.h"
+#include "testbench/run/machine_run.h"
+#include "tlm/system.h"
 
-/// The baseline machine, whose host computes what is no matmul.
 namespace systole::testbench {
 namespace {
 
 using test::VitRun;
+
+// The baseline machine, whose host computes what is no matmul.
 
 class HostRun : public testing::Test {
  protected:
@@ -125,6 +132,89 @@ TEST_F(HostRun, TheCoreAndTheHostAreNeverAtWorkTogether) {
   static_cast<void>(run_.simulate(options));
   EXPECT_GT(fence, 0U);
   EXPECT_EQ(early, 0U);
+}
+
+// Networks on machines with an L2 cache.
+
+class L2RunTest : public test::SystemCTest {
+ protected:
+  static constexpr std::size_t kImages = 3;
+
+  SimulationResult run(std::uint32_t kib, bool functional = true) {
+    vit_.machine.l2.kib = kib;
+    SimulationOptions options;
+    options.functional = functional;
+    options.check = true;
+    return vit_.simulate(options);
+  }
+  static std::uint64_t lines(const SimulationResult& result) {
+    return VitRun::counter(result, "l2", "fills") + VitRun::counter(result, "l2", "write_backs");
+  }
+
+  VitRun vit_{"transformer", kImages};
+};
+
+TEST_F(L2RunTest, NoSizeChangesABitOrDependsOnValues) {
+  for (const std::uint32_t kib : {1U, 16U, 256U}) {
+    const SimulationResult result = run(kib);
+    EXPECT_EQ(result.check.mismatches, 0U) << kib << ": " << result.check.first;
+    EXPECT_GT(result.check.bytes, 0U);
+    EXPECT_EQ(run(kib, false).cycles, result.cycles) << kib;
+  }
+}
+
+TEST_F(L2RunTest, ACacheThatHoldsEverythingReadsEachLineOnce) {
+  const SimulationResult result = run(4096);
+  EXPECT_LE(VitRun::counter(result, "l2", "fills"), vit_.mapping.dram_bytes / 64 + 1);
+  EXPECT_EQ(VitRun::counter(result, "l2", "write_backs"), 0U);
+  EXPECT_LT(result.cycles[1], result.cycles[0]) << "the weights are there";
+  EXPECT_LT(result.cycles[1], run(0).cycles[1]);
+}
+
+TEST_F(L2RunTest, MemoryAndEnergyCountWhatPassesTheCache) {
+  const SimulationResult none = run(0);
+  const SimulationResult result = run(64);
+  EXPECT_EQ(result.events.dram_bytes, 64 * lines(result));
+  EXPECT_EQ(VitRun::counter(result, "dram", "read_bytes") +
+                VitRun::counter(result, "dram", "written_bytes"),
+            64 * lines(result));
+  EXPECT_EQ(none.events.l2_bytes, 0U);
+  EXPECT_GT(result.events.l2_bytes, none.events.dram_bytes) << "all of it, and fills";
+  EXPECT_GT(lines(result), lines(run(4096)));
+}
+
+class MachineRunTest : public test::SystemCTest {
+ protected:
+  MachineRunTest()
+      : system_("system", machine_, tlm_model::make_models(machine_), 0, image_, functions_,
+                false) {}
+
+  const hw::Machine machine_ = hw::find_machine("tiny");
+  const hw::MemoryImage image_;
+  const std::vector<hw::HostFunction> functions_;
+  tlm_model::System system_;
+};
+
+TEST_F(MachineRunTest, EndsWithTheWorkOfTheHost) {
+  EXPECT_FALSE(system_.done());
+  const MachineRun run = run_machine(system_);
+  EXPECT_TRUE(system_.done());
+  EXPECT_EQ(run.blocks.size(), 6U);
+  EXPECT_GT(run.kernel_events, 0U);
+  EXPECT_GT(run.wall_seconds, 0.0);
+}
+
+TEST_F(MachineRunTest, ADeadlockIsAnError) {
+  struct Stuck {
+    [[nodiscard]] static bool done() { return false; }
+    [[nodiscard]] static std::vector<hw::BlockReport> reports() { return {}; }
+  } machine;
+  try {
+    static_cast<void>(run_machine(machine));
+    FAIL() << "expected an error";
+  } catch (const std::logic_error& error) {
+    EXPECT_NE(std::string(error.what()).find("deadlock"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

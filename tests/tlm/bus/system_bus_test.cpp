@@ -1,7 +1,6 @@
 #include "tlm/bus/system_bus.h"
 
 #include <gtest/gtest.h>
-#include <tlm_utils/passthrough_target_socket.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +12,7 @@
 #include "base/error.h"
 #include "support/input_error.h"
 #include "support/report_values.h"
+#include "support/tlm/fixed_target.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/common/time.h"
@@ -21,42 +21,9 @@ namespace systole::tlm_model {
 namespace {
 
 using sc_core::sc_time;
+using test::FixedTarget;
 using test::ns;
 using test::TlmDriver;
-
-/// A memory of fixed latency that notes what reaches it.
-class FixedTarget : public sc_core::sc_module {
- public:
-  tlm_utils::passthrough_target_socket<FixedTarget> socket{"socket"};
-  sc_time latency = ns(10);
-  std::vector<unsigned char> memory = std::vector<unsigned char>(4096);
-  std::vector<std::uint64_t> addresses;  ///< of all requests
-  std::vector<sc_time> arrivals;         ///< of all requests
-
-  explicit FixedTarget(const sc_core::sc_module_name& name) : sc_module(name) {
-    socket.register_b_transport(this, &FixedTarget::b_transport);
-    socket.register_get_direct_mem_ptr(this, &FixedTarget::get_direct_mem_ptr);
-  }
-
- private:
-  void b_transport(tlm::tlm_generic_payload& payload, sc_time& delay) {
-    addresses.push_back(payload.get_address());
-    arrivals.push_back(sc_core::sc_time_stamp() + delay);
-    delay += latency;
-    const bool inside = payload.get_address() + payload.get_data_length() <= memory.size();
-    payload.set_response_status(inside ? tlm::TLM_OK_RESPONSE : tlm::TLM_ADDRESS_ERROR_RESPONSE);
-  }
-
-  // Offers more than it has been asked for, as a target may.
-  bool get_direct_mem_ptr(tlm::tlm_generic_payload&, tlm::tlm_dmi& dmi) {
-    dmi.allow_read_write();
-    dmi.set_dmi_ptr(memory.data());
-    dmi.set_start_address(0);
-    dmi.set_end_address(memory.size() - 1);
-    dmi.set_read_latency(dmi.get_read_latency() + latency);
-    return true;
-  }
-};
 
 /// 1 GHz, 16 bytes wide: a bus cycle is 1 ns. Latencies 4 and 5.
 hw::Machine::Bus bus_params() {
@@ -159,7 +126,7 @@ TEST_F(SystemBusTest, AnswersAnAddressOfNoTargetWithAnError) {
 }
 
 TEST_F(SystemBusTest, PassesOnTheErrorOfATarget) {
-  slow.memory.resize(16);
+  slow.bytes.resize(16);
   first.run([this] {
     EXPECT_EQ(first.read(kSlow + 16, data.data(), 64).status, tlm::TLM_ADDRESS_ERROR_RESPONSE);
   });
@@ -183,7 +150,7 @@ TEST_F(SystemBusTest, ForwardsDirectMemoryWithinTheRange) {
     TlmDriver::fill(payload, tlm::TLM_READ_COMMAND, kFast + 32, nullptr, 1);
     tlm::tlm_dmi dmi;
     ASSERT_TRUE(first.socket->get_direct_mem_ptr(payload, dmi));
-    EXPECT_EQ(dmi.get_dmi_ptr(), fast.memory.data());
+    EXPECT_EQ(dmi.get_dmi_ptr(), fast.bytes.data());
     EXPECT_EQ(dmi.get_start_address(), kFast);
     EXPECT_EQ(dmi.get_end_address(), kFast + 0x7ff) << "the range shows half of the target";
     EXPECT_EQ(dmi.get_read_latency(), ns(4 + 5 + 10));

@@ -1,12 +1,11 @@
 #include "tlm/dma/dma_port.h"
 
 #include <gtest/gtest.h>
-#include <tlm_utils/simple_target_socket.h>
 
-#include <cstring>
 #include <numeric>
 #include <vector>
 
+#include "support/tlm/fixed_target.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/common/time.h"
@@ -14,43 +13,7 @@
 namespace systole::tlm_model {
 namespace {
 
-/// A memory of fixed latency, twice that below `slow_end`, which remembers its requests.
-class Memory : public sc_core::sc_module {
- public:
-  struct Request {
-    tlm::tlm_command command;
-    std::uint64_t address;
-    unsigned bytes;
-    std::uint64_t ps;  ///< when it arrived
-  };
-  tlm_utils::simple_target_socket<Memory> socket{"socket"};
-  sc_core::sc_time latency{10, sc_core::SC_NS};
-  std::vector<unsigned char> bytes = std::vector<unsigned char>(8192);
-  std::uint64_t slow_end = 0;
-  std::vector<Request> requests;
-
-  explicit Memory(const sc_core::sc_module_name& name) : sc_module(name) {
-    socket.register_b_transport(this, &Memory::b_transport);
-    std::iota(bytes.begin(), bytes.end(), static_cast<unsigned char>(1));
-  }
-
- private:
-  void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
-    requests.push_back({payload.get_command(), payload.get_address(), payload.get_data_length(),
-                        to_ps(sc_core::sc_time_stamp() + delay)});
-    delay += payload.get_address() < slow_end ? 2 * latency : latency;
-    if (payload.get_address() + payload.get_data_length() > bytes.size()) {
-      payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-      return;
-    }
-    if (unsigned char* const data = payload.get_data_ptr()) {
-      unsigned char* const here = &bytes[payload.get_address()];
-      if (payload.is_read()) std::memcpy(data, here, payload.get_data_length());
-      if (payload.is_write()) std::memcpy(here, data, payload.get_data_length());
-    }
-    payload.set_response_status(tlm::TLM_OK_RESPONSE);
-  }
-};
+using test::FixedTarget;
 
 hw::Machine machine_of(std::uint32_t request_bytes, std::uint32_t mhz = 1000) {
   hw::Machine machine;
@@ -62,12 +25,8 @@ hw::Machine machine_of(std::uint32_t request_bytes, std::uint32_t mhz = 1000) {
 class DmaPortTest : public test::SystemCTest {
  protected:
   /// At 1 GHz a cycle is a nanosecond.
-  std::vector<std::uint64_t> cycles() const {
-    std::vector<std::uint64_t> result;
-    for (const Memory::Request& request : memory_.requests) result.push_back(request.ps / 1000);
-    return result;
-  }
-  Memory memory_{"memory"};
+  [[nodiscard]] std::vector<std::uint64_t> cycles() const { return memory_.cycles(); }
+  FixedTarget memory_{"memory", 8192};
 };
 
 TEST_F(DmaPortTest, SplitsAtMultiplesOfTheRequestSize) {
@@ -81,11 +40,11 @@ TEST_F(DmaPortTest, SplitsAtMultiplesOfTheRequestSize) {
   });
   const std::vector<std::pair<std::uint64_t, unsigned>> expected = {
       {100, 28}, {128, 64}, {192, 64}, {256, 44}, {128, 64}, {191, 1}, {192, 1}, {5, 1}};
-  ASSERT_EQ(memory_.requests.size(), expected.size());
+  ASSERT_EQ(memory_.addresses.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(memory_.requests[i].address, expected[i].first);
-    EXPECT_EQ(memory_.requests[i].bytes, expected[i].second);
-    EXPECT_EQ(memory_.requests[i].command, i == 7 ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
+    EXPECT_EQ(memory_.addresses[i], expected[i].first);
+    EXPECT_EQ(memory_.lengths[i], expected[i].second);
+    EXPECT_EQ(memory_.commands[i], i == 7 ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
   }
   EXPECT_EQ(port.stats().requests, 8U);
   EXPECT_EQ(port.stats().bytes, 200U + 64 + 2 + 1);
@@ -111,10 +70,10 @@ TEST_F(DmaPortTest, SplitsLongRowsIntoPieces) {
   test::run_body([&] { port.read_rows({16, 160, nullptr, 0, 2, 80}, {}); });
   const std::vector<std::pair<std::uint64_t, unsigned>> expected = {
       {16, 48}, {64, 16}, {80, 16}, {176, 16}, {192, 48}, {240, 16}};
-  ASSERT_EQ(memory_.requests.size(), expected.size());
+  ASSERT_EQ(memory_.addresses.size(), expected.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(memory_.requests[i].address, expected[i].first);
-    EXPECT_EQ(memory_.requests[i].bytes, expected[i].second);
+    EXPECT_EQ(memory_.addresses[i], expected[i].first);
+    EXPECT_EQ(memory_.lengths[i], expected[i].second);
   }
 }
 
@@ -247,10 +206,10 @@ TEST_F(DmaPortTest, IssuesAtEdgesOfItsOwnClock) {
     // Edges at floor(n x 3003.003 ps). 10 ns after edge 0 is between edges 3 and 4.
     EXPECT_EQ(port.read(0, nullptr, 3 * 16), 8U);
   });
-  ASSERT_EQ(memory_.requests.size(), 3U);
-  EXPECT_EQ(memory_.requests[0].ps, 0U);
-  EXPECT_EQ(memory_.requests[1].ps, 3003U);
-  EXPECT_EQ(memory_.requests[2].ps, 12012U);
+  ASSERT_EQ(memory_.addresses.size(), 3U);
+  EXPECT_EQ(to_ps(memory_.arrivals[0]), 0U);
+  EXPECT_EQ(to_ps(memory_.arrivals[1]), 3003U);
+  EXPECT_EQ(to_ps(memory_.arrivals[2]), 12012U);
 }
 
 TEST_F(DmaPortTest, ReportsAnErrorOfTheMemory) {
