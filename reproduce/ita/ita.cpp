@@ -1,7 +1,10 @@
 #include "reproduce/ita/ita.h"
 
-#include <cstdio>
-#include <string>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 
 #include "base/error.h"
 #include "hw/description/machine_file.h"
@@ -11,96 +14,156 @@ namespace systole::testbench {
 namespace {
 
 namespace stream = hw::stream;
-using stream::LayerShape;
-using stream::Work;
 
-// MobileBERT (arXiv 2004.02984, Tab. 1).
-constexpr std::size_t kBlocks = 24, kBody = 512, kBottleneck = 128, kHeads = 4, kFeatures = 32,
-                      kFeedForwards = 4, kHidden = 512, kTokens = 128;
+/// Assumed: what was published of the inferences does not say it. See the section "tokens".
+constexpr std::size_t kMobileBertTokens = 128;
+constexpr std::uint64_t kSeeds = 8;
 
 const PublishedPaper& ita_paper() { return PublishedPaper::load("ita"); }
 
-/// Cycles of layers one after the other on one core.
-std::vector<double> cycles_of(const std::vector<std::vector<Work>>& layers,
-                              const hw::Machine::Stream& machine) {
-  stream::StreamCore core(machine);
-  std::vector<double> cycles;
-  for (const std::vector<Work>& layer : layers) {
-    if (!cycles.empty()) core.step({});  // the start of the next layer
-    const std::uint64_t begin = core.cycle();
-    core.begin(layer, nullptr);
-    while (core.step({})) continue;
-    cycles.push_back(static_cast<double>(core.cycle() - begin));
+/// Of "64/128/64/256": sequence, embedding, projection, feed-forward.
+stream::LayerShape parse_layer_shape(const std::string& name, const std::string& place) {
+  stream::LayerShape shape;
+  const char *at = name.data(), *const end = at + name.size();
+  for (std::size_t* const side :
+       {&shape.sequence, &shape.embedding, &shape.projection, &shape.hidden}) {
+    if (side != &shape.sequence && (at == end || *at++ != '/')) at = end;
+    const auto [next, error] = std::from_chars(at, end, *side);
+    constexpr std::size_t kMost = 512;
+    if (error != std::errc() || *side == 0 || *side > kMost) {
+      throw hw::InputError(
+          fmt::format("{}: found a row '{}', expected sizes of a layer", place, name));
+    }
+    at = next;
   }
+  return shape;
+}
+
+struct LayerCycles {
+  std::uint64_t attention = 0, feed_forward = 0, both = 0;
+};
+
+LayerCycles run_layer(const stream::LayerShape& shape, const hw::Machine& machine,
+                      std::optional<std::uint64_t> seed) {
+  ProgramRunner runner(machine, seed);
+  LayerCycles cycles;
+  cycles.attention = runner.run(stream::attention_work(shape, machine.stream.length));
+  cycles.feed_forward = runner.run(stream::feed_forward_work(shape, machine.stream.length));
+  cycles.both = runner.cycles();
   return cycles;
 }
 
-ReproductionSection layers_section(const hw::Machine::Stream& machine) {
-  ReproductionSection section = ita_paper().section("layers");
-  const PublishedTable& table = ita_paper().table("layers");
+ReproductionSection rtl_cycles_section(const hw::Machine& machine) {
+  ReproductionSection section = ita_paper().section("cycles");
+  const PublishedTable& table = ita_paper().table("cycles");
   for (const PublishedTable::Row& row : table.rows) {
-    LayerShape shape;
-    if (std::sscanf(row.name.c_str(), "%zu/%zu/%zu/%zu", &shape.sequence, &shape.embedding,
-                    &shape.projection, &shape.hidden) != 4) {
-      throw hw::InputError(table.place + ": " + row.name + ": expected S/E/P/F");
-    }
-    section.add(
-        table.compare_row(row.name, cycles_of({stream::attention_work(shape, machine.length),
-                                               stream::feed_forward_work(shape, machine.length)},
-                                              machine)));
+    const LayerCycles ours =
+        run_layer(parse_layer_shape(row.name, table.place), machine, std::nullopt);
+    section.add(table.compare_row(
+        row.name, {static_cast<double>(ours.attention), static_cast<double>(ours.feed_forward)}));
   }
   return section;
 }
 
-ReproductionSection mobilebert_section(const hw::Machine& machine) {
-  const auto macs = static_cast<double>(kBlocks * mobilebert_block_macs(kTokens));
-  double cycles = 0;
-  for (const double layer :
-       cycles_of(mobilebert_block(kTokens, machine.stream.length), machine.stream)) {
-    cycles += (layer + 1) * kBlocks;
+ReproductionSection stalls_section(const hw::Machine& machine) {
+  constexpr double kPerMille = 1000;
+  const PublishedTable& table = ita_paper().table("cycles");
+  FigureTable figures{{"cycles", "stalled", "times, o/oo", "lowest", "highest"}, {}};
+  double shortest = HUGE_VAL, longest = 0;
+  for (const PublishedTable::Row& row : table.rows) {
+    const stream::LayerShape shape = parse_layer_shape(row.name, table.place);
+    const std::uint64_t plain = run_layer(shape, machine, std::nullopt).both;
+    std::vector<std::uint64_t> stalled;
+    std::uint64_t sum = 0;
+    for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+      stalled.push_back(run_layer(shape, machine, seed).both);
+      sum += stalled.back();
+    }
+    const auto ratio = [&](double cycles) { return cycles / static_cast<double>(plain); };
+    const auto per_mille = [&](double cycles) {
+      return static_cast<std::uint64_t>(std::llround(kPerMille * ratio(cycles)));
+    };
+    const auto [least, most] = std::minmax_element(stalled.begin(), stalled.end());
+    const double mean = static_cast<double>(sum) / static_cast<double>(kSeeds);
+    figures.lines.push_back(
+        {row.name,
+         {plain, static_cast<std::uint64_t>(std::llround(mean)), per_mille(mean),
+          per_mille(static_cast<double>(*least)), per_mille(static_cast<double>(*most))}});
+    shortest = std::min(shortest, ratio(mean));
+    longest = std::max(longest, ratio(mean));
   }
-  const double watts = 52.0e-3, rate = ita_paper().figure("rate").value;
-  const double units = static_cast<double>(machine.stream.units) * machine.stream.length;
-  return ita_paper().section("mobilebert", {{"operations", 2 * macs / 1e9},
-                                            {"least", macs / units / 1e6},
-                                            {"cycles", cycles / 1e6},
-                                            {"per cycle", 2 * macs / cycles},
-                                            {"clock", cycles * rate / 1e6},
-                                            {"rate", machine.core.clock_mhz * 1e6 / cycles},
-                                            {"energy", watts / rate * 1e3},
-                                            {"efficiency", 154e9 / watts / 1e12}});
+  ReproductionSection section =
+      ita_paper().section("stalls", {{"shortest", shortest}, {"longest", longest}},
+                          {{"seeds", std::to_string(kSeeds)}});
+  section.figures = std::move(figures);
+  return section;
+}
+
+/// Of an inference, in figures with units that are read easily.
+struct Rates {
+  double macs, cycles;         ///< as counted
+  double operations;           ///< 10^9, two of a multiply-accumulate
+  double megahertz_published;  ///< to run the published inferences a second
+
+  explicit Rates(const MobileBertRun& run)
+      : macs(static_cast<double>(run.macs)),
+        cycles(static_cast<double>(run.cycles)),
+        operations(2 * macs / 1e9),
+        megahertz_published(cycles * ita_paper().figure("inferences").value / 1e6) {}
+};
+
+ReproductionSection mobilebert_section(const hw::Machine& machine) {
+  const MobileBertRun run = run_mobilebert(kMobileBertTokens, machine);
+  const Rates rates(run);
+  const double least = rates.macs / (double{1} * machine.stream.units * machine.stream.length);
+  const double hertz = 1e6 * machine.core.clock_mhz;
+  ReproductionSection section =
+      ita_paper().section("mobilebert",
+                          {{"macs", rates.macs},
+                           {"cycles", rates.cycles},
+                           {"least cycles", least},
+                           {"used", 100 * least / rates.cycles},
+                           {"operations", rates.operations},
+                           {"clock", rates.megahertz_published},
+                           {"inferences", hertz / rates.cycles}},
+                          {{"tokens", std::to_string(kMobileBertTokens)},
+                           {"clock", std::to_string(machine.core.clock_mhz)}});
+  section.figures.columns = {"programs", "MAC", "cycles", "used, o/oo"};
+  for (const MobileBertRun::Line& line : run.lines) {
+    const std::uint64_t possible = line.cycles * machine.stream.units * machine.stream.length;
+    section.figures.lines.push_back(
+        {line.name, {line.programs, line.macs, line.cycles, 1000 * line.macs / possible}});
+  }
+  return section;
+}
+
+ReproductionSection tokens_section(const hw::Machine& machine) {
+  ReproductionSection section = ita_paper().section("tokens");
+  section.figures.columns = {"MAC", "cycles", "MHz"};
+  for (const std::size_t tokens : {64U, 128U, 192U, 256U, 384U, 512U}) {
+    const MobileBertRun run = run_mobilebert(tokens, machine);
+    const Rates rates(run);
+    const std::string name = fmt::format("{} tokens", tokens);
+    section.figures.lines.push_back(
+        {name,
+         {run.macs, run.cycles,
+          static_cast<std::uint64_t>(std::llround(rates.megahertz_published))}});
+    section.rows.push_back(
+        compare(name + ": operations", rates.operations, ita_paper().figure("operations")));
+  }
+  return section;
 }
 
 }  // namespace
 
-std::vector<std::vector<Work>> mobilebert_block(std::size_t tokens, std::size_t length) {
-  const auto product = [&](std::size_t n, std::size_t k) {
-    return stream::product_work(tokens, n, k, length);
-  };
-  std::vector<std::vector<Work>> layers = {product(kBottleneck, kBody),   // of the residual stream
-                                           product(kBottleneck, kBody)};  // shared by Q and K
-  // The values are of the body's width.
-  std::vector<Work> head = stream::attention_work({tokens, kBottleneck, kFeatures, 0}, length);
-  head[static_cast<std::size_t>(stream::Phase::kV)].inner = kBody / length;
-  layers.insert(layers.end(), kHeads, head);
-  layers.insert(layers.end(), kFeedForwards,
-                stream::feed_forward_work({tokens, kBottleneck, 0, kHidden}, length));
-  layers.push_back(product(kBody, kBottleneck));
-  return layers;
-}
-
-std::uint64_t mobilebert_block_macs(std::uint64_t tokens) {
-  const std::uint64_t bottlenecks = 3 * kBody * kBottleneck;
-  const std::uint64_t attention =
-      kHeads * kFeatures * (2 * kBottleneck + kBody + 2 * tokens + kBottleneck);
-  return tokens * (bottlenecks + attention + kFeedForwards * 2 * kBottleneck * kHidden);
-}
-
 Reproduction reproduce_ita() {
   const hw::Machine machine = hw::find_machine("ita");
   Reproduction reproduction = ita_paper().reproduction();
-  reproduction.add(layers_section(machine.stream));
+  reproduction.add(rtl_cycles_section(machine));
+  reproduction.add(stalls_section(machine));
   reproduction.add(mobilebert_section(machine));
+  reproduction.add(tokens_section(machine));
+  reproduction.add(ita_paper().section("quoted"));
   return reproduction;
 }
 

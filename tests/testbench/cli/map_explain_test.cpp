@@ -25,7 +25,7 @@ using testing::StartsWith;
 
 // The command `systole map --explain`.
 
-json explained(const std::vector<std::string>& settings) {
+json fusion_of(const std::vector<std::string>& settings) {
   std::vector<std::string> arguments = {"map",   "-m",        "transformer", "--model",
                                         "vit17", "--explain", "--json"};
   for (const std::string& setting : settings) {
@@ -46,7 +46,7 @@ json decision(const json& fusion, const std::string& name) {
 }
 
 TEST(Explain, SaysWhereEveryOperatorRuns) {
-  const json fusion = explained({"preop.lanes=16"});
+  const json fusion = fusion_of({"preop.lanes=16"});
   const json norm = decision(fusion, "blocks.1.norm1");
   EXPECT_EQ(norm["place"], "in front");
   EXPECT_EQ(norm["runs_in"], "blocks.1.attn.qkv");
@@ -58,14 +58,14 @@ TEST(Explain, SaysWhereEveryOperatorRuns) {
 }
 
 TEST(Explain, SaysWhatStandsInTheWay) {
-  const json off = explained({"mapper.fusion=off"});
-  EXPECT_GT(off["passes"], explained({})["passes"]);
+  const json off = fusion_of({"mapper.fusion=off"});
+  EXPECT_GT(off["passes"], fusion_of({})["passes"]);
   const json gelu = decision(off, "blocks.1.mlp.gelu");
   EXPECT_EQ(gelu["place"], "anchor");
   EXPECT_THAT(gelu["why"].get<std::string>(), HasSubstr("mapper.fusion is \"off\""));
-  const json clamp = decision(explained({"postop.max_stages=3"}), "blocks.1.mlp.fc2.clamp");
+  const json clamp = decision(fusion_of({"postop.max_stages=3"}), "blocks.1.mlp.fc2.clamp");
   EXPECT_EQ(clamp["why"], "postop.max_stages is 3");
-  const json norm = decision(explained({}), "blocks.1.norm1");
+  const json norm = decision(fusion_of({}), "blocks.1.norm1");
   EXPECT_THAT(norm["why"].get<std::string>(), HasSubstr("preop.lanes is 0"));
 }
 
