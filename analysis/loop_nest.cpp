@@ -13,7 +13,7 @@ std::size_t index(Dim dim) { return static_cast<std::size_t>(dim); }
 /// Counts what passes one boundary of the hierarchy for one operand.
 class Counter {
  public:
-  /// Loops before `boundary` bring tiles, those behind it are inside of a tile. `held`: a tile
+  /// Loops before `boundary` bring tiles, those after it are inside of a tile. `held`: a tile
   /// stays as long as no other one is needed.
   Counter(const LoopNest& nest, std::size_t boundary, Operand operand, bool held, bool copies)
       : loops_(nest.loops), boundary_(boundary), operand_(operand), held_(held), copies_(copies) {}

@@ -28,7 +28,7 @@ inline constexpr std::size_t kOperands = 3;
   }
 }
 
-/// What stands in which memory while the loops inside run.
+/// What is in which memory while the loops inside run.
 enum class Level : std::uint8_t {
   kDram,     ///< loops over tiles that are loaded from DRAM
   kBuffer,   ///< loops that read scratchpad and accumulator

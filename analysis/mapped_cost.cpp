@@ -117,7 +117,7 @@ double result_cycles(const hw::Command& command, const hw::Program& program,
         hw::mix_interval(mix, command.n / mix.in_heads, machine.attention.encoder_lines,
                          machine.attention.macs_per_line);
     cycles.per_row = std::max(cycles.per_row, interval);
-    cycles.fill += hw::mix_products(mix) + hw::kMixLatency;
+    cycles.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
   }
   return static_cast<double>(cycles.total(command.m) + hw::kAccumulatorReadCycles);
 }

@@ -36,7 +36,7 @@ struct OperatorEstimate {
 /// array, the memory and the post-op unit overlap perfectly; it takes as long as the slowest of
 /// them.
 ///
-/// Array: the interval of each matmul, its first weights shifted in behind the one before
+/// Array: the interval of each matmul, its first weights shifted in after the one before
 /// (hw/array/array.h). Post-op: each result's chain (hw/postop/postop.h). Memory: a port issues a
 /// request a cycle and has as many in flight as the machine allows, at the latency of an idle
 /// memory; the bus moves a beat a cycle in each direction; the DRAM moves whole bursts. Banks, row

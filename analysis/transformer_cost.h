@@ -15,7 +15,7 @@
 /// product of two activations has none: one addition less for each result.
 namespace systole::analysis {
 
-/// An encoder at work on `length` tokens at once.
+/// An encoder working on `length` tokens at once.
 struct EncoderWorkload {
   model::EncoderShape shape;
   std::uint32_t length = 0;  ///< tokens, 1 or more

@@ -14,7 +14,7 @@ namespace systole::hw {
 /// Reservations of a resource that serves one user at a time, such as a channel of a bus.
 ///
 /// A reservation takes the first gap that is long enough, so a transfer that is already known but
-/// far in the future does not block the ones before it. The account follows behind: time counts as
+/// far in the future does not block the ones before it. The account lags: time counts as
 /// busy or idle once it is over.
 class Calendar {
  public:

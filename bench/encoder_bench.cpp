@@ -82,7 +82,7 @@ class Timer {
   unsigned runs_ = 0;
 };
 
-/// What a simulation in its own process reports, in front of the bytes of the output tensor.
+/// What a simulation in its own process reports, before the bytes of the output tensor.
 struct Report {
   Time time;  ///< construction and one inference
   std::uint64_t cycles = 0;

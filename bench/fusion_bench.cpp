@@ -1,5 +1,5 @@
 /// Host speed of fused chains: one composed chain over a tensor, beside a pass per stage through
-/// memory, and whole networks with fusion off, behind anchors and everywhere.
+/// memory, and whole networks with fusion off, after anchors and everywhere.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>

@@ -15,7 +15,7 @@
 namespace systole::bench {
 
 /// The operators of a graph run natively: every group that the mapper fuses is one product of whole
-/// tensors and one chain over all of its rows, and one in front of it, with the functions that the
+/// tensors and one chain over all of its rows, and one before it, with the functions that the
 /// simulated units call. What is left of the simulator when tiles, memories and time are taken
 /// away.
 class NativeEncoder {
@@ -110,7 +110,7 @@ class NativeEncoder {
     }
   }
 
-  /// A matmul's A behind the stages in front of it.
+  /// A matmul's A after the stages before it.
   const std::uint8_t* stage(const mapper::Group& group) {
     widen(group, loaded_.data());
     apply(*group.pre, loaded_.data(), group.a.cols, staged_.data(), group.a.cols, group.a.rows,
@@ -142,8 +142,8 @@ class NativeEncoder {
   const std::vector<mapper::Group>& groups_;
   std::vector<std::vector<std::uint8_t>> memory_;  ///< per tensor
   std::vector<std::int32_t> accumulator_;
-  std::vector<std::int32_t> loaded_;  ///< an A in front of its stages
-  std::vector<std::uint8_t> staged_;  ///< and behind them
+  std::vector<std::int32_t> loaded_;  ///< an A before its stages
+  std::vector<std::uint8_t> staged_;  ///< and after them
 };
 
 }  // namespace systole::bench

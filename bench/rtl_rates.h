@@ -22,8 +22,8 @@
 #include "hw/postop/postop.h"
 #include "testbench/rtl/array/accumulator_sram_rtl.h"
 #include "testbench/rtl/array/systolic_array_rtl.h"
-#include "testbench/rtl/attention/ae_decoder_rtl.h"
 #include "testbench/rtl/attention/attention_line_rtl.h"
+#include "testbench/rtl/attention/head_mix_line_rtl.h"
 #include "testbench/rtl/postop/chain_rtl.h"
 #include "testbench/rtl/ring/fp16_unit_rtl.h"
 #include "testbench/rtl/ring/mpu_tree_rtl.h"
@@ -226,10 +226,10 @@ inline void add_line(Subjects& all, bool dense) {
 inline void add_decoder(Subjects& all) {
   const hw::HeadMix mix{
       2, 3, {60, -7, 3, 50, 20, 30}, {1, 2, 3}, {{40000, 22}, {40000, 22}, {40000, 22}}};
-  const std::shared_ptr<testbench::AeDecoderRtl> rtl = testbench::make_ae_decoder(8);
+  const std::shared_ptr<testbench::HeadMixLineRtl> rtl = testbench::make_head_mix_line(8);
   const std::vector<std::int8_t> in(kTileRows * 2 * 64, 5);
   const auto out = std::make_shared<std::vector<std::int8_t>>(kTileRows * 3 * 64);
-  all.push_back({"ae_decoder", "8", [=] {
+  all.push_back({"head_mix_line", "8", [=] {
                    return rtl->mix(mix, in.data(), 64, kTileRows, out->data()).total.cycles;
                  }});
 }

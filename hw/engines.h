@@ -56,9 +56,9 @@ class AttentionEngine {
 };
 
 /// Values of the auto-encoder's lines.
-class MixEngine {
+class HeadMixEngine {
  public:
-  virtual ~MixEngine() = default;
+  virtual ~HeadMixEngine() = default;
   /// mix_heads() of one token.
   virtual void mix(const HeadMix& mix, const std::int8_t* in, std::size_t features,
                    std::int8_t* out) = 0;
@@ -111,7 +111,7 @@ class AttentionModel final : public AttentionEngine {
   }
 };
 
-class MixModel final : public MixEngine {
+class MixModel final : public HeadMixEngine {
  public:
   void mix(const HeadMix& mix, const std::int8_t* in, std::size_t features,
            std::int8_t* out) override {

@@ -35,7 +35,7 @@ PassAccount account_of(const model::Graph& graph, const Group& group) {
     for (const model::View& view : group.pre->tensors) pass.streamed += elements_of(graph, view);
     pass.trips += elements_of(graph, group.a).count;
   }
-  for (const MixLayer& encoder : group.sections.encoders) {
+  for (const HeadMixLayer& encoder : group.sections.encoders) {
     pass.written += elements_of(graph, encoder.out);
   }
   pass.trips += pass.written.count;

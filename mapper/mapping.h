@@ -15,13 +15,13 @@ namespace systole::mapper {
 struct Mapping {
   hw::Program program;
   std::uint64_t program_address = 0;
-  hw::MemoryImage image;          ///< constants, and the encoded program
-  std::uint64_t dram_bytes = 0;   ///< extent of all that lies in DRAM
-  std::vector<Location> tensors;  ///< by TensorId; behind the graph's are those of split_norms()
-  std::vector<Group> groups;      ///< one per operator of the program, in order
-  std::vector<Tiling> tilings;    ///< by group
-  std::vector<Share> shares;      ///< by group
-  std::uint64_t expected_cycles = 0;      ///< of the whole program, by mapper/choose/plan_replay.h
+  hw::MemoryImage image;              ///< constants, and the encoded program
+  std::uint64_t dram_bytes = 0;       ///< extent of all that lies in DRAM
+  std::vector<Location> tensors;      ///< by TensorId; after the graph's are those of split_norms()
+  std::vector<Group> groups;          ///< one per operator of the program, in order
+  std::vector<Tiling> tilings;        ///< by group
+  std::vector<Share> shares;          ///< by group
+  std::uint64_t expected_cycles = 0;  ///< of the whole program, by mapper/choose/plan_replay.h
   std::vector<FusionDecision> decisions;  ///< by node of the graph; empty for a step
 };
 

@@ -18,7 +18,7 @@ namespace systole::mapper {
 /// step.
 class StepMapper {
  public:
-  /// `graph` stands at the step with the largest views. Throws InputError as map_graph() does.
+  /// `graph` is at the step with the largest views. Throws InputError as map_graph() does.
   StepMapper(const model::Graph& graph, const hw::Machine& machine);
 
   /// The program of the step at which `graph` stands, the same graph as that of the constructor.
@@ -34,7 +34,7 @@ class StepMapper {
   std::vector<Pipeline> pipelines_;  ///< every group alone
   Placement placement_;
   TilingChoice choice_;
-  std::optional<std::uint64_t> program_address_;  ///< behind all constants
+  std::optional<std::uint64_t> program_address_;  ///< after all constants
 };
 
 }  // namespace systole::mapper

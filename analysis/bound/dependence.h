@@ -25,7 +25,7 @@ struct Dependence {
 };
 
 /// How the operators of a graph depend on each other. Each element of a product needs its row of A
-/// and its column of B, of a row-wise stage its row, of other stages an element. Behind a causal
+/// and its column of B, of a row-wise stage its row, of other stages an element. After a causal
 /// mask nothing is certain.
 class DependenceGraph {
  public:

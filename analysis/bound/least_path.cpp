@@ -189,7 +189,7 @@ class PathBuilder {
     return is_step(i) && on(i)[span.to].result >= Reach::kRow;
   }
 
-  /// A LayerNorm behind a chain that has left the sums of squares.
+  /// A LayerNorm after a chain that has left the sums of squares.
   [[nodiscard]] static hw::Stage applied(hw::Stage norm) {
     norm.op = hw::StageOp::kLayerNormApply;
     return norm;
@@ -227,7 +227,7 @@ class PathBuilder {
       if (softmax || alone) {
         more_than_a_pass_[i] = static_cast<double>(node.in.rows * (interval - pass));
       }
-      // In the chain of the sums, or as a stage behind one that has left the sums of squares.
+      // In the chain of the sums, or as a stage after one that has left the sums of squares.
       if (is_norm(node) && !softmaxes[product[i]] && machine_.preop.lanes == 0) {
         const std::uint64_t apply = hw::stage_interval(applied(node.stage), pass);
         more_than_a_pass_[i] = static_cast<double>(node.in.rows * std::min(interval - pass, apply));

@@ -30,9 +30,9 @@
 /// - So the last row is handed over in cycle `latency`, and the accumulator takes it with the edge
 ///   that ends this cycle. Both ends counted, that is latency + 1 cycles.
 /// - In cycle `interval` the next command can begin: with its first row if its first weights came
-///   in behind this one, which takes two sets of weight registers, else with its first weights.
+///   in after this one, which takes two sets of weight registers, else with its first weights.
 /// - Each cycle in which the array waits for a beat, or a row of sums is refused, delays all that
-///   is behind it by one.
+///   lags it by one.
 namespace systole::hw {
 
 struct ArrayCycles {
@@ -44,7 +44,7 @@ struct ArrayCycles {
   std::uint64_t drain = 0;     ///< of the interval: skew and shift-out that nothing hides
 };
 
-/// Cycles of one matmul command. `preloaded`: the first fold's weights were shifted in behind the
+/// Cycles of one matmul command. `preloaded`: the first fold's weights were shifted in after the
 /// previous command (possible when that one still ran when this one became ready). It saves those
 /// R cycles weight-stationary; without double-buffered weights (overlap none) it changes nothing.
 /// interval <= latency, and stream + preload + drain == interval. A matmul of no work costs

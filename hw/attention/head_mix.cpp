@@ -82,7 +82,8 @@ void mix_heads(const HeadMix& mix, const std::int8_t* in, std::size_t features, 
   }
 }
 
-MixLines::Token MixLines::take(const HeadMix& mix, std::size_t features, std::uint64_t arrival) {
+HeadMixLines::Token HeadMixLines::take(const HeadMix& mix, std::size_t features,
+                                       std::uint64_t arrival) {
   const std::uint64_t work = mix_products(mix);
   const std::size_t groups = (features + macs_per_line_ - 1) / macs_per_line_;
   Token token{arrival, 0};
@@ -90,7 +91,7 @@ MixLines::Token MixLines::take(const HeadMix& mix, std::size_t features, std::ui
     const std::uint64_t begun = std::max(arrival, free_[next_]);
     free_[next_] = begun + work;
     next_ = next_ + 1 == free_.size() ? 0 : next_ + 1;
-    token = {begun, std::max(token.done, begun + work + kMixLatency)};
+    token = {begun, std::max(token.done, begun + work + kHeadMixLatency)};
   }
   busy_ += groups * work;
   return token;

@@ -21,7 +21,8 @@
 /// - Input: one beat of P int8 per input head, the next group's while this one is computed.
 /// - Work: an input head a cycle for each output head, the outputs in order, each MAC on its own
 ///   feature: in_heads x out_heads cycles. A group of fewer than P features takes as long.
-/// - Output: a beat of P int8 for each output head, every in_heads cycles, kMixLatency after its
+/// - Output: a beat of P int8 for each output head, every in_heads cycles, kHeadMixLatency after
+/// its
 ///   last product. The pipeline of the requantisers does not hold up the next group.
 /// - Group g (tokens in order of arrival, ceil(features / P) groups each) goes to line g mod L.
 namespace systole::hw {
@@ -31,7 +32,7 @@ inline constexpr std::uint32_t kMaxMixHeads = 64;
 
 /// From the cycle in which an output beat takes its last input head to its departure: the MACs and
 /// the requantiser.
-inline constexpr std::uint32_t kMixLatency = unit_depth::kMac + unit_depth::kRequantise;
+inline constexpr std::uint32_t kHeadMixLatency = unit_depth::kMac + unit_depth::kRequantise;
 
 struct HeadMix {
   std::uint32_t in_heads = 0, out_heads = 0;
@@ -63,7 +64,7 @@ void mix_heads(const HeadMix& mix, const std::int8_t* in, std::size_t features, 
 }
 
 /// MAC lines that mix a stream of tokens.
-class MixLines {
+class HeadMixLines {
  public:
   /// What became of a token.
   struct Token {
@@ -72,7 +73,7 @@ class MixLines {
   };
 
   /// At least one line of at least one MAC.
-  MixLines(std::uint32_t lines, std::uint32_t macs_per_line)
+  HeadMixLines(std::uint32_t lines, std::uint32_t macs_per_line)
       : macs_per_line_(macs_per_line), free_(lines, 0) {}
 
   /// A token whose input is complete at `arrival`, after those taken before: no group of a line

@@ -397,7 +397,7 @@ std::vector<MachineKey> make_keys() {
       backend<&Backends::postop_pipeline>("backend.postop_pipeline"),
       backend<&Backends::sparser_line>("backend.sparser_line"),
       backend<&Backends::denser_line>("backend.denser_line"),
-      backend<&Backends::ae_decoder>("backend.ae_decoder"),
+      backend<&Backends::head_mix_line>("backend.head_mix_line"),
       backend<&Backends::fp16_mul>("backend.fp16_mul"),
       backend<&Backends::fp16_add>("backend.fp16_add"),
       backend<&Backends::mpu_tree>("backend.mpu_tree"),

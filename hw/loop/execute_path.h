@@ -17,7 +17,7 @@ struct ArrayShape {
   std::uint32_t read_stages = 4;  ///< of a bank of the scratchpad, after the cycle of the read
   std::uint32_t scratchpad_bank_rows = 4096, accumulator_bank_rows = 512;
   /// From a row at the array's edge to its sums at the accumulator: one cycle a row of the array,
-  /// one behind the last, and the skew of the columns.
+  /// one after the last, and the skew of the columns.
   [[nodiscard]] std::uint32_t latency() const { return 2 * side; }
 };
 

@@ -115,7 +115,7 @@ struct Machine {
   } datapath;
 
   /// Attention engines for fixed sparse masks (ViTCoD, HPCA 2023). They are the MACs of the array
-  /// at another task, and their buffers stand in the scratchpad and the accumulator: queries, keys,
+  /// at another task, and their buffers are in the scratchpad and the accumulator: queries, keys,
   /// values and indices in the one, scores and outputs in the other.
   struct Attention {
     std::uint32_t lines = 0;          ///< MAC lines of both engines together; 0: no engines
@@ -143,7 +143,7 @@ struct Machine {
     std::uint32_t row_bytes = 0;  ///< a longer row of a tile moves in such pieces; 0: as a whole
   } dma;
 
-  /// A loop unroller before the reservation station, and controllers behind it, as Gemmini has them
+  /// A loop unroller before the reservation station, and controllers after it, as Gemmini has them
   /// (hw/loop/loop_core.h). The station has core.load_queue, compute_queue and store_queue entries.
   struct Unroller {
     std::uint32_t loops = 0;           ///< in flight: 2; 0: the core has none
@@ -158,7 +158,7 @@ struct Machine {
   /// A streaming attention core, as ITA is (hw/stream/stream_core.h), in the place of the tile
   /// machine's core.
   struct Stream {
-    std::uint32_t units = 0;  ///< dot products a cycle; 0: a tile machine
+    std::uint32_t units = 0;    ///< dot products a cycle; 0: a tile machine
     std::uint32_t length = 64;  ///< elements of a dot product
     std::uint32_t depth = 11;   ///< cycles from an input beat to its result
     std::uint32_t weight_bytes = 16;
@@ -169,7 +169,7 @@ struct Machine {
   } stream;
 
   /// Address translation of the load and store units: a register for the last page in each port,
-  /// behind them a table that they share. A miss in both walks the page table in memory.
+  /// after them a table that they share. A miss in both walks the page table in memory.
   struct Tlb {
     std::uint32_t entries = 0;  ///< of the shared table; 0: addresses are physical
     std::uint32_t page_bytes = 4096;
@@ -295,7 +295,7 @@ struct Machine {
     Backend postop_pipeline = Backend::kModel;
     Backend sparser_line = Backend::kModel;
     Backend denser_line = Backend::kModel;
-    Backend ae_decoder = Backend::kModel;
+    Backend head_mix_line = Backend::kModel;
     Backend fp16_mul = Backend::kModel;
     Backend fp16_add = Backend::kModel;
     Backend mpu_tree = Backend::kModel;

@@ -26,7 +26,7 @@ enum class Prefill { kSerial, kBatched };
 
 enum class Placement { kHbm, kDdr };
 
-/// Whether a core waits for a whole exchange, or works on with the parts that are there.
+/// Whether a core waits for a whole exchange, or works on with the parts that have arrived.
 enum class Sync { kOverlapped, kBlocking };
 
 /// How the cores put vectors together: each computes columns of a product and gathers those of the

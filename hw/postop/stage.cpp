@@ -41,7 +41,7 @@ constexpr std::uint32_t kRmsNormLatency = (kMultiply + kShift) + kMultiply + (kS
 
 /// From the last beat of the squares' pass to the reciprocal: deviation and its square, root,
 /// division.
-constexpr std::uint32_t kLayerNormBehindSquares =
+constexpr std::uint32_t kLayerNormAfterSquares =
     kAdd + kMultiply + kIntSqrtCycles + kReciprocalSerial;
 
 constexpr std::uint8_t kind(Operand operand) {
@@ -263,7 +263,7 @@ std::uint64_t stage_interval(const Stage& stage, std::uint64_t vectors) {
     case StageOp::kLayerNorm:
       // Mean and reciprocal share the divider: that of the next row's mean begins with its second
       // slot, when this row's reciprocal must be done.
-      return std::max(reading, vectors + kLayerNormBehindSquares);
+      return std::max(reading, vectors + kLayerNormAfterSquares);
     case StageOp::kLayerNormApply:
       // One divider, and beside it the root of the next row.
       return std::max<std::uint64_t>(reading, kMeanSerial + kReciprocalSerial);

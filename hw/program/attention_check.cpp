@@ -46,7 +46,7 @@ void check_buffers(const Command& command, const Machine& machine, const Fail& f
   holds("attention.value_kib", attention.value_kib, command.n);
 }
 
-/// In front of the softmax: stages of the scores.
+/// Before the softmax: stages of the scores.
 void check_score_chain(const Chain& chain, const Fail& fail) {
   constexpr std::int64_t kMaxCodeBits = 8;
   const bool softmax = !chain.stages.empty() && chain.stages.back().op == StageOp::kSoftmax;

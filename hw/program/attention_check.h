@@ -21,7 +21,7 @@ namespace systole::hw {
 [[nodiscard]] bool runs_on_engines(const Chain& chain, bool row_sums);
 
 /// Calls `fail`, which must not return, with what is wrong with a kAttention command: a machine
-/// without engines or with buffers too small for one token, a chain that cannot stand behind it, no
+/// without engines or with buffers too small for one token, a chain that cannot be after it, no
 /// mask, sizes out of range, decoders to another number of heads.
 void check_attention_command(const Command& command, const Program& program, const Machine& machine,
                              const std::function<void(const std::string& what)>& fail);

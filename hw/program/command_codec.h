@@ -5,7 +5,7 @@
 
 #include "hw/program/program.h"
 
-/// Commands as they stand in memory: kCommandBytes each, little endian.
+/// Commands as they are in memory: kCommandBytes each, little endian.
 ///
 /// | byte | field                                                        |
 /// |------|--------------------------------------------------------------|

@@ -81,7 +81,7 @@ const std::vector<CommandField>& command_fields() {
       field<&Command::mix>("encoder", kStore, true),
       field<&Command::mix>("pre", kByLoads, true),
       field<&Command::k>("kept", kByChain | kByHost, true),
-      // Names that attention alone gives, behind those that the other opcodes give the members.
+      // Names that attention alone gives, after those that the other opcodes give the members.
       field<&Command::c>("softmax", kByAttention),
       field<&Command::parameters>("mask", kByAttention),
       field<&Command::statistics>("heads", kByAttention),

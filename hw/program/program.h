@@ -40,7 +40,7 @@ inline constexpr std::uint8_t kOpcodes = 9;
 enum class Unit : std::uint8_t { kLoad = 0, kCompute = 1, kStore = 2, kHost = 3, kLoop = 4 };
 inline constexpr std::size_t kUnits = 5;
 /// The unit whose queue takes the command; kEnd waits in the store unit's. The host has no queue: a
-/// command of its own begins when all before it have completed, and none behind it is dispatched
+/// command of its own begins when all before it have completed, and none after it is dispatched
 /// before it has.
 [[nodiscard]] Unit unit_of(Opcode opcode);
 
@@ -89,20 +89,20 @@ struct Command {
   }
 };
 
-/// Further tensor operands of a chain stand in Program::operand_tiles, from index `a` on for kStore
+/// Further tensor operands of a chain are in Program::operand_tiles, from index `a` on for kStore
 /// and kMove, from `b` on for kLoad*.
 
-/// The fields of kAttention stand in those of the others. m queries, c_pitch keys, k features of Q
+/// The fields of kAttention are in those of the others. m queries, c_pitch keys, k features of Q
 /// and K, n of V, in `statistics` heads: head h of an operand begins h * k (Q, K) or h * n (V,
 /// outputs) bytes into a row. Q at dram, K at a, V at b, outputs at tensor, each with its pitch.
 /// Outputs leave through `chain`, the row sums of the softmax being its row statistics; `c` is the
-/// chain that holds the softmax, and in front of it stages for the scores; `parameters` is the
-/// index into Program::masks. With `accumulate`, Q, K and V go through the three chains behind `c`
+/// chain that holds the softmax, and before it stages for the scores; `parameters` is the
+/// index into Program::masks. With `accumulate`, Q, K and V go through the three chains after `c`
 /// on their way in. The engines' chains have no operands but immediates, the saved value and the
 /// row sums.
 ///
 /// With a `mix`, the rows of Q hold in_heads * k bytes of latent heads, which Program::mixes[mix -
-/// 1] decodes to all heads on their way in; those of K likewise, decoded by the mix behind it.
+/// 1] decodes to all heads on their way in; those of K likewise, decoded by the mix after it.
 ///
 /// kHost: `chain` is an index into Program::host_functions; m rows of n elements, the input at
 /// dram, the second operand at a (kAdd, else 0), the result at tensor, each with its pitch. k as in

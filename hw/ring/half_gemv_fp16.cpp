@@ -69,12 +69,12 @@ SYSTOLE_FP16_INLINE __m512i four_columns(const __m512h* x, const Half* w, std::s
   return add_parts<0x88, 0xdd>(a, b);
 }
 
-/// Four sums of each of eight columns: in 128 bits one of the four at w and one of the four behind.
+/// Four sums of each of eight columns: in 128 bits one of the four at w and one of the four after.
 template <std::size_t kVectors>
 SYSTOLE_FP16_INLINE __m512i eight_columns(const __m512h* x, const Half* w, std::size_t next,
-                                          std::size_t behind) {
+                                          std::size_t after) {
   const __m512i a = four_columns<kVectors>(x, w, next);
-  const __m512i b = four_columns<kVectors>(x, w + behind, next);
+  const __m512i b = four_columns<kVectors>(x, w + after, next);
   return _mm512_castph_si512(
       add(_mm512_maskz_unpacklo_epi64(kAll, a, b), _mm512_maskz_unpackhi_epi64(kAll, a, b)));
 }

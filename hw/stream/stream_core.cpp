@@ -7,7 +7,7 @@
 namespace systole::hw::stream {
 namespace {
 
-/// From an input beat to its row sum in front of the dividers: the requantised scores are there
+/// From an input beat to its row sum before the dividers: the requantised scores are there
 /// after six cycles, the softmax unit takes three, its queue one.
 constexpr std::uint64_t kSumLatency = 10;
 /// A divider takes its operands in one cycle and shows the quotient in another.

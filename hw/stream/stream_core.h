@@ -89,7 +89,7 @@ class StreamCore {
     std::uint64_t done = 0;  ///< cycle in which the quotient is valid
   };
   struct Sum {
-    std::uint64_t arrives;   ///< at the queue in front of the dividers
+    std::uint64_t arrives;   ///< at the queue before the dividers
     std::uint64_t duration;  ///< of its division
   };
   struct Output {

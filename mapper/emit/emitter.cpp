@@ -51,7 +51,7 @@ Emitter::Work Emitter::begin(const Group& group, std::uint64_t macs) {
   program_.chains.push_back(group.chain);
   if (group.pre) program_.chains.push_back(group.pre->chain);
   work.first_mix = next_mix();
-  for (const MixLayer& encoder : group.sections.encoders) program_.mixes.push_back(encoder.mix);
+  for (const HeadMixLayer& encoder : group.sections.encoders) program_.mixes.push_back(encoder.mix);
   add_operator(group, macs);
   return work;
 }
@@ -309,10 +309,10 @@ void Emitter::emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint
 }
 
 bool Emitter::encode(const Tile& tile, hw::Command& store) const {
-  const std::vector<MixLayer>& encoders = work_->group->sections.encoders;
-  const auto encoder = std::find_if(encoders.begin(), encoders.end(), [&](const MixLayer& layer) {
-    return layer.in.col == work_->group->out.col + tile.col;
-  });
+  const std::vector<HeadMixLayer>& encoders = work_->group->sections.encoders;
+  const auto encoder = std::find_if(
+      encoders.begin(), encoders.end(),
+      [&](const HeadMixLayer& layer) { return layer.in.col == work_->group->out.col + tile.col; });
   if (encoder == encoders.end()) return false;
   const auto index = static_cast<std::uint16_t>(encoder - encoders.begin());
   store.opcode = hw::Opcode::kStore;

@@ -48,7 +48,7 @@ void Emitter::emit_attention(const Group& group) {
   std::uint64_t cells = 0;
   for (const hw::SparseHead& head : attention.heads) cells += head.kept();
   std::uint64_t macs = cells * (attention.dim + attention.value_dim);
-  for (const MixLayer& decoder : attention.decoders) macs += decoder.macs();
+  for (const HeadMixLayer& decoder : attention.decoders) macs += decoder.macs();
   Work work = begin(group, macs);
   work_ = &work;
   program_.chains.push_back(attention.softmax);
@@ -82,7 +82,7 @@ void Emitter::emit_attention(const Group& group) {
   program_.masks.push_back(std::move(mask));
   if (!attention.decoders.empty()) {
     command.mix = next_mix();
-    for (const MixLayer& decoder : attention.decoders) program_.mixes.push_back(decoder.mix);
+    for (const HeadMixLayer& decoder : attention.decoders) program_.mixes.push_back(decoder.mix);
   }
   program_.commands.push_back(command);
   work_ = nullptr;

@@ -38,8 +38,8 @@ Group matmul_group(const Graph& graph, std::size_t index) {
 Group attention_group(const Graph& graph, AttentionGroup attention, std::size_t first) {
   Group group;
   group.name = graph.tensors[attention.out.tensor].name;
-  for (const MixLayer& decoder : attention.decoders) {
-    for (std::size_t i = 0; i < MixLayer::kNodes; ++i) group.nodes.push_back(decoder.first + i);
+  for (const HeadMixLayer& decoder : attention.decoders) {
+    for (std::size_t i = 0; i < HeadMixLayer::kNodes; ++i) group.nodes.push_back(decoder.first + i);
   }
   for (std::size_t i = 0; i < attention.nodes; ++i) group.nodes.push_back(first + i);
   group.chain = attention.chain;
@@ -62,10 +62,10 @@ Group host_group(const Graph& graph, std::size_t index) {
   return group;
 }
 
-Group encoder_group(const Graph& graph, const MixLayer& encoder) {
+Group encoder_group(const Graph& graph, const HeadMixLayer& encoder) {
   Group group;
   group.name = graph.nodes[encoder.first].name;
-  for (std::size_t i = 0; i < MixLayer::kNodes; ++i) group.nodes.push_back(encoder.first + i);
+  for (std::size_t i = 0; i < HeadMixLayer::kNodes; ++i) group.nodes.push_back(encoder.first + i);
   group.chain.out = hw::DType::kS8;
   group.out = encoder.out;
   group.encoder = encoder;
@@ -104,7 +104,7 @@ class Fuser {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       attention_[i] = match_attention(graph, i, machine, readers_);
       if (!attention_[i]) continue;
-      for (const MixLayer& decoder : attention_[i]->decoders) take(decoder);
+      for (const HeadMixLayer& decoder : attention_[i]->decoders) take(decoder);
       i += attention_[i]->nodes - 1;
     }
   }
@@ -126,8 +126,9 @@ class Fuser {
         continue;
       }
       groups_.push_back(group_from(i));
-      const std::vector<MixLayer> encoders = groups_.back().sections.encoders;
-      for (const MixLayer& encoder : encoders) groups_.push_back(encoder_group(graph_, encoder));
+      const std::vector<HeadMixLayer> encoders = groups_.back().sections.encoders;
+      for (const HeadMixLayer& encoder : encoders)
+        groups_.push_back(encoder_group(graph_, encoder));
     }
     fuse_in_front();
     std::vector<FusionDecision> all = decisions();
@@ -147,8 +148,8 @@ class Fuser {
     }
   }
 
-  void take(const MixLayer& layer) {
-    for (std::size_t i = 0; i < MixLayer::kNodes; ++i) taken_[layer.first + i] = true;
+  void take(const HeadMixLayer& layer) {
+    for (std::size_t i = 0; i < HeadMixLayer::kNodes; ++i) taken_[layer.first + i] = true;
   }
 
   /// The group that begins with node `i`, which then is the first node after it.
@@ -203,7 +204,7 @@ class Fuser {
       }
     }
     if (why.empty() && hw::stage_info(node.stage.op).row_wise && group.has_matmul) {
-      const FusionCost::Comparison cost = behind(group, index);
+      const FusionCost::Comparison cost = after(group, index);
       const bool joined = close_calls_ == CloseCalls::kByCost || !is_close(cost)
                               ? cost.pays()
                               : close_calls_ == CloseCalls::kTogether;
@@ -231,10 +232,10 @@ class Fuser {
   bool moves_in_front(Group& group) const {
     const bool full = group.chain.stages.size() >= machine_.postop.max_stages;
     if (!full || group.has_matmul || !pre_obstacle(group, machine_).empty()) return false;
-    BoundChain behind;
-    std::swap(static_cast<BoundChain&>(group), behind);
-    behind.chain.out = hw::DType::kS32;
-    group.pre = std::move(behind);
+    BoundChain after;
+    std::swap(static_cast<BoundChain&>(group), after);
+    after.chain.out = hw::DType::kS32;
+    group.pre = std::move(after);
     return true;
   }
 
@@ -242,12 +243,12 @@ class Fuser {
     return graph_.nodes[group.nodes.back()].name;
   }
 
-  [[nodiscard]] FusionCost::Comparison behind(const Group& group, std::size_t stage) {
+  [[nodiscard]] FusionCost::Comparison after(const Group& group, std::size_t stage) {
     Group fused = group, alone;
     append(fused, stage, graph_);
     alone.a = graph_.nodes[stage].in;
     append(alone, stage, graph_);
-    return cost_.behind(fused, group, alone);
+    return cost_.after(fused, group, alone);
   }
 
   void check_row(const Group& group) const {
@@ -267,14 +268,14 @@ class Fuser {
     Group fused = group;
     fused.sections = sections;
     std::vector<Group> products;
-    for (const MixLayer& encoder : sections.encoders) {
+    for (const HeadMixLayer& encoder : sections.encoders) {
       products.push_back(matmul_group(graph_, encoder.first));
-      for (std::size_t i = 1; i < MixLayer::kNodes; ++i) {
+      for (std::size_t i = 1; i < HeadMixLayer::kNodes; ++i) {
         append(products.back(), encoder.first + i, graph_);
       }
     }
     if (!cost_.encoding(fused, group, products).pays()) return;
-    for (const MixLayer& encoder : sections.encoders) take(encoder);
+    for (const HeadMixLayer& encoder : sections.encoders) take(encoder);
     group.sections = std::move(sections);
   }
 
@@ -316,7 +317,7 @@ class Fuser {
       return false;
     }
     std::string& so_far = why_[group.nodes.front()];
-    so_far += (so_far.empty() ? "" : "; ") + ("not in front of " + reader->name + ": ") + why;
+    so_far += (so_far.empty() ? "" : "; ") + ("not before " + reader->name + ": ") + why;
     return false;
   }
 
@@ -353,7 +354,7 @@ class Fuser {
   static std::size_t stages_in_front(const Group& group) {
     if (!group.attention) return group.pre ? group.pre->chain.stages.size() : 0;
     const AttentionGroup& attention = *group.attention;
-    return group.nodes.size() - attention.nodes - attention.decoders.size() * MixLayer::kNodes;
+    return group.nodes.size() - attention.nodes - attention.decoders.size() * HeadMixLayer::kNodes;
   }
 
   [[nodiscard]] std::vector<FusionDecision> decisions() const {

@@ -64,8 +64,8 @@ FusionCost::Comparison FusionCost::compare(const Group& fused,
   return result;
 }
 
-FusionCost::Comparison FusionCost::behind(const Group& fused, const Group& group,
-                                          const Group& alone) {
+FusionCost::Comparison FusionCost::after(const Group& fused, const Group& group,
+                                         const Group& alone) {
   // The second pass waits for the first one's last write, and then for its own first read.
   const std::uint32_t outstanding = machine_.dma.outstanding_reads;
   const double latency = dma_rate(machine_, outstanding).cycles_per_request * outstanding;

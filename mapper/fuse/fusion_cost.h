@@ -24,7 +24,7 @@ class FusionCost {
 
   /// A row-wise stage makes the matmul before it work on whole rows, which may cost more
   /// traffic than a pass of its own. `alone`: the stage as a group.
-  [[nodiscard]] Comparison behind(const Group& fused, const Group& group, const Group& alone);
+  [[nodiscard]] Comparison after(const Group& fused, const Group& group, const Group& alone);
   /// `alone`, a group without a matmul, as stages upstream of `group`.
   [[nodiscard]] Comparison before(const Group& fused, const Group& alone, const Group& group);
   /// `alone` as stages upstream of attention, whose operands spend `stage_cycles` in them: as

@@ -121,7 +121,7 @@ class Walk {
 };
 
 /// Takes back stages after the last that gives bytes. Empty if none does.
-void cut_behind_bytes(const Graph& graph, Walk& walk, Group& group) {
+void cut_after_bytes(const Graph& graph, Walk& walk, Group& group) {
   while (!group.chain.stages.empty() &&
          graph.tensors[graph.nodes[group.nodes.back()].out.tensor].type != hw::DType::kS8) {
     group.nodes.pop_back();
@@ -157,7 +157,7 @@ std::optional<Head> match_head(const Graph& graph, std::size_t first, const hw::
   if (spmm == nullptr) return std::nullopt;
   Group sums = sums_of(*spmm, walk.last(), softmax->statistics);
   walk.stages(sums, most, true);
-  cut_behind_bytes(graph, walk, sums);
+  cut_after_bytes(graph, walk, sums);
   if (sums.chain.stages.empty() || !walk.keeps_sums(sums) ||
       sums_leave(graph, first, walk.last() + 1, softmax->statistics)) {
     return std::nullopt;
@@ -210,9 +210,9 @@ bool written_between(const Graph& graph, std::size_t first, std::size_t last,
 
 /// The layer that decodes `operand`, all heads of `group`, for them alone. It runs with the heads,
 /// the first node of which is number `first`, so nothing may write its operand until then.
-std::optional<MixLayer> decoder_of(const Graph& graph, const View& operand,
-                                   const AttentionGroup& group, std::size_t first,
-                                   const std::vector<unsigned>& readers) {
+std::optional<HeadMixLayer> decoder_of(const Graph& graph, const View& operand,
+                                       const AttentionGroup& group, std::size_t first,
+                                       const std::vector<unsigned>& readers) {
   const model::Tensor& tensor = graph.tensors[operand.tensor];
   if (readers[operand.tensor] != group.heads.size() ||
       tensor.kind != model::Tensor::Kind::kActivation || !tensor.data.empty()) {
@@ -221,11 +221,11 @@ std::optional<MixLayer> decoder_of(const Graph& graph, const View& operand,
   const auto writes = [&](const Node& node) { return node.out.tensor == operand.tensor; };
   const auto writer = std::find_if(graph.nodes.begin(), graph.nodes.end(), writes);
   const auto last = static_cast<std::size_t>(writer - graph.nodes.begin());
-  if (last + 1 < MixLayer::kNodes || last >= first || !same(writer->out, operand)) {
+  if (last + 1 < HeadMixLayer::kNodes || last >= first || !same(writer->out, operand)) {
     return std::nullopt;
   }
   const auto dim = static_cast<std::uint32_t>(group.dim);
-  auto layer = match_mix_layer(graph, last + 1 - MixLayer::kNodes, dim, readers);
+  auto layer = match_head_mix_layer(graph, last + 1 - HeadMixLayer::kNodes, dim, readers);
   const bool changes =
       layer && written_between(graph, last + 1, first + group.nodes, {layer->in, operand});
   return changes ? std::nullopt : std::move(layer);

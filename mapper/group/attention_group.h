@@ -9,7 +9,7 @@
 #include "hw/attention/sparse_head.h"
 #include "hw/machine/machine.h"
 #include "hw/postop/postop.h"
-#include "mapper/group/mix_layer.h"
+#include "mapper/group/head_mix_layer.h"
 #include "model/graph/graph.h"
 
 namespace systole::mapper {
@@ -21,9 +21,9 @@ struct AttentionGroup {
   hw::Chain softmax;                        ///< before it stages of the scores
   hw::Chain chain;                          ///< of the outputs
   std::array<hw::Chain, 3> operand_chains;  ///< of Q, K and V as they are loaded
-  std::vector<hw::SparseHead> heads;  ///< split for the two engines; without a mask all is kept
-  std::size_t nodes = 0;              ///< of the heads, one after the other
-  std::vector<MixLayer> decoders;     ///< of Q and K, before the heads' nodes; or none
+  std::vector<hw::SparseHead> heads;   ///< split for the two engines; without a mask all is kept
+  std::size_t nodes = 0;               ///< of the heads, one after the other
+  std::vector<HeadMixLayer> decoders;  ///< of Q and K, before the heads' nodes; or none
 
   [[nodiscard]] bool stages_operands() const {
     return std::any_of(operand_chains.begin(), operand_chains.end(),

@@ -8,7 +8,7 @@
 #include "hw/host/host_function.h"
 #include "hw/postop/postop.h"
 #include "mapper/group/attention_group.h"
-#include "mapper/group/mix_layer.h"
+#include "mapper/group/head_mix_layer.h"
 #include "model/graph/graph.h"
 
 namespace systole::mapper {
@@ -39,7 +39,7 @@ struct Group : BoundChain {
   std::optional<AttentionGroup> attention;  ///< then the rest of a matmul group is not used
   /// Encoders of the result: each is one of the groups after this one, in this order.
   EncodedSections sections;
-  std::optional<MixLayer> encoder;  ///< then the stores of a group before give `out`
+  std::optional<HeadMixLayer> encoder;  ///< then the stores of a group before give `out`
 
   /// Whether tiles of it go through the array and the chain.
   [[nodiscard]] bool is_tiled() const { return !attention && !host && !encoder; }

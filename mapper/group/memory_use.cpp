@@ -59,7 +59,7 @@ MemoryUse memory_use(const Graph& graph, const Group& group) {
     if (group.pre) add_operands(use, graph, *group.pre);
   }
   add_write(use, graph, group.written());
-  for (const MixLayer& encoder : group.sections.encoders) add_write(use, graph, encoder.out);
+  for (const HeadMixLayer& encoder : group.sections.encoders) add_write(use, graph, encoder.out);
   return use;
 }
 

@@ -14,7 +14,7 @@ namespace systole::mapper {
 /// Where a tensor lives.
 struct Location {
   enum class Place : std::uint8_t {
-    kNowhere,     ///< fused away, or a weight, which stands in DRAM tile by tile
+    kNowhere,     ///< fused away, or a weight, which is in DRAM tile by tile
     kDram,        ///< `address` in bytes
     kScratchpad,  ///< `address` in bytes
     kStatistics,  ///< `address` in words
@@ -53,7 +53,7 @@ struct Share {
 
 struct Placement {
   std::vector<Location> tensors;  ///< by TensorId
-  std::uint64_t dram_end = 0;     ///< first free byte behind them
+  std::uint64_t dram_end = 0;     ///< first free byte after them
   std::vector<Share> shares;      ///< by group: above the tensors that are alive then
 };
 

@@ -36,7 +36,7 @@ void Replay::begin_load(Queue& queue) {
 // Records the rows that `chunk` has brought.
 void Replay::arrive(ReplayWork& work, ReplayBanks& banks, const ReplayMemory::Chunk& chunk) {
   if (chunk.rows == 0) return;
-  // A row is there as a whole when its last byte is.
+  // A row has arrived as a whole when its last byte is.
   const double each = (chunk.last_done - chunk.first_done) / static_cast<double>(chunk.rows);
   const double first = chunk.rows == 1 ? chunk.last_done : chunk.first_done + each;
   const auto from = static_cast<std::uint64_t>(first);

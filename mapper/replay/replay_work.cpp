@@ -94,7 +94,7 @@ void decode_store(const hw::Command& command, const hw::Program& program,
         std::max(work.per_row, hw::mix_interval(mix, command.n / mix.in_heads,
                                                 std::max(machine.attention.encoder_lines, 1U),
                                                 machine.attention.macs_per_line));
-    work.fill += hw::mix_products(mix) + hw::kMixLatency;
+    work.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
   }
 }
 

@@ -63,7 +63,7 @@ struct ReplayWork {
   unsigned operands = 0;
   std::array<ReplayRows, hw::kMaxTensorOperands> operand;
   // kMatmul.
-  hw::ArrayCycles cycles;                   ///< without weights that are there before
+  hw::ArrayCycles cycles;                   ///< without weights that have arrived before
   std::uint64_t preload = 0;                ///< of these, what such weights save
   std::uint64_t latency = 0;                ///< from its start to its completion, but for:
   std::uint64_t stalled = 0;                ///< cycles lost to bank conflicts

@@ -17,7 +17,7 @@ using model::HalfNorm;
 
 constexpr std::uint32_t kNowhere = 0xFFFFFFFF;
 
-/// Which row or column of the network's matrix stands at a place of the machine's, where each head
+/// Which row or column of the network's matrix is at a place of the machine's, where each head
 /// has a whole number of registers: kNowhere for what fills them up.
 struct Heads {
   std::uint32_t head, padded;
@@ -34,7 +34,7 @@ struct Plain {
   }
 };
 
-/// Calls `write(k, n)` for the elements of an operand in the order in which they stand in memory.
+/// Calls `write(k, n)` for the elements of an operand in the order in which they are in memory.
 template <typename Write>
 void for_each_element(const hw::Machine& machine, const MatrixOperand& operand, Write write) {
   const std::uint32_t depth = machine.matrix.depth, lanes = machine.matrix.columns();

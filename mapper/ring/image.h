@@ -6,10 +6,10 @@
 #include "mapper/ring/layout.h"
 #include "model/float/gpt.h"
 
-/// What stands in the memories of the cores before the first token.
+/// What is in the memories of the cores before the first token.
 namespace systole::mapper::dfx {
 
-/// Core `core`'s HBM: its weights as tiles, empty caches behind them.
+/// Core `core`'s HBM: its weights as tiles, empty caches after them.
 [[nodiscard]] std::vector<hw::Half> hbm_image(const model::Gpt& gpt, const hw::Machine& machine,
                                               const CoreLayout& layout);
 

@@ -17,7 +17,7 @@ using hw::dfx::Format;
 using hw::dfx::MatrixOperand;
 using hw::dfx::Placement;
 
-/// Gives out addresses one behind the other.
+/// Gives out addresses one after the other.
 class Allocator {
  public:
   explicit Allocator(std::uint64_t alignment) : alignment_(alignment) {}

@@ -8,7 +8,7 @@
 #include "mapper/ring/split.h"
 #include "model/checkpoint/text_checkpoint.h"
 
-/// Where things stand in a core's memories, and which part of the network is whose.
+/// Where things are in a core's memories, and which part of the network is whose.
 namespace systole::mapper::dfx {
 
 using model::TextShape;
@@ -56,7 +56,7 @@ struct DdrLayout {
   std::uint64_t bytes = 0;
 };
 
-/// HBM of a core: weights tile by tile in the order of use, caches behind them.
+/// HBM of a core: weights tile by tile in the order of use, caches after them.
 struct HbmLayout {
   struct Layer {
     hw::dfx::MatrixOperand value, key, query, projection, hidden, output;

@@ -12,7 +12,7 @@ namespace systole::mapper::dfx {
 using hw::dfx::Exchange;
 using hw::dfx::Pass;
 
-/// Where the vectors of a row stand in the register file, by element.
+/// Where the vectors of a row are in the register file, by element.
 struct Registers {
   std::uint32_t stream;      ///< residual stream
   std::uint32_t normalised;  ///< and what becomes of it

@@ -331,7 +331,7 @@ class PassWriter {
     head.finds_largest = true;
     head.winner = at_.winners + maker_.core_ * sizes_.depth;
     head.first_column = part_.vocabulary.begin * sizes_.columns;
-    // Columns behind the vocabulary are no words.
+    // Columns after the vocabulary are no words.
     const std::uint32_t last = maker_.shape_.vocabulary;
     head.elements = std::min(head.elements, last - std::min(last, head.first_column));
     if (maker_.machine_.dfx.cores == 1) return;

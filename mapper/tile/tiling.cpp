@@ -93,7 +93,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.in_bytes = static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.a.tensor].type));
   }
   problem.section = group.section_cols();
-  for (const MixLayer& encoder : group.sections.encoders) {
+  for (const HeadMixLayer& encoder : group.sections.encoders) {
     const std::uint64_t interval =
         hw::mix_interval(encoder.mix, encoder.features(), machine.attention.encoder_lines,
                          machine.attention.macs_per_line);

@@ -196,7 +196,7 @@ std::uint64_t TilingCost::cycles(const Tiling& t, const StreamPlan& plan, const 
   const double compute =
       static_cast<double>(t.compute_cycles) * (restages ? kRestagingConflicts : 1.0);
   if (!t.double_buffered) {
-    // Loads wait for the matmuls that use their places, matmuls for the results in front of them.
+    // Loads wait for the matmuls that use their places, matmuls for the results before them.
     return static_cast<std::uint64_t>(load + loading.fetch + compute + turnaround +
                                       std::max(store, postop) + memory / 8);
   }

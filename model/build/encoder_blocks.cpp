@@ -12,7 +12,7 @@
 #include "hw/number/softmax_mode.h"
 #include "model/checkpoint/keep_mask.h"
 #include "model/graph/stages.h"
-#include "model/integer/head_link.h"
+#include "model/integer/head_mix.h"
 
 namespace systole::model {
 namespace {
@@ -236,7 +236,7 @@ View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerB
 }
 
 View EncoderBlocks::link(const std::string& prefix, const std::string& operand, View in,
-                         const IntegerLink& link) {
+                         const IntegerHeadMix& link) {
   const std::uint32_t head_width = encoder_.shape.head_width();
   View latent = in;
   if (!encoder_.folded_encoders) {

@@ -68,7 +68,7 @@ class EncoderBlocks {
   View attention(const std::string& prefix, View in, const IntegerBlock& block);
   /// Query or key (`operand` is "q" or "k") through its auto-encoder.
   View link(const std::string& prefix, const std::string& operand, View in,
-            const IntegerLink& link);
+            const IntegerHeadMix& link);
   /// Head `index`.
   void head(const std::string& prefix, std::uint32_t index, View query, View key, View value,
             View context, const IntegerBlock& block);

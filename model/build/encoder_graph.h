@@ -21,7 +21,7 @@
 /// A block with a mask has the s8 constant blocks.I.attn.headH.pruned [tokens x tokens], 0 or
 /// kPrunedCode, which stage headH.mask adds to the scores (model/checkpoint/keep_mask.h). An
 /// auto-encoder is the layers blocks.I.attn.encoder_q, decoder_q, encoder_k and decoder_k
-/// (model/integer/head_link.h).
+/// (model/integer/head_mix.h).
 ///
 /// The residual type is s16 up to 16 residual bits of the datapath, then s32.
 namespace systole::model {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "model/float/float_functions.h"
-#include "model/integer/head_link.h"
+#include "model/integer/head_mix.h"
 
 namespace systole::model {
 namespace {

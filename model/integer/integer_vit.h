@@ -33,8 +33,8 @@ struct IntegerLayerNorm {
 };
 
 /// The auto-encoder on Q or K (FloatLink): its coefficients, which every feature of a head shares.
-/// What the datapath computes is across_heads() of them (model/integer/head_link.h).
-struct IntegerLink {
+/// What the datapath computes is across_heads() of them (model/integer/head_mix.h).
+struct IntegerHeadMix {
   IntegerLinear encoder;    ///< [latent heads, heads]; 0 outputs if folded into `qkv`
   IntegerLinear decoder;    ///< [heads, latent heads]
   double latent_scale = 0;  ///< of the encoder's output
@@ -54,8 +54,8 @@ struct IntegerBlock {
   IntegerLayerNorm norm1, norm2;
   /// Query, key and value, each head after head; IntegerEncoder::qkv_outputs() outputs.
   IntegerLinear qkv;
-  IntegerLink query_link, key_link;  ///< of a network with auto-encoder
-  std::vector<std::uint8_t> keep;    ///< attention mask (model/checkpoint/keep_mask.h); empty: none
+  IntegerHeadMix query_link, key_link;  ///< of a network with auto-encoder
+  std::vector<std::uint8_t> keep;  ///< attention mask (model/checkpoint/keep_mask.h); empty: none
   hw::Dyadic score{};    ///< score minus row maximum -> hw::kScoreFractionBits fraction bits
   hw::Dyadic context{};  ///< attention output -> s8
   IntegerLinear proj;

@@ -81,7 +81,8 @@ class Check {
     if (!fits) throw hw::InputError(place_ + ": " + name + ": the product exceeds its register");
   }
 
-  void link(const std::string& prefix, const std::string& operand, const IntegerLink& link) const {
+  void link(const std::string& prefix, const std::string& operand,
+            const IntegerHeadMix& link) const {
     linear(prefix + "encoder_" + operand, link.encoder);
     linear(prefix + "decoder_" + operand, link.decoder);
     scale(prefix + "encoder_" + operand, link.latent_scale);

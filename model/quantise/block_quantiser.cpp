@@ -81,10 +81,10 @@ double BlockQuantiser::append_blocks(IntegerEncoder& encoder, double scale) cons
 }
 
 /// The auto-encoder on Q or K (`operand` is "q" or "k"), on a tensor of `in_scale`.
-IntegerLink BlockQuantiser::link(const std::string& prefix, const std::string& operand,
-                                 const FloatLink& from, double in_scale, double latent_scale,
-                                 double scale) const {
-  IntegerLink link;
+IntegerHeadMix BlockQuantiser::link(const std::string& prefix, const std::string& operand,
+                                    const FloatLink& from, double in_scale, double latent_scale,
+                                    double scale) const {
+  IntegerHeadMix link;
   link.latent_scale = latent_scale;
   link.scale = scale;
   if (from.encoder.outputs != 0) {

@@ -55,9 +55,9 @@ class BlockQuantiser {
   static double operand_scale(double largest) {
     return (largest > 0 ? largest : 1.0) / kLargestCode;
   }
-  [[nodiscard]] IntegerLink link(const std::string& prefix, const std::string& operand,
-                                 const FloatLink& from, double in_scale, double latent_scale,
-                                 double scale) const;
+  [[nodiscard]] IntegerHeadMix link(const std::string& prefix, const std::string& operand,
+                                    const FloatLink& from, double in_scale, double latent_scale,
+                                    double scale) const;
   /// Block `i` on a stream of `in_scale`.
   [[nodiscard]] IntegerBlock block(std::size_t i, double in_scale) const;
 

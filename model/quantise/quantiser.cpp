@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "model/float/float_text.h"
 #include "model/float/float_vit.h"
-#include "model/integer/head_link.h"
+#include "model/integer/head_mix.h"
 #include "model/integer/integer_vit_check.h"
 #include "model/quantise/block_quantiser.h"
 

@@ -16,7 +16,7 @@ struct QuantiserOptions {
   /// usually 0.5. Pre-norm networks only.
   std::optional<double> outlier_alpha;
   /// Fold the encoders of an auto-encoder into the projections before them
-  /// (model/integer/head_link.h).
+  /// (model/integer/head_mix.h).
   bool fold_encoders = false;
   /// Room of the residual stream above its calibrated maximum: 1 to 1024.
   double headroom = 1.25;

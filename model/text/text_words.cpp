@@ -52,7 +52,7 @@ Character character_at(std::string_view text, std::size_t at) {
   return {kind_of(code_point), static_cast<std::size_t>(bytes)};
 }
 
-/// Behind the characters of that kind, and where the last of them begins.
+/// After the characters of that kind, and where the last of them begins.
 struct Run {
   std::size_t end, last;
 };
@@ -73,9 +73,9 @@ std::size_t word_end(std::string_view text, std::size_t at) {
     return text.substr(at, e.size()) == e;
   });
   if (ending != kEndings.end()) return at + ending->size();
-  const std::size_t behind_blank = text[at] == ' ' && at + 1 < text.size() ? at + 1 : at;
-  const Kind kind = character_at(text, behind_blank).kind;
-  if (kind != Kind::kSpace) return run_of(kind, text, behind_blank).end;
+  const std::size_t after_blank = text[at] == ' ' && at + 1 < text.size() ? at + 1 : at;
+  const Kind kind = character_at(text, after_blank).kind;
+  if (kind != Kind::kSpace) return run_of(kind, text, after_blank).end;
   const Run space = run_of(Kind::kSpace, text, at);
   return space.end == text.size() || space.last == at ? space.end : space.last;
 }

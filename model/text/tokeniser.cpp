@@ -222,18 +222,18 @@ void BytePairs::encode_word(std::string_view word, std::size_t place,
 
 void BytePairs::merge(std::vector<std::int32_t>& tokens) const {
   const std::size_t end = tokens.size();
-  std::vector<std::size_t> before(end), behind(end);
+  std::vector<std::size_t> before(end), after(end);
   for (std::size_t at = 0; at < end; ++at) {
     before[at] = at - 1;  // of the first: never looked at
-    behind[at] = at + 1;
+    after[at] = at + 1;
   }
   // The pairs that can become one, the first in the file first, then from left to right. Whether
   // one is still there shows when its turn comes.
   using Candidate = std::pair<std::size_t, std::size_t>;  // rank, place
   std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> queue;
   const auto add = [&](std::size_t at) {
-    if (behind[at] == end) return;
-    const auto rank = ranks_.find(pair_key(tokens[at], tokens[behind[at]]));
+    if (after[at] == end) return;
+    const auto rank = ranks_.find(pair_key(tokens[at], tokens[after[at]]));
     if (rank != ranks_.end()) queue.emplace(rank->second, at);
   };
   for (std::size_t at = 0; at < end; ++at) add(at);
@@ -244,12 +244,12 @@ void BytePairs::merge(std::vector<std::int32_t>& tokens) const {
     const Merge& rule = merges_[rank];
     changed.clear();
     for (; !queue.empty() && queue.top().first == rank; queue.pop()) {
-      const std::size_t at = queue.top().second, next = behind[at];
+      const std::size_t at = queue.top().second, next = after[at];
       if (tokens[at] != rule.left || next == end || tokens[next] != rule.right) continue;
       tokens[at] = rule.merged;
       tokens[next] = kNone;
-      behind[at] = behind[next];
-      if (behind[at] != end) before[behind[at]] = at;
+      after[at] = after[next];
+      if (after[at] != end) before[after[at]] = at;
       changed.push_back(at);
     }
     for (const std::size_t at : changed) {

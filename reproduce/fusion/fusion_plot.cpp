@@ -46,7 +46,7 @@ Plot fusion_plot(const FusedModels& models) {
       "set style data histograms\nset style histogram clustered gap 1\n"
       "set style fill solid noborder\nset yrange [0:110]\nset xtics rotate by -20\n"
       "set key outside right top Left reverse\n"
-      "set multiplot layout 2,1 title 'Fusion on {}: off, behind anchors, everywhere'\n{}{}"
+      "set multiplot layout 2,1 title 'Fusion on {}: off, after anchors, everywhere'\n{}{}"
       "unset multiplot\n",
       fusion_data("$cycles", models, &FusionRun::cycles),
       fusion_data("$bytes", models, &FusionRun::moved_bytes), models.machine,

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-/// What fusing a product with the row-wise operator behind it gains or costs, as the survey studies
+/// What fusing a product with the row-wise operator after it gains or costs, as the survey studies
 /// it for BERT-Base (section 5): fused, a tile of the product holds whole rows, which can mean that
 /// the other operand is loaded more often than with square tiles.
 ///
@@ -29,7 +29,7 @@ struct FusionPair {
 };
 /// Q K^T and softmax, of all 12 heads.
 [[nodiscard]] FusionPair scores_and_softmax(std::uint64_t length);
-/// The projection behind the attention and its LayerNorm.
+/// The projection after the attention and its LayerNorm.
 [[nodiscard]] FusionPair projection_and_layer_norm(std::uint64_t length);
 /// The second product of the feed-forward network and its LayerNorm.
 [[nodiscard]] FusionPair ffn_and_layer_norm(std::uint64_t length);

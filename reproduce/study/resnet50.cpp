@@ -24,7 +24,7 @@ double Convolution::bytes() const {
 
 std::vector<Convolution> resnet50() {
   std::vector<Convolution> layers = {{7, 3, 64, 112, 2, 1}};
-  std::uint32_t inputs = 64;  // behind the pooling
+  std::uint32_t inputs = 64;  // after the pooling
   for (const Stage& stage : kStages) {
     const std::uint32_t stride = inputs == 64 ? 1 : 2;
     const std::uint32_t outputs = stage.outputs();

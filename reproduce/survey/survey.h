@@ -52,7 +52,7 @@ inline constexpr std::array<std::uint32_t, 6> kSurveyLengths = {128, 256, 512, 1
 // What is simulated, timing alone.
 
 /// Products of a layer of BERT-Base, and how many of each. Those with weights have biases, and
-/// those in front of a LayerNorm leave int32.
+/// those before a LayerNorm leave int32.
 struct LayerProduct {
   MatmulShape shape;
   std::uint32_t count = 0;

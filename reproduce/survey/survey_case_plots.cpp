@@ -62,7 +62,7 @@ Plot split_plot(const std::vector<SplitRun>& runs) {
 }
 
 Plot shares_plot(const EncoderRuns& runs) {
-  // GELU runs behind a matmul on chip, and of its own on the host.
+  // GELU runs after a matmul on chip, and of its own on the host.
   const auto published = [](const char* key) { return survey_paper().figure(key).value; };
   std::vector<Part> parts = {
       {"matmul (on chip with GELU)",

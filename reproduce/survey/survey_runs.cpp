@@ -41,7 +41,7 @@ bool is_stage(const model::Node& node, hw::StageOp op) {
   return node.kind == model::Node::Kind::kStage && node.stage.op == op;
 }
 
-/// A post-norm encoder with the operators behind its branches in the order and the widths of
+/// A post-norm encoder with the operators after its branches in the order and the widths of
 /// Gemmini's benchmark of BERT: the LayerNorm takes the branch alone, int32 to bytes, and the
 /// residual is added to that, bytes to bytes. Another network than BERT, for timing alone: neither
 /// scales nor immediates are made to fit.

@@ -14,7 +14,7 @@ enum Cell : char { kPruned, kSparse, kGlobal, kGlobalPruned, kGap };
 
 constexpr const char* kCellColours[] = {"#ffffff", "#1f5fa8", "#d95f0e", "#fdd9b5", "#c8c8c8"};
 constexpr std::size_t kMostCells = 256;  // of a head's side
-/// Pixels of a panel with all heads, at the most, and of what stands around it.
+/// Pixels of a panel with all heads, at the most, and of what is around it.
 constexpr double kPanelWidth = 1400, kPanelHeight = 700;
 constexpr int kLabelWidth = 80, kLabelHeight = 100, kTitleHeight = 40, kKeyHeight = 20;
 

@@ -124,7 +124,7 @@ struct VitcodRuns {
 [[nodiscard]] double number(const nlohmann::ordered_json& document, const char* name);
 /// Cycles from start to interrupt.
 [[nodiscard]] double cycles_of(const nlohmann::ordered_json& document);
-/// Cycles that the attention engines of a network's run were at work or held up.
+/// Cycles that the attention engines of a network's run were active or held up.
 [[nodiscard]] double attention_cycles_of(const nlohmann::ordered_json& network);
 /// Cycles from start to interrupt, of one to those of the other.
 [[nodiscard]] double speed_up(const nlohmann::ordered_json& slow,
@@ -179,7 +179,7 @@ struct ScoreStationaryCycles {
   std::uint64_t memory = 0;      ///< of all bytes
   std::uint64_t overlapped = 0;  ///< head by head the longer of prediction and the other steps
 
-  /// The prediction on the same MACs, in front of each head.
+  /// The prediction on the same MACs, before each head.
   [[nodiscard]] std::uint64_t shared_macs() const;
   /// A second array of as many 4-bit MACs predicts the next head meanwhile.
   [[nodiscard]] std::uint64_t own_predictor() const;

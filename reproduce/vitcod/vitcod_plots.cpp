@@ -32,7 +32,7 @@ Plot cycles_plot(const std::string& mask, const Json& document) {
     data += fmt::format("{} {} {} {}{}\n", layer, entry.at("sddmm_cycles").get<double>(),
                         entry.at("spmm_cycles").get<double>(), work, stalls);
   }
-  // Stacked: the tallest first, each further one in front of it.
+  // Stacked: the tallest first, each further one before it.
   constexpr const char* kColours[] = {"#8c510a", "#35978f", "#dfc27d", "#b2182b", "#762a83"};
   std::size_t column = 5;
   for (auto cause = first.begin(); cause != first.end(); ++cause, ++column) {
@@ -54,7 +54,7 @@ Plot cycles_plot(const std::string& mask, const Json& document) {
       "set xrange [-0.6:{}]\nset yrange [0:*]\nset xtics 1\nset format y '%.0f'\n"
       "plot $layers using ($1-0.2):($2+$3) with boxes lc rgb '#5aae61' title 'SpMM', "
       "$layers using ($1-0.2):2 with boxes lc rgb '#1b7837' title 'SDDMM'{}, "
-      "$layers using ($1+0.2):4 with boxes lc rgb '#2166ac' title 'at work'\n",
+      "$layers using ($1+0.2):4 with boxes lc rgb '#2166ac' title 'active'\n",
       data, kVitcodStyle, gnuplot_quoted("Cycles of the attention engines by layer: " + mask),
       static_cast<double>(layers.size()) - 0.4, causes);
   return plot;

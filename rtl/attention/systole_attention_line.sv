@@ -212,7 +212,7 @@ module systole_attention_line #(
                                   (words_i != '0 && words_i <= CountWidth'(MaxWords)))
   `SYSTOLE_ASSERT(TailFilledFromMacZero_A, item_valid_i |-> spmm_i ||
                   (tail_mask_i[0] && (tail_mask_i & (tail_mask_i + 1'b1)) == '0))
-  `SYSTOLE_ASSERT(NoEntryBehindTheLast_A, walked_q |-> !row_free)
+  `SYSTOLE_ASSERT(NoEntryAfterTheLast_A, walked_q |-> !row_free)
   `SYSTOLE_ASSERT(ModeHeld_A, (item_valid_i || row_valid_q || result) |->
                               $stable({spmm_i, words_i, tail_mask_i}))
   `SYSTOLE_ASSERT(HoldHeld_A, (hold_request_o && hold_valid_i && !advance) |=>

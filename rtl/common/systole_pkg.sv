@@ -85,7 +85,7 @@ package systole_pkg;
     Saved     = 8'd4
   } operand_e;
 
-  // Coefficients of ae_decoder: MixField of testbench/rtl/attention/ae_decoder_rtl.h.
+  // Coefficients of head_mix_line: MixField of testbench/rtl/attention/head_mix_line_rtl.h.
   typedef enum logic [1:0] {
     MixWeight     = 2'd0,
     MixBias       = 2'd1,

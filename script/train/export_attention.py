@@ -1,5 +1,5 @@
 """Writes a model's attention, averaged over all training images, as .npy: f32 [layers, heads,
-tokens, tokens], behind the softmax, rows sum to 1."""
+tokens, tokens], after the softmax, rows sum to 1."""
 import argparse
 
 import numpy as np

@@ -1,7 +1,7 @@
 """Integer-only inference of the small vision transformers; the golden files come from here.
 
 Independent of the simulator. The non-linear functions follow I-BERT (Kim et al., 2021, arXiv
-2101.01321), except that softmax is normalised behind the product with the values, as in online
+2101.01321), except that softmax is normalised after the product with the values, as in online
 softmax. All tensors hold integers in int64 containers; real value = scale * integer.
 """
 import numpy as np
@@ -47,7 +47,7 @@ class IntegerVit:
         """Logits s32 [count, classes] of integer images [count, H, W], values 0..INPUT_MAX.
 
         see(name, x) is shown the residual stream: "embedding" (what enters block 0) and "block<i>";
-        post-LN also "embedding_sum", which is "embedding" in front of its norm.
+        post-LN also "embedding_sum", which is "embedding" before its norm.
         """
         x = self._embed(images)
         if self.post_norm:

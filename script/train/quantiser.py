@@ -152,7 +152,7 @@ class Quantiser:
         self._linear(block + "proj", block + "attn.proj", block + "context", block + "proj")
 
     def _link(self, block, operand, source):
-        """The auto-encoder behind `source`; returns the name of what it gives."""
+        """The auto-encoder after `source`; returns the name of what it gives."""
         encoder, decoder = ("encoder_" + operand, "decoder_" + operand)
         self._linear(block + encoder, block + "attn." + encoder, source, block + encoder)
         self._linear(block + decoder, block + "attn." + decoder, block + encoder, block + decoder)

@@ -29,7 +29,7 @@ def to_ids(text):
 
 @torch.no_grad()
 def bits_by_position(model, ids, count=None):
-    """Bits per character [context], the mean over windows one behind the other, the first `count`.
+    """Bits per character [context], the mean over windows one after the other, the first `count`.
 
     A window knows nothing of the one before it.
     """

@@ -1,7 +1,7 @@
 """A small vision transformer whose parameter names are those of timm and DeiT checkpoints.
 
-Two layouts: pre-LN as in DeiT (norm in front of each sub-layer and of the head), and post-LN as in
-BERT (norm behind each residual addition; `norm` then is the norm of the embedding). The attention
+Two layouts: pre-LN as in DeiT (norm before each sub-layer and of the head), and post-LN as in
+BERT (norm after each residual addition; `norm` then is the norm of the embedding). The attention
 can have a fixed mask per layer and head, and an auto-encoder across the heads of Q and of K.
 """
 import numpy as np

@@ -77,7 +77,7 @@ ordered_json json_of(const HeadCycles& sums, const HeadWork& work) {
           {"global_columns", work.global_columns}};
 }
 
-/// Every line is busy, held up, or without work while an engine is at work.
+/// Every line is busy, held up, or without work while an engine is active.
 ordered_json lines_json(const AttentionReport& report, const HeadCycles& sums) {
   const std::uint64_t lines = report.machine.attention.lines;
   const std::uint64_t total = lines * sums.total();

@@ -105,7 +105,7 @@ AttentionReport::Plain run_plain(AttentionShape shape, const SplitLayers& layers
   });
 }
 
-/// All blocks in RTL are those of the attention engines here, where nothing else is at work.
+/// All blocks in RTL are those of the attention engines here, where nothing else is active.
 hw::Machine machine_of(const AttentionOptions& options) {
   MachineOptions machine = options.machine;
   const auto all = std::find(machine.rtl.begin(), machine.rtl.end(), "all");

@@ -252,7 +252,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->needs(top_k);
   CLI::Option* const evaluate = command
                                     .add_option("--evaluate", options->evaluate,
-                                                "compare the logits behind N tokens with float32")
+                                                "compare the logits after N tokens with float32")
                                     ->type_name("N");
   require_positive(*evaluate);
   command.add_option("--text", options->text, "default: chapters that kjv has not seen")

@@ -148,7 +148,7 @@ void show(const ModelOptions& options) {
   print_text(model_text(vit, info));
 }
 
-/// "DIR/NAME.safetensors" stands beside "DIR/NAME.int8.safetensors".
+/// "DIR/NAME.safetensors" is beside "DIR/NAME.int8.safetensors".
 std::string checkpoint_of(const std::string& model) {
   const std::string path = model::find_checkpoint(model);
   const std::string ending = ".int8.safetensors";

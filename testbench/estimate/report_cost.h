@@ -13,7 +13,7 @@
 
 namespace systole::testbench {
 
-/// A network by shape, at work on some tokens.
+/// A network by shape, working on some tokens.
 struct AnalysedNetwork {
   std::string name;
   model::NetworkKind kind = model::NetworkKind::kEncoder;

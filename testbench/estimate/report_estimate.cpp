@@ -176,7 +176,7 @@ std::string estimate_text(const EstimateReport& report) {
                         grouped(report.cycles), grouped(report.cycles - sums.back().simulated)));
   return text + "\ncycles and bytes beside the simulation\n" + simulation_table(sums) + "\n" +
          facts.text() + "\nwhat operators took beyond their slowest units\n" + causes_table(sums) +
-         "\nwhere the units' time went; what stalls a command at work is in \"commands\"\n" +
+         "\nwhere the units' time went; what stalls a running command is in \"commands\"\n" +
          block_table(report.blocks);
 }
 

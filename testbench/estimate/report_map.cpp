@@ -77,7 +77,7 @@ std::string_view place_name(FusionDecision::Role role) {
     case FusionDecision::Role::kAnchor:
       return "anchor";
     case FusionDecision::Role::kPost:
-      return "behind";
+      return "after";
     case FusionDecision::Role::kPre:
       return "in front";
     case FusionDecision::Role::kInside:

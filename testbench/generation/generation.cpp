@@ -161,7 +161,7 @@ class Controller {
   std::vector<Pass> passes_;
   RingSystem* system_ = nullptr;
   std::size_t text_ = 0;
-  std::uint32_t position_ = 0;  ///< of the text at work: tokens so far
+  std::uint32_t position_ = 0;  ///< of the current text: tokens so far
   bool has_logits_ = false;
 };
 
@@ -224,7 +224,7 @@ bool Evaluation::holds() const {
 Evaluation evaluate(const hw::Machine& machine, const model::Gpt& gpt,
                     const std::vector<std::int32_t>& text, std::size_t tokens,
                     const std::function<void(std::size_t passes)>& progress) {
-  // The token behind the last one is what its logits are measured by.
+  // The token after the last one is what its logits are measured by.
   if (tokens == 0 || tokens >= text.size()) {
     throw hw::InputError(fmt::format("--evaluate: found {}, expected 1 to {}, the text's tokens",
                                      tokens, text.size() - 1));

@@ -29,11 +29,11 @@ struct GenerationTask {
   std::function<void(std::uint32_t token)> on_token;
   std::function<void(std::size_t passes)> progress;  ///< before each
   std::function<void(const tlm_model::dfx::InstructionTrace&)> observer;
-  /// Takes the logits behind every pass that computes them; with values only. `position`: the
-  /// token's behind which they stand.
+  /// Takes the logits after every pass that computes them; with values only. `position`: the
+  /// token's after which they stand.
   std::function<void(std::uint32_t position, const std::vector<hw::Half>& logits)> on_logits;
   /// Texts that run through the network one after the other, in the place of a prompt and what is
-  /// generated: none is, and logits are computed behind every token.
+  /// generated: none is, and logits are computed after every token.
   std::vector<std::vector<std::uint32_t>> texts;
 };
 

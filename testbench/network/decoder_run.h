@@ -16,7 +16,7 @@ namespace systole::testbench {
 
 /// A network that works on one token after the other, and what it works on.
 struct DecoderWork {
-  model::Graph graph;  ///< at its last step, with the caches of the tokens in front of the first
+  model::Graph graph;  ///< at its last step, with the caches of the tokens before the first
   std::uint32_t past = 0;
   std::vector<std::vector<std::uint8_t>> inputs;  ///< bytes of the input tensor, step by step
 };

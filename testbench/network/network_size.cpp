@@ -52,7 +52,7 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
   if (!options.decode) return;
   if (!size.shape.causal) {
     throw hw::InputError(fmt::format(
-        "--decode: {} is an encoder, whose tokens know those behind; expected a gpt2", size.name));
+        "--decode: {} is an encoder, whose tokens know those after; expected a gpt2", size.name));
   }
   if (size.batch != 1) {
     throw hw::InputError(fmt::format("--batch: found {}, expected 1 with --decode", size.batch));
@@ -65,7 +65,7 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
   size.past = static_cast<std::uint32_t>(past);
   if (size.tokens() > size.positions) {
     throw hw::InputError(fmt::format(
-        "--length: found {} behind {} in the cache, {} has {} positions, expected 1 to {}",
+        "--length: found {} after {} in the cache, {} has {} positions, expected 1 to {}",
         size.length, size.past, size.name, size.positions, size.positions - size.past));
   }
 }

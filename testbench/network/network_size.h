@@ -21,7 +21,7 @@ struct SizeOptions {
   }
 };
 
-/// A network by its shape, at work on `batch` sequences of `length` tokens each, or on one token
+/// A network by its shape, working on `batch` sequences of `length` tokens each, or on one token
 /// after the other.
 struct NetworkSize {
   std::string name;
@@ -30,7 +30,7 @@ struct NetworkSize {
   std::uint32_t length = 0, batch = 1;
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
   bool decode = false;          ///< one by one, with a cache of keys and values
-  std::uint32_t past = 0;       ///< tokens in front of them, whose keys and values are cached
+  std::uint32_t past = 0;       ///< tokens before them, whose keys and values are cached
 
   /// Tokens of a sequence, those that are cached included.
   [[nodiscard]] std::uint32_t tokens() const { return past + length; }

@@ -31,7 +31,7 @@ struct Network {
 /// Makes the graph of a text network that of texts of `length` tokens, 1 to its positions.
 void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine);
 
-/// Of seeded weights; inputs have the seeds behind it.
+/// Of seeded weights; inputs have the seeds after it.
 inline constexpr std::uint64_t kWeightSeed = 1;
 
 /// Throws InputError if the weights alone are too much for the machine's DRAM.

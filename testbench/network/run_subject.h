@@ -49,7 +49,7 @@ class RunSubject {
   }
   /// SimulationOptions::next_step: of tokens one by one, and of texts with padding.
   [[nodiscard]] std::function<const mapper::Mapping&(std::size_t)> next_step() const;
-  /// Tokens that are cached in front of the first step; nothing unless tokens go one by one.
+  /// Tokens that are cached before the first step; nothing unless tokens go one by one.
   [[nodiscard]] std::optional<std::uint32_t> past() const {
     return decoder_ ? std::optional(decoder_->past()) : std::nullopt;
   }

@@ -5,7 +5,7 @@
 
 namespace systole::testbench {
 
-/// A picture: what gnuplot is told, data included.
+/// A picture: the input of gnuplot, data included.
 struct Plot {
   std::string file;                ///< name without a folder: "cycles.png"
   int width = 1200, height = 700;  ///< pixels

@@ -218,7 +218,7 @@ std::string size_text(const NetworkSize& size) {
       "{}, {}{}", blocks_text(size.shape),
       size.batch == 1 ? "" : grouped(size.batch) + " sequences of ", counted(size.length, "token"));
   if (!size.decode) return text;
-  return text + fmt::format(" one by one behind {} in the cache", grouped(size.past));
+  return text + fmt::format(" one by one after {} in the cache", grouped(size.past));
 }
 
 std::string model_text(const NetworkSize& size, const model::ModelInfo& info) {

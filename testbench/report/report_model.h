@@ -29,7 +29,7 @@ namespace systole::testbench {
 /// "224 x 224 pixels, 3 channels of 256 levels".
 [[nodiscard]] std::string pixels_text(const model::VitShape& shape);
 
-/// "12 post-norm blocks, width 768, 12 heads, MLP 3,072, 512 tokens": a shape at work.
+/// "12 post-norm blocks, width 768, 12 heads, MLP 3,072, 512 tokens": a shape in use.
 [[nodiscard]] std::string size_text(const NetworkSize& size);
 
 /// The same of a network by its shape, as far as a shape without weights has them.

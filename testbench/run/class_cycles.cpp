@@ -79,7 +79,7 @@ class ClassSharing {
       changes_.push_back({trace.started, trace.unit, kind});
       changes_.push_back({trace.released, trace.unit, std::nullopt});
     }
-    // Of two in one cycle the end of a command comes in front of the next one's start.
+    // Of two in one cycle the end of a command comes before the next one's start.
     std::sort(changes_.begin(), changes_.end(), [](const Change& a, const Change& b) {
       return a.cycle != b.cycle ? a.cycle < b.cycle : !a.now && b.now;
     });
@@ -120,7 +120,7 @@ class ClassSharing {
     at_ = to;
   }
 
-  /// Cycles in which neither unit is at work.
+  /// Cycles in which neither unit is active.
   void add_waiting(std::uint64_t to) {
     auto end = std::upper_bound(ends_.begin(), ends_.end(), at_);
     for (std::uint64_t from = at_; from < to && end != ends_.end(); ++end) {

@@ -45,9 +45,9 @@ struct ClassCycles {
 };
 
 /// Shares the cycles of an inference out, from the first dispatch to the last completion. A cycle
-/// in which array and store unit are at work on different classes counts half for each; the array's
-/// class is kMatmul. One in which neither is at work belongs to the operator that completes next:
-/// to its matmul if it has one, else to its chain. While the host is at work nobody else is, and
+/// in which array and store unit are working on different classes counts half for each; the array's
+/// class is kMatmul. One in which neither is active belongs to the operator that completes next:
+/// to its matmul if it has one, else to its chain. While the host is active nobody else is, and
 /// its contract (hw/host/host_cycles.h) says what it does. `traces`: by position in the program,
 /// without kEnd's; of `machine` count the host and the clocks.
 [[nodiscard]] ClassCycles share_by_class(const hw::Program& program,

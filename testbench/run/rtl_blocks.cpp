@@ -58,7 +58,7 @@ std::vector<std::string> rtl_blocks() {
 }
 
 std::vector<std::string> attention_blocks() {
-  return {"sparser_line", "denser_line", "ae_decoder"};
+  return {"sparser_line", "denser_line", "head_mix_line"};
 }
 
 std::vector<std::string> generation_blocks() {
@@ -116,7 +116,7 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
   if (in_rtl(backend.sparser_line) || in_rtl(backend.denser_line)) {
     engines.attention = make_attention_engine(machine.attention, backend, options, report);
   }
-  if (in_rtl(backend.ae_decoder)) {
+  if (in_rtl(backend.head_mix_line)) {
     engines.mix = make_mix_engine(machine.attention, options, report);
   }
   return engines;

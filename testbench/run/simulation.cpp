@@ -22,7 +22,7 @@
 namespace systole::testbench {
 namespace {
 
-/// Compares every tile that leaves the post-op unit, as it stands in simulated memory when its
+/// Compares every tile that leaves the post-op unit, as it is in simulated memory when its
 /// command has completed, with the reference, byte for byte. Not later: as soon as the readers of a
 /// tile are done, another operator may write over it, even before the last tile of this one is
 /// complete.
@@ -86,8 +86,9 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
   const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
   std::vector<std::uint8_t> found(row_bytes);
-  const std::uint64_t begin =
-      stays ? command.b : attends || hosts || loops ? command.tensor : command.dram;
+  const std::uint64_t begin = stays                       ? command.b
+                              : attends || hosts || loops ? command.tensor
+                                                          : command.dram;
   const std::uint64_t rows =
       attends || hosts ? command.m : hw::stored_rows(command, mapping_->program);
   const auto first_of = [&](std::uint64_t at) {

@@ -17,7 +17,7 @@ namespace {
 namespace stream = hw::stream;
 using tlm_model::StreamUnit;
 
-/// Values of a matrix, and where they stand in the shared memory.
+/// Values of a matrix, and where they are in the shared memory.
 template <typename Value>
 struct Placed {
   std::vector<Value> values;

@@ -121,7 +121,7 @@ TEST(AttentionStages, BehindTheLastByteAreAnotherOperator) {
   AttentionSketch staged = staged_sketch();
   staged.heads = 1;
   model::Graph graph = staged_attention_graph(staged);
-  // Behind the outputs s8 -> s16, which the engines do not write.
+  // After the outputs s8 -> s16, which the engines do not write.
   model::Node widen = graph.nodes.back();
   widen.name = "widen";
   widen.in = widen.out;

@@ -76,7 +76,7 @@ TEST(FusionAccount, ElementsThatGoThroughStagesInFrontAreTripsToo) {
   const FusionAccount account = gpt_account(shape, FusionLevel::kAll);
   const PassAccount& qkv = account.passes.front();
   EXPECT_EQ(qkv.name, "attn.qkv");
-  EXPECT_EQ(qkv.trips, 32U * (64 + 3 * 64)) << "norm1 in front, results behind";
+  EXPECT_EQ(qkv.trips, 32U * (64 + 3 * 64)) << "norm1 in front, results after";
   EXPECT_EQ(qkv.groups, 1U);
   const PassAccount& scores = account.passes[1];
   EXPECT_EQ(scores.name, "attn.head*.scores");

@@ -1,3 +1,5 @@
+#include "model/integer/head_mix.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include "mapper/mapping.h"
 #include "model/build/encoder_blocks.h"
 #include "model/graph/graph_builder.h"
-#include "model/integer/head_link.h"
 #include "support/network/mapped_run.h"
 #include "support/random/random_graph.h"
 #include "support/random/random_machine.h"

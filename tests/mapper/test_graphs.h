@@ -20,7 +20,7 @@ inline std::string opcodes(const hw::Program& program) {
   return text;
 }
 
-/// One matmul with a bias behind it.
+/// One matmul with a bias after it.
 inline model::Graph product(std::uint32_t m, std::uint32_t n, std::uint32_t k) {
   test::GraphSketch g("product", 1);
   const model::View c = g.matmul("c", g.input("x", m, k), g.weight("w", k, n));

@@ -23,7 +23,7 @@ inline void collect_names(const nlohmann::json& value, std::set<std::string>& na
   }
 }
 
-/// What stands in backticks in the first column of a page's tables.
+/// What is in backticks in the first column of a page's tables.
 inline std::set<std::string> documented_names(const std::string& page) {
   static const std::regex row("\n\\| ([^|]+) \\|"), quoted("`([^`\n]+)`");
   std::set<std::string> names;

@@ -6,7 +6,7 @@
 
 namespace systole {
 
-/// A .npy file of format 1.0 with this header, whatever it says, and `data` behind it.
+/// A .npy file of format 1.0 with this header, whatever it says, and `data` after it.
 inline std::string npy_of(const std::string& header, const std::string& data = "") {
   std::string bytes("\x93NUMPY\x01\0", 8);
   bytes += static_cast<char>(header.size() & 0xFFU);

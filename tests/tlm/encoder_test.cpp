@@ -115,11 +115,12 @@ TEST_F(EncoderTest, TheSlowerOfChainAndEncoderSetsThePace) {
     const Values values = run(machine_with(lines), load_and_store(true));
     const std::uint64_t pace = std::max(kStoredRows * 8U, kStoredRows * 30 / lines);
     EXPECT_GE(values.at("duration"), pace) << lines;
-    EXPECT_LE(values.at("duration"), pace + exposed + 30 + hw::kMixLatency) << lines;
+    EXPECT_LE(values.at("duration"), pace + exposed + 30 + hw::kHeadMixLatency) << lines;
     EXPECT_LE(values.at("duration"), before) << lines;
     EXPECT_EQ(values.at("busy"), kStoredRows * 8U) << "the chain's cycles";
-    EXPECT_GE(values.at("stalled.encoder"), 6 + hw::kMixLatency) << "the last row";
-    EXPECT_LE(values.at("stalled.encoder"), pace - kStoredRows * 8 + 30 + hw::kMixLatency) << lines;
+    EXPECT_GE(values.at("stalled.encoder"), 6 + hw::kHeadMixLatency) << "the last row";
+    EXPECT_LE(values.at("stalled.encoder"), pace - kStoredRows * 8 + 30 + hw::kHeadMixLatency)
+        << lines;
     EXPECT_EQ(values.at("encoder_busy"), kStoredRows * 30U);
     before = values.at("duration");
   }

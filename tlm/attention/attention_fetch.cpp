@@ -147,7 +147,7 @@ void AttentionUnit::Run::note_link(const hw::AttentionFetch& fetch, std::uint64_
   link = std::max(link, ready - started_);
 }
 
-// Decoding is a phase of the array in front of the scores: of all rows that are on their way.
+// Decoding is a phase of the array before the scores: of all rows that are on their way.
 void AttentionUnit::Run::decode_on_array() {
   const auto waiting = [](const Arrival& arrival) { return arrival.ready == Arrival::kNotDecoded; };
   for (const Arrival& arrival : arrivals_) {

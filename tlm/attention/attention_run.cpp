@@ -199,7 +199,7 @@ void AttentionUnit::Run::count_work(const hw::AttentionStep& step) {
                    step.part.sum_bytes / kWordBytes * program_.chains[command_.chain].stages.size();
 }
 
-// The pipeline takes a tile's rows one after the other when all of its sums are there.
+// The pipeline takes a tile's rows one after the other when all of its sums have arrived.
 void AttentionUnit::Run::emit(const hw::AttentionStep& step) {
   const hw::Chain& chain = program_.chains[command_.chain];
   const hw::QueryTile& tile = step.part.tile;

@@ -36,13 +36,13 @@ class AttentionUnit::Run {
     std::uint64_t address, pitch, features;
     std::vector<std::uint8_t> data;   ///< [rows][heads * features]; empty without values
     std::vector<std::uint64_t> over;  ///< by access: cycle from which its row is no longer needed
-    std::size_t open = 0;             ///< accesses behind these, of the window in progress
+    std::size_t open = 0;             ///< accesses after these, of the window in progress
     const hw::HeadMix* decoder = nullptr;     ///< memory has latent tokens that this decodes
     std::optional<hw::ChainKernel> stages{};  ///< rows go through it on their way in
     hw::ChainCycles stage_cycles{};           ///< of a row
     std::uint64_t stages_free = 0;            ///< cycle from which they take a row
   };
-  /// Cycles from which a row is there, and from which it can be used.
+  /// Cycles from which a row has arrived, and from which it can be used.
   struct Arrival {
     /// `ready` of a row that waits for the array's lines to decode it.
     static constexpr std::uint64_t kNotDecoded = std::numeric_limits<std::uint64_t>::max();
@@ -73,7 +73,7 @@ class AttentionUnit::Run {
   std::uint64_t decode(const hw::AttentionFetch& fetch, std::uint64_t from);
   void decode_on_array();
   void note_link(const hw::AttentionFetch& fetch, std::uint64_t ready);
-  /// Goes through all steps in front of this one.
+  /// Goes through all steps before this one.
   void advance(std::size_t step);
   void go_on();
   void begin_step();
@@ -97,7 +97,7 @@ class AttentionUnit::Run {
   const std::vector<hw::SparseHead>& heads_;
   const hw::AttentionPlan& plan_;
   const hw::ScoreFunctions score_functions_;
-  const std::uint64_t score_latency_;  ///< of stages in front of the softmax
+  const std::uint64_t score_latency_;  ///< of stages before the softmax
   const std::uint64_t started_;
   std::array<Operand, kOperands> operands_;
   std::vector<Arrival> arrivals_;     ///< by fetch
@@ -106,7 +106,7 @@ class AttentionUnit::Run {
   std::size_t masks_fetched_ = 0;
   std::vector<std::uint8_t> mask_bytes_;  ///< what came in; empty without values
   std::vector<std::int8_t> latent_;       ///< the token that comes in
-  hw::MixLines decoder_lines_;
+  hw::HeadMixLines decoder_lines_;
   std::uint64_t decoded_ = 0;  ///< cycle in which all rows that came in are decoded
   Outcome outcome_;
 

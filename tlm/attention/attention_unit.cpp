@@ -18,7 +18,7 @@ constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3,
 
 AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                              hw::PostopEngine& postop, hw::AttentionEngine& lines,
-                             hw::MixEngine& mix, bool functional)
+                             hw::HeadMixEngine& mix, bool functional)
     : sc_module(name),
       query_dma("query_dma", machine, machine.dma.outstanding_reads),
       key_dma("key_dma", machine, machine.dma.outstanding_reads),

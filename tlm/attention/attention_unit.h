@@ -26,7 +26,7 @@ class AttentionUnit final : public sc_core::sc_module {
  public:
   DmaPort query_dma, key_dma, value_dma, index_dma, write_dma;
 
-  /// Where the cycles of one head went. Without the outputs that leave behind it.
+  /// Where the cycles of one head went. Without the outputs that leave after it.
   struct HeadCycles {
     std::uint32_t op = 0;  ///< operator of the command
     std::uint32_t head = 0;
@@ -74,7 +74,7 @@ class AttentionUnit final : public sc_core::sc_module {
   };
 
   AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                hw::PostopEngine& postop, hw::AttentionEngine& lines, hw::MixEngine& mix,
+                hw::PostopEngine& postop, hw::AttentionEngine& lines, hw::HeadMixEngine& mix,
                 bool functional);
 
   /// Executes a kAttention command that passed check_program(). Call it from one SC_THREAD; it
@@ -129,7 +129,7 @@ class AttentionUnit final : public sc_core::sc_module {
   const Clock clock_;
   hw::PostopEngine& postop_;
   hw::AttentionEngine& lines_;
-  hw::MixEngine& mix_;
+  hw::HeadMixEngine& mix_;
   std::map<Key, Prepared> prepared_;
   std::deque<Outputs> outputs_;
   sc_core::sc_event output_added_, outputs_written_;

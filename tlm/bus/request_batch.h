@@ -41,8 +41,8 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   void free() override {}
 };
 
-/// The batch of this call. Null if there is none, or if somebody who does not know it has moved the
-/// call to another address or time.
+/// The batch of this call. Null if there is none, or if an intermediate that does not know it has
+/// moved the call to another address or time.
 [[nodiscard]] inline RequestBatch* batch_of(const tlm::tlm_generic_payload& payload,
                                             const sc_core::sc_time& delay) {
   auto* const batch = payload.get_extension<RequestBatch>();

@@ -80,8 +80,8 @@ std::uint64_t ArrayUnit::attend(Entry& entry) {
   const AttentionUnit::Outcome outcome = attention_->execute(entry.command, processor().program());
   std::uint64_t busy = 0;
   for (const AttentionUnit::HeadCycles& head : outcome.heads) busy += head.busy();
-  spend_busy(busy);
-  spend_stalled(outcome.released - started - busy, kAttention);
+  account_busy(busy);
+  account_stall(outcome.released - started - busy, kAttention);
   processor().release(entry);
   return outcome.completed;
 }
@@ -91,7 +91,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   if (command.opcode == hw::Opcode::kAttention) return attend(entry);
   show_accumulator_half(memory_.accumulator_half(command.c));
   const std::uint64_t started = cycle();
-  // Stationary weights of the first fold go in behind the previous command as far as they were
+  // Stationary weights of the first fold go in after the previous command as far as they were
   // there. Stationary outputs have nothing to go in ahead.
   const bool continues = array_.overlap != hw::ArrayOverlap::kNone &&
                          array_.dataflow == hw::Dataflow::kWeightStationary && free_ == started;
@@ -113,13 +113,13 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
     stalled += more;
     wait_cycles(more);
   }
-  spend_stalled(cycles.preload + exposed, kPreload);
-  spend_busy(cycles.stream);
-  spend_stalled(cycles.drain, kDrain);
-  spend_stalled(stalled, kBankConflict);
+  account_stall(cycles.preload + exposed, kPreload);
+  account_busy(cycles.stream);
+  account_stall(cycles.drain, kDrain);
+  account_stall(stalled, kBankConflict);
 
   memory_.scratchpad.count(reads.a * array_.rows + reads.b * array_.cols);
-  memory_.scratchpad.forget_before(started);
+  memory_.scratchpad.prune_before(started);
   free_ = cycle();
   folds_ += cycles.folds;
   macs_ += std::uint64_t{command.m} * command.n * command.k;

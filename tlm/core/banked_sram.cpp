@@ -53,7 +53,7 @@ std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::u
   return worst;
 }
 
-void BankedSram::forget_before(std::uint64_t cycle) {
+void BankedSram::prune_before(std::uint64_t cycle) {
   for (auto& bank : uses_) {
     while (!bank.empty() && bank.front().to <= cycle) bank.pop_front();
   }

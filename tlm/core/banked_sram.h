@@ -39,7 +39,7 @@ class BankedSram {
   [[nodiscard]] std::uint64_t shortage(std::initializer_list<Demand> demands, std::uint64_t from,
                                        std::uint64_t to, Yield yield = Yield::kToRecorded) const;
   /// Drops records that ended before `cycle`: nobody will ask about them any more.
-  void forget_before(std::uint64_t cycle);
+  void prune_before(std::uint64_t cycle);
 
   /// Counts bytes of accesses that are not recorded, because nobody has to keep clear of them.
   void count(std::uint64_t bytes) noexcept { bytes_moved_ += bytes; }

@@ -28,9 +28,9 @@ namespace systole::tlm_model {
 struct Engines {
   std::unique_ptr<hw::ArrayEngine> array;
   std::unique_ptr<hw::PostopEngine> postop;
-  std::unique_ptr<hw::AccumulatorEngine> accumulator;  ///< or nullptr: sums stand in LocalMemory
+  std::unique_ptr<hw::AccumulatorEngine> accumulator;  ///< or nullptr: sums are in LocalMemory
   std::unique_ptr<hw::AttentionEngine> attention;
-  std::unique_ptr<hw::MixEngine> mix;
+  std::unique_ptr<hw::HeadMixEngine> mix;
 };
 [[nodiscard]] Engines make_models(const hw::Machine& machine);
 

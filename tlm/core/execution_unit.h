@@ -45,8 +45,8 @@ class ExecutionUnit : public sc_core::sc_module {
   [[nodiscard]] hw::BlockAccount& account() { return account_; }
   /// The current command works on this half of the accumulator, 0 or 1.
   void show_accumulator_half(std::uint8_t half) noexcept { accumulator_half_ = half; }
-  void spend_busy(std::uint64_t cycles) { account_.busy_until(account_.now() + cycles); }
-  void spend_stalled(std::uint64_t cycles, std::size_t cause) {
+  void account_busy(std::uint64_t cycles) { account_.busy_until(account_.now() + cycles); }
+  void account_stall(std::uint64_t cycles, std::size_t cause) {
     account_.stall_until(account_.now() + cycles, cause);
   }
   [[nodiscard]] std::uint64_t cycle() const { return processor_.cycle(); }

@@ -12,7 +12,7 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
     : ExecutionUnit(
           name, hw::Unit::kLoad, processor,
           {{"memory", "latency, a full request window, or contention on the way to memory"},
-           {"stages", "the last rows went through the stages in front of the anchor"}}),
+           {"stages", "the last rows went through the stages before the anchor"}}),
       dma("dma", machine, machine.dma.outstanding_reads),
       functional_(functional),
       beat_bytes_(machine.bus.width_bytes),
@@ -146,15 +146,15 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const std::uint64_t elapsed = cycle() - started;
   const std::uint64_t beats = command.m * ((row_bytes + beat_bytes_ - 1) / beat_bytes_);
   const std::uint64_t busy = std::min(elapsed - in_stages, beats);
-  spend_busy(busy);
-  spend_stalled(in_stages, kStages);
-  spend_stalled(elapsed - in_stages - busy, kMemory);
+  account_busy(busy);
+  account_stall(in_stages, kStages);
+  account_stall(elapsed - in_stages - busy, kMemory);
   return done;
 }
 
 std::vector<hw::Counter> LoadUnit::counters() const {
   return {
-      {"stage_operations", "elements", "elements times stages in front of the anchor",
+      {"stage_operations", "elements", "elements times stages before the anchor",
        stage_operations_},
       {"requests", "requests", "read requests issued", dma.stats().requests},
       {"read_bytes", "bytes", "bytes read from memory", dma.stats().bytes},

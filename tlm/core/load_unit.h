@@ -18,7 +18,7 @@ class LoadUnit final : public ExecutionUnit {
   LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
            CommandProcessor& processor, LocalMemory& memory, bool functional);
 
-  /// Elements times stages in front of the anchor.
+  /// Elements times stages before the anchor.
   [[nodiscard]] std::uint64_t stage_operations() const noexcept { return stage_operations_; }
 
  private:

@@ -13,7 +13,7 @@ namespace systole::tlm_model {
 /// The memories inside a core.
 struct LocalMemory {
   /// `engine`: keeps the sums of the accumulator in the place of `accumulator`, which then only
-  /// holds what passes between it and the units. nullptr: the sums stand in `accumulator` alone.
+  /// holds what passes between it and the units. nullptr: the sums are in `accumulator` alone.
   explicit LocalMemory(const hw::Machine& machine, hw::AccumulatorEngine* engine = nullptr)
       : scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
         accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),

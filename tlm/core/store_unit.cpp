@@ -18,12 +18,12 @@ constexpr std::uint64_t kHalfRows = hw::kOperandRows / 2;
 
 StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                      CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
-                     hw::MixEngine& encoder, bool functional)
+                     hw::HeadMixEngine& encoder, bool functional)
     : ExecutionUnit(name, hw::Unit::kStore, processor,
                     {{"fill", "pipeline fill: no result leaves yet"},
                      {"memory", "the tensor operand is late or the write queue is full"},
                      {"bank_conflict", "an accumulator bank served the array or the DMA"},
-                     {"encoder", "the encoder was at work on rows in front, or on the last ones"}}),
+                     {"encoder", "the encoder was working on rows in front, or on the last ones"}}),
       write_dma("write_dma", machine, machine.dma.outstanding_writes),
       read_dma("read_dma", machine, machine.dma.outstanding_reads),
       functional_(functional),
@@ -118,7 +118,7 @@ void StoreUnit::encode(const hw::Command& command, Flow& flow) {
   flow.encoder_wait += wait;
   flow.row_done += wait;
   const std::uint64_t features = command.n / flow.encoder->in_heads;
-  const hw::MixLines::Token token = encoder_.take(*flow.encoder, features, flow.row_done);
+  const hw::HeadMixLines::Token token = encoder_.take(*flow.encoder, features, flow.row_done);
   encoder_begun_ = token.begun;
   flow.encoder_delay = token.done - flow.row_done;
   encoder_macs_ += features * hw::mix_products(*flow.encoder);
@@ -126,7 +126,7 @@ void StoreUnit::encode(const hw::Command& command, Flow& flow) {
 }
 
 void StoreUnit::advance(std::uint64_t row, Flow& flow) {
-  // The pipeline takes a row per interval, but not before the row's operands are there, and not
+  // The pipeline takes a row per interval, but not before the row's operands have arrived, and not
   // before the row in front has found a place in the write queue.
   const std::uint64_t accepted = write_dma.next_issue();
   flow.row_done = std::max(flow.row_done, accepted - std::min(accepted, flow.encoder_delay)) +
@@ -210,17 +210,17 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
       memory_.accumulator.shortage({{span.begin, span.end, words}}, flow.started, cycle());
   wait_cycles(conflict);
   memory_.accumulator.count(reads * lanes_ * 4);
-  memory_.accumulator.forget_before(flow.started);
+  memory_.accumulator.prune_before(flow.started);
 
   const std::uint64_t elapsed = cycle() - flow.started;
   const std::uint64_t pipeline = flow.cycles.total(command.m);
   const std::uint64_t busy = pipeline - flow.cycles.fill;
-  spend_stalled(flow.cycles.fill, kFill);
-  spend_busy(busy);
-  spend_stalled(conflict, kBankConflict);
+  account_stall(flow.cycles.fill, kFill);
+  account_busy(busy);
+  account_stall(conflict, kBankConflict);
   const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
-  spend_stalled(encoder, kEncoder);
-  spend_stalled(elapsed - pipeline - conflict - encoder, kMemory);
+  account_stall(encoder, kEncoder);
+  account_stall(elapsed - pipeline - conflict - encoder, kMemory);
   operations_ += std::uint64_t{command.m} * command.n * chain.stages.size();
   accumulator_reads_ += reads;
   if (hw::has_stage(chain, hw::StageOp::kSoftmax)) softmax_reads_ += reads;
@@ -235,7 +235,7 @@ std::vector<hw::Counter> StoreUnit::counters() const {
        accumulator_reads_},
       {"softmax_reads", "vectors", "of these, by chains with a softmax", softmax_reads_},
       {"encoder_macs", "MAC", "multiply-accumulates of the encoder lines", encoder_macs_},
-      {"encoder_busy", "cycles", "of all encoder lines with MACs at work", encoder_.busy_cycles()},
+      {"encoder_busy", "cycles", "of all encoder lines with MACs active", encoder_.busy_cycles()},
       {"requests", "requests", "read and write requests issued",
        write_dma.stats().requests + read_dma.stats().requests},
       {"written_bytes", "bytes", "results written to memory", write_dma.stats().bytes},

@@ -16,7 +16,7 @@ namespace systole::tlm_model {
 /// A chain that transposes collects `lanes` rows, which leave as columns, one per cycle, while the
 /// next rows come in.
 ///
-/// Rows of a store with a mix go through the encoder lines (hw/attention/head_mix.h) behind the
+/// Rows of a store with a mix go through the encoder lines (hw/attention/head_mix.h) after the
 /// chain. Their input register holds one row: a row leaves the chain when work on the last group of
 /// the row in front has begun. Chain and encoder are one pipeline, which a full write queue stalls
 /// as a whole.
@@ -27,7 +27,7 @@ class StoreUnit final : public ExecutionUnit {
 
   StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
             CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
-            hw::MixEngine& encoder, bool functional);
+            hw::HeadMixEngine& encoder, bool functional);
 
   /// Elements times stages; an encoder's outputs are one stage more.
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
@@ -74,7 +74,7 @@ class StoreUnit final : public ExecutionUnit {
   const std::uint32_t lanes_;
   LocalMemory& memory_;
   hw::PostopEngine& engine_;
-  hw::MixEngine& encoder_engine_;
+  hw::HeadMixEngine& encoder_engine_;
   /// A tensor operand: its rows of the whole tile.
   struct OperandStream {
     hw::OperandTile tile;
@@ -84,8 +84,8 @@ class StoreUnit final : public ExecutionUnit {
   std::vector<OperandStream> operands_;
   std::vector<std::uint64_t> operands_at_;  ///< cycle at which all of them have arrived, per row
   std::vector<std::uint8_t> result_;        ///< rows of the current block
-  std::vector<std::uint8_t> encoded_;       ///< the same behind the encoder
-  hw::MixLines encoder_;
+  std::vector<std::uint8_t> encoded_;       ///< the same after the encoder
+  hw::HeadMixLines encoder_;
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::uint64_t operations_ = 0;
   std::uint64_t accumulator_reads_ = 0;

@@ -131,7 +131,7 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   struct Flight {
     std::uint64_t issued, done, bytes;
   };
-  bool sampled_ = false;           ///< somebody looks: keep `flights_`
+  bool sampled_ = false;           ///< tracing is enabled: keep `flights_`
   std::deque<Flight> flights_;     ///< issued, ahead of time perhaps, and not yet seen as done
   std::uint32_t outstanding_ = 0;  ///< traced: requests in flight
   std::uint64_t moved_ = 0;        ///< traced: bytes of the requests that are done

@@ -21,7 +21,7 @@ Tlb::Tlb(const hw::Machine& machine)
   if (params_.second_entries != 0) second_.emplace(params_.second_entries, 1);
 }
 
-// Level behind level, downwards from the end of memory.
+// Level after level, downwards from the end of memory.
 std::uint64_t Tlb::entry_address(std::uint64_t page, std::uint32_t level) const {
   std::uint64_t pages = (capacity_ + params_.page_bytes - 1) / params_.page_bytes;
   std::uint64_t end = capacity_;

@@ -23,7 +23,7 @@ class DmaPort;
 ///           to the one before
 class Tlb {
  public:
-  /// For a machine that has one. The page table stands at the end of its DRAM.
+  /// For a machine that has one. The page table is at the end of its DRAM.
   explicit Tlb(const hw::Machine& machine);
 
   struct Answer {

@@ -49,7 +49,7 @@ class L2Cache : public MemoryTarget, private hw::LineMemory {
   std::uint64_t fill(std::uint64_t line, hw::CacheTags::Slot slot, std::uint64_t cycle) override;
   std::uint64_t write_back(std::uint64_t line, std::uint64_t cycle) override;
 
-  /// Moves a line from or to memory, sent in `cycle`. Returns the cycle in which it is there.
+  /// Moves a line from or to memory, sent in `cycle`. Returns the cycle in which it has arrived.
   std::uint64_t transport(tlm::tlm_command command, std::uint64_t line, unsigned char* data,
                           std::uint64_t cycle);
   [[nodiscard]] unsigned char* bytes_of(hw::CacheTags::Slot slot) {

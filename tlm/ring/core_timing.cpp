@@ -169,7 +169,7 @@ std::uint32_t CoreTiming::latency(Opcode op) const {
       return machine_.vector.exp_cycles;
     case Opcode::kRecip:
       return machine_.vector.recip_cycles;
-    case Opcode::kRecipSqrt:  // behind the adder for the constant
+    case Opcode::kRecipSqrt:  // after the adder for the constant
       return machine_.matrix.add_cycles + machine_.vector.recip_sqrt_cycles;
     default:
       return machine_.matrix.add_cycles;

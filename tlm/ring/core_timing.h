@@ -42,7 +42,7 @@ class CoreTiming {
 
   /// When `own`, the part of an exchange that this core has, may leave. Elements of registers.
   [[nodiscard]] std::uint64_t sync_begin(std::uint32_t first, std::uint32_t elements);
-  /// The elements are there from `cycle` on.
+  /// The elements have arrived from `cycle` on.
   void arrived(std::uint32_t first, std::uint32_t elements, std::uint64_t cycle);
   /// Nothing begins before `cycle`, the end of an exchange that the core waits for.
   void wait(std::uint64_t cycle);

@@ -22,7 +22,7 @@ class MemoryPort {
   MemoryPort(const hw::Machine::Dram& memory, const Clock& clock)
       : memory_(memory), clock_(clock) {}
 
-  /// Reads `bytes`, asked for at `cycle`, and returns when they are there.
+  /// Reads `bytes`, asked for at `cycle`, and returns when they have arrived.
   std::uint64_t read(std::uint64_t address, std::uint64_t bytes, std::uint64_t cycle) {
     write_until(cycle);
     return access(address, bytes, false, cycle);
@@ -86,8 +86,8 @@ class OperandStream {
   OperandStream(MemoryPort& memory, std::uint32_t slots, std::uint64_t port_bytes)
       : memory_(memory), port_bytes_(port_bytes), freed_(slots, 0) {}
 
-  /// Fetches `pieces` <= slots that lie one behind the other, `bytes` in all, not before
-  /// `earliest`, and returns when they are there.
+  /// Fetches `pieces` <= slots that lie one after the other, `bytes` in all, not before
+  /// `earliest`, and returns when they have arrived.
   std::uint64_t fetch(std::uint64_t address, std::uint64_t bytes, std::uint32_t pieces,
                       std::uint64_t earliest) {
     const std::size_t last = (next_ + pieces - 1) % freed_.size();

@@ -29,13 +29,13 @@ struct Packet {
   std::vector<hw::Half> values;  ///< none in a run without values
 };
 
-/// What takes packets: `put` at the time at which the last bit is there.
+/// What takes packets: `put` at the time at which the last bit has arrived.
 class PacketSink : public virtual sc_core::sc_interface {
  public:
   virtual void put(const Packet& packet) = 0;
 };
 
-/// One direction of a link: packets one behind the other at the line's rate, then the way.
+/// One direction of a link: packets one after the other at the line's rate, then the way.
 class RingLink : public sc_core::sc_module, public PacketSink {
  public:
   sc_core::sc_port<PacketSink> out{"out"};

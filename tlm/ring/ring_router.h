@@ -20,7 +20,7 @@ class RingRouter : public sc_core::sc_module, public PacketSink {
  public:
   sc_core::sc_port<PacketSink, 1, sc_core::SC_ZERO_OR_MORE_BOUND> left{"left"}, right{"right"};
 
-  /// Part of a vector that is there.
+  /// Part of a vector that has arrived.
   struct Arrival {
     std::uint32_t first, elements;
     std::uint64_t cycle;
@@ -36,7 +36,7 @@ class RingRouter : public sc_core::sc_module, public PacketSink {
   void send(const hw::dfx::Exchange& exchange, std::uint32_t sequence,
             std::vector<hw::Half> values);
 
-  /// Waits until all parts of the exchange are there, and takes them.
+  /// Waits until all parts of the exchange have arrived, and takes them.
   [[nodiscard]] std::vector<Arrival> receive(const hw::dfx::Exchange& exchange,
                                              std::uint32_t sequence);
 

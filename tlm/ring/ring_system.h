@@ -18,7 +18,7 @@ namespace systole::tlm_model::dfx {
 /// asked for.
 struct NextPass {
   std::vector<const hw::dfx::Pass*> passes;
-  std::uint64_t host_bytes = 0;  ///< read from, or written to, the cores in front of it
+  std::uint64_t host_bytes = 0;  ///< read from, or written to, the cores before it
 };
 
 /// A host that configures the cores over PCIe, and cores in a ring.

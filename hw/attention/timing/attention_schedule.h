@@ -10,7 +10,7 @@
 /// When the lines need which operands, with the banks of the buffers: the cycle contract of
 /// hw/attention/timing/attention_cycles.h refined by what the buffers can deliver. All operands are
 /// on chip here; a line that waits for memory holds up all others, so that a late row moves
-/// everything behind it.
+/// everything after it.
 ///
 /// The lines work in windows of line_rows * ceil(dim / P) cycles, counted in cycles of work: while
 /// they work on one window, the buffers deliver the operands of the next. A buffer's bank serves

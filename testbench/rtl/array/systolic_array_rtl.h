@@ -24,7 +24,7 @@ class SystolicArrayRtl {
     [[nodiscard]] bool meets(const hw::ArrayCycles& contract) const;
   };
 
-  /// Runs the folds of one product, column tiles outside and tiles of k inside. Behind the last
+  /// Runs the folds of one product, column tiles outside and tiles of k inside. After the last
   /// fold it offers a tile of zeros, as the next command's first weights, and drops it once that
   /// command could begin, which ends the interval. `preloaded`: this command's first weights are in
   /// the array before it begins.

@@ -40,7 +40,7 @@ namespace systole::testbench {
     const RtlOptions& options, RtlReport& report);
 
 /// One line of the auto-encoder does what each line of the machine did; an operation is a token.
-[[nodiscard]] std::unique_ptr<hw::MixEngine> make_mix_engine(
+[[nodiscard]] std::unique_ptr<hw::HeadMixEngine> make_mix_engine(
     const hw::Machine::Attention& attention, const RtlOptions& options, RtlReport& report);
 
 /// Which blocks of a core for text generation run as RTL.

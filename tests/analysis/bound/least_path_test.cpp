@@ -57,7 +57,7 @@ TEST(DependenceGraph, AttentionNeedsAllRowsAndTheRestItsOwn) {
   EXPECT_EQ(on_fc1[node(graph, "blocks.0.mlp.fc2")].result, Reach::kRow);
 }
 
-TEST(DependenceGraph, KnowsNothingBehindACausalMask) {
+TEST(DependenceGraph, KnowsNothingAfterACausalMask) {
   const model::Graph graph = network(2, 40, true);
   const auto on = DependenceGraph(graph).on(node(graph, "blocks.0.mlp.fc2"));
   EXPECT_EQ(on[node(graph, "blocks.1.attn.qkv")].work, Reach::kRow);

@@ -127,43 +127,43 @@ INSTANTIATE_TEST_SUITE_P(
                "output head 0: sum of up to 2147484416, expected at most 2147483647"}),
     [](const testing::TestParamInfo<BadMix>& test) { return test.param.name; });
 
-TEST(MixLines, GiveTheGroupsOfATokenToTheLinesInTurn) {
+TEST(HeadMixLines, GiveTheGroupsOfATokenToTheLinesInTurn) {
   Random random(2);
   const HeadMix mix = random_mix(random, 3, 2);
   // 20 features are groups of 8, 8 and 4 features, each 6 cycles, and the beats leave 5 later.
-  MixLines two(2, 8);
-  MixLines::Token token = two.take(mix, 20, 100);
+  HeadMixLines two(2, 8);
+  HeadMixLines::Token token = two.take(mix, 20, 100);
   EXPECT_EQ(token.begun, 106U);
-  EXPECT_EQ(token.done, 112U + kMixLatency);
+  EXPECT_EQ(token.done, 112U + kHeadMixLatency);
   // The fourth group waits for no one: its line is free since 106. The sixth waits for the fourth.
   token = two.take(mix, 20, 101);
   EXPECT_EQ(token.begun, 112U);
-  EXPECT_EQ(token.done, 118U + kMixLatency);
+  EXPECT_EQ(token.done, 118U + kHeadMixLatency);
   token = two.take(mix, 8, 1000);
   EXPECT_EQ(token.begun, 1000U);
-  EXPECT_EQ(token.done, 1006U + kMixLatency);
+  EXPECT_EQ(token.done, 1006U + kHeadMixLatency);
   EXPECT_EQ(two.busy_cycles(), 7U * 6);
 }
 
-TEST(MixLines, KeepUpWithAStreamIfTheyCanDoItsWork) {
+TEST(HeadMixLines, KeepUpWithAStreamIfTheyCanDoItsWork) {
   Random random(3);
   const HeadMix mix = random_mix(random, 2, 3);
   // 64 features: 8 groups of 6 cycles, 48 line cycles a token.
   for (const std::uint32_t lines : {1U, 2U, 3U, 5U, 8U, 16U, 48U, 100U}) {
-    MixLines pool(lines, 8);
+    HeadMixLines pool(lines, 8);
     constexpr std::uint64_t kTokens = 600;
-    MixLines::Token last{};
+    HeadMixLines::Token last{};
     for (std::uint64_t t = 0; t < kTokens; ++t) last = pool.take(mix, 64, t);
     const std::uint64_t bound = std::max<std::uint64_t>(kTokens, kTokens * 48 / lines);
     EXPECT_EQ(mix_interval(mix, 64, lines, 8), (48 + lines - 1) / lines);
     EXPECT_GE(last.done, bound);
-    EXPECT_LE(last.done, bound + 2 * 48 + kMixLatency);
+    EXPECT_LE(last.done, bound + 2 * 48 + kHeadMixLatency);
     EXPECT_EQ(pool.busy_cycles(), kTokens * 48);
   }
 }
 
 /// Cycle by cycle: lines with a queue each, which begin a group when the one before is computed.
-TEST(MixLines, AreFirstInFirstOut) {
+TEST(HeadMixLines, AreFirstInFirstOut) {
   Random random(4);
   for (int i = 0; i < 200; ++i) {
     const auto lines = static_cast<std::uint32_t>(pick_int(random, 1, 6));
@@ -174,8 +174,8 @@ TEST(MixLines, AreFirstInFirstOut) {
       std::size_t token;
     };
     std::vector<std::vector<Group>> queues(lines);
-    MixLines pool(lines, macs);
-    std::vector<MixLines::Token> tokens;
+    HeadMixLines pool(lines, macs);
+    std::vector<HeadMixLines::Token> tokens;
     std::size_t group = 0;
     std::uint64_t arrival = 0;
     for (std::size_t t = 0; t < 12; ++t) {
@@ -196,7 +196,7 @@ TEST(MixLines, AreFirstInFirstOut) {
         const Group& head = queues[line][at[line]];
         if (head.arrival > cycle) continue;
         if (++left[line] < head.work) continue;
-        done[head.token] = std::max(done[head.token], cycle + 1 + kMixLatency);
+        done[head.token] = std::max(done[head.token], cycle + 1 + kHeadMixLatency);
         left[line] = 0;
         ++at[line];
       }

@@ -163,7 +163,7 @@ TEST(SparseAttention, EqualsTheMaskedProductForAnySplitOrderAndLines) {
     }
   }
   EXPECT_GE(settings, 1000);
-  EXPECT_GT(reached, 600);  // both engines at work
+  EXPECT_GT(reached, 600);  // both engines active
 }
 
 TEST(SparseAttention, AveragesTheKeptValues) {

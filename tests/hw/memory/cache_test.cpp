@@ -105,7 +105,7 @@ TEST_F(CacheTest, AccessesToABankFollowOneAnother) {
   EXPECT_EQ(counters_of(cache_).at("bank_wait"), 4U + 4U) << "once at the beginning, too";
 }
 
-TEST_F(CacheTest, AWrittenLineIsWrittenBackBehindTheFillThatTakesItsPlace) {
+TEST_F(CacheTest, AWrittenLineIsWrittenBackAfterTheFillThatTakesItsPlace) {
   fill_a_set();
   EXPECT_EQ(read(64, 1000), 1000U + 10 + EvenMemory::kRead);
   EXPECT_EQ(memory_.calls, (std::vector<EvenMemory::Call>{{false, 64, 1010}, {true, 0, 1014}}));

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kNs = 1000;
 
-/// Round times that are all different, so that no constraint can stand in for another.
+/// Round times that are all different, so that no constraint can be in for another.
 Machine::Dram round_times() {
   Machine::Dram d;
   d.mib = 64;

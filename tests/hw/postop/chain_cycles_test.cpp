@@ -99,7 +99,7 @@ Chain elementwise_chain(Random& random, std::size_t stages) {
     const Stage next =
         test::random_stage(random, static_cast<StageOp>(pick(random, 0, kStageOps - 1)), true);
     const bool vectors = stage_interval(next, 1) == 1 && next.op != StageOp::kTranspose;
-    if (vectors && test::fits_behind(chain, next)) chain.stages.push_back(next);
+    if (vectors && test::fits_after(chain, next)) chain.stages.push_back(next);
   }
   return chain;
 }
@@ -157,7 +157,7 @@ TEST(ChainCycles, OfNormsOfPartedRowsAreBoundByDividerAndRoot) {
             52U + 4U + 9U * 28U + stage_latency(layer_norm));
 }
 
-TEST(ChainCycles, OfATranspositionHaveTheColumnsBehindThem) {
+TEST(ChainCycles, OfATranspositionHaveTheColumnsAfterThem) {
   const Stage relu = stage(StageOp::kRelu);
   const Stage transpose = stage(StageOp::kTranspose);
   const ChainCycles straight = chain_cycles({{relu}, DType::kS8}, 32, 100, 16);

@@ -35,7 +35,7 @@ struct ColumnTiles {
     cuts.push_back(cols);
   }
 
-  /// `statistics` is read or written; tiles behind the first continue.
+  /// `statistics` is read or written; tiles after the first continue.
   [[nodiscard]] Words run(const Chain& chain, const std::vector<std::size_t>& at,
                           std::vector<std::uint32_t>& statistics) const {
     Words out(rows * cols);

@@ -77,7 +77,7 @@ TEST(Chain, RandomOnesEqualTheirScalarFunctions) {
 }
 
 TEST(Chain, FunctionsByTableEqualThoseByPolynomial) {
-  // Behind a stage that leaves eight bits at most, or one value more, which no table has.
+  // After a stage that leaves eight bits at most, or one value more, which no table has.
   Random random(11);
   for (int i = 0; i < 240; ++i) {
     constexpr StageOp kFunctions[] = {StageOp::kGelu, StageOp::kSilu, StageOp::kExp};

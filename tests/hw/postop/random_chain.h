@@ -156,7 +156,7 @@ inline Stage random_stage(Random& random, StageOp op, bool side = false) {
 }
 
 /// Whether the chain may go on with the stage.
-inline bool fits_behind(const Chain& chain, const Stage& stage) {
+inline bool fits_after(const Chain& chain, const Stage& stage) {
   if (transposes(chain)) return false;
   if (stage_info(stage.op).row_wise && is_row_wise(chain)) return false;
   if (stage.operand == Operand::kTensor && tensor_operands(chain) == kMaxTensorOperands) {
@@ -179,7 +179,7 @@ inline Chain random_chain(Random& random, std::size_t max_stages) {
     const auto op = static_cast<StageOp>(pick(random, 0, kStageOps - 1));
     if (op == StageOp::kTranspose && chain.stages.size() + 1 != stages) continue;
     const Stage stage = random_stage(random, op, true);
-    if (fits_behind(chain, stage)) chain.stages.push_back(stage);
+    if (fits_after(chain, stage)) chain.stages.push_back(stage);
   }
   return chain;
 }

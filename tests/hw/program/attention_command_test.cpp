@@ -50,7 +50,7 @@ Program attention_program() {
   attention.n = 16;
   attention.statistics = kMaskedHeads;
   attention.dram = kQueryAt;
-  attention.dram_pitch = 144;  // Q, K and V of a token stand in one row
+  attention.dram_pitch = 144;  // Q, K and V of a token are in one row
   attention.a = kKeyAt;
   attention.a_pitch = 50;
   attention.b = kValueAt;

@@ -7,7 +7,7 @@
 #include "tests/hw/postop/stage_sketch.h"
 #include "tests/hw/program/complaint.h"
 
-/// Programs with stages in front of an anchor, several tensor operands, side outputs, transposed
+/// Programs with stages before an anchor, several tensor operands, side outputs, transposed
 /// results: what their commands touch, and what check_program() says of them.
 namespace systole::hw {
 namespace {

@@ -169,8 +169,8 @@ class Emitted {
     }
   }
 
-  /// A load can run while the matmul in front of it computes: it does not overwrite its operands.
-  /// Returns how many do, and how many loads there are behind a matmul of the same operator.
+  /// A load can run while the matmul before it computes: it does not overwrite its operands.
+  /// Returns how many do, and how many loads there are after a matmul of the same operator.
   [[nodiscard]] std::pair<int, int> loads_that_wait() const {
     int waiting = 0, all = 0;
     const Command* matmul = nullptr;

@@ -212,7 +212,7 @@ TEST(Fusion, AnEncoderBlockBecomesItsLayers) {
                                              "blocks.0.attn.proj",
                                              "blocks.0.mlp.fc1",
                                              "blocks.0.mlp.fc2"};
-  EXPECT_EQ(names, expected) << "LayerNorms, softmax, GELU and residuals run behind a matmul";
+  EXPECT_EQ(names, expected) << "LayerNorms, softmax, GELU and residuals run after a matmul";
 }
 
 TEST(Fusion, EveryNodeRunsOnceAndInOrder) {
@@ -233,7 +233,7 @@ TEST(Fusion, EveryNodeRunsOnceAndInOrder) {
       }
       EXPECT_EQ(group.parameters.size(), std::size_t{hw::parameter_words(group.chain)} * group.n());
     }
-    // What goes in front of a matmul may stand before others in the graph.
+    // What goes before a matmul may be before others in the graph.
     std::sort(found.begin(), found.end());
     std::vector<std::size_t> all(graph.nodes.size());
     std::iota(all.begin(), all.end(), std::size_t{0});

@@ -20,7 +20,7 @@ using test::GraphSketch;
 
 constexpr std::uint64_t kPlenty = std::uint64_t{1} << 24;
 
-/// C[m x n] = A[m x k] W with a LayerNorm behind it if `row_wise`, else a bias.
+/// C[m x n] = A[m x k] W with a LayerNorm after it if `row_wise`, else a bias.
 model::Graph product_with(std::uint32_t m, std::uint32_t n, std::uint32_t k,
                           bool row_wise = false) {
   GraphSketch g("product", 1);

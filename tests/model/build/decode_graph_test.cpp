@@ -76,7 +76,7 @@ TEST(DecodeGraph, GivesWhatAllTokensAtOnceGive) {
   }
 }
 
-TEST(DecodeGraph, GoesOnBehindAPrompt) {
+TEST(DecodeGraph, GoesOnAfterAPrompt) {
   constexpr std::uint32_t kPast = 4;
   Both both(causal_shape(false));
   fill_caches(both.steps, both.layers, kPast, rows(both.embedding, both.shape.width, 0, kPast));

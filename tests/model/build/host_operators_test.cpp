@@ -122,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(All, HostAccuracy, testing::Values("vit17", "vit17-post
                          model_test_name);
 
 TEST(HostOperatorsOfASeededEncoder, StayNearItsIntegers) {
-  // One layer: a difference of a step is not multiplied by those behind it.
+  // One layer: a difference of a step is not multiplied by those after it.
   const EncoderShape shape{1, 64, 4, 128, true};
   const Graph chip = make_seeded_encoder("x", shape, 21, 4);
   const Graph host = with_host_operators(chip);

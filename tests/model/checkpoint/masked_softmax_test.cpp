@@ -15,7 +15,7 @@
 namespace systole::model {
 namespace {
 
-/// A machine's softmax behind a score of s8 vectors.
+/// A machine's softmax after a score of s8 vectors.
 struct ScoreCase {
   const char* name;
   std::uint32_t head_width;
@@ -35,7 +35,7 @@ class MaskedSoftmax : public ::testing::TestWithParam<ScoreCase> {
         factor_(prune_factor(constants_.score, GetParam().head_width,
                              GetParam().datapath.multiplier_bits)) {}
 
-  /// Codes, and the row sum behind them.
+  /// Codes, and the row sum after them.
   std::vector<std::uint32_t> chain(const std::vector<std::int32_t>& scores,
                                    const std::vector<std::uint8_t>& keep, hw::Dyadic factor) const {
     const hw::Machine::Datapath& datapath = GetParam().datapath;

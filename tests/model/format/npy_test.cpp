@@ -171,7 +171,7 @@ std::vector<HostileFile> hostile_arrays() {
       {"a call", npy_of("dict(descr='<f4')"), "expected '{'"},
       {"NUL bytes", npy_of(std::string(64, '\0')), "expected '{'"},
       {"no end", npy_of("{" + good), "expected ',' or '}'"},
-      {"text behind", npy_of("{" + good + "} x", kFloats), "expected only blanks"},
+      {"text after", npy_of("{" + good + "} x", kFloats), "expected only blanks"},
       {"no entries", with_entries(""), "key 'descr' is missing"},
       {"no order", with_entries("'descr': '<f4', 'shape': (2,)"), "'fortran_order' is missing"},
       {"no shape", with_entries("'descr': '<f4', 'fortran_order': False"), "'shape' is missing"},

@@ -8,7 +8,7 @@
 #include "hw/kernel/gemm.h"
 #include "hw/postop/postop.h"
 #include "model/graph/stages.h"
-#include "model/integer/head_link.h"
+#include "model/integer/head_mix.h"
 
 namespace systole::model {
 namespace {

@@ -8,7 +8,7 @@
 #include "model/float/float_vit.h"
 #include "model/graph/graph_builder.h"
 #include "model/graph/reference.h"
-#include "model/integer/head_link.h"
+#include "model/integer/head_mix.h"
 #include "model/integer/integer_model.h"
 #include "model/quantise/quantiser.h"
 #include "support/paths.h"

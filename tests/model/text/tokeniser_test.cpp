@@ -125,7 +125,7 @@ TEST(BytePairs, WritesBytesInGpt2sAlphabet) {
 TEST(BytePairs, MergesTheFirstInTheFileFirst) {
   const Files files{{"h", "e"}, {"l", "l"}, {"he", "ll"}, {"hell", "o"}, {" ", "w"}};
   EXPECT_THAT(pieces(*files.load(), "hello well"), ElementsAre("hello", " w", "e", "ll"));
-  // "b c" stands before "a b": the pair on the left has to wait.
+  // "b c" is before "a b": the pair on the left has to wait.
   EXPECT_THAT(pieces(*Files{{"b", "c"}, {"a", "b"}}.load(), "abc"), ElementsAre("a", "bc"));
   EXPECT_THAT(pieces(*Files{{"a", "b"}, {"b", "c"}}.load(), "abc"), ElementsAre("ab", "c"));
   EXPECT_THAT(pieces(*Files{{"a", "a"}}.load(), "aaaaa"), ElementsAre("aa", "aa", "a"));

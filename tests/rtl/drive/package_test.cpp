@@ -21,7 +21,7 @@
 #include "hw/postop/stage_constants.h"
 #include "hw/stream/stream_functions.h"
 #include "support/paths.h"
-#include "testbench/rtl/attention/ae_decoder_rtl.h"
+#include "testbench/rtl/attention/head_mix_line_rtl.h"
 
 namespace systole::testbench {
 namespace {

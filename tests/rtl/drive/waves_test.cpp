@@ -15,7 +15,7 @@
 #include "testbench/rtl/nonlinear/stream_softmax_rtl.h"
 #include "testbench/rtl/ring/ring_router_rtl.h"
 #include "tests/rtl/attention/head_case.h"
-#include "tests/rtl/attention/mix_case.h"
+#include "tests/rtl/attention/head_mix_case.h"
 #include "tests/rtl/engine/chain_run.h"
 #include "tests/rtl/ring/router_case.h"
 #include "tests/support/half_gemv_case.h"
@@ -162,7 +162,7 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_products(options, report);
   } else if (block == "accumulator_sram") {
     run_sums(options, report);
-  } else if (block == "ae_decoder") {
+  } else if (block == "head_mix_line") {
     run_mixes(options, report);
   } else if (block == "sparser_line" || block == "denser_line") {
     run_heads(block, options, report);
@@ -198,7 +198,7 @@ INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
                          testing::Values("systolic_array", "accumulator_sram", "requantizer",
                                          "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
                                          "stream_softmax", "layernorm_unit", "postop_pipeline",
-                                         "sparser_line", "denser_line", "ae_decoder", "fp16_mul",
+                                         "sparser_line", "denser_line", "head_mix_line", "fp16_mul",
                                          "fp16_add", "mpu_tree", "ring_router"),
                          [](const auto& tested) { return std::string(tested.param); });
 

@@ -10,10 +10,10 @@
 #include "hw/engines.h"
 #include "hw/function/softmax.h"
 #include "hw/machine/machine.h"
-#include "testbench/rtl/attention/ae_decoder_rtl.h"
+#include "testbench/rtl/attention/head_mix_line_rtl.h"
 #include "testbench/rtl/engine/engines.h"
 #include "tests/rtl/attention/head_case.h"
-#include "tests/rtl/attention/mix_case.h"
+#include "tests/rtl/attention/head_mix_case.h"
 
 namespace systole::testbench {
 namespace {
@@ -78,10 +78,10 @@ TEST(MixRtlEngine, MixesAnyTokenLikeTheModel) {
   std::mt19937 random(2);
   RtlReport report;
   const auto rtl = make_mix_engine(hw::engines(), {true, "", 3}, report);
-  const RtlCounts& counts = report["ae_decoder"];
+  const RtlCounts& counts = report["head_mix_line"];
   hw::MixModel model;
   for (int i = 0; i < 300; ++i) {
-    const hw::HeadMix mix = random_mix(random, AeDecoderRtl::kMaxHeads);
+    const hw::HeadMix mix = random_mix(random, HeadMixLineRtl::kMaxHeads);
     const std::size_t features = random_count(random, 1, 70);
     const Bytes in = random_bytes(mix.in_heads * features, random);
     Bytes expected(mix.out_heads * features), found(expected.size());

@@ -35,7 +35,7 @@ class WayCheck {
   WayCheck(RouterDut& dut, RouterWay way, const BackPressure& pressure, std::uint64_t seed)
       : dut_(dut), way_(way), random_(seed), injector_(pressure) {}
 
-  /// In front of settle().
+  /// Before settle().
   void drive(std::uint32_t own_core) {
     if (incoming_.empty()) incoming_ = packet(static_cast<std::uint32_t>(random_() % 64));
     if (sending_.empty()) sending_ = packet(own_core);

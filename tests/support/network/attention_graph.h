@@ -17,8 +17,8 @@ namespace systole::test {
 struct AttentionSketch {
   std::uint32_t heads = 1, queries = 1, keys = 1, dim = 1;
   std::array<std::vector<hw::Stage>, 3> operands;  ///< of Q, K and V, the last gives s8
-  std::vector<hw::Stage> scores;                   ///< in front of mask and softmax
-  std::vector<hw::Stage> outputs;                  ///< behind the SpMM, the last gives s8
+  std::vector<hw::Stage> scores;                   ///< before mask and softmax
+  std::vector<hw::Stage> outputs;                  ///< after the SpMM, the last gives s8
   enum class Mask : std::uint8_t { kNone, kAdded, kSelects } mask = Mask::kNone;
   hw::Stage masking;               ///< if there is one
   std::vector<std::uint8_t> keep;  ///< [heads][queries][keys], bytes of 0 or 1

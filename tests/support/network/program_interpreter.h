@@ -147,7 +147,7 @@ class ProgramInterpreter {
     }
   }
 
-  /// Writes bytes `offset` behind the begin of a row of the result.
+  /// Writes bytes `offset` after the begin of a row of the result.
   void put(const hw::Command& c, std::uint64_t row, std::uint64_t offset, const std::uint8_t* from,
            std::size_t bytes) {
     if (c.opcode == hw::Opcode::kMove) {

@@ -25,7 +25,7 @@ inline std::string little_endian(std::uint64_t value, int bytes) {
   return text;
 }
 
-/// A safetensors file with this header, whatever it says, and `data` behind it.
+/// A safetensors file with this header, whatever it says, and `data` after it.
 inline std::string safetensors_of(const std::string& header, const std::string& data = "") {
   return little_endian(header.size(), 8) + header + data;
 }

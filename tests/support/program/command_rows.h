@@ -30,7 +30,7 @@ inline std::vector<std::vector<std::string>> rows_of(const std::string& path) {
   return rows;
 }
 
-/// The words of a command line, of which some may stand in double quotes.
+/// The words of a command line, of which some may be in double quotes.
 inline std::vector<std::string> words_of(const std::string& text) {
   std::vector<std::string> words;
   std::istringstream in(text);

@@ -12,7 +12,7 @@
 #include "support/random/random_graph.h"
 #include "support/random/random_stage.h"
 
-/// Random chains of stages in front of and behind random anchors, for what fusion may do with them.
+/// Random chains of stages before and after random anchors, for what fusion may do with them.
 namespace systole::test {
 
 enum class Anchor : std::uint8_t { kGemm, kGemv, kLoad };
@@ -38,8 +38,8 @@ inline bool writes_twice(const model::Graph& graph) {
   return false;
 }
 
-/// A graph with one input "x" in three parts: 1 to 8 stages in front of the anchor, the anchor, 1
-/// to 8 behind it; then, at random, another anchor with stages around it, which may read what side
+/// A graph with one input "x" in three parts: 1 to 8 stages before the anchor, the anchor, 1
+/// to 8 after it; then, at random, another anchor with stages around it, which may read what side
 /// outputs of the first left. What the stages before it read may be written again before the anchor
 /// runs, and results may be written over others.
 class RandomFusion {

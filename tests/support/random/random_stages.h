@@ -11,7 +11,7 @@
 /// Random stages of single elements whose results still tell their inputs apart.
 namespace systole::test {
 
-/// What a stage may read besides its input: itself in front of the chain, and row sums.
+/// What a stage may read besides its input: itself before the chain, and row sums.
 struct StageSources {
   bool saved = false, row = false;
 };
@@ -72,7 +72,7 @@ inline hw::Stage random_stage(Random& random, unsigned bits, StageSources source
   }
 }
 
-/// Up to `most` stages in front of one that gives s8.
+/// Up to `most` stages before one that gives s8.
 inline std::vector<hw::Stage> random_stages_to_s8(Random& random, std::uint32_t most, int shift,
                                                   StageSources sources = {}) {
   std::vector<hw::Stage> stages;

@@ -113,7 +113,7 @@ TEST_F(AttentionContention, HeadsTakeTurnsAtTheOutput) {
 
 TEST_F(AttentionContention, SumsWaitForRoomOnlyIfThereIsNone) {
   const test::Layers layers = test::split_by_cycles(mask_, kHeadWidth, machine_);
-  machine_.attention.dividers = 1;  // outputs leave later than the next ones are there
+  machine_.attention.dividers = 1;  // outputs leave later than the next ones have arrived
   const auto waits = [&](std::uint32_t kib) {
     machine_.accumulator.kib = kib;
     return test::sum(run(layers, machine_), &Head::output);

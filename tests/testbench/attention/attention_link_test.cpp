@@ -77,7 +77,7 @@ TEST_F(AttentionLink, TheArrayDoesNothingElseWhileItDecodes) {
   EXPECT_GE(test::sum(result, &Head::decode), test::sum(result, &Head::decoding));
   // All tokens at once on 64 lines: 240 tokens of 8 groups of 6 cycles, and the last beat's way
   // out.
-  EXPECT_EQ(test::sum(result, &Head::decoding), 240 * 8 / 64 * 6 + hw::kMixLatency);
+  EXPECT_EQ(test::sum(result, &Head::decoding), 240 * 8 / 64 * 6 + hw::kHeadMixLatency);
 }
 
 TEST_F(AttentionLink, ARowsPlaceIsFreeWhenItsWindowIsOver) {
@@ -98,8 +98,8 @@ TEST_F(AttentionLink, ARowsPlaceIsFreeWhenItsWindowIsOver) {
   };
   // Room for two rows: every window but the first begins with the way to memory and back.
   constexpr std::uint64_t kWay = 20;
-  const std::uint64_t ahead = memory(53), behind = memory(1);
-  EXPECT_GE(behind, ahead + (kWindows - 1) * kWay);
+  const std::uint64_t ahead = memory(53), after = memory(1);
+  EXPECT_GE(after, ahead + (kWindows - 1) * kWay);
 }
 
 // What a run of the attention engines costs energy for.

@@ -87,7 +87,7 @@ TEST_F(AttentionRtlTest, AllIsWhatTheMachineHas) {
   hw::Machine machine = machine_;
   swap_for_rtl(machine, "all");
   EXPECT_THAT(blocks_in_rtl(machine),
-              testing::IsSupersetOf({"ae_decoder", "denser_line", "sparser_line"}));
+              testing::IsSupersetOf({"head_mix_line", "denser_line", "sparser_line"}));
   EXPECT_EQ(machine.backend.systolic_array, hw::Backend::kModel) << "it is output-stationary";
   machine = hw::find_machine("transformer");
   swap_for_rtl(machine, "all");
@@ -101,7 +101,7 @@ TEST(AttentionRtlProgram, PrintsATableOfTheBlocksInRtl) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, testing::HasSubstr("block in RTL"));
   EXPECT_THAT(run.out, testing::HasSubstr("denser_line"));
-  EXPECT_THAT(run.out, testing::ContainsRegex("ae_decoder +40 +"));  // tokens of Q and of K
+  EXPECT_THAT(run.out, testing::ContainsRegex("head_mix_line +40 +"));  // tokens of Q and of K
 }
 
 TEST(AttentionRtlProgram, RunsAVisionTransformerWithLinesInRtl) {
@@ -114,10 +114,10 @@ TEST(AttentionRtlProgram, RunsAVisionTransformerWithLinesInRtl) {
     return json::parse(run.out);
   };
   const json model = document({});
-  const json rtl = document({"--rtl", "sparser_line,denser_line,ae_decoder"});
+  const json rtl = document({"--rtl", "sparser_line,denser_line,head_mix_line"});
   EXPECT_EQ(rtl["cycles"], model["cycles"]);
   EXPECT_EQ(rtl["mismatched_bytes"], 0);
-  for (const char* block : {"sparser_line", "denser_line", "ae_decoder"}) {
+  for (const char* block : {"sparser_line", "denser_line", "head_mix_line"}) {
     EXPECT_GT(rtl["rtl"][block]["operations"], 0) << block;
     EXPECT_EQ(rtl["rtl"][block]["mismatches"], 0) << block;
   }

@@ -1,4 +1,4 @@
-/// Stages on the scores, on the outputs and in front of Q, K and V: the same bytes as the dense
+/// Stages on the scores, on the outputs and before Q, K and V: the same bytes as the dense
 /// reference, and the cycles that their latencies say.
 
 #include <gtest/gtest.h>
@@ -140,7 +140,7 @@ TEST_F(AttentionStages, GiveTheReferencesBytes) {
     const std::vector<std::uint8_t>& out = result.outputs.front();
     values += std::set<std::uint8_t>(out.begin(), out.end()).size();
   }
-  // Stages that leave something to compare, in front of the engines where that pays.
+  // Stages that leave something to compare, before the engines where that pays.
   EXPECT_GT(values, 16 * kCases);
   EXPECT_GT(staged_operands, with_operands / 2);
 }

@@ -53,7 +53,7 @@ TEST(Explain, SaysWhereEveryOperatorRuns) {
   EXPECT_THAT(norm["why"].get<std::string>(), HasSubstr("cycles together"));
   EXPECT_EQ(decision(fusion, "blocks.1.attn.qkv")["place"], "anchor");
   const json gelu = decision(fusion, "blocks.1.mlp.gelu");
-  EXPECT_EQ(gelu["place"], "behind");
+  EXPECT_EQ(gelu["place"], "after");
   EXPECT_EQ(gelu["runs_in"], "blocks.1.mlp.fc1");
 }
 
@@ -73,7 +73,7 @@ TEST(Explain, PrintsARowPerOperator) {
   const ProgramRun run = run_systole({"map", "-m", "vitcod", "--model", "vit17", "--explain"});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, testing::ContainsRegex("blocks.0.attn.head0.softmax +[0-9]+  inside"));
-  EXPECT_THAT(run.out, testing::ContainsRegex("blocks.0.mlp.gelu +[0-9]+  behind"));
+  EXPECT_THAT(run.out, testing::ContainsRegex("blocks.0.mlp.gelu +[0-9]+  after"));
 }
 
 TEST(Explain, NeedsAModel) {

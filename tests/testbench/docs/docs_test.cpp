@@ -170,7 +170,7 @@ Tables stream_tables() {
   return nlohmann::json::from_msgpack(text).get<Tables>();
 }
 
-/// Every table stands in a page, and every page that shows one of `tables` shows it right.
+/// Every table is in a page, and every page that shows one of `tables` shows it right.
 void expect_in_pages(const Tables& tables) {
   std::set<std::string> shown;
   for (const fs::path& page : pages()) {

@@ -29,7 +29,7 @@ void collect(const json& value, std::set<std::string>& names) {
   }
 }
 
-/// What stands in backticks.
+/// What is in backticks.
 std::set<std::string> names_in(const std::string& document) {
   static const std::regex quoted("`([^`\n]+)`");
   std::set<std::string> names;

@@ -318,7 +318,7 @@ TEST(Generation, TheTransposeHidesBehindKeyAndQuery) {
   };
   const std::uint64_t hidden = time_of(hw::dfx::ProjectionOrder::kValueFirst);
   const std::uint64_t exposed = time_of(hw::dfx::ProjectionOrder::kQueryFirst);
-  // 16 heads of 64 elements, one a cycle, behind less than 300 cycles of scores: 24 layers, twice.
+  // 16 heads of 64 elements, one a cycle, after less than 300 cycles of scores: 24 layers, twice.
   EXPECT_GT(exposed, hidden + std::uint64_t{24} * 2 * 500 * 5000);
 }
 

@@ -112,7 +112,7 @@ TEST(DecodeRun, ShowsCyclesOfAllTokens) {
                  "3", "--ffn", "96", "--decode", "--length", "3", "--functional=off"});
   // Long lines wrap.
   const std::string words = std::regex_replace(text, std::regex("\\s+"), " ");
-  EXPECT_NE(words.find("3 tokens one by one behind 0 in the cache"), std::string::npos) << text;
+  EXPECT_NE(words.find("3 tokens one by one after 0 in the cache"), std::string::npos) << text;
   EXPECT_NE(text.find("\nall tokens "), std::string::npos) << text;
   EXPECT_NE(text.find("tokens/s"), std::string::npos) << text;
 }

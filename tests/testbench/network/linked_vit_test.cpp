@@ -66,7 +66,7 @@ Workload linked_vit(Random& random, bool folded) {
   encoder.folded_encoders = folded;
   const std::size_t tokens = vit.shape.tokens();
   for (model::IntegerBlock& block : encoder.blocks) {
-    for (model::IntegerLink* link : {&block.query_link, &block.key_link}) {
+    for (model::IntegerHeadMix* link : {&block.query_link, &block.key_link}) {
       if (!folded) link->encoder = random_mix(random, heads, latent);
       link->decoder = random_mix(random, latent, heads);
     }

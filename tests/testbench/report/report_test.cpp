@@ -68,7 +68,7 @@ TEST(Text, ChoosesPrefixes) {
   EXPECT_EQ(with_prefix(3e20, "J"), "300000000 TJ");
 }
 
-TEST(Text, WrapsBehindTheLabel) {
+TEST(Text, WrapsAfterTheLabel) {
   FactList facts;
   facts.add("name", "short");
   facts.add("much", std::string(40, 'a') + " " + std::string(40, 'b'));

@@ -41,7 +41,7 @@ TEST(ClassCycles, AChainHasTheClassOfItsDearestStage) {
   EXPECT_EQ(class_of(chain_of({StageOp::kRequantise, StageOp::kSoftmax})), TimeClass::kSoftmax);
 }
 
-/// Two operators: a matmul whose softmax stores, then a LayerNorm of what stands in memory.
+/// Two operators: a matmul whose softmax stores, then a LayerNorm of what is in memory.
 class Shares : public testing::Test {
  protected:
   Shares() {

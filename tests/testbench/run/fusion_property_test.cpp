@@ -18,7 +18,7 @@
 #include "support/tlm/systemc_test.h"
 #include "testbench/network/tensors.h"
 
-/// Whatever chains stand around whatever anchor, fused and unfused runs give the same bits.
+/// Whatever chains are around whatever anchor, fused and unfused runs give the same bits.
 namespace systole::testbench {
 namespace {
 
@@ -67,12 +67,12 @@ Workload workload_of(std::uint64_t seed, Anchor anchor) {
 /// Stages that ran beside another operator, by opcode and anchor.
 using Counts = std::array<std::array<int, test::kAnchors>, hw::kStageOps>;
 struct Fused {
-  Counts in_front{}, behind{};
+  Counts in_front{}, after{};
   std::array<int, hw::kOperandKinds> operands{};
   int longest = 0;
 
-  [[nodiscard]] int all_behind(std::size_t op) const {
-    return std::accumulate(behind[op].begin(), behind[op].end(), 0);
+  [[nodiscard]] int all_after(std::size_t op) const {
+    return std::accumulate(after[op].begin(), after[op].end(), 0);
   }
   [[nodiscard]] int all_in_front(std::size_t op) const {
     return std::accumulate(in_front[op].begin(), in_front[op].end(), 0);
@@ -94,7 +94,7 @@ struct Fused {
     // Without stages in front the first one is what the load is for.
     bool alone = !group.has_matmul && !group.pre;
     for (const hw::Stage& stage : group.chain.stages) {
-      if (!std::exchange(alone, false)) count(stage, behind);
+      if (!std::exchange(alone, false)) count(stage, after);
     }
     longest = std::max(longest, length);
   }
@@ -200,27 +200,27 @@ TEST_F(FusionPropertyTest, AnyChainAroundAnyAnchorGivesTheSameBits) {
     const hw::StageInfo& info = hw::stage_info(static_cast<hw::StageOp>(op));
     if (hw::statistics_read(hw::default_stage(static_cast<hw::StageOp>(op))) != 0) {
       // Statistics to read are left now and then.
-      EXPECT_GT(fused_.all_behind(op), 0) << info.name;
+      EXPECT_GT(fused_.all_after(op), 0) << info.name;
       EXPECT_GT(fused_.all_in_front(op), 0) << info.name;
       continue;
     }
     for (std::size_t anchor = 0; anchor < test::kAnchors; ++anchor) {
-      EXPECT_GT(fused_.behind[op][anchor], 0) << info.name << " behind anchor " << anchor;
+      EXPECT_GT(fused_.after[op][anchor], 0) << info.name << " after anchor " << anchor;
       if (info.row_wise || static_cast<hw::StageOp>(op) == hw::StageOp::kTranspose) continue;
-      EXPECT_GT(fused_.in_front[op][anchor], 0) << info.name << " in front of anchor " << anchor;
+      EXPECT_GT(fused_.in_front[op][anchor], 0) << info.name << " before anchor " << anchor;
     }
   }
   for (std::uint8_t kind = 0; kind < hw::kOperandKinds; ++kind) {
     EXPECT_GT(fused_.operands[kind], 0) << hw::name_of(static_cast<hw::Operand>(kind));
   }
-  EXPECT_GT(fused_.longest, 8) << "stages in front and behind together";
+  EXPECT_GT(fused_.longest, 8) << "stages in front and after together";
   EXPECT_GT(checked_, kGraphs / 3);
   EXPECT_GT(written_twice_, kGraphs / 2);
   EXPECT_GT(kept_in_order_, 5) << "passes whose operands change before their readers run";
   EXPECT_GT(preloaded_, 5) << "biases that the accumulator begins with";
   EXPECT_GT(added_in_chains_, 5) << "other words that a loop unroller leaves in the chain";
   RecordProperty("in_front", total(fused_.in_front));
-  RecordProperty("behind", total(fused_.behind));
+  RecordProperty("after", total(fused_.after));
   RecordProperty("too_small", too_small_);
 }
 

@@ -190,7 +190,7 @@ TEST_F(ArrayUnitTest, AShortTileWaitsForTheNextWeights) {
   EXPECT_EQ(rig[9].released - rig[9].started, 16U);
 }
 
-TEST_F(ArrayUnitTest, WeightsShiftInBehindThePreviousTileAsFarAsTheyWereThere) {
+TEST_F(ArrayUnitTest, WeightsShiftInAfterThePreviousTileAsFarAsTheyWereThere) {
   bool hidden = false, partly = false, exposed = false;
   for (std::uint32_t rows = 1; rows < 120; rows += 3) {
     test::fresh_kernel();

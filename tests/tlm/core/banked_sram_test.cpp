@@ -112,7 +112,7 @@ TEST(BankedSram, ForgetsWhatIsOver) {
   BankedSram sram = make(1);
   sram.record(0, 16, 10, 0, 10);
   sram.record(0, 16, 10, 10, 20);
-  sram.forget_before(10);
+  sram.prune_before(10);
   EXPECT_EQ(sram.shortage({{0, 16, 10}}, 0, 10), 0U);
   EXPECT_EQ(sram.shortage({{0, 16, 10}}, 10, 20), 10U) << "ends at 20, not before 10";
 }
@@ -144,7 +144,7 @@ class StagedLoadTest : public test::SystemCTest, public ::testing::WithParamInte
   }
 
   /// Cycles from the start of a load until its last row has gone through the stages: a request is
-  /// issued every cycle, and the stages take a row when it is there and they are free.
+  /// issued every cycle, and the stages take a row when it has arrived and they are free.
   [[nodiscard]] std::uint64_t expected(const hw::Chain& chain) const {
     const std::uint32_t rows = std::get<0>(GetParam());
     const hw::ChainCycles cycles = hw::chain_cycles(chain, rows, kRowBytes, machine_.preop.lanes);

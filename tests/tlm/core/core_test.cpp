@@ -112,7 +112,7 @@ TEST_F(CoreTest, AnswersBadAccessesWithAnError) {
       EXPECT_EQ(write(Core::kProgram, bytes), tlm::TLM_BURST_ERROR_RESPONSE) << bytes;
     }
     EXPECT_EQ(read(4, 8), tlm::TLM_ADDRESS_ERROR_RESPONSE) << "between two registers";
-    EXPECT_EQ(read(Core::kRegisterBytes, 8), tlm::TLM_ADDRESS_ERROR_RESPONSE) << "behind them";
+    EXPECT_EQ(read(Core::kRegisterBytes, 8), tlm::TLM_ADDRESS_ERROR_RESPONSE) << "after them";
     EXPECT_EQ(read(Core::kControl, 8), tlm::TLM_ADDRESS_ERROR_RESPONSE) << "write only";
     for (const std::uint64_t offset : {Core::kId, Core::kStatus, Core::kCycles}) {
       EXPECT_EQ(write(offset, 8), tlm::TLM_ADDRESS_ERROR_RESPONSE) << "read only";
@@ -202,7 +202,7 @@ TEST_F(CoreTest, AUnitKeepsItsOrder) {
                 {kNoStages});
   });
   EXPECT_FALSE(rig[2].was_blocked) << "nothing is in its way";
-  EXPECT_GE(rig[2].started, rig[1].released) << "but the load in front of it";
+  EXPECT_GE(rig[2].started, rig[1].released) << "but the load before it";
   EXPECT_EQ(rig[3].started, rig[3].dispatched) << "another unit overtakes";
 }
 

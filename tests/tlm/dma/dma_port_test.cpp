@@ -192,7 +192,7 @@ TEST_F(DmaPortTest, WaitsOnlyForThoseWhoAct) {
     EXPECT_EQ(sc_core::sc_time_stamp(), from_ps(498000)) << "cycles 498 and 499 are ahead";
   });
   EXPECT_GE(seen, 299U);
-  EXPECT_LE(seen, 305U) << "ahead of somebody who acts by more than the quantum";
+  EXPECT_LE(seen, 305U) << "ahead of a process that acts by more than the quantum";
   std::vector<std::uint64_t> expected(500);
   std::iota(expected.begin(), expected.end(), 0U);
   EXPECT_EQ(cycles(), expected);

@@ -237,7 +237,7 @@ TEST_F(DramElaboration, RefusesBadParameters) {
   EXPECT_THROW(Dram("dram", params), std::invalid_argument);
 }
 
-/// Gemmini's DMA in front of a warm L2 cache: 16 requests of 64 bytes in flight, 16-byte beats.
+/// Gemmini's DMA before a warm L2 cache: 16 requests of 64 bytes in flight, 16-byte beats.
 class ReadBandwidthTest : public test::SystemCTest,
                           public ::testing::WithParamInterface<std::uint32_t> {};
 

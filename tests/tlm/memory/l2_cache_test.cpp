@@ -159,7 +159,7 @@ TEST_F(L2CacheTest, AHitTakesItsLatencyAtTheClockOfTheBus) {
     // Two lines in two banks, at once.
     EXPECT_EQ(to_ps(rig.driver.read(0, data.data(), 128).delay), (10U + 3) * 2000);
     EXPECT_EQ(to_ps(rig.driver.read(60, data.data(), 8).delay), (10U + 4) * 2000)
-        << "4 cycles behind the request before";
+        << "4 cycles after the request before";
   });
 }
 

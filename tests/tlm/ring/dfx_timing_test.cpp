@@ -69,7 +69,7 @@ TEST(DfxTiming, FewPartialSumsWaitForTheAdder) {
 
 TEST(DfxTiming, AFetchOfManyTilesIsLimitedByThePort) {
   hw::Machine machine = fast_memory();
-  machine.matrix.prefetch_tiles = 32;  // so that nothing is there before
+  machine.matrix.prefetch_tiles = 32;  // so that nothing has arrived before
   machine.hbm.port_bytes = 32;         // half a tile a cycle
   CoreTiming timing(machine, kRegisters);
   const CoreTiming::Times times = timing.issue(product(64, 64, 16));
@@ -103,7 +103,7 @@ TEST(DfxTiming, ChainedVectorsFollowEachOtherAtOnce) {
   const auto first = timing.issue(vector(Opcode::kMul, 0, 4096, 1024));
   const auto second = timing.issue(vector(Opcode::kAdd, 4096, 0, 1024));
   EXPECT_EQ(first.begin, 100U);
-  EXPECT_EQ(second.begin, first.end + 100) << "once all of it is there";
+  EXPECT_EQ(second.begin, first.end + 100) << "once all of it has arrived";
 }
 
 TEST(DfxTiming, ASumOfManyVectorsTakesTwoPassesThroughTheTree) {

@@ -1,6 +1,6 @@
 #include <vector>
 
-#include "testbench/rtl/attention/ae_decoder_rtl.h"
+#include "testbench/rtl/attention/head_mix_line_rtl.h"
 #include "testbench/rtl/attention/line_work.h"
 #include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/engine/engines.h"
@@ -8,10 +8,10 @@
 namespace systole::testbench {
 namespace {
 
-class MixRtlEngine final : public hw::MixEngine {
+class MixRtlEngine final : public hw::HeadMixEngine {
  public:
   MixRtlEngine(std::uint32_t macs, const RtlOptions& options, RtlCounts& counts)
-      : macs_(macs), rtl_(make_ae_decoder(macs, options)), check_(counts, options) {}
+      : macs_(macs), rtl_(make_head_mix_line(macs, options)), check_(counts, options) {}
 
   void mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
            std::int8_t* out) override {
@@ -19,7 +19,7 @@ class MixRtlEngine final : public hw::MixEngine {
     hw::mix_heads(mix, in, features, expected.data());
     check_.operation();
     // The first group's beats come in before the line can work.
-    check_.begin(hw::MixLines(1, macs_).take(mix, features, mix.in_heads).done);
+    check_.begin(hw::HeadMixLines(1, macs_).take(mix, features, mix.in_heads).done);
     check_.end(rtl_->mix(mix, in, features, 1, out, expected.data()).total.cycles);
     check_.values(out, expected.data(), expected.size());
     check_.assertions(rtl_->failed());
@@ -27,18 +27,18 @@ class MixRtlEngine final : public hw::MixEngine {
 
  private:
   std::uint32_t macs_;
-  std::unique_ptr<AeDecoderRtl> rtl_;
+  std::unique_ptr<HeadMixLineRtl> rtl_;
   RtlCheck check_;
 };
 
 }  // namespace
 
-std::unique_ptr<hw::MixEngine> make_mix_engine(const hw::Machine::Attention& attention,
-                                               const RtlOptions& options, RtlReport& report) {
-  require_lines("ae_decoder", attention);
+std::unique_ptr<hw::HeadMixEngine> make_mix_engine(const hw::Machine::Attention& attention,
+                                                   const RtlOptions& options, RtlReport& report) {
+  require_lines("head_mix_line", attention);
   return std::make_unique<MixRtlEngine>(attention.macs_per_line,
-                                        options.for_block("ae_decoder", attention.macs_per_line),
-                                        report["ae_decoder"]);
+                                        options.for_block("head_mix_line", attention.macs_per_line),
+                                        report["head_mix_line"]);
 }
 
 }  // namespace systole::testbench

@@ -10,12 +10,12 @@
 
 namespace systole::testbench {
 
-/// A coefficient of ae_decoder, as its pin config_field_i has it.
+/// A coefficient of head_mix_line, as its pin config_field_i has it.
 enum class MixField : std::uint8_t { kWeight, kBias, kMultiplier, kShift };
 
-/// rtl/attention/systole_ae_decoder.sv: one line of the auto-encoder's decoder or encoder. Values:
-/// hw::mix_heads; cycles: hw::MixLines of one line.
-class AeDecoderRtl {
+/// rtl/attention/systole_head_mix_line.sv: one line of the auto-encoder's decoder or encoder.
+/// Values: hw::mix_heads; cycles: hw::HeadMixLines of one line.
+class HeadMixLineRtl {
  public:
   /// Heads on either side for which the RTL has registers.
   static constexpr std::uint32_t kMaxHeads = 16;
@@ -31,7 +31,7 @@ class AeDecoderRtl {
     std::vector<Group> groups;
   };
 
-  virtual ~AeDecoderRtl() = default;
+  virtual ~HeadMixLineRtl() = default;
   /// Tokens one after the other: `in` is [tokens][in_heads][features], `out` is
   /// [tokens][out_heads][features]. `expected`: `out` by the model for the waveform, or null. The
   /// mix has passed check_head_mix(). Throws InputError for more than kMaxHeads heads,
@@ -43,7 +43,7 @@ class AeDecoderRtl {
 };
 
 /// Throws InputError for a number of MACs that no RTL is built for.
-[[nodiscard]] std::unique_ptr<AeDecoderRtl> make_ae_decoder(std::uint32_t macs,
-                                                            const RtlOptions& options = {});
+[[nodiscard]] std::unique_ptr<HeadMixLineRtl> make_head_mix_line(std::uint32_t macs,
+                                                                 const RtlOptions& options = {});
 
 }  // namespace systole::testbench

@@ -1,17 +1,17 @@
-// rtl/attention/systole_ae_decoder.sv against hw::mix_heads(), bit by bit, and hw::MixLines, every
-// cycle.
+// rtl/attention/systole_head_mix_line.sv against hw::mix_heads(), bit by bit, and hw::HeadMixLines,
+// every cycle.
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <random>
 
-#include "Vae_decoder_8_checked.h"
+#include "Vhead_mix_line_8_checked.h"
 #include "base/error.h"
 #include "hw/attention/head_mix.h"
-#include "testbench/rtl/attention/ae_decoder_rtl.h"
+#include "testbench/rtl/attention/head_mix_line_rtl.h"
 #include "testbench/rtl/drive/verilated_dut.h"
-#include "tests/rtl/attention/mix_case.h"
+#include "tests/rtl/attention/head_mix_case.h"
 #include "tests/rtl/drive/expected_assertions.h"
 #include "tests/rtl/drive/unit_test.h"
 
@@ -20,10 +20,10 @@ namespace {
 
 constexpr std::uint32_t kDecoderMacs = 8;
 
-class AeDecoder : public testing::Test {
+class HeadMixLine : public testing::Test {
  protected:
   /// Mixes random tokens, and compares bytes and cycles of every group.
-  void run(AeDecoderRtl& unit, const hw::HeadMix& mix, const Bytes& in, std::size_t features,
+  void run(HeadMixLineRtl& unit, const hw::HeadMix& mix, const Bytes& in, std::size_t features,
            const BackPressure& pressure = {}) {
     ASSERT_NO_THROW(hw::check_head_mix(mix));
     const std::size_t tokens = in.size() / features / mix.in_heads;
@@ -33,7 +33,7 @@ class AeDecoder : public testing::Test {
                     expected.data() + token * mix.out_heads * features);
     }
     Bytes found(expected.size());
-    const AeDecoderRtl::Cycles cycles =
+    const HeadMixLineRtl::Cycles cycles =
         unit.mix(mix, in.data(), features, tokens, found.data(), nullptr, pressure);
     ASSERT_EQ(found, expected);
     expect_contract(mix, cycles);
@@ -43,7 +43,7 @@ class AeDecoder : public testing::Test {
     if (pressure.input_per_mille == 0) {
       // A group's beats come in while the one in front is computed.
       const std::uint64_t contract =
-          mix.in_heads + cycles.groups.size() * hw::mix_products(mix) + hw::kMixLatency;
+          mix.in_heads + cycles.groups.size() * hw::mix_products(mix) + hw::kHeadMixLatency;
       testbench::expect_contract(contract, cycles.total);
     }
     ++operations_;
@@ -51,9 +51,9 @@ class AeDecoder : public testing::Test {
     bytes_ += found.size();
   }
 
-  static void expect_contract(const hw::HeadMix& mix, const AeDecoderRtl::Cycles& cycles) {
-    hw::MixLines line(1, kDecoderMacs);
-    for (const AeDecoderRtl::Group& group : cycles.groups) {
+  static void expect_contract(const hw::HeadMix& mix, const HeadMixLineRtl::Cycles& cycles) {
+    hw::HeadMixLines line(1, kDecoderMacs);
+    for (const HeadMixLineRtl::Group& group : cycles.groups) {
       ASSERT_EQ(group.done, line.take(mix, kDecoderMacs, group.arrival).done);
     }
     EXPECT_EQ(cycles.groups.back().done, cycles.total.cycles - cycles.total.stalled);
@@ -63,10 +63,10 @@ class AeDecoder : public testing::Test {
   std::uint64_t operations_ = 0, stalled_ = 0, bytes_ = 0;
 };
 
-TEST_F(AeDecoder, MatchesTheReferenceOnAMillionRandomBytes) {
-  const auto unit = make_ae_decoder(kDecoderMacs, {true, "", 7});
+TEST_F(HeadMixLine, MatchesTheReferenceOnAMillionRandomBytes) {
+  const auto unit = make_head_mix_line(kDecoderMacs, {true, "", 7});
   while (bytes_ < 1'050'000) {
-    const hw::HeadMix mix = random_mix(random_, AeDecoderRtl::kMaxHeads);
+    const hw::HeadMix mix = random_mix(random_, HeadMixLineRtl::kMaxHeads);
     const std::size_t features = 1 + random_() % 128;
     ASSERT_NO_FATAL_FAILURE(
         run(*unit, mix, random_bytes(4 * mix.in_heads * features, random_), features));
@@ -74,13 +74,13 @@ TEST_F(AeDecoder, MatchesTheReferenceOnAMillionRandomBytes) {
   EXPECT_FALSE(unit->failed());
 }
 
-TEST_F(AeDecoder, MatchesTheReferenceInEveryCorner) {
-  const auto unit = make_ae_decoder(kDecoderMacs, {true, "", 7});
+TEST_F(HeadMixLine, MatchesTheReferenceInEveryCorner) {
+  const auto unit = make_head_mix_line(kDecoderMacs, {true, "", 7});
   constexpr std::int32_t kMost = 1 << 30;
   constexpr std::int8_t kWeights[] = {-128, 127, 0};
   constexpr std::int8_t kSamples[] = {-128, 127};
   constexpr std::int8_t kShifts[] = {0, 1, 14, 30, 63};
-  for (const std::uint32_t heads : {1U, 2U, AeDecoderRtl::kMaxHeads}) {
+  for (const std::uint32_t heads : {1U, 2U, HeadMixLineRtl::kMaxHeads}) {
     for (const std::int8_t weight : kWeights) {
       for (const std::int8_t sample : kSamples) {
         for (const std::int32_t bias : {-kMost, -1, 0, kMost}) {
@@ -97,8 +97,8 @@ TEST_F(AeDecoder, MatchesTheReferenceInEveryCorner) {
   EXPECT_FALSE(unit->failed());
 }
 
-TEST_F(AeDecoder, TakesTheCyclesOfTheContract) {
-  const auto unit = make_ae_decoder(kDecoderMacs, {true, "", 9});
+TEST_F(HeadMixLine, TakesTheCyclesOfTheContract) {
+  const auto unit = make_head_mix_line(kDecoderMacs, {true, "", 9});
   std::mt19937_64 pressures(2);
   for (int i = 0; operations_ < 10'000; ++i) {
     const hw::HeadMix mix = random_mix(random_, 6);
@@ -112,30 +112,30 @@ TEST_F(AeDecoder, TakesTheCyclesOfTheContract) {
   EXPECT_FALSE(unit->failed());
 }
 
-TEST_F(AeDecoder, FastBuildHasTheSameValues) {
-  const auto unit = make_ae_decoder(kDecoderMacs);
+TEST_F(HeadMixLine, FastBuildHasTheSameValues) {
+  const auto unit = make_head_mix_line(kDecoderMacs);
   for (int i = 0; i < 200; ++i) {
-    const hw::HeadMix mix = random_mix(random_, AeDecoderRtl::kMaxHeads);
+    const hw::HeadMix mix = random_mix(random_, HeadMixLineRtl::kMaxHeads);
     ASSERT_NO_FATAL_FAILURE(run(*unit, mix, random_bytes(mix.in_heads * 40, random_), 20));
   }
 }
 
-TEST_F(AeDecoder, SizesThatAreNotBuiltAreRefused) {
-  EXPECT_THROW((void)make_ae_decoder(4), hw::InputError);
-  const auto unit = make_ae_decoder(kDecoderMacs);
+TEST_F(HeadMixLine, SizesThatAreNotBuiltAreRefused) {
+  EXPECT_THROW((void)make_head_mix_line(4), hw::InputError);
+  const auto unit = make_head_mix_line(kDecoderMacs);
   hw::HeadMix mix{17, 1, Bytes(17, 1), {0}, {{1, 1}}};
   std::int8_t out = 0;
   try {
     (void)unit->mix(mix, Bytes(17).data(), 1, 1, &out);
     FAIL();
   } catch (const hw::InputError& error) {
-    EXPECT_STREQ(error.what(), "ae_decoder RTL: 17 to 1 heads, expected at most 16");
+    EXPECT_STREQ(error.what(), "head_mix_line RTL: 17 to 1 heads, expected at most 16");
   }
 }
 
-class AeDecoderProtocol : public testing::Test {
+class HeadMixLineProtocol : public testing::Test {
  protected:
-  AeDecoderProtocol() {
+  HeadMixLineProtocol() {
     dut_->in_heads_i = dut_->out_heads_i = 2;
     dut_->rounding_i = 0;
     dut_->config_valid_i = 0;
@@ -143,14 +143,14 @@ class AeDecoderProtocol : public testing::Test {
     dut_->in_i = 1;
     dut_->out_ready_i = 0;
   }
-  VerilatedDut<Vae_decoder_8_checked> dut_{RtlOptions{true, "", 3}};
+  VerilatedDut<Vhead_mix_line_8_checked> dut_{RtlOptions{true, "", 3}};
 };
 
-TEST_F(AeDecoderProtocol, AssertionFiresWhenABeatChanges) {
+TEST_F(HeadMixLineProtocol, AssertionFiresWhenABeatChanges) {
   expect_assertion("InHeld_A", dut_, 40, [this] { dut_->in_i = 2; });
 }
 
-TEST_F(AeDecoderProtocol, AssertionFiresWhenCoefficientsChangeAtWork) {
+TEST_F(HeadMixLineProtocol, AssertionFiresWhenCoefficientsChangeAtWork) {
   expect_assertion("ConfigWhileIdle_A", dut_, 3, [this] { dut_->config_valid_i = 1; });
 }
 

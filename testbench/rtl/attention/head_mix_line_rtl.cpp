@@ -1,12 +1,12 @@
-#include "testbench/rtl/attention/ae_decoder_rtl.h"
+#include "testbench/rtl/attention/head_mix_line_rtl.h"
 
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "Vae_decoder_8.h"
-#include "Vae_decoder_8_checked.h"
+#include "Vhead_mix_line_8.h"
+#include "Vhead_mix_line_8_checked.h"
 #include "base/error.h"
 #include "testbench/rtl/attention/line_work.h"
 #include "testbench/rtl/drive/back_pressure.h"
@@ -34,7 +34,7 @@ struct Beats {
 };
 
 template <typename Model>
-class DecoderLine final : public AeDecoderRtl {
+class DecoderLine final : public HeadMixLineRtl {
  public:
   explicit DecoderLine(const RtlOptions& options) : dut_(options) {}
 
@@ -80,7 +80,7 @@ class DecoderLine final : public AeDecoderRtl {
   static constexpr std::uint8_t kJunk = 0x5a;
 
   [[noreturn]] static void fail(const char* what) {
-    throw std::runtime_error(std::string("ae_decoder RTL: ") + what);
+    throw std::runtime_error(std::string("head_mix_line RTL: ") + what);
   }
 
   void write(MixField field, std::size_t o, std::size_t i, std::int32_t data) {
@@ -93,7 +93,7 @@ class DecoderLine final : public AeDecoderRtl {
 
   void configure(const hw::HeadMix& mix) {
     if (std::max(mix.in_heads, mix.out_heads) > kMaxHeads) {
-      throw hw::InputError("ae_decoder RTL: " + std::to_string(mix.in_heads) + " to " +
+      throw hw::InputError("head_mix_line RTL: " + std::to_string(mix.in_heads) + " to " +
                            std::to_string(mix.out_heads) + " heads, expected at most " +
                            std::to_string(kMaxHeads));
     }
@@ -134,10 +134,10 @@ class DecoderLine final : public AeDecoderRtl {
 
 }  // namespace
 
-std::unique_ptr<AeDecoderRtl> make_ae_decoder(std::uint32_t macs, const RtlOptions& options) {
-  require_macs("ae_decoder", macs);
-  return make_build<AeDecoderRtl, DecoderLine<Vae_decoder_8>, DecoderLine<Vae_decoder_8_checked>>(
-      options);
+std::unique_ptr<HeadMixLineRtl> make_head_mix_line(std::uint32_t macs, const RtlOptions& options) {
+  require_macs("head_mix_line", macs);
+  return make_build<HeadMixLineRtl, DecoderLine<Vhead_mix_line_8>,
+                    DecoderLine<Vhead_mix_line_8_checked>>(options);
 }
 
 }  // namespace systole::testbench

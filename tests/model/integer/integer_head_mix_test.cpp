@@ -1,5 +1,3 @@
-#include "model/integer/head_link.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -12,6 +10,7 @@
 #include "model/graph/graph_builder.h"
 #include "model/graph/graph_check.h"
 #include "model/graph/reference.h"
+#include "model/integer/head_mix.h"
 #include "model/integer/integer_model.h"
 #include "model/quantise/quantiser.h"
 #include "tests/model/tiny_pictures.h"
@@ -190,7 +189,8 @@ TEST_F(LinkedVit, GraphComputesTheCompactCoefficients) {
   reference.set_input("patches", patches_of(tiny_pictures(), 3, vit.shape));
   reference.run();
   const std::vector<std::int32_t> qkv = reference.values("blocks.0.attn.qkv.requantise");
-  const auto check = [&](const IntegerLink& link, const std::string& operand, std::size_t first) {
+  const auto check = [&](const IntegerHeadMix& link, const std::string& operand,
+                         std::size_t first) {
     const std::string prefix = "blocks.0.attn.";
     const auto latent = reference.values(prefix + "encoder_" + operand + ".requantise");
     const auto decoded = reference.values(prefix + "decoder_" + operand + ".requantise");
@@ -249,7 +249,7 @@ TEST_F(LinkedVit, HostileIntegerModels) {
     EXPECT_EQ(text.find(path + ": "), 0U) << text;
     return text.substr(path.size());
   };
-  const auto link = [](IntegerVit& vit) -> IntegerLink& {
+  const auto link = [](IntegerVit& vit) -> IntegerHeadMix& {
     return vit.encoder.blocks[0].query_link;
   };
   EXPECT_EQ(error(false, [&](IntegerVit& vit) { link(vit).encoder.weight[1] = -128; }),

@@ -1,4 +1,4 @@
-#include "mapper/group/mix_layer.h"
+#include "mapper/group/head_mix_layer.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -24,7 +24,7 @@ struct Nodes {
 
 std::optional<Nodes> layer_nodes(const Graph& graph, std::size_t first,
                                  const std::vector<unsigned>& readers) {
-  if (first + MixLayer::kNodes > graph.nodes.size()) return std::nullopt;
+  if (first + HeadMixLayer::kNodes > graph.nodes.size()) return std::nullopt;
   const Node& matmul = graph.nodes[first];
   const Node& bias = graph.nodes[first + 1];
   const Node& requantise = graph.nodes[first + 2];
@@ -105,8 +105,8 @@ std::optional<std::vector<hw::Dyadic>> factors_by_head(const Node& requantise,
   return factors;
 }
 
-std::optional<MixLayer> mix_of(const Graph& graph, std::size_t first, const Nodes& nodes,
-                               std::uint32_t features) {
+std::optional<HeadMixLayer> mix_of(const Graph& graph, std::size_t first, const Nodes& nodes,
+                                   std::uint32_t features) {
   const model::View& in = nodes.matmul->in;
   const model::View& out = nodes.requantise->out;
   if (features == 0 || in.cols % features != 0 || out.cols % features != 0) return std::nullopt;
@@ -115,11 +115,11 @@ std::optional<MixLayer> mix_of(const Graph& graph, std::size_t first, const Node
   auto bias = by_head(nodes.bias->parameters.data(), out.cols, features);
   auto factors = factors_by_head(*nodes.requantise, features);
   if (!bias || !factors) return std::nullopt;
-  MixLayer layer{first,
-                 in,
-                 out,
-                 {in.cols / features, out.cols / features, std::move(*weights), std::move(*bias),
-                  std::move(*factors), nodes.requantise->stage.rounding}};
+  HeadMixLayer layer{first,
+                     in,
+                     out,
+                     {in.cols / features, out.cols / features, std::move(*weights),
+                      std::move(*bias), std::move(*factors), nodes.requantise->stage.rounding}};
   try {
     hw::check_head_mix(layer.mix);
   } catch (const hw::InputError&) {
@@ -146,7 +146,7 @@ const Node* only_reader(const Graph& graph, const View& view) {
 /// Whether a layer may run with the group, earlier than its place in the graph. Its order changes
 /// with the operators between group and layer, and with those before the group that are part of
 /// something that may run later.
-bool runs_early(const Graph& graph, const MixLayer& layer, const Group& group,
+bool runs_early(const Graph& graph, const HeadMixLayer& layer, const Group& group,
                 const std::vector<bool>& taken) {
   const std::size_t last = group.nodes.back();
   if (layer.first <= last) return false;
@@ -164,7 +164,7 @@ bool runs_early(const Graph& graph, const MixLayer& layer, const Group& group,
 }
 
 /// The columns without `encoders`, which are in order and of one width, if they lie side by side.
-View rest_of(const View& result, const std::vector<MixLayer>& encoders, std::uint32_t width) {
+View rest_of(const View& result, const std::vector<HeadMixLayer>& encoders, std::uint32_t width) {
   View rest = result;
   rest.cols = 0;
   std::size_t next = 0;
@@ -182,15 +182,15 @@ View rest_of(const View& result, const std::vector<MixLayer>& encoders, std::uin
 
 }  // namespace
 
-std::optional<MixLayer> match_mix_layer(const Graph& graph, std::size_t first,
-                                        std::uint32_t features,
-                                        const std::vector<unsigned>& readers) {
+std::optional<HeadMixLayer> match_head_mix_layer(const Graph& graph, std::size_t first,
+                                                 std::uint32_t features,
+                                                 const std::vector<unsigned>& readers) {
   const std::optional<Nodes> nodes = layer_nodes(graph, first, readers);
   return nodes ? mix_of(graph, first, *nodes, features) : std::nullopt;
 }
 
-std::optional<MixLayer> match_mix_layer(const Graph& graph, std::size_t first,
-                                        const std::vector<unsigned>& readers) {
+std::optional<HeadMixLayer> match_head_mix_layer(const Graph& graph, std::size_t first,
+                                                 const std::vector<unsigned>& readers) {
   const std::optional<Nodes> nodes = layer_nodes(graph, first, readers);
   if (!nodes) return std::nullopt;
   const std::uint32_t most = std::gcd(nodes->matmul->in.cols, nodes->requantise->out.cols);
@@ -219,17 +219,18 @@ EncodedSections encoded_sections(const Graph& graph, const Group& group, const h
         node.in.rows != result.rows || only_reader(graph, node.in) != &node) {
       continue;
     }
-    auto layer = match_mix_layer(graph, i, readers);
+    auto layer = match_head_mix_layer(graph, i, readers);
     if (layer && runs_early(graph, *layer, group, taken)) {
       sections.encoders.push_back(std::move(*layer));
     }
   }
   if (sections.encoders.empty()) return {};
   std::sort(sections.encoders.begin(), sections.encoders.end(),
-            [](const MixLayer& a, const MixLayer& b) { return a.in.col < b.in.col; });
+            [](const HeadMixLayer& a, const HeadMixLayer& b) { return a.in.col < b.in.col; });
   const std::uint32_t width = sections.encoders.front().in.cols;
-  const bool equal = std::all_of(sections.encoders.begin(), sections.encoders.end(),
-                                 [&](const MixLayer& encoder) { return encoder.in.cols == width; });
+  const bool equal =
+      std::all_of(sections.encoders.begin(), sections.encoders.end(),
+                  [&](const HeadMixLayer& encoder) { return encoder.in.cols == width; });
   if (!equal || result.cols % width != 0) return {};
   sections.rest = rest_of(result, sections.encoders, width);
   return sections.rest.cols == 0 ? EncodedSections{} : sections;

@@ -1,4 +1,4 @@
-#include "model/integer/head_link.h"
+#include "model/integer/head_mix.h"
 
 #include <cstddef>
 

@@ -16,7 +16,7 @@ struct Group;
 /// A layer of a graph that mixes heads: a matmul with the Kronecker product of coefficients and
 /// identity, its plain bias (hw::is_bias()) and its requantisation, one after the other and read by
 /// nothing else, nothing between them wanted in memory.
-struct MixLayer {
+struct HeadMixLayer {
   std::size_t first = 0;  ///< its matmul among the graph's nodes
   model::View in, out;    ///< s8, [tokens][heads * features]
   hw::HeadMix mix;
@@ -32,19 +32,19 @@ struct MixLayer {
 /// The layer that begins with the graph's node number `first`, if it mixes heads of `features`
 /// features. Found in weights, biases and factors themselves; a mere shape has none.
 /// `readers`: how many nodes read each tensor.
-[[nodiscard]] std::optional<MixLayer> match_mix_layer(const model::Graph& graph, std::size_t first,
-                                                      std::uint32_t features,
-                                                      const std::vector<unsigned>& readers);
+[[nodiscard]] std::optional<HeadMixLayer> match_head_mix_layer(
+    const model::Graph& graph, std::size_t first, std::uint32_t features,
+    const std::vector<unsigned>& readers);
 
 /// The same with the most features, at least 2, for which the layer mixes heads.
-[[nodiscard]] std::optional<MixLayer> match_mix_layer(const model::Graph& graph, std::size_t first,
-                                                      const std::vector<unsigned>& readers);
+[[nodiscard]] std::optional<HeadMixLayer> match_head_mix_layer(
+    const model::Graph& graph, std::size_t first, const std::vector<unsigned>& readers);
 
 /// The columns of a projection's result in sections of one width: some of them are read by nothing
 /// but an encoder, the rest lie side by side.
 struct EncodedSections {
-  std::vector<MixLayer> encoders;  ///< by section; none if the result does not have this form
-  model::View rest;                ///< what is written as it is
+  std::vector<HeadMixLayer> encoders;  ///< by section; none if the result does not have this form
+  model::View rest;                    ///< what is written as it is
 };
 
 /// `group`: a matmul and its chain, whose result must be s8 and a whole tensor. A machine without

@@ -1,6 +1,6 @@
 // A line of the auto-encoder: mixes the heads of a token, P features at a time. The decoder has as
 // many lines as the machine says; the encoder's are the same.
-// Bit-exact reference: hw::mix_heads, cycles: hw::MixLines, both of hw/attention/head_mix.h.
+// Bit-exact reference: hw::mix_heads, cycles: hw::HeadMixLines, both of hw/attention/head_mix.h.
 //
 // A group comes in as in_heads_i beats, head 0 first. Then in_heads_i cycles for each output head,
 // an input head a cycle, each MAC on a feature of its own; the sums begin at the head's bias and
@@ -9,7 +9,7 @@
 
 `include "systole_assert.svh"
 
-module systole_ae_decoder #(
+module systole_head_mix_line #(
   parameter  int unsigned Macs       = 8,
   parameter  int unsigned MaxHeads   = 16,
   localparam int unsigned HeadWidth  = $clog2(MaxHeads),
