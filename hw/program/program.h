@@ -177,7 +177,6 @@ using MemoryImage = std::vector<MemoryPiece>;
 /// Where things answer on the system bus: main memory from 0, the cores' registers far above it.
 inline constexpr std::uint64_t kDramBase = 0;
 inline constexpr std::uint64_t kRegistersBase = std::uint64_t{1} << 40;
-inline constexpr std::uint64_t kRegistersStride = 4096;  ///< from one core to the next
 
 /// A half-open range of one memory that a command touches.
 enum class Space : std::uint8_t { kDram = 0, kScratchpad = 1, kAccumulator = 2, kStatistics = 3 };

@@ -34,12 +34,6 @@ std::vector<float> FloatGpt::append(const std::vector<std::int32_t>& ids) {
   return logits(run(ids).data(), ids.size());
 }
 
-std::vector<float> FloatGpt::append_for_last(const std::vector<std::int32_t>& ids) {
-  if (ids.empty()) throw std::invalid_argument("FloatGpt: no tokens");
-  const std::vector<float> hidden = run(ids);
-  return logits(hidden.data() + hidden.size() - shape().encoder.width, 1);
-}
-
 FloatGpt::Norm FloatGpt::widen(const HalfNorm& norm) {
   return {widened(norm.weight), widened(norm.bias)};
 }

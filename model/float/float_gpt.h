@@ -26,8 +26,6 @@ class FloatGpt {
   /// Appends tokens: the logits after each of them, [ids.size(), vocabulary]. Throws
   /// std::invalid_argument for an id outside the vocabulary or more tokens than positions.
   [[nodiscard]] std::vector<float> append(const std::vector<std::int32_t>& ids);
-  /// The same; the logits after the last of them alone, [vocabulary].
-  [[nodiscard]] std::vector<float> append_for_last(const std::vector<std::int32_t>& ids);
 
  private:
   struct Linear {

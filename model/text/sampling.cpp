@@ -40,13 +40,6 @@ std::vector<std::size_t> largest(const std::vector<hw::Half>& logits, std::size_
 
 }  // namespace
 
-std::size_t greedy_token(const std::vector<hw::Half>& logits) {
-  check(logits);
-  const auto found = std::max_element(logits.begin(), logits.end(),
-                                      [](hw::Half a, hw::Half b) { return is_larger(b, a); });
-  return static_cast<std::size_t>(found - logits.begin());
-}
-
 Sampler::Sampler(const Options& options) : options_(options), engine_(options.seed) {
   if (!(options.temperature > 0.0) || !std::isfinite(options.temperature)) {
     throw hw::InputError(fmt::format("temperature: found {}, expected a finite number above 0",

@@ -9,11 +9,6 @@
 
 namespace systole::model {
 
-/// The token with the largest logit, the first of equals. Throws std::invalid_argument without
-/// logits, hw::InputError that names the token if one is not a number: the weights or the FP16
-/// range are to blame.
-[[nodiscard]] std::size_t greedy_token(const std::vector<hw::Half>& logits);
-
 /// Draws tokens by softmax(logits / temperature) over the `top_k` largest logits. The same logits
 /// and seed give the same tokens on every host: engine and order are fixed, and the exponential
 /// is of single correctly rounded operations.
@@ -30,8 +25,9 @@ class Sampler {
   /// Throws hw::InputError for a temperature out of range.
   explicit Sampler(const Options& options);
 
-  /// Draws one number, whatever the logits. Errors as of greedy_token(). An infinite logit leaves
-  /// nothing to those below it.
+  /// Draws one number, whatever the logits. Throws std::invalid_argument without logits,
+  /// hw::InputError that names the token if one is not a number: the weights or the FP16 range are
+  /// to blame. An infinite logit leaves nothing to those below it.
   [[nodiscard]] std::size_t token(const std::vector<hw::Half>& logits);
 
  private:

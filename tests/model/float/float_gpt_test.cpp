@@ -81,12 +81,10 @@ TEST(FloatGpt, TokenByTokenGivesWhatAllAtOnceGive) {
   gpt.restart();
   std::vector<float> steps = gpt.append({ids.begin(), ids.begin() + 17});
   for (std::size_t i = 17; i < ids.size(); ++i) {
-    const std::vector<float> row = gpt.append_for_last({ids[i]});
+    const std::vector<float> row = gpt.append({ids[i]});
     steps.insert(steps.end(), row.begin(), row.end());
   }
   EXPECT_EQ(steps, whole);
-  gpt.restart();
-  EXPECT_EQ(gpt.append_for_last(ids), std::vector<float>(whole.end() - kVocabulary, whole.end()));
 }
 
 /// What a tiny text's tensors are in FP16.
@@ -128,9 +126,8 @@ TEST(FloatGpt, RefusesWhatHasNoPlace) {
   FloatGpt gpt(small);
   EXPECT_THROW(static_cast<void>(gpt.append({10})), std::invalid_argument);
   EXPECT_THROW(static_cast<void>(gpt.append({-1})), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(gpt.append_for_last({})), std::invalid_argument);
   EXPECT_EQ(gpt.length(), 0U);
-  EXPECT_EQ(gpt.append_for_last({5, 9, 0}).size(), 10U);
+  EXPECT_EQ(gpt.append({5, 9, 0}).size(), 3 * 10U);
   EXPECT_THROW(static_cast<void>(gpt.append({5})), std::invalid_argument);
 }
 

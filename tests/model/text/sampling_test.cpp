@@ -36,6 +36,12 @@ std::vector<int> histogram(const Sampler::Options& options, const std::vector<hw
   return counts;
 }
 
+std::size_t greedy_token(const std::vector<hw::Half>& logits) {
+  Sampler::Options greedy;
+  greedy.top_k = 1;
+  return Sampler(greedy).token(logits);
+}
+
 TEST(Greedy, TakesTheFirstOfTheLargest) {
   EXPECT_EQ(greedy_token(halves({-1, 3, 2, 3})), 1U);
   EXPECT_EQ(greedy_token(halves({-4})), 0U);
@@ -49,12 +55,7 @@ TEST(Greedy, RefusesWhatIsNoNumber) {
                 return greedy_token(halves({0, 1, std::nan("")}));
               }),
               HasSubstr("token 2 is not a number"));
-  EXPECT_THAT(input_error_of([] {
-                return Sampler({}).token(halves({std::nan(""), 1}));
-              }),
-              HasSubstr("token 0 is not a number"));
   EXPECT_THROW(static_cast<void>(greedy_token({})), std::invalid_argument);
-  EXPECT_THROW(static_cast<void>(Sampler({}).token({})), std::invalid_argument);
 }
 
 TEST(Sampler, DrawsBySoftmaxOfTheTemperature) {

@@ -144,6 +144,23 @@ TEST_F(SystemBusTest, RestoresTheAddress) {
   });
 }
 
+TEST_F(SystemBusTest, RestoresTheAddressesOfABatch) {
+  first.run([this] {
+    RequestBatch batch;
+    batch.requests = {{kSlow + 8, data.data(), 0, 16, tlm::TLM_INCOMPLETE_RESPONSE},
+                      {kSlow + 64, data.data(), 0, 16, tlm::TLM_INCOMPLETE_RESPONSE}};
+    tlm::tlm_generic_payload payload;
+    TlmDriver::fill(payload, tlm::TLM_WRITE_COMMAND, kSlow + 8, data.data(), 16);
+    payload.set_extension(&batch);
+    first.send(payload);
+    payload.clear_extension(&batch);
+    EXPECT_TRUE(batch.served);
+    EXPECT_EQ(slow.addresses, (std::vector<std::uint64_t>{8, 64}));
+    EXPECT_EQ(batch.requests[0].address, kSlow + 8);
+    EXPECT_EQ(batch.requests[1].address, kSlow + 64);
+  });
+}
+
 TEST_F(SystemBusTest, ForwardsDirectMemoryWithinTheRange) {
   first.run([this] {
     tlm::tlm_generic_payload payload;
