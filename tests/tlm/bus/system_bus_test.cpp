@@ -128,7 +128,9 @@ TEST_F(SystemBusTest, AnswersAnAddressOfNoTargetWithAnError) {
 TEST_F(SystemBusTest, PassesOnTheErrorOfATarget) {
   slow.bytes.resize(16);
   first.run([this] {
-    EXPECT_EQ(first.read(kSlow + 16, data.data(), 64).status, tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    const auto refused = first.read(kSlow + 16, data.data(), 64);
+    EXPECT_EQ(refused.status, tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    EXPECT_EQ(refused.delay, ns(4 + 200 + 5)) << "no data come back";
   });
   EXPECT_EQ(bus.core().decode_errors, 0U);
   EXPECT_EQ(counters().at("first.socket.errors"), 1U);
