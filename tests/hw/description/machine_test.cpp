@@ -149,8 +149,7 @@ TEST(MachineKeys, WordsFollowTheEnumerations) {
   for (const char* setting :
        {"array.dataflow=output-stationary", "array.overlap=preload", "backend.systolic_array=rtl",
         "backend.i_sqrt=rtl", "datapath.rounding=half-even", "datapath.softmax=ibert-floor",
-        "mapper.strategy=gemmini", "dma.slots=completion",
-        "l2.replacement=random"}) {
+        "mapper.strategy=gemmini", "dma.slots=completion", "l2.replacement=random"}) {
     set_key(m, setting);
   }
   EXPECT_EQ(m.array.dataflow, Dataflow::kOutputStationary);
