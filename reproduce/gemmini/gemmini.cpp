@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "base/error.h"
+#include "reproduce/survey/survey.h"
 
 namespace systole::testbench {
 namespace {
@@ -159,6 +160,7 @@ Reproduction reproduce_gemmini(const std::vector<std::string>& points) {
   reproduction.add(requests_section(runs));
   reproduction.add(cycles_section(runs));
   reproduction.add(worst_section(runs));
+  reproduction.add(measured_products_section(run_measured_products()));
   reproduction.plots.push_back(scatter(runs));
   return reproduction;
 }

@@ -91,12 +91,12 @@ Json encoder_document(const hw::Machine& machine, std::uint32_t length, Order or
           {"classes", std::move(classes)}};
 }
 
-/// Simulates the products of all of these splits.
-void run(std::vector<SplitRun>& splits) {
+/// Simulates the products of all of these splits on a preset with other sizes of its memories.
+void run(std::vector<SplitRun>& splits, const char* preset) {
   ExperimentBatch batch;
   std::deque<Json> documents;
   for (const SplitRun& split : splits) {
-    hw::Machine machine = hw::find_machine("gemmini");
+    hw::Machine machine = hw::find_machine(preset);
     machine.scratchpad.kib = split.scratchpad_kib;
     machine.accumulator.kib = split.accumulator_kib;
     for (const ProductRun& run : split.products) {
@@ -157,7 +157,7 @@ SplitRun run_measured_products() {
   products.erase(products.begin() + 3);  // of the same shape as the first
   products.front().product.count = 4;
   for (ProductRun& run : products) run.product.result = {false, true};
-  run(splits);
+  run(splits, "gemmini-firesim");
   return splits.front();
 }
 
@@ -168,7 +168,7 @@ std::vector<SplitRun> run_splits() {
       splits.push_back(split_of(scratchpad, accumulator, 512));
     }
   }
-  run(splits);
+  run(splits, "gemmini");
   return splits;
 }
 

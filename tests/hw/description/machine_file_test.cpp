@@ -209,8 +209,8 @@ TEST(MachineFile, RefusesEachBadInputWithOneLine) {
        "2:16: dram.t_cl_ns: found 12.5, expected no key of a DRAM, memory.model is \"fixed\""},
       // Base
       {"base = 'unheard-of'",
-       "1:8: base: found \"unheard-of\", expected dfx, dfx-ideal, gemmini, gemmini-bare, ita, "
-       "survey, tiny, transformer or vitcod"},
+       "1:8: base: found \"unheard-of\", expected dfx, dfx-ideal, gemmini, gemmini-bare, "
+       "gemmini-firesim, ita, survey, tiny, transformer or vitcod"},
       {"base = 5", "1:8: base: found 5, expected the name of a machine preset in quotes"},
       {"base = '../machines/tiny'", "1:8: base: found \"../machines/tiny\", expected dfx,"},
       // TOML

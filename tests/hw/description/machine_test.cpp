@@ -348,9 +348,9 @@ class MachinePresets : public testing::Test {
 };
 
 TEST_F(MachinePresets, AllLoadRoundTripAndBearTheirName) {
-  EXPECT_EQ(machine_presets(),
-            (std::vector<std::string>{"dfx", "dfx-ideal", "gemmini", "gemmini-bare", "ita",
-                                      "survey", "tiny", "transformer", "vitcod"}));
+  EXPECT_EQ(machine_presets(), (std::vector<std::string>{
+                                   "dfx", "dfx-ideal", "gemmini", "gemmini-bare", "gemmini-firesim",
+                                   "ita", "survey", "tiny", "transformer", "vitcod"}));
   for (const std::string& name : machine_presets()) {
     const Machine machine = find_machine(name);
     EXPECT_EQ(machine.name, name);

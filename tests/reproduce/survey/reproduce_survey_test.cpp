@@ -95,11 +95,11 @@ TEST(GemminiMatmul, TakesTheCyclesOfTheRtl) {
     MatmulShape shape;
     double cycles, tolerance;
   };
-  const Measured measured[] = {{{128, 768, 768}, 345'931, 0.10},
-                               {{128, 3072, 768}, 1'533'044, 0.10},
-                               {{128, 768, 3072}, 1'518'059, 0.10},
-                               {{128, 128, 64}, 6'706, 0.25},
-                               {{128, 64, 128}, 7'517, 0.25}};
+  const Measured measured[] = {{{128, 768, 768}, 345'931, 0.05},
+                               {{128, 3072, 768}, 1'533'044, 0.05},
+                               {{128, 768, 3072}, 1'518'059, 0.05},
+                               {{128, 128, 64}, 6'706, 0.05},
+                               {{128, 64, 128}, 7'517, 0.05}};
   const SplitRun run = run_measured_products();
   ASSERT_EQ(run.products.size(), 5U);
   for (const ProductRun& product : run.products) {
