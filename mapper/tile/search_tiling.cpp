@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <array>
+#include <boost/container_hash/hash.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <random>
-#include <set>
 #include <tuple>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -66,20 +67,20 @@ class Search {
         }
       }
     } else {
-      for (std::uint64_t v = 0; v < kVariants; ++v) consider({0, 0, 0, v});  // the smallest
+      for (std::uint64_t v = 0; v < kVariants; ++v) consider_new({0, 0, 0, v});  // the smallest
       std::mt19937_64 random(kSeed);
       // Small sizes more often: most large ones do not fit.
       const auto below = [&](std::uint64_t count) { return random() % (1 + random() % count); };
       for (int i = 0; i < kDrawn; ++i) {
         const std::uint64_t m = below(m_.count()), n = below(n_.count()), k = below(k_.count());
-        consider({m, n, k, random() % kVariants});
+        consider_new({m, n, k, random() % kVariants});
       }
       improve();
     }
     std::vector<Tiling> best;
     for (const Found& found : best_) {
       best.push_back(found.tiling);
-      best.back().tried = seen_.size();
+      best.back().tried = tried_;
     }
     return best;
   }
@@ -90,6 +91,7 @@ class Search {
   static constexpr std::uint64_t kVariants = 128;
   /// Indices of sizes m, n and k, and variant.
   using Point = std::array<std::uint64_t, kSizes + 1>;
+  using Points = std::unordered_set<Point, boost::hash<Point>>;
   struct Found {
     double value;
     std::uint64_t load_bytes;
@@ -125,9 +127,11 @@ class Search {
     return {m_.index(t.m), n_.index(t.n), k_.index(t.k), variant};
   }
 
+  /// Of a point that may have been considered before.
+  bool consider_new(const Point& point) { return seen_.insert(point).second && consider(point); }
   /// Keeps it if it is one of the best.
   bool consider(const Point& point) {
-    if (!seen_.insert(point).second) return false;
+    ++tried_;
     Tiling t = tiling(point);
     if (!cost_.evaluate_if_fits(t)) return false;
     return keep(point, t);
@@ -144,13 +148,13 @@ class Search {
 
   /// Steps from the best ones to whatever is better, until nothing around them is.
   void improve() {
-    std::set<Point> expanded;
+    Points expanded;
     for (bool found = true; found;) {
       found = false;
       const std::vector<Found> starts = best_;
       for (const Found& start : starts) {
         if (!expanded.insert(start.point).second) continue;
-        for (const Point& next : neighbours(start.point)) found = consider(next) || found;
+        for (const Point& next : neighbours(start.point)) found = consider_new(next) || found;
       }
     }
   }
@@ -191,7 +195,8 @@ class Search {
   const TilingCost cost_;
   const std::uint32_t most_cols_;
   const Sizes m_, n_, k_;
-  std::set<Point> seen_;
+  Points seen_;  ///< none where all are compared: each of them is met once
+  std::uint64_t tried_ = 0;
   std::vector<Found> best_;  ///< at most kStarts, best first
 };
 
