@@ -17,7 +17,7 @@
 namespace systole::testbench {
 
 /// Version of the document that to_json() makes: raised when a name goes or changes its meaning.
-inline constexpr int kStatisticsVersion = 2;
+inline constexpr int kStatisticsVersion = 3;
 
 /// A finished simulation and what its figures mean. Reports in every form come from here.
 struct Measurement {
