@@ -359,7 +359,15 @@ std::optional<std::vector<VectorResult>> check_stream_file(const VectorFields& f
       check_softmax(fields, datapath, comparison);
     });
   }
-  if (datapath != nullptr) return std::nullopt;
+  if (datapath != nullptr) {
+    for (const std::string& other : stream_operations()) {
+      if (op != other) continue;
+      file.fail("op", "\"" + op + "\" not possible with " + datapath->name() +
+                          ": of a streaming core's functions only \"" + kStreamSoftmax +
+                          "\" has RTL");
+    }
+    return std::nullopt;
+  }
   if (op == kStreamRequantisation) return each_case(file, check_requantisation);
   if (op == kGelu || op == kRelu) {
     const std::vector<std::int64_t> x = file.integers("x", kInt8);
