@@ -89,12 +89,9 @@ struct Publication {
   const std::vector<std::string>& (*parts)();
 };
 /// What can be reproduced.
-const std::map<std::string, Publication> kReproductions = {{"dfx", {dfx, dfx_parts}},
-                                                           {"fusion", {fusion, fusion_parts}},
-                                                           {"gemmini", {gemmini, no_parts}},
-                                                           {"ita", {ita, no_parts}},
-                                                           {"survey", {survey, survey_parts}},
-                                                           {"vitcod", {vitcod, no_parts}}};
+const std::map<std::string, Publication> kReproductions = {
+    {"dfx", {dfx, dfx_parts}}, {"fusion", {fusion, fusion_parts}}, {"gemmini", {gemmini, no_parts}},
+    {"ita", {ita, no_parts}},  {"survey", {survey, survey_parts}}, {"vitcod", {vitcod, no_parts}}};
 
 void check_parts(const ReproduceOptions& options) {
   const std::vector<std::string>& known = kReproductions.at(options.name).parts();

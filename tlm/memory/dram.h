@@ -30,8 +30,8 @@ class SparseMemory {
 };
 
 /// Main memory: a TLM-2.0 target (see MemoryTarget) with the timing of hw::DramTiming, or of
-/// hw::FixedMemory if the machine has that, and zero-initialised contents that cost host memory only
-/// where touched.
+/// hw::FixedMemory if the machine has that, and zero-initialised contents that cost host memory
+/// only where touched.
 ///
 /// The bus stores and forwards what a read brings, which takes it a cycle for each beat but the
 /// first. A fixed memory passes beats on as they come, unless to a cache: it has finished so many

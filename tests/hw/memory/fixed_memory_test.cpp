@@ -78,7 +78,8 @@ TEST(FixedMemory, NarrowsAnswersAndTheSlotOfAWrite) {
   memory.finish(101);
   EXPECT_EQ(memory.answers().time().busy, 12U);
   EXPECT_EQ(memory.answers().time().stalled[FixedMemory::kLatency].time, 20U);
-  EXPECT_EQ(memory.answers().time().stalled[FixedMemory::kInterval].time, 30U);  // ten gaps of three cycles
+  EXPECT_EQ(memory.answers().time().stalled[FixedMemory::kInterval].time,
+            30U);  // ten gaps of three cycles
   EXPECT_EQ(memory.answers().time().total, 101U);
 }
 

@@ -100,8 +100,8 @@ TEST(VectorDatapath, OtherOperationsAreRefused) {
         << text;
     EXPECT_NE(text.find("; ask elsewhere"), std::string::npos) << text;
   }
-  for (const char* name : {"../ita/gelu", "../ita/relu", "../ita/requant", "../ita/layer_s16",
-                           "../ita/cycles"}) {
+  for (const char* name :
+       {"../ita/gelu", "../ita/relu", "../ita/requant", "../ita/layer_s16", "../ita/cycles"}) {
     const std::string text = refusal_of_file(golden_path(name));
     EXPECT_NE(text.find(" not possible with a fake: of a streaming core's functions only"),
               std::string::npos)
