@@ -157,5 +157,42 @@ TEST(StreamCore, DividesLargeSumsFaster) {
   EXPECT_EQ(run(core, works), cycles_of(256));
 }
 
+TEST(StreamCore, HoldsAsManyResultsAsItsOutputQueueTakes) {
+  for (const std::uint32_t queue : {1U, 7U, 17U, 40U}) {
+    Machine::Stream machine = ita();
+    machine.output_queue = queue;
+    StreamCore core(machine);
+    core.begin(product_work(64, 64, 64, machine.length), nullptr);  // each beat is a result
+    for (int cycle = 0; cycle < 500; ++cycle) core.step({true, true, true, false});
+    EXPECT_EQ(core.account().time().busy, queue);
+  }
+}
+
+TEST(StreamCore, WaitsForEachRowsDivisionInEveryBlock) {
+  // One divider: a sum reaches it 10 cycles after its beat, a quotient of 8 bits takes 9 cycles,
+  // the next sum follows one cycle later, and a row of attention times values is accepted one
+  // cycle after its quotient. The last of 64 rows is accepted 20 + 63 * 10 cycles after the first
+  // beat of the last scores, instead of 64 + 63.
+  Machine::Stream machine = ita();
+  machine.dividers = 1;
+  constexpr std::uint64_t kDelay = 20 + 63 * 10 - (64 + 63);
+  for (const std::uint64_t blocks : {1U, 2U, 3U}) {
+    StreamCore plain(ita()), core(machine);
+    const std::vector<Work> works = attention_work({64 * blocks, 64, 64, 0}, 64);
+    EXPECT_EQ(run(core, works), run(plain, works) + kDelay * blocks) << blocks << " blocks";
+    EXPECT_EQ(core.account().time().stalled[StreamCore::kDivider].time, kDelay * blocks);
+  }
+}
+
+TEST(StreamCore, TakesNoWeightsWhileBothBuffersAreFull) {
+  // Without input two buffers of 64 beats fill and nothing more is taken: two passes then run
+  // without a beat of weights, the third waits for its 64 beats.
+  StreamCore core(ita());
+  core.begin(product_work(64, 64, 64, 64), nullptr);
+  for (int cycle = 0; cycle < 1000; ++cycle) core.step({false, true, true, true});
+  for (int cycle = 0; cycle < 300; ++cycle) core.step({true, false, true, true});
+  EXPECT_EQ(core.account().time().busy, 128U);
+}
+
 }  // namespace
 }  // namespace systole::hw::stream

@@ -99,6 +99,23 @@ TEST(StreamSoftmax, TheOrderWithinAGroupDoesNotMatter) {
   }
 }
 
+TEST(StreamSoftmax, AScoreWeighsAnOctaveLessPerUnitAndNothingFromNineOn) {
+  for (int difference = 0; difference < 256; ++difference) {
+    // One score at the maximum and one below it, the rest too far below to count.
+    std::array<std::int8_t, kGroup> scores;
+    scores.fill(-128);
+    scores[3] = static_cast<std::int8_t>(difference < 200 ? 100 : 127);
+    scores[7] = static_cast<std::int8_t>(scores[3] - difference);
+    SoftmaxRow row;
+    row.take(scores.data());
+    constexpr std::array<std::uint32_t, 9> kWeights = {256, 128, 64, 32, 16, 8, 4, 2, 1};
+    EXPECT_EQ(row.sum, 256 + (difference < 9 ? kWeights[static_cast<std::size_t>(difference)] : 0));
+    // A probability has eight bits: nothing from 8 on, where the sum still counts 1.
+    const int expected = difference < 8 ? row.inverse() / (1 << difference) : 0;
+    EXPECT_EQ(row.probability(scores[7], row.inverse()), expected);
+  }
+}
+
 TEST(StreamGelu, TurnsTheSignOfAGelu) {
   // A scale of 1/32, as ITA's generator makes its constants.
   const Activation gelu{ActivationKind::kGelu, {-80, -7091}, {74, 20, 0}};
