@@ -11,6 +11,7 @@
 
 #include "hw/description/machine_file.h"
 #include "support/network/encoder_run.h"
+#include "support/network/vit_run.h"
 #include "testbench/explain/explanation.h"
 
 namespace systole::testbench {
@@ -146,15 +147,22 @@ std::uint64_t earliest(const std::vector<CommandTrace>& traces, const CommandTra
   return begin;
 }
 
-/// The path of a run, and what it is made from, without a gap.
+/// The path of a run, and what it is made from, without a gap. `host_waits`: calls of the host that
+/// waited for the core.
 void expect_explained(const hw::Program& program, const SimulationResult& result,
-                      const hw::Machine& machine) {
+                      const hw::Machine& machine, int& host_waits) {
   ASSERT_EQ(result.finished - result.started, result.cycles.front());
   std::array<std::uint64_t, hw::kUnits> free{};
   for (const CommandTrace& trace : result.traces) {
     if (trace.unit == hw::Unit::kLoop) continue;
     ASSERT_EQ(trace.started, earliest(result.traces, trace, free)) << trace.index;
     ASSERT_EQ(trace.dispatched, trace.dispatch.room + 1) << trace.index;
+    if (trace.unit == hw::Unit::kHost && trace.dispatch.room > trace.dispatch.issued) {
+      // The host computes when all commands before have completed: the last of them made room.
+      ASSERT_LT(trace.dispatch.room_by, trace.index);
+      ASSERT_EQ(trace.dispatch.room, result.traces[trace.dispatch.room_by].completed);
+      ++host_waits;
+    }
     std::uint64_t stalled = 0;
     for (const std::uint32_t cycles : trace.stalled) stalled += cycles;
     ASSERT_LE(stalled, trace.released - trace.started) << trace.index;
@@ -189,6 +197,7 @@ void expect_explained(const hw::Program& program, const SimulationResult& result
 
 TEST(CriticalPathProperty, TakesAsManyCyclesAsTheRunOnRandomMachines) {
   constexpr int kMachines = 120;
+  int host_waits = 0;
   Random random(21);
   for (int i = 0; i < kMachines; ++i) {
     SCOPED_TRACE(i);
@@ -199,12 +208,14 @@ TEST(CriticalPathProperty, TakesAsManyCyclesAsTheRunOnRandomMachines) {
     const auto [machine, mapping] = test::random_fit(random, workload.graph);
     SimulationOptions options;
     options.functional = false;
-    expect_explained(mapping.program, workload.simulate(mapping, machine, options), machine);
+    expect_explained(mapping.program, workload.simulate(mapping, machine, options), machine,
+                     host_waits);
     if (HasFatalFailure()) return;
   }
 }
 
 TEST(CriticalPathProperty, TakesAsManyCyclesAsTheRunOnEveryPreset) {
+  int host_waits = 0;
   const test::Workload workload = test::encoder_workload({2, 32, 2, 64}, 16, 1);
   for (const char* const preset : {"tiny", "gemmini", "gemmini-bare", "transformer", "vitcod"}) {
     SCOPED_TRACE(preset);
@@ -212,8 +223,19 @@ TEST(CriticalPathProperty, TakesAsManyCyclesAsTheRunOnEveryPreset) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     SimulationOptions options;
     options.functional = false;
-    expect_explained(mapping.program, workload.simulate(mapping, machine, options), machine);
+    expect_explained(mapping.program, workload.simulate(mapping, machine, options), machine,
+                     host_waits);
   }
+  EXPECT_EQ(host_waits, 0);
+}
+
+TEST(CriticalPathProperty, TakesAsManyCyclesAsARunWithCallsOfTheHost) {
+  int host_waits = 0;
+  const test::VitRun run("gemmini", 1);
+  SimulationOptions options;
+  options.functional = false;
+  expect_explained(run.mapping.program, run.simulate(options), run.machine, host_waits);
+  EXPECT_GT(host_waits, 0);
 }
 
 }  // namespace
