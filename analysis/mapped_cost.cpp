@@ -10,6 +10,7 @@
 #include "hw/memory/fixed_memory.h"
 #include "hw/postop/postop.h"
 #include "hw/program/program_fetch.h"
+#include "hw/program/program_ranges.h"
 #include "mapper/tile/host_cost.h"
 #include "mapper/tile/tiling.h"
 
@@ -22,33 +23,29 @@ struct Traffic {
       : loads(machine), operands(machine), results(machine) {}
 
   void add(const hw::Command& command, const hw::Program& program) {
-    switch (command.opcode) {
-      case hw::Opcode::kLoad:
-      case hw::Opcode::kLoadAccumulator:
-        loads.add_rows(command.dram, command.dram_pitch, command.m,
-                       command.n * hw::bytes_of(command.type));
-        add_operands(command, program, loads);
-        break;
-      case hw::Opcode::kStore:
-      case hw::Opcode::kMove:
-        add_result(command, program);
-        break;
-      case hw::Opcode::kAttention: {
-        const hw::LayerMask& mask = program.masks[command.parameters];
-        loads.add_rows(mask.address, 0, 1, mask.bytes.size());
-        break;
+    if (const auto* const load = command.as<hw::cmd::Load>()) {
+      loads.add_rows(load->from.address, load->from.pitch, load->m,
+                     load->n * hw::bytes_of(load->type));
+      if (load->pre) add_operands(*load->pre, load->m, load->n, program, loads);
+    } else if (const auto* const result = command.as<hw::cmd::Result>()) {
+      add_operands(result->chain, result->m, result->n, program, operands);
+      if (const auto* const store = command.as<hw::cmd::Store>()) {
+        const hw::WrittenRows written = hw::written_rows(*store, program);
+        results.add_rows(store->to.address, store->to.pitch, written.rows, written.bytes);
       }
-      case hw::Opcode::kLoop:
-        loads.add_rows(command.dram, command.dram_pitch, command.m, command.k);
-        loads.add_rows(command.a, command.a_pitch, command.k, command.n);
-        if (command.b != 0) loads.add_rows(command.b, command.b_pitch, command.m, command.n * 4);
-        if (command.tensor != 0) {
-          results.add_rows(command.tensor, command.tensor_pitch, command.m,
-                           hw::stored_row_bytes(command, program));
-        }
-        break;
-      default:
-        break;
+    } else if (const auto* const attention = command.as<hw::cmd::Attention>()) {
+      const hw::LayerMask& mask = program.masks[attention->mask];
+      loads.add_rows(mask.address, 0, 1, mask.bytes.size());
+    } else if (const auto* const loop = command.as<hw::cmd::Loop>()) {
+      loads.add_rows(loop->a.address, loop->a.pitch, loop->m, loop->k);
+      loads.add_rows(loop->b.address, loop->b.pitch, loop->k, loop->n);
+      if (loop->d.address != 0) {
+        loads.add_rows(loop->d.address, loop->d.pitch, loop->m, std::uint64_t{loop->n} * 4);
+      }
+      if (loop->c.address != 0) {
+        results.add_rows(loop->c.address, loop->c.pitch, loop->m,
+                         hw::written_rows(*loop, program).bytes);
+      }
     }
   }
 
@@ -58,24 +55,11 @@ struct Traffic {
   std::uint64_t fetched_bytes = 0;  ///< commands
 
  private:
-  static void add_operands(const hw::Command& command, const hw::Program& program,
-                           PortTraffic& port) {
-    const hw::Chain* const chain = hw::chain_of(command, program);
-    if (chain == nullptr) return;
-    const std::vector<hw::DType> types = hw::tensor_types(*chain);
-    const std::vector<hw::OperandTile> tiles = hw::operands_of(command, program);
-    for (std::size_t i = 0; i < types.size(); ++i) {
-      port.add_rows(tiles[i].address, tiles[i].pitch, command.m,
-                    command.n * hw::bytes_of(types[i]));
-    }
-  }
-
-  void add_result(const hw::Command& command, const hw::Program& program) {
-    add_operands(command, program, operands);
-    if (command.opcode == hw::Opcode::kStore) {
-      results.add_rows(command.dram, command.dram_pitch, hw::stored_rows(command, program),
-                       hw::stored_row_bytes(command, program));
-    }
+  static void add_operands(const hw::ChainUse& use, std::uint64_t rows, std::uint64_t cols,
+                           const hw::Program& program, PortTraffic& port) {
+    hw::for_each_operand(use, program, [&](const hw::DramTile& tile, hw::DType type) {
+      port.add_rows(tile.address, tile.pitch, rows, cols * hw::bytes_of(type));
+    });
   }
 };
 
@@ -108,18 +92,20 @@ double memory_cycles(const Traffic& traffic, const hw::Machine& machine) {
 
 double result_cycles(const hw::Command& command, const hw::Program& program,
                      const hw::Machine& machine) {
-  hw::ChainCycles cycles =
-      hw::chain_cycles(program.chains[command.chain], command.m, command.n, machine.postop.lanes);
-  if (command.mix != 0) {
+  const auto& result = *command.as<hw::cmd::Result>();
+  hw::ChainCycles cycles = hw::chain_cycles(hw::chain_of(result.chain, program), result.m, result.n,
+                                            machine.postop.lanes);
+  const auto* const store = command.as<hw::cmd::Store>();
+  if (store != nullptr && store->encoder) {
     // The slower of chain and encoder sets the pace.
-    const hw::HeadMix& mix = program.mixes[command.mix - std::size_t{1}];
+    const hw::HeadMix& mix = program.mixes[*store->encoder];
     const std::uint64_t interval =
-        hw::mix_interval(mix, command.n / mix.in_heads, machine.attention.encoder_lines,
+        hw::mix_interval(mix, result.n / mix.in_heads, machine.attention.encoder_lines,
                          machine.attention.macs_per_line);
     cycles.per_row = std::max(cycles.per_row, interval);
     cycles.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
   }
-  return static_cast<double>(cycles.total(command.m) + hw::kAccumulatorReadCycles);
+  return static_cast<double>(cycles.total(result.m) + hw::kAccumulatorReadCycles);
 }
 
 }  // namespace
@@ -128,10 +114,12 @@ CommandCycles::CommandCycles(const mapper::Mapping& mapping, const hw::Machine& 
     : mapping_(mapping), machine_(machine) {}
 
 double CommandCycles::of(const hw::Command& command) const {
-  switch (command.opcode) {
+  const hw::CommandShape shape = hw::shape_of(command);
+  switch (command.opcode()) {
     case hw::Opcode::kMatmul:
+    case hw::Opcode::kLoop:
       return static_cast<double>(
-          hw::array_cycles(machine_.array, command.m, command.n, command.k, true).interval);
+          hw::array_cycles(machine_.array, shape.m, shape.n, shape.k, true).interval);
     case hw::Opcode::kAttention:
       return static_cast<double>(mapping_.tilings[command.op].compute_cycles);
     case hw::Opcode::kStore:
@@ -143,13 +131,13 @@ double CommandCycles::of(const hw::Command& command) const {
       traffic.add(command, mapping_.program);
       return std::max(memory_cycles(traffic, machine_), stage_cycles(command));
     }
-    case hw::Opcode::kHost:
-      return mapper::host_cost(mapping_.program.host_functions[command.chain], command.m, command.n,
-                               machine_)
+    case hw::Opcode::kHost: {
+      const auto function = command.as<hw::cmd::HostCall>()->function;
+      return mapper::host_cost(mapping_.program.host_functions[function],
+                               static_cast<std::uint32_t>(shape.m),
+                               static_cast<std::uint32_t>(shape.n), machine_)
           .total();
-    case hw::Opcode::kLoop:
-      return static_cast<double>(
-          hw::array_cycles(machine_.array, command.m, command.n, command.k, true).interval);
+    }
     case hw::Opcode::kEnd:
       break;
   }
@@ -157,10 +145,11 @@ double CommandCycles::of(const hw::Command& command) const {
 }
 
 double CommandCycles::stage_cycles(const hw::Command& command) const {
-  const hw::Chain* const chain = hw::chain_of(command, mapping_.program);
-  if (chain == nullptr) return 0;
+  const auto* const load = command.as<hw::cmd::Load>();
+  if (load == nullptr || !load->pre) return 0;
+  const hw::Chain& chain = hw::chain_of(*load->pre, mapping_.program);
   return static_cast<double>(
-      hw::chain_cycles(*chain, command.m, command.n, machine_.preop.lanes).total(command.m));
+      hw::chain_cycles(chain, load->m, load->n, machine_.preop.lanes).total(load->m));
 }
 
 std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw::Machine& machine) {
@@ -171,22 +160,22 @@ std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw:
   const std::vector<std::uint64_t> fetched = hw::fetched_bytes(program, machine);
   for (std::size_t i = 0; i < program.commands.size(); ++i) {
     const hw::Command& command = program.commands[i];
-    if (command.opcode == hw::Opcode::kEnd) continue;
+    if (command.opcode() == hw::Opcode::kEnd) continue;
     OperatorEstimate& estimate = estimates[command.op];
     ++estimate.commands;
     traffic[command.op].fetched_bytes += fetched[i];
     traffic[command.op].add(command, program);
-    if (command.opcode == hw::Opcode::kLoad || command.opcode == hw::Opcode::kLoop) {
+    if (command.opcode() == hw::Opcode::kLoad || command.opcode() == hw::Opcode::kLoop) {
       Traffic load(machine);
       load.add(command, program);
       estimate.loads += load.loads.bytes();
     }
-    const hw::Unit unit = hw::unit_of(command.opcode);
+    const hw::Unit unit = hw::unit_of(command.opcode());
     if (unit == hw::Unit::kCompute || unit == hw::Unit::kLoop) {
       estimate.bound.array += cycles.of(command);
-    } else if (hw::unit_of(command.opcode) == hw::Unit::kStore) {
+    } else if (hw::unit_of(command.opcode()) == hw::Unit::kStore) {
       estimate.bound.postop += cycles.of(command);
-    } else if (hw::unit_of(command.opcode) == hw::Unit::kHost) {
+    } else if (hw::unit_of(command.opcode()) == hw::Unit::kHost) {
       estimate.bound.host += cycles.of(command);
     }
   }

@@ -80,7 +80,9 @@ ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t 
     }
     std::uint64_t loaded = 0;
     for (const hw::Command& command : mapping.program.commands) {
-      if (command.opcode == hw::Opcode::kLoad) loaded += std::uint64_t{command.m} * command.n;
+      if (const auto* const load = std::get_if<hw::cmd::Load>(&command.work)) {
+        loaded += std::uint64_t{load->m} * load->n;
+      }
     }
     return {{"cycles", measurement.mean_cycles()},
             {"bound", measurement.bound()},

@@ -55,25 +55,25 @@ UnrollerShape unroller_shape(const Machine& machine) {
 
 }  // namespace
 
-LoopCall loop_call(const hw::Command& command, const hw::Program& program, const Machine& machine) {
+LoopCall loop_call(const cmd::Loop& loop, const hw::Program& program, const Machine& machine) {
   const std::uint32_t side = machine.array.rows;
   LoopCall call;
-  call.m = narrow(ceil_div(command.m, side));
-  call.n = narrow(ceil_div(command.n, side));
-  call.k = narrow(ceil_div(command.k, side));
-  call.m_pad = call.m * side - command.m;
-  call.n_pad = call.n * side - command.n;
-  call.k_pad = call.k * side - command.k;
-  call.a = command.dram;
-  call.b = command.a;
-  call.d = command.b;
-  call.c = command.tensor;
-  call.a_pitch = command.dram_pitch;
-  call.b_pitch = command.a_pitch;
-  call.d_pitch = command.b_pitch;
-  call.c_pitch = command.tensor_pitch;
-  call.c_bytes = static_cast<std::uint32_t>(bytes_of(program.chains.at(command.chain).out));
-  call.accumulate = command.accumulate || command.b != 0;
+  call.m = narrow(ceil_div(loop.m, side));
+  call.n = narrow(ceil_div(loop.n, side));
+  call.k = narrow(ceil_div(loop.k, side));
+  call.m_pad = call.m * side - loop.m;
+  call.n_pad = call.n * side - loop.n;
+  call.k_pad = call.k * side - loop.k;
+  call.a = loop.a.address;
+  call.b = loop.b.address;
+  call.d = loop.d.address;
+  call.c = loop.c.address;
+  call.a_pitch = loop.a.pitch;
+  call.b_pitch = loop.b.pitch;
+  call.d_pitch = loop.d.pitch;
+  call.c_pitch = loop.c.pitch;
+  call.c_bytes = static_cast<std::uint32_t>(bytes_of(program.chains.at(loop.chain).out));
+  call.accumulate = loop.accumulate || loop.d.address != 0;
   return call;
 }
 

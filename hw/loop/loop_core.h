@@ -15,8 +15,8 @@
 
 namespace systole::hw::loop {
 
-/// The loop of a kLoop.
-[[nodiscard]] LoopCall loop_call(const hw::Command& command, const hw::Program& program,
+/// The loop of a command.
+[[nodiscard]] LoopCall loop_call(const cmd::Loop& loop, const hw::Program& program,
                                  const Machine& machine);
 
 /// Gemmini's core, from the command port to the memory port, cycle by cycle and without values.

@@ -22,28 +22,28 @@ void in_range(const char* name, std::uint64_t value, std::uint64_t highest, cons
   }
 }
 
-void check_sizes(const Command& command, const Fail& fail) {
-  in_range("m", command.m, kMaxSparseTokens, fail);
-  in_range("keys", command.c_pitch, kMaxSparseTokens, fail);
-  in_range("k", command.k, kMaxAttentionFeatures, fail);
-  in_range("n", command.n, kMaxAttentionFeatures, fail);
-  in_range("heads", command.statistics, kMaxSparseTokens, fail);
+void check_sizes(const cmd::Attention& attention, const Fail& fail) {
+  in_range("m", attention.queries, kMaxSparseTokens, fail);
+  in_range("keys", attention.keys, kMaxSparseTokens, fail);
+  in_range("k", attention.k, kMaxAttentionFeatures, fail);
+  in_range("n", attention.n, kMaxAttentionFeatures, fail);
+  in_range("heads", attention.heads, kMaxSparseTokens, fail);
 }
 
-void check_buffers(const Command& command, const Machine& machine, const Fail& fail) {
+void check_buffers(const cmd::Attention& attention, const Machine& machine, const Fail& fail) {
   // The decoder forms a token whole, whatever the buffer then keeps of it.
-  const std::uint64_t decoded = command.mix == 0 ? 1 : command.statistics;
-  const Machine::Attention& attention = machine.attention;
-  if (attention.lines == 0) fail("the machine has no attention engines (attention.lines is 0)");
+  const std::uint64_t decoded = !attention.decoders ? 1 : attention.heads;
+  const Machine::Attention& engines = machine.attention;
+  if (engines.lines == 0) fail("the machine has no attention engines (attention.lines is 0)");
   const auto holds = [&](const char* key, std::uint64_t kib, std::uint64_t bytes) {
     if (kib * kKib < bytes) {
       fail(std::string(key) + " is " + std::to_string(kib) + ", expected room for one token's " +
            std::to_string(bytes) + " bytes");
     }
   };
-  holds("attention.query_kib", attention.query_kib, decoded * command.k);
-  holds("attention.key_kib", attention.key_kib, decoded * command.k);
-  holds("attention.value_kib", attention.value_kib, command.n);
+  holds("attention.query_kib", engines.query_kib, decoded * attention.k);
+  holds("attention.key_kib", engines.key_kib, decoded * attention.k);
+  holds("attention.value_kib", engines.value_kib, attention.n);
 }
 
 /// Before the softmax: stages of the scores.
@@ -61,7 +61,7 @@ void check_score_chain(const Chain& chain, const Fail& fail) {
   }
 }
 
-void check_chains(const Command& command, const Program& program, const Machine& machine,
+void check_chains(const cmd::Attention& attention, const Program& program, const Machine& machine,
                   const Fail& fail) {
   const std::size_t chains = program.chains.size();
   const auto exists = [&](std::uint64_t chain) {
@@ -69,21 +69,21 @@ void check_chains(const Command& command, const Program& program, const Machine&
       fail("chain " + std::to_string(chain) + " of " + std::to_string(chains));
     }
   };
-  exists(command.c);
-  exists(command.chain);
-  check_score_chain(program.chains[command.c], fail);
-  const Chain& out = program.chains[command.chain];
+  exists(attention.softmax);
+  exists(attention.chain);
+  check_score_chain(program.chains[attention.softmax], fail);
+  const Chain& out = program.chains[attention.chain];
   if (!runs_on_engines(out, true) || bytes_of(out.out) != 1) {
     fail("its output chain has operands, works on whole rows, or gives more than a byte");
   }
-  if (!command.accumulate) return;
+  if (!attention.operand_chains) return;
   if (machine.preop.lanes == 0) {
     fail("its operands have stages, but the machine's loads have none (preop.lanes is 0)");
   }
-  if (command.mix != 0) fail("its operands have stages and decoders, expected one of the two");
+  if (attention.decoders) fail("its operands have stages and decoders, expected one of the two");
   for (const std::uint64_t operand : {1U, 2U, 3U}) {
-    exists(command.c + operand);
-    const Chain& chain = program.chains[command.c + operand];
+    exists(attention.softmax + operand);
+    const Chain& chain = program.chains[attention.softmax + operand];
     if (!runs_on_engines(chain, false) || chain.out != DType::kS8) {
       fail(
           "the chain of an operand has operands, works on whole rows, or gives another type than "
@@ -92,19 +92,19 @@ void check_chains(const Command& command, const Program& program, const Machine&
   }
 }
 
-void check_mask_index(const Command& command, const Program& program, const Fail& fail) {
-  if (command.parameters >= program.masks.size()) {
-    fail("mask " + std::to_string(command.parameters) + " of " +
-         std::to_string(program.masks.size()));
+void check_mask_index(const cmd::Attention& attention, const Program& program, const Fail& fail) {
+  if (attention.mask >= program.masks.size()) {
+    fail("mask " + std::to_string(attention.mask) + " of " + std::to_string(program.masks.size()));
   }
 }
 
-void check_decoders(const Command& command, const Program& program, const Fail& fail) {
-  if (command.mix == 0) return;
-  check_mix_index(command.mix, 2, program, fail);
-  for (const std::size_t index : {command.mix - std::size_t{1}, std::size_t{command.mix}}) {
-    if (program.mixes[index].out_heads != command.statistics) {
-      fail("heads is " + std::to_string(command.statistics) + ", expected the " +
+void check_decoders(const cmd::Attention& attention, const Program& program, const Fail& fail) {
+  if (!attention.decoders) return;
+  check_mix_index(*attention.decoders, 2, program, fail);
+  for (std::size_t index = *attention.decoders; index < *attention.decoders + std::size_t{2};
+       ++index) {
+    if (program.mixes[index].out_heads != attention.heads) {
+      fail("heads is " + std::to_string(attention.heads) + ", expected the " +
            std::to_string(program.mixes[index].out_heads) + " that mix " + std::to_string(index) +
            " decodes to");
     }
@@ -121,19 +121,19 @@ bool runs_on_engines(const Chain& chain, bool row_sums) {
 
 void check_mix_index(std::uint16_t mix, std::size_t count, const Program& program,
                      const Fail& fail) {
-  for (std::size_t index = mix - std::size_t{1}; index + 1 < mix + count; ++index) {
+  for (std::size_t index = mix; index < mix + count; ++index) {
     if (index >= program.mixes.size()) {
       fail("mix " + std::to_string(index) + " of " + std::to_string(program.mixes.size()));
     }
   }
 }
 
-AttentionMaskCheck::Decoded& AttentionMaskCheck::decoded(const Command& command) {
-  const Key key{command.parameters, command.statistics, command.m, command.c_pitch};
+AttentionMaskCheck::Decoded& AttentionMaskCheck::decoded(const cmd::Attention& attention) {
+  const Key key{attention.mask, attention.heads, attention.queries, attention.keys};
   const auto [known, is_new] = decoded_.try_emplace(key);
   if (is_new) {
-    known->second.heads = decode_mask(program_.masks[command.parameters].bytes, command.statistics,
-                                      command.m, command.c_pitch);
+    known->second.heads = decode_mask(program_.masks[attention.mask].bytes, attention.heads,
+                                      attention.queries, attention.keys);
   }
   return known->second;
 }
@@ -151,26 +151,26 @@ void AttentionMaskCheck::check_index_buffer(const std::vector<SparseHead>& heads
   }
 }
 
-void AttentionMaskCheck::run(const Command& command, const Fail& fail) {
+void AttentionMaskCheck::run(const cmd::Attention& attention, const Fail& fail) {
   try {
-    Decoded& mask = decoded(command);
-    if (!mask.fits.insert(command.n).second) return;
+    Decoded& mask = decoded(attention);
+    if (!mask.fits.insert(attention.n).second) return;
     for (const SparseHead& head : mask.heads) {
-      (void)query_tiles(head, command.n, machine_.accumulator.kib * kKib);
+      (void)query_tiles(head, attention.n, machine_.accumulator.kib * kKib);
     }
     check_index_buffer(mask.heads);
   } catch (const InputError& error) {
-    fail("mask " + std::to_string(command.parameters) + ", " + error.what());
+    fail("mask " + std::to_string(attention.mask) + ", " + error.what());
   }
 }
 
-void check_attention_command(const Command& command, const Program& program, const Machine& machine,
-                             const Fail& fail) {
-  check_sizes(command, fail);
-  check_buffers(command, machine, fail);
-  check_chains(command, program, machine, fail);
-  check_mask_index(command, program, fail);
-  check_decoders(command, program, fail);
+void check_attention_command(const cmd::Attention& attention, const Program& program,
+                             const Machine& machine, const Fail& fail) {
+  check_sizes(attention, fail);
+  check_buffers(attention, machine, fail);
+  check_chains(attention, program, machine, fail);
+  check_mask_index(attention, program, fail);
+  check_decoders(attention, program, fail);
 }
 
 }  // namespace systole::hw

@@ -23,7 +23,8 @@ namespace systole::hw {
 /// Calls `fail`, which must not return, with what is wrong with a kAttention command: a machine
 /// without engines or with buffers too small for one token, a chain that cannot be after it, no
 /// mask, sizes out of range, decoders to another number of heads.
-void check_attention_command(const Command& command, const Program& program, const Machine& machine,
+void check_attention_command(const cmd::Attention& attention, const Program& program,
+                             const Machine& machine,
                              const std::function<void(const std::string& what)>& fail);
 
 /// The same for the masks of commands that passed check_attention_command(): one that is none, or
@@ -36,7 +37,8 @@ class AttentionMaskCheck {
   AttentionMaskCheck(const Program& program, const Machine& machine)
       : program_(program), machine_(machine) {}
 
-  void run(const Command& command, const std::function<void(const std::string& what)>& fail);
+  void run(const cmd::Attention& attention,
+           const std::function<void(const std::string& what)>& fail);
 
  private:
   /// Mask, heads, queries, keys.
@@ -47,7 +49,7 @@ class AttentionMaskCheck {
     std::set<std::uint32_t> fits;  ///< features of V for which scores and outputs fit
   };
 
-  [[nodiscard]] Decoded& decoded(const Command& command);
+  [[nodiscard]] Decoded& decoded(const cmd::Attention& attention);
   void check_index_buffer(const std::vector<SparseHead>& heads) const;
 
   const Program& program_;
@@ -55,8 +57,7 @@ class AttentionMaskCheck {
   std::map<Key, Decoded> decoded_;
 };
 
-/// The same if Program::mixes does not have `count` of them from that of a command's field `mix`,
-/// which is not 0.
+/// The same if Program::mixes does not have `count` of them from `mix` on.
 void check_mix_index(std::uint16_t mix, std::size_t count, const Program& program,
                      const std::function<void(const std::string& what)>& fail);
 

@@ -32,15 +32,15 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
 /// leave a row (WS) or, shifted out, R rows (OS) at a time, a word each. Adding to a word reads it
 /// first.
 [[nodiscard]] inline std::uint64_t matmul_accumulator_words(const Machine::Array& array,
-                                                            const Command& command,
+                                                            const cmd::Matmul& matmul,
                                                             std::uint64_t folds) {
   const bool stationary_weights = array.dataflow == Dataflow::kWeightStationary;
   const std::uint64_t rows =
-      folds * (stationary_weights ? command.m : std::min<std::uint64_t>(array.rows, command.m));
+      folds * (stationary_weights ? matmul.m : std::min<std::uint64_t>(array.rows, matmul.m));
   // With stationary weights only the first fold along k can overwrite; the others add to it.
-  const std::uint64_t columns = (command.n + std::uint64_t{array.cols} - 1) / array.cols;
-  const std::uint64_t first = stationary_weights ? columns * command.m : rows;
-  return first * accumulator_accesses(command.accumulate) +
+  const std::uint64_t columns = (matmul.n + std::uint64_t{array.cols} - 1) / array.cols;
+  const std::uint64_t first = stationary_weights ? columns * matmul.m : rows;
+  return first * accumulator_accesses(matmul.accumulate) +
          (rows - first) * accumulator_accesses(true);
 }
 
@@ -55,13 +55,14 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
   return reads / vectors * std::max(vectors, row_words);
 }
 
-/// Bytes [begin, end) of the accumulator that a tile of a command covers.
+/// Bytes [begin, end) of the accumulator that a tile of m rows of n elements covers.
 struct AccumulatorSpan {
   std::uint64_t begin, end;
 };
-[[nodiscard]] inline AccumulatorSpan accumulator_span(const Command& command) {
-  const std::uint64_t begin = std::uint64_t{command.c} * 4;
-  return {begin, begin + (std::uint64_t{command.m - 1} * command.c_pitch + command.n) * 4};
+[[nodiscard]] inline AccumulatorSpan accumulator_span(const LocalTile& tile, std::uint32_t m,
+                                                      std::uint32_t n) {
+  const std::uint64_t begin = std::uint64_t{tile.address} * 4;
+  return {begin, begin + (std::uint64_t{m - 1} * tile.pitch + n) * 4};
 }
 
 /// What a port of the scratchpad and of the accumulator moves in a cycle, in bytes.

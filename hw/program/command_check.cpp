@@ -1,26 +1,15 @@
 #include "hw/program/command_check.h"
 
 #include <algorithm>
-#include <string_view>
+#include <limits>
+#include <variant>
 
 #include "base/error.h"
 #include "base/units.h"
 #include "hw/function/layernorm.h"
-#include "hw/program/command_fields.h"
 #include "hw/program/program_ranges.h"
 
 namespace systole::hw {
-namespace {
-
-/// A field of a command by its name, which its opcode must have.
-std::uint64_t value_of(const Command& command, std::string_view name) {
-  for (const CommandField& field : command_fields()) {
-    if (field.name == name && field.used_by(command.opcode)) return field.get(command);
-  }
-  return 0;
-}
-
-}  // namespace
 
 const char* name_of(Space space) {
   switch (space) {
@@ -52,33 +41,23 @@ std::uint64_t size_of(Space space, const Machine& machine, std::uint64_t dram_by
 
 void CommandCheck::run(const Command& command, std::size_t index) {
   index_ = index;
-  opcode_ = command.opcode;
-  if (static_cast<std::uint8_t>(command.opcode) >= kOpcodes) {
-    fail("opcode " + std::to_string(static_cast<int>(command.opcode)) + ", expected 0 to " +
-         std::to_string(kOpcodes - 1));
-  }
-  if (const std::string_view field = misused_field(command); !field.empty()) {
-    fail(std::string(field) + " is given, but this opcode does not use it");
-  }
-  if (command.opcode == Opcode::kEnd) return;
-  if (static_cast<std::uint8_t>(command.issue) >= kIssues) {
-    fail("issue " + std::to_string(static_cast<int>(command.issue)) + ", expected 0 to " +
-         std::to_string(kIssues - 1));
-  }
-  check_shape(command);
+  opcode_ = command.opcode();
+  if (opcode_ == Opcode::kEnd) return;
+  std::visit([&](const auto& work) { check(work); }, command.work);
+  const auto* const attention = command.as<cmd::Attention>();
   for_each_range(command, program_, [&](const Range& range) {
     // Attention claims the local memories as a whole, however large they are.
     const bool local = range.space != Space::kDram;
-    if (command.opcode != Opcode::kAttention || !local) check_range(range);
+    if (attention == nullptr || !local) check_range(range);
   });
-  if (command.opcode == Opcode::kAttention) masks_.run(command, failing());
+  if (attention != nullptr) masks_.run(*attention, failing());
 }
 
 void CommandCheck::check_end(const Command& command, std::size_t index, std::size_t commands) {
   const bool last = index + 1 == commands;
-  if ((command.opcode == Opcode::kEnd) == last) return;
+  if ((command.opcode() == Opcode::kEnd) == last) return;
   throw InputError("command " + std::to_string(index) + " (" +
-                   std::string(name_of(command.opcode)) +
+                   std::string(name_of(command.opcode())) +
                    "): " + (last ? "the last command is not end" : "end, but commands follow it"));
 }
 
@@ -87,29 +66,13 @@ void CommandCheck::fail(const std::string& what) const {
                    "): " + what);
 }
 
-void CommandCheck::check_shape(const Command& command) const {
+void CommandCheck::check_shape(std::uint32_t m, std::uint32_t n, std::uint32_t k) const {
   const auto positive = [this](const char* name, std::uint32_t value) {
     if (value == 0) fail(std::string(name) + " is 0, expected at least 1");
   };
-  positive("m", command.m);
-  positive("n", command.n);
-  if (command.opcode == Opcode::kMatmul) positive("k", command.k);
-  if (command.opcode == Opcode::kHost) check_host_command(command);
-  if (command.opcode == Opcode::kLoop) check_loop(command);
-  if (command.opcode == Opcode::kAttention) {
-    check_attention_command(command, program_, machine_, failing());
-  }
-  if (static_cast<std::uint8_t>(command.type) >= kDTypes) {
-    fail("element type " + std::to_string(static_cast<int>(command.type)) + ", expected 0 to " +
-         std::to_string(kDTypes - 1));
-  }
-  if (unit_of(command.opcode) == Unit::kLoad) check_load(command);
-  if (command.opcode == Opcode::kStore || command.opcode == Opcode::kMove) {
-    check_chain_index(command.chain);
-    check_chain_of(command);
-    check_encoder(command);
-  }
-  check_written_rows(command);
+  positive("m", m);
+  positive("n", n);
+  positive("k", k);
 }
 
 void CommandCheck::check_chain_index(std::size_t chain) const {
@@ -117,77 +80,92 @@ void CommandCheck::check_chain_index(std::size_t chain) const {
   fail("chain " + std::to_string(chain) + " of " + std::to_string(program_.chains.size()));
 }
 
-void CommandCheck::check_load(const Command& command) const {
-  if (command.mix == 0) {
-    if (command.opcode == Opcode::kLoad && bytes_of(command.type) != 1) {
-      fail("type is " + std::string(name_of(command.type)) +
-           ", expected elements of one byte: it has no stages");
-    }
-    if ((command.b | command.parameters | command.statistics | command.tensor |
-         command.tensor_pitch | command.k) == 0) {
-      return;
-    }
-    for (const char* const field :
-         {"operands", "parameters", "statistics", "tensor", "tensor_pitch", "kept"}) {
-      if (value_of(command, field) != 0) fail(std::string(field) + " is given, but no pre");
-    }
-    return;
+void CommandCheck::check_near(const char* name, const DramTile& tile) const {
+  if (tile.address <= std::numeric_limits<std::uint32_t>::max()) return;
+  fail(std::string(name) + " at " + std::to_string(tile.address) + ", expected below 4 GiB");
+}
+
+void CommandCheck::check_written_rows(const char* name, std::uint64_t pitch,
+                                      const WrittenRows& rows) const {
+  if (rows.rows > 1 && pitch < rows.bytes) {
+    fail(std::string(name) + " " + std::to_string(pitch) + ", expected at least the " +
+         std::to_string(rows.bytes) + " of a written row");
   }
+}
+
+void CommandCheck::check(const cmd::End& /*end*/) const {}
+
+void CommandCheck::check(const cmd::Load& load) const {
+  check_shape(load.m, load.n);
+  if (load.pre) {
+    check_pre(load, false);
+  } else if (bytes_of(load.type) != 1) {
+    fail("type is " + std::string(name_of(load.type)) +
+         ", expected elements of one byte: it has no stages");
+  }
+  check_written_rows("a_pitch", load.to.pitch, {load.m, load.n});
+}
+
+void CommandCheck::check(const cmd::LoadAccumulator& load) const {
+  check_shape(load.m, load.n);
+  if (load.pre) check_pre(load, true);
+  check_written_rows("c_pitch", load.to.pitch, {load.m, load.n});
+}
+
+void CommandCheck::check_pre(const cmd::Load& load, bool sums) const {
   if (machine_.preop.lanes == 0) {
     fail("the machine's loads have no stages (preop.lanes is 0)");
   }
-  check_chain_index(command.mix - std::size_t{1});
-  const Chain& chain = *chain_of(command, program_);
+  check_chain_index(load.pre->chain);
+  const Chain& chain = chain_of(*load.pre, program_);
   try {
     check_pre_chain(chain);
   } catch (const InputError& error) {
     fail("its chain " + std::string(error.what()));
   }
-  const bool sums = command.opcode == Opcode::kLoadAccumulator;
   if (sums ? chain.out != DType::kS32 : bytes_of(chain.out) != 1) {
     fail("its chain gives " + std::string(name_of(chain.out)) + ", expected " +
          (sums ? "s32" : "elements of one byte"));
   }
-  check_chain_of(command);
+  check_chain_use(*load.pre, load.n);
 }
 
-void CommandCheck::check_chain_of(const Command& command) const {
-  const Chain& chain = *chain_of(command, program_);
-  if (is_row_wise(chain) && command.n > kLayerNormMaxLength) {
-    fail("row of " + std::to_string(command.n) + " elements through a row-wise chain, expected " +
+void CommandCheck::check_chain_use(const ChainUse& use, std::uint32_t n) const {
+  const Chain& chain = chain_of(use, program_);
+  if (is_row_wise(chain) && n > kLayerNormMaxLength) {
+    fail("row of " + std::to_string(n) + " elements through a row-wise chain, expected " +
          "at most " + std::to_string(kLayerNormMaxLength));
   }
-  if (command.k != 0 && (!uses_valid_cols(chain) || command.k > command.n)) {
-    fail("kept is " + std::to_string(command.k) + ", expected 0" +
-         (uses_valid_cols(chain) ? " to " + std::to_string(command.n)
+  if (use.valid_cols != 0 && (!uses_valid_cols(chain) || use.valid_cols > n)) {
+    fail("kept is " + std::to_string(use.valid_cols) + ", expected 0" +
+         (uses_valid_cols(chain) ? " to " + std::to_string(n)
                                  : " without a softmax or a causal mask"));
   }
-  if (has_stage(chain, StageOp::kRope) && command.n % 2 != 0) {
-    fail("n is " + std::to_string(command.n) + ", expected pairs of columns for rope");
+  if (has_stage(chain, StageOp::kRope) && n % 2 != 0) {
+    fail("n is " + std::to_string(n) + ", expected pairs of columns for rope");
   }
-  const bool stores = unit_of(command.opcode) == Unit::kStore;
   const bool has_side = std::any_of(chain.stages.begin(), chain.stages.end(),
                                     [](const Stage& s) { return s.side != Reduction::kNone; });
-  if (stores && command.accumulate && !has_side) fail("continues, but has no side output");
-  if (parameter_words(chain) != 0 && command.parameters % kParameterAlignment != 0) {
-    fail("parameters at " + std::to_string(command.parameters) + ", expected a multiple of " +
+  if (use.continues && !has_side) fail("continues, but has no side output");
+  if (parameter_words(chain) != 0 && use.parameters % kParameterAlignment != 0) {
+    fail("parameters at " + std::to_string(use.parameters) + ", expected a multiple of " +
          std::to_string(kParameterAlignment));
   }
-  check_operand_tiles(command, chain);
+  check_operand_tiles(use, chain, n);
 }
 
-void CommandCheck::check_operand_tiles(const Command& command, const Chain& chain) const {
+void CommandCheck::check_operand_tiles(const ChainUse& use, const Chain& chain,
+                                       std::uint32_t n) const {
   const std::vector<DType> types = tensor_types(chain);
-  const std::uint32_t first = first_operand_tile(command);
   const std::size_t further = types.empty() ? 0 : types.size() - 1;
   const std::size_t tiles = program_.operand_tiles.size();
-  if (further == 0 ? first != 0 : first > tiles || further > tiles - first) {
-    fail("operands is " + std::to_string(first) + ", expected " +
+  if (further == 0 ? use.operands != 0 : use.operands > tiles || further > tiles - use.operands) {
+    fail("operands is " + std::to_string(use.operands) + ", expected " +
          (further == 0 ? "0: its chain has no more than one tensor operand"
                        : std::to_string(further) + " from there on, of " + std::to_string(tiles)));
   }
   std::uint64_t bytes = 0;
-  for (const DType type : types) bytes += std::uint64_t{command.n} * bytes_of(type) * kOperandRows;
+  for (const DType type : types) bytes += std::uint64_t{n} * bytes_of(type) * kOperandRows;
   if (bytes > machine_.postop.operand_kib * kKib) {
     fail("postop.operand_kib is " + std::to_string(machine_.postop.operand_kib) +
          ", expected room for " + std::to_string(kOperandRows) + " rows of its tensor operands, " +
@@ -195,42 +173,69 @@ void CommandCheck::check_operand_tiles(const Command& command, const Chain& chai
   }
 }
 
-void CommandCheck::check_host_command(const Command& command) const {
+void CommandCheck::check(const cmd::Matmul& matmul) const {
+  check_shape(matmul.m, matmul.n, matmul.k);
+  check_written_rows("c_pitch", matmul.c.pitch, {matmul.m, matmul.n});
+}
+
+void CommandCheck::check_result(const cmd::Result& result) const {
+  check_shape(result.m, result.n);
+  check_chain_index(result.chain.chain);
+  check_chain_use(result.chain, result.n);
+}
+
+void CommandCheck::check(const cmd::Store& store) const {
+  check_result(store);
+  if (store.encoder) check_encoder(store);
+  check_written_rows("dram_pitch", store.to.pitch, written_rows(store, program_));
+}
+
+void CommandCheck::check(const cmd::Move& move) const {
+  check_result(move);
+  check_written_rows("b_pitch", move.to.pitch, written_rows(move, program_));
+}
+
+void CommandCheck::check(const cmd::HostCall& call) const {
+  check_shape(call.m, call.n);
   if (machine_.host.operators == HostOperators::kNone) {
     fail("the machine's host computes nothing (host.operators is \"none\")");
   }
-  if (command.chain >= program_.host_functions.size()) {
-    fail("function " + std::to_string(command.chain) + " of " +
+  if (call.function >= program_.host_functions.size()) {
+    fail("function " + std::to_string(call.function) + " of " +
          std::to_string(program_.host_functions.size()));
   }
-  const HostFunction& function = program_.host_functions[command.chain];
-  if (command.n > kHostMaxColumns) {
-    fail("rows of " + std::to_string(command.n) + " elements, expected at most " +
+  const HostFunction& function = program_.host_functions[call.function];
+  if (call.n > kHostMaxColumns) {
+    fail("rows of " + std::to_string(call.n) + " elements, expected at most " +
          std::to_string(kHostMaxColumns));
   }
-  if (!function.gamma.empty() && function.gamma.size() != command.n) {
-    fail("n is " + std::to_string(command.n) + ", expected the " +
+  if (!function.gamma.empty() && function.gamma.size() != call.n) {
+    fail("n is " + std::to_string(call.n) + ", expected the " +
          std::to_string(function.gamma.size()) + " columns of its function");
   }
-  const bool keeps = command.k == 0 || (function.op == HostOp::kSoftmax && command.k <= command.n);
+  const bool keeps =
+      call.valid_cols == 0 || (function.op == HostOp::kSoftmax && call.valid_cols <= call.n);
   if (!keeps) {
-    fail("kept is " + std::to_string(command.k) + ", expected 0, or of a softmax at most n");
+    fail("kept is " + std::to_string(call.valid_cols) + ", expected 0, or of a softmax at most n");
   }
-  if (operands_of(function.op) == 1 && (command.a != 0 || command.a_pitch != 0)) {
+  if (operands_of(function.op) == 1 && !(call.operand == DramTile{})) {
     fail("an operand is given, but " + std::string(name_of(function.op)) + " does not use it");
   }
+  check_near("operand", call.operand);
+  check_written_rows("result_pitch", call.out.pitch,
+                     {call.m, std::uint64_t{call.n} * bytes_of(function.out)});
 }
 
-void CommandCheck::check_loop(const Command& command) const {
+void CommandCheck::check(const cmd::Loop& loop) const {
+  check_shape(loop.m, loop.n, loop.k);
   if (machine_.unroller.loops == 0) fail("the machine has no unroller (unroller.loops is 0)");
-  if (command.k == 0) fail("k is 0, expected at least 1");
-  check_chain_index(command.chain);
-  if (!loop_takes(program_.chains[command.chain])) {
+  check_chain_index(loop.chain);
+  if (!loop_takes(program_.chains[loop.chain])) {
     fail("its chain has operands, works on whole rows or transposes");
   }
   const std::uint64_t side = machine_.array.rows;
   const auto blocks = [side](std::uint64_t elements) { return (elements + side - 1) / side; };
-  const std::uint64_t m = blocks(command.m), n = blocks(command.n), k = blocks(command.k);
+  const std::uint64_t m = blocks(loop.m), n = blocks(loop.n), k = blocks(loop.k);
   const std::uint64_t scratchpad = machine_.scratchpad.kib * kKib / (side * side) / 2;
   const std::uint64_t accumulator = machine_.accumulator.kib * kKib / (4 * side * side) / 2;
   if ((m + n) * k > scratchpad || m * n > accumulator) {
@@ -238,67 +243,39 @@ void CommandCheck::check_loop(const Command& command) const {
          ", expected at most half of the scratchpad, " + std::to_string(scratchpad) +
          ", and of the accumulator, " + std::to_string(accumulator));
   }
+  if (loop.c.address != 0) {
+    check_written_rows("result_pitch", loop.c.pitch, written_rows(loop, program_));
+  }
+  check_near("right", loop.b);
+  check_near("sums", loop.d);
 }
 
-void CommandCheck::check_encoder(const Command& command) const {
-  if (command.mix == 0) return;
+void CommandCheck::check(const cmd::Attention& attention) const {
+  check_shape(attention.queries, attention.n);
+  check_attention_command(attention, program_, machine_, failing());
+  check_near("key", attention.key);
+  check_near("value", attention.value);
+  check_written_rows("out_pitch", attention.out.pitch,
+                     {attention.queries, std::uint64_t{attention.n} * attention.heads});
+}
+
+void CommandCheck::check_encoder(const cmd::Store& store) const {
   if (!machine_.attention.encodes()) {
     fail("the machine has no encoder (attention.lines is " +
          std::to_string(machine_.attention.lines) + ", attention.encoder_lines is " +
          std::to_string(machine_.attention.encoder_lines) + ")");
   }
-  check_mix_index(command.mix, 1, program_, failing());
-  const HeadMix& mix = program_.mixes[command.mix - std::size_t{1}];
-  const Chain& chain = program_.chains[command.chain];
+  check_mix_index(*store.encoder, 1, program_, failing());
+  const HeadMix& mix = program_.mixes[*store.encoder];
+  const Chain& chain = chain_of(store.chain, program_);
   if (chain.out != DType::kS8 || is_row_wise(chain) || transposes(chain)) {
     fail(
         "its encoder follows a chain that gives another type than s8, works on whole rows or "
         "transposes");
   }
-  if (command.n % mix.in_heads != 0) {
-    fail("n is " + std::to_string(command.n) + ", expected a multiple of the encoder's " +
+  if (store.n % mix.in_heads != 0) {
+    fail("n is " + std::to_string(store.n) + ", expected a multiple of the encoder's " +
          std::to_string(mix.in_heads) + " heads");
-  }
-}
-
-void CommandCheck::check_written_rows(const Command& command) const {
-  const bool stores = command.opcode == Opcode::kStore || command.opcode == Opcode::kMove;
-  const std::uint64_t rows = stores ? stored_rows(command, program_) : command.m;
-  const auto apart = [&](const char* name, std::uint64_t pitch, std::uint64_t width) {
-    if (rows > 1 && pitch < width) {
-      fail(std::string(name) + " " + std::to_string(pitch) + ", expected at least the " +
-           std::to_string(width) + " of a written row");
-    }
-  };
-  const std::uint64_t n = command.n;
-  switch (command.opcode) {
-    case Opcode::kEnd:
-      break;
-    case Opcode::kLoad:
-      apart("a_pitch", command.a_pitch, n);
-      break;
-    case Opcode::kLoadAccumulator:
-    case Opcode::kMatmul:
-      apart("c_pitch", command.c_pitch, n);
-      break;
-    case Opcode::kStore:
-      apart("dram_pitch", command.dram_pitch, stored_row_bytes(command, program_));
-      break;
-    case Opcode::kAttention:
-      apart("out_pitch", command.tensor_pitch, n * command.statistics);
-      break;
-    case Opcode::kHost:
-      apart("result_pitch", command.tensor_pitch,
-            n * bytes_of(program_.host_functions[command.chain].out));
-      break;
-    case Opcode::kLoop:
-      if (command.tensor != 0) {
-        apart("result_pitch", command.tensor_pitch, stored_row_bytes(command, program_));
-      }
-      break;
-    case Opcode::kMove:
-      apart("b_pitch", command.b_pitch, stored_row_bytes(command, program_));
-      break;
   }
 }
 

@@ -25,8 +25,8 @@ class CommandCheck {
       : program_(program), machine_(machine), dram_bytes_(dram_bytes), masks_(program, machine) {}
 
   /// Throws InputError that names the rule which the command breaks: a range outside a memory of
-  /// the machine; written rows that overlap; an unknown chain, mix, function or type; rows that a
-  /// mix does not divide; a field that the opcode does not use. `index` is for the message.
+  /// the machine; written rows that overlap; an unknown chain, mix or function; rows that a mix
+  /// does not divide; an address that its bytes cannot hold. `index` is for the message.
   void run(const Command& command, std::size_t index);
 
   /// Throws InputError unless a program of `commands` commands may have this one at `index`: the
@@ -38,16 +38,26 @@ class CommandCheck {
   [[nodiscard]] std::function<void(const std::string& what)> failing() const {
     return [this](const std::string& what) { fail(what); };
   }
-  void check_shape(const Command& command) const;
+  void check(const cmd::End& end) const;
+  void check(const cmd::Load& load) const;
+  void check(const cmd::LoadAccumulator& load) const;
+  void check(const cmd::Matmul& matmul) const;
+  void check(const cmd::Store& store) const;
+  void check(const cmd::Move& move) const;
+  void check(const cmd::Attention& attention) const;
+  void check(const cmd::HostCall& call) const;
+  void check(const cmd::Loop& loop) const;
+  void check_result(const cmd::Result& result) const;
+  void check_shape(std::uint32_t m, std::uint32_t n, std::uint32_t k = 1) const;
   void check_chain_index(std::size_t chain) const;
-  void check_load(const Command& command) const;
-  void check_chain_of(const Command& command) const;
-  void check_operand_tiles(const Command& command, const Chain& chain) const;
-  void check_host_command(const Command& command) const;
-  void check_loop(const Command& command) const;
-  void check_encoder(const Command& command) const;
+  void check_pre(const cmd::Load& load, bool sums) const;
+  void check_chain_use(const ChainUse& use, std::uint32_t n) const;
+  void check_operand_tiles(const ChainUse& use, const Chain& chain, std::uint32_t n) const;
+  void check_encoder(const cmd::Store& store) const;
+  /// `address` has four bytes in a command.
+  void check_near(const char* name, const DramTile& tile) const;
   /// Rows that overlap would make the result depend on the order in which rows are written.
-  void check_written_rows(const Command& command) const;
+  void check_written_rows(const char* name, std::uint64_t pitch, const WrittenRows& rows) const;
   void check_range(const Range& range) const;
 
   const Program& program_;

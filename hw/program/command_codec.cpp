@@ -1,61 +1,135 @@
 #include "hw/program/command_codec.h"
 
+#include <algorithm>
+#include <bitset>
+#include <iterator>
+#include <string>
+
+#include "base/error.h"
+#include "hw/program/command_fields.h"
 #include "hw/program/little_endian.h"
 
 namespace systole::hw {
 namespace {
 
-constexpr std::uint8_t kAccumulate = 1, kAUnsigned = 2, kBTransposed = 4;
+using layout::Shown;
 
 class Encoder {
  public:
-  explicit Encoder(std::uint8_t* at) : at_(at) {}
-  template <typename Value>
-  void operator()(Value& value) {
-    put_little_endian(value, at_);
-    at_ += sizeof value;
+  explicit Encoder(std::uint8_t* bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  void number(const char* /*name*/, std::size_t at, T value, Shown /*shown*/) {
+    put_little_endian(value, bytes_ + at);
+  }
+  void flag(const char* /*name*/, unsigned bit, bool value) {
+    if (value) bytes_[layout::kFlags] = static_cast<std::uint8_t>(bytes_[layout::kFlags] | bit);
+  }
+  void type(DType value, Shown /*shown*/) {
+    bytes_[layout::kType] = static_cast<std::uint8_t>(value);
+  }
+  void tile(const char* name, std::size_t at, std::size_t pitch_at, const DramTile& tile,
+            Shown shown) {
+    if (layout::address_bytes(at) == sizeof tile.address) {
+      number(name, at, tile.address, shown);
+    } else {
+      number(name, at, static_cast<std::uint32_t>(tile.address), shown);
+    }
+    number(name, pitch_at, tile.pitch, shown);
+  }
+  void tile(const char* name, std::size_t at, std::size_t pitch_at, const LocalTile& tile,
+            Shown shown) {
+    number(name, at, tile.address, shown);
+    number(name, pitch_at, tile.pitch, shown);
+  }
+  void index(const char* name, std::size_t at, const std::optional<std::uint16_t>& value) {
+    number(name, at, static_cast<std::uint16_t>(value ? *value + 1U : 0U), Shown::kAlways);
+  }
+  void chain(const char* name, std::size_t at, const std::optional<ChainUse>& use) {
+    index(name, at, use ? std::optional<std::uint16_t>(use->chain) : std::nullopt);
   }
 
  private:
-  std::uint8_t* at_;
+  std::uint8_t* bytes_;
 };
 
 class Decoder {
  public:
-  explicit Decoder(const std::uint8_t* at) : at_(at) {}
-  template <typename Value>
-  void operator()(Value& value) {
-    value = get_little_endian<Value>(at_);
-    at_ += sizeof value;
+  explicit Decoder(const std::uint8_t* bytes) : bytes_(bytes) {}
+
+  template <typename T>
+  void number(const char* /*name*/, std::size_t at, T& value, Shown /*shown*/) {
+    value = get_little_endian<T>(bytes_ + at);
+    for (std::size_t i = 0; i < sizeof value; ++i) used_.set(at + i);
+  }
+  void flag(const char* /*name*/, unsigned bit, bool& value) {
+    value = (bytes_[layout::kFlags] & bit) != 0;
+    flags_ |= bit;
+  }
+  void type(DType& value, Shown /*shown*/) {
+    used_.set(layout::kType);
+    if (bytes_[layout::kType] >= kDTypes) {
+      throw InputError("element type " + std::to_string(bytes_[layout::kType]) +
+                       ", expected 0 to " + std::to_string(kDTypes - 1));
+    }
+    value = static_cast<DType>(bytes_[layout::kType]);
+  }
+  void tile(const char* name, std::size_t at, std::size_t pitch_at, DramTile& tile, Shown shown) {
+    if (layout::address_bytes(at) == sizeof tile.address) {
+      number(name, at, tile.address, shown);
+    } else {
+      std::uint32_t address = 0;
+      number(name, at, address, shown);
+      tile.address = address;
+    }
+    number(name, pitch_at, tile.pitch, shown);
+  }
+  void tile(const char* name, std::size_t at, std::size_t pitch_at, LocalTile& tile, Shown shown) {
+    number(name, at, tile.address, shown);
+    number(name, pitch_at, tile.pitch, shown);
+  }
+  void index(const char* name, std::size_t at, std::optional<std::uint16_t>& value) {
+    std::uint16_t after = 0;
+    number(name, at, after, Shown::kAlways);
+    if (after != 0) value = static_cast<std::uint16_t>(after - 1);
+  }
+  void chain(const char* name, std::size_t at, std::optional<ChainUse>& use) {
+    std::optional<std::uint16_t> chain;
+    index(name, at, chain);
+    if (chain) use.emplace().chain = *chain;
+  }
+
+  void issue(Command& command) {
+    used_.set(layout::kIssue);
+    if (bytes_[layout::kIssue] >= kIssues) {
+      throw InputError("issue " + std::to_string(bytes_[layout::kIssue]) + ", expected 0 to " +
+                       std::to_string(kIssues - 1));
+    }
+    command.issue = static_cast<Issue>(bytes_[layout::kIssue]);
+  }
+  /// Throws if a byte is not zero that nothing above has read.
+  void finish() const {
+    for (std::size_t i = layout::kType; i < kCommandBytes; ++i) {
+      const bool left = i == layout::kFlags ? (bytes_[i] & ~flags_) != 0 : bytes_[i] != 0;
+      if (left && !used_[i]) {
+        throw InputError("byte " + std::to_string(i) + " is " + std::to_string(bytes_[i]) +
+                         ", but its opcode does not use it");
+      }
+    }
   }
 
  private:
-  const std::uint8_t* at_;
+  const std::uint8_t* bytes_;
+  std::bitset<kCommandBytes> used_;
+  unsigned flags_ = 0;
 };
 
-/// These are single bytes.
-struct Head {
-  std::uint8_t opcode, type, flags, issue;
-};
-
-/// The one description of the layout, for both directions.
-template <typename Codec, typename Fields>
-void transfer(Codec& codec, Head& head, Fields& c) {
-  codec(head.opcode);
-  codec(head.type);
-  codec(head.flags);
-  codec(head.issue);
-  codec(c.chain);
-  codec(c.mix);
-  codec(c.op);
-  codec(c.dram_pitch);
-  codec(c.dram);
-  codec(c.tensor);
-  codec(c.tensor_pitch);
-  for (auto* field : {&c.m, &c.n, &c.k, &c.a, &c.a_pitch, &c.b, &c.b_pitch, &c.c, &c.c_pitch,
-                      &c.parameters, &c.statistics}) {
-    codec(*field);
-  }
+/// A command of an opcode, all zero.
+template <std::size_t... kIndices>
+Command make(std::size_t opcode, std::index_sequence<kIndices...> /*opcodes*/) {
+  Command command;
+  (void)((opcode == kIndices ? (command.work.emplace<kIndices>(), true) : false) || ...);
+  return command;
 }
 
 }  // namespace
@@ -63,29 +137,31 @@ void transfer(Codec& codec, Head& head, Fields& c) {
 std::vector<std::uint8_t> encode_commands(const std::vector<Command>& commands) {
   std::vector<std::uint8_t> bytes(commands.size() * kCommandBytes);
   for (std::size_t i = 0; i < commands.size(); ++i) {
-    Command command = commands[i];
-    Head head{static_cast<std::uint8_t>(command.opcode), static_cast<std::uint8_t>(command.type),
-              static_cast<std::uint8_t>((command.accumulate ? kAccumulate : 0) |
-                                        (command.a_unsigned ? kAUnsigned : 0) |
-                                        (command.b_transposed ? kBTransposed : 0)),
-              static_cast<std::uint8_t>(command.issue)};
-    Encoder encoder(&bytes[i * kCommandBytes]);
-    transfer(encoder, head, command);
+    const Command& command = commands[i];
+    std::uint8_t* const at = &bytes[i * kCommandBytes];
+    at[layout::kOpcode] = static_cast<std::uint8_t>(command.opcode());
+    at[layout::kIssue] = static_cast<std::uint8_t>(command.issue);
+    put_little_endian(command.op, at + layout::kOp);
+    Encoder encoder(at);
+    std::visit([&](const auto& work) { layout::visit_fields(work, encoder); }, command.work);
   }
   return bytes;
 }
 
 Command decode_command(const std::uint8_t* bytes) {
-  Command command;
-  Head head{};
+  const std::uint8_t opcode = bytes[layout::kOpcode];
+  if (opcode >= kOpcodes) {
+    throw InputError("opcode " + std::to_string(opcode) + ", expected 0 to " +
+                     std::to_string(kOpcodes - 1));
+  }
+  Command command = make(opcode, std::make_index_sequence<kOpcodes>());
   Decoder decoder(bytes);
-  transfer(decoder, head, command);
-  command.opcode = static_cast<Opcode>(head.opcode);
-  command.type = static_cast<DType>(head.type);
-  command.issue = static_cast<Issue>(head.issue);
-  command.accumulate = (head.flags & kAccumulate) != 0;
-  command.a_unsigned = (head.flags & kAUnsigned) != 0;
-  command.b_transposed = (head.flags & kBTransposed) != 0;
+  if (command.opcode() != Opcode::kEnd) {
+    decoder.number("op", layout::kOp, command.op, Shown::kAlways);
+    decoder.issue(command);
+  }
+  std::visit([&](auto& work) { layout::visit_fields(work, decoder); }, command.work);
+  decoder.finish();
   return command;
 }
 

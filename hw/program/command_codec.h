@@ -5,24 +5,14 @@
 
 #include "hw/program/program.h"
 
-/// Commands as they are in memory: kCommandBytes each, little endian.
-///
-/// | byte | field                                                        |
-/// |------|--------------------------------------------------------------|
-/// | 0    | opcode                                                       |
-/// | 1    | type                                                         |
-/// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed            |
-/// | 3    | issue                                                        |
-/// | 4    | chain, mix (u16 each)                                        |
-/// | 8    | op, dram_pitch (u32 each)                                    |
-/// | 16   | dram, tensor (u64 each)                                      |
-/// | 32   | tensor_pitch, m, n, k, a, a_pitch, b, b_pitch, c, c_pitch,   |
-/// |      | parameters, statistics (u32 each)                            |
+/// Commands as they are in memory (hw/program/command_fields.h): kCommandBytes each.
 namespace systole::hw {
 
+/// Addresses that have four bytes must be below 4 GiB: check_program() refuses others.
 [[nodiscard]] std::vector<std::uint8_t> encode_commands(const std::vector<Command>& commands);
 
-/// Reads kCommandBytes bytes; the values are not checked (see check_program()).
+/// Reads kCommandBytes bytes. Throws InputError (what is wrong, without a place) for bytes that
+/// encode_commands() does not write; what the values refer to is not checked.
 [[nodiscard]] Command decode_command(const std::uint8_t* bytes);
 
 }  // namespace systole::hw

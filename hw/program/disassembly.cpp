@@ -2,17 +2,20 @@
 
 #include <array>
 #include <charconv>
+#include <optional>
 #include <string_view>
+#include <variant>
 
 #include "hw/program/command_fields.h"
 
 namespace systole::hw {
 namespace {
 
+using layout::Shown;
+
 constexpr std::string_view kHexDigits = "0123456789abcdef";
 constexpr std::array<std::string_view, 3> kRoundingWords = {"half_up", "half_even", "floor"};
 constexpr std::array<std::string_view, 3> kPlaceWords = {"dram", "scratchpad", "ring"};
-constexpr std::string_view kTypeField = "type";  // a command's field written as a word
 
 class Listing {
  public:
@@ -100,7 +103,7 @@ void write_chain(Listing& out, std::size_t index, const Chain& chain) {
   out.text(" }\n");
 }
 
-void write_operand_tile(Listing& out, std::size_t index, const OperandTile& tile) {
+void write_operand_tile(Listing& out, std::size_t index, const DramTile& tile) {
   out.text("operand ").number(index).text(" address=").address(tile.address);
   out.text(" pitch=").number(tile.pitch).text("\n");
 }
@@ -164,29 +167,52 @@ void write_function(Listing& out, std::size_t index, const HostFunction& functio
   out.text("\n");
 }
 
-void write_command(Listing& out, const Command& command) {
-  out.text(name_of(command.opcode));
-  const std::vector<CommandField>& fields = command_fields();
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    const CommandField& field = fields[i];
-    const bool with_pitch = i + 1 < fields.size() && is_pitch_of(fields[i + 1], field);
-    const std::uint64_t value = field.get(command);
-    const std::uint64_t pitch = with_pitch ? fields[i + 1].get(command) : 0;
-    if (with_pitch) ++i;
-    if (!field.used_by(command.opcode) || (field.optional && value == 0 && pitch == 0)) continue;
-    out.text(" ").text(field.name);
-    if (field.name == kTypeField) {
-      out.text("=").text(name_of(static_cast<DType>(value)));
-    } else if (field.highest != 1) {
-      out.text("=");
-      if (field.highest > 0xffffffffU) {
-        out.address(value);
-      } else {
-        out.number(value);
-      }
-      if (with_pitch) out.text(":").number(pitch);
-    }
+/// The fields of a command (hw/program/command_fields.h).
+class FieldLister {
+ public:
+  explicit FieldLister(Listing& out) : out_(out) {}
+
+  template <typename T>
+  void number(const char* name, std::size_t /*at*/, T value, Shown shown) {
+    if (value == 0 && shown == Shown::kUnlessZero) return;
+    out_.text(" ").text(name).text("=").number(value);
   }
+  void flag(const char* name, unsigned /*bit*/, bool value) {
+    if (value) out_.text(" ").text(name);
+  }
+  void type(DType value, Shown shown) {
+    if (value == DType::kS8 && shown == Shown::kUnlessZero) return;
+    out_.text(" type=").text(name_of(value));
+  }
+  void tile(const char* name, std::size_t /*at*/, std::size_t /*pitch*/, const DramTile& tile,
+            Shown shown) {
+    if (tile == DramTile{} && shown == Shown::kUnlessZero) return;
+    out_.text(" ").text(name).text("=").address(tile.address).text(":").number(tile.pitch);
+  }
+  void tile(const char* name, std::size_t /*at*/, std::size_t /*pitch*/, const LocalTile& tile,
+            Shown /*shown*/) {
+    out_.text(" ").text(name).text("=").number(tile.address).text(":").number(tile.pitch);
+  }
+  void index(const char* name, std::size_t /*at*/, const std::optional<std::uint16_t>& value) {
+    if (value) out_.text(" ").text(name).text("=").number(*value);
+  }
+  void chain(const char* name, std::size_t /*at*/, const std::optional<ChainUse>& use) {
+    if (use) out_.text(" ").text(name).text("=").number(use->chain);
+  }
+
+ private:
+  Listing& out_;
+};
+
+void write_command(Listing& out, const Command& command) {
+  out.text(name_of(command.opcode()));
+  FieldLister fields(out);
+  if (command.opcode() != Opcode::kEnd) {
+    fields.number("op", layout::kOp, command.op, Shown::kAlways);
+    fields.number("issue", layout::kIssue, static_cast<unsigned>(command.issue),
+                  Shown::kUnlessZero);
+  }
+  std::visit([&](const auto& work) { layout::visit_fields(work, fields); }, command.work);
   out.text("\n");
 }
 

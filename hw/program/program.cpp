@@ -54,38 +54,63 @@ bool loop_takes(const Chain& chain) {
          !uses_valid_cols(chain);
 }
 
-const Chain* chain_of(const Command& command, const Program& program) {
-  switch (command.opcode) {
-    case Opcode::kStore:
-    case Opcode::kMove:
-    case Opcode::kLoop:
-      return &program.chains.at(command.chain);
-    case Opcode::kLoad:
-    case Opcode::kLoadAccumulator:
-      return command.mix == 0 ? nullptr : &program.chains.at(command.mix - std::size_t{1});
-    default:
-      return nullptr;
-  }
+CommandShape shape_of(const Command& command) {
+  return std::visit(
+      [](const auto& work) -> CommandShape {
+        using T = std::decay_t<decltype(work)>;
+        if constexpr (std::is_same_v<T, cmd::End>) {
+          return {};
+        } else if constexpr (std::is_same_v<T, cmd::Attention>) {
+          return {work.queries, work.n, work.k};
+        } else if constexpr (std::is_same_v<T, cmd::Matmul> || std::is_same_v<T, cmd::Loop>) {
+          return {work.m, work.n, work.k};
+        } else {
+          return {work.m, work.n, 0};
+        }
+      },
+      command.work);
 }
 
-std::vector<OperandTile> operands_of(const Command& command, const Program& program) {
-  std::vector<OperandTile> tiles;
-  for_each_operand(command, program,
-                   [&](const OperandTile& tile, DType) { tiles.push_back(tile); });
+const ChainUse* chain_use(const Command& command) {
+  if (const auto* const result = command.as<cmd::Result>()) return &result->chain;
+  const auto* const load = command.as<cmd::Load>();
+  return load != nullptr && load->pre ? &*load->pre : nullptr;
+}
+
+const Chain& chain_of(const ChainUse& use, const Program& program) {
+  return program.chains.at(use.chain);
+}
+
+std::vector<DramTile> operands_of(const ChainUse& use, const Program& program) {
+  std::vector<DramTile> tiles;
+  for_each_operand(use, program, [&](const DramTile& tile, DType) { tiles.push_back(tile); });
   return tiles;
 }
 
-std::uint64_t stored_rows(const Command& command, const Program& program) {
-  return transposes(program.chains.at(command.chain)) ? command.n : command.m;
+namespace {
+
+WrittenRows rows_after(const Chain& chain, std::uint64_t m, std::uint64_t n) {
+  const std::uint64_t element = bytes_of(chain.out);
+  return transposes(chain) ? WrittenRows{n, m * element} : WrittenRows{m, n * element};
 }
 
-std::uint64_t stored_row_bytes(const Command& command, const Program& program) {
-  const Chain& chain = program.chains.at(command.chain);
-  if (command.mix == 0) {
-    return std::uint64_t{transposes(chain) ? command.m : command.n} * bytes_of(chain.out);
+}  // namespace
+
+WrittenRows written_rows(const cmd::Store& store, const Program& program) {
+  WrittenRows rows = rows_after(chain_of(store.chain, program), store.m, store.n);
+  if (store.encoder) {
+    const HeadMix& mix = program.mixes.at(*store.encoder);
+    rows.bytes = std::uint64_t{store.n} / mix.in_heads * mix.out_heads;
   }
-  const HeadMix& mix = program.mixes.at(command.mix - std::size_t{1});
-  return std::uint64_t{command.n} / mix.in_heads * mix.out_heads;
+  return rows;
+}
+
+WrittenRows written_rows(const cmd::Move& move, const Program& program) {
+  return rows_after(chain_of(move.chain, program), move.m, move.n);
+}
+
+WrittenRows written_rows(const cmd::Loop& loop, const Program& program) {
+  return rows_after(program.chains.at(loop.chain), loop.m, loop.n);
 }
 
 std::vector<Range> ranges_of(const Command& command, const Program& program) {

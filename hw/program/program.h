@@ -2,9 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "hw/attention/head_mix.h"
@@ -52,70 +55,206 @@ enum class Issue : std::uint8_t {
 };
 inline constexpr std::uint8_t kIssues = 3;
 
-/// One 80-byte command. Fields that an opcode does not name are zero.
-struct Command {
-  Opcode opcode = Opcode::kEnd;
-  DType type = DType::kS8;     ///< kLoadAccumulator, kLoad with a chain: of the elements in DRAM
-  Issue issue = Issue::kNone;  ///< any but kEnd
-  bool accumulate = false;     ///< kMatmul: add to C instead of replacing it; kStore, kMove: the
-                               ///< chain's side output accumulates in the row statistics
-  bool a_unsigned = false;     ///< kMatmul: A is u8
-  bool b_transposed = false;   ///< kMatmul: B is stored n x k; the preload path transposes it
-  std::uint16_t chain = 0;     ///< kStore, kMove: index into Program::chains
-  std::uint16_t mix = 0;       ///< kStore, kAttention: 1 + index into Program::mixes; 0: none.
-                               ///< kLoad*: 1 + index into Program::chains: stages on the way in
-  std::uint32_t op = 0;        ///< index into Program::operators
-  std::uint64_t dram = 0;      ///< kLoad*, kStore: byte address of the first row
-  std::uint32_t dram_pitch = 0;
-  std::uint32_t m = 0, n = 0;
-  std::uint32_t k = 0;               ///< kMatmul; those with a chain, kHost: valid columns
-  std::uint32_t a = 0, a_pitch = 0;  ///< kMatmul: scratchpad; kLoad: destination in the scratchpad
-  std::uint32_t b = 0, b_pitch = 0;  ///< kMatmul: scratchpad; kMove: destination in the scratchpad
-  std::uint32_t c = 0,
-                c_pitch = 0;     ///< accumulator tile (kMatmul, kStore, kMove, kLoadAccumulator)
-  std::uint32_t parameters = 0;  ///< of a chain: parameter block in the scratchpad, aligned
-  std::uint32_t statistics = 0;  ///< of a chain: first word of the row statistics
-  std::uint64_t tensor = 0;      ///< of a chain: DRAM address of its first tensor operand
-  std::uint32_t tensor_pitch = 0;
+/// A tile in DRAM: the byte address of its first row, and bytes from row to row.
+struct DramTile {
+  std::uint64_t address = 0;
+  std::uint32_t pitch = 0;
 
-  [[nodiscard]] bool operator==(const Command& other) const {
-    const auto all = [](const Command& of) {
-      return std::tie(of.opcode, of.dram, of.a, of.b, of.c, of.m, of.n, of.k, of.type, of.issue,
-                      of.accumulate, of.a_unsigned, of.b_transposed, of.chain, of.mix, of.op,
-                      of.dram_pitch, of.a_pitch, of.b_pitch, of.c_pitch, of.parameters,
-                      of.statistics, of.tensor, of.tensor_pitch);
-    };
-    return all(*this) == all(other);
+  [[nodiscard]] bool operator==(const DramTile& other) const {
+    return address == other.address && pitch == other.pitch;
   }
 };
 
-/// Further tensor operands of a chain are in Program::operand_tiles, from index `a` on for kStore
-/// and kMove, from `b` on for kLoad*.
+/// A tile in the scratchpad (bytes) or in the accumulator (elements).
+struct LocalTile {
+  std::uint32_t address = 0, pitch = 0;
 
-/// The fields of kAttention are in those of the others. m queries, c_pitch keys, k features of Q
-/// and K, n of V, in `statistics` heads: head h of an operand begins h * k (Q, K) or h * n (V,
-/// outputs) bytes into a row. Q at dram, K at a, V at b, outputs at tensor, each with its pitch.
-/// Outputs leave through `chain`, the row sums of the softmax being its row statistics; `c` is the
-/// chain that holds the softmax, and before it stages for the scores; `parameters` is the
-/// index into Program::masks. With `accumulate`, Q, K and V go through the three chains after `c`
-/// on their way in. The engines' chains have no operands but immediates, the saved value and the
-/// row sums.
-///
-/// With a `mix`, the rows of Q hold in_heads * k bytes of latent heads, which Program::mixes[mix -
-/// 1] decodes to all heads on their way in; those of K likewise, decoded by the mix after it.
-///
-/// kHost: `chain` is an index into Program::host_functions; m rows of n elements, the input at
-/// dram, the second operand at a (kAdd, else 0), the result at tensor, each with its pitch. k as in
-/// a kStore.
-///
-/// kLoop: C[m x n] = A[m x k] B[k x n], to which D is added or, with `accumulate`, the sums of the
-/// loop before: a block of a product that a loop unroller computes from memory to memory
-/// (hw/loop/loop_core.h). A at dram, B row by row at a, int32 sums D at b (0: none), the result at
-/// tensor (0: the sums stay for the next loop), each with its pitch. The result leaves through
-/// `chain`, which has no operands but immediates. A B and D are below 4 GiB.
-///
-/// A kStore with a `mix` encodes on the way out: the rows of n = in_heads * d int8 that leave the
-/// chain become out_heads * d bytes each.
+  [[nodiscard]] bool operator==(const LocalTile& other) const {
+    return address == other.address && pitch == other.pitch;
+  }
+};
+
+/// A chain that a command's tile goes through, and what its stages work on.
+struct ChainUse {
+  std::uint16_t chain = 0;  ///< index into Program::chains
+  bool continues = false;   ///< its side output accumulates in the row statistics; not of loads
+  std::uint32_t parameters = 0;  ///< its parameter block in the scratchpad: kParameterAlignment
+  std::uint32_t statistics = 0;  ///< its first word of the row statistics
+  std::uint32_t valid_cols = 0;  ///< of a softmax or causal mask; 0: all
+  DramTile tensor;               ///< its first tensor operand
+  std::uint32_t operands = 0;    ///< index into Program::operand_tiles of the further ones
+
+  [[nodiscard]] bool operator==(const ChainUse& other) const {
+    return chain == other.chain && continues == other.continues && parameters == other.parameters &&
+           statistics == other.statistics && valid_cols == other.valid_cols &&
+           tensor == other.tensor && operands == other.operands;
+  }
+};
+
+/// What a command does, a type per opcode.
+namespace cmd {
+
+struct End {
+  [[nodiscard]] bool operator==(const End& /*other*/) const { return true; }
+};
+
+/// DRAM -> stages -> scratchpad: m rows of n elements of one byte. Without stages they stay as they
+/// are.
+struct Load {
+  std::uint32_t m = 0, n = 0;
+  DType type = DType::kS8;  ///< of the elements in DRAM
+  DramTile from;
+  LocalTile to;
+  std::optional<ChainUse> pre;  ///< stages on the way in
+
+  [[nodiscard]] bool operator==(const Load& other) const {
+    return m == other.m && n == other.n && type == other.type && from == other.from &&
+           to == other.to && pre == other.pre;
+  }
+};
+
+/// DRAM -> stages -> accumulator, widened to int32.
+struct LoadAccumulator : Load {};
+
+/// C[m x n] (+)= A[m x k] B[k x n].
+struct Matmul {
+  std::uint32_t m = 0, n = 0, k = 0;
+  bool accumulate = false;    ///< adds to C instead of replacing it
+  bool a_unsigned = false;    ///< A is u8
+  bool b_transposed = false;  ///< B is stored n x k; the preload path transposes it
+  LocalTile a, b;             ///< scratchpad
+  LocalTile c;                ///< accumulator
+
+  [[nodiscard]] bool operator==(const Matmul& other) const {
+    return m == other.m && n == other.n && k == other.k && accumulate == other.accumulate &&
+           a_unsigned == other.a_unsigned && b_transposed == other.b_transposed && a == other.a &&
+           b == other.b && c == other.c;
+  }
+};
+
+/// m rows of n sums leave the accumulator through a chain.
+struct Result {
+  std::uint32_t m = 0, n = 0;
+  LocalTile from;
+  ChainUse chain;
+
+  [[nodiscard]] bool operator==(const Result& other) const {
+    return m == other.m && n == other.n && from == other.from && chain == other.chain;
+  }
+};
+
+/// ... to DRAM.
+struct Store : Result {
+  DramTile to;
+  /// Index into Program::mixes: rows of n = in_heads * d int8 that leave the chain are encoded to
+  /// out_heads * d bytes each.
+  std::optional<std::uint16_t> encoder;
+
+  [[nodiscard]] bool operator==(const Store& other) const {
+    return Result::operator==(other) && to == other.to && encoder == other.encoder;
+  }
+};
+
+/// ... to the scratchpad.
+struct Move : Result {
+  LocalTile to;
+
+  [[nodiscard]] bool operator==(const Move& other) const {
+    return Result::operator==(other) && to == other.to;
+  }
+};
+
+/// Q, K, V in DRAM -> masked attention of all heads -> DRAM. Head h of an operand begins h * k (Q,
+/// K) or h * n (V, outputs) bytes into a row. The engines' chains have no operands but immediates,
+/// the saved value and the row sums of the softmax.
+struct Attention {
+  std::uint32_t queries = 0, keys = 0, heads = 0;
+  std::uint32_t k = 0;              ///< features of Q and K in a head
+  std::uint32_t n = 0;              ///< of V
+  DramTile query, key, value, out;  ///< key and value: below 4 GiB
+  std::uint16_t chain = 0;    ///< of the outputs; the softmax's row sums are its row statistics
+  std::uint32_t softmax = 0;  ///< chain that ends with the softmax, before it stages for the scores
+  bool operand_chains = false;  ///< Q, K and V go through the three chains after `softmax`
+  std::uint32_t mask = 0;       ///< index into Program::masks
+  /// Index into Program::mixes: rows of Q hold in_heads * k bytes of latent heads, which that mix
+  /// decodes to all heads on their way in; those of K likewise, decoded by the mix after it.
+  std::optional<std::uint16_t> decoders;
+
+  [[nodiscard]] bool operator==(const Attention& other) const {
+    return queries == other.queries && keys == other.keys && heads == other.heads && k == other.k &&
+           n == other.n && query == other.query && key == other.key && value == other.value &&
+           out == other.out && chain == other.chain && softmax == other.softmax &&
+           operand_chains == other.operand_chains && mask == other.mask &&
+           decoders == other.decoders;
+  }
+};
+
+/// DRAM -> the host's function -> DRAM: m rows of n elements.
+struct HostCall {
+  std::uint32_t m = 0, n = 0;
+  std::uint16_t function = 0;    ///< index into Program::host_functions
+  std::uint32_t valid_cols = 0;  ///< of a softmax, as in a ChainUse
+  DramTile in, out;
+  DramTile operand;  ///< of functions of two operands; below 4 GiB
+
+  [[nodiscard]] bool operator==(const HostCall& other) const {
+    return m == other.m && n == other.n && function == other.function &&
+           valid_cols == other.valid_cols && in == other.in && out == other.out &&
+           operand == other.operand;
+  }
+};
+
+/// C[m x n] = A[m x k] B[k x n], to which D is added or, with `accumulate`, the sums of the loop
+/// before: a block of a product that a loop unroller computes from memory to memory
+/// (hw/loop/loop_core.h). The result leaves through a chain without operands but immediates.
+struct Loop {
+  std::uint32_t m = 0, n = 0, k = 0;
+  bool accumulate = false;
+  std::uint16_t chain = 0;  ///< index into Program::chains
+  DramTile a;
+  DramTile b;  ///< row by row; below 4 GiB
+  DramTile d;  ///< int32 sums, at 0: none; below 4 GiB
+  DramTile c;  ///< at 0: the sums stay for the next loop
+
+  [[nodiscard]] bool operator==(const Loop& other) const {
+    return m == other.m && n == other.n && k == other.k && accumulate == other.accumulate &&
+           chain == other.chain && a == other.a && b == other.b && d == other.d && c == other.c;
+  }
+};
+
+}  // namespace cmd
+
+/// One command; 80 bytes in memory (hw/program/command_codec.h).
+struct Command {
+  /// In the order of Opcode.
+  std::variant<cmd::End, cmd::Load, cmd::LoadAccumulator, cmd::Matmul, cmd::Store, cmd::Move,
+               cmd::Attention, cmd::HostCall, cmd::Loop>
+      work;
+  std::uint32_t op = 0;        ///< index into Program::operators; not of an end
+  Issue issue = Issue::kNone;  ///< not of an end
+
+  [[nodiscard]] Opcode opcode() const { return static_cast<Opcode>(work.index()); }
+  /// Its work, if it is a T (Load: of either kind; Result: of a store or a move); else null.
+  template <typename T>
+  [[nodiscard]] const T* as() const {
+    if constexpr (std::is_same_v<T, cmd::Load>) {
+      if (const auto* const load = std::get_if<cmd::LoadAccumulator>(&work)) return load;
+    }
+    if constexpr (std::is_same_v<T, cmd::Result>) {
+      if (const auto* const store = std::get_if<cmd::Store>(&work)) return store;
+      return std::get_if<cmd::Move>(&work);
+    } else {
+      return std::get_if<T>(&work);
+    }
+  }
+  template <typename T>
+  [[nodiscard]] T* as() {
+    return const_cast<T*>(std::as_const(*this).template as<T>());
+  }
+  [[nodiscard]] bool operator==(const Command& other) const {
+    return op == other.op && issue == other.issue && work == other.work;
+  }
+};
 
 inline constexpr std::size_t kCommandBytes = 80;
 
@@ -146,19 +285,9 @@ struct LayerMask {
   std::vector<std::uint8_t> bytes;
 };
 
-/// Where a tensor operand of a tile begins in DRAM.
-struct OperandTile {
-  std::uint64_t address = 0;
-  std::uint32_t pitch = 0;  ///< bytes
-
-  [[nodiscard]] bool operator==(const OperandTile& other) const {
-    return address == other.address && pitch == other.pitch;
-  }
-};
-
 struct Program {
   std::vector<Chain> chains;  ///< micro-code (hw/postop/microcode.h)
-  std::vector<OperandTile> operand_tiles;
+  std::vector<DramTile> operand_tiles;
   std::vector<LayerMask> masks;
   std::vector<HeadMix> mixes;  ///< coefficients travel with the commands, as those of chains do
   std::vector<HostFunction> host_functions;  ///< software of the host: in no memory of the machine
@@ -193,21 +322,32 @@ struct Range {
 /// operands, statistics, whole rows or a transposition.
 [[nodiscard]] bool loop_takes(const Chain& chain);
 
-/// The chain of a kStore, kMove, kLoop or kLoad*, which must exist; null for a load without stages
-/// and for other opcodes.
-[[nodiscard]] const Chain* chain_of(const Command& command, const Program& program);
+/// m, n and k of a command's work, 0 where it has none; queries are m.
+struct CommandShape {
+  std::uint64_t m = 0, n = 0, k = 0;
+};
+[[nodiscard]] CommandShape shape_of(const Command& command);
+
+/// What a load with stages, a store or a move says of its chain; null: another command.
+[[nodiscard]] const ChainUse* chain_use(const Command& command);
+/// That chain, which must exist.
+[[nodiscard]] const Chain& chain_of(const ChainUse& use, const Program& program);
 /// The tensor operands of that chain, in the order of its stages. They must exist.
-[[nodiscard]] std::vector<OperandTile> operands_of(const Command& command, const Program& program);
-/// Rows that a kStore or kMove writes, and bytes of each; its chain and mix must exist.
-[[nodiscard]] std::uint64_t stored_rows(const Command& command, const Program& program);
-[[nodiscard]] std::uint64_t stored_row_bytes(const Command& command, const Program& program);
+[[nodiscard]] std::vector<DramTile> operands_of(const ChainUse& use, const Program& program);
+/// Rows that a command writes, and bytes of each; chain and encoder must exist.
+struct WrittenRows {
+  std::uint64_t rows = 0, bytes = 0;
+};
+[[nodiscard]] WrittenRows written_rows(const cmd::Store& store, const Program& program);
+[[nodiscard]] WrittenRows written_rows(const cmd::Move& move, const Program& program);
+[[nodiscard]] WrittenRows written_rows(const cmd::Loop& loop, const Program& program);
 
 /// Rows of each tensor operand that a pipeline holds at a time (postop.operand_kib), in two halves.
 inline constexpr std::uint32_t kOperandRows = 16;
 
 /// Every range that a command reads or writes (bounding ranges of strided tiles); an accumulating
-/// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. The chain of a kStore
-/// or kMove, the mask of a kAttention, the mixes of both and the function of a kHost must exist.
+/// matmul counts as a write. A range that would pass 2^64 ends at 2^64 - 1. Chains, masks, mixes
+/// and functions that it names must exist.
 [[nodiscard]] std::vector<Range> ranges_of(const Command& command, const Program& program);
 
 /// Throws InputError that names the chain, operator or command and the rule it breaks: what

@@ -67,9 +67,9 @@ void check_program(const Program& program, const Machine& machine, std::uint64_t
     const Command& command = program.commands[i];
     CommandCheck::check_end(command, i, program.commands.size());
     check.run(command, i);
-    if (command.opcode != Opcode::kEnd && command.op >= program.operators.size()) {
+    if (command.opcode() != Opcode::kEnd && command.op >= program.operators.size()) {
       throw InputError("command " + std::to_string(i) + " (" +
-                       std::string(name_of(command.opcode)) + "): operator " +
+                       std::string(name_of(command.opcode())) + "): operator " +
                        std::to_string(command.op) + " of " +
                        std::to_string(program.operators.size()));
     }

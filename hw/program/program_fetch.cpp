@@ -10,39 +10,29 @@ References references_of(const Command& command) {
   References to;
   const auto chain = [&to](std::uint32_t index) { to.chains.at(to.chain_count++) = index; };
   const auto mix = [&to](std::uint32_t index) { to.mixes.at(to.mix_count++) = index; };
-  switch (command.opcode) {
-    case Opcode::kLoad:
-    case Opcode::kLoadAccumulator:
-      if (command.mix != 0) chain(command.mix - 1U);
-      break;
-    case Opcode::kStore:
-    case Opcode::kMove:
-      chain(command.chain);
-      if (command.mix != 0) mix(command.mix - 1U);
-      break;
-    case Opcode::kLoop:
-      chain(command.chain);
-      break;
-    case Opcode::kAttention:
-      chain(command.chain);
-      for (std::uint32_t i = 0; i < (command.accumulate ? 4U : 1U); ++i) chain(command.c + i);
-      if (command.mix != 0) {
-        mix(command.mix - 1U);
-        mix(command.mix);
-      }
-      to.mask = true;
-      break;
-    default:
-      break;
+  if (const ChainUse* const use = chain_use(command)) chain(use->chain);
+  if (const auto* const loop = command.as<cmd::Loop>()) chain(loop->chain);
+  if (const auto* const store = command.as<cmd::Store>()) {
+    if (store->encoder) mix(*store->encoder);
+  }
+  if (const auto* const attention = command.as<cmd::Attention>()) {
+    chain(attention->chain);
+    const std::uint32_t chains = attention->operand_chains ? 4 : 1;
+    for (std::uint32_t i = 0; i < chains; ++i) chain(attention->softmax + i);
+    if (attention->decoders) {
+      mix(*attention->decoders);
+      mix(*attention->decoders + 1U);
+    }
+    to.mask = attention->mask;
   }
   return to;
 }
 
 OperandEntries operand_entries(const Command& command, const Program& program) {
-  const Chain* const chain = chain_of(command, program);
-  const std::size_t operands = chain == nullptr ? 0 : tensor_operands(*chain);
+  const ChainUse* const use = chain_use(command);
+  const std::size_t operands = use == nullptr ? 0 : tensor_operands(chain_of(*use, program));
   if (operands < 2) return {};
-  return {first_operand_tile(command), static_cast<std::uint32_t>(operands - 1)};
+  return {use->operands, static_cast<std::uint32_t>(operands - 1)};
 }
 
 std::vector<std::uint64_t> fetched_bytes(const Program& program, const Machine& machine) {

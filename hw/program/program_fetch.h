@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -21,7 +22,7 @@ struct References {
   std::array<std::uint32_t, kMostChains> chains{};
   std::array<std::uint32_t, kMostMixes> mixes{};
   std::size_t chain_count = 0, mix_count = 0;
-  bool mask = false;  ///< that of the command's `parameters`
+  std::optional<std::uint32_t> mask;
 };
 [[nodiscard]] References references_of(const Command& command);
 

@@ -9,7 +9,6 @@
 #include "base/round.h"
 #include "hw/postop/microcode.h"
 #include "hw/program/command_codec.h"
-#include "hw/program/command_fields.h"
 #include "hw/program/little_endian.h"
 
 namespace systole::hw {
@@ -214,7 +213,7 @@ std::vector<std::uint8_t> encode_program(const Program& program) {
   const std::vector<std::uint8_t> commands = encode_commands(program.commands);
   image.insert(image.end(), commands.begin(), commands.end());
   out.pad_to(header.operand(0));
-  for (const OperandTile& tile : program.operand_tiles) {
+  for (const DramTile& tile : program.operand_tiles) {
     out.put(tile.address);
     out.put(tile.pitch);
     out.put(std::uint32_t{0});
@@ -270,21 +269,9 @@ ProgramHeader decode_header(const std::uint8_t* bytes) {
   return header;
 }
 
-Command decode_checked_command(const std::uint8_t* bytes) {
-  constexpr std::uint8_t kFlags = 8;
-  if (bytes[0] >= kOpcodes) throw InputError("opcode " + std::to_string(bytes[0]));
-  if (bytes[1] >= kDTypes) throw InputError("type " + std::to_string(bytes[1]));
-  if (bytes[2] >= kFlags || bytes[3] >= kIssues) throw InputError("reserved bits are set");
-  const Command command = decode_command(bytes);
-  if (const std::string_view field = misused_field(command); !field.empty()) {
-    throw InputError(std::string(field) + " is given, but its opcode does not use it");
-  }
-  return command;
-}
-
-OperandTile decode_operand_tile(const std::uint8_t* bytes) {
+DramTile decode_operand_tile(const std::uint8_t* bytes) {
   FieldReader in(bytes, kOperandTileBytes);
-  OperandTile tile;
+  DramTile tile;
   tile.address = in.get<std::uint64_t>();
   tile.pitch = in.get<std::uint32_t>();
   in.finish();
@@ -356,7 +343,7 @@ Program decode_program(const std::vector<std::uint8_t>& image, const std::string
   Program program;
   const std::uint8_t* const at = image.data();
   decode_section(name + ": command", at + header.command(0), header.commands, kCommandBytes,
-                 program.commands, decode_checked_command);
+                 program.commands, decode_command);
   decode_section(name + ": operand", at + header.operand(0), header.operands, kOperandTileBytes,
                  program.operand_tiles, decode_operand_tile);
   decode_section(name + ": mask", at + header.mask(0), header.masks, kMaskEntryBytes, program.masks,

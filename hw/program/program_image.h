@@ -14,7 +14,7 @@
 /// |----------|-------------------------------------------------------------------------------|
 /// | header   | 64 bytes: "SYSTPROG", u32 version, commands, operands, masks, chains,          |
 /// |          | bytes of a chain, mixes, bytes of a mix; the rest is zero                     |
-/// | commands | 80 bytes each (hw/program/command_codec.h); the last is `end`                 |
+/// | commands | 80 bytes each (hw/program/command_fields.h); the last is `end`                 |
 /// | operands | 16 bytes each: u64 address, u32 pitch, u32 zero                               |
 /// | masks    | 16 bytes each: u64 address, u32 bytes, u32 zero; the mask                     |
 /// |          | (hw/attention/mask_codec.h) resides at its address                            |
@@ -63,15 +63,13 @@ struct ProgramHeader {
 /// resides at its own address.
 [[nodiscard]] std::vector<std::uint8_t> encode_program(const Program& program);
 
-// What a core decodes, record by record. All throw InputError (what is wrong, without a place) for
-// bytes that encode_program() does not write.
+// What a core decodes, record by record, besides commands (hw/program/command_codec.h). All throw
+// InputError (what is wrong, without a place) for bytes that encode_program() does not write.
 
 /// From kHeaderBytes bytes.
 [[nodiscard]] ProgramHeader decode_header(const std::uint8_t* bytes);
-/// From kCommandBytes bytes. Like decode_command(), but refuses what no program contains.
-[[nodiscard]] Command decode_checked_command(const std::uint8_t* bytes);
 /// From kOperandTileBytes bytes.
-[[nodiscard]] OperandTile decode_operand_tile(const std::uint8_t* bytes);
+[[nodiscard]] DramTile decode_operand_tile(const std::uint8_t* bytes);
 /// A mask of that many bytes, all zero, from kMaskEntryBytes bytes: the mask itself is not read.
 /// Refuses one that is not in a memory of `memory_bytes` before it takes room for it.
 [[nodiscard]] LayerMask decode_mask_entry(const std::uint8_t* bytes, std::uint64_t memory_bytes);

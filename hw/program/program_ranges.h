@@ -25,168 +25,132 @@ namespace systole::hw {
   return {space, begin, saturating_end(saturating_end(begin, width, 1), rows - 1, pitch), write};
 }
 
-/// Index into Program::operand_tiles of the second tensor operand of a command's chain.
-[[nodiscard]] inline std::uint32_t first_operand_tile(const Command& command) {
-  return unit_of(command.opcode) == Unit::kLoad ? command.b : command.a;
-}
-
-/// Calls visit(OperandTile, DType) for the tensor operands of a command's chain, in the order of
-/// its stages. They must exist.
+/// Calls visit(DramTile, DType) for the tensor operands of a chain, in the order of its stages.
+/// They must exist.
 template <typename Visit>
-void for_each_operand(const Command& command, const Program& program, Visit visit) {
-  const Chain* const chain = chain_of(command, program);
-  if (chain == nullptr) return;
-  const std::size_t first = first_operand_tile(command);
+void for_each_operand(const ChainUse& use, const Program& program, Visit visit) {
   std::size_t count = 0;
-  for (const Stage& stage : chain->stages) {
+  for (const Stage& stage : chain_of(use, program).stages) {
     if (stage.operand != Operand::kTensor) continue;
-    visit(count == 0 ? OperandTile{command.tensor, command.tensor_pitch}
-                     : program.operand_tiles.at(first + count - 1),
+    visit(count == 0 ? use.tensor : program.operand_tiles.at(use.operands + count - 1),
           stage.tensor);
     ++count;
   }
 }
 
-namespace ranges {
-
-/// What a chain reads beside its values, and what it leaves in the row statistics.
+/// Visits the ranges of a command; a function for every type of work.
 template <typename Visit>
-void visit_operands(const Command& command, const Program& program, Visit visit) {
-  const Chain& chain = *chain_of(command, program);
-  const std::uint64_t cols = command.n;
-  if (const std::uint64_t words = parameter_words(chain); words != 0) {
-    visit(bounding_range(Space::kScratchpad, command.parameters, words, cols * 4, cols * 4, false));
-  }
-  if (const std::uint64_t words = statistics_words(chain); words != 0) {
-    visit(bounding_range(Space::kStatistics, command.statistics, command.m, words, words,
-                         writes_row_statistics(chain)));
-  }
-  for_each_operand(command, program, [&](const OperandTile& tile, DType type) {
-    visit(bounding_range(Space::kDram, tile.address, command.m, cols * bytes_of(type), tile.pitch,
-                         false));
-  });
-}
+class RangeVisitor {
+ public:
+  RangeVisitor(const Program& program, Visit& visit) : program_(program), visit_(visit) {}
 
-template <typename Visit>
-void visit_store(const Command& command, const Program& program, Visit visit) {
-  visit(
-      bounding_range(Space::kAccumulator, command.c, command.m, command.n, command.c_pitch, false));
-  visit_operands(command, program, visit);
-  const std::uint64_t rows = stored_rows(command, program);
-  const std::uint64_t width = stored_row_bytes(command, program);
-  if (command.opcode == Opcode::kStore) {
-    visit(bounding_range(Space::kDram, command.dram, rows, width, command.dram_pitch, true));
-  } else {
-    visit(bounding_range(Space::kScratchpad, command.b, rows, width, command.b_pitch, true));
+  void operator()(const cmd::End& /*end*/) {}
+
+  void operator()(const cmd::Load& load) {
+    load_tile(load);
+    visit_(
+        bounding_range(Space::kScratchpad, load.to.address, load.m, load.n, load.to.pitch, true));
   }
-}
-
-template <typename Visit>
-void visit_load(const Command& command, const Program& program, Visit visit) {
-  const std::uint64_t n = command.n;
-  visit(bounding_range(Space::kDram, command.dram, command.m, n * bytes_of(command.type),
-                       command.dram_pitch, false));
-  if (command.mix != 0) visit_operands(command, program, visit);
-  if (command.opcode == Opcode::kLoad) {
-    visit(bounding_range(Space::kScratchpad, command.a, command.m, n, command.a_pitch, true));
-  } else {
-    visit(bounding_range(Space::kAccumulator, command.c, command.m, n, command.c_pitch, true));
+  void operator()(const cmd::LoadAccumulator& load) {
+    load_tile(load);
+    visit_(
+        bounding_range(Space::kAccumulator, load.to.address, load.m, load.n, load.to.pitch, true));
   }
-}
 
-template <typename Visit>
-void visit_matmul(const Command& command, Visit visit) {
-  const std::uint64_t n = command.n;
-  const std::uint64_t k = command.k;
-  visit(bounding_range(Space::kScratchpad, command.a, command.m, k, command.a_pitch, false));
-  visit(bounding_range(Space::kScratchpad, command.b, command.b_transposed ? n : k,
-                       command.b_transposed ? k : n, command.b_pitch, false));
-  visit(bounding_range(Space::kAccumulator, command.c, command.m, n, command.c_pitch, true));
-}
-
-// The engines' buffers are in the scratchpad and the accumulator: nothing else may be there.
-template <typename Visit>
-void visit_attention(const Command& command, const Program& program, Visit visit) {
-  const LayerMask& mask = program.masks.at(command.parameters);
-  constexpr std::uint64_t kAll = std::numeric_limits<std::uint32_t>::max();
-  const std::uint64_t heads = command.statistics;
-  const std::uint64_t keys = command.c_pitch;
-  const auto operand = [&](std::uint64_t address, std::uint64_t rows, std::uint64_t width,
-                           std::uint64_t pitch, bool write) {
-    visit(bounding_range(Space::kDram, address, rows, width, pitch, write));
-  };
-  const auto stored_heads = [&](std::size_t operand_mix) {
-    return command.mix == 0 ? heads : program.mixes.at(operand_mix).in_heads;
-  };
-  operand(command.dram, command.m, stored_heads(command.mix - std::size_t{1}) * command.k,
-          command.dram_pitch, false);
-  operand(command.a, keys, stored_heads(command.mix) * command.k, command.a_pitch, false);
-  operand(command.b, keys, heads * command.n, command.b_pitch, false);
-  operand(command.tensor, command.m, heads * command.n, command.tensor_pitch, true);
-  visit(
-      Range{Space::kDram, mask.address, saturating_end(mask.address, mask.bytes.size(), 1), false});
-  visit(Range{Space::kScratchpad, 0, kAll, true});
-  visit(Range{Space::kAccumulator, 0, kAll, true});
-}
-
-template <typename Visit>
-void visit_host(const Command& command, const Program& program, Visit visit) {
-  const HostFunction& function = program.host_functions.at(command.chain);
-  const std::uint64_t m = command.m;
-  const std::uint64_t n = command.n;
-  visit(bounding_range(Space::kDram, command.dram, m, n * bytes_of(function.in), command.dram_pitch,
-                       false));
-  if (operands_of(function.op) > 1) {
-    visit(bounding_range(Space::kDram, command.a, m, n * bytes_of(function.tensor), command.a_pitch,
-                         false));
+  void operator()(const cmd::Matmul& mm) {
+    const std::uint64_t b_rows = mm.b_transposed ? mm.n : mm.k;
+    const std::uint64_t b_cols = mm.b_transposed ? mm.k : mm.n;
+    visit_(bounding_range(Space::kScratchpad, mm.a.address, mm.m, mm.k, mm.a.pitch, false));
+    visit_(bounding_range(Space::kScratchpad, mm.b.address, b_rows, b_cols, mm.b.pitch, false));
+    visit_(bounding_range(Space::kAccumulator, mm.c.address, mm.m, mm.n, mm.c.pitch, true));
   }
-  visit(bounding_range(Space::kDram, command.tensor, m, n * bytes_of(function.out),
-                       command.tensor_pitch, true));
-}
 
-template <typename Visit>
-void visit_loop(const Command& command, const Program& program, Visit visit) {
-  const std::uint64_t m = command.m, n = command.n, k = command.k;
-  visit(bounding_range(Space::kDram, command.dram, m, k, command.dram_pitch, false));
-  visit(bounding_range(Space::kDram, command.a, k, n, command.a_pitch, false));
-  if (command.b != 0) {
-    visit(bounding_range(Space::kDram, command.b, m, n * 4, command.b_pitch, false));
+  void operator()(const cmd::Store& store) {
+    result(store);
+    const WrittenRows written = written_rows(store, program_);
+    dram(store.to, written.rows, written.bytes, true);
   }
-  if (command.tensor != 0) {
-    visit(bounding_range(Space::kDram, command.tensor, m, stored_row_bytes(command, program),
-                         command.tensor_pitch, true));
+  void operator()(const cmd::Move& move) {
+    result(move);
+    const WrittenRows written = written_rows(move, program_);
+    visit_(bounding_range(Space::kScratchpad, move.to.address, written.rows, written.bytes,
+                          move.to.pitch, true));
   }
-}
 
-}  // namespace ranges
+  // The engines' buffers are in the scratchpad and the accumulator: nothing else may be there.
+  void operator()(const cmd::Attention& attention) {
+    const LayerMask& mask = program_.masks.at(attention.mask);
+    constexpr std::uint64_t kAll = std::numeric_limits<std::uint32_t>::max();
+    const std::uint64_t heads = attention.heads;
+    const auto stored_heads = [&](std::size_t operand) {
+      return attention.decoders ? program_.mixes.at(*attention.decoders + operand).in_heads : heads;
+    };
+    dram(attention.query, attention.queries, stored_heads(0) * attention.k, false);
+    dram(attention.key, attention.keys, stored_heads(1) * attention.k, false);
+    dram(attention.value, attention.keys, heads * attention.n, false);
+    dram(attention.out, attention.queries, heads * attention.n, true);
+    visit_(Range{Space::kDram, mask.address, saturating_end(mask.address, mask.bytes.size(), 1),
+                 false});
+    visit_(Range{Space::kScratchpad, 0, kAll, true});
+    visit_(Range{Space::kAccumulator, 0, kAll, true});
+  }
+
+  void operator()(const cmd::HostCall& call) {
+    const HostFunction& function = program_.host_functions.at(call.function);
+    const std::uint64_t n = call.n;
+    dram(call.in, call.m, n * bytes_of(function.in), false);
+    if (operands_of(function.op) > 1) {
+      dram(call.operand, call.m, n * bytes_of(function.tensor), false);
+    }
+    dram(call.out, call.m, n * bytes_of(function.out), true);
+  }
+
+  void operator()(const cmd::Loop& loop) {
+    dram(loop.a, loop.m, loop.k, false);
+    dram(loop.b, loop.k, loop.n, false);
+    if (loop.d.address != 0) dram(loop.d, loop.m, std::uint64_t{loop.n} * 4, false);
+    if (loop.c.address != 0) dram(loop.c, loop.m, written_rows(loop, program_).bytes, true);
+  }
+
+ private:
+  void dram(const DramTile& tile, std::uint64_t rows, std::uint64_t width, bool write) {
+    visit_(bounding_range(Space::kDram, tile.address, rows, width, tile.pitch, write));
+  }
+
+  void load_tile(const cmd::Load& load) {
+    dram(load.from, load.m, std::uint64_t{load.n} * bytes_of(load.type), false);
+    if (load.pre) operands(*load.pre, load.m, load.n);
+  }
+
+  void result(const cmd::Result& result) {
+    visit_(bounding_range(Space::kAccumulator, result.from.address, result.m, result.n,
+                          result.from.pitch, false));
+    operands(result.chain, result.m, result.n);
+  }
+
+  /// What a chain reads beside its values, and what it leaves in the row statistics.
+  void operands(const ChainUse& use, std::uint64_t rows, std::uint64_t cols) {
+    const Chain& chain = chain_of(use, program_);
+    if (const std::uint64_t words = parameter_words(chain); words != 0) {
+      visit_(bounding_range(Space::kScratchpad, use.parameters, words, cols * 4, cols * 4, false));
+    }
+    if (const std::uint64_t words = statistics_words(chain); words != 0) {
+      visit_(bounding_range(Space::kStatistics, use.statistics, rows, words, words,
+                            writes_row_statistics(chain)));
+    }
+    for_each_operand(use, program_, [&](const DramTile& tile, DType type) {
+      dram(tile, rows, cols * bytes_of(type), false);
+    });
+  }
+
+  const Program& program_;
+  Visit& visit_;
+};
 
 /// Calls visit(Range) for every range of ranges_of(), in its order.
 template <typename Visit>
 void for_each_range(const Command& command, const Program& program, Visit visit) {
-  switch (command.opcode) {
-    case Opcode::kEnd:
-      break;
-    case Opcode::kLoad:
-    case Opcode::kLoadAccumulator:
-      ranges::visit_load(command, program, visit);
-      break;
-    case Opcode::kMatmul:
-      ranges::visit_matmul(command, visit);
-      break;
-    case Opcode::kStore:
-    case Opcode::kMove:
-      ranges::visit_store(command, program, visit);
-      break;
-    case Opcode::kAttention:
-      ranges::visit_attention(command, program, visit);
-      break;
-    case Opcode::kHost:
-      ranges::visit_host(command, program, visit);
-      break;
-    case Opcode::kLoop:
-      ranges::visit_loop(command, program, visit);
-      break;
-  }
+  std::visit(RangeVisitor<Visit>(program, visit), command.work);
 }
 
 }  // namespace systole::hw

@@ -90,7 +90,7 @@ class Trials {
   /// Commands that were replayed.
   struct Trial {
     Commands commands;
-    std::vector<hw::OperandTile> operand_tiles;
+    std::vector<hw::DramTile> operand_tiles;
     std::vector<std::uint64_t> dispatched;  ///< cycles in which the last of each chunk was
     std::uint64_t end = kNotKnown;          ///< cycle; not known of a trial that was given up
 

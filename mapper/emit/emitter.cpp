@@ -29,13 +29,6 @@ Emitter::Emitter(const Emitter& other, ConstantImage& constants, hw::Program& pr
   second_scratchpad_ = other.second_scratchpad_;
 }
 
-hw::Command Emitter::command(hw::Opcode opcode) const {
-  hw::Command result;
-  result.opcode = opcode;
-  result.op = work_->op;
-  return result;
-}
-
 std::uint64_t Emitter::address(const model::View& view, std::uint32_t row,
                                std::uint32_t col) const {
   const Location& where = location(view);
@@ -50,7 +43,7 @@ Emitter::Work Emitter::begin(const Group& group, std::uint64_t macs) {
   work.chain = static_cast<std::uint16_t>(program_.chains.size());
   program_.chains.push_back(group.chain);
   if (group.pre) program_.chains.push_back(group.pre->chain);
-  work.first_mix = next_mix();
+  work.first_mix = static_cast<std::uint16_t>(program_.mixes.size());
   for (const HeadMixLayer& encoder : group.sections.encoders) program_.mixes.push_back(encoder.mix);
   add_operator(group, macs);
   return work;
@@ -170,8 +163,7 @@ bool Emitter::load_weights() {
     const std::uint32_t end = std::min(col + t.c_cols, group.n());
     for (std::uint32_t part = col; part < end; part += t.n) {
       for (std::uint32_t k0 = 0; k0 < group.k(); k0 += t.k) {
-        Operand b;
-        operand_b(k0, std::min(t.k, group.k() - k0), part, std::min(t.n, end - part), b);
+        operand_b(k0, std::min(t.k, group.k() - k0), part, std::min(t.n, end - part));
       }
     }
   }
@@ -197,51 +189,41 @@ void Emitter::emit_matmuls(const Tile& tile, std::uint32_t c, std::uint32_t c_pi
 
 void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, std::uint32_t c,
                           std::uint32_t c_pitch) {
-  Operand a, b;
+  hw::cmd::Matmul matmul;
   // A load with stages waits for the operator before; weights do not.
-  if (work_->group->pre) operand_b(k0, ks, part.col, part.cols, b);
-  operand_a(part.row, part.rows, k0, ks, a);
-  if (!work_->group->pre) operand_b(k0, ks, part.col, part.cols, b);
-  hw::Command matmul = command(hw::Opcode::kMatmul);
+  if (work_->group->pre) matmul.b = operand_b(k0, ks, part.col, part.cols);
+  matmul.a = operand_a(part.row, part.rows, k0, ks);
+  if (!work_->group->pre) matmul.b = operand_b(k0, ks, part.col, part.cols);
   matmul.accumulate = k0 > 0;
   matmul.a_unsigned = work_->group->a_unsigned;
   matmul.b_transposed = work_->group->b_transposed;
   matmul.m = part.rows;
   matmul.n = part.cols;
   matmul.k = ks;
-  matmul.a = a.address;
-  matmul.a_pitch = a.pitch;
-  matmul.b = b.address;
-  matmul.b_pitch = b.pitch;
-  matmul.c = c;
-  matmul.c_pitch = c_pitch;
-  program_.commands.push_back(matmul);
+  matmul.c = {c, c_pitch};
+  add(matmul);
   const std::uint64_t b_rows = work_->group->b_transposed ? part.cols : ks;
+  const hw::LocalTile &a = matmul.a, &b = matmul.b;
   busy_ = {{a.address, a.address + std::uint64_t{part.rows} * a.pitch},
            {b.address, b.address + b_rows * b.pitch}};
 }
 
-void Emitter::operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0, std::uint32_t ks,
-                        Operand& operand) {
+hw::LocalTile Emitter::operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0,
+                                 std::uint32_t ks) {
   const Location& where = location(work_->group->a);
   const std::uint64_t from = address(work_->group->a, row, k0);
-  if (where.place == Location::Place::kScratchpad) {
-    operand = {narrow(from), where.pitch};
-    return;
-  }
-  operand.pitch = narrow(round_up(ks, machine_.array.rows));
+  if (where.place == Location::Place::kScratchpad) return {narrow(from), where.pitch};
   const TileRing::Place place = work_->rings.a.take({row, k0});
-  operand.address = narrow(place.address);
-  if (!place.is_new) return;
-  hw::Command load = command(hw::Opcode::kLoad);
-  load.dram = from;
-  load.dram_pitch = where.pitch;
+  const hw::LocalTile to{narrow(place.address), narrow(round_up(ks, machine_.array.rows))};
+  if (!place.is_new) return to;
+  hw::cmd::Load load;
+  load.from = {from, where.pitch};
+  load.to = to;
   load.m = rows;
   load.n = ks;
-  load.a_pitch = operand.pitch;
-  load.a = operand.address;
   add_pre({row, k0, rows, ks}, load);
-  program_.commands.push_back(load);
+  add(load);
+  return to;
 }
 
 std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
@@ -261,94 +243,80 @@ std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint
   return known->second;
 }
 
-void Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, std::uint32_t cols,
-                        Operand& operand) {
+hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
+                                 std::uint32_t cols) {
   const bool transposed = work_->group->b_transposed;
   const std::uint32_t rows_stored = transposed ? cols : ks;
   const std::uint32_t cols_stored = transposed ? ks : cols;
   const std::uint32_t row = transposed ? col : k0;
   const std::uint32_t at = transposed ? k0 : col;
-  operand.pitch =
-      narrow(round_up(cols_stored, transposed ? machine_.array.rows : machine_.array.cols));
   const Location& where = location(work_->group->b);
   if (!is_weight(work_->group->b) && where.place == Location::Place::kScratchpad) {
-    operand = {narrow(address(work_->group->b, row, at)), where.pitch};
-    return;
+    return {narrow(address(work_->group->b, row, at)), where.pitch};
   }
   const TileRing::Place place = work_->rings.b.take({k0, col});
-  operand.address = narrow(place.address);
-  if (!place.is_new) return;
-  hw::Command load = command(hw::Opcode::kLoad);
-  load.a = operand.address;
-  load.a_pitch = operand.pitch;
+  const hw::LocalTile to{
+      narrow(place.address),
+      narrow(round_up(cols_stored, transposed ? machine_.array.rows : machine_.array.cols))};
+  if (!place.is_new) return to;
+  hw::cmd::Load load;
+  load.to = to;
   if (is_weight(work_->group->b)) {
-    load.dram = weight_tile(k0, ks, col, cols, operand.pitch);
+    load.from.address = weight_tile(k0, ks, col, cols, to.pitch);
     load.m = 1;
-    load.n = narrow(std::uint64_t{rows_stored} * operand.pitch);
-    load.dram_pitch = load.a_pitch = load.n;
+    load.n = narrow(std::uint64_t{rows_stored} * to.pitch);
+    load.from.pitch = load.to.pitch = load.n;
   } else {
-    load.dram = address(work_->group->b, row, at);
-    load.dram_pitch = where.pitch;
+    load.from = dram_tile(work_->group->b, row, at);
     load.m = rows_stored;
     load.n = cols_stored;
   }
-  program_.commands.push_back(load);
+  add(load);
+  return to;
 }
 
 void Emitter::emit_accumulator_load(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch) {
-  hw::Command load = command(hw::Opcode::kLoadAccumulator);
+  hw::cmd::LoadAccumulator load;
   load.type = graph_.tensors[work_->group->a.tensor].type;
-  load.dram = address(work_->group->a, tile.row, tile.col);
-  load.dram_pitch = location(work_->group->a).pitch;
+  load.from = dram_tile(work_->group->a, tile.row, tile.col);
+  load.to = {c, c_pitch};
   load.m = tile.rows;
   load.n = tile.cols;
-  load.c = c;
-  load.c_pitch = c_pitch;
   add_pre(tile, load);
-  program_.commands.push_back(load);
+  add(load);
 }
 
-bool Emitter::encode(const Tile& tile, hw::Command& store) const {
+const HeadMixLayer* Emitter::encoder_of(const Tile& tile) const {
   const std::vector<HeadMixLayer>& encoders = work_->group->sections.encoders;
   const auto encoder = std::find_if(
       encoders.begin(), encoders.end(),
       [&](const HeadMixLayer& layer) { return layer.in.col == work_->group->out.col + tile.col; });
-  if (encoder == encoders.end()) return false;
-  const auto index = static_cast<std::uint16_t>(encoder - encoders.begin());
-  store.opcode = hw::Opcode::kStore;
-  store.op = work_->op + 1 + index;
-  store.mix = static_cast<std::uint16_t>(work_->first_mix + index);
-  store.dram = address(encoder->out, tile.row, 0);
-  store.dram_pitch = location(encoder->out).pitch;
-  return true;
+  return encoder == encoders.end() ? nullptr : &*encoder;
 }
 
 void Emitter::emit_result(const Tile& tile, std::uint32_t c, std::uint32_t c_pitch,
                           std::uint32_t parameters) {
-  const Location& out = location(work_->group->out);
-  const bool on_chip = out.place == Location::Place::kScratchpad;
-  hw::Command store = command(on_chip ? hw::Opcode::kMove : hw::Opcode::kStore);
-  store.chain = work_->chain;
-  store.m = tile.rows;
-  store.n = tile.cols;
-  store.c = c;
-  store.c_pitch = c_pitch;
-  store.parameters = parameters;
-  const bool transposed = hw::transposes(work_->group->chain);
-  const std::uint64_t to = transposed ? address(work_->group->out, tile.col, tile.row)
-                                      : address(work_->group->out, tile.row, tile.col);
-  const bool encoded = encode(tile, store);
-  if (on_chip && !encoded) {
-    store.b = narrow(to);
-    store.b_pitch = out.pitch;
-  } else if (!encoded) {
-    store.dram = to;
-    store.dram_pitch = out.pitch;
-  }
-  bind_operands(*work_->group, tile, store);
+  const Group& group = *work_->group;
+  hw::cmd::Result result;
+  result.m = tile.rows;
+  result.n = tile.cols;
+  result.from = {c, c_pitch};
+  result.chain = use(group, work_->chain, tile);
+  result.chain.parameters = parameters;
   // Tiles of the same rows come one after the other, from the first column on.
-  store.accumulate = tile.col != 0 && hw::writes_row_statistics(work_->group->chain);
-  program_.commands.push_back(store);
+  result.chain.continues = tile.col != 0 && hw::writes_row_statistics(group.chain);
+  const hw::DramTile out = hw::transposes(group.chain) ? dram_tile(group.out, tile.col, tile.row)
+                                                       : dram_tile(group.out, tile.row, tile.col);
+  if (const HeadMixLayer* const encoder = encoder_of(tile)) {
+    const auto index = static_cast<std::uint16_t>(encoder - group.sections.encoders.data());
+    const auto mix = static_cast<std::uint16_t>(work_->first_mix + index);
+    const hw::cmd::Store store{result, dram_tile(encoder->out, tile.row, 0), mix};
+    program_.commands.push_back({store, work_->op + 1 + index});
+  } else if (location(group.out).place == Location::Place::kScratchpad) {
+    add(hw::cmd::Move{result, {narrow(out.address), out.pitch}});
+  } else {
+    add(hw::cmd::Store{result, out, std::nullopt});
+  }
 }
 
 }  // namespace systole::mapper

@@ -72,19 +72,12 @@ class Emitter {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles;
     std::map<std::pair<bool, std::uint32_t>, std::uint64_t> known_parameters;
   };
-  struct Operand {
-    std::uint32_t address = 0, pitch = 0;
-  };
 
   /// Gives the group its chains, its mixes and an operator.
   [[nodiscard]] Work begin(const Group& group, std::uint64_t macs);
   void add_operator(const Group& group, std::uint64_t macs);
-  /// What a command's field `mix` says of the next mix that the program gets.
-  [[nodiscard]] std::uint16_t next_mix() const {
-    return static_cast<std::uint16_t>(program_.mixes.size() + 1);
-  }
-  /// Sends the rows of `store`, the tile of an encoded section, through their encoder.
-  bool encode(const Tile& tile, hw::Command& store) const;
+  /// The section's encoder, if the tile is one of an encoded section; else null.
+  [[nodiscard]] const HeadMixLayer* encoder_of(const Tile& tile) const;
   /// Gives the tiles of a group their slots, all of which are empty.
   void place_slots(const TiledGroup& group, Work& work) const;
   [[nodiscard]] static std::vector<Tile> tiles_of(const Group& group, const Tiling& tiling);
@@ -119,48 +112,54 @@ class Emitter {
   [[nodiscard]] std::uint64_t operand_alignment() const;
   void emit_unrolled(const Group& group);
   void emit_loop(const Loop& loop);
-  void emit_last_step(const Loop& loop, hw::Command matmul, const hw::Command& parameters,
-                      bool late);
+  void emit_last_step(const Loop& loop, hw::cmd::Matmul matmul,
+                      const std::optional<hw::cmd::Load>& parameters, bool late);
   void load_chunk_of_rows(const Loop& loop, const model::View& view, std::uint32_t row,
                           std::uint32_t rows, std::uint32_t k, std::uint32_t to);
-  [[nodiscard]] std::uint64_t row_major(const model::View& view, std::uint32_t row,
-                                        std::uint32_t col, std::uint32_t& pitch);
-  [[nodiscard]] hw::Command parameter_load(const Tile& tile);
+  [[nodiscard]] hw::DramTile row_major(const model::View& view, std::uint32_t row,
+                                       std::uint32_t col);
+  [[nodiscard]] hw::cmd::Load parameter_load(const Tile& tile);
   /// The load of the parameters of columns `col` on of a chain on rows of `width` columns. `pre`:
   /// that before the anchor.
-  [[nodiscard]] hw::Command parameter_load(const BoundChain& chain, bool pre, std::uint32_t width,
-                                           std::uint32_t col, std::uint32_t cols);
+  [[nodiscard]] hw::cmd::Load parameter_load(const BoundChain& chain, bool pre, std::uint32_t width,
+                                             std::uint32_t col, std::uint32_t cols);
   /// Loads the parameters of a tile's columns if they are not there; their address.
   std::uint32_t stream_parameters(const BoundChain& chain, bool pre, std::uint32_t width,
                                   const Tile& tile);
-  /// What a command says of the operands of its chain for a tile.
-  void bind_operands(const BoundChain& chain, const Tile& tile, hw::Command& command);
+  /// What a command says of chain `index` and its operands for a tile.
+  [[nodiscard]] hw::ChainUse use(const BoundChain& chain, std::uint16_t index, const Tile& tile);
 
   [[nodiscard]] bool is_weight(const model::View& view) const {
     return graph_.tensors[view.tensor].kind == model::Tensor::Kind::kConstant;
   }
   /// Finds the tile on chip or loads it.
-  void operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0, std::uint32_t ks,
-                 Operand& operand);
-  void operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col, std::uint32_t cols,
-                 Operand& operand);
+  hw::LocalTile operand_a(std::uint32_t row, std::uint32_t rows, std::uint32_t k0,
+                          std::uint32_t ks);
+  hw::LocalTile operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
+                          std::uint32_t cols);
   [[nodiscard]] std::uint64_t weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
                                           std::uint32_t cols, std::uint32_t pitch);
   std::uint32_t parameters(const Tile& tile);
   /// Stages before the anchor, of a load of a tile of A or of the tensor that is loaded.
-  void add_pre(const Tile& tile, hw::Command& load);
+  void add_pre(const Tile& tile, hw::cmd::Load& load);
   [[nodiscard]] std::uint32_t accumulator_half();
   [[nodiscard]] const Location& location(const model::View& view) const {
     return placement_.tensors[view.tensor];
   }
-  /// Byte address of a view's first element, if it is below 4 GiB. Else InputError.
-  [[nodiscard]] std::uint32_t near_address(const model::View& view) const;
-  /// `at`, a byte address in the view, if it is below 4 GiB. Else InputError.
-  [[nodiscard]] std::uint32_t near(const model::View& view, std::uint64_t at) const;
+  [[nodiscard]] hw::DramTile dram_tile(const model::View& view, std::uint32_t row = 0,
+                                       std::uint32_t col = 0) const {
+    return {address(view, row, col), location(view).pitch};
+  }
+  /// `tile` of the view, if it begins below 4 GiB. Else InputError.
+  [[nodiscard]] hw::DramTile near(const model::View& view, const hw::DramTile& tile) const;
   /// Byte address of an element of a view.
   [[nodiscard]] std::uint64_t address(const model::View& view, std::uint32_t row,
                                       std::uint32_t col) const;
-  [[nodiscard]] hw::Command command(hw::Opcode opcode) const;
+  /// Adds a command of the current operator.
+  template <typename Work>
+  void add(const Work& work) {
+    program_.commands.push_back({work, work_->op});
+  }
 
   const model::Graph& graph_;
   const hw::Machine& machine_;

@@ -56,15 +56,14 @@ const Group& Emitter::without_bias(const Group& group) {
 }
 
 void Emitter::load_bias(const Loop& loop) {
-  hw::Command load = command(hw::Opcode::kLoadAccumulator);
+  hw::cmd::LoadAccumulator load;
   load.type = hw::DType::kS32;
-  load.dram = *bias_ + std::uint64_t{loop.tile.col} * 4;
-  load.dram_pitch = 0;  // the same row again and again
+  // A pitch of 0: the same row again and again.
+  load.from = {*bias_ + std::uint64_t{loop.tile.col} * 4, 0};
   load.m = loop.tile.rows;
   load.n = loop.tile.cols;
-  load.c = loop.c;
-  load.c_pitch = loop.c_pitch;
-  program_.commands.push_back(load);
+  load.to = {loop.c, loop.c_pitch};
+  add(load);
 }
 
 std::uint64_t Emitter::operand_alignment() const {
@@ -79,32 +78,25 @@ bool Emitter::unrolls(const Group& group) const {
 /// A loop is one command, which the core unrolls itself (hw/loop/unroller.h).
 void Emitter::emit_unrolled(const Group& group) {
   const Tiling& tiling = *work_->tiling;
-  const Location& out = location(group.out);
-  std::uint32_t b_pitch = 0;
-  const std::uint64_t b = row_major(group.b, 0, 0, b_pitch);
+  const hw::DramTile b = row_major(group.b, 0, 0);
   for (std::uint32_t row = 0; row < group.m(); row += tiling.m) {
     for (std::uint32_t col = 0; col < group.n(); col += tiling.n) {
       for (std::uint32_t k0 = 0; k0 < group.k(); k0 += tiling.k) {
-        hw::Command loop = command(hw::Opcode::kLoop);
+        hw::cmd::Loop loop;
         loop.chain = work_->chain;
         loop.m = std::min(tiling.m, group.m() - row);
         loop.n = std::min(tiling.n, group.n() - col);
         loop.k = std::min(tiling.k, group.k() - k0);
-        loop.dram = address(group.a, row, k0);
-        loop.dram_pitch = location(group.a).pitch;
-        loop.a = near(group.b, b + std::uint64_t{k0} * b_pitch + col);
-        loop.a_pitch = b_pitch;
+        loop.a = dram_tile(group.a, row, k0);
+        loop.b = near(group.b, {b.address + std::uint64_t{k0} * b.pitch + col, b.pitch});
         if (bias_ && k0 == 0) {
-          loop.b_pitch = group.n() * 4;
-          loop.b =
-              near(group.b, *bias_ + std::uint64_t{row} * loop.b_pitch + std::uint64_t{col} * 4);
+          const std::uint32_t pitch = group.n() * 4;
+          loop.d =
+              near(group.b, {*bias_ + std::uint64_t{row} * pitch + std::uint64_t{col} * 4, pitch});
         }
         loop.accumulate = k0 > 0;
-        if (k0 + loop.k == group.k()) {
-          loop.tensor = address(group.out, row, col);
-          loop.tensor_pitch = out.pitch;
-        }
-        program_.commands.push_back(loop);
+        if (k0 + loop.k == group.k()) loop.c = dram_tile(group.out, row, col);
+        add(loop);
       }
     }
   }
@@ -136,34 +128,29 @@ void Emitter::emit_loops(const Group& group) {
   }
 }
 
-std::uint64_t Emitter::row_major(const model::View& view, std::uint32_t row, std::uint32_t col,
-                                 std::uint32_t& pitch) {
+hw::DramTile Emitter::row_major(const model::View& view, std::uint32_t row, std::uint32_t col) {
   const model::Tensor& tensor = graph_.tensors[view.tensor];
-  if (tensor.kind != model::Tensor::Kind::kConstant) {
-    pitch = location(view).pitch;
-    return address(view, row, col);
-  }
-  pitch = tensor.cols;
+  if (tensor.kind != model::Tensor::Kind::kConstant) return dram_tile(view, row, col);
   const auto [known, is_new] = whole_weights_.try_emplace(view.tensor, 0);
   if (is_new) {
     known->second =
         constants_.add_tile(tensor.data.empty() ? nullptr : tensor.data.data(), tensor.cols,
                             tensor.rows, tensor.cols, tensor.cols, operand_alignment());
   }
-  return known->second + std::uint64_t{view.row + row} * pitch + view.col + col;
+  return {known->second + std::uint64_t{view.row + row} * tensor.cols + view.col + col,
+          tensor.cols};
 }
 
 /// Loads the columns k .. k + chunk of `rows` rows, which the array reads a block of columns at a
 /// time: a run of its own in the scratchpad, so that no other chunk has to wait for its readers.
 void Emitter::load_chunk_of_rows(const Loop& loop, const model::View& view, std::uint32_t row,
                                  std::uint32_t rows, std::uint32_t k, std::uint32_t to) {
-  hw::Command load = command(hw::Opcode::kLoad);
+  hw::cmd::Load load;
   load.m = rows;
   load.n = std::min(loop.chunk, loop.ks - k);
-  load.a = to;
-  load.a_pitch = narrow(round_up(load.n, machine_.array.rows));
-  load.dram = row_major(view, row, loop.k0 + k, load.dram_pitch);
-  program_.commands.push_back(load);
+  load.to = {to, narrow(round_up(load.n, machine_.array.rows))};
+  load.from = row_major(view, row, loop.k0 + k);
+  add(load);
 }
 
 void Emitter::emit_loop(const Loop& loop) {
@@ -184,20 +171,19 @@ void Emitter::emit_loop(const Loop& loop) {
   const bool fits = after_a + parameter_bytes <= b;
   const std::uint32_t last_chunk = (loop.ks - 1) / loop.chunk * loop.chunk;
   const bool late = !fits && tile.rows * last_chunk < parameter_bytes;
-  hw::Command parameters;
+  std::optional<hw::cmd::Load> parameters;
   if (parameter_bytes != 0) {
     parameters = parameter_load(tile);
-    parameters.a = fits ? after_a : loop.begin;
+    parameters->to.address = fits ? after_a : loop.begin;
   }
 
   if (bias_ && loop.k0 == 0) load_bias(loop);
-  hw::Command matmul = command(hw::Opcode::kMatmul);
+  hw::cmd::Matmul matmul;
   matmul.a_unsigned = work_->group->a_unsigned;
   matmul.b_transposed = work_->group->b_transposed;
   matmul.m = tile.rows;
   matmul.n = tile.cols;
-  matmul.c = loop.c;
-  matmul.c_pitch = loop.c_pitch;
+  matmul.c = {loop.c, loop.c_pitch};
   for (std::uint32_t k = 0; k < loop.ks; k += block) {
     const std::uint32_t in_chunk = k % loop.chunk;
     const std::uint32_t chunk = k - in_chunk;
@@ -207,40 +193,37 @@ void Emitter::emit_loop(const Loop& loop) {
                          loop.begin + tile.rows * chunk);
     }
     matmul.k = std::min(block, loop.ks - k);
-    matmul.a = loop.begin + tile.rows * chunk + in_chunk;
-    matmul.a_pitch = pitch;
+    matmul.a = {loop.begin + tile.rows * chunk + in_chunk, pitch};
     matmul.accumulate = bias_ || loop.k0 + k > 0;
     if (work_->group->b_transposed) {
-      matmul.b = b + tile.cols * chunk + in_chunk;
-      matmul.b_pitch = pitch;
+      matmul.b = {b + tile.cols * chunk + in_chunk, pitch};
       if (in_chunk == 0) {
         load_chunk_of_rows(loop, work_->group->b, tile.col, tile.cols, k, b + tile.cols * chunk);
       }
     } else {
-      hw::Command load = command(hw::Opcode::kLoad);
+      hw::cmd::Load load;
       load.m = matmul.k;
       load.n = tile.cols;
-      load.a = matmul.b = b + k * b_pitch;
-      load.a_pitch = matmul.b_pitch = b_pitch;
-      load.dram = row_major(work_->group->b, loop.k0 + k, tile.col, load.dram_pitch);
-      program_.commands.push_back(load);
+      load.to = matmul.b = {b + k * b_pitch, b_pitch};
+      load.from = row_major(work_->group->b, loop.k0 + k, tile.col);
+      add(load);
     }
     if (last_loop && k + block >= loop.ks) {
       emit_last_step(loop, matmul, parameters, late);
     } else {
-      program_.commands.push_back(matmul);
+      add(matmul);
     }
   }
 }
 
 /// Row block by row block: its last matmul, and its result. `parameters` are loaded before, or,
-/// if `late`, after all matmuls; kEnd: there are none.
-void Emitter::emit_last_step(const Loop& loop, hw::Command matmul, const hw::Command& parameters,
-                             bool late) {
+/// if `late`, after all matmuls.
+void Emitter::emit_last_step(const Loop& loop, hw::cmd::Matmul matmul,
+                             const std::optional<hw::cmd::Load>& parameters, bool late) {
   const auto load_parameters = [&] {
-    if (parameters.opcode != hw::Opcode::kEnd) program_.commands.push_back(parameters);
+    if (parameters) add(*parameters);
   };
-  const std::uint32_t a = matmul.a;
+  const std::uint32_t a = matmul.a.address;
   const auto for_blocks = [&](auto visit) {
     for (std::uint32_t row = 0; row < loop.tile.rows; row += machine_.array.rows) {
       visit(row, std::min(machine_.array.rows, loop.tile.rows - row));
@@ -248,13 +231,13 @@ void Emitter::emit_last_step(const Loop& loop, hw::Command matmul, const hw::Com
   };
   const auto multiply = [&](std::uint32_t row, std::uint32_t rows) {
     matmul.m = rows;
-    matmul.a = a + row * matmul.a_pitch;
-    matmul.c = loop.c + row * loop.c_pitch;
-    program_.commands.push_back(matmul);
+    matmul.a.address = a + row * matmul.a.pitch;
+    matmul.c.address = loop.c + row * loop.c_pitch;
+    add(matmul);
   };
   const auto deliver = [&](std::uint32_t row, std::uint32_t rows) {
     emit_result({loop.tile.row + row, loop.tile.col, rows, loop.tile.cols},
-                loop.c + row * loop.c_pitch, loop.c_pitch, parameters.a);
+                loop.c + row * loop.c_pitch, loop.c_pitch, parameters ? parameters->to.address : 0);
   };
   if (late) {
     for_blocks(multiply);

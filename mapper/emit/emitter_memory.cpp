@@ -8,16 +8,12 @@
 
 namespace systole::mapper {
 
-std::uint32_t Emitter::near_address(const model::View& view) const {
-  return near(view, address(view, 0, 0));
-}
-
-std::uint32_t Emitter::near(const model::View& view, std::uint64_t at) const {
-  if (at > std::numeric_limits<std::uint32_t>::max()) {
+hw::DramTile Emitter::near(const model::View& view, const hw::DramTile& tile) const {
+  if (tile.address > std::numeric_limits<std::uint32_t>::max()) {
     throw hw::InputError(graph_.tensors[view.tensor].name +
                          ": an operand beyond 4 GiB, expected it below");
   }
-  return narrow(at);
+  return tile;
 }
 
 void Emitter::emit_host(const Group& group) {
@@ -25,21 +21,18 @@ void Emitter::emit_host(const Group& group) {
   work.op = narrow(program_.operators.size());
   work_ = &work;
   add_operator(group, 0);
-  hw::Command command = this->command(hw::Opcode::kHost);
-  command.chain = static_cast<std::uint16_t>(program_.host_functions.size());
-  command.m = group.m();
-  command.n = group.n();
-  command.k = group.valid_cols;
-  command.dram = address(group.a, 0, 0);
-  command.dram_pitch = location(group.a).pitch;
+  hw::cmd::HostCall call;
+  call.function = static_cast<std::uint16_t>(program_.host_functions.size());
+  call.m = group.m();
+  call.n = group.n();
+  call.valid_cols = group.valid_cols;
+  call.in = dram_tile(group.a);
   if (hw::operands_of(group.host->op) > 1) {
-    command.a = near_address(group.tensors.front());
-    command.a_pitch = location(group.tensors.front()).pitch;
+    call.operand = near(group.tensors.front(), dram_tile(group.tensors.front()));
   }
-  command.tensor = address(group.out, 0, 0);
-  command.tensor_pitch = location(group.out).pitch;
+  call.out = dram_tile(group.out);
   program_.host_functions.push_back(*group.host);
-  program_.commands.push_back(command);
+  add(call);
   work_ = nullptr;
 }
 
@@ -61,30 +54,26 @@ void Emitter::emit_attention(const Group& group) {
   mask.bytes = hw::encode_mask(attention.heads);
   const std::uint32_t mask_bytes = narrow(mask.bytes.size());
   mask.address = constants_.add_tile(nullptr, mask_bytes, 1, mask_bytes, mask_bytes);
-  hw::Command command = this->command(hw::Opcode::kAttention);
-  command.dram = address(attention.query, 0, 0);
-  command.dram_pitch = location(attention.query).pitch;
-  command.a = near_address(attention.key);
-  command.a_pitch = location(attention.key).pitch;
-  command.b = near_address(attention.value);
-  command.b_pitch = location(attention.value).pitch;
-  command.tensor = address(attention.out, 0, 0);
-  command.tensor_pitch = location(attention.out).pitch;
-  command.m = attention.query.rows;
-  command.n = narrow(attention.value_dim);
+  hw::cmd::Attention command;
+  command.query = dram_tile(attention.query);
+  command.key = near(attention.key, dram_tile(attention.key));
+  command.value = near(attention.value, dram_tile(attention.value));
+  command.out = dram_tile(attention.out);
+  command.queries = attention.query.rows;
+  command.keys = attention.key.rows;
+  command.heads = narrow(attention.heads.size());
   command.k = narrow(attention.dim);
-  command.c = work_->chain + 1U;
-  command.c_pitch = attention.key.rows;
-  command.accumulate = attention.stages_operands();
+  command.n = narrow(attention.value_dim);
   command.chain = work_->chain;
-  command.statistics = narrow(attention.heads.size());
-  command.parameters = narrow(program_.masks.size());
+  command.softmax = work_->chain + 1U;
+  command.operand_chains = attention.stages_operands();
+  command.mask = narrow(program_.masks.size());
   program_.masks.push_back(std::move(mask));
   if (!attention.decoders.empty()) {
-    command.mix = next_mix();
+    command.decoders = static_cast<std::uint16_t>(program_.mixes.size());
     for (const HeadMixLayer& decoder : attention.decoders) program_.mixes.push_back(decoder.mix);
   }
-  program_.commands.push_back(command);
+  add(command);
   work_ = nullptr;
 }
 

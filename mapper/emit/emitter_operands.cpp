@@ -6,12 +6,12 @@
 /// What the chains of a group work on: parameters, tensor operands, row statistics.
 namespace systole::mapper {
 
-hw::Command Emitter::parameter_load(const Tile& tile) {
+hw::cmd::Load Emitter::parameter_load(const Tile& tile) {
   return parameter_load(*work_->group, false, work_->group->n(), tile.col, tile.cols);
 }
 
-hw::Command Emitter::parameter_load(const BoundChain& chain, bool pre, std::uint32_t width,
-                                    std::uint32_t col, std::uint32_t cols) {
+hw::cmd::Load Emitter::parameter_load(const BoundChain& chain, bool pre, std::uint32_t width,
+                                      std::uint32_t col, std::uint32_t cols) {
   const std::uint32_t words = hw::parameter_words(chain.chain);
   const auto [known, is_new] = work_->known_parameters.try_emplace({pre, col}, 0);
   if (is_new) {
@@ -19,10 +19,10 @@ hw::Command Emitter::parameter_load(const BoundChain& chain, bool pre, std::uint
     known->second = constants_.add_tile(chain.parameters.empty() ? nullptr : data + col * 4,
                                         std::size_t{width} * 4, words, cols * 4, cols * 4);
   }
-  hw::Command load = command(hw::Opcode::kLoad);
-  load.dram = known->second;
+  hw::cmd::Load load;
+  load.from.address = known->second;
   load.m = 1;
-  load.n = load.dram_pitch = load.a_pitch = words * cols * 4;
+  load.n = load.from.pitch = load.to.pitch = words * cols * 4;
   return load;
 }
 
@@ -31,8 +31,9 @@ std::uint32_t Emitter::stream_parameters(const BoundChain& chain, bool pre, std:
   TileRing& ring = pre ? work_->rings.pre : work_->rings.parameters;
   const TileRing::Place place = ring.take({0, tile.col});
   if (place.is_new) {
-    program_.commands.push_back(parameter_load(chain, pre, width, tile.col, tile.cols));
-    program_.commands.back().a = narrow(place.address);
+    hw::cmd::Load load = parameter_load(chain, pre, width, tile.col, tile.cols);
+    load.to.address = narrow(place.address);
+    add(load);
   }
   return narrow(place.address);
 }
@@ -42,37 +43,36 @@ std::uint32_t Emitter::parameters(const Tile& tile) {
   return stream_parameters(*work_->group, false, work_->group->n(), tile);
 }
 
-void Emitter::bind_operands(const BoundChain& chain, const Tile& tile, hw::Command& command) {
-  if (chain.valid_cols != 0) command.k = std::min(chain.valid_cols + tile.row, tile.cols);
+hw::ChainUse Emitter::use(const BoundChain& chain, std::uint16_t index, const Tile& tile) {
+  hw::ChainUse use;
+  use.chain = index;
+  if (chain.valid_cols != 0) use.valid_cols = std::min(chain.valid_cols + tile.row, tile.cols);
   if (chain.statistics != model::kNoTensor) {
-    command.statistics = narrow(
+    use.statistics = narrow(
         placement_.tensors[chain.statistics].at_row(tile.row, hw::statistics_words(chain.chain)));
   }
+  if (chain.tensors.size() > 1) use.operands = narrow(program_.operand_tiles.size());
   for (std::size_t i = 0; i < chain.tensors.size(); ++i) {
-    const hw::OperandTile operand{address(chain.tensors[i], tile.row, tile.col),
-                                  location(chain.tensors[i]).pitch};
+    const hw::DramTile operand = dram_tile(chain.tensors[i], tile.row, tile.col);
     if (i == 0) {
-      command.tensor = operand.address;
-      command.tensor_pitch = operand.pitch;
-      continue;
+      use.tensor = operand;
+    } else {
+      program_.operand_tiles.push_back(operand);
     }
-    if (i == 1) {
-      std::uint32_t& first = hw::unit_of(command.opcode) == hw::Unit::kLoad ? command.b : command.a;
-      first = narrow(program_.operand_tiles.size());
-    }
-    program_.operand_tiles.push_back(operand);
   }
+  return use;
 }
 
-void Emitter::add_pre(const Tile& tile, hw::Command& load) {
+void Emitter::add_pre(const Tile& tile, hw::cmd::Load& load) {
   if (!work_->group->pre) return;
   const BoundChain& pre = *work_->group->pre;
+  std::uint32_t parameters = 0;
   if (hw::parameter_words(pre.chain) != 0) {
-    load.parameters = stream_parameters(pre, true, work_->group->a.cols, tile);
+    parameters = stream_parameters(pre, true, work_->group->a.cols, tile);
   }
   load.type = graph_.tensors[work_->group->a.tensor].type;
-  load.mix = static_cast<std::uint16_t>(work_->chain + 2);
-  bind_operands(pre, tile, load);
+  load.pre = use(pre, static_cast<std::uint16_t>(work_->chain + 1), tile);
+  load.pre->parameters = parameters;
 }
 
 }  // namespace systole::mapper

@@ -72,7 +72,7 @@ void Replay::run(const hw::Program& program, std::size_t first, std::size_t last
   }
   double earliest = 0;
   for (std::size_t i = first; i < last; ++i) {
-    if (program.commands[i].opcode == hw::Opcode::kEnd) continue;
+    if (program.commands[i].opcode() == hw::Opcode::kEnd) continue;
     while (!dispatch_next(program, i, false)) {
       // Nothing happens before the fetch that dispatch waits for.
       if (!step(earliest) && dispatch_next(program, i, true)) break;
@@ -167,9 +167,9 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool m
     fetch_due_ = kNever;
   }
   if (!issue(command)) return false;
-  if (command.opcode == hw::Opcode::kHost) return dispatch_host(command, program);
-  if (command.opcode == hw::Opcode::kLoop) return dispatch_loops(program, index);
-  const auto unit = static_cast<std::size_t>(hw::unit_of(command.opcode));
+  if (command.opcode() == hw::Opcode::kHost) return dispatch_host(command, program);
+  if (command.opcode() == hw::Opcode::kLoop) return dispatch_loops(program, index);
+  const auto unit = static_cast<std::size_t>(hw::unit_of(command.opcode()));
   Queue& queue = queues_[unit];
   const std::uint64_t number = queue.dispatched;
   if (number >= queue.capacity) {

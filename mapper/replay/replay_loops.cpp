@@ -44,9 +44,10 @@ std::uint64_t ReplayLoops::cycles(const hw::Program& program, std::size_t& first
   std::vector<std::uint64_t> key;
   for (; first < program.commands.size(); ++first) {
     const hw::Command& command = program.commands[first];
-    if (command.opcode != hw::Opcode::kLoop) break;
+    const auto* const loop = command.as<hw::cmd::Loop>();
+    if (loop == nullptr) break;
     if (first != begin && command.issue == hw::Issue::kCall) break;
-    const hw::loop::LoopCall call = hw::loop::loop_call(command, program, machine_);
+    const hw::loop::LoopCall call = hw::loop::loop_call(*loop, program, machine_);
     const std::uint64_t page = machine_.tlb.page_bytes;
     for (const std::uint64_t value :
          {std::uint64_t{call.m}, std::uint64_t{call.n}, std::uint64_t{call.k},
@@ -66,7 +67,8 @@ std::uint64_t ReplayLoops::cycles(const hw::Program& program, std::size_t& first
   hw::loop::LoopCore core(machine_, memory);
   core.begin_call();
   for (std::size_t i = begin; i < first; ++i) {
-    core.push(hw::loop::loop_call(program.commands[i], program, machine_));
+    core.push(
+        hw::loop::loop_call(std::get<hw::cmd::Loop>(program.commands[i].work), program, machine_));
   }
   while (core.busy()) core.step();
   return known->second = core.cycle();

@@ -11,124 +11,122 @@
 namespace systole::mapper {
 namespace {
 
-void decode_chain(const hw::Command& command, const hw::Program& program, const hw::Chain& chain,
-                  std::uint32_t lanes, ReplayWork& work) {
-  work.has_chain = true;
-  const hw::ChainCycles cycles = hw::chain_cycles(chain, command.m, command.n, lanes);
-  work.fill = cycles.fill;
-  work.per_row = cycles.per_row;
-  work.sums.words = cycles.reads;
-  hw::for_each_operand(command, program, [&](const hw::OperandTile& tile, hw::DType type) {
-    if (work.operands == work.operand.size()) return;
-    work.operand[work.operands++] = {tile.address, tile.pitch, command.n * hw::bytes_of(type), 0,
-                                     command.m};
-  });
-}
+/// Makes what a replay keeps of a command; a function for every type of work.
+class Decode {
+ public:
+  Decode(const hw::Program& program, const hw::Machine& machine, std::uint64_t attention,
+         ReplayWork& work)
+      : program_(program), machine_(machine), attention_(attention), work_(work) {}
 
-void decode_load(const hw::Command& command, const hw::Program& program, const hw::Machine& machine,
-                 ReplayWork& work) {
-  work.to_accumulator = command.opcode == hw::Opcode::kLoadAccumulator;
-  work.rows = {command.dram, command.dram_pitch, command.n * hw::bytes_of(command.type), 0,
-               command.m};
-  const std::uint64_t scale = work.to_accumulator ? 4 : 1;
-  const std::uint32_t word = work.to_accumulator ? hw::accumulator_word_bytes(machine)
-                                                 : hw::scratchpad_word_bytes(machine);
-  work.local_bytes = command.n * scale;
-  work.local_pitch = (work.to_accumulator ? command.c_pitch : command.a_pitch) * scale;
-  work.local.begin = (work.to_accumulator ? command.c : command.a) * scale;
-  work.row_words = ceil_div(work.local_bytes, std::uint64_t{word});
-  if (const hw::Chain* const chain = hw::chain_of(command, program)) {
-    decode_chain(command, program, *chain, std::max(machine.preop.lanes, 1U), work);
-  }
-}
+  void operator()(const hw::cmd::End& /*end*/) {}
+  void operator()(const hw::cmd::Loop& /*loop*/) {}  // loops are timed by call: ReplayLoops
 
-void decode_matmul(const hw::Command& command, const hw::Machine& machine, ReplayWork& work) {
-  work.cycles = hw::array_cycles(machine.array, command.m, command.n, command.k, false);
-  // As in hw/array/array.h: what the weights of the first fold take is not hidden, or hidden.
-  work.preload = machine.array.dataflow == hw::Dataflow::kWeightStationary ? machine.array.rows : 0;
-  const hw::ArrayReads reads = hw::array_reads(machine.array, command.m, command.n, command.k);
-  work.sources[0] = {command.a, command.a + std::uint64_t{command.m} * command.a_pitch, reads.a, 0,
-                     0};
-  work.sources[1] = {
-      command.b,
-      command.b + std::uint64_t{command.b_transposed ? command.n : command.k} * command.b_pitch,
-      reads.b, 0, 0};
-  const hw::AccumulatorSpan span = hw::accumulator_span(command);
-  work.sums = {span.begin, span.end,
-               hw::matmul_accumulator_words(machine.array, command, work.cycles.folds), 0, 0};
-}
+  void operator()(const hw::cmd::Load& load) { decode(load, 1, scratchpad_word_bytes(machine_)); }
+  void operator()(const hw::cmd::LoadAccumulator& load) {
+    work_.to_accumulator = true;
+    decode(load, 4, accumulator_word_bytes(machine_));
+  }
 
-void decode_store(const hw::Command& command, const hw::Program& program,
-                  const hw::Machine& machine, ReplayWork& work) {
-  const hw::Chain& chain = program.chains[command.chain];
-  const std::uint32_t lanes = machine.postop.lanes;
-  decode_chain(command, program, chain, lanes, work);
-  work.fill += hw::kAccumulatorReadCycles;
-  work.m = command.m;
-  const hw::AccumulatorSpan span = hw::accumulator_span(command);
-  work.sums = {span.begin, span.end,
-               hw::chain_accumulator_words(work.sums.words, command.n, lanes,
-                                           hw::accumulator_word_bytes(machine)),
-               0, 0};
-  work.transposed = hw::transposes(chain);
-  const std::uint64_t bytes = hw::stored_row_bytes(command, program);
-  const std::uint64_t rows = hw::stored_rows(command, program);
-  const std::uint32_t word = hw::scratchpad_word_bytes(machine);
-  if (command.opcode == hw::Opcode::kMove) {
-    work.local_pitch = command.b_pitch;
-    work.local_bytes = bytes;
-    work.local.begin = command.b;
-    work.row_words = ceil_div(bytes, std::uint64_t{word});
-    work.local.end = command.b + (rows - 1) * command.b_pitch + bytes;
-  } else {
-    work.rows = {command.dram, command.dram_pitch, bytes, 0, rows};
+  void operator()(const hw::cmd::Matmul& mm) {
+    work_.cycles = hw::array_cycles(machine_.array, mm.m, mm.n, mm.k, false);
+    // As in hw/array/array.h: what the weights of the first fold take is not hidden, or hidden.
+    work_.preload =
+        machine_.array.dataflow == hw::Dataflow::kWeightStationary ? machine_.array.rows : 0;
+    const hw::ArrayReads reads = hw::array_reads(machine_.array, mm.m, mm.n, mm.k);
+    const std::uint64_t b_rows = mm.b_transposed ? mm.n : mm.k;
+    work_.sources[0] = {mm.a.address, mm.a.address + std::uint64_t{mm.m} * mm.a.pitch, reads.a, 0,
+                        0};
+    work_.sources[1] = {mm.b.address, mm.b.address + b_rows * mm.b.pitch, reads.b, 0, 0};
+    const hw::AccumulatorSpan span = hw::accumulator_span(mm.c, mm.m, mm.n);
+    work_.sums = {span.begin, span.end,
+                  hw::matmul_accumulator_words(machine_.array, mm, work_.cycles.folds), 0, 0};
   }
-  work.columns = command.n;
-  work.element = work.transposed ? bytes / command.m : 0;
-  const std::uint64_t parameters = std::uint64_t{4} * hw::parameter_words(chain) * command.n;
-  work.sources[0] = {command.parameters, command.parameters + parameters,
-                     ceil_div(parameters, std::uint64_t{word}), 0, 0};
-  if (command.mix != 0) {
-    const hw::HeadMix& mix = program.mixes[command.mix - std::size_t{1}];
-    work.per_row =
-        std::max(work.per_row, hw::mix_interval(mix, command.n / mix.in_heads,
-                                                std::max(machine.attention.encoder_lines, 1U),
-                                                machine.attention.macs_per_line));
-    work.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
+
+  void operator()(const hw::cmd::Store& store) {
+    const hw::WrittenRows written = hw::written_rows(store, program_);
+    work_.rows = {store.to.address, store.to.pitch, written.bytes, 0, written.rows};
+    decode(store, written);
+    if (!store.encoder) return;
+    const hw::HeadMix& mix = program_.mixes[*store.encoder];
+    work_.per_row =
+        std::max(work_.per_row, hw::mix_interval(mix, store.n / mix.in_heads,
+                                                 std::max(machine_.attention.encoder_lines, 1U),
+                                                 machine_.attention.macs_per_line));
+    work_.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
   }
-}
+  void operator()(const hw::cmd::Move& move) {
+    const hw::WrittenRows written = hw::written_rows(move, program_);
+    work_.local_pitch = move.to.pitch;
+    work_.local_bytes = written.bytes;
+    work_.local.begin = move.to.address;
+    work_.local.end = move.to.address + (written.rows - 1) * move.to.pitch + written.bytes;
+    work_.row_words = ceil_div(written.bytes, std::uint64_t{scratchpad_word_bytes(machine_)});
+    decode(move, written);
+  }
+
+  void operator()(const hw::cmd::Attention& /*attention*/) { work_.duration = attention_; }
+  void operator()(const hw::cmd::HostCall& call) {
+    work_.duration = static_cast<std::uint64_t>(
+        host_cost(program_.host_functions[call.function], call.m, call.n, machine_).total());
+  }
+
+ private:
+  void decode(const hw::ChainUse& use, std::uint64_t m, std::uint64_t n, std::uint32_t lanes) {
+    work_.has_chain = true;
+    const hw::ChainCycles cycles = hw::chain_cycles(hw::chain_of(use, program_), m, n, lanes);
+    work_.fill = cycles.fill;
+    work_.per_row = cycles.per_row;
+    work_.sums.words = cycles.reads;
+    hw::for_each_operand(use, program_, [&](const hw::DramTile& tile, hw::DType type) {
+      if (work_.operands == work_.operand.size()) return;
+      work_.operand[work_.operands++] = {tile.address, tile.pitch, n * hw::bytes_of(type), 0, m};
+    });
+  }
+
+  void decode(const hw::cmd::Load& load, std::uint64_t scale, std::uint32_t word) {
+    work_.rows = {load.from.address, load.from.pitch, load.n * hw::bytes_of(load.type), 0, load.m};
+    work_.local_bytes = load.n * scale;
+    work_.local_pitch = load.to.pitch * scale;
+    work_.local.begin = load.to.address * scale;
+    work_.row_words = ceil_div(work_.local_bytes, std::uint64_t{word});
+    if (load.pre) decode(*load.pre, load.m, load.n, std::max(machine_.preop.lanes, 1U));
+  }
+
+  void decode(const hw::cmd::Result& result, const hw::WrittenRows& written) {
+    const hw::Chain& chain = hw::chain_of(result.chain, program_);
+    const std::uint32_t lanes = machine_.postop.lanes;
+    decode(result.chain, result.m, result.n, lanes);
+    work_.fill += hw::kAccumulatorReadCycles;
+    work_.m = result.m;
+    const hw::AccumulatorSpan span = hw::accumulator_span(result.from, result.m, result.n);
+    work_.sums = {span.begin, span.end,
+                  hw::chain_accumulator_words(work_.sums.words, result.n, lanes,
+                                              hw::accumulator_word_bytes(machine_)),
+                  0, 0};
+    work_.transposed = hw::transposes(chain);
+    work_.columns = result.n;
+    work_.element = work_.transposed ? written.bytes / result.m : 0;
+    const std::uint64_t parameters = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
+    const std::uint32_t at = result.chain.parameters;
+    work_.sources[0] = {at, at + parameters,
+                        ceil_div(parameters, std::uint64_t{scratchpad_word_bytes(machine_)}), 0, 0};
+  }
+
+  const hw::Program& program_;
+  const hw::Machine& machine_;
+  const std::uint64_t attention_;
+  ReplayWork& work_;
+};
 
 }  // namespace
 
 void decode_work(const hw::Command& command, const hw::Program& program, const hw::Machine& machine,
                  std::uint64_t attention, ReplayWork& work) {
   work = ReplayWork{};
-  work.opcode = command.opcode;
+  work.opcode = command.opcode();
   work.op = command.op;
   hw::for_each_range(command, program, [&](const hw::Range& range) { work.ranges.add(range); });
-  switch (command.opcode) {
-    case hw::Opcode::kEnd:
-    case hw::Opcode::kLoop:  // loops are timed by call: ReplayLoops
-      break;
-    case hw::Opcode::kLoad:
-    case hw::Opcode::kLoadAccumulator:
-      decode_load(command, program, machine, work);
-      break;
-    case hw::Opcode::kMatmul:
-      decode_matmul(command, machine, work);
-      break;
-    case hw::Opcode::kStore:
-    case hw::Opcode::kMove:
-      decode_store(command, program, machine, work);
-      break;
-    case hw::Opcode::kAttention:
-      work.duration = attention;
-      break;
-    case hw::Opcode::kHost:
-      work.duration = static_cast<std::uint64_t>(
-          host_cost(program.host_functions[command.chain], command.m, command.n, machine).total());
-      break;
-  }
+  std::visit(Decode(program, machine, attention, work), command.work);
 }
 
 }  // namespace systole::mapper

@@ -107,7 +107,8 @@ void add_decoders(std::size_t layer, const hw::Machine& machine, AttentionWorklo
     workload.program.mixes.push_back(
         decoder(kDecoderSeed + 2 * layer + operand, workload.shape, machine.datapath));
   }
-  workload.program.commands.back().mix = static_cast<std::uint16_t>(1 + 2 * layer);
+  workload.program.commands.back().as<hw::cmd::Attention>()->decoders =
+      static_cast<std::uint16_t>(2 * layer);
 }
 
 void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWorkload& workload) {
@@ -131,23 +132,19 @@ void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWor
         {at.value, random_bytes(kInputSeed + 3 * layer + 2, shape.keys * width)});
   }
   const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-  hw::Command command;
-  command.opcode = hw::Opcode::kAttention;
-  command.chain = kOutputChain;
-  command.op = narrow(layer);
-  command.dram = at.query;
-  command.a = narrow(at.key);
-  command.b = narrow(at.value);
-  command.tensor = at.out;
-  command.dram_pitch = command.a_pitch = narrow(stored_width);
-  command.b_pitch = command.tensor_pitch = narrow(width);
-  command.m = narrow(shape.queries);
-  command.n = command.k = narrow(shape.dim);
-  command.c = kSoftmaxChain;
-  command.c_pitch = narrow(shape.keys);
-  command.statistics = narrow(shape.heads);
-  command.parameters = narrow(layer);
-  workload.program.commands.push_back(command);
+  hw::cmd::Attention attention;
+  attention.query = {at.query, narrow(stored_width)};
+  attention.key = {at.key, narrow(stored_width)};
+  attention.value = {at.value, narrow(width)};
+  attention.out = {at.out, narrow(width)};
+  attention.queries = narrow(shape.queries);
+  attention.keys = narrow(shape.keys);
+  attention.heads = narrow(shape.heads);
+  attention.n = attention.k = narrow(shape.dim);
+  attention.chain = kOutputChain;
+  attention.softmax = kSoftmaxChain;
+  attention.mask = narrow(layer);
+  workload.program.commands.push_back({attention, narrow(layer)});
   const std::string name = fmt::format("layer{}", layer);
   std::uint64_t cells = 0;
   for (const hw::SparseHead& head : workload.layers[layer]) cells += head.kept();

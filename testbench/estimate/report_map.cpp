@@ -145,10 +145,10 @@ std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
     list(group.chain, "");
   }
   for (const hw::Command& command : mapping.program.commands) {
-    if (command.opcode == hw::Opcode::kEnd) continue;
+    if (command.opcode() == hw::Opcode::kEnd) continue;
     OperatorSummary& op = operators.at(command.op);
     ++op.commands;
-    const hw::Unit unit = hw::unit_of(command.opcode);
+    const hw::Unit unit = hw::unit_of(command.opcode());
     if (unit == hw::Unit::kStore || unit == hw::Unit::kHost) ++op.tiles;
   }
   return operators;

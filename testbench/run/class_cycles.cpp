@@ -86,9 +86,9 @@ class ClassSharing {
   }
 
   void add_host(const CommandTrace& trace) {
-    const hw::Command& command = program_.commands.at(trace.index);
-    const hw::HostFunction& function = program_.host_functions.at(command.chain);
-    const hw::HostCycles cycles = hw::host_cycles(function, command.m, command.n, machine_.host);
+    const auto& call = *program_.commands.at(trace.index).as<hw::cmd::HostCall>();
+    const hw::HostFunction& function = program_.host_functions.at(call.function);
+    const hw::HostCycles cycles = hw::host_cycles(function, call.m, call.n, machine_.host);
     const double clocks = static_cast<double>(machine_.core.clock_mhz) / machine_.host.clock_mhz;
     const double operation = clocks * static_cast<double>(cycles.operation);
     const double conversion = clocks * static_cast<double>(cycles.conversion);
@@ -99,7 +99,7 @@ class ClassSharing {
   }
 
   [[nodiscard]] const hw::Chain& chain_of(const CommandTrace& trace) const {
-    return program_.chains.at(program_.commands.at(trace.index).chain);
+    return hw::chain_of(*hw::chain_use(program_.commands.at(trace.index)), program_);
   }
 
   void add(TimeClass kind, double cycles) {

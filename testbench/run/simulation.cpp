@@ -61,7 +61,7 @@ void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8
   ring_rows_.assign(mapping.program.operators.size(), 0);
   left_.assign(mapping.program.operators.size(), 0);
   for (const hw::Command& command : mapping.program.commands) {
-    if (command.opcode != hw::Opcode::kEnd) ++left_[command.op];
+    if (command.opcode() != hw::Opcode::kEnd) ++left_[command.op];
   }
   const model::Tensor& tensor = graph_.tensors[input_tensor(graph_)];
   reference_.set_input(tensor.name, widen(input, tensor.type));
@@ -69,28 +69,53 @@ void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8
   ++inference_;
 }
 
+namespace {
+
+/// Where a command leaves its result.
+struct WrittenTile {
+  bool stays = false;  ///< in the scratchpad
+  std::uint64_t begin = 0, rows = 0, row_bytes = 0;
+};
+
+/// Nothing: it leaves none. `element`: bytes of an element of the operator's result.
+std::optional<WrittenTile> written_by(const hw::Command& command, const hw::Program& program,
+                                      std::size_t element) {
+  const auto tile = [](bool stays, std::uint64_t begin, const hw::WrittenRows& rows) {
+    return WrittenTile{stays, begin, rows.rows, rows.bytes};
+  };
+  if (const auto* const store = command.as<hw::cmd::Store>()) {
+    return tile(false, store->to.address, hw::written_rows(*store, program));
+  }
+  if (const auto* const move = command.as<hw::cmd::Move>()) {
+    return tile(true, move->to.address, hw::written_rows(*move, program));
+  }
+  if (const auto* const loop = command.as<hw::cmd::Loop>(); loop && loop->c.address != 0) {
+    return tile(false, loop->c.address, hw::written_rows(*loop, program));
+  }
+  if (const auto* const attention = command.as<hw::cmd::Attention>()) {
+    return tile(false, attention->out.address,
+                {attention->queries, std::size_t{attention->heads} * attention->n * element});
+  }
+  if (const auto* const call = command.as<hw::cmd::HostCall>()) {
+    return tile(false, call->out.address, {call->m, call->n * element});
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void Checker::on_command(const tlm_model::CommandTrace& trace) {
   const hw::Command& command = mapping_->program.commands[trace.index];
   if (--left_[command.op] == 0) ++result_.operators;
-  const bool stays = command.opcode == hw::Opcode::kMove;
-  const bool attends = command.opcode == hw::Opcode::kAttention;
-  const bool hosts = command.opcode == hw::Opcode::kHost;
-  const bool loops = command.opcode == hw::Opcode::kLoop && command.tensor != 0;
-  if (!stays && !attends && !hosts && !loops && command.opcode != hw::Opcode::kStore) return;
   const hw::Operator& result = mapping_->program.operators[command.op];
   const model::View& view = mapping_->groups[command.op].written();
   const std::size_t element = hw::bytes_of(result.type);
-  const std::size_t row_bytes = attends ? std::size_t{command.statistics} * command.n * element
-                                : hosts ? command.n * element
-                                        : hw::stored_row_bytes(command, mapping_->program);
+  const std::optional<WrittenTile> written = written_by(command, mapping_->program, element);
+  if (!written) return;
+  const auto [stays, begin, rows, row_bytes] = *written;
   const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
   const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
   std::vector<std::uint8_t> found(row_bytes);
-  const std::uint64_t begin = stays                       ? command.b
-                              : attends || hosts || loops ? command.tensor
-                                                          : command.dram;
-  const std::uint64_t rows =
-      attends || hosts ? command.m : hw::stored_rows(command, mapping_->program);
   const auto first_of = [&](std::uint64_t at) {
     // A ring's first row tile need not have its lowest slot.
     const auto pitch = static_cast<std::int64_t>(result.pitch);

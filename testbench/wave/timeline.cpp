@@ -32,22 +32,20 @@ std::string json_string(const std::string& text) {
 
 /// What a command moves between memory and the core, without a tensor operand; or the host.
 std::uint64_t moved_bytes(const hw::Command& command, const hw::Program& program) {
-  const std::uint64_t elements = std::uint64_t{command.m} * command.n;
-  switch (command.opcode) {
-    case hw::Opcode::kLoad:
-    case hw::Opcode::kLoadAccumulator:
-      return elements * hw::bytes_of(command.type);
-    case hw::Opcode::kStore:
-      return elements * hw::bytes_of(program.chains[command.chain].out);
-    case hw::Opcode::kHost: {
-      const hw::HostFunction& function = program.host_functions[command.chain];
-      const std::size_t second =
-          hw::operands_of(function.op) > 1 ? hw::bytes_of(function.tensor) : 0;
-      return elements * (hw::bytes_of(function.in) + second + hw::bytes_of(function.out));
-    }
-    default:
-      return 0;
+  const hw::CommandShape shape = hw::shape_of(command);
+  const std::uint64_t elements = shape.m * shape.n;
+  if (const auto* const load = command.as<hw::cmd::Load>()) {
+    return elements * hw::bytes_of(load->type);
   }
+  if (const auto* const store = command.as<hw::cmd::Store>()) {
+    return elements * hw::bytes_of(hw::chain_of(store->chain, program).out);
+  }
+  if (const auto* const call = command.as<hw::cmd::HostCall>()) {
+    const hw::HostFunction& function = program.host_functions[call->function];
+    const std::size_t second = hw::operands_of(function.op) > 1 ? hw::bytes_of(function.tensor) : 0;
+    return elements * (hw::bytes_of(function.in) + second + hw::bytes_of(function.out));
+  }
+  return 0;
 }
 
 }  // namespace
@@ -108,7 +106,7 @@ Timeline::Timeline(const TimelineOptions& options, const hw::Program& program,
       traces_(program.commands.size()),
       expected_(static_cast<std::size_t>(
           std::count_if(program.commands.begin(), program.commands.end(),
-                        [](const auto& c) { return c.opcode != hw::Opcode::kEnd; }))),
+                        [](const auto& c) { return c.opcode() != hw::Opcode::kEnd; }))),
       file_(options.path, core_mhz) {
   for (const hw::Operator& op : program.operators) names_.push_back(json_string(op.name));
   file_.name_process(0);
@@ -126,11 +124,11 @@ void Timeline::put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_
 
 std::string Timeline::arguments(const CommandTrace& trace) const {
   const hw::Command& command = program_.commands[trace.index];
+  const hw::CommandShape shape = hw::shape_of(command);
   std::string text = fmt::format(R"(,"command":{},"what":"{}","m":{},"n":{})", trace.index,
-                                 describe(command), command.m, command.n);
-  if (command.opcode == hw::Opcode::kMatmul) {
-    text += fmt::format(R"(,"k":{},"macs":{})", command.k,
-                        std::uint64_t{command.m} * command.n * command.k);
+                                 describe(command), shape.m, shape.n);
+  if (command.opcode() == hw::Opcode::kMatmul) {
+    text += fmt::format(R"(,"k":{},"macs":{})", shape.k, shape.m * shape.n * shape.k);
   } else {
     text += fmt::format(R"(,"bytes":{})", moved_bytes(command, program_));
   }
@@ -153,7 +151,7 @@ void Timeline::add(const CommandTrace& trace) {
 void Timeline::put_inference() {
   std::uint64_t begin = ~std::uint64_t{0}, end = 0;
   for (std::size_t i = 0; i < traces_.size(); ++i) {
-    if (program_.commands[i].opcode == hw::Opcode::kEnd) continue;
+    if (program_.commands[i].opcode() == hw::Opcode::kEnd) continue;
     begin = std::min(begin, traces_[i].dispatched);
     end = std::max(end, traces_[i].completed);
   }
@@ -163,7 +161,7 @@ void Timeline::put_inference() {
 void Timeline::put_commands() {
   std::array<std::uint64_t, hw::kUnits> free{};  // when the unit released its previous command
   for (std::size_t i = 0; i < traces_.size(); ++i) {
-    if (program_.commands[i].opcode == hw::Opcode::kEnd) continue;
+    if (program_.commands[i].opcode() == hw::Opcode::kEnd) continue;
     const CommandTrace& trace = traces_[i];
     std::uint64_t& unit_free = free[static_cast<std::size_t>(trace.unit)];
     const std::uint64_t taken = std::max(unit_free, trace.dispatched);
@@ -191,7 +189,7 @@ void Timeline::put_operators() {
   };
   std::vector<Span> spans(program_.operators.size());
   for (std::size_t i = 0; i < traces_.size(); ++i) {
-    if (program_.commands[i].opcode == hw::Opcode::kEnd) continue;
+    if (program_.commands[i].opcode() == hw::Opcode::kEnd) continue;
     Span& span = spans[traces_[i].op];
     span.op = traces_[i].op;
     ++span.commands;

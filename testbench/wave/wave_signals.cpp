@@ -184,13 +184,14 @@ const std::vector<WaveTable>& wave_tables() {
 }
 
 std::string describe(const hw::Command& command) {
-  switch (command.opcode) {
+  const hw::CommandShape shape = hw::shape_of(command);
+  switch (command.opcode()) {
     case hw::Opcode::kEnd:
       return "end";
     case hw::Opcode::kMatmul:
-      return fmt::format("matmul {}x{}x{}", command.m, command.n, command.k);
+      return fmt::format("matmul {}x{}x{}", shape.m, shape.n, shape.k);
     default:
-      return fmt::format("{} {}x{}", hw::name_of(command.opcode), command.m, command.n);
+      return fmt::format("{} {}x{}", hw::name_of(command.opcode()), shape.m, shape.n);
   }
 }
 

@@ -211,10 +211,10 @@ TEST(AttentionStages, InFrontOfOperandsBelongToTheCommand) {
   EXPECT_EQ(attention.operand_chains[0].stages, staged.operands[0]);
   EXPECT_TRUE(attention.operand_chains[1].stages.empty());
   EXPECT_EQ(attention.operand_chains[2].stages, staged.operands[2]);
-  const hw::Command& command = mapping.program.commands[0];
-  EXPECT_TRUE(command.accumulate);
+  const auto& command = *mapping.program.commands[0].as<hw::cmd::Attention>();
+  EXPECT_TRUE(command.operand_chains);
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(mapping.program.chains[command.c + 1 + i], attention.operand_chains[i]);
+    EXPECT_EQ(mapping.program.chains[command.softmax + 1 + i], attention.operand_chains[i]);
   }
   const Fusion fusion = fuse(graph, staged_machine());
   for (const FusionDecision& decision : fusion.decisions) {

@@ -94,12 +94,13 @@ TEST(Encoders, JoinTheStoresOfTheProjection) {
   EXPECT_EQ(mapping.groups[2].name, "encoder_k");
   std::size_t encoded = 0;
   for (const hw::Command& command : mapping.program.commands) {
-    EXPECT_FALSE(command.opcode == hw::Opcode::kMatmul && (command.op == 1 || command.op == 2));
-    if (command.mix == 0) continue;
+    EXPECT_FALSE(command.opcode() == hw::Opcode::kMatmul && (command.op == 1 || command.op == 2));
+    const auto* const store = command.as<hw::cmd::Store>();
+    if (store == nullptr || !store->encoder) continue;
     ++encoded;
-    EXPECT_EQ(command.op, command.mix);
-    EXPECT_EQ(command.n, 24U);
-    EXPECT_EQ(hw::stored_row_bytes(command, mapping.program), 16U);
+    EXPECT_EQ(command.op, *store->encoder + 1U);
+    EXPECT_EQ(store->n, 24U);
+    EXPECT_EQ(hw::written_rows(*store, mapping.program).bytes, 16U);
   }
   EXPECT_EQ(encoded, 2U);
   const hw::Operator& rest = mapping.program.operators[0];
@@ -303,17 +304,18 @@ TEST(Decoders, JoinTheAttention) {
   const Mapping mapping = map_graph(graph, machine_with_engines());
   std::size_t layers = 0;
   for (const hw::Command& command : mapping.program.commands) {
-    if (command.opcode != hw::Opcode::kAttention) continue;
+    const auto* const attention = command.as<hw::cmd::Attention>();
+    if (attention == nullptr) continue;
     ++layers;
     const Group& group = mapping.groups[command.op];
     ASSERT_EQ(group.attention->decoders.size(), 2U);
-    ASSERT_NE(command.mix, 0U);
-    const hw::HeadMix& query = mapping.program.mixes.at(command.mix - 1U);
+    ASSERT_TRUE(attention->decoders);
+    const hw::HeadMix& query = mapping.program.mixes.at(*attention->decoders);
     EXPECT_EQ(query.out_heads, 4U);
     EXPECT_EQ(group.attention->query.cols, query.in_heads * 16);
     EXPECT_EQ(group.attention->query.tensor,
               graph.nodes[group.attention->decoders[0].first].in.tensor);
-    EXPECT_EQ(command.dram_pitch, 64U) << "a latent row, padded";
+    EXPECT_EQ(attention->query.pitch, 64U) << "a latent row, padded";
   }
   EXPECT_EQ(layers, 4U);
   EXPECT_EQ(encoders(graph, machine_with_engines()), 8U);

@@ -144,9 +144,10 @@ TEST(Mapping, ParametersAreAlignedOnTheSmallestArrays) {
     ASSERT_TRUE(maps_and_computes(graph, machine, seed));
     const Mapping mapping = map_graph(graph, machine);
     for (const hw::Command& command : mapping.program.commands) {
-      if (hw::unit_of(command.opcode) != hw::Unit::kStore || command.parameters == 0) continue;
+      const auto* const result = command.as<hw::cmd::Result>();
+      if (result == nullptr || result->chain.parameters == 0) continue;
       ++with_parameters;
-      ASSERT_EQ(command.parameters % hw::kParameterAlignment, 0U);
+      ASSERT_EQ(result->chain.parameters % hw::kParameterAlignment, 0U);
     }
   }
   EXPECT_GT(with_parameters, 0U);

@@ -41,9 +41,11 @@ model::Graph matmuls_on_x(const std::vector<Staging>& stagings) {
 /// Loads that bring a tile of x.
 std::ptrdiff_t loads_of_x(const Mapping& mapping) {
   const std::uint64_t x = mapping.tensors[0].address;
-  return std::count_if(
-      mapping.program.commands.begin(), mapping.program.commands.end(),
-      [&](const auto& load) { return load.opcode == hw::Opcode::kLoad && load.dram == x; });
+  return std::count_if(mapping.program.commands.begin(), mapping.program.commands.end(),
+                       [&](const hw::Command& command) {
+                         const auto* const load = std::get_if<hw::cmd::Load>(&command.work);
+                         return load != nullptr && load->from.address == x;
+                       });
 }
 
 class StagedTiles : public ::testing::TestWithParam<std::vector<Staging>> {};

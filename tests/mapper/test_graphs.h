@@ -16,8 +16,14 @@ namespace systole::mapper {
 inline std::string opcodes(const hw::Program& program) {
   std::string text;
   for (const hw::Command& command : program.commands)
-    text += "elamsv"[static_cast<int>(command.opcode)];
+    text += "elamsv"[static_cast<int>(command.opcode())];
   return text;
+}
+
+/// The work of a command, which must be a T.
+template <typename T>
+const T& work(const hw::Program& program, std::size_t command) {
+  return *program.commands.at(command).as<T>();
 }
 
 /// One matmul with a bias after it.

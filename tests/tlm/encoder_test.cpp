@@ -43,19 +43,17 @@ hw::Machine machine_with(std::uint32_t encoder_lines) {
 /// Rows of 3 heads from DRAM to the accumulator, and from there to DRAM.
 std::vector<hw::Command> load_and_store(bool encoded, std::uint32_t stores = 1) {
   constexpr std::uint32_t kWidth = 3 * kFeatures;
-  hw::Command load = test::load_command(0, kFrom, kWidth, kStoredRows);
-  load.opcode = hw::Opcode::kLoadAccumulator;
-  load.a_pitch = 0;
-  load.c_pitch = kWidth;
-  hw::Command store = test::store_command(0, kTo, kStoredRows, kWidth);
+  const hw::Command load = test::sums_command(0, kFrom, kWidth, hw::DType::kS8, kStoredRows);
+  hw::Command command = test::store_command(0, kTo, kStoredRows, kWidth);
+  auto& store = *command.as<hw::cmd::Store>();
   if (encoded) {
-    store.mix = 1;
-    store.dram_pitch = 2 * kFeatures;
+    store.encoder = 0;
+    store.to.pitch = 2 * kFeatures;
   }
   std::vector<hw::Command> commands = {load};
   for (; stores > 0; --stores) {
-    commands.push_back(store);
-    store.dram += 1 << 16;
+    commands.push_back(command);
+    store.to.address += 1 << 16;
   }
   return commands;
 }

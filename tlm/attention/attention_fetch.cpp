@@ -40,7 +40,7 @@ void AttentionUnit::Run::fetch_next_mask() {
     not_before = std::max(not_before, masks_[first - 1].over);
   }
   outcome_.work.buffer_bytes += 2 * mask.bytes;  // comes in, is walked once
-  const hw::LayerMask& layer = program_.masks[command_.parameters];
+  const hw::LayerMask& layer = program_.masks[attention_.mask];
   // The walk over the columns was planned when the command was fetched: this is for the time.
   std::uint8_t* const data = mask_bytes_.empty() ? nullptr : mask_bytes_.data() + mask.offset;
   mask.arrived = unit_.index_dma.read(layer.address + mask.offset, data, mask.bytes, not_before);
@@ -101,9 +101,9 @@ std::uint64_t AttentionUnit::Run::read(const hw::AttentionFetch& fetch, std::uin
 }
 
 // An operand whose chain is empty has no pipeline on its way.
-void AttentionUnit::Run::add_stages(const hw::Command& command, const hw::Program& program) {
+void AttentionUnit::Run::add_stages(const hw::Program& program) {
   for (std::size_t i = 0; i < operands_.size(); ++i) {
-    const hw::Chain& chain = program.chains[command.c + 1 + i];
+    const hw::Chain& chain = program.chains[attention_.softmax + 1 + i];
     if (chain.stages.empty()) continue;
     Operand& operand = operands_[i];
     operand.stages.emplace(chain);

@@ -15,15 +15,15 @@ std::vector<std::uint8_t> buffer(bool functional, std::uint64_t rows, std::uint6
 
 }  // namespace
 
-AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const hw::Program& program,
-                        const Prepared& prepared)
+AttentionUnit::Run::Run(AttentionUnit& unit, const hw::cmd::Attention& attention, std::uint32_t op,
+                        const hw::Program& program, const Prepared& prepared)
     : unit_(unit),
-      command_(command),
+      attention_(attention),
       program_(program),
       heads_(prepared.heads),
       plan_(prepared.plan),
-      score_functions_(hw::score_functions(program.chains[command.c])),
-      score_latency_(hw::score_latency(program.chains[command.c])),
+      score_functions_(hw::score_functions(program.chains[attention.softmax])),
+      score_latency_(hw::score_latency(program.chains[attention.softmax])),
       started_(unit.now()),
       decoder_lines_(unit.machine_.attention.decoder_lines == 0
                          ? unit.machine_.attention.lines
@@ -32,33 +32,33 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::Command& command, const h
   const std::uint64_t heads = heads_.size();
   const bool functional = unit.functional_;
   operands_ = {{{&unit.query_dma,
-                 command.dram,
-                 command.dram_pitch,
-                 command.k,
-                 buffer(functional, command.m, heads * command.k),
+                 attention.query.address,
+                 attention.query.pitch,
+                 attention.k,
+                 buffer(functional, attention.queries, heads * attention.k),
                  {}},
                 {&unit.key_dma,
-                 command.a,
-                 command.a_pitch,
-                 command.k,
-                 buffer(functional, command.c_pitch, heads * command.k),
+                 attention.key.address,
+                 attention.key.pitch,
+                 attention.k,
+                 buffer(functional, attention.keys, heads * attention.k),
                  {}},
                 {&unit.value_dma,
-                 command.b,
-                 command.b_pitch,
-                 command.n,
-                 buffer(functional, command.c_pitch, heads * command.n),
+                 attention.value.address,
+                 attention.value.pitch,
+                 attention.n,
+                 buffer(functional, attention.keys, heads * attention.n),
                  {}}}};
-  if (command.mix != 0) {
-    operands_[0].decoder = &program.mixes[command.mix - std::size_t{1}];
-    operands_[1].decoder = &program.mixes[command.mix];
+  if (attention.decoders) {
+    operands_[0].decoder = &program.mixes[*attention.decoders];
+    operands_[1].decoder = &program.mixes[*attention.decoders + std::size_t{1}];
   }
-  if (command.accumulate) add_stages(command, program);
-  mask_bytes_ = buffer(functional, program.masks[command.parameters].bytes.size(), 1);
+  if (attention.operand_chains) add_stages(program);
+  mask_bytes_ = buffer(functional, program.masks[attention.mask].bytes.size(), 1);
   arrivals_.reserve(plan_.fetches.size());
   outcome_.heads.resize(heads);
   for (std::size_t h = 0; h < heads; ++h) {
-    outcome_.heads[h].op = command.op;
+    outcome_.heads[h].op = op;
     outcome_.heads[h].head = static_cast<std::uint32_t>(h);
   }
   prepare_masks();
@@ -189,34 +189,35 @@ void AttentionUnit::Run::count_work(const hw::AttentionStep& step) {
   constexpr std::uint64_t kWordBytes = 4;
   AttentionUnit::Work& work = outcome_.work;
   const std::uint64_t cells = step.part.score_bytes / kWordBytes;
-  work.macs += cells * (step.spmm ? command_.n : command_.k);
+  work.macs += cells * (step.spmm ? attention_.n : attention_.k);
   work.buffer_bytes += step.phase.operand_words * unit_.machine_.attention.macs_per_line;
   work.score_bytes += step.phase.score_words * kWordBytes;
   if (!step.spmm) return;
   // The softmax reads scores and leaves codes in their places; sums are written and read once.
   work.score_bytes += 2 * step.part.score_bytes + 2 * step.part.sum_bytes;
-  work.elements += step.kept + cells * (program_.chains[command_.c].stages.size() - 1) +
-                   step.part.sum_bytes / kWordBytes * program_.chains[command_.chain].stages.size();
+  work.elements +=
+      step.kept + cells * (program_.chains[attention_.softmax].stages.size() - 1) +
+      step.part.sum_bytes / kWordBytes * program_.chains[attention_.chain].stages.size();
 }
 
 // The pipeline takes a tile's rows one after the other when all of its sums have arrived.
 void AttentionUnit::Run::emit(const hw::AttentionStep& step) {
-  const hw::Chain& chain = program_.chains[command_.chain];
+  const hw::Chain& chain = program_.chains[attention_.chain];
   const hw::QueryTile& tile = step.part.tile;
-  const std::uint64_t row_bytes = command_.n * hw::bytes_of(chain.out);
-  hw::ChainCycles cycles = unit_.postop_.cycles(chain, tile.count, command_.n);
+  const std::uint64_t row_bytes = attention_.n * hw::bytes_of(chain.out);
+  hw::ChainCycles cycles = unit_.postop_.cycles(chain, tile.count, attention_.n);
   // Several rows divide side by side, but leave one after the other.
   const hw::Machine& machine = unit_.machine_;
   const std::uint64_t vectors =
-      (command_.n + std::uint64_t{machine.postop.lanes} - 1) / machine.postop.lanes;
+      (attention_.n + std::uint64_t{machine.postop.lanes} - 1) / machine.postop.lanes;
   const std::uint64_t dividers = machine.attention.dividers;
   cycles.per_row = std::max(vectors, (cycles.per_row + dividers - 1) / dividers);
   const std::uint64_t start = std::max(end_, output_free_);
   output_free_ = start + tile.count * cycles.per_row;
   leaving_.push_back({step.part.sum_bytes, start + cycles.total(tile.count)});
   unit_.outputs_.push_back(
-      {command_.tensor + tile.first * command_.tensor_pitch + step.part.head * row_bytes,
-       command_.tensor_pitch, row_bytes, tile.count, start + cycles.fill + cycles.per_row,
+      {attention_.out.address + tile.first * attention_.out.pitch + step.part.head * row_bytes,
+       attention_.out.pitch, row_bytes, tile.count, start + cycles.fill + cycles.per_row,
        cycles.per_row, values(step)});
   unit_.output_added_.notify(sc_core::SC_ZERO_TIME);
 }
@@ -233,22 +234,22 @@ std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& st
   operands.q = base(0, tile.first);
   operands.k = base(1, 0);
   operands.v = base(2, 0);
-  operands.q_pitch = operands.k_pitch = heads_.size() * command_.k;
-  operands.v_pitch = heads_.size() * command_.n;
-  operands.dim = command_.k;
-  operands.value_dim = command_.n;
+  operands.q_pitch = operands.k_pitch = heads_.size() * attention_.k;
+  operands.v_pitch = heads_.size() * attention_.n;
+  operands.dim = attention_.k;
+  operands.value_dim = attention_.n;
   hw::AttentionSums sums = unit_.lines_.sums(
       hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands, score_functions_);
-  const hw::Chain& chain = program_.chains[command_.chain];
-  std::vector<std::uint8_t> out(tile.count * command_.n * hw::bytes_of(chain.out));
+  const hw::Chain& chain = program_.chains[attention_.chain];
+  std::vector<std::uint8_t> out(tile.count * attention_.n * hw::bytes_of(chain.out));
   hw::ChainOperands chain_operands;
   chain_operands.accumulator = sums.sums.data();
-  chain_operands.accumulator_pitch = command_.n;
+  chain_operands.accumulator_pitch = attention_.n;
   chain_operands.row_statistics = sums.divisor.data();
   chain_operands.out = out.data();
-  chain_operands.out_pitch = command_.n * hw::bytes_of(chain.out);
+  chain_operands.out_pitch = attention_.n * hw::bytes_of(chain.out);
   chain_operands.rows = tile.count;
-  chain_operands.cols = command_.n;
+  chain_operands.cols = attention_.n;
   unit_.postop_.apply(chain, chain_operands);
   return out;
 }

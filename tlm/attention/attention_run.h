@@ -15,15 +15,15 @@
 
 namespace systole::tlm_model {
 
-/// One kAttention command in progress: walks the plan, brings in rows, and finds out how long each
+/// One attention command in progress: walks the plan, brings in rows, and finds out how long each
 /// step is held up.
 ///
 /// Arithmetic on cycle numbers rather than simulated events: a row's arrival is known as soon as it
 /// has been asked for, and it is asked for in the order of need, so only the DMA ports wait.
 class AttentionUnit::Run {
  public:
-  Run(AttentionUnit& unit, const hw::Command& command, const hw::Program& program,
-      const Prepared& prepared);
+  Run(AttentionUnit& unit, const hw::cmd::Attention& attention, std::uint32_t op,
+      const hw::Program& program, const Prepared& prepared);
 
   Outcome execute();
 
@@ -65,7 +65,7 @@ class AttentionUnit::Run {
   std::uint64_t read(const hw::AttentionFetch& fetch, std::uint64_t not_before);
   void prepare_masks();
   void fetch_next_mask();
-  void add_stages(const hw::Command& command, const hw::Program& program);
+  void add_stages(const hw::Program& program);
   /// Sends a row that came in, from this cycle on, through the stages of its operand, and says when
   /// it is done.
   std::uint64_t pass_stages(const hw::AttentionFetch& fetch, std::uint64_t from);
@@ -92,7 +92,7 @@ class AttentionUnit::Run {
   [[nodiscard]] HeadCycles& current() { return outcome_.heads[plan_.steps[step_].part.head]; }
 
   AttentionUnit& unit_;
-  const hw::Command& command_;
+  const hw::cmd::Attention& attention_;
   const hw::Program& program_;
   const std::vector<hw::SparseHead>& heads_;
   const hw::AttentionPlan& plan_;

@@ -80,28 +80,28 @@ void AttentionUnit::write() {
   }
 }
 
-const AttentionUnit::Prepared& AttentionUnit::prepare(const hw::Command& command,
+const AttentionUnit::Prepared& AttentionUnit::prepare(const hw::cmd::Attention& attention,
                                                       const hw::Program& program) {
-  const std::vector<std::uint8_t>& mask = program.masks[command.parameters].bytes;
-  Key key{{command.statistics, command.m, command.c_pitch, command.k, command.n,
-           command.mix == 0 ? 0U : 1U},
+  const std::vector<std::uint8_t>& mask = program.masks[attention.mask].bytes;
+  Key key{{attention.heads, attention.queries, attention.keys, attention.k, attention.n,
+           attention.decoders ? 1U : 0U},
           mask};
   if (prepared_.count(key) == 0 && prepared_.size() == kMostPrepared) prepared_.clear();
   const auto [known, is_new] = prepared_.try_emplace(std::move(key));
   if (is_new) {
     Prepared& prepared = known->second;
-    prepared.heads = hw::decode_mask(mask, command.statistics, command.m, command.c_pitch);
+    prepared.heads = hw::decode_mask(mask, attention.heads, attention.queries, attention.keys);
     prepared.plan =
-        hw::plan_attention(prepared.heads, command.k, command.n, machine_,
-                           command.mix == 0 ? hw::BufferedRow::kHead : hw::BufferedRow::kToken);
+        hw::plan_attention(prepared.heads, attention.k, attention.n, machine_,
+                           attention.decoders ? hw::BufferedRow::kToken : hw::BufferedRow::kHead);
   }
   return known->second;
 }
 
-AttentionUnit::Outcome AttentionUnit::execute(const hw::Command& command,
+AttentionUnit::Outcome AttentionUnit::execute(const hw::cmd::Attention& attention, std::uint32_t op,
                                               const hw::Program& program) {
   const std::uint64_t started = now();
-  Run run(*this, command, program, prepare(command, program));
+  Run run(*this, attention, op, program, prepare(attention, program));
   Outcome outcome = run.execute();
   if (outcome.released > now()) wait(clock_.edge(outcome.released) - sc_core::sc_time_stamp());
   while (!outputs_.empty()) wait(outputs_written_);

@@ -77,9 +77,10 @@ class AttentionUnit final : public sc_core::sc_module {
                 hw::PostopEngine& postop, hw::AttentionEngine& lines, hw::HeadMixEngine& mix,
                 bool functional);
 
-  /// Executes a kAttention command that passed check_program(). Call it from one SC_THREAD; it
-  /// returns at the cycle `released`.
-  Outcome execute(const hw::Command& command, const hw::Program& program);
+  /// Executes a command of operator `op` that passed check_program(). Call it from one SC_THREAD;
+  /// it returns at the cycle `released`.
+  Outcome execute(const hw::cmd::Attention& attention, std::uint32_t op,
+                  const hw::Program& program);
 
   [[nodiscard]] const std::vector<HeadCycles>& heads() const noexcept { return heads_; }
   /// Of all commands together.
@@ -111,7 +112,7 @@ class AttentionUnit final : public sc_core::sc_module {
       return sizes != other.sizes ? sizes < other.sizes : mask < other.mask;
     }
   };
-  const Prepared& prepare(const hw::Command& command, const hw::Program& program);
+  const Prepared& prepare(const hw::cmd::Attention& attention, const hw::Program& program);
 
   /// Outputs of a tile on their way to memory.
   struct Outputs {

@@ -23,61 +23,63 @@ ArrayUnit::ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       engine_(engine),
       attention_(attention) {}
 
-hw::GemmArgs ArrayUnit::operands(const hw::Command& command) {
+hw::GemmArgs ArrayUnit::operands(const hw::cmd::Matmul& matmul) {
   hw::GemmArgs args;
-  args.m = command.m;
-  args.n = command.n;
-  args.k = command.k;
-  args.a_unsigned = command.a_unsigned;
-  args.b_transposed = command.b_transposed;
-  args.accumulate = command.accumulate;
-  args.lda = command.a_pitch;
-  args.ldb = command.b_pitch;
-  args.ldc = command.c_pitch;
+  args.m = matmul.m;
+  args.n = matmul.n;
+  args.k = matmul.k;
+  args.a_unsigned = matmul.a_unsigned;
+  args.b_transposed = matmul.b_transposed;
+  args.accumulate = matmul.accumulate;
+  args.lda = matmul.a.pitch;
+  args.ldb = matmul.b.pitch;
+  args.ldc = matmul.c.pitch;
   if (functional_) {
-    args.a = memory_.scratchpad.data() + command.a;
-    args.b = reinterpret_cast<const std::int8_t*>(memory_.scratchpad.data() + command.b);
-    args.c = memory_.accumulators() + command.c;
+    args.a = memory_.scratchpad.data() + matmul.a.address;
+    args.b = reinterpret_cast<const std::int8_t*>(memory_.scratchpad.data() + matmul.b.address);
+    args.c = memory_.accumulators() + matmul.c.address;
   }
   return args;
 }
 
 // An accumulator engine adds by itself: it gets the product alone.
-hw::ArrayCycles ArrayUnit::compute(const hw::Command& command, bool preloaded) {
-  hw::GemmArgs args = operands(command);
+hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded) {
+  hw::GemmArgs args = operands(matmul);
   if (!functional_ || memory_.accumulator_engine == nullptr) return engine_.matmul(args, preloaded);
-  product_.resize(std::size_t{command.m} * command.n);
+  product_.resize(std::size_t{matmul.m} * matmul.n);
   args.accumulate = false;
   args.c = product_.data();
-  args.ldc = command.n;
+  args.ldc = matmul.n;
   const hw::ArrayCycles cycles = engine_.matmul(args, preloaded);
-  memory_.accumulator_engine->write({command.c, command.m, command.n, command.c_pitch},
-                                    product_.data(), command.n, command.accumulate);
+  memory_.accumulator_engine->write({matmul.c.address, matmul.m, matmul.n, matmul.c.pitch},
+                                    product_.data(), matmul.n, matmul.accumulate);
   return cycles;
 }
 
-BankedSram::Demand ArrayUnit::result_demand(const hw::Command& command,
+BankedSram::Demand ArrayUnit::result_demand(const hw::cmd::Matmul& matmul,
                                             const hw::ArrayCycles& cycles) const {
-  const hw::AccumulatorSpan span = hw::accumulator_span(command);
-  return {span.begin, span.end, hw::matmul_accumulator_words(array_, command, cycles.folds)};
+  const hw::AccumulatorSpan span = hw::accumulator_span(matmul.c, matmul.m, matmul.n);
+  return {span.begin, span.end, hw::matmul_accumulator_words(array_, matmul, cycles.folds)};
 }
 
-std::uint64_t ArrayUnit::conflicts(const hw::Command& command, const hw::ArrayReads& reads,
+std::uint64_t ArrayUnit::conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
                                    const BankedSram::Demand& results, std::uint64_t from,
                                    std::uint64_t to) const {
-  const std::uint64_t a_end = command.a + std::uint64_t{command.m} * command.a_pitch;
-  const std::uint64_t b_rows = command.b_transposed ? command.n : command.k;
-  const std::uint64_t b_end = command.b + b_rows * command.b_pitch;
+  const std::uint64_t a_end = matmul.a.address + std::uint64_t{matmul.m} * matmul.a.pitch;
+  const std::uint64_t b_rows = matmul.b_transposed ? matmul.n : matmul.k;
+  const std::uint64_t b_end = matmul.b.address + b_rows * matmul.b.pitch;
   // The scratchpad serves the DMA first; at the accumulator the array comes first, and only its
   // own reads and writes can be too many for the ports.
-  return std::max(memory_.scratchpad.shortage(
-                      {{command.a, a_end, reads.a}, {command.b, b_end, reads.b}}, from, to),
-                  memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kToNobody));
+  return std::max(
+      memory_.scratchpad.shortage(
+          {{matmul.a.address, a_end, reads.a}, {matmul.b.address, b_end, reads.b}}, from, to),
+      memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kToNobody));
 }
 
-std::uint64_t ArrayUnit::attend(Entry& entry) {
+std::uint64_t ArrayUnit::attend(Entry& entry, const hw::cmd::Attention& attention) {
   const std::uint64_t started = cycle();
-  const AttentionUnit::Outcome outcome = attention_->execute(entry.command, processor().program());
+  const AttentionUnit::Outcome outcome =
+      attention_->execute(attention, entry.command.op, processor().program());
   std::uint64_t busy = 0;
   for (const AttentionUnit::HeadCycles& head : outcome.heads) busy += head.busy();
   account_busy(busy);
@@ -87,9 +89,11 @@ std::uint64_t ArrayUnit::attend(Entry& entry) {
 }
 
 std::uint64_t ArrayUnit::execute(Entry& entry) {
-  const hw::Command& command = entry.command;
-  if (command.opcode == hw::Opcode::kAttention) return attend(entry);
-  show_accumulator_half(memory_.accumulator_half(command.c));
+  if (const auto* const attention = entry.command.as<hw::cmd::Attention>()) {
+    return attend(entry, *attention);
+  }
+  const auto& matmul = *entry.command.as<hw::cmd::Matmul>();
+  show_accumulator_half(memory_.accumulator_half(matmul.c.address));
   const std::uint64_t started = cycle();
   // Stationary weights of the first fold go in after the previous command as far as they were
   // there. Stationary outputs have nothing to go in ahead.
@@ -98,18 +102,18 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   const std::uint64_t ahead = started - std::min(started, entry.ready);
   const std::uint64_t exposed =
       continues ? array_.rows - std::min<std::uint64_t>(array_.rows, ahead) : 0;
-  const hw::ArrayCycles cycles = compute(command, continues);
+  const hw::ArrayCycles cycles = compute(matmul, continues);
   const std::uint64_t interval = cycles.interval + exposed;
 
-  const hw::ArrayReads reads = hw::array_reads(array_, command.m, command.n, command.k);
-  const BankedSram::Demand results = result_demand(command, cycles);
+  const hw::ArrayReads reads = hw::array_reads(array_, matmul.m, matmul.n, matmul.k);
+  const BankedSram::Demand results = result_demand(matmul, cycles);
   memory_.accumulator.record(results.begin, results.end, results.words, started,
                              started + interval);
 
   wait_cycles(interval);
   // Cycles lost to conflicts can meet further conflicts.
   std::uint64_t stalled = 0;
-  while (const std::uint64_t more = conflicts(command, reads, results, started, cycle())) {
+  while (const std::uint64_t more = conflicts(matmul, reads, results, started, cycle())) {
     stalled += more;
     wait_cycles(more);
   }
@@ -122,7 +126,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   memory_.scratchpad.prune_before(started);
   free_ = cycle();
   folds_ += cycles.folds;
-  macs_ += std::uint64_t{command.m} * command.n * command.k;
+  macs_ += std::uint64_t{matmul.m} * matmul.n * matmul.k;
   processor().release(entry);
   return started + cycles.latency + hw::kAccumulatorWriteCycles + exposed + stalled;
 }

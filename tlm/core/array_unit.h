@@ -32,14 +32,14 @@ class ArrayUnit final : public ExecutionUnit {
   static constexpr std::size_t kAttention = kOwnCauses + 3;
 
   std::uint64_t execute(Entry& entry) override;
-  std::uint64_t attend(Entry& entry);
+  std::uint64_t attend(Entry& entry, const hw::cmd::Attention& attention);
   std::vector<hw::Counter> counters() const override;
-  [[nodiscard]] hw::GemmArgs operands(const hw::Command& command);
-  [[nodiscard]] hw::ArrayCycles compute(const hw::Command& command, bool preloaded);
-  [[nodiscard]] BankedSram::Demand result_demand(const hw::Command& command,
+  [[nodiscard]] hw::GemmArgs operands(const hw::cmd::Matmul& matmul);
+  [[nodiscard]] hw::ArrayCycles compute(const hw::cmd::Matmul& matmul, bool preloaded);
+  [[nodiscard]] BankedSram::Demand result_demand(const hw::cmd::Matmul& matmul,
                                                  const hw::ArrayCycles& cycles) const;
   /// Cycles that the banks fall short of in [from, to).
-  [[nodiscard]] std::uint64_t conflicts(const hw::Command& command, const hw::ArrayReads& reads,
+  [[nodiscard]] std::uint64_t conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
                                         const BankedSram::Demand& results, std::uint64_t from,
                                         std::uint64_t to) const;
 

@@ -65,8 +65,8 @@ void CommandProcessor::run() {
       state_ = kDispatch;
       account_.stall_until(cycle(), kFetchWait);
       next_ = fetched.index;
-      if (fetched.command.opcode == hw::Opcode::kEnd) break;
-      if (fetched.command.opcode == hw::Opcode::kHost) {
+      if (fetched.command.opcode() == hw::Opcode::kEnd) break;
+      if (fetched.command.opcode() == hw::Opcode::kHost) {
         call_host(fetched.command, fetched.index);
       } else {
         dispatch(fetched.command, fetched.index);
@@ -151,7 +151,7 @@ void CommandProcessor::issue(hw::Issue issue) {
 
 void CommandProcessor::dispatch(const hw::Command& command, std::uint32_t index) {
   issue(command.issue);
-  const hw::Unit unit = hw::unit_of(command.opcode);
+  const hw::Unit unit = hw::unit_of(command.opcode());
   while (scoreboard_.in_flight(unit) >= capacity(unit)) {
     state_ = kWaitStation;
     wait(slot_free_);
@@ -200,7 +200,7 @@ void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uin
   CommandTrace trace;
   trace.index = entry.index;
   trace.unit = entry.unit;
-  trace.opcode = entry.command.opcode;
+  trace.opcode = entry.command.opcode();
   trace.op = entry.command.op;
   trace.dispatched = entry.dispatched;
   trace.started = started;

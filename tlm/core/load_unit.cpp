@@ -19,16 +19,16 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
       memory_(memory),
       pipeline_(std::max(machine.preop.lanes, 1U)) {}
 
-void LoadUnit::widen(const hw::Command& command, std::uint64_t row, const std::uint8_t* from) {
-  std::int32_t* to = memory_.accumulators() + command.c + row * command.c_pitch;
+void LoadUnit::widen(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from) {
+  std::int32_t* to = memory_.accumulators() + load.to.address + row * load.to.pitch;
   const auto copy = [&](auto type) {
-    for (std::uint32_t i = 0; i < command.n; ++i) {
+    for (std::uint32_t i = 0; i < load.n; ++i) {
       decltype(type) value;
       std::memcpy(&value, from + i * sizeof value, sizeof value);
       to[i] = static_cast<std::int32_t>(value);
     }
   };
-  switch (command.type) {
+  switch (load.type) {
     case hw::DType::kS8:
       copy(std::int8_t{});
       break;
@@ -46,68 +46,70 @@ void LoadUnit::widen(const hw::Command& command, std::uint64_t row, const std::u
       break;
   }
   if (memory_.accumulator_engine != nullptr) {
-    const std::uint64_t first = command.c + row * command.c_pitch;
-    memory_.accumulator_engine->write({first, 1, command.n, command.n}, to, command.n, false);
+    const std::uint64_t first = load.to.address + row * load.to.pitch;
+    memory_.accumulator_engine->write({first, 1, load.n, load.n}, to, load.n, false);
   }
 }
 
-std::uint64_t LoadUnit::fetch_operands(const hw::Command& command, const hw::Chain& chain) {
+std::uint64_t LoadUnit::fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain) {
   const std::vector<hw::DType> types = hw::tensor_types(chain);
-  const std::vector<hw::OperandTile> tiles = hw::operands_of(command, processor().program());
+  const std::vector<hw::DramTile> tiles = hw::operands_of(*load.pre, processor().program());
   operands_.resize(types.size());
   std::uint64_t there = 0;
   for (std::size_t i = 0; i < types.size(); ++i) {
-    const std::uint64_t bytes = command.n * hw::bytes_of(types[i]);
-    if (functional_) operands_[i].resize(command.m * bytes);
+    const std::uint64_t bytes = load.n * hw::bytes_of(types[i]);
+    if (functional_) operands_[i].resize(load.m * bytes);
     there = dma.read_rows({tiles[i].address, tiles[i].pitch,
-                           functional_ ? operands_[i].data() : nullptr, bytes, command.m, bytes},
+                           functional_ ? operands_[i].data() : nullptr, bytes, load.m, bytes},
                           [](std::uint64_t, std::uint64_t) {});
   }
   return there;
 }
 
-void LoadUnit::apply(const hw::Command& command, const hw::Chain& chain) {
-  std::vector<std::int32_t> values(std::size_t{command.m} * command.n);
-  hw::row::widen(staging_.data(), command.type, values.data(), values.size());
+void LoadUnit::apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain) {
+  std::vector<std::int32_t> values(std::size_t{load.m} * load.n);
+  hw::row::widen(staging_.data(), load.type, values.data(), values.size());
   hw::ChainOperands operands;
   operands.accumulator = values.data();
-  operands.accumulator_pitch = command.n;
-  operands.parameters = memory_.parameters(command.parameters);
+  operands.accumulator_pitch = load.n;
+  operands.parameters = memory_.parameters(load.pre->parameters);
   for (std::size_t i = 0; i < operands_.size(); ++i) {
-    operands.tensors.at(i) = {operands_[i].data(), operands_[i].size() / command.m};
+    operands.tensors.at(i) = {operands_[i].data(), operands_[i].size() / load.m};
   }
   if (hw::statistics_words(chain) != 0) {
-    operands.row_statistics = memory_.statistics.data() + command.statistics;
+    operands.row_statistics = memory_.statistics.data() + load.pre->statistics;
   }
-  const bool sums = command.opcode == hw::Opcode::kLoadAccumulator;
-  operands.out = sums ? static_cast<void*>(memory_.accumulators() + command.c)
-                      : memory_.scratchpad.data() + command.a;
-  operands.out_pitch = sums ? command.c_pitch * std::size_t{4} : command.a_pitch;
-  operands.rows = command.m;
-  operands.cols = command.n;
-  operands.valid_cols = command.k;
+  operands.out = to_accumulator ? static_cast<void*>(memory_.accumulators() + load.to.address)
+                                : memory_.scratchpad.data() + load.to.address;
+  operands.out_pitch = to_accumulator ? load.to.pitch * std::size_t{4} : load.to.pitch;
+  operands.rows = load.m;
+  operands.cols = load.n;
+  operands.valid_cols = load.pre->valid_cols;
   pipeline_.apply(chain, operands);
-  if (sums && memory_.accumulator_engine != nullptr) {
-    memory_.accumulator_engine->write({command.c, command.m, command.n, command.c_pitch},
-                                      memory_.accumulators() + command.c, command.c_pitch, false);
+  if (to_accumulator && memory_.accumulator_engine != nullptr) {
+    memory_.accumulator_engine->write({load.to.address, load.m, load.n, load.to.pitch},
+                                      memory_.accumulators() + load.to.address, load.to.pitch,
+                                      false);
   }
 }
 
 std::uint64_t LoadUnit::execute(Entry& entry) {
-  const hw::Command& command = entry.command;
-  const hw::Chain* const chain = hw::chain_of(command, processor().program());
-  const bool to_accumulator = command.opcode == hw::Opcode::kLoadAccumulator;
-  const std::uint64_t row_bytes = command.n * hw::bytes_of(command.type);
+  const auto& load = *entry.command.as<hw::cmd::Load>();
+  const hw::Chain* const chain =
+      load.pre ? &hw::chain_of(*load.pre, processor().program()) : nullptr;
+  const bool to_accumulator = entry.command.as<hw::cmd::LoadAccumulator>() != nullptr;
+  const std::uint64_t row_bytes = load.n * hw::bytes_of(load.type);
   // Where the rows go, in bytes of their memory.
   BankedSram& sram = to_accumulator ? memory_.accumulator : memory_.scratchpad;
-  const std::uint64_t first = to_accumulator ? command.c * std::uint64_t{4} : command.a;
-  const std::uint64_t pitch = to_accumulator ? command.c_pitch * std::uint64_t{4} : command.a_pitch;
-  const std::uint64_t local_bytes = command.n * (to_accumulator ? std::uint64_t{4} : 1);
+  const std::uint64_t scale = to_accumulator ? 4 : 1;
+  const std::uint64_t first = load.to.address * scale;
+  const std::uint64_t pitch = load.to.pitch * scale;
+  const std::uint64_t local_bytes = load.n * scale;
   const std::uint64_t words = (local_bytes + sram.word_bytes() - 1) / sram.word_bytes();
-  DmaPort::Rows rows{command.dram, command.dram_pitch, nullptr, pitch, command.m, row_bytes};
+  DmaPort::Rows rows{load.from.address, load.from.pitch, nullptr, pitch, load.m, row_bytes};
   const bool staged = to_accumulator || chain != nullptr;
   if (functional_ && staged) {
-    staging_.resize(command.m * row_bytes);
+    staging_.resize(load.m * row_bytes);
     rows.data = staging_.data();
     rows.data_pitch = row_bytes;
   } else if (functional_) {
@@ -117,8 +119,8 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   hw::ChainCycles stages;
   std::uint64_t taken = started;  // cycle at which the stages have the last row
   if (chain != nullptr) {
-    stages = pipeline_.cycles(*chain, command.m, command.n);
-    taken = fetch_operands(command, *chain);
+    stages = pipeline_.cycles(*chain, load.m, load.n);
+    taken = fetch_operands(load, *chain);
   }
   std::uint64_t done = dma.read_rows(rows, [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
@@ -126,7 +128,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
       taken = std::max(taken, arrived) + stages.per_row;
       there = taken + stages.fill;
     } else if (functional_ && to_accumulator) {
-      widen(command, row, rows.data + row * row_bytes);
+      widen(load, row, rows.data + row * row_bytes);
     }
     const std::uint64_t at = first + row * pitch;
     sram.record(at, at + local_bytes, words, there - std::min(there, words), there);
@@ -134,8 +136,8 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   dma.synchronise();
   std::uint64_t in_stages = 0;
   if (chain != nullptr) {
-    if (functional_) apply(command, *chain);
-    stage_operations_ += std::uint64_t{command.m} * command.n * chain->stages.size();
+    if (functional_) apply(load, to_accumulator, *chain);
+    stage_operations_ += std::uint64_t{load.m} * load.n * chain->stages.size();
     const std::uint64_t last_taken = taken - std::min(taken, cycle());
     in_stages = last_taken;
     wait_cycles(last_taken);
@@ -144,7 +146,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   // Of the cycles in the unit, those that the data need on the bus are work; the rest is waiting
   // for memory: latency, a full request window, contention.
   const std::uint64_t elapsed = cycle() - started;
-  const std::uint64_t beats = command.m * ((row_bytes + beat_bytes_ - 1) / beat_bytes_);
+  const std::uint64_t beats = load.m * ((row_bytes + beat_bytes_ - 1) / beat_bytes_);
   const std::uint64_t busy = std::min(elapsed - in_stages, beats);
   account_busy(busy);
   account_stall(in_stages, kStages);

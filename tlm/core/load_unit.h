@@ -27,12 +27,12 @@ class LoadUnit final : public ExecutionUnit {
 
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
-  void widen(const hw::Command& command, std::uint64_t row, const std::uint8_t* from);
-  /// Reads the tensor operands of the command's chain. The result is the cycle at which they are
-  /// there.
-  std::uint64_t fetch_operands(const hw::Command& command, const hw::Chain& chain);
+  void widen(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
+  /// Reads the tensor operands of a chain with stages. The result is the cycle at which they have
+  /// arrived.
+  std::uint64_t fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain);
   /// Sends the rows in `staging_` through the chain, to where they go.
-  void apply(const hw::Command& command, const hw::Chain& chain);
+  void apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain);
 
   const bool functional_;
   const std::uint32_t beat_bytes_;

@@ -53,33 +53,33 @@ void LoopUnit::run() {
 void LoopUnit::take() {
   Entry& entry = processor_.next(hw::Unit::kLoop, account_, kNoCommand);
   processor_.wait_ready(entry);
-  const hw::Command& command = entry.command;
+  const auto& loop = *entry.command.as<hw::cmd::Loop>();
   if (!core_.busy()) core_.skip_to(processor_.cycle());
-  if (command.issue == hw::Issue::kCall) core_.begin_call();
-  core_.push(hw::loop::loop_call(command, processor_.program(), machine_));
-  const hw::Chain& chain = processor_.program().chains[command.chain];
-  open_.push_back({&entry, ++taken_, processor_.cycle(), writes_of(command), {}});
-  if (functional_) compute(command, open_.back().result);
-  work_.macs += std::uint64_t{command.m} * command.n * command.k;
-  if (command.tensor != 0) {
-    work_.elements += std::uint64_t{command.m} * command.n * chain.stages.size();
+  if (entry.command.issue == hw::Issue::kCall) core_.begin_call();
+  core_.push(hw::loop::loop_call(loop, processor_.program(), machine_));
+  const hw::Chain& chain = processor_.program().chains[loop.chain];
+  open_.push_back({&entry, ++taken_, processor_.cycle(), writes_of(loop), {}});
+  if (functional_) compute(loop, open_.back().result);
+  work_.macs += std::uint64_t{loop.m} * loop.n * loop.k;
+  if (loop.c.address != 0) {
+    work_.elements += std::uint64_t{loop.m} * loop.n * chain.stages.size();
   }
 }
 
-std::uint64_t LoopUnit::writes_of(const hw::Command& command) const {
-  if (command.tensor == 0) return 0;
+std::uint64_t LoopUnit::writes_of(const hw::cmd::Loop& loop) const {
+  if (loop.c.address == 0) return 0;
   hw::loop::PathShape shape;
   shape.beat_bytes = machine_.bus.width_bytes;
   shape.request_bytes = machine_.dma.request_bytes;
-  const std::uint64_t element = hw::bytes_of(processor_.program().chains[command.chain].out);
+  const std::uint64_t element = hw::bytes_of(processor_.program().chains[loop.chain].out);
   const std::uint64_t most = element == 4
                                  ? machine_.array.rows * element
                                  : std::max(machine_.dma.request_bytes, machine_.array.rows);
   std::uint64_t writes = 0;
-  for (std::uint64_t row = 0; row < command.m; ++row) {
-    const std::uint64_t begin = command.tensor + row * command.tensor_pitch;
-    for (std::uint64_t at = 0; at < command.n * element; at += most) {
-      auto left = static_cast<std::uint32_t>(std::min(most, command.n * element - at));
+  for (std::uint64_t row = 0; row < loop.m; ++row) {
+    const std::uint64_t begin = loop.c.address + row * loop.c.pitch;
+    for (std::uint64_t at = 0; at < loop.n * element; at += most) {
+      auto left = static_cast<std::uint32_t>(std::min(most, loop.n * element - at));
       for (std::uint64_t address = begin + at; left != 0; ++writes) {
         const hw::loop::Packet packet = hw::loop::largest_packet(shape, address, left);
         address += packet.bytes;
@@ -99,19 +99,19 @@ void LoopUnit::debug_read(std::uint64_t address, std::uint8_t* data, std::size_t
   socket->transport_dbg(payload);
 }
 
-void LoopUnit::compute(const hw::Command& command, std::vector<std::uint8_t>& result) {
-  const std::size_t m = command.m, n = command.n, k = command.k;
+void LoopUnit::compute(const hw::cmd::Loop& loop, std::vector<std::uint8_t>& result) {
+  const std::size_t m = loop.m, n = loop.n, k = loop.k;
   std::vector<std::uint8_t> a(m * k), b(k * n);
   for (std::size_t row = 0; row < m; ++row) {
-    debug_read(command.dram + row * command.dram_pitch, &a[row * k], k);
+    debug_read(loop.a.address + row * loop.a.pitch, &a[row * k], k);
   }
   for (std::size_t row = 0; row < k; ++row) {
-    debug_read(command.a + row * command.a_pitch, &b[row * n], n);
+    debug_read(loop.b.address + row * loop.b.pitch, &b[row * n], n);
   }
   sums_.resize(m * n);
-  for (std::size_t row = 0; row < m && command.b != 0; ++row) {
-    debug_read(command.b + row * command.b_pitch, reinterpret_cast<std::uint8_t*>(&sums_[row * n]),
-               n * sizeof(std::int32_t));
+  for (std::size_t row = 0; row < m && loop.d.address != 0; ++row) {
+    debug_read(loop.d.address + row * loop.d.pitch,
+               reinterpret_cast<std::uint8_t*>(&sums_[row * n]), n * sizeof(std::int32_t));
   }
   hw::GemmArgs product;
   product.a = a.data();
@@ -123,10 +123,10 @@ void LoopUnit::compute(const hw::Command& command, std::vector<std::uint8_t>& re
   product.m = m;
   product.n = n;
   product.k = k;
-  product.accumulate = command.accumulate || command.b != 0;
+  product.accumulate = loop.accumulate || loop.d.address != 0;
   static_cast<void>(array_.matmul(product, false));
-  if (command.tensor == 0) return;
-  const hw::Chain& chain = processor_.program().chains[command.chain];
+  if (loop.c.address == 0) return;
+  const hw::Chain& chain = processor_.program().chains[loop.chain];
   const std::size_t row_bytes = n * hw::bytes_of(chain.out);
   result.resize(m * row_bytes);
   hw::ChainOperands operands;
@@ -148,12 +148,12 @@ std::uint64_t LoopUnit::send(const Request& request) {
   if (functional_) {
     data = beats_.data();
     for (Open& open : open_) {
-      const hw::Command& command = open.entry->command;
-      if (!request.write || command.tensor == 0 || request.address < command.tensor) continue;
-      const std::uint64_t offset = request.address - command.tensor;
-      const std::uint64_t row = offset / command.tensor_pitch, at = offset % command.tensor_pitch;
-      const std::uint64_t row_bytes = open.result.size() / command.m;
-      if (row >= command.m || at >= row_bytes) continue;
+      const auto& loop = *open.entry->command.as<hw::cmd::Loop>();
+      if (!request.write || loop.c.address == 0 || request.address < loop.c.address) continue;
+      const std::uint64_t offset = request.address - loop.c.address;
+      const std::uint64_t row = offset / loop.c.pitch, at = offset % loop.c.pitch;
+      const std::uint64_t row_bytes = open.result.size() / loop.m;
+      if (row >= loop.m || at >= row_bytes) continue;
       data = &open.result[row * row_bytes + at];
     }
   }

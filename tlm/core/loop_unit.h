@@ -60,12 +60,12 @@ class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
   void run();
   /// Takes the next command; blocks until there is one.
   void take();
-  void compute(const hw::Command& command, std::vector<std::uint8_t>& result);
+  void compute(const hw::cmd::Loop& loop, std::vector<std::uint8_t>& result);
   void debug_read(std::uint64_t address, std::uint8_t* data, std::size_t bytes);
   void step();
   void account();
   void complete();
-  [[nodiscard]] std::uint64_t writes_of(const hw::Command& command) const;
+  [[nodiscard]] std::uint64_t writes_of(const hw::cmd::Loop& loop) const;
   std::uint64_t send(const Request& request) override;
   [[nodiscard]] std::uint32_t beat_cycles() const override { return beat_cycles_; }
 

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "hw/attention/head_mix.h"
 #include "hw/postop/postop.h"
+#include "hw/program/command_codec.h"
 
 namespace systole::tlm_model {
 
@@ -130,7 +131,7 @@ void ProgramReader::take_chunk(std::uint32_t first, std::uint64_t arrival,
     chunk = {};
     for (std::size_t i = 0; i < count; ++i) {
       try {
-        chunk.commands.push_back(hw::decode_checked_command(bytes + i * hw::kCommandBytes));
+        chunk.commands.push_back(hw::decode_command(bytes + i * hw::kCommandBytes));
       } catch (const hw::InputError& error) {
         throw hw::InputError("command " + std::to_string(first + i) + ": " + error.what());
       }
@@ -149,7 +150,7 @@ void ProgramReader::take_chunk(std::uint32_t first, std::uint64_t arrival,
 }
 
 void ProgramReader::check(const hw::Command& command, std::uint32_t index) {
-  if (command.opcode == hw::Opcode::kHost) {
+  if (command.opcode() == hw::Opcode::kHost) {
     // The rest of it is for the host, which has the functions.
     if (machine_.host.operators != hw::HostOperators::kNone) return;
     throw hw::InputError("command " + std::to_string(index) +
@@ -173,7 +174,7 @@ std::uint64_t ProgramReader::read_referred(const hw::Command& command, std::uint
   }
   // The core knows how many operands there are when it has the chain.
   arrival = std::max(arrival, read_operands(command, arrival));
-  return to.mask ? std::max(arrival, read_mask(command.parameters)) : arrival;
+  return to.mask ? std::max(arrival, read_mask(*to.mask)) : arrival;
 }
 
 std::uint64_t ProgramReader::read_operands(const hw::Command& command, std::uint64_t not_before) {
@@ -187,8 +188,8 @@ std::uint64_t ProgramReader::read_operands(const hw::Command& command, std::uint
   const std::uint64_t arrival = read(header_.operand(entries.first),
                                      entries.count * hw::kOperandTileBytes, bytes, not_before);
   for (std::size_t i = 0; i < entries.count; ++i) {
-    hw::OperandTile& held = program_.operand_tiles[entries.first + i];
-    const hw::OperandTile tile = hw::decode_operand_tile(&bytes[i * hw::kOperandTileBytes]);
+    hw::DramTile& held = program_.operand_tiles[entries.first + i];
+    const hw::DramTile tile = hw::decode_operand_tile(&bytes[i * hw::kOperandTileBytes]);
     if (held == tile) continue;
     held = tile;
     ++generation_;

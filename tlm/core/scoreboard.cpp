@@ -28,7 +28,7 @@ Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std
   auto entry = std::make_unique<Entry>();
   entry->command = command;
   entry->index = index;
-  entry->unit = hw::unit_of(command.opcode);
+  entry->unit = hw::unit_of(command.opcode());
   entry->dispatched = entry->ready = cycle;
   // A command of the host is a fence: nothing else is in flight.
   if (entry->unit != hw::Unit::kHost) entry->ranges_ = hw::ranges_of(command, program_);

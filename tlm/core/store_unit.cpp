@@ -34,29 +34,41 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       encoder_(std::max(machine.attention.encoder_lines, 1U), machine.attention.macs_per_line) {}
 
 StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& chain) {
-  Flow flow{cycle(), engine_.cycles(chain, command.m, command.n), 0, cycle()};
+  const hw::Program& program = processor().program();
+  const auto& result = *command.as<hw::cmd::Result>();
+  Flow flow{cycle(), engine_.cycles(chain, result.m, result.n), 0, cycle()};
   flow.cycles.fill += hw::kAccumulatorReadCycles;
   flow.row_done = flow.started + flow.cycles.fill;
-  if (command.mix != 0) flow.encoder = &processor().program().mixes[command.mix - std::size_t{1}];
+  flow.result = &result;
+  flow.move = command.as<hw::cmd::Move>();
+  flow.store = command.as<hw::cmd::Store>();
+  if (flow.store != nullptr) {
+    flow.row_bytes = hw::written_rows(*flow.store, program).bytes;
+    flow.pitch = flow.store->to.pitch;
+    if (flow.store->encoder) flow.encoder = &program.mixes[*flow.store->encoder];
+  } else {
+    flow.row_bytes = hw::written_rows(*flow.move, program).bytes;
+    flow.pitch = flow.move->to.pitch;
+  }
   return flow;
 }
 
-void StoreUnit::begin_operands(const hw::Command& command, const hw::Chain& chain) {
+void StoreUnit::begin_operands(const hw::cmd::Result& result, const hw::Chain& chain) {
   const std::vector<hw::DType> types = hw::tensor_types(chain);
-  const std::vector<hw::OperandTile> tiles = hw::operands_of(command, processor().program());
+  const std::vector<hw::DramTile> tiles = hw::operands_of(result.chain, processor().program());
   operands_.resize(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
     operands_[i].tile = tiles[i];
-    operands_[i].row_bytes = command.n * hw::bytes_of(types[i]);
-    if (functional_) operands_[i].rows.resize(command.m * operands_[i].row_bytes);
+    operands_[i].row_bytes = result.n * hw::bytes_of(types[i]);
+    if (functional_) operands_[i].rows.resize(result.m * operands_[i].row_bytes);
   }
-  operands_at_.assign(types.empty() ? 0 : command.m, 0);
+  operands_at_.assign(types.empty() ? 0 : result.m, 0);
 }
 
-void StoreUnit::fetch_operands(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
-                               std::uint64_t not_before) {
+void StoreUnit::fetch_operands(const hw::cmd::Result& result, std::uint64_t first,
+                               std::uint64_t rows, std::uint64_t not_before) {
   // One operand after the other: row by row, they would take the rows of DRAM from each other.
-  const std::uint64_t end = std::min<std::uint64_t>(first + rows, command.m);
+  const std::uint64_t end = std::min<std::uint64_t>(first + rows, result.m);
   for (OperandStream& operand : operands_) {
     for (std::uint64_t row = first; row < end; ++row) {
       const std::uint64_t arrived =
@@ -68,42 +80,44 @@ void StoreUnit::fetch_operands(const hw::Command& command, std::uint64_t first, 
   }
 }
 
-void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain,
-                        const hw::HeadMix* encoder, std::uint64_t first, std::uint64_t rows) {
-  const std::uint64_t c = command.c + first * command.c_pitch;
+void StoreUnit::compute(const Flow& flow, const hw::Chain& chain, std::uint64_t first,
+                        std::uint64_t rows) {
+  const hw::cmd::Result& result = *flow.result;
+  const hw::HeadMix* const encoder = flow.encoder;
+  const std::uint64_t c = result.from.address + first * result.from.pitch;
   if (memory_.accumulator_engine != nullptr) {
-    memory_.accumulator_engine->read({c, rows, command.n, command.c_pitch},
-                                     memory_.accumulators() + c, command.c_pitch);
+    memory_.accumulator_engine->read({c, rows, result.n, result.from.pitch},
+                                     memory_.accumulators() + c, result.from.pitch);
   }
   hw::ChainOperands operands;
   operands.accumulator = memory_.accumulators() + c;
-  operands.accumulator_pitch = command.c_pitch;
-  operands.parameters = memory_.parameters(command.parameters);
+  operands.accumulator_pitch = result.from.pitch;
+  operands.parameters = memory_.parameters(result.chain.parameters);
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     const std::size_t pitch = operands_[i].row_bytes;
     operands.tensors.at(i) = {operands_[i].rows.data() + first * pitch, pitch};
   }
-  operands.accumulate_statistics = command.accumulate;
+  operands.accumulate_statistics = result.chain.continues;
   if (const std::uint32_t words = hw::statistics_words(chain); words != 0) {
-    operands.row_statistics = memory_.statistics.data() + command.statistics + first * words;
+    operands.row_statistics = memory_.statistics.data() + result.chain.statistics + first * words;
   }
-  const std::size_t row_bytes = command.n * hw::bytes_of(chain.out);
+  const std::size_t row_bytes = result.n * hw::bytes_of(chain.out);
   const bool transposed = hw::transposes(chain);
-  if (command.opcode == hw::Opcode::kMove) {
-    operands.out = memory_.scratchpad.data() + command.b +
-                   first * (transposed ? hw::bytes_of(chain.out) : command.b_pitch);
-    operands.out_pitch = command.b_pitch;
+  if (flow.move != nullptr) {
+    operands.out = memory_.scratchpad.data() + flow.move->to.address +
+                   first * (transposed ? hw::bytes_of(chain.out) : flow.pitch);
+    operands.out_pitch = flow.pitch;
   } else {
     result_.resize(rows * row_bytes);
     operands.out = result_.data();
     operands.out_pitch = transposed ? rows * hw::bytes_of(chain.out) : row_bytes;
   }
   operands.rows = rows;
-  operands.cols = command.n;
-  if (command.k != 0) operands.valid_cols = command.k + first;
+  operands.cols = result.n;
+  if (result.chain.valid_cols != 0) operands.valid_cols = result.chain.valid_cols + first;
   engine_.apply(chain, operands);
   if (encoder == nullptr) return;
-  const std::size_t features = command.n / encoder->in_heads;
+  const std::size_t features = result.n / encoder->in_heads;
   const std::size_t encoded_bytes = features * encoder->out_heads;
   encoded_.resize(rows * encoded_bytes);
   for (std::uint64_t row = 0; row < rows; ++row) {
@@ -113,11 +127,11 @@ void StoreUnit::compute(const hw::Command& command, const hw::Chain& chain,
   result_.swap(encoded_);
 }
 
-void StoreUnit::encode(const hw::Command& command, Flow& flow) {
+void StoreUnit::encode(Flow& flow) {
   const std::uint64_t wait = encoder_begun_ - std::min(encoder_begun_, flow.row_done);
   flow.encoder_wait += wait;
   flow.row_done += wait;
-  const std::uint64_t features = command.n / flow.encoder->in_heads;
+  const std::uint64_t features = flow.result->n / flow.encoder->in_heads;
   const hw::HeadMixLines::Token token = encoder_.take(*flow.encoder, features, flow.row_done);
   encoder_begun_ = token.begun;
   flow.encoder_delay = token.done - flow.row_done;
@@ -134,78 +148,75 @@ void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   if (!operands_at_.empty()) flow.row_done = std::max(flow.row_done, operands_at_[row]);
 }
 
-void StoreUnit::put(const hw::Command& command, std::uint64_t offset, const std::uint8_t* data,
-                    std::uint64_t bytes, std::uint64_t ready, Flow& flow) {
-  if (command.opcode == hw::Opcode::kMove) {
-    const std::uint64_t at = command.b + offset;
+void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes,
+                    std::uint64_t ready, Flow& flow) {
+  if (flow.move != nullptr) {
+    const std::uint64_t at = flow.move->to.address + offset;
     const std::uint64_t words =
         (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
     memory_.scratchpad.record(at, at + bytes, words, ready - std::min(ready, words), ready);
     return;
   }
-  flow.written = std::max(flow.written, write_dma.write(command.dram + offset, data, bytes, ready));
+  flow.written =
+      std::max(flow.written, write_dma.write(flow.store->to.address + offset, data, bytes, ready));
 }
 
-void StoreUnit::deliver(const hw::Command& command, std::uint64_t first, std::uint64_t row,
-                        Flow& flow) {
+void StoreUnit::deliver(std::uint64_t first, std::uint64_t row, Flow& flow) {
   advance(row, flow);
-  if (flow.encoder != nullptr) encode(command, flow);
-  const std::uint64_t bytes = hw::stored_row_bytes(command, processor().program());
-  const bool moves = command.opcode == hw::Opcode::kMove;
-  put(command, row * (moves ? command.b_pitch : command.dram_pitch),
-      functional_ ? result_.data() + (row - first) * bytes : nullptr, bytes,
-      flow.row_done + (moves ? 0 : flow.encoder_delay), flow);
+  if (flow.encoder != nullptr) encode(flow);
+  const std::uint64_t bytes = flow.row_bytes;
+  put(row * flow.pitch, functional_ ? result_.data() + (row - first) * bytes : nullptr, bytes,
+      flow.row_done + flow.encoder_delay, flow);
 }
 
-void StoreUnit::deliver_columns(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
-                                Flow& flow) {
-  const std::uint64_t element = hw::stored_row_bytes(command, processor().program()) / command.m;
-  const bool moves = command.opcode == hw::Opcode::kMove;
+void StoreUnit::deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& flow) {
+  const std::uint64_t columns = flow.result->n;
+  const std::uint64_t element = flow.row_bytes / flow.result->m;
   for (std::uint64_t row = first; row < first + rows; ++row) advance(row, flow);
-  for (std::uint64_t column = 0; column < command.n; ++column) {
+  for (std::uint64_t column = 0; column < columns; ++column) {
     // The fill has the cycles in which the last columns leave.
-    put(command, column * (moves ? command.b_pitch : command.dram_pitch) + first * element,
-        functional_ && !moves ? result_.data() + column * rows * element : nullptr, rows * element,
-        flow.row_done - command.n + column + 1, flow);
+    put(column * flow.pitch + first * element,
+        functional_ && flow.move == nullptr ? result_.data() + column * rows * element : nullptr,
+        rows * element, flow.row_done - columns + column + 1, flow);
   }
 }
 
 std::uint64_t StoreUnit::execute(Entry& entry) {
-  const hw::Command& command = entry.command;
-  const hw::Chain& chain = processor().program().chains[command.chain];
-  show_accumulator_half(memory_.accumulator_half(command.c));
-  Flow flow = begin(command, chain);
-  begin_operands(command, chain);
-  const std::uint64_t parameter_bytes = std::uint64_t{4} * hw::parameter_words(chain) * command.n;
+  const auto& result = *entry.command.as<hw::cmd::Result>();
+  const hw::Chain& chain = hw::chain_of(result.chain, processor().program());
+  show_accumulator_half(memory_.accumulator_half(result.from.address));
+  Flow flow = begin(entry.command, chain);
+  begin_operands(result, chain);
+  const std::uint64_t parameter_bytes = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
   const std::uint64_t parameter_words =
       (parameter_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
-  memory_.scratchpad.record(command.parameters, command.parameters + parameter_bytes,
+  memory_.scratchpad.record(result.chain.parameters, result.chain.parameters + parameter_bytes,
                             parameter_words, flow.started, flow.started + parameter_words);
   const bool transposed = hw::transposes(chain);
   const std::uint64_t block = transposed ? lanes_ : kHalfRows;
-  fetch_operands(command, 0, block, flow.started);
-  fetch_operands(command, block, block, flow.started);
-  for (std::uint64_t first = 0; first < command.m; first += block) {
-    const std::uint64_t rows = std::min(block, command.m - first);
-    if (functional_) compute(command, chain, flow.encoder, first, rows);
+  fetch_operands(result, 0, block, flow.started);
+  fetch_operands(result, block, block, flow.started);
+  for (std::uint64_t first = 0; first < result.m; first += block) {
+    const std::uint64_t rows = std::min(block, result.m - first);
+    if (functional_) compute(flow, chain, first, rows);
     if (transposed) {
-      deliver_columns(command, first, rows, flow);
+      deliver_columns(first, rows, flow);
     } else {
       for (std::uint64_t row = first; row < first + rows; ++row) {
-        deliver(command, first, row, flow);
+        deliver(first, row, flow);
       }
     }
-    fetch_operands(command, first + 2 * block, block, flow.row_done);
+    fetch_operands(result, first + 2 * block, block, flow.row_done);
   }
   write_dma.synchronise();
   const std::uint64_t last_out = flow.row_done + flow.encoder_delay;
   wait_cycles(last_out - std::min(last_out, cycle()));
 
   // The array has priority at the accumulator: whatever it took from our banks comes on top.
-  const hw::AccumulatorSpan span = hw::accumulator_span(command);
+  const hw::AccumulatorSpan span = hw::accumulator_span(result.from, result.m, result.n);
   const std::uint64_t reads = flow.cycles.reads;
   const std::uint64_t words =
-      hw::chain_accumulator_words(reads, command.n, lanes_, memory_.accumulator.word_bytes());
+      hw::chain_accumulator_words(reads, result.n, lanes_, memory_.accumulator.word_bytes());
   const std::uint64_t conflict =
       memory_.accumulator.shortage({{span.begin, span.end, words}}, flow.started, cycle());
   wait_cycles(conflict);
@@ -213,7 +224,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   memory_.accumulator.prune_before(flow.started);
 
   const std::uint64_t elapsed = cycle() - flow.started;
-  const std::uint64_t pipeline = flow.cycles.total(command.m);
+  const std::uint64_t pipeline = flow.cycles.total(result.m);
   const std::uint64_t busy = pipeline - flow.cycles.fill;
   account_stall(flow.cycles.fill, kFill);
   account_busy(busy);
@@ -221,7 +232,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
   account_stall(encoder, kEncoder);
   account_stall(elapsed - pipeline - conflict - encoder, kMemory);
-  operations_ += std::uint64_t{command.m} * command.n * chain.stages.size();
+  operations_ += std::uint64_t{result.m} * result.n * chain.stages.size();
   accumulator_reads_ += reads;
   if (hw::has_stage(chain, hw::StageOp::kSoftmax)) softmax_reads_ += reads;
   processor().release(entry);

@@ -43,32 +43,34 @@ class StoreUnit final : public ExecutionUnit {
   struct Flow {
     std::uint64_t started;
     hw::ChainCycles cycles;
-    std::uint64_t row_done;                ///< cycle at which the chain delivered the last row
-    std::uint64_t written;                 ///< cycle of the last acknowledgement
-    const hw::HeadMix* encoder = nullptr;  ///< the rows' mix, if they have one
-    std::uint64_t encoder_wait = 0;        ///< cycles for which it held up the chain
-    std::uint64_t encoder_delay = 0;       ///< between a row's end in the chain and in the encoder
+    std::uint64_t row_done;  ///< cycle at which the chain delivered the last row
+    std::uint64_t written;   ///< cycle of the last acknowledgement
+    const hw::cmd::Result* result = nullptr;
+    const hw::cmd::Store* store = nullptr;  ///< the same; null: it is a move
+    const hw::cmd::Move* move = nullptr;
+    std::uint64_t row_bytes = 0, pitch = 0;  ///< of what is written
+    const hw::HeadMix* encoder = nullptr;    ///< the rows' mix, if they have one
+    std::uint64_t encoder_wait = 0;          ///< cycles for which it held up the chain
+    std::uint64_t encoder_delay = 0;  ///< between a row's end in the chain and in the encoder
   };
 
   [[nodiscard]] Flow begin(const hw::Command& command, const hw::Chain& chain);
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
-  void begin_operands(const hw::Command& command, const hw::Chain& chain);
-  void fetch_operands(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
+  void begin_operands(const hw::cmd::Result& result, const hw::Chain& chain);
+  void fetch_operands(const hw::cmd::Result& result, std::uint64_t first, std::uint64_t rows,
                       std::uint64_t not_before);
-  void compute(const hw::Command& command, const hw::Chain& chain, const hw::HeadMix* encoder,
-               std::uint64_t first, std::uint64_t rows);
+  void compute(const Flow& flow, const hw::Chain& chain, std::uint64_t first, std::uint64_t rows);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
-  void encode(const hw::Command& command, Flow& flow);
+  void encode(Flow& flow);
   /// Moves `flow` on to the cycle at which the chain delivers a row.
   void advance(std::uint64_t row, Flow& flow);
-  void deliver(const hw::Command& command, std::uint64_t first, std::uint64_t row, Flow& flow);
+  void deliver(std::uint64_t first, std::uint64_t row, Flow& flow);
   /// The columns of `rows` rows that the transposer holds.
-  void deliver_columns(const hw::Command& command, std::uint64_t first, std::uint64_t rows,
-                       Flow& flow);
+  void deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& flow);
   /// A row of the result, which leaves the pipeline at cycle `ready`.
-  void put(const hw::Command& command, std::uint64_t offset, const std::uint8_t* data,
-           std::uint64_t bytes, std::uint64_t ready, Flow& flow);
+  void put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes, std::uint64_t ready,
+           Flow& flow);
 
   const bool functional_;
   const std::uint32_t lanes_;
@@ -77,7 +79,7 @@ class StoreUnit final : public ExecutionUnit {
   hw::HeadMixEngine& encoder_engine_;
   /// A tensor operand: its rows of the whole tile.
   struct OperandStream {
-    hw::OperandTile tile;
+    hw::DramTile tile;
     std::uint64_t row_bytes;
     std::vector<std::uint8_t> rows;
   };

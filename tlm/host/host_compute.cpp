@@ -43,10 +43,10 @@ void HostCompute::wait_for_memory(std::uint64_t until) {
   work_.wait += account_.now() - before;
 }
 
-hw::Command HostCompute::fetch(std::uint64_t address) {
+hw::cmd::HostCall HostCompute::fetch(std::uint64_t address) {
   std::vector<std::uint8_t> bytes(hw::kCommandBytes);
   wait_for_memory(lines.read(address, bytes.data(), bytes.size()));
-  return hw::decode_command(bytes.data());
+  return std::get<hw::cmd::HostCall>(hw::decode_command(bytes.data()).work);
 }
 
 std::uint64_t HostCompute::read(Operand& operand, std::uint64_t row, std::uint64_t rows) {
@@ -80,20 +80,20 @@ void HostCompute::compute(const hw::HostFunction& function, std::uint64_t elemen
 void HostCompute::execute(const std::vector<hw::HostFunction>& functions, std::uint64_t address,
                           std::uint8_t& state) {
   state = Host::kReadOperands;
-  const hw::Command command = fetch(address);
-  const hw::HostFunction& function = functions.at(command.chain);
-  const std::uint64_t cols = command.n;
-  const auto operand = [&](std::uint64_t at, std::uint64_t pitch, hw::DType type) {
-    return Operand{at, pitch, cols * hw::bytes_of(type), {}};
+  const hw::cmd::HostCall call = fetch(address);
+  const hw::HostFunction& function = functions.at(call.function);
+  const std::uint64_t cols = call.n;
+  const auto operand = [&](const hw::DramTile& tile, hw::DType type) {
+    return Operand{tile.address, tile.pitch, cols * hw::bytes_of(type), {}};
   };
-  Operand in = operand(command.dram, command.dram_pitch, function.in);
-  Operand tensor = operand(command.a, command.a_pitch, function.tensor);
-  Operand out = operand(command.tensor, command.tensor_pitch, function.out);
+  Operand in = operand(call.in, function.in);
+  Operand tensor = operand(call.operand, function.tensor);
+  Operand out = operand(call.out, function.out);
   const bool two = hw::operands_of(function.op) > 1;
   const std::uint64_t block = hw::host_block_rows(function, cols);
   std::uint64_t written = 0;
-  for (std::uint64_t row = 0; row < command.m; row += block) {
-    const std::uint64_t rows = std::min(block, command.m - row);
+  for (std::uint64_t row = 0; row < call.m; row += block) {
+    const std::uint64_t rows = std::min(block, call.m - row);
     state = Host::kReadOperands;
     std::uint64_t arrival = read(in, row, rows);
     if (two) arrival = std::max(arrival, read(tensor, row, rows));
@@ -104,7 +104,8 @@ void HostCompute::execute(const std::vector<hw::HostFunction>& functions, std::u
       for (std::uint64_t i = 0; i < rows; ++i) {
         hw::apply_host_row(function, &in.bytes[i * in.row_bytes],
                            two ? &tensor.bytes[i * tensor.row_bytes] : nullptr, cols,
-                           &out.bytes[i * out.row_bytes], hw::host_kept(command.k, row + i, cols));
+                           &out.bytes[i * out.row_bytes],
+                           hw::host_kept(call.valid_cols, row + i, cols));
       }
     }
     compute(function, rows * cols);

@@ -61,7 +61,7 @@ class HostCompute : public sc_core::sc_module {
     std::vector<std::uint8_t> bytes;  ///< of a block
   };
 
-  [[nodiscard]] hw::Command fetch(std::uint64_t address);
+  [[nodiscard]] hw::cmd::HostCall fetch(std::uint64_t address);
   /// The result is the cycle in which the last byte has arrived.
   std::uint64_t read(Operand& operand, std::uint64_t row, std::uint64_t rows);
   std::uint64_t write(Operand& operand, std::uint64_t row, std::uint64_t rows);

@@ -57,21 +57,19 @@ Program chained_program() {
   const HeadMask mask{3, 4, {1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 1, 0}};
   program.masks = {{0x5000, encode_mask({split(mask, {0})})}};
   program.operators = {{}};
-  Command attention;
-  attention.opcode = Opcode::kAttention;
-  attention.accumulate = true;
+  cmd::Attention attention;
+  attention.operand_chains = true;
   attention.chain = kOutputChain;
-  attention.c = kScoreChain;
-  attention.m = 3;
-  attention.c_pitch = 4;
-  attention.k = attention.n = attention.dram_pitch = attention.a_pitch = attention.b_pitch =
-      attention.tensor_pitch = 16;
-  attention.statistics = 1;
-  attention.dram = 0x1000;
-  attention.a = 0x2000;
-  attention.b = 0x3000;
-  attention.tensor = 0x4000;
-  program.commands = {attention, Command{}};
+  attention.softmax = kScoreChain;
+  attention.queries = 3;
+  attention.keys = 4;
+  attention.k = attention.n = 16;
+  attention.heads = 1;
+  attention.query = {0x1000, 16};
+  attention.key = {0x2000, 16};
+  attention.value = {0x3000, 16};
+  attention.out = {0x4000, 16};
+  program.commands = {{attention}, {}};
   return program;
 }
 
@@ -167,7 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
             [](Program& p, Machine&) {
               const HeadMix mix{1, 1, {1}, {0}, {{1, 0}}, Rounding::kHalfUp};
               p.mixes = {mix, mix};
-              p.commands[0].mix = 1;
+              p.commands[0].as<cmd::Attention>()->decoders = 0;
             },
             "its operands have stages and decoders, expected one of the two")),
     [](const testing::TestParamInfo<BadChains>& test) { return test.param.name; });

@@ -40,24 +40,18 @@ Program attention_program() {
   program.masks = {{kMaskAt, encode_mask({split(mask, {0}), split(mask, {})})}};
   program.operators = {{}};
 
-  Command attention;
-  attention.opcode = Opcode::kAttention;
+  cmd::Attention attention;
   attention.chain = 1;
-  attention.c = 0;
-  attention.m = 3;
-  attention.c_pitch = 4;
+  attention.queries = 3;
+  attention.keys = 4;
   attention.k = 24;
   attention.n = 16;
-  attention.statistics = kMaskedHeads;
-  attention.dram = kQueryAt;
-  attention.dram_pitch = 144;  // Q, K and V of a token are in one row
-  attention.a = kKeyAt;
-  attention.a_pitch = 50;
-  attention.b = kValueAt;
-  attention.b_pitch = 40;
-  attention.tensor = kOutAt;
-  attention.tensor_pitch = 32;
-  program.commands = {attention, Command{}};
+  attention.heads = kMaskedHeads;
+  attention.query = {kQueryAt, 144};  // Q, K and V of a token are in one row
+  attention.key = {kKeyAt, 50};
+  attention.value = {kValueAt, 40};
+  attention.out = {kOutAt, 32};
+  program.commands = {{attention}, {}};
   return program;
 }
 
@@ -113,10 +107,11 @@ TEST(AttentionCommand, MayFillTheBuffersOfTheSmallestMachine) {
   machine.attention.query_kib = machine.attention.key_kib = machine.attention.value_kib = 1;
   machine.accumulator.kib = 1;
   Program program = attention_program();
-  program.commands[0].k = 1024;
+  auto& attention = work_of<cmd::Attention>(program, 0);
+  attention.k = 1024;
   // A query computes two cells: with 254 outputs, it takes 1 KiB of the accumulator.
-  program.commands[0].n = 254;
-  program.commands[0].dram_pitch = program.commands[0].tensor_pitch = 2048;
+  attention.n = 254;
+  attention.query.pitch = attention.out.pitch = 2048;
   EXPECT_NO_THROW(check_program(program, machine, kAttentionDram));
 }
 
@@ -138,8 +133,18 @@ TEST_P(RefusesAttention, AndSaysWhy) {
 }
 
 template <typename Field, typename Value>
-BadAttention set(const char* name, Field Command::*field, Value value, const char* expected) {
-  return {name, [=](Program& p, Machine&) { p.commands[0].*field = static_cast<Field>(value); },
+BadAttention set(const char* name, Field cmd::Attention::*field, Value value,
+                 const char* expected) {
+  return {name,
+          [=](Program& p, Machine&) {
+            work_of<cmd::Attention>(p, 0).*field = static_cast<Field>(value);
+          },
+          expected};
+}
+
+BadAttention tile(const char* name, DramTile cmd::Attention::*field, DramTile value,
+                  const char* expected) {
+  return {name, [=](Program& p, Machine&) { work_of<cmd::Attention>(p, 0).*field = value; },
           expected};
 }
 
@@ -166,55 +171,61 @@ constexpr const char* kOutChain =
 INSTANTIATE_TEST_SUITE_P(
     AttentionCommand, RefusesAttention,
     testing::Values(
-        set("NoQueries", &Command::m, 0, "m is 0, expected"),
-        set("NoOutputs", &Command::n, 0, "n is 0, expected"),
-        set("NoKeys", &Command::c_pitch, 0, "keys is 0, expected 1 to 65535"),
-        set("NoFeatures", &Command::k, 0, "k is 0, expected 1 to 65535"),
-        set("NoHeads", &Command::statistics, 0, "heads is 0, expected 1 to 65535"),
-        set("Queries", &Command::m, 65536, "m is 65536, expected 1 to 65535"),
-        set("Keys", &Command::c_pitch, 65536, "keys is 65536, expected 1 to"),
-        set("Features", &Command::k, 65536, "k is 65536, expected 1 to 65535"),
-        set("Outputs", &Command::n, 65536, "n is 65536, expected 1 to 65535"),
-        set("Heads", &Command::statistics, 65536, "heads is 65536, expected 1 to"),
-        set("Operator", &Command::op, 1, "operator 1 of 1"),
-        set("Softmax", &Command::c, 2, "chain 2 of 2"),
-        set("Chain", &Command::chain, 9, "chain 9 of 2"),
-        set("Mask", &Command::parameters, 1, "mask 1 of 1"),
-        set("Pitch", &Command::tensor_pitch, 31,
-            "out_pitch 31, expected at least the 32 of a written row"),
-        set("QueryRange", &Command::dram, kAttentionDram, "reads DRAM bytes 1048576"),
-        set("KeyRange", &Command::a, 1048379, "reads DRAM bytes 1048379 to 1048577"),
-        set("KeyAddress", &Command::a, 0xffffffff, "reads DRAM bytes 4294967295"),
-        set("ValueRange", &Command::b_pitch, 0xffffffff, "reads DRAM bytes 12288"),
-        set("OutRange", &Command::tensor, ~std::uint64_t{0},
-            "writes DRAM bytes 18446744073709551615"),
-        set("Type", &Command::type, DType::kS16, "type is given"),
-        set("Flag", &Command::a_unsigned, true, "a_unsigned is given"),
+        set("NoQueries", &cmd::Attention::queries, 0, "m is 0, expected"),
+        set("NoOutputs", &cmd::Attention::n, 0, "n is 0, expected"),
+        set("NoKeys", &cmd::Attention::keys, 0, "keys is 0, expected 1 to 65535"),
+        set("NoFeatures", &cmd::Attention::k, 0, "k is 0, expected 1 to 65535"),
+        set("NoHeads", &cmd::Attention::heads, 0, "heads is 0, expected 1 to 65535"),
+        set("Queries", &cmd::Attention::queries, 65536, "m is 65536, expected 1 to 65535"),
+        set("Keys", &cmd::Attention::keys, 65536, "keys is 65536, expected 1 to"),
+        set("Features", &cmd::Attention::k, 65536, "k is 65536, expected 1 to 65535"),
+        set("Outputs", &cmd::Attention::n, 65536, "n is 65536, expected 1 to 65535"),
+        set("Heads", &cmd::Attention::heads, 65536, "heads is 65536, expected 1 to"),
+        BadAttention{"Operator", [](Program& p, Machine&) { p.commands[0].op = 1; },
+                     "operator 1 of 1"},
+        set("Softmax", &cmd::Attention::softmax, 2, "chain 2 of 2"),
+        set("Chain", &cmd::Attention::chain, 9, "chain 9 of 2"),
+        set("Mask", &cmd::Attention::mask, 1, "mask 1 of 1"),
+        tile("Pitch", &cmd::Attention::out, {kOutAt, 31},
+             "out_pitch 31, expected at least the 32 of a written row"),
+        tile("QueryRange", &cmd::Attention::query, {kAttentionDram, 144},
+             "reads DRAM bytes 1048576"),
+        tile("KeyRange", &cmd::Attention::key, {1048379, 50},
+             "reads DRAM bytes 1048379 to 1048577"),
+        tile("KeyAddress", &cmd::Attention::key, {0xffffffff, 50}, "reads DRAM bytes 4294967295"),
+        tile("ValueRange", &cmd::Attention::value, {kValueAt, 0xffffffff},
+             "reads DRAM bytes 12288"),
+        tile("OutRange", &cmd::Attention::out, {~std::uint64_t{0}, 32},
+             "writes DRAM bytes 18446744073709551615"),
+        tile("FarKey", &cmd::Attention::key, {1ULL << 32, 50},
+             "key at 4294967296, expected below 4 GiB"),
+        tile("FarValue", &cmd::Attention::value, {1ULL << 32, 40},
+             "value at 4294967296, expected below 4 GiB"),
         machine(
             "NoEngines", [](Machine& m) { m.attention.lines = 0; },
             "the machine has no attention engines (attention.lines is 0)"),
         BadAttention{"QueryBuffer",
                      [](Program& p, Machine& m) {
-                       p.commands[0].k = 1025;
+                       work_of<cmd::Attention>(p, 0).k = 1025;
                        m.attention.query_kib = 1;
                      },
                      "attention.query_kib is 1, expected room for one token's 1025 bytes"},
         BadAttention{"KeyBuffer",
                      [](Program& p, Machine& m) {
-                       p.commands[0].k = 1025;
+                       work_of<cmd::Attention>(p, 0).k = 1025;
                        m.attention.key_kib = 1;
                      },
                      "attention.key_kib is 1, expected room for one token's 1025 bytes"},
         BadAttention{"ValueBuffer",
                      [](Program& p, Machine& m) {
-                       p.commands[0].n = 1025;
+                       work_of<cmd::Attention>(p, 0).n = 1025;
                        m.attention.value_kib = 1;
                      },
                      "attention.value_kib is 1, expected room for one token's 1025 bytes"},
         BadAttention{"Accumulator",
                      [](Program& p, Machine& m) {
-                       p.commands[0].n = 255;
-                       p.commands[0].tensor_pitch = 510;
+                       work_of<cmd::Attention>(p, 0).n = 255;
+                       work_of<cmd::Attention>(p, 0).out.pitch = 510;
                        m.accumulator.kib = 1;
                      },
                      "mask 0, scores and outputs of one query take 1028 bytes, expected at most"},
@@ -224,7 +235,8 @@ INSTANTIATE_TEST_SUITE_P(
                        std::vector<std::uint16_t> all;
                        for (std::uint16_t key = 0; key < 100; ++key) all.push_back(key);
                        p.masks[0].bytes = encode_mask({split(full, {0}), split(full, all)});
-                       p.commands[0].m = p.commands[0].c_pitch = 100;
+                       work_of<cmd::Attention>(p, 0).queries = work_of<cmd::Attention>(p, 0).keys =
+                           100;
                        m.attention.index_kib = 9;
                      },
                      "mask 0, head 0 takes 10328 bytes of the index buffer, expected "
@@ -280,8 +292,8 @@ INSTANTIATE_TEST_SUITE_P(
         mask(
             "KeyTwice", [](std::vector<std::uint8_t>& b) { b[8] = 1; },
             "mask 0, byte 32: sparse head: a key is named twice"),
-        set("OtherHeads", &Command::statistics, 1, "mask 0, byte"),
-        set("OtherKeys", &Command::c_pitch, 5, "mask 0, byte"),
+        set("OtherHeads", &cmd::Attention::heads, 1, "mask 0, byte"),
+        set("OtherKeys", &cmd::Attention::keys, 5, "mask 0, byte"),
         BadAttention{"MaskAddress",
                      [](Program& p, Machine&) { p.masks[0].address = ~std::uint64_t{0}; },
                      "reads DRAM bytes 18446744073709551615"}),
@@ -289,10 +301,10 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(AttentionCommand, WithMoreHeadsAndQueriesThanMemoryHoldsIsRefusedQuickly) {
   Program program = attention_program();
-  Command& attention = program.commands[0];
-  attention.m = attention.statistics = kMaxSparseTokens;
-  attention.c_pitch = attention.n = attention.k = 1;
-  attention.tensor_pitch = kMaxSparseTokens;
+  auto& attention = work_of<cmd::Attention>(program, 0);
+  attention.queries = attention.heads = kMaxSparseTokens;
+  attention.keys = attention.n = attention.k = 1;
+  attention.out.pitch = kMaxSparseTokens;
   const HeadMask empty{kMaxSparseTokens, 1, std::vector<std::uint8_t>(kMaxSparseTokens, 0)};
   const std::vector<std::uint8_t> head = encode_mask({split(empty, {})});
   std::vector<std::uint8_t>& bytes = program.masks[0].bytes;
@@ -309,13 +321,13 @@ TEST(AttentionCommand, OfOneMaskManyTimesIsCheckedAsQuicklyAsOnce) {
   Program program = attention_program();
   const HeadMask full{300, 300, std::vector<std::uint8_t>(90000, 1)};
   program.masks[0].bytes = encode_mask({split(full, {}), split(full, {})});
-  Command attention = program.commands[0];
-  attention.m = attention.c_pitch = 300;
-  attention.tensor = kAttentionDram / 2;
+  auto attention = work_of<cmd::Attention>(program, 0);
+  attention.queries = attention.keys = 300;
+  attention.out.address = kAttentionDram / 2;
   Machine machine = machine_with_engines();
   machine.attention.index_kib = 200;
   const auto seconds = [&](std::size_t commands) {
-    program.commands.assign(commands, attention);
+    program.commands.assign(commands, {attention});
     program.commands.emplace_back();
     const auto begin = std::chrono::steady_clock::now();
     check_program(program, machine, kAttentionDram);
@@ -331,7 +343,7 @@ TEST(AttentionDisassembly, ShowsEveryFieldUnderItsOwnName) {
   const std::string line = text.substr(text.find("attention"));
   EXPECT_EQ(line,
             "attention op=0 chain=1 m=3 n=16 k=24 softmax=0 mask=0 heads=2 keys=4 query=0x1000:144 "
-            "key=8192:50 value=12288:40 out=0x4000:32\nend\n");
+            "key=0x2000:50 value=0x3000:40 out=0x4000:32\nend\n");
   EXPECT_EQ(encode_program(decode_program(encode_program(program), "p", 1 << 20)),
             encode_program(program));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,12 @@ namespace systole::hw {
 inline std::string complaint_of(const Program& program, const Machine& machine,
                                 std::uint64_t dram_bytes = 1 << 20) {
   return input_error_of([&] { check_program(program, machine, dram_bytes); });
+}
+
+/// The work of a command, which must be a T.
+template <typename T>
+T& work_of(Program& program, std::size_t command) {
+  return *program.commands.at(command).as<T>();
 }
 
 }  // namespace systole::hw

@@ -34,29 +34,22 @@ Program mixing_program() {
   const HeadMask mask{4, 4, std::vector<std::uint8_t>(16, 1)};
   program.masks = {{0x8000, encode_mask({split(mask, {0}), split(mask, {}), split(mask, {1})})}};
   program.operators = {{}};
-  Command store;
-  store.opcode = Opcode::kStore;
+  cmd::Store store;
   store.m = 4;
-  store.n = store.c_pitch = 24;
-  store.dram = 0x1000;
-  store.dram_pitch = 16;
-  store.mix = 1;
-  Command attention;
-  attention.opcode = Opcode::kAttention;
-  attention.c = 1;
-  attention.m = attention.c_pitch = 4;
+  store.n = store.from.pitch = 24;
+  store.to = {0x1000, 16};
+  store.encoder = 0;
+  cmd::Attention attention;
+  attention.softmax = 1;
+  attention.queries = attention.keys = 4;
   attention.k = attention.n = 8;
-  attention.statistics = 3;
-  attention.dram = 0x1000;
-  attention.dram_pitch = 16;
-  attention.a = 0x2000;
-  attention.a_pitch = 8;
-  attention.b = 0x3000;
-  attention.b_pitch = 24;
-  attention.tensor = 0x4000;
-  attention.tensor_pitch = 24;
-  attention.mix = 2;
-  program.commands = {store, attention, Command{}};
+  attention.heads = 3;
+  attention.query = {0x1000, 16};
+  attention.key = {0x2000, 8};
+  attention.value = {0x3000, 24};
+  attention.out = {0x4000, 24};
+  attention.decoders = 1;
+  program.commands = {{store}, {attention}, {}};
   return program;
 }
 
@@ -83,15 +76,15 @@ TEST(HeadMixCommand, TouchesLatentRows) {
 
 TEST(HeadMixCommand, KeepsItsMixInMemoryAndAsText) {
   Program program = mixing_program();
-  program.commands[0].mix = 0xfedc;
+  work_of<cmd::Store>(program, 0).encoder = 0xfedb;
   const std::vector<std::uint8_t> bytes = encode_commands(program.commands);
   EXPECT_EQ(bytes[6], 0xdc);
   EXPECT_EQ(bytes[7], 0xfe);
-  EXPECT_EQ(decode_command(bytes.data()).mix, 0xfedc);
-  EXPECT_EQ(decode_command(bytes.data() + kCommandBytes).mix, 2);
+  EXPECT_EQ(decode_command(bytes.data()), program.commands[0]);
+  EXPECT_EQ(decode_command(bytes.data() + kCommandBytes), program.commands[1]);
   const std::string text = disassemble(program);
-  EXPECT_NE(text.find(" encoder=65244\n"), std::string::npos) << text;
-  EXPECT_NE(text.find(" decoders=2\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" encoder=65243\n"), std::string::npos) << text;
+  EXPECT_NE(text.find(" decoders=1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("mix 1 in_heads=2 out_heads=3 weights=1,1,1,1,1,1 bias=0,0,0 "
                       "multipliers=1,1,1 shifts=1,1,1\n"),
             std::string::npos)
@@ -128,17 +121,17 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadMixing{"Mix", [](Program& p) { p.mixes[2].bias.pop_back(); },
                   "mix 2: number of biases 2, expected 3"},
-        BadMixing{"Encoder", [](Program& p) { p.commands[0].mix = 4; },
+        BadMixing{"Encoder", [](Program& p) { work_of<cmd::Store>(p, 0).encoder = 3; },
                   "command 0 (store): mix 3 of 3"},
-        BadMixing{"Decoder", [](Program& p) { p.commands[1].mix = 65535; },
+        BadMixing{"Decoder", [](Program& p) { work_of<cmd::Attention>(p, 1).decoders = 65534; },
                   "command 1 (attention): mix 65534 of 3"},
-        BadMixing{"KeyDecoder", [](Program& p) { p.commands[1].mix = 3; },
+        BadMixing{"KeyDecoder", [](Program& p) { work_of<cmd::Attention>(p, 1).decoders = 2; },
                   "command 1 (attention): mix 3 of 3"},
-        BadMixing{"QueryHeads", [](Program& p) { p.commands[1].mix = 1; },
+        BadMixing{"QueryHeads", [](Program& p) { work_of<cmd::Attention>(p, 1).decoders = 0; },
                   "command 1 (attention): heads is 3, expected the 2 that mix 0 decodes to"},
         BadMixing{"KeyHeads", [](Program& p) { p.mixes[2] = mix(1, 4); },
                   "command 1 (attention): heads is 3, expected the 4 that mix 2 decodes to"},
-        BadMixing{"Columns", [](Program& p) { p.commands[0].n = 23; },
+        BadMixing{"Columns", [](Program& p) { work_of<cmd::Store>(p, 0).n = 23; },
                   "command 0 (store): n is 23, expected a multiple of the encoder's 3 heads"},
         BadMixing{"Type", [](Program& p) { p.chains[0].out = DType::kU8; },
                   "command 0 (store): its encoder follows a chain that gives another type "
@@ -157,16 +150,9 @@ INSTANTIATE_TEST_SUITE_P(
                   },
                   "command 0 (store): its encoder follows a chain that gives another type "
                   "than s8, works on whole rows or transposes"},
-        BadMixing{"Pitch", [](Program& p) { p.commands[0].dram_pitch = 15; },
+        BadMixing{"Pitch", [](Program& p) { work_of<cmd::Store>(p, 0).to.pitch = 15; },
                   "command 0 (store): dram_pitch 15, expected at least the 16 of a written row"},
-        BadMixing{"Move",
-                  [](Program& p) {
-                    p.commands[0].opcode = Opcode::kMove;
-                    p.commands[0].dram = p.commands[0].dram_pitch = 0;
-                    p.commands[0].b_pitch = 24;
-                  },
-                  "command 0 (move): encoder is given, but this opcode does not use it"},
-        BadMixing{"QueryBuffer", [](Program& p) { p.commands[1].k = 20000; },
+        BadMixing{"QueryBuffer", [](Program& p) { work_of<cmd::Attention>(p, 1).k = 20000; },
                   "command 1 (attention): attention.query_kib is 53, expected room for one token's "
                   "60000 bytes"}),
     [](const testing::TestParamInfo<BadMixing>& test) { return test.param.name; });

@@ -97,7 +97,7 @@ TEST(ProgramImage, KeepsEveryFieldOfEveryRecord) {
   EXPECT_EQ(copy.mixes[0].factors, program.mixes[0].factors);
   EXPECT_EQ(copy.mixes[0].rounding, Rounding::kFloor);
   ASSERT_EQ(copy.commands.size(), 1U);
-  EXPECT_EQ(copy.commands[0].opcode, Opcode::kEnd);
+  EXPECT_EQ(copy.commands[0].opcode(), Opcode::kEnd);
 }
 
 TEST(ProgramImage, RecordsOfOneTableHaveTheStrideOfTheLongest) {
@@ -182,11 +182,12 @@ INSTANTIATE_TEST_SUITE_P(
         BadImage{"StageReserved", set_byte(kStage + 7, 128), "reserved byte 128"},
         BadImage{"Immediate", set_byte(kStage + 8 * 6, 1), "immediate that the stage does not use"},
         BadImage{"Opcode", set_byte(kCommand, 9), "command 0: opcode 9"},
-        BadImage{"CommandType", set_byte(kCommand + 1, 5), "type 5"},
-        BadImage{"Flags", set_byte(kCommand + 2, 8), "reserved bits"},
-        BadImage{"Issue", set_byte(kCommand + 3, 3), "reserved bits"},
-        BadImage{"UnusedMix", set_byte(kCommand + 7, 1), "encoder is given, but its opcode does"},
-        BadImage{"UnusedFlag", set_byte(kCommand + 2, 1), "accumulate is given"}),
+        BadImage{"CommandType", set_byte(kCommand + 1, 5), "command 0: byte 1 is 5"},
+        BadImage{"Flags", set_byte(kCommand + 2, 8), "byte 2 is 8"},
+        BadImage{"Issue", set_byte(kCommand + 3, 3), "byte 3 is 3"},
+        BadImage{"UnusedMix", set_byte(kCommand + 7, 1),
+                 "command 0: byte 7 is 1, but its opcode does not use it"},
+        BadImage{"UnusedFlag", set_byte(kCommand + 2, 1), "byte 2 is 1"}),
     [](const testing::TestParamInfo<BadImage>& test) { return test.param.name; });
 
 TEST(ProgramImage, IsRefusedOrReadExactlyWhateverIsDoneToIt) {
@@ -225,13 +226,11 @@ TEST(Disassembly, ShowsWhatItsDescriptionSays) {
   function.gamma = {1, 0.5F};
   function.beta = {0, -0.25F};
   program.host_functions = {function};
-  Command load;
-  load.opcode = Opcode::kLoad;
-  load.dram = 4096;
-  load.dram_pitch = 64;
+  cmd::Load load;
+  load.from = {4096, 64};
   load.m = 2;
   load.n = 3;
-  program.commands = {load, Command{}};
+  program.commands = {{load}, {}};
   const std::string text = disassemble(program);
   for (const char* const line :
        {"chain 0 s16 { sub tensor rounding=floor type=u8 side=sum_squares multiplier=-2 }\n",

@@ -35,49 +35,38 @@ Program small_program() {
   op.cols = 32;
   program.operators = {op};
 
-  Command load;
-  load.opcode = Opcode::kLoad;
-  load.dram = 0x1000;
-  load.dram_pitch = 64;
+  cmd::Load load;
+  load.from = {0x1000, 64};
   load.m = 32;
   load.n = 64;
-  load.a_pitch = 64;
-  Command seed;
-  seed.opcode = Opcode::kLoadAccumulator;
+  load.to.pitch = 64;
+  cmd::LoadAccumulator seed;
   seed.type = DType::kS32;
-  seed.dram = 0x4000;
+  seed.from.address = 0x4000;
   seed.m = 32;
   seed.n = 32;
-  seed.c_pitch = 32;
-  Command matmul;
-  matmul.opcode = Opcode::kMatmul;
+  seed.to.pitch = 32;
+  cmd::Matmul matmul;
   matmul.accumulate = true;
   matmul.m = 32;
   matmul.n = 32;
   matmul.k = 64;
-  matmul.a_pitch = 64;
-  matmul.b = 0x2000;
-  matmul.b_pitch = 32;
-  matmul.c_pitch = 32;
-  Command store;
-  store.opcode = Opcode::kStore;
+  matmul.a.pitch = 64;
+  matmul.b = {0x2000, 32};
+  matmul.c.pitch = 32;
+  cmd::Store store;
   store.m = 32;
   store.n = 32;
-  store.c_pitch = 32;
-  store.dram = 0x8000;
-  store.dram_pitch = 64;
-  store.parameters = 0x3000;
-  store.tensor = 0x9000;
-  store.tensor_pitch = 64;
-  Command move = store;
-  move.opcode = Opcode::kMove;
-  move.chain = 1;
-  move.dram = 0;
-  move.dram_pitch = 0;
-  move.b = 0x4000;
-  move.b_pitch = 32;
-  move.statistics = 8;
-  program.commands = {load, seed, matmul, store, move, Command{}};
+  store.from.pitch = 32;
+  store.to = {0x8000, 64};
+  store.chain.parameters = 0x3000;
+  store.chain.tensor = {0x9000, 64};
+  cmd::Move move;
+  static_cast<cmd::Result&>(move) = store;
+  move.chain.chain = 1;
+  move.chain.statistics = 8;
+  move.to = {0x4000, 32};
+  program.commands = {{load}, {seed}, {matmul}, {store}, {move}, {}};
   return program;
 }
 
@@ -98,32 +87,32 @@ void expect_range(const Command& command, const Program& program, Space space, b
 }
 
 TEST(Ranges, OfALoadReachToTheLastByteOfTheLastRow) {
-  const Program program = small_program();
-  Command load = program.commands[0];
-  load.dram_pitch = 100;
-  load.n = 60;
+  Program program = small_program();
+  work_of<cmd::Load>(program, 0).from.pitch = 100;
+  work_of<cmd::Load>(program, 0).n = 60;
+  const Command& load = program.commands[0];
   expect_range(load, program, Space::kDram, false, 0x1000, 0x1000 + 31 * 100 + 60);
   expect_range(load, program, Space::kScratchpad, true, 0, 31 * 64 + 60);
 }
 
 TEST(Ranges, OfAnAccumulatorLoadWidenOnlyOnChip) {
-  const Program program = small_program();
-  Command load = program.commands[1];
-  load.type = DType::kS16;
+  Program program = small_program();
+  work_of<cmd::LoadAccumulator>(program, 1).type = DType::kS16;
+  const Command& load = program.commands[1];
   expect_range(load, program, Space::kDram, false, 0x4000, 0x4000 + 64);
   expect_range(load, program, Space::kAccumulator, true, 0, 31 * 32 + 32);
 }
 
 TEST(Ranges, OfAMatmulSwapWithATransposedOperand) {
-  const Program program = small_program();
-  Command matmul = program.commands[2];
-  matmul.a = 0x10000;
-  std::vector<Range> ranges = ranges_of(matmul, program);
+  Program program = small_program();
+  auto& matmul = work_of<cmd::Matmul>(program, 2);
+  matmul.a.address = 0x10000;
+  std::vector<Range> ranges = ranges_of(program.commands[2], program);
   ASSERT_EQ(ranges.size(), 3U);
   EXPECT_EQ(ranges[1].end, 0x2000U + 63 * 32 + 32);
   matmul.b_transposed = true;
-  matmul.b_pitch = 64;
-  ranges = ranges_of(matmul, program);
+  matmul.b.pitch = 64;
+  ranges = ranges_of(program.commands[2], program);
   EXPECT_EQ(ranges[1].end, 0x2000U + 31 * 64 + 64);
 }
 
@@ -139,10 +128,10 @@ TEST(Ranges, OfAStoreFollowItsChain) {
 }
 
 TEST(Ranges, ThatWouldPassTheAddressSpaceSaturate) {
-  const Program program = small_program();
-  Command load = program.commands[0];
-  load.dram = std::numeric_limits<std::uint64_t>::max() - 10;
-  expect_range(load, program, Space::kDram, false, load.dram,
+  Program program = small_program();
+  const std::uint64_t begin = std::numeric_limits<std::uint64_t>::max() - 10;
+  work_of<cmd::Load>(program, 0).from.address = begin;
+  expect_range(program.commands[0], program, Space::kDram, false, begin,
                std::numeric_limits<std::uint64_t>::max());
 }
 
@@ -170,18 +159,14 @@ Program host_program() {
   add.op = HostOp::kAdd;
   add.out = DType::kS16;
   program.host_functions = {HostFunction{}, add};
-  Command host;
-  host.opcode = Opcode::kHost;
-  host.chain = 1;
-  host.m = 32;
-  host.n = 20;
-  host.dram = 0x1000;
-  host.dram_pitch = 100;
-  host.a = 0x4000;
-  host.a_pitch = 32;
-  host.tensor = 0x9000;
-  host.tensor_pitch = 40;
-  program.commands.insert(program.commands.end() - 1, host);
+  cmd::HostCall call;
+  call.function = 1;
+  call.m = 32;
+  call.n = 20;
+  call.in = {0x1000, 100};
+  call.operand = {0x4000, 32};
+  call.out = {0x9000, 40};
+  program.commands.insert(program.commands.end() - 1, {call});
   return program;
 }
 constexpr std::size_t kHostCommand = 5;
@@ -215,7 +200,7 @@ TEST(Program, HostCommandsNeedAHostThatComputes) {
 
 struct BadHostCommand {
   const char* name;
-  std::function<void(Program&, Command&)> spoil;
+  std::function<void(Program&, cmd::HostCall&)> spoil;
   const char* message;
 };
 
@@ -223,38 +208,44 @@ class RefusesHostCommand : public testing::TestWithParam<BadHostCommand> {};
 
 TEST_P(RefusesHostCommand, AndNamesThePlace) {
   Program program = host_program();
-  GetParam().spoil(program, program.commands[kHostCommand]);
+  GetParam().spoil(program, work_of<cmd::HostCall>(program, kHostCommand));
   EXPECT_THAT(complaint_of(program, host_machine()), testing::HasSubstr(GetParam().message));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Program, RefusesHostCommand,
     testing::Values(
-        BadHostCommand{"Function", [](Program&, Command& c) { c.chain = 2; }, "function 2 of 2"},
-        BadHostCommand{"Scale", [](Program& p, Command&) { p.host_functions[1].in_scale = 0; },
+        BadHostCommand{"Function", [](Program&, cmd::HostCall& c) { c.function = 2; },
+                       "function 2 of 2"},
+        BadHostCommand{"Scale",
+                       [](Program& p, cmd::HostCall&) { p.host_functions[1].in_scale = 0; },
                        "function 1: in_scale is 0"},
         BadHostCommand{"Columns",
-                       [](Program& p, Command&) {
+                       [](Program& p, cmd::HostCall&) {
                          HostFunction& function = p.host_functions[1];
                          function.op = HostOp::kLayerNorm;
                          function.gamma = function.beta = {1, 2};
                        },
                        "n is 20, expected the 2 columns"},
-        BadHostCommand{"Operand", [](Program&, Command& c) { c.chain = 0; },
+        BadHostCommand{"Operand", [](Program&, cmd::HostCall& c) { c.function = 0; },
                        "an operand is given, but softmax does not use it"},
         BadHostCommand{"Long",
-                       [](Program&, Command& c) {
+                       [](Program&, cmd::HostCall& c) {
                          c.m = 1;
                          c.n = 65537;
                        },
                        "rows of 65537 elements"},
-        BadHostCommand{"Empty", [](Program&, Command& c) { c.m = 0; }, "m is 0"},
-        BadHostCommand{"Overlap", [](Program&, Command& c) { c.tensor_pitch = 39; },
+        BadHostCommand{"Empty", [](Program&, cmd::HostCall& c) { c.m = 0; }, "m is 0"},
+        BadHostCommand{"Overlap", [](Program&, cmd::HostCall& c) { c.out.pitch = 39; },
                        "result_pitch 39, expected at least the 40"},
-        BadHostCommand{"Outside", [](Program&, Command& c) { c.tensor = kDramBytes - 10; },
+        BadHostCommand{"Outside",
+                       [](Program&, cmd::HostCall& c) { c.out.address = kDramBytes - 10; },
                        "writes DRAM bytes"},
-        BadHostCommand{"Kept", [](Program&, Command& c) { c.k = 1; }, "kept is 1, expected 0"},
-        BadHostCommand{"Field", [](Program&, Command& c) { c.c = 1; }, "c is given"}),
+        BadHostCommand{"Kept", [](Program&, cmd::HostCall& c) { c.valid_cols = 1; },
+                       "kept is 1, expected 0"},
+        BadHostCommand{"FarOperand",
+                       [](Program&, cmd::HostCall& c) { c.operand.address = 1ULL << 32; },
+                       "operand at 4294967296, expected below 4 GiB"}),
     [](const testing::TestParamInfo<BadHostCommand>& test) { return test.param.name; });
 
 TEST(Program, ThatIsLegalPasses) {
@@ -263,7 +254,7 @@ TEST(Program, ThatIsLegalPasses) {
 
 TEST(Program, MayBroadcastOneRowToAll) {
   Program program = small_program();
-  program.commands[0].dram_pitch = 0;
+  work_of<cmd::Load>(program, 0).from.pitch = 0;
   EXPECT_NO_THROW(check_program(program, Machine{}, kDramBytes));
 }
 
@@ -289,56 +280,63 @@ INSTANTIATE_TEST_SUITE_P(
                    "command 4 (move): the last command is not end"},
         BadProgram{"EarlyEnd", [](Program& p) { p.commands.insert(p.commands.begin(), Command{}); },
                    "command 0 (end): end, but"},
-        BadProgram{"Opcode", [](Program& p) { p.commands[1].opcode = static_cast<Opcode>(9); },
-                   "command 1 (?): opcode 9"},
-        BadProgram{"Unused", [](Program& p) { p.commands[0].c = 1; },
-                   "command 0 (load): c is given"},
-        BadProgram{"UnusedAtEnd", [](Program& p) { p.commands[5].m = 1; },
-                   "command 5 (end): m is given"},
         BadProgram{"Operator", [](Program& p) { p.commands[2].op = 1; }, "operator 1 of 1"},
-        BadProgram{"NoRows", [](Program& p) { p.commands[0].m = 0; }, "m is 0"},
-        BadProgram{"NoColumns", [](Program& p) { p.commands[3].n = 0; }, "n is 0"},
-        BadProgram{"NoDepth", [](Program& p) { p.commands[2].k = 0; }, "k is 0"},
-        BadProgram{"Chain", [](Program& p) { p.commands[3].chain = 2; }, "chain 2 of 2"},
-        BadProgram{"Type", [](Program& p) { p.commands[1].type = static_cast<DType>(5); },
-                   "element type 5"},
+        BadProgram{"NoRows", [](Program& p) { work_of<cmd::Load>(p, 0).m = 0; }, "m is 0"},
+        BadProgram{"NoColumns", [](Program& p) { work_of<cmd::Store>(p, 3).n = 0; }, "n is 0"},
+        BadProgram{"NoDepth", [](Program& p) { work_of<cmd::Matmul>(p, 2).k = 0; }, "k is 0"},
+        BadProgram{"Chain", [](Program& p) { work_of<cmd::Store>(p, 3).chain.chain = 2; },
+                   "chain 2 of 2"},
         BadProgram{"ChainStage", [](Program& p) { p.chains[1].stages[0].imm[6] = 40; },
                    "chain 1: stage 0 (softmax): out_bits 40"},
         BadProgram{"ChainLength", [](Program& p) { p.chains[0].stages.resize(9); },
                    "chain 0: 9 stages"},
-        BadProgram{"DramRead", [](Program& p) { p.commands[0].dram = kDramBytes - 100; },
+        BadProgram{"DramRead",
+                   [](Program& p) { work_of<cmd::Load>(p, 0).from.address = kDramBytes - 100; },
                    "reads DRAM bytes"},
-        BadProgram{
-            "DramWrap",
-            [](Program& p) { p.commands[0].dram = std::numeric_limits<std::uint64_t>::max(); },
-            "reads DRAM bytes"},
-        BadProgram{"DramWrite", [](Program& p) { p.commands[3].dram_pitch = 0x7fffffff; },
+        BadProgram{"DramWrap",
+                   [](Program& p) {
+                     work_of<cmd::Load>(p, 0).from.address =
+                         std::numeric_limits<std::uint64_t>::max();
+                   },
+                   "reads DRAM bytes"},
+        BadProgram{"DramWrite", [](Program& p) { work_of<cmd::Store>(p, 3).to.pitch = 0x7fffffff; },
                    "writes DRAM bytes"},
-        BadProgram{"Tensor", [](Program& p) { p.commands[3].tensor = kDramBytes; },
+        BadProgram{"Tensor",
+                   [](Program& p) { work_of<cmd::Store>(p, 3).chain.tensor.address = kDramBytes; },
                    "reads DRAM bytes"},
-        BadProgram{"Scratchpad", [](Program& p) { p.commands[0].a = 262000; },
+        BadProgram{"Scratchpad", [](Program& p) { work_of<cmd::Load>(p, 0).to.address = 262000; },
                    "writes scratchpad bytes"},
-        BadProgram{"Parameters", [](Program& p) { p.commands[3].parameters = 262100; },
+        BadProgram{"Parameters",
+                   [](Program& p) { work_of<cmd::Store>(p, 3).chain.parameters = 262100; },
                    "reads scratchpad bytes"},
-        BadProgram{"UnalignedParameters", [](Program& p) { p.commands[3].parameters = 0x3002; },
+        BadProgram{"UnalignedParameters",
+                   [](Program& p) { work_of<cmd::Store>(p, 3).chain.parameters = 0x3002; },
                    "command 3 (store): parameters at 12290, expected a multiple of 4"},
-        BadProgram{"Accumulator", [](Program& p) { p.commands[2].c = 16000; },
+        BadProgram{"Accumulator", [](Program& p) { work_of<cmd::Matmul>(p, 2).c.address = 16000; },
                    "writes accumulator elements 16000 to 17024 of 16384"},
-        BadProgram{"KeptWithoutSoftmax", [](Program& p) { p.commands[3].k = 1; },
+        BadProgram{"KeptWithoutSoftmax",
+                   [](Program& p) { work_of<cmd::Store>(p, 3).chain.valid_cols = 1; },
                    "kept is 1, expected 0 without a softmax or a causal mask"},
-        BadProgram{"KeptBeyondTheRow", [](Program& p) { p.commands[4].k = p.commands[4].n + 1; },
+        BadProgram{"KeptBeyondTheRow",
+                   [](Program& p) {
+                     work_of<cmd::Move>(p, 4).chain.valid_cols = work_of<cmd::Move>(p, 4).n + 1;
+                   },
                    "expected 0 to"},
-        BadProgram{"Statistics", [](Program& p) { p.commands[4].statistics = 1000; },
+        BadProgram{"Statistics",
+                   [](Program& p) { work_of<cmd::Move>(p, 4).chain.statistics = 1000; },
                    "writes row statistics 1000 to 1032 of 1024"},
-        BadProgram{"Overlap", [](Program& p) { p.commands[3].dram_pitch = 63; },
+        BadProgram{"Overlap", [](Program& p) { work_of<cmd::Store>(p, 3).to.pitch = 63; },
                    "dram_pitch 63, expected at least the 64"},
-        BadProgram{"OverlapLoad", [](Program& p) { p.commands[0].a_pitch = 63; }, "a_pitch 63"},
-        BadProgram{"OverlapMatmul", [](Program& p) { p.commands[2].c_pitch = 0; }, "c_pitch 0"},
-        BadProgram{"OverlapMove", [](Program& p) { p.commands[4].b_pitch = 31; }, "b_pitch 31"},
+        BadProgram{"OverlapLoad", [](Program& p) { work_of<cmd::Load>(p, 0).to.pitch = 63; },
+                   "a_pitch 63"},
+        BadProgram{"OverlapMatmul", [](Program& p) { work_of<cmd::Matmul>(p, 2).c.pitch = 0; },
+                   "c_pitch 0"},
+        BadProgram{"OverlapMove", [](Program& p) { work_of<cmd::Move>(p, 4).to.pitch = 31; },
+                   "b_pitch 31"},
         BadProgram{"LongRow",
                    [](Program& p) {
-                     p.commands[4].m = 1;
-                     p.commands[4].n = 65537;
+                     work_of<cmd::Move>(p, 4).m = 1;
+                     work_of<cmd::Move>(p, 4).n = 65537;
                    },
                    "row of 65537 elements"},
         BadProgram{"SameName", [](Program& p) { p.operators.push_back(p.operators[0]); },

@@ -1,8 +1,13 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
+#include <variant>
 
+#include "hw/program/command_codec.h"
 #include "hw/program/command_fields.h"
 #include "hw/program/program.h"
 #include "tests/hw/postop/random_chain.h"
@@ -26,12 +31,59 @@ inline std::string any_text(Random& random) {
   return text;
 }
 
-inline Command random_command(Random& random) {
-  Command command;
-  command.opcode = static_cast<Opcode>(pick(random, 0, kOpcodes - 1));
-  for (const CommandField& field : command_fields()) {
-    if (field.used_by(command.opcode)) field.set(command, any_unsigned(random, field.highest));
+/// Gives every field of a command any value that it can hold.
+class Randomiser {
+ public:
+  explicit Randomiser(Random& random) : random_(random) {}
+
+  template <typename T>
+  void number(const char* /*name*/, std::size_t /*at*/, T& value, layout::Shown /*shown*/) {
+    value = static_cast<T>(any_unsigned(random_, std::numeric_limits<T>::max()));
   }
+  void flag(const char* /*name*/, unsigned /*bit*/, bool& value) {
+    value = pick(random_, 0, 1) != 0;
+  }
+  void type(DType& value, layout::Shown /*shown*/) {
+    value = static_cast<DType>(pick(random_, 0, kDTypes - 1));
+  }
+  void tile(const char* /*name*/, std::size_t at, std::size_t /*pitch_at*/, DramTile& tile,
+            layout::Shown /*shown*/) {
+    const bool is_near = layout::address_bytes(at) == 4;
+    tile.address = any_unsigned(random_, is_near ? 0xffffffff : ~std::uint64_t{0});
+    tile.pitch = static_cast<std::uint32_t>(any_unsigned(random_, 0xffffffff));
+  }
+  void tile(const char* /*name*/, std::size_t /*at*/, std::size_t /*pitch_at*/, LocalTile& tile,
+            layout::Shown /*shown*/) {
+    tile.address = static_cast<std::uint32_t>(any_unsigned(random_, 0xffffffff));
+    tile.pitch = static_cast<std::uint32_t>(any_unsigned(random_, 0xffffffff));
+  }
+  void index(const char* /*name*/, std::size_t /*at*/, std::optional<std::uint16_t>& value) {
+    if (pick(random_, 0, 1) != 0) value = static_cast<std::uint16_t>(any_unsigned(random_, 0xfffe));
+  }
+  void chain(const char* name, std::size_t at, std::optional<ChainUse>& use) {
+    std::optional<std::uint16_t> chain;
+    index(name, at, chain);
+    if (chain) use.emplace().chain = *chain;
+  }
+
+ private:
+  Random& random_;
+};
+
+/// A command of an opcode, all zero: eighty bytes of which the first is the opcode.
+inline Command empty_command(Opcode opcode) {
+  std::array<std::uint8_t, kCommandBytes> bytes{};
+  bytes[layout::kOpcode] = static_cast<std::uint8_t>(opcode);
+  return decode_command(bytes.data());
+}
+
+inline Command random_command(Random& random) {
+  Command command = empty_command(static_cast<Opcode>(pick(random, 0, kOpcodes - 1)));
+  if (command.opcode() == Opcode::kEnd) return command;
+  Randomiser fields(random);
+  std::visit([&](auto& work) { layout::visit_fields(work, fields); }, command.work);
+  command.op = static_cast<std::uint32_t>(any_unsigned(random, 0xffffffff));
+  command.issue = static_cast<Issue>(pick(random, 0, kIssues - 1));
   return command;
 }
 

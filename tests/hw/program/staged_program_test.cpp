@@ -44,52 +44,42 @@ Program staged_program() {
   program.operand_tiles = {{0x20000, 64}, {0x30000, 0}, {0x40000, 100}};
   program.operators = {{}};
 
-  Command sums;
-  sums.opcode = Opcode::kLoadAccumulator;
+  cmd::LoadAccumulator sums;
   sums.type = DType::kS16;
-  sums.mix = 1;
+  sums.pre.emplace();
   sums.m = 32;
   sums.n = 20;
-  sums.dram_pitch = 40;
-  sums.c_pitch = 20;
-  Command operand = sums;
-  operand.opcode = Opcode::kLoad;
+  sums.from.pitch = 40;
+  sums.to.pitch = 20;
+  cmd::Load operand = sums;
   operand.type = DType::kS8;
-  operand.mix = 0;
-  operand.c_pitch = 0;
-  operand.a_pitch = 20;
-  Command load = operand;
+  operand.pre.reset();
+  cmd::Load load = operand;
   load.type = DType::kS16;
-  load.mix = 2;
-  load.a = 0x1000;
-  load.tensor = 0x10000;
-  load.tensor_pitch = 20;
-  load.b = 0;
-  load.statistics = 100;
-  Command first;
-  first.opcode = Opcode::kStore;
-  first.chain = 2;
+  load.to.address = 0x1000;
+  load.pre.emplace();
+  load.pre->chain = 1;
+  load.pre->tensor = {0x10000, 20};
+  load.pre->statistics = 100;
+  cmd::Store first;
   first.m = 32;
   first.n = 20;
-  first.c_pitch = 20;
-  first.dram = 0x50000;
-  first.dram_pitch = 40;
-  first.tensor = 0x18000;
-  first.tensor_pitch = 20;
-  first.a = 1;
-  first.statistics = 200;
-  Command continued = first;
-  continued.dram += 20;
-  continued.accumulate = true;
-  Command turned;
-  turned.opcode = Opcode::kMove;
-  turned.chain = 3;
+  first.from.pitch = 20;
+  first.to = {0x50000, 40};
+  first.chain.chain = 2;
+  first.chain.tensor = {0x18000, 20};
+  first.chain.operands = 1;
+  first.chain.statistics = 200;
+  cmd::Store continued = first;
+  continued.to.address += 20;
+  continued.chain.continues = true;
+  cmd::Move turned;
   turned.m = 32;
   turned.n = 20;
-  turned.c_pitch = 20;
-  turned.b = 0x2000;
-  turned.b_pitch = 64;
-  program.commands = {sums, operand, load, first, continued, turned, Command{}};
+  turned.from.pitch = 20;
+  turned.chain.chain = 3;
+  turned.to = {0x2000, 64};
+  program.commands = {{sums}, {operand}, {load}, {first}, {continued}, {turned}, {}};
   return program;
 }
 
@@ -132,24 +122,26 @@ TEST(StagedRanges, OfAStoreHaveAllOperandsAndWordsPerRow) {
 }
 
 TEST(StagedRanges, OfATransposedResultAreItsColumns) {
-  const Program program = staged_program();
-  EXPECT_EQ(stored_rows(program.commands[kTurned], program), 20U);
-  EXPECT_EQ(stored_row_bytes(program.commands[kTurned], program), 64U);
+  Program program = staged_program();
+  const WrittenRows written = written_rows(work_of<cmd::Move>(program, kTurned), program);
+  EXPECT_EQ(written.rows, 20U);
+  EXPECT_EQ(written.bytes, 64U);
   expect_staged_ranges(kTurned, {{Space::kAccumulator, 0, 32 * 20, false},
                                  {Space::kScratchpad, 0x2000, 0x2000 + 20 * 64, true}});
 }
 
 TEST(StagedProgram, ChainsBelongToLoadsAndStores) {
   const Program program = staged_program();
-  EXPECT_EQ(chain_of(program.commands[kOperand], program), nullptr);
-  EXPECT_EQ(chain_of(program.commands[kPreLoad], program), &program.chains[1]);
-  EXPECT_EQ(chain_of(program.commands[kTurned], program), &program.chains[3]);
-  EXPECT_EQ(chain_of(Command{}, program), nullptr);
-  EXPECT_EQ(operands_of(program.commands[kFirst], program),
-            (std::vector<OperandTile>{{0x18000, 20}, {0x30000, 0}, {0x40000, 100}}));
-  EXPECT_EQ(operands_of(program.commands[kPreLoad], program),
-            (std::vector<OperandTile>{{0x10000, 20}, {0x20000, 64}}));
-  EXPECT_TRUE(operands_of(program.commands[kTurned], program).empty());
+  const auto use = [&](std::size_t i) { return chain_use(program.commands[i]); };
+  EXPECT_EQ(use(kOperand), nullptr);
+  EXPECT_EQ(&chain_of(*use(kPreLoad), program), &program.chains[1]);
+  EXPECT_EQ(&chain_of(*use(kTurned), program), &program.chains[3]);
+  EXPECT_EQ(chain_use(Command{}), nullptr);
+  EXPECT_EQ(operands_of(*use(kFirst), program),
+            (std::vector<DramTile>{{0x18000, 20}, {0x30000, 0}, {0x40000, 100}}));
+  EXPECT_EQ(operands_of(*use(kPreLoad), program),
+            (std::vector<DramTile>{{0x10000, 20}, {0x20000, 64}}));
+  EXPECT_TRUE(operands_of(*use(kTurned), program).empty());
 }
 
 TEST(StagedProgram, ThatIsLegalPasses) {
@@ -193,27 +185,16 @@ constexpr const char* kOneByte = "type is s16, expected elements of one byte: it
 INSTANTIATE_TEST_SUITE_P(
     Loads, RefusesStaged,
     testing::Values(
-        BadStaged{"Chain", kPreLoad, [](Program&, Command& c) { c.mix = 5; }, "chain 4 of 4"},
+        BadStaged{"Chain", kPreLoad,
+                  [](Program&, Command& c) { c.as<cmd::Load>()->pre->chain = 4; }, "chain 4 of 4"},
         BadStaged{"UnalignedParameters", kPreLoad,
                   [](Program& p, Command& c) {
                     p.chains[1].stages.back().operand = Operand::kChannel;
-                    c.parameters = 0x1001;
+                    c.as<cmd::Load>()->pre->parameters = 0x1001;
                   },
                   "parameters at 4097, expected a multiple of 4"},
-        BadStaged{"WideWithoutStages", kOperand, [](Program&, Command& c) { c.type = DType::kS16; },
-                  kOneByte},
-        BadStaged{"Operands", kOperand, [](Program&, Command& c) { c.b = 1; },
-                  "operands is given, but no pre"},
-        BadStaged{"Parameters", kOperand, [](Program&, Command& c) { c.parameters = 4; },
-                  "parameters is given, but no pre"},
-        BadStaged{"Statistics", kOperand, [](Program&, Command& c) { c.statistics = 4; },
-                  "statistics is given, but no pre"},
-        BadStaged{"Tensor", kOperand, [](Program&, Command& c) { c.tensor = 4; },
-                  "tensor is given, but no pre"},
-        BadStaged{"Pitch", kOperand, [](Program&, Command& c) { c.tensor_pitch = 4; },
-                  "tensor_pitch is given, but no pre"},
-        BadStaged{"Kept", kOperand, [](Program&, Command& c) { c.k = 4; },
-                  "kept is given, but no pre"},
+        BadStaged{"WideWithoutStages", kOperand,
+                  [](Program&, Command& c) { c.as<cmd::Load>()->type = DType::kS16; }, kOneByte},
         BadStaged{
             "RowWise", kPreLoad,
             [](Program& p, Command&) { p.chains[1].stages = {stage(StageOp::kLayerNorm, {15})}; },
@@ -224,54 +205,64 @@ INSTANTIATE_TEST_SUITE_P(
                     p.chains[1].stages[0].side = Reduction::kRowMax;
                   },
                   "its chain writes row statistics"},
-        BadStaged{"Transposes", kPreLoad, [](Program&, Command& c) { c.mix = 4; },
+        BadStaged{"Transposes", kPreLoad,
+                  [](Program&, Command& c) { c.as<cmd::Load>()->pre->chain = 3; },
                   "its chain transposes"},
         BadStaged{"WideOperand", kPreLoad,
                   [](Program& p, Command&) { p.chains[1].out = DType::kS16; },
                   "its chain gives s16, expected elements of one byte"},
         BadStaged{"NarrowSums", kSums, [](Program& p, Command&) { p.chains[0].out = DType::kS8; },
                   "its chain gives s8, expected s32"},
-        BadStaged{"NoSuchTile", kPreLoad, [](Program&, Command& c) { c.b = 3; },
+        BadStaged{"NoSuchTile", kPreLoad,
+                  [](Program&, Command& c) { c.as<cmd::Load>()->pre->operands = 3; },
                   "operands is 3, expected 1 from there on, of 3"},
-        BadStaged{"KeptWithoutMask", kPreLoad, [](Program&, Command& c) { c.k = 1; },
+        BadStaged{"KeptWithoutMask", kPreLoad,
+                  [](Program&, Command& c) { c.as<cmd::Load>()->pre->valid_cols = 1; },
                   "kept is 1, expected 0 without a softmax or a causal mask"},
         BadStaged{"TileOutside", kPreLoad,
                   [](Program& p, Command&) { p.operand_tiles[0].address = kStagedDram; },
                   "reads DRAM bytes"},
-        BadStaged{"StatisticsOutside", kPreLoad, [](Program&, Command& c) { c.statistics = 1000; },
+        BadStaged{"StatisticsOutside", kPreLoad,
+                  [](Program&, Command& c) { c.as<cmd::Load>()->pre->statistics = 1000; },
                   "reads row statistics 1000 to 1032 of 1024"}),
     [](const testing::TestParamInfo<BadStaged>& test) { return test.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(
     Stores, RefusesStaged,
     testing::Values(
-        BadStaged{"NoSuchTile", kFirst, [](Program&, Command& c) { c.a = 2; },
+        BadStaged{"NoSuchTile", kFirst,
+                  [](Program&, Command& c) { c.as<cmd::Result>()->chain.operands = 2; },
                   "operands is 2, expected 2 from there on, of 3"},
-        BadStaged{"TileIndex", kFirst, [](Program&, Command& c) { c.a = 0xffffffff; },
+        BadStaged{"TileIndex", kFirst,
+                  [](Program&, Command& c) { c.as<cmd::Result>()->chain.operands = 0xffffffff; },
                   "operands is 4294967295, expected 2 from there on, of 3"},
-        BadStaged{"TilesOfNoOperand", kTurned, [](Program&, Command& c) { c.a = 1; },
+        BadStaged{"TilesOfNoOperand", kTurned,
+                  [](Program&, Command& c) { c.as<cmd::Result>()->chain.operands = 1; },
                   "operands is 1, expected 0: its chain has no more than one tensor operand"},
-        BadStaged{"Odd", kFirst, [](Program&, Command& c) { c.n = 19; },
+        BadStaged{"Odd", kFirst, [](Program&, Command& c) { c.as<cmd::Result>()->n = 19; },
                   "n is 19, expected pairs of columns for rope"},
-        BadStaged{"Continues", kTurned, [](Program&, Command& c) { c.accumulate = true; },
+        BadStaged{"Continues", kTurned,
+                  [](Program&, Command& c) { c.as<cmd::Result>()->chain.continues = true; },
                   "continues, but has no side output"},
-        BadStaged{"StatisticsOutside", kFirst, [](Program&, Command& c) { c.statistics = 900; },
+        BadStaged{"StatisticsOutside", kFirst,
+                  [](Program&, Command& c) { c.as<cmd::Result>()->chain.statistics = 900; },
                   "writes row statistics 900 to 1028 of 1024"},
         BadStaged{"LongOperand", kFirst,
                   [](Program& p, Command& c) {
                     p.chains[2].stages = {tensor_stage(StageOp::kMul, DType::kS32)};
-                    c.a = 0;
-                    c.m = 1;
-                    c.n = 1025;
+                    c.as<cmd::Result>()->chain.operands = 0;
+                    c.as<cmd::Result>()->m = 1;
+                    c.as<cmd::Result>()->n = 1025;
                   },
                   "postop.operand_kib is 64, expected room for 16 rows of its tensor operands, "
                   "65600 bytes"},
-        BadStaged{"OverlappingColumns", kTurned, [](Program&, Command& c) { c.b_pitch = 63; },
+        BadStaged{"OverlappingColumns", kTurned,
+                  [](Program&, Command& c) { c.as<cmd::Move>()->to.pitch = 63; },
                   "b_pitch 63, expected at least the 64 of a written row"},
         BadStaged{"CausalBeyondTheRow", kTurned,
                   [](Program& p, Command& c) {
                     p.chains[3].stages[0] = stage(StageOp::kMask);
-                    c.k = 21;
+                    c.as<cmd::Result>()->chain.valid_cols = 21;
                   },
                   "kept is 21, expected 0 to 20"}),
     [](const testing::TestParamInfo<BadStaged>& test) { return test.param.name; });
@@ -279,7 +270,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(StagedProgram, MayKeepColumnsForACausalMask) {
   Program program = staged_program();
   program.chains[3].stages[0] = stage(StageOp::kMask);
-  program.commands[kTurned].k = 20;
+  work_of<cmd::Move>(program, kTurned).chain.valid_cols = 20;
   EXPECT_EQ(complaint_of(program, staged_machine()), "no error");
 }
 

@@ -18,7 +18,6 @@ namespace {
 
 using hw::Command;
 using hw::Issue;
-using hw::Opcode;
 using test::GraphSketch;
 
 hw::Machine gemmini() {
@@ -31,34 +30,36 @@ TEST(EmitterLoop, AStepOfDepthIsALoadOfBAndAMatmulAndEveryFourthLoadsA) {
   const Mapping mapping = map_graph(product(32, 48, 96), gemmini());
   // Biases; six steps, A in chunks of 64 and 32 columns; per row block its result.
   EXPECT_EQ(opcodes(mapping.program), "allmlmlmlmllmlmsmse");
-  const std::vector<Command> commands(mapping.program.commands.begin() + 1,
-                                      mapping.program.commands.end());
-  EXPECT_EQ(std::make_pair(commands[0].m, commands[0].n), std::make_pair(32U, 64U)) << "A";
-  EXPECT_EQ(std::make_pair(commands[1].m, commands[1].n), std::make_pair(16U, 48U)) << "B";
-  EXPECT_EQ(commands[1].dram_pitch, 48U) << "weights stand row by row";
-  EXPECT_EQ(commands[3].dram, commands[1].dram + 16 * 48);
-  EXPECT_EQ(std::make_pair(commands[9].m, commands[9].n), std::make_pair(32U, 32U));
-  EXPECT_EQ(commands[2].k, 16U);
-  const Command &first = commands[13], &second = commands[15];
+  const hw::Program& program = mapping.program;
+  const auto &a = work<hw::cmd::Load>(program, 1), &b = work<hw::cmd::Load>(program, 2);
+  EXPECT_EQ(std::make_pair(a.m, a.n), std::make_pair(32U, 64U)) << "A";
+  EXPECT_EQ(std::make_pair(b.m, b.n), std::make_pair(16U, 48U)) << "B";
+  EXPECT_EQ(b.from.pitch, 48U) << "weights stand row by row";
+  EXPECT_EQ(work<hw::cmd::Load>(program, 4).from.address, b.from.address + 16 * 48);
+  const auto& rest = work<hw::cmd::Load>(program, 10);
+  EXPECT_EQ(std::make_pair(rest.m, rest.n), std::make_pair(32U, 32U));
+  EXPECT_EQ(work<hw::cmd::Matmul>(program, 3).k, 16U);
+  const auto &first = work<hw::cmd::Matmul>(program, 14),
+             &second = work<hw::cmd::Matmul>(program, 16);
   EXPECT_EQ(first.m, 16U);
-  EXPECT_EQ(commands[14].c, first.c);
-  EXPECT_EQ(commands[16].c, second.c);
-  EXPECT_EQ(second.c, first.c + 16 * first.c_pitch);
+  EXPECT_EQ(work<hw::cmd::Store>(program, 15).from, first.c);
+  EXPECT_EQ(work<hw::cmd::Store>(program, 17).from, second.c);
+  EXPECT_EQ(second.c.address, first.c.address + 16 * first.c.pitch);
 }
 
 TEST(EmitterLoop, ABiasIsLoadedIntoTheAccumulatorForEachRow) {
   const Mapping mapping = map_graph(product(32, 48, 16), gemmini());
-  const Command& bias = mapping.program.commands[0];
-  EXPECT_EQ(bias.opcode, Opcode::kLoadAccumulator);
+  const auto& bias = work<hw::cmd::LoadAccumulator>(mapping.program, 0);
   EXPECT_EQ(std::make_pair(bias.m, bias.n), std::make_pair(32U, 48U));
-  EXPECT_EQ(bias.dram_pitch, 0U) << "one row for all";
-  EXPECT_TRUE(mapping.program.commands[3].accumulate) << "the first product adds to it";
+  EXPECT_EQ(bias.from.pitch, 0U) << "one row for all";
+  EXPECT_TRUE(work<hw::cmd::Matmul>(mapping.program, 3).accumulate)
+      << "the first product adds to it";
   EXPECT_TRUE(mapping.program.chains[0].stages.empty());
   GraphSketch g("plain", 1);
   const Mapping plain =
       map_graph(g.take(g.matmul("c", g.input("x", 32, 16), g.weight("w", 16, 48))), gemmini());
   EXPECT_EQ(opcodes(plain.program), "llmsmse");
-  EXPECT_FALSE(plain.program.commands[2].accumulate);
+  EXPECT_FALSE(work<hw::cmd::Matmul>(plain.program, 2).accumulate);
 }
 
 /// What follows a matmul: an addition of a word per channel.
@@ -161,14 +162,13 @@ TEST(EmitterLoop, LoopsAlternateBetweenHalvesAndReuseNothing) {
   std::vector<std::uint32_t> loops;  // half of the scratchpad of each loop
   for (const Command& command : mapping.program.commands) {
     begins |= command.issue != Issue::kNone;
-    if (begins && command.opcode == Opcode::kLoad) {
-      loops.push_back(command.a / (128 * 1024));
-      begins = false;
-    }
-    if (command.opcode == Opcode::kLoad) {
-      loaded += std::uint64_t{command.m} * command.n;
-      EXPECT_EQ(command.a / (128 * 1024), loops.back());
-    }
+    const auto* const load = std::get_if<hw::cmd::Load>(&command.work);
+    if (load == nullptr) continue;
+    const std::uint32_t half = load->to.address / (128 * 1024);
+    if (begins) loops.push_back(half);
+    begins = false;
+    loaded += std::uint64_t{load->m} * load->n;
+    EXPECT_EQ(half, loops.back());
   }
   EXPECT_EQ(loaded, 10U * 128 * k + 2U * k * n) << "what the library moves";
   ASSERT_EQ(loops.size(), 20U);

@@ -48,17 +48,21 @@ Tiling tiles(std::uint32_t m, std::uint32_t n, std::uint32_t k, bool m_outer = t
 TEST(Emitter, OneTileIsLoadLoadMatmulLoadStore) {
   const hw::Program program = emit(product(16, 16, 64), tiles(16, 16, 64));
   EXPECT_EQ(opcodes(program), "llmls") << "A, B, product, bias, result";
-  const std::vector<Command>& commands = program.commands;
-  EXPECT_EQ(commands[0].m, 16U) << "A: rows apart in memory";
-  EXPECT_EQ(commands[0].n, 64U);
-  EXPECT_EQ(commands[1].m, 1U) << "a tile of weights is one run";
-  EXPECT_EQ(commands[1].n, 64U * 16);
-  EXPECT_EQ(commands[2].a, commands[0].a);
-  EXPECT_EQ(commands[2].b, commands[1].a);
-  EXPECT_FALSE(commands[2].accumulate);
-  EXPECT_EQ(commands[3].n, 16U * 4);
-  EXPECT_EQ(commands[4].parameters, commands[3].a);
-  EXPECT_EQ(commands[4].c, commands[2].c);
+  const auto& a = work<hw::cmd::Load>(program, 0);
+  const auto& b = work<hw::cmd::Load>(program, 1);
+  const auto& matmul = work<hw::cmd::Matmul>(program, 2);
+  const auto& bias = work<hw::cmd::Load>(program, 3);
+  const auto& store = work<hw::cmd::Store>(program, 4);
+  EXPECT_EQ(a.m, 16U) << "A: rows apart in memory";
+  EXPECT_EQ(a.n, 64U);
+  EXPECT_EQ(b.m, 1U) << "a tile of weights is one run";
+  EXPECT_EQ(b.n, 64U * 16);
+  EXPECT_EQ(matmul.a, a.to);
+  EXPECT_EQ(matmul.b.address, b.to.address);
+  EXPECT_FALSE(matmul.accumulate);
+  EXPECT_EQ(bias.n, 16U * 4);
+  EXPECT_EQ(store.chain.parameters, bias.to.address);
+  EXPECT_EQ(store.from, matmul.c);
 }
 
 TEST(Emitter, DepthAccumulatesInOneTile) {
@@ -66,10 +70,10 @@ TEST(Emitter, DepthAccumulatesInOneTile) {
   EXPECT_EQ(opcodes(program), "llmllmllmls");
   const std::uint32_t depths[] = {32, 32, 16};
   for (std::size_t i = 0; i < 3; ++i) {
-    const Command& matmul = program.commands[3 * i + 2];
+    const auto& matmul = work<hw::cmd::Matmul>(program, 3 * i + 2);
     EXPECT_EQ(matmul.k, depths[i]);
     EXPECT_EQ(matmul.accumulate, i > 0);
-    EXPECT_EQ(matmul.c, program.commands[2].c);
+    EXPECT_EQ(matmul.c, work<hw::cmd::Matmul>(program, 2).c);
   }
 }
 
@@ -87,8 +91,10 @@ TEST(Emitter, TheInnerLoopKeepsTheOperandItDoesNotIndex) {
             "lms"
             "lmls"
             "ms");
-  EXPECT_EQ(program.commands[2].b, program.commands[6].b);
-  EXPECT_NE(program.commands[2].a, program.commands[6].a);
+  const auto &first = work<hw::cmd::Matmul>(program, 2),
+             &second = work<hw::cmd::Matmul>(program, 6);
+  EXPECT_EQ(first.b, second.b);
+  EXPECT_NE(first.a.address, second.a.address);
 }
 
 TEST(Emitter, ARowWiseChainGetsWholeRows) {
@@ -99,10 +105,11 @@ TEST(Emitter, ARowWiseChainGetsWholeRows) {
   const hw::Program program =
       emit(g.take(g.stage("norm", c, GraphSketch::layer_norm(), hw::DType::kS8)), tiling);
   EXPECT_EQ(opcodes(program), "llmlmlmls");
-  EXPECT_EQ(program.commands[2].c_pitch, 48U) << "40 columns in whole rows of the array";
-  EXPECT_EQ(program.commands[4].c, program.commands[2].c + 16);
-  EXPECT_EQ(program.commands[6].n, 8U);
-  EXPECT_EQ(program.commands.back().n, 40U);
+  const hw::LocalTile c_tile = work<hw::cmd::Matmul>(program, 2).c;
+  EXPECT_EQ(c_tile.pitch, 48U) << "40 columns in whole rows of the array";
+  EXPECT_EQ(work<hw::cmd::Matmul>(program, 4).c.address, c_tile.address + 16);
+  EXPECT_EQ(work<hw::cmd::Matmul>(program, 6).n, 8U);
+  EXPECT_EQ(work<hw::cmd::Store>(program, program.commands.size() - 1).n, 40U);
 }
 
 TEST(Emitter, AResultThatStaysIsMovedAndNeverLoaded) {
@@ -113,7 +120,7 @@ TEST(Emitter, AResultThatStaysIsMovedAndNeverLoaded) {
   const hw::Program program =
       emit(g.take(g.matmul("d", q, g.weight("v", 16, 16))), tiles(16, 16, 16));
   EXPECT_EQ(opcodes(program), "llmvlms");
-  EXPECT_EQ(program.commands[5].a, program.commands[3].b);
+  EXPECT_EQ(work<hw::cmd::Matmul>(program, 5).a, work<hw::cmd::Move>(program, 3).to);
 }
 
 TEST(Emitter, AStageOfItsOwnGoesThroughTheAccumulator) {
@@ -122,7 +129,25 @@ TEST(Emitter, AStageOfItsOwnGoesThroughTheAccumulator) {
   const hw::Program program =
       emit(g.take(g.stage("relu", x, GraphSketch::relu(), hw::DType::kS16)), tiles(16, 16, 0));
   EXPECT_EQ(opcodes(program), "as");
-  EXPECT_EQ(program.commands[0].type, hw::DType::kS16);
+  EXPECT_EQ(work<hw::cmd::LoadAccumulator>(program, 0).type, hw::DType::kS16);
+}
+
+/// The tile of sums that a command works on.
+struct SumsTile {
+  hw::LocalTile tile;
+  std::uint32_t m, n;
+};
+std::optional<SumsTile> sums_of(const Command& command) {
+  if (const auto* const load = command.as<hw::cmd::LoadAccumulator>()) {
+    return SumsTile{load->to, load->m, load->n};
+  }
+  if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
+    return SumsTile{matmul->c, matmul->m, matmul->n};
+  }
+  if (const auto* const result = command.as<hw::cmd::Result>()) {
+    return SumsTile{result->from, result->m, result->n};
+  }
+  return std::nullopt;
 }
 
 /// A program together with what its tests ask about it.
@@ -139,31 +164,32 @@ class Emitted {
     const std::uint32_t half = machine_.accumulator.kib * 1024 / 8;
     std::map<std::uint32_t, bool> second;  // by operator
     for (const Command& command : commands()) {
-      if (command.opcode == Opcode::kEnd || command.opcode == Opcode::kLoad) continue;
-      const std::uint32_t end = command.c + (command.m - 1) * command.c_pitch + command.n;
+      const std::optional<SumsTile> sums = sums_of(command);
+      if (!sums) continue;
+      const std::uint32_t begin = sums->tile.address;
+      const std::uint32_t end = begin + (sums->m - 1) * sums->tile.pitch + sums->n;
       if (!mapping_.tilings[command.op].two_results) {
         EXPECT_LE(end, 2 * half);
         continue;
       }
-      const auto known = second.try_emplace(command.op, command.c >= half).first;
+      const auto known = second.try_emplace(command.op, begin >= half).first;
       const Share& share = mapping_.shares[command.op];
-      EXPECT_GE(command.c, (known->second ? half : 0) + share.sums_begin);
+      EXPECT_GE(begin, (known->second ? half : 0) + share.sums_begin);
       EXPECT_LE(end, (known->second ? half : 0) + share.sums_end);
-      const bool leaves = command.opcode == Opcode::kStore || command.opcode == Opcode::kMove;
-      if (leaves) known->second = !known->second;
+      if (command.as<hw::cmd::Result>() != nullptr) known->second = !known->second;
     }
   }
 
   void expect_streams_and_residents_keep_apart() const {
     for (const Command& command : commands()) {
-      if (command.opcode == Opcode::kEnd) continue;
+      if (command.opcode() == Opcode::kEnd) continue;
       const Share& share = mapping_.shares.at(command.op);
       const std::uint64_t stream_begin = share.stream_begin;
-      if (command.opcode == Opcode::kLoad) {
-        EXPECT_GE(command.a, stream_begin);
+      if (const auto* const load = std::get_if<hw::cmd::Load>(&command.work)) {
+        EXPECT_GE(load->to.address, stream_begin);
         EXPECT_LE(hw::ranges_of(command, mapping_.program)[1].end, share.stream_end);
-      } else if (command.opcode == Opcode::kMove) {
-        EXPECT_LE(command.b + std::uint64_t{command.m - 1} * command.b_pitch + command.n,
+      } else if (const auto* const move = command.as<hw::cmd::Move>()) {
+        EXPECT_LE(move->to.address + std::uint64_t{move->m - 1} * move->to.pitch + move->n,
                   stream_begin);
       }
     }
@@ -175,8 +201,8 @@ class Emitted {
     int waiting = 0, all = 0;
     const Command* matmul = nullptr;
     for (const Command& command : commands()) {
-      if (command.opcode == Opcode::kMatmul) matmul = &command;
-      if (command.opcode != Opcode::kLoad || matmul == nullptr || matmul->op != command.op)
+      if (command.opcode() == Opcode::kMatmul) matmul = &command;
+      if (command.opcode() != Opcode::kLoad || matmul == nullptr || matmul->op != command.op)
         continue;
       ++all;
       const hw::Range written = hw::ranges_of(command, mapping_.program)[1];
@@ -195,21 +221,24 @@ class Emitted {
       std::vector<int> written(std::size_t{group.m()} * group.n(), 0);
       std::uint64_t macs = 0, firsts = 0, rows = 0;
       for (const Command& command : commands()) {
-        if (command.opcode == Opcode::kEnd || command.op != op) continue;
-        if (command.opcode == Opcode::kMatmul) {
-          macs += std::uint64_t{command.m} * command.n * command.k;
-          if (!command.accumulate) firsts += std::uint64_t{command.m} * command.n;
+        if (command.opcode() == Opcode::kEnd || command.op != op) continue;
+        if (const auto* const matmul = command.as<hw::cmd::Matmul>()) {
+          macs += std::uint64_t{matmul->m} * matmul->n * matmul->k;
+          if (!matmul->accumulate) firsts += std::uint64_t{matmul->m} * matmul->n;
         }
-        if (command.opcode != Opcode::kStore && command.opcode != Opcode::kMove) continue;
+        const auto* const leaves = command.as<hw::cmd::Result>();
+        if (leaves == nullptr) continue;
+        const auto* const store = command.as<hw::cmd::Store>();
         const std::uint64_t at =
-            (command.opcode == Opcode::kStore ? command.dram : command.b) - result.address;
+            (store != nullptr ? store->to.address : command.as<hw::cmd::Move>()->to.address) -
+            result.address;
         // Rows of a ring come whole, in order.
         const std::uint64_t row =
             result.place == hw::Operator::Place::kRing ? rows : at / result.pitch;
-        rows += command.m;
+        rows += leaves->m;
         const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
-        for (std::uint64_t i = 0; i < command.m; ++i) {
-          for (std::uint64_t j = 0; j < command.n; ++j) {
+        for (std::uint64_t i = 0; i < leaves->m; ++i) {
+          for (std::uint64_t j = 0; j < leaves->n; ++j) {
             ++written.at((row + i) * group.n() + col + j);
           }
         }
@@ -265,9 +294,8 @@ TEST(Emitter, KeepsItsRulesOnEveryMachine) {
 std::uint64_t loaded_bytes(const hw::Program& program, std::uint32_t op) {
   std::uint64_t bytes = 0;
   for (const Command& command : program.commands) {
-    if (command.opcode == Opcode::kLoad && command.op == op) {
-      bytes += std::uint64_t{command.m} * command.n;
-    }
+    const auto* const load = std::get_if<hw::cmd::Load>(&command.work);
+    if (load != nullptr && command.op == op) bytes += std::uint64_t{load->m} * load->n;
   }
   return bytes;
 }

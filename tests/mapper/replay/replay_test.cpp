@@ -10,9 +10,15 @@
 #include "hw/machine/machine.h"
 #include "hw/memory/dram_timing.h"
 #include "hw/postop/postop.h"
+#include "support/network/commands.h"
 
 namespace systole::mapper {
 namespace {
+
+using test::load_command;
+using test::matmul_command;
+using test::move_command;
+using test::store_command;
 
 constexpr std::uint64_t kCyclePs = 1000;
 
@@ -24,50 +30,6 @@ hw::Machine with_ports() {
   hw::Machine machine;
   machine.scratchpad.ports = machine.accumulator.ports = 4;
   return machine;
-}
-
-hw::Command load_of(std::uint64_t from, std::uint32_t to, std::uint32_t rows, std::uint32_t bytes) {
-  hw::Command command;
-  command.opcode = hw::Opcode::kLoad;
-  command.dram = from;
-  command.a = to;
-  command.m = rows;
-  command.n = command.dram_pitch = command.a_pitch = bytes;
-  return command;
-}
-
-hw::Command matmul_of(std::uint32_t m, std::uint32_t n, std::uint32_t k, std::uint32_t a,
-                      std::uint32_t b, std::uint32_t c) {
-  hw::Command command;
-  command.opcode = hw::Opcode::kMatmul;
-  command.m = m;
-  command.n = n;
-  command.k = k;
-  command.a = a;
-  command.a_pitch = k;
-  command.b = b;
-  command.c = c;
-  command.b_pitch = command.c_pitch = n;
-  return command;
-}
-
-hw::Command store_of(std::uint32_t c, std::uint64_t to, std::uint32_t rows, std::uint32_t cols) {
-  hw::Command command;
-  command.opcode = hw::Opcode::kStore;
-  command.c = c;
-  command.dram = to;
-  command.m = rows;
-  command.n = command.c_pitch = command.dram_pitch = cols;
-  return command;
-}
-
-hw::Command move_of(std::uint32_t c, std::uint32_t to, std::uint32_t rows, std::uint32_t cols) {
-  hw::Command command = store_of(c, 0, rows, cols);
-  command.opcode = hw::Opcode::kMove;
-  command.dram_pitch = 0;
-  command.b = to;
-  command.b_pitch = cols;
-  return command;
 }
 
 /// A program of these commands, each an operator of its own, with one chain of no stages.
@@ -110,7 +72,7 @@ TEST(Replay, ALoneMatmulTakesItsContract) {
     for (const std::uint32_t k : {1U, 16U, 100U}) {
       const hw::Machine machine = with_ports();
       const hw::ArrayCycles cycles = hw::array_cycles(machine.array, m, 48, k, false);
-      EXPECT_EQ(alone(machine, matmul_of(m, 48, k, 0, 128 * 1024, 0)),
+      EXPECT_EQ(alone(machine, matmul_command({m, 48, k}, 0, 128 * 1024, 0)),
                 cycles.latency + hw::kAccumulatorWriteCycles)
           << m << " x " << k;
     }
@@ -120,8 +82,8 @@ TEST(Replay, ALoneMatmulTakesItsContract) {
 TEST(Replay, AMatmulWaitsForTheBankThatBothOperandsShare) {
   hw::Machine machine;
   machine.scratchpad.ports = 1;
-  const hw::Command apart = matmul_of(16, 16, 64, 0, 128 * 1024, 0);
-  const hw::Command together = matmul_of(16, 16, 64, 0, 4096, 0);
+  const hw::Command apart = matmul_command({16, 16, 64}, 0, 128 * 1024, 0);
+  const hw::Command together = matmul_command({16, 16, 64}, 0, 4096, 0);
   // 64 rows of A and 64 of B, of which the interval of 80 cycles has room for 80.
   EXPECT_EQ(alone(machine, together) - alone(machine, apart), 48U);
 }
@@ -129,7 +91,7 @@ TEST(Replay, AMatmulWaitsForTheBankThatBothOperandsShare) {
 TEST(Replay, ALoneRequestTakesTheTimesOfBusAndDram) {
   const hw::Machine machine = with_ports();
   for (const std::uint32_t bytes : {1U, 16U, 33U, 64U}) {
-    const hw::Program program = program_of({load_of(kApart, 0, 1, bytes)});
+    const hw::Program program = program_of({load_command(0, kApart, bytes, 1)});
     const Replay replay = replayed(machine, program);
     const std::uint64_t start = replay.dispatch();
     const std::uint64_t beats = (bytes + 15) / 16;
@@ -145,7 +107,7 @@ TEST(Replay, HoweverManyBankGroupsThereAreALoadTakesAsLong) {
   hw::Machine machine = with_ports();
   machine.dram.banks = 64;
   machine.dram.bank_groups = 8;
-  const hw::Command load = load_of(kApart, 0, 16, 4096);
+  const hw::Command load = load_command(0, kApart, 4096, 16);
   const auto least = static_cast<double>(alone(machine, load));
   for (const std::uint32_t groups : {16U, 32U, 64U}) {
     machine.dram.bank_groups = groups;
@@ -155,7 +117,7 @@ TEST(Replay, HoweverManyBankGroupsThereAreALoadTakesAsLong) {
 
 TEST(Replay, ALoneRowOfResultsLeavesAfterItsChain) {
   const hw::Machine machine = with_ports();
-  const hw::Program program = program_of({store_of(0, kApart, 1, 64)});
+  const hw::Program program = program_of({store_command(0, kApart, 1, 64)});
   const Replay replay = replayed(machine, program);
   const hw::ChainCycles chain = hw::chain_cycles({}, 1, 64, machine.postop.lanes);
   const std::uint64_t ready =
@@ -169,14 +131,15 @@ TEST(Replay, ALoneRowOfResultsLeavesAfterItsChain) {
 TEST(Replay, ALoneMoveTakesItsChain) {
   const hw::Machine machine = with_ports();
   const hw::ChainCycles chain = hw::chain_cycles({}, 24, 80, machine.postop.lanes);
-  EXPECT_EQ(alone(machine, move_of(0, 0, 24, 80)), chain.total(24) + hw::kAccumulatorReadCycles);
+  EXPECT_EQ(alone(machine, move_command(0, 0, 24, 80)),
+            chain.total(24) + hw::kAccumulatorReadCycles);
 }
 
 TEST(Replay, ACommandWaitsForWhatItReads) {
   const hw::Machine machine = with_ports();
-  const hw::Command load = load_of(4096, 0, 16, 64);
-  const hw::Command reader = matmul_of(16, 16, 64, 0, 128 * 1024, 0);
-  const hw::Command other = matmul_of(16, 16, 64, 64 * 1024, 128 * 1024, 0);
+  const hw::Command load = load_command(0, 4096, 64, 16);
+  const hw::Command reader = matmul_command({16, 16, 64}, 0, 128 * 1024, 0);
+  const hw::Command other = matmul_command({16, 16, 64}, 64 * 1024, 128 * 1024, 0);
   const std::uint64_t cycles = alone(machine, reader);
   const Replay after = replayed(machine, program_of({load, reader}));
   EXPECT_EQ(after.operator_ends()[1], after.operator_ends()[0] + cycles);
@@ -186,9 +149,9 @@ TEST(Replay, ACommandWaitsForWhatItReads) {
 
 TEST(Replay, ALoadOverwritesAnOperandWhenItHasBeenRead) {
   const hw::Machine machine = with_ports();
-  const hw::Command matmul = matmul_of(256, 16, 64, 0, 128 * 1024, 0);
-  const Replay replay = replayed(machine, program_of({matmul, load_of(4096, 0, 1, 64)}));
-  const Replay free = replayed(machine, program_of({matmul, load_of(4096, 64 * 1024, 1, 64)}));
+  const hw::Command matmul = matmul_command({256, 16, 64}, 0, 128 * 1024, 0);
+  const Replay replay = replayed(machine, program_of({matmul, load_command(0, 4096, 64, 1)}));
+  const Replay free = replayed(machine, program_of({matmul, load_command(64 * 1024, 4096, 64, 1)}));
   const std::uint64_t interval = hw::array_cycles(machine.array, 256, 16, 64, false).interval;
   const std::uint64_t started = replay.dispatch() - 1;
   EXPECT_GE(replay.operator_ends()[1], started + interval);
@@ -198,7 +161,7 @@ TEST(Replay, ALoadOverwritesAnOperandWhenItHasBeenRead) {
 
 TEST(Replay, MatmulsDoNotWaitForEachOthersSums) {
   const hw::Machine machine = with_ports();
-  const hw::Command matmul = matmul_of(64, 16, 16, 0, 128 * 1024, 0);
+  const hw::Command matmul = matmul_command({64, 16, 16}, 0, 128 * 1024, 0);
   const Replay replay = replayed(machine, program_of({matmul, matmul}));
   EXPECT_EQ(replay.operator_ends()[1] - replay.operator_ends()[0],
             hw::array_cycles(machine.array, 64, 16, 16, true).interval);
@@ -207,9 +170,9 @@ TEST(Replay, MatmulsDoNotWaitForEachOthersSums) {
 TEST(Replay, AFullStationHoldsUpAllThatFollow) {
   hw::Machine machine = with_ports();
   machine.core.load_queue = 1;
-  const std::vector<hw::Command> commands = {load_of(4096, 0, 64, 64),
-                                             load_of(1 << 20, 65536, 1, 64),
-                                             matmul_of(16, 16, 16, 1 << 17, 3 << 16, 0)};
+  const std::vector<hw::Command> commands = {load_command(0, 4096, 64, 64),
+                                             load_command(65536, 1 << 20, 64, 1),
+                                             matmul_command({16, 16, 16}, 1 << 17, 3 << 16, 0)};
   const Replay full = replayed(machine, program_of(commands));
   EXPECT_EQ(full.dispatch(), full.operator_ends()[0] + 2);
   machine.core.load_queue = 2;
@@ -218,7 +181,8 @@ TEST(Replay, AFullStationHoldsUpAllThatFollow) {
 }
 
 TEST(Replay, OperatorEndsAreThoseOfTheirLastCommands) {
-  hw::Program program = program_of({load_of(4096, 0, 16, 64), load_of(8192, 4096, 16, 64)});
+  hw::Program program =
+      program_of({load_command(0, 4096, 64, 16), load_command(4096, 8192, 64, 16)});
   program.commands[1].op = 0;
   const Replay replay = replayed(with_ports(), program);
   EXPECT_EQ(replay.operator_ends()[0], replay.end());
@@ -230,10 +194,11 @@ hw::Program tiles(unsigned count) {
   std::vector<hw::Command> commands;
   for (unsigned i = 0; i < count; ++i) {
     const std::uint32_t half = i % 2;
-    commands.push_back(load_of(i * 4096, half * 8192, 64, 64));
-    commands.push_back(load_of((1 << 20) + i * 4096, 128 * 1024 + half * 8192, 1, 4096));
-    commands.push_back(matmul_of(64, 64, 64, half * 8192, 128 * 1024 + half * 8192, half * 8192));
-    commands.push_back(store_of(half * 8192, (2 << 20) + i * 4096, 64, 64));
+    commands.push_back(load_command(half * 8192, i * 4096, 64, 64));
+    commands.push_back(load_command(128 * 1024 + half * 8192, (1 << 20) + i * 4096, 4096, 1));
+    commands.push_back(
+        matmul_command({64, 64, 64}, half * 8192, 128 * 1024 + half * 8192, half * 8192));
+    commands.push_back(store_command(half * 8192, (2 << 20) + i * 4096, 64, 64));
   }
   return program_of(std::move(commands));
 }

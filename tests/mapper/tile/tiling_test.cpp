@@ -186,7 +186,9 @@ TEST(Tiler, ReadsHardlyMoreThanItExpects) {
     const Mapping mapping = map_graph(graph, machine);
     std::uint64_t bytes = 0;
     for (const hw::Command& command : mapping.program.commands) {
-      if (command.opcode == hw::Opcode::kLoad) bytes += std::uint64_t{command.m} * command.n;
+      if (const auto* const load = std::get_if<hw::cmd::Load>(&command.work)) {
+        bytes += std::uint64_t{load->m} * load->n;
+      }
     }
     EXPECT_LE(bytes, mapping.tilings.front().load_bytes * 4 / 3);
     if (bytes <= mapping.tilings.front().load_bytes) ++as_expected;

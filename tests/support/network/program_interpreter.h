@@ -70,114 +70,134 @@ class ProgramInterpreter {
   }
 
   void execute(const hw::Command& command) {
-    switch (command.opcode) {
-      case hw::Opcode::kEnd:
-        return;
-      case hw::Opcode::kLoad:
-      case hw::Opcode::kLoadAccumulator:
-        return load(command);
-      case hw::Opcode::kMatmul:
-        return matmul(command);
-      case hw::Opcode::kStore:
-      case hw::Opcode::kMove:
-        return store(command);
-      case hw::Opcode::kAttention:
-        // Memory to memory: the simulator itself is compared with a dense product.
-        throw std::logic_error("the interpreter does not run attention");
-      case hw::Opcode::kHost:
-        return host(command);
-      case hw::Opcode::kLoop:
-        // Memory to memory: the simulator itself is compared with the reference.
-        throw std::logic_error("the interpreter does not run loops");
-    }
+    std::visit([this](const auto& work) { run(work); }, command.work);
   }
 
  private:
-  void load(const hw::Command& c) {
-    const hw::Chain* const chain = hw::chain_of(c, program_);
-    for (std::uint64_t row = 0; row < c.m; ++row) {
-      std::vector<std::int32_t> x = elements(c.dram + row * c.dram_pitch, c.n, c.type);
-      if (chain != nullptr) x = through_chain(c, *chain, row, std::move(x));
-      if (c.opcode == hw::Opcode::kLoadAccumulator) {
-        for (std::uint32_t i = 0; i < c.n; ++i) set(c.c + row * c.c_pitch + i, x[i]);
-      } else {
-        const std::vector<std::uint8_t> bytes = packed(x, chain == nullptr ? c.type : chain->out);
-        scratchpad.write(c.a + row * c.a_pitch, bytes.data(), bytes.size());
+  void run(const hw::cmd::End& /*end*/) {}
+
+  void run(const hw::cmd::Load& load) {
+    for (std::uint64_t row = 0; row < load.m; ++row) {
+      const hw::DType type = load.pre ? hw::chain_of(*load.pre, program_).out : load.type;
+      const std::vector<std::uint8_t> bytes = packed(loaded(load, row), type);
+      scratchpad.write(load.to.address + row * load.to.pitch, bytes.data(), bytes.size());
+    }
+  }
+  void run(const hw::cmd::LoadAccumulator& load) {
+    for (std::uint64_t row = 0; row < load.m; ++row) {
+      const std::vector<std::int32_t> x = loaded(load, row);
+      for (std::uint32_t i = 0; i < load.n; ++i) {
+        set(load.to.address + row * load.to.pitch + i, x[i]);
       }
     }
   }
+  std::vector<std::int32_t> loaded(const hw::cmd::Load& load, std::uint64_t row) {
+    std::vector<std::int32_t> x =
+        elements(load.from.address + row * load.from.pitch, load.n, load.type);
+    return load.pre ? through_chain(*load.pre, row, std::move(x)) : x;
+  }
 
-  void matmul(const hw::Command& c) {
+  void run(const hw::cmd::Matmul& mm) {
     std::vector<const std::uint8_t*> b;
-    for (std::uint64_t row = 0; row < (c.b_transposed ? c.n : c.k); ++row) {
-      b.push_back(scratchpad.read(c.b + row * c.b_pitch, c.b_transposed ? c.k : c.n));
+    for (std::uint64_t row = 0; row < (mm.b_transposed ? mm.n : mm.k); ++row) {
+      b.push_back(scratchpad.read(mm.b.address + row * mm.b.pitch, mm.b_transposed ? mm.k : mm.n));
     }
-    for (std::uint64_t i = 0; i < c.m; ++i) {
-      const std::uint8_t* a = scratchpad.read(c.a + i * c.a_pitch, c.k);
-      for (std::uint32_t j = 0; j < c.n; ++j) {
-        const std::uint64_t at = c.c + i * c.c_pitch + j;
-        std::int32_t sum = c.accumulate ? get(at) : 0;
-        for (std::uint32_t p = 0; p < c.k; ++p) {
+    for (std::uint64_t i = 0; i < mm.m; ++i) {
+      const std::uint8_t* a = scratchpad.read(mm.a.address + i * mm.a.pitch, mm.k);
+      for (std::uint32_t j = 0; j < mm.n; ++j) {
+        const std::uint64_t at = mm.c.address + i * mm.c.pitch + j;
+        std::int32_t sum = mm.accumulate ? get(at) : 0;
+        for (std::uint32_t p = 0; p < mm.k; ++p) {
           const std::int32_t left =
-              c.a_unsigned ? std::int32_t{a[p]} : std::int32_t{static_cast<std::int8_t>(a[p])};
-          sum += left * static_cast<std::int8_t>(c.b_transposed ? b[j][p] : b[p][j]);
+              mm.a_unsigned ? std::int32_t{a[p]} : std::int32_t{static_cast<std::int8_t>(a[p])};
+          sum += left * static_cast<std::int8_t>(mm.b_transposed ? b[j][p] : b[p][j]);
         }
         set(at, sum);
       }
     }
   }
 
-  void store(const hw::Command& c) {
-    const hw::Chain& chain = *hw::chain_of(c, program_);
+  void run(const hw::cmd::Store& store) {
+    deliver(store, [&](std::uint64_t row, std::uint64_t offset, std::vector<std::uint8_t> bytes) {
+      if (store.encoder) bytes = encoded(program_.mixes.at(*store.encoder), bytes);
+      dram.write(store.to.address + row * store.to.pitch + offset, bytes.data(), bytes.size());
+    });
+  }
+  void run(const hw::cmd::Move& move) {
+    deliver(move, [&](std::uint64_t row, std::uint64_t offset,
+                      const std::vector<std::uint8_t>& bytes) {
+      scratchpad.write(move.to.address + row * move.to.pitch + offset, bytes.data(), bytes.size());
+    });
+  }
+
+  /// Calls put(row of the result, bytes after its begin, bytes).
+  template <typename Put>
+  void deliver(const hw::cmd::Result& result, Put put) {
+    const hw::Chain& chain = hw::chain_of(result.chain, program_);
     const std::size_t element = hw::bytes_of(chain.out);
-    for (std::uint64_t row = 0; row < c.m; ++row) {
-      std::vector<std::int32_t> x(c.n);
-      for (std::uint32_t i = 0; i < c.n; ++i) x[i] = get(c.c + row * c.c_pitch + i);
-      std::vector<std::uint8_t> out = packed(through_chain(c, chain, row, std::move(x)), chain.out);
-      if (c.opcode == hw::Opcode::kStore && c.mix != 0) {
-        out = encoded(program_.mixes.at(c.mix - std::size_t{1}), out);
+    for (std::uint64_t row = 0; row < result.m; ++row) {
+      std::vector<std::int32_t> x(result.n);
+      for (std::uint32_t i = 0; i < result.n; ++i) {
+        x[i] = get(result.from.address + row * result.from.pitch + i);
       }
+      const std::vector<std::uint8_t> out =
+          packed(through_chain(result.chain, row, std::move(x)), chain.out);
       if (!hw::transposes(chain)) {
-        put(c, row, 0, out.data(), out.size());
+        put(row, 0, out);
         continue;
       }
-      for (std::uint32_t i = 0; i < c.n; ++i) {
-        put(c, i, row * element, &out[i * element], element);
+      for (std::uint32_t i = 0; i < result.n; ++i) {
+        const auto from = out.begin() + static_cast<std::ptrdiff_t>(i * element);
+        put(i, row * element, {from, from + static_cast<std::ptrdiff_t>(element)});
       }
     }
   }
 
-  /// Writes bytes `offset` after the begin of a row of the result.
-  void put(const hw::Command& c, std::uint64_t row, std::uint64_t offset, const std::uint8_t* from,
-           std::size_t bytes) {
-    if (c.opcode == hw::Opcode::kMove) {
-      scratchpad.write(c.b + row * c.b_pitch + offset, from, bytes);
-    } else {
-      dram.write(c.dram + row * c.dram_pitch + offset, from, bytes);
+  // Memory to memory: the simulator itself is compared with a dense product and the reference.
+  void run(const hw::cmd::Attention& /*attention*/) {
+    throw std::logic_error("the interpreter does not run attention");
+  }
+  void run(const hw::cmd::Loop& /*loop*/) {
+    throw std::logic_error("the interpreter does not run loops");
+  }
+
+  void run(const hw::cmd::HostCall& call) {
+    const hw::HostFunction& function = program_.host_functions.at(call.function);
+    const bool two = hw::operands_of(function.op) > 1;
+    std::vector<std::uint8_t> out(call.n * hw::bytes_of(function.out));
+    const auto row_of = [&](const hw::DramTile& tile, std::uint64_t row, hw::DType type) {
+      return dram.read(tile.address + row * tile.pitch, call.n * hw::bytes_of(type));
+    };
+    for (std::uint64_t row = 0; row < call.m; ++row) {
+      hw::apply_host_row(function, row_of(call.in, row, function.in),
+                         two ? row_of(call.operand, row, function.tensor) : nullptr, call.n,
+                         out.data(), hw::host_kept(call.valid_cols, row, call.n));
+      dram.write(call.out.address + row * call.out.pitch, out.data(), out.size());
     }
   }
 
-  /// A row of a command through its chain, with what the chain reads and leaves elsewhere.
-  std::vector<std::int32_t> through_chain(const hw::Command& c, const hw::Chain& chain,
-                                          std::uint64_t row, std::vector<std::int32_t> x) {
+  /// A row through a chain, with what the chain reads and leaves elsewhere.
+  std::vector<std::int32_t> through_chain(const hw::ChainUse& use, std::uint64_t row,
+                                          std::vector<std::int32_t> x) {
+    const hw::Chain& chain = hw::chain_of(use, program_);
+    const std::size_t cols = x.size();
     hw::PlainRow values;
     values.x = std::move(x);
     if (const std::size_t words = hw::parameter_words(chain); words != 0) {
-      values.parameters.resize(words * c.n);
-      std::memcpy(values.parameters.data(), scratchpad.read(c.parameters, words * c.n * 4),
-                  words * c.n * 4);
+      values.parameters.resize(words * cols);
+      std::memcpy(values.parameters.data(), scratchpad.read(use.parameters, words * cols * 4),
+                  words * cols * 4);
     }
     const std::vector<hw::DType> types = hw::tensor_types(chain);
-    const std::vector<hw::OperandTile> tiles = hw::operands_of(c, program_);
+    const std::vector<hw::DramTile> tiles = hw::operands_of(use, program_);
     for (std::size_t i = 0; i < types.size(); ++i) {
       values.tensors.push_back(
-          elements(tiles.at(i).address + row * tiles.at(i).pitch, c.n, types[i]));
+          elements(tiles.at(i).address + row * tiles.at(i).pitch, cols, types[i]));
     }
-    if (c.k != 0) values.valid_cols = c.k + row;
-    const bool stores = hw::unit_of(c.opcode) == hw::Unit::kStore;
-    values.accumulate_statistics = stores && c.accumulate;
+    if (use.valid_cols != 0) values.valid_cols = use.valid_cols + row;
+    values.accumulate_statistics = use.continues;
     const std::size_t words = hw::statistics_words(chain);
-    const std::uint64_t at = (c.statistics + row * words) * 4;
+    const std::uint64_t at = (use.statistics + row * words) * 4;
     values.statistics.resize(words);
     if (hw::reads_row_statistics(chain) || values.accumulate_statistics) {
       std::memcpy(values.statistics.data(), statistics.read(at, words * 4), words * 4);
@@ -187,20 +207,6 @@ class ProgramInterpreter {
       statistics.write(at, values.statistics.data(), words * 4);
     }
     return std::move(values.x);
-  }
-
-  void host(const hw::Command& c) {
-    const hw::HostFunction& function = program_.host_functions.at(c.chain);
-    const bool two = hw::operands_of(function.op) > 1;
-    std::vector<std::uint8_t> out(c.n * hw::bytes_of(function.out));
-    for (std::uint64_t row = 0; row < c.m; ++row) {
-      const std::size_t second = c.n * hw::bytes_of(function.tensor);
-      hw::apply_host_row(function,
-                         dram.read(c.dram + row * c.dram_pitch, c.n * hw::bytes_of(function.in)),
-                         two ? dram.read(c.a + row * c.a_pitch, second) : nullptr, c.n, out.data(),
-                         hw::host_kept(c.k, row, c.n));
-      dram.write(c.tensor + row * c.tensor_pitch, out.data(), out.size());
-    }
   }
 
   /// A row of in_heads * d bytes through an encoder.

@@ -10,6 +10,7 @@
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
 #include "hw/program/program_image.h"
+#include "support/network/commands.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/system.h"
 
@@ -100,55 +101,5 @@ inline hw::Machine roomy() {
 inline constexpr std::uint32_t kBank = 64 * 1024;
 
 inline const hw::Chain kNoStages{{}, hw::DType::kS8};
-
-// Commands with as little text as a test deserves; pitches as tight as they can be.
-
-inline hw::Command load_command(std::uint32_t to, std::uint64_t from, std::uint32_t bytes,
-                                std::uint32_t rows = 1) {
-  hw::Command command;
-  command.opcode = hw::Opcode::kLoad;
-  command.dram = from;
-  command.m = rows;
-  command.n = command.dram_pitch = command.a_pitch = bytes;
-  command.a = to;
-  return command;
-}
-struct MatmulShape {
-  std::uint32_t m, n, k;
-};
-inline hw::Command matmul_command(MatmulShape shape, std::uint32_t a, std::uint32_t b,
-                                  std::uint32_t c, bool accumulate = false) {
-  hw::Command command;
-  command.opcode = hw::Opcode::kMatmul;
-  command.accumulate = accumulate;
-  command.m = shape.m;
-  command.n = shape.n;
-  command.k = shape.k;
-  command.a = a;
-  command.a_pitch = shape.k;
-  command.b = b;
-  command.b_pitch = command.c_pitch = shape.n;
-  command.c = c;
-  return command;
-}
-inline hw::Command store_command(std::uint32_t c, std::uint64_t to, std::uint32_t rows,
-                                 std::uint32_t cols) {
-  hw::Command command;
-  command.opcode = hw::Opcode::kStore;
-  command.c = c;
-  command.m = rows;
-  command.n = command.c_pitch = command.dram_pitch = cols;
-  command.dram = to;
-  return command;
-}
-inline hw::Command move_command(std::uint32_t c, std::uint32_t to, std::uint32_t rows,
-                                std::uint32_t cols) {
-  hw::Command command = store_command(c, 0, rows, cols);
-  command.opcode = hw::Opcode::kMove;
-  command.dram_pitch = 0;
-  command.b = to;
-  command.b_pitch = cols;
-  return command;
-}
 
 }  // namespace systole::test

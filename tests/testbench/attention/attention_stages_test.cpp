@@ -178,7 +178,8 @@ TEST_F(AttentionStages, OfTheScoresTakeTheirLatency) {
   const hw::Machine machine = staged_machine(0);
   AttentionWorkload workload = plain_workload(machine);
   const std::uint64_t without = cycles_of(workload, machine);
-  hw::Chain& chain = workload.program.chains[workload.program.commands[0].c];
+  hw::Chain& chain =
+      workload.program.chains[workload.program.commands[0].as<hw::cmd::Attention>()->softmax];
   EXPECT_EQ(hw::score_latency(chain), 0U);
   std::vector<hw::Stage> stages = {relu(),
                                    model::gelu_stage(hw::make_gelu_constants(0.0004, 0.0005), 16),
@@ -193,10 +194,10 @@ TEST_F(AttentionStages, OfTheScoresTakeTheirLatency) {
 /// Adds chains for Q, K and V to a workload of one command.
 void add_operand_stages(AttentionWorkload& workload, const hw::Chain& query, const hw::Chain& key,
                         const hw::Chain& value) {
-  hw::Command& command = workload.program.commands[0];
-  const hw::Chain softmax = workload.program.chains[command.c];
-  command.c = static_cast<std::uint32_t>(workload.program.chains.size());
-  command.accumulate = true;
+  auto& command = *workload.program.commands[0].as<hw::cmd::Attention>();
+  const hw::Chain softmax = workload.program.chains[command.softmax];
+  command.softmax = static_cast<std::uint32_t>(workload.program.chains.size());
+  command.operand_chains = true;
   for (const hw::Chain& chain : {softmax, query, key, value}) {
     workload.program.chains.push_back(chain);
   }

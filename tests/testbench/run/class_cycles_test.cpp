@@ -51,9 +51,10 @@ class Shares : public testing::Test {
   void add(Opcode opcode, std::uint32_t op, std::uint64_t started, std::uint64_t released,
            std::uint64_t completed) {
     hw::Command command;
-    command.opcode = opcode;
+    if (opcode == Opcode::kStore) {
+      command.work.emplace<hw::cmd::Store>().chain.chain = static_cast<std::uint16_t>(op);
+    }
     command.op = op;
-    command.chain = static_cast<std::uint16_t>(op);
     CommandTrace trace;
     trace.index = static_cast<std::uint32_t>(traces_.size());
     trace.unit = hw::unit_of(opcode);

@@ -154,7 +154,8 @@ class FusionPropertyTest : public test::SystemCTest {
 
   static std::uint16_t chain_of_operator(const hw::Program& program, std::size_t op) {
     for (const hw::Command& command : program.commands) {
-      if (command.op == op && hw::unit_of(command.opcode) == hw::Unit::kStore) return command.chain;
+      const auto* const result = command.as<hw::cmd::Result>();
+      if (result != nullptr && command.op == op) return result->chain.chain;
     }
     return 0;
   }

@@ -56,10 +56,11 @@ TEST_F(HostRun, TimeIsWorkByContractWaitsOrNothingToDo) {
   const SimulationResult result = timed();
   std::uint64_t cycles = 0, calls = 0, elements = 0;
   for (const hw::Command& command : run_.mapping.program.commands) {
-    if (command.opcode != hw::Opcode::kHost) continue;
-    const hw::HostFunction& function = run_.mapping.program.host_functions[command.chain];
-    cycles += hw::host_cycles(function, command.m, command.n, run_.machine.host).total();
-    elements += std::uint64_t{command.m} * command.n;
+    const auto* const call = command.as<hw::cmd::HostCall>();
+    if (call == nullptr) continue;
+    const hw::HostFunction& function = run_.mapping.program.host_functions[call->function];
+    cycles += hw::host_cycles(function, call->m, call->n, run_.machine.host).total();
+    elements += std::uint64_t{call->m} * call->n;
     ++calls;
   }
   EXPECT_GT(calls, 0U);

@@ -106,9 +106,9 @@ TEST_F(TimelineTest, EveryCommandStandsInTheRowOfItsUnit) {
       EXPECT_TRUE(seen.insert(index).second) << index;
       const hw::Command& command = run.mapping.program.commands.at(index);
       EXPECT_EQ(slice.name, run.mapping.program.operators[command.op].name);
-      EXPECT_EQ(slice.arguments.at("m"), command.m);
-      EXPECT_EQ(slice.arguments.at("n"), command.n);
-      EXPECT_EQ(slice.arguments.contains("k"), command.opcode == hw::Opcode::kMatmul);
+      EXPECT_EQ(slice.arguments.at("m"), hw::shape_of(command).m);
+      EXPECT_EQ(slice.arguments.at("n"), hw::shape_of(command).n);
+      EXPECT_EQ(slice.arguments.contains("k"), command.opcode() == hw::Opcode::kMatmul);
     }
   }
   EXPECT_EQ(seen.size(), run.mapping.program.commands.size() - 1);  // all but the end
@@ -203,9 +203,9 @@ hw::Program two_commands(const std::string& name) {
   program.operators.resize(1);
   program.operators[0].name = name;
   program.commands.resize(3);
-  program.commands[0].opcode = hw::Opcode::kLoad;
-  program.commands[0].m = program.commands[0].n = 4;
-  program.commands[1] = program.commands[0];
+  hw::cmd::Load load;
+  load.m = load.n = 4;
+  program.commands[0] = program.commands[1] = {load};
   return program;
 }
 tlm_model::CommandTrace load(std::uint32_t index, std::uint64_t started, std::uint64_t released,

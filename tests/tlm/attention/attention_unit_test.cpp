@@ -26,19 +26,17 @@ constexpr std::uint64_t kOutputs = 16384, kMask = 32768;
 
 /// A head whose queries attend to all keys.
 hw::Command attention_command() {
-  hw::Command attention;
-  attention.opcode = hw::Opcode::kAttention;
-  attention.c = 0;
+  hw::cmd::Attention attention;
+  attention.softmax = 0;
   attention.chain = 1;
-  attention.m = attention.c_pitch = kTokens;
+  attention.queries = attention.keys = kTokens;
   attention.k = attention.n = kHeadWidth;
-  attention.statistics = 1;
-  attention.a = 4096;
-  attention.b = 8192;
-  attention.dram_pitch = attention.a_pitch = attention.b_pitch = kHeadWidth;
-  attention.tensor = kOutputs;
-  attention.tensor_pitch = kHeadWidth;
-  return attention;
+  attention.heads = 1;
+  attention.query = {0, kHeadWidth};
+  attention.key = {4096, kHeadWidth};
+  attention.value = {8192, kHeadWidth};
+  attention.out = {kOutputs, kHeadWidth};
+  return {attention};
 }
 
 class AttentionUnitTest : public test::SystemCTest {};

@@ -72,15 +72,9 @@ Outcome simulate(Storage storage, std::uint64_t good_reads = kNever) {
     initial[i] = static_cast<std::int16_t>(i * 1103);
   }
   constexpr std::uint32_t kB = kSumRows * kDepth;
-  hw::Command sums = load_command(0, kInitial, kSumCols, kSumRows);
-  sums.opcode = hw::Opcode::kLoadAccumulator;
-  sums.type = hw::DType::kS16;
-  sums.dram_pitch = kSumCols * sizeof initial[0];
-  sums.a_pitch = 0;
-  sums.c = 3;
-  sums.c_pitch = kSumCols;
+  const hw::Command sums = test::sums_command(3, kInitial, kSumCols, hw::DType::kS16, kSumRows);
   hw::Command store = store_command(3, kSumResult, kSumRows, kSumCols);
-  store.dram_pitch = kSumCols * sizeof(std::int32_t);
+  store.as<hw::cmd::Store>()->to.pitch = kSumCols * sizeof(std::int32_t);
   const hw::Command matmul = matmul_command({kSumRows, kSumCols, kDepth}, 0, kB, 3, true);
   Outcome outcome{std::vector<std::int32_t>(kSumRows * kSumCols), 0};
   rig.run([&] {

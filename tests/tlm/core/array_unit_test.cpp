@@ -149,8 +149,8 @@ TEST_P(OperandRangeTest, OfBCoversTheRowsThatItHasInMemory) {
     for (const MatmulShape shape : {MatmulShape{16, 64, 32}, MatmulShape{16, 32, 64}}) {
       test::fresh_kernel();
       hw::Command matmul = matmul_command(shape, 0, kBank - 16 * 1024, 0);
-      matmul.b_transposed = transposed;
-      matmul.b_pitch = 1024;
+      matmul.as<hw::cmd::Matmul>()->b_transposed = transposed;
+      matmul.as<hw::cmd::Matmul>()->b.pitch = 1024;
       CoreRig rig(machine, false);
       rig.run([&] { rig.execute(std::vector<hw::Command>(4, matmul)); });
       const hw::ArrayCycles cycles =

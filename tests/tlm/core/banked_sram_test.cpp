@@ -162,7 +162,7 @@ class StagedLoadTest : public test::SystemCTest, public ::testing::WithParamInte
 TEST_P(StagedLoadTest, IsCompleteWhenItsLastRowHasLeftTheStages) {
   const hw::Chain chain = stages_in_front(hw::DType::kS8);
   hw::Command load = load_command(0, 0, kRowBytes, std::get<0>(GetParam()));
-  load.mix = 1;
+  load.as<hw::cmd::Load>()->pre.emplace();
   CoreRig rig(machine_, false);
   rig.run([&] {
     rig.execute({load, matmul_command({std::get<0>(GetParam()), 16, 16}, 0, kBank, 0)}, {chain});
@@ -175,13 +175,10 @@ TEST_P(StagedLoadTest, IsCompleteWhenItsLastRowHasLeftTheStages) {
 TEST_P(StagedLoadTest, OfSumsIsCompleteThenToo) {
   const std::uint32_t rows = std::get<0>(GetParam());
   const hw::Chain chain = stages_in_front(hw::DType::kS32);
-  hw::Command load = load_command(0, 0, kRowBytes, rows);
-  load.opcode = hw::Opcode::kLoadAccumulator;
-  load.mix = 1;
-  load.a_pitch = 0;
-  load.c_pitch = kRowBytes;
+  hw::Command load = test::sums_command(0, 0, kRowBytes, hw::DType::kS8, rows);
+  load.as<hw::cmd::Load>()->pre.emplace();
   hw::Command store = store_command(0, 1 << 16, rows, kRowBytes);
-  store.chain = 1;
+  store.as<hw::cmd::Result>()->chain.chain = 1;
   CoreRig rig(machine_, false);
   rig.run([&] { rig.execute({load, store}, {chain, test::kNoStages}); });
   EXPECT_EQ(rig[0].completed - rig[0].started, expected(chain));

@@ -115,8 +115,8 @@ TEST_F(CommandProcessorTest, ACallWaitsForAllBeforeItAndForTheHost) {
   machine.core.call_cycles = 700;
   machine.core.loop_cycles = 30;
   CoreRig rig(machine);
-  std::vector<hw::Command> commands(3, load_command(0, 4096, 64));
-  for (std::uint32_t i = 0; i < 3; ++i) commands[i].a = 4096 * i;
+  std::vector<hw::Command> commands;
+  for (std::uint32_t i = 0; i < 3; ++i) commands.push_back(load_command(4096 * i, 4096, 64));
   commands[1].issue = hw::Issue::kLoop;
   commands[2].issue = hw::Issue::kCall;
   rig.run([&] { rig.execute(commands); });

@@ -45,7 +45,7 @@ std::vector<hw::Command> moves_through(const std::vector<std::uint16_t>& chains)
   for (const std::uint16_t chain : chains) {
     commands.push_back(
         move_command(0, 65536 + 64 * static_cast<std::uint32_t>(commands.size()), 1, 1));
-    commands.back().chain = chain;
+    commands.back().as<hw::cmd::Move>()->chain.chain = chain;
   }
   return commands;
 }
@@ -162,12 +162,15 @@ INSTANTIATE_TEST_SUITE_P(
         BadProgram{"NoProgram", {}, [](auto& image) { image[0] = 0; }, "no Systole program"},
         BadProgram{
             "BeyondMemory", {}, [](auto& image) { image[15] = 0x7f; }, "expected it in DRAM"},
-        BadProgram{"NoSuchChain",
-                   [](hw::Program& program) { program.commands[1].chain = 1; },
-                   {},
-                   "chain 1 of 1"},
+        BadProgram{
+            "NoSuchChain",
+            [](hw::Program& program) { program.commands[1].as<hw::cmd::Move>()->chain.chain = 1; },
+            {},
+            "chain 1 of 1"},
         BadProgram{"BeyondTheScratchpad",
-                   [](hw::Program& program) { program.commands[1].b = 0xffffff; },
+                   [](hw::Program& program) {
+                     program.commands[1].as<hw::cmd::Move>()->to.address = 0xffffff;
+                   },
                    {},
                    "command 1 (move): writes scratchpad bytes"},
         BadProgram{"StageOfAnotherMachine",
@@ -177,23 +180,16 @@ INSTANTIATE_TEST_SUITE_P(
                    {},
                    "stages"},
         BadProgram{"HostWithoutFunctions",
-                   [](hw::Program& program) {
-                     program.commands[1] = {};
-                     program.commands[1].opcode = hw::Opcode::kHost;
-                   },
+                   [](hw::Program& program) { program.commands[1] = {hw::cmd::HostCall{}}; },
                    {},
                    "command 1: the machine's host computes nothing"},
         BadProgram{"NoSuchMask",
-                   [](hw::Program& program) {
-                     program.commands[1] = {};
-                     program.commands[1].opcode = hw::Opcode::kAttention;
-                   },
+                   [](hw::Program& program) { program.commands[1] = {hw::cmd::Attention{}}; },
                    {},
                    "mask 0 of 0"},
         BadProgram{"MaskOutsideMemory",
                    [](hw::Program& program) {
-                     program.commands[1] = {};
-                     program.commands[1].opcode = hw::Opcode::kAttention;
+                     program.commands[1] = {hw::cmd::Attention{}};
                      program.masks = {{std::uint64_t{1} << 40, {1, 2, 3}}};
                    },
                    {},

@@ -14,55 +14,21 @@ using hw::Command;
 using hw::Opcode;
 
 Command load(std::uint32_t to, std::uint64_t from = 0, std::uint32_t bytes = 16) {
-  Command command;
-  command.opcode = Opcode::kLoad;
-  command.dram = from;
-  command.m = 1;
-  command.n = command.dram_pitch = command.a_pitch = bytes;
-  command.a = to;
-  return command;
+  return test::load_command(to, from, bytes);
 }
-Command load_accumulator(std::uint32_t to) {
-  Command command;
-  command.opcode = Opcode::kLoadAccumulator;
-  command.type = hw::DType::kS32;
-  command.m = 1;
-  command.n = command.c_pitch = 4;
-  command.dram_pitch = 16;
-  command.c = to;
-  return command;
-}
+Command load_accumulator(std::uint32_t to) { return test::sums_command(to, 0, 4, hw::DType::kS32); }
 /// 4 x 4 x 4: reads 16 bytes at `a` and at `b`, writes 16 elements at `c`.
 Command matmul(std::uint32_t a, std::uint32_t b, std::uint32_t c, bool accumulate = false) {
-  Command command;
-  command.opcode = Opcode::kMatmul;
-  command.accumulate = accumulate;
-  command.m = command.n = command.k = 4;
-  command.a = a;
-  command.b = b;
-  command.c = c;
-  command.a_pitch = command.b_pitch = command.c_pitch = 4;
-  return command;
+  return test::matmul_command({4, 4, 4}, a, b, c, accumulate);
 }
 /// 4 x 4 elements of one byte; chain 0 has no stages, 1 a bias, 2 and 3 write and read row sums, 4
 /// adds a tensor.
 Command store(std::uint32_t c, std::uint64_t to, std::uint16_t chain = 0) {
-  Command command;
-  command.opcode = Opcode::kStore;
-  command.chain = chain;
-  command.m = command.n = command.c_pitch = command.dram_pitch = 4;
-  command.c = c;
-  command.dram = to;
+  Command command = test::store_command(c, to, 4, 4);
+  command.as<hw::cmd::Result>()->chain.chain = chain;
   return command;
 }
-Command move(std::uint32_t c, std::uint32_t to) {
-  Command command = store(c, 0);
-  command.opcode = Opcode::kMove;
-  command.dram_pitch = 0;
-  command.b = to;
-  command.b_pitch = 4;
-  return command;
-}
+Command move(std::uint32_t c, std::uint32_t to) { return test::move_command(c, to, 4, 4); }
 
 hw::Program make_program() {
   const auto chain = [](const hw::Stage& stage) { return hw::Chain{{stage}, hw::DType::kS8}; };
@@ -95,7 +61,7 @@ class ScoreboardTest : public ::testing::Test {
     EXPECT_NE(released, completed);
     EXPECT_TRUE(second->is_ready());
     EXPECT_EQ(second->ready, released ? 20U : 30U);
-    EXPECT_EQ(second->last_blocker, hw::unit_of(older.opcode));
+    EXPECT_EQ(second->last_blocker, hw::unit_of(older.opcode()));
     EXPECT_EQ(second->blocker_index, 0U);
     return released ? Wait::kUntilRead : Wait::kUntilDone;
   }
@@ -113,8 +79,7 @@ TEST_F(ScoreboardTest, ReadsWaitForTheWriteInEveryMemory) {
   EXPECT_EQ(wait(load(0), store(0, 64, 1)), Wait::kUntilDone) << "parameters";
   EXPECT_EQ(wait(store(0, 0, 2), store(64, 64, 3)), Wait::kUntilDone) << "row sums";
   Command add = store(64, 64, 4);
-  add.tensor = 8;
-  add.tensor_pitch = 4;
+  add.as<hw::cmd::Result>()->chain.tensor = {8, 4};
   EXPECT_EQ(wait(store(0, 0), add), Wait::kUntilDone) << "tensor operand";
 }
 
@@ -251,8 +216,8 @@ TEST_F(ScoreboardTest, NobodyIsReadyWhileAnOlderConflictStands) {
           const Command& older = flying[i].entry->command;
           for (const hw::Range& a : hw::ranges_of(older, program_)) {
             for (const hw::Range& b : hw::ranges_of(younger, program_)) {
-              const bool in_array = older.opcode == Opcode::kMatmul &&
-                                    younger.opcode == Opcode::kMatmul &&
+              const bool in_array = older.opcode() == Opcode::kMatmul &&
+                                    younger.opcode() == Opcode::kMatmul &&
                                     a.space == hw::Space::kAccumulator;
               if (hw::conflict(a, b) && !in_array && (a.write || !flying[i].released)) {
                 blocked = true;

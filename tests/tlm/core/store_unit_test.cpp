@@ -51,8 +51,8 @@ const hw::Chain kResidual{{residual_stage()}, hw::DType::kS8};
 
 /// The command with a tensor operand at kTensor.
 hw::Command with_tensor(hw::Command command) {
-  command.tensor = kTensor;
-  command.tensor_pitch = command.n;
+  auto& result = *command.as<hw::cmd::Result>();
+  result.chain.tensor = {kTensor, result.n};
   return command;
 }
 

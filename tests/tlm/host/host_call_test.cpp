@@ -23,14 +23,11 @@ class HostCallTest : public test::SystemCTest {
   }
 
   static hw::Command host_command() {
-    hw::Command command;
-    command.opcode = hw::Opcode::kHost;
-    command.m = command.n = 4;
-    command.dram = 4096;
-    command.dram_pitch = 16;
-    command.tensor = 8192;
-    command.tensor_pitch = 4;
-    return command;
+    hw::cmd::HostCall call;
+    call.m = call.n = 4;
+    call.in = {4096, 16};
+    call.out = {8192, 4};
+    return {call};
   }
 
   /// Plays the host for `cycles`, and gives the core back what it asked for.
