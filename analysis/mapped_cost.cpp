@@ -191,7 +191,7 @@ std::vector<OperatorEstimate> estimate(const mapper::Mapping& mapping, const hw:
     estimate.expected_cycles = mapping.tilings[i].cycles;
     estimate.expected_loads = mapping.tilings[i].load_bytes;
     const mapper::Group& group = mapping.groups[i];
-    if (!group.attention) continue;
+    if (!group.attention()) continue;
     // Which rows the engines fetch follows from the mask: the mapper's plan has counted them.
     estimate.read_bytes += mapping.tilings[i].load_bytes;
     estimate.loads += mapping.tilings[i].load_bytes;

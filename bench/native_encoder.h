@@ -44,7 +44,7 @@ class NativeEncoder {
   const std::vector<std::uint8_t>& run(const std::vector<std::uint8_t>& input) {
     memory_[testbench::input_tensor(graph_)] = input;
     for (const mapper::Group& group : groups_) {
-      if (group.has_matmul) {
+      if (group.matmul() != nullptr) {
         multiply(group);
       } else {
         load(group);
@@ -59,7 +59,7 @@ class NativeEncoder {
  private:
   [[nodiscard]] bool is_used(std::size_t id) const {
     return std::any_of(groups_.begin(), groups_.end(), [id](const mapper::Group& group) {
-      return group.a.tensor == id || group.b.tensor == id || group.out.tensor == id ||
+      return group.a.tensor == id || group.matmul()->b.tensor == id || group.out.tensor == id ||
              uses(group, id) || (group.pre && uses(*group.pre, id));
     });
   }
@@ -88,10 +88,10 @@ class NativeEncoder {
     hw::GemmArgs args;
     args.a = group.pre ? stage(group) : operand(group.a);
     args.lda = group.pre ? group.k() : pitch(group.a);
-    args.a_unsigned = group.a_unsigned;
-    args.b = reinterpret_cast<const std::int8_t*>(operand(group.b));
-    args.ldb = pitch(group.b);
-    args.b_transposed = group.b_transposed;
+    args.a_unsigned = group.matmul()->a_unsigned;
+    args.b = reinterpret_cast<const std::int8_t*>(operand(group.matmul()->b));
+    args.ldb = pitch(group.matmul()->b);
+    args.b_transposed = group.matmul()->b_transposed;
     args.c = accumulator_.data();
     args.ldc = group.n();
     args.m = group.m();

@@ -42,17 +42,14 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
     }
   }
   mapping.program.commands.reserve(expected_commands);
-  Emitter emitter(graph, machine, placement, constants, mapping.program);
+  const EmitTarget to{graph, machine, placement, constants, mapping.program};
+  Emitter emitter(to);
   for (std::size_t i = 0; i < pipelines.size(); ++i) {
     const Group& group = mapping.groups[pipelines[i].first];
-    if (group.attention) {
-      emitter.emit_attention(group);
-    } else if (group.host) {
-      emitter.emit_host(group);
-    } else if (group.encoder) {
-      emitter.emit_encoder(group);
-    } else {
+    if (group.is_tiled()) {
       emitter.emit(pipelines[i], tiled[i]);
+    } else {
+      emit_whole(to, group);
     }
   }
   mapping.program.commands.emplace_back();  // kEnd

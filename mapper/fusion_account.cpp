@@ -20,13 +20,13 @@ PassAccount account_of(const model::Graph& graph, const Group& group) {
   PassAccount pass;
   pass.groups = 1;
   pass.written = elements_of(graph, group.written());
-  if (group.attention) {
-    pass.streamed = elements_of(graph, group.attention->query);
-    pass.stationary = elements_of(graph, group.attention->key);
-    pass.stationary += elements_of(graph, group.attention->value);
+  if (group.attention()) {
+    pass.streamed = elements_of(graph, group.attention()->query);
+    pass.stationary = elements_of(graph, group.attention()->key);
+    pass.stationary += elements_of(graph, group.attention()->value);
   } else {
     pass.streamed = elements_of(graph, group.a);
-    if (group.has_matmul) pass.stationary = elements_of(graph, group.b);
+    if (group.matmul() != nullptr) pass.stationary = elements_of(graph, group.matmul()->b);
   }
   for (const model::View& view : group.tensors) pass.streamed += elements_of(graph, view);
   pass.parameters = std::uint64_t{hw::parameter_words(group.chain)} * group.n();
@@ -80,7 +80,7 @@ PassAccount FusionAccount::total() const {
 FusionAccount account_fusion(const model::Graph& graph, const Mapping& mapping) {
   FusionAccount account;
   for (const Group& group : mapping.groups) {
-    if (group.encoder) continue;
+    if (group.encoder()) continue;
     const std::string name = pass_of(group.name);
     const auto known = std::find_if(account.passes.begin(), account.passes.end(),
                                     [&](const PassAccount& pass) { return pass.name == name; });

@@ -11,12 +11,14 @@ namespace {
 
 /// The views of a group as the nodes have them now.
 Group looked_up(Group group, const model::Graph& graph) {
-  if (group.attention || group.encoder || !group.sections.encoders.empty()) {
+  if (group.attention() || group.encoder() || !group.sections.encoders.empty()) {
     throw std::invalid_argument("step mapper: " + group.name + " runs on attention engines");
   }
   group.a = graph.nodes[group.nodes.front()].in;
   const std::size_t in_front = group.pre ? group.pre->chain.stages.size() : 0;
-  if (group.has_matmul) group.b = graph.nodes[group.nodes[in_front]].b;
+  if (auto* const matmul = std::get_if<MatmulAnchor>(&group.anchor)) {
+    matmul->b = graph.nodes[group.nodes[in_front]].b;
+  }
   group.out = graph.nodes[group.nodes.back()].out;
   return group;
 }

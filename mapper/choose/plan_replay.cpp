@@ -43,7 +43,7 @@ Tiling host_tiling(const Group& group, const hw::Machine& machine) {
   Tiling tiling;
   tiling.m = group.m();
   tiling.n = tiling.c_cols = group.n();
-  const HostCost cost = host_cost(*group.host, group.m(), group.n(), machine);
+  const HostCost cost = host_cost(*group.host(), group.m(), group.n(), machine);
   tiling.compute_cycles = static_cast<std::uint64_t>(cost.compute);
   tiling.cycles = static_cast<std::uint64_t>(cost.total());
   return tiling;
@@ -95,7 +95,7 @@ class PlanReplayer {
         placement_(placement),
         choice_(choice),
         constants_(placement.dram_end, false),
-        emitter_(graph, machine, placement, constants_, program_),
+        emitter_({graph, machine, placement, constants_, program_}),
         replay_(machine),
         ends_(groups.size()) {
     choice.begin();
@@ -158,8 +158,8 @@ class PlanReplayer {
       std::vector<std::size_t> others(pipeline.levels.begin(), pipeline.levels.end());
       for (const TiledGroup& next : tiled_[i].groups) keys.push_back(next.problem.key());
       // Any two attentions or functions of the host are different, unless they are that obviously.
-      if (group.attention) {
-        const AttentionGroup& attention = *group.attention;
+      if (group.attention()) {
+        const AttentionGroup& attention = *group.attention();
         others.insert(others.end(), {1, attention.query.rows, attention.dim, attention.value_dim,
                                      attention.heads.size()});
         for (const hw::AttentionStep& step :
@@ -169,12 +169,12 @@ class PlanReplayer {
                  .steps) {
           others.push_back(step.phase.cycles);
         }
-      } else if (group.host) {
+      } else if (group.host()) {
         others.insert(others.end(),
                       {2, group.m(), group.n(),
                        static_cast<std::size_t>(
-                           host_cost(*group.host, group.m(), group.n(), machine_).total())});
-      } else if (group.encoder) {
+                           host_cost(*group.host(), group.m(), group.n(), machine_).total())});
+      } else if (group.encoder()) {
         others.insert(others.end(), {3, group.m(), group.n()});
       }
       shape_numbers.push_back(shapes.of({std::move(keys), std::move(others)}));
@@ -194,18 +194,18 @@ class PlanReplayer {
     const Group& group = groups_[pipeline.first];
     program_.commands.clear();
     const std::size_t first_op = program_.operators.size();
-    if (group.attention) {
-      result_.tilings.push_back(attention_tiling(*group.attention, machine_));
-      emitter_.emit_attention(group);
+    if (group.attention()) {
+      result_.tilings.push_back(attention_tiling(*group.attention(), machine_));
+      emit_whole(emitter_.target(), group);
       replay_.expect_attention(result_.tilings.back().cycles);
-    } else if (group.host) {
+    } else if (group.host()) {
       result_.tilings.push_back(host_tiling(group, machine_));
-      emitter_.emit_host(group);
-    } else if (group.encoder) {
+      emit_whole(emitter_.target(), group);
+    } else if (group.encoder()) {
       Tiling& tiling = result_.tilings.emplace_back();
       tiling.m = group.m();
       tiling.n = tiling.c_cols = group.n();
-      emitter_.emit_encoder(group);
+      emit_whole(emitter_.target(), group);
     } else {
       TiledPipeline& tiled = tiled_[index];
       const TiledPipeline* const next = index + 1 < tiled_.size() ? &tiled_[index + 1] : nullptr;

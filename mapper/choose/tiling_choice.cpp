@@ -62,7 +62,7 @@ class Trials {
       program.commands.clear();
       spare_.pop_back();
     }
-    ConstantImage constants(emitter_.constants_end(), false);
+    ConstantImage constants(emitter_.target().constants.end(), false);
     Emitter draft(emitter_, constants, program);
     draft.emit(part_, {groups.begin(), last});
     if (next_ != nullptr) {
@@ -178,7 +178,7 @@ std::size_t TilingChoice::number_of(Decision decision) {
 std::optional<std::vector<TiledGroup>> TilingChoice::in_pieces(std::vector<TiledGroup> groups,
                                                                std::uint32_t pieces, bool by_rows) {
   for (TiledGroup& next : groups) {
-    if (!next.group->has_matmul) continue;
+    if (next.group->matmul() == nullptr) continue;
     next.problem.row_tile = narrow(ceil_div(next.problem.m, pieces));
     const std::vector<Tiling>& all = tiler_.tilings(next.problem);
     const auto found = std::find_if(all.begin(), all.end(),

@@ -26,11 +26,9 @@ Group matmul_group(const Graph& graph, std::size_t index) {
   Group group;
   group.name = node.name;
   group.nodes = {index};
-  group.has_matmul = true;
+  group.anchor =
+      MatmulAnchor{node.b, node.b_transposed, graph.tensors[node.in.tensor].type == hw::DType::kU8};
   group.a = node.in;
-  group.b = node.b;
-  group.b_transposed = node.b_transposed;
-  group.a_unsigned = graph.tensors[node.in.tensor].type == hw::DType::kU8;
   group.out = node.out;
   return group;
 }
@@ -44,7 +42,7 @@ Group attention_group(const Graph& graph, AttentionGroup attention, std::size_t 
   for (std::size_t i = 0; i < attention.nodes; ++i) group.nodes.push_back(first + i);
   group.chain = attention.chain;
   group.out = attention.out;
-  group.attention = std::move(attention);
+  group.anchor = std::move(attention);
   return group;
 }
 
@@ -57,7 +55,7 @@ Group host_group(const Graph& graph, std::size_t index) {
   if (node.tensor.tensor != model::kNoTensor) group.tensors.push_back(node.tensor);
   group.out = node.out;
   group.chain.out = node.host.out;
-  group.host = node.host;
+  group.anchor = node.host;
   group.valid_cols = node.valid_cols;
   return group;
 }
@@ -68,7 +66,7 @@ Group encoder_group(const Graph& graph, const HeadMixLayer& encoder) {
   for (std::size_t i = 0; i < HeadMixLayer::kNodes; ++i) group.nodes.push_back(encoder.first + i);
   group.chain.out = hw::DType::kS8;
   group.out = encoder.out;
-  group.encoder = encoder;
+  group.anchor = encoder;
   return group;
 }
 
@@ -118,7 +116,7 @@ class Fuser {
       }
       if (attention_[i]) {
         groups_.push_back(attention_group(graph_, std::move(*attention_[i]), i));
-        i += groups_.back().attention->nodes;
+        i += groups_.back().attention()->nodes;
         continue;
       }
       if (graph_.nodes[i].kind == Node::Kind::kHost) {
@@ -186,7 +184,7 @@ class Fuser {
 
   /// Whether all that reads the matmul's sums is in the group.
   [[nodiscard]] bool keeps_saved(const Group& group) const {
-    if (!group.has_matmul || group.chain.stages.empty()) return true;
+    if (group.matmul() == nullptr || group.chain.stages.empty()) return true;
     const auto saved = static_cast<unsigned>(
         std::count_if(group.chain.stages.begin(), group.chain.stages.end(),
                       [](const auto& stage) { return stage.operand == hw::Operand::kSaved; }));
@@ -203,7 +201,7 @@ class Fuser {
         why = obstacle(group, node, graph_, machine_);
       }
     }
-    if (why.empty() && hw::stage_info(node.stage.op).row_wise && group.has_matmul) {
+    if (why.empty() && hw::stage_info(node.stage.op).row_wise && group.matmul() != nullptr) {
       const FusionCost::Comparison cost = after(group, index);
       const bool joined = close_calls_ == CloseCalls::kByCost || !is_close(cost)
                               ? cost.pays()
@@ -223,7 +221,7 @@ class Fuser {
       return between.name + " is wanted in memory";
     }
     const unsigned readers = readers_[group.out.tensor];
-    const bool sums = shares && group.has_matmul && group.chain.stages.empty();
+    const bool sums = shares && group.matmul() != nullptr && group.chain.stages.empty();
     if (readers == 1 || sums) return "";
     return std::to_string(readers) + " operators read " + between.name;
   }
@@ -231,7 +229,7 @@ class Fuser {
   /// A chain on a loaded tensor that is too long goes on after the load.
   bool moves_in_front(Group& group) const {
     const bool full = group.chain.stages.size() >= machine_.postop.max_stages;
-    if (!full || group.has_matmul || !pre_obstacle(group, machine_).empty()) return false;
+    if (!full || group.matmul() != nullptr || !pre_obstacle(group, machine_).empty()) return false;
     BoundChain after;
     std::swap(static_cast<BoundChain&>(group), after);
     after.chain.out = hw::DType::kS32;
@@ -262,7 +260,8 @@ class Fuser {
   }
 
   void encode(Group& group) {
-    if (!group.has_matmul || hw::is_row_wise(group.chain) || hw::transposes(group.chain)) return;
+    if (group.matmul() == nullptr || hw::is_row_wise(group.chain) || hw::transposes(group.chain))
+      return;
     EncodedSections sections = encoded_sections(graph_, group, machine_, readers_, taken_);
     if (sections.encoders.empty()) return;
     Group fused = group;
@@ -292,7 +291,7 @@ class Fuser {
 
   bool in_front_of_reader(std::size_t i) {
     const Group& group = groups_[i];
-    if (group.has_matmul || group.host || group.attention || group.encoder) return false;
+    if (!std::holds_alternative<LoadAnchor>(group.anchor)) return false;
     const auto next = groups_.begin() + static_cast<std::ptrdiff_t>(i) + 1;
     const auto reader = std::find_if(next, groups_.end(), [&](const Group& candidate) {
       return reads_in_front(candidate, group.out) != 0;
@@ -303,8 +302,8 @@ class Fuser {
     if (why.empty()) {
       why = order_obstacle(graph_, groups_, i, static_cast<std::size_t>(reader - groups_.begin()));
     }
-    if (why.empty() && reader->attention) {
-      why = operand_obstacle(*reader->attention, group, graph_);
+    if (why.empty() && reader->attention()) {
+      why = operand_obstacle(*reader->attention(), group, graph_);
     }
     if (why.empty()) {
       Group fused = *reader;
@@ -323,17 +322,17 @@ class Fuser {
 
   /// How often the anchor of a group reads a view as an operand that may have stages in front.
   static unsigned reads_in_front(const Group& reader, const View& view) {
-    if (reader.attention) return operand_reads(*reader.attention, view);
-    return reader.has_matmul && same(reader.a, view) ? 1 : 0;
+    if (reader.attention()) return operand_reads(*reader.attention(), view);
+    return reader.matmul() != nullptr && same(reader.a, view) ? 1 : 0;
   }
 
   /// Makes `group` stages upstream of `reader`, and says whether that pays.
   FusionCost::Comparison put_in_front(const Group& group, Group& reader) {
     const Group alone = reader;
     reader.nodes.insert(reader.nodes.begin(), group.nodes.begin(), group.nodes.end());
-    if (reader.attention) {
-      stage_operands(group, *reader.attention);
-      return cost_.before_attention(operand_stage_cycles(*reader.attention, machine_), group);
+    if (reader.attention()) {
+      stage_operands(group, *reader.attention());
+      return cost_.before_attention(operand_stage_cycles(*reader.attention(), machine_), group);
     }
     reader.pre = static_cast<const BoundChain&>(group);  // the chain and its operands alone
     reader.a = group.a;
@@ -352,8 +351,8 @@ class Fuser {
   }
 
   static std::size_t stages_in_front(const Group& group) {
-    if (!group.attention) return group.pre ? group.pre->chain.stages.size() : 0;
-    const AttentionGroup& attention = *group.attention;
+    if (!group.attention()) return group.pre ? group.pre->chain.stages.size() : 0;
+    const AttentionGroup& attention = *group.attention();
     return group.nodes.size() - attention.nodes - attention.decoders.size() * HeadMixLayer::kNodes;
   }
 
@@ -369,12 +368,12 @@ class Fuser {
         decision.why = why_[group.nodes[i]];
         if (i < in_front) {
           decision.role = Role::kPre;
-        } else if (group.attention || group.encoder) {
+        } else if (group.attention() || group.encoder()) {
           decision.role = Role::kInside;
         } else if (i > in_front) {
           decision.role = Role::kPost;
         } else {
-          decision.role = group.has_matmul || in_front == 0 ? Role::kAnchor : Role::kPost;
+          decision.role = group.matmul() != nullptr || in_front == 0 ? Role::kAnchor : Role::kPost;
         }
       }
     }

@@ -30,7 +30,7 @@ struct Head {
 Group sums_of(const Node& matmul, std::size_t index, model::TensorId statistics) {
   Group sums;
   sums.nodes = {index};
-  sums.has_matmul = true;
+  sums.anchor = MatmulAnchor{};
   sums.statistics = statistics;
   sums.out = matmul.out;
   return sums;

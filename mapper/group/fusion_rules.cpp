@@ -74,7 +74,8 @@ bool reads_saved(const Group& group, const Node& node, const Graph& graph) {
       !hw::stage_info(stage.op).takes(hw::Operand::kSaved)) {
     return false;
   }
-  return same(node.tensor, group.has_matmul ? graph.nodes[group.nodes.front()].out : group.a);
+  return same(node.tensor,
+              group.matmul() != nullptr ? graph.nodes[group.nodes.front()].out : group.a);
 }
 
 std::string operand_obstacle(const Group& group, const Node& node, const Graph& graph,
@@ -93,7 +94,8 @@ std::string in_place_obstacle(const Group& group, const Node& node, const Graph&
   const auto spoils = [&](const View& read, bool in_step) {
     return overlap(read, node.out) && !(in_step && !turns && same(read, node.out));
   };
-  bool spoilt = spoils(group.a, !group.has_matmul) || (group.has_matmul && spoils(group.b, false));
+  bool spoilt = spoils(group.a, group.matmul() == nullptr) ||
+                (group.matmul() != nullptr && spoils(group.matmul()->b, false));
   const auto add = [&](const BoundChain& chain) {
     for (const View& view : chain.tensors) spoilt |= spoils(view, true);
   };
@@ -175,7 +177,7 @@ std::string pre_obstacle(const Group& group, const hw::Machine& machine) {
     return "mapper.strategy is \"gemmini\"";
   }
   if (machine.preop.lanes == 0) return limit("preop.lanes", 0);
-  if (group.has_matmul || group.host || group.attention || group.encoder) return "it is an anchor";
+  if (!std::holds_alternative<LoadAnchor>(group.anchor)) return "it is an anchor";
   if (group.pre) return "it has stages in front already";
   if (group.valid_cols != 0) return "a causal mask counts whole rows";
   try {

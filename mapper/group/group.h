@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "hw/host/host_function.h"
@@ -22,27 +23,45 @@ struct BoundChain {
   std::uint32_t valid_cols = 0;                   ///< model::Node::valid_cols
 };
 
-/// Operators that run as one: an anchor (a matmul, or a load of a tensor into the accumulator), the
-/// chain of stages after it, and one before it, upstream of a matmul's A or of the
-/// tensor that is loaded. Tensors between them never exist in memory.
+/// A tensor that is loaded into the accumulator.
+struct LoadAnchor {};
+
+/// A product of Group::a with B.
+struct MatmulAnchor {
+  model::View b;
+  bool b_transposed = false;  ///< as in model::Node
+  bool a_unsigned = false;
+};
+
+/// Operators that run as one: an anchor, the chain of stages after it, and one before it. Tensors
+/// between them never exist in memory.
 struct Group : BoundChain {
   std::string name;                ///< of the anchor, or of the first stage when a load anchors it
   std::vector<std::size_t> nodes;  ///< indices into Graph::nodes, in order
-  bool has_matmul = false;
-  model::View a;  ///< matmul: A; otherwise the tensor that is loaded
-  model::View b;
-  bool a_unsigned = false;
-  bool b_transposed = false;
+  /// Attention has its own operands and chains; a host function reads `a`, and tensors[0] with two
+  /// operands; the encoder's result comes from the stores of a group before.
+  std::variant<LoadAnchor, MatmulAnchor, AttentionGroup, hw::HostFunction, HeadMixLayer> anchor;
+  model::View a;                  ///< matmul: A; otherwise the tensor that is loaded
   std::optional<BoundChain> pre;  ///< of `a`
   model::View out;
-  std::optional<hw::HostFunction> host;  ///< of `a`, and of tensors[0] with two operands, to `out`
-  std::optional<AttentionGroup> attention;  ///< then the rest of a matmul group is not used
   /// Encoders of the result: each is one of the groups after this one, in this order.
   EncodedSections sections;
-  std::optional<HeadMixLayer> encoder;  ///< then the stores of a group before give `out`
+
+  /// The anchor, if it is one of this kind; else null.
+  [[nodiscard]] const MatmulAnchor* matmul() const { return std::get_if<MatmulAnchor>(&anchor); }
+  [[nodiscard]] const AttentionGroup* attention() const {
+    return std::get_if<AttentionGroup>(&anchor);
+  }
+  [[nodiscard]] AttentionGroup* attention() { return std::get_if<AttentionGroup>(&anchor); }
+  [[nodiscard]] const hw::HostFunction* host() const {
+    return std::get_if<hw::HostFunction>(&anchor);
+  }
+  [[nodiscard]] const HeadMixLayer* encoder() const { return std::get_if<HeadMixLayer>(&anchor); }
 
   /// Whether tiles of it go through the array and the chain.
-  [[nodiscard]] bool is_tiled() const { return !attention && !host && !encoder; }
+  [[nodiscard]] bool is_tiled() const {
+    return matmul() != nullptr || std::holds_alternative<LoadAnchor>(anchor);
+  }
   /// What resides in memory when the group is done.
   [[nodiscard]] const model::View& written() const {
     return sections.encoders.empty() ? out : sections.rest;
@@ -54,7 +73,7 @@ struct Group : BoundChain {
   /// Rows and columns of the values that go through the chain.
   [[nodiscard]] std::uint32_t m() const { return hw::transposes(chain) ? out.cols : out.rows; }
   [[nodiscard]] std::uint32_t n() const { return hw::transposes(chain) ? out.rows : out.cols; }
-  [[nodiscard]] std::uint32_t k() const { return has_matmul ? a.cols : 0; }
+  [[nodiscard]] std::uint32_t k() const { return matmul() != nullptr ? a.cols : 0; }
 };
 
 }  // namespace systole::mapper

@@ -49,12 +49,12 @@ MemoryUse memory_use(const Graph& graph, const model::Node& node) {
 
 MemoryUse memory_use(const Graph& graph, const Group& group) {
   MemoryUse use;
-  if (group.encoder) return use;
-  if (group.attention) {
-    use.reads = {group.attention->query, group.attention->key, group.attention->value};
+  if (group.encoder()) return use;
+  if (group.attention()) {
+    use.reads = {group.attention()->query, group.attention()->key, group.attention()->value};
   } else {
     add_read(use, group.a);
-    if (group.has_matmul) add_read(use, group.b);
+    if (group.matmul() != nullptr) add_read(use, group.matmul()->b);
     add_operands(use, graph, group);
     if (group.pre) add_operands(use, graph, *group.pre);
   }

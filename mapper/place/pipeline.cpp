@@ -48,9 +48,10 @@ class PipelineFinder {
     const auto is_state = [&](const View& view) {
       return graph_.tensors[view.tensor].kind == Tensor::Kind::kState;
     };
-    return !group.attention && !group.encoder && !group.host && group.sections.encoders.empty() &&
-           !hw::transposes(group.chain) && !is_state(group.out) && !is_state(group.a) &&
-           !(group.has_matmul && is_state(group.b));
+    return !group.attention() && !group.encoder() && !group.host() &&
+           group.sections.encoders.empty() && !hw::transposes(group.chain) &&
+           !is_state(group.out) && !is_state(group.a) &&
+           !(group.matmul() != nullptr && is_state(group.matmul()->b));
   }
   [[nodiscard]] bool is_weight(const View& view) const {
     return graph_.tensors[view.tensor].kind == Tensor::Kind::kConstant;
@@ -75,7 +76,7 @@ class PipelineFinder {
   [[nodiscard]] bool is_head(std::size_t step) const {
     if (step + 1 >= groups_.size()) return false;
     const Group &scores = groups_[step], &context = groups_[step + 1];
-    if (!is_plain(scores) || !is_plain(context) || !scores.has_matmul || !context.has_matmul) {
+    if (!is_plain(scores) || !is_plain(context) || !scores.matmul() || !context.matmul()) {
       return false;
     }
     const Tensor& between = graph_.tensors[scores.out.tensor];
@@ -84,7 +85,7 @@ class PipelineFinder {
                         hw::bytes_of(between.type) == 1 && !context.pre &&
                         (hw::is_row_wise(scores.chain) || scores.valid_cols != 0);
     if (!passes || context.a.tensor != scores.out.tensor || context.a.rows != scores.out.rows ||
-        context.a.cols != scores.out.cols || context.b.tensor == scores.out.tensor) {
+        context.a.cols != scores.out.cols || context.matmul()->b.tensor == scores.out.tensor) {
       return false;
     }
     if (!keeps(step, step + 1)) return false;
@@ -141,7 +142,7 @@ class PipelineFinder {
   [[nodiscard]] bool may_reside(const Pipeline& heads) const {
     std::set<model::TensorId> tensors;
     for (std::size_t step = heads.first; step < heads.end(); ++step) {
-      tensors.insert(groups_[step].b.tensor);
+      tensors.insert(groups_[step].matmul()->b.tensor);
       if (step % 2 == heads.first % 2) tensors.insert(groups_[step].a.tensor);
     }
     std::uint64_t bytes = 0;
@@ -153,9 +154,10 @@ class PipelineFinder {
     const std::size_t step = heads.end();
     if (step >= groups_.size()) return;
     const Group &group = groups_[step], &context = groups_[step - 1];
-    if (!is_plain(group) || group.pre || !group.has_matmul || !is_weight(group.b) ||
-        group.a.tensor != context.out.tensor || group.a.row != context.out.row ||
-        group.m() != context.m() || group.m() < pieces || !may_reside(heads)) {
+    if (!is_plain(group) || group.pre || group.matmul() == nullptr ||
+        !is_weight(group.matmul()->b) || group.a.tensor != context.out.tensor ||
+        group.a.row != context.out.row || group.m() != context.m() || group.m() < pieces ||
+        !may_reside(heads)) {
       return;
     }
     for (std::size_t other = heads.first; other < step; ++other) {
@@ -167,7 +169,7 @@ class PipelineFinder {
     for (std::size_t next = step; next < heads.end(); ++next) {
       const View& in = groups_[next].a;
       const Tensor& tensor = graph_.tensors[in.tensor];
-      if (groups_[next].has_matmul && is_temporary(in) && readers_[in.tensor] == 1 &&
+      if (groups_[next].matmul() != nullptr && is_temporary(in) && readers_[in.tensor] == 1 &&
           hw::bytes_of(tensor.type) == 1 && tensor.rows == group.m()) {
         heads.passing.push_back(in.tensor);
       }
@@ -175,7 +177,7 @@ class PipelineFinder {
   }
 
   [[nodiscard]] std::uint64_t weight_bytes(const Group& group) const {
-    return group.has_matmul
+    return group.matmul() != nullptr
                ? round_up(group.k(), machine_.array.rows) * round_up(group.n(), machine_.array.cols)
                : 0;
   }
@@ -184,8 +186,9 @@ class PipelineFinder {
   [[nodiscard]] bool continues(std::size_t first, std::size_t step) const {
     const Group &before = groups_[step - 1], &group = groups_[step];
     if (!is_plain(group) || group.pre || group.a.tensor != before.out.tensor ||
-        (group.has_matmul && !is_weight(group.b)) || group.a.row != before.out.row ||
-        group.a.rows != before.out.rows || group.m() != before.m()) {
+        (group.matmul() != nullptr && !is_weight(group.matmul()->b)) ||
+        group.a.row != before.out.row || group.a.rows != before.out.rows ||
+        group.m() != before.m()) {
       return false;
     }
     for (std::size_t other = first; other < step; ++other) {
@@ -208,7 +211,7 @@ class PipelineFinder {
   [[nodiscard]] Pipeline rows(std::size_t step) const {
     Pipeline pipeline{step, {0}};
     const Group& begin = groups_[step];
-    if (!is_plain(begin) || begin.m() < 2 || (begin.has_matmul && !is_weight(begin.b)))
+    if (!is_plain(begin) || begin.m() < 2 || (begin.matmul() && !is_weight(begin.matmul()->b)))
       return pipeline;
     pipeline.levels.clear();
     extend(pipeline, step);
@@ -231,8 +234,8 @@ class PipelineFinder {
       weights += weight_bytes(group);
       sums += rows * sum_cols(group);
       // Weights of several products stay; with one product there is nothing to share.
-      products += group.has_matmul ? 1 : 0;
-      if (next != step && group.has_matmul && products > 1 && weights > room) return;
+      products += group.matmul() != nullptr ? 1 : 0;
+      if (next != step && group.matmul() != nullptr && products > 1 && weights > room) return;
       if (next != step && sums > whole_share(machine_).sums_end) return;
       pipeline.levels.push_back(level++);
     }

@@ -40,24 +40,24 @@ class Lives {
     std::size_t writer = 0;  // of what an encoder group gives
     for (std::size_t step = 0; step < groups.size(); ++step) {
       const Group& group = groups[step];
-      if (group.encoder) {
+      if (group.encoder()) {
         // An encoded row leaves by a store, never for the scratchpad.
         touch(group.out, writer).only_matmul_reads = false;
         continue;
       }
       writer = step;
-      if (group.attention) {
-        for (const View& view : {group.attention->query, group.attention->key,
-                                 group.attention->value, group.attention->out}) {
+      if (group.attention()) {
+        for (const View& view : {group.attention()->query, group.attention()->key,
+                                 group.attention()->value, group.attention()->out}) {
           touch(view, step);
         }
         attention_.push_back(step);
         continue;
       }
-      touch(group.a, step).only_matmul_reads &= group.has_matmul;
-      if (group.has_matmul) {
-        touch(group.b, step).is_weight =
-            graph.tensors[group.b.tensor].kind == Tensor::Kind::kConstant;
+      touch(group.a, step).only_matmul_reads &= group.matmul() != nullptr;
+      if (group.matmul() != nullptr) {
+        touch(group.matmul()->b, step).is_weight =
+            graph.tensors[group.matmul()->b.tensor].kind == Tensor::Kind::kConstant;
       }
       touch_operands(group, step);
       if (group.pre) {
@@ -66,7 +66,7 @@ class Lives {
         touch_operands(*group.pre, step);
       }
       // The host reads and writes DRAM.
-      touch(group.out, step).only_matmul_reads &= !group.host;
+      touch(group.out, step).only_matmul_reads &= !group.host();
     }
     // Groups that run in turns with the last reader may write before it has ended.
     std::vector<std::size_t> last_beside;

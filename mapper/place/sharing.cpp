@@ -32,7 +32,7 @@ class Needs {
     const std::uint64_t row = round_up(group.n(), machine_.array.cols);
     const std::uint64_t parameters =
         kSlots * aligned(kWordBytes * hw::parameter_words(group.chain) * group.n());
-    if (!group.has_matmul) {
+    if (group.matmul() == nullptr) {
       const std::uint64_t rows = std::clamp(most_sums / row, std::uint64_t{1}, kRows);
       need.sums = (pipeline_.row_tile != 0 ? pipeline_.row_tile : rows) * row;
       need.bytes = parameters;
@@ -43,7 +43,7 @@ class Needs {
     need.sums = std::max(pipeline_.row_tile, 1U) * (whole ? row : machine_.array.cols);
     const std::uint64_t depth = round_up(group.k(), machine_.array.rows);
     const std::uint64_t rows = pipeline_.row_tile != 0 ? pipeline_.row_tile : kRows;
-    need.wanted = parameters + (on_chip(group.b) ? 0 : aligned(depth * row)) +
+    need.wanted = parameters + (on_chip(group.matmul()->b) ? 0 : aligned(depth * row)) +
                   (on_chip(group.a) ? 0 : kSlots * aligned(rows * depth));
     return need;
   }

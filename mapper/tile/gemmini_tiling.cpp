@@ -4,6 +4,7 @@
 
 #include "base/round.h"
 #include "base/units.h"
+#include "hw/program/program.h"
 #include "mapper/tile/tiling_cost.h"
 #include "mapper/tile/tiling_strategies.h"
 

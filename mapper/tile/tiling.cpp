@@ -61,11 +61,12 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   // A causal mask counts columns from the row's begin.
   problem.row_wise = hw::is_row_wise(group.chain) || group.valid_cols != 0;
   problem.even_cols = hw::has_stage(group.chain, hw::StageOp::kRope);
-  if (group.has_matmul) {
+  if (group.matmul() != nullptr) {
     problem.a_on_chip = on_chip(group.a);
-    problem.b_on_chip = on_chip(group.b);
-    problem.b_transposed = group.b_transposed;
-    problem.b_is_activation = graph.tensors[group.b.tensor].kind != model::Tensor::Kind::kConstant;
+    problem.b_on_chip = on_chip(group.matmul()->b);
+    problem.b_transposed = group.matmul()->b_transposed;
+    problem.b_is_activation =
+        graph.tensors[group.matmul()->b.tensor].kind != model::Tensor::Kind::kConstant;
   }
   problem.out_on_chip = on_chip(group.out);
   problem.parameter_words = hw::parameter_words(group.chain);
@@ -89,7 +90,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   problem.postop_fill = postop.fill;
   problem.postop_passes = postop.reads / ceil_div(cols, machine.postop.lanes);
   problem.stages = static_cast<std::uint32_t>(group.chain.stages.size());
-  if (!group.has_matmul) {
+  if (group.matmul() == nullptr) {
     problem.in_bytes = static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.a.tensor].type));
   }
   problem.section = group.section_cols();

@@ -132,16 +132,16 @@ std::vector<OperatorSummary> summarise(const mapper::Mapping& mapping) {
         op.stages.emplace_back(place + std::string(hw::stage_info(stage.op).name));
       }
     };
-    if (group.attention) {
-      if (!group.attention->decoders.empty()) op.stages.emplace_back("decode");
+    if (group.attention()) {
+      if (!group.attention()->decoders.empty()) op.stages.emplace_back("decode");
       constexpr std::array<const char*, 3> kOperands = {"query.", "key.", "value."};
       for (std::size_t operand = 0; operand < kOperands.size(); ++operand) {
-        list(group.attention->operand_chains[operand], kOperands[operand]);
+        list(group.attention()->operand_chains[operand], kOperands[operand]);
       }
-      list(group.attention->softmax, "score.");
+      list(group.attention()->softmax, "score.");
     }
-    if (group.encoder) op.stages.emplace_back("encode");
-    if (group.host) op.stages.emplace_back("host." + std::string(hw::name_of(group.host->op)));
+    if (group.encoder()) op.stages.emplace_back("encode");
+    if (group.host()) op.stages.emplace_back("host." + std::string(hw::name_of(group.host()->op)));
     list(group.chain, "");
   }
   for (const hw::Command& command : mapping.program.commands) {

@@ -75,7 +75,7 @@ std::vector<Group> attention_of(const model::Graph& graph,
                                 const hw::Machine& machine = staged_machine()) {
   std::vector<Group> groups = fuse(graph, machine).groups;
   groups.erase(std::remove_if(groups.begin(), groups.end(),
-                              [](const Group& group) { return !group.attention; }),
+                              [](const Group& group) { return !group.attention(); }),
                groups.end());
   return groups;
 }
@@ -87,7 +87,7 @@ TEST(AttentionStages, OfScoresAndOutputsBelongToTheEngines) {
   const model::Graph graph = staged_attention_graph(staged);
   const std::vector<Group> groups = attention_of(graph);
   ASSERT_EQ(groups.size(), 1U);
-  const AttentionGroup& attention = *groups[0].attention;
+  const AttentionGroup& attention = *groups[0].attention();
   EXPECT_EQ(attention.heads.size(), 2U);
   ASSERT_EQ(attention.softmax.stages.size(), 4U);
   EXPECT_EQ(attention.softmax.stages[1], relu());
@@ -114,7 +114,7 @@ TEST(AttentionStages, ThatDifferFromHeadToHeadPartThem) {
   }
   const std::vector<Group> groups = attention_of(graph);
   ASSERT_EQ(groups.size(), 2U);
-  EXPECT_EQ(groups[1].attention->softmax.stages[0].imm[3], 5);
+  EXPECT_EQ(groups[1].attention()->softmax.stages[0].imm[3], 5);
 }
 
 TEST(AttentionStages, BehindTheLastByteAreAnotherOperator) {
@@ -133,7 +133,7 @@ TEST(AttentionStages, BehindTheLastByteAreAnotherOperator) {
   graph.nodes.push_back(widen);
   const Fusion fusion = fuse(graph, staged_machine());
   ASSERT_EQ(fusion.groups.size(), 2U);
-  EXPECT_EQ(fusion.groups[0].attention->chain.stages.size(), 2U);
+  EXPECT_EQ(fusion.groups[0].attention()->chain.stages.size(), 2U);
   EXPECT_EQ(fusion.groups[1].name, "widen");
 }
 
@@ -153,7 +153,7 @@ TEST(AttentionStages, SumsThatOthersReadStayWithTheArray) {
     graph.nodes.push_back(copy);
     const std::vector<Group> groups = attention_of(graph);
     ASSERT_EQ(groups.size(), 1U);
-    EXPECT_EQ(groups[0].attention->heads.size(), 1U) << "the other head";
+    EXPECT_EQ(groups[0].attention()->heads.size(), 1U) << "the other head";
   }
 }
 
@@ -186,7 +186,7 @@ TEST(AttentionStages, LeaveASelectionAMaskWhereItFillsWithLessThanAnyScore) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_TRUE(groups(-kLargest - distance + 1).empty());
   std::size_t kept = 0;
-  for (const hw::SparseHead& head : found[0].attention->heads) kept += head.kept();
+  for (const hw::SparseHead& head : found[0].attention()->heads) kept += head.kept();
   EXPECT_EQ(kept, 2U * 144 - 58);
 }
 
@@ -196,7 +196,7 @@ TEST(AttentionStages, OfARowWithoutAKeptCellKeepItFromTheEngines) {
   std::fill_n(masked.keep.begin() + 24, 12, 0);
   const std::vector<Group> groups = attention_of(staged_attention_graph(masked));
   ASSERT_EQ(groups.size(), 1U);
-  EXPECT_EQ(groups[0].attention->heads.size(), 1U) << "the other head";
+  EXPECT_EQ(groups[0].attention()->heads.size(), 1U) << "the other head";
 }
 
 TEST(AttentionStages, InFrontOfOperandsBelongToTheCommand) {
@@ -206,7 +206,7 @@ TEST(AttentionStages, InFrontOfOperandsBelongToTheCommand) {
   const model::Graph graph = staged_attention_graph(staged);
   const Mapping mapping = map_graph(graph, staged_machine());
   ASSERT_EQ(mapping.groups.size(), 1U);
-  const AttentionGroup& attention = *mapping.groups[0].attention;
+  const AttentionGroup& attention = *mapping.groups[0].attention();
   EXPECT_EQ(attention.query.tensor, 0U) << "that of the input";
   EXPECT_EQ(attention.operand_chains[0].stages, staged.operands[0]);
   EXPECT_TRUE(attention.operand_chains[1].stages.empty());
@@ -235,8 +235,8 @@ TEST(AttentionStages, OfOperandsThatAreOneTensorAreOfBoth) {
   }
   const std::vector<Group> groups = attention_of(graph);
   ASSERT_EQ(groups.size(), 1U);
-  EXPECT_EQ(groups[0].attention->operand_chains[1], groups[0].attention->operand_chains[2]);
-  EXPECT_EQ(groups[0].attention->operand_chains[1].stages, staged.operands[1]);
+  EXPECT_EQ(groups[0].attention()->operand_chains[1], groups[0].attention()->operand_chains[2]);
+  EXPECT_EQ(groups[0].attention()->operand_chains[1].stages, staged.operands[1]);
 }
 
 TEST(AttentionStages, InFrontStayAPassOfTheirOwnWhereTheyMust) {

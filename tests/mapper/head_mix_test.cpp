@@ -79,7 +79,7 @@ hw::Machine machine_with_engines() { return hw::find_machine("vitcod"); }
 
 std::size_t encoders(const model::Graph& graph, const hw::Machine& machine) {
   std::size_t count = 0;
-  for (const Group& group : fuse(graph, machine).groups) count += group.encoder ? 1 : 0;
+  for (const Group& group : fuse(graph, machine).groups) count += group.encoder() ? 1 : 0;
   return count;
 }
 
@@ -232,7 +232,7 @@ TEST(Encoders, OfEveryShapeComputeTheGraph) {
     }
     ++mapped;
     joined += std::any_of(mapping.groups.begin(), mapping.groups.end(),
-                          [](const Group& group) { return group.encoder.has_value(); });
+                          [](const Group& group) { return group.encoder() != nullptr; });
     test::expect_program_computes_graph(graph, machine, mapping, seed);
     if (HasFailure()) return;
   }
@@ -308,13 +308,13 @@ TEST(Decoders, JoinTheAttention) {
     if (attention == nullptr) continue;
     ++layers;
     const Group& group = mapping.groups[command.op];
-    ASSERT_EQ(group.attention->decoders.size(), 2U);
+    ASSERT_EQ(group.attention()->decoders.size(), 2U);
     ASSERT_TRUE(attention->decoders);
     const hw::HeadMix& query = mapping.program.mixes.at(*attention->decoders);
     EXPECT_EQ(query.out_heads, 4U);
-    EXPECT_EQ(group.attention->query.cols, query.in_heads * 16);
-    EXPECT_EQ(group.attention->query.tensor,
-              graph.nodes[group.attention->decoders[0].first].in.tensor);
+    EXPECT_EQ(group.attention()->query.cols, query.in_heads * 16);
+    EXPECT_EQ(group.attention()->query.tensor,
+              graph.nodes[group.attention()->decoders[0].first].in.tensor);
     EXPECT_EQ(attention->query.pitch, 64U) << "a latent row, padded";
   }
   EXPECT_EQ(layers, 4U);
@@ -329,9 +329,9 @@ TEST_P(NoDecoders, WhereALayerDoesMoreThanMixHeads) {
   GetParam().change(graph);
   std::size_t decoding = 0, layers = 0;
   for (const Group& group : fuse(graph, machine_with_engines()).groups) {
-    if (!group.attention) continue;
+    if (!group.attention()) continue;
     ++layers;
-    decoding += group.attention->decoders.empty() ? 0 : 1;
+    decoding += group.attention()->decoders.empty() ? 0 : 1;
   }
   EXPECT_EQ(layers, 4U);
   EXPECT_EQ(decoding, 3U);

@@ -110,7 +110,7 @@ TEST(Mapping, EncodersOnTheHostComputeTheGraph) {
     const Mapping mapping = map_graph(graph, machine);
     for (std::size_t i = 0; i < mapping.groups.size(); ++i) {
       const Group& group = mapping.groups[i];
-      if (!group.host) continue;
+      if (!group.host()) continue;
       // The host reaches DRAM alone, though matmuls are all that reads these.
       EXPECT_EQ(mapping.program.operators[i].place, hw::Operator::Place::kDram) << group.name;
       EXPECT_EQ(mapping.tensors[group.a.tensor].place, Location::Place::kDram) << group.name;

@@ -27,7 +27,7 @@ hw::Program emit(const model::Graph& graph, const Tiling& tiling) {
   const Placement placement = place_tensors(graph, groups, pipelines, machine);
   ConstantImage constants(placement.dram_end);
   hw::Program program;
-  Emitter emitter(graph, machine, placement, constants, program);
+  Emitter emitter({graph, machine, placement, constants, program});
   for (std::size_t i = 0; i < groups.size(); ++i) {
     const Share& share = placement.shares[i];
     emitter.emit(
@@ -246,7 +246,8 @@ class Emitted {
       EXPECT_EQ(std::count(written.begin(), written.end(), 1), std::int64_t{group.m()} * group.n())
           << group.name;
       EXPECT_EQ(macs, result.macs) << group.name;
-      EXPECT_EQ(firsts, group.has_matmul ? std::uint64_t{group.m()} * group.n() : 0) << group.name;
+      EXPECT_EQ(firsts, group.matmul() != nullptr ? std::uint64_t{group.m()} * group.n() : 0)
+          << group.name;
     }
   }
 

@@ -318,7 +318,7 @@ class AttentionOrder : public testing::Test {
   [[nodiscard]] std::size_t heads() const {
     std::size_t heads = 0;
     for (const Group& group : fuse(graph_, machine_).groups) {
-      if (group.attention) heads += group.attention->heads.size();
+      if (group.attention()) heads += group.attention()->heads.size();
     }
     return heads;
   }

@@ -54,7 +54,7 @@ TEST_F(FusionTest, StagesJoinTheMatmulInFront) {
   EXPECT_EQ(fused(graph), "c+bias+q+gelu");
   const Group group = fuse(graph, hw::Machine{}).groups.front();
   EXPECT_EQ(group.name, "c");
-  EXPECT_TRUE(group.has_matmul);
+  EXPECT_TRUE(group.matmul() != nullptr);
   EXPECT_EQ(group.m(), 10U);
   EXPECT_EQ(group.n(), 20U);
   EXPECT_EQ(group.k(), 12U);
@@ -73,7 +73,7 @@ TEST_F(FusionTest, AStageOnAnInputLoadsTheAccumulator) {
   const model::Graph graph = g_.take(g_.stage("relu", x_, GraphSketch::relu(), DType::kS8));
   const std::vector<Group> groups = fuse(graph, hw::Machine{}).groups;
   ASSERT_EQ(groups.size(), 1U);
-  EXPECT_FALSE(groups[0].has_matmul);
+  EXPECT_FALSE(groups[0].matmul() != nullptr);
   EXPECT_EQ(groups[0].name, "relu");
   EXPECT_EQ(groups[0].a.tensor, x_.tensor);
   EXPECT_EQ(groups[0].k(), 0U);

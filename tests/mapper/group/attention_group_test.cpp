@@ -13,7 +13,7 @@ namespace {
 
 std::size_t attention_groups(const model::Graph& graph, const hw::Machine& machine) {
   std::size_t count = 0;
-  for (const Group& group : fuse(graph, machine).groups) count += group.attention ? 1 : 0;
+  for (const Group& group : fuse(graph, machine).groups) count += group.attention() ? 1 : 0;
   return count;
 }
 
@@ -27,13 +27,13 @@ TEST(AttentionGroup, IsOneForEachLayerOnAMachineWithEngines) {
 TEST(AttentionGroup, HasTheMaskOfEveryHead) {
   const model::Graph graph = graph_of("vit65-sparse90");
   for (const Group& group : fuse(graph, hw::find_machine("vitcod")).groups) {
-    if (!group.attention) continue;
-    ASSERT_EQ(group.attention->heads.size(), 4U);
-    EXPECT_EQ(group.attention->dim, 16U);
-    EXPECT_EQ(group.attention->query.cols, 64U);
-    EXPECT_EQ(group.attention->out.cols, 64U);
+    if (!group.attention()) continue;
+    ASSERT_EQ(group.attention()->heads.size(), 4U);
+    EXPECT_EQ(group.attention()->dim, 16U);
+    EXPECT_EQ(group.attention()->query.cols, 64U);
+    EXPECT_EQ(group.attention()->out.cols, 64U);
     std::size_t kept = 0;
-    for (const hw::SparseHead& head : group.attention->heads) {
+    for (const hw::SparseHead& head : group.attention()->heads) {
       EXPECT_EQ(head.queries, 65U);
       kept += head.kept();
     }
@@ -48,8 +48,8 @@ TEST(AttentionGroup, NeedsATableThatIsAMask) {
     if (tensor.name.find("head0.pruned") != std::string::npos) tensor.data.front() = 7;
   }
   for (const Group& group : fuse(graph, hw::find_machine("vitcod")).groups) {
-    if (group.attention) {
-      EXPECT_EQ(group.attention->heads.size(), 3U);
+    if (group.attention()) {
+      EXPECT_EQ(group.attention()->heads.size(), 3U);
     }
   }
 }

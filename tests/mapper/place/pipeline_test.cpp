@@ -119,14 +119,14 @@ TEST(FindPipelines, PartsOfScoresAreNoHead) {
   sketch.groups[1].a.rows -= 1;
   EXPECT_EQ(sketch.levels(kAttention), "0,0");
   sketch = Sketch(heads(1));
-  sketch.groups[1].b = sketch.groups[1].a;
+  std::get<MatmulAnchor>(sketch.groups[1].anchor).b = sketch.groups[1].a;
   EXPECT_EQ(sketch.levels(kAttention), "0,0") << "B is wanted whole";
 }
 
 TEST(FindPipelines, StatesAreLeftAlone) {
   for (const std::size_t group : {0U, 1U}) {
     Sketch sketch(heads(2));
-    sketch.graph.tensors[sketch.groups[group].b.tensor].kind = model::Tensor::Kind::kState;
+    sketch.graph.tensors[sketch.groups[group].matmul()->b.tensor].kind = model::Tensor::Kind::kState;
     EXPECT_EQ(sketch.levels(kAttention), "0,0,01");
   }
   Sketch sketch(heads(2));
@@ -147,7 +147,7 @@ TEST(FindPipelines, WhatAnotherGroupWritesInTurnsEndsAPipeline) {
   sketch.groups[3].out = sketch.groups[1].out;
   EXPECT_EQ(sketch.levels(kAttention), "01,0101");
   sketch = Sketch(heads(3));
-  sketch.groups[4].b = sketch.groups[3].out;
+  std::get<MatmulAnchor>(sketch.groups[4].anchor).b = sketch.groups[3].out;
   EXPECT_EQ(sketch.levels(kAttention), "0101,01");
 }
 
@@ -182,7 +182,7 @@ Sketch chain_sketch() {
 TEST(FindPipelines, LayerNormPassesJoinProducts) {
   const Sketch sketch = chain_sketch();
   ASSERT_EQ(sketch.groups.size(), 3U);
-  EXPECT_FALSE(sketch.groups[1].has_matmul);
+  EXPECT_FALSE(sketch.groups[1].matmul() != nullptr);
   EXPECT_EQ(sketch.levels(kAttention), "0,0,0");
   EXPECT_EQ(sketch.levels(kRows), "012");
   EXPECT_EQ(sketch.pipelines(kRows).front().row_tile, 0U) << "each has tiles of its own";
@@ -200,7 +200,7 @@ TEST(FindPipelines, RowsThatAreNotYetDoneEndAChain) {
   sketch.groups[2].out = sketch.groups[0].a;
   EXPECT_EQ(sketch.levels(kRows), "01,0") << "over what the first one reads";
   sketch = chain_sketch();
-  sketch.graph.tensors[sketch.groups[2].b.tensor].kind = model::Tensor::Kind::kActivation;
+  sketch.graph.tensors[sketch.groups[2].matmul()->b.tensor].kind = model::Tensor::Kind::kActivation;
   EXPECT_EQ(sketch.levels(kRows), "01,0") << "only weights stay";
 }
 

@@ -68,7 +68,7 @@ std::vector<Stay> stays(const model::Graph& graph, const std::vector<Group>& gro
       const Group& group = groups[step];
       std::vector<std::size_t> used = {group.a.tensor, group.statistics, group.out.tensor};
       for (const model::View& view : group.tensors) used.push_back(view.tensor);
-      if (group.has_matmul) used.push_back(group.b.tensor);
+      if (group.matmul() != nullptr) used.push_back(group.matmul()->b.tensor);
       if (std::find(used.begin(), used.end(), id) == used.end()) continue;
       stay.first = std::min(stay.first, step);
       stay.last = std::max(stay.last, begun.at(step));

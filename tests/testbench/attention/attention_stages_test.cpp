@@ -124,11 +124,11 @@ TEST_F(AttentionStages, GiveTheReferencesBytes) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     const auto attention =
         std::find_if(mapping.groups.begin(), mapping.groups.end(),
-                     [](const mapper::Group& group) { return group.attention.has_value(); });
+                     [](const mapper::Group& group) { return group.attention() != nullptr; });
     ASSERT_NE(attention, mapping.groups.end());
-    EXPECT_EQ(attention->attention->heads.size(), sketch.heads);
+    EXPECT_EQ(attention->attention()->heads.size(), sketch.heads);
     for (std::size_t i = 0; i < 3; ++i) {
-      const auto& chain = attention->attention->operand_chains[i];
+      const auto& chain = attention->attention()->operand_chains[i];
       if (!sketch.operands[i].empty()) ++with_operands;
       if (!chain.stages.empty()) ++staged_operands;
     }

@@ -79,9 +79,9 @@ struct Fused {
   }
 
   void add(const mapper::Group& group) {
-    const std::size_t anchor = static_cast<std::size_t>(!group.has_matmul ? Anchor::kLoad
-                                                        : group.m() == 1  ? Anchor::kGemv
-                                                                          : Anchor::kGemm);
+    const std::size_t anchor = static_cast<std::size_t>(group.matmul() == nullptr ? Anchor::kLoad
+                                                        : group.m() == 1          ? Anchor::kGemv
+                                                                                  : Anchor::kGemm);
     int length = 0;
     const auto count = [&](const hw::Stage& stage, Counts& counts) {
       ++counts[static_cast<std::size_t>(stage.op)][anchor];
@@ -92,7 +92,7 @@ struct Fused {
       for (const hw::Stage& stage : group.pre->chain.stages) count(stage, in_front);
     }
     // Without stages in front the first one is what the load is for.
-    bool alone = !group.has_matmul && !group.pre;
+    bool alone = group.matmul() == nullptr && !group.pre;
     for (const hw::Stage& stage : group.chain.stages) {
       if (!std::exchange(alone, false)) count(stage, after);
     }
@@ -141,7 +141,7 @@ class FusionPropertyTest : public test::SystemCTest {
     for (std::size_t i = 0; i < mapping.groups.size(); ++i) {
       const mapper::Group& group = mapping.groups[i];
       const auto& stages = group.chain.stages;
-      if (!group.has_matmul || stages.empty() || stages.front().op != hw::StageOp::kAdd ||
+      if (group.matmul() == nullptr || stages.empty() || stages.front().op != hw::StageOp::kAdd ||
           stages.front().operand != hw::Operand::kChannel) {
         continue;
       }
