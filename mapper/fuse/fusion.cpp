@@ -1,17 +1,14 @@
 #include "mapper/fuse/fusion.h"
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "base/error.h"
 #include "base/round.h"
 #include "base/units.h"
 #include "hw/description/machine_text.h"
-#include "mapper/fuse/attention_operands.h"
-#include "mapper/fuse/fusion_cost.h"
+#include "mapper/fuse/fusion_state.h"
 #include "mapper/group/fusion_rules.h"
-#include "mapper/group/memory_use.h"
 
 namespace systole::mapper {
 namespace {
@@ -70,16 +67,6 @@ Group encoder_group(const Graph& graph, const HeadMixLayer& encoder) {
   return group;
 }
 
-std::string cost_text(const FusionCost::Comparison& cost, const hw::Machine::Mapper& mapper) {
-  if (!cost.fits) return "no tile fits together";
-  const auto text = [](double value) { return std::to_string(std::llround(value)); };
-  if (mapper.strategy == hw::MappingStrategy::kSearch &&
-      mapper.objective != hw::MappingObjective::kCycles) {
-    return "expected at " + text(100 * cost.together / cost.apart) + " % of the cost apart";
-  }
-  return "expected " + text(cost.together) + " cycles together, " + text(cost.apart) + " apart";
-}
-
 /// Whether both ways fit, at costs that the model may have in the wrong order.
 bool is_close(const FusionCost::Comparison& cost) {
   constexpr double kClose = 1.25;
@@ -87,65 +74,88 @@ bool is_close(const FusionCost::Comparison& cost) {
          cost.apart < kClose * cost.together;
 }
 
-/// Finds what is not a run of nodes: attention with its decoders upstream, and encoders.
-class Fuser {
+/// Throws InputError with the key of the unit that an operator needs and the machine has not.
+void check_units(const Graph& graph, const hw::Machine& machine) {
+  const hw::ChainLimits limits = hw::chain_limits(machine);
+  for (const Node& node : graph.nodes) {
+    if (node.kind != Node::Kind::kStage) continue;
+    const hw::StageInfo& info = hw::stage_info(node.stage.op);
+    if (limits.units.at(static_cast<std::size_t>(info.unit))) continue;
+    throw hw::InputError(std::string(hw::key_of(info.unit)) + " = 0: " + node.name + " is a " +
+                         std::string(info.name) + ", expected a machine with the unit for it");
+  }
+}
+
+std::size_t upstream_stages(const Group& group) {
+  const AttentionGroup* const attention = group.attention();
+  if (attention == nullptr) return group.pre ? group.pre->chain.stages.size() : 0;
+  return group.nodes.size() - attention->nodes - attention->decoders.size() * HeadMixLayer::kNodes;
+}
+
+FusionDecision::Role role_of(const Group& group, std::size_t node) {
+  const std::size_t upstream = upstream_stages(group);
+  if (node < upstream) return Role::kPre;
+  if (group.attention() != nullptr || group.encoder() != nullptr) return Role::kInside;
+  const bool anchors = group.matmul() != nullptr || upstream == 0;
+  return node == upstream && anchors ? Role::kAnchor : Role::kPost;
+}
+
+std::vector<FusionDecision> decisions(const FusionState& state, const std::vector<Group>& groups) {
+  std::vector<FusionDecision> result(state.graph.nodes.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t i = 0; i < groups[g].nodes.size(); ++i) {
+      const std::size_t node = groups[g].nodes[i];
+      result[node] = {node, g, role_of(groups[g], i), state.why[node]};
+    }
+  }
+  return result;
+}
+
+/// Grows groups in the order of the nodes: a stage joins the group before it. Finds what is not a
+/// run of nodes: attention with its decoders upstream, and encoders.
+class GroupBuilder {
  public:
-  Fuser(const Graph& graph, const hw::Machine& machine, CloseCalls close_calls)
-      : graph_(graph),
-        machine_(machine),
+  GroupBuilder(FusionState& state, CloseCalls close_calls)
+      : state_(state),
+        graph_(state.graph),
+        machine_(state.machine),
         close_calls_(close_calls),
-        readers_(count_readers(graph)),
-        cost_(graph, machine),
-        taken_(graph.nodes.size(), false),
-        why_(graph.nodes.size()),
-        attention_(graph.nodes.size()) {
-    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
-      attention_[i] = match_attention(graph, i, machine, readers_);
+        taken_(graph_.nodes.size(), false),
+        attention_(graph_.nodes.size()) {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      attention_[i] = match_attention(graph_, i, machine_, state.readers);
       if (!attention_[i]) continue;
       for (const HeadMixLayer& decoder : attention_[i]->decoders) take(decoder);
       i += attention_[i]->nodes - 1;
     }
   }
 
-  Fusion run() {
-    check_units();
+  [[nodiscard]] std::vector<Group> build() {
+    std::vector<Group> groups;
     for (std::size_t i = 0; i < graph_.nodes.size();) {
       if (taken_[i]) {
         ++i;
         continue;
       }
       if (attention_[i]) {
-        groups_.push_back(attention_group(graph_, std::move(*attention_[i]), i));
-        i += groups_.back().attention()->nodes;
+        groups.push_back(attention_group(graph_, std::move(*attention_[i]), i));
+        i += groups.back().attention()->nodes;
         continue;
       }
       if (graph_.nodes[i].kind == Node::Kind::kHost) {
-        groups_.push_back(host_group(graph_, i++));
+        groups.push_back(host_group(graph_, i++));
         continue;
       }
-      groups_.push_back(group_from(i));
-      const std::vector<HeadMixLayer> encoders = groups_.back().sections.encoders;
-      for (const HeadMixLayer& encoder : encoders)
-        groups_.push_back(encoder_group(graph_, encoder));
+      groups.push_back(group_from(i));
+      const std::vector<HeadMixLayer> encoders = groups.back().sections.encoders;
+      for (const HeadMixLayer& encoder : encoders) {
+        groups.push_back(encoder_group(graph_, encoder));
+      }
     }
-    fuse_in_front();
-    std::vector<FusionDecision> all = decisions();
-    return {std::move(groups_), std::move(all)};
+    return groups;
   }
 
  private:
-  /// The key of the unit that an operator needs and the machine has not.
-  void check_units() const {
-    const hw::ChainLimits limits = hw::chain_limits(machine_);
-    for (const Node& node : graph_.nodes) {
-      if (node.kind != Node::Kind::kStage) continue;
-      const hw::StageInfo& info = hw::stage_info(node.stage.op);
-      if (limits.units.at(static_cast<std::size_t>(info.unit))) continue;
-      throw hw::InputError(std::string(hw::key_of(info.unit)) + " = 0: " + node.name + " is a " +
-                           std::string(info.name) + ", expected a machine with the unit for it");
-    }
-  }
-
   void take(const HeadMixLayer& layer) {
     for (std::size_t i = 0; i < HeadMixLayer::kNodes; ++i) taken_[layer.first + i] = true;
   }
@@ -188,7 +198,7 @@ class Fuser {
     const auto saved = static_cast<unsigned>(
         std::count_if(group.chain.stages.begin(), group.chain.stages.end(),
                       [](const auto& stage) { return stage.operand == hw::Operand::kSaved; }));
-    return readers_[graph_.nodes[group.nodes.front()].out.tensor] == saved + 1;
+    return state_.readers[graph_.nodes[group.nodes.front()].out.tensor] == saved + 1;
   }
 
   [[nodiscard]] bool joins(Group& group, std::size_t index, bool shares) {
@@ -197,7 +207,7 @@ class Fuser {
     std::string why = tensor_obstacle(group, node, shares);
     if (why.empty()) {
       why = obstacle(group, node, graph_, machine_);
-      if (!why.empty() && moves_in_front(group)) {
+      if (!why.empty() && moves_upstream(group)) {
         why = obstacle(group, node, graph_, machine_);
       }
     }
@@ -206,10 +216,10 @@ class Fuser {
       const bool joined = close_calls_ == CloseCalls::kByCost || !is_close(cost)
                               ? cost.pays()
                               : close_calls_ == CloseCalls::kTogether;
-      (joined ? why_[index] : why) = cost_text(cost, machine_.mapper);
-      if (joined != cost.pays()) (joined ? why_[index] : why) += ", decided by replay";
+      (joined ? state_.why[index] : why) = state_.reason(cost);
+      if (joined != cost.pays()) (joined ? state_.why[index] : why) += ", decided by replay";
     }
-    if (!why.empty()) why_[index] = why;
+    if (!why.empty()) state_.why[index] = why;
     return why.empty();
   }
 
@@ -217,17 +227,15 @@ class Fuser {
                                             bool shares) const {
     const model::Tensor& between = graph_.tensors[group.out.tensor];
     if (!same(node.in, group.out)) return "it does not read the result of " + last_of(group);
-    if (between.kind != model::Tensor::Kind::kActivation || !between.data.empty()) {
-      return between.name + " is wanted in memory";
-    }
-    const unsigned readers = readers_[group.out.tensor];
+    if (std::string why = state_.memory_obstacle(group.out.tensor); !why.empty()) return why;
+    const unsigned readers = state_.readers[group.out.tensor];
     const bool sums = shares && group.matmul() != nullptr && group.chain.stages.empty();
     if (readers == 1 || sums) return "";
     return std::to_string(readers) + " operators read " + between.name;
   }
 
   /// A chain on a loaded tensor that is too long goes on after the load.
-  bool moves_in_front(Group& group) const {
+  bool moves_upstream(Group& group) const {
     const bool full = group.chain.stages.size() >= machine_.postop.max_stages;
     if (!full || group.matmul() != nullptr || !pre_obstacle(group, machine_).empty()) return false;
     BoundChain after;
@@ -246,7 +254,7 @@ class Fuser {
     append(fused, stage, graph_);
     alone.a = graph_.nodes[stage].in;
     append(alone, stage, graph_);
-    return cost_.after(fused, group, alone);
+    return state_.cost.after(fused, group, alone);
   }
 
   void check_row(const Group& group) const {
@@ -262,7 +270,7 @@ class Fuser {
   void encode(Group& group) {
     if (group.matmul() == nullptr || hw::is_row_wise(group.chain) || hw::transposes(group.chain))
       return;
-    EncodedSections sections = encoded_sections(graph_, group, machine_, readers_, taken_);
+    EncodedSections sections = encoded_sections(graph_, group, machine_, state_.readers, taken_);
     if (sections.encoders.empty()) return;
     Group fused = group;
     fused.sections = sections;
@@ -273,128 +281,29 @@ class Fuser {
         append(products.back(), encoder.first + i, graph_);
       }
     }
-    if (!cost_.encoding(fused, group, products).pays()) return;
+    if (!state_.cost.encoding(fused, group, products).pays()) return;
     for (const HeadMixLayer& encoder : sections.encoders) take(encoder);
     group.sections = std::move(sections);
   }
 
-  /// Puts groups without a matmul before the matmul that reads their result.
-  void fuse_in_front() {
-    for (std::size_t i = 0; i < groups_.size();) {
-      if (in_front_of_reader(i)) {
-        groups_.erase(groups_.begin() + static_cast<std::ptrdiff_t>(i));
-      } else {
-        ++i;
-      }
-    }
-  }
-
-  bool in_front_of_reader(std::size_t i) {
-    const Group& group = groups_[i];
-    if (!std::holds_alternative<LoadAnchor>(group.anchor)) return false;
-    const auto next = groups_.begin() + static_cast<std::ptrdiff_t>(i) + 1;
-    const auto reader = std::find_if(next, groups_.end(), [&](const Group& candidate) {
-      return reads_in_front(candidate, group.out) != 0;
-    });
-    if (reader == groups_.end()) return false;
-    std::string why = pre_obstacle(group, machine_);
-    if (why.empty()) why = result_obstacle(group, reads_in_front(*reader, group.out));
-    if (why.empty()) {
-      why = order_obstacle(graph_, groups_, i, static_cast<std::size_t>(reader - groups_.begin()));
-    }
-    if (why.empty() && reader->attention()) {
-      why = operand_obstacle(*reader->attention(), group, graph_);
-    }
-    if (why.empty()) {
-      Group fused = *reader;
-      const FusionCost::Comparison cost = put_in_front(group, fused);
-      why_[group.nodes.front()] = cost_text(cost, machine_.mapper);
-      if (cost.pays()) {
-        *reader = std::move(fused);
-        return true;
-      }
-      return false;
-    }
-    std::string& so_far = why_[group.nodes.front()];
-    so_far += (so_far.empty() ? "" : "; ") + ("not before " + reader->name + ": ") + why;
-    return false;
-  }
-
-  /// How often the anchor of a group reads a view as an operand that may have stages in front.
-  static unsigned reads_in_front(const Group& reader, const View& view) {
-    if (reader.attention()) return operand_reads(*reader.attention(), view);
-    return reader.matmul() != nullptr && same(reader.a, view) ? 1 : 0;
-  }
-
-  /// Makes `group` stages upstream of `reader`, and says whether that pays.
-  FusionCost::Comparison put_in_front(const Group& group, Group& reader) {
-    const Group alone = reader;
-    reader.nodes.insert(reader.nodes.begin(), group.nodes.begin(), group.nodes.end());
-    if (reader.attention()) {
-      stage_operands(group, *reader.attention());
-      return cost_.before_attention(operand_stage_cycles(*reader.attention(), machine_), group);
-    }
-    reader.pre = static_cast<const BoundChain&>(group);  // the chain and its operands alone
-    reader.a = group.a;
-    return cost_.before(reader, group, alone);
-  }
-
-  /// Why a group's result, which its reader reads `reads` times, cannot stay away from memory.
-  [[nodiscard]] std::string result_obstacle(const Group& group, unsigned reads) const {
-    const model::Tensor& result = graph_.tensors[group.out.tensor];
-    const unsigned readers = readers_[group.out.tensor];
-    if (readers != reads) return std::to_string(readers) + " operators read " + result.name;
-    if (result.kind != model::Tensor::Kind::kActivation || !result.data.empty()) {
-      return result.name + " is wanted in memory";
-    }
-    return "";
-  }
-
-  static std::size_t stages_in_front(const Group& group) {
-    if (!group.attention()) return group.pre ? group.pre->chain.stages.size() : 0;
-    const AttentionGroup& attention = *group.attention();
-    return group.nodes.size() - attention.nodes - attention.decoders.size() * HeadMixLayer::kNodes;
-  }
-
-  [[nodiscard]] std::vector<FusionDecision> decisions() const {
-    std::vector<FusionDecision> result(graph_.nodes.size());
-    for (std::size_t g = 0; g < groups_.size(); ++g) {
-      const Group& group = groups_[g];
-      const std::size_t in_front = stages_in_front(group);
-      for (std::size_t i = 0; i < group.nodes.size(); ++i) {
-        FusionDecision& decision = result[group.nodes[i]];
-        decision.node = group.nodes[i];
-        decision.group = g;
-        decision.why = why_[group.nodes[i]];
-        if (i < in_front) {
-          decision.role = Role::kPre;
-        } else if (group.attention() || group.encoder()) {
-          decision.role = Role::kInside;
-        } else if (i > in_front) {
-          decision.role = Role::kPost;
-        } else {
-          decision.role = group.matmul() != nullptr || in_front == 0 ? Role::kAnchor : Role::kPost;
-        }
-      }
-    }
-    return result;
-  }
-
+  FusionState& state_;
   const Graph& graph_;
   const hw::Machine& machine_;
   const CloseCalls close_calls_;
-  const std::vector<unsigned> readers_;
-  FusionCost cost_;
-  std::vector<bool> taken_;       ///< nodes that belong to a group that began before them, or after
-  std::vector<std::string> why_;  ///< by node
+  std::vector<bool> taken_;  ///< nodes that belong to a group that began before them, or after
   std::vector<std::optional<AttentionGroup>> attention_;  ///< by first node
-  std::vector<Group> groups_;
 };
 
 }  // namespace
 
 Fusion fuse(const Graph& graph, const hw::Machine& machine, CloseCalls close_calls) {
-  return Fuser(graph, machine, close_calls).run();
+  FusionState state(graph, machine);
+  GroupBuilder builder(state, close_calls);
+  check_units(graph, machine);
+  std::vector<Group> groups = builder.build();
+  fuse_upstream(state, groups);
+  std::vector<FusionDecision> all = decisions(state, groups);
+  return {std::move(groups), std::move(all)};
 }
 
 }  // namespace systole::mapper

@@ -2,9 +2,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "hw/machine/machine.h"
 #include "mapper/group/group.h"
 #include "mapper/tile/tiling.h"
+#include "model/graph/graph.h"
 
 namespace systole::mapper {
 
@@ -50,5 +54,26 @@ class FusionCost {
   Placement placement_;
   Tiler tiler_;
 };
+
+/// What the steps of fuse() share.
+struct FusionState {
+  /// Both outlive this object.
+  FusionState(const model::Graph& network, const hw::Machine& target);
+
+  /// A comparison as a decision's reason.
+  [[nodiscard]] std::string reason(const FusionCost::Comparison& comparison) const;
+  /// Why a tensor has to exist in memory, whoever reads it; empty if it has not.
+  [[nodiscard]] std::string memory_obstacle(model::TensorId id) const;
+
+  const model::Graph& graph;
+  const hw::Machine& machine;
+  const std::vector<unsigned> readers;  ///< by tensor: nodes that read it
+  FusionCost cost;
+  std::vector<std::string> why;  ///< by node: FusionDecision::why
+};
+
+/// Puts groups that a load anchors before the matmul or the attention that reads their result,
+/// where that is legal and expected to be no slower.
+void fuse_upstream(FusionState& state, std::vector<Group>& groups);
 
 }  // namespace systole::mapper

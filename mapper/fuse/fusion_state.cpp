@@ -1,10 +1,12 @@
-#include "mapper/fuse/fusion_cost.h"
+#include "mapper/fuse/fusion_state.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/round.h"
 #include "base/units.h"
+#include "mapper/group/fusion_rules.h"
 #include "mapper/place/sharing.h"
 #include "mapper/tile/objective.h"
 
@@ -112,6 +114,31 @@ FusionCost::Comparison FusionCost::encoding(const Group& fused, const Group& gro
   std::vector<const Group*> apart{&group};
   for (const Group& product : products) apart.push_back(&product);
   return compare(fused, apart, placement_, 0);
+}
+
+FusionState::FusionState(const model::Graph& network, const hw::Machine& target)
+    : graph(network),
+      machine(target),
+      readers(count_readers(network)),
+      cost(network, target),
+      why(network.nodes.size()) {}
+
+std::string FusionState::reason(const FusionCost::Comparison& comparison) const {
+  if (!comparison.fits) return "no tile fits together";
+  const auto text = [](double value) { return std::to_string(std::llround(value)); };
+  if (machine.mapper.strategy == hw::MappingStrategy::kSearch &&
+      machine.mapper.objective != hw::MappingObjective::kCycles) {
+    return "expected at " + text(100 * comparison.together / comparison.apart) +
+           " % of the cost apart";
+  }
+  return "expected " + text(comparison.together) + " cycles together, " + text(comparison.apart) +
+         " apart";
+}
+
+std::string FusionState::memory_obstacle(model::TensorId id) const {
+  const model::Tensor& tensor = graph.tensors[id];
+  const bool passes = tensor.kind == model::Tensor::Kind::kActivation && tensor.data.empty();
+  return passes ? "" : tensor.name + " is wanted in memory";
 }
 
 }  // namespace systole::mapper
