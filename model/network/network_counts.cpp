@@ -53,6 +53,10 @@ std::vector<NodeCounts> count_network(const NetworkFile& file, std::uint32_t tok
       operands.push_back(filled(file.shape_of(input), tokens));
       if (!file.constants().has(input) || !counted.insert(input).second) continue;
       row.constant_bytes += file.constants().tensor(input).bytes;
+      const auto entry = file.document().tensors.find(input);
+      if (entry != file.document().tensors.end() && entry->second.scale->axis) {
+        row.constant_bytes += file.constants().tensor(entry->second.scale->values).bytes;
+      }
     }
     row.macs = node_macs(node, operands, row.result);
     row.result_bytes = type_bytes(file.document().tensors.at(node.output).type);

@@ -6,9 +6,12 @@ import argparse
 import importlib.util
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import ConvertError, printable
-from .graph import Network
+
+if TYPE_CHECKING:  # needs NumPy, which may be missing
+    from .graph import Network
 
 _BAD_INPUT = 2
 #: Libraries by what needs them; requirements.txt has the versions.

@@ -32,11 +32,11 @@ class Blocks:
         self.epsilon, self.gelu, self.causal = epsilon, gelu, causal
 
     def attend(self, prefix: str, x: str, qkv: list[Projection], proj: Projection) -> str:
-        names = [
+        q, k, v = (
             self.net.linear(f"{prefix}attn.{part}", x, layer.weight, layer.bias)
             for part, layer in zip(("query", "key", "value"), qkv, strict=True)
-        ]
-        context = self.net.attention(f"{prefix}attn.context", *names, heads=self.heads, causal=self.causal)
+        )
+        context = self.net.attention(f"{prefix}attn.context", q, k, v, self.heads, self.causal)
         return self.net.linear(f"{prefix}attn.proj", context, proj.weight, proj.bias)
 
     def mlp(self, prefix: str, x: str, fc1: Projection, fc2: Projection) -> str:

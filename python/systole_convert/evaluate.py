@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 
+from typing import Any
+
 import numpy as np
 
 from .graph import Network, Node
 
-_erf = np.vectorize(math.erf, otypes=[np.float64])
+Array = np.ndarray[Any, Any]
+_erf: Any = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def evaluate(net: Network, inputs: dict[str, np.ndarray]) -> np.ndarray:
+def evaluate(net: Network, inputs: dict[str, Array]) -> Array:
     """The first output. A picture is what `normalise` gives: that operator passes it through."""
-    values: dict[str, np.ndarray] = dict(inputs)
+    values: dict[str, Array] = dict(inputs)
     tokens = max((len(v) for v in inputs.values() if v.ndim == 1), default=0)
     for node in net.nodes:
         operands = [
@@ -21,22 +24,23 @@ def evaluate(net: Network, inputs: dict[str, np.ndarray]) -> np.ndarray:
             for name in node.inputs
         ]
         values[node.name] = _OPS[node.op](node, operands, tokens)
-    return values[net.outputs[0]]
+    result: Array = values[net.outputs[0]]
+    return result
 
 
-def _layer_norm(node: Node, x: list[np.ndarray]) -> np.ndarray:
+def _layer_norm(node: Node, x: list[Array]) -> Any:
     centred = x[0] - x[0].mean(-1, keepdims=True)
     variance = (centred**2).mean(-1, keepdims=True)
     return centred / np.sqrt(variance + node.attributes["epsilon"]) * x[1] + x[2]
 
 
-def _gelu(node: Node, x: list[np.ndarray]) -> np.ndarray:
+def _gelu(node: Node, x: list[Array]) -> Any:
     if node.attributes["form"] == "erf":
         return x[0] * 0.5 * (1 + _erf(x[0] / math.sqrt(2)))
     return x[0] * 0.5 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x[0] + 0.044715 * x[0] ** 3)))
 
 
-def _attention(node: Node, x: list[np.ndarray]) -> np.ndarray:
+def _attention(node: Node, x: list[Array]) -> Any:
     heads = node.attributes["heads"]
     tokens, width = x[0].shape
     q, k, v = (part.reshape(tokens, heads, width // heads).swapaxes(0, 1) for part in x[:3])
@@ -47,7 +51,7 @@ def _attention(node: Node, x: list[np.ndarray]) -> np.ndarray:
     return (shares / shares.sum(-1, keepdims=True) @ v).swapaxes(0, 1).reshape(tokens, width)
 
 
-def _patches(node: Node, x: list[np.ndarray]) -> np.ndarray:
+def _patches(node: Node, x: list[Array]) -> Any:
     channels, side, _ = x[0].shape
     p = node.attributes["patch"]
     n = side // p

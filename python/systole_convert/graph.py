@@ -55,11 +55,11 @@ class Source:
         if self.scales is None:
             return values if values.dtype == np.float64 else values.astype(np.float32, copy=False)
         if isinstance(self.scales, Source):
-            scale = self.scales.make().astype(np.float32)
-            if self.axis == 0:
-                scale = scale.reshape(-1, *[1] * (values.ndim - 1))
+            shape = [1] * values.ndim
+            shape[self.axis] = -1
+            scale = self.scales.make().astype(np.float32).reshape(shape)
         else:
-            scale = np.float32(self.scales)
+            scale = np.array(self.scales, np.float32)
         return values.astype(np.float32) * scale
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import TensorProto, helper, numpy_helper
 
 from .errors import ConvertError
@@ -19,7 +19,7 @@ from .graph import Source
 MAX_NODES = 1 << 18
 _MAX_BYTES = (1 << 31) - 1  # of a protobuf message
 
-_DTYPES = {
+_DTYPES: dict[int, str] = {
     TensorProto.FLOAT: "F32",
     TensorProto.FLOAT16: "F16",
     TensorProto.DOUBLE: "F64",
@@ -29,7 +29,7 @@ _DTYPES = {
     TensorProto.INT64: "I64",
     TensorProto.BOOL: "BOOL",
 }
-_NUMPY = {
+_NUMPY: dict[int, str] = {
     TensorProto.FLOAT: "<f4",
     TensorProto.FLOAT16: "<f2",
     TensorProto.DOUBLE: "<f8",

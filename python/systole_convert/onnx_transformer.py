@@ -129,8 +129,8 @@ class Reader:
         axis %= len(codes.shape)
         if codes.shape[axis] != values.size:
             raise self.graph.fail(op, f"{values.size} scales for shape {list(codes.shape)}")
-        flat = Source((values.size,), lambda: np.asarray(scales.make(), np.float32).reshape(-1))
-        return Source(codes.shape, codes.make, "I8", flat, axis)
+        each = Source((values.size,), lambda: np.asarray(scales.make(), np.float32).reshape(-1))
+        return Source(codes.shape, codes.make, "I8", each, axis)
 
     def scalar(self, name: str) -> float | None:
         source = self.constant(name)

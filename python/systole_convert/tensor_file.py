@@ -156,10 +156,10 @@ def write(path: Path, tensors: dict[str, OutTensor], metadata: dict[str, str]) -
             file.write(text)
             for name in sorted(tensors):
                 tensor = tensors[name]
-                values = np.ascontiguousarray(tensor.make(), DTYPES[tensor.dtype])
+                values = np.asarray(tensor.make(), DTYPES[tensor.dtype], order="C")
                 if values.shape != tensor.shape:
                     raise AssertionError(f"{name}: {values.shape} instead of {tensor.shape}")
-                file.write(values.data)
+                file.write(values.reshape(-1).data)
         os.chmod(temporary, 0o644)
         os.replace(temporary, path)
         temporary = None
