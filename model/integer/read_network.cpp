@@ -23,11 +23,30 @@ hw::Dyadic factor_of(const NetworkNode& node, const char* key) {
   return {pair.at(0), static_cast<std::int8_t>(pair.at(1))};
 }
 
+hw::Machine::Datapath datapath_of(const NetworkFile& file) {
+  if (!file.document().is_integer()) {
+    throw hw::InputError(hw::printable(file.path()) +
+                         ": a network of real numbers, expected one of integers: systole quantise "
+                         "makes it");
+  }
+  const std::string place = hw::printable(file.path()) + ": datapath";
+  const hw::Machine::Datapath datapath = read_datapath({file.document().datapath, place});
+  const std::map<std::string, std::string> known = datapath_metadata(datapath);
+  for (const auto& [key, value] : file.document().datapath) {
+    if (known.count(key) == 0) {
+      throw hw::InputError(place + " '" + hw::printable(key) + "': unknown key");
+    }
+  }
+  return datapath;
+}
+
 /// Reads layers of an integer network, and the scales of what they give.
 class IntegerLayerReader {
  public:
   IntegerLayerReader(const NetworkFile& file, IntegerEncoder& encoder)
-      : file_(file), encoder_(encoder) {}
+      : file_(file), encoder_(encoder) {
+    encoder.datapath = datapath_of(file);
+  }
 
   void linear(const NetworkNode& node, IntegerLinear& layer) const {
     const std::vector<std::size_t>& shape = file_.constants().tensor(node.inputs[1]).shape;
@@ -134,23 +153,6 @@ class IntegerLayerReader {
   bool has_code_ = false;
 };
 
-hw::Machine::Datapath datapath_of(const NetworkFile& file) {
-  if (!file.document().is_integer()) {
-    throw hw::InputError(hw::printable(file.path()) +
-                         ": a network of real numbers, expected one of integers: systole quantise "
-                         "makes it");
-  }
-  const std::string place = hw::printable(file.path()) + ": datapath";
-  const hw::Machine::Datapath datapath = read_datapath({file.document().datapath, place});
-  const std::map<std::string, std::string> known = datapath_metadata(datapath);
-  for (const auto& [key, value] : file.document().datapath) {
-    if (known.count(key) == 0) {
-      throw hw::InputError(place + " '" + hw::printable(key) + "': unknown key");
-    }
-  }
-  return datapath;
-}
-
 /// Reads what the vision models, texts and mere layers have in common; the value that the first
 /// block reads.
 template <typename Network>
@@ -159,7 +161,6 @@ std::string read_encoder(const NetworkWalk& walk, IntegerLayerReader& reader,
   IntegerEncoder& encoder = network.encoder;
   network.name = walk.file().document().name;
   network.source = walk.file().document().source;
-  encoder.datapath = datapath_of(walk.file());
   const WalkedEncoder found = read_blocks(walk, reader, place, value, encoder.blocks);
   encoder.shape = found.shape;
   encoder.folded_encoders = found.folded_encoders;

@@ -201,11 +201,11 @@ ordered_json network_schema() {
                                {"additionalProperties", false}};
   ordered_json forms = ordered_json::array();
   for (const NetworkOp& op : network_ops()) {
-    if (!op.real.inputs.empty()) forms.push_back(form_schema(op, op.real));
-    const bool same = op.real.inputs.size() == op.integer.inputs.size() &&
-                      op.real.attributes.size() == op.integer.attributes.size() &&
-                      op.name != "layer_norm" && op.name != "gelu";
-    if (!op.integer.inputs.empty() && !same) forms.push_back(form_schema(op, op.integer));
+    for (const OpForm* form : {&op.real, &op.integer}) {
+      if (form->inputs.empty()) continue;
+      const ordered_json schema = form_schema(op, *form);
+      if (forms.empty() || forms.back() != schema) forms.push_back(schema);
+    }
   }
   const ordered_json node = {
       {"type", "object"},

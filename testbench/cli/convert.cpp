@@ -28,6 +28,11 @@ std::string environment_or(const char* variable, const char* otherwise) {
 
 void list_files(const ConvertOptions& options, CommandFiles& files) {
   files.reads("source", options.source);
+  std::error_code ignored;  // no folder, or one that cannot be read: the converter says so
+  for (std::filesystem::directory_iterator entry(options.source, ignored), end; entry != end;
+       entry.increment(ignored)) {
+    if (entry->is_regular_file(ignored)) files.reads("source", entry->path().string());
+  }
   files.writes("out", options.out);
 }
 
@@ -63,7 +68,7 @@ int run(const ConvertOptions& options) {
 void add_convert_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<ConvertOptions>();
   CLI::App& command =
-      *app.add_subcommand("convert", "make a network file of Hugging Face, GGUF or ONNX");
+      *app.add_subcommand("convert", "make a network file of Hugging Face, GGUF, ONNX");
   command.add_option("source", options->source, "folder with config.json, GGUF or ONNX file")
       ->type_name("FOLDER|FILE")
       ->required();

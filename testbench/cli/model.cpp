@@ -253,6 +253,8 @@ void list_files(const ModelOptions& options, CommandFiles& files) {
                       model::names_gpt_checkpoint(options.model) ? model::find_gpt_checkpoint
                                                                  : model::find_model);
   }
+  files.reads_pictures("--input", options.input);
+  files.reads("--checkpoint", options.checkpoint);
   files.writes("--out", options.out);
   files.writes("--svg", options.drawing);
 }
