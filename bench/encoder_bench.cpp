@@ -132,7 +132,7 @@ class Comparison {
     size.layers = options.layers;
     testbench::Network network = testbench::seeded_network(
         testbench::network_size(options.model, size, kMaxLength), machine_);
-    input_ = testbench::seeded_inputs(network, machine_, 1).front();
+    input_ = testbench::seeded_inputs(network, 1).front();
     graph_ = std::move(network.graph);
   }
 

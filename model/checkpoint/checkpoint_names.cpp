@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "model/checkpoint/network_checkpoint.h"
 #include "model/metadata/config_file.h"
 #include "model/metadata/metadata.h"
 
@@ -63,6 +64,12 @@ CheckpointFamily checkpoint_family(const Safetensors& file) {
   }
   throw hw::InputError(hw::printable(file.path()) +
                        ": no checkpoint of a known family, expected one of the tensors " + known);
+}
+
+bool is_text_checkpoint(const Safetensors& file) {
+  if (is_network_file(file)) return !reads_pictures(read_network_document(file));
+  const auto family = find_family(file);
+  return family && is_text(*family);
 }
 
 const char* family_name(CheckpointNames names) {

@@ -31,6 +31,10 @@ struct CheckpointFamily {
   return family.names == CheckpointNames::kBert || family.names == CheckpointNames::kGpt2;
 }
 
+/// Whether a real-valued checkpoint, a network file included, is one of a text network; throws
+/// InputError for a network file that cannot be read.
+[[nodiscard]] bool is_text_checkpoint(const Safetensors& file);
+
 /// "BERT", "GPT-2", "ViT".
 [[nodiscard]] const char* family_name(CheckpointNames names);
 

@@ -6,6 +6,7 @@
 #include "model/checkpoint/checkpoint_names.h"
 #include "model/checkpoint/checkpoint_reader.h"
 #include "model/checkpoint/gpt2_names.h"
+#include "model/checkpoint/network_checkpoint.h"
 #include "model/format/safetensors.h"
 
 namespace systole::model {
@@ -89,6 +90,7 @@ TextCheckpoint read_gpt2(CheckpointReader& reader, const std::string& prefix) {
 
 TextCheckpoint load_text_checkpoint(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
+  if (is_network_file(file)) return read_text_checkpoint(NetworkFile(file)).text;
   const CheckpointFamily family = checkpoint_family(file);
   CheckpointReader reader(file);
   if (!is_text(family)) {

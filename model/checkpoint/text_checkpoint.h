@@ -5,30 +5,9 @@
 #include <vector>
 
 #include "model/checkpoint/float_layers.h"
-#include "model/metadata/vit_shape.h"
+#include "model/metadata/text_shape.h"
 
 namespace systole::model {
-
-/// A text network: tokens and positions become vectors, Transformer blocks follow.
-struct TextShape {
-  EncoderShape encoder;
-  std::uint32_t vocabulary = 0;
-  std::uint32_t positions = 0;    ///< tokens of a text, at most
-  std::uint32_t token_types = 0;  ///< numbered from 0; 0: the network has none (GPT-2)
-};
-
-// Wide enough for the published ones; beyond, sums and file offsets would need more care.
-inline constexpr std::uint32_t kMaxTextLayers = 256;
-inline constexpr std::uint32_t kMaxTextWidth = 1U << 14;
-inline constexpr std::uint32_t kMaxTextHidden = 1U << 16;
-inline constexpr std::uint32_t kMaxVocabulary = 1U << 20;
-inline constexpr std::uint32_t kMaxPositions = 1U << 16;
-inline constexpr std::uint32_t kMaxTokenTypes = 1U << 8;
-
-[[nodiscard]] inline bool operator==(const TextShape& a, const TextShape& b) {
-  return a.encoder == b.encoder && a.vocabulary == b.vocabulary && a.positions == b.positions &&
-         a.token_types == b.token_types;
-}
 
 /// Real-valued weights of BERT or GPT-2.
 struct TextCheckpoint {
@@ -52,6 +31,8 @@ inline constexpr double kGpt2NormEpsilon = 1e-5;
 /// without the prefix "bert." or "transformer.". The tensors give the shape, except for the heads
 /// (model/checkpoint/checkpoint_names.h). Poolers, heads for tasks and masks that the files carry
 /// along are left out.
+///
+/// Or a network file (model/network/network_document.h) of such a network.
 ///
 /// Throws InputError that names file, tensor and expected shape if one is missing or has another
 /// shape, holds a value that is not finite, or is part of no such network.

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "model/checkpoint/checkpoint_names.h"
 #include "model/checkpoint/checkpoint_reader.h"
+#include "model/checkpoint/network_checkpoint.h"
+#include "model/checkpoint/picture_normalisation.h"
 #include "model/data/image.h"
 #include "model/metadata/config_file.h"
 #include "model/metadata/metadata.h"
@@ -148,11 +150,6 @@ void refuse_distilled(const Safetensors& file, const std::string& name) {
 // Far beyond what is published, and no product of them overflows.
 constexpr double kLeast = 1e-6, kLargest = 1e6;
 
-struct Normalisation {
-  double rescale = 1.0 / 255.0;
-  std::vector<double> mean, deviation;  ///< per channel
-};
-
 /// Nothing if the key is absent, or null as Hugging Face's files may have it.
 const nlohmann::json* find(const ConfigFile& config, const char* key) {
   const auto found = config.values.find(key);
@@ -189,9 +186,10 @@ void read_channels(const ConfigFile& config, const char* key, double lowest,
   }
 }
 
-Normalisation read_normalisation(const std::optional<ConfigFile>& config, std::size_t channels) {
+PictureNormalisation read_normalisation(const std::optional<ConfigFile>& config,
+                                        std::size_t channels) {
   constexpr double kUsual = 0.5;
-  Normalisation result;
+  PictureNormalisation result;
   result.mean.assign(channels, kUsual);
   result.deviation.assign(channels, kUsual);
   if (!config) return result;
@@ -220,26 +218,31 @@ void fold_normalisation(VitCheckpoint& checkpoint) {
   const std::optional<ConfigFile> config = config_beside(checkpoint.path, kPreprocessorFile);
   if (!config && shape.channels == 1 && shape.levels == kDigitLevels) return;
   shape.levels = kByteLevels;
-  const Normalisation normalisation = read_normalisation(config, shape.channels);
+  fold_normalisation(read_normalisation(config, shape.channels), checkpoint.patch_embed,
+                     shape.patch);
+}
+
+}  // namespace
+
+void fold_normalisation(const PictureNormalisation& normalisation, FloatLinear& patch_embed,
+                        std::uint32_t patch) {
   // A byte is code + offset, for a gain of 1.
   const double offset = sample_code(kByteLevels).offset;
-  FloatLinear& layer = checkpoint.patch_embed;
-  const std::size_t plane = std::size_t{shape.patch} * shape.patch;
-  for (std::size_t o = 0; o < layer.outputs; ++o) {
-    for (std::size_t i = 0; i < layer.inputs; ++i) {
+  const std::size_t plane = std::size_t{patch} * patch;
+  for (std::size_t o = 0; o < patch_embed.outputs; ++o) {
+    for (std::size_t i = 0; i < patch_embed.inputs; ++i) {
       const double deviation = normalisation.deviation[i / plane];
       const double centre = offset * normalisation.rescale - normalisation.mean[i / plane];
-      double& weight = layer.weight[o * layer.inputs + i];
-      layer.bias[o] += weight * centre / deviation;
+      double& weight = patch_embed.weight[o * patch_embed.inputs + i];
+      patch_embed.bias[o] += weight * centre / deviation;
       weight *= kInputSteps * normalisation.rescale / deviation;
     }
   }
 }
 
-}  // namespace
-
 VitCheckpoint load_vit_checkpoint(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
+  if (is_network_file(file)) return read_vit_checkpoint(NetworkFile(file));
   CheckpointReader reader(file);
   // Metadata alone make timm's names a network, and are missed with their own names.
   const bool described = file.metadata().count("L") != 0;

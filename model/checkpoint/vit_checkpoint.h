@@ -8,10 +8,14 @@
 
 namespace systole::model {
 
+/// Added to the variance by every LayerNorm of timm's vision transformers.
+inline constexpr double kNormEpsilon = 1e-6;
+
 /// Real-valued weights of a vision model.
 struct VitCheckpoint {
   std::string path;
   VitShape shape;
+  double norm_epsilon = kNormEpsilon;  ///< added to the variance by every LayerNorm
   FloatLinear patch_embed;
   std::vector<double> cls_token;  ///< [width]
   std::vector<double> position;   ///< [tokens, width]
@@ -19,9 +23,6 @@ struct VitCheckpoint {
   FloatNorm norm;  ///< pre-norm: after the last block; post-norm: after the embedding
   FloatLinear head;
 };
-
-/// Added to the variance by every LayerNorm of timm's vision transformers.
-inline constexpr double kNormEpsilon = 1e-6;
 
 /// The integer input (model/data/image.h) that is 1 to the patch embedding.
 inline constexpr double kInputSteps = 127.0;
@@ -38,6 +39,8 @@ inline constexpr double kInputSteps = 127.0;
 ///
 /// What normalises bytes ("preprocessor_config.json" beside the file) is folded into the patch
 /// embedding.
+///
+/// Or a network file (model/network/network_document.h) of such a network.
 ///
 /// Throws InputError if metadata or tensors are missing, contradict each other, are too many, or
 /// hold a value that is not finite, for a distilled network, and for a mask with a row that keeps

@@ -12,7 +12,7 @@ FloatVit::FloatVit(VitCheckpoint checkpoint)
     : checkpoint_(std::move(checkpoint)),
       patch_embed_(checkpoint_.patch_embed),
       blocks_(checkpoint_.shape.encoder, std::move(checkpoint_.blocks),
-              {kNormEpsilon, GeluForm::kErf}),
+              {checkpoint.norm_epsilon, GeluForm::kErf}),
       head_(checkpoint_.head) {}
 
 FloatRows FloatVit::embed(const std::vector<std::int32_t>& patches) const {
@@ -37,13 +37,13 @@ std::vector<double> FloatVit::logits(const std::vector<std::int32_t>& patches,
   FloatRows stream = embed(patches);
   show(observer, Site::kEmbedding, 0, stream, width);
   if (post) {
-    stream = layer_norm(checkpoint_.norm, stream, kNormEpsilon);
+    stream = layer_norm(checkpoint_.norm, stream, checkpoint_.norm_epsilon);
     show(observer, Site::kEmbeddingNorm, 0, stream, width);
   }
   stream = blocks_.run(std::move(stream), observer);
   stream.resize(width);  // only the class token is classified
   if (!post) {
-    stream = layer_norm(checkpoint_.norm, stream, kNormEpsilon);
+    stream = layer_norm(checkpoint_.norm, stream, checkpoint_.norm_epsilon);
     show(observer, Site::kFinalNorm, 0, stream, width);
   }
   FloatRows result = head_.apply(stream);

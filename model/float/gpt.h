@@ -52,6 +52,8 @@ struct Gpt {
 /// to nearest even; a separate head, "lm_head.weight", counts only if it differs from the table
 /// of words.
 ///
+/// Or a network file of a GPT-2 (model/network/network_document.h).
+///
 /// Throws InputError that names file, tensor and expected shape if one is missing or has another
 /// shape, holds a value that is not finite or beyond 65504, or is part of no such network.
 [[nodiscard]] Gpt load_gpt(const std::string& path);

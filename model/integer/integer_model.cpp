@@ -13,6 +13,7 @@
 #include "model/checkpoint/text_checkpoint.h"
 #include "model/format/safetensors.h"
 #include "model/format/safetensors_writer.h"
+#include "model/integer/integer_network.h"
 #include "model/integer/integer_vit_check.h"
 #include "model/integer/integer_vit_fields.h"
 #include "model/metadata/datapath_metadata.h"
@@ -243,6 +244,7 @@ void save_integer_vit(const IntegerVit& vit, const std::string& path) {
 
 IntegerVit load_integer_vit(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
+  if (is_network_file(file)) return read_vit_network(NetworkFile(file));
   IntegerVit vit;
   read_heading(file, kIntegerModelFormat, vit);
   vit.shape = read_vit_shape(file);
@@ -272,6 +274,7 @@ void save_integer_text(const IntegerText& text, const std::string& path) {
 
 IntegerText load_integer_text(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
+  if (is_network_file(file)) return read_text_network(NetworkFile(file));
   IntegerText text;
   read_heading(file, kIntegerTextFormat, text);
   text.shape = read_text_shape(file);
@@ -285,8 +288,19 @@ IntegerText load_integer_text(const std::string& path) {
   return text;
 }
 
+IntegerLayers load_integer_layers(const std::string& path) {
+  return read_layers_network(NetworkFile(Safetensors::open(path)));
+}
+
 ModelKind model_kind(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
+  if (is_network_file(file)) {
+    const NetworkDocument document = read_network_document(file);
+    if (!document.is_integer()) return ModelKind::kCheckpoint;
+    const IntegerKind kind = integer_kind(document);
+    if (kind == IntegerKind::kLayers) return ModelKind::kIntegerLayers;
+    return kind == IntegerKind::kText ? ModelKind::kIntegerText : ModelKind::kIntegerVit;
+  }
   const auto format = file.metadata().find("format");
   if (format == file.metadata().end()) return ModelKind::kCheckpoint;
   if (format->second == kIntegerModelFormat) return ModelKind::kIntegerVit;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "model/integer/integer_layers.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 
@@ -22,9 +23,10 @@ inline constexpr const char* kIntegerModelVersion = "1";
 /// Writes the file, whole or not at all; throws InputError if it cannot be written.
 void save_integer_vit(const IntegerVit& vit, const std::string& path);
 
-/// Loads and checks a file. Throws InputError if it is no integer model of this version, if a
-/// tensor is missing, has another type or shape or is not part of the model, or if a constant does
-/// not fit the datapath (model/integer/integer_vit_check.h).
+/// Loads and checks such a file, or a network file (model/integer/integer_network.h). Throws
+/// InputError if it is no integer model of this version, if a tensor is missing, has another type
+/// or shape or is not part of the model, or if a constant does not fit the datapath
+/// (model/integer/integer_vit_check.h).
 [[nodiscard]] IntegerVit load_integer_vit(const std::string& path);
 
 /// The same for a text network; its tables of words and positions are s32 in steps of the residual
@@ -33,8 +35,12 @@ void save_integer_vit(const IntegerVit& vit, const std::string& path);
 void save_integer_text(const IntegerText& text, const std::string& path);
 [[nodiscard]] IntegerText load_integer_text(const std::string& path);
 
-/// What a safetensors file says that it is: a checkpoint if it does not say.
-enum class ModelKind { kIntegerVit, kIntegerText, kCheckpoint };
+/// Of a network file alone.
+[[nodiscard]] IntegerLayers load_integer_layers(const std::string& path);
+
+/// What a safetensors file says that it is: a checkpoint if it does not say. kIntegerLayers: a
+/// network file alone has them (model/integer/integer_network.h).
+enum class ModelKind { kIntegerVit, kIntegerText, kIntegerLayers, kCheckpoint };
 [[nodiscard]] ModelKind model_kind(const std::string& path);
 
 }  // namespace systole::model

@@ -182,4 +182,10 @@ void check_integer_text(const IntegerText& text, const std::string& place) {
   check_encoder(check, text.encoder);
 }
 
+void check_integer_layers(const IntegerLayers& layers, const std::string& place) {
+  const Check check(place, layers.encoder.datapath);
+  check.scale("embedding", layers.embedding_scale);
+  check_encoder(check, layers.encoder);
+}
+
 }  // namespace systole::model

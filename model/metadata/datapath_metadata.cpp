@@ -19,16 +19,16 @@ void for_each_datapath_key(Use use) {
   }
 }
 
-hw::KeyValue read_value(const Safetensors& file, const hw::MachineKey& key) {
+hw::KeyValue read_value(const Metadata& metadata, const hw::MachineKey& key) {
   const std::string name(key.path);
   if (key.kind != hw::MachineKey::Kind::kWord) {
-    return std::int64_t{metadata_number(file, name, static_cast<std::uint32_t>(key.min),
+    return std::int64_t{metadata_number(metadata, name, static_cast<std::uint32_t>(key.min),
                                         static_cast<std::uint32_t>(key.max))};
   }
-  const std::string text = metadata_text(file, name);
+  const std::string text = metadata_text(metadata, name);
   const std::optional<hw::KeyValue> value = hw::word_value(key, text);
   if (!value) {
-    throw hw::InputError(file.path() + ": metadata '" + name + "': " + hw::printable(text) +
+    throw hw::InputError(metadata.place + " '" + name + "': " + hw::printable(text) +
                          ", expected " + hw::expected(key));
   }
   return *value;
@@ -49,10 +49,10 @@ std::map<std::string, std::string> datapath_metadata(const hw::Machine::Datapath
   return metadata;
 }
 
-hw::Machine::Datapath read_datapath(const Safetensors& file) {
+hw::Machine::Datapath read_datapath(const Metadata& metadata) {
   hw::Machine machine;
   for_each_datapath_key(
-      [&](const hw::MachineKey& key) { key.set(machine, read_value(file, key)); });
+      [&](const hw::MachineKey& key) { key.set(machine, read_value(metadata, key)); });
   return machine.datapath;
 }
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "hw/machine/machine.h"
-#include "model/format/safetensors.h"
+#include "model/metadata/metadata.h"
 
 /// The datapath a model was quantised for, under the keys and words of a machine file
 /// ("datapath.rounding": "half-up").
@@ -14,7 +14,7 @@ namespace systole::model {
     const hw::Machine::Datapath& datapath);
 
 /// Throws InputError that names the key if one is missing or its value not allowed.
-[[nodiscard]] hw::Machine::Datapath read_datapath(const Safetensors& file);
+[[nodiscard]] hw::Machine::Datapath read_datapath(const Metadata& metadata);
 
 /// Throws InputError that names the key if a value is out of the range of a machine file.
 void check_datapath(const hw::Machine::Datapath& datapath);

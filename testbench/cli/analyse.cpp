@@ -117,8 +117,16 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
     network.length = text_length(network.name, shape.positions, options.size.length);
     return network;
   }
-  const model::IntegerVit vit = model::load_integer_vit(path);
   require_no_size(options.model, options.size);
+  if (model::model_kind(path) == model::ModelKind::kIntegerLayers) {
+    const model::IntegerLayers layers = model::load_integer_layers(path);
+    network.shape = layers.encoder.shape;
+    network.kind =
+        network.shape.causal ? model::NetworkKind::kDecoder : model::NetworkKind::kEncoder;
+    network.length = network.positions = layers.length;
+    return network;
+  }
+  const model::IntegerVit vit = model::load_integer_vit(path);
   network.name = vit.name;
   network.kind = model::NetworkKind::kVision;
   network.shape = vit.encoder.shape;

@@ -25,6 +25,7 @@ void add_map_command(CLI::App& app, Action& action);
 void add_attention_command(CLI::App& app, Action& action);
 void add_layer_command(CLI::App& app, Action& action);
 void add_analyse_command(CLI::App& app, Action& action);
+void add_convert_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
 void add_machine_command(CLI::App& app, Action& action);

@@ -69,6 +69,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_explain_command(app, action);
   add_machine_command(app, action);
   add_model_command(app, action);
+  add_convert_command(app, action);
   add_quantise_command(app, action);
   add_sparsify_command(app, action);
   add_reproduce_command(app, action);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,18 @@
 #include "model/float/gpt.h"
 #include "model/graph/describe_model.h"
 #include "model/integer/integer_model.h"
+#include "model/metadata/text_shape.h"
 #include "model/model_files.h"
+#include "model/network/network_counts.h"
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
 #include "testbench/common/text.h"
 #include "testbench/network/accuracy.h"
+#include "testbench/network/network_export.h"
 #include "testbench/network/networks.h"
 #include "testbench/report/report_model.h"
+#include "testbench/report/report_network.h"
 
 namespace systole::testbench {
 namespace {
@@ -32,6 +37,7 @@ using Align = Table::Align;
 
 struct ModelOptions {
   std::string model, input, checkpoint;
+  std::string machine, out, drawing;
   SizeOptions size;
   bool accuracy = false, json = false;
 };
@@ -129,16 +135,52 @@ void show_checkpoint(const std::string& path, bool json) {
   print_text(checkpoint_text(info));
 }
 
+/// A network file, node by node.
+void show_network(const ModelOptions& options, const model::NetworkFile& file) {
+  SizeOptions others = options.size;
+  if (model::has_open_tokens(file)) others.length.reset();
+  require_no_size(options.model, others);
+  const std::int64_t tokens = options.size.length.value_or(kDefaultTextLength);
+  if (tokens < 1 || tokens > model::kMaxPositions) {
+    throw hw::InputError(
+        fmt::format("--length: found {}, expected 1 to {}", tokens, model::kMaxPositions));
+  }
+  const auto count = static_cast<std::uint32_t>(tokens);
+  if (!options.drawing.empty()) draw_network(file, options.drawing);
+  if (options.json) return print_json(network_json(file, count));
+  print_text(network_text(file, count));
+}
+
+/// The network file of that path; nothing if it is another file.
+std::optional<model::NetworkFile> network_file(const std::string& path) {
+  const model::Safetensors file = model::Safetensors::open(path);
+  if (!model::is_network_file(file)) return std::nullopt;
+  return model::NetworkFile(file);
+}
+
 void show(const ModelOptions& options) {
+  if (!options.out.empty()) {
+    const hw::Machine machine = load_machine(options.machine, {});
+    export_network(options.model, options.size, machine, options.out);
+    if (!options.drawing.empty()) {
+      draw_network(model::NetworkFile(model::Safetensors::open(options.out)), options.drawing);
+    }
+    return print_text(hw::printable(options.out) + ": a network file\n");
+  }
   if (is_shape_name(options.model)) {
     const NetworkSize size = network_size(options.model, options.size);
     if (options.json) return print_json(model_json(size, describe(size)));
     return print_text(model_text(size, describe(size)));
   }
-  require_no_size(options.model, options.size);
   const std::string path = model::names_gpt_checkpoint(options.model)
                                ? model::find_gpt_checkpoint(options.model)
                                : model::find_model(options.model);
+  if (const auto file = network_file(path)) return show_network(options, *file);
+  if (!options.drawing.empty()) {
+    throw hw::InputError("--svg: " + hw::printable(options.model) +
+                         " is no network file, expected one, or --out to make it");
+  }
+  require_no_size(options.model, options.size);
   const model::ModelKind kind = model::model_kind(path);
   if (kind == model::ModelKind::kIntegerText) return show_text(path, options.json);
   if (kind == model::ModelKind::kCheckpoint) return show_checkpoint(path, options.json);
@@ -204,7 +246,31 @@ int show_accuracy(const ModelOptions& options) {
   return all_hold ? kExitOk : kExitCheckFailed;
 }
 
+void list_files(const ModelOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine);
+  if (!options.model.empty()) {
+    files.reads_model("model", options.model,
+                      model::names_gpt_checkpoint(options.model) ? model::find_gpt_checkpoint
+                                                                 : model::find_model);
+  }
+  files.reads_pictures("--input", options.input);
+  files.reads("--checkpoint", options.checkpoint);
+  files.writes("--out", options.out);
+  files.writes("--svg", options.drawing);
+}
+
 int run(const ModelOptions& options) {
+  if (!options.out.empty() || !options.drawing.empty()) {
+    if (options.model.empty() || options.accuracy) {
+      throw hw::InputError("--out and --svg: expected a model, and no --accuracy");
+    }
+    if (!options.out.empty() && options.json) {
+      throw hw::InputError("--out and --json: expected one of them");
+    }
+  }
+  if (!options.machine.empty() && (options.out.empty() || !is_shape_name(options.model))) {
+    throw hw::InputError("--machine: the datapath of a shape's --out, expected both");
+  }
   if (options.accuracy) return show_accuracy(options);
   if (!options.input.empty() || !options.checkpoint.empty()) {
     throw hw::InputError("--input and --checkpoint: only of use with --accuracy");
@@ -233,11 +299,19 @@ void add_model_command(CLI::App& app, Action& action) {
       ->type_name("FILE|DIR");
   command.add_option("--checkpoint", options->checkpoint, "fp32 model; default: beside the model")
       ->type_name("FILE");
+  command.add_option("-o,--out", options->out, "write the model as a network file")
+      ->type_name("FILE.safetensors");
+  command.add_option("-m,--machine", options->machine, "whose datapath a shape gets with --out")
+      ->type_name("NAME|FILE");
+  command.add_option("--svg", options->drawing, "draw a network file, needs Graphviz's dot")
+      ->type_name("FILE.svg");
   command.add_flag("--json", options->json, "print as JSON");
   add_examples(command, {"systole model", "systole model vit17", "systole model kjv",
                          "systole model gpt2-xl -l 1024", "systole model --accuracy",
-                         "systole model my.int8.safetensors --accuracy"});
-  set_action(command, action, options, run);
+                         "systole model my.int8.safetensors --accuracy",
+                         "systole model vit17 --out vit17.safetensors",
+                         "systole model vit17.safetensors --svg vit17.svg"});
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

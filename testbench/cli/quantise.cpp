@@ -88,8 +88,7 @@ int run(const QuantiseOptions& options) {
   quantiser.headroom = options.headroom;
   quantiser.fold_encoders = options.fold_encoder;
   const std::string path = model::find_checkpoint(options.checkpoint);
-  const auto family = model::find_family(model::Safetensors::open(path));
-  if (family && model::is_text(*family)) {
+  if (model::is_text_checkpoint(model::Safetensors::open(path))) {
     quantise_text(options, path, quantiser);
   } else {
     quantise_vit(options, path, quantiser);

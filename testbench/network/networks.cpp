@@ -45,12 +45,36 @@ void check_datapath(const std::string& model, const hw::Machine& machine,
   require(needed.softmax_bits <= has.softmax_bits, "datapath.softmax_bits");
 }
 
+/// Layers with the seeded inputs of a shape of their size.
+Network layers_network(const std::string& name, const model::IntegerLayers& layers,
+                       const hw::Machine& machine) {
+  check_datapath(name, machine, layers.encoder.datapath);
+  NetworkSize size;
+  size.name = layers.name;
+  size.shape = layers.encoder.shape;
+  size.kind = size.shape.causal ? model::NetworkKind::kDecoder : model::NetworkKind::kEncoder;
+  size.length = size.positions = layers.length;
+  require_room(size, machine);
+  Network network;
+  network.name = layers.name;
+  network.size = size;
+  network.datapath = layers.encoder.datapath;
+  network.graph = model::for_machine(
+      model::make_encoder_graph(layers.encoder, layers.length, layers.name, layers.embedding_scale),
+      machine);
+  return network;
+}
+
 }  // namespace
 
 Network read_network(const std::string& name_or_path, const hw::Machine& machine) {
   const std::string path = model::find_model(name_or_path);
+  const model::ModelKind kind = model::model_kind(path);
+  if (kind == model::ModelKind::kIntegerLayers) {
+    return layers_network(name_or_path, model::load_integer_layers(path), machine);
+  }
   Network network;
-  if (model::model_kind(path) == model::ModelKind::kIntegerText) {
+  if (kind == model::ModelKind::kIntegerText) {
     network.text = model::load_integer_text(path);
     check_datapath(name_or_path, machine, network.text->encoder.datapath);
     network.name = network.text->name;
@@ -90,6 +114,7 @@ Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool
   Network network;
   network.name = size.name;
   network.size = size;
+  network.datapath = machine.datapath;
   network.graph = model::for_machine(
       model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options),
       machine);
@@ -122,15 +147,13 @@ std::vector<std::uint8_t> embedding_bytes(const std::vector<std::int32_t>& value
   return bytes;
 }
 
-std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
-                                                     const hw::Machine& machine,
-                                                     std::size_t count) {
+std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network, std::size_t count) {
   const NetworkSize& size = network.size.value();
   const hw::DType type = network.graph.tensors[input_tensor(network.graph)].type;
   std::vector<std::vector<std::uint8_t>> inputs;
   for (std::size_t i = 0; i < count; ++i) {
     inputs.push_back(embedding_bytes(model::seeded_embedding(size.shape, size.length * size.batch,
-                                                             kWeightSeed + 1 + i, machine.datapath),
+                                                             kWeightSeed + 1 + i, network.datapath),
                                      type));
   }
   return inputs;

@@ -21,7 +21,8 @@ struct Network {
   model::Graph graph;
   std::optional<model::IntegerVit> vit;    ///< of a file, a vision model
   std::optional<model::IntegerText> text;  ///< of a file, a text network
-  std::optional<NetworkSize> size;         ///< of a mere shape
+  std::optional<NetworkSize> size;         ///< of a mere shape, or of layers in a file
+  hw::Machine::Datapath datapath;          ///< of those: what their inputs fit
 };
 
 /// Reads an integer model by name or path and checks that the machine's datapath can compute it. A
@@ -58,7 +59,6 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 /// Bytes of the graph's input tensor for `count` inferences of a network with seeded weights: seeds
 /// kWeightSeed + 1, kWeightSeed + 2, ...
 [[nodiscard]] std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network,
-                                                                   const hw::Machine& machine,
                                                                    std::size_t count);
 
 /// Bytes of the input tensor for a text of a text network: its embedded tokens with the padding, as

@@ -39,12 +39,16 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
       return;
     }
     network_ = seeded_network(size, machine, request.functional);
-    inputs_ = seeded_inputs(network_, machine, std::max<std::size_t>(request.limit, 1));
+    inputs_ = seeded_inputs(network_, std::max<std::size_t>(request.limit, 1));
   } else {
     network_ = read_network(request.model, machine);
     if (network_.text) {
       take_texts(request, machine);
       if (steps() != nullptr) return;
+    } else if (network_.size) {
+      check_seeded(request);
+      require_no_size(request.model, request.size);
+      inputs_ = seeded_inputs(network_, std::max<std::size_t>(request.limit, 1));
     } else {
       require_no_size(request.model, request.size);
       take_pictures(request);

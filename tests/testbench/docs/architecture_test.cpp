@@ -176,7 +176,6 @@ TEST(Architecture, FoldersHaveAtMost25Files) {
 
 /// Headers with one includer that are not part of it, and why.
 const std::map<std::string, std::string> kAloneForAReason{
-    {"model/integer/integer_vit_fields.h", "the list of what the file of an integer model holds"},
     {"model/quantise/block_quantiser.h", "blocks are one job, the networks of them another"},
 };
 

@@ -11,6 +11,7 @@
 #include "hw/description/machine_text.h"
 #include "hw/machine/machine.h"
 #include "hw/postop/postop.h"
+#include "model/network/network_ops.h"
 #include "support/text_lines.h"
 
 namespace systole::testbench {
@@ -96,6 +97,29 @@ std::string counters_table(const hw::BlockReport& report) {
 }
 
 std::string stalls_table(const hw::BlockReport& report) { return table_of(report, times_of); }
+
+std::string network_ops_table() {
+  const auto form = [](const model::OpForm& of) {
+    std::string text;
+    for (const model::OpInput& input : of.inputs) {
+      text += (text.empty() ? "" : ", ") + std::string(input.name);
+      if (input.optional) text += "?";
+    }
+    std::string attributes;
+    for (const model::OpAttribute& attribute : of.attributes) {
+      attributes += (attributes.empty() ? "" : ", ") + code(attribute.name);
+      if (attribute.optional) attributes += "?";
+    }
+    if (!attributes.empty()) text += "; " + attributes;
+    return text.empty() ? std::string("-") : text;
+  };
+  std::string text = head({"op", "result", "shapes", "of real numbers", "of integers"});
+  for (const model::NetworkOp& op : model::network_ops()) {
+    text += row({code(op.name), std::string(op.meaning), std::string(op.shapes), form(op.real),
+                 form(op.integer)});
+  }
+  return text;
+}
 
 std::string stages_table() {
   std::string text = head({"stage", "operands", "immediates", "words per channel", "whole row",

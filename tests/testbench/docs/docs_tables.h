@@ -22,6 +22,9 @@ namespace systole::testbench {
 /// Every stage of the post-op chain with its operands and its cost.
 [[nodiscard]] std::string stages_table();
 
+/// Every operator of a network file.
+[[nodiscard]] std::string network_ops_table();
+
 /// Cycles of a lone 128x768x768 product on square arrays of 16, 32 and 128 PEs a side.
 [[nodiscard]] std::string array_cycles_table();
 

@@ -16,6 +16,7 @@
 #include "hw/description/machine_keys.h"
 #include "mapper/mapping.h"
 #include "model/float/gpt.h"
+#include "model/network/network_ops.h"
 #include "support/network/attention_run.h"
 #include "support/paths.h"
 #include "support/program/program_run.h"
@@ -66,7 +67,7 @@ struct Slot {
 
 std::vector<Slot> slots_of(const fs::path& page, const std::string& text) {
   static const std::regex marker(
-      "<!-- generated: ((keys|counters|stalls) [a-z0-9_]+|stages|array "
+      "<!-- generated: ((keys|counters|stalls) [a-z0-9_]+|stages|network ops|array "
       "cycles) -->\n");
   static const std::string end = "<!-- end -->";
   std::vector<Slot> slots;
@@ -83,7 +84,9 @@ std::vector<Slot> slots_of(const fs::path& page, const std::string& text) {
 using Tables = std::map<std::string, std::string>;
 
 Tables code_tables() {
-  Tables tables{{"stages", stages_table()}, {"array cycles", array_cycles_table()}};
+  Tables tables{{"stages", stages_table()},
+                {"array cycles", array_cycles_table()},
+                {"network ops", network_ops_table()}};
   for (const hw::MachineKey& key : hw::machine_keys()) {
     const std::string section(hw::section_of(key.path));
     if (!section.empty()) tables.try_emplace("keys " + section, keys_table(section));
@@ -204,6 +207,12 @@ TEST(Docs, ShowTheCountersAndStallCausesOfARunAndNothingUnknown) {
       EXPECT_EQ(tables.count(slot.name), 1U) << page << " shows `" << slot.name << "`";
     }
   }
+}
+
+TEST(Docs, HaveTheSchemaOfNetworkFiles) {
+  const fs::path page = kSource / "docs/network-schema.json";
+  const std::string schema = model::network_schema().dump(1) + "\n";
+  EXPECT_EQ(read_text(page), schema) << "put this into " << page << ":\n" << schema;
 }
 
 TEST(Docs, LinkOnlyToFilesThatExist) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "hw/description/machine_file.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::bench {

@@ -1,0 +1,296 @@
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "hw/number/integer.h"
+#include "model/checkpoint/keep_mask.h"
+#include "model/integer/integer_network.h"
+#include "model/integer/integer_vit_check.h"
+#include "model/metadata/datapath_metadata.h"
+#include "model/metadata/text_shape.h"
+#include "model/network/embedding_walk.h"
+#include "model/network/network_walk.h"
+
+namespace systole::model {
+namespace {
+
+hw::Dyadic factor_of(const NetworkNode& node, const char* key) {
+  const auto pair = node.attributes.at(key).get<std::vector<std::int32_t>>();
+  return {pair.at(0), static_cast<std::int8_t>(pair.at(1))};
+}
+
+hw::Machine::Datapath datapath_of(const NetworkFile& file) {
+  if (!file.document().is_integer()) {
+    throw hw::InputError(hw::printable(file.path()) +
+                         ": a network of real numbers, expected one of integers: systole quantise "
+                         "makes it");
+  }
+  const std::string place = hw::printable(file.path()) + ": datapath";
+  const hw::Machine::Datapath datapath = read_datapath({file.document().datapath, place});
+  const std::map<std::string, std::string> known = datapath_metadata(datapath);
+  for (const auto& [key, value] : file.document().datapath) {
+    if (known.count(key) == 0) {
+      throw hw::InputError(place + " '" + hw::printable(key) + "': unknown key");
+    }
+  }
+  return datapath;
+}
+
+/// Reads layers of an integer network, and the scales of what they give.
+class IntegerLayerReader {
+ public:
+  IntegerLayerReader(const NetworkFile& file, IntegerEncoder& encoder)
+      : file_(file), encoder_(encoder) {
+    encoder.datapath = datapath_of(file);
+  }
+
+  void linear(const NetworkNode& node, IntegerLinear& layer) const {
+    const std::vector<std::size_t>& shape = file_.constants().tensor(node.inputs[1]).shape;
+    layer.outputs = static_cast<std::uint32_t>(shape[0]);
+    layer.inputs = static_cast<std::uint32_t>(shape[1]);
+    layer.weight = file_.constants().copy<std::int8_t>(node.inputs[1]);
+    layer.bias = file_.constants().copy<std::int32_t>(node.inputs[2]);
+    const auto multipliers = file_.constants().copy<std::int32_t>(node.inputs[3]);
+    const auto shifts = file_.constants().copy<std::int8_t>(node.inputs[4]);
+    layer.factor.clear();
+    for (std::size_t i = 0; i < multipliers.size(); ++i) {
+      layer.factor.push_back({multipliers[i], shifts[i]});
+    }
+  }
+
+  void norm(const NetworkNode& node, IntegerLayerNorm& norm) const {
+    norm.multiplier = file_.constants().copy<std::int32_t>(node.inputs[1]);
+    norm.addend = file_.constants().copy<std::int32_t>(node.inputs[2]);
+    norm.shift = node.attributes.at("shift").get<std::uint32_t>();
+    norm.scale = file_.scale_of(node.output);
+  }
+
+  void gelu(const NetworkNode& node, IntegerBlock& block) const {
+    const auto number = [&](const char* key) {
+      return node.attributes.at(key).get<std::int64_t>();
+    };
+    block.gelu.b = number("b");
+    block.gelu.c = number("c");
+    block.gelu.one = number("one");
+    block.gelu.output = factor_of(node, "factor");
+    block.scales.gelu_in = file_.scale_of(node.inputs[0]);
+    block.scales.gelu_out = file_.scale_of(node.output);
+  }
+
+  void attention(const NetworkNode& node, IntegerBlock& block) {
+    block.score = factor_of(node, "score");
+    block.context = factor_of(node, "context");
+    block.scales.context = file_.scale_of(node.output);
+    const hw::Dyadic code = factor_of(node, "exp_to_code");
+    if (std::exchange(has_code_, true) && !(code == encoder_.exp_to_code)) {
+      file_.fail(node, "attribute 'exp_to_code': is not that of the block after it");
+    }
+    encoder_.exp_to_code = code;
+    if (node.inputs.size() == 4) {
+      block.keep = read_keep_mask(file_.constants(), node.inputs[3],
+                                  node.attributes.at("heads").get<std::size_t>(),
+                                  static_cast<std::size_t>(file_.shape_of(node.output)[0]));
+    }
+  }
+
+  void query_key_value(const NetworkNode& query, const NetworkNode& key, const NetworkNode& value,
+                       IntegerBlock& block) const {
+    linear(query, block.qkv);
+    for (const NetworkNode* node : {&key, &value}) {
+      IntegerLinear part;
+      linear(*node, part);
+      const auto append = [](auto& to, const auto& from) {
+        to.insert(to.end(), from.begin(), from.end());
+      };
+      append(block.qkv.weight, part.weight);
+      append(block.qkv.bias, part.bias);
+      append(block.qkv.factor, part.factor);
+      block.qkv.outputs += part.outputs;
+    }
+    block.scales.query = file_.scale_of(query.output);
+    block.scales.key = file_.scale_of(key.output);
+    block.scales.value = file_.scale_of(value.output);
+  }
+
+  void encoder(const NetworkNode& node, IntegerHeadMix& link) const {
+    linear(node, link.encoder);
+    link.latent_scale = file_.scale_of(node.output);
+  }
+  void decoder(const NetworkNode& node, IntegerHeadMix& link) const {
+    linear(node, link.decoder);
+    link.scale = file_.scale_of(node.output);
+    // That of a folded encoder is the scale of the projection.
+    link.latent_scale = file_.scale_of(node.inputs[0]);
+  }
+
+  void add1(const NetworkNode& node, IntegerBlock& block, bool post) const {
+    block.scales.attention_residual = file_.scale_of(node.output);
+    if (identity(node, post)) block.attention_identity = factor_of(node, "factor");
+  }
+  void add2(const NetworkNode& node, IntegerBlock& block, bool post) const {
+    block.scales.mlp_residual = file_.scale_of(node.output);
+    if (identity(node, post)) block.mlp_identity = factor_of(node, "factor");
+  }
+
+  [[nodiscard]] std::vector<std::int32_t> words(const std::string& name) const {
+    return file_.constants().copy<std::int32_t>(name);
+  }
+
+ private:
+  [[nodiscard]] bool identity(const NetworkNode& node, bool post) const {
+    const bool has = node.attributes.contains("factor");
+    if (has == post) return has;
+    file_.fail(node, post ? "attribute 'factor' is missing, expected that of the identity"
+                          : "attribute 'factor': expected none in a pre-norm block");
+  }
+
+  const NetworkFile& file_;
+  IntegerEncoder& encoder_;
+  bool has_code_ = false;
+};
+
+/// Reads what the vision models, texts and mere layers have in common; the value that the first
+/// block reads.
+template <typename Network>
+std::string read_encoder(const NetworkWalk& walk, IntegerLayerReader& reader,
+                         const NetworkNode& place, const std::string& value, Network& network) {
+  IntegerEncoder& encoder = network.encoder;
+  network.name = walk.file().document().name;
+  network.source = walk.file().document().source;
+  const WalkedEncoder found = read_blocks(walk, reader, place, value, encoder.blocks);
+  encoder.shape = found.shape;
+  encoder.folded_encoders = found.folded_encoders;
+  return found.entry;
+}
+
+/// The node that makes what the first block reads, or in a post-norm network the node before its
+/// LayerNorm.
+const NetworkNode& read_first_norm(const NetworkWalk& walk, const IntegerLayerReader& reader,
+                                   const NetworkNode& place, const std::string& entry,
+                                   const EncoderShape& shape, IntegerLayerNorm& norm) {
+  const NetworkNode* node = walk.file().producer(entry);
+  if (node == nullptr) walk.file().fail(place, "the blocks before it read a graph input");
+  if (!shape.post_norm) return *node;
+  if (!node->is("layer_norm")) {
+    walk.file().fail(*node, "expected a layer_norm of the embedding before post-norm blocks");
+  }
+  reader.norm(*node, norm);
+  node = walk.file().producer(node->inputs[0]);
+  if (node == nullptr) walk.file().fail(place, "the blocks before it read a graph input");
+  return *node;
+}
+
+}  // namespace
+
+IntegerKind integer_kind(const NetworkDocument& document) {
+  const auto has = [&](const char* op) {
+    return std::any_of(document.nodes.begin(), document.nodes.end(),
+                       [&](const NetworkNode& node) { return node.is(op); });
+  };
+  if (has("patches")) return IntegerKind::kVit;
+  return has("embedding") ? IntegerKind::kText : IntegerKind::kLayers;
+}
+
+IntegerVit read_vit_network(const NetworkFile& file) {
+  const NetworkWalk walk(file);
+  IntegerVit vit;
+  IntegerLayerReader reader(file, vit.encoder);
+  const VitEnds ends = vit_ends(walk);
+  reader.linear(*ends.head, vit.head);
+  vit.logit_scale = file.scale_of(ends.head->output);
+  if (ends.norm != nullptr) reader.norm(*ends.norm, vit.norm);
+  const std::string entry = read_encoder(walk, reader, *ends.row, ends.blocks_end, vit);
+  const NetworkNode& sum =
+      read_first_norm(walk, reader, *ends.row, entry, vit.encoder.shape, vit.norm);
+  const PictureEmbedding embedding = picture_embedding(walk, sum);
+  vit.shape = picture_shape(walk, embedding, *ends.head);
+  vit.shape.encoder = vit.encoder.shape;
+  check_text_shape(walk, sum, 1, vit.shape.tokens(), 0, vit.encoder.shape);
+  reader.linear(*embedding.projection, vit.patch_embed);
+  vit.position = reader.words(sum.inputs[1]);
+  const std::vector<std::int32_t> token = reader.words(embedding.token->inputs[1]);
+  std::transform(token.begin(), token.end(), vit.position.begin(), vit.position.begin(),
+                 [](std::int64_t a, std::int64_t b) {
+                   return static_cast<std::int32_t>(
+                       hw::saturate(a + b, hw::full_range(8 * sizeof(std::int32_t))));
+                 });
+  vit.embedding_scale = file.scale_of(sum.output);
+  check_integer_vit(vit, file.path());
+  return vit;
+}
+
+IntegerText read_text_network(const NetworkFile& file) {
+  const NetworkWalk walk(file);
+  const NetworkNode& last = walk.last();
+  IntegerText text;
+  IntegerLayerReader reader(file, text.encoder);
+  const bool has_norm = !walk.ending(last.output).is_block;
+  if (has_norm) {
+    if (!last.is("layer_norm")) file.fail(last, "expected the layer_norm after the last block");
+    reader.norm(last, text.norm);
+  }
+  const std::string entry =
+      read_encoder(walk, reader, last, has_norm ? last.inputs[0] : last.output, text);
+  if (has_norm == text.encoder.shape.post_norm) {
+    file.fail(last, "expected a layer_norm after the last block of a pre-norm network alone");
+  }
+  const NetworkNode& sum =
+      read_first_norm(walk, reader, last, entry, text.encoder.shape, text.norm);
+  const TextEmbedding embedding = text_embedding(walk, sum);
+  text.embedding_scale = file.scale_of(sum.output);
+  text.word = reader.words(embedding.word->inputs[1]);
+  const std::size_t width = text.encoder.shape.width;
+  const std::vector<std::int32_t> table = reader.words(embedding.position->inputs[0]);
+  const auto offset = embedding.position->attributes.at("offset").get<std::size_t>();
+  text.position.assign(table.begin() + static_cast<std::ptrdiff_t>(offset * width), table.end());
+  const auto limited = [](std::int64_t value) {
+    return static_cast<std::int32_t>(hw::saturate(value, hw::full_range(8 * sizeof(std::int32_t))));
+  };
+  if (embedding.token_type != nullptr) {
+    // As IntegerText has it: type 0 is a part of `position`.
+    const std::vector<std::int32_t> type = reader.words(embedding.token_type->inputs[1]);
+    for (std::size_t i = 0; i < text.position.size(); ++i) {
+      text.position[i] = limited(std::int64_t{text.position[i]} + type[i % width]);
+    }
+    if (type.size() > width) {
+      for (std::size_t i = 0; i < type.size(); ++i) {
+        text.token_type.push_back(limited(std::int64_t{type[i]} - type[i % width]));
+      }
+    }
+    text.shape.token_types = rows_of_constant(file, embedding.token_type->inputs[1]);
+  }
+  text.shape.encoder = text.encoder.shape;
+  text.shape.vocabulary = rows_of_constant(file, embedding.word->inputs[1]);
+  text.shape.positions = static_cast<std::uint32_t>(text.position.size() / width);
+  check_text_shape(walk, sum, text.shape.vocabulary, text.shape.positions, text.shape.token_types,
+                   text.shape.encoder);
+  check_integer_text(text, file.path());
+  return text;
+}
+
+IntegerLayers read_layers_network(const NetworkFile& file) {
+  const NetworkWalk walk(file);
+  const NetworkNode& last = walk.last();
+  IntegerLayers layers;
+  IntegerLayerReader reader(file, layers.encoder);
+  const std::string entry = read_encoder(walk, reader, last, last.output, layers);
+  if (!walk.is_input(entry)) {
+    file.fail(*file.producer(entry), "expected the graph input before the first block");
+  }
+  const NetworkShape shape = file.shape_of(entry);
+  constexpr std::int64_t kMostLength = 1 << 16;
+  if (shape[0] == kTokens || shape[0] > kMostLength) {
+    file.fail(last, "expected a fixed number of tokens, at most 65536");
+  }
+  check_text_shape(walk, last, 1, 1, 0, layers.encoder.shape);
+  layers.length = static_cast<std::uint32_t>(shape[0]);
+  layers.embedding_scale = file.scale_of(entry);
+  check_integer_layers(layers, file.path());
+  return layers;
+}
+
+}  // namespace systole::model

@@ -1,0 +1,240 @@
+#include "model/network/network_ops.h"
+
+#include <algorithm>
+
+#include "model/network/network_document.h"
+
+namespace systole::model {
+namespace {
+
+using In = OpInput::Kind;
+using Is = OpAttribute::Kind;
+using nlohmann::ordered_json;
+
+constexpr double kMostHeads = 1U << 14;
+constexpr double kMostPixels = 1U << 11;
+constexpr double kMostLevels = 256;
+constexpr double kMostRows = 1U << 20;
+constexpr double kMostShift = 62;
+constexpr double kMostReal = 1e6;
+
+std::vector<NetworkOp> make_ops() {
+  const std::vector<OpInput> linear = {{"x"}, {"weight", In::kReal}, {"bias", In::kReal, true}};
+  const std::vector<OpInput> integer_linear = {{"x"},
+                                               {"weight", In::kCodes},
+                                               {"bias", In::kWords},
+                                               {"multiplier", In::kWords},
+                                               {"shift", In::kCodes}};
+  const OpForm gelu = {{{"x"}}, {{"form", Is::kWord}}};
+  const OpForm integer_gelu = {
+      {{"x"}},
+      {{"b", Is::kInteger}, {"c", Is::kInteger}, {"one", Is::kInteger}, {"factor", Is::kFactor}}};
+  const std::vector<OpInput> attention = {{"q"}, {"k"}, {"v"}, {"keep", In::kMask, true}};
+  const OpAttribute heads{"heads", Is::kCount, 1, kMostHeads};
+  const OpAttribute causal{"causal", Is::kFlag};
+  const std::vector<OpAttribute> patches = {{"patch", Is::kCount, 1, kMostPixels},
+                                            {"upsample", Is::kCount, 1, kMostPixels},
+                                            {"levels", Is::kCount, 2, kMostLevels}};
+  const std::vector<OpAttribute> offset = {{"offset", Is::kCount, 0, kMostRows}};
+  const std::vector<OpAttribute> row = {{"row", Is::kCount, 0, kMostRows}};
+  return {
+      {"embedding",
+       "the row of a table for each id",
+       "ids [t], table [v, d] -> [t, d]",
+       {{{"ids"}, {"table", In::kReal}}, {}},
+       {{{"ids"}, {"table", In::kWords}}, {}}},
+      {"positions",
+       "the rows of a table from `offset` on, one for each token",
+       "table [p, d] -> [tokens, d]",
+       {{{"table", In::kReal}}, offset},
+       {{{"table", In::kWords}}, offset}},
+      {"add",
+       "the sum; of integers, `a` times its factor first, and clamped to the residual stream",
+       "a [t, d], b [t, d] -> [t, d]",
+       {{{"a"}, {"b"}}, {}},
+       {{{"a"}, {"b"}}, {{"factor", Is::kFactor, 0, 0, true}}}},
+      {"add_table",
+       "the sum with a constant, row by row",
+       "x [t, d], table [t, d] -> [t, d]",
+       {{{"x"}, {"table", In::kReal}}, {}},
+       {{{"x"}, {"table", In::kWords}}, {}}},
+      {"layer_norm",
+       "each row less its mean over its deviation, times weight plus bias",
+       "x [t, d], weight [d], bias [d] -> [t, d]",
+       {{{"x"}, {"weight", In::kReal}, {"bias", In::kReal}}, {{"epsilon", Is::kReal, 0, 1}}},
+       {{{"x"}, {"multiplier", In::kWords}, {"bias", In::kWords}},
+        {{"shift", Is::kCount, 0, kMostShift}}}},
+      {"linear",
+       "x times the transposed weight, plus bias; of integers, times a factor per output",
+       "x [t, k], weight [n, k], bias [n], multiplier [n], shift [n] -> [t, n]",
+       {linear, {}},
+       {integer_linear, {}}},
+      {"gelu", "x times the normal distribution's cumulative", "x [t, d] -> [t, d]", gelu,
+       integer_gelu},
+      {"attention",
+       "softmax(q k' / sqrt(head width)) v, head by head",
+       "q [t, d], k [t, d], v [t, d], keep [heads, t, t / 8] -> [t, d]",
+       {attention, {heads, causal}},
+       {attention,
+        {heads,
+         causal,
+         {"score", Is::kFactor},
+         {"exp_to_code", Is::kFactor},
+         {"context", Is::kFactor}}}},
+      {"head_mix",
+       "a linear layer across heads, the same for every feature of a head",
+       "x [t, a w], weight [b, a], bias [b], multiplier [b], shift [b] -> [t, b w]",
+       {linear, {}},
+       {integer_linear, {}}},
+      {"normalise",
+       "(x times `rescale` less mean) over deviation, channel by channel",
+       "x [c, s, s] -> [c, s, s]",
+       {{{"x"}},
+        {{"rescale", Is::kReal, 1e-6, kMostReal},
+         {"mean", Is::kReals, -kMostReal, kMostReal},
+         {"deviation", Is::kReals, 1e-6, kMostReal}}},
+       {}},
+      {"patches",
+       "square patches of a picture of `levels` enlarged `upsample` times, each a row",
+       "x [c, s, s] -> [(s upsample / patch)^2, c patch^2]",
+       {{{"x"}}, patches},
+       {{{"x"}}, patches}},
+      {"prepend",
+       "a constant row before the others",
+       "x [t, d], row [1, d] -> [t + 1, d]",
+       {{{"x"}, {"row", In::kReal}}, {}},
+       {{{"x"}, {"row", In::kWords}}, {}}},
+      {"select_row", "one row", "x [t, d] -> [1, d]", {{{"x"}}, row}, {{{"x"}}, row}},
+  };
+}
+
+/// The schema of an attribute's value.
+ordered_json attribute_schema(const OpAttribute& attribute) {
+  const ordered_json whole = {{"type", "integer"}};
+  const ordered_json real = {
+      {"type", "number"}, {"minimum", attribute.low}, {"maximum", attribute.high}};
+  switch (attribute.kind) {
+    case Is::kCount:
+      return {{"type", "integer"},
+              {"minimum", static_cast<std::int64_t>(attribute.low)},
+              {"maximum", static_cast<std::int64_t>(attribute.high)}};
+    case Is::kInteger:
+      return whole;
+    case Is::kReal:
+      return real;
+    case Is::kReals:
+      return {{"type", "array"}, {"items", real}};
+    case Is::kFlag:
+      return {{"type", "boolean"}};
+    case Is::kWord:
+      return {{"enum", {"erf", "tanh"}}};
+    case Is::kFactor:
+      break;
+  }
+  return {{"type", "array"}, {"items", whole}, {"minItems", 2}, {"maxItems", 2}};
+}
+
+ordered_json form_schema(const NetworkOp& op, const OpForm& form) {
+  const auto optional = std::count_if(form.inputs.begin(), form.inputs.end(),
+                                      [](const OpInput& input) { return input.optional; });
+  const std::size_t most = form.inputs.size();
+  ordered_json values = ordered_json::object(), required = ordered_json::array();
+  for (const OpAttribute& attribute : form.attributes) {
+    values[std::string(attribute.name)] = attribute_schema(attribute);
+    if (!attribute.optional) required.push_back(attribute.name);
+  }
+  return {
+      {"properties",
+       {{"op", {{"const", op.name}}},
+        {"inputs", {{"minItems", most - static_cast<std::size_t>(optional)}, {"maxItems", most}}},
+        {"attributes",
+         {{"properties", values}, {"required", required}, {"additionalProperties", false}}}}}};
+}
+
+}  // namespace
+
+const std::vector<NetworkOp>& network_ops() {
+  static const std::vector<NetworkOp> ops = make_ops();
+  return ops;
+}
+
+const NetworkOp* find_network_op(std::string_view name) {
+  for (const NetworkOp& op : network_ops()) {
+    if (op.name == name) return &op;
+  }
+  return nullptr;
+}
+
+std::vector<FileDtype> dtypes_of(OpInput::Kind kind) {
+  switch (kind) {
+    case In::kActivation:
+      return {};
+    case In::kReal:
+      return kFloatDtypes;
+    case In::kCodes:
+      return {FileDtype::kI8};
+    case In::kWords:
+      return {FileDtype::kI32};
+    case In::kMask:
+      break;
+  }
+  return {FileDtype::kU8};
+}
+
+ordered_json network_schema() {
+  const ordered_json name = {{"type", "string"}, {"minLength", 1}};
+  const ordered_json names = {{"type", "array"}, {"items", name}, {"minItems", 1}};
+  const ordered_json size = {
+      {"oneOf", {{{"type", "integer"}, {"minimum", 1}}, {{"const", kTokensWord}}}}};
+  const ordered_json scale = {
+      {"oneOf",
+       {{{"type", "number"}, {"exclusiveMinimum", 0}},
+        {{"type", "object"},
+         {"properties", {{"axis", {{"type", "integer"}, {"minimum", 0}}}, {"values", name}}},
+         {"required", {"axis", "values"}},
+         {"additionalProperties", false}}}}};
+  const ordered_json tensor = {{"type", "object"},
+                               {"properties",
+                                {{"type", {{"enum", {"f32", "i64", "u8", "s8", "s16", "s32"}}}},
+                                 {"shape", {{"type", "array"}, {"items", size}}},
+                                 {"scale", scale}}},
+                               {"additionalProperties", false}};
+  ordered_json forms = ordered_json::array();
+  for (const NetworkOp& op : network_ops()) {
+    for (const OpForm* form : {&op.real, &op.integer}) {
+      if (form->inputs.empty()) continue;
+      const ordered_json schema = form_schema(op, *form);
+      if (forms.empty() || forms.back() != schema) forms.push_back(schema);
+    }
+  }
+  const ordered_json node = {
+      {"type", "object"},
+      {"properties",
+       {{"name", name},
+        {"op", {{"type", "string"}}},
+        {"inputs", names},
+        {"outputs", {{"type", "array"}, {"items", name}, {"minItems", 1}, {"maxItems", 1}}},
+        {"attributes", {{"type", "object"}}}}},
+      {"required", {"name", "op", "inputs", "outputs", "attributes"}},
+      {"additionalProperties", false},
+      {"anyOf", forms}};
+  return {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
+          {"title", "The document of a network file"},
+          {"type", "object"},
+          {"properties",
+           {{"format_version", {{"const", kNetworkVersion}}},
+            {"name", name},
+            {"source", {{"type", "string"}}},
+            {"architecture", {{"type", "object"}}},
+            {"datapath", {{"type", "object"}, {"additionalProperties", {{"type", "string"}}}}},
+            {"inputs", names},
+            {"outputs", names},
+            {"tensors", {{"type", "object"}, {"additionalProperties", tensor}}},
+            {"nodes", {{"type", "array"}, {"items", node}, {"minItems", 1}}}}},
+          {"required",
+           {"format_version", "name", "source", "architecture", "inputs", "outputs", "tensors",
+            "nodes"}},
+          {"additionalProperties", false}};
+}
+
+}  // namespace systole::model

@@ -1,0 +1,179 @@
+#include "model/network/network_shapes.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+
+namespace systole::model {
+namespace {
+
+/// The operands of one node.
+class Operands {
+ public:
+  Operands(const NetworkNode& node, const std::vector<NetworkShape>& shapes,
+           const std::vector<OpInput>& inputs, const std::function<void(const std::string&)>& fail)
+      : node_(node), shapes_(shapes), inputs_(inputs), fail_(fail) {}
+
+  [[noreturn]] void fail(const std::string& what) const {
+    fail_(what);
+    throw std::logic_error("result_shape: the failure returned");
+  }
+
+  [[nodiscard]] const NetworkShape& operator[](std::size_t index) const { return shapes_[index]; }
+  [[nodiscard]] std::size_t count() const { return shapes_.size(); }
+  [[nodiscard]] std::int64_t number(const char* attribute) const {
+    return node_.attributes.at(attribute).get<std::int64_t>();
+  }
+
+  [[noreturn]] void mismatch(std::size_t index, const std::string& expected) const {
+    fail(fmt::format("input '{}' ({}): shape is {}, expected {}", inputs_[index].name,
+                     node_.inputs[index], network_shape_text(shapes_[index]), expected));
+  }
+  void require(std::size_t index, const NetworkShape& expected) const {
+    if (shapes_[index] != expected) mismatch(index, network_shape_text(expected));
+  }
+  /// Rows and columns of an operand; of an activation that stays a matrix.
+  const NetworkShape& matrix(std::size_t index) const {
+    if (shapes_[index].size() != 2 || shapes_[index][1] == kTokens) {
+      mismatch(index, "rows and columns");
+    }
+    return shapes_[index];
+  }
+  /// All operands from `first` on, if there are as many, are lists of `length`.
+  void require_lists(std::size_t first, std::int64_t length) const {
+    for (std::size_t i = first; i < shapes_.size(); ++i) require(i, {length});
+  }
+
+ private:
+  const NetworkNode& node_;
+  const std::vector<NetworkShape>& shapes_;
+  const std::vector<OpInput>& inputs_;
+  const std::function<void(const std::string&)>& fail_;
+};
+
+NetworkShape embedding_shape(const Operands& in) {
+  if (in[0].size() != 1) in.mismatch(0, "one dimension of ids");
+  return {in[0][0], in.matrix(1)[1]};
+}
+
+NetworkShape positions_shape(const Operands& in) {
+  if (in.matrix(0)[0] <= in.number("offset")) {
+    in.mismatch(0, fmt::format("more rows than the offset {}", in.number("offset")));
+  }
+  return {kTokens, in[0][1]};
+}
+
+NetworkShape sum_shape(const Operands& in) {
+  in.require(1, in.matrix(0));
+  return in[0];
+}
+
+NetworkShape norm_shape(const Operands& in) {
+  in.require_lists(1, in.matrix(0)[1]);
+  return in[0];
+}
+
+NetworkShape linear_shape(const Operands& in) {
+  if (in.matrix(1)[1] != in.matrix(0)[1]) {
+    in.mismatch(1, fmt::format("{} columns, as its input has", in[0][1]));
+  }
+  in.require_lists(2, in[1][0]);
+  return {in[0][0], in[1][0]};
+}
+
+NetworkShape same_shape(const Operands& in) { return in.matrix(0); }
+
+NetworkShape attention_shape(const Operands& in) {
+  const std::int64_t heads = in.number("heads");
+  if (in.matrix(0)[1] % heads != 0) {
+    in.mismatch(0, fmt::format("columns that {} heads divide", heads));
+  }
+  in.require(1, in[0]);
+  in.require(2, in[0]);
+  if (in.count() == 4) {
+    constexpr std::int64_t kBits = 8;
+    if (in[0][0] == kTokens) in.fail("input 'keep': a mask needs a fixed number of tokens");
+    in.require(3, {heads, in[0][0], (in[0][0] + kBits - 1) / kBits});
+  }
+  return in[0];
+}
+
+NetworkShape head_mix_shape(const Operands& in) {
+  if (in.matrix(0)[1] % in.matrix(1)[1] != 0) {
+    in.mismatch(1, fmt::format("columns that divide those of its input, {}", in[0][1]));
+  }
+  in.require_lists(2, in[1][0]);
+  return {in[0][0], in[0][1] / in[1][1] * in[1][0]};
+}
+
+NetworkShape picture_shape(const Operands& in) {
+  if (in[0].size() != 3 || in[0][1] != in[0][2] || in[0][0] == kTokens || in[0][1] == kTokens) {
+    in.mismatch(0, "[channels, side, side]");
+  }
+  return in[0];
+}
+
+NetworkShape patches_shape(const Operands& in) {
+  const NetworkShape& picture = picture_shape(in);
+  const std::int64_t patch = in.number("patch"), up = in.number("upsample");
+  if (picture[1] > (std::int64_t{1} << 16) || picture[1] * up % patch != 0) {
+    in.mismatch(0, fmt::format("a side that, times {}, is a multiple of the patch, {}", up, patch));
+  }
+  const std::int64_t side = picture[1] * up / patch;
+  return {side * side, picture[0] * patch * patch};
+}
+
+NetworkShape prepend_shape(const Operands& in) {
+  if (in.matrix(0)[0] == kTokens) in.mismatch(0, "a fixed number of rows");
+  in.require(1, {1, in[0][1]});
+  return {in[0][0] + 1, in[0][1]};
+}
+
+NetworkShape row_shape(const Operands& in) {
+  const std::int64_t rows = in.matrix(0)[0];
+  if (rows != kTokens && in.number("row") >= rows) {
+    in.fail(fmt::format("attribute 'row': {}, expected less than {}", in.number("row"), rows));
+  }
+  return {1, in[0][1]};
+}
+
+using Rule = NetworkShape (*)(const Operands&);
+
+const std::map<std::string_view, Rule>& rules() {
+  static const std::map<std::string_view, Rule> rules = {
+      {"embedding", embedding_shape}, {"positions", positions_shape}, {"add", sum_shape},
+      {"add_table", sum_shape},       {"layer_norm", norm_shape},     {"linear", linear_shape},
+      {"gelu", same_shape},           {"attention", attention_shape}, {"head_mix", head_mix_shape},
+      {"normalise", picture_shape},   {"patches", patches_shape},     {"prepend", prepend_shape},
+      {"select_row", row_shape}};
+  return rules;
+}
+
+}  // namespace
+
+NetworkShape result_shape(const NetworkNode& node, const std::vector<NetworkShape>& operands,
+                          const std::function<void(const std::string&)>& fail) {
+  // Both forms of an operator have the same names in the same places, as far as both have them.
+  const auto& inputs = node.op->integer.inputs.size() > node.op->real.inputs.size()
+                           ? node.op->integer.inputs
+                           : node.op->real.inputs;
+  return rules().at(node.op->name)(Operands(node, operands, inputs, fail));
+}
+
+std::uint64_t node_macs(const NetworkNode& node, const std::vector<NetworkShape>& operands,
+                        const NetworkShape& result) {
+  const auto product = [](std::int64_t a, std::int64_t b, std::int64_t c) {
+    return static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b) *
+           static_cast<std::uint64_t>(c);
+  };
+  if (node.is("linear")) return product(result[0], result[1], operands[0][1]);
+  if (node.is("attention")) return 2 * product(result[0], result[0], result[1]);
+  // As across_heads() (model/integer/head_mix.h) makes it: a matrix that is mostly zeros.
+  if (node.is("head_mix")) return product(result[0], result[1], operands[0][1]);
+  return 0;
+}
+
+}  // namespace systole::model

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "model/format/safetensors_writer.h"
+#include "model/network/network_document.h"
+
+namespace systole::model {
+
+/// A network in the making. Every node's result is named like the node.
+class NetworkWriter {
+ public:
+  /// An activation.
+  struct Value {
+    std::string type;
+    NetworkShape shape;
+    double scale = 0.0;  ///< 0: none
+  };
+
+  NetworkWriter(const std::string& name, const std::string& source);
+
+  /// Makes it a network of integers.
+  void set_datapath(const std::map<std::string, std::string>& datapath);
+  void set_architecture(nlohmann::ordered_json architecture);
+
+  /// Each returns the name.
+  std::string input(const std::string& name, const Value& value);
+  std::string constant(TensorData tensor);
+  /// A constant of the narrowest of F16, F32 and F64 that holds all values.
+  std::string reals(const std::string& name, const std::vector<std::size_t>& shape,
+                    const std::vector<double>& values);
+  std::string node(const std::string& name, const char* op, const std::vector<std::string>& inputs,
+                   const Value& value,
+                   const nlohmann::ordered_json& attributes = nlohmann::ordered_json::object());
+
+  /// Writes the file, whole or not at all, with that value as the output; throws InputError if it
+  /// cannot be written.
+  void write(const std::string& path, const std::string& output);
+
+ private:
+  void add_value(const std::string& name, const Value& value);
+
+  nlohmann::ordered_json document_;
+  std::vector<TensorData> constants_;
+};
+
+}  // namespace systole::model

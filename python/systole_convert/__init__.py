@@ -1,0 +1,1 @@
+"""Converts networks of others to Systole's network files (docs/network-format.md)."""

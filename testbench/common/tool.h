@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace systole::testbench {
+
+/// Runs a program of the system, found like a shell finds it, with `input` as its standard input.
+/// Its standard output and error are this process's; `environment` ("KEY=VALUE") is added. Its exit
+/// code. Throws InputError that names the program if it cannot be started or if a signal ends it.
+int run_tool(const std::vector<std::string>& command, const std::string& input,
+             const std::vector<std::string>& environment = {});
+
+}  // namespace systole::testbench

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/format/safetensors.h"
+#include "model/format/safetensors_writer.h"
+#include "model/network/network_document.h"
+#include "tests/support/temp_directory.h"
+
+namespace systole::model {
+
+/// A network file in memory, that a test spoils and writes.
+class SpoiltNetwork {
+ public:
+  using json = nlohmann::json;
+
+  explicit SpoiltNetwork(const std::string& path) {
+    const Safetensors file = Safetensors::open(path);
+    metadata = file.metadata();
+    document = json::parse(metadata.at(kNetworkKey));
+    for (const std::string& name : file.names()) {
+      const TensorView& view = file.tensor(name);
+      tensors[name] = {name, view.dtype, view.shape, {view.data, view.data + view.bytes}};
+    }
+  }
+
+  json& node(const std::string& name) {
+    for (json& entry : document["nodes"]) {
+      if (entry["name"] == name) return entry;
+    }
+    throw std::out_of_range(name);
+  }
+  json& attributes(const std::string& name) { return node(name)["attributes"]; }
+  void set(TensorData tensor) { tensors[tensor.name] = std::move(tensor); }
+
+  /// `text` instead of the document, if there is one.
+  std::string write(const std::string& path, const std::string& text = "") const {
+    std::vector<TensorData> all;
+    for (const auto& [name, tensor] : tensors) all.push_back(tensor);
+    auto changed = metadata;
+    if (metadata.count(kNetworkKey) != 0) {
+      changed[kNetworkKey] = text.empty() ? document.dump() : text;
+    }
+    write_safetensors(path, all, changed);
+    return path;
+  }
+
+  std::map<std::string, std::string> metadata;
+  json document;
+  std::map<std::string, TensorData> tensors;
+};
+
+/// One thing that is wrong with a network file, and what the line about it contains.
+struct NetworkFault {
+  const char* name;
+  std::function<void(SpoiltNetwork&)> spoil;
+  const char* hint;
+};
+
+inline void PrintTo(const NetworkFault& fault, std::ostream* out) { *out << fault.name; }
+
+inline std::string fault_name(const ::testing::TestParamInfo<NetworkFault>& info) {
+  return info.param.name;
+}
+
+}  // namespace systole::model
