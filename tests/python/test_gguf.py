@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import json
 import os
 import struct
 from pathlib import Path
 from typing import Any
 
+import llama_ops
 import numpy as np
 import pytest
+from systole_convert import evaluate
 from systole_convert.__main__ import read
 
 pytest.importorskip("gguf", reason="NOT TESTED: the library gguf is not installed")
@@ -212,11 +215,16 @@ def test_cut_anywhere(tmp_path: Path, refusal: Any) -> None:
         refusal(path)
 
 
-def test_smollm2(tmp_path: Path) -> None:
-    """A real file, wherever it is: SYSTOLE_SMOLLM2 names it."""
-    path = os.environ.get("SYSTOLE_SMOLLM2", "")
-    if not Path(path).is_file():
-        pytest.skip("NOT TESTED: SYSTOLE_SMOLLM2 names no file")
-    net = read(Path(path), "smollm2")
-    assert sum(node.op == "attention" for node in net.nodes) == 30
-    assert net.constants["blocks.29.mlp.down.weight"].reals().shape == (576, 1536)
+def test_smollm2(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A real file with a known next word: SYSTOLE_SMOLLM2 names it, SYSTOLE_SHARED_GOLDEN the folder
+    with `smollm2/reference.json`, which another program computed."""
+    path = Path(os.environ.get("SYSTOLE_SMOLLM2", ""))
+    golden = Path(os.environ.get("SYSTOLE_SHARED_GOLDEN", "")) / "smollm2/reference.json"
+    if not path.is_file() or not golden.is_file():
+        pytest.skip("NOT TESTED: SYSTOLE_SMOLLM2 and SYSTOLE_SHARED_GOLDEN name no files")
+    net = read(path, "smollm2")
+    monkeypatch.setattr(evaluate, "_OPS", llama_ops.OPS)
+    prompt = json.loads(golden.read_text())["prompts"][0]
+    logits = evaluate.evaluate(net, {"input_ids": np.array(prompt["ids"])})[-1]
+    assert list(np.argsort(-logits)[:5]) == prompt["top5"]
+    assert np.allclose(np.sort(logits)[::-1][:5], prompt["top5_logits"], atol=2e-4)
