@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "model/build/encoder_graph.h"
 #include "model/build/text_graph.h"
 #include "model/data/dataset.h"

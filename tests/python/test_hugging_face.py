@@ -263,6 +263,8 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("size is fractional", lambda p: header(p, lambda t: t.replace(b"[30, 16]", b"[3.5, 16]", 1)), "expected whole numbers from 0"),
     ("many sizes", lambda p: header(p, lambda t: t.replace(b"[30, 16]", b"[" + b"1, " * 99 + b"1]", 1)), "expected whole numbers from 0"),
     ("offsets reversed", lambda p: header(p, lambda t: t.replace(b"[0, 1920]", b"[1920, 0]", 1)), "expected begin and end"),
+    ("overlap", lambda p: header(p, lambda t: t.replace(b"[1920, 2688]", b"[1152, 1920]", 1)), "data begin at"),
+    ("hole", lambda p: header(p, lambda t: t.replace(b"[1920, 2688]", b"[2688, 3456]", 1)), "data begin at"),
     ("tensor missing", tensors(lambda t: t.pop(QUERY)), f"tensor '{QUERY}': missing"),
     ("tensor too many", tensors(lambda t: t.update(odd=np.zeros(1, np.float32))), "tensor 'odd': no part of the network"),
     ("another shape", tensors(lambda t: t.update({QUERY: np.zeros((16, 8), np.float32)})), "shape is [16, 8], expected [16, 16]"),

@@ -289,6 +289,48 @@ def test_scales_of_weights(tmp_path: Path, refusal: Any) -> None:
         assert "scale: expected finite numbers above 0" in refusal(path)
 
 
+def test_zero_points_of_weights(tmp_path: Path) -> None:
+    """Codes with a zero point become float32."""
+    model = bert_model()
+    tensor = weight(model)
+    codes = np.random.default_rng(1).integers(0, 256, (folders.WIDTH, folders.HIDDEN)).astype(np.uint8)
+    name = tensor.name
+    model.graph.initializer.remove(tensor)
+    points = np.arange(folders.HIDDEN).astype(np.uint8)
+    scales = np.linspace(0.01, 0.02, folders.HIDDEN).astype(np.float32)
+    for part, value in (("q", codes), ("s", scales), ("z", points)):
+        model.graph.initializer.append(numpy_helper.from_array(value, f"{name}_{part}"))
+    made = helper.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s", f"{name}_z"], [name], f"{name}_d", axis=1)
+    model.graph.node.append(made)
+    net = read(onnx_models.save(tmp_path / "m.onnx", model), "m")
+    expected = (codes.astype(np.int32) - points).astype(np.float32) * scales
+    found = net.constants["blocks.0.mlp.fc1.weight"]
+    assert found.scales is None and np.array_equal(found.reals(), expected.T)
+
+
+def test_integer_operators(tmp_path: Path, refusal: Any) -> None:
+    """As Deeploy writes them: whole numbers as float32, constants as attributes."""
+    def model(factor: float) -> Any:
+        b = onnx_models.Builder()
+        x = b.input("x", TensorProto.FLOAT, [1, 4])
+        y = b.op("MatMul", x, b.constant(np.full((4, 3), -7, np.float32), "w"))
+        div = numpy_helper.from_array(np.array(65536.0, np.float32))
+        y = b.op("RequantShift", y, b.constant(np.array([factor], np.float32), "mul"), b.constant(np.float32(-300), "add"),
+                 div=div, n_levels_out=256, signed=1)  # fmt: skip
+        made = b.model(y, 2)
+        for node in made.graph.node:
+            made.graph.value_info.append(helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, [1, 3]))
+        return made
+
+    net = read(onnx_models.save(tmp_path / "m.onnx", model(100000.0)), "m")
+    assert [node.op for node in net.nodes] == ["mat_mul", "requant_shift"]
+    assert net.nodes[1].attributes == {"div": 65536, "n_levels_out": 256, "signed": 1}
+    assert {n: (s.dtype, s.make().reshape(-1)[0]) for n, s in net.constants.items()} == {
+        "w": ("I8", -7), "mul": ("I32", 100000), "add": ("I16", -300)}  # fmt: skip
+    assert "tensor 'mul': expected whole numbers" in refusal(onnx_models.save(tmp_path / "m.onnx", model(0.5)))
+    assert "tensor 'mul': expected whole numbers" in refusal(onnx_models.save(tmp_path / "m.onnx", model(float("nan"))))
+
+
 @pytest.mark.parametrize("name", ["microLlama1", "microLlama64", "ICCT", "ICCT_ITA"])
 def test_deeploys_networks(name: str, tmp_path: Path) -> None:
     path = Path(os.environ.get("SYSTOLE_SHARED_DATA", "")) / "deeploy" / name / "network.onnx"
@@ -299,4 +341,6 @@ def test_deeploys_networks(name: str, tmp_path: Path) -> None:
     assert len(net.nodes) == (505 if "Llama" in name else 46)
     assert ("i_rms_norm" in kinds) == ("Llama" in name) and "requant_shift" in kinds
     assert all(source.dtype in ("I8", "I16", "I32", "I64") for source in net.constants.values())
+    for tensor in onnx.load(path).graph.initializer:
+        assert np.array_equal(net.constants[tensor.name].make(), numpy_helper.to_array(tensor)), tensor.name
     net.write(tmp_path / "n.safetensors")

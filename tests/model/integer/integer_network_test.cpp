@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/checkpoint/text_checkpoint.h"
+#include "model/checkpoint/vit_checkpoint.h"
 #include "model/integer/integer_model.h"
 #include "model/quantise/quantiser.h"
 #include "model/seeded/shapes.h"
@@ -33,6 +34,20 @@ INSTANTIATE_TEST_SUITE_P(EmbeddedModels, IntegerNetwork, ::testing::ValuesIn(kVi
                          model_test_name);
 INSTANTIATE_TEST_SUITE_P(SparseModels, IntegerNetwork, ::testing::ValuesIn(kSparseModels),
                          model_test_name);
+
+TEST(IntegerNetworkOfAVisionModel, HasFoldedEncoders) {
+  const TempDirectory directory;
+  QuantiserOptions options;
+  options.fold_encoders = true;
+  const IntegerVit vit =
+      quantise(load_vit_checkpoint(checkpoint_path("vit65-sparse90-ae")), digits("calib"), options);
+  ASSERT_TRUE(vit.encoder.folded_encoders);
+  const std::string a = directory.path("a"), network = directory.path("n"), b = directory.path("b");
+  save_integer_vit(vit, a);
+  write_network(vit, network);
+  save_integer_vit(load_integer_vit(network), b);
+  EXPECT_TRUE(read_file(a) == read_file(b));
+}
 
 IntegerText tiny_integer_text(const TempDirectory& directory, const TinyText& file) {
   const TextCheckpoint real = load_text_checkpoint(file.write(directory.path("t.safetensors")));
