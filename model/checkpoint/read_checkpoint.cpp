@@ -126,9 +126,7 @@ VitCheckpoint read_vit_checkpoint(const NetworkFile& file) {
   }
   const NetworkNode& sum = reader.first(*ends.row, encoder, checkpoint.norm);
   const PictureEmbedding embedding = picture_embedding(walk, sum);
-  checkpoint.shape = picture_shape(walk, embedding, *ends.head);
-  checkpoint.shape.encoder = encoder.shape;
-  check_text_shape(walk, sum, 1, checkpoint.shape.tokens(), 0, encoder.shape);
+  checkpoint.shape = picture_shape(walk, embedding, *ends.head, encoder.shape);
   checkpoint.norm_epsilon = reader.norm_epsilon();
   reader.linear(*embedding.projection, checkpoint.patch_embed);
   checkpoint.cls_token = file.reals(embedding.token->inputs[1]);

@@ -207,9 +207,7 @@ IntegerVit read_vit_network(const NetworkFile& file) {
   const NetworkNode& sum =
       read_first_norm(walk, reader, *ends.row, entry, vit.encoder.shape, vit.norm);
   const PictureEmbedding embedding = picture_embedding(walk, sum);
-  vit.shape = picture_shape(walk, embedding, *ends.head);
-  vit.shape.encoder = vit.encoder.shape;
-  check_text_shape(walk, sum, 1, vit.shape.tokens(), 0, vit.encoder.shape);
+  vit.shape = picture_shape(walk, embedding, *ends.head, vit.encoder.shape);
   reader.linear(*embedding.projection, vit.patch_embed);
   vit.position = reader.words(sum.inputs[1]);
   const std::vector<std::int32_t> token = reader.words(embedding.token->inputs[1]);
@@ -286,7 +284,7 @@ IntegerLayers read_layers_network(const NetworkFile& file) {
   if (shape[0] == kTokens || shape[0] > kMostLength) {
     file.fail(last, "expected a fixed number of tokens, at most 65536");
   }
-  check_text_shape(walk, last, 1, 1, 0, layers.encoder.shape);
+  check_blocks(walk, last, layers.encoder.shape);
   layers.length = static_cast<std::uint32_t>(shape[0]);
   layers.embedding_scale = file.scale_of(entry);
   check_integer_layers(layers, file.path());

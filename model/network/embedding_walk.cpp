@@ -60,14 +60,22 @@ PictureEmbedding picture_embedding(const NetworkWalk& walk, const NetworkNode& n
 }
 
 VitShape picture_shape(const NetworkWalk& walk, const PictureEmbedding& embedding,
-                       const NetworkNode& head) {
+                       const NetworkNode& head, const EncoderShape& encoder) {
   const NetworkFile& file = walk.file();
   const NetworkNode& patches = *embedding.patches;
   const NetworkShape picture = file.shape_of(patches.inputs[0]);
   const auto number = [&](const char* key) {
     return patches.attributes.at(key).get<std::uint32_t>();
   };
+  check_blocks(walk, *embedding.position, encoder);
+  if (encoder.causal) file.fail(patches, "causal blocks after it, expected others");
+  if (encoder.hidden % encoder.width != 0 || encoder.hidden > kMaxVitRatio * encoder.width) {
+    file.fail(*embedding.position,
+              fmt::format("an MLP of width {} after it, expected 1 to {} times {}", encoder.hidden,
+                          kMaxVitRatio, encoder.width));
+  }
   VitShape shape;
+  shape.encoder = encoder;
   shape.patch = number("patch");
   shape.upsample = number("upsample");
   shape.levels = number("levels");
@@ -101,11 +109,18 @@ VitEnds vit_ends(const NetworkWalk& walk) {
   return ends;
 }
 
-void check_text_shape(const NetworkWalk& walk, const NetworkNode& node, std::size_t vocabulary,
-                      std::size_t positions, std::size_t token_types, const EncoderShape& shape) {
+void check_blocks(const NetworkWalk& walk, const NetworkNode& node, const EncoderShape& shape) {
   require(walk, node, "blocks", shape.layers, kMaxTextLayers);
   require(walk, node, "width", shape.width, kMaxTextWidth);
   require(walk, node, "width of the MLP", shape.hidden, kMaxTextHidden);
+}
+
+void check_text_shape(const NetworkWalk& walk, const NetworkNode& node, std::size_t vocabulary,
+                      std::size_t positions, std::size_t token_types, const EncoderShape& shape) {
+  if (shape.latent_heads != 0) {
+    walk.file().fail(node, "the blocks have an auto-encoder, expected one in a vision model alone");
+  }
+  check_blocks(walk, node, shape);
   require(walk, node, "vocabulary", vocabulary, kMaxVocabulary);
   require(walk, node, "positions", positions, kMaxPositions);
   require(walk, node, "token types", token_types + 1, kMaxTokenTypes + 1);

@@ -26,10 +26,10 @@ struct PictureEmbedding {
 };
 [[nodiscard]] PictureEmbedding picture_embedding(const NetworkWalk& walk, const NetworkNode& node);
 
-/// The shape of a vision model whose embedding and head are known; that of its encoder is empty.
-/// Throws InputError for sizes beyond those of model/metadata/vit_metadata.h.
+/// The shape of a vision model with that embedding, head and encoder. Throws InputError for sizes
+/// beyond those of model/metadata/vit_metadata.h.
 [[nodiscard]] VitShape picture_shape(const NetworkWalk& walk, const PictureEmbedding& embedding,
-                                     const NetworkNode& head);
+                                     const NetworkNode& head, const EncoderShape& encoder);
 
 /// The layers of a vision model before and after its blocks.
 struct VitEnds {
@@ -40,6 +40,8 @@ struct VitEnds {
 };
 [[nodiscard]] VitEnds vit_ends(const NetworkWalk& walk);
 
+/// Throws InputError for blocks of sizes that no network may have.
+void check_blocks(const NetworkWalk& walk, const NetworkNode& node, const EncoderShape& shape);
 /// Throws InputError unless the shape is one that networks of texts may have.
 void check_text_shape(const NetworkWalk& walk, const NetworkNode& node, std::size_t vocabulary,
                       std::size_t positions, std::size_t token_types, const EncoderShape& shape);

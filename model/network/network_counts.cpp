@@ -22,6 +22,11 @@ NetworkShape filled(NetworkShape shape, std::uint32_t tokens) {
   return shape;
 }
 
+std::uint32_t positions_of(const NetworkFile& file, const NetworkNode& node) {
+  return static_cast<std::uint32_t>(file.shape_of(node.inputs[0])[0] -
+                                    node.attributes.at("offset").get<std::int64_t>());
+}
+
 /// A label in the language of dot.
 std::string dot_text(const std::string& text) {
   std::string quoted;
@@ -38,12 +43,9 @@ std::vector<NodeCounts> count_network(const NetworkFile& file, std::uint32_t tok
   std::vector<NodeCounts> counts;
   std::set<std::string> counted;
   for (const NetworkNode& node : file.document().nodes) {
-    if (node.is("positions")) {
-      const std::int64_t positions =
-          file.shape_of(node.inputs[0])[0] - node.attributes.at("offset").get<std::int64_t>();
-      if (tokens > positions) {
-        file.fail(node, fmt::format("{} positions, fewer than {} tokens", positions, tokens));
-      }
+    if (node.is("positions") && tokens > positions_of(file, node)) {
+      file.fail(node, fmt::format("{} positions, fewer than {} tokens", positions_of(file, node),
+                                  tokens));
     }
     NodeCounts row;
     row.node = &node;
@@ -74,6 +76,15 @@ bool has_open_tokens(const NetworkFile& file) {
     const NetworkShape& shape = entry.second.shape;
     return std::find(shape.begin(), shape.end(), kTokens) != shape.end();
   });
+}
+
+std::optional<std::uint32_t> most_tokens(const NetworkFile& file) {
+  std::optional<std::uint32_t> most;
+  for (const NetworkNode& node : file.document().nodes) {
+    if (!node.is("positions")) continue;
+    most = std::min(most.value_or(UINT32_MAX), positions_of(file, node));
+  }
+  return most;
 }
 
 std::string network_dot(const NetworkFile& file) {

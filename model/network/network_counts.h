@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ struct NodeCounts {
 
 /// Whether the network leaves the number of tokens open.
 [[nodiscard]] bool has_open_tokens(const NetworkFile& file);
+
+/// The longest text that the network has positions for; nothing if it has no table of them.
+[[nodiscard]] std::optional<std::uint32_t> most_tokens(const NetworkFile& file);
 
 /// The graph for the `dot` of Graphviz: a node for each operator, an edge for each activation.
 [[nodiscard]] std::string network_dot(const NetworkFile& file);

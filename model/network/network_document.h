@@ -41,6 +41,8 @@ struct NetworkTensor {
   std::optional<NetworkScale> scale;
 };
 
+// The move of the library's document asserts what always holds.
+// NOLINTNEXTLINE(bugprone-exception-escape)
 struct NetworkNode {
   std::string name;
   const NetworkOp* op = nullptr;
@@ -51,6 +53,7 @@ struct NetworkNode {
   [[nodiscard]] bool is(std::string_view op_name) const { return op->name == op_name; }
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): as above
 struct NetworkDocument {
   std::string name, source;
   nlohmann::json architecture;                   ///< for people and for tokenisers: an object

@@ -110,9 +110,8 @@ std::vector<NetworkOp> make_ops() {
 
 /// The schema of an attribute's value.
 ordered_json attribute_schema(const OpAttribute& attribute) {
-  const ordered_json whole = {{"type", "integer"}};
-  const ordered_json real = {
-      {"type", "number"}, {"minimum", attribute.low}, {"maximum", attribute.high}};
+  ordered_json whole = {{"type", "integer"}};
+  ordered_json real = {{"type", "number"}, {"minimum", attribute.low}, {"maximum", attribute.high}};
   switch (attribute.kind) {
     case Is::kCount:
       return {{"type", "integer"},

@@ -20,7 +20,6 @@ from .onnx_graph import OnnxGraph, Op
 
 _MOVES = ("Reshape", "Transpose", "Unsqueeze", "Squeeze", "Flatten", "Identity", "Cast", "Dropout")
 _ARITHMETIC = ("Mul", "Add", "Div", "Pow", "Erf", "Tanh", "Sub")
-_SMALL_TABLE = 16  # token types; tables of positions have more rows
 
 
 @dataclass
@@ -253,7 +252,7 @@ class Reader:
             weight, bias = self.constant(op.inputs[1]), self.constant(op.inputs[2]) if len(op.inputs) > 2 else None
             if weight is None or bias is None:
                 raise self.graph.fail(op, "expected constants as weight and bias")
-            return Norm(self.still(op.inputs[0]), _real(weight), _real(bias), float(op.attributes.get("epsilon", 1e-5)))
+            return Norm(self.still(op.inputs[0]), _real(weight), _real(bias), _rounded(op.attributes.get("epsilon", 1e-5)))
         # (x - mean) / sqrt(variance + epsilon) * weight + bias
         if op.type != "Add":
             return None
@@ -479,10 +478,11 @@ def _blocks(reader: Reader, value: str) -> tuple[list[Block], str, Norm | None, 
 def _text(reader: Reader, net: Network, value: str) -> str:
     graph = reader.graph
     tables: dict[str, Source] = {}
+    others: list[Source] = []
     left = [value]
     while left:
         op = reader.maker(reader.still(left.pop()))
-        if op is not None and op.type == "Add" and len(tables) < 4:
+        if op is not None and op.type == "Add" and len(tables) + len(others) < 4:
             left.extend(op.inputs)
             continue
         table = reader.constant(op.inputs[0]) if op is not None and op.type in ("Gather", "Slice") else None
@@ -490,14 +490,20 @@ def _text(reader: Reader, net: Network, value: str) -> str:
             place = f"node '{op.name}' ({op.type})" if op is not None else f"value '{value}'"
             raise ConvertError(graph.path, f"{place}: is added to the embedding, expected a Gather from a table")
         index = reader.still(op.inputs[1]) if op.type == "Gather" else ""
-        kind = "position"
-        if index in graph.inputs and index != "position_ids":
-            kind = "token_type" if "type" in index else "word"
-        elif table.shape[0] <= _SMALL_TABLE:
-            kind = "token_type"
+        if index not in graph.inputs or index == "position_ids":
+            others.append(_real(table))
+            continue
+        kind = "token_type" if "type" in index else "word"
         if kind in tables:
             raise graph.fail(op, f"a second table of {kind}s")
         tables[kind] = _real(table)
+    # Tables whose rows are not those that an input names: positions, and perhaps the one type that
+    # all tokens have.
+    others.sort(key=lambda table: -table.shape[0])
+    free = ["position"] if "token_type" in tables else ["position", "token_type"]
+    if len(others) > len(free):
+        raise ConvertError(graph.path, f"embedding: {len(others)} tables that no input reads, expected that of positions")
+    tables.update(zip(free, others, strict=False))
     if set(tables) - {"token_type"} != {"word", "position"}:
         raise ConvertError(graph.path, f"embedding: found tables of {', '.join(sorted(tables))}, expected words and positions")
     ids = net.input("input_ids", "i64", [TOKENS])

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/printable.h"
 #include "model/build/encoder_graph.h"
 #include "model/build/text_graph.h"
 #include "model/data/dataset.h"
@@ -140,7 +141,8 @@ void show_network(const ModelOptions& options, const model::NetworkFile& file) {
   SizeOptions others = options.size;
   if (model::has_open_tokens(file)) others.length.reset();
   require_no_size(options.model, others);
-  const std::int64_t tokens = options.size.length.value_or(kDefaultTextLength);
+  const std::uint32_t usual = model::most_tokens(file).value_or(kDefaultTextLength);
+  const std::int64_t tokens = options.size.length.value_or(std::min(kDefaultTextLength, usual));
   if (tokens < 1 || tokens > model::kMaxPositions) {
     throw hw::InputError(
         fmt::format("--length: found {}, expected 1 to {}", tokens, model::kMaxPositions));

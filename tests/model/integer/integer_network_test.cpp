@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "model/checkpoint/text_checkpoint.h"
+#include "model/checkpoint/vit_checkpoint.h"
 #include "model/integer/integer_model.h"
 #include "model/quantise/quantiser.h"
 #include "model/seeded/shapes.h"
@@ -34,6 +35,20 @@ INSTANTIATE_TEST_SUITE_P(EmbeddedModels, IntegerNetwork, ::testing::ValuesIn(kVi
 INSTANTIATE_TEST_SUITE_P(SparseModels, IntegerNetwork, ::testing::ValuesIn(kSparseModels),
                          model_test_name);
 
+TEST(IntegerNetworkOfAVisionModel, HasFoldedEncoders) {
+  const TempDirectory directory;
+  QuantiserOptions options;
+  options.fold_encoders = true;
+  const IntegerVit vit =
+      quantise(load_vit_checkpoint(checkpoint_path("vit65-sparse90-ae")), digits("calib"), options);
+  ASSERT_TRUE(vit.encoder.folded_encoders);
+  const std::string a = directory.path("a"), network = directory.path("n"), b = directory.path("b");
+  save_integer_vit(vit, a);
+  write_network(vit, network);
+  save_integer_vit(load_integer_vit(network), b);
+  EXPECT_TRUE(read_file(a) == read_file(b));
+}
+
 IntegerText tiny_integer_text(const TempDirectory& directory, const TinyText& file) {
   const TextCheckpoint real = load_text_checkpoint(file.write(directory.path("t.safetensors")));
   const std::string ids = TinyText::write_ids(directory.path("ids.safetensors"), 30, 11);
@@ -51,6 +66,39 @@ TEST(IntegerNetworkOfTexts, HasEveryBitOfTheModel) {
     save_integer_text(load_integer_text(network), directory.path("b"));
     EXPECT_TRUE(read_file(directory.path("b")) == read_file(first));
   }
+}
+
+TEST(IntegerNetworkOfTexts, RefusesAnAutoEncoder) {
+  const TempDirectory directory;
+  const IntegerText text = tiny_integer_text(directory, TinyText::gpt2(""));
+  const std::string path = directory.path("n.safetensors");
+  write_network(text, path);
+  SpoiltNetwork network(path);
+  const std::size_t heads = text.encoder.shape.heads, width = text.encoder.shape.width;
+  for (std::uint32_t i = 0; i < text.encoder.shape.layers; ++i) {
+    const std::string prefix = "blocks." + std::to_string(i) + ".attn.";
+    for (const std::string part : {"query", "key"}) {
+      const std::string name = prefix + part + ".mix";
+      network.set(make_tensor(name + ".w", FileDtype::kI8, {heads, heads},
+                              std::vector<std::int8_t>(heads * heads, 1)));
+      for (const char* const words : {".b", ".m"}) {
+        network.set(make_tensor(name + words, FileDtype::kI32, {heads},
+                                std::vector<std::int32_t>(heads, 1)));
+      }
+      network.set(
+          make_tensor(name + ".s", FileDtype::kI8, {heads}, std::vector<std::int8_t>(heads, 1)));
+      network.document["tensors"][name] = {{"type", "s8"}, {"shape", {"tokens", width}}};
+      network.document["nodes"].push_back(
+          {{"name", name},
+           {"op", "head_mix"},
+           {"inputs", {prefix + part, name + ".w", name + ".b", name + ".m", name + ".s"}},
+           {"outputs", {name}},
+           {"attributes", nlohmann::json::object()}});
+      network.node(prefix + "context")["inputs"][part == "query" ? 0 : 1] = name;
+    }
+  }
+  expect_contains(input_error_of([&] { return load_integer_text(network.write(path)); }),
+                  "the blocks have an auto-encoder, expected one in a vision model alone");
 }
 
 TEST(IntegerNetworkOfTexts, AddsTypeZeroToThePositions) {
@@ -130,6 +178,13 @@ const std::vector<NetworkFault>& strangers() {
          n.attributes("blocks.0.attn.context")["exp_to_code"] = {3, 4};
        },
        "node 'blocks.0.attn.context': attribute 'exp_to_code': is not that of the block after it"},
+      {"AllBlocksAreCausal",
+       [](Net& n) {
+         for (int i = 0; i < 4; ++i) {
+           n.attributes("blocks." + std::to_string(i) + ".attn.context")["causal"] = true;
+         }
+       },
+       "node 'patches': causal blocks after it, expected others"},
       {"AnotherRow", [](Net& n) { n.attributes("class_row")["row"] = 1; },
        "node 'class_row': attribute 'row': expected 0, the class token"},
       {"OtherLevels", [](Net& n) { n.attributes("patches")["levels"] = 16; },

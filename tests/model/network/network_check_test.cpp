@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <random>
 
 #include "model/checkpoint/network_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
@@ -267,6 +269,30 @@ TEST(NetworkDocument, RefusesRealConstantsThatAreNotFinite) {
   network.write(path);
   EXPECT_EQ(input_error_of([&] { return load_vit_checkpoint(path); }),
             path + ": tensor 'norm.weight': element 3 is not finite");
+}
+
+/// A document with random bytes replaced either is the same network or is refused in one line.
+TEST(NetworkDocument, SurvivesRandomBytes) {
+  std::mt19937 random(1);
+  const TempDirectory directory;
+  const std::string path = directory.path("n.safetensors");
+  write_network(load_integer_vit(integer_model_path("vit17")), path);
+  const SpoiltNetwork network(path);
+  const std::string whole = network.document.dump();
+  const std::string letters = "0123456789{}[]\",:-.eaxn ";
+  int refused = 0;
+  constexpr int kRuns = 150;
+  for (int i = 0; i < kRuns; ++i) {
+    std::string text = whole;
+    for (auto n = 1 + random() % 3; n > 0; --n) {
+      text[random() % text.size()] = letters[random() % letters.size()];
+    }
+    network.write(path, text);
+    const std::string error = input_error_of([&] { return load_integer_vit(path); });
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+    if (error != "no error") ++refused;
+  }
+  EXPECT_GT(refused, kRuns / 2);
 }
 
 TEST(NetworkDocument, TakesNodesInAnyOrder) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -135,6 +137,43 @@ TEST(NetworkFileCommands, ModelDrawsOne) {
   const std::string picture = read_file(svg);
   EXPECT_NE(picture.find("<svg"), std::string::npos);
   EXPECT_NE(picture.find("blocks.3.attn.context"), std::string::npos);
+}
+
+/// Needs Python with NumPy: $SYSTOLE_PYTHON or python3.
+TEST(NetworkFileCommands, ConvertMakesOne) {
+  const char* const python = std::getenv("SYSTOLE_PYTHON");
+  const std::string interpreter = python != nullptr ? python : "python3";
+  if (std::system((interpreter + " -c 'import numpy' 2> /dev/null").c_str()) != 0) {
+    GTEST_SKIP() << "NOT TESTED: " << interpreter << " has no NumPy";
+  }
+  const TempDirectory directory;
+  std::filesystem::create_directory(directory.path("net"));
+  directory.write("net/config.json", R"({"model_type": "bert"})");
+  const ProgramRun run =
+      run_systole({"convert", directory.path("net"), "n.safetensors"}, directory.path());
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err, "systole: " + directory.path("net") +
+                         ": neither model.safetensors nor model.safetensors.index.json\n");
+  EXPECT_EQ(directory.names(), Words{"net"});
+  const ProgramRun folder = run_systole({"convert", "net", "net/config.json"}, directory.path());
+  EXPECT_EQ(folder.exit_code, 2);
+  EXPECT_NE(folder.err.find("config.json"), std::string::npos);
+}
+
+TEST(NetworkFileCommands, ConvertSaysWhatItCannotStart) {
+  const TempDirectory directory;
+  directory.write("m.onnx", "x");
+  const std::map<std::string, std::string> nothing{{"SYSTOLE_PYTHON", "/no/python"}};
+  const ProgramRun run =
+      run_systole({"convert", "m.onnx", "n.safetensors"}, directory.path(), nothing);
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_EQ(run.err, "systole: /no/python: cannot be started, expected an installed program\n");
+  const std::map<std::string, std::string> false_one{{"SYSTOLE_PYTHON", "false"}};
+  const ProgramRun failed =
+      run_systole({"convert", "m.onnx", "n.safetensors"}, directory.path(), false_one);
+  EXPECT_EQ(failed.exit_code, 2);
+  EXPECT_EQ(failed.err, "systole: false -m systole_convert: failed with exit code 1\n");
 }
 
 TEST(NetworkFileCommands, RefuseWhatTheyCannotTake) {

@@ -1,0 +1,54 @@
+"""The operators that converted decoders have besides those of evaluate.py, from their formulas."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from systole_convert import evaluate
+from systole_convert.graph import Node
+
+
+def rms_norm(node: Node, x: list[Any], _: int) -> Any:
+    """Zhang and Sennrich, arXiv 1910.07467."""
+    return x[0] / np.sqrt((x[0] ** 2).mean(-1, keepdims=True) + node.attributes["epsilon"]) * x[1]
+
+
+def rope(node: Node, x: list[Any], tokens: int) -> Any:
+    """Su et al., arXiv 2104.09864: pairs of a head turn by position x base^(-2 i / width)."""
+    heads = node.attributes["heads"]
+    width = x[0].shape[1] // heads
+    angle = np.arange(tokens)[:, None, None] * node.attributes["base"] ** (-np.arange(width // 2) * 2 / width)
+    y = x[0].reshape(tokens, heads, width).copy()
+    if node.attributes["interleaved"]:
+        first, second = y[..., 0::2].copy(), y[..., 1::2].copy()
+    else:
+        first, second = y[..., : width // 2].copy(), y[..., width // 2 :].copy()
+    turned = first * np.cos(angle) - second * np.sin(angle), first * np.sin(angle) + second * np.cos(angle)
+    if node.attributes["interleaved"]:
+        y[..., 0::2], y[..., 1::2] = turned
+    else:
+        y[..., : width // 2], y[..., width // 2 :] = turned
+    return y.reshape(tokens, heads * width)
+
+
+def attention(node: Node, x: list[Any], tokens: int) -> Any:
+    """Heads of queries in groups share one of keys and values."""
+    heads, kv = node.attributes["heads"], node.attributes.get("kv_heads", node.attributes["heads"])
+    width = x[0].shape[1] // heads
+    q = x[0].reshape(tokens, heads, width).swapaxes(0, 1)
+    k, v = (part.reshape(tokens, kv, width).swapaxes(0, 1).repeat(heads // kv, 0) for part in x[1:3])
+    scores = q @ k.swapaxes(1, 2) / math.sqrt(width)
+    scores = np.where(np.tril(np.ones((tokens, tokens), bool)), scores, -np.inf)
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    return (shares / shares.sum(-1, keepdims=True) @ v).swapaxes(0, 1).reshape(tokens, heads * width)
+
+
+OPS = evaluate._OPS | {
+    "rms_norm": rms_norm,
+    "rope": rope,
+    "attention": attention,
+    "silu": lambda node, x, tokens: x[0] / (1 + np.exp(-x[0])),
+    "multiply": lambda node, x, tokens: x[0] * x[1],
+}
