@@ -21,18 +21,18 @@ inline bool holds_double_buffers(const model::Graph& graph, const hw::Machine& m
   std::map<std::size_t, mapper::TilingProblem> problems;
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const model::Node& node = graph.nodes[i];
-    if (node.kind == model::Node::Kind::kMatmul) {
+    if (node.product() != nullptr) {
       mapper::TilingProblem& problem = problems[i];
       problem.m = node.in.rows;
       problem.n = node.out.cols;
       problem.k = node.in.cols;
-      problem.b_transposed = node.b_transposed;
+      problem.b_transposed = node.product()->b_transposed;
       problem.row_tile = std::min(problem.m, machine.array.rows);
       product[node.out.tensor] = i;
-    } else if (node.kind == model::Node::Kind::kStage && product.count(node.in.tensor) != 0) {
+    } else if (node.stage() != nullptr && product.count(node.in.tensor) != 0) {
       const std::size_t from = product.at(node.in.tensor);
       product[node.out.tensor] = from;
-      if (node.stage.op == hw::StageOp::kSoftmax) problems.at(from).row_wise = true;
+      if (node.stage()->stage.op == hw::StageOp::kSoftmax) problems.at(from).row_wise = true;
     }
   }
   constexpr std::uint64_t kTwice = 2;

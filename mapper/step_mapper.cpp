@@ -17,7 +17,7 @@ Group looked_up(Group group, const model::Graph& graph) {
   group.a = graph.nodes[group.nodes.front()].in;
   const std::size_t in_front = group.pre ? group.pre->chain.stages.size() : 0;
   if (auto* const matmul = std::get_if<MatmulAnchor>(&group.anchor)) {
-    matmul->b = graph.nodes[group.nodes[in_front]].b;
+    matmul->b = graph.nodes[group.nodes[in_front]].product()->b;
   }
   group.out = graph.nodes[group.nodes.back()].out;
   return group;

@@ -10,15 +10,14 @@ using model::Node;
 using model::View;
 
 bool is_row_wise(const Node& node) {
-  if (node.kind == Node::Kind::kHost) {
-    return node.host.op == hw::HostOp::kSoftmax || node.host.op == hw::HostOp::kLayerNorm;
+  if (node.host() != nullptr) {
+    return node.host()->function.op == hw::HostOp::kSoftmax ||
+           node.host()->function.op == hw::HostOp::kLayerNorm;
   }
-  return hw::stage_info(node.stage.op).row_wise;
+  return hw::stage_info(node.stage()->stage.op).row_wise;
 }
 
-bool transposes(const Node& node) {
-  return node.kind == Node::Kind::kStage && node.stage.op == hw::StageOp::kTranspose;
-}
+bool transposes(const Node& node) { return node.is(hw::StageOp::kTranspose); }
 
 /// Elements that both views have.
 std::uint64_t shared_elements(const View& a, const View& b) {
@@ -34,8 +33,8 @@ bool has_all_rows(const View& whole, const View& part) {
 
 }  // namespace
 
-const View& DependenceGraph::view_of(const Node& node, std::size_t view) {
-  return view == 0 ? node.in : view == 1 ? node.b : node.tensor;
+View DependenceGraph::view_of(const Node& node, std::size_t view) {
+  return view == 0 ? node.in : node.second();
 }
 
 DependenceGraph::DependenceGraph(const Graph& graph)
@@ -44,14 +43,14 @@ DependenceGraph::DependenceGraph(const Graph& graph)
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     for (std::size_t view = 0; view < kViews; ++view) {
-      const View& read = view_of(node, view);
+      const View read = view_of(node, view);
       if (read.tensor == model::kNoTensor) continue;
       for (const std::size_t writer : of_tensor[read.tensor]) {
         if (model::overlap(graph.nodes[writer].out, read)) writers_[i][view].push_back(writer);
       }
     }
-    masked_[i] = node.valid_cols != 0;
-    if (node.kind != Node::Kind::kMatmul) {
+    masked_[i] = node.valid_cols() != 0;
+    if (node.product() == nullptr) {
       for (const std::size_t writer : writers_[i][0]) masked_[i] = masked_[i] || masked_[writer];
     }
     of_tensor[node.out.tensor].push_back(i);
@@ -70,12 +69,12 @@ class DependenceGraph::Propagation {
 
   std::vector<Dependence> run() {
     const Node& source = graph_.nodes[from_];
-    const bool whole_rows = source.kind == Node::Kind::kStage && is_row_wise(source);
+    const bool whole_rows = source.stage() != nullptr && is_row_wise(source);
     known_[from_] = {whole_rows ? row() : Reach::kSome, Reach::kNone};
     for (std::size_t i = from_ + 1; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
       if (dependence_.masked_[i]) continue;
-      known_[i] = node.kind == Node::Kind::kMatmul ? of_product(i) : of_stage(i);
+      known_[i] = node.product() != nullptr ? of_product(i) : of_stage(i);
     }
     return std::move(known_);
   }
@@ -90,7 +89,7 @@ class DependenceGraph::Propagation {
 
   /// Of each element of what a node reads.
   [[nodiscard]] Reach of_element(std::size_t node, std::size_t view) const {
-    const View& read = view_of(graph_.nodes[node], view);
+    const View read = view_of(graph_.nodes[node], view);
     Reach least = Reach::kAll, most = Reach::kNone;
     std::uint64_t written = 0;
     for (const std::size_t writer : dependence_.writers(node, view)) {
@@ -105,7 +104,7 @@ class DependenceGraph::Propagation {
 
   /// Of each row of it: what one of its elements needs, or all of them together.
   [[nodiscard]] Reach of_row(std::size_t node, std::size_t view) const {
-    const View& read = view_of(graph_.nodes[node], view);
+    const View read = view_of(graph_.nodes[node], view);
     const std::vector<std::size_t>& writers = dependence_.writers(node, view);
     Reach most = Reach::kNone;
     for (const std::size_t writer : writers) {
@@ -123,7 +122,7 @@ class DependenceGraph::Propagation {
   [[nodiscard]] Dependence of_stage(std::size_t i) const {
     const Node& node = graph_.nodes[i];
     const Reach in = is_row_wise(node) ? of_row(i, 0) : of_element(i, 0);
-    const Reach reach = std::max(in, of_element(i, 2));
+    const Reach reach = std::max(in, of_element(i, 1));
     if (transposes(node) && reach != Reach::kAll) return {};
     return {reach, reach};
   }
@@ -139,7 +138,7 @@ class DependenceGraph::Propagation {
     const Reach b = of_element(i, 1);
     if (b == Reach::kAll) return {Reach::kAll, Reach::kAll};
     if (b == Reach::kRow) {
-      a.result = std::max(a.result, node.b_transposed ? Reach::kKeys : Reach::kAll);
+      a.result = std::max(a.result, node.product()->b_transposed ? Reach::kKeys : Reach::kAll);
     }
     return a;
   }
@@ -178,7 +177,7 @@ std::vector<bool> DependenceGraph::needed_by(std::size_t to) const {
     }
     if (!needed[i]) continue;
     for (std::size_t view = 0; view < kViews; ++view) {
-      const View& reads = view_of(graph_.nodes[i], view);
+      const View reads = view_of(graph_.nodes[i], view);
       for (const std::size_t writer : writers_[i][view]) {
         std::vector<View>& all = read[writer];
         const bool known = std::any_of(all.begin(), all.end(), [&reads](const View& other) {

@@ -29,9 +29,9 @@ struct Dependence {
 /// mask nothing is certain.
 class DependenceGraph {
  public:
-  static constexpr std::size_t kViews = 3;
-  /// What a node reads: its input, B, a tensor operand.
-  [[nodiscard]] static const model::View& view_of(const model::Node& node, std::size_t view);
+  static constexpr std::size_t kViews = 2;
+  /// What a node reads: its input, then B or a tensor operand.
+  [[nodiscard]] static model::View view_of(const model::Node& node, std::size_t view);
 
   /// `graph` must outlive it.
   explicit DependenceGraph(const model::Graph& graph);

@@ -40,8 +40,9 @@ class PathBuilder {
     preload_ = shifts_in ? machine.array.rows : 0;
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       const Node& node = graph.nodes[i];
-      const bool weights = node.kind == Node::Kind::kMatmul &&
-                           graph.tensors[node.b.tensor].kind == model::Tensor::Kind::kConstant;
+      const bool weights =
+          node.product() != nullptr &&
+          graph.tensors[node.product()->b.tensor].kind == model::Tensor::Kind::kConstant;
       if (weights) steps_.push_back(i);
     }
     add_stages();
@@ -104,7 +105,7 @@ class PathBuilder {
       if (!needed[i]) continue;
       const Node& node = graph_.nodes[i];
       postop += more_than_a_pass_[i];
-      if (node.kind != Node::Kind::kMatmul) continue;
+      if (node.product() == nullptr) continue;
       array += array_time(node, node.in.rows);
       if (i != to) postop += static_cast<double>(node.in.rows * vectors(node.out.cols));
     }
@@ -149,7 +150,7 @@ class PathBuilder {
       const Node& node = graph_.nodes[i];
       const bool whole = span.all_rows && depend[i].work >= span.strong;
       const std::uint64_t rows = whole ? node.in.rows : 1;
-      if (node.kind != Node::Kind::kMatmul) {
+      if (node.product() == nullptr) {
         if (whole) postop += more_than_a_pass_[i];
         continue;
       }
@@ -157,13 +158,13 @@ class PathBuilder {
       array += array_time(node, rows);
       begin = std::min(begin, ready[i]);
       if (i != span.to) postop += static_cast<double>(rows * vectors(node.out.cols));
-      if (graph_.tensors[node.b.tensor].kind == model::Tensor::Kind::kConstant) {
+      if (graph_.tensors[node.product()->b.tensor].kind == model::Tensor::Kind::kConstant) {
         weights += static_cast<double>(node.in.cols) * node.out.cols;
       }
     }
     if (array != 0) array += begin + product_tail_;
     const double load = memory_.move(std::max(0.0, weights - held_), 0, 0);
-    const bool to_sums = graph_.nodes[span.to].kind == Node::Kind::kMatmul;
+    const bool to_sums = graph_.nodes[span.to].product() != nullptr;
     return std::max({array, postop, load, ready[span.to] + (to_sums ? product_latency_ : 0.0)});
   }
 
@@ -175,9 +176,7 @@ class PathBuilder {
   [[nodiscard]] bool is_step(std::size_t i) const {
     return std::binary_search(steps_.begin(), steps_.end(), i);
   }
-  [[nodiscard]] static bool is_norm(const Node& node) {
-    return node.kind == Node::Kind::kStage && node.stage.op == hw::StageOp::kLayerNorm;
-  }
+  [[nodiscard]] static bool is_norm(const Node& node) { return node.is(hw::StageOp::kLayerNorm); }
 
   /// Whether a whole row of product i has to be computed after the row or the end of span.from.
   bool has_own_row(const Span& span, std::size_t i, const std::vector<Dependence>& depend) {
@@ -206,30 +205,30 @@ class PathBuilder {
     std::vector<bool> row_wise(graph_.nodes.size() + 1, false), softmaxes = row_wise;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (node.kind == Node::Kind::kMatmul) product[i] = i;
-      if (node.kind != Node::Kind::kStage || dependence_.writers(i, 0).size() != 1) continue;
+      if (node.product() != nullptr) product[i] = i;
+      if (node.stage() == nullptr || dependence_.writers(i, 0).size() != 1) continue;
       product[i] = product[dependence_.writers(i, 0).front()];
-      if (hw::stage_info(node.stage.op).row_wise) row_wise[product[i]] = true;
-      if (node.stage.op == hw::StageOp::kSoftmax) softmaxes[product[i]] = true;
+      if (hw::stage_info(node.stage()->stage.op).row_wise) row_wise[product[i]] = true;
+      if (node.stage()->stage.op == hw::StageOp::kSoftmax) softmaxes[product[i]] = true;
     }
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      if (node.kind != Node::Kind::kStage) continue;
+      if (node.stage() == nullptr) continue;
       const std::uint64_t pass = vectors(node.in.cols);
-      const std::uint64_t interval = hw::stage_interval(node.stage, pass);
-      const bool softmax = node.stage.op == hw::StageOp::kSoftmax;
+      const std::uint64_t interval = hw::stage_interval(node.stage()->stage, pass);
+      const bool softmax = node.stage()->stage.op == hw::StageOp::kSoftmax;
       // Serial units of other stages, where no statistics hide them; with stages before an anchor
       // they may be there.
       const bool follows =
           dependence_.writers(i, 0).size() == 1 && dependence_.writers(i, 0).front() == product[i];
-      const bool alone = node.stage.op == hw::StageOp::kDivideRowSum && follows &&
+      const bool alone = node.stage()->stage.op == hw::StageOp::kDivideRowSum && follows &&
                          !row_wise[product[i]] && machine_.preop.lanes == 0;
       if (softmax || alone) {
         more_than_a_pass_[i] = static_cast<double>(node.in.rows * (interval - pass));
       }
       // In the chain of the sums, or as a stage after one that has left the sums of squares.
       if (is_norm(node) && !softmaxes[product[i]] && machine_.preop.lanes == 0) {
-        const std::uint64_t apply = hw::stage_interval(applied(node.stage), pass);
+        const std::uint64_t apply = hw::stage_interval(applied(node.stage()->stage), pass);
         more_than_a_pass_[i] = static_cast<double>(node.in.rows * std::min(interval - pass, apply));
       }
     }
@@ -248,13 +247,13 @@ class PathBuilder {
       for (std::size_t view = 0; view < DependenceGraph::kViews; ++view) {
         for (const std::size_t writer : dependence_.writers(i, view)) {
           if (writer < span.from || depend[writer].result == Reach::kNone) continue;
-          const bool product = graph_.nodes[writer].kind == Node::Kind::kMatmul;
+          const bool product = graph_.nodes[writer].product() != nullptr;
           double there = at[writer];
           if (product && writer != span.from) there += product_latency_;
           if (view == 0) begin = std::min(begin, product ? there : begun[writer]);
           // Sums are read, and take a cycle of the chain.
           if (product) there += hw::kAccumulatorReadCycles + 1.0;
-          if (view == 1) there += preload_;
+          if (view == 1 && node.product() != nullptr) there += preload_;
           shortest = std::min(shortest, there);
           if (writer != span.from && depend[writer].result >= span.strong) {
             certain = std::max(certain, there);
@@ -263,13 +262,13 @@ class PathBuilder {
       }
       begun[i] = begin;
       at[i] = std::max(certain, shortest);
-      if (node.kind == Node::Kind::kStage) at[i] = after_stage(node, at[i], begin);
+      if (node.stage() != nullptr) at[i] = after_stage(node, at[i], begin);
     }
     return at;
   }
 
   [[nodiscard]] double after_stage(const Node& node, double ready, double begin) const {
-    const hw::Stage& stage = node.stage;
+    const hw::Stage& stage = node.stage()->stage;
     double done = ready + hw::stage_latency(stage);
     if (stage.op == hw::StageOp::kLayerNorm) {
       const hw::Stage apply = applied(stage);
@@ -279,7 +278,7 @@ class PathBuilder {
       done = ready + static_cast<double>(std::min(fill(stage, node.in.cols), fill(apply, 1)));
     }
     const bool from_memory = stage.operand == hw::Operand::kTensor &&
-                             graph_.tensors[node.tensor.tensor].type != hw::DType::kS32;
+                             graph_.tensors[node.second().tensor].type != hw::DType::kS32;
     // The command that reads the sums asks for the operand.
     const bool begun = begin != std::numeric_limits<double>::infinity();
     return from_memory && begun ? std::max(done, begin + memory_.read_trip(1)) : done;
@@ -308,7 +307,7 @@ class PathBuilder {
 
 double least_path(const Graph& graph, const hw::Machine& machine, const MemoryFloor& memory) {
   const bool host = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                [](const Node& node) { return node.kind == Node::Kind::kHost; });
+                                [](const Node& node) { return node.host() != nullptr; });
   if (host || machine.attention.lines != 0) return 0;
   return PathBuilder(graph, machine, memory).cycles();
 }

@@ -38,7 +38,10 @@ class BoundBuilder {
         by_stage_(graph.tensors.size(), false),
         memory_(machine) {
     for (const Node& node : graph.nodes) {
-      if (node.tensor.tensor != model::kNoTensor) by_stage_[node.tensor.tensor] = true;
+      const View operand = node.second();
+      if (node.product() == nullptr && operand.tensor != model::kNoTensor) {
+        by_stage_[operand.tensor] = true;
+      }
     }
   }
 
@@ -53,19 +56,14 @@ class BoundBuilder {
 
  private:
   void add(const Node& node) {
-    switch (node.kind) {
-      case Node::Kind::kMatmul:
-        return add_matmul(node);
-      case Node::Kind::kStage:
-        return add_stage(node);
-      case Node::Kind::kHost:
-        break;
-    }
+    if (node.product() != nullptr) return add_matmul(node, node.product()->b);
+    if (node.stage() != nullptr) return add_stage(node, node.stage()->stage);
     begin(node, false);
     OperatorBound& op = operators_.back();
     op.host += static_cast<double>(machine_.core.clock_mhz) / machine_.host.clock_mhz *
                static_cast<double>(
-                   hw::host_cycles(node.host, node.in.rows, node.in.cols, machine_.host).total());
+                   hw::host_cycles(node.host()->function, node.in.rows, node.in.cols, machine_.host)
+                       .total());
   }
 
   void begin(const Node& node, bool attention) {
@@ -86,8 +84,8 @@ class BoundBuilder {
     return !made && brought_.insert({view.tensor, view.row, view.col}).second;
   }
 
-  void add_matmul(const Node& node) {
-    const bool attention = !is_weight(node.b);
+  void add_matmul(const Node& node, const View& b) {
+    const bool attention = !is_weight(b);
     if (!attention || !in_attention_) begin(node, attention);
     end_chain();
     OperatorBound& op = operators_.back();
@@ -102,9 +100,9 @@ class BoundBuilder {
     // Else an operand that is made on chip comes there once without memory.
     const auto a_bytes = static_cast<double>(m * k), b_bytes = static_cast<double>(k * n);
     const double made =
-        (comes_from_memory(node.in) ? 0.0 : a_bytes) + (comes_from_memory(node.b) ? 0.0 : b_bytes);
+        (comes_from_memory(node.in) ? 0.0 : a_bytes) + (comes_from_memory(b) ? 0.0 : b_bytes);
     const double passes = least_operand_bytes(m, n, k, sums_, operand_bytes_) - made;
-    op.loaded += std::max(0.0, attention ? passes - written_to(node.b) : passes);
+    op.loaded += std::max(0.0, attention ? passes - written_to(b) : passes);
     if (!attention && made == a_bytes) {
       op.loaded += again(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k),
                          passes - b_bytes);
@@ -148,14 +146,13 @@ class BoundBuilder {
     if (!in_attention_) commands_ = std::ceil(commands_);
   }
 
-  void add_stage(const Node& node) {
+  void add_stage(const Node& node, const hw::Stage& stage) {
     if (operators_.empty()) {
       begin(node, false);
       begin_chain(node.in.rows, 0);
     }
     OperatorBound& op = operators_.back();
     const bool engines = in_attention_ && machine_.attention.lines != 0;
-    const hw::Stage& stage = node.stage;
     // With stages before an anchor, all but a softmax may move there.
     const bool stays = machine_.preop.lanes == 0 || stage.op == hw::StageOp::kSoftmax;
     if (has_chain_ && !engines && stays && node.in.rows == rows_) {
@@ -183,10 +180,10 @@ class BoundBuilder {
 
   /// Bytes of a stage's tensor operand.
   [[nodiscard]] double tensor_operand(const Node& node) const {
-    if (node.stage.operand != hw::Operand::kTensor) return 0;
+    if (node.stage()->stage.operand != hw::Operand::kTensor) return 0;
     // Sums of the same chain are the saved accumulator.
-    if (graph_.tensors[node.tensor.tensor].type == hw::DType::kS32) return 0;
-    return static_cast<double>(bytes_of(graph_, node.tensor));
+    if (graph_.tensors[node.second().tensor].type == hw::DType::kS32) return 0;
+    return static_cast<double>(bytes_of(graph_, node.second()));
   }
 
   /// Least bytes that a chain reads to give the result of a stage once more: that result, or what

@@ -23,8 +23,8 @@ Group matmul_group(const Graph& graph, std::size_t index) {
   Group group;
   group.name = node.name;
   group.nodes = {index};
-  group.anchor =
-      MatmulAnchor{node.b, node.b_transposed, graph.tensors[node.in.tensor].type == hw::DType::kU8};
+  group.anchor = MatmulAnchor{node.product()->b, node.product()->b_transposed,
+                              graph.tensors[node.in.tensor].type == hw::DType::kU8};
   group.a = node.in;
   group.out = node.out;
   return group;
@@ -49,11 +49,11 @@ Group host_group(const Graph& graph, std::size_t index) {
   group.name = node.name;
   group.nodes = {index};
   group.a = node.in;
-  if (node.tensor.tensor != model::kNoTensor) group.tensors.push_back(node.tensor);
+  if (node.second().tensor != model::kNoTensor) group.tensors.push_back(node.second());
   group.out = node.out;
-  group.chain.out = node.host.out;
-  group.anchor = node.host;
-  group.valid_cols = node.valid_cols;
+  group.chain.out = node.host()->function.out;
+  group.anchor = node.host()->function;
+  group.valid_cols = node.valid_cols();
   return group;
 }
 
@@ -78,8 +78,8 @@ bool is_close(const FusionCost::Comparison& cost) {
 void check_units(const Graph& graph, const hw::Machine& machine) {
   const hw::ChainLimits limits = hw::chain_limits(machine);
   for (const Node& node : graph.nodes) {
-    if (node.kind != Node::Kind::kStage) continue;
-    const hw::StageInfo& info = hw::stage_info(node.stage.op);
+    if (node.stage() == nullptr) continue;
+    const hw::StageInfo& info = hw::stage_info(node.stage()->stage.op);
     if (limits.units.at(static_cast<std::size_t>(info.unit))) continue;
     throw hw::InputError(std::string(hw::key_of(info.unit)) + " = 0: " + node.name + " is a " +
                          std::string(info.name) + ", expected a machine with the unit for it");
@@ -142,7 +142,7 @@ class GroupBuilder {
         i += groups.back().attention()->nodes;
         continue;
       }
-      if (graph_.nodes[i].kind == Node::Kind::kHost) {
+      if (graph_.nodes[i].host() != nullptr) {
         groups.push_back(host_group(graph_, i++));
         continue;
       }
@@ -175,7 +175,7 @@ class GroupBuilder {
   }
 
   [[nodiscard]] Group anchored(std::size_t i) const {
-    if (graph_.nodes[i].kind == Node::Kind::kMatmul) return matmul_group(graph_, i);
+    if (graph_.nodes[i].product() != nullptr) return matmul_group(graph_, i);
     Group group;
     group.name = graph_.nodes[i].name;
     group.a = graph_.nodes[i].in;
@@ -203,7 +203,7 @@ class GroupBuilder {
 
   [[nodiscard]] bool joins(Group& group, std::size_t index, bool shares) {
     const Node& node = graph_.nodes[index];
-    if (node.kind != Node::Kind::kStage) return false;
+    if (node.stage() == nullptr) return false;
     std::string why = tensor_obstacle(group, node, shares);
     if (why.empty()) {
       why = obstacle(group, node, graph_, machine_);
@@ -211,7 +211,8 @@ class GroupBuilder {
         why = obstacle(group, node, graph_, machine_);
       }
     }
-    if (why.empty() && hw::stage_info(node.stage.op).row_wise && group.matmul() != nullptr) {
+    if (why.empty() && hw::stage_info(node.stage()->stage.op).row_wise &&
+        group.matmul() != nullptr) {
       const FusionCost::Comparison cost = after(group, index);
       const bool joined = close_calls_ == CloseCalls::kByCost || !is_close(cost)
                               ? cost.pays()

@@ -21,11 +21,11 @@ std::optional<std::size_t> producer_of(const Graph& graph, std::size_t norm) {
   for (std::size_t i = norm; i-- > 0;) {
     const Node& candidate = graph.nodes[i];
     if (candidate.out.tensor != node.in.tensor) continue;
-    const bool stage = candidate.kind == Node::Kind::kStage && same(candidate.out, node.in);
-    const bool fits = stage && candidate.statistics == model::kNoTensor &&
-                      candidate.stage.side == hw::Reduction::kNone &&
-                      candidate.stage.op != hw::StageOp::kTranspose &&
-                      hw::statistics_written(candidate.stage) == 0;
+    const bool stage = candidate.stage() != nullptr && same(candidate.out, node.in);
+    const bool fits = stage && candidate.statistics() == model::kNoTensor &&
+                      candidate.stage()->stage.side == hw::Reduction::kNone &&
+                      candidate.stage()->stage.op != hw::StageOp::kTranspose &&
+                      hw::statistics_written(candidate.stage()->stage) == 0;
     return fits ? std::optional<std::size_t>(i) : std::nullopt;
   }
   return std::nullopt;
@@ -35,7 +35,7 @@ std::optional<std::size_t> producer_of(const Graph& graph, std::size_t norm) {
 bool feeds_one_matmul(const Graph& graph, const Node& norm, const std::vector<unsigned>& readers) {
   if (readers[norm.out.tensor] != 1) return false;
   for (const Node& node : graph.nodes) {
-    if (node.kind == Node::Kind::kMatmul && same(node.in, norm.out)) return true;
+    if (node.product() != nullptr && same(node.in, norm.out)) return true;
   }
   return false;
 }
@@ -49,7 +49,7 @@ Graph split_norms(Graph graph, const hw::Machine& machine) {
   const std::vector<unsigned> readers = count_readers(graph);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& norm = graph.nodes[i];
-    if (norm.kind != Node::Kind::kStage || norm.stage.op != hw::StageOp::kLayerNorm) continue;
+    if (!norm.is(hw::StageOp::kLayerNorm)) continue;
     if (std::uint64_t{norm.in.rows} * kWords > machine.postop.row_statistics) continue;
     const std::optional<std::size_t> producer = producer_of(graph, i);
     if (!producer || !feeds_one_matmul(graph, norm, readers)) continue;
@@ -61,10 +61,10 @@ Graph split_norms(Graph graph, const hw::Machine& machine) {
     const auto id = static_cast<model::TensorId>(graph.tensors.size());
     graph.tensors.push_back(std::move(sums));
     Node& before = graph.nodes[*producer];
-    before.stage.side = hw::Reduction::kSumSquares;
-    before.statistics = norm.statistics = id;
-    norm.stage.op = hw::StageOp::kLayerNormApply;
-    norm.stage.imm[4] = norm.in.cols;
+    before.stage()->stage.side = hw::Reduction::kSumSquares;
+    before.stage()->statistics = norm.stage()->statistics = id;
+    norm.stage()->stage.op = hw::StageOp::kLayerNormApply;
+    norm.stage()->stage.imm[4] = norm.in.cols;
   }
   return graph;
 }

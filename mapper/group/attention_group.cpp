@@ -46,15 +46,15 @@ class Walk {
 
   const Node* matmul(bool b_transposed) {
     const Node* const node = peek();
-    const bool fits = node != nullptr && node->kind == Node::Kind::kMatmul &&
-                      node->b_transposed == b_transposed && (next_ == first_ || follows(*node, 1));
+    const bool fits = node != nullptr && node->product() != nullptr &&
+                      node->product()->b_transposed == b_transposed &&
+                      (next_ == first_ || follows(*node, 1));
     return fits ? take(node) : nullptr;
   }
   const Node* stage(hw::StageOp op, hw::Operand operand) {
     const Node* const node = peek();
-    const bool fits = node != nullptr && node->kind == Node::Kind::kStage && node->stage.op == op &&
-                      node->stage.operand == operand && node->stage.side == hw::Reduction::kNone &&
-                      follows(*node, 1);
+    const bool fits = node != nullptr && node->is(op) && node->stage()->stage.operand == operand &&
+                      node->stage()->stage.side == hw::Reduction::kNone && follows(*node, 1);
     return fits ? take(node) : nullptr;
   }
   /// Adds all stages that come next and that the engines' pipelines can run, up to `most` of them
@@ -62,7 +62,7 @@ class Walk {
   void stages(Group& group, std::size_t most, bool row_sums) {
     for (const Node* node = peek(); node != nullptr; node = peek()) {
       const bool sums = group.chain.stages.empty();
-      if (node->kind != Node::Kind::kStage || group.chain.stages.size() >= most ||
+      if (node->stage() == nullptr || group.chain.stages.size() >= most ||
           !follows(*node, sums ? readers_[last_.tensor] : 1) || !joins(group, *node)) {
         return;
       }
@@ -97,8 +97,8 @@ class Walk {
   }
   /// The division belongs to the deferred softmax, whatever else the mapper may fuse.
   [[nodiscard]] bool joins(const Group& group, const Node& node) const {
-    const bool divides = node.stage.op == hw::StageOp::kDivideRowSum;
-    return divides ? node.statistics == group.statistics
+    const bool divides = node.stage()->stage.op == hw::StageOp::kDivideRowSum;
+    return divides ? node.statistics() == group.statistics
                    : obstacle(group, node, graph_, machine_).empty();
   }
   [[nodiscard]] bool follows(const Node& node, unsigned readers) const {
@@ -134,7 +134,7 @@ void cut_after_bytes(const Graph& graph, Walk& walk, Group& group) {
 /// themselves.
 bool sums_leave(const Graph& graph, std::size_t first, std::size_t last, model::TensorId sums) {
   for (std::size_t i = 0; sums != model::kNoTensor && i < graph.nodes.size(); ++i) {
-    if ((i < first || i >= last) && graph.nodes[i].statistics == sums) return true;
+    if ((i < first || i >= last) && graph.nodes[i].statistics() == sums) return true;
   }
   return false;
 }
@@ -151,27 +151,22 @@ std::optional<Head> match_head(const Graph& graph, std::size_t first, const hw::
   if (mask == nullptr) mask = walk.stage(hw::StageOp::kMask, hw::Operand::kTensor);
   const Node* const softmax = walk.stage(hw::StageOp::kSoftmax, hw::Operand::kImmediate);
   // The engines know masks of fixed cells alone.
-  if (softmax == nullptr || softmax->valid_cols != 0 || !walk.keeps_sums(scores))
+  if (softmax == nullptr || softmax->valid_cols() != 0 || !walk.keeps_sums(scores))
     return std::nullopt;
   const Node* const spmm = walk.matmul(false);
   if (spmm == nullptr) return std::nullopt;
-  Group sums = sums_of(*spmm, walk.last(), softmax->statistics);
+  Group sums = sums_of(*spmm, walk.last(), softmax->statistics());
   walk.stages(sums, most, true);
   cut_after_bytes(graph, walk, sums);
   if (sums.chain.stages.empty() || !walk.keeps_sums(sums) ||
-      sums_leave(graph, first, walk.last() + 1, softmax->statistics)) {
+      sums_leave(graph, first, walk.last() + 1, softmax->statistics())) {
     return std::nullopt;
   }
-  scores.chain.stages.push_back(softmax->stage);
+  scores.chain.stages.push_back(softmax->stage()->stage);
   scores.chain.out = hw::DType::kU8;
-  return Head{sddmm->in,
-              sddmm->b,
-              spmm->b,
-              graph.nodes[sums.nodes.back()].out,
-              mask,
-              std::move(scores.chain),
-              std::move(sums.chain),
-              walk.taken()};
+  return Head{
+      sddmm->in, sddmm->product()->b,     spmm->product()->b,    graph.nodes[sums.nodes.back()].out,
+      mask,      std::move(scores.chain), std::move(sums.chain), walk.taken()};
 }
 
 /// The view of the next head, beside that of the head before.

@@ -54,33 +54,34 @@ std::string limit(const char* key, std::uint64_t value) {
 }
 
 std::string statistics_obstacle(const Group& group, const Node& node) {
-  const bool writes = hw::statistics_written(node.stage) != 0;
-  const bool reads = hw::statistics_read(node.stage) != 0;
+  const bool writes = hw::statistics_written(node.stage()->stage) != 0;
+  const bool reads = hw::statistics_read(node.stage()->stage) != 0;
   if (writes && hw::writes_row_statistics(group.chain))
     return "the chain has a side output already";
   if ((writes && hw::reads_row_statistics(group.chain)) ||
       (reads && hw::writes_row_statistics(group.chain))) {
     return "one chain cannot read row statistics and leave others";
   }
-  const bool other = group.statistics != model::kNoTensor && node.statistics != model::kNoTensor &&
-                     group.statistics != node.statistics;
+  const bool other = group.statistics != model::kNoTensor &&
+                     node.statistics() != model::kNoTensor && group.statistics != node.statistics();
   return other ? "the chain works with other row statistics" : "";
 }
 
 /// Whether the stage's tensor operand is the saved accumulator: what the chain began with.
 bool reads_saved(const Group& group, const Node& node, const Graph& graph) {
-  const hw::Stage& stage = node.stage;
+  const hw::Stage& stage = node.stage()->stage;
   if (stage.operand != hw::Operand::kTensor || group.pre || group.nodes.empty() ||
       !hw::stage_info(stage.op).takes(hw::Operand::kSaved)) {
     return false;
   }
-  return same(node.tensor,
+  return same(node.second(),
               group.matmul() != nullptr ? graph.nodes[group.nodes.front()].out : group.a);
 }
 
 std::string operand_obstacle(const Group& group, const Node& node, const Graph& graph,
                              const hw::Machine& machine) {
-  if (node.stage.operand != hw::Operand::kTensor || reads_saved(group, node, graph)) return "";
+  if (node.stage()->stage.operand != hw::Operand::kTensor || reads_saved(group, node, graph))
+    return "";
   if (group.tensors.size() >= machine.postop.tensor_operands) {
     return limit("postop.tensor_operands", machine.postop.tensor_operands);
   }
@@ -90,7 +91,7 @@ std::string operand_obstacle(const Group& group, const Node& node, const Graph& 
 /// A tile of the result is written before others are read: it may lie over the same tile of what
 /// passes with it, and over nothing else that the group reads.
 std::string in_place_obstacle(const Group& group, const Node& node, const Graph& graph) {
-  const bool turns = node.stage.op == hw::StageOp::kTranspose;
+  const bool turns = node.stage()->stage.op == hw::StageOp::kTranspose;
   const auto spoils = [&](const View& read, bool in_step) {
     return overlap(read, node.out) && !(in_step && !turns && same(read, node.out));
   };
@@ -115,8 +116,7 @@ std::vector<unsigned> count_readers(const Graph& graph) {
   };
   for (const Node& node : graph.nodes) {
     read(node.in);
-    read(node.b);
-    read(node.tensor);
+    read(node.second());
   }
   return readers;
 }
@@ -128,24 +128,25 @@ std::uint64_t rows_in_half(const hw::Machine& machine, std::uint32_t cols) {
 
 void append(Group& group, std::size_t index, const Graph& graph) {
   const Node& node = graph.nodes[index];
-  hw::Stage stage = node.stage;
+  hw::Stage stage = node.stage()->stage;
   if (reads_saved(group, node, graph)) {
     stage.operand = hw::Operand::kSaved;
     stage.tensor = {};
   } else if (stage.operand == hw::Operand::kTensor) {
-    group.tensors.push_back(node.tensor);
+    group.tensors.push_back(node.second());
   }
   group.nodes.push_back(index);
   group.chain.stages.push_back(stage);
-  group.parameters.insert(group.parameters.end(), node.parameters.begin(), node.parameters.end());
-  if (node.statistics != model::kNoTensor) group.statistics = node.statistics;
-  if (node.valid_cols != 0) group.valid_cols = node.valid_cols;
+  const std::vector<std::int32_t>& parameters = node.stage()->parameters;
+  group.parameters.insert(group.parameters.end(), parameters.begin(), parameters.end());
+  if (node.statistics() != model::kNoTensor) group.statistics = node.statistics();
+  if (node.valid_cols() != 0) group.valid_cols = node.valid_cols();
   group.out = node.out;
 }
 
 std::string obstacle(const Group& group, const Node& node, const Graph& graph,
                      const hw::Machine& machine) {
-  const hw::Stage& stage = node.stage;
+  const hw::Stage& stage = node.stage()->stage;
   const hw::StageInfo& info = hw::stage_info(stage.op);
   if (!may_fuse(machine.mapper.fusion, stage)) {
     return std::string("mapper.fusion is \"") + name_of(machine.mapper.fusion) + "\"";
@@ -158,12 +159,12 @@ std::string obstacle(const Group& group, const Node& node, const Graph& graph,
   if (std::string why = statistics_obstacle(group, node); !why.empty()) return why;
   if (std::string why = in_place_obstacle(group, node, graph); !why.empty()) return why;
   const bool both_mask = hw::uses_valid_cols(group.chain) && hw::uses_valid_cols({{stage}, {}});
-  if (both_mask && node.valid_cols != group.valid_cols) {
+  if (both_mask && node.valid_cols() != group.valid_cols) {
     return "the chain has another causal mask";
   }
   if (info.row_wise && hw::is_row_wise(group.chain))
     return "the chain has a row-wise stage already";
-  if ((info.row_wise || node.valid_cols != 0) && rows_in_half(machine, node.in.cols) == 0) {
+  if ((info.row_wise || node.valid_cols() != 0) && rows_in_half(machine, node.in.cols) == 0) {
     return limit("accumulator.kib", machine.accumulator.kib) + ", half of it less than a row";
   }
   return "";

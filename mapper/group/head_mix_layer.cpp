@@ -28,24 +28,27 @@ std::optional<Nodes> layer_nodes(const Graph& graph, std::size_t first,
   const Node& matmul = graph.nodes[first];
   const Node& bias = graph.nodes[first + 1];
   const Node& requantise = graph.nodes[first + 2];
+  const model::Product* const product = matmul.product();
+  if (product == nullptr || bias.stage() == nullptr || requantise.stage() == nullptr) {
+    return std::nullopt;
+  }
+  const model::Tensor& b = graph.tensors[product->b.tensor];
+  const hw::Stage& last = requantise.stage()->stage;
   const auto follows = [&](const Node& node, bool fits, const model::View& in) {
     const model::Tensor& between = graph.tensors[in.tensor];
-    return node.kind == Node::Kind::kStage && fits && same(node.in, in) &&
-           readers[in.tensor] == 1 && between.kind == model::Tensor::Kind::kActivation &&
-           between.data.empty();
+    return fits && same(node.in, in) && readers[in.tensor] == 1 &&
+           between.kind == model::Tensor::Kind::kActivation && between.data.empty();
   };
   const auto is_s8 = [&](const model::View& view) {
     return graph.tensors[view.tensor].type == hw::DType::kS8;
   };
   constexpr hw::IntRange kRange = hw::symmetric_range(8);
   const bool fits =
-      matmul.kind == Node::Kind::kMatmul && !matmul.b_transposed &&
-      follows(bias, hw::is_bias(bias.stage), matmul.out) &&
-      follows(requantise, requantise.stage.op == hw::StageOp::kRequantise, bias.out) &&
-      requantise.stage.side == hw::Reduction::kNone && requantise.stage.imm[2] == kRange.lo &&
-      requantise.stage.imm[3] == kRange.hi && is_s8(matmul.in) && is_s8(requantise.out) &&
-      graph.tensors[matmul.b.tensor].kind == model::Tensor::Kind::kConstant &&
-      !graph.tensors[matmul.b.tensor].data.empty() && !bias.parameters.empty();
+      !product->b_transposed && follows(bias, hw::is_bias(bias.stage()->stage), matmul.out) &&
+      follows(requantise, last.op == hw::StageOp::kRequantise, bias.out) &&
+      last.side == hw::Reduction::kNone && last.imm[2] == kRange.lo && last.imm[3] == kRange.hi &&
+      is_s8(matmul.in) && is_s8(requantise.out) && b.kind == model::Tensor::Kind::kConstant &&
+      !b.data.empty() && !bias.stage()->parameters.empty();
   return fits ? std::optional<Nodes>({&matmul, &bias, &requantise}) : std::nullopt;
 }
 
@@ -89,12 +92,13 @@ std::optional<std::vector<std::int32_t>> by_head(const std::int32_t* values, std
 std::optional<std::vector<hw::Dyadic>> factors_by_head(const Node& requantise,
                                                        std::uint32_t features) {
   const std::uint32_t cols = requantise.out.cols;
-  if (requantise.stage.operand != hw::Operand::kChannel) {
-    return std::vector<hw::Dyadic>(cols / features, hw::dyadic_at(requantise.stage, 0));
+  const model::StageUse& use = *requantise.stage();
+  if (use.stage.operand != hw::Operand::kChannel) {
+    return std::vector<hw::Dyadic>(cols / features, hw::dyadic_at(use.stage, 0));
   }
-  if (requantise.parameters.empty()) return std::nullopt;
-  const auto multipliers = by_head(requantise.parameters.data(), cols, features);
-  const auto shifts = by_head(requantise.parameters.data() + cols, cols, features);
+  if (use.parameters.empty()) return std::nullopt;
+  const auto multipliers = by_head(use.parameters.data(), cols, features);
+  const auto shifts = by_head(use.parameters.data() + cols, cols, features);
   if (!multipliers || !shifts) return std::nullopt;
   std::vector<hw::Dyadic> factors;
   for (std::size_t o = 0; o < multipliers->size(); ++o) {
@@ -110,16 +114,17 @@ std::optional<HeadMixLayer> mix_of(const Graph& graph, std::size_t first, const 
   const model::View& in = nodes.matmul->in;
   const model::View& out = nodes.requantise->out;
   if (features == 0 || in.cols % features != 0 || out.cols % features != 0) return std::nullopt;
-  auto weights = coefficients(graph, nodes.matmul->b, features);
+  auto weights = coefficients(graph, nodes.matmul->product()->b, features);
   if (!weights) return std::nullopt;
-  auto bias = by_head(nodes.bias->parameters.data(), out.cols, features);
+  auto bias = by_head(nodes.bias->stage()->parameters.data(), out.cols, features);
   auto factors = factors_by_head(*nodes.requantise, features);
   if (!bias || !factors) return std::nullopt;
-  HeadMixLayer layer{first,
-                     in,
-                     out,
-                     {in.cols / features, out.cols / features, std::move(*weights),
-                      std::move(*bias), std::move(*factors), nodes.requantise->stage.rounding}};
+  HeadMixLayer layer{
+      first,
+      in,
+      out,
+      {in.cols / features, out.cols / features, std::move(*weights), std::move(*bias),
+       std::move(*factors), nodes.requantise->stage()->stage.rounding}};
   try {
     hw::check_head_mix(layer.mix);
   } catch (const hw::InputError&) {
@@ -129,7 +134,7 @@ std::optional<HeadMixLayer> mix_of(const Graph& graph, std::size_t first, const 
 }
 
 bool reads(const Node& node, const View& view) {
-  return overlap(node.in, view) || overlap(node.b, view) || overlap(node.tensor, view);
+  return overlap(node.in, view) || overlap(node.second(), view);
 }
 
 /// The only node that reads any of `view`, or nothing.
@@ -215,7 +220,7 @@ EncodedSections encoded_sections(const Graph& graph, const Group& group, const h
   }
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
-    if (taken[i] || node.kind != Node::Kind::kMatmul || node.in.tensor != result.tensor ||
+    if (taken[i] || node.product() == nullptr || node.in.tensor != result.tensor ||
         node.in.rows != result.rows || only_reader(graph, node.in) != &node) {
       continue;
     }

@@ -52,7 +52,7 @@ Pruned pruned_by(const hw::Stage& mask, hw::IntRange scores) {
 
 bool vanish(const MaskedScores& scores) {
   const hw::IntRange range = score_range(scores);
-  const Pruned pruned = pruned_by(scores.mask->stage, range);
+  const Pruned pruned = pruned_by(scores.mask->stage()->stage, range);
   const hw::Stage& softmax = scores.softmax.stages.back();
   const hw::Dyadic factor = hw::dyadic_at(softmax, 1);
   return pruned.keeps && factor.multiplier != 0 &&
@@ -63,8 +63,8 @@ bool vanish(const MaskedScores& scores) {
 /// The table, if it is constant, has an element of a byte for each cell, and only such as mean
 /// something.
 const std::vector<std::uint8_t>* table_of(const model::Graph& graph, const MaskedScores& scores) {
-  const model::Tensor& table = graph.tensors[scores.mask->tensor.tensor];
-  const bool selects = scores.mask->stage.op == hw::StageOp::kMask;
+  const model::Tensor& table = graph.tensors[scores.mask->second().tensor];
+  const bool selects = scores.mask->stage()->stage.op == hw::StageOp::kMask;
   const auto is_code = [selects](std::uint8_t byte) {
     return selects || byte == 0 || static_cast<std::int8_t>(byte) == model::kPrunedCode;
   };
@@ -86,7 +86,7 @@ std::optional<model::AttentionMask> kept_cells(const model::Graph& graph,
   }
   const std::vector<std::uint8_t>* const table = table_of(graph, scores);
   if (table == nullptr || !vanish(scores)) return std::nullopt;
-  const bool selects = scores.mask->stage.op == hw::StageOp::kMask;
+  const bool selects = scores.mask->stage()->stage.op == hw::StageOp::kMask;
   std::size_t kept_of_row = 0;
   for (std::size_t cell = 0; cell < table->size(); ++cell) {
     if (((*table)[cell] != 0) == selects) {

@@ -39,10 +39,10 @@ void add_operands(MemoryUse& use, const Graph& graph, const BoundChain& chain) {
 
 MemoryUse memory_use(const Graph& graph, const model::Node& node) {
   MemoryUse use;
-  for (const View& view : {node.in, node.b, node.tensor}) add_read(use, view);
+  for (const View& view : {node.in, node.second()}) add_read(use, view);
   add_write(use, graph, node.out);
-  if (node.kind == model::Node::Kind::kStage) {
-    add_statistics(use, graph, {{node.stage}, {}}, node.statistics);
+  if (node.stage() != nullptr) {
+    add_statistics(use, graph, {{node.stage()->stage}, {}}, node.statistics());
   }
   return use;
 }

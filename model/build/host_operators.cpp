@@ -21,7 +21,7 @@ class HostSplit {
  public:
   explicit HostSplit(Graph graph) : graph_(std::move(graph)), readers_(graph_.tensors.size(), 0) {
     for (const Node& node : graph_.nodes) {
-      for (const View& view : {node.in, node.b, node.tensor}) {
+      for (const View& view : {node.in, node.second()}) {
         if (view.tensor != kNoTensor) ++readers_[view.tensor];
       }
     }
@@ -35,11 +35,11 @@ class HostSplit {
         require(same(node.in, moved->second.first), node, "reads a part of a quotient");
         node.in = moved->second.second;
       }
-      require(renamed_.count(node.b.tensor) + renamed_.count(node.tensor.tensor) == 0, node,
+      require(renamed_.count(node.second().tensor) == 0, node,
               "has a quotient as its second operand");
-      if (node.kind != Node::Kind::kStage || !is_host_stage(node.stage)) {
+      if (node.stage() == nullptr || !is_host_stage(node.stage()->stage)) {
         nodes.push_back(std::move(node));
-      } else if (node.stage.op == hw::StageOp::kDivideRowSum) {
+      } else if (node.stage()->stage.op == hw::StageOp::kDivideRowSum) {
         renamed_[node.out.tensor] = {node.out, node.in};
       } else {
         nodes.push_back(host_node(node, i));
@@ -63,42 +63,42 @@ class HostSplit {
 
   /// Whether the node after an addition is a clamp that alone reads the sum.
   [[nodiscard]] bool takes_clamp(const Node& node, std::size_t index) const {
-    if (!hw::is_residual(node.stage) || index + 1 == graph_.nodes.size()) return false;
+    if (!hw::is_residual(node.stage()->stage) || index + 1 == graph_.nodes.size()) return false;
     const Node& next = graph_.nodes[index + 1];
-    return next.kind == Node::Kind::kStage && next.stage.op == hw::StageOp::kClamp &&
-           same(next.in, node.out) && readers_[node.out.tensor] == 1 &&
+    return next.is(hw::StageOp::kClamp) && same(next.in, node.out) &&
+           readers_[node.out.tensor] == 1 &&
            graph_.tensors[node.out.tensor].kind == Tensor::Kind::kActivation;
   }
 
   Node host_node(const Node& node, std::size_t index) const {
     Node result;
-    result.kind = Node::Kind::kHost;
     result.name = node.name;
     result.in = node.in;
     result.out = node.out;
-    result.valid_cols = node.valid_cols;
-    switch (node.stage.op) {
+    HostUse& use = result.op.emplace<HostUse>();
+    use.valid_cols = node.valid_cols();
+    switch (node.stage()->stage.op) {
       case hw::StageOp::kSoftmax:
-        softmax(node, result.host);
+        softmax(node, use.function);
         break;
       case hw::StageOp::kGelu:
-        gelu(node, result.host);
+        gelu(node, use.function);
         break;
       case hw::StageOp::kLayerNorm:
-        layer_norm(node, result.host);
+        layer_norm(node, use.function);
         break;
       default:
         add(node, index, result);
         break;
     }
-    result.host.in = type(result.in);
-    result.host.out = type(result.out);
+    use.function.in = type(result.in);
+    use.function.out = type(result.out);
     return result;
   }
 
   static void softmax(const Node& node, hw::HostFunction& host) {
-    const hw::SoftmaxConstants constants = hw::softmax_constants(node.stage);
-    const auto fraction_bits = static_cast<int>(node.stage.imm[3]);
+    const hw::SoftmaxConstants constants = hw::softmax_constants(node.stage()->stage);
+    const auto fraction_bits = static_cast<int>(node.stage()->stage.imm[3]);
     // The product with the codes has the scale that the late division would have left.
     const unsigned bits = constants.mode == hw::SoftmaxMode::kDeferred ? hw::kDeferredFractionBits
                                                                        : constants.output_bits;
@@ -114,15 +114,15 @@ class HostSplit {
     host.op = hw::HostOp::kGelu;
     host.in_scale = static_cast<float>(scale(node.in));
     host.out_scale = static_cast<float>(scale(node.out));
-    host.lo = hw::imm32(node.stage, 5);
-    host.hi = hw::imm32(node.stage, 6);
+    host.lo = hw::imm32(node.stage()->stage, 5);
+    host.hi = hw::imm32(node.stage()->stage, 6);
   }
 
   /// The inverse of hw::make_layernorm_constants().
   void layer_norm(const Node& node, hw::HostFunction& host) const {
     const std::size_t cols = node.in.cols;
-    const auto fraction_bits = static_cast<int>(node.stage.imm[0]);
-    const auto shift = static_cast<int>(node.stage.imm[1]);
+    const auto fraction_bits = static_cast<int>(node.stage()->stage.imm[0]);
+    const auto shift = static_cast<int>(node.stage()->stage.imm[1]);
     const double unit = step(node.out);
     const double gamma =
         unit * std::ldexp(1.0, fraction_bits - shift) / std::sqrt(static_cast<double>(cols));
@@ -130,30 +130,31 @@ class HostSplit {
     host.op = hw::HostOp::kLayerNorm;
     host.in_scale = static_cast<float>(step(node.in));
     host.out_scale = static_cast<float>(unit);
-    host.lo = hw::imm32(node.stage, 2);
-    host.hi = hw::imm32(node.stage, 3);
+    host.lo = hw::imm32(node.stage()->stage, 2);
+    host.hi = hw::imm32(node.stage()->stage, 3);
     for (std::size_t i = 0; i < cols; ++i) {
-      host.gamma.push_back(static_cast<float>(gamma * node.parameters.at(i)));
-      host.beta.push_back(static_cast<float>(beta * node.parameters.at(cols + i)));
+      host.gamma.push_back(static_cast<float>(gamma * node.stage()->parameters.at(i)));
+      host.beta.push_back(static_cast<float>(beta * node.stage()->parameters.at(cols + i)));
     }
   }
 
   void add(const Node& node, std::size_t index, Node& result) const {
-    hw::HostFunction& host = result.host;
+    hw::HostFunction& host = result.host()->function;
     host.lo = std::numeric_limits<std::int32_t>::min();
     host.hi = std::numeric_limits<std::int32_t>::max();
     if (takes_clamp(node, index)) {
       const Node& clamp = graph_.nodes[index + 1];
       result.out = clamp.out;
-      host.lo = hw::imm32(clamp.stage, 0);
-      host.hi = hw::imm32(clamp.stage, 1);
+      host.lo = hw::imm32(clamp.stage()->stage, 0);
+      host.hi = hw::imm32(clamp.stage()->stage, 1);
     }
     // Input and sum are on one grid, the second operand on another.
     const double unit = step(result.out);
-    const double factor = node.stage.imm[0] == 0 ? 1.0 : value_of(hw::dyadic_at(node.stage, 0));
-    result.tensor = node.tensor;
+    const double factor =
+        node.stage()->stage.imm[0] == 0 ? 1.0 : value_of(hw::dyadic_at(node.stage()->stage, 0));
+    result.host()->tensor = node.second();
     host.op = hw::HostOp::kAdd;
-    host.tensor = node.stage.tensor;
+    host.tensor = node.stage()->stage.tensor;
     host.in_scale = static_cast<float>(unit);
     host.tensor_scale = static_cast<float>(unit * factor);
     host.out_scale = static_cast<float>(unit);

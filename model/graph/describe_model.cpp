@@ -26,7 +26,7 @@ void add_product(ModelInfo& info, const Graph& graph, const Node& node) {
   product.k = node.in.cols;
   product.n = node.out.cols;
   product.macs = std::uint64_t{product.m} * product.k * product.n;
-  const Tensor& b = graph.tensors[node.b.tensor];
+  const Tensor& b = graph.tensors[node.product()->b.tensor];
   if (b.kind == Tensor::Kind::kConstant) product.weight_bytes = b.bytes();
   info.macs += product.macs;
   info.weight_bytes += product.weight_bytes;
@@ -47,14 +47,15 @@ ModelInfo describe_graph(const Graph& graph) {
   std::vector<bool> weight(graph.tensors.size(), false);
   std::string layer;  // the last product
   for (const Node& node : graph.nodes) {
-    if (node.kind == Node::Kind::kMatmul) {
+    if (node.product() != nullptr) {
       add_product(info, graph, node);
-      weight[node.b.tensor] = true;
+      weight[node.product()->b.tensor] = true;
       layer = node.name;
       continue;
     }
     ++info.stages;
-    const std::uint64_t bytes = node.parameters.size() * sizeof(std::int32_t);
+    const std::uint64_t bytes =
+        (node.stage() == nullptr ? 0 : node.stage()->parameters.size()) * sizeof(std::int32_t);
     info.parameter_bytes += bytes;
     if (!layer.empty() && node.name.compare(0, layer.size() + 1, layer + ".") == 0) {
       const std::string name = without_head(layer);

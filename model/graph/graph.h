@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "hw/host/host_function.h"
@@ -53,21 +54,57 @@ struct View {
          a.col < b.col + b.cols && b.col < a.col + a.cols;
 }
 
-struct Node {
-  enum class Kind : std::uint8_t { kMatmul, kStage, kHost };
-  Kind kind = Kind::kStage;
-  std::string name;  ///< unique
-  View in;           ///< kMatmul: A (m x k, s8 or u8); kStage, kHost: its input
-  View b;            ///< kMatmul: B (k x n, or n x k when b_transposed)
+/// Node::in (m x k, s8 or u8) times B.
+struct Product {
+  View b;  ///< k x n, or n x k when transposed
   bool b_transposed = false;
-  hw::Stage stage;                       ///< kStage
-  std::vector<std::int32_t> parameters;  ///< kStage: [parameter_words(stage)][cols]
-  hw::HostFunction host;                 ///< kHost
-  View tensor;                           ///< a tensor operand, HostOp::kAdd: the other operand
-  TensorId statistics = kNoTensor;       ///< row statistics that the stage reads or leaves
+};
+
+/// A post-op stage on Node::in.
+struct StageUse {
+  hw::Stage stage;
+  std::vector<std::int32_t> parameters;  ///< [parameter_words(stage)][cols]
+  View tensor;                           ///< its tensor operand
+  TensorId statistics = kNoTensor;       ///< row statistics that it reads or leaves
   /// Of a softmax or a causal mask: hw::ChainOperands::valid_cols.
   std::uint32_t valid_cols = 0;
-  View out;
+};
+
+/// A function of the host on Node::in.
+struct HostUse {
+  hw::HostFunction function;
+  View tensor;                   ///< HostOp::kAdd: the other operand
+  std::uint32_t valid_cols = 0;  ///< of a softmax, as in StageUse
+};
+
+struct Node {
+  std::string name;  ///< unique
+  View in, out;
+  std::variant<StageUse, Product, HostUse> op;
+
+  /// What the node does, if it is that; else null.
+  [[nodiscard]] const StageUse* stage() const { return std::get_if<StageUse>(&op); }
+  [[nodiscard]] StageUse* stage() { return std::get_if<StageUse>(&op); }
+  [[nodiscard]] const Product* product() const { return std::get_if<Product>(&op); }
+  [[nodiscard]] Product* product() { return std::get_if<Product>(&op); }
+  [[nodiscard]] const HostUse* host() const { return std::get_if<HostUse>(&op); }
+  [[nodiscard]] HostUse* host() { return std::get_if<HostUse>(&op); }
+
+  [[nodiscard]] bool is(hw::StageOp stage_op) const {
+    return stage() != nullptr && stage()->stage.op == stage_op;
+  }
+  /// B of a product, else a tensor operand; View{} where there is none.
+  [[nodiscard]] View second() const {
+    return product() != nullptr ? product()->b
+           : stage() != nullptr ? stage()->tensor
+                                : host()->tensor;
+  }
+  [[nodiscard]] TensorId statistics() const {
+    return stage() != nullptr ? stage()->statistics : kNoTensor;
+  }
+  [[nodiscard]] std::uint32_t valid_cols() const {
+    return stage() != nullptr ? stage()->valid_cols : host() != nullptr ? host()->valid_cols : 0;
+  }
 };
 
 struct Graph {

@@ -15,7 +15,7 @@ TensorId find_tensor(const Graph& graph, std::string_view name) {
 std::uint64_t count_macs(const Graph& graph) {
   std::uint64_t macs = 0;
   for (const Node& node : graph.nodes) {
-    if (node.kind != Node::Kind::kMatmul) continue;
+    if (node.product() == nullptr) continue;
     macs += std::uint64_t{node.in.rows} * node.in.cols * node.out.cols;
   }
   return macs;
@@ -38,11 +38,9 @@ View GraphBuilder::matmul(const std::string& name, View a, View b, bool b_transp
   out.cols = b_transposed ? b.rows : b.cols;
   out.type = hw::DType::kS32;
   Node node;
-  node.kind = Node::Kind::kMatmul;
   node.name = name;
   node.in = a;
-  node.b = b;
-  node.b_transposed = b_transposed;
+  node.op = Product{b, b_transposed};
   node.out = whole(add_tensor(std::move(out)));
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back().out;
@@ -63,14 +61,10 @@ View GraphBuilder::stage(const std::string& name, View in, const hw::Stage& stag
 void GraphBuilder::stage_to(const std::string& name, View in, const hw::Stage& stage, View out,
                             StageOperands operands) {
   Node node;
-  node.kind = Node::Kind::kStage;
   node.name = name;
   node.in = in;
-  node.stage = stage;
-  node.parameters = std::move(operands.parameters);
-  node.tensor = operands.tensor;
-  node.statistics = operands.statistics;
-  node.valid_cols = operands.valid_cols;
+  node.op = StageUse{stage, std::move(operands.parameters), operands.tensor, operands.statistics,
+                     operands.valid_cols};
   node.out = out;
   graph_.nodes.push_back(std::move(node));
 }

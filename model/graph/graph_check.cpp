@@ -16,7 +16,7 @@ constexpr std::uint32_t kMaxCommonDimension = 1U << 16;
 std::vector<bool> statistics_of(const Graph& graph) {
   std::vector<bool> is_statistics(graph.tensors.size(), false);
   for (const Node& node : graph.nodes) {
-    if (node.statistics < is_statistics.size()) is_statistics[node.statistics] = true;
+    if (node.statistics() < is_statistics.size()) is_statistics[node.statistics()] = true;
   }
   return is_statistics;
 }
@@ -33,14 +33,7 @@ class NodeCheck {
       fail("output is a constant");
     }
     check_statistics();
-    switch (node_.kind) {
-      case Node::Kind::kMatmul:
-        return check_matmul();
-      case Node::Kind::kStage:
-        return check_stage();
-      case Node::Kind::kHost:
-        return check_host();
-    }
+    std::visit([this](const auto& op) { check(op); }, node_.op);
   }
 
  private:
@@ -66,25 +59,24 @@ class NodeCheck {
 
   /// The result is written tile by tile, before all else has been read.
   void check_in_place(const View& read, const std::string& role) const {
-    const bool turns =
-        node_.kind == Node::Kind::kStage && node_.stage.op == hw::StageOp::kTranspose;
+    const bool turns = node_.is(hw::StageOp::kTranspose);
     if (overlap(read, node_.out) && (turns || !same(read, node_.out))) {
       fail("output lies over other elements of its " + role);
     }
   }
 
   void check_statistics() const {
-    const bool stage = node_.kind == Node::Kind::kStage;
-    const std::uint32_t read = stage ? hw::statistics_read(node_.stage) : 0;
-    const std::uint32_t left = stage ? hw::statistics_written(node_.stage) : 0;
+    const bool stage = node_.stage() != nullptr;
+    const std::uint32_t read = stage ? hw::statistics_read(node_.stage()->stage) : 0;
+    const std::uint32_t left = stage ? hw::statistics_written(node_.stage()->stage) : 0;
     require(read == 0 || left == 0, "row statistics are read, and others left");
     const std::uint32_t words = read + left;
     if (words == 0) {
-      require(node_.statistics == kNoTensor, "row statistics that the operator does not use");
+      require(node_.statistics() == kNoTensor, "row statistics that the operator does not use");
       return;
     }
-    require(node_.statistics < graph_.tensors.size(), "row statistics are missing");
-    const Tensor& tensor = graph_.tensors[node_.statistics];
+    require(node_.statistics() < graph_.tensors.size(), "row statistics are missing");
+    const Tensor& tensor = graph_.tensors[node_.statistics()];
     require(tensor.type == hw::DType::kS32, "row statistics are not s32");
     // Those of an input are for the reference alone: no host writes them into a machine.
     const bool free =
@@ -99,17 +91,17 @@ class NodeCheck {
     }
   }
 
-  void check_matmul() const {
-    inside(node_.b, "operand B");
-    const std::uint32_t k = node_.b_transposed ? node_.b.cols : node_.b.rows;
-    const std::uint32_t n = node_.b_transposed ? node_.b.rows : node_.b.cols;
+  void check(const Product& product) const {
+    inside(product.b, "operand B");
+    const std::uint32_t k = product.b_transposed ? product.b.cols : product.b.rows;
+    const std::uint32_t n = product.b_transposed ? product.b.rows : product.b.cols;
     require(k <= kMaxCommonDimension, "the common dimension exceeds 65536");
     require(node_.in.cols == k, "A and B differ in their common dimension");
     require(node_.out.rows == node_.in.rows && node_.out.cols == n,
             "C is not rows of A x cols of B");
     require(type(node_.in) == hw::DType::kS8 || type(node_.in) == hw::DType::kU8,
             "A is neither s8 nor u8");
-    require(type(node_.b) == hw::DType::kS8, "B is not s8");
+    require(type(product.b) == hw::DType::kS8, "B is not s8");
     require(type(node_.out) == hw::DType::kS32, "C is not s32");
   }
 
@@ -118,20 +110,21 @@ class NodeCheck {
             "output and input differ in shape");
     check_in_place(node_.in, "input");
     if (!with_tensor) return;
-    inside(node_.tensor, "tensor operand");
-    require(node_.tensor.rows == node_.in.rows && node_.tensor.cols == node_.in.cols,
+    const View second = node_.second();
+    inside(second, "tensor operand");
+    require(second.rows == node_.in.rows && second.cols == node_.in.cols,
             "tensor operand and input differ in shape");
-    require(type(node_.tensor) == tensor, "tensor operand has another type");
-    check_in_place(node_.tensor, "tensor operand");
+    require(type(second) == tensor, "tensor operand has another type");
+    check_in_place(second, "tensor operand");
   }
 
   void check_valid_cols(bool masks) const {
-    require(node_.valid_cols == 0 || (masks && node_.valid_cols <= node_.in.cols),
+    require(node_.valid_cols() == 0 || (masks && node_.valid_cols() <= node_.in.cols),
             "kept columns without a softmax or a causal mask, or more than there are");
   }
 
-  void check_host() const {
-    const hw::HostFunction& host = node_.host;
+  void check(const HostUse& use) const {
+    const hw::HostFunction& host = use.function;
     try {
       hw::check_host_function(host);
     } catch (const hw::InputError& error) {
@@ -146,8 +139,8 @@ class NodeCheck {
             "gamma and beta do not fill the columns");
   }
 
-  void check_stage() const {
-    const hw::Stage& stage = node_.stage;
+  void check(const StageUse& use) const {
+    const hw::Stage& stage = use.stage;
     const bool transposes = stage.op == hw::StageOp::kTranspose;
     if (transposes) {
       require(node_.out.rows == node_.in.cols && node_.out.cols == node_.in.rows,
@@ -157,7 +150,7 @@ class NodeCheck {
       check_elementwise(stage.operand == hw::Operand::kTensor, stage.tensor);
     }
     require(stage.operand != hw::Operand::kSaved, "a graph has no saved operand: it is a tensor");
-    require(node_.parameters.size() == std::size_t{hw::parameter_words(stage)} * node_.in.cols,
+    require(use.parameters.size() == std::size_t{hw::parameter_words(stage)} * node_.in.cols,
             "parameters do not fill the columns");
     check_valid_cols(hw::uses_valid_cols({{stage}, {}}));
     if (stage.op == hw::StageOp::kRope) require(node_.in.cols % 2 == 0, "pairs of an odd row");
@@ -173,7 +166,7 @@ class NodeCheck {
 std::vector<TensorId> tensors_of(const Node& node) {
   std::vector<TensorId> ids;
   for (const TensorId id :
-       {node.in.tensor, node.b.tensor, node.tensor.tensor, node.statistics, node.out.tensor}) {
+       {node.in.tensor, node.second().tensor, node.statistics(), node.out.tensor}) {
     if (id != kNoTensor) ids.push_back(id);
   }
   return ids;

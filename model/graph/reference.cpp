@@ -74,9 +74,9 @@ void Reference::run(const std::function<void(std::size_t nodes)>& progress) {
     for (const TensorId id : tensors_of(node)) {
       if (memory_[id].empty()) allocate(id);
     }
-    if (node.kind == Node::Kind::kMatmul) {
+    if (node.product() != nullptr) {
       store(node, node.out, options_.fast ? multiply_fast(node) : multiply(node));
-    } else if (node.kind == Node::Kind::kHost) {
+    } else if (node.host() != nullptr) {
       run_host(node);
     } else {
       run_stage(node);
@@ -130,13 +130,13 @@ std::vector<std::int32_t> Reference::multiply(const Node& node) const {
   const std::size_t k = node.in.cols;
   const std::size_t n = node.out.cols;
   const std::vector<std::int32_t> a = load(node.in);
-  const std::vector<std::int32_t> b = load(node.b);
+  const std::vector<std::int32_t> b = load(node.product()->b);
   std::vector<std::int32_t> c(m * n, 0);  // check_graph() bounds k, so that no sum overflows
   for (std::size_t i = 0; i < m; ++i) {
-    for (std::size_t j = 0; node.b_transposed && j < n; ++j) {
+    for (std::size_t j = 0; node.product()->b_transposed && j < n; ++j) {
       for (std::size_t p = 0; p < k; ++p) c[i * n + j] += a[i * k + p] * b[j * k + p];
     }
-    for (std::size_t p = 0; !node.b_transposed && p < k; ++p) {
+    for (std::size_t p = 0; !node.product()->b_transposed && p < k; ++p) {
       for (std::size_t j = 0; j < n; ++j) c[i * n + j] += a[i * k + p] * b[p * n + j];
     }
   }
@@ -145,16 +145,16 @@ std::vector<std::int32_t> Reference::multiply(const Node& node) const {
 
 std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
   const Tensor& a = graph_.tensors[node.in.tensor];
-  const Tensor& b = graph_.tensors[node.b.tensor];
+  const Tensor& b = graph_.tensors[node.product()->b.tensor];
   std::vector<std::int32_t> c(std::size_t{node.out.rows} * node.out.cols);
   hw::GemmArgs args;
   args.a = memory_[node.in.tensor].data() + std::size_t{node.in.row} * a.cols + node.in.col;
   args.lda = a.cols;
   args.a_unsigned = a.type == hw::DType::kU8;
-  args.b = reinterpret_cast<const std::int8_t*>(memory_[node.b.tensor].data()) +
-           std::size_t{node.b.row} * b.cols + node.b.col;
+  args.b = reinterpret_cast<const std::int8_t*>(memory_[node.product()->b.tensor].data()) +
+           std::size_t{node.product()->b.row} * b.cols + node.product()->b.col;
   args.ldb = b.cols;
-  args.b_transposed = node.b_transposed;
+  args.b_transposed = node.product()->b_transposed;
   args.c = c.data();
   args.ldc = node.out.cols;
   args.m = node.in.rows;
@@ -172,20 +172,22 @@ void Reference::run_host(const Node& node) {
     return memory_[view.tensor].data() + first * hw::bytes_of(tensor.type);
   };
   for (std::size_t r = 0; r < node.in.rows; ++r) {
-    hw::apply_host_row(node.host, row_of(node.in, r), row_of(node.tensor, r), node.in.cols,
-                       row_of(node.out, r), hw::host_kept(node.valid_cols, r, node.in.cols));
+    hw::apply_host_row(node.host()->function, row_of(node.in, r), row_of(node.second(), r),
+                       node.in.cols, row_of(node.out, r),
+                       hw::host_kept(node.valid_cols(), r, node.in.cols));
   }
 }
 
 void Reference::run_stage(const Node& node) {
-  const hw::Chain chain{{node.stage}, hw::DType::kS32};
-  const bool has_tensor = node.stage.operand == hw::Operand::kTensor;
+  const StageUse& use = *node.stage();
+  const hw::Chain chain{{use.stage}, hw::DType::kS32};
+  const bool has_tensor = use.stage.operand == hw::Operand::kTensor;
   const std::size_t words = hw::statistics_words(chain);
-  const View statistics{node.statistics, 0, 0, node.in.rows, static_cast<std::uint32_t>(words)};
+  const View statistics{use.statistics, 0, 0, node.in.rows, static_cast<std::uint32_t>(words)};
   const std::size_t cols = node.in.cols;
   const std::vector<std::int32_t> in = load(node.in);
   const std::vector<std::int32_t> tensor =
-      has_tensor ? load(node.tensor) : std::vector<std::int32_t>{};
+      has_tensor ? load(use.tensor) : std::vector<std::int32_t>{};
   std::vector<std::int32_t> out, left;
   std::vector<std::int32_t> given(words * node.in.rows, 0);
   if (hw::reads_row_statistics(chain)) given = load(statistics);
@@ -195,20 +197,20 @@ void Reference::run_stage(const Node& node) {
     return std::vector<std::int32_t>(first, first + static_cast<std::ptrdiff_t>(n));
   };
   hw::PlainRow row;
-  row.parameters = node.parameters;
+  row.parameters = use.parameters;
   for (std::size_t r = 0; r < node.in.rows; ++r) {
     row.x = part(in, r, cols);
     if (has_tensor) row.tensors = {part(tensor, r, cols)};
     const std::vector<std::int32_t> before = part(given, r, words);
     row.statistics.assign(before.begin(), before.end());
-    if (node.valid_cols != 0) row.valid_cols = node.valid_cols + r;
+    if (use.valid_cols != 0) row.valid_cols = use.valid_cols + r;
     hw::apply_plain_row(chain, row);
     left.insert(left.end(), row.statistics.begin(), row.statistics.end());
     out.insert(out.end(), row.x.begin(), row.x.end());
   }
-  if (node.stage.op == hw::StageOp::kTranspose) out = transposed(out, cols);
+  if (use.stage.op == hw::StageOp::kTranspose) out = transposed(out, cols);
   store(node, node.out, out);
-  if (hw::writes_row_statistics(chain) && node.statistics != kNoTensor) {
+  if (hw::writes_row_statistics(chain) && use.statistics != kNoTensor) {
     store(node, statistics, left);
   }
 }

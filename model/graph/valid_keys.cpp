@@ -8,11 +8,11 @@ void attend_to_keys(Graph& graph, std::uint32_t keys) {
   std::vector<bool> has_keys(graph.tensors.size(), false);  // an entry per key in every row
   for (Node& node : graph.nodes) {
     if (has_keys[node.in.tensor]) node.in.cols = keys;
-    if (node.kind == Node::Kind::kMatmul &&
-        graph.tensors[node.b.tensor].kind != Tensor::Kind::kConstant) {
-      node.b.rows = keys;
-      has_keys[node.out.tensor] = node.b_transposed;
-    } else if (node.kind != Node::Kind::kMatmul && has_keys[node.in.tensor]) {
+    if (node.product() != nullptr &&
+        graph.tensors[node.product()->b.tensor].kind != Tensor::Kind::kConstant) {
+      node.product()->b.rows = keys;
+      has_keys[node.out.tensor] = node.product()->b_transposed;
+    } else if (node.product() == nullptr && has_keys[node.in.tensor]) {
       has_keys[node.out.tensor] = true;
     }
     if (has_keys[node.out.tensor]) node.out.cols = keys;

@@ -37,10 +37,6 @@ Json product_document(const LayerProduct& product, const hw::Machine& machine) {
   return time_graph(graph, mapper::map_graph(graph, machine), machine).cycles.front();
 }
 
-bool is_stage(const model::Node& node, hw::StageOp op) {
-  return node.kind == model::Node::Kind::kStage && node.stage.op == op;
-}
-
 /// A post-norm encoder with the operators after its branches in the order and the widths of
 /// Gemmini's benchmark of BERT: the LayerNorm takes the branch alone, int32 to bytes, and the
 /// residual is added to that, bytes to bytes. Another network than BERT, for timing alone: neither
@@ -48,10 +44,8 @@ bool is_stage(const model::Node& node, hw::StageOp op) {
 model::Graph in_library_order(model::Graph graph) {
   for (std::size_t i = 0; i + 2 < graph.nodes.size(); ++i) {
     const model::Node add = graph.nodes[i], clamp = graph.nodes[i + 1], norm = graph.nodes[i + 2];
-    if (!hw::is_residual(add.stage) || !is_stage(clamp, hw::StageOp::kClamp) ||
-        !is_stage(norm, hw::StageOp::kLayerNorm)) {
-      continue;
-    }
+    const bool adds = add.stage() != nullptr && hw::is_residual(add.stage()->stage);
+    if (!adds || !clamp.is(hw::StageOp::kClamp) || !norm.is(hw::StageOp::kLayerNorm)) continue;
     model::Node* const ordered = &graph.nodes[i];
     ordered[0] = norm;
     ordered[1] = add;

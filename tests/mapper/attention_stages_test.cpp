@@ -110,7 +110,7 @@ TEST(AttentionStages, ThatDifferFromHeadToHeadPartThem) {
   staged.scores = {times(3, 100000)};
   model::Graph graph = staged_attention_graph(staged);
   for (model::Node& node : graph.nodes) {
-    if (node.name == "head1.score.0") node.stage.imm[3] = 5;
+    if (node.name == "head1.score.0") node.stage()->stage.imm[3] = 5;
   }
   const std::vector<Group> groups = attention_of(graph);
   ASSERT_EQ(groups.size(), 2U);
@@ -125,8 +125,7 @@ TEST(AttentionStages, BehindTheLastByteAreAnotherOperator) {
   model::Node widen = graph.nodes.back();
   widen.name = "widen";
   widen.in = widen.out;
-  widen.statistics = model::kNoTensor;
-  widen.stage = times(3, 1000);
+  widen.op = model::StageUse{times(3, 1000), {}, {}, model::kNoTensor, 0};
   graph.tensors[widen.in.tensor].kind = model::Tensor::Kind::kActivation;
   graph.tensors.push_back({"wide", 12, 16, hw::DType::kS16, model::Tensor::Kind::kOutput, {}, 0.0});
   widen.out = {static_cast<model::TensorId>(graph.tensors.size() - 1), 0, 0, 12, 16};
@@ -144,9 +143,8 @@ TEST(AttentionStages, SumsThatOthersReadStayWithTheArray) {
     model::Graph graph = staged_attention_graph(staged);
     model::Node copy = graph.nodes[0];
     copy.name = "copy";
-    copy.kind = model::Node::Kind::kStage;
     copy.in = copy.out;
-    copy.stage = relu();
+    copy.op = model::StageUse{relu(), {}, {}, model::kNoTensor, 0};
     graph.tensors.push_back(
         {"copy", 12, 12, hw::DType::kS32, model::Tensor::Kind::kOutput, {}, 0.0});
     copy.out = {static_cast<model::TensorId>(graph.tensors.size() - 1), 0, 0, 12, 12};
@@ -231,7 +229,7 @@ TEST(AttentionStages, OfOperandsThatAreOneTensorAreOfBoth) {
   model::Node* key = nullptr;
   for (model::Node& node : graph.nodes) {
     if (node.name.find(".scores") != std::string::npos) key = &node;
-    if (node.name.find(".sums") != std::string::npos) node.b = key->b;
+    if (node.name.find(".sums") != std::string::npos) node.product()->b = key->product()->b;
   }
   const std::vector<Group> groups = attention_of(graph);
   ASSERT_EQ(groups.size(), 1U);
@@ -255,9 +253,9 @@ TEST(AttentionStages, InFrontStayAPassOfTheirOwnWhereTheyMust) {
   machine.mapper.fusion = hw::FusionLevel::kPost;
   EXPECT_NE(why(machine, graph).find("mapper.fusion is \"post\""), std::string::npos);
   model::Graph channels = graph;
-  channels.nodes[0].stage.op = hw::StageOp::kAdd;
-  channels.nodes[0].stage.operand = hw::Operand::kChannel;
-  channels.nodes[0].parameters.assign(32, 1);
+  channels.nodes[0].stage()->stage.op = hw::StageOp::kAdd;
+  channels.nodes[0].stage()->stage.operand = hw::Operand::kChannel;
+  channels.nodes[0].stage()->parameters.assign(32, 1);
   EXPECT_NE(why(staged_machine(), channels).find("no ports for operands"), std::string::npos);
   // One element a cycle, and buffers that each row comes into many times.
   machine = staged_machine();

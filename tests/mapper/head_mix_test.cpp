@@ -115,7 +115,7 @@ model::Node& node(model::Graph& graph, const std::string& name) {
 }
 
 std::vector<std::uint8_t>& weights(model::Graph& graph, const std::string& layer) {
-  return graph.tensors[node(graph, layer).b.tensor].data;
+  return graph.tensors[node(graph, layer).product()->b.tensor].data;
 }
 
 /// Inserts an operator that copies bytes before the node of that name.
@@ -123,7 +123,7 @@ void copy_before(model::Graph& graph, const std::string& before, const std::stri
                  const View& from, const View& to) {
   model::Node copy;
   copy.name = name;
-  copy.stage = model::clamp_stage(8);
+  copy.stage()->stage = model::clamp_stage(8);
   copy.in = from;
   copy.out = to;
   const auto place = &node(graph, before) - graph.nodes.data();
@@ -133,8 +133,8 @@ void copy_before(model::Graph& graph, const std::string& before, const std::stri
 /// The stage leaves the sum of each row, too.
 void leave_row_sums(model::Graph& graph, const std::string& name) {
   model::Node& stage = node(graph, name);
-  stage.stage.side = hw::Reduction::kRowSum;
-  stage.statistics = static_cast<model::TensorId>(graph.tensors.size());
+  stage.stage()->stage.side = hw::Reduction::kRowSum;
+  stage.stage()->statistics = static_cast<model::TensorId>(graph.tensors.size());
   graph.tensors.push_back({name + ".sums",
                            stage.in.rows,
                            1,
@@ -162,7 +162,7 @@ std::vector<Spoilt> spoilt_layers() {
   return {
       {"ScaledBias",
        [](model::Graph& g) {
-         node(g, "encoder_q.bias").stage.imm = {3, 1, -127, 127};
+         node(g, "encoder_q.bias").stage()->stage.imm = {3, 1, -127, 127};
        }},
       {"SumsOfBias", [](model::Graph& g) { leave_row_sums(g, "encoder_q.bias"); }},
       {"SumsOfResult", [](model::Graph& g) { leave_row_sums(g, "encoder_q.requantise"); }},
@@ -286,12 +286,14 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Spoilt{"OffDiagonal", [](model::Graph& g) { weights(g, "encoder_q")[1] ^= 1; }},
         Spoilt{"Diagonal", [](model::Graph& g) { weights(g, "encoder_q")[17] ^= 1; }},
-        Spoilt{"Bias", [](model::Graph& g) { ++node(g, "encoder_q.bias").parameters[3]; }},
+        Spoilt{"Bias", [](model::Graph& g) { ++node(g, "encoder_q.bias").stage()->parameters[3]; }},
         Spoilt{"Multiplier",
-               [](model::Graph& g) { ++node(g, "encoder_q.requantise").parameters[3]; }},
-        Spoilt{"Shift", [](model::Graph& g) { ++node(g, "encoder_q.requantise").parameters[19]; }},
-        Spoilt{"Range", [](model::Graph& g) { node(g, "encoder_q.requantise").stage.imm[2] = -9; }},
-        Spoilt{"OtherReader", [](model::Graph& g) { node(g, "out").b.col -= 1; }},
+               [](model::Graph& g) { ++node(g, "encoder_q.requantise").stage()->parameters[3]; }},
+        Spoilt{"Shift",
+               [](model::Graph& g) { ++node(g, "encoder_q.requantise").stage()->parameters[19]; }},
+        Spoilt{"Range",
+               [](model::Graph& g) { node(g, "encoder_q.requantise").stage()->stage.imm[2] = -9; }},
+        Spoilt{"OtherReader", [](model::Graph& g) { node(g, "out").product()->b.col -= 1; }},
         Spoilt{"Output",
                [](model::Graph& g) {
                  g.tensors[node(g, "qkv.requantise").out.tensor].kind =
@@ -345,10 +347,12 @@ INSTANTIATE_TEST_SUITE_P(
     Decoders, NoDecoders,
     testing::Values(
         Spoilt{"OtherBias",
-               [](model::Graph& g) { ++node(g, kDecoder + std::string(".bias")).parameters[1]; }},
+               [](model::Graph& g) {
+                 ++node(g, kDecoder + std::string(".bias")).stage()->parameters[1];
+               }},
         Spoilt{"ScaledBias",
                [](model::Graph& g) {
-                 node(g, kDecoder + std::string(".bias")).stage.imm = {3, 1, -127, 127};
+                 node(g, kDecoder + std::string(".bias")).stage()->stage.imm = {3, 1, -127, 127};
                }},
         Spoilt{"SumsOfResult",
                [](model::Graph& g) { leave_row_sums(g, kDecoder + std::string(".requantise")); }},
@@ -356,11 +360,11 @@ INSTANTIATE_TEST_SUITE_P(
                [](model::Graph& g) {
                  View latents = node(g, kDecoder).in;
                  latents.cols = 16;
-                 copy_before(g, kFirstHead, "again", node(g, kFirstContext).b, latents);
+                 copy_before(g, kFirstHead, "again", node(g, kFirstContext).product()->b, latents);
                }},
         Spoilt{"ResultWrittenAgain",
                [](model::Graph& g) {
-                 copy_before(g, kFirstHead, "again", node(g, kFirstContext).b,
+                 copy_before(g, kFirstHead, "again", node(g, kFirstContext).product()->b,
                              node(g, kFirstHead).in);
                }}),
     name_of_spoilt);

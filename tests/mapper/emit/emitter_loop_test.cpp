@@ -76,7 +76,7 @@ constexpr auto kLargestSum = static_cast<std::int32_t>(kAddedDepth * 128 * 128);
 constexpr auto kLargestUnsignedSum = static_cast<std::int32_t>(kAddedDepth * 255 * 128);
 
 std::function<void(model::Graph&)> with_bias(std::int32_t value) {
-  return [value](model::Graph& graph) { graph.nodes[1].parameters[7] = value; };
+  return [value](model::Graph& graph) { graph.nodes[1].stage()->parameters[7] = value; };
 }
 
 class AddedToSums : public testing::TestWithParam<Added> {};
@@ -88,7 +88,8 @@ TEST_P(AddedToSums, LeavesTheChainWhereTheSumsDoNotChange) {
                                  g.weight("w", kAddedDepth, kAddedCols));
   const model::View bias = g.stage("bias", c, model::bias_stage(), hw::DType::kS32);
   model::Graph graph = g.take(g.stage("q", bias, GraphSketch::to_bits(24, 0), hw::DType::kS32));
-  for (std::uint8_t& weight : graph.tensors[graph.nodes[0].b.tensor].data) weight |= 0x40;
+  for (std::uint8_t& weight : graph.tensors[graph.nodes[0].product()->b.tensor].data)
+    weight |= 0x40;
   GetParam().change(graph);
   const Mapping mapping = map_graph(graph, gemmini());
   EXPECT_EQ(opcodes(mapping.program).front() == 'a', GetParam().preloaded);
@@ -104,12 +105,12 @@ void leave_row_sums(model::Graph& graph) {
   graph.tensors.push_back(graph.tensors[last]);
   graph.tensors[last].kind = model::Tensor::Kind::kActivation;
   graph.tensors.back().name = "out";
-  graph.nodes[1].stage.side = hw::Reduction::kRowSum;
-  graph.nodes[1].statistics = sums;
+  graph.nodes[1].stage()->stage.side = hw::Reduction::kRowSum;
+  graph.nodes[1].stage()->statistics = sums;
   model::Node add;
   add.name = "add";
-  add.stage.operand = hw::Operand::kRow;
-  add.statistics = sums;
+  add.stage()->stage.operand = hw::Operand::kRow;
+  add.stage()->statistics = sums;
   add.in = add.out = graph.nodes.back().out;
   add.out.tensor = sums + 1;
   graph.nodes.push_back(add);
@@ -121,18 +122,18 @@ INSTANTIATE_TEST_SUITE_P(
         Added{"Bias", hw::DType::kS8, [](model::Graph&) {}, true},
         Added{"Scaled", hw::DType::kS8,
               [](model::Graph& graph) {
-                graph.nodes[1].stage.imm = {3, 2, -1000, 1000};
+                graph.nodes[1].stage()->stage.imm = {3, 2, -1000, 1000};
               },
               false},
         Added{"SideOutput", hw::DType::kS8, leave_row_sums, false},
         Added{"SumsReadAgain", hw::DType::kS8,
               [](model::Graph& graph) {
                 model::Node& last = graph.nodes.back();
-                last.stage = {};
-                last.stage.op = hw::StageOp::kSub;
-                last.stage.operand = hw::Operand::kTensor;
-                last.stage.tensor = hw::DType::kS32;
-                last.tensor = graph.nodes.front().out;
+                last.stage()->stage = {};
+                last.stage()->stage.op = hw::StageOp::kSub;
+                last.stage()->stage.operand = hw::Operand::kTensor;
+                last.stage()->stage.tensor = hw::DType::kS32;
+                last.stage()->tensor = graph.nodes.front().out;
               },
               false},
         Added{"LargestThatFits", hw::DType::kS8, with_bias(kHighestBias - kLargestSum), true},
@@ -148,7 +149,9 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(EmitterLoop, AGraphWithoutValuesGetsTheSameCommands) {
   model::Graph graph = product(32, 48, 96);
   const Mapping full = map_graph(graph, gemmini());
-  for (model::Node& node : graph.nodes) node.parameters.clear();
+  for (model::Node& node : graph.nodes) {
+    if (node.stage() != nullptr) node.stage()->parameters.clear();
+  }
   for (model::Tensor& tensor : graph.tensors) tensor.data.clear();
   const Mapping empty = map_graph(graph, gemmini());
   EXPECT_EQ(full.image.back().bytes, empty.image.back().bytes);

@@ -36,7 +36,7 @@ hw::Machine narrow(std::uint32_t lanes) {
 
 FusionDecision softmax(const model::Graph& graph, const std::vector<FusionDecision>& decisions) {
   for (const FusionDecision& decision : decisions) {
-    if (graph.nodes[decision.node].stage.op == hw::StageOp::kSoftmax) return decision;
+    if (graph.nodes[decision.node].is(hw::StageOp::kSoftmax)) return decision;
   }
   ADD_FAILURE() << "no softmax";
   return {};

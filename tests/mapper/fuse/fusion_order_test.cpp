@@ -295,7 +295,7 @@ TEST(FusionOrder, ATileThatIsStillOnChipIsLoadedAgainWhenItHasChanged) {
 model::Node clamp_of(const std::string& name, const View& in, const View& out) {
   model::Node node;
   node.name = name;
-  node.stage = model::clamp_stage(8);
+  node.stage()->stage = model::clamp_stage(8);
   node.in = in;
   node.out = out;
   return node;
@@ -353,7 +353,7 @@ TEST_F(AttentionOrder, AResultOverAnOperandIsNotForTheEngines) {
 TEST_F(AttentionOrder, RowSumsThatOthersReadAreNotForTheEngines) {
   model::Node divide;
   for (const model::Node& node : graph_.nodes) {
-    if (node.stage.op == hw::StageOp::kDivideRowSum && divide.name.empty()) divide = node;
+    if (node.is(hw::StageOp::kDivideRowSum) && divide.name.empty()) divide = node;
   }
   divide.name = "again";
   divide.in.tensor = graph_.nodes[0].in.tensor;

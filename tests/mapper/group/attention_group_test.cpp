@@ -57,7 +57,7 @@ TEST(AttentionGroup, NeedsATableThatIsAMask) {
 TEST(AttentionGroup, NeedsTheDeferredSoftmax) {
   model::Graph graph = graph_of("vit65");
   for (model::Node& node : graph.nodes) {
-    if (node.stage.op == hw::StageOp::kSoftmax) node.stage.imm[0] = 1;
+    if (node.is(hw::StageOp::kSoftmax)) node.stage()->stage.imm[0] = 1;
   }
   EXPECT_EQ(attention_groups(graph, hw::find_machine("vitcod")), 0U);
 }

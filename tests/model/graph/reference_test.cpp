@@ -159,23 +159,19 @@ TEST(Reference, RefusesGraphsThatDoNotFitTogether) {
   };
   refuses([](Graph& g) { g.nodes[0].in.rows = 3; });
   refuses([](Graph& g) { g.nodes[0].in.col = 0xffffffff; });
-  refuses([](Graph& g) { g.nodes[0].b.rows = 2; });
+  refuses([](Graph& g) { g.nodes[0].product()->b.rows = 2; });
   refuses([](Graph& g) { g.nodes[0].out.tensor = 77; });
-  refuses([](Graph& g) { g.nodes[0].b.tensor = kNoTensor; });
+  refuses([](Graph& g) { g.nodes[0].product()->b.tensor = kNoTensor; });
   refuses([](Graph& g) { g.nodes[1].name = "c"; });
   refuses([](Graph& g) { g.tensors[1].name = "a"; });
   refuses([](Graph& g) { g.tensors[0].type = hw::DType::kS16; });
   refuses([](Graph& g) { g.tensors[1].type = hw::DType::kU8; });
   refuses([](Graph& g) { g.tensors[0].data.resize(5); });
   refuses([](Graph& g) { g.tensors[0].kind = Tensor::Kind::kConstant; });
+  refuses([](Graph& g) { g.nodes[1].op = StageUse{divide_row_sum_stage(), {}, {}, kNoTensor, 0}; });
   refuses([](Graph& g) {
-    g.nodes[1].kind = Node::Kind::kStage;
-    g.nodes[1].stage = divide_row_sum_stage();
-  });
-  refuses([](Graph& g) {
-    g.nodes[1].kind = Node::Kind::kStage;
     g.nodes[1].in = g.nodes[1].out;
-    g.nodes[1].stage = bias_stage();
+    g.nodes[1].op = StageUse{bias_stage(), {}, {}, kNoTensor, 0};
   });
 }
 

@@ -29,8 +29,9 @@ inline bool writes_twice(const model::Graph& graph) {
     for (std::size_t j = 0; j < i; ++j) {
       const model::Node& before = graph.nodes[j];
       if (overlap(before.out, node.out)) return true;
-      if (node.statistics != model::kNoTensor && node.statistics == before.statistics &&
-          hw::statistics_written(node.stage) != 0 && hw::statistics_written(before.stage) != 0) {
+      if (node.statistics() != model::kNoTensor && node.statistics() == before.statistics() &&
+          hw::statistics_written(node.stage()->stage) != 0 &&
+          hw::statistics_written(before.stage()->stage) != 0) {
         return true;
       }
     }

@@ -94,7 +94,7 @@ void write_queries_again(const AttentionSketch& sketch, model::Graph& graph) {
   const auto last = static_cast<std::ptrdiff_t>(sketch.operands[0].size());
   model::Node copy;
   copy.name = "again";
-  copy.stage = model::clamp_stage(8);
+  copy.stage()->stage = model::clamp_stage(8);
   copy.out = graph.nodes.front().in;
   copy.out.rows = std::min(sketch.queries, sketch.keys);
   copy.in = copy.out;

@@ -95,13 +95,13 @@ bool change_decoder(Random& random, model::Graph& graph) {
                         [&](const model::Node& node) { return node.name == layer + name; });
   };
   if (random() % 2 == 0) {
-    find("decoder_q.bias")->stage.imm = {3, 1, -2000, 2000};
+    find("decoder_q.bias")->stage()->stage.imm = {3, 1, -2000, 2000};
     return true;
   }
   model::Node copy;
   copy.name = "again";
-  copy.stage = model::clamp_stage(8);
-  copy.in = find("head0.context")->b;
+  copy.stage()->stage = model::clamp_stage(8);
+  copy.in = find("head0.context")->product()->b;
   copy.out = find("decoder_q")->in;
   copy.out.cols = copy.in.cols;
   graph.nodes.insert(find("head0.scores"), copy);
