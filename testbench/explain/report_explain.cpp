@@ -135,6 +135,12 @@ ordered_json to_json(const WhatIf& change) {
 
 }  // namespace
 
+ExplainReport explain_run(Measurement measurement, const hw::Program& program,
+                          analysis::LowerBound bound) {
+  Explanation explanation = explain(program, measurement.result);
+  return {std::move(measurement), std::move(bound), std::move(explanation), {}};
+}
+
 std::string explain_text(const ExplainReport& report) {
   const Explanation& why = report.explanation;
   const auto cycles = static_cast<double>(why.cycles);
