@@ -157,8 +157,8 @@ function drawFlame(parent, root, unit) {
         return {
           type: "rect", shape: {x, y, width, height: height - 2, r: 2},
           style: {fill: node.colour || "#dfe5ee"},
-          textContent: width < 34 ? undefined : {style: {
-            text: `${node.name}  ${format.percent(node.value / whole)}`, width: width - 8,
+          textContent: {style: {
+            text: width < 34 ? "" : `${node.name}  ${format.percent(node.value / whole)}`, width: width - 8,
             overflow: "truncate", fill: node.dark ? "#fff" : inkColour, fontSize: 12}},
           textConfig: {position: "insideLeft"},
           emphasis: {style: {stroke: inkColour, lineWidth: 1}},

@@ -180,8 +180,8 @@ async function drawRun(data) {
   let timeline = null;
   if (packed) {
     timeline = page.section("Timeline", "What each unit did. Turn the wheel to zoom, drag to move. Short slices " +
-        "are drawn together until the zoom tells them apart. Grey: waiting for a hazard. Memory: bytes of a " +
-        "command spread evenly from its start to its completion; queue: commands that wait in front of a unit.");
+        "are drawn together until the zoom tells them apart. Grey: waiting for a hazard. GB/s: bytes of a command, " +
+        "spread evenly over the time to its completion; queue: commands that wait in front of a unit.");
   }
   const operators = statistics.operators || [];
   if (operators.length) {
@@ -210,5 +210,5 @@ async function drawRun(data) {
   const events = new TimelineData();
   await readEvents(packed, (some) => events.take(some));
   events.finish();
-  if (events.count) new TimelineView(timeline, events, statistics.machine_keys);
+  if (events.count) globalThis.view = new TimelineView(timeline, events, statistics.machine_keys);
 }

@@ -18,8 +18,8 @@ namespace systole::testbench {
 namespace {
 
 /// Our scripts, in the order in which they stand in the page.
-constexpr std::array<const char*, 6> kScripts = {"format.js",   "table.js", "charts.js",
-                                                 "timeline.js", "page.js",  "main.js"};
+constexpr std::array<const char*, 7> kScripts = {
+    "format.js", "table.js", "charts.js", "timeline.js", "page.js", "comparison.js", "main.js"};
 
 std::string contents_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

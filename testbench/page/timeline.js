@@ -271,15 +271,19 @@ class TimelineView {
     const [macs, bytes] = [make(), make()];
     const queues = this.units.map(make);
     this.units.forEach((row, unit) => {
+      let arrived = 0;  // what was asked for before
       for (const slice of row.slices) {
         const args = slice.args;
         if (args.dispatched_cycle === undefined) continue;
         const dispatched = args.dispatched_cycle / this.mhz;
         const completed = Math.max(slice.end, args.completed_cycle / this.mhz);
+        // A port moves the bytes of one command after those of the one before.
+        const first = arrived < completed ? Math.max(slice.begin, arrived) : slice.begin;
+        arrived = Math.max(arrived, completed);
         if (completed < from || dispatched > to) continue;
         if (args.macs) macs.add(slice.begin, slice.end, args.macs);
         const moved = (args.bytes || 0) + (args.operand_bytes || 0);
-        if (moved) bytes.add(slice.begin, completed, moved);
+        if (moved) bytes.add(first, completed, moved);
         queues[unit].add(dispatched, slice.begin, slice.begin - dispatched);
       }
     });
@@ -385,12 +389,13 @@ class TimelineView {
         {x: x0, y: y - height / 2, width: Math.max(0.7, x1 - x0 - (x1 - x0 > 4 ? 0.6 : 0)), height}, area);
     if (!rect) return null;
     const faded = this.query && !this.matching(slice);
-    const name = format.operator(slice.name);
+    const text = rect.width < 40 || box.count > 1 ? "" : format.operator(slice.name);
     return {
       type: "rect", shape: rect,
       style: {fill: slice.waits ? waitColour : colourOf(format.generalName(slice.name)), opacity: faded ? 0.15 : 1},
-      textContent: rect.width < 40 ? undefined : {style: {
-        text: box.count > 1 ? "" : name, width: rect.width - 6, overflow: "truncate", fontSize: 11,
+      // Always one: the library reuses boxes, and one without a text would keep that of its last use.
+      textContent: {style: {
+        text, width: rect.width - 6, overflow: "truncate", fontSize: 11,
         fill: slice.waits ? softColour : "#fff"}},
       textConfig: {position: "insideLeft", inside: true},
       emphasis: {style: {stroke: inkColour, lineWidth: 1}},

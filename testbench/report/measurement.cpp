@@ -75,11 +75,14 @@ ordered_json operators_json(const Measurement& measurement) {
   sums.pop_back();  // the total
   for (const OperatorSum& sum : sums) {
     ordered_json object = to_json(sum, true);
-    hw::EnergyEvents events;
-    events.macs = sum.macs;
-    events.bus_bytes = sum.read_bytes + sum.written_bytes;
-    if (measurement.machine.l2.kib == 0) events.dram_bytes = events.bus_bytes;
-    object["energy_joules"] = hw::energy_of(events, measurement.machine.energy).total();
+    object["energy_joules"] = nullptr;
+    // What a cache takes off the DRAM is known of the whole run only.
+    if (measurement.machine.l2.kib == 0) {
+      hw::EnergyEvents events;
+      events.macs = sum.macs;
+      events.bus_bytes = events.dram_bytes = sum.read_bytes + sum.written_bytes;
+      object["energy_joules"] = hw::energy_of(events, measurement.machine.energy).total();
+    }
     list.push_back(std::move(object));
   }
   return list;
