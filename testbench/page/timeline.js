@@ -1,23 +1,32 @@
 // The timeline: slices of commands, waits and operators, arrows of hazards, and what the machine did
 // per moment. All events stay in memory; what is drawn is thinned to what the pixels can show.
 
-/** Reads the gzip file of trace events, line by line; each event is a line of its own. */
+/**
+ * Reads the gzip file of trace events piece by piece: each event is a line, all but the last with a
+ * comma at its end.
+ */
 async function readEvents(text, take) {
   const binary = atob(text);
-  const bytes = Uint8Array.from(binary, (c) => c.charCodeAt(0));
-  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))
-      .pipeThrough(new TextDecoderStream()).getReader();
+  const bytes = new Uint8Array(binary.length);  // not from(): it takes ten times as long
+  for (let i = 0; i < bytes.length; ++i) bytes[i] = binary.charCodeAt(i);
+  const reader = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")).getReader();
+  const decoder = new TextDecoder();
+  const head = "\"traceEvents\":[\n", tail = "\n]}\n";
   let rest = "";
+  let begun = false;
   for (;;) {
     const {value, done} = await reader.read();
+    rest += done ? decoder.decode() : decoder.decode(value, {stream: true});
+    if (!begun) {
+      const at = rest.indexOf(head);
+      if (at < 0 && !done) continue;
+      begun = true;
+      rest = at < 0 ? tail : rest.slice(at + head.length);
+    }
+    const end = done ? rest.lastIndexOf(tail) : rest.lastIndexOf(",\n");
+    if (end > 0) take(JSON.parse("[" + rest.slice(0, end) + "]"));
     if (done) break;
-    rest += value;
-    const end = rest.lastIndexOf("\n");
-    if (end < 0) continue;
-    const lines = rest.slice(0, end).split("\n").filter((line) => line.startsWith("{\"ph\""));
-    rest = rest.slice(end + 1);
-    // The last event of the file has no comma after it, all others do.
-    if (lines.length) take(JSON.parse("[" + lines.join("").replace(/,$/, "") + "]"));
+    if (end >= 0) rest = rest.slice(end + 2);
   }
 }
 

@@ -67,6 +67,7 @@ class Browser {
     for (const char* domain : {"Page", "Runtime", "Log", "Network"}) {
       call(std::string(domain) + ".enable");
     }
+    call("Performance.enable", {{"timeDomain", "threadTicks"}});
   }
   ~Browser() {
     ::close(write_);
@@ -108,6 +109,14 @@ class Browser {
   std::string print() {
     return call("Page.printToPDF", {{"preferCSSPageSize", true}, {"printBackground", true}})
         .at("data");
+  }
+
+  /// Processor time of the page's process so far, all its threads.
+  double processor_seconds() {
+    for (const Json& metric : call("Performance.getMetrics").at("metrics")) {
+      if (metric.at("name") == "ProcessTime") return metric.at("value");
+    }
+    throw std::runtime_error("Chromium counts no ProcessTime");
   }
 
   /// What the console showed as an error, and exceptions, since open().

@@ -191,6 +191,47 @@ TEST_F(ReportInABrowser, TracksAddUpToTheDocument) {
               1.0);
 }
 
+// No moment shows more than the bus can carry, both directions together.
+TEST_F(ReportInABrowser, MemoryTrackStaysBelowTheBus) {
+  for (const char* model : {"vit17", "vit65"}) {
+    const json document = report_of({"run", "-m", "transformer", "--model", model, "-n", "1"});
+    test::Browser browser;
+    open(browser);
+    const double limit = 2 * document["roofline"]["bus_bytes_per_cycle"].get<double>() *
+                         document["machine_keys"]["core"]["clock_mhz"].get<double>() * 1e-3;
+    const double most = browser.evaluate(R"((() => {
+      let most = 0;
+      for (let from = view.data.begin; from < view.data.end; from += 5) {
+        for (const point of view.trackPoints(from, from + 5)[1][0]) most = Math.max(most, point[1]);
+      }
+      return most;
+    })())");
+    EXPECT_LE(most, limit * 1.000001) << model;
+    EXPECT_GT(most, 0.3 * limit) << model;
+  }
+}
+
+// A run of boxes that is drawn again for other slices: each has its own text or none.
+TEST_F(ReportInABrowser, BoxesOfAnyZoomHaveTheTextOfTheirSlice) {
+  report_of({"run", "-m", "transformer", "--model", "vit65", "-n", "1"});
+  test::Browser browser;
+  open(browser);
+  for (const char* span : {"8, 16", "40, 44", "0, 200", "60, 61"}) {
+    browser.evaluate("view.zoom(" + std::string(span) + ")");
+    browser.evaluate("new Promise((done) => setTimeout(done, 200))");
+    const json texts = browser.evaluate(R"((() => {
+      const wrong = [];
+      for (const element of view.chart.getZr().storage.getDisplayList()) {
+        const box = element.parent && element.parent.__hostTarget;
+        if (element.type !== "tspan" || !box || box.type !== "rect") continue;
+        if (box.shape.width < 40) wrong.push(element.style.text);
+      }
+      return wrong;
+    })())");
+    EXPECT_TRUE(texts.empty()) << span << ": " << texts;
+  }
+}
+
 TEST_F(ReportInABrowser, FindsOperatorsInTheTimeline) {
   report_of({"run", "-m", "transformer", "--model", "vit17", "-n", "1"});
   test::Browser browser;
@@ -346,14 +387,18 @@ TEST_F(ReportInABrowser, PaperHasEveryChartAtItsWidth) {
   EXPECT_GT(browser.evaluate("charts[0].chart.getWidth()"), 1000) << "back on the screen";
 }
 
-// The largest page that people open often; the best of three, other work may go on beside it.
+// A large page. Processor time, because other tests take the cores meanwhile; it runs on several
+// threads, so that the page is there sooner.
 TEST_F(ReportInABrowser, BertBaseAt512OpensInTwoSeconds) {
   report_of({"run", "-m", "transformer", "--model", "bert-base", "--length", "512", "--functional",
              "off"});
   test::Browser browser;
-  double best = open(browser);
-  for (int i = 0; i < 2 && best > 2000; ++i) best = std::min(best, open(browser));
-  EXPECT_LT(best, 2000);
+  const double ms = open(browser);
+  const double seconds = browser.processor_seconds();
+  RecordProperty("ms", std::to_string(ms));
+  RecordProperty("processor_seconds", std::to_string(seconds));
+  EXPECT_LT(seconds, 2.0);
+  EXPECT_GT(seconds, 0.1);
   EXPECT_GT(browser.evaluate("view.data.count"), 150000);
 }
 
