@@ -67,7 +67,6 @@ class Browser {
     for (const char* domain : {"Page", "Runtime", "Log", "Network"}) {
       call(std::string(domain) + ".enable");
     }
-    call("Performance.enable", {{"timeDomain", "threadTicks"}});
   }
   ~Browser() {
     ::close(write_);
@@ -113,10 +112,12 @@ class Browser {
 
   /// Processor time of the page's process so far, all its threads.
   double processor_seconds() {
-    for (const Json& metric : call("Performance.getMetrics").at("metrics")) {
+    call("Performance.enable", {{"timeDomain", "threadTicks"}});
+    const Json metrics = call("Performance.getMetrics").at("metrics");
+    for (const Json& metric : metrics) {
       if (metric.at("name") == "ProcessTime") return metric.at("value");
     }
-    throw std::runtime_error("Chromium counts no ProcessTime");
+    throw std::runtime_error("no ProcessTime: " + metrics.dump());
   }
 
   /// What the console showed as an error, and exceptions, since open().

@@ -5,8 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/description/machine_file.h"
@@ -135,9 +138,15 @@ constexpr const char* kTimes = R"(JSON.stringify((() => {
 })()))";
 
 TEST_F(ReportInABrowser, TimelineHasEverySliceAndThinsWhatIsDrawn) {
-  const json document = report_of({"run", "-m", "transformer", "--model", "vit65", "-n", "1"});
+  const json document = report_of({"run", "-m", "transformer", "--model", "vit65", "-n", "1",
+                                   "--timeline", directory.path("t.json")});
   test::Browser browser;
   open(browser);
+  std::map<std::string, int> events;
+  const json timeline = json::parse(read_file(directory.path("t.json")));
+  for (const json& event : timeline["traceEvents"]) ++events[event["ph"]];
+  EXPECT_EQ(browser.evaluate("[view.data.count, view.data.arrows.length]"),
+            json({events["X"], events["s"]}));
   const json times = json::parse(browser.evaluate(kTimes).get<std::string>());
   const json& array = document["blocks"]["array"];
   const json& stalled = array["stalled"];
@@ -197,17 +206,22 @@ TEST_F(ReportInABrowser, MemoryTrackStaysBelowTheBus) {
     const json document = report_of({"run", "-m", "transformer", "--model", model, "-n", "1"});
     test::Browser browser;
     open(browser);
-    const double limit = 2 * document["roofline"]["bus_bytes_per_cycle"].get<double>() *
+    const double limit = document["roofline"]["bus_bytes_per_cycle"].get<double>() *
                          document["machine_keys"]["core"]["clock_mhz"].get<double>() * 1e-3;
-    const double most = browser.evaluate(R"((() => {
+    const std::string most = R"((() => {
       let most = 0;
       for (let from = view.data.begin; from < view.data.end; from += 5) {
         for (const point of view.trackPoints(from, from + 5)[1][0]) most = Math.max(most, point[1]);
       }
       return most;
-    })())");
-    EXPECT_LE(most, limit * 1.000001) << model;
-    EXPECT_GT(most, 0.3 * limit) << model;
+    })())";
+    const double both = browser.evaluate(most);
+    EXPECT_LE(both, 2 * limit * 1.000001) << model;
+    // Loads use one of its channels.
+    browser.evaluate("void (view.units = view.units.filter((row) => row.name === 'load'))");
+    const double loads = browser.evaluate(most);
+    EXPECT_LE(loads, limit * 1.000001) << model;
+    EXPECT_GT(loads, 0.5 * limit) << model;
   }
 }
 
@@ -266,6 +280,29 @@ TEST_F(ReportInABrowser, FlameGraphOfAPathIsItsCycles) {
     return [tree.value, leaves(tree), wrong(tree)];
   })())");
   EXPECT_THAT(sums, ElementsAre(document["cycles"], document["cycles"], 0));
+  // The bars of each level fill the whole, but for parts too small to be drawn; a click on one
+  // makes it the whole.
+  const std::string levels = R"((() => {
+    const flame = charts.map((c) => c.chart)
+        .find((c) => c.getDom().getAttribute("aria-label") === "Flame graph");
+    const sums = [0, 0, 0, 0];
+    for (const [level, from, to] of flame.getOption().series[0].data) sums[level] += to - from;
+    return sums;
+  })())";
+  const json fills = browser.evaluate(levels);
+  for (const json& level : fills) EXPECT_NEAR(level.get<double>(), 1.0, 0.02) << fills;
+  const json gaps = browser.evaluate(R"((() => {
+    const flame = charts.map((c) => c.chart)
+        .find((c) => c.getDom().getAttribute("aria-label") === "Flame graph");
+    const ends = [0, 0, 0, 0];
+    let most = 0;
+    for (const [level, from, to] of flame.getOption().series[0].data) {
+      most = Math.max(most, Math.abs(from - ends[level]));
+      ends[level] = to;
+    }
+    return most;
+  })())");
+  EXPECT_LT(gaps.get<double>(), 0.01) << "each bar begins where the one before it ends";
 }
 
 TEST_F(ReportInABrowser, OpensForEveryCommand) {
