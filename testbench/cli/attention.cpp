@@ -16,6 +16,7 @@
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
 #include "testbench/common/child_process.h"
+#include "testbench/page/report_page.h"
 #include "testbench/run/rtl_blocks.h"
 
 namespace systole::testbench {
@@ -27,7 +28,7 @@ constexpr std::size_t kMaxCells = std::size_t{1} << 26U;
 
 struct AttentionOptions {
   MachineOptions machine;
-  std::string mask, stats;
+  std::string mask, stats, report;
   std::optional<std::int64_t> layers, heads, tokens;
   std::int64_t dim = 64;
   std::optional<std::int64_t> latent_heads;
@@ -117,6 +118,7 @@ void list_files(const AttentionOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.reads("--mask", options.mask);
   files.writes("--stats", options.stats);
+  files.writes("--report", options.report);
 }
 
 int run(const AttentionOptions& options) {
@@ -127,6 +129,7 @@ int run(const AttentionOptions& options) {
   const auto dim = static_cast<std::size_t>(options.dim);
   const HeadSplit split = split_of(options);
   JsonOutput stats(options.stats);
+  ReportPage page(options.report);
   const SplitLayers layers = split_mask(mask, split, dim, machine.attention);
   AttentionShape sizes{shape.heads, shape.queries, shape.keys, dim, 0};
   AttentionReport report;
@@ -145,6 +148,7 @@ int run(const AttentionOptions& options) {
                                      options.functional);
   const nlohmann::ordered_json document = attention_json(report);
   stats.write(document);
+  page.write(report.machine, document);
   if (options.json) {
     print_json(document);
   } else {
@@ -180,6 +184,7 @@ void add_attention_command(CLI::App& app, Action& action) {
       ->excludes(threshold);
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  add_report(command, options->report);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command,
                {"systole attention -m vitcod --tokens 197 --heads 3",

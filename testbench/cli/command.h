@@ -23,6 +23,7 @@ using Action = std::function<int()>;
 void add_run_command(CLI::App& app, Action& action);
 void add_map_command(CLI::App& app, Action& action);
 void add_attention_command(CLI::App& app, Action& action);
+void add_compare_command(CLI::App& app, Action& action);
 void add_layer_command(CLI::App& app, Action& action);
 void add_analyse_command(CLI::App& app, Action& action);
 void add_convert_command(CLI::App& app, Action& action);

@@ -147,6 +147,11 @@ void require_positive(CLI::Option& option) {
       ""));
 }
 
+CLI::Option& add_report(CLI::App& command, std::string& report) {
+  return *command.add_option("--report", report, "write a page with pictures for a browser")
+              ->type_name("FILE.html");
+}
+
 void add_functional(CLI::App& command, bool& functional) {
   command
       .add_option_function<std::string>(

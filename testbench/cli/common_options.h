@@ -55,6 +55,9 @@ void add_size_options(CLI::App& command, SizeOptions& size);
 /// Lets the option take whole numbers from 1.
 void require_positive(CLI::Option& option);
 
+/// Adds --report.
+CLI::Option& add_report(CLI::App& command, std::string& report);
+
 /// Adds --functional on|off.
 void add_functional(CLI::App& command, bool& functional);
 

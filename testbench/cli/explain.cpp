@@ -3,14 +3,20 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "analysis/bound/lower_bound.h"
+#include "analysis/mapped_cost.h"
 #include "base/error.h"
+#include "model/model_files.h"
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/explain/report_explain.h"
+#include "testbench/page/report_page.h"
 #include "testbench/run/rtl_blocks.h"
+#include "testbench/wave/timeline.h"
 
 namespace systole::testbench {
 namespace {
@@ -22,6 +28,7 @@ struct ExplainOptions {
   std::size_t confirm = 5;
   bool no_what_if = false;
   bool json = false;
+  std::string report;
 };
 
 /// One inference without values, on which cycles do not depend; of tokens one by one the first.
@@ -34,31 +41,52 @@ RunRequest request_of(const ExplainOptions& options) {
   return request;
 }
 
+void list_files(const ExplainOptions& options, CommandFiles& files) {
+  files.reads_machine("--machine", options.machine.machine);
+  files.reads_model("--model", options.model, model::find_model);
+  files.writes("--report", options.report);
+}
+
 int run(const ExplainOptions& options) {
   if (options.size.decode && options.size.length) {
     throw hw::InputError("--length: explains one token of --decode, expected none");
   }
   const hw::Machine machine = load_machine(options.machine);
   const RunSubject subject(request_of(options), machine);
-  ExplainReport report;
+  ReportPage page(options.report);
+  std::vector<WhatIf> changes;
   if (!options.no_what_if) {
     BatchProgress progress;
-    report.changes = what_if(request_of(options), machine, options.confirm);
+    changes = what_if(request_of(options), machine, options.confirm);
   }
   SimulationOptions simulation;
   simulation.functional = false;
   simulation.next_step = subject.next_step();
   SimulationBar bar;
   simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
+  std::optional<Timeline> timeline;
+  if (page.wanted()) {
+    timeline.emplace(page.timeline(), 1, subject.mapping().program, machine.core.clock_mhz);
+    simulation.observer = [&](const tlm_model::CommandTrace& trace) { timeline->add(trace); };
+  }
   RtlReport rtl;
-  report.measurement =
+  Measurement measurement =
       measure(machine, subject.network().name, subject.macs(), simulation,
               simulate(subject.graph(), subject.mapping(), machine, make_engines(machine, {}, rtl),
                        subject.inputs(), simulation));
-  report.explanation = explain(subject.mapping().program, report.measurement.result);
-  report.bound = analysis::lower_bound(subject.graph(), machine);
+  measurement.size = subject.network().size;
+  measurement.past = subject.past();
+  measurement.rtl = rtl;
+  measurement.estimates = analysis::estimate(subject.mapping(), machine);
+  ExplainReport report = explain_run(std::move(measurement), subject.mapping().program,
+                                     analysis::lower_bound(subject.graph(), machine));
+  report.changes = std::move(changes);
   relate(report.changes, report.explanation,
          static_cast<double>(subject.mapping().expected_cycles));
+  if (page.wanted()) {
+    timeline->end();
+    page.write(machine, to_json(report.measurement), explain_json(report));
+  }
   if (options.json) {
     print_json(explain_json(report));
   } else {
@@ -84,11 +112,12 @@ void add_explain_command(CLI::App& app, Action& action) {
   command.add_option("--confirm", options->confirm, "simulate the best N changes; default: 5")
       ->type_name("N");
   command.add_flag("--no-what-if", options->no_what_if, "no changes of the machine");
+  add_report(command, options->report);
   command.add_flag("--json", options->json, "print as JSON, with every step of the path");
   add_examples(command, {"systole explain -m transformer --model bert-base --length 512",
                          "systole explain -m gemmini --model vit65 --confirm 10",
                          "systole explain -m my.toml --model gpt2 --decode --past 512 --json"});
-  set_action(command, action, options, run);
+  set_action(command, action, options, list_files, run);
 }
 
 }  // namespace systole::testbench

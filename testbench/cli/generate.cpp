@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
@@ -20,6 +22,7 @@
 #include "testbench/generation/generation.h"
 #include "testbench/generation/report_generation.h"
 #include "testbench/network/networks.h"
+#include "testbench/page/report_page.h"
 #include "testbench/wave/timeline.h"
 
 namespace systole::testbench {
@@ -45,6 +48,7 @@ struct GenerateOptions {
   std::string stats;
   std::string timeline;
   std::uint64_t timeline_passes = 1;
+  std::string report;
 };
 
 hw::Machine machine_of(const GenerateOptions& options) {
@@ -142,6 +146,7 @@ void list_files(const GenerateOptions& options, CommandFiles& files) {
   files.reads("--text", text_file(options));
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline);
+  files.writes("--report", options.report);
 }
 
 int run(const GenerateOptions& options) {
@@ -178,14 +183,19 @@ int run(const GenerateOptions& options) {
   report.layers = subject.shape.encoder.layers;
   report.width = subject.shape.encoder.width;
   report.input_tokens = static_cast<std::uint32_t>(task.prompt.size());
-  std::optional<RingTimeline> timeline;
+  ReportPage page(options.report);
+  std::optional<hw::AtomicFile> file;
+  std::deque<RingTimeline> timelines;
   bool recording = true;  // of the first passes
-  if (!options.timeline.empty()) {
-    timeline.emplace(options.timeline, report.machine.dfx.cores, report.machine.core.clock_mhz);
+  const auto record = [&](std::ostream& out) {
+    timelines.emplace_back(out, report.machine.dfx.cores, report.machine.core.clock_mhz);
     task.observer = [&](const tlm_model::dfx::InstructionTrace& trace) {
-      if (recording) timeline->add(trace);
+      if (!recording) return;
+      for (RingTimeline& timeline : timelines) timeline.add(trace);
     };
-  }
+  };
+  if (!options.timeline.empty()) record(file.emplace(options.timeline).stream());
+  if (page.wanted()) record(page.timeline());
   {
     Progress progress(task.prompt.size() + task.tokens);
     task.progress = [&](std::size_t passes) {
@@ -201,7 +211,9 @@ int run(const GenerateOptions& options) {
 
   const nlohmann::ordered_json document = to_json(report);
   stats.write(document);
-  if (timeline) timeline->write();
+  for (RingTimeline& timeline : timelines) timeline.end();
+  if (file) file->commit();
+  page.write(report.machine, document);
   if (options.json) {
     print_json(document);
   } else {
@@ -268,6 +280,7 @@ void add_generate_command(CLI::App& app, Action& action) {
                   "show the first N passes, 0 all; default: 1")
       ->type_name("N")
       ->needs(timeline);
+  add_report(command, options->report).excludes(evaluate);
   command.add_flag("--json", options->json, "print the statistics instead of text and tables");
   add_examples(command,
                {"systole generate --cores 4 --prompt \"And the LORD said \" -n 100",

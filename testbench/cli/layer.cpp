@@ -9,6 +9,7 @@
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
+#include "testbench/page/report_page.h"
 #include "testbench/stream/report_stream.h"
 
 namespace systole::testbench {
@@ -17,7 +18,7 @@ namespace {
 struct LayerOptions {
   MachineOptions machine;
   std::size_t tokens = 128, width = 64, features = 64, heads = 1, hidden = 0;
-  std::string activation = "gelu", stats;
+  std::string activation = "gelu", stats, report;
   bool functional = true;
   bool json = false;
 };
@@ -31,6 +32,7 @@ hw::stream::ActivationKind activation_of(const std::string& word) {
 void list_files(const LayerOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.writes("--stats", options.stats);
+  files.writes("--report", options.report);
 }
 
 int run(const LayerOptions& options) {
@@ -44,9 +46,11 @@ int run(const LayerOptions& options) {
                     options.functional};
   check_stream_sizes(report.request, report.machine);
   JsonOutput stats(options.stats);
+  ReportPage page(options.report);
   report.result = run_stream(report.request, report.machine);
   const nlohmann::ordered_json document = stream_json(report);
   stats.write(document);
+  page.write(report.machine, document);
   if (options.json) {
     print_json(document);
   } else {
@@ -74,6 +78,7 @@ void add_layer_command(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"identity", "gelu", "relu"}).description(""));
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  add_report(command, options->report);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command, {"systole layer -m ita --tokens 128 --d 192 --dim 64 --ffn 256",
                          "systole layer -m ita --tokens 512 --d 512 --heads 8 --json"});

@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -18,6 +15,7 @@
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
 #include "testbench/common/text.h"
+#include "testbench/report/machine_json.h"
 
 namespace systole::testbench {
 namespace {
@@ -30,70 +28,11 @@ struct DescriptionOptions {
   bool keys = false, toml = false, json = false;
 };
 
-ordered_json json_value(const hw::MachineKey& key, const hw::Machine& machine) {
-  const hw::KeyValue value = key.get(machine);
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-    if (key.kind != hw::MachineKey::Kind::kWord) return *integer;
-    return std::string(key.words.at(static_cast<std::size_t>(*integer)));
-  }
-  if (const auto* number = std::get_if<double>(&value)) return *number;
-  return std::get<std::string>(value);
-}
-
-/// What a machine for text generation has a use for: sections, and keys of others.
-constexpr std::array<std::string_view, 12> kRingKeys = {"dram",
-                                                        "dfx",
-                                                        "matrix",
-                                                        "vector",
-                                                        "hbm",
-                                                        "ring",
-                                                        "pcie",
-                                                        "core.clock_mhz",
-                                                        "backend.fp16_mul",
-                                                        "backend.fp16_add",
-                                                        "backend.mpu_tree",
-                                                        "backend.ring_router"};
-
-bool is_ring_key(const hw::MachineKey& key) {
-  const std::string_view section = hw::section_of(key.path);
-  return section.empty() ||
-         std::any_of(kRingKeys.begin(), kRingKeys.end(),
-                     [&](std::string_view known) { return known == section || known == key.path; });
-}
-
-/// The keys that say something about the machine: not those of a tile core for a ring of others.
-std::vector<const hw::MachineKey*> keys_of(const hw::Machine& machine) {
-  std::vector<const hw::MachineKey*> keys;
-  for (const hw::MachineKey& key : hw::machine_keys()) {
-    if (machine.dfx.cores == 0 || is_ring_key(key)) keys.push_back(&key);
-  }
-  return keys;
-}
-
-std::string ring_summary(const hw::Machine& machine) {
-  const hw::dfx::Hbm& hbm = machine.hbm;
-  const double gbytes = 1e-3 * hbm.mega_transfers * hbm.bus_bytes * hbm.channels;
-  return fmt::format(
-      "ring of {}, {} x {} multipliers each, beside {} MiB of HBM ({:.0f} GB/s), {} MHz; {} cycles "
-      "to issue, {:.0f} ns a hop",
-      counted(machine.dfx.cores, "FP16 core"), machine.matrix.depth, machine.matrix.lanes, hbm.mib,
-      gbytes, machine.core.clock_mhz, machine.dfx.issue_cycles, machine.ring.hop_ns);
-}
-
-std::string summary(const hw::Machine& machine) {
-  if (machine.dfx.cores != 0) return ring_summary(machine);
-  const auto& words = hw::find_machine_key("array.dataflow")->words;
-  return fmt::format("{} x {} {} array, {} KiB scratchpad, {} KiB accumulator, {} MHz",
-                     machine.array.rows, machine.array.cols,
-                     words.at(static_cast<std::size_t>(machine.array.dataflow)),
-                     machine.scratchpad.kib, machine.accumulator.kib, machine.core.clock_mhz);
-}
-
 void list_presets(bool json) {
   Table table({{"preset"}, {"machine"}});
   ordered_json document = ordered_json::array();
   for (const std::string& name : hw::machine_presets()) {
-    const std::string text = summary(hw::find_machine(name));
+    const std::string text = machine_summary(hw::find_machine(name));
     table.add({name, text});
     document.push_back({{"name", name}, {"summary", text}});
   }
@@ -109,7 +48,7 @@ void list_keys(bool json) {
     text += fmt::format("{} = {}\n    {}\n    {}\n", key.path, hw::value_text(key, defaults),
                         hw::expected(key), key.meaning);
     document.push_back({{"key", key.path},
-                        {"default", json_value(key, defaults)},
+                        {"default", machine_value(key, defaults)},
                         {"unit", key.unit},
                         {"expected", hw::expected(key)},
                         {"meaning", key.meaning},
@@ -123,25 +62,14 @@ void show(const hw::Machine& machine) {
   using Align = Table::Align;
   const hw::Machine defaults;
   Table table({{"key"}, {"value", Align::kRight}, {"default", Align::kRight}, {"unit"}});
-  for (const hw::MachineKey* key : keys_of(machine)) {
+  for (const hw::MachineKey* key : keys_that_matter(machine)) {
     const std::string value = hw::value_text(*key, machine);
     const std::string usual = hw::value_text(*key, defaults);
     table.add({std::string(key->path), value, value == usual ? "" : usual, std::string(key->unit)});
   }
   FactList head;
-  head.add(machine.name, summary(machine));
+  head.add(machine.name, machine_summary(machine));
   print_text(head.text() + "\n" + table.text());
-}
-
-ordered_json document_of(const hw::Machine& machine) {
-  ordered_json document = ordered_json::object();
-  for (const hw::MachineKey* key : keys_of(machine)) {
-    const std::string section(hw::section_of(key->path)), name(hw::key_of(key->path));
-    ordered_json& place = section.empty() ? document : document[section];
-    place[name] = json_value(*key, machine);
-    if (section.empty()) document["summary"] = summary(machine);
-  }
-  return document;
 }
 
 int run(const DescriptionOptions& options) {
@@ -155,7 +83,7 @@ int run(const DescriptionOptions& options) {
   } else {
     const hw::Machine machine = load_machine(options.machine, options.settings);
     if (options.json) {
-      print_json(document_of(machine));
+      print_json(machine_json(machine));
     } else if (options.toml) {
       print_text(hw::to_toml(machine));
     } else {

@@ -1,5 +1,9 @@
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "analysis/bound/lower_bound.h"
+#include "analysis/mapped_cost.h"
 #include "base/error.h"
 #include "hw/array/array.h"
 #include "mapper/mapping.h"
@@ -7,10 +11,13 @@
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
 #include "testbench/common/text.h"
+#include "testbench/explain/report_explain.h"
 #include "testbench/network/matmul_graph.h"
+#include "testbench/page/report_page.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/stream/report_stream.h"
+#include "testbench/wave/timeline.h"
 
 namespace systole::testbench {
 namespace {
@@ -18,7 +25,7 @@ namespace {
 struct MatmulOptions {
   MachineOptions machine;
   std::string shape;
-  std::string stats;
+  std::string stats, report;
   bool bias = false;
   bool sums = false;
   bool functional = true;
@@ -28,6 +35,7 @@ struct MatmulOptions {
 void list_files(const MatmulOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.writes("--stats", options.stats);
+  files.writes("--report", options.report);
 }
 
 /// On a streaming core.
@@ -45,9 +53,11 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
   report.request.functional = options.functional;
   check_stream_sizes(report.request, report.machine);
   JsonOutput stats(options.stats);
+  ReportPage page(options.report);
   report.result = run_stream(report.request, report.machine);
   const nlohmann::ordered_json document = stream_json(report);
   stats.write(document);
+  page.write(report.machine, document);
   options.json ? print_json(document) : print_text(stream_text(report));
   return report.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
 }
@@ -61,8 +71,14 @@ int run(const MatmulOptions& options) {
                                                {options.bias, !options.sums});
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);
   JsonOutput stats(options.stats);
+  ReportPage page(options.report);
+  std::optional<Timeline> timeline;
 
   SimulationOptions simulation;
+  if (page.wanted()) {
+    timeline.emplace(page.timeline(), 1, mapping.program, machine.core.clock_mhz);
+    simulation.observer = [&](const tlm_model::CommandTrace& trace) { timeline->add(trace); };
+  }
   simulation.functional = options.functional;
   simulation.check = options.functional;
   std::vector<std::vector<std::uint8_t>> inputs(1);
@@ -78,6 +94,7 @@ int run(const MatmulOptions& options) {
   }
 
   measurement.rtl = rtl;
+  measurement.estimates = analysis::estimate(mapping, machine);
   const std::uint64_t compute_cycles =
       hw::lone_matmul_cycles(machine.array, shape.m, shape.n, shape.k);
   nlohmann::ordered_json document = to_json(measurement);
@@ -87,10 +104,16 @@ int run(const MatmulOptions& options) {
   document["compute_cycles"] = compute_cycles;
   document["stalls"] = document["blocks"]["array"]["stalled"];
   stats.write(document);
+  if (page.wanted()) {
+    timeline->end();
+    page.write(machine, document,
+               explain_json(explain_run(measurement, mapping.program,
+                                        analysis::lower_bound(graph, machine))));
+  }
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(measurement, {options.stats},
+    print_text(report_text(measurement, {options.stats, options.report},
                            {{"alone", counted(compute_cycles, "cycle") +
                                           " for the same product with all operands on chip"}}));
   }
@@ -112,6 +135,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
   command.add_flag("--int32", options->sums, "leave the sums as int32, not requantised");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  add_report(command, options->report);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command, {"systole matmul 64x64x256 --machine gemmini",
                          "systole matmul 512x512x512 -m tiny --set bus.width_bytes=32 --json"});

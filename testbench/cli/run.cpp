@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -9,6 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/bound/lower_bound.h"
+#include "analysis/mapped_cost.h"
+#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/printable.h"
 #include "mapper/program_file.h"
@@ -17,9 +21,11 @@
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
 #include "testbench/common/progress.h"
+#include "testbench/explain/report_explain.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/run_subject.h"
 #include "testbench/network/tensors.h"
+#include "testbench/page/report_page.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/run/run_values.h"
@@ -41,7 +47,9 @@ struct RunOptions {
   std::optional<double> min_accuracy;
   std::string stats;
   WaveOptions wave;
-  TimelineOptions timeline;
+  std::string timeline;
+  std::uint64_t timeline_inferences = 1;  ///< recorded from the first on; 0: all
+  std::string report;
 };
 
 void check_options(const RunOptions& options) {
@@ -58,7 +66,7 @@ void check_options(const RunOptions& options) {
 
 /// What is recorded is named by one program.
 void check_recordings(const RunOptions& options, const RunSubject& subject) {
-  const bool several = options.wave.inferences != 1 || options.timeline.inferences != 1;
+  const bool several = options.wave.inferences != 1 || options.timeline_inferences != 1;
   if (several && subject.next_step()) {
     throw hw::InputError(fmt::format(
         "--wave-images and --timeline-images: each {} has a program of its own, expected 1",
@@ -73,7 +81,8 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.reads_pictures("--input", options.input.empty() ? default_data() : options.input);
   files.writes("--values", options.values);
   files.writes("--stats", options.stats);
-  files.writes("--timeline", options.timeline.path);
+  files.writes("--timeline", options.timeline);
+  files.writes("--report", options.report);
   if (options.wave.path.empty()) return;
   for (const std::string& path : Wave::files(options.wave.path)) files.writes("--wave", path);
   for (const std::string& block : rtl_blocks()) {
@@ -92,6 +101,35 @@ struct Work {
   mapper::TensorPlace input, output;
   const std::vector<std::vector<std::uint8_t>>& inputs;
   std::function<SimulationResult(tlm_model::Engines, const SimulationOptions&)> simulate;
+  /// The document of `systole explain`, without changes of the machine; null: of a program file.
+  std::function<nlohmann::ordered_json(const Measurement&)> explain;
+};
+
+/// Timelines of a run: of --timeline and, of the first inference, in the page of --report.
+class Recording {
+ public:
+  Recording(const RunOptions& options, const Work& work, ReportPage& page) {
+    const std::uint32_t clock = work.machine.core.clock_mhz;
+    if (!options.timeline.empty()) {
+      file_.emplace(options.timeline);
+      timelines_.emplace_back(file_->stream(), options.timeline_inferences, work.program, clock);
+    }
+    if (page.wanted()) timelines_.emplace_back(page.timeline(), 1, work.program, clock);
+  }
+  [[nodiscard]] tlm_model::Observer observer() {
+    if (timelines_.empty()) return {};
+    return [this](const tlm_model::CommandTrace& trace) {
+      for (Timeline& timeline : timelines_) timeline.add(trace);
+    };
+  }
+  void write() {
+    for (Timeline& timeline : timelines_) timeline.end();
+    if (file_) file_->commit();
+  }
+
+ private:
+  std::optional<hw::AtomicFile> file_;
+  std::deque<Timeline> timelines_;
 };
 
 /// Runs it and reports. `complete` adds what only the caller knows to the measurement.
@@ -102,11 +140,9 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   simulation.functional = options.functional;
   simulation.check = options.check;
   simulation.wave = options.wave;
-  std::optional<Timeline> timeline;
-  if (!options.timeline.path.empty()) {
-    timeline.emplace(options.timeline, work.program, work.machine.core.clock_mhz);
-    simulation.observer = [&](const tlm_model::CommandTrace& trace) { timeline->add(trace); };
-  }
+  ReportPage page(options.report);
+  Recording recording(options, work, page);
+  simulation.observer = recording.observer();
   RtlReport rtl;
   RtlWaves rtl_waves(options.wave.path, work.machine);
   tlm_model::Engines engines = make_engines(work.machine, rtl_waves.options(), rtl);
@@ -120,7 +156,8 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
 
   const nlohmann::ordered_json document = to_json(measurement);
   stats.write(document);
-  if (timeline) timeline->write();
+  recording.write();
+  if (page.wanted()) page.write(work.machine, document, work.explain(measurement));
   if (!options.values.empty()) {
     write_values(options.values,
                  {{work.input, work.inputs}, {work.output, measurement.result.outputs}});
@@ -133,8 +170,8 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (options.json) {
     print_json(document);
   } else {
-    print_text(
-        report_text(measurement, {options.stats, options.wave.path, options.timeline.path}, notes));
+    print_text(report_text(
+        measurement, {options.stats, options.wave.path, options.timeline, options.report}, notes));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
   return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
@@ -151,6 +188,10 @@ int run_network(const RunOptions& options) {
   simulation.next_step = subject.next_step();
   const model::Graph& graph = subject.graph();
   const mapper::Mapping& mapping = subject.mapping();
+  // Of the first inference: later ones may change graph and mapping.
+  const std::vector<analysis::OperatorEstimate> estimates = analysis::estimate(mapping, machine);
+  analysis::LowerBound bound;
+  if (!options.report.empty()) bound = analysis::lower_bound(graph, machine);
   const Work work{machine,
                   subject.network().name,
                   mapping.program,
@@ -161,9 +202,13 @@ int run_network(const RunOptions& options) {
                   [&](tlm_model::Engines engines, const SimulationOptions& how) {
                     return simulate(graph, mapping, machine, std::move(engines), subject.inputs(),
                                     how);
+                  },
+                  [&](const Measurement& measurement) {
+                    return explain_json(explain_run(measurement, mapping.program, bound));
                   }};
   return measure_and_report(
       options, work, std::move(simulation), bar, [&](Measurement& measurement) {
+        measurement.estimates = estimates;
         measurement.size = subject.network().size;
         measurement.past = subject.past();
         if (options.functional && !subject.pictures().labels.empty()) {
@@ -208,7 +253,8 @@ int run_program(const RunOptions& options) {
                   inputs,
                   [&](tlm_model::Engines engines, const SimulationOptions& how) {
                     return simulate(loaded, std::move(engines), inputs, how);
-                  }};
+                  },
+                  [](const Measurement&) { return nullptr; }};
   return measure_and_report(options, work, {}, bar, [](Measurement&) {});
 }
 
@@ -236,12 +282,13 @@ void add_wave_options(CLI::App& command, WaveOptions& wave) {
       ->needs(path);
 }
 
-void add_timeline_options(CLI::App& command, TimelineOptions& timeline) {
+void add_timeline_options(CLI::App& command, RunOptions& options) {
   CLI::Option* const path =
-      command.add_option("--timeline", timeline.path, "write a timeline for ui.perfetto.dev");
+      command.add_option("--timeline", options.timeline, "write a timeline for ui.perfetto.dev");
   path->type_name("FILE.json");
   command
-      .add_option("--timeline-images", timeline.inferences, "show N pictures, 0 all; default: 1")
+      .add_option("--timeline-images", options.timeline_inferences,
+                  "show N pictures, 0 all; default: 1")
       ->type_name("N")
       ->needs(path);
 }
@@ -277,8 +324,9 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   command.add_option("--values", options->values, "write inputs and outputs")
       ->type_name("FILE.safetensors");
-  add_timeline_options(command, options->timeline);
+  add_timeline_options(command, *options);
   add_wave_options(command, options->wave);
+  add_report(command, options->report);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command,
                {"systole run --machine gemmini --model vit17 --check",
@@ -288,6 +336,7 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m gemmini --model gpt2 -l 256 --layers 2 --functional off",
                 "systole run -m transformer --model gpt2 --length 16 --decode --past 100",
                 "systole run -m gemmini --model vit17 -n 1 --wave run.vcd --timeline run.json",
+                "systole run -m transformer --model bert-base --report run.html",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, list_files, run);
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "testbench/common/text.h"
+#include "testbench/report/machine_json.h"
 
 namespace systole::testbench {
 namespace {
@@ -189,16 +190,7 @@ ordered_json cost_json(const CostReport& report) {
                         {"classes", classes_json(report)},
                         {"total", cost_of(analysis::summarise(report.ideal).total)},
                         {"survey", survey_json(report)}};
-  if (report.roofline) {
-    const analysis::Roofline& roofline = *report.roofline;
-    document["roofline"] = {{"macs_per_cycle", roofline.macs},
-                            {"bus_bytes_per_cycle", roofline.bus_bytes},
-                            {"dram_bytes_per_cycle", roofline.dram_bytes},
-                            {"read_bytes_per_cycle", roofline.read_bytes},
-                            {"write_bytes_per_cycle", roofline.write_bytes},
-                            {"postop_elements_per_cycle", roofline.elements},
-                            {"ridge", roofline.ridge()}};
-  }
+  if (report.roofline) document["roofline"] = roofline_json(*report.roofline);
   return document;
 }
 

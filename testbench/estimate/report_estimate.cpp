@@ -7,68 +7,19 @@
 
 #include "testbench/common/text.h"
 #include "testbench/report/measurement.h"
+#include "testbench/report/operator_sums.h"
 
 namespace systole::testbench {
 namespace {
 
-using analysis::OperatorEstimate;
 using nlohmann::ordered_json;
 using Align = Table::Align;
-
-/// Operators of one general name, or all.
-struct Sum {
-  std::string name;
-  std::uint64_t count = 0, macs = 0, read_bytes = 0, written_bytes = 0, simulated = 0;
-  std::uint64_t expected = 0, expected_loads = 0, loads = 0;
-  analysis::Bound bound;
-  double slowest = 0;  ///< of each operator the slowest unit: not the slowest of the sums
-  std::array<double, kCauses> causes{};
-
-  void add(const OperatorEstimate& estimate, const OperatorTiming* timing) {
-    ++count;
-    macs += estimate.macs;
-    read_bytes += estimate.read_bytes;
-    written_bytes += estimate.written_bytes;
-    bound.array += estimate.bound.array;
-    bound.memory += estimate.bound.memory;
-    bound.postop += estimate.bound.postop;
-    bound.host += estimate.bound.host;
-    slowest += estimate.bound.cycles();
-    expected += estimate.expected_cycles;
-    expected_loads += estimate.expected_loads;
-    loads += estimate.loads;
-    if (timing == nullptr) return;
-    simulated += timing->cycles;
-    for (std::size_t i = 0; i < kCauses; ++i) causes[i] += timing->causes[i];
-  }
-};
-
-/// In the order of their first operator; the last one is the total.
-std::vector<Sum> sums_of(const EstimateReport& report) {
-  std::vector<Sum> sums;
-  Sum total;
-  total.name = "total";
-  for (std::size_t i = 0; i < report.estimates.size(); ++i) {
-    const OperatorEstimate& estimate = report.estimates[i];
-    const OperatorTiming* const timing = report.timings.empty() ? nullptr : &report.timings[i];
-    const std::string name = analysis::general_name(estimate.name);
-    auto sum = std::find_if(sums.begin(), sums.end(), [&](const Sum& s) { return s.name == name; });
-    if (sum == sums.end()) {
-      sum = sums.emplace(sums.end());
-      sum->name = name;
-    }
-    sum->add(estimate, timing);
-    total.add(estimate, timing);
-  }
-  sums.push_back(std::move(total));
-  return sums;
-}
 
 std::string cycles(double value) {
   return grouped(static_cast<std::uint64_t>(std::llround(value)));
 }
 
-std::string estimate_table(const std::vector<Sum>& sums) {
+std::string estimate_table(const std::vector<OperatorSum>& sums) {
   Table table({{"operator"},
                {"times", Align::kRight},
                {"array", Align::kRight},
@@ -76,7 +27,7 @@ std::string estimate_table(const std::vector<Sum>& sums) {
                {"post-op", Align::kRight},
                {"expected", Align::kRight},
                {"bound by", Align::kRight}});
-  for (const Sum& sum : sums) {
+  for (const OperatorSum& sum : sums) {
     table.add({analysis::short_name(sum.name), std::to_string(sum.count), cycles(sum.bound.array),
                cycles(sum.bound.memory), cycles(sum.bound.postop), grouped(sum.expected),
                std::string(name_of(sum.bound.resource()))});
@@ -91,14 +42,14 @@ std::string percent_over(std::uint64_t value, double than) {
   return fmt::format("{:+.1f}", 100 * (static_cast<double>(value) / than - 1));
 }
 
-std::string simulation_table(const std::vector<Sum>& sums) {
+std::string simulation_table(const std::vector<OperatorSum>& sums) {
   Table table({{"operator"},
                {"expected", Align::kRight},
                {"simulated", Align::kRight},
                {"%", Align::kRight},
                {"to load", Align::kRight},
                {"loaded", Align::kRight}});
-  for (const Sum& sum : sums) {
+  for (const OperatorSum& sum : sums) {
     table.add({analysis::short_name(sum.name), grouped(sum.expected), grouped(sum.simulated),
                percent_over(sum.simulated, static_cast<double>(sum.expected)),
                grouped(sum.expected_loads), grouped(sum.loads)});
@@ -107,7 +58,7 @@ std::string simulation_table(const std::vector<Sum>& sums) {
 }
 
 /// Causes by size, as parts of what the slowest unit takes.
-std::string causes_text(const Sum& sum) {
+std::string causes_text(const OperatorSum& sum) {
   if (sum.slowest == 0) return "-";
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < kCauses; ++i) {
@@ -124,47 +75,23 @@ std::string causes_text(const Sum& sum) {
   return text.empty() ? "-" : text;
 }
 
-std::string causes_table(const std::vector<Sum>& sums) {
+std::string causes_table(const std::vector<OperatorSum>& sums) {
   Table table({{"operator"},
                {"slowest", Align::kRight},
                {"simulated", Align::kRight},
                {"%", Align::kRight},
                {"of which (% of slowest)"}});
-  for (const Sum& sum : sums) {
+  for (const OperatorSum& sum : sums) {
     table.add({analysis::short_name(sum.name), cycles(sum.slowest), grouped(sum.simulated),
                percent_over(sum.simulated, sum.slowest), causes_text(sum)});
   }
   return table.text();
 }
 
-ordered_json sum_json(const Sum& sum, bool simulated) {
-  ordered_json object{{"name", sum.name},
-                      {"operators", sum.count},
-                      {"macs", sum.macs},
-                      {"read_bytes", sum.read_bytes},
-                      {"written_bytes", sum.written_bytes},
-                      {"array_cycles", sum.bound.array},
-                      {"memory_cycles", sum.bound.memory},
-                      {"postop_cycles", sum.bound.postop},
-                      {"host_cycles", sum.bound.host},
-                      {"slowest_cycles", sum.slowest},
-                      {"bound_by", name_of(sum.bound.resource())},
-                      {"expected_cycles", sum.expected},
-                      {"expected_load_bytes", sum.expected_loads}};
-  if (!simulated) return object;
-  object["simulated_cycles"] = sum.simulated;
-  object["load_bytes"] = sum.loads;
-  ordered_json& causes = object["causes"] = ordered_json::object();
-  for (std::size_t i = 0; i < kCauses; ++i) {
-    causes[std::string(name_of(static_cast<Cause>(i)))] = sum.causes[i];
-  }
-  return object;
-}
-
 }  // namespace
 
 std::string estimate_text(const EstimateReport& report) {
-  const std::vector<Sum> sums = sums_of(report);
+  const std::vector<OperatorSum> sums = sum_operators(report.estimates, report.timings);
   std::string text = "cycles on " + report.machine +
                      ": each unit on its own, and as the mapper expects them\n" +
                      estimate_table(sums);
@@ -181,13 +108,13 @@ std::string estimate_text(const EstimateReport& report) {
 }
 
 ordered_json estimate_json(const EstimateReport& report) {
-  const std::vector<Sum> sums = sums_of(report);
+  const std::vector<OperatorSum> sums = sum_operators(report.estimates, report.timings);
   const bool simulated = !report.timings.empty();
   ordered_json document{{"machine", report.machine},
                         {"mapped", ordered_json::array()},
-                        {"mapped_total", sum_json(sums.back(), simulated)}};
+                        {"mapped_total", to_json(sums.back(), simulated)}};
   for (std::size_t i = 0; i + 1 < sums.size(); ++i) {
-    document["mapped"].push_back(sum_json(sums[i], simulated));
+    document["mapped"].push_back(to_json(sums[i], simulated));
   }
   if (simulated) document["cycles"] = report.cycles;
   return document;

@@ -17,7 +17,7 @@ using Align = Table::Align;
 /// Below this part of the path a cause or an operator has no line of its own.
 constexpr double kSmallest = 0.001;
 
-std::string rounded(double value) {
+std::string whole_number(double value) {
   return grouped(static_cast<std::uint64_t>(std::llround(value)));
 }
 
@@ -71,7 +71,7 @@ std::string operators_text(const Explanation& why) {
 }
 
 std::string limit_text(double least, double cycles) {
-  return fmt::format("{} cycles, {:.1f}% of the run", rounded(least), 100 * least / cycles);
+  return fmt::format("{} cycles, {:.1f}% of the run", whole_number(least), 100 * least / cycles);
 }
 
 std::string what_if_text(const ExplainReport& report) {
@@ -134,6 +134,12 @@ ordered_json to_json(const WhatIf& change) {
 }
 
 }  // namespace
+
+ExplainReport explain_run(Measurement measurement, const hw::Program& program,
+                          analysis::LowerBound bound) {
+  Explanation explanation = explain(program, measurement.result);
+  return {std::move(measurement), std::move(bound), std::move(explanation), {}};
+}
 
 std::string explain_text(const ExplainReport& report) {
   const Explanation& why = report.explanation;

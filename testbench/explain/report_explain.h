@@ -19,6 +19,10 @@ struct ExplainReport {
   std::vector<WhatIf> changes;
 };
 
+/// Without changes of the machine. `program` and `bound` are of the first inference.
+[[nodiscard]] ExplainReport explain_run(Measurement measurement, const hw::Program& program,
+                                        analysis::LowerBound bound);
+
 /// At most kTextWidth columns.
 [[nodiscard]] std::string explain_text(const ExplainReport& report);
 /// Names are those of docs/explain.md.

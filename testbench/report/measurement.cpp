@@ -12,6 +12,8 @@
 
 #include "base/printable.h"
 #include "testbench/common/text.h"
+#include "testbench/report/machine_json.h"
+#include "testbench/report/operator_sums.h"
 #include "testbench/report/report_model.h"
 
 namespace systole::testbench {
@@ -61,6 +63,29 @@ ordered_json to_json(const ClassCycles& classes) {
   ordered_json object = ordered_json::object();
   for (std::size_t i = 0; i < kTimeClasses; ++i) object[kKeys[i]] = classes.cycles[i];
   return object;
+}
+
+/// Of the first inference, those of one general name together.
+ordered_json operators_json(const Measurement& measurement) {
+  ordered_json list = ordered_json::array();
+  const auto& estimates = measurement.estimates;
+  if (estimates.empty()) return list;
+  std::vector<OperatorSum> sums =
+      sum_operators(estimates, time_operators(measurement.result.traces, estimates));
+  sums.pop_back();  // the total
+  for (const OperatorSum& sum : sums) {
+    ordered_json object = to_json(sum, true);
+    object["energy_joules"] = nullptr;
+    // What a cache takes off the DRAM is known of the whole run only.
+    if (measurement.machine.l2.kib == 0) {
+      hw::EnergyEvents events;
+      events.macs = sum.macs;
+      events.bus_bytes = events.dram_bytes = sum.read_bytes + sum.written_bytes;
+      object["energy_joules"] = hw::energy_of(events, measurement.machine.energy).total();
+    }
+    list.push_back(std::move(object));
+  }
+  return list;
 }
 
 /// Smaller shares show as 0.0 %.
@@ -270,7 +295,10 @@ ordered_json to_json(const Measurement& measurement) {
                         {"kernel_events", result.kernel_events},
                         {"blocks", accounts_json(result.blocks)},
                         {"counters", counters_json(result.blocks)},
-                        {"rtl", to_json(measurement.rtl)}};
+                        {"rtl", to_json(measurement.rtl)},
+                        {"operators", operators_json(measurement)},
+                        {"roofline", roofline_json(analysis::roofline_of(measurement.machine))},
+                        {"machine_keys", machine_json(measurement.machine)}};
   if (measurement.bound() > 0) {
     document["over_bound"] = measurement.mean_cycles() / measurement.bound();
   }

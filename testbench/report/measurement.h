@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "analysis/mapped_cost.h"
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "testbench/network/network_size.h"
@@ -31,6 +32,8 @@ struct Measurement {
   std::uint64_t macs = 0;             ///< of one inference
   SimulationResult result;
   RtlReport rtl;  ///< the blocks that ran as RTL
+  /// Of the operators of the first inference; empty: of a program file.
+  std::vector<analysis::OperatorEstimate> estimates;
 
   /// Bytes that differ from the reference, and RTL that differs from its model.
   [[nodiscard]] std::uint64_t mismatches() const {

@@ -30,15 +30,23 @@ std::string json_string(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-/// What a command moves between memory and the core, without a tensor operand; or the host.
+/// What a command moves between memory and the core, tensor operands of its chain aside; or the
+/// host. Rows that attention engines fetch depend on the mask: 0.
 std::uint64_t moved_bytes(const hw::Command& command, const hw::Program& program) {
   const hw::CommandShape shape = hw::shape_of(command);
   const std::uint64_t elements = shape.m * shape.n;
+  const auto bytes_of = [](const hw::WrittenRows& rows) { return rows.rows * rows.bytes; };
   if (const auto* const load = command.as<hw::cmd::Load>()) {
     return elements * hw::bytes_of(load->type);
   }
   if (const auto* const store = command.as<hw::cmd::Store>()) {
-    return elements * hw::bytes_of(hw::chain_of(store->chain, program).out);
+    return bytes_of(hw::written_rows(*store, program));
+  }
+  if (const auto* const loop = command.as<hw::cmd::Loop>()) {
+    std::uint64_t bytes = shape.k * (shape.m + shape.n);
+    if (loop->d.address != 0) bytes += elements * sizeof(std::int32_t);
+    if (loop->c.address != 0) bytes += bytes_of(hw::written_rows(*loop, program));
+    return bytes;
   }
   if (const auto* const call = command.as<hw::cmd::HostCall>()) {
     const hw::HostFunction& function = program.host_functions[call->function];
@@ -48,24 +56,35 @@ std::uint64_t moved_bytes(const hw::Command& command, const hw::Program& program
   return 0;
 }
 
-}  // namespace
-
-EventFile::EventFile(const std::string& path, std::uint32_t core_mhz)
-    : clock_(core_mhz), file_(path) {
-  file_.stream() << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+/// Tensor operands of the command's chain, from memory.
+std::uint64_t operand_bytes(const hw::Command& command, const hw::Program& program) {
+  const hw::ChainUse* const use = hw::chain_use(command);
+  if (use == nullptr) return 0;
+  const hw::CommandShape shape = hw::shape_of(command);
+  std::uint64_t bytes = 0;
+  for (const hw::DType type : hw::tensor_types(hw::chain_of(*use, program))) {
+    bytes += shape.m * shape.n * hw::bytes_of(type);
+  }
+  return bytes;
 }
 
-void EventFile::put(const std::string& event) {
-  file_.stream() << (first_ ? "\n" : ",\n") << event;
+}  // namespace
+
+EventWriter::EventWriter(std::ostream& out, std::uint32_t core_mhz) : clock_(core_mhz), out_(out) {
+  out_ << "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+}
+
+void EventWriter::put(const std::string& event) {
+  out_ << (first_ ? "\n" : ",\n") << event;
   first_ = false;
 }
 
-void EventFile::name_process(std::uint32_t process) {
+void EventWriter::name_process(std::uint32_t process) {
   put(fmt::format(R"({{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"core {0}"}}}})",
                   process));
 }
 
-void EventFile::name_row(Row at, const std::string& name, bool sorted) {
+void EventWriter::name_row(Row at, const std::string& name, bool sorted) {
   put(fmt::format(R"({{"ph":"M","pid":{},"tid":{},"name":"thread_name","args":{{"name":"{}"}}}})",
                   at.process, at.row, name));
   if (!sorted) return;
@@ -74,17 +93,17 @@ void EventFile::name_row(Row at, const std::string& name, bool sorted) {
       at.process, at.row));
 }
 
-std::string EventFile::us(std::uint64_t ns) {
+std::string EventWriter::us(std::uint64_t ns) {
   return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
 }
 
-void EventFile::slice(Row at, std::uint64_t begin, std::uint64_t end, const std::string& name,
-                      const std::string& arguments) {
+void EventWriter::slice(Row at, std::uint64_t begin, std::uint64_t end, const std::string& name,
+                        const std::string& arguments) {
   put(fmt::format(R"({{"ph":"X","pid":{},"tid":{},"ts":{},"dur":{},"name":{},"args":{{{}}}}})",
                   at.process, at.row, us(ns(begin)), us(ns(end) - ns(begin)), name, arguments));
 }
 
-void EventFile::arrow(Row from, std::uint64_t leaves, Row to, std::uint64_t arrives) {
+void EventWriter::arrow(Row from, std::uint64_t leaves, Row to, std::uint64_t arrives) {
   const auto end = [&](const char* kind, Row at, std::uint64_t cycle) {
     put(fmt::format(R"({{{},"pid":{},"tid":{},"ts":{},"id":{},"name":"hazard","cat":"hazard"}})",
                     kind, at.process, at.row, us(ns(cycle)), arrows_));
@@ -94,32 +113,29 @@ void EventFile::arrow(Row from, std::uint64_t leaves, Row to, std::uint64_t arri
   ++arrows_;
 }
 
-void EventFile::write() {
-  file_.stream() << "\n]}\n";
-  file_.commit();
-}
+void EventWriter::end() { out_ << "\n]}\n"; }
 
-Timeline::Timeline(const TimelineOptions& options, const hw::Program& program,
+Timeline::Timeline(std::ostream& out, std::uint64_t inferences, const hw::Program& program,
                    std::uint32_t core_mhz)
-    : options_(options),
+    : recorded_(inferences),
       program_(program),
       traces_(program.commands.size()),
       expected_(static_cast<std::size_t>(
           std::count_if(program.commands.begin(), program.commands.end(),
                         [](const auto& c) { return c.opcode() != hw::Opcode::kEnd; }))),
-      file_(options.path, core_mhz) {
+      events_(out, core_mhz) {
   for (const hw::Operator& op : program.operators) names_.push_back(json_string(op.name));
-  file_.name_process(0);
-  file_.name_row({0, kInferenceRow}, "inferences");
+  events_.name_process(0);
+  events_.name_row({0, kInferenceRow}, "inferences");
   for (std::uint32_t unit = 0; unit < hw::kUnits; ++unit) {
-    file_.name_row({0, kUnitRows + unit}, kUnitNames[unit]);
+    events_.name_row({0, kUnitRows + unit}, kUnitNames[unit]);
   }
 }
 
 void Timeline::put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_t end,
                          const std::string& name, const std::string& arguments) {
-  file_.slice({0, number}, begin, end, name,
-              fmt::format(R"("cycles":{}{})", end - begin, arguments));
+  events_.slice({0, number}, begin, end, name,
+                fmt::format(R"("cycles":{}{})", end - begin, arguments));
 }
 
 std::string Timeline::arguments(const CommandTrace& trace) const {
@@ -132,13 +148,16 @@ std::string Timeline::arguments(const CommandTrace& trace) const {
   } else {
     text += fmt::format(R"(,"bytes":{})", moved_bytes(command, program_));
   }
+  if (const std::uint64_t bytes = operand_bytes(command, program_); bytes != 0) {
+    text += fmt::format(R"(,"operand_bytes":{})", bytes);
+  }
   text += fmt::format(R"(,"dispatched_cycle":{},"started_cycle":{},"completed_cycle":{})",
                       trace.dispatched, trace.started, trace.completed);
   return text;
 }
 
 void Timeline::add(const CommandTrace& trace) {
-  if (options_.inferences != 0 && inferences_ == options_.inferences) return;
+  if (recorded_ != 0 && inferences_ == recorded_) return;
   traces_[trace.index] = trace;
   if (++completed_ < expected_) return;
   put_inference();
@@ -173,8 +192,8 @@ void Timeline::put_commands() {
                             trace.blocker, names_[blocker.op]));
       // It leaves before the slice of the blocker is over.
       const bool took_time = blocker.released > blocker.started;
-      file_.arrow({0, row_of(blocker.unit)}, took_time ? blocker.released - 1 : blocker.started,
-                  {0, row_of(trace.unit)}, trace.started);
+      events_.arrow({0, row_of(blocker.unit)}, took_time ? blocker.released - 1 : blocker.started,
+                    {0, row_of(trace.unit)}, trace.started);
     }
     put_slice(row_of(trace.unit), trace.started, trace.released, names_[trace.op],
               arguments(trace));
@@ -207,7 +226,7 @@ void Timeline::put_operators() {
     if (found == rows.end()) rows.push_back(0);
     rows[row] = span.end;
     for (; operator_rows_ <= row; ++operator_rows_) {
-      file_.name_row({0, kOperatorRows + operator_rows_}, "operators");
+      events_.name_row({0, kOperatorRows + operator_rows_}, "operators");
     }
     put_slice(kOperatorRows + row, span.begin, span.end, names_[span.op],
               fmt::format(R"(,"commands":{},"macs":{})", span.commands,
@@ -215,12 +234,12 @@ void Timeline::put_operators() {
   }
 }
 
-RingTimeline::RingTimeline(const std::string& path, std::uint32_t cores, std::uint32_t core_mhz)
-    : file_(path, core_mhz) {
+RingTimeline::RingTimeline(std::ostream& out, std::uint32_t cores, std::uint32_t core_mhz)
+    : events_(out, core_mhz) {
   for (std::uint32_t core = 0; core < cores; ++core) {
-    file_.name_process(core);
+    events_.name_process(core);
     for (std::uint32_t unit = 0; unit < hw::dfx::kUnits; ++unit) {
-      file_.name_row({core, unit}, kRingUnitNames[unit], false);
+      events_.name_row({core, unit}, kRingUnitNames[unit], false);
     }
   }
 }
@@ -236,9 +255,9 @@ void RingTimeline::add(const tlm_model::dfx::InstructionTrace& trace) {
   } else if (instruction.elements != 0) {
     what += fmt::format(R"(,"elements":{})", instruction.elements);
   }
-  file_.slice({trace.core, static_cast<std::uint32_t>(hw::dfx::unit_of(instruction.op))},
-              times.begin, times.released,
-              json_string(std::string(hw::dfx::name_of(instruction.op))), what);
+  events_.slice({trace.core, static_cast<std::uint32_t>(hw::dfx::unit_of(instruction.op))},
+                times.begin, times.released,
+                json_string(std::string(hw::dfx::name_of(instruction.op))), what);
 }
 
 }  // namespace systole::testbench

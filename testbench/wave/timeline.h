@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <ostream>
 #include <string>
 #include <vector>
 
-#include "base/atomic_file.h"
 #include "hw/program/program.h"
 #include "tlm/common/observer.h"
 #include "tlm/common/time.h"
@@ -15,10 +15,10 @@ namespace systole::testbench {
 /// Writes Chrome trace events, for ui.perfetto.dev and chrome://tracing: processes with rows, and
 /// slices and arrows in these. Times are those of the core's clock edges, rounded down to ns, so
 /// that slices that touch still do.
-class EventFile {
+class EventWriter {
  public:
-  /// Throws InputError if the file cannot be written.
-  EventFile(const std::string& path, std::uint32_t core_mhz);
+  /// `out` outlives it.
+  EventWriter(std::ostream& out, std::uint32_t core_mhz);
 
   struct Row {
     std::uint32_t process, row;
@@ -32,8 +32,8 @@ class EventFile {
              const std::string& arguments);
   /// Binds to the slices around its ends.
   void arrow(Row from, std::uint64_t leaves, Row to, std::uint64_t arrives);
-  /// Puts the file in place; without it there is none. Throws InputError if that fails.
-  void write();
+  /// After the last event.
+  void end();
 
  private:
   void put(const std::string& event);
@@ -43,12 +43,7 @@ class EventFile {
   const tlm_model::Clock clock_;
   std::uint64_t arrows_ = 0;
   bool first_ = true;
-  hw::AtomicFile file_;
-};
-
-struct TimelineOptions {
-  std::string path;              ///< JSON to write; empty: none
-  std::uint64_t inferences = 1;  ///< recorded from the first on; 0: all
+  std::ostream& out_;
 };
 
 /// Writes what a core did: per unit one row, with a slice for each command while it is in the unit,
@@ -57,14 +52,16 @@ struct TimelineOptions {
 /// result, as overlap. See docs/waveforms.md. Memory is needed for one inference.
 class Timeline {
  public:
-  /// `program` must outlive the timeline. Throws InputError if the file cannot be written.
-  Timeline(const TimelineOptions& options, const hw::Program& program, std::uint32_t core_mhz);
+  /// Records `inferences` from the first on; 0: all. `out` and `program` must outlive the timeline.
+  Timeline(std::ostream& out, std::uint64_t inferences, const hw::Program& program,
+           std::uint32_t core_mhz);
 
   void add(const tlm_model::CommandTrace& trace);
-  void write() { file_.write(); }
+  /// After the run.
+  void end() { events_.end(); }
 
  private:
-  /// Names and arguments as of EventFile::slice(), after the number of cycles.
+  /// Names and arguments as of EventWriter::slice(), after the number of cycles.
   void put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_t end,
                  const std::string& name, const std::string& arguments);
   void put_inference();
@@ -72,7 +69,7 @@ class Timeline {
   void put_operators();
   [[nodiscard]] std::string arguments(const tlm_model::CommandTrace& trace) const;
 
-  const TimelineOptions options_;
+  const std::uint64_t recorded_;  ///< inferences; 0: all
   const hw::Program& program_;
   std::vector<std::string> names_;               ///< of the operators, as JSON strings
   std::vector<tlm_model::CommandTrace> traces_;  ///< of the current inference, by command
@@ -80,21 +77,21 @@ class Timeline {
   std::size_t completed_ = 0;                    ///< of the current inference
   std::uint64_t inferences_ = 0;                 ///< written
   std::uint32_t operator_rows_ = 0;              ///< that have a name
-  EventFile file_;
+  EventWriter events_;
 };
 
 /// Writes what the cores of a ring did: a row for each unit of each core, with a slice for each
 /// instruction from its first operand to its last result. See docs/dfx.md.
 class RingTimeline {
  public:
-  /// Throws InputError if the file cannot be written.
-  RingTimeline(const std::string& path, std::uint32_t cores, std::uint32_t core_mhz);
+  /// `out` must outlive it.
+  RingTimeline(std::ostream& out, std::uint32_t cores, std::uint32_t core_mhz);
 
   void add(const tlm_model::dfx::InstructionTrace& trace);
-  void write() { file_.write(); }
+  void end() { events_.end(); }
 
  private:
-  EventFile file_;
+  EventWriter events_;
 };
 
 }  // namespace systole::testbench

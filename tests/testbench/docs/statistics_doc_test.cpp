@@ -23,9 +23,13 @@ std::string documented(const std::string& name) {
 }
 
 void collect(const json& value, std::set<std::string>& names) {
+  if (value.is_array()) {
+    for (const json& element : value) collect(element, names);
+  }
+  if (!value.is_object()) return;
   for (const auto& [name, inner] : value.items()) {
     names.insert(documented(name));
-    if (inner.is_object()) collect(inner, names);
+    if (name != "machine_keys") collect(inner, names);  // those are in docs/machine.md
   }
 }
 
