@@ -18,7 +18,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t kMostSize = std::int64_t{1} << 31;
+/// With the limit below, MACs of any node fit 64 bits.
+constexpr std::int64_t kMostSize = std::int64_t{1} << 22;
 /// Elements of a tensor: no program of this machine addresses as many.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 constexpr std::size_t kMostRank = 4;

@@ -21,7 +21,7 @@ _NEEDS = {"Hugging Face": ("numpy",), "GGUF": ("numpy", "gguf"), "ONNX": ("numpy
 def require(kind: str) -> None:
     for library in _NEEDS[kind]:
         if importlib.util.find_spec(library) is None:
-            raise ConvertError(kind, f"needs the Python library {library}: pip install -r python/requirements.txt")
+            raise ConvertError(kind, f"needs the Python library {library}: pip install -r python/systole_convert/requirements.txt")
 
 
 def read(source: Path, name: str) -> Network:

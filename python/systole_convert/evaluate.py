@@ -58,7 +58,7 @@ def _patches(node: Node, x: list[Array]) -> Any:
     return x[0].reshape(channels, n, p, n, p).transpose(1, 3, 0, 2, 4).reshape(n * n, channels * p * p)
 
 
-_OPS = {
+_OPS: dict[str, Any] = {
     "embedding": lambda node, x, tokens: x[1][x[0]],
     "positions": lambda node, x, tokens: x[0][node.attributes["offset"] :][:tokens],
     "add": lambda node, x, tokens: x[0] + x[1],

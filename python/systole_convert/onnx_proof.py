@@ -111,8 +111,8 @@ def _reference(graph: OnnxGraph, inputs: dict[str, np.ndarray]) -> np.ndarray:
     try:
         model = _to_compute(graph)
         onnx.load_external_data_for_model(model, str(graph.path.parent))
-        result = ReferenceEvaluator(model).run([graph.outputs[0]], inputs)[0]
-        return np.asarray(result, np.float64)
+        results: Any = ReferenceEvaluator(model).run([graph.outputs[0]], inputs)
+        return np.asarray(results[0], np.float64)
     except (KeyboardInterrupt, SystemExit):
         raise
     except MemoryError:

@@ -7,7 +7,7 @@ cd "$(dirname "$0")"
 python=${SYSTOLE_PYTHON:-python3}
 for library in pytest numpy; do
   if ! "$python" -c "import $library" 2>/dev/null; then
-    echo "NOT TESTED: $python has no $library: pip install -r python/requirements.txt"
+    echo "NOT TESTED: $python has no $library: pip install -r python/systole_convert/requirements.txt"
     exit 77
   fi
 done

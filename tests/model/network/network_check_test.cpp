@@ -116,14 +116,14 @@ const std::vector<NetworkFault>& faults() {
        "tensor 'stray': neither a constant nor a graph input nor the output of a node"},
       {"HugeShape",
        [](Net& n) {
-         n.document["tensors"]["norm"]["shape"] = {2147483648U, 2147483648U};
+         n.document["tensors"]["norm"]["shape"] = {4194304, 4194304};
        },
-       "tensor 'norm': 'shape': [2147483648,2147483648] has more than 1099511627776 elements"},
+       "tensor 'norm': 'shape': [4194304,4194304] has more than 1099511627776 elements"},
       {"HugeSize",
        [](Net& n) {
          n.document["tensors"]["norm"]["shape"] = {1ULL << 63, 1};
        },
-       "expected sizes from 1 to 2147483648 or \"tokens\""},
+       "expected sizes from 1 to 4194304 or \"tokens\""},
       {"SizeZero",
        [](Net& n) {
          n.document["tensors"]["norm"]["shape"] = {0, 64};
