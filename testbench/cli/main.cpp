@@ -67,6 +67,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_layer_command(app, action);
   add_analyse_command(app, action);
   add_explain_command(app, action);
+  add_sweep_command(app, action);
   add_machine_command(app, action);
   add_model_command(app, action);
   add_quantise_command(app, action);
