@@ -17,7 +17,8 @@ from systole.errors import InputError
 Number = int | float
 Operand = int | float | str | bool
 
-_MAX_LENGTH = 1000  # characters; more than any use, and the parser's recursion stays shallow
+_MAX_LENGTH = 1000  # characters
+_MAX_DEPTH = 100  # of brackets and operators in each other
 _MAX_POWER = 64
 _LARGEST = 1e300
 
@@ -72,8 +73,10 @@ class Expression:
             f"found {part!r}, expected numbers, names, operators and " + ", ".join(_FUNCTIONS)
         )
 
-    def _check(self, node: ast.expr) -> list[str]:
+    def _check(self, node: ast.expr, depth: int = 0) -> list[str]:
         """The names below a node. Raises InputError for what is not allowed."""
+        if depth > _MAX_DEPTH:
+            raise InputError(f"found {self.text!r}, expected at most {_MAX_DEPTH} terms")
         if isinstance(node, ast.Constant) and type(node.value) in (int, float, str):
             return []
         if isinstance(node, ast.Name | ast.Attribute):
@@ -99,7 +102,7 @@ class Expression:
             parts = node.args
         else:
             raise self._fail(node)
-        return [name for part in parts for name in self._check(part)]
+        return [name for part in parts for name in self._check(part, depth + 1)]
 
     def _name(self, node: ast.expr) -> str:
         if isinstance(node, ast.Name):

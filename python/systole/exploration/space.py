@@ -171,7 +171,7 @@ class Space:
         try:
             return defaults | flat(self.program.json(["machine", self.machine]))
         except InputError as error:
-            raise InputError(f"{self.source}: machine: {error}") from None
+            raise InputError(f"{self.source}: {error}") from None
 
     def _read_options(self, table: Mapping[str, Any]) -> dict[str, KeyValue | bool]:
         options: dict[str, KeyValue | bool] = {"functional": False, "limit": 1}

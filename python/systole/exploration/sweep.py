@@ -140,7 +140,7 @@ class _Driver:
             try:
                 document = self._space.program.json(["model", model])
             except InputError as error:
-                raise InputError(f"{self._space.source}: model: {error}") from None
+                raise InputError(f"{self._space.source}: {error}") from None
             content = ""
             if Path(model).is_file():
                 content = hashlib.sha256(Path(model).read_bytes()).hexdigest()
