@@ -91,12 +91,8 @@ class Machine:
 
     def toml(self) -> str:
         """A complete machine file."""
-        outcome = self.program.call(
-            ["machine", self.base, *setting_arguments(self.settings), "--toml"]
-        )
-        if outcome.code != 0:
-            outcome.document()
-        return outcome.out
+        arguments = ["machine", self.base, *setting_arguments(self.settings), "--toml"]
+        return self.program.call(arguments).text()
 
     def arguments(self) -> list[str]:
         """Of a command line that runs on it."""

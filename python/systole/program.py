@@ -55,8 +55,12 @@ class Outcome:
 
     def document(self) -> Any:
         """The JSON on standard output. Raises the error that the exit code stands for."""
+        return json.loads(self.text())
+
+    def text(self) -> str:
+        """Standard output. Raises the error that the exit code stands for."""
         if self.code == 0:
-            return json.loads(self.out)
+            return self.out
         if self.was_killed:
             raise KilledError(self.line)
         if self.code == _EXIT_INPUT:
@@ -132,7 +136,7 @@ class Program:
 
     @functools.cached_property
     def version(self) -> str:
-        return self.call(["--version"]).out.strip().removeprefix("systole ")
+        return self.call(["--version"]).text().strip().removeprefix("systole ")
 
     @functools.cached_property
     def digest(self) -> str:
@@ -156,10 +160,8 @@ _OPTION = re.compile(r"^ {2}(?:-\w,)?--([a-z0-9-]+)(?: (?!Needs:| )(\S+))?", re.
 
 @functools.lru_cache(maxsize=64)
 def _options(program: Program, command: str) -> Mapping[str, str]:
-    outcome = program.call([command, "--help"])
-    if outcome.code != 0:
-        raise InputError(outcome.line)
-    return {name: type_name for name, type_name in _OPTION.findall(outcome.out) if name != "help"}
+    text = program.call([command, "--help"]).text()
+    return {name: type_name for name, type_name in _OPTION.findall(text) if name != "help"}
 
 
 def text_of(value: Value) -> str:

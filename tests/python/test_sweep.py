@@ -134,12 +134,17 @@ def runs(tmp_path: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
-def children_of(pid: int) -> list[int]:
+def simulations_of(pid: int) -> list[int]:
+    """Processes of the program that a driver has simulate: not those that it asks for keys."""
+    found = []
     try:
-        tasks = list(Path(f"/proc/{pid}/task").iterdir())
-        return [int(c) for task in tasks for c in (task / "children").read_text().split()]
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                if b"\0--json\0" in (line := Path(f"/proc/{child}/cmdline").read_bytes()):
+                    found += [int(child)] if b"\0run\0" in line else []
     except OSError:
-        return []
+        pass  # it has ended meanwhile
+    return found
 
 
 def test_a_sweep_killed_ten_times_has_the_same_contents(
@@ -173,7 +178,7 @@ def test_a_sweep_killed_ten_times_has_the_same_contents(
             assert process.poll() is None
             # Workers too: a point that a signal ended is tried again.
             if dice.random() < 0.02:
-                for child in children_of(process.pid):
+                for child in simulations_of(process.pid):
                     os.kill(child, signal.SIGKILL)
                     victims += 1
             time.sleep(0.005)
