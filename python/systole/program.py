@@ -10,10 +10,11 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from systole.errors import CheckError, InputError, KilledError, ProgramError
 
@@ -76,7 +77,7 @@ def _mismatch(document: Any) -> str:
     return f"a check does not hold: {first or 'accuracy is below the least that was asked for'}"
 
 
-def find_program() -> Path:
+def find_program(*, on_path: bool = True) -> Path:
     """SYSTOLE_PROGRAM, the one in this package, build/release of a checkout around it, or PATH.
 
     Raises InputError if there is none.
@@ -90,11 +91,11 @@ def find_program() -> Path:
     for candidate in candidates:
         if os.access(candidate, os.X_OK):
             return candidate
-    found = shutil.which("systole")
+    found = shutil.which("systole") if on_path else None
     if found:
         return Path(found).resolve()
     raise InputError(
-        "systole: no program found, expected one that SYSTOLE_PROGRAM names, in the package, "
+        "no program systole found, expected one that SYSTOLE_PROGRAM names, in the package, "
         f"in {_BUILT} of the checkout, or on PATH"
     )
 
@@ -204,3 +205,18 @@ def option_arguments(program: Program, command: str, options: Mapping[str, Optio
             elif value is not False:
                 raise InputError(f"{command}: {keyword}: found {value!r}, expected True or False")
     return arguments
+
+
+def main() -> NoReturn:
+    """The command `systole` of an installed package: becomes the program that it carries.
+
+    Without one: the one that SYSTOLE_PROGRAM names, or of the checkout; never one on PATH, which
+    may be this command itself.
+    """
+    try:
+        program = Program(_CARRIED if os.access(_CARRIED, os.X_OK) else find_program(on_path=False))
+    except InputError as error:
+        print(f"systole: {error}", file=sys.stderr)
+        raise SystemExit(_EXIT_INPUT) from None
+    environment = program.environment() | {"SYSTOLE_PYTHON": sys.executable}
+    os.execve(program.path, program.command(sys.argv[1:]), environment)

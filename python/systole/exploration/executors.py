@@ -73,7 +73,9 @@ class DaskExecutor:
             if not count.isdecimal() or int(count) < 1:
                 raise InputError(f"dask: found {where!r}, expected {kind}:N, N from 1")
             self._cluster = (
-                self._local(distributed, int(count)) if kind == "local" else self._slurm(int(count))
+                self._local(distributed, int(count))
+                if kind == "local"
+                else self.slurm_cluster(int(count))
             )
             address = self._cluster
         elif "://" in where:
@@ -102,7 +104,7 @@ class DaskExecutor:
         )
 
     @staticmethod
-    def _slurm(count: int) -> Any:
+    def slurm_cluster(count: int) -> Any:
         jobqueue = require("dask_jobqueue", "dask")
         try:
             cluster = jobqueue.SLURMCluster()

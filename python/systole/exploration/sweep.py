@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _ATTEMPTS = 4  # of a point whose process something ended
-_AHEAD = 2  # simulations submitted per worker, so that none waits for the driver
+AHEAD = 2  # simulations submitted per worker, so that none waits for the driver
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class _Driver:
             running[self._executor.submit(self._arguments(point))] = (key, point, attempt)
 
         while True:
-            while len(running) < _AHEAD * self._executor.workers:
+            while len(running) < AHEAD * self._executor.workers:
                 following = next(waiting, None)
                 if following is None:
                     break
