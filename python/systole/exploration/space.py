@@ -25,8 +25,21 @@ _MAX_FILE = 1 << 20  # bytes
 _SEARCH_KEYS = ("method", "points", "seed", "batch", "objectives")
 _TOP_KEYS = ("machine", "model", "options", "axes", "constants", "derived", "constraints", "search")
 # What the sweep itself decides, and files that all points would write.
-_NOT_SWEPT = ("machine", "model", "set", "json", "stats", "values", "timeline", "timeline-images",
-              "wave", "wave-images", "wave-from", "wave-to", "program")  # fmt: skip
+_NOT_SWEPT = (
+    "machine",
+    "model",
+    "set",
+    "json",
+    "stats",
+    "values",
+    "timeline",
+    "timeline-images",
+    "wave",
+    "wave-images",
+    "wave-from",
+    "wave-to",
+    "program",
+)
 
 
 @dataclass(frozen=True)

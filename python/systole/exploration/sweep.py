@@ -99,6 +99,12 @@ class Sweep:
         writer.writerows(records)
         return text.getvalue()
 
+    def figure(self) -> Any:
+        """Pareto front and parallel coordinates, as a plotly figure."""
+        from systole.exploration.plot import figure
+
+        return figure(self)
+
 
 def write_whole(path: str | Path, data: bytes) -> None:
     """The file appears as a whole or not at all."""
