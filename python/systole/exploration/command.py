@@ -37,10 +37,10 @@ def report(found: Sweep) -> str:
     front = found.pareto()
     if front:
         names = [objective.text for objective in found.space.objectives]
-        rows = [[*found.space.axes, *names]]
-        for entry in front[:_SHOWN]:
+        rows = [["", *found.space.axes, *names]]
+        for number, entry in enumerate(front[:_SHOWN], 1):
             values = found.objectives(entry) or []
-            rows.append([_text(v) for v in [*entry.point.axes.values(), *values]])
+            rows.append([_text(v) for v in [number, *entry.point.axes.values(), *values]])
         lines += [f"front     {len(front)} points", "", _table(rows)]
         if len(front) > _SHOWN:
             lines.append(f"... and {len(front) - _SHOWN} more, see --csv")

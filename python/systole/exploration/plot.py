@@ -13,7 +13,6 @@ from systole.exploration.sweep import Sweep, write_whole
 from systole.extras import require
 
 ENDINGS = (".html", ".png")
-_LABELLED = 20  # points of the front; more would cover each other
 _WIDTH, _HEIGHT = 1000, 900
 
 
@@ -25,10 +24,6 @@ def check_picture(path: str | Path) -> None:
 def _label(point: Point) -> str:
     """Only the axes: `array.rows 16, scratchpad.kib 64`."""
     return ", ".join(f"{key} {value}" for key, value in point.axes.items())
-
-
-def _short(point: Point) -> str:
-    return " / ".join(str(value) for value in point.axes.values())
 
 
 def figure(sweep: Sweep) -> Any:
@@ -46,7 +41,7 @@ def figure(sweep: Sweep) -> Any:
         rows=2,
         cols=1,
         specs=[[{"type": "xy"}], [{"type": "domain"}]],
-        subplot_titles=[f"Pareto front ({' / '.join(sweep.space.axes)})", ""],
+        subplot_titles=["points of the front: their numbers in the table", ""],
         vertical_spacing=0.16,
         row_heights=[0.58, 0.42],
     )
@@ -57,9 +52,7 @@ def figure(sweep: Sweep) -> Any:
         ("Pareto front", front, {"color": "#c0392b", "size": 8}),
     ):
         is_front = members is front
-        labels = [
-            _short(e.point) if is_front and i < _LABELLED else "" for i, e in enumerate(members)
-        ]
+        labels = [str(i + 1) if is_front else "" for i in range(len(members))]
         made.add_trace(
             graphs.Scatter(
                 x=[scores[e.row.key][place[0]] for e in members],
