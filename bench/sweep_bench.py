@@ -5,6 +5,7 @@ usage: script/python bench/sweep_bench.py [POINTS]    (default: 2000; some minut
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -17,7 +18,7 @@ import time
 from pathlib import Path
 
 import systole
-from systole import Program, Store
+from systole import InputError, Program, Store
 
 SOURCE = Path(__file__).resolve().parents[1]
 KILLS = 10
@@ -90,10 +91,9 @@ def killed(points: int, folder: Path) -> None:
         return subprocess.Popen([sys.executable, "-c", code, request], stdout=subprocess.DEVNULL)
 
     def done(store: str) -> int:
-        if not (folder / store).exists():
-            return 0
-        with Store(folder / store, read_only=True) as reader:
+        with contextlib.suppress(InputError), Store(folder / store, read_only=True) as reader:
             return len(reader.keys())
+        return 0  # it has not begun
 
     def contents(store: str) -> list[object]:
         with Store(folder / store, read_only=True) as reader:

@@ -115,6 +115,11 @@ class Program:
             environment.setdefault("SYSTOLE_DATA", str(_CARRIED_DATA))
         return environment
 
+    def data(self) -> Path:
+        """Where it finds its models, unless it was built elsewhere."""
+        beside = self.path.parents[2] / "traces" if len(self.path.parents) > 2 else _CARRIED_DATA
+        return Path(self.environment().get("SYSTOLE_DATA", beside))
+
     def call(self, arguments: Sequence[str]) -> Outcome:
         """Runs it to its end."""
         try:

@@ -187,7 +187,9 @@ class Space:
             raise InputError(f"{self.source}: {error}") from None
 
     def _read_options(self, table: Mapping[str, Any]) -> dict[str, KeyValue | bool]:
-        options: dict[str, KeyValue | bool] = {"functional": False, "limit": 1}
+        options: dict[str, KeyValue | bool] = {"functional": False}
+        if not table.get("decode"):  # of which each token is an inference
+            options["limit"] = 1
         for key, value in table.items():
             self._require_option(f"options.{key}", key)
             if not isinstance(value, str | int | float):

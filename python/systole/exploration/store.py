@@ -112,7 +112,7 @@ class Store:
             for name in ("application_id", "user_version")
         )
         tables = self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and (magic != _MAGIC or version != _VERSION):
+        if (tables or read_only) and (magic != _MAGIC or version != _VERSION):
             raise InputError(
                 f"{self.path}: another file, expected results of a sweep, version {_VERSION}"
             )

@@ -118,6 +118,15 @@ def write_whole(path: str | Path, data: bytes) -> None:
         raise InputError(f"{path}: {error.strerror}, expected a place to write") from None
 
 
+def _content(path: Path) -> str:
+    """Digest of a file, or of all files in a folder; of what is neither the empty text."""
+    if path.is_file():
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    if path.is_dir():
+        return digest_of(*(_content(file) for file in sorted(path.iterdir()) if file.is_file()))
+    return ""
+
+
 class _Driver:
     def __init__(self, space: Space, store: Store, executor: Executor, progress: Progress) -> None:
         self._space, self._store = space, store
@@ -125,9 +134,12 @@ class _Driver:
         program = space.program
         self._program = f"{program.version} {program.digest}"
         self._known = store.keys()
+        self._types = program.options("run")
         self._models: dict[str, str] = {}
+        self._files: dict[str, str] = {}
         self._sweep = Sweep(space)
         self._entries: dict[str, Entry] = {}
+        self._failed = 0
         self._most = space.search.points or space.size
 
     def run(self) -> Sweep:
@@ -147,19 +159,28 @@ class _Driver:
                 document = self._space.program.json(["model", model])
             except InputError as error:
                 raise InputError(f"{self._space.source}: {error}") from None
-            content = ""
-            if Path(model).is_file():
-                content = hashlib.sha256(Path(model).read_bytes()).hexdigest()
-            self._models[model] = digest_of(document, content)
+            own = self._space.program.data() / "models" / f"{model}.int8.safetensors"
+            self._models[model] = digest_of(document, _content(Path(model)), _content(own))
         return self._models[model]
+
+    def _file(self, path: str) -> str:
+        """As it is when the sweep first comes to it."""
+        if path not in self._files:
+            self._files[path] = _content(Path(path))
+        return self._files[path]
 
     def _key(self, point: Point) -> str:
         machine = {**self._space.base, **point.settings}
         for key, value in machine.items():
             if isinstance(self._space.base[key], float) and isinstance(value, int):
                 machine[key] = float(value)
+        files = [
+            self._file(str(value))
+            for name, value in point.options.items()
+            if "FILE" in self._types[name]
+        ]
         return digest_of(
-            self._program, machine, point.model, self._model(point.model), point.options
+            self._program, machine, point.model, self._model(point.model), point.options, files
         )
 
     def _arguments(self, point: Point) -> list[str]:
@@ -174,7 +195,7 @@ class _Driver:
         missing = [key for key in distinct if key not in self._known]
         present = [key for key in distinct if key in self._known]
         for row in self._store.rows(present):
-            self._entries[row.key] = Entry(distinct[row.key], row)
+            self._enter(distinct[row.key], row)
         self._simulate({key: distinct[key] for key in missing})
         self._known.update(missing)
         # In the order in which they were asked for, whichever were there.
@@ -243,11 +264,15 @@ class _Driver:
         # As it is read back, so that a sweep that goes on finds the very same.
         stored = self._store.row(key)
         assert stored is not None
-        self._entries[key] = Entry(point, stored)
+        self._enter(point, stored)
+
+    def _enter(self, point: Point, row: Row) -> None:
+        self._entries[row.key] = Entry(point, row)
+        self._failed += row.error is not None
 
     def _show(self) -> None:
-        failed = sum(entry.row.error is not None for entry in self._entries.values())
-        self._progress.update(len(self._entries), self._sweep.computed, failed, self._most)
+        done = len(self._entries)
+        self._progress.update(done, self._sweep.computed, self._failed, self._most)
 
 
 def sweep(
