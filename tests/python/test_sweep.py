@@ -84,15 +84,18 @@ def test_a_larger_sweep_uses_what_a_smaller_one_left(tmp_path: Path) -> None:
     assert systole.sweep(small(axes=axes), store=store, progress=False).computed == 2
     # The same machine described in another way.
     axes = {"bus.width_bytes": [16]}
-    same = small(axes=axes, derived={"bus.request_latency": "bus.width_bytes / 2"})
-    assert systole.sweep(same, store=store, progress=False).computed == 0
-    # Another machine, other options, another model.
+    same = {"axes": axes, "derived": {"bus.request_latency": "bus.width_bytes / 2"}}
+    assert systole.sweep(small(**same), store=store, progress=False).computed == 0
+    # Another machine, other options, another model, each with all else the same.
     for other in (
-        {"axes": axes, "derived": {"bus.request_latency": "7"}},
-        {"axes": axes, "options": {"strategy": "gemmini", "limit": 2}},
-        {"axes": axes, "model": "vit65"},
+        {"derived": {"bus.request_latency": "7"}},
+        {"options": {"strategy": "gemmini", "limit": 2}},
+        {"options": {"strategy": "gemmini", "functional": True}},
+        {"model": "vit65"},
     ):
-        assert systole.sweep(small(**other), store=store, progress=False).computed == 1
+        for computed in (1, 0):
+            found = systole.sweep(small(**same | other), store=store, progress=False)
+            assert found.computed == computed
 
 
 def test_another_build_computes_anew(tmp_path: Path, program: Program) -> None:
