@@ -269,6 +269,23 @@ def test_a_point_whose_process_is_always_killed_is_no_failure(
     assert not found.lost and len(found.entries) == 6 and found.computed == 2
 
 
+def test_a_point_is_tried_again_within_a_call(tmp_path: Path, program: Program) -> None:
+    """Every run is killed twice before it may end."""
+    script = tmp_path / "systole"
+    script.write_text(
+        f'#!/bin/sh\ncase "$*" in run*--json)\n'
+        f'  tries="{tmp_path}/$(echo "$*" | tr -c "a-z0-9\\n" _)"\n'
+        '  [ -e "$tries.2" ] || { [ -e "$tries.1" ] && touch "$tries.2"; touch "$tries.1"\n'
+        "    kill -KILL $$; };;\n"
+        f'esac\nexec {program.path} "$@"\n'
+    )
+    script.chmod(0o755)
+    store = tmp_path / "a.sqlite"
+    found = systole.sweep(small(), store=store, program=Program(script), progress=False)
+    assert not found.lost and found.computed == 6 and len(found.failures) == 2
+    assert len(list(tmp_path.glob("run_*.2"))) == 6
+
+
 @pytest.mark.parametrize("method", ["random", "nsga2", "tpe"])
 def test_a_search_is_the_same_when_it_is_begun_anew(
     method: str, tmp_path: Path, quick: dict[str, Any]
