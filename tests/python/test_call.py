@@ -41,6 +41,7 @@ def test_run_is_the_programs_document(program: Program) -> None:
 
 
 def test_operators_explain_the_whole_run() -> None:
+    pytest.importorskip("pandas")
     result = systole.run("transformer", "vit17", limit=1, functional=False)
     assert sum(operator["cycles"] for operator in result.operators) == result.cycles
     frame = result.to_frame()
@@ -50,6 +51,7 @@ def test_operators_explain_the_whole_run() -> None:
 
 
 def test_matmul_map_analyse_explain() -> None:
+    pytest.importorskip("pandas")
     assert systole.matmul("tiny", 16, 8, 24, bias=True).json["k"] == 24
     with pytest.raises(TypeError, match="matrix product"):
         _ = systole.matmul("tiny", 16, 8, 24).operators

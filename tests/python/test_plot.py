@@ -25,6 +25,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
 
 def test_the_figure_has_every_point_once(found: Sweep) -> None:
     others, front, coordinates = figure(found).data
+    assert len(found.to_frame()) == len(found.entries)
     marked = [*zip(others.x, others.y, strict=True), *zip(front.x, front.y, strict=True)]
     scores = [found.objectives(entry) for entry in found.entries]
     assert sorted(map(list, marked)) == sorted(score for score in scores if score is not None)

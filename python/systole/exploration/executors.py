@@ -65,25 +65,21 @@ class DaskExecutor:
     """
 
     def __init__(self, program: Program, where: str) -> None:
-        distributed = require("distributed", "dask")
-        self._program = program
-        self._cluster: Any = None
         kind, _, count = where.partition(":")
-        if kind in ("local", "slurm"):
-            if not count.isdecimal() or int(count) < 1:
-                raise InputError(f"dask: found {where!r}, expected {kind}:N, N from 1")
-            self._cluster = (
-                self._local(distributed, int(count))
-                if kind == "local"
-                else self.slurm_cluster(int(count))
-            )
-            address = self._cluster
-        elif "://" in where:
-            address = where
-        else:
+        own = kind in ("local", "slurm")
+        if own and (not count.isdecimal() or int(count) < 1):
+            raise InputError(f"dask: found {where!r}, expected {kind}:N, N from 1")
+        if not own and "://" not in where:
             raise InputError(
                 f"dask: found {where!r}, expected a scheduler's address, local:N or slurm:N"
             )
+        distributed = require("distributed", "dask")
+        self._program = program
+        self._cluster: Any = None
+        if own:
+            make = self.slurm_cluster if kind == "slurm" else self.local_cluster
+            self._cluster = make(int(count))
+        address = self._cluster if own else where
         try:
             self._client = distributed.Client(address, timeout=30, set_as_default=False)
             self._client.wait_for_workers(1, timeout=600)
@@ -98,8 +94,8 @@ class DaskExecutor:
         )
 
     @staticmethod
-    def _local(distributed: Any, count: int) -> Any:
-        return distributed.LocalCluster(
+    def local_cluster(count: int) -> Any:
+        return require("distributed", "dask").LocalCluster(
             n_workers=count, threads_per_worker=1, processes=True, dashboard_address=None
         )
 
