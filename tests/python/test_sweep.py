@@ -540,3 +540,27 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, quick: dict[str, Any]) -> Non
     with Store(store, read_only=True) as reader:
         assert 3 < len(reader.keys()) < 200
         assert all("expected a power of two" in row.error for row in reader.rows() if row.error)
+
+
+def test_progress_says_how_long_it_still_takes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from systole.exploration import progress
+
+    now = 100.0
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    line = progress.Progress()
+    line.update(11, 1, 0, 100)  # too early
+    now += 3
+    line.update(60, 30, 2, 100)
+    line.update(61, 31, 2, 100)  # too soon after the last one
+    line.close()
+    shown = "\r\x1b[Ksweep: 60/100 points, 2 failed, 600 a minute, 0:04 left\r\x1b[K"
+    assert capsys.readouterr().err == shown
+    assert progress.duration(3725.4) == "1:02:05"
+    silent = progress.Progress(enabled=False)
+    now += 3
+    silent.update(1, 1, 0, 2)
+    silent.close()
+    assert capsys.readouterr().err == ""
