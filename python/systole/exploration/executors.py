@@ -6,6 +6,7 @@ An executor only computes. The driver alone writes results.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from systole.extras import require
 from systole.pool import Pool
 from systole.program import Outcome, Program
 
+_RECOUNT = 2.0  # seconds
+
 
 @dataclass(frozen=True)
 class Lost:
@@ -25,7 +28,9 @@ class Lost:
 
 
 class Executor(Protocol):
-    workers: int  # simulations at once
+    @property
+    def workers(self) -> int:
+        """Simulations at once."""
 
     def submit(self, arguments: Sequence[str]) -> Future[Outcome]: ...
 
@@ -35,7 +40,10 @@ class Executor(Protocol):
 class LocalExecutor:
     def __init__(self, program: Program, workers: int | None) -> None:
         self._pool = Pool(workers, program=program)
-        self.workers = self._pool.workers
+
+    @property
+    def workers(self) -> int:
+        return self._pool.workers
 
     def submit(self, arguments: Sequence[str]) -> Future[Outcome]:
         return self._pool.call(arguments)
@@ -89,9 +97,16 @@ class DaskExecutor:
                 f"dask: {where}: {error or 'no answer'}, expected a scheduler"
             ) from None
         self._executor = self._client.get_executor(pure=False)
-        self.workers = (
-            int(count) if self._cluster is not None else sum(self._client.nthreads().values())
-        )
+        self._workers, self._counted = 1, -_RECOUNT
+
+    @property
+    def workers(self) -> int:
+        """Threads of all workers; jobs of a queue come one after the other."""
+        now = time.monotonic()
+        if now - self._counted >= _RECOUNT:
+            self._workers = max(sum(self._client.nthreads().values()), 1)
+            self._counted = now
+        return self._workers
 
     @staticmethod
     def local_cluster(count: int) -> Any:
