@@ -14,14 +14,17 @@ if TYPE_CHECKING:  # needs NumPy, which may be missing
     from .graph import Network
 
 _BAD_INPUT = 2
-#: Libraries by what needs them; requirements.txt has the versions.
+#: Libraries by what needs them; pyproject.toml has the versions (`convert`).
 _NEEDS = {"Hugging Face": ("numpy",), "GGUF": ("numpy", "gguf"), "ONNX": ("numpy", "onnx")}
 
 
 def require(kind: str) -> None:
     for library in _NEEDS[kind]:
         if importlib.util.find_spec(library) is None:
-            raise ConvertError(kind, f"needs the Python library {library}: pip install -r python/systole_convert/requirements.txt")
+            raise ConvertError(
+                kind,
+                f"needs the Python library {library}: pip install '.[convert]' in the checkout",
+            )
 
 
 def read(source: Path, name: str) -> Network:
@@ -41,7 +44,9 @@ def read(source: Path, name: str) -> Network:
 
         return gguf_file.convert(source, name)
     if start == b"PK\x03\x04" or start[:1] == b"\x80":
-        raise ConvertError(source, "a pickle of PyTorch, which can run code when it is read; expected safetensors")
+        raise ConvertError(
+            source, "a pickle of PyTorch, which can run code when it is read; expected safetensors"
+        )
     if source.suffix == ".safetensors":
         raise ConvertError(source, "expected the folder with config.json, or a GGUF or ONNX file")
     if source.suffix == ".onnx":
@@ -49,7 +54,9 @@ def read(source: Path, name: str) -> Network:
         from . import onnx_file
 
         return onnx_file.convert(source, name)
-    raise ConvertError(source, "expected a folder with config.json, a GGUF file, or one that ends in .onnx")
+    raise ConvertError(
+        source, "expected a folder with config.json, a GGUF file, or one that ends in .onnx"
+    )
 
 
 def main() -> int:

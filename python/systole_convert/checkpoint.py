@@ -31,7 +31,9 @@ class Checkpoint:
         else:
             for name in _PICKLES:
                 if (folder / name).is_file():
-                    raise ConvertError(folder / name, f"a pickle, which can run code; expected {_SINGLE}")
+                    raise ConvertError(
+                        folder / name, f"a pickle, which can run code; expected {_SINGLE}"
+                    )
             raise ConvertError(folder, f"neither {_SINGLE} nor {_INDEX}")
         if not self._files:
             raise ConvertError(folder, "no tensors")
@@ -69,11 +71,15 @@ class Checkpoint:
     def get(self, name: str, *shape: int) -> Source:
         found = self.shape(name)
         if found != shape:
-            raise ConvertError(self.folder, f"tensor '{name}': shape is {list(found)}, expected {list(shape)}")
+            raise ConvertError(
+                self.folder, f"tensor '{name}': shape is {list(found)}, expected {list(shape)}"
+            )
         file = self._files[name]
         dtype = file.entries[name].dtype
         if dtype not in FLOATS:
-            raise ConvertError(self.folder, f"tensor '{name}': dtype is {dtype}, expected {', '.join(FLOATS)}")
+            raise ConvertError(
+                self.folder, f"tensor '{name}': dtype is {dtype}, expected {', '.join(FLOATS)}"
+            )
         self._used.add(name)
         return Source(shape, lambda: file.codes(name), dtype)
 
@@ -91,4 +97,7 @@ class Checkpoint:
     def require_all_used(self) -> None:
         left = sorted(set(self._files) - self._used)
         if left:
-            raise ConvertError(self.folder, f"tensor '{left[0]}': no part of the network that config.json describes")
+            raise ConvertError(
+                self.folder,
+                f"tensor '{left[0]}': no part of the network that config.json describes",
+            )

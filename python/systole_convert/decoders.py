@@ -57,13 +57,24 @@ def llama_graph(net: Network, shape: LlamaShape, get: Tensor, has: Callable[[str
         for part, width, heads in (("query", queries, s.heads), ("key", keys, s.kv_heads)):
             y = linear(f"{p}attn.{part}", h, width, s.width)
             if has(f"{p}attn.{part}_norm.weight"):  # Qwen 3: per head
-                weight = net.constant(f"{p}attn.{part}_norm.weight", get(f"{p}attn.{part}_norm.weight", s.head_width))
-                y = net.node(f"{p}attn.{part}_norm", "head_rms_norm", [y, weight], net.shape(y), heads=heads, epsilon=s.epsilon)
+                weight = net.constant(
+                    f"{p}attn.{part}_norm.weight", get(f"{p}attn.{part}_norm.weight", s.head_width)
+                )
+                y = net.node(
+                    f"{p}attn.{part}_norm",
+                    "head_rms_norm",
+                    [y, weight],
+                    net.shape(y),
+                    heads=heads,
+                    epsilon=s.epsilon,
+                )
             parts[part] = net.node(f"{p}attn.{part}_rope", "rope", [y], net.shape(y), heads=heads,
                                    base=s.rope_base, interleaved=s.interleaved)  # fmt: skip
         value = linear(f"{p}attn.value", h, keys, s.width)
         more = {} if s.heads == s.kv_heads else {"kv_heads": s.kv_heads}
-        context = net.attention(f"{p}attn.context", parts["query"], parts["key"], value, s.heads, True, **more)
+        context = net.attention(
+            f"{p}attn.context", parts["query"], parts["key"], value, s.heads, True, **more
+        )
         y = linear(f"{p}attn.proj", context, s.width, queries)
         x = net.add(f"{p}attn.residual", x, y)
         h = norm(f"{p}norm2", x, s.width)
@@ -94,7 +105,12 @@ _HF_NAMES = {
     "mlp.up": "mlp.up_proj",
     "mlp.down": "mlp.down_proj",
 }
-_ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu_erf"}
+_ACTIVATIONS = {
+    "silu": "silu",
+    "swish": "silu",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu": "gelu_erf",
+}
 
 
 def hf_name(role: str) -> str:
@@ -115,7 +131,9 @@ def llama(net: Network, checkpoint: Checkpoint) -> None:
     kind = config.word("model_type")
     if config.has("rope_scaling"):
         raise ConvertError(config.place, "'rope_scaling': expected none")
-    if config.flag("use_sliding_window", False) or (kind == "mistral" and config.has("sliding_window")):
+    if config.flag("use_sliding_window", False) or (
+        kind == "mistral" and config.has("sliding_window")
+    ):
         raise ConvertError(config.place, "'sliding_window': expected none")
     parameters = config.values.get("rope_parameters")
     base = config.real("rope_theta", 1e4, 1.0)
@@ -125,7 +143,9 @@ def llama(net: Network, checkpoint: Checkpoint) -> None:
         base = inner.real("rope_theta", base, 1.0)
     width, heads = config.count("hidden_size"), config.count("num_attention_heads")
     if width % heads and not config.has("head_dim"):
-        raise ConvertError(config.place, f"'num_attention_heads': {heads} does not divide the width {width}")
+        raise ConvertError(
+            config.place, f"'num_attention_heads': {heads} does not divide the width {width}"
+        )
     shape = LlamaShape(
         layers=config.count("num_hidden_layers", high=1024),
         width=width,
@@ -142,7 +162,10 @@ def llama(net: Network, checkpoint: Checkpoint) -> None:
         unit_norms=kind == "gemma",
     )  # fmt: skip
     if shape.heads % shape.kv_heads:
-        raise ConvertError(config.place, f"'num_key_value_heads': {shape.kv_heads} does not divide {shape.heads} heads")
+        raise ConvertError(
+            config.place,
+            f"'num_key_value_heads': {shape.kv_heads} does not divide {shape.heads} heads",
+        )
     tied = config.flag("tie_word_embeddings", kind == "gemma")
     llama_graph(
         net,
@@ -151,7 +174,10 @@ def llama(net: Network, checkpoint: Checkpoint) -> None:
         lambda role: not (tied and role == "logits.weight") and checkpoint.has(hf_name(role)),
     )
     if not tied and not checkpoint.has("lm_head.weight"):
-        raise ConvertError(checkpoint.folder, "tensor 'lm_head.weight': missing, and 'tie_word_embeddings' is false")
+        raise ConvertError(
+            checkpoint.folder,
+            "tensor 'lm_head.weight': missing, and 'tie_word_embeddings' is false",
+        )
     if tied:
         checkpoint.skip("lm_head.")
     checkpoint.skip_endings(".rotary_emb.inv_freq")
@@ -178,16 +204,27 @@ def t5(net: Network, checkpoint: Checkpoint) -> None:
             context = net.node(f"{name}.context", "biased_attention", [*y, bias], [TOKENS, inner], heads=heads,
                                causal=causal, buckets=buckets, distance=distance)  # fmt: skip
         else:
-            context = net.node(f"{name}.context", "cross_attention", y, [TOKENS, inner], heads=heads)
+            context = net.node(
+                f"{name}.context", "cross_attention", y, [TOKENS, inner], heads=heads
+            )
         return net.linear(f"{name}.o", context, get(f"{p}.o.weight", width, inner))
 
     def stack(side: str, layers: int, memory: str | None) -> str:
         causal = memory is not None
         ids = net.input("decoder_input_ids" if causal else "input_ids", "i64", [TOKENS])
         x = net.node(f"{side}.word", "embedding", [ids, shared], [TOKENS, width])
-        bias = net.constant(f"{side}.bias", get(f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", buckets, heads))
+        bias = net.constant(
+            f"{side}.bias",
+            get(
+                f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+                buckets,
+                heads,
+            ),
+        )
         for i in range(layers):
-            for j, part in enumerate(["SelfAttention", *(["EncDecAttention"] if causal else []), "DenseReluDense"]):
+            for j, part in enumerate(
+                ["SelfAttention", *(["EncDecAttention"] if causal else []), "DenseReluDense"]
+            ):
                 p, name = f"{side}.block.{i}.layer.{j}", f"{side}.{i}.{part}"
                 h = net.rms_norm(f"{name}.norm", x, get(f"{p}.layer_norm.weight", width), epsilon)
                 if part == "SelfAttention":
@@ -199,13 +236,19 @@ def t5(net: Network, checkpoint: Checkpoint) -> None:
                     h = net.node(f"{name}.relu", "relu", [h], net.shape(h))
                     y = net.linear(f"{name}.wo", h, get(f"{p}.{part}.wo.weight", width, hidden))
                 else:
-                    gate = net.linear(f"{name}.wi_0", h, get(f"{p}.{part}.wi_0.weight", hidden, width))
+                    gate = net.linear(
+                        f"{name}.wi_0", h, get(f"{p}.{part}.wi_0.weight", hidden, width)
+                    )
                     gate = net.node(f"{name}.gelu", "gelu", [gate], net.shape(gate), form="tanh")
-                    up = net.linear(f"{name}.wi_1", h, get(f"{p}.{part}.wi_1.weight", hidden, width))
+                    up = net.linear(
+                        f"{name}.wi_1", h, get(f"{p}.{part}.wi_1.weight", hidden, width)
+                    )
                     h = net.node(f"{name}.product", "multiply", [gate, up], net.shape(up))
                     y = net.linear(f"{name}.wo", h, get(f"{p}.{part}.wo.weight", width, hidden))
                 x = net.add(f"{name}.residual", x, y)
-        return net.rms_norm(f"{side}.norm", x, get(f"{side}.final_layer_norm.weight", width), epsilon)
+        return net.rms_norm(
+            f"{side}.norm", x, get(f"{side}.final_layer_norm.weight", width), epsilon
+        )
 
     layers = config.count("num_layers", high=256)
     memory = stack("encoder", layers, None)

@@ -27,7 +27,9 @@ class Projection:
 class Blocks:
     """The layers of an encoder, written one after the other."""
 
-    def __init__(self, net: Network, heads: int, hidden: int, epsilon: float, gelu: str, causal: bool) -> None:
+    def __init__(
+        self, net: Network, heads: int, hidden: int, epsilon: float, gelu: str, causal: bool
+    ) -> None:
         self.net, self.heads, self.hidden = net, heads, hidden
         self.epsilon, self.gelu, self.causal = epsilon, gelu, causal
 
@@ -61,7 +63,9 @@ class Blocks:
         p = f"blocks.{index}."
         attended = self.attend(p, self.norm(f"{p}norm1", x, norm1), qkv, proj)
         x = self.net.add(f"{p}attn.residual", x, attended)
-        return self.net.add(f"{p}mlp.residual", x, self.mlp(p, self.norm(f"{p}norm2", x, norm2), fc1, fc2))
+        return self.net.add(
+            f"{p}mlp.residual", x, self.mlp(p, self.norm(f"{p}norm2", x, norm2), fc1, fc2)
+        )
 
 
 def prefix_of(checkpoint: Checkpoint, first: str, prefixes: tuple[str, ...]) -> str:
@@ -72,7 +76,9 @@ def prefix_of(checkpoint: Checkpoint, first: str, prefixes: tuple[str, ...]) -> 
 
 
 def projection(checkpoint: Checkpoint, name: str, outputs: int, inputs: int) -> Projection:
-    return Projection(checkpoint.get(f"{name}.weight", outputs, inputs), checkpoint.get(f"{name}.bias", outputs))
+    return Projection(
+        checkpoint.get(f"{name}.weight", outputs, inputs), checkpoint.get(f"{name}.bias", outputs)
+    )
 
 
 def norm(checkpoint: Checkpoint, name: str, width: int) -> Projection:
@@ -101,22 +107,48 @@ def bert(net: Network, checkpoint: Checkpoint) -> None:
         raise ConvertError(config.place, "'is_decoder': expected an encoder")
     width, layers = config.count("hidden_size"), config.count("num_hidden_layers", high=256)
     heads, hidden = config.count("num_attention_heads"), config.count("intermediate_size")
-    vocabulary, positions = config.count("vocab_size", high=1 << 24), config.count("max_position_embeddings")
+    vocabulary, positions = (
+        config.count("vocab_size", high=1 << 24),
+        config.count("max_position_embeddings"),
+    )
     types = config.count("type_vocab_size", 2, 1, 256)
     # RoBERTa numbers positions from the one after that of padding.
     offset = config.count("pad_token_id", 1, 0) + 1 if roberta else 0
     prefix = prefix_of(checkpoint, "embeddings.word_embeddings.weight", ("bert.", "roberta.", ""))
     get = checkpoint.get
-    ids, type_ids = net.input("input_ids", "i64", [TOKENS]), net.input("token_type_ids", "i64", [TOKENS])
+    ids, type_ids = (
+        net.input("input_ids", "i64", [TOKENS]),
+        net.input("token_type_ids", "i64", [TOKENS]),
+    )
     e = f"{prefix}embeddings."
     x = net.embedding("word", ids, get(f"{e}word_embeddings.weight", vocabulary, width))
-    x = net.add("embedding", x, net.positions("position", get(f"{e}position_embeddings.weight", positions, width), offset))
-    x = net.add("typed_embedding", x, net.embedding("token_type", type_ids, get(f"{e}token_type_embeddings.weight", types, width)))
-    blocks = Blocks(net, heads, hidden, config.real("layer_norm_eps", 1e-12), gelu_form(config, "hidden_act", "gelu"), False)
+    x = net.add(
+        "embedding",
+        x,
+        net.positions("position", get(f"{e}position_embeddings.weight", positions, width), offset),
+    )
+    x = net.add(
+        "typed_embedding",
+        x,
+        net.embedding(
+            "token_type", type_ids, get(f"{e}token_type_embeddings.weight", types, width)
+        ),
+    )
+    blocks = Blocks(
+        net,
+        heads,
+        hidden,
+        config.real("layer_norm_eps", 1e-12),
+        gelu_form(config, "hidden_act", "gelu"),
+        False,
+    )
     x = blocks.norm("norm", x, norm(checkpoint, f"{e}LayerNorm", width))
     for i in range(layers):
         p = f"{prefix}encoder.layer.{i}."
-        qkv = [projection(checkpoint, f"{p}attention.self.{part}", width, width) for part in ("query", "key", "value")]
+        qkv = [
+            projection(checkpoint, f"{p}attention.self.{part}", width, width)
+            for part in ("query", "key", "value")
+        ]
         x = blocks.post_norm(
             i, x, qkv,
             projection(checkpoint, f"{p}attention.output.dense", width, width),
@@ -133,18 +165,30 @@ def distilbert(net: Network, checkpoint: Checkpoint) -> None:
     config = checkpoint.config
     width, layers = config.count("dim"), config.count("n_layers", high=256)
     heads, hidden = config.count("n_heads"), config.count("hidden_dim")
-    vocabulary, positions = config.count("vocab_size", high=1 << 24), config.count("max_position_embeddings")
+    vocabulary, positions = (
+        config.count("vocab_size", high=1 << 24),
+        config.count("max_position_embeddings"),
+    )
     prefix = prefix_of(checkpoint, "embeddings.word_embeddings.weight", ("distilbert.", ""))
     ids = net.input("input_ids", "i64", [TOKENS])
     e = f"{prefix}embeddings."
     x = net.embedding("word", ids, checkpoint.get(f"{e}word_embeddings.weight", vocabulary, width))
-    x = net.add("embedding", x, net.positions("position", checkpoint.get(f"{e}position_embeddings.weight", positions, width)))
+    x = net.add(
+        "embedding",
+        x,
+        net.positions(
+            "position", checkpoint.get(f"{e}position_embeddings.weight", positions, width)
+        ),
+    )
     # The network has no key for it: modeling_distilbert.py says 1e-12.
     blocks = Blocks(net, heads, hidden, 1e-12, gelu_form(config, "activation", "gelu"), False)
     x = blocks.norm("norm", x, norm(checkpoint, f"{e}LayerNorm", width))
     for i in range(layers):
         p = f"{prefix}transformer.layer.{i}."
-        qkv = [projection(checkpoint, f"{p}attention.{part}_lin", width, width) for part in ("q", "k", "v")]
+        qkv = [
+            projection(checkpoint, f"{p}attention.{part}_lin", width, width)
+            for part in ("q", "k", "v")
+        ]
         x = blocks.post_norm(
             i, x, qkv,
             projection(checkpoint, f"{p}attention.out_lin", width, width),
@@ -159,26 +203,40 @@ def distilbert(net: Network, checkpoint: Checkpoint) -> None:
 
 def gpt2(net: Network, checkpoint: Checkpoint) -> None:
     config = checkpoint.config
-    if config.flag("scale_attn_by_inverse_layer_idx", False) or not config.flag("scale_attn_weights", True):
-        raise ConvertError(config.place, "scores are not divided by the root of a head's width alone")
+    if config.flag("scale_attn_by_inverse_layer_idx", False) or not config.flag(
+        "scale_attn_weights", True
+    ):
+        raise ConvertError(
+            config.place, "scores are not divided by the root of a head's width alone"
+        )
     width, layers = config.count("n_embd"), config.count("n_layer", high=256)
     hidden = config.count("n_inner", 4 * width)
     vocabulary, positions = config.count("vocab_size", high=1 << 24), config.count("n_positions")
     prefix = prefix_of(checkpoint, "wte.weight", ("transformer.", ""))
     ids = net.input("input_ids", "i64", [TOKENS])
     x = net.embedding("word", ids, checkpoint.get(f"{prefix}wte.weight", vocabulary, width))
-    x = net.add("embedding", x, net.positions("position", checkpoint.get(f"{prefix}wpe.weight", positions, width)))
+    x = net.add(
+        "embedding",
+        x,
+        net.positions("position", checkpoint.get(f"{prefix}wpe.weight", positions, width)),
+    )
     blocks = Blocks(net, config.count("n_head"), hidden, config.real("layer_norm_epsilon", 1e-5),
                     gelu_form(config, "activation_function", "gelu_new"), True)  # fmt: skip
 
     def conv1d(name: str, outputs: int, inputs: int) -> Projection:
         """GPT-2 stores its matrices by input."""
-        return Projection(checkpoint.get(f"{name}.weight", inputs, outputs).transposed(), checkpoint.get(f"{name}.bias", outputs))
+        return Projection(
+            checkpoint.get(f"{name}.weight", inputs, outputs).transposed(),
+            checkpoint.get(f"{name}.bias", outputs),
+        )
 
     for i in range(layers):
         p = f"{prefix}h.{i}."
         qkv = conv1d(f"{p}attn.c_attn", 3 * width, width)
-        parts = [Projection(qkv.weight.rows(j * width, width), qkv.bias.rows(j * width, width)) for j in range(3)]
+        parts = [
+            Projection(qkv.weight.rows(j * width, width), qkv.bias.rows(j * width, width))
+            for j in range(3)
+        ]
         x = blocks.pre_norm(
             i, x, parts,
             conv1d(f"{p}attn.c_proj", width, width),
@@ -211,24 +269,49 @@ def vit(net: Network, checkpoint: Checkpoint) -> None:
     prefix = prefix_of(checkpoint, "embeddings.cls_token", ("vit.", "deit.", ""))
     e = f"{prefix}embeddings."
     if checkpoint.has(f"{e}distillation_token"):
-        raise ConvertError(checkpoint.folder, f"tensor '{e}distillation_token': a distilled network, expected one with a class token alone")
+        raise ConvertError(
+            checkpoint.folder,
+            f"tensor '{e}distillation_token': a distilled network, expected one with a class token alone",
+        )
     if pixels % patch != 0:
-        raise ConvertError(config.place, f"'patch_size': {patch} does not divide 'image_size', {pixels}")
+        raise ConvertError(
+            config.place, f"'patch_size': {patch} does not divide 'image_size', {pixels}"
+        )
     count = (pixels // patch) ** 2
     picture = net.input("picture", "u8", [channels, pixels, pixels])
     x = normalised(net, picture, checkpoint.folder, channels)
     samples = channels * patch * patch
     x = net.node("patches", "patches", [x], [count, samples], patch=patch, upsample=1, levels=256)
     weight = checkpoint.get(f"{e}patch_embeddings.projection.weight", width, channels, patch, patch)
-    x = net.linear("patch_embed", x, weight.reshaped((width, samples)), checkpoint.get(f"{e}patch_embeddings.projection.bias", width))
-    token = net.constant("class_token.row", checkpoint.get(f"{e}cls_token", 1, 1, width).reshaped((1, width)))
+    x = net.linear(
+        "patch_embed",
+        x,
+        weight.reshaped((width, samples)),
+        checkpoint.get(f"{e}patch_embeddings.projection.bias", width),
+    )
+    token = net.constant(
+        "class_token.row", checkpoint.get(f"{e}cls_token", 1, 1, width).reshaped((1, width))
+    )
     x = net.node("class_token", "prepend", [x, token], [count + 1, width])
-    table = net.constant("embedding.table", checkpoint.get(f"{e}position_embeddings", 1, count + 1, width).reshaped((count + 1, width)))
+    table = net.constant(
+        "embedding.table",
+        checkpoint.get(f"{e}position_embeddings", 1, count + 1, width).reshaped((count + 1, width)),
+    )
     x = net.node("embedding", "add_table", [x, table], [count + 1, width])
-    blocks = Blocks(net, heads, hidden, config.real("layer_norm_eps", 1e-12), gelu_form(config, "hidden_act", "gelu"), False)
+    blocks = Blocks(
+        net,
+        heads,
+        hidden,
+        config.real("layer_norm_eps", 1e-12),
+        gelu_form(config, "hidden_act", "gelu"),
+        False,
+    )
     for i in range(layers):
         p = f"{prefix}encoder.layer.{i}."
-        qkv = [projection(checkpoint, f"{p}attention.attention.{part}", width, width) for part in ("query", "key", "value")]
+        qkv = [
+            projection(checkpoint, f"{p}attention.attention.{part}", width, width)
+            for part in ("query", "key", "value")
+        ]
         x = blocks.pre_norm(
             i, x, qkv,
             projection(checkpoint, f"{p}attention.output.dense", width, width),
@@ -239,7 +322,9 @@ def vit(net: Network, checkpoint: Checkpoint) -> None:
         )  # fmt: skip
     x = blocks.norm("norm", x, norm(checkpoint, f"{prefix}layernorm", width))
     x = net.node("class_row", "select_row", [x], [1, width], row=0)
-    classes = checkpoint.shape("classifier.weight")[0] if checkpoint.shape("classifier.weight") else 0
+    classes = (
+        checkpoint.shape("classifier.weight")[0] if checkpoint.shape("classifier.weight") else 0
+    )
     head = projection(checkpoint, "classifier", classes, width)
     net.outputs = [net.linear("logits", x, head.weight, head.bias)]
     checkpoint.skip(f"{prefix}pooler.")
@@ -250,7 +335,11 @@ def normalised(net: Network, picture: str, folder: Path, channels: int) -> str:
     """As preprocessor_config.json says; what is missing is as in Hugging Face's ViTImageProcessor."""
     path = folder / "preprocessor_config.json"
     config = Config(path, strict_json.load(path) if path.is_file() else {})
-    rescale = config.real("rescale_factor", 1 / 255, 1e-6, 1e6) if config.flag("do_rescale", True) else 1.0
+    rescale = (
+        config.real("rescale_factor", 1 / 255, 1e-6, 1e6)
+        if config.flag("do_rescale", True)
+        else 1.0
+    )
     mean, deviation = [0.0] * channels, [1.0] * channels
     if config.flag("do_normalize", True):
         mean = config.reals("image_mean", [0.5] * channels, channels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,9 @@ def evaluate(net: Network, inputs: dict[str, Array]) -> Array:
     tokens = max((len(v) for v in inputs.values() if v.ndim == 1), default=0)
     for node in net.nodes:
         operands = [
-            net.constants[name].reals().astype(np.float64) if name in net.constants else values[name]
+            net.constants[name].reals().astype(np.float64)
+            if name in net.constants
+            else values[name]
             for name in node.inputs
         ]
         values[node.name] = _OPS[node.op](node, operands, tokens)
@@ -55,7 +56,9 @@ def _patches(node: Node, x: list[Array]) -> Any:
     channels, side, _ = x[0].shape
     p = node.attributes["patch"]
     n = side // p
-    return x[0].reshape(channels, n, p, n, p).transpose(1, 3, 0, 2, 4).reshape(n * n, channels * p * p)
+    return (
+        x[0].reshape(channels, n, p, n, p).transpose(1, 3, 0, 2, 4).reshape(n * n, channels * p * p)
+    )
 
 
 _OPS: dict[str, Any] = {

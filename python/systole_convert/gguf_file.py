@@ -10,6 +10,7 @@ import math
 import mmap
 import struct
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +23,28 @@ from .strict_json import Config
 
 MAGIC = b"GGUF"
 _MAX_STRING = 1 << 20
-_SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+_SCALARS = {
+    0: "<B",
+    1: "<b",
+    2: "<H",
+    3: "<h",
+    4: "<I",
+    5: "<i",
+    6: "<f",
+    7: "<?",
+    10: "<Q",
+    11: "<q",
+    12: "<d",
+}
 _STRING, _ARRAY = 8, 9
 #: number of the type: name, elements of a block, its bytes (ggml-quants)
-TYPES = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 8: ("Q8_0", 32, 34)}
+TYPES = {
+    0: ("F32", 1, 4),
+    1: ("F16", 1, 2),
+    2: ("Q4_0", 32, 18),
+    3: ("Q4_1", 32, 20),
+    8: ("Q8_0", 32, 34),
+}
 _ARCHITECTURES = ("llama", "qwen2", "qwen3")
 
 
@@ -56,7 +75,9 @@ class Gguf:
         tensors, pairs = self._number("<Q"), self._number("<Q")
         # The shortest tensor takes 32 bytes in the header, the shortest pair 13.
         if tensors > len(self._map) // 32 or pairs > len(self._map) // 13:
-            raise ConvertError(path, f"{tensors} tensors and {pairs} pairs do not fit its {len(self._map)} bytes")
+            raise ConvertError(
+                path, f"{tensors} tensors and {pairs} pairs do not fit its {len(self._map)} bytes"
+            )
         self.values: dict[str, Any] = {}
         for _ in range(pairs):
             key = self._string()
@@ -77,7 +98,10 @@ class Gguf:
     def _string(self) -> str:
         length = self._number("<Q")
         if length > _MAX_STRING:
-            raise ConvertError(self.path, f"byte {self._at}: a text of {length} bytes, expected at most {_MAX_STRING}")
+            raise ConvertError(
+                self.path,
+                f"byte {self._at}: a text of {length} bytes, expected at most {_MAX_STRING}",
+            )
         try:
             return self._take(length).decode()
         except UnicodeDecodeError:
@@ -113,30 +137,46 @@ class Gguf:
             name = self._string()
             rank = self._number("<I")
             if not 1 <= rank <= 4:
-                raise ConvertError(self.path, f"tensor '{name}': {rank} dimensions, expected 1 to 4")
+                raise ConvertError(
+                    self.path, f"tensor '{name}': {rank} dimensions, expected 1 to 4"
+                )
             shape = tuple(reversed([self._number("<Q") for _ in range(rank)]))
             kind, offset = self._number("<I"), self._number("<Q")
             if name in found:
                 raise ConvertError(self.path, f"tensor '{name}': is there twice")
             found[name] = (kind, shape, offset)
         alignment = self.values.get("general.alignment", 32)
-        if not isinstance(alignment, int) or not 8 <= alignment <= 1 << 16 or alignment & (alignment - 1):
-            raise ConvertError(self.path, f"'general.alignment': found {alignment!r:.20}, expected a power of two")
+        if (
+            not isinstance(alignment, int)
+            or not 8 <= alignment <= 1 << 16
+            or alignment & (alignment - 1)
+        ):
+            raise ConvertError(
+                self.path, f"'general.alignment': found {alignment!r:.20}, expected a power of two"
+            )
         start = -(-self._at // alignment) * alignment
         tensors = {}
         for name, (kind, shape, offset) in found.items():
             if kind not in TYPES:
                 names = ", ".join(entry[0] for entry in TYPES.values())
-                raise ConvertError(self.path, f"tensor '{name}': type {kind} is not supported, expected {names}")
+                raise ConvertError(
+                    self.path, f"tensor '{name}': type {kind} is not supported, expected {names}"
+                )
             _, block, size = TYPES[kind]
             if 0 in shape or shape[-1] % block:
-                raise ConvertError(self.path, f"tensor '{name}': shape {list(shape)}, expected rows of whole blocks of {block}")
+                raise ConvertError(
+                    self.path,
+                    f"tensor '{name}': shape {list(shape)}, expected rows of whole blocks of {block}",
+                )
             length = math.prod(shape) // block * size
             if offset % alignment or start + offset + length > len(self._map):
-                raise ConvertError(self.path, f"tensor '{name}': {length} bytes at {offset} are not in the file: cut off?")
+                raise ConvertError(
+                    self.path,
+                    f"tensor '{name}': {length} bytes at {offset} are not in the file: cut off?",
+                )
             tensors[name] = Tensor(kind, shape, start + offset, length)
         places = sorted((t.offset, t.bytes, name) for name, t in tensors.items())
-        for (begin, length, _), (after, _, name) in zip(places, places[1:]):
+        for (begin, length, _), (after, _, name) in pairwise(places):
             if begin + length > after:
                 raise ConvertError(self.path, f"tensor '{name}': its data overlap another's")
         return tensors
@@ -146,14 +186,20 @@ class Gguf:
             raise ConvertError(self.path, f"tensor '{name}': missing")
         tensor = self.tensors[name]
         if tensor.shape != shape:
-            raise ConvertError(self.path, f"tensor '{name}': shape is {list(tensor.shape)}, expected {list(shape)}")
+            raise ConvertError(
+                self.path, f"tensor '{name}': shape is {list(tensor.shape)}, expected {list(shape)}"
+            )
         if tensor.type in (0, 1):
             kind = TYPES[tensor.type][0]
-            return Source(shape, lambda: self._raw(tensor, f"<f{TYPES[tensor.type][2]}").reshape(shape), kind)
+            return Source(
+                shape, lambda: self._raw(tensor, f"<f{TYPES[tensor.type][2]}").reshape(shape), kind
+            )
         return Source(shape, lambda: self._decoded(tensor))
 
     def _raw(self, tensor: Tensor, dtype: str) -> np.ndarray:
-        return np.frombuffer(self._map, dtype, tensor.bytes // np.dtype(dtype).itemsize, tensor.offset)
+        return np.frombuffer(
+            self._map, dtype, tensor.bytes // np.dtype(dtype).itemsize, tensor.offset
+        )
 
     def _decoded(self, tensor: Tensor) -> np.ndarray:
         from gguf.constants import GGMLQuantizationType
@@ -161,7 +207,11 @@ class Gguf:
 
         _, block, size = TYPES[tensor.type]
         rows = self._raw(tensor, "<u1").reshape(-1, tensor.shape[-1] // block * size)
-        return dequantize(rows, GGMLQuantizationType(tensor.type)).astype(np.float32).reshape(tensor.shape)
+        return (
+            dequantize(rows, GGMLQuantizationType(tensor.type))
+            .astype(np.float32)
+            .reshape(tensor.shape)
+        )
 
 
 _NAMES = {
@@ -181,7 +231,11 @@ _NAMES = {
 
 def gguf_name(role: str) -> str:
     """GGUF's name of a role of decoders.llama_graph()."""
-    fixed = {"word": "token_embd.weight", "norm.weight": "output_norm.weight", "logits.weight": "output.weight"}
+    fixed = {
+        "word": "token_embd.weight",
+        "norm.weight": "output_norm.weight",
+        "logits.weight": "output.weight",
+    }
     if role in fixed:
         return fixed[role]
     _, index, rest = role.split(".", 2)
@@ -193,7 +247,10 @@ def convert(path: Path, name: str) -> Network:
     file = Gguf(path)
     values = Config(path, file.values)
     kind = values.word("general.architecture", None, _ARCHITECTURES)
-    width, heads = values.count(f"{kind}.embedding_length"), values.count(f"{kind}.attention.head_count")
+    width, heads = (
+        values.count(f"{kind}.embedding_length"),
+        values.count(f"{kind}.attention.head_count"),
+    )
     if width % heads:
         raise ConvertError(path, f"{heads} heads do not divide the width {width}")
     if "token_embd.weight" not in file.tensors:
@@ -233,5 +290,7 @@ def convert(path: Path, name: str) -> Network:
     if "rope_freqs.weight" in file.tensors:
         raise ConvertError(path, "tensor 'rope_freqs.weight': scaled RoPE, expected none")
     if left:
-        raise ConvertError(path, f"tensor '{left[0]}': no part of the network that the file describes")
+        raise ConvertError(
+            path, f"tensor '{left[0]}': no part of the network that the file describes"
+        )
     return net

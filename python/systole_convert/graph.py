@@ -36,7 +36,9 @@ class Source:
     def transposed(self) -> Source:
         """Of a matrix."""
         rows, columns = self.shape
-        return Source((columns, rows), lambda: self.make().T, self.dtype, self.scales, 1 - self.axis)
+        return Source(
+            (columns, rows), lambda: self.make().T, self.dtype, self.scales, 1 - self.axis
+        )
 
     def rows(self, first: int, count: int) -> Source:
         """Some rows; those of a matrix of codes with a scale per column keep all scales."""
@@ -44,7 +46,9 @@ class Source:
         if isinstance(scales, Source) and self.axis == 0:
             scales = scales.rows(first, count)
         shape = (count, *self.shape[1:])
-        return Source(shape, lambda: self.make()[first : first + count], self.dtype, scales, self.axis)
+        return Source(
+            shape, lambda: self.make()[first : first + count], self.dtype, scales, self.axis
+        )
 
     def reshaped(self, shape: tuple[int, ...]) -> Source:
         return Source(shape, lambda: self.make().reshape(shape), self.dtype)
@@ -112,12 +116,21 @@ class Network:
     # Operators that more than one family has.
 
     def embedding(self, name: str, ids: str, table: Source) -> str:
-        return self.node(name, "embedding", [ids, self.constant(f"{name}.table", table)],
-                         [TOKENS, table.shape[1]])
+        return self.node(
+            name,
+            "embedding",
+            [ids, self.constant(f"{name}.table", table)],
+            [TOKENS, table.shape[1]],
+        )
 
     def positions(self, name: str, table: Source, offset: int = 0) -> str:
-        return self.node(name, "positions", [self.constant(f"{name}.table", table)],
-                         [TOKENS, table.shape[1]], offset=offset)
+        return self.node(
+            name,
+            "positions",
+            [self.constant(f"{name}.table", table)],
+            [TOKENS, table.shape[1]],
+            offset=offset,
+        )
 
     def add(self, name: str, a: str, b: str) -> str:
         return self.node(name, "add", [a, b], self.shape(a))
@@ -132,14 +145,20 @@ class Network:
         inputs = [x, self.constant(f"{name}.weight", weight), self.constant(f"{name}.bias", bias)]
         return self.node(name, "layer_norm", inputs, self.shape(x), epsilon=epsilon)
 
-    def rms_norm(self, name: str, x: str, weight: Source, epsilon: float, unit: bool = False) -> str:
+    def rms_norm(
+        self, name: str, x: str, weight: Source, epsilon: float, unit: bool = False
+    ) -> str:
         """`unit`: the weight counts from 1 (Gemma)."""
         inputs = [x, self.constant(f"{name}.weight", weight)]
         more = {"weight_offset": 1.0} if unit else {}
         return self.node(name, "rms_norm", inputs, self.shape(x), epsilon=epsilon, **more)
 
-    def attention(self, name: str, q: str, k: str, v: str, heads: int, causal: bool, **more: Any) -> str:
-        return self.node(name, "attention", [q, k, v], self.shape(q), heads=heads, causal=causal, **more)
+    def attention(
+        self, name: str, q: str, k: str, v: str, heads: int, causal: bool, **more: Any
+    ) -> str:
+        return self.node(
+            name, "attention", [q, k, v], self.shape(q), heads=heads, causal=causal, **more
+        )
 
     def document(self) -> dict[str, Any]:
         tensors = dict(self.values)

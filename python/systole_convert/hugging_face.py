@@ -46,5 +46,7 @@ def shown(config: Config) -> dict[str, object]:
     return {
         key: value
         for key, value in sorted(config.values.items())
-        if isinstance(value, (int, float, str)) and len(str(value)) < 100 and not key.startswith("_")
+        if isinstance(value, (int, float, str))
+        and len(str(value)) < 100
+        and not key.startswith("_")
     }

@@ -28,7 +28,9 @@ def convert(graph: OnnxGraph, name: str) -> Network:
         shapes[value.name] = [d.dim_value for d in value.type.tensor_type.shape.dim]
     for value in (*graph.inputs, *(output for op in graph.ops for output in op.outputs)):
         if value not in shapes or not all(0 < size < 1 << 31 for size in shapes[value]):
-            raise ConvertError(graph.path, f"value '{value}': its shape is open, expected that of every value")
+            raise ConvertError(
+                graph.path, f"value '{value}': its shape is open, expected that of every value"
+            )
         if math.prod(shapes[value]) >= 1 << 40:
             raise ConvertError(graph.path, f"value '{value}': shape {shapes[value]} is too large")
     names = {value: net.input(value, "s32", shapes[value]) for value in graph.inputs}
@@ -36,7 +38,9 @@ def convert(graph: OnnxGraph, name: str) -> Network:
         if len(op.outputs) != 1:
             raise graph.fail(op, "expected one output")
         inputs = [_operand(graph, net, names, value) for value in op.inputs if value]
-        attributes = {key: _attribute(graph, op, value) for key, value in sorted(op.attributes.items())}
+        attributes = {
+            key: _attribute(graph, op, value) for key, value in sorted(op.attributes.items())
+        }
         # A graph input may have the name of a node.
         place = f"{op.name}.output" if op.name in net.values else op.name
         made = net.node(place, _snake(op.type), inputs, shapes[op.outputs[0]], **attributes)
@@ -59,8 +63,12 @@ def _operand(graph: OnnxGraph, net: Network, names: dict[str, str], value: str) 
     if whole is None or (np.abs(array) > _LARGEST_EXACT).any() or (whole != array).any():
         raise ConvertError(graph.path, f"tensor '{value}': expected whole numbers")
     low, high = (int(whole.min()), int(whole.max())) if whole.size else (0, 0)
-    dtype, kind = next((d, k) for d, k in _INTEGERS if np.iinfo(k).min <= low and high <= np.iinfo(k).max)
-    names[value] = net.constant(value, Source(source.shape, lambda: source.make().astype(kind), dtype))
+    dtype, kind = next(
+        (d, k) for d, k in _INTEGERS if np.iinfo(k).min <= low and high <= np.iinfo(k).max
+    )
+    names[value] = net.constant(
+        value, Source(source.shape, lambda: source.make().astype(kind), dtype)
+    )
     return names[value]
 
 

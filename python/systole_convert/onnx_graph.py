@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import mmap
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +43,78 @@ _NUMPY: dict[int, str] = {
 
 #: What networks that are known are made of; `If`, `Loop` and their like are not.
 STANDARD = frozenset(
-    """Abs Add And Cast Concat Constant ConstantOfShape Conv DequantizeLinear Div Dropout Equal Erf
-    Expand Flatten Gather GatherND Gelu Gemm Greater GreaterOrEqual Identity IsNaN LayerNormalization
-    Less LessOrEqual MatMul Max MaxPool Min Mul Neg Not Or Pow QuantizeLinear Range Reciprocal
-    ReduceMean ReduceSum Reshape ScatterND Shape Slice Softmax Split Sqrt Squeeze Sub Tanh Tile
-    Transpose Trilu Unsqueeze Where""".split()
+    [
+        "Abs",
+        "Add",
+        "And",
+        "Cast",
+        "Concat",
+        "Constant",
+        "ConstantOfShape",
+        "Conv",
+        "DequantizeLinear",
+        "Div",
+        "Dropout",
+        "Equal",
+        "Erf",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherND",
+        "Gelu",
+        "Gemm",
+        "Greater",
+        "GreaterOrEqual",
+        "Identity",
+        "IsNaN",
+        "LayerNormalization",
+        "Less",
+        "LessOrEqual",
+        "MatMul",
+        "Max",
+        "MaxPool",
+        "Min",
+        "Mul",
+        "Neg",
+        "Not",
+        "Or",
+        "Pow",
+        "QuantizeLinear",
+        "Range",
+        "Reciprocal",
+        "ReduceMean",
+        "ReduceSum",
+        "Reshape",
+        "ScatterND",
+        "Shape",
+        "Slice",
+        "Softmax",
+        "Split",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Tanh",
+        "Tile",
+        "Transpose",
+        "Trilu",
+        "Unsqueeze",
+        "Where",
+    ]
 )
 #: Deeploy's integer operators (pulp-platform/Deeploy @ bf64cfa, DeeployTest/Tests/Models).
 DEEPLOY = frozenset(
-    """RequantShift iRMSNorm iLayerNorm iSoftmax ITAMax ITAPartialMax iGELU iHardswish TrueIntegerDiv
-    IntegerMean""".split()
+    [
+        "RequantShift",
+        "iRMSNorm",
+        "iLayerNorm",
+        "iSoftmax",
+        "ITAMax",
+        "ITAPartialMax",
+        "iGELU",
+        "iHardswish",
+        "TrueIntegerDiv",
+        "IntegerMean",
+    ]
 )
 
 
@@ -72,7 +135,9 @@ class OnnxGraph:
         self.model = _load(path)
         graph = self.model.graph
         if self.model.functions:
-            raise ConvertError(path, f"function '{self.model.functions[0].name}': functions are not supported")
+            raise ConvertError(
+                path, f"function '{self.model.functions[0].name}': functions are not supported"
+            )
         if len(graph.node) > MAX_NODES:
             raise ConvertError(path, f"{len(graph.node)} nodes, expected at most {MAX_NODES}")
         if graph.sparse_initializer:
@@ -100,8 +165,14 @@ class OnnxGraph:
         """0 for what is open."""
         dims = value.type.tensor_type.shape.dim
         shape = [d.dim_value for d in dims]
-        if any(not 0 <= size < 1 << 31 for size in shape) or math.prod(s or 1 for s in shape) >= 1 << 40:
-            raise ConvertError(self.path, f"value '{value.name}': shape {shape}, expected sizes that a machine can hold")
+        if (
+            any(not 0 <= size < 1 << 31 for size in shape)
+            or math.prod(s or 1 for s in shape) >= 1 << 40
+        ):
+            raise ConvertError(
+                self.path,
+                f"value '{value.name}': shape {shape}, expected sizes that a machine can hold",
+            )
         return shape
 
     def _constant(self, tensor: TensorProto) -> Source:
@@ -119,11 +190,15 @@ class OnnxGraph:
             return Source(shape, _external(self.path, tensor, need, dtype, shape), name)
         if tensor.raw_data:
             if len(tensor.raw_data) != need:
-                raise ConvertError(place, f"{len(tensor.raw_data)} bytes, but shape {list(shape)} has {need}")
+                raise ConvertError(
+                    place, f"{len(tensor.raw_data)} bytes, but shape {list(shape)} has {need}"
+                )
             return Source(shape, lambda: np.frombuffer(tensor.raw_data, dtype).reshape(shape), name)
         field = getattr(tensor, helper.tensor_dtype_to_field(tensor.data_type))
         if len(field) != math.prod(shape):
-            raise ConvertError(place, f"{len(field)} elements, but shape {list(shape)} has {math.prod(shape)}")
+            raise ConvertError(
+                place, f"{len(field)} elements, but shape {list(shape)} has {math.prod(shape)}"
+            )
         return Source(shape, lambda: numpy_helper.to_array(tensor), name)
 
     def _ops(self) -> list[Op]:
@@ -136,18 +211,29 @@ class OnnxGraph:
             names.add(name)
             if node.op_type not in STANDARD and node.op_type not in DEEPLOY:
                 known = ", ".join(sorted(STANDARD))
-                raise ConvertError(self.path, f"node '{name}': operator {node.op_type:.40} is not supported, expected {known}")
+                raise ConvertError(
+                    self.path,
+                    f"node '{name}': operator {node.op_type:.40} is not supported, expected {known}",
+                )
             attributes = {}
             for attribute in node.attribute:
                 if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
                     raise ConvertError(self.path, f"node '{name}': has a graph of its own")
                 if attribute.name in attributes:
-                    raise ConvertError(self.path, f"node '{name}': attribute '{attribute.name}' is there twice")
+                    raise ConvertError(
+                        self.path, f"node '{name}': attribute '{attribute.name}' is there twice"
+                    )
                 if attribute.type == onnx.AttributeProto.TENSOR:
                     attributes[attribute.name] = self._constant(attribute.t)
                 else:
                     attributes[attribute.name] = helper.get_attribute_value(attribute)
-            op = Op(name, node.op_type, tuple(node.input), tuple(o for o in node.output if o), attributes)
+            op = Op(
+                name,
+                node.op_type,
+                tuple(node.input),
+                tuple(o for o in node.output if o),
+                attributes,
+            )
             if op.type == "Constant":
                 self._add_constant(op)
             else:
@@ -165,7 +251,9 @@ class OnnxGraph:
                                  ("value_float", "<f4", "F32"), ("value_floats", "<f4", "F32")):  # fmt: skip
             if key in found:
                 array = np.array(found[key], dtype)
-                self.constants[op.outputs[0]] = Source(array.shape, lambda: array, name)
+                self.constants[op.outputs[0]] = Source(
+                    array.shape, partial(np.asarray, array), name
+                )
                 return
         raise self.fail(op, "expected a tensor or numbers")
 
@@ -183,7 +271,10 @@ class OnnxGraph:
         for index, op in enumerate(ops):
             for name in op.inputs:
                 if name not in makers and name not in known:
-                    raise self.fail(op, f"input '{name}': missing: no input, no initialiser and no output of a node")
+                    raise self.fail(
+                        op,
+                        f"input '{name}': missing: no input, no initialiser and no output of a node",
+                    )
             before = {makers[name] for name in op.inputs if name in makers}
             waits.append(len(before))
             for maker in before:
@@ -203,7 +294,9 @@ class OnnxGraph:
 def _load(path: Path) -> onnx.ModelProto:
     try:
         if path.stat().st_size > _MAX_BYTES:
-            raise ConvertError(path, f"more than {_MAX_BYTES} bytes, expected the weights beside it")
+            raise ConvertError(
+                path, f"more than {_MAX_BYTES} bytes, expected the weights beside it"
+            )
         model = onnx.ModelProto()
         model.ParseFromString(path.read_bytes())
     except OSError as error:
@@ -215,7 +308,9 @@ def _load(path: Path) -> onnx.ModelProto:
     return model
 
 
-def _external(path: Path, tensor: TensorProto, need: int, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
+def _external(
+    path: Path, tensor: TensorProto, need: int, dtype: np.dtype, shape: tuple[int, ...]
+) -> Any:
     """Values in another file, which has to be in the same folder."""
     place = f"{path}: tensor '{tensor.name}'"
     entries = {entry.key: entry.value for entry in tensor.external_data}
@@ -227,11 +322,15 @@ def _external(path: Path, tensor: TensorProto, need: int, dtype: np.dtype, shape
     try:
         offset, length = int(entries.get("offset", "0")), int(entries.get("length", str(need)))
     except ValueError:
-        raise ConvertError(place, "external data: offset and length: expected whole numbers") from None
+        raise ConvertError(
+            place, "external data: offset and length: expected whole numbers"
+        ) from None
     if not target.is_file():
         raise ConvertError(place, f"external data '{location}': missing")
     if length != need or offset < 0 or offset + need > target.stat().st_size:
-        raise ConvertError(place, f"external data '{location}': {need} bytes at {offset} are not there: cut off?")
+        raise ConvertError(
+            place, f"external data '{location}': {need} bytes at {offset} are not there: cut off?"
+        )
 
     def make() -> np.ndarray:
         with target.open("rb") as file:

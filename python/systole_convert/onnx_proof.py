@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,9 @@ def prove(graph: OnnxGraph, net: Network) -> None:
                     node.attributes["offset"] = offset
             found = evaluate(net, ours)
             if found.size == result.size:
-                error = np.abs(found.reshape(-1) - result.reshape(-1)).max() / max(np.abs(result).max(), 1e-30)
+                error = np.abs(found.reshape(-1) - result.reshape(-1)).max() / max(
+                    np.abs(result).max(), 1e-30
+                )
                 if error <= _TOLERANCE:
                     return
                 best = min(best, float(error))
@@ -76,7 +79,9 @@ def _input(graph: OnnxGraph, name: str, ours: dict[str, np.ndarray]) -> np.ndarr
         return ours["picture"][None]
     if "input_ids" in ours:
         return ours["input_ids"][None]
-    raise ConvertError(graph.path, f"input '{name}': neither tokens, nor a mask, nor positions, nor pictures")
+    raise ConvertError(
+        graph.path, f"input '{name}': neither tokens, nor a mask, nor positions, nor pictures"
+    )
 
 
 def _to_compute(graph: OnnxGraph) -> Any:
@@ -103,7 +108,7 @@ def _to_compute(graph: OnnxGraph) -> Any:
 def _reference(graph: OnnxGraph, inputs: dict[str, np.ndarray]) -> np.ndarray:
     before: Any = resource.getrlimit(resource.RLIMIT_AS)
     size = graph.path.stat().st_size
-    used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     limit = used + 6 * size + _ROOM
     if before[1] != resource.RLIM_INFINITY:
         limit = min(limit, before[1])
@@ -116,8 +121,12 @@ def _reference(graph: OnnxGraph, inputs: dict[str, np.ndarray]) -> np.ndarray:
     except (KeyboardInterrupt, SystemExit):
         raise
     except MemoryError:
-        raise ConvertError(graph.path, "computing it takes more memory than such a network needs") from None
+        raise ConvertError(
+            graph.path, "computing it takes more memory than such a network needs"
+        ) from None
     except Exception as error:  # whatever an operator of the library raises on a wrong graph
-        raise ConvertError(graph.path, f"cannot be computed: {type(error).__name__}: {error}") from None
+        raise ConvertError(
+            graph.path, f"cannot be computed: {type(error).__name__}: {error}"
+        ) from None
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)

@@ -119,7 +119,9 @@ class Reader:
             shape = [1] * len(codes.shape)
             if flat.size > 1:
                 shape[(axis or 0) % len(codes.shape)] = flat.size
-            return Source(codes.shape, lambda: codes.make().astype(np.float32) * flat.reshape(shape))
+            return Source(
+                codes.shape, lambda: codes.make().astype(np.float32) * flat.reshape(shape)
+            )
         if values.size == 1:
             return Source(codes.shape, codes.make, "I8", float(values[0]))
         if axis is None:  # a product with rows or columns of scales
@@ -148,7 +150,9 @@ class Reader:
                 if before is None or before.type != "QuantizeLinear":
                     raise self.graph.fail(op, "expected a QuantizeLinear before it")
                 if op.inputs[1:] != before.inputs[1:]:
-                    raise self.graph.fail(op, "another scale or zero point than the QuantizeLinear before it")
+                    raise self.graph.fail(
+                        op, "another scale or zero point than the QuantizeLinear before it"
+                    )
                 value = before.inputs[0]
             elif op.type in ("Identity", "Cast", "Dropout"):
                 value = op.inputs[0]
@@ -161,7 +165,11 @@ class Reader:
         if op is not None:
             return next(o for o in op.outputs if self._leads_to(value, o))
         while (found := self.graph.makers.get(value)) is not None:
-            value = self.graph.makers[found.inputs[0]].inputs[0] if found.type == "DequantizeLinear" else found.inputs[0]
+            value = (
+                self.graph.makers[found.inputs[0]].inputs[0]
+                if found.type == "DequantizeLinear"
+                else found.inputs[0]
+            )
         return value
 
     def _leads_to(self, value: str, output: str) -> bool:
@@ -201,7 +209,11 @@ class Reader:
                 if bias is None or len(bias.shape) != 1:
                     continue
                 inner = self.linear(a)
-                if inner is not None and inner.bias is None and inner.weight.shape[0] == bias.shape[0]:
+                if (
+                    inner is not None
+                    and inner.bias is None
+                    and inner.weight.shape[0] == bias.shape[0]
+                ):
                     return Linear(inner.x, inner.weight, _real(bias), inner.op)
             return None
         if op.type == "MatMul":
@@ -220,7 +232,9 @@ class Reader:
             bias = self.constant(op.inputs[2]) if len(op.inputs) > 2 else None
             if len(op.inputs) > 2 and (bias is None or bias.shape != weight.shape[:1]):
                 return None
-            return Linear(self.still(op.inputs[0]), weight, None if bias is None else _real(bias), op)
+            return Linear(
+                self.still(op.inputs[0]), weight, None if bias is None else _real(bias), op
+            )
         return None
 
     def _part(self, op: Op, value: str) -> Linear | None:
@@ -249,10 +263,18 @@ class Reader:
         if op is None:
             return None
         if op.type == "LayerNormalization":
-            weight, bias = self.constant(op.inputs[1]), self.constant(op.inputs[2]) if len(op.inputs) > 2 else None
+            weight, bias = (
+                self.constant(op.inputs[1]),
+                self.constant(op.inputs[2]) if len(op.inputs) > 2 else None,
+            )
             if weight is None or bias is None:
                 raise self.graph.fail(op, "expected constants as weight and bias")
-            return Norm(self.still(op.inputs[0]), _real(weight), _real(bias), _rounded(op.attributes.get("epsilon", 1e-5)))
+            return Norm(
+                self.still(op.inputs[0]),
+                _real(weight),
+                _real(bias),
+                _rounded(op.attributes.get("epsilon", 1e-5)),
+            )
         # (x - mean) / sqrt(variance + epsilon) * weight + bias
         if op.type != "Add":
             return None
@@ -338,7 +360,11 @@ class Reader:
             while True:
                 moved = self.still(name)
                 mover = self.maker(moved)
-                if mover is None or mover.type not in ("Mul", "Div") or (s := self.scalar(mover.inputs[1])) is None:
+                if (
+                    mover is None
+                    or mover.type not in ("Mul", "Div")
+                    or (s := self.scalar(mover.inputs[1])) is None
+                ):
                     break
                 scale *= s if mover.type == "Mul" else 1 / s
                 name = mover.inputs[0]
@@ -347,7 +373,9 @@ class Reader:
             return None
         width, head = values.weight.shape[0], round(scale**-2)
         if head == 0 or width % head or abs(scale**-2 - head) > 1e-3 * head:
-            raise self.graph.fail(product, f"scores are times {scale:g}, expected the root of a head's width below 1")
+            raise self.graph.fail(
+                product, f"scores are times {scale:g}, expected the root of a head's width below 1"
+            )
         return Attention([sides[0], sides[1], values], width // head)  # type: ignore[list-item]
 
     def _scores(self, op: Op | None) -> bool:
@@ -430,14 +458,23 @@ def convert(graph: OnnxGraph, name: str) -> Network:
     blocks, entry, last, post = _blocks(reader, value)
     first = blocks[0]
     causal = False  # onnx_proof.py looks which
-    writer = Blocks(net, first.attention.heads, first.fc1.weight.shape[0], first.norm1.epsilon, first.gelu, causal)
+    writer = Blocks(
+        net,
+        first.attention.heads,
+        first.fc1.weight.shape[0],
+        first.norm1.epsilon,
+        first.gelu,
+        causal,
+    )
     if any((b.attention.heads, b.gelu) != (first.attention.heads, first.gelu) for b in blocks):
         raise ConvertError(graph.path, "blocks with other heads or GELUs than the first")
     x, embedding_norm = entry, None
     if post:
         embedding_norm = reader.norm(entry)
         if embedding_norm is None:
-            raise ConvertError(graph.path, f"value '{entry}': expected a LayerNorm before post-norm blocks")
+            raise ConvertError(
+                graph.path, f"value '{entry}': expected a LayerNorm before post-norm blocks"
+            )
         x = embedding_norm.x
     x = _picture(reader, net, x) if row else _text(reader, net, x)
     if embedding_norm is not None:
@@ -471,7 +508,10 @@ def _blocks(reader: Reader, value: str) -> tuple[list[Block], str, Norm | None, 
     if not blocks:
         op = reader.maker(value)
         what = f"node '{op.name}' ({op.type})" if op is not None else f"value '{value}'"
-        raise ConvertError(reader.graph.path, f"{what}: not the end of a Transformer block: expected a residual addition of an MLP, a LayerNorm after or before it")
+        raise ConvertError(
+            reader.graph.path,
+            f"{what}: not the end of a Transformer block: expected a residual addition of an MLP, a LayerNorm after or before it",
+        )
     return blocks[::-1], value, last, post
 
 
@@ -485,10 +525,16 @@ def _text(reader: Reader, net: Network, value: str) -> str:
         if op is not None and op.type == "Add" and len(tables) + len(others) < 4:
             left.extend(op.inputs)
             continue
-        table = reader.constant(op.inputs[0]) if op is not None and op.type in ("Gather", "Slice") else None
+        table = (
+            reader.constant(op.inputs[0])
+            if op is not None and op.type in ("Gather", "Slice")
+            else None
+        )
         if op is None or table is None or len(table.shape) != 2:
             place = f"node '{op.name}' ({op.type})" if op is not None else f"value '{value}'"
-            raise ConvertError(graph.path, f"{place}: is added to the embedding, expected a Gather from a table")
+            raise ConvertError(
+                graph.path, f"{place}: is added to the embedding, expected a Gather from a table"
+            )
         index = reader.still(op.inputs[1]) if op.type == "Gather" else ""
         if index not in graph.inputs or index == "position_ids":
             others.append(_real(table))
@@ -502,10 +548,16 @@ def _text(reader: Reader, net: Network, value: str) -> str:
     others.sort(key=lambda table: -table.shape[0])
     free = ["position"] if "token_type" in tables else ["position", "token_type"]
     if len(others) > len(free):
-        raise ConvertError(graph.path, f"embedding: {len(others)} tables that no input reads, expected that of positions")
+        raise ConvertError(
+            graph.path,
+            f"embedding: {len(others)} tables that no input reads, expected that of positions",
+        )
     tables.update(zip(free, others, strict=False))
     if set(tables) - {"token_type"} != {"word", "position"}:
-        raise ConvertError(graph.path, f"embedding: found tables of {', '.join(sorted(tables))}, expected words and positions")
+        raise ConvertError(
+            graph.path,
+            f"embedding: found tables of {', '.join(sorted(tables))}, expected words and positions",
+        )
     ids = net.input("input_ids", "i64", [TOKENS])
     x = net.embedding("word", ids, tables["word"])
     x = net.add("embedding", x, net.positions("position", tables["position"]))
@@ -519,9 +571,13 @@ def _picture(reader: Reader, net: Network, value: str) -> str:
     graph = reader.graph
     op = reader.maker(reader.still(value))
     if op is None or op.type != "Add":
-        raise ConvertError(graph.path, f"value '{value}': expected the sum with the table of positions")
+        raise ConvertError(
+            graph.path, f"value '{value}': expected the sum with the table of positions"
+        )
     table = next((c for c in map(reader.constant, op.inputs) if c is not None), None)
-    joined = next((reader.maker(reader.still(i)) for i in op.inputs if reader.constant(i) is None), None)
+    joined = next(
+        (reader.maker(reader.still(i)) for i in op.inputs if reader.constant(i) is None), None
+    )
     if table is None or joined is None or joined.type != "Concat" or len(joined.inputs) != 2:
         raise graph.fail(op, "expected patches behind a class token, plus a table of positions")
     token = reader.constant(joined.inputs[0])
@@ -534,19 +590,30 @@ def _picture(reader: Reader, net: Network, value: str) -> str:
     weight = reader.constant(conv.inputs[1])
     bias = reader.constant(conv.inputs[2]) if len(conv.inputs) > 2 else None
     pixels = graph.shapes.get(conv.inputs[0], [0])[-1]
-    if weight is None or bias is None or len(weight.shape) != 4 or weight.shape[2] != weight.shape[3]:
+    if (
+        weight is None
+        or bias is None
+        or len(weight.shape) != 4
+        or weight.shape[2] != weight.shape[3]
+    ):
         raise graph.fail(conv, "expected a square kernel and a bias")
     width, channels, patch, _ = weight.shape
-    if list(conv.attributes.get("strides", [])) != [patch, patch] or any(conv.attributes.get("pads", [])):
+    if list(conv.attributes.get("strides", [])) != [patch, patch] or any(
+        conv.attributes.get("pads", [])
+    ):
         raise graph.fail(conv, "expected patches side by side")
     tokens = math.prod(table.shape) // width
     side = math.isqrt(tokens - 1)
     if side * side + 1 != tokens or pixels not in (0, side * patch):
-        raise graph.fail(op, f"{tokens} positions, expected the class token and square pictures of patches")
+        raise graph.fail(
+            op, f"{tokens} positions, expected the class token and square pictures of patches"
+        )
     picture = net.input("picture", "u8", [channels, side * patch, side * patch])
     x = normalised(net, picture, Path(graph.path).parent, channels)
     samples = channels * patch * patch
-    x = net.node("patches", "patches", [x], [side * side, samples], patch=patch, upsample=1, levels=256)
+    x = net.node(
+        "patches", "patches", [x], [side * side, samples], patch=patch, upsample=1, levels=256
+    )
     x = net.linear("patch_embed", x, _real(weight).reshaped((width, samples)), _real(bias))
     row = net.constant("class_token.row", _real(token).reshaped((1, width)))
     x = net.node("class_token", "prepend", [x, row], [tokens, width])
@@ -570,7 +637,11 @@ def _less_zero(codes: Source, zero: Source | None, axis: int) -> Source:
     shape = [1] * len(codes.shape)
     if points.size > 1:
         shape[axis] = points.size
-    return Source(codes.shape, lambda: codes.make().astype(np.int32) - points.astype(np.int32).reshape(shape), "I32")
+    return Source(
+        codes.shape,
+        lambda: codes.make().astype(np.int32) - points.astype(np.int32).reshape(shape),
+        "I32",
+    )
 
 
 def _rounded(epsilon: float) -> float:

@@ -67,18 +67,22 @@ class Config:
             value = default
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise ConvertError(
-                self.place, f"'{key}': found {value!r:.40}, expected a whole number from {low} to {high}"
+                self.place,
+                f"'{key}': found {value!r:.40}, expected a whole number from {low} to {high}",
             )
         return value
 
-    def real(self, key: str, default: float | None = None, low: float = 0.0, high: float = 1e9) -> float:
+    def real(
+        self, key: str, default: float | None = None, low: float = 0.0, high: float = 1e9
+    ) -> float:
         value = self.values.get(key)
         if value is None:
             value = default
         good = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not good or not low <= float(value) <= high:  # type: ignore[arg-type]
             raise ConvertError(
-                self.place, f"'{key}': found {value!r:.40}, expected a number from {low:g} to {high:g}"
+                self.place,
+                f"'{key}': found {value!r:.40}, expected a number from {low:g} to {high:g}",
             )
         return float(value)  # type: ignore[arg-type]
 

@@ -74,12 +74,18 @@ class TensorFile:
         self.metadata: dict[str, str] = metadata
         self.entries = {name: self._entry(name, value) for name, value in header.items()}
         covered = 0
-        for name, entry in sorted(self.entries.items(), key=lambda item: (item[1].begin, item[1].end)):
+        for name, entry in sorted(
+            self.entries.items(), key=lambda item: (item[1].begin, item[1].end)
+        ):
             if entry.begin != covered:
-                raise ConvertError(path, f"tensor '{name}': data begin at {entry.begin}, expected {covered}")
+                raise ConvertError(
+                    path, f"tensor '{name}': data begin at {entry.begin}, expected {covered}"
+                )
             covered = entry.end
         if covered != size - self._data:
-            raise ConvertError(path, f"{size - self._data} bytes of data, expected {covered}: cut off?")
+            raise ConvertError(
+                path, f"{size - self._data} bytes of data, expected {covered}: cut off?"
+            )
 
     def _entry(self, name: str, value: Any) -> Entry:
         place = f"{self.path}: tensor '{name}'"
@@ -99,7 +105,9 @@ class TensorFile:
             raise ConvertError(place, "data_offsets: expected begin and end")
         need = math.prod(shape) * np.dtype(DTYPES[dtype]).itemsize
         if need != offsets[1] - offsets[0]:
-            raise ConvertError(place, f"shape {shape} of {dtype} has {need} bytes, data_offsets say otherwise")
+            raise ConvertError(
+                place, f"shape {shape} of {dtype} has {need} bytes, data_offsets say otherwise"
+            )
         if offsets[1] > len(self._map) - self._data:
             raise ConvertError(place, "data beyond the end of the file: cut off?")
         return Entry(dtype, tuple(shape), offsets[0], offsets[1])
@@ -118,7 +126,10 @@ class TensorFile:
         if entry.dtype == "BF16":
             return (values.astype(np.uint32) << 16).view(np.float32)
         if entry.dtype not in FLOATS:
-            raise ConvertError(f"{self.path}: tensor '{name}'", f"dtype {entry.dtype}, expected {', '.join(FLOATS)}")
+            raise ConvertError(
+                f"{self.path}: tensor '{name}'",
+                f"dtype {entry.dtype}, expected {', '.join(FLOATS)}",
+            )
         return values if entry.dtype == "F64" else values.astype(np.float32, copy=False)
 
 
@@ -144,7 +155,11 @@ def write(path: Path, tensors: dict[str, OutTensor], metadata: dict[str, str]) -
     for name in sorted(tensors):
         tensor = tensors[name]
         end = offset + math.prod(tensor.shape) * np.dtype(DTYPES[tensor.dtype]).itemsize
-        header[name] = {"dtype": tensor.dtype, "shape": list(tensor.shape), "data_offsets": [offset, end]}
+        header[name] = {
+            "dtype": tensor.dtype,
+            "shape": list(tensor.shape),
+            "data_offsets": [offset, end],
+        }
         offset = end
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)

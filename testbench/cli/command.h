@@ -35,6 +35,7 @@ void add_quantise_command(CLI::App& app, Action& action);
 void add_reproduce_command(CLI::App& app, Action& action);
 void add_matmul_command(CLI::App& app, Action& action);
 void add_sparsify_command(CLI::App& app, Action& action);
+void add_sweep_command(CLI::App& app, Action& action);
 void add_vectors_command(CLI::App& app, Action& action);
 
 /// The files of a command line, by the options that name them: none that is read may be written,

@@ -68,6 +68,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_analyse_command(app, action);
   add_explain_command(app, action);
   add_compare_command(app, action);
+  add_sweep_command(app, action);
   add_machine_command(app, action);
   add_model_command(app, action);
   add_convert_command(app, action);

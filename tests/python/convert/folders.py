@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 WIDTH, HEADS, HIDDEN, LAYERS, WORDS, POSITIONS = 16, 2, 24, 2, 30, 12
-DTYPES = {"float32": "F32", "float16": "F16", "float64": "F64", "int64": "I64", "uint16": "BF16", "int8": "I8"}
+DTYPES = {
+    "float32": "F32",
+    "float16": "F16",
+    "float64": "F64",
+    "int64": "I64",
+    "uint16": "BF16",
+    "int8": "I8",
+}
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 
@@ -20,7 +27,11 @@ def save(path: Path, tensors: Tensors, metadata: dict[str, str] | None = None) -
     for name, array in tensors.items():
         begin = len(data)
         data += np.ascontiguousarray(array).tobytes()
-        header[name] = {"dtype": DTYPES[array.dtype.name], "shape": list(array.shape), "data_offsets": [begin, len(data)]}
+        header[name] = {
+            "dtype": DTYPES[array.dtype.name],
+            "shape": list(array.shape),
+            "data_offsets": [begin, len(data)],
+        }
     text = json.dumps(header).encode()
     path.write_bytes(len(text).to_bytes(8, "little") + text + data)
 
@@ -121,7 +132,9 @@ def vit_config(**more: Any) -> dict[str, Any]:
             "hidden_act": "gelu", "layer_norm_eps": 1e-6, **more}  # fmt: skip
 
 
-def llama_tensors(kv_heads: int = 1, head_norms: bool = False, biases: bool = False, head: bool = True) -> Tensors:
+def llama_tensors(
+    kv_heads: int = 1, head_norms: bool = False, biases: bool = False, head: bool = True
+) -> Tensors:
     s = Seeded()
     kv = WIDTH // HEADS * kv_heads
     s.add("model.embed_tokens.weight", WORDS, WIDTH)

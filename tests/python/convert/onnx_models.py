@@ -31,7 +31,9 @@ class Builder:
 
     def op(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
         names = [f"v{len(self.nodes)}_{i}" for i in range(outputs)]
-        self.nodes.append(helper.make_node(kind, list(inputs), names, f"{kind}_{len(self.nodes)}", **attributes))
+        self.nodes.append(
+            helper.make_node(kind, list(inputs), names, f"{kind}_{len(self.nodes)}", **attributes)
+        )
         return names[0] if outputs == 1 else names
 
     def input(self, name: str, kind: int, shape: list[int | str]) -> str:
@@ -53,7 +55,14 @@ class Builder:
 
     def norm(self, x: str, weight: Array, bias: Array, epsilon: float, fused: bool) -> str:
         if fused:
-            return self.op("LayerNormalization", x, self.constant(weight), self.constant(bias), axis=-1, epsilon=epsilon)
+            return self.op(
+                "LayerNormalization",
+                x,
+                self.constant(weight),
+                self.constant(bias),
+                axis=-1,
+                epsilon=epsilon,
+            )
         centred = self.op("Sub", x, self.op("ReduceMean", x, self.ints(-1)))
         variance = self.op("ReduceMean", self.op("Pow", centred, self.f(2)), self.ints(-1))
         ratio = self.op("Div", centred, self.op("Sqrt", self.op("Add", variance, self.f(epsilon))))
@@ -76,10 +85,18 @@ class Builder:
         v = self.op("Transpose", self.op("Reshape", v, shape), perm=[0, 2, 1, 3])
         scores = mask(self.op("Div", self.op("MatMul", q, k), self.f((width // heads) ** 0.5)))
         y = self.op("MatMul", self.op("Softmax", scores, axis=-1), v)
-        return self.op("Reshape", self.op("Transpose", y, perm=[0, 2, 1, 3]), self.ints(0, -1, width))
+        return self.op(
+            "Reshape", self.op("Transpose", y, perm=[0, 2, 1, 3]), self.ints(0, -1, width)
+        )
 
 
-def bert(t: dict[str, Array], heads: int, fused: bool = False, prefix: str = "bert.", epsilon: float = 1e-12) -> Builder:
+def bert(
+    t: dict[str, Array],
+    heads: int,
+    fused: bool = False,
+    prefix: str = "bert.",
+    epsilon: float = 1e-12,
+) -> Builder:
     b = Builder()
     e = f"{prefix}embeddings."
     width = t[f"{e}LayerNorm.weight"].shape[0]
@@ -89,7 +106,13 @@ def bert(t: dict[str, Array], heads: int, fused: bool = False, prefix: str = "be
     hidden = b.op("Unsqueeze", b.op("Cast", given, to=TensorProto.FLOAT), b.ints(1, 2))
     bias = b.op("Mul", b.op("Sub", b.f(1), hidden), b.f(-1e9))
     count = b.op("Slice", b.op("Shape", ids), b.ints(1), b.ints(2), b.ints(0))
-    numbers = b.op("Slice", b.constant(np.arange(len(t[f"{e}position_embeddings.weight"]))[None]), b.ints(0), count, b.ints(1))
+    numbers = b.op(
+        "Slice",
+        b.constant(np.arange(len(t[f"{e}position_embeddings.weight"]))[None]),
+        b.ints(0),
+        count,
+        b.ints(1),
+    )
     x = b.op("Add", b.op("Gather", b.constant(t[f"{e}word_embeddings.weight"]), ids),
              b.op("Gather", b.constant(t[f"{e}token_type_embeddings.weight"]), types))  # fmt: skip
     x = b.op("Add", x, b.op("Gather", b.constant(t[f"{e}position_embeddings.weight"]), numbers))
@@ -106,7 +129,10 @@ def bert(t: dict[str, Array], heads: int, fused: bool = False, prefix: str = "be
         p = f"{prefix}encoder.layer.{i}."
         q, k, v = (linear(f"{p}attention.self.{part}", x) for part in ("query", "key", "value"))
         y = b.attention(q, k, v, width, heads, lambda s: b.op("Add", s, bias))
-        x = norm(f"{p}attention.output.LayerNorm", b.op("Add", linear(f"{p}attention.output.dense", y), x))
+        x = norm(
+            f"{p}attention.output.LayerNorm",
+            b.op("Add", linear(f"{p}attention.output.dense", y), x),
+        )
         y = b.gelu(linear(f"{p}intermediate.dense", x), "erf", fused)
         x = norm(f"{p}output.LayerNorm", b.op("Add", linear(f"{p}output.dense", y), x))
         i += 1
@@ -120,9 +146,19 @@ def gpt2(t: dict[str, Array], heads: int, prefix: str = "transformer.") -> Build
     ids = b.input("input_ids", TensorProto.INT64, ["batch", "tokens"])
     count = b.op("Slice", b.op("Shape", ids), b.ints(1), b.ints(2), b.ints(0))
     positions = t[f"{prefix}wpe.weight"]
-    numbers = b.op("Slice", b.constant(np.arange(len(positions))[None]), b.ints(0), count, b.ints(1))
-    x = b.op("Add", b.op("Gather", b.constant(t[f"{prefix}wte.weight"]), ids), b.op("Gather", b.constant(positions), numbers))
-    seen = b.op("ConstantOfShape", b.op("Concat", count, count, axis=0), value=numpy_helper.from_array(np.ones(1, np.float32)))
+    numbers = b.op(
+        "Slice", b.constant(np.arange(len(positions))[None]), b.ints(0), count, b.ints(1)
+    )
+    x = b.op(
+        "Add",
+        b.op("Gather", b.constant(t[f"{prefix}wte.weight"]), ids),
+        b.op("Gather", b.constant(positions), numbers),
+    )
+    seen = b.op(
+        "ConstantOfShape",
+        b.op("Concat", count, count, axis=0),
+        value=numpy_helper.from_array(np.ones(1, np.float32)),
+    )
     keep = b.op("Cast", b.op("Trilu", seen, upper=0), to=TensorProto.BOOL)
 
     def conv1d(name: str, x: str) -> str:
@@ -135,7 +171,9 @@ def gpt2(t: dict[str, Array], heads: int, prefix: str = "transformer.") -> Build
     while f"{prefix}h.{i}.ln_1.weight" in t:
         p = f"{prefix}h.{i}."
         y = b.norm(x, t[f"{p}ln_1.weight"], t[f"{p}ln_1.bias"], 1e-5, False)
-        q, k, v = b.op("Split", conv1d(f"{p}attn.c_attn", y), b.ints(width, width, width), outputs=3, axis=2)
+        q, k, v = b.op(
+            "Split", conv1d(f"{p}attn.c_attn", y), b.ints(width, width, width), outputs=3, axis=2
+        )
         y = b.attention(q, k, v, width, heads, lambda s: b.op("Where", keep, s, b.f(-3e38)))
         x = b.op("Add", conv1d(f"{p}attn.c_proj", y), x)
         y = b.norm(x, t[f"{p}ln_2.weight"], t[f"{p}ln_2.bias"], 1e-5, False)
@@ -166,12 +204,20 @@ def vit(t: dict[str, Array], heads: int, side: int, prefix: str = "vit.") -> Bui
     i = 0
     while f"{prefix}encoder.layer.{i}.layernorm_before.weight" in t:
         p = f"{prefix}encoder.layer.{i}."
-        y = b.norm(x, t[f"{p}layernorm_before.weight"], t[f"{p}layernorm_before.bias"], 1e-6, i == 0)
-        q, k, v = (linear(f"{p}attention.attention.{part}", y) for part in ("query", "key", "value"))
+        y = b.norm(
+            x, t[f"{p}layernorm_before.weight"], t[f"{p}layernorm_before.bias"], 1e-6, i == 0
+        )
+        q, k, v = (
+            linear(f"{p}attention.attention.{part}", y) for part in ("query", "key", "value")
+        )
         y = b.attention(q, k, v, width, heads, lambda s: s)
         x = b.op("Add", linear(f"{p}attention.output.dense", y), x)
         y = b.norm(x, t[f"{p}layernorm_after.weight"], t[f"{p}layernorm_after.bias"], 1e-6, i == 0)
-        x = b.op("Add", linear(f"{p}output.dense", b.gelu(linear(f"{p}intermediate.dense", y), "erf", i == 0)), x)
+        x = b.op(
+            "Add",
+            linear(f"{p}output.dense", b.gelu(linear(f"{p}intermediate.dense", y), "erf", i == 0)),
+            x,
+        )
         i += 1
     x = b.norm(x, t[f"{prefix}layernorm.weight"], t[f"{prefix}layernorm.bias"], 1e-6, True)
     x = b.op("Gather", x, b.constant(np.int64(0)), axis=1)

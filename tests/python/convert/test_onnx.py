@@ -4,18 +4,21 @@ import os
 from pathlib import Path
 from typing import Any
 
-import folders
 import numpy as np
 import pytest
 
+from . import folders
+
 onnx = pytest.importorskip("onnx", reason="NOT TESTED: the library onnx is not installed")
 
-import onnx_models  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
 from systole_convert.__main__ import read  # noqa: E402
 from systole_convert.graph import Network  # noqa: E402
 from systole_convert.tensor_file import TensorFile  # noqa: E402
-from test_hugging_face import integers, run  # noqa: E402
+
+from . import onnx_models  # noqa: E402
+from .test_hugging_face import integers, run  # noqa: E402
 
 
 def bert_model(fused: bool = False) -> Any:
@@ -24,7 +27,9 @@ def bert_model(fused: bool = False) -> Any:
 
 def same(a: Network, b: Network) -> None:
     """The same graph with the same constants."""
-    assert [(n.name, n.op, n.inputs, n.attributes) for n in a.nodes] == [(n.name, n.op, n.inputs, n.attributes) for n in b.nodes]
+    assert [(n.name, n.op, n.inputs, n.attributes) for n in a.nodes] == [
+        (n.name, n.op, n.inputs, n.attributes) for n in b.nodes
+    ]
     assert a.constants.keys() == b.constants.keys()
     for name, source in a.constants.items():
         assert np.array_equal(source.reals(), b.constants[name].reals()), name
@@ -33,13 +38,18 @@ def same(a: Network, b: Network) -> None:
 @pytest.mark.parametrize("fused", [False, True])
 def test_bert_is_that_of_its_folder(fused: bool, tmp_path: Path) -> None:
     net = read(onnx_models.save(tmp_path / "m.onnx", bert_model(fused)), "m")
-    same(net, read(folders.folder(tmp_path / "hf", folders.bert_config(), folders.bert_tensors()), "m"))
+    same(
+        net,
+        read(folders.folder(tmp_path / "hf", folders.bert_config(), folders.bert_tensors()), "m"),
+    )
 
 
 def test_gpt2_is_that_of_its_folder(tmp_path: Path) -> None:
     model = onnx_models.gpt2(folders.gpt2_tensors(), folders.HEADS).model("logits")
     net = read(onnx_models.save(tmp_path / "m.onnx", model), "m")
-    other = read(folders.folder(tmp_path / "hf", folders.gpt2_config(), folders.gpt2_tensors()), "m")
+    other = read(
+        folders.folder(tmp_path / "hf", folders.gpt2_config(), folders.gpt2_tensors()), "m"
+    )
     assert net.nodes[-1].inputs[1] == "logits.weight"  # the file has the table twice
     net.constants.pop("logits.weight")
     net.nodes[-1].inputs[1] = "word.table"
@@ -50,7 +60,9 @@ def test_gpt2_is_that_of_its_folder(tmp_path: Path) -> None:
 def test_vit_is_that_of_its_folder(tmp_path: Path) -> None:
     model = onnx_models.vit(folders.vit_tensors(), folders.HEADS, 8).model("logits", 2)
     net = read(onnx_models.save(tmp_path / "m.onnx", model), "m")
-    same(net, read(folders.folder(tmp_path / "hf", folders.vit_config(), folders.vit_tensors()), "m"))
+    same(
+        net, read(folders.folder(tmp_path / "hf", folders.vit_config(), folders.vit_tensors()), "m")
+    )
 
 
 def test_integers_are_those_of_the_folder(tmp_path: Path, program: str) -> None:
@@ -75,13 +87,22 @@ def test_integers_are_those_of_the_folder(tmp_path: Path, program: str) -> None:
 
 @pytest.mark.parametrize("per_channel", [False, True])
 def test_qdq_as_onnxruntime_makes_it(per_channel: bool, tmp_path: Path, program: str) -> None:
-    pytest.importorskip("onnxruntime", reason="NOT TESTED: the library onnxruntime is not installed")
-    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    pytest.importorskip(
+        "onnxruntime", reason="NOT TESTED: the library onnxruntime is not installed"
+    )
+    from onnxruntime.quantization import (
+        CalibrationDataReader,
+        QuantFormat,
+        QuantType,
+        quantize_static,
+    )
 
     class Reader(CalibrationDataReader):  # type: ignore[misc]
         def __init__(self) -> None:
             ids = np.random.default_rng(4).integers(0, folders.WORDS, (1, 7))
-            self.left = [{"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": ids % 2}]
+            self.left = [
+                {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": ids % 2}
+            ]
 
         def get_next(self) -> Any:
             return self.left.pop() if self.left else None
@@ -102,31 +123,58 @@ def test_qdq_as_onnxruntime_makes_it(per_channel: bool, tmp_path: Path, program:
     assert "linear" in run(program, "model", tmp_path / "n.safetensors")
     ids = tmp_path / "c.safetensors"
     folders.save(ids, {"input_ids": np.random.default_rng(2).integers(0, folders.WORDS, (4, 9))})
-    run(program, "quantise", tmp_path / "n.safetensors", "-c", ids, "-o", tmp_path / "n.int8.safetensors")
+    run(
+        program,
+        "quantise",
+        tmp_path / "n.safetensors",
+        "-c",
+        ids,
+        "-o",
+        tmp_path / "n.int8.safetensors",
+    )
 
 
 def test_weights_beside_the_file(tmp_path: Path) -> None:
     model = bert_model()
-    onnx.save_model(model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=64)
+    onnx.save_model(
+        model, tmp_path / "m.onnx", save_as_external_data=True, location="m.data", size_threshold=64
+    )
     assert (tmp_path / "m.data").stat().st_size > 1000
-    same(read(tmp_path / "m.onnx", "m"), read(onnx_models.save(tmp_path / "n.onnx", bert_model()), "m"))
+    same(
+        read(tmp_path / "m.onnx", "m"),
+        read(onnx_models.save(tmp_path / "n.onnx", bert_model()), "m"),
+    )
 
 
 def test_other_networks_are_found_out(tmp_path: Path, refusal: Any) -> None:
     """Graphs that look like a Transformer from their main operators alone."""
+
     def scaled_residual(b: Any) -> None:
-        add = next(n for n in b.nodes if n.op_type == "Add" and n.input[1].startswith("v") and n.input[0].startswith("v") and b.nodes.index(n) > 40)
+        add = next(
+            n
+            for n in b.nodes
+            if n.op_type == "Add"
+            and n.input[1].startswith("v")
+            and n.input[0].startswith("v")
+            and b.nodes.index(n) > 40
+        )
         add.op_type = "Sub"
 
     def swapped_heads(b: Any) -> None:
-        for node in [n for n in b.nodes if n.op_type == "Transpose" and list(n.attribute[0].ints) == [0, 2, 1, 3]][-1:]:
+        for node in [
+            n
+            for n in b.nodes
+            if n.op_type == "Transpose" and list(n.attribute[0].ints) == [0, 2, 1, 3]
+        ][-1:]:
             node.attribute[0].ints[:] = [0, 3, 1, 2]
 
     def other_root(b: Any) -> None:
         next(n for n in b.nodes if n.op_type == "Softmax").attribute[0].i = -2
 
     def shifted(b: Any) -> None:
-        name = next(n for n in b.nodes if n.op_type == "Slice" and n.input[0] in b.constants).input[0]
+        name = next(n for n in b.nodes if n.op_type == "Slice" and n.input[0] in b.constants).input[
+            0
+        ]
         b.constants[name] = b.constants[name][:, ::-1].copy()
 
     def other_gelu(b: Any) -> None:
@@ -134,11 +182,19 @@ def test_other_networks_are_found_out(tmp_path: Path, refusal: Any) -> None:
         divided = next(n for n in b.nodes if n.output[0] == erf.input[0])
         b.constants[divided.input[1]] = np.float32(1.7)
 
-    for number, spoil in enumerate((scaled_residual, swapped_heads, other_root, shifted, other_gelu)):
+    for number, spoil in enumerate(
+        (scaled_residual, swapped_heads, other_root, shifted, other_gelu)
+    ):
         builder = onnx_models.bert(folders.bert_tensors(), folders.HEADS)
         spoil(builder)
-        text = refusal(onnx_models.save(tmp_path / f"{number}.onnx", builder.model("last_hidden_state")))
-        assert spoil is scaled_residual or "compute something else" in text or "cannot be computed" in text
+        text = refusal(
+            onnx_models.save(tmp_path / f"{number}.onnx", builder.model("last_hidden_state"))
+        )
+        assert (
+            spoil is scaled_residual
+            or "compute something else" in text
+            or "cannot be computed" in text
+        )
 
 
 def nodes(change: Any) -> Any:
@@ -153,7 +209,9 @@ def first(model: Any, kind: str) -> Any:
 
 
 def weight(model: Any) -> Any:
-    return next(t for t in model.graph.initializer if list(t.dims) == [folders.WIDTH, folders.HIDDEN])
+    return next(
+        t for t in model.graph.initializer if list(t.dims) == [folders.WIDTH, folders.HIDDEN]
+    )
 
 
 def external(location: str, **more: str) -> Any:
@@ -178,11 +236,20 @@ def long_cycle(model: Any) -> None:
 
 def if_node(model: Any) -> None:
     body = helper.make_graph([helper.make_node("Identity", ["a"], ["b"])], "g", [], [])
-    model.graph.node.append(helper.make_node("If", ["x"], ["y"], "branch", then_branch=body, else_branch=body))
+    model.graph.node.append(
+        helper.make_node("If", ["x"], ["y"], "branch", then_branch=body, else_branch=body)
+    )
 
 
 def function(model: Any) -> None:
-    made = helper.make_function("d", "F", ["a"], ["b"], [helper.make_node("Identity", ["a"], ["b"])], [helper.make_opsetid("", 20)])
+    made = helper.make_function(
+        "d",
+        "F",
+        ["a"],
+        ["b"],
+        [helper.make_node("Identity", ["a"], ["b"])],
+        [helper.make_opsetid("", 20)],
+    )
     model.functions.append(made)
 
 
@@ -191,8 +258,12 @@ def huge_expand(side: int) -> Any:
 
     def spoil(model: Any) -> None:
         add = next(n for n in model.graph.node if n.op_type == "Sub")
-        model.graph.initializer.append(numpy_helper.from_array(np.array([side, side], np.int64), "huge"))
-        model.graph.node.append(helper.make_node("Expand", [add.input[0], "huge"], ["wide"], "widen"))
+        model.graph.initializer.append(
+            numpy_helper.from_array(np.array([side, side], np.int64), "huge")
+        )
+        model.graph.node.append(
+            helper.make_node("Expand", [add.input[0], "huge"], ["wide"], "widen")
+        )
         add.input[0] = "wide"
 
     return spoil
@@ -239,7 +310,9 @@ HOSTILE: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("spoil", "hint"), [entry[1:] for entry in HOSTILE], ids=[entry[0] for entry in HOSTILE])
+@pytest.mark.parametrize(
+    ("spoil", "hint"), [entry[1:] for entry in HOSTILE], ids=[entry[0] for entry in HOSTILE]
+)
 def test_hostile_files(spoil: Any, hint: str, tmp_path: Path, refusal: Any) -> None:
     model = bert_model()
     spoil(model)
@@ -252,7 +325,9 @@ def test_hostile_files(spoil: Any, hint: str, tmp_path: Path, refusal: Any) -> N
 
 def test_hostile_bytes(tmp_path: Path, refusal: Any) -> None:
     whole = bert_model().SerializeToString()
-    for number, data in enumerate((b"", b"ONNX", b"\0" * 64, whole[: len(whole) // 2], whole[:-1], whole[::-1], b"\xff" * 999)):
+    for number, data in enumerate(
+        (b"", b"ONNX", b"\0" * 64, whole[: len(whole) // 2], whole[:-1], whole[::-1], b"\xff" * 999)
+    ):
         path = tmp_path / f"{number}.onnx"
         path.write_bytes(data)
         refusal(path)
@@ -260,12 +335,17 @@ def test_hostile_bytes(tmp_path: Path, refusal: Any) -> None:
 
 def test_scales_of_weights(tmp_path: Path, refusal: Any) -> None:
     """int8 weights times a scale for each output, by Cast and Mul or by DequantizeLinear."""
+
     def coded(by: str, scale: float = 0.01) -> Any:
         model = bert_model()
         for tensor in list(model.graph.initializer):
             if list(tensor.dims) != [folders.WIDTH, folders.HIDDEN]:
                 continue
-            codes = np.random.default_rng(1).integers(-127, 128, (folders.WIDTH, folders.HIDDEN)).astype(np.int8)
+            codes = (
+                np.random.default_rng(1)
+                .integers(-127, 128, (folders.WIDTH, folders.HIDDEN))
+                .astype(np.int8)
+            )
             name = tensor.name
             model.graph.initializer.remove(tensor)
             scales = np.linspace(scale, 2 * scale, folders.HIDDEN).astype(np.float32)
@@ -275,7 +355,11 @@ def test_scales_of_weights(tmp_path: Path, refusal: Any) -> None:
                 made = [helper.make_node("Cast", [f"{name}_q"], [f"{name}_f"], f"{name}_c", to=1),
                         helper.make_node("Mul", [f"{name}_f", f"{name}_s"], [name], f"{name}_m")]  # fmt: skip
             else:
-                made = [helper.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s"], [name], f"{name}_d", axis=1)]
+                made = [
+                    helper.make_node(
+                        "DequantizeLinear", [f"{name}_q", f"{name}_s"], [name], f"{name}_d", axis=1
+                    )
+                ]
             model.graph.node.extend(made)
         return model
 
@@ -293,14 +377,18 @@ def test_zero_points_of_weights(tmp_path: Path) -> None:
     """Codes with a zero point become float32."""
     model = bert_model()
     tensor = weight(model)
-    codes = np.random.default_rng(1).integers(0, 256, (folders.WIDTH, folders.HIDDEN)).astype(np.uint8)
+    codes = (
+        np.random.default_rng(1).integers(0, 256, (folders.WIDTH, folders.HIDDEN)).astype(np.uint8)
+    )
     name = tensor.name
     model.graph.initializer.remove(tensor)
     points = np.arange(folders.HIDDEN).astype(np.uint8)
     scales = np.linspace(0.01, 0.02, folders.HIDDEN).astype(np.float32)
     for part, value in (("q", codes), ("s", scales), ("z", points)):
         model.graph.initializer.append(numpy_helper.from_array(value, f"{name}_{part}"))
-    made = helper.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s", f"{name}_z"], [name], f"{name}_d", axis=1)
+    made = helper.make_node(
+        "DequantizeLinear", [f"{name}_q", f"{name}_s", f"{name}_z"], [name], f"{name}_d", axis=1
+    )
     model.graph.node.append(made)
     net = read(onnx_models.save(tmp_path / "m.onnx", model), "m")
     expected = (codes.astype(np.int32) - points).astype(np.float32) * scales
@@ -310,6 +398,7 @@ def test_zero_points_of_weights(tmp_path: Path) -> None:
 
 def test_integer_operators(tmp_path: Path, refusal: Any) -> None:
     """As Deeploy writes them: whole numbers as float32, constants as attributes."""
+
     def model(factor: float) -> Any:
         b = onnx_models.Builder()
         x = b.input("x", TensorProto.FLOAT, [1, 4])
@@ -319,7 +408,9 @@ def test_integer_operators(tmp_path: Path, refusal: Any) -> None:
                  div=div, n_levels_out=256, signed=1)  # fmt: skip
         made = b.model(y, 2)
         for node in made.graph.node:
-            made.graph.value_info.append(helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, [1, 3]))
+            made.graph.value_info.append(
+                helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, [1, 3])
+            )
         return made
 
     net = read(onnx_models.save(tmp_path / "m.onnx", model(100000.0)), "m")
@@ -327,20 +418,28 @@ def test_integer_operators(tmp_path: Path, refusal: Any) -> None:
     assert net.nodes[1].attributes == {"div": 65536, "n_levels_out": 256, "signed": 1}
     assert {n: (s.dtype, s.make().reshape(-1)[0]) for n, s in net.constants.items()} == {
         "w": ("I8", -7), "mul": ("I32", 100000), "add": ("I16", -300)}  # fmt: skip
-    assert "tensor 'mul': expected whole numbers" in refusal(onnx_models.save(tmp_path / "m.onnx", model(0.5)))
-    assert "tensor 'mul': expected whole numbers" in refusal(onnx_models.save(tmp_path / "m.onnx", model(float("nan"))))
+    assert "tensor 'mul': expected whole numbers" in refusal(
+        onnx_models.save(tmp_path / "m.onnx", model(0.5))
+    )
+    assert "tensor 'mul': expected whole numbers" in refusal(
+        onnx_models.save(tmp_path / "m.onnx", model(float("nan")))
+    )
 
 
 @pytest.mark.parametrize("name", ["microLlama1", "microLlama64", "ICCT", "ICCT_ITA"])
 def test_deeploys_networks(name: str, tmp_path: Path) -> None:
     path = Path(os.environ.get("SYSTOLE_SHARED_DATA", "")) / "deeploy" / name / "network.onnx"
     if not path.is_file():
-        pytest.skip(f"NOT TESTED: no {path}: SYSTOLE_SHARED_DATA names the folder with the data of others")
+        pytest.skip(
+            f"NOT TESTED: no {path}: SYSTOLE_SHARED_DATA names the folder with the data of others"
+        )
     net = read(path, name)
     kinds = {node.op for node in net.nodes}
     assert len(net.nodes) == (505 if "Llama" in name else 46)
     assert ("i_rms_norm" in kinds) == ("Llama" in name) and "requant_shift" in kinds
     assert all(source.dtype in ("I8", "I16", "I32", "I64") for source in net.constants.values())
     for tensor in onnx.load(path).graph.initializer:
-        assert np.array_equal(net.constants[tensor.name].make(), numpy_helper.to_array(tensor)), tensor.name
+        assert np.array_equal(net.constants[tensor.name].make(), numpy_helper.to_array(tensor)), (
+            tensor.name
+        )
     net.write(tmp_path / "n.safetensors")

@@ -6,11 +6,13 @@ import struct
 from pathlib import Path
 from typing import Any
 
-import llama_ops
 import numpy as np
 import pytest
+
 from systole_convert import evaluate
 from systole_convert.__main__ import read
+
+from . import llama_ops
 
 pytest.importorskip("gguf", reason="NOT TESTED: the library gguf is not installed")
 
@@ -32,7 +34,9 @@ def pair(key: str, value: Any) -> bytes:
     return text(key) + struct.pack("<II", 4, value)
 
 
-def blocks(kind: int, random: np.random.Generator, count: int) -> tuple[bytes, np.ndarray[Any, Any]]:
+def blocks(
+    kind: int, random: np.random.Generator, count: int
+) -> tuple[bytes, np.ndarray[Any, Any]]:
     """Seeded codes of `count` elements, and what they mean: written from ggml's description of the
     types, element by element."""
     if kind in (F32, F16):
@@ -85,13 +89,17 @@ class Gguf:
             self.values[f"{name}.weight"] = values.reshape(shape)
 
     def bytes(self) -> bytes:
-        head = b"GGUF" + struct.pack("<IQQ", self.version, *(self.counts or (len(self.tensors), len(self.pairs))))
+        head = b"GGUF" + struct.pack(
+            "<IQQ", self.version, *(self.counts or (len(self.tensors), len(self.pairs)))
+        )
         head += b"".join(pair(k, v) for k, v in self.pairs.items())
         data = b""
         for name, (code, shape, values, offset) in self.tensors.items():
             place = len(data) if offset is None else offset
             head += text(name) + struct.pack("<I", len(shape))
-            head += b"".join(struct.pack("<Q", size) for size in reversed(shape)) + struct.pack("<IQ", code, place)
+            head += b"".join(struct.pack("<Q", size) for size in reversed(shape)) + struct.pack(
+                "<IQ", code, place
+            )
             data += values + b"\0" * (-len(values) % 32)
         return head + b"\0" * (-len(head) % 32) + data
 
@@ -170,7 +178,9 @@ HOSTILE: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("spoil", "hint"), [entry[1:] for entry in HOSTILE], ids=[entry[0] for entry in HOSTILE])
+@pytest.mark.parametrize(
+    ("spoil", "hint"), [entry[1:] for entry in HOSTILE], ids=[entry[0] for entry in HOSTILE]
+)
 def test_hostile_files(spoil: Any, hint: str, tmp_path: Path, refusal: Any) -> None:
     file = Gguf()
     spoil(file)
@@ -188,10 +198,25 @@ def test_hostile_bytes(tmp_path: Path, refusal: Any) -> None:
         (whole[:-400], "cut off?"),
         (whole[: key - 8] + struct.pack("<Q", 1 << 62) + whole[key:], "expected at most 1048576"),
         (whole[:key] + b"\xff\xfe" + whole[key + 2 :], "not UTF-8"),
-        (whole.replace(struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 8, 1 << 61)), "texts do not fit the file"),
-        (whole.replace(struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 9, 3)), "an array of the unknown type 9"),
-        (whole.replace(struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 12, 1 << 61)), "elements do not fit the file"),
-        (whole.replace(b"llama.block_count" + struct.pack("<I", 4), b"llama.block_count" + struct.pack("<I", 99)), "unknown type 99"),
+        (
+            whole.replace(struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 8, 1 << 61)),
+            "texts do not fit the file",
+        ),
+        (
+            whole.replace(struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 9, 3)),
+            "an array of the unknown type 9",
+        ),
+        (
+            whole.replace(struct.pack("<IIQ", 9, 8, 3), struct.pack("<IIQ", 9, 12, 1 << 61)),
+            "elements do not fit the file",
+        ),
+        (
+            whole.replace(
+                b"llama.block_count" + struct.pack("<I", 4),
+                b"llama.block_count" + struct.pack("<I", 99),
+            ),
+            "unknown type 99",
+        ),
         (whole.replace(text("llama.block_count"), text("llama.block_coun\n")), "m.gguf: "),
     ]:
         assert data != whole

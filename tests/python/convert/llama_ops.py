@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 from systole_convert import evaluate
 from systole_convert.graph import Node
 
@@ -19,13 +20,18 @@ def rope(node: Node, x: list[Any], tokens: int) -> Any:
     """Su et al., arXiv 2104.09864: pairs of a head turn by position x base^(-2 i / width)."""
     heads = node.attributes["heads"]
     width = x[0].shape[1] // heads
-    angle = np.arange(tokens)[:, None, None] * node.attributes["base"] ** (-np.arange(width // 2) * 2 / width)
+    angle = np.arange(tokens)[:, None, None] * node.attributes["base"] ** (
+        -np.arange(width // 2) * 2 / width
+    )
     y = x[0].reshape(tokens, heads, width).copy()
     if node.attributes["interleaved"]:
         first, second = y[..., 0::2].copy(), y[..., 1::2].copy()
     else:
         first, second = y[..., : width // 2].copy(), y[..., width // 2 :].copy()
-    turned = first * np.cos(angle) - second * np.sin(angle), first * np.sin(angle) + second * np.cos(angle)
+    turned = (
+        first * np.cos(angle) - second * np.sin(angle),
+        first * np.sin(angle) + second * np.cos(angle),
+    )
     if node.attributes["interleaved"]:
         y[..., 0::2], y[..., 1::2] = turned
     else:
@@ -38,11 +44,15 @@ def attention(node: Node, x: list[Any], tokens: int) -> Any:
     heads, kv = node.attributes["heads"], node.attributes.get("kv_heads", node.attributes["heads"])
     width = x[0].shape[1] // heads
     q = x[0].reshape(tokens, heads, width).swapaxes(0, 1)
-    k, v = (part.reshape(tokens, kv, width).swapaxes(0, 1).repeat(heads // kv, 0) for part in x[1:3])
+    k, v = (
+        part.reshape(tokens, kv, width).swapaxes(0, 1).repeat(heads // kv, 0) for part in x[1:3]
+    )
     scores = q @ k.swapaxes(1, 2) / math.sqrt(width)
     scores = np.where(np.tril(np.ones((tokens, tokens), bool)), scores, -np.inf)
     shares = np.exp(scores - scores.max(-1, keepdims=True))
-    return (shares / shares.sum(-1, keepdims=True) @ v).swapaxes(0, 1).reshape(tokens, heads * width)
+    return (
+        (shares / shares.sum(-1, keepdims=True) @ v).swapaxes(0, 1).reshape(tokens, heads * width)
+    )
 
 
 OPS = evaluate._OPS | {

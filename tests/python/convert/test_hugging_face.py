@@ -5,14 +5,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import folders
 import numpy as np
 import pytest
+
 from systole_convert.__main__ import read
 from systole_convert.errors import ConvertError
 from systole_convert.evaluate import evaluate
 from systole_convert.graph import Network
 from systole_convert.tensor_file import TensorFile
+
+from . import folders
 
 IDS = np.array([3, 17, 0, 29, 5])
 TYPES = np.array([0, 0, 1, 1, 0])
@@ -39,7 +41,9 @@ def integers(path: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "vit"])
-def test_the_program_quantises_both_to_the_same_integers(kind: str, tmp_path: Path, program: str) -> None:
+def test_the_program_quantises_both_to_the_same_integers(
+    kind: str, tmp_path: Path, program: str
+) -> None:
     """The program reads these folders itself: another implementation, tested against oracles."""
     config: dict[str, Any] = getattr(folders, f"{kind}_config")()
     source = folders.folder(tmp_path / kind, config, getattr(folders, f"{kind}_tensors")())
@@ -47,11 +51,23 @@ def test_the_program_quantises_both_to_the_same_integers(kind: str, tmp_path: Pa
     if kind == "vit":
         (source / "preprocessor_config.json").write_text(
             '{"rescale_factor": 0.005, "image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.3, 0.25]}')  # fmt: skip
-        pictures = np.random.default_rng(2).integers(0, 256, (4, 3, 8, 8)).astype(np.int8).view(np.uint8)
-        text = json.dumps({"images": {"dtype": "U8", "shape": list(pictures.shape), "data_offsets": [0, pictures.size]}}).encode()
+        pictures = (
+            np.random.default_rng(2).integers(0, 256, (4, 3, 8, 8)).astype(np.int8).view(np.uint8)
+        )
+        text = json.dumps(
+            {
+                "images": {
+                    "dtype": "U8",
+                    "shape": list(pictures.shape),
+                    "data_offsets": [0, pictures.size],
+                }
+            }
+        ).encode()
         calibration.write_bytes(len(text).to_bytes(8, "little") + text + pictures.tobytes())
     else:
-        folders.save(calibration, {"input_ids": np.random.default_rng(2).integers(0, folders.WORDS, (4, 9))})
+        folders.save(
+            calibration, {"input_ids": np.random.default_rng(2).integers(0, folders.WORDS, (4, 9))}
+        )
     network = tmp_path / "network.safetensors"
     of_folder(source).write(network)
     a, b = tmp_path / "a.int8.safetensors", tmp_path / "b.int8.safetensors"
@@ -70,7 +86,9 @@ def test_shards_are_the_same_network(tmp_path: Path) -> None:
 
 def test_types_of_numbers(tmp_path: Path) -> None:
     tensors = folders.bert_tensors()
-    exact = {k: (folders.bf16(v).astype(np.uint32) << 16).view(np.float32) for k, v in tensors.items()}
+    exact = {
+        k: (folders.bf16(v).astype(np.uint32) << 16).view(np.float32) for k, v in tensors.items()
+    }
     wide = outputs(of_folder(folders.folder(tmp_path / "f32", folders.bert_config(), exact)))
     short = {k: folders.bf16(v) for k, v in tensors.items()}
     assert np.array_equal(outputs_of_bf16(tmp_path / "bf16", short), wide)
@@ -81,18 +99,27 @@ def outputs_of_bf16(path: Path, tensors: folders.Tensors) -> np.ndarray[Any, Any
     for name, source in list(net.constants.items()):
         codes = source.make
         assert source.dtype == "BF16"
-        net.constants[name].make = lambda codes=codes: (codes().astype(np.uint32) << 16).view(np.float32)  # type: ignore[misc]
+        net.constants[name].make = lambda codes=codes: (codes().astype(np.uint32) << 16).view(
+            np.float32
+        )  # type: ignore[misc]
     return outputs(net)
 
 
 def test_roberta_counts_positions_from_its_padding(tmp_path: Path) -> None:
     tensors = folders.bert_tensors("roberta.", folders.POSITIONS + 2, 1)
-    config = folders.bert_config(model_type="roberta", max_position_embeddings=folders.POSITIONS + 2, type_vocab_size=1, pad_token_id=1)
+    config = folders.bert_config(
+        model_type="roberta",
+        max_position_embeddings=folders.POSITIONS + 2,
+        type_vocab_size=1,
+        pad_token_id=1,
+    )
     roberta = of_folder(folders.folder(tmp_path / "roberta", config, tensors))
     plain = {k.replace("roberta.", "bert."): v for k, v in tensors.items()}
     key = "bert.embeddings.position_embeddings.weight"
     plain[key] = plain[key][2:]
-    bert = of_folder(folders.folder(tmp_path / "bert", folders.bert_config(type_vocab_size=1), plain))
+    bert = of_folder(
+        folders.folder(tmp_path / "bert", folders.bert_config(type_vocab_size=1), plain)
+    )
     zeros = np.zeros(5, int)
     a, b = (evaluate(net, {"input_ids": IDS, "token_type_ids": zeros}) for net in (roberta, bert))
     assert np.array_equal(a, b)
@@ -113,7 +140,9 @@ def test_distilbert_is_bert_without_types(tmp_path: Path) -> None:
     for name, value in tensors.items():
         if name == types:
             continue
-        name = name.replace("bert.encoder.layer.", "distilbert.transformer.layer.").replace("bert.embeddings", "distilbert.embeddings")
+        name = name.replace("bert.encoder.layer.", "distilbert.transformer.layer.").replace(
+            "bert.embeddings", "distilbert.embeddings"
+        )
         for old in sorted(_DISTIL, key=len, reverse=True):
             if f".{old}." in name:
                 name = name.replace(f".{old}.", f".{_DISTIL[old]}.")
@@ -128,9 +157,13 @@ def test_distilbert_is_bert_without_types(tmp_path: Path) -> None:
 def test_gpt2_head(tmp_path: Path) -> None:
     tied = of_folder(folders.folder(tmp_path / "a", folders.gpt2_config(), folders.gpt2_tensors()))
     assert tied.nodes[-1].inputs[1] == "word.table"
-    bare = of_folder(folders.folder(tmp_path / "b", folders.gpt2_config(), folders.gpt2_tensors("")))
+    bare = of_folder(
+        folders.folder(tmp_path / "b", folders.gpt2_config(), folders.gpt2_tensors(""))
+    )
     assert bare.nodes[-1].op == "layer_norm"
-    own = folders.gpt2_tensors() | {"lm_head.weight": np.ones((folders.WORDS, folders.WIDTH), np.float32)}
+    own = folders.gpt2_tensors() | {
+        "lm_head.weight": np.ones((folders.WORDS, folders.WIDTH), np.float32)
+    }
     net = of_folder(folders.folder(tmp_path / "c", folders.gpt2_config(), own))
     assert outputs(net).shape == (5, folders.WORDS) and np.ptp(outputs(net), axis=1).max() < 1e-9
 
@@ -145,8 +178,19 @@ def test_gpt2_head(tmp_path: Path) -> None:
         ("gemma", {"head": False}, {}, "scale"),
     ],
 )
-def test_decoders_are_graphs(kind: str, make: dict[str, Any], config: dict[str, Any], lacks: str, tmp_path: Path, program: str) -> None:
-    net = of_folder(folders.folder(tmp_path / kind, folders.llama_config(kind, **config), folders.llama_tensors(**make)))
+def test_decoders_are_graphs(
+    kind: str,
+    make: dict[str, Any],
+    config: dict[str, Any],
+    lacks: str,
+    tmp_path: Path,
+    program: str,
+) -> None:
+    net = of_folder(
+        folders.folder(
+            tmp_path / kind, folders.llama_config(kind, **config), folders.llama_tensors(**make)
+        )
+    )
     ops = [node.op for node in net.nodes]
     assert ops.count("rope") == 2 * folders.LAYERS and ops.count("attention") == folders.LAYERS
     assert ("head_rms_norm" in ops) == (kind == "qwen3")
@@ -154,26 +198,37 @@ def test_decoders_are_graphs(kind: str, make: dict[str, Any], config: dict[str, 
     assert attention.attributes == {"heads": 2, "causal": True, "kv_heads": 1}
     path = tmp_path / "n.safetensors"
     net.write(path)
-    done = subprocess.run([program, "model", str(path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [program, "model", str(path)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
-    assert f"op '{lacks}' is not supported, expected embedding" in done.stderr and done.stderr.count("\n") == 1
+    assert (
+        f"op '{lacks}' is not supported, expected embedding" in done.stderr
+        and done.stderr.count("\n") == 1
+    )
 
 
 def test_t5_is_a_graph_of_two_stacks(tmp_path: Path) -> None:
     net = of_folder(folders.folder(tmp_path / "t5", folders.t5_config(), folders.t5_tensors()))
     ops = [node.op for node in net.nodes]
     assert net.inputs == ["input_ids", "decoder_input_ids"]
-    assert ops.count("biased_attention") == 4 and ops.count("cross_attention") == 2 and ops.count("relu") == 4
+    assert (
+        ops.count("biased_attention") == 4
+        and ops.count("cross_attention") == 2
+        and ops.count("relu") == 4
+    )
 
 
 def schema() -> dict[str, Any]:
-    path = Path(__file__).parents[2] / "docs/network-schema.json"
+    path = Path(__file__).parents[3] / "docs/network-schema.json"
     return json.loads(path.read_text())  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("kind", ["bert", "gpt2", "vit"])
 def test_documents_fit_the_schema(kind: str, tmp_path: Path) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="NOT TESTED: the library jsonschema is not installed")
+    jsonschema = pytest.importorskip(
+        "jsonschema", reason="NOT TESTED: the library jsonschema is not installed"
+    )
     config: dict[str, Any] = getattr(folders, f"{kind}_config")()
     net = of_folder(folders.folder(tmp_path / kind, config, getattr(folders, f"{kind}_tensors")()))
     document = json.loads(json.dumps(net.document()))
@@ -184,17 +239,23 @@ def test_documents_fit_the_schema(kind: str, tmp_path: Path) -> None:
 
 
 def test_what_the_program_writes_fits_the_schema(tmp_path: Path, program: str) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="NOT TESTED: the library jsonschema is not installed")
+    jsonschema = pytest.importorskip(
+        "jsonschema", reason="NOT TESTED: the library jsonschema is not installed"
+    )
     for model in ("vit17", "vit65-sparse90-ae", "vit17-post", "kjv"):
         run(program, "model", model, "--out", tmp_path / "n.safetensors")
-        jsonschema.validate(json.loads(TensorFile(tmp_path / "n.safetensors").metadata["network"]), schema())
+        jsonschema.validate(
+            json.loads(TensorFile(tmp_path / "n.safetensors").metadata["network"]), schema()
+        )
 
 
 def header(path: Path, change: Any) -> None:
     data = (path / "model.safetensors").read_bytes()
     length = int.from_bytes(data[:8], "little")
     text = change(data[8 : 8 + length])
-    (path / "model.safetensors").write_bytes(len(text).to_bytes(8, "little") + text + data[8 + length :])
+    (path / "model.safetensors").write_bytes(
+        len(text).to_bytes(8, "little") + text + data[8 + length :]
+    )
 
 
 def weights(path: Path, change: Any) -> None:
@@ -278,7 +339,9 @@ HOSTILE: list[tuple[str, Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("spoil", "hint"), [entry[1:] for entry in HOSTILE], ids=[entry[0] for entry in HOSTILE])
+@pytest.mark.parametrize(
+    ("spoil", "hint"), [entry[1:] for entry in HOSTILE], ids=[entry[0] for entry in HOSTILE]
+)
 def test_hostile_folders(spoil: Any, hint: str, tmp_path: Path, refusal: Any) -> None:
     path = folders.folder(tmp_path / "hostile", folders.bert_config(), folders.bert_tensors())
     spoil(path)
