@@ -156,4 +156,9 @@ void add_functional(CLI::App& command, bool& functional) {
       ->check(CLI::IsMember({"on", "off"}).description(""));
 }
 
+void add_pipeline(CLI::App& command, std::string& path) {
+  command.add_option("--pipeline", path, "write the way of each command, for Konata")
+      ->type_name("FILE.kanata");
+}
+
 }  // namespace systole::testbench

@@ -58,4 +58,7 @@ void require_positive(CLI::Option& option);
 /// Adds --functional on|off.
 void add_functional(CLI::App& command, bool& functional);
 
+/// Adds --pipeline.
+void add_pipeline(CLI::App& command, std::string& path);
+
 }  // namespace systole::testbench

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -161,6 +162,20 @@ TEST(Cli, WritesATimeline) {
       expect_ok({"run", "-m", "tiny", "--model", "vit17", "-n", "2", "--timeline", path});
   EXPECT_GT(json::parse(read_file(path))["traceEvents"].size(), 100U);
   EXPECT_NE(run.out.find(path), std::string::npos);
+}
+
+TEST(Cli, WritesAPipelineView) {
+  const TempDirectory directory;
+  const std::string path = directory.path("run.kanata");
+  const std::vector<std::vector<std::string>> commands{
+      {"run", "-m", "tiny", "--model", "vit17", "-n", "2", "--pipeline", path},
+      {"matmul", "16x16x16", "-m", "tiny", "--pipeline", path}};
+  for (const std::vector<std::string>& command : commands) {
+    const ProgramRun run = expect_ok(command);
+    EXPECT_EQ(read_file(path).rfind("Kanata\t0004\n", 0), 0U);
+    EXPECT_NE(run.out.find(path), std::string::npos);
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(Cli, SettingsChangeTheMachine) {
