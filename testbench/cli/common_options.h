@@ -58,7 +58,12 @@ void require_positive(CLI::Option& option);
 /// Adds --functional on|off.
 void add_functional(CLI::App& command, bool& functional);
 
-/// Adds --pipeline.
-void add_pipeline(CLI::App& command, std::string& path);
+/// Files that show the commands of a run; empty: none.
+struct CommandViews {
+  std::string pipeline;      ///< see PipelineView
+  std::string transactions;  ///< see TransactionView
+};
+/// Adds --pipeline and --transactions.
+void add_command_views(CLI::App& command, CommandViews& views);
 
 }  // namespace systole::testbench

@@ -8,6 +8,7 @@
 #include "testbench/cli/outputs.h"
 #include "testbench/common/text.h"
 #include "testbench/explain/pipeline_view.h"
+#include "testbench/explain/transaction_view.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
@@ -19,7 +20,8 @@ namespace {
 struct MatmulOptions {
   MachineOptions machine;
   std::string shape;
-  std::string stats, pipeline;
+  std::string stats;
+  CommandViews views;
   bool bias = false;
   bool sums = false;
   bool functional = true;
@@ -29,7 +31,8 @@ struct MatmulOptions {
 void list_files(const MatmulOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.writes("--stats", options.stats);
-  files.writes("--pipeline", options.pipeline);
+  files.writes("--pipeline", options.views.pipeline);
+  files.writes("--transactions", options.views.transactions);
 }
 
 /// On a streaming core.
@@ -39,9 +42,10 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
         "--int32, --strategy, --rtl: not of a streaming core, which requantises and maps by "
         "itself");
   }
-  if (!options.pipeline.empty()) {
+  if (!options.views.pipeline.empty() || !options.views.transactions.empty()) {
     throw hw::InputError(
-        "--pipeline: a streaming core has no commands, expected a machine that has");
+        "--pipeline, --transactions: a streaming core has no commands, expected a machine that "
+        "has");
   }
   StreamReport report;
   report.machine = load_stream_machine(options.machine);
@@ -67,7 +71,8 @@ int run(const MatmulOptions& options) {
                                                {options.bias, !options.sums});
   const mapper::Mapping mapping = mapper::map_graph(graph, machine);
   JsonOutput stats(options.stats);
-  PipelineView pipeline(options.pipeline);
+  PipelineView pipeline(options.views.pipeline);
+  TransactionView transactions(options.views.transactions, machine.core.clock_mhz);
 
   SimulationOptions simulation;
   simulation.functional = options.functional;
@@ -95,10 +100,12 @@ int run(const MatmulOptions& options) {
   document["stalls"] = document["blocks"]["array"]["stalled"];
   stats.write(document);
   pipeline.write(mapping.program, measurement.result);
+  transactions.write(mapping.program, measurement.result);
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(measurement, {options.stats, options.pipeline},
+    print_text(report_text(measurement,
+                           {options.stats, options.views.pipeline, options.views.transactions},
                            {{"alone", counted(compute_cycles, "cycle") +
                                           " for the same product with all operands on chip"}}));
   }
@@ -120,7 +127,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
   command.add_flag("--int32", options->sums, "leave the sums as int32, not requantised");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
-  add_pipeline(command, options->pipeline);
+  add_command_views(command, options->views);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command, {"systole matmul 64x64x256 --machine gemmini",
                          "systole matmul 512x512x512 -m tiny --set bus.width_bytes=32 --json"});

@@ -18,6 +18,7 @@
 #include "testbench/cli/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/explain/pipeline_view.h"
+#include "testbench/explain/transaction_view.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/run_subject.h"
 #include "testbench/network/tensors.h"
@@ -43,7 +44,7 @@ struct RunOptions {
   std::string stats;
   WaveOptions wave;
   TimelineOptions timeline;
-  std::string pipeline;
+  CommandViews views;
 };
 
 void check_options(const RunOptions& options) {
@@ -76,7 +77,8 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.writes("--values", options.values);
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline.path);
-  files.writes("--pipeline", options.pipeline);
+  files.writes("--pipeline", options.views.pipeline);
+  files.writes("--transactions", options.views.transactions);
   if (options.wave.path.empty()) return;
   for (const std::string& path : Wave::files(options.wave.path)) files.writes("--wave", path);
   for (const std::string& block : rtl_blocks()) {
@@ -102,7 +104,8 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
                        std::optional<SimulationBar>& bar,
                        const std::function<void(Measurement&)>& complete) {
   JsonOutput stats(options.stats);
-  PipelineView pipeline(options.pipeline);
+  PipelineView pipeline(options.views.pipeline);
+  TransactionView transactions(options.views.transactions, work.machine.core.clock_mhz);
   simulation.functional = options.functional;
   simulation.check = options.check;
   simulation.wave = options.wave;
@@ -126,6 +129,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   stats.write(document);
   if (timeline) timeline->write();
   pipeline.write(work.program, measurement.result);
+  transactions.write(work.program, measurement.result);
   if (!options.values.empty()) {
     write_values(options.values,
                  {{work.input, work.inputs}, {work.output, measurement.result.outputs}});
@@ -138,9 +142,10 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(
-        measurement, {options.stats, options.wave.path, options.timeline.path, options.pipeline},
-        notes));
+    print_text(report_text(measurement,
+                           {options.stats, options.wave.path, options.timeline.path,
+                            options.views.pipeline, options.views.transactions},
+                           notes));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
   return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
@@ -284,7 +289,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--values", options->values, "write inputs and outputs")
       ->type_name("FILE.safetensors");
   add_timeline_options(command, options->timeline);
-  add_pipeline(command, options->pipeline);
+  add_command_views(command, options->views);
   add_wave_options(command, options->wave);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command,
