@@ -22,7 +22,7 @@ std::string ita_file(const std::string& name) {
 }
 
 /// What run_vector_file() says of a file with a change.
-std::string refusal(const std::string& name, const std::function<void(json&)>& change) {
+std::string stream_refusal(const std::string& name, const std::function<void(json&)>& change) {
   const TempDirectory directory;
   json document = json::parse(read_file(ita_file(name)));
   change(document);
@@ -39,7 +39,7 @@ std::string refusal(const std::string& name, const std::function<void(json&)>& c
 }
 
 /// Values of a file with a change that differ.
-std::uint64_t failures(const std::string& name, const std::function<void(json&)>& change) {
+std::uint64_t stream_failures(const std::string& name, const std::function<void(json&)>& change) {
   const TempDirectory directory;
   json document = json::parse(read_file(ita_file(name)));
   change(document);
@@ -56,32 +56,37 @@ void bump(json& value) {
 }
 
 TEST(StreamVectors, EveryWrongValueIsFound) {
-  EXPECT_EQ(failures("requant", [](json& d) { bump(d["cases"][3]["out"][7]); }), 1U);
-  EXPECT_EQ(failures("gelu", [](json& d) { bump(d["cases"][1]["q_acc"][9]); }), 1U);
-  EXPECT_EQ(failures("gelu", [](json& d) { bump(d["cases"][1]["q_out"][9]); }), 1U);
-  EXPECT_EQ(failures("relu", [](json& d) { bump(d["cases"][2]["q_out"][200]); }), 1U);
+  EXPECT_EQ(stream_failures("requant", [](json& d) { bump(d["cases"][3]["out"][7]); }), 1U);
+  EXPECT_EQ(stream_failures("gelu", [](json& d) { bump(d["cases"][1]["q_acc"][9]); }), 1U);
+  EXPECT_EQ(stream_failures("gelu", [](json& d) { bump(d["cases"][1]["q_out"][9]); }), 1U);
+  EXPECT_EQ(stream_failures("relu", [](json& d) { bump(d["cases"][2]["q_out"][200]); }), 1U);
   for (const char* const field : {"sum", "inverse", "y_sum"}) {
-    EXPECT_EQ(failures("softmax", [&](json& d) { bump(d["cases"][0]["rows"][2][field]); }), 1U);
+    EXPECT_EQ(stream_failures("softmax", [&](json& d) { bump(d["cases"][0]["rows"][2][field]); }),
+              1U);
   }
   for (const char* const field : {"running_max", "partial_sum", "y"}) {
-    EXPECT_EQ(failures("softmax", [&](json& d) { bump(d["cases"][1]["rows"][2][field][1]); }), 1U);
+    EXPECT_EQ(
+        stream_failures("softmax", [&](json& d) { bump(d["cases"][1]["rows"][2][field][1]); }), 1U);
   }
   for (const char* const field : {"tiles", "first_in", "last_in", "last_out"}) {
-    EXPECT_EQ(failures("cycles", [&](json& d) { bump(d["runs"][2]["phases"]["AV"][field]); }), 1U);
+    EXPECT_EQ(
+        stream_failures("cycles", [&](json& d) { bump(d["runs"][2]["phases"]["AV"][field]); }), 1U);
   }
   for (const char* const field : {"attention_cycles", "feed_forward_tiles"}) {
-    EXPECT_EQ(failures("cycles", [&](json& d) { bump(d["runs"][2][field]); }), 1U);
+    EXPECT_EQ(stream_failures("cycles", [&](json& d) { bump(d["runs"][2][field]); }), 1U);
   }
   for (const char* const field : {"acc_Q", "q", "acc_K", "k", "acc_V", "v", "acc_QK", "scores",
                                   "probabilities", "acc_AV", "context", "acc_OW", "out"}) {
-    EXPECT_EQ(failures("layer_s16", [&](json& d) { bump(d["heads"][1][field][5][3]); }), 1U)
+    EXPECT_EQ(stream_failures("layer_s16", [&](json& d) { bump(d["heads"][1][field][5][3]); }), 1U)
         << field;
   }
   for (const char* const field : {"acc", "out"}) {
-    EXPECT_EQ(failures("layer_s16", [&](json& d) { bump(d["head_sum"][field][15][11]); }), 1U);
+    EXPECT_EQ(stream_failures("layer_s16", [&](json& d) { bump(d["head_sum"][field][15][11]); }),
+              1U);
   }
   for (const char* const field : {"acc_F1", "before_activation", "hidden", "acc_F2", "out"}) {
-    EXPECT_EQ(failures("layer_s16", [&](json& d) { bump(d["feed_forward"][field][0][1]); }), 1U);
+    EXPECT_EQ(stream_failures("layer_s16", [&](json& d) { bump(d["feed_forward"][field][0][1]); }),
+              1U);
   }
 }
 
@@ -89,14 +94,15 @@ TEST(StreamVectors, TheHardwareIsExpectedWhereItDiffersFromTheSoftware) {
   const auto drop = [](json& document) {
     for (json& one : document["cases"]) one["hardware_differs"] = json::array();
   };
-  EXPECT_GT(failures("requant", drop), 0U);
-  EXPECT_EQ(failures("gelu", drop), 1U);
+  EXPECT_GT(stream_failures("requant", drop), 0U);
+  EXPECT_EQ(stream_failures("gelu", drop), 1U);
 }
 
 TEST(StreamVectors, BadFilesAreRefusedInOneLine) {
   const auto expect = [](const std::string& name, const std::function<void(json&)>& change,
                          const std::string& text) {
-    EXPECT_NE(refusal(name, change).find(text), std::string::npos) << refusal(name, change);
+    EXPECT_NE(stream_refusal(name, change).find(text), std::string::npos)
+        << stream_refusal(name, change);
   };
   expect(
       "softmax", [](json& d) { d["cases"][0]["rows"][0]["x"].push_back(1); },
