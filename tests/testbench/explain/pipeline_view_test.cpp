@@ -16,6 +16,7 @@
 #include "support/network/encoder_run.h"
 #include "support/temp_directory.h"
 #include "testbench/explain/explanation.h"
+#include "testbench/network/matmul_graph.h"
 
 namespace systole::testbench {
 namespace {
@@ -141,6 +142,7 @@ void expect_right(const hw::Program& program, const SimulationResult& result) {
   const KonataLog log = log_of(program, result);
   ASSERT_EQ(log.rows.size(), result.traces.size());
   std::map<std::pair<std::string, std::string>, std::uint64_t> sums;
+  std::uint64_t loops_end = 0;
   for (const CommandTrace& trace : result.traces) {
     const KonataRow& row = log.rows[trace.index];
     const std::string unit = block_of(trace.unit);
@@ -163,15 +165,20 @@ void expect_right(const hw::Program& program, const SimulationResult& result) {
       EXPECT_EQ(producer, trace.blocker);
       EXPECT_EQ(when, trace.started);
     }
+    const std::uint64_t loop_before =
+        std::exchange(loops_end, trace.unit == hw::Unit::kLoop ? trace.completed : loops_end);
     const auto stalls = row.lanes.find(1);
     if (stalls == row.lanes.end()) continue;
     for (const KonataStage& stall : stalls->second) {
-      EXPECT_LE(stall.end, trace.released) << trace.index;
+      const bool loop = trace.unit == hw::Unit::kLoop;  // up to its last write
+      EXPECT_GE(stall.begin, loop ? loop_before : trace.dispatched) << trace.index;
+      EXPECT_LE(stall.end, loop ? trace.completed : trace.released) << trace.index;
       sums[{unit, stall.name}] += stall.end - stall.begin;
     }
   }
   for (const hw::BlockReport& block : result.blocks) {
-    if (block.name != "load" && block.name != "array" && block.name != "store") continue;
+    const bool loops = block.name == "loops" && block.time->busy != 0;
+    if (!loops && block.name != "load" && block.name != "array" && block.name != "store") continue;
     const std::map<std::string, std::string> waits{
         {"wait_load", "wait load"}, {"wait_compute", "wait array"}, {"wait_store", "wait store"}};
     for (std::size_t i = 1; i < block.time->stalled.size(); ++i) {
@@ -214,6 +221,20 @@ TEST(PipelineView, AgreesWithAccountsAndPathOnEveryPreset) {
     options.functional = false;
     expect_right(mapping.program, workload.simulate(mapping, machine, options));
   }
+}
+
+// The unroller has several loops at a time; each has what passed since the one before it ended.
+TEST(PipelineView, AgreesWithTheAccountOfALoopUnroller) {
+  const hw::Machine machine = hw::find_machine("gemmini-bare");
+  const MatmulShape shape = parse_matmul_shape("512x256x384");
+  const test::Workload workload{make_matmul_graph(shape, machine.datapath, true, {}), {{}}};
+  const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  SimulationOptions options;
+  options.functional = false;
+  const SimulationResult result = workload.simulate(mapping, machine, options);
+  ASSERT_GT(result.traces.size(), 4U);
+  ASSERT_EQ(result.traces.back().unit, hw::Unit::kLoop);
+  expect_right(mapping.program, result);
 }
 
 /// A load, and a matmul that waits for it, for room in its station and for its fetch.
