@@ -161,4 +161,11 @@ void add_functional(CLI::App& command, bool& functional) {
       ->check(CLI::IsMember({"on", "off"}).description(""));
 }
 
+void add_command_views(CLI::App& command, CommandViews& views) {
+  command.add_option("--pipeline", views.pipeline, "write the way of each command, for Konata")
+      ->type_name("FILE.kanata");
+  command.add_option("--transactions", views.transactions, "write commands and stalls for Surfer")
+      ->type_name("FILE.ftr");
+}
+
 }  // namespace systole::testbench

@@ -61,4 +61,12 @@ CLI::Option& add_report(CLI::App& command, std::string& report);
 /// Adds --functional on|off.
 void add_functional(CLI::App& command, bool& functional);
 
+/// Files that show the commands of a run; empty: none.
+struct CommandViews {
+  std::string pipeline;      ///< see PipelineView
+  std::string transactions;  ///< see TransactionView
+};
+/// Adds --pipeline and --transactions.
+void add_command_views(CLI::App& command, CommandViews& views);
+
 }  // namespace systole::testbench

@@ -12,6 +12,8 @@
 #include "testbench/cli/outputs.h"
 #include "testbench/common/text.h"
 #include "testbench/explain/report_explain.h"
+#include "testbench/explain/pipeline_view.h"
+#include "testbench/explain/transaction_view.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/page/report_page.h"
 #include "testbench/report/measurement.h"
@@ -26,6 +28,7 @@ struct MatmulOptions {
   MachineOptions machine;
   std::string shape;
   std::string stats, report;
+  CommandViews views;
   bool bias = false;
   bool sums = false;
   bool functional = true;
@@ -36,6 +39,8 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.writes("--stats", options.stats);
   files.writes("--report", options.report);
+  files.writes("--pipeline", options.views.pipeline);
+  files.writes("--transactions", options.views.transactions);
 }
 
 /// On a streaming core.
@@ -44,6 +49,11 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
     throw hw::InputError(
         "--int32, --strategy, --rtl: not of a streaming core, which requantises and maps by "
         "itself");
+  }
+  if (!options.views.pipeline.empty() || !options.views.transactions.empty()) {
+    throw hw::InputError(
+        "--pipeline, --transactions: a streaming core has no commands, expected a machine that "
+        "has");
   }
   StreamReport report;
   report.machine = load_stream_machine(options.machine);
@@ -73,6 +83,8 @@ int run(const MatmulOptions& options) {
   JsonOutput stats(options.stats);
   ReportPage page(options.report);
   std::optional<Timeline> timeline;
+  PipelineView pipeline(options.views.pipeline);
+  TransactionView transactions(options.views.transactions, machine.core.clock_mhz);
 
   SimulationOptions simulation;
   if (page.wanted()) {
@@ -104,6 +116,8 @@ int run(const MatmulOptions& options) {
   document["compute_cycles"] = compute_cycles;
   document["stalls"] = document["blocks"]["array"]["stalled"];
   stats.write(document);
+  pipeline.write(mapping.program, measurement.result);
+  transactions.write(mapping.program, measurement.result);
   if (page.wanted()) {
     timeline->end();
     page.write(machine, document,
@@ -113,7 +127,9 @@ int run(const MatmulOptions& options) {
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(measurement, {options.stats, options.report},
+    print_text(report_text(measurement,
+                           {options.stats, options.report, options.views.pipeline,
+                            options.views.transactions},
                            {{"alone", counted(compute_cycles, "cycle") +
                                           " for the same product with all operands on chip"}}));
   }
@@ -136,6 +152,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   add_report(command, options->report);
+  add_command_views(command, options->views);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command, {"systole matmul 64x64x256 --machine gemmini",
                          "systole matmul 512x512x512 -m tiny --set bus.width_bytes=32 --json"});

@@ -22,6 +22,8 @@
 #include "testbench/cli/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/explain/report_explain.h"
+#include "testbench/explain/pipeline_view.h"
+#include "testbench/explain/transaction_view.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/run_subject.h"
 #include "testbench/network/tensors.h"
@@ -50,6 +52,7 @@ struct RunOptions {
   std::string timeline;
   std::uint64_t timeline_inferences = 1;  ///< recorded from the first on; 0: all
   std::string report;
+  CommandViews views;
 };
 
 void check_options(const RunOptions& options) {
@@ -83,6 +86,8 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline);
   files.writes("--report", options.report);
+  files.writes("--pipeline", options.views.pipeline);
+  files.writes("--transactions", options.views.transactions);
   if (options.wave.path.empty()) return;
   for (const std::string& path : Wave::files(options.wave.path)) files.writes("--wave", path);
   for (const std::string& block : rtl_blocks()) {
@@ -137,6 +142,8 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
                        std::optional<SimulationBar>& bar,
                        const std::function<void(Measurement&)>& complete) {
   JsonOutput stats(options.stats);
+  PipelineView pipeline(options.views.pipeline);
+  TransactionView transactions(options.views.transactions, work.machine.core.clock_mhz);
   simulation.functional = options.functional;
   simulation.check = options.check;
   simulation.wave = options.wave;
@@ -158,6 +165,8 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   stats.write(document);
   recording.write();
   if (page.wanted()) page.write(work.machine, document, work.explain(measurement));
+  pipeline.write(work.program, measurement.result);
+  transactions.write(work.program, measurement.result);
   if (!options.values.empty()) {
     write_values(options.values,
                  {{work.input, work.inputs}, {work.output, measurement.result.outputs}});
@@ -170,8 +179,10 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(
-        measurement, {options.stats, options.wave.path, options.timeline, options.report}, notes));
+    print_text(report_text(measurement,
+                           {options.stats, options.wave.path, options.timeline, options.report,
+                            options.views.pipeline, options.views.transactions},
+                           notes));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
   return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
@@ -325,6 +336,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--values", options->values, "write inputs and outputs")
       ->type_name("FILE.safetensors");
   add_timeline_options(command, *options);
+  add_command_views(command, options->views);
   add_wave_options(command, options->wave);
   add_report(command, options->report);
   command.add_flag("--json", options->json, "print the statistics instead of tables");

@@ -66,23 +66,36 @@ PathCause cause_of(Stage stage, std::string unit, std::uint64_t cycles) {
 template <typename Visit>
 void split(const PathStep& step, const CommandTrace& trace,
            const std::vector<hw::BlockReport>& blocks, Visit visit) {
-  const std::string unit = kBlocks.at(static_cast<std::size_t>(trace.unit));
+  const std::string unit = block_of(trace.unit);
   if (step.stage == Stage::kInFlight) return visit(cause_of(step.stage, unit, step.cycles()));
   if (step.stage != Stage::kExecute) {
     return visit(cause_of(step.stage, "command_processor", step.cycles()));
   }
   std::uint64_t left = step.cycles();
-  const hw::TimeAccount* const account = account_of(blocks, unit);
-  // The first cause of each unit is that it has no command: before the step.
-  for (std::size_t i = 1; account != nullptr && i < account->stalled.size(); ++i) {
-    const std::uint64_t cycles = std::min<std::uint64_t>(left, trace.stalled.at(i));
-    visit(PathCause{unit, account->stalled[i].cause, account->stalled[i].meaning, cycles});
-    left -= cycles;
+  for (PathCause& stall : stalls_of(trace, blocks)) {
+    stall.cycles = std::min(left, stall.cycles);
+    left -= stall.cycles;
+    visit(stall);
   }
   visit(cause_of(Stage::kExecute, unit, left));
 }
 
 }  // namespace
+
+std::string block_of(hw::Unit unit) { return kBlocks.at(static_cast<std::size_t>(unit)); }
+
+std::vector<PathCause> stalls_of(const CommandTrace& trace,
+                                 const std::vector<hw::BlockReport>& blocks) {
+  const std::string unit = block_of(trace.unit);
+  std::vector<PathCause> stalls;
+  const hw::TimeAccount* const account = account_of(blocks, unit);
+  // The first cause of each unit is that it has no command: before it executes one.
+  for (std::size_t i = 1; account != nullptr && i < account->stalled.size(); ++i) {
+    const hw::TimeAccount::Stall& stall = account->stalled[i];
+    stalls.push_back({unit, stall.cause, stall.meaning, trace.stalled.at(i)});
+  }
+  return stalls;
+}
 
 std::uint64_t Explanation::path_cycles() const {
   std::uint64_t sum = 0;

@@ -40,6 +40,14 @@ struct Explanation {
   [[nodiscard]] std::uint64_t of(const std::string& unit, const std::string& cause) const;
 };
 
+/// Name of the block whose account a unit keeps: "load", "array", "store", "host", "loops".
+[[nodiscard]] std::string block_of(hw::Unit unit);
+
+/// What the unit of a command waited for while it executed it, by cause in the order of its account
+/// in `blocks`; causes without cycles too.
+[[nodiscard]] std::vector<PathCause> stalls_of(const tlm_model::CommandTrace& trace,
+                                               const std::vector<hw::BlockReport>& blocks);
+
 /// Of the first inference of a simulation.
 [[nodiscard]] Explanation explain(const hw::Program& program, const SimulationResult& result);
 

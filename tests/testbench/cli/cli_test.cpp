@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -161,6 +162,26 @@ TEST(Cli, WritesATimeline) {
       expect_ok({"run", "-m", "tiny", "--model", "vit17", "-n", "2", "--timeline", path});
   EXPECT_GT(json::parse(read_file(path))["traceEvents"].size(), 100U);
   EXPECT_NE(run.out.find(path), std::string::npos);
+}
+
+TEST(Cli, WritesViewsOfTheCommands) {
+  const TempDirectory directory;
+  const std::string path = directory.path("run.kanata");
+  const std::vector<std::vector<std::string>> commands{
+      {"run", "-m", "tiny", "--model", "vit17", "-n", "2", "--pipeline", path},
+      {"matmul", "16x16x16", "-m", "tiny", "--pipeline", path}};
+  const std::string transactions = directory.path("run.ftr");
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"--transactions", transactions});
+    const ProgramRun run = expect_ok(command);
+    EXPECT_EQ(read_file(path).rfind("Kanata\t0004\n", 0), 0U);
+    EXPECT_NE(run.out.find(path), std::string::npos);
+    // The tag of self-described CBOR.
+    EXPECT_EQ(read_file(transactions).rfind("\xd9\xd9\xf7", 0), 0U);
+    EXPECT_NE(run.out.find(transactions), std::string::npos);
+    std::filesystem::remove(path);
+    std::filesystem::remove(transactions);
+  }
 }
 
 TEST(Cli, SettingsChangeTheMachine) {

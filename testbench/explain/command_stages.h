@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "testbench/run/simulation.h"
+
+namespace systole::testbench {
+
+/// A part of a command's time, in core cycles.
+struct CommandSpan {
+  std::string name;
+  std::uint64_t begin, end;
+};
+
+/// What the time of a command went to, from when the processor began on it until its results were
+/// in memory. Spans are in order of time, none is empty.
+struct CommandStages {
+  std::vector<CommandSpan> stages;  ///< one after the other without a gap
+  /// Waits for a hazard by the unit that cleared it, then stalls of the execution by cause. Which
+  /// cycles of the execution a cause had is not recorded: they follow one another from its begin.
+  std::vector<CommandSpan> stalls;
+};
+
+/// Calls `visit` for every command of the first inference, in the order of the program.
+void for_each_command(
+    const SimulationResult& result,
+    const std::function<void(const tlm_model::CommandTrace&, const CommandStages&)>& visit);
+
+}  // namespace systole::testbench

@@ -1,0 +1,289 @@
+#include "testbench/explain/transaction_view.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "hw/description/machine_file.h"
+#include "support/input_error.h"
+#include "support/network/encoder_run.h"
+#include "support/temp_directory.h"
+#include "testbench/explain/explanation.h"
+#include "testbench/wave/ftr_file.h"
+
+namespace systole::testbench {
+namespace {
+
+using tlm_model::CommandTrace;
+
+/// An item of CBOR (RFC 8949), with the tag in front of it.
+struct CborItem {
+  unsigned major = 0;
+  std::uint64_t value = 0, tag = 0;
+  std::string bytes;            ///< of a byte or text string
+  std::vector<CborItem> items;  ///< of an array; of a map, keys and values in turns
+};
+
+class CborReader {
+ public:
+  explicit CborReader(std::string bytes) : bytes_(std::move(bytes)) {}
+
+  /// The only item of the bytes.
+  CborItem read() {
+    CborItem item = next();
+    EXPECT_EQ(at_, bytes_.size()) << "bytes after the end";
+    return item;
+  }
+
+ private:
+  std::uint8_t byte() { return static_cast<std::uint8_t>(bytes_.at(at_++)); }
+
+  CborItem next() {
+    std::uint64_t tag = 0;
+    for (;;) {
+      const std::uint8_t head = byte();
+      CborItem item;
+      item.major = head >> 5U;
+      item.tag = tag;
+      const unsigned low = head & 31U;
+      const bool open = low == 31;
+      if (low > 27 && !open) throw std::runtime_error("CBOR: bad head");
+      item.value = low < 24 ? low : 0;
+      for (unsigned i = 0; low >= 24 && !open && i < 1U << (low - 24); ++i) {
+        item.value = item.value << 8U | byte();
+      }
+      if (item.major == 6) {
+        tag = item.value;
+        continue;
+      }
+      if (item.major == 2 || item.major == 3) {
+        if (item.value > bytes_.size() - at_) throw std::runtime_error("CBOR: cut");
+        item.bytes = bytes_.substr(at_, item.value);
+        at_ += item.value;
+      }
+      const std::uint64_t count = item.major == 4   ? item.value
+                                  : item.major == 5 ? 2 * item.value
+                                                    : 0;
+      for (std::uint64_t i = 0; open ? !at_break() : i < count; ++i) item.items.push_back(next());
+      return item;
+    }
+  }
+  bool at_break() {
+    if (static_cast<std::uint8_t>(bytes_.at(at_)) != 0xff) return false;
+    ++at_;
+    return true;
+  }
+
+  std::string bytes_;
+  std::size_t at_ = 0;
+};
+
+struct FtrTransaction {
+  std::string stream, generator;
+  std::uint64_t begin = 0, end = 0;
+  std::map<std::string, std::string> attributes;
+};
+
+/// A reader made from the description of the format, not from the writer.
+struct FtrContents {
+  explicit FtrContents(const std::string& bytes) {
+    const CborItem file = CborReader(bytes).read();
+    EXPECT_EQ(file.tag, 55799U);
+    for (const CborItem& chunk : file.items) take(chunk);
+    for (const auto& [transaction, stream] : ends_) {
+      EXPECT_EQ(transactions.at(transaction).stream, streams.at(stream));
+    }
+  }
+
+  std::map<std::uint64_t, std::string> texts;
+  std::map<std::uint64_t, std::pair<std::string, std::uint64_t>> generators;
+  std::map<std::uint64_t, std::string> streams;
+  std::map<std::uint64_t, FtrTransaction> transactions;
+  using Relation = std::tuple<std::string, std::uint64_t, std::uint64_t>;
+  std::vector<Relation> relations;
+
+ private:
+  void take(const CborItem& chunk) {
+    const std::string& bytes = chunk.tag == 12 ? chunk.items.at(3).bytes : chunk.bytes;
+    const CborItem content = CborReader(bytes).read();
+    if (chunk.tag == 6) {
+      EXPECT_EQ(content.items.at(0).major, 1U);
+      EXPECT_EQ(content.items.at(0).value, 11U);  // -12
+    } else if (chunk.tag == 8) {
+      for (std::size_t i = 0; i < content.items.size(); i += 2) {
+        texts[content.items[i].value] = content.items.at(i + 1).bytes;
+      }
+    } else if (chunk.tag == 10) {
+      for (const CborItem& item : content.items) {
+        const std::string name = texts.at(item.items.at(1).value);
+        if (item.tag == 16) {
+          streams[item.items[0].value] = name;
+        } else {
+          EXPECT_EQ(item.tag, 17U);
+          EXPECT_EQ(streams.count(item.items.at(2).value), 1U);
+          generators[item.items[0].value] = {name, item.items.at(2).value};
+        }
+      }
+    } else if (chunk.tag == 12) {
+      for (const CborItem& item : content.items) take_transaction(chunk, item);
+    } else if (chunk.tag == 14) {
+      for (const CborItem& item : content.items) {
+        ASSERT_EQ(item.items.size(), 5U);
+        const auto value = [&](std::size_t i) { return item.items[i].value; };
+        relations.emplace_back(texts.at(value(0)), value(1), value(2));
+        // Blocks of transactions may follow, so the streams are compared at the end.
+        ends_.push_back({value(1), value(3)});
+        ends_.push_back({value(2), value(4)});
+      }
+    } else {
+      ADD_FAILURE() << "chunk with tag " << chunk.tag;
+    }
+  }
+
+  void take_transaction(const CborItem& chunk, const CborItem& item) {
+    const CborItem& times = item.items.at(0);
+    EXPECT_EQ(times.tag, 6U);
+    const auto& [generator, stream] = generators.at(times.items.at(1).value);
+    EXPECT_EQ(stream, chunk.items[0].value);
+    FtrTransaction transaction{
+        streams.at(stream), generator, times.items.at(2).value, times.items.at(3).value, {}};
+    EXPECT_GE(transaction.begin, chunk.items[1].value);
+    EXPECT_LE(transaction.end, chunk.items[2].value);
+    for (std::size_t i = 1; i < item.items.size(); ++i) {
+      const CborItem& attribute = item.items[i];
+      EXPECT_EQ(attribute.tag, 9U);
+      const std::uint64_t value = attribute.items.at(2).value;
+      const bool text = attribute.items[1].value == 10;
+      EXPECT_TRUE(text || attribute.items[1].value == 3);
+      transaction.attributes[texts.at(attribute.items[0].value)] =
+          text ? texts.at(value) : std::to_string(value);
+    }
+    EXPECT_TRUE(transactions.emplace(times.items[0].value, std::move(transaction)).second);
+  }
+
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ends_;
+};
+
+FtrContents contents_of(const hw::Program& program, const SimulationResult& result,
+                        std::uint32_t core_mhz) {
+  const TempDirectory directory;
+  TransactionView view(directory.path("run.ftr"), core_mhz);
+  view.write(program, result);
+  return FtrContents(read_file(directory.path("run.ftr")));
+}
+
+std::uint64_t number(const FtrTransaction& transaction, const std::string& name) {
+  return std::stoull(transaction.attributes.at(name));
+}
+
+TEST(TransactionView, HoldsEveryCommandWithItsStallsAndHazard) {
+  const test::Workload workload = test::encoder_workload({2, 32, 2, 64}, 16, 1);
+  const hw::Machine machine = hw::find_machine("transformer");
+  const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  SimulationOptions options;
+  options.functional = false;
+  const SimulationResult result = workload.simulate(mapping, machine, options);
+  const FtrContents file = contents_of(mapping.program, result, machine.core.clock_mhz);
+  const std::uint64_t ps = 1'000'000 / machine.core.clock_mhz;
+
+  std::map<std::uint64_t, std::uint32_t> command_of;
+  for (const auto& [id, transaction] : file.transactions) {
+    if (transaction.generator.find(".events") != std::string::npos) continue;
+    const auto index = static_cast<std::uint32_t>(number(transaction, "command"));
+    const CommandTrace& trace = result.traces.at(index);
+    command_of[id] = index;
+    EXPECT_EQ(transaction.stream, block_of(trace.unit));
+    EXPECT_EQ(transaction.generator, hw::name_of(trace.opcode));
+    EXPECT_EQ(transaction.attributes.at("operator"), mapping.program.operators[trace.op].name);
+    EXPECT_EQ(transaction.begin, trace.dispatched * ps);
+    EXPECT_EQ(transaction.end, trace.completed * ps);
+    EXPECT_EQ(number(transaction, "dispatched_cycle"), trace.dispatched);
+    EXPECT_EQ(number(transaction, "started_cycle"), trace.started);
+    EXPECT_EQ(number(transaction, "released_cycle"), trace.released);
+    EXPECT_EQ(number(transaction, "completed_cycle"), trace.completed);
+  }
+  EXPECT_EQ(command_of.size(), result.traces.size());
+
+  std::map<std::pair<std::string, std::string>, std::uint64_t> stalls;
+  std::size_t blocked = 0, hazards = 0, events = 0;
+  for (const CommandTrace& trace : result.traces) blocked += trace.was_blocked ? 1 : 0;
+  for (const auto& [name, from, to] : file.relations) {
+    const FtrTransaction& target = file.transactions.at(to);
+    const FtrTransaction& source = file.transactions.at(from);
+    if (name == "hazard") {
+      ++hazards;
+      EXPECT_EQ(result.traces[command_of.at(to)].blocker, command_of.at(from));
+      continue;
+    }
+    ++events;
+    EXPECT_EQ(name, "parent_of");
+    EXPECT_EQ(target.stream, source.stream);
+    EXPECT_EQ(target.generator, source.generator + ".events");
+    EXPECT_GE(target.begin, source.begin);
+    EXPECT_LE(target.end, source.end);
+    stalls[{target.stream, target.attributes.at("name")}] += (target.end - target.begin) / ps;
+  }
+  EXPECT_EQ(hazards, blocked);
+  EXPECT_GT(hazards, 0U);
+  EXPECT_EQ(events + command_of.size(), file.transactions.size());
+  for (const hw::BlockReport& block : result.blocks) {
+    if (block.name != "load" && block.name != "array" && block.name != "store") continue;
+    // After the four that every unit has: no command, and the three hazards.
+    for (std::size_t i = 4; i < block.time->stalled.size(); ++i) {
+      const hw::TimeAccount::Stall& stall = block.time->stalled[i];
+      const auto sum = std::make_pair(block.name, std::string(stall.cause));
+      EXPECT_EQ(stalls[sum], stall.time) << block.name << "." << stall.cause;
+    }
+  }
+}
+
+TEST(FtrFile, KeepsWhatFillsManyChunksAndEveryWidthOfNumber) {
+  constexpr std::uint64_t kCount = 20'000;
+  std::ostringstream out;
+  FtrFile file(out);
+  const FtrFile::Generator one = file.add_generator("read", file.add_stream("bus", "tlm"));
+  const FtrFile::Generator other = file.add_generator("write", file.add_stream("dram", "tlm"));
+  const FtrFile::Text name = file.text("value");
+  std::vector<std::uint64_t> values;
+  std::vector<FtrFile::Transaction> added;
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    const std::uint64_t value = i < 70 ? ((std::uint64_t{1} << (i % 64)) - (i >= 64 ? 1 : 0)) : i;
+    values.push_back(value);
+    added.push_back(file.add(i % 3 == 0 ? other : one, i, i + 7, {{name, false, value}}));
+    if (i > 0) file.relate(file.text("next"), added[i - 1], added[i]);
+  }
+  file.close();
+  ASSERT_TRUE(out.good());
+  const FtrContents contents(out.str());
+  ASSERT_EQ(contents.transactions.size(), kCount);
+  ASSERT_EQ(contents.relations.size(), kCount - 1);
+  for (std::uint64_t i = 0; i < kCount; ++i) {
+    const FtrTransaction& transaction = contents.transactions.at(added[i].id);
+    ASSERT_EQ(transaction.attributes.at("value"), std::to_string(values[i]));
+    ASSERT_EQ(transaction.begin, i);
+    ASSERT_EQ(transaction.end, i + 7);
+    ASSERT_EQ(transaction.stream, i % 3 == 0 ? "dram" : "bus");
+    ASSERT_EQ(transaction.generator, i % 3 == 0 ? "write" : "read");
+    if (i == 0) continue;
+    const FtrContents::Relation expected{"next", added[i - 1].id, added[i].id};
+    ASSERT_EQ(contents.relations[i - 1], expected);
+  }
+}
+
+TEST(TransactionView, WithoutWriteThereIsNoFile) {
+  const TempDirectory directory;
+  { const TransactionView view(directory.path("run.ftr"), 1000); }
+  EXPECT_TRUE(directory.names().empty());
+  EXPECT_NE(input_error_of([&] { TransactionView view(directory.path("no/a"), 1); }).find("no/a"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace systole::testbench
