@@ -20,11 +20,12 @@ struct Tiling {
   std::uint32_t c_cols = 0;  ///< columns of a C tile: n, a section, or the row of a row-wise chain
   std::uint32_t n = 0;
   std::uint32_t k = 0;
-  bool m_outer = true;    ///< m loop outside the n loop, else inside
-  bool k_outer = false;   ///< inside a C tile: k loop outside the n loop, else inside
-  bool a_stays = false;   ///< all of A stays in the scratchpad once its tiles have been loaded
-  bool b_stays = false;   ///< all of B does
-  bool unrolled = false;  ///< each m x n x k is a loop of a loop unroller (mapper/emit/loop_emitter.h)
+  bool m_outer = true;   ///< m loop outside the n loop, else inside
+  bool k_outer = false;  ///< inside a C tile: k loop outside the n loop, else inside
+  bool a_stays = false;  ///< all of A stays in the scratchpad once its tiles have been loaded
+  bool b_stays = false;  ///< all of B does
+  bool unrolled =
+      false;  ///< each m x n x k is a loop of a loop unroller (mapper/emit/loop_emitter.h)
   bool double_buffered = true;  ///< tiles of operands come in while others are multiplied
   bool two_results = true;      ///< a C tile leaves while the next one is computed
   bool far_ahead = false;       ///< of tiles that are used in turn, the next as many may come in

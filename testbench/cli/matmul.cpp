@@ -11,8 +11,8 @@
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
 #include "testbench/common/text.h"
-#include "testbench/explain/report_explain.h"
 #include "testbench/explain/pipeline_view.h"
+#include "testbench/explain/report_explain.h"
 #include "testbench/explain/transaction_view.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/page/report_page.h"
@@ -127,11 +127,11 @@ int run(const MatmulOptions& options) {
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(measurement,
-                           {options.stats, options.report, options.views.pipeline,
-                            options.views.transactions},
-                           {{"alone", counted(compute_cycles, "cycle") +
-                                          " for the same product with all operands on chip"}}));
+    print_text(report_text(
+        measurement,
+        {options.stats, options.report, options.views.pipeline, options.views.transactions},
+        {{"alone",
+          counted(compute_cycles, "cycle") + " for the same product with all operands on chip"}}));
   }
   return measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }

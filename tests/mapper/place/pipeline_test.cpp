@@ -126,7 +126,8 @@ TEST(FindPipelines, PartsOfScoresAreNoHead) {
 TEST(FindPipelines, StatesAreLeftAlone) {
   for (const std::size_t group : {0U, 1U}) {
     Sketch sketch(heads(2));
-    sketch.graph.tensors[sketch.groups[group].matmul()->b.tensor].kind = model::Tensor::Kind::kState;
+    sketch.graph.tensors[sketch.groups[group].matmul()->b.tensor].kind =
+        model::Tensor::Kind::kState;
     EXPECT_EQ(sketch.levels(kAttention), "0,0,01");
   }
   Sketch sketch(heads(2));
