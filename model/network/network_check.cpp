@@ -48,7 +48,7 @@ class NetworkCheck {
                          in_quotes(input)));
       }
       if (!made_.emplace(input, kNobody).second) {
-        fail(fmt::format("input {}: is there twice", in_quotes(input)));
+        fail(fmt::format("input {}: occurs twice", in_quotes(input)));
       }
     }
     std::set<std::string> names;

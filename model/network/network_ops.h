@@ -25,7 +25,7 @@ struct OpInput {
   bool optional = false;  ///< may be left out; only the last ones
 };
 
-/// Something that an operator is told besides its operands.
+/// An attribute of an operator, besides its operands.
 struct OpAttribute {
   enum class Kind : std::uint8_t {
     kCount,    ///< whole number from `low` to `high`

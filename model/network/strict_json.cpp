@@ -33,7 +33,7 @@ class StrictReader : public nlohmann::json_sax<json> {
   bool start_object(std::size_t) override { return open(json::object()); }
   bool key(string_t& name) override {
     if (open_.back()->contains(name)) {
-      fail(fmt::format("the key '{}' is there twice", hw::printable(name, kMaxKeyShown)));
+      fail(fmt::format("the key '{}' occurs twice", hw::printable(name, kMaxKeyShown)));
     }
     key_ = std::move(name);
     return true;

@@ -82,7 +82,7 @@ class Gguf:
         for _ in range(pairs):
             key = self._string()
             if key in self.values:
-                raise ConvertError(path, f"the key '{key}' is there twice")
+                raise ConvertError(path, f"the key '{key}' occurs twice")
             self.values[key] = self._value(key)
         self.tensors = self._read_tensors(tensors)
 
@@ -143,7 +143,7 @@ class Gguf:
             shape = tuple(reversed([self._number("<Q") for _ in range(rank)]))
             kind, offset = self._number("<I"), self._number("<Q")
             if name in found:
-                raise ConvertError(self.path, f"tensor '{name}': is there twice")
+                raise ConvertError(self.path, f"tensor '{name}': occurs twice")
             found[name] = (kind, shape, offset)
         alignment = self.values.get("general.alignment", 32)
         if (

@@ -95,7 +95,7 @@ class Network:
 
     def constant(self, name: str, source: Source) -> str:
         if name in self.constants:
-            raise ConvertError(f"constant '{name}'", "is there twice")
+            raise ConvertError(f"constant '{name}'", "occurs twice")
         self.constants[name] = source
         return name
 
@@ -108,7 +108,7 @@ class Network:
         self, name: str, op: str, inputs: list[str], shape: Sequence[Size], **attributes: Any
     ) -> str:
         if name in self.values:
-            raise ConvertError(f"node '{name}'", "is there twice")
+            raise ConvertError(f"node '{name}'", "occurs twice")
         self.nodes.append(Node(name, op, inputs, attributes))
         self.values[name] = {"type": "f32", "shape": list(shape)}
         return name

@@ -221,7 +221,7 @@ class OnnxGraph:
                     raise ConvertError(self.path, f"node '{name}': has a graph of its own")
                 if attribute.name in attributes:
                     raise ConvertError(
-                        self.path, f"node '{name}': attribute '{attribute.name}' is there twice"
+                        self.path, f"node '{name}': attribute '{attribute.name}' occurs twice"
                     )
                 if attribute.type == onnx.AttributeProto.TENSOR:
                     attributes[attribute.name] = self._constant(attribute.t)

@@ -579,7 +579,7 @@ def _picture(reader: Reader, net: Network, value: str) -> str:
         (reader.maker(reader.still(i)) for i in op.inputs if reader.constant(i) is None), None
     )
     if table is None or joined is None or joined.type != "Concat" or len(joined.inputs) != 2:
-        raise graph.fail(op, "expected patches behind a class token, plus a table of positions")
+        raise graph.fail(op, "expected patches after a class token, plus a table of positions")
     token = reader.constant(joined.inputs[0])
     expand = reader.maker(joined.inputs[0])
     if token is None and expand is not None and expand.type == "Expand":

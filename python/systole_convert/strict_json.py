@@ -20,7 +20,7 @@ def parse(text: bytes, place: object) -> Any:
             seen: set[str] = set()
             for key, _ in pairs:
                 if key in seen:
-                    raise ConvertError(place, f"the key '{key}' is there twice")
+                    raise ConvertError(place, f"the key '{key}' occurs twice")
                 seen.add(key)
         return result
 

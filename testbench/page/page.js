@@ -108,7 +108,7 @@ function operatorTable(place, statistics) {
     {title: "operator", value: (op) => op.name, show: (op) => format.operator(op.name), hint: "layers and heads together"},
     {title: "\u00d7", number: true, value: (op) => op.operators, hint: "operators of that name"},
     {title: "cycles", number: true, value: (op) => op.simulated_cycles, show: (op) => format.grouped(op.simulated_cycles),
-     hint: "from the completion of the operators in front to its own"},
+     hint: "from the completion of the operators before it to its own"},
     {title: "% of run", number: true, value: (op) => op.simulated_cycles / total, show: (op) => (100 * op.simulated_cycles / total).toFixed(1)},
     {title: "bound", number: true, value: (op) => op.slowest_cycles, show: (op) => format.grouped(Math.round(op.slowest_cycles)),
      hint: "cycles of its slowest unit by contract, as mapped"},
@@ -181,12 +181,12 @@ async function drawRun(data) {
   if (packed) {
     timeline = page.section("Timeline", "What each unit did. Turn the wheel to zoom, drag to move. Short slices " +
         "are drawn together until the zoom tells them apart. Grey: waiting for a hazard. GB/s: bytes of a command, " +
-        "spread evenly over the time to its completion; queue: commands that wait in front of a unit.");
+        "spread evenly over the time to its completion; queue: commands in a unit's station.");
   }
   const operators = statistics.operators || [];
   if (operators.length) {
     drawRoofline(page.section("Roofline", "One point per operator, all layers and heads together. An operator that " +
-        "worked while those in front were not over can stand above the roof."), statistics);
+        "overlaps those before it can stand above the roof."), statistics);
     operatorTable(page.section("Operators", "Bound: the slowest unit by its cycle contract, as mapped. Energy: of MACs, " +
         "bus and DRAM; memories on chip, post-op unit and leakage are of the whole run only."), statistics);
   }

@@ -194,7 +194,7 @@ const std::vector<NetworkFault>& faults() {
        [](Net& n) {
          n.document["inputs"] = {"picture", "picture"};
        },
-       "input 'picture': is there twice"},
+       "input 'picture': occurs twice"},
       {"OutputOfNoNode", [](Net& n) { n.document["outputs"] = {"picture"}; },
        "output 'picture': no node makes it"},
       {"UnreadNode", [](Net& n) { n.document["outputs"] = {"norm"}; },
@@ -249,7 +249,7 @@ TEST(NetworkDocument, RefusesTextThatIsNoDocument) {
   expect_contains(error_of_text(replace("{")), "not valid JSON");
   expect_contains(error_of_text(replace(std::string(100'000, '['))), "nested more than 8 deep");
   expect_contains(error_of_text([](std::string text) { return text.insert(1, "\"nodes\":[],"); }),
-                  "the key 'nodes' is there twice");
+                  "the key 'nodes' occurs twice");
   expect_contains(error_of_text([](std::string text) { return text.substr(0, text.size() / 2); }),
                   "not valid JSON");
   std::string many = "[";

@@ -229,7 +229,7 @@ def test_a_key_twice(tmp_path: Path, refusal: Any) -> None:
     data = file.bytes().replace(text("llama.context_length"), text("llama.embedding_length"), 1)
     path = tmp_path / "m.gguf"
     path.write_bytes(data)
-    assert "the key 'llama.embedding_length' is there twice" in refusal(path)
+    assert "the key 'llama.embedding_length' occurs twice" in refusal(path)
 
 
 def test_cut_anywhere(tmp_path: Path, refusal: Any) -> None:

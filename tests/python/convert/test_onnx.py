@@ -305,7 +305,7 @@ HOSTILE: list[tuple[str, Any, str]] = [
     ("NaN weights", lambda m: setattr(weight(m), "raw_data", np.full((16, 24), np.nan, np.float32).tobytes()), "m.onnx: "),
     ("huge mask", huge_expand(1 << 20), "takes more memory than such a network needs"),
     ("large mask", huge_expand(1 << 14), "takes more memory than such a network needs"),
-    ("attribute twice", lambda m: first(m, "Softmax").attribute.append(first(m, "Softmax").attribute[0]), "attribute 'axis' is there twice"),
+    ("attribute twice", lambda m: first(m, "Softmax").attribute.append(first(m, "Softmax").attribute[0]), "attribute 'axis' occurs twice"),
     ("sparse", lambda m: m.graph.sparse_initializer.add(), "sparse initialisers are not supported"),
 ]  # fmt: skip
 
