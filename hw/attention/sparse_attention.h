@@ -51,7 +51,7 @@ struct ScoreFunctions {
   std::optional<ChainKernel> stages;  ///< before it, of each score alone; s32 to s32
 };
 
-/// Those of a chain that may be a kAttention command's softmax chain (hw/program/program.h).
+/// Those of a chain that may be an attention command's softmax chain (hw/program/program.h).
 [[nodiscard]] ScoreFunctions score_functions(const Chain& chain);
 
 /// Softmax codes of a head and what its outputs are divided by.

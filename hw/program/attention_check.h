@@ -20,7 +20,7 @@ namespace systole::hw {
 /// there.
 [[nodiscard]] bool runs_on_engines(const Chain& chain, bool row_sums);
 
-/// Calls `fail`, which must not return, with what is wrong with a kAttention command: a machine
+/// Calls `fail`, which must not return, with what is wrong with an attention command: a machine
 /// without engines or with buffers too small for one token, a chain that cannot be after it, no
 /// mask, sizes out of range, decoders to another number of heads.
 void check_attention_command(const cmd::Attention& attention, const Program& program,

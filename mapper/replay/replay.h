@@ -25,13 +25,13 @@ namespace systole::mapper {
 /// keeps nothing of the programs it has seen.
 ///
 /// Not modelled: an L2 cache is its latency alone, the walks of a TLB read an idle memory, slots of
-/// a DMA port come free in the order of issue, kAttention takes the cycles that were announced, and
+/// a DMA port come free in the order of issue, attention takes the cycles that were announced, and
 /// an encoder holds up rows by its mean interval.
 class Replay {
  public:
   explicit Replay(const hw::Machine& machine);
 
-  /// Cycles that the next kAttention commands take each.
+  /// Cycles that the next attention commands take each.
   void expect_attention(std::uint64_t cycles) noexcept { attention_ = cycles; }
   /// Commands [first, last) of the program, after all that was replayed so far. They need not have
   /// ended when it returns: what is dispatched next overlaps with them. kEnd does nothing.

@@ -50,7 +50,7 @@ struct ReplayWork {
   /// read their operands.
   std::array<std::uint64_t, 3> after_completion{}, after_release{};
 
-  // kLoad*, kStore, kMove.
+  // Loads, stores, moves.
   ReplayRows rows;         ///< in DRAM
   ReplayBanks::Use local;  ///< what it takes of the memory it writes, or parameters
   bool to_accumulator = false;
@@ -62,18 +62,18 @@ struct ReplayWork {
   std::uint64_t fill = 0, per_row = 0;
   unsigned operands = 0;
   std::array<ReplayRows, hw::kMaxTensorOperands> operand;
-  // kMatmul.
+  // Matmuls.
   hw::ArrayCycles cycles;                   ///< without weights that have arrived before
   std::uint64_t preload = 0;                ///< of these, what such weights save
   std::uint64_t latency = 0;                ///< from its start to its completion, but for:
   std::uint64_t stalled = 0;                ///< cycles lost to bank conflicts
   std::array<ReplayBanks::Use, 2> sources;  ///< A and B in the scratchpad
   ReplayBanks::Use sums;                    ///< accumulator: of the matmul, or of the chain
-  // kAttention, kHost.
+  // Attention, calls of the host.
   std::uint64_t duration = 0;
 };
 
-/// Makes what a replay keeps of a command. `attention`: cycles of a kAttention.
+/// Makes what a replay keeps of a command. `attention`: cycles of an attention.
 void decode_work(const hw::Command& command, const hw::Program& program, const hw::Machine& machine,
                  std::uint64_t attention, ReplayWork& work);
 

@@ -97,7 +97,7 @@ struct SddmmWork {
                                                const Machine::Attention& array);
 
 /// Cycles in which a score passes the stages before the softmax, which is the last of a chain
-/// that may be a kAttention command's softmax chain.
+/// that may be an attention command's softmax chain.
 [[nodiscard]] std::uint64_t score_latency(const Chain& chain);
 
 /// Exponential pass over the kept cells of both engines.

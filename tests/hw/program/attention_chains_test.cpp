@@ -1,4 +1,4 @@
-/// Chains around the products of attention: which a kAttention command may name, and what stages of
+/// Chains around the products of attention: which an attention command may name, and what stages of
 /// the scores do to the values.
 
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@
 #include "tests/hw/attention/sparse_heads.h"
 #include "tests/hw/program/complaint.h"
 
-/// Programs with a kAttention command: what it touches, its checks, its text.
+/// Programs with an attention command: what it touches, its checks, its text.
 namespace systole::hw {
 namespace {
 
