@@ -8,6 +8,7 @@
 #include "hw/program/command_codec.h"
 #include "hw/program/disassembly.h"
 #include "hw/program/program.h"
+#include "hw/program/program_fetch.h"
 #include "tests/hw/attention/sparse_heads.h"
 #include "tests/hw/program/complaint.h"
 
@@ -72,6 +73,19 @@ TEST(HeadMixCommand, TouchesLatentRows) {
   EXPECT_TRUE(touches(program, 1, {Space::kDram, 0x2000, 0x2000 + 4 * 8, false}));
   EXPECT_TRUE(touches(program, 1, {Space::kDram, 0x3000, 0x3000 + 4 * 24, false}));
   EXPECT_TRUE(touches(program, 1, {Space::kDram, 0x4000, 0x4000 + 4 * 24, true}));
+}
+
+TEST(HeadMixCommand, NamesEveryMixThatACoreMustHold) {
+  const Program program = mixing_program();
+  const References store = references_of(program.commands[0]);
+  ASSERT_EQ(store.mix_count, 1U);
+  EXPECT_EQ(store.mixes[0], 0U);
+  const References attention = references_of(program.commands[1]);
+  ASSERT_EQ(attention.mix_count, 2U);
+  EXPECT_EQ(attention.mixes[0], 1U);
+  EXPECT_EQ(attention.mixes[1], 2U);
+  EXPECT_EQ(attention.mask, 0U);
+  EXPECT_EQ(attention.chain_count, 2U);
 }
 
 TEST(HeadMixCommand, KeepsItsMixInMemoryAndAsText) {
