@@ -38,11 +38,13 @@ Tiling attention_tiling(const AttentionGroup& group, const hw::Machine& machine)
   return tiling;
 }
 
-/// What the host is expected to take.
-Tiling host_tiling(const Group& group, const hw::Machine& machine) {
+/// What a group without tiles is expected to take; an encoder works with the stores before it.
+Tiling whole_tiling(const Group& group, const hw::Machine& machine) {
+  if (group.attention()) return attention_tiling(*group.attention(), machine);
   Tiling tiling;
   tiling.m = group.m();
   tiling.n = tiling.c_cols = group.n();
+  if (group.encoder()) return tiling;
   const HostCost cost = host_cost(*group.host(), group.m(), group.n(), machine);
   tiling.compute_cycles = static_cast<std::uint64_t>(cost.compute);
   tiling.cycles = static_cast<std::uint64_t>(cost.total());
@@ -194,18 +196,10 @@ class PlanReplayer {
     const Group& group = groups_[pipeline.first];
     program_.commands.clear();
     const std::size_t first_op = program_.operators.size();
-    if (group.attention()) {
-      result_.tilings.push_back(attention_tiling(*group.attention(), machine_));
+    if (!group.is_tiled()) {
+      result_.tilings.push_back(whole_tiling(group, machine_));
       emit_whole(emitter_.target(), group);
-      replay_.expect_attention(result_.tilings.back().cycles);
-    } else if (group.host()) {
-      result_.tilings.push_back(host_tiling(group, machine_));
-      emit_whole(emitter_.target(), group);
-    } else if (group.encoder()) {
-      Tiling& tiling = result_.tilings.emplace_back();
-      tiling.m = group.m();
-      tiling.n = tiling.c_cols = group.n();
-      emit_whole(emitter_.target(), group);
+      if (group.attention()) replay_.expect_attention(result_.tilings.back().cycles);
     } else {
       TiledPipeline& tiled = tiled_[index];
       const TiledPipeline* const next = index + 1 < tiled_.size() ? &tiled_[index + 1] : nullptr;

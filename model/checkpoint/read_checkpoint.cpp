@@ -80,7 +80,8 @@ class RealLayerReader {
   [[nodiscard]] GeluForm gelu_form() const { return gelu_; }
   [[nodiscard]] const NetworkNode& last_gelu() const { return *last_gelu_; }
 
-  /// The node before the blocks, and before the LayerNorm of a post-norm network in front of them.
+  /// The node before the blocks, and before the LayerNorm that precedes those of a post-norm
+  /// network.
   const NetworkNode& first(const NetworkNode& place, const WalkedEncoder& encoder,
                            FloatNorm& first_norm) {
     const NetworkNode* node = file_.producer(encoder.entry);

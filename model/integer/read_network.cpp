@@ -18,6 +18,10 @@
 namespace systole::model {
 namespace {
 
+std::int32_t limited(std::int64_t value) {
+  return static_cast<std::int32_t>(hw::saturate(value, hw::full_range(8 * sizeof(std::int32_t))));
+}
+
 hw::Dyadic factor_of(const NetworkNode& node, const char* key) {
   const auto pair = node.attributes.at(key).get<std::vector<std::int32_t>>();
   return {pair.at(0), static_cast<std::int8_t>(pair.at(1))};
@@ -212,10 +216,7 @@ IntegerVit read_vit_network(const NetworkFile& file) {
   vit.position = reader.words(sum.inputs[1]);
   const std::vector<std::int32_t> token = reader.words(embedding.token->inputs[1]);
   std::transform(token.begin(), token.end(), vit.position.begin(), vit.position.begin(),
-                 [](std::int64_t a, std::int64_t b) {
-                   return static_cast<std::int32_t>(
-                       hw::saturate(a + b, hw::full_range(8 * sizeof(std::int32_t))));
-                 });
+                 [](std::int64_t a, std::int64_t b) { return limited(a + b); });
   vit.embedding_scale = file.scale_of(sum.output);
   check_integer_vit(vit, file.path());
   return vit;
@@ -245,9 +246,6 @@ IntegerText read_text_network(const NetworkFile& file) {
   const std::vector<std::int32_t> table = reader.words(embedding.position->inputs[0]);
   const auto offset = embedding.position->attributes.at("offset").get<std::size_t>();
   text.position.assign(table.begin() + static_cast<std::ptrdiff_t>(offset * width), table.end());
-  const auto limited = [](std::int64_t value) {
-    return static_cast<std::int32_t>(hw::saturate(value, hw::full_range(8 * sizeof(std::int32_t))));
-  };
   if (embedding.token_type != nullptr) {
     // As IntegerText has it: type 0 is a part of `position`.
     const std::vector<std::int32_t> type = reader.words(embedding.token_type->inputs[1]);

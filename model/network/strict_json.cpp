@@ -80,7 +80,7 @@ class StrictReader : public nlohmann::json_sax<json> {
     if (open_.size() == kMaxJsonDepth) {
       fail(fmt::format("nested more than {} deep", kMaxJsonDepth));
     }
-    // What stands in an open array or object stays where it is until that is closed.
+    // What holds an open array or object does not grow until that is closed: the pointer is valid.
     open_.push_back(put(std::move(container)));
     return true;
   }

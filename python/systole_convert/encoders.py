@@ -90,6 +90,14 @@ def norm(checkpoint: Checkpoint, name: str, width: int) -> Projection:
     )
 
 
+def words_at_positions(
+    net: Network, ids: str, words: Source, positions: Source, offset: int = 0
+) -> str:
+    """The rows of the words, each with that of its position added."""
+    word = net.embedding("word", ids, words)
+    return net.add("embedding", word, net.positions("position", positions, offset))
+
+
 def refuse(config: Config, key: str, allowed: tuple[str, ...], default: str) -> None:
     config.word(key, default, allowed)
 
@@ -121,11 +129,12 @@ def bert(net: Network, checkpoint: Checkpoint) -> None:
         net.input("token_type_ids", "i64", [TOKENS]),
     )
     e = f"{prefix}embeddings."
-    x = net.embedding("word", ids, get(f"{e}word_embeddings.weight", vocabulary, width))
-    x = net.add(
-        "embedding",
-        x,
-        net.positions("position", get(f"{e}position_embeddings.weight", positions, width), offset),
+    x = words_at_positions(
+        net,
+        ids,
+        get(f"{e}word_embeddings.weight", vocabulary, width),
+        get(f"{e}position_embeddings.weight", positions, width),
+        offset,
     )
     x = net.add(
         "typed_embedding",
@@ -172,13 +181,11 @@ def distilbert(net: Network, checkpoint: Checkpoint) -> None:
     prefix = prefix_of(checkpoint, "embeddings.word_embeddings.weight", ("distilbert.", ""))
     ids = net.input("input_ids", "i64", [TOKENS])
     e = f"{prefix}embeddings."
-    x = net.embedding("word", ids, checkpoint.get(f"{e}word_embeddings.weight", vocabulary, width))
-    x = net.add(
-        "embedding",
-        x,
-        net.positions(
-            "position", checkpoint.get(f"{e}position_embeddings.weight", positions, width)
-        ),
+    x = words_at_positions(
+        net,
+        ids,
+        checkpoint.get(f"{e}word_embeddings.weight", vocabulary, width),
+        checkpoint.get(f"{e}position_embeddings.weight", positions, width),
     )
     # The network has no key for it: modeling_distilbert.py says 1e-12.
     blocks = Blocks(net, heads, hidden, 1e-12, gelu_form(config, "activation", "gelu"), False)
@@ -214,11 +221,11 @@ def gpt2(net: Network, checkpoint: Checkpoint) -> None:
     vocabulary, positions = config.count("vocab_size", high=1 << 24), config.count("n_positions")
     prefix = prefix_of(checkpoint, "wte.weight", ("transformer.", ""))
     ids = net.input("input_ids", "i64", [TOKENS])
-    x = net.embedding("word", ids, checkpoint.get(f"{prefix}wte.weight", vocabulary, width))
-    x = net.add(
-        "embedding",
-        x,
-        net.positions("position", checkpoint.get(f"{prefix}wpe.weight", positions, width)),
+    x = words_at_positions(
+        net,
+        ids,
+        checkpoint.get(f"{prefix}wte.weight", vocabulary, width),
+        checkpoint.get(f"{prefix}wpe.weight", positions, width),
     )
     blocks = Blocks(net, config.count("n_head"), hidden, config.real("layer_norm_epsilon", 1e-5),
                     gelu_form(config, "activation_function", "gelu_new"), True)  # fmt: skip

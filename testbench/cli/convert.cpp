@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -20,12 +19,6 @@ struct ConvertOptions {
   std::string source, out, name;
 };
 
-/// The value of an environment variable, or what stands for it if it is not set.
-std::string environment_or(const char* variable, const char* otherwise) {
-  const char* const value = std::getenv(variable);
-  return value != nullptr && *value != '\0' ? value : otherwise;
-}
-
 void list_files(const ConvertOptions& options, CommandFiles& files) {
   files.reads("source", options.source);
   std::error_code ignored;  // no folder, or one that cannot be read: the converter says so
@@ -40,7 +33,7 @@ int run(const ConvertOptions& options) {
   if (!std::filesystem::exists(options.source)) {
     throw hw::InputError(hw::printable(options.source) + ": missing, expected a file or a folder");
   }
-  const std::string python = environment_or("SYSTOLE_PYTHON", "python3");
+  const std::string python = python_interpreter();
   std::string path = environment_or("SYSTOLE_PYTHON_DIR", SYSTOLE_PYTHON_SOURCE);
   const std::string before = environment_or("PYTHONPATH", "");
   if (!before.empty()) path += ":" + before;

@@ -9,7 +9,6 @@
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
 #include "testbench/cli/outputs.h"
-#include "testbench/page/report_page.h"
 #include "testbench/stream/report_stream.h"
 
 namespace systole::testbench {
@@ -44,19 +43,7 @@ int run(const LayerOptions& options) {
                     false,
                     true,
                     options.functional};
-  check_stream_sizes(report.request, report.machine);
-  JsonOutput stats(options.stats);
-  ReportPage page(options.report);
-  report.result = run_stream(report.request, report.machine);
-  const nlohmann::ordered_json document = stream_json(report);
-  stats.write(document);
-  page.write(report.machine, document);
-  if (options.json) {
-    print_json(document);
-  } else {
-    print_text(stream_text(report));
-  }
-  return report.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+  return run_on_streaming_core(report, options.stats, options.report, options.json);
 }
 
 }  // namespace

@@ -61,15 +61,7 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
   report.request.product = true;
   report.request.bias = options.bias;
   report.request.functional = options.functional;
-  check_stream_sizes(report.request, report.machine);
-  JsonOutput stats(options.stats);
-  ReportPage page(options.report);
-  report.result = run_stream(report.request, report.machine);
-  const nlohmann::ordered_json document = stream_json(report);
-  stats.write(document);
-  page.write(report.machine, document);
-  options.json ? print_json(document) : print_text(stream_text(report));
-  return report.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
+  return run_on_streaming_core(report, options.stats, options.report, options.json);
 }
 
 int run(const MatmulOptions& options) {

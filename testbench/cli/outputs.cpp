@@ -3,6 +3,8 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "testbench/cli/command.h"
+#include "testbench/page/report_page.h"
 
 namespace systole::testbench {
 
@@ -28,6 +30,19 @@ void JsonOutput::write(const nlohmann::ordered_json& document) {
   if (!file_) return;
   file_->stream() << json_text(document);
   file_->commit();
+}
+
+int run_on_streaming_core(StreamReport& report, const std::string& stats_path,
+                          const std::string& page_path, bool json) {
+  check_stream_sizes(report.request, report.machine);
+  JsonOutput stats(stats_path);
+  ReportPage page(page_path);
+  report.result = run_stream(report.request, report.machine);
+  const nlohmann::ordered_json document = stream_json(report);
+  stats.write(document);
+  page.write(report.machine, document);
+  json ? print_json(document) : print_text(stream_text(report));
+  return report.result.check.mismatches == 0 ? kExitOk : kExitCheckFailed;
 }
 
 }  // namespace systole::testbench

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/atomic_file.h"
+#include "testbench/stream/report_stream.h"
 
 namespace systole::testbench {
 
@@ -24,5 +25,11 @@ class JsonOutput {
  private:
   std::optional<hw::AtomicFile> file_;
 };
+
+/// Runs what a report asks of a streaming core, writes statistics and page where their paths are
+/// not empty, and prints the report. The exit code. Throws InputError, before the run for a path
+/// that cannot be written or sizes that the core does not take.
+int run_on_streaming_core(StreamReport& report, const std::string& stats_path,
+                          const std::string& page_path, bool json);
 
 }  // namespace systole::testbench

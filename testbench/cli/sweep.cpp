@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "testbench/cli/command.h"
 #include "testbench/cli/common_options.h"
+#include "testbench/common/tool.h"
 
 namespace systole::testbench {
 namespace {
@@ -63,8 +64,7 @@ int run(const SweepOptions& options) {
   if (!options.dask.empty()) request["dask"] = options.dask;
   if (!options.csv.empty()) request["csv"] = options.csv;
   if (!options.plots.empty()) request["plot"] = options.plots;
-  const char* const named = std::getenv("SYSTOLE_PYTHON");
-  const std::string python = named == nullptr ? "python3" : named;
+  const std::string python = python_interpreter();
   // The package runs this very program.
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);

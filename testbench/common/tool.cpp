@@ -64,4 +64,11 @@ int run_tool(const std::vector<std::string>& command, const std::string& input,
   return *code;
 }
 
+std::string environment_or(const char* variable, const char* otherwise) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0' ? value : otherwise;
+}
+
+std::string python_interpreter() { return environment_or("SYSTOLE_PYTHON", "python3"); }
+
 }  // namespace systole::testbench

@@ -11,4 +11,9 @@ namespace systole::testbench {
 int run_tool(const std::vector<std::string>& command, const std::string& input,
              const std::vector<std::string>& environment = {});
 
+/// The value of an environment variable, or `otherwise` if it is not set or empty.
+std::string environment_or(const char* variable, const char* otherwise);
+/// The Python that the program's Python parts run with: SYSTOLE_PYTHON, else python3.
+std::string python_interpreter();
+
 }  // namespace systole::testbench

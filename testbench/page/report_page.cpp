@@ -17,7 +17,7 @@
 namespace systole::testbench {
 namespace {
 
-/// Our scripts, in the order in which they stand in the page.
+/// Our scripts, in the order of the page.
 constexpr std::array<const char*, 7> kScripts = {
     "format.js", "table.js", "charts.js", "timeline.js", "page.js", "comparison.js", "main.js"};
 

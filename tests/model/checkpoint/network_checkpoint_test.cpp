@@ -67,7 +67,7 @@ TEST(NetworkOfACheckpoint, HasEveryNumberOfAVisionModel) {
   }
 }
 
-/// What normalises bytes is an operator of the graph, or stands beside a checkpoint: either way the
+/// What normalises bytes is an operator of the graph, or a file beside a checkpoint: either way the
 /// patch embedding has it.
 TEST(NetworkOfACheckpoint, FoldsTheNormalisationOfPictures) {
   const TempDirectory directory;

@@ -23,7 +23,7 @@ namespace {
 
 using tlm_model::CommandTrace;
 
-/// An item of CBOR (RFC 8949), with the tag in front of it.
+/// An item of CBOR (RFC 8949), preceded by its tag.
 struct CborItem {
   unsigned major = 0;
   std::uint64_t value = 0, tag = 0;
