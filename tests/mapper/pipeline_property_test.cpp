@@ -85,12 +85,12 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(counts.mapped, test::draws(120U));
-  EXPECT_GT(counts.rings, test::draws(40U));
-  EXPECT_GT(counts.wraps, test::draws(20U));
-  EXPECT_GT(counts.rows, test::draws(80U));
-  EXPECT_GT(counts.joined, test::draws(25U));
-  EXPECT_GT(counts.passing, test::draws(30U));
+  EXPECT_GT(counts.mapped, test::finds(120U));
+  EXPECT_GT(counts.rings, test::finds(40U));
+  EXPECT_GT(counts.wraps, test::finds(20U));
+  EXPECT_GT(counts.rows, test::finds(80U));
+  EXPECT_GT(counts.joined, test::finds(25U));
+  EXPECT_GT(counts.passing, test::finds(30U));
 }
 
 }  // namespace

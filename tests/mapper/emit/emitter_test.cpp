@@ -286,8 +286,8 @@ TEST(Emitter, KeepsItsRulesOnEveryMachine) {
     }
     ++emitted;
   }
-  EXPECT_GT(emitted, test::draws(70));
-  EXPECT_GT(loads, test::draws(1000));
+  EXPECT_GT(emitted, test::finds(70));
+  EXPECT_GT(loads, test::finds(1000));
   // Tiles of odd sizes can leave the ring in pieces.
   EXPECT_LE(waiting, loads / 100);
 }
@@ -338,11 +338,11 @@ TEST(Emitter, LoadsWhatTheTilerExpects) {
         << " (" << t.n << ") x " << t.k << (t.m_outer ? " m" : " n") << (t.k_outer ? " k" : "")
         << (t.a_stays ? " a" : "") << (t.b_stays ? " b" : "");
   }
-  EXPECT_GT(mapped, test::draws(150));
-  EXPECT_GT(a_stays, test::draws(20));
-  EXPECT_GT(b_stays, test::draws(20));
-  EXPECT_GT(k_outer, test::draws(20));
-  EXPECT_GT(one_result, test::draws(20));
+  EXPECT_GT(mapped, test::finds(150));
+  EXPECT_GT(a_stays, test::finds(20));
+  EXPECT_GT(b_stays, test::finds(20));
+  EXPECT_GT(k_outer, test::finds(20));
+  EXPECT_GT(one_result, test::finds(20));
 }
 
 TEST(Emitter, LoadsRunAheadOnThePresets) {

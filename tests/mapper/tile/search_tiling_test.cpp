@@ -125,7 +125,7 @@ TEST(SearchTiling, IsNeverWorseThanCostAndOftenBetter) {
       better += value(machine, problem, *best) < value(machine, problem, *cost) ? 1 : 0;
     }
   }
-  EXPECT_GT(better, test::draws(40));
+  EXPECT_GT(better, test::finds(40));
 }
 
 TEST(SearchTiling, SingleBuffersFindRoomWhereDoubleOnesDoNot) {
