@@ -30,7 +30,7 @@
 #include "testbench/page/report_page.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
-#include "testbench/run/run_values.h"
+#include "testbench/run/tensor_file.h"
 #include "testbench/wave/timeline.h"
 #include "testbench/wave/wave.h"
 
@@ -41,7 +41,8 @@ struct RunOptions {
   MachineOptions machine;
   std::string model, program;
   SizeOptions size;
-  std::string input, values;
+  std::string input, outputs;
+  std::string tensors;    ///< expression of more tensors for `outputs`
   std::size_t limit = 0;  ///< 0: all
   bool check = false;
   bool functional = true;
@@ -56,9 +57,10 @@ struct RunOptions {
 };
 
 void check_options(const RunOptions& options) {
-  if (!options.functional && (options.check || options.min_accuracy)) {
+  if (!options.functional && (options.check || options.min_accuracy || !options.outputs.empty())) {
     throw hw::InputError(
-        "--functional off: --check and --min-accuracy need values, expected --functional on");
+        "--functional off: --check, --min-accuracy and --outputs need values, expected "
+        "--functional on");
   }
   // Not the parser's range check, which lets "nan" pass.
   if (options.min_accuracy && !(*options.min_accuracy >= 0.0 && *options.min_accuracy <= 1.0)) {
@@ -82,7 +84,7 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.reads_model("--model", options.model, model::find_model);
   files.reads("--program", options.program);
   files.reads_pictures("--input", options.input.empty() ? default_data() : options.input);
-  files.writes("--values", options.values);
+  files.writes("--outputs", options.outputs);
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline);
   files.writes("--report", options.report);
@@ -106,6 +108,8 @@ struct Work {
   mapper::TensorPlace input, output;
   const std::vector<std::vector<std::uint8_t>>& inputs;
   std::function<SimulationResult(tlm_model::Engines, const SimulationOptions&)> simulate;
+  /// More tensors for --outputs; null: of a program file.
+  std::function<void(const SimulationResult&, std::vector<model::TensorData>&)> add_outputs;
   /// The document of `systole explain`, without changes of the machine; null: of a program file.
   std::function<nlohmann::ordered_json(const Measurement&)> explain;
 };
@@ -137,6 +141,17 @@ class Recording {
   std::deque<Timeline> timelines_;
 };
 
+void write_outputs(const std::string& path, const Work& work, const SimulationResult& result) {
+  const auto tensor = [](const mapper::TensorPlace& place,
+                         const std::vector<std::vector<std::uint8_t>>& inferences) {
+    return tensor_of_inferences(place.name, place.type, place.rows, place.cols, inferences);
+  };
+  std::vector<model::TensorData> tensors{tensor(work.input, work.inputs),
+                                         tensor(work.output, result.outputs)};
+  if (work.add_outputs) work.add_outputs(result, tensors);
+  model::write_safetensors(path, tensors);
+}
+
 /// Runs it and reports. `complete` adds what only the caller knows to the measurement.
 int measure_and_report(const RunOptions& options, const Work& work, SimulationOptions simulation,
                        std::optional<SimulationBar>& bar,
@@ -167,10 +182,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (page.wanted()) page.write(work.machine, document, work.explain(measurement));
   pipeline.write(work.program, measurement.result);
   transactions.write(work.program, measurement.result);
-  if (!options.values.empty()) {
-    write_values(options.values,
-                 {{work.input, work.inputs}, {work.output, measurement.result.outputs}});
-  }
+  if (!options.outputs.empty()) write_outputs(options.outputs, work, measurement.result);
   std::vector<std::pair<std::string, std::string>> notes;
   if (measurement.result.wave_is_cut_short) {
     notes.emplace_back("waveform", fmt::format("ends at its limit of {} MiB, see --wave-from",
@@ -181,11 +193,28 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   } else {
     print_text(report_text(measurement,
                            {options.stats, options.wave.path, options.timeline, options.report,
-                            options.views.pipeline, options.views.transactions},
+                            options.views.pipeline, options.views.transactions, options.outputs},
                            notes));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
   return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
+}
+
+/// Of a vision model: the class of each picture, and its label where that is known.
+void add_classes(const RunSubject& subject, const std::vector<std::vector<std::uint8_t>>& outputs,
+                 std::vector<model::TensorData>& tensors) {
+  if (!subject.network().vit) return;
+  const std::vector<std::uint32_t>& labels = subject.pictures().labels;
+  std::vector<std::int32_t> classes;
+  for (const std::vector<std::uint8_t>& logits : outputs) {
+    classes.push_back(class_of(subject.network(), logits));
+  }
+  tensors.push_back(
+      model::make_tensor("classes", model::FileDtype::kI32, {classes.size()}, classes));
+  if (labels.empty()) return;
+  const std::vector<std::int32_t> known(
+      labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(classes.size()));
+  tensors.push_back(model::make_tensor("labels", model::FileDtype::kI32, {known.size()}, known));
 }
 
 int run_network(const RunOptions& options) {
@@ -199,6 +228,16 @@ int run_network(const RunOptions& options) {
   simulation.next_step = subject.next_step();
   const model::Graph& graph = subject.graph();
   const mapper::Mapping& mapping = subject.mapping();
+  if (!options.tensors.empty()) {
+    if (simulation.next_step) {
+      throw hw::InputError(
+          "--tensors: each token or text with padding has a program of its own, expected "
+          "inferences "
+          "of one program");
+    }
+    simulation.tensors = find_tensors(options.tensors, graph, mapping);
+  }
+  const std::vector<model::TensorId> tensors_kept = simulation.tensors;
   // Of the first inference: later ones may change graph and mapping.
   const std::vector<analysis::OperatorEstimate> estimates = analysis::estimate(mapping, machine);
   analysis::LowerBound bound;
@@ -213,6 +252,15 @@ int run_network(const RunOptions& options) {
                   [&](tlm_model::Engines engines, const SimulationOptions& how) {
                     return simulate(graph, mapping, machine, std::move(engines), subject.inputs(),
                                     how);
+                  },
+                  [&](const SimulationResult& result, std::vector<model::TensorData>& tensors) {
+                    for (std::size_t i = 0; i < tensors_kept.size(); ++i) {
+                      const model::Tensor& tensor = graph.tensors[tensors_kept[i]];
+                      if (tensor.kind == model::Tensor::Kind::kOutput) continue;  // is there
+                      tensors.push_back(tensor_of_inferences(tensor.name, tensor.type, tensor.rows,
+                                                             tensor.cols, result.tensors[i]));
+                    }
+                    add_classes(subject, result.outputs, tensors);
                   },
                   [&](const Measurement& measurement) {
                     return explain_json(explain_run(measurement, mapping.program, bound));
@@ -265,6 +313,7 @@ int run_program(const RunOptions& options) {
                   [&](tlm_model::Engines engines, const SimulationOptions& how) {
                     return simulate(loaded, std::move(engines), inputs, how);
                   },
+                  nullptr,
                   [](const Measurement&) { return nullptr; }};
   return measure_and_report(options, work, {}, bar, [](Measurement&) {});
 }
@@ -333,8 +382,12 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--min-accuracy", options->min_accuracy, "exit with 1 below this fraction")
       ->type_name("0..1");
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
-  command.add_option("--values", options->values, "write inputs and outputs")
-      ->type_name("FILE.safetensors");
+  CLI::Option* const outputs =
+      command.add_option("--outputs", options->outputs, "write inputs, outputs and classes");
+  outputs->type_name("FILE.safetensors");
+  command.add_option("--tensors", options->tensors, "write tensors of these names as well")
+      ->type_name("REGEX")
+      ->needs(outputs);
   add_timeline_options(command, *options);
   add_command_views(command, options->views);
   add_wave_options(command, options->wave);
@@ -349,6 +402,8 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m transformer --model gpt2 --length 16 --decode --past 100",
                 "systole run -m gemmini --model vit17 -n 1 --wave run.vcd --timeline run.json",
                 "systole run -m transformer --model bert-base --report run.html",
+                "systole run -m gemmini --model vit17 --outputs out.safetensors \\\n    --tensors "
+                "'blocks.0.*'",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, list_files, run);
 }

@@ -185,12 +185,16 @@ std::vector<std::vector<std::uint8_t>> network_inputs(const Network& network,
   return inputs;
 }
 
+std::int32_t class_of(const Network& network, const std::vector<std::uint8_t>& logits) {
+  const hw::DType type = network.graph.tensors[output_tensor(network.graph)].type;
+  return static_cast<std::int32_t>(model::argmax(widen(logits, type)));
+}
+
 double accuracy_of(const Network& network, const model::Dataset& data,
                    const std::vector<std::vector<std::uint8_t>>& outputs) {
-  const model::Tensor& logits = network.graph.tensors[output_tensor(network.graph)];
   std::size_t right = 0;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (model::argmax(widen(outputs[i], logits.type)) == data.labels.at(i)) ++right;
+    if (static_cast<std::uint32_t>(class_of(network, outputs[i])) == data.labels.at(i)) ++right;
   }
   return static_cast<double>(right) / static_cast<double>(outputs.size());
 }

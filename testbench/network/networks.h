@@ -79,6 +79,10 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
                                                                     const model::Dataset& data,
                                                                     std::size_t limit);
 
+/// The class whose logit is the largest, of the bytes of the graph's output tensor.
+[[nodiscard]] std::int32_t class_of(const Network& network,
+                                    const std::vector<std::uint8_t>& logits);
+
 /// Fraction of the outputs (bytes of the graph's output tensor, in the order of the pictures) whose
 /// largest logit is the picture's label.
 [[nodiscard]] double accuracy_of(const Network& network, const model::Dataset& data,

@@ -16,49 +16,39 @@
 #include "model/graph/graph.h"
 #include "model/graph/reference.h"
 #include "testbench/network/tensors.h"
+#include "testbench/run/result_rows.h"
 #include "tlm/common/observer.h"
 #include "tlm/system.h"
 
 namespace systole::testbench {
 namespace {
 
-/// Compares every tile that leaves the post-op unit, as it is in simulated memory when its
-/// command has completed, with the reference, byte for byte. Not later: as soon as the readers of a
-/// tile are done, another operator may write over it, even before the last tile of this one is
-/// complete.
+/// Compares every tile that leaves the post-op unit with the reference, byte for byte.
 class Checker {
  public:
-  Checker(const model::Graph& graph, tlm_model::System& system);
+  explicit Checker(const model::Graph& graph)
+      : graph_(graph), reference_(graph, {graph_is_large(graph), false}) {}
 
   /// The next inference runs on this input, by the program of this mapping, which outlives it.
   /// `progress` as of the reference, which computes what is expected.
   void begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input,
              const std::function<void(std::size_t nodes)>& progress);
-  void on_command(const tlm_model::CommandTrace& trace);
+  void end_command(std::uint32_t op);
+  void compare(const ResultRow& row);
   [[nodiscard]] const CheckResult& result() const noexcept { return result_; }
 
  private:
-  /// A row of a result from byte `first` on.
-  void compare(std::uint32_t op, std::uint64_t row, std::uint64_t first, const std::uint8_t* found,
-               const std::uint8_t* expected, std::size_t bytes);
-
   const model::Graph& graph_;
   const mapper::Mapping* mapping_ = nullptr;
-  tlm_model::System& system_;
   model::Reference reference_;
   CheckResult result_;
   std::size_t inference_ = 0;
-  std::vector<std::uint32_t> left_;       ///< by operator: commands that have not completed
-  std::vector<std::uint64_t> ring_rows_;  ///< by operator whose result is a ring: rows so far
+  std::vector<std::uint64_t> left_;  ///< by operator: commands that have not completed
 };
-
-Checker::Checker(const model::Graph& graph, tlm_model::System& system)
-    : graph_(graph), system_(system), reference_(graph, {graph_is_large(graph), false}) {}
 
 void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8_t>& input,
                     const std::function<void(std::size_t nodes)>& progress) {
   mapping_ = &mapping;
-  ring_rows_.assign(mapping.program.operators.size(), 0);
   left_.assign(mapping.program.operators.size(), 0);
   for (const hw::Command& command : mapping.program.commands) {
     if (command.opcode() != hw::Opcode::kEnd) ++left_[command.op];
@@ -69,95 +59,57 @@ void Checker::begin(const mapper::Mapping& mapping, const std::vector<std::uint8
   ++inference_;
 }
 
-namespace {
-
-/// Where a command leaves its result.
-struct WrittenTile {
-  bool stays = false;  ///< in the scratchpad
-  std::uint64_t begin = 0, rows = 0, row_bytes = 0;
-};
-
-/// Nothing: it leaves none. `element`: bytes of an element of the operator's result.
-std::optional<WrittenTile> written_by(const hw::Command& command, const hw::Program& program,
-                                      std::size_t element) {
-  const auto tile = [](bool stays, std::uint64_t begin, const hw::WrittenRows& rows) {
-    return WrittenTile{stays, begin, rows.rows, rows.bytes};
-  };
-  if (const auto* const store = command.as<hw::cmd::Store>()) {
-    return tile(false, store->to.address, hw::written_rows(*store, program));
-  }
-  if (const auto* const move = command.as<hw::cmd::Move>()) {
-    return tile(true, move->to.address, hw::written_rows(*move, program));
-  }
-  if (const auto* const loop = command.as<hw::cmd::Loop>(); loop && loop->c.address != 0) {
-    return tile(false, loop->c.address, hw::written_rows(*loop, program));
-  }
-  if (const auto* const attention = command.as<hw::cmd::Attention>()) {
-    return tile(false, attention->out.address,
-                {attention->queries, std::size_t{attention->heads} * attention->n * element});
-  }
-  if (const auto* const call = command.as<hw::cmd::HostCall>()) {
-    return tile(false, call->out.address, {call->m, call->n * element});
-  }
-  return std::nullopt;
+void Checker::end_command(std::uint32_t op) {
+  if (--left_[op] == 0) ++result_.operators;
 }
 
-}  // namespace
-
-void Checker::on_command(const tlm_model::CommandTrace& trace) {
-  const hw::Command& command = mapping_->program.commands[trace.index];
-  if (--left_[command.op] == 0) ++result_.operators;
-  const hw::Operator& result = mapping_->program.operators[command.op];
-  const model::View& view = mapping_->groups[command.op].written();
-  const std::size_t element = hw::bytes_of(result.type);
-  const std::optional<WrittenTile> written = written_by(command, mapping_->program, element);
-  if (!written) return;
-  const auto [stays, begin, rows, row_bytes] = *written;
-  const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
-  const std::vector<std::uint8_t>& expected = reference_.bytes(view.tensor);
-  std::vector<std::uint8_t> found(row_bytes);
-  const auto first_of = [&](std::uint64_t at) {
-    // A ring's first row tile need not have its lowest slot.
-    const auto pitch = static_cast<std::int64_t>(result.pitch);
-    const std::int64_t offset = static_cast<std::int64_t>(at - result.address) % pitch;
-    return static_cast<std::uint64_t>(offset < 0 ? offset + pitch : offset);
-  };
-  // Rows of a ring arrive in order, from the first column on.
-  const bool ring = result.place == hw::Operator::Place::kRing;
-  std::uint64_t ring_row = 0;
-  if (ring) {
-    std::uint64_t& done = ring_rows_[command.op];
-    if (first_of(begin) == 0) done += rows;
-    ring_row = done - rows;
-  }
-  for (std::uint64_t i = 0; i < rows; ++i) {
-    const std::uint64_t at = begin + i * result.pitch;
-    if (stays) {
-      std::memcpy(found.data(), system_.core.memory.scratchpad.data() + at, row_bytes);
-    } else {
-      system_.peek(at, found.data(), row_bytes);
-    }
-    const std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
-    const std::uint64_t first = first_of(at);
-    const std::size_t offset = (view.row + row) * tensor_row_bytes + view.col * element + first;
-    compare(command.op, row, first, found.data(), &expected[offset], row_bytes);
-  }
-}
-
-void Checker::compare(std::uint32_t op, std::uint64_t row, std::uint64_t first,
-                      const std::uint8_t* found, const std::uint8_t* expected, std::size_t bytes) {
+void Checker::compare(const ResultRow& row) {
+  const std::size_t bytes = row.bytes.size();
+  const std::uint8_t* const expected = reference_.bytes(row.tensor).data() + row.offset;
   result_.bytes += bytes;
-  if (std::memcmp(found, expected, bytes) == 0) return;
+  if (std::memcmp(row.bytes.data(), expected, bytes) == 0) return;
   for (std::size_t i = 0; i < bytes; ++i) {
-    if (found[i] == expected[i]) continue;
+    if (row.bytes[i] == expected[i]) continue;
     if (result_.mismatches++ == 0) {
       result_.first = "inference " + std::to_string(inference_ - 1) + ", " +
-                      mapping_->program.operators[op].name + ", row " + std::to_string(row) +
-                      ", byte " + std::to_string(first + i) + ": found " +
-                      std::to_string(found[i]) + ", expected " + std::to_string(expected[i]);
+                      mapping_->program.operators[row.op].name + ", row " +
+                      std::to_string(row.row) + ", byte " + std::to_string(row.first + i) +
+                      ": found " + std::to_string(row.bytes[i]) + ", expected " +
+                      std::to_string(expected[i]);
     }
   }
 }
+
+/// Keeps tensors as commands leave them in memory, inference after inference.
+class Recorder {
+ public:
+  Recorder(const model::Graph& graph, const std::vector<model::TensorId>& tensors)
+      : kept_(tensors.size()), index_(graph.tensors.size(), tensors.size()) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      index_.at(tensors[i]) = i;
+      const model::Tensor& tensor = graph.tensors[tensors[i]];
+      bytes_.push_back(std::size_t{tensor.rows} * tensor.cols * hw::bytes_of(tensor.type));
+    }
+  }
+
+  void begin() {
+    for (std::size_t i = 0; i < kept_.size(); ++i) kept_[i].emplace_back(bytes_[i]);
+  }
+  void keep(const ResultRow& row) {
+    const std::size_t i = index_[row.tensor];
+    if (i == kept_.size()) return;
+    std::copy(row.bytes.begin(), row.bytes.end(),
+              kept_[i].back().begin() + static_cast<std::ptrdiff_t>(row.offset));
+  }
+  [[nodiscard]] std::vector<std::vector<std::vector<std::uint8_t>>> take() {
+    return std::move(kept_);
+  }
+
+ private:
+  std::vector<std::vector<std::vector<std::uint8_t>>> kept_;  ///< by tensor and inference
+  std::vector<std::size_t> index_;  ///< in `kept_`, by tensor of the graph
+  std::vector<std::size_t> bytes_;  ///< of each tensor kept
+};
 
 /// Counts the operators of the reference, then the commands that have completed.
 class CommandCount {
@@ -235,9 +187,23 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
                            first.host_functions, options.functional);
   tlm_model::CommandProcessor& processor = system.core.processor;
   std::unique_ptr<Checker> checker;
-  if (options.check && options.functional && subject.graph != nullptr) {
-    checker = std::make_unique<Checker>(*subject.graph, system);
-    processor.observe([&](const tlm_model::CommandTrace& trace) { checker->on_command(trace); });
+  std::unique_ptr<Recorder> recorder;
+  std::unique_ptr<ResultRows> rows;
+  if (options.functional && subject.graph != nullptr) {
+    if (options.check) checker = std::make_unique<Checker>(*subject.graph);
+    if (!options.tensors.empty()) {
+      recorder = std::make_unique<Recorder>(*subject.graph, options.tensors);
+    }
+  }
+  if (checker || recorder) {
+    rows = std::make_unique<ResultRows>(*subject.graph, system);
+    processor.observe([&](const tlm_model::CommandTrace& trace) {
+      if (checker) checker->end_command(subject.program->commands[trace.index].op);
+      rows->read(trace, [&](const ResultRow& row) {
+        if (checker) checker->compare(row);
+        if (recorder) recorder->keep(row);
+      });
+    });
   }
   SimulationResult result;
   result.traces.resize(first.commands.size() - 1);
@@ -268,6 +234,8 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
                                          : analysis::lower_bound(*subject.graph, machine).cycles());
     }
     const auto& input = inputs[next++];
+    if (rows) rows->begin(*subject.mapping);
+    if (recorder) recorder->begin();
     if (checker) {
       checker->begin(*subject.mapping, input, [&](std::size_t nodes) {
         count.reference(nodes, subject.graph->nodes.size());
@@ -311,6 +279,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   result.classes = share_by_class(first, result.traces, machine);
   result.events = system.energy_events();
   if (checker) result.check = checker->result();
+  if (recorder) result.tensors = recorder->take();
   return result;
 }
 

@@ -22,8 +22,10 @@
 namespace systole::testbench {
 
 struct SimulationOptions {
-  bool functional = true;        ///< off: cycles without values, and no outputs
-  bool check = false;            ///< compare every operator's result with the reference
+  bool functional = true;  ///< off: cycles without values, and no outputs
+  bool check = false;      ///< compare every operator's result with the reference
+  /// Tensors of the graph that are kept as commands leave them in memory; with values only.
+  std::vector<model::TensorId> tensors;
   WaveOptions wave;              ///< waveform to write; no path: none
   tlm_model::Observer observer;  ///< may be empty
   /// The program of each inference, if it is not always the same: moves the graph to it and
@@ -44,7 +46,10 @@ struct SimulationResult : MachineRun {
   std::vector<std::uint64_t> cycles;               ///< per inference, start to interrupt
   std::vector<double> bounds;                      ///< per inference: cycles of its lower bound
   std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference: the graph's output tensor
-  std::uint64_t total_cycles = 0;                  ///< of core time, host included
+  /// By tensor of SimulationOptions::tensors and inference: rows one after another, 0 where no
+  /// command writes.
+  std::vector<std::vector<std::vector<std::uint8_t>>> tensors;
+  std::uint64_t total_cycles = 0;  ///< of core time, host included
   CheckResult check;
   bool wave_is_cut_short = false;      ///< the waveform reached its size limit
   tlm_model::System::Traffic traffic;  ///< of the core, in all inferences

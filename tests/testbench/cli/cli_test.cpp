@@ -1,13 +1,16 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "model/format/safetensors.h"
 #include "support/paths.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
@@ -276,6 +279,19 @@ TEST(Cli, ProgramFilesAreDisassembled) {
             read_file(text));
 }
 
+/// Expects that a file has no other tensors than another one, with the same bytes.
+void expect_tensors_of(const std::string& path, const std::string& other_path) {
+  const model::Safetensors file = model::Safetensors::open(path),
+                           other = model::Safetensors::open(other_path);
+  EXPECT_EQ(file.names().size(), 2U);
+  for (const std::string& name : file.names()) {
+    const model::TensorView found = file.tensor(name), expected = other.tensor(name);
+    EXPECT_EQ(found.shape, expected.shape) << name;
+    ASSERT_EQ(found.bytes, expected.bytes) << name;
+    EXPECT_EQ(std::memcmp(found.data, expected.data, found.bytes), 0) << name;
+  }
+}
+
 // What the network gave is in the file: the same bytes in, the same bytes out, in as many cycles.
 TEST(Cli, AProgramFileRunsLikeItsNetwork) {
   const TempDirectory directory;
@@ -285,9 +301,10 @@ TEST(Cli, AProgramFileRunsLikeItsNetwork) {
            {"transformer", "vit65"}, {"vitcod", "vit65-sparse90"}, {"gemmini", "vit17"}}) {
     expect_ok({"map", "-m", machine, "--model", model, "--out", program});
     const json network =
-        json_of({"run", "-m", machine, "--model", model, "-n", "3", "--values", values});
-    const json file = json_of({"run", "--program", program, "-i", values, "--values", again});
-    EXPECT_EQ(read_file(again), read_file(values)) << machine;
+        json_of({"run", "-m", machine, "--model", model, "-n", "3", "--outputs", values});
+    const json file = json_of({"run", "--program", program, "-i", values, "--outputs", again});
+    SCOPED_TRACE(machine);
+    expect_tensors_of(again, values);
     for (const char* const field : {"cycles", "cycles_min", "cycles_total", "macs", "commands",
                                     "dram_read_bytes", "blocks", "model", "machine"}) {
       EXPECT_EQ(file[field], network[field]) << machine << " " << field;
@@ -295,6 +312,33 @@ TEST(Cli, AProgramFileRunsLikeItsNetwork) {
     const json timing = json_of({"run", "--program", program, "--functional", "off", "-n", "3"});
     EXPECT_EQ(timing["cycles"], network["cycles"]) << machine;
   }
+}
+
+TEST(Cli, OutputsHaveClassesLabelsAndTheTensorsAskedFor) {
+  const TempDirectory directory;
+  const std::string path = directory.path("out.safetensors");
+  const json result = json_of({"run", "-m", "transformer", "--model", "vit17", "-n", "5",
+                               "--outputs", path, "--tensors", "blocks\\.[01]\\.norm1"});
+  const model::Safetensors file = model::Safetensors::open(path);
+  EXPECT_THAT(file.names(), testing::UnorderedElementsAre("patches", "logits", "classes", "labels",
+                                                          "blocks.0.norm1", "blocks.1.norm1"));
+  EXPECT_THAT(file.tensor("blocks.1.norm1").shape, testing::ElementsAre(5, 17, 64));
+  const auto values = [&](const char* name) {
+    const model::TensorView view = file.tensor(name);
+    std::vector<std::int32_t> copy(view.bytes / sizeof(std::int32_t));
+    std::memcpy(copy.data(), view.data, view.bytes);
+    return copy;
+  };
+  const std::vector<std::int32_t> classes = values("classes"), labels = values("labels"),
+                                  logits = values("logits");
+  ASSERT_THAT(classes, testing::SizeIs(5));
+  int right = 0;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const auto first = logits.begin() + static_cast<std::ptrdiff_t>(10 * i);
+    EXPECT_EQ(classes[i], std::max_element(first, first + 10) - first) << i;
+    right += classes[i] == labels[i] ? 1 : 0;
+  }
+  EXPECT_DOUBLE_EQ(result["accuracy"], right / 5.0);
 }
 
 TEST(Cli, MapSummaryCoversTheProgram) {

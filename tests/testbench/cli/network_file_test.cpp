@@ -61,7 +61,7 @@ TEST_P(NetworkFileRun, HasEveryByteAndCycleOfTheModel) {
   }
   output_of(write);
   const auto run = [&](const std::string& model, const Words& size, const std::string& values) {
-    Words arguments{"run", "-m", "transformer", "--model", model, "-n", "1", "--values", values};
+    Words arguments{"run", "-m", "transformer", "--model", model, "-n", "1", "--outputs", values};
     arguments.insert(arguments.end(), size.begin(), size.end());
     return without_speed(json_of(arguments));
   };

@@ -1,0 +1,102 @@
+#include "testbench/run/tensor_file.h"
+
+#include <algorithm>
+#include <cstring>
+#include <regex>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "model/format/safetensors.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr std::size_t kNamesInMessage = 8;
+constexpr std::size_t kNameInMessage = 60;
+
+model::FileDtype file_type(hw::DType type) {
+  switch (type) {
+    case hw::DType::kS8:
+      return model::FileDtype::kI8;
+    case hw::DType::kU8:
+      return model::FileDtype::kU8;
+    case hw::DType::kS16:
+      return model::FileDtype::kI16;
+    case hw::DType::kU16:
+      return model::FileDtype::kU16;
+    case hw::DType::kS32:
+      break;
+  }
+  return model::FileDtype::kI32;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint8_t>> read_values(const std::string& path,
+                                                   const mapper::TensorPlace& tensor,
+                                                   std::size_t limit) {
+  const model::Safetensors file = model::Safetensors::open(path);
+  const model::TensorView& view = file.tensor(tensor.name);
+  const bool is_one = view.shape.size() == 2;
+  const bool fits = (is_one || view.shape.size() == 3) && view.dtype == file_type(tensor.type) &&
+                    view.shape.end()[-2] == tensor.rows && view.shape.end()[-1] == tensor.cols;
+  if (!fits || view.bytes == 0) {
+    throw hw::InputError(hw::printable(path) + ": tensor " + tensor.name + ": found " +
+                         std::string(model::dtype_name(view.dtype)) +
+                         model::shape_text(view.shape) + ", expected " +
+                         std::string(model::dtype_name(file_type(tensor.type))) + "[inferences, " +
+                         std::to_string(tensor.rows) + ", " + std::to_string(tensor.cols) + "]");
+  }
+  const std::size_t found = is_one ? 1 : view.shape.front();
+  std::vector<std::vector<std::uint8_t>> values(limit == 0 ? found : std::min(limit, found));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i].resize(tensor.bytes());
+    std::memcpy(values[i].data(), view.data + i * tensor.bytes(), tensor.bytes());
+  }
+  return values;
+}
+
+model::TensorData tensor_of_inferences(const std::string& name, hw::DType type, std::uint32_t rows,
+                                       std::uint32_t cols,
+                                       const std::vector<std::vector<std::uint8_t>>& inferences) {
+  model::TensorData tensor;
+  tensor.name = name;
+  tensor.dtype = file_type(type);
+  tensor.shape = {inferences.size(), rows, cols};
+  for (const std::vector<std::uint8_t>& bytes : inferences) {
+    const auto* const begin = reinterpret_cast<const std::byte*>(bytes.data());
+    tensor.data.insert(tensor.data.end(), begin, begin + bytes.size());
+  }
+  return tensor;
+}
+
+std::vector<model::TensorId> find_tensors(const std::string& expression, const model::Graph& graph,
+                                          const mapper::Mapping& mapping) {
+  std::regex pattern;
+  try {
+    pattern.assign(expression, std::regex::ECMAScript);
+  } catch (const std::regex_error&) {
+    throw hw::InputError("--tensors: found '" + hw::printable(expression) +
+                         "', expected a regular expression");
+  }
+  std::vector<bool> is_written(graph.tensors.size());
+  for (const mapper::Group& group : mapping.groups) is_written[group.written().tensor] = true;
+  std::vector<model::TensorId> found;
+  std::string names;
+  std::size_t written = 0;
+  for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
+    if (!is_written[id]) continue;
+    const std::string& name = graph.tensors[id].name;
+    if (written++ < kNamesInMessage) names += ", " + hw::printable(name, kNameInMessage);
+    if (std::regex_match(name, pattern)) found.push_back(static_cast<model::TensorId>(id));
+  }
+  if (!found.empty()) return found;
+  if (written > kNamesInMessage) {
+    names += ", " + std::to_string(written - kNamesInMessage) + " more";
+  }
+  throw hw::InputError("--tensors: '" + hw::printable(expression) +
+                       "' matches no tensor that the program leaves in memory, which are" +
+                       names.substr(1));
+}
+
+}  // namespace systole::testbench
