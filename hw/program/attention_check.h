@@ -28,9 +28,9 @@ void check_attention_command(const cmd::Attention& attention, const Program& pro
                              const std::function<void(const std::string& what)>& fail);
 
 /// The same for the masks of commands that passed check_attention_command(): one that is none, or
-/// of other sizes; scores and outputs of one query that are more than the accumulator. Decoding a mask takes time that grows with queries x heads,
-/// so a command's ranges should be known to lie in memory; it is done once for all commands of one
-/// shape.
+/// of other sizes; scores and outputs of one query that are more than the accumulator. Decoding a
+/// mask takes time that grows with queries x heads, so a command's ranges should be known to lie in
+/// memory; it is done once for all commands of one shape.
 class AttentionMaskCheck {
  public:
   AttentionMaskCheck(const Program& program, const Machine& machine)

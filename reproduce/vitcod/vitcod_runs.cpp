@@ -125,6 +125,18 @@ VitcodRuns run_vitcod(const VitcodSubject& subject) {
     attention(runs.sweep_reordered[i], point, best, subject.maps_dim, machine);
     attention(runs.sweep_unordered[i], point, unordered, subject.maps_dim, machine);
   }
+  std::deque<model::AttentionMask> dense_folder;
+  runs.folder.resize(subject.folder.size());
+  for (std::size_t file = 0; file < subject.folder.size(); ++file) {
+    const VitcodSubject::FolderMaps& files_maps = subject.folder[file];
+    VitcodRuns::FolderRuns& found = runs.folder[file];
+    attention(found.dense, dense_folder.emplace_back(dense_mask(files_maps.shape)), best,
+              subject.maps_dim, machine);
+    found.pruned.resize(files_maps.sweep.size());
+    for (std::size_t i = 0; i < files_maps.sweep.size(); ++i) {
+      attention(found.pruned[i], files_maps.sweep[i].mask, best, subject.maps_dim, machine);
+    }
+  }
   const auto network = [&](Json& document, const char* name) {
     batch.add(document, [&machine, name] {
       return network_document(load_network(name, machine).graph, machine);

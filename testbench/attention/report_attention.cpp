@@ -53,7 +53,8 @@ struct AttentionTotals {
 double utilisation(const AttentionReport& report, std::uint64_t kept, std::uint64_t cycles) {
   const hw::Machine::Attention& attention = report.machine.attention;
   const AttentionShape& shape = report.workload->shape;
-  const double macs = static_cast<double>(kept) * static_cast<double>(shape.dim + shape.value_dim());
+  const double macs =
+      static_cast<double>(kept) * static_cast<double>(shape.dim + shape.value_dim());
   const double offered = static_cast<double>(cycles) * attention.lines * attention.macs_per_line;
   return offered == 0.0 ? 0.0 : macs / offered;
 }

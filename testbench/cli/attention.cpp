@@ -133,8 +133,9 @@ int run(const AttentionOptions& options) {
   JsonOutput stats(options.stats);
   ReportPage page(options.report);
   const SplitLayers layers = split_mask(mask, split, dim, machine.attention);
-  AttentionShape sizes{shape.heads, shape.queries, shape.keys, dim, 0,
-                       static_cast<std::size_t>(options.v_dim.value_or(0))};
+  AttentionShape sizes{shape.heads, shape.queries,
+                       shape.keys,  dim,
+                       0,           static_cast<std::size_t>(options.v_dim.value_or(0))};
   AttentionReport report;
   if (options.latent_heads) {
     sizes.latent_heads = latent_heads(options, shape);

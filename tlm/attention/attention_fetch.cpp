@@ -41,13 +41,11 @@ void AttentionUnit::Run::start_mask_stream() {
 
 void AttentionUnit::Run::fetch_chunk(StreamedChunk& streamed, std::uint64_t not_before) {
   const hw::MaskChunk& chunk = streamed.chunk;
-  const std::uint64_t offset =
-      mask_of(plan_.steps[streamed.step].part.head).offset + chunk.offset;
+  const std::uint64_t offset = mask_of(plan_.steps[streamed.step].part.head).offset + chunk.offset;
   outcome_.work.buffer_bytes += 2 * chunk.bytes;  // comes in, is walked
   std::uint8_t* const data = mask_bytes_.empty() ? nullptr : mask_bytes_.data() + offset;
-  streamed.arrived =
-      unit_.index_dma.read(program_.masks[attention_.mask].address + offset, data, chunk.bytes,
-                           not_before);
+  streamed.arrived = unit_.index_dma.read(program_.masks[attention_.mask].address + offset, data,
+                                          chunk.bytes, not_before);
 }
 
 // When a chunk is begun, the one before it is over: the next but one takes that half.

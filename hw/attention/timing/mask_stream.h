@@ -10,10 +10,10 @@
 /// How masks get through the index buffer.
 ///
 /// If each head's mask of a layer fits the buffer, masks reside: each is loaded once, and stays
-/// until the head is over. If one does not, all masks of the layer stream: the buffer is two halves,
-/// and each phase (SDDMM or SpMM of a tile) walks its head's mask from the first byte to the last,
-/// half a buffer at a time. A chunk is loaded while the one before it is walked, also the first
-/// chunk of a phase while the last of the phase before is walked.
+/// until the head is over. If one does not, all masks of the layer stream: the buffer is two
+/// halves, and each phase (SDDMM or SpMM of a tile) walks its head's mask from the first byte to
+/// the last, half a buffer at a time. A chunk is loaded while the one before it is walked, also the
+/// first chunk of a phase while the last of the phase before is walked.
 ///
 /// | what                      | contract                                                        |
 /// |---------------------------|-----------------------------------------------------------------|

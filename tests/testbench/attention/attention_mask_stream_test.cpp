@@ -86,8 +86,8 @@ TEST_F(AttentionMaskStream, LevitRunsOnTheShippedMachine) {
   shape.v_dim = 32;
   const test::Layers layers = test::split_by_cycles(mask, 16, machine);
   EXPECT_TRUE(hw::masks_stream(layers[0], machine.attention));
-  const AttentionResult result = test::run_attention(
-      make_attention_workload(shape, layers, machine, true), machine, true);
+  const AttentionResult result =
+      test::run_attention(make_attention_workload(shape, layers, machine, true), machine, true);
   EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
   EXPECT_EQ(result.check.bytes, 4U * 4 * 196 * 32);
 }
