@@ -138,19 +138,6 @@ AttentionMaskCheck::Decoded& AttentionMaskCheck::decoded(const cmd::Attention& a
   return known->second;
 }
 
-void AttentionMaskCheck::check_index_buffer(const std::vector<SparseHead>& heads) const {
-  const std::uint64_t kib = machine_.attention.index_kib;
-  for (std::size_t head = 0; head < heads.size(); ++head) {
-    const std::uint64_t bytes = mask_bytes(heads[head]);
-    if (bytes > kib * kKib) {
-      throw InputError("head " + std::to_string(head) + " takes " + std::to_string(bytes) +
-                       " bytes of the index buffer, expected attention.index_kib of at least " +
-                       std::to_string((bytes + kKib - 1) / kKib) + ", found " +
-                       std::to_string(kib));
-    }
-  }
-}
-
 void AttentionMaskCheck::run(const cmd::Attention& attention, const Fail& fail) {
   try {
     Decoded& mask = decoded(attention);
@@ -158,7 +145,6 @@ void AttentionMaskCheck::run(const cmd::Attention& attention, const Fail& fail) 
     for (const SparseHead& head : mask.heads) {
       (void)query_tiles(head, attention.n, machine_.accumulator.kib * kKib);
     }
-    check_index_buffer(mask.heads);
   } catch (const InputError& error) {
     fail("mask " + std::to_string(attention.mask) + ", " + error.what());
   }

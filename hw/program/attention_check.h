@@ -28,10 +28,9 @@ void check_attention_command(const cmd::Attention& attention, const Program& pro
                              const std::function<void(const std::string& what)>& fail);
 
 /// The same for the masks of commands that passed check_attention_command(): one that is none, or
-/// of other sizes; a head's that is more than the index buffer; scores and outputs of one query
-/// that are more than the accumulator. Decoding a mask takes time that grows with queries x heads,
-/// so a command's ranges should be known to lie in memory; it is done once for all commands of one
-/// shape.
+/// of other sizes; scores and outputs of one query that are more than the accumulator. Decoding a
+/// mask takes time that grows with queries x heads, so a command's ranges should be known to lie in
+/// memory; it is done once for all commands of one shape.
 class AttentionMaskCheck {
  public:
   AttentionMaskCheck(const Program& program, const Machine& machine)
@@ -50,7 +49,6 @@ class AttentionMaskCheck {
   };
 
   [[nodiscard]] Decoded& decoded(const cmd::Attention& attention);
-  void check_index_buffer(const std::vector<SparseHead>& heads) const;
 
   const Program& program_;
   const Machine& machine_;

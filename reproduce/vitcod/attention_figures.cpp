@@ -24,7 +24,7 @@ double stalled_cycles(const Json& document) {
 }
 
 double kept_macs(const Json& document) {
-  return 2.0 * number(document, "kept") * number(document, "dim");
+  return number(document, "kept") * (number(document, "dim") + number(document, "v_dim"));
 }
 
 double stalled_percent(const Json& document, const char* cause) {

@@ -17,10 +17,10 @@ Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& m
       {"machine",
        fmt::format("{} ({} lines x {} MACs, {} MHz)", machine.name, machine.attention.lines,
                    machine.attention.macs_per_line, machine.core.clock_mhz)},
-      {"mask",
-       subject.mask_name + ": " + attention_shape_text(subject.mask.shape(), subject.mask_dim)},
-      {"maps",
-       subject.maps_name + ": " + attention_shape_text(subject.maps_shape, subject.maps_dim)}};
+      {"mask", subject.mask_name + ": " +
+                   attention_shape_text(subject.mask.shape(), subject.mask_dim, subject.mask_dim)},
+      {"maps", subject.maps_name + ": " +
+                   attention_shape_text(subject.maps_shape, subject.maps_dim, subject.maps_dim)}};
   for (ReproductionSection (*const section)(const VitcodSubject&, const VitcodRuns&) :
        {line_mapping_section, pruning_section, movement_section, auto_encoder_section}) {
     reproduction.add(section(subject, runs));
@@ -30,6 +30,7 @@ Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& m
        {baseline_section, roofline_section, energy_section, network_section, counter_section}) {
     reproduction.add(section(subject, runs));
   }
+  if (!subject.folder.empty()) reproduction.add(folder_section(subject, runs));
   reproduction.add(quoted_section());
   reproduction.plots = vitcod_plots(subject, runs);
   return reproduction;

@@ -22,7 +22,7 @@ namespace systole::testbench {
 /// What `systole reproduce vitcod` was asked for.
 struct VitcodOptions {
   std::string mask;                 ///< .npy of bool; empty: of the embedded maps at 90 %
-  std::string maps;                 ///< .npy of floats; empty: the embedded ones
+  std::string maps;                 ///< .npy of floats, or a folder of them; empty: embedded
   bool cls = false;                 ///< the maps have a class token
   std::optional<std::int64_t> dim;  ///< features of a head in these files
 };
@@ -30,6 +30,9 @@ struct VitcodOptions {
 /// Throws InputError as load_vitcod_subject() and run_vitcod().
 [[nodiscard]] Reproduction reproduce_vitcod(const VitcodOptions& options,
                                             const hw::Machine& machine);
+
+/// The .npy files of a folder, in the order of their names; empty if there is none or no folder.
+[[nodiscard]] std::vector<std::string> maps_in(const std::string& folder);
 
 /// traces/published/vitcod.toml.
 [[nodiscard]] const PublishedPaper& vitcod_paper();
@@ -50,12 +53,21 @@ struct VitcodSubject {
   std::string maps_name;
   model::AttentionShape maps_shape;
   std::size_t maps_dim = 0;
+  /// One file of a folder of maps.
+  struct FolderMaps {
+    std::string name;  ///< of the file, without what all of them begin with
+    model::AttentionShape shape;
+    std::vector<Point> sweep;
+  };
+  /// All files, if the maps are a folder: `sweep` is then that of the first. They have `maps_dim`.
+  std::vector<FolderMaps> folder;
 
   /// The point of that sparsity, or null.
   [[nodiscard]] const Point* at(int percent) const;
 };
 
-/// Throws InputError for files that are no mask or maps, and for a dimension out of range.
+/// Throws InputError for files that are no mask or maps, a folder without any, and for a dimension
+/// out of range.
 [[nodiscard]] VitcodSubject load_vitcod_subject(const VitcodOptions& options,
                                                 const hw::Machine& machine);
 
@@ -110,6 +122,12 @@ struct VitcodRuns {
   /// The sweep, by point, and a dense mask of the shape of the maps.
   std::vector<Json> sweep_reordered, sweep_unordered;
   Json sweep_dense;
+  /// The same for each file of a folder.
+  struct FolderRuns {
+    std::vector<Json> pruned;
+    Json dense;
+  };
+  std::vector<FolderRuns> folder;
   /// Whole networks: vit65 without and with a mask of 90 %, and with its auto-encoder; DeiT-Tiny's
   /// encoder, dense, and with the subject's mask if it is that of DeiT-Tiny.
   Json vit_dense, vit_pruned, vit_auto_encoder, deit_dense;
@@ -226,6 +244,9 @@ inline constexpr std::size_t kKeysPerTile = 64;
 /// Beside the authors' closed-form counter.
 [[nodiscard]] ReproductionSection counter_section(const VitcodSubject& subject,
                                                   const VitcodRuns& runs);
+/// Every file of a folder of maps, by sparsity.
+[[nodiscard]] ReproductionSection folder_section(const VitcodSubject& subject,
+                                                 const VitcodRuns& runs);
 /// Published comparisons with hardware that is not modelled here.
 [[nodiscard]] ReproductionSection quoted_section();
 

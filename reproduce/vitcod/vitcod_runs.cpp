@@ -12,6 +12,7 @@
 #include "testbench/attention/head_split.h"
 #include "testbench/attention/report_attention.h"
 #include "testbench/common/side_by_side.h"
+#include "testbench/network/network_mask.h"
 #include "testbench/network/networks.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/simulation.h"
@@ -46,16 +47,6 @@ Json network_document(const model::Graph& graph, const hw::Machine& machine) {
   return to_json(measure(machine, graph.name, model::count_macs(graph), options,
                          simulate(graph, mapper::map_graph(graph, machine), machine,
                                   tlm_model::make_models(machine), {{}}, options)));
-}
-
-std::vector<std::vector<std::uint8_t>> keep_of(const model::AttentionMask& mask) {
-  std::vector<std::vector<std::uint8_t>> layers(mask.shape().layers);
-  std::size_t cell = 0;
-  for (auto& layer : layers) {
-    layer.resize(mask.shape().heads * mask.shape().head_cells());
-    for (std::uint8_t& keep : layer) keep = mask.kept(cell++) ? 1 : 0;
-  }
-  return layers;
 }
 
 Json deit_document(const hw::Machine& machine, const model::AttentionMask* mask) {
@@ -124,6 +115,18 @@ VitcodRuns run_vitcod(const VitcodSubject& subject) {
     const model::AttentionMask& point = subject.sweep[i].mask;
     attention(runs.sweep_reordered[i], point, best, subject.maps_dim, machine);
     attention(runs.sweep_unordered[i], point, unordered, subject.maps_dim, machine);
+  }
+  std::deque<model::AttentionMask> dense_folder;
+  runs.folder.resize(subject.folder.size());
+  for (std::size_t file = 0; file < subject.folder.size(); ++file) {
+    const VitcodSubject::FolderMaps& files_maps = subject.folder[file];
+    VitcodRuns::FolderRuns& found = runs.folder[file];
+    attention(found.dense, dense_folder.emplace_back(dense_mask(files_maps.shape)), best,
+              subject.maps_dim, machine);
+    found.pruned.resize(files_maps.sweep.size());
+    for (std::size_t i = 0; i < files_maps.sweep.size(); ++i) {
+      attention(found.pruned[i], files_maps.sweep[i].mask, best, subject.maps_dim, machine);
+    }
   }
   const auto network = [&](Json& document, const char* name) {
     batch.add(document, [&machine, name] {

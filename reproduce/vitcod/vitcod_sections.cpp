@@ -227,6 +227,30 @@ ReproductionSection counter_section(const VitcodSubject& subject, const VitcodRu
                   {"without", same ? number(runs.reordered, "engine_cycles") : kNone}});
 }
 
+ReproductionSection folder_section(const VitcodSubject& subject, const VitcodRuns& runs) {
+  ReproductionSection section = vitcod_paper().section("folder");
+  section.figures.columns = {"cycles", "late", "Q, K, V", "mask"};
+  for (std::size_t file = 0; file < subject.folder.size(); ++file) {
+    const VitcodSubject::FolderMaps& maps = subject.folder[file];
+    const VitcodRuns::FolderRuns& found = runs.folder[file];
+    const auto line = [&](const std::string& name, const Json& document) {
+      section.figures.lines.push_back({name,
+                                       {document.at("cycles").get<std::uint64_t>(),
+                                        document.at("stalled").at("memory").get<std::uint64_t>(),
+                                        document.at("qkv_bytes").get<std::uint64_t>(),
+                                        document.at("index_bytes").get<std::uint64_t>()}});
+    };
+    line(maps.name + ", dense", found.dense);
+    for (std::size_t i = 0; i < maps.sweep.size(); ++i) {
+      const std::string name = fmt::format("{}, {} %", maps.name, maps.sweep[i].percent);
+      line(name, found.pruned[i]);
+      section.rows.push_back(
+          measured(name + ": dense to it", speed_up(found.dense, found.pruned[i]), "x"));
+    }
+  }
+  return section;
+}
+
 ReproductionSection quoted_section() { return vitcod_paper().section("quoted"); }
 
 }  // namespace systole::testbench

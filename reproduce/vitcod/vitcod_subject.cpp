@@ -50,6 +50,37 @@ std::string name_of(const std::string& file) {
   return hw::printable(std::filesystem::path(file).filename().string());
 }
 
+std::vector<VitcodSubject::FolderMaps> folder_of(const std::vector<std::string>& files, bool cls) {
+  std::vector<std::string> stems;
+  for (const std::string& file : files)
+    stems.push_back(std::filesystem::path(file).stem().string());
+  // Sorted: what the first and the last have in common, all of them have.
+  const auto [first, last] = std::mismatch(stems.front().begin(), stems.front().end(),
+                                           stems.back().begin(), stems.back().end());
+  const auto common = last == stems.back().end() || first == stems.front().end()
+                          ? std::ptrdiff_t{0}
+                          : first - stems.front().begin();
+  std::vector<VitcodSubject::FolderMaps> folder;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const model::Npy maps = model::Npy::open(files[i]);
+    folder.push_back({hw::printable(stems[i].substr(static_cast<std::size_t>(common))),
+                      model::attention_shape(maps), sweep_of(maps, cls)});
+  }
+  return folder;
+}
+
+/// What --maps names: a file, the first of a folder, or the embedded maps.
+std::string maps_file(const VitcodOptions& options, const std::vector<std::string>& files) {
+  if (options.maps.empty()) return data_file("data/vit65_attention.npy");
+  std::error_code error;
+  if (!std::filesystem::is_directory(options.maps, error)) return options.maps;
+  if (files.empty()) {
+    throw hw::InputError(hw::printable(options.maps) +
+                         ": a folder without .npy files, expected average attention maps");
+  }
+  return files.front();
+}
+
 std::size_t file_dim(const VitcodOptions& options) {
   const std::int64_t dim = options.dim.value_or(kUsualDim);
   if (dim < 1 || dim > kMaxDim) {
@@ -59,6 +90,17 @@ std::size_t file_dim(const VitcodOptions& options) {
 }
 
 }  // namespace
+
+std::vector<std::string> maps_in(const std::string& folder) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".npy") files.push_back(entry->path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
 
 const VitcodSubject::Point* VitcodSubject::at(int percent) const {
   const auto found = std::find_if(sweep.begin(), sweep.end(),
@@ -75,9 +117,11 @@ VitcodSubject load_vitcod_subject(const VitcodOptions& options, const hw::Machin
   VitcodSubject subject;
   subject.machine = machine;
   const std::size_t dim = file_dim(options);
-  const model::Npy maps =
-      model::Npy::open(own_maps ? options.maps : data_file("data/vit65_attention.npy"));
-  subject.maps_name = own_maps ? name_of(options.maps) : "vit65's attention maps";
+  const std::vector<std::string> files = maps_in(options.maps);
+  const std::string file = maps_file(options, files);
+  const model::Npy maps = model::Npy::open(file);
+  subject.maps_name = own_maps ? name_of(file) : "vit65's attention maps";
+  if (!files.empty()) subject.folder = folder_of(files, options.cls);
   subject.maps_shape = model::attention_shape(maps);
   subject.maps_dim = own_maps ? dim : kEmbeddedDim;
   subject.sweep = sweep_of(maps, own_maps ? options.cls : true);
@@ -96,7 +140,7 @@ VitcodSubject load_vitcod_subject(const VitcodOptions& options, const hw::Machin
     const VitcodSubject::Point* const point = subject.at(kDefaultPercent);
     if (point == nullptr) {
       throw hw::InputError(fmt::format("{}: cannot be pruned by {} %, expected a mask with --mask",
-                                       hw::printable(options.maps), kDefaultPercent));
+                                       hw::printable(file), kDefaultPercent));
     }
     subject.mask = point->mask;
     subject.mask_dim = subject.maps_dim;

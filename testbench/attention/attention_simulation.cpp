@@ -15,7 +15,7 @@ CheckResult check_outputs(const AttentionWorkload& workload, tlm_model::System& 
     const std::vector<std::uint8_t> expected = masked_reference(workload, layer);
     std::vector<std::uint8_t> found(expected.size());
     system.peek(workload.addresses[layer].out, found.data(), found.size());
-    const std::size_t width = workload.shape.heads * workload.shape.dim;
+    const std::size_t width = workload.shape.heads * workload.shape.value_dim();
     for (std::size_t i = 0; i < expected.size(); ++i) {
       if (found[i] == expected[i]) continue;
       if (check.mismatches++ == 0) {

@@ -113,7 +113,7 @@ void add_decoders(std::size_t layer, const hw::Machine& machine, AttentionWorklo
 
 void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWorkload& workload) {
   const AttentionShape& shape = workload.shape;
-  const std::uint64_t width = shape.heads * shape.dim;
+  const std::uint64_t width = shape.heads * shape.value_dim();
   const std::uint64_t stored_width = stored_heads(shape) * shape.dim;
   AttentionWorkload::Addresses at{};
   at.query = dram.place(shape.queries * stored_width);
@@ -140,7 +140,8 @@ void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWor
   attention.queries = narrow(shape.queries);
   attention.keys = narrow(shape.keys);
   attention.heads = narrow(shape.heads);
-  attention.n = attention.k = narrow(shape.dim);
+  attention.k = narrow(shape.dim);
+  attention.n = narrow(shape.value_dim());
   attention.chain = kOutputChain;
   attention.softmax = kSoftmaxChain;
   attention.mask = narrow(layer);
@@ -148,9 +149,10 @@ void add_layer(std::size_t layer, Placement& dram, bool functional, AttentionWor
   const std::string name = fmt::format("layer{}", layer);
   std::uint64_t cells = 0;
   for (const hw::SparseHead& head : workload.layers[layer]) cells += head.kept();
-  workload.program.operators.push_back(
-      {name + ".attention", name + ".context", hw::Operator::Place::kDram, hw::DType::kS8, at.out,
-       narrow(width), narrow(shape.queries), narrow(width), 2 * cells * shape.dim});
+  workload.program.operators.push_back({name + ".attention", name + ".context",
+                                        hw::Operator::Place::kDram, hw::DType::kS8, at.out,
+                                        narrow(width), narrow(shape.queries), narrow(width),
+                                        cells * (shape.dim + shape.value_dim())});
   workload.program.masks.push_back(std::move(mask));
   workload.addresses.push_back(at);
 }
@@ -245,7 +247,8 @@ hw::MemoryImage memory_image(const AttentionWorkload& workload) {
 
 std::vector<std::uint8_t> masked_reference(const AttentionWorkload& workload, std::size_t layer) {
   const AttentionShape& shape = workload.shape;
-  const std::size_t width = shape.heads * shape.dim;
+  const std::size_t value_dim = shape.value_dim();
+  const std::size_t width = shape.heads * value_dim;
   const AttentionWorkload::Addresses& at = workload.addresses[layer];
   const std::vector<std::int8_t> query = decoded(workload, at.query, 2 * layer);
   const std::vector<std::int8_t> key = decoded(workload, at.key, 2 * layer + 1);
@@ -254,16 +257,16 @@ std::vector<std::uint8_t> masked_reference(const AttentionWorkload& workload, st
   const hw::Chain& chain = workload.program.chains[kOutputChain];
   std::vector<std::uint8_t> out(shape.queries * width);
   std::vector<std::int32_t> scores(shape.queries * shape.keys);
-  std::vector<std::int32_t> sums(shape.queries * shape.dim);
+  std::vector<std::int32_t> sums(shape.queries * value_dim);
   std::vector<std::uint8_t> codes(scores.size());
   std::vector<std::uint32_t> divisors(shape.queries);
   for (std::size_t head = 0; head < shape.heads; ++head) {
-    const std::size_t column = head * shape.dim;
+    const std::size_t column = head * value_dim;
     hw::GemmArgs sddmm;
-    sddmm.a = query.data() + column;
-    sddmm.b = key.data() + column;
+    sddmm.a = query.data() + head * shape.dim;
+    sddmm.b = key.data() + head * shape.dim;
     sddmm.b_transposed = true;
-    sddmm.lda = sddmm.ldb = width;
+    sddmm.lda = sddmm.ldb = shape.heads * shape.dim;
     sddmm.c = scores.data();
     sddmm.ldc = shape.keys;
     sddmm.m = shape.queries;
@@ -283,19 +286,19 @@ std::vector<std::uint8_t> masked_reference(const AttentionWorkload& workload, st
     spmm.b = reinterpret_cast<const std::int8_t*>(bytes_at(workload, at.value).data()) + column;
     spmm.ldb = width;
     spmm.c = sums.data();
-    spmm.ldc = shape.dim;
+    spmm.ldc = value_dim;
     spmm.m = shape.queries;
-    spmm.n = shape.dim;
+    spmm.n = value_dim;
     spmm.k = shape.keys;
     hw::gemm(spmm);
     hw::ChainOperands operands;
     operands.accumulator = sums.data();
-    operands.accumulator_pitch = shape.dim;
+    operands.accumulator_pitch = value_dim;
     operands.row_statistics = divisors.data();
     operands.out = out.data() + column;
     operands.out_pitch = width;
     operands.rows = shape.queries;
-    operands.cols = shape.dim;
+    operands.cols = value_dim;
     hw::apply_chain(chain, operands);
   }
   return out;

@@ -52,8 +52,9 @@ struct AttentionTotals {
 /// Part of the MACs that worked on cells which the mask keeps.
 double utilisation(const AttentionReport& report, std::uint64_t kept, std::uint64_t cycles) {
   const hw::Machine::Attention& attention = report.machine.attention;
+  const AttentionShape& shape = report.workload->shape;
   const double macs =
-      static_cast<double>(kept) * 2.0 * static_cast<double>(report.workload->shape.dim);
+      static_cast<double>(kept) * static_cast<double>(shape.dim + shape.value_dim());
   const double offered = static_cast<double>(cycles) * attention.lines * attention.macs_per_line;
   return offered == 0.0 ? 0.0 : macs / offered;
 }
@@ -159,7 +160,7 @@ std::string attention_text(const AttentionReport& report) {
   facts.add("mask",
             report.mask + ": " +
                 attention_shape_text({totals.layers.size(), shape.heads, shape.queries, shape.keys},
-                                     shape.dim));
+                                     shape.dim, shape.value_dim()));
   facts.add("sparsity", fmt::format("{} of {} kept ({} pruned)", grouped(totals.work.kept),
                                     counted(totals.work.cells, "cell"),
                                     percent(1.0 - static_cast<double>(totals.work.kept) /
@@ -213,6 +214,7 @@ ordered_json attention_json(const AttentionReport& report) {
                            {"queries", shape.queries},
                            {"keys", shape.keys},
                            {"dim", shape.dim},
+                           {"v_dim", shape.value_dim()},
                            {"latent_heads", shape.latent_heads}};
   document.update(json_of(totals.sums, totals.work));
   document["cycles"] = report.result.cycles;
@@ -253,10 +255,12 @@ ordered_json attention_json(const AttentionReport& report) {
   return document;
 }
 
-std::string attention_shape_text(const model::AttentionShape& shape, std::size_t dim) {
-  return fmt::format("{}, {}, {}, {}, {}", counted(shape.layers, "layer"),
+std::string attention_shape_text(const model::AttentionShape& shape, std::size_t dim,
+                                 std::size_t value_dim) {
+  return fmt::format("{}, {}, {}, {}, {}{}", counted(shape.layers, "layer"),
                      counted(shape.heads, "head"), counted(shape.queries, "query", "queries"),
-                     counted(shape.keys, "key"), counted(dim, "feature"));
+                     counted(shape.keys, "key"), counted(dim, "feature"),
+                     value_dim == dim ? "" : fmt::format(" ({} of V)", value_dim));
 }
 
 }  // namespace systole::testbench

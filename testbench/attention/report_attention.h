@@ -41,6 +41,7 @@ struct AttentionReport {
 [[nodiscard]] nlohmann::ordered_json attention_json(const AttentionReport& report);
 
 /// "12 layers, 3 heads, 197 queries, 197 keys, 64 features".
-[[nodiscard]] std::string attention_shape_text(const model::AttentionShape& shape, std::size_t dim);
+[[nodiscard]] std::string attention_shape_text(const model::AttentionShape& shape, std::size_t dim,
+                                               std::size_t value_dim);
 
 }  // namespace systole::testbench

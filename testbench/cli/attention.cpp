@@ -31,6 +31,7 @@ struct AttentionOptions {
   std::string mask, stats, report;
   std::optional<std::int64_t> layers, heads, tokens;
   std::int64_t dim = 64;
+  std::optional<std::int64_t> v_dim;
   std::optional<std::int64_t> latent_heads;
   std::optional<std::int64_t> threshold;
   bool no_reorder = false;
@@ -48,6 +49,7 @@ std::size_t checked(const char* option, std::int64_t value, std::int64_t highest
 /// The numbers that do not depend on a mask.
 void check_numbers(const AttentionOptions& options) {
   (void)checked("--dim", options.dim, kMaxHeadDim);
+  if (options.v_dim) (void)checked("--v-dim", *options.v_dim, kMaxHeadDim);
   if (options.threshold.value_or(0) < 0) {
     throw hw::InputError(
         fmt::format("--threshold: found {}, expected 0 or more", *options.threshold));
@@ -131,7 +133,9 @@ int run(const AttentionOptions& options) {
   JsonOutput stats(options.stats);
   ReportPage page(options.report);
   const SplitLayers layers = split_mask(mask, split, dim, machine.attention);
-  AttentionShape sizes{shape.heads, shape.queries, shape.keys, dim, 0};
+  AttentionShape sizes{shape.heads, shape.queries,
+                       shape.keys,  dim,
+                       0,           static_cast<std::size_t>(options.v_dim.value_or(0))};
   AttentionReport report;
   if (options.latent_heads) {
     sizes.latent_heads = latent_heads(options, shape);
@@ -171,7 +175,9 @@ void add_attention_command(CLI::App& app, Action& action) {
   command.add_option("--heads", options->heads, "without a mask: heads")->type_name("N");
   command.add_option("--layers", options->layers, "without a mask: layers; default: 1")
       ->type_name("N");
-  command.add_option("--dim", options->dim, "features of Q, K and V in a head; default: 64")
+  command.add_option("--dim", options->dim, "features of Q and K in a head; default: 64")
+      ->type_name("N");
+  command.add_option("--v-dim", options->v_dim, "features of V in a head; default: --dim")
       ->type_name("N");
   command
       .add_option("--latent-heads", options->latent_heads,

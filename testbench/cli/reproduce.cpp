@@ -112,6 +112,7 @@ void list_files(const ReproduceOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine);
   files.reads("--mask", options.vitcod.mask);
   files.reads("--maps", options.vitcod.maps);
+  for (const std::string& file : maps_in(options.vitcod.maps)) files.reads("--maps", file);
   for (const std::string& path : options.points) files.reads("--points", path);
   files.writes("--stats", options.stats);
   files.writes_plots("--plots", options.plots);
@@ -161,7 +162,7 @@ void add_reproduce_command(CLI::App& app, Action& action) {
       ->type_name("FILE.npy");
   CLI::Option* const maps =
       command.add_option("--maps", options->vitcod.maps, "average attention maps to prune");
-  maps->type_name("FILE.npy");
+  maps->type_name("FILE.npy|DIR");
   command.add_flag("--cls", options->vitcod.cls, "keep row and column 0 of these maps")
       ->needs(maps);
   command

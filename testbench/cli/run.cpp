@@ -41,7 +41,7 @@ struct RunOptions {
   MachineOptions machine;
   std::string model, program;
   SizeOptions size;
-  std::string input, outputs;
+  std::string input, mask, outputs;
   std::string tensors;    ///< expression of more tensors for `outputs`
   std::size_t limit = 0;  ///< 0: all
   bool check = false;
@@ -84,6 +84,7 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.reads_model("--model", options.model, model::find_model);
   files.reads("--program", options.program);
   files.reads_pictures("--input", options.input.empty() ? default_data() : options.input);
+  files.reads("--mask", options.mask);
   files.writes("--outputs", options.outputs);
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline);
@@ -221,7 +222,7 @@ int run_network(const RunOptions& options) {
   const hw::Machine machine = load_machine(options.machine);
   std::optional<SimulationBar> bar(std::in_place);  // its second begins with the work
   const RunSubject subject({options.model, options.size, options.input, options.limit,
-                            options.functional, options.min_accuracy.has_value()},
+                            options.functional, options.min_accuracy.has_value(), options.mask},
                            machine);
   check_recordings(options, subject);
   SimulationOptions simulation;
@@ -279,10 +280,11 @@ int run_network(const RunOptions& options) {
 
 /// Runs a program file, on the machine that it was made for unless another one is given.
 int run_program(const RunOptions& options) {
-  if (!options.model.empty() || options.check || options.min_accuracy || options.size.any()) {
+  if (!options.model.empty() || options.check || options.min_accuracy || options.size.any() ||
+      !options.mask.empty()) {
     throw hw::InputError(
         "--program: has no network to compare with or to change, expected no --model, --check, "
-        "--min-accuracy, --decode or size");
+        "--min-accuracy, --mask, --decode or size");
   }
   const MachineOptions& given = options.machine;
   if (given.machine.empty() &&
@@ -373,6 +375,8 @@ void add_run_command(CLI::App& app, Action& action) {
   command
       .add_option("-i,--input", options->input, "pictures (default: the digits), texts or values")
       ->type_name("FILE|DIR");
+  command.add_option("--mask", options->mask, "prune attention: a mask per layer or one for all")
+      ->type_name("FILE.npy");
   require_positive(*command
                         .add_option("-n,--limit", options->limit,
                                     "the first N pictures or texts, N seeded inputs")
@@ -400,6 +404,7 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m transformer --model bert-base --length 512 --check",
                 "systole run -m gemmini --model gpt2 -l 256 --layers 2 --functional off",
                 "systole run -m transformer --model gpt2 --length 16 --decode --past 100",
+                "systole run -m vitcod --model vit65 --mask mask.npy -n 10 --check",
                 "systole run -m gemmini --model vit17 -n 1 --wave run.vcd --timeline run.json",
                 "systole run -m transformer --model bert-base --report run.html",
                 "systole run -m gemmini --model vit17 --outputs out.safetensors \\\n    --tensors "

@@ -19,6 +19,7 @@
 #include "model/graph/elements.h"
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
+#include "testbench/network/network_mask.h"
 #include "testbench/network/tensors.h"
 
 namespace systole::testbench {
@@ -46,9 +47,10 @@ void check_datapath(const std::string& model, const hw::Machine& machine,
 }
 
 /// Layers with the seeded inputs of a shape of their size.
-Network layers_network(const std::string& name, const model::IntegerLayers& layers,
-                       const hw::Machine& machine) {
+Network layers_network(const std::string& name, model::IntegerLayers layers,
+                       const hw::Machine& machine, const std::string& mask) {
   check_datapath(name, machine, layers.encoder.datapath);
+  if (!mask.empty()) set_keep(mask, layers.length, layers.encoder);
   NetworkSize size;
   size.name = layers.name;
   size.shape = layers.encoder.shape;
@@ -67,11 +69,12 @@ Network layers_network(const std::string& name, const model::IntegerLayers& laye
 
 }  // namespace
 
-Network read_network(const std::string& name_or_path, const hw::Machine& machine) {
+Network read_network(const std::string& name_or_path, const hw::Machine& machine,
+                     const std::string& mask) {
   const std::string path = model::find_model(name_or_path);
   const model::ModelKind kind = model::model_kind(path);
   if (kind == model::ModelKind::kIntegerLayers) {
-    return layers_network(name_or_path, model::load_integer_layers(path), machine);
+    return layers_network(name_or_path, model::load_integer_layers(path), machine, mask);
   }
   Network network;
   if (kind == model::ModelKind::kIntegerText) {
@@ -83,11 +86,14 @@ Network read_network(const std::string& name_or_path, const hw::Machine& machine
   network.vit = model::load_integer_vit(path);
   check_datapath(name_or_path, machine, network.vit->encoder.datapath);
   network.name = network.vit->name;
+  if (!mask.empty()) set_keep(mask, network.vit->shape.tokens(), network.vit->encoder);
   network.graph = model::for_machine(model::make_vit_graph(*network.vit), machine);
   return network;
 }
 
-void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine) {
+void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine,
+                     const std::string& mask) {
+  if (!mask.empty()) set_keep(mask, length, network.text->encoder);
   network.graph = model::for_machine(model::make_text_graph(*network.text, length), machine);
 }
 
@@ -105,9 +111,11 @@ void require_room(const NetworkSize& size, const hw::Machine& machine) {
   }
 }
 
-Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
+Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights,
+                       const std::string& mask) {
   require_room(size, machine);
   model::SeededOptions options;
+  if (!mask.empty()) options.keep = load_keep(mask, size.shape, size.length);
   options.datapath = machine.datapath;
   options.shape_only = !with_weights;
   options.batch = size.batch;

@@ -26,11 +26,15 @@ struct Network {
 };
 
 /// Reads an integer model by name or path and checks that the machine's datapath can compute it. A
-/// text network has no graph yet. Throws InputError.
-[[nodiscard]] Network read_network(const std::string& name_or_path, const hw::Machine& machine);
+/// text network has no graph yet. `mask`: a file for load_keep() of
+/// testbench/network/network_mask.h; empty: the masks that the model has. Throws InputError.
+[[nodiscard]] Network read_network(const std::string& name_or_path, const hw::Machine& machine,
+                                   const std::string& mask = {});
 
-/// Makes the graph of a text network that of texts of `length` tokens, 1 to its positions.
-void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine);
+/// Makes the graph of a text network that of texts of `length` tokens, 1 to its positions. `mask`
+/// as above; it belongs to one length.
+void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine,
+                     const std::string& mask = {});
 
 /// Of seeded weights; inputs have the seeds after it.
 inline constexpr std::uint64_t kWeightSeed = 1;
@@ -39,9 +43,10 @@ inline constexpr std::uint64_t kWeightSeed = 1;
 void require_room(const NetworkSize& size, const hw::Machine& machine);
 
 /// The network of that shape with seeded weights; `with_weights` off leaves them out, for runs
-/// without values. Throws InputError if the weights alone are too much for the machine's DRAM.
+/// without values; `mask` as above. Throws InputError if the weights alone are too much for the
+/// machine's DRAM.
 [[nodiscard]] Network seeded_network(const NetworkSize& size, const hw::Machine& machine,
-                                     bool with_weights = true);
+                                     bool with_weights = true, const std::string& mask = {});
 
 /// Either, by name or path: throws InputError for an unknown name, and if a size is given to a
 /// model that has its own. Of a text network the length alone may be given; it is otherwise

@@ -1,6 +1,7 @@
 #include "testbench/network/run_subject.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/error.h"
@@ -28,6 +29,9 @@ void check_seeded(const RunRequest& request) {
 }  // namespace
 
 RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
+  if (!request.mask.empty() && request.size.decode) {
+    throw hw::InputError("--mask: of all tokens at once, expected no --decode");
+  }
   if (is_shape_name(request.model)) {
     check_seeded(request);
     const NetworkSize size = network_size(request.model, request.size);
@@ -38,10 +42,12 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
           std::make_unique<DecoderRun>(seeded_work(size, machine, request.functional), machine);
       return;
     }
-    network_ = seeded_network(size, machine, request.functional);
+    network_ = seeded_network(size, machine, request.functional, request.mask);
+    name_mask(request.mask);
     inputs_ = seeded_inputs(network_, std::max<std::size_t>(request.limit, 1));
   } else {
-    network_ = read_network(request.model, machine);
+    network_ = read_network(request.model, machine, request.mask);
+    name_mask(request.mask);
     if (network_.text) {
       take_texts(request, machine);
       if (steps() != nullptr) return;
@@ -55,6 +61,12 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
     }
   }
   mapping_ = mapper::map_graph(network_.graph, machine);
+}
+
+void RunSubject::name_mask(const std::string& mask) {
+  if (mask.empty()) return;
+  const std::string file = std::filesystem::path(mask).filename().string();
+  network_.name += " under " + hw::printable(file);
 }
 
 void RunSubject::take_pictures(const RunRequest& request) {
@@ -94,7 +106,7 @@ void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machin
         machine);
     return;
   }
-  set_text_length(network_, static_cast<std::uint32_t>(ids.length), machine);
+  set_text_length(network_, static_cast<std::uint32_t>(ids.length), machine, request.mask);
   const std::size_t count = request.limit == 0 ? ids.count : std::min(request.limit, ids.count);
   for (std::size_t i = 0; i < count; ++i) inputs_.push_back(text_input(network_, ids.text(i)));
   std::vector<std::size_t> valid(ids.valid.begin(),

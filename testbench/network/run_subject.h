@@ -25,6 +25,7 @@ struct RunRequest {
   std::size_t limit = 0;  ///< inferences; 0: all, or one seeded input
   bool functional = true;
   bool needs_labels = false;
+  std::string mask = {};  ///< fixed attention mask; empty: the model's own, if it has one
 };
 
 /// A network with its inputs, mapped to a machine: a model of a file and pictures or texts, or a
@@ -57,6 +58,8 @@ class RunSubject {
   [[nodiscard]] std::uint64_t macs() const;
 
  private:
+  /// The network's name says under which mask it is.
+  void name_mask(const std::string& mask);
   void take_pictures(const RunRequest& request);
   void take_texts(const RunRequest& request, const hw::Machine& machine);
 

@@ -25,6 +25,42 @@ void AttentionUnit::Run::prepare_masks() {
     mask_of(plan_.steps[s].part.head).steps = s + 1;
 }
 
+void AttentionUnit::Run::start_mask_stream() {
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
+    const hw::AttentionStep& step = plan_.steps[s];
+    for (const hw::MaskChunk& chunk : hw::mask_chunks(
+             mask_of(step.part.head).bytes, step.phase.cycles, unit_.machine_.attention)) {
+      chunks_.push_back({s, chunk});
+    }
+  }
+  for (std::size_t i = 0; i < std::min<std::size_t>(chunks_.size(), 2); ++i) {
+    fetch_chunk(chunks_[i], 0);
+  }
+  masks_fetched_ = masks_.size();  // none resides
+}
+
+void AttentionUnit::Run::fetch_chunk(StreamedChunk& streamed, std::uint64_t not_before) {
+  const hw::MaskChunk& chunk = streamed.chunk;
+  const std::uint64_t offset = mask_of(plan_.steps[streamed.step].part.head).offset + chunk.offset;
+  outcome_.work.buffer_bytes += 2 * chunk.bytes;  // comes in, is walked
+  std::uint8_t* const data = mask_bytes_.empty() ? nullptr : mask_bytes_.data() + offset;
+  streamed.arrived = unit_.index_dma.read(program_.masks[attention_.mask].address + offset, data,
+                                          chunk.bytes, not_before);
+}
+
+// When a chunk is begun, the one before it is over: the next but one takes that half.
+void AttentionUnit::Run::take_chunks_until(std::uint64_t offset) {
+  while (chunks_begun_ < chunks_.size() && chunks_[chunks_begun_].step == step_ &&
+         chunks_[chunks_begun_].chunk.cycle <= offset) {
+    const StreamedChunk& begun = chunks_[chunks_begun_];
+    hold(begun.chunk.cycle, begun.arrived, current().memory);
+    ++chunks_begun_;
+    if (chunks_begun_ >= 2 && chunks_begun_ < chunks_.size()) {
+      fetch_chunk(chunks_[chunks_begun_], start_ + begun.chunk.cycle + shift_);
+    }
+  }
+}
+
 // A mask comes in as soon as those in front leave it room.
 void AttentionUnit::Run::fetch_next_mask() {
   HeadMask& mask = masks_[masks_fetched_];

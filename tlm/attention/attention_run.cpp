@@ -66,6 +66,7 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::cmd::Attention& attention
 }
 
 AttentionUnit::Outcome AttentionUnit::Run::execute() {
+  if (hw::masks_stream(heads_, unit_.machine_.attention)) start_mask_stream();
   for (const hw::AttentionFetch& next : plan_.fetches) {
     while (masks_fetched_ <= mask_of_[next.head]) fetch_next_mask();
     fetch(next);
@@ -135,6 +136,7 @@ void AttentionUnit::Run::take_access() {
   const hw::RowAccess& access = plan_.steps[step_].phase.accesses[access_];
   if (access.end != window_end_) end_window();
   window_end_ = access.end;
+  take_chunks_until(access.cycle);
   take_codes_until(access.cycle);
   if (taken_ < plan_.fetches.size() && plan_.fetches[taken_].step == step_ &&
       plan_.fetches[taken_].access == access_) {
@@ -160,6 +162,7 @@ void AttentionUnit::Run::end_window() {
 void AttentionUnit::Run::end_step() {
   const hw::AttentionStep& step = plan_.steps[step_];
   end_window();
+  take_chunks_until(step.phase.cycles);
   take_codes_until(step.phase.cycles);
   const std::uint64_t length = step.phase.cycles + shift_;
   HeadCycles& head = current();

@@ -11,6 +11,7 @@
 #include "hw/attention/sparse_attention.h"
 #include "hw/attention/sparse_head.h"
 #include "hw/attention/timing/attention_plan.h"
+#include "hw/attention/timing/mask_stream.h"
 #include "tlm/attention/attention_unit.h"
 
 namespace systole::tlm_model {
@@ -54,6 +55,12 @@ class AttentionUnit::Run {
     std::size_t steps = 0;                ///< until the head is over
     std::uint64_t arrived = 0, over = 0;  ///< cycles of the mask and of the head's end
   };
+  /// A part of a mask that streams through half of the index buffer.
+  struct StreamedChunk {
+    std::size_t step;  ///< that walks it
+    hw::MaskChunk chunk;
+    std::uint64_t arrived = 0;
+  };
   /// Sums that have not left.
   struct Leaving {
     std::uint64_t bytes, until;
@@ -65,6 +72,11 @@ class AttentionUnit::Run {
   std::uint64_t read(const hw::AttentionFetch& fetch, std::uint64_t not_before);
   void prepare_masks();
   void fetch_next_mask();
+  /// Plans the walks of all steps, and asks for what the two halves of the index buffer hold.
+  void start_mask_stream();
+  void fetch_chunk(StreamedChunk& streamed, std::uint64_t not_before);
+  /// Begins the chunks that the step in progress walks until its cycle `offset`.
+  void take_chunks_until(std::uint64_t offset);
   void add_stages(const hw::Program& program);
   /// Sends a row that came in, from this cycle on, through the stages of its operand, and says when
   /// it is done.
@@ -104,6 +116,8 @@ class AttentionUnit::Run {
   std::vector<HeadMask> masks_;       ///< of the heads as the engines take them
   std::vector<std::size_t> mask_of_;  ///< [heads] place in masks_
   std::size_t masks_fetched_ = 0;
+  std::vector<StreamedChunk> chunks_;  ///< in the order of the walks; empty if masks reside
+  std::size_t chunks_begun_ = 0;
   std::vector<std::uint8_t> mask_bytes_;  ///< what came in; empty without values
   std::vector<std::int8_t> latent_;       ///< the token that comes in
   hw::HeadMixLines decoder_lines_;

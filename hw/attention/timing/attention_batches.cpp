@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "hw/attention/mask_codec.h"
+#include "hw/attention/timing/mask_stream.h"
 
 namespace systole::hw {
 namespace {
@@ -19,11 +20,12 @@ struct Room {
   }
 };
 
+/// `resident_mask`: bytes of the next tile's head in the index buffer.
 Room room_with(const Room& room, const std::vector<HeadTile>& batch, const HeadTile& next,
-               const SparseHead& head) {
+               std::uint64_t resident_mask) {
   const bool same_head = !batch.empty() && batch.back().head == next.head;
   return {room.scores + next.score_bytes, std::max(room.sums, next.sum_bytes),
-          room.masks + (same_head ? 0 : mask_bytes(head))};
+          room.masks + (same_head ? 0 : resident_mask)};
 }
 
 }  // namespace
@@ -43,16 +45,18 @@ std::vector<std::vector<HeadTile>> plan_batches(const std::vector<SparseHead>& h
                                                 std::size_t value_dim, const Machine& machine) {
   std::vector<std::vector<HeadTile>> batches;
   Room room;
+  const bool stream = masks_stream(heads, machine.attention);
   for (const std::size_t head : head_order(heads)) {
+    const std::uint64_t mask = stream ? 0 : mask_bytes(heads[head]);
     for (const QueryTile tile :
          query_tiles(heads[head], value_dim, machine.accumulator.kib * kKib)) {
       const std::uint64_t sums = tile_sum_bytes(tile, value_dim);
       const HeadTile next{head, tile, tile_bytes(heads[head], tile, value_dim) - sums, sums};
-      if (!batches.empty()) room = room_with(room, batches.back(), next, heads[head]);
+      if (!batches.empty()) room = room_with(room, batches.back(), next, mask);
       if (batches.empty() || machine.attention.order == AttentionOrder::kHead ||
           !room.is_there(machine)) {
         batches.emplace_back();
-        room = room_with({}, {}, next, heads[head]);
+        room = room_with({}, {}, next, mask);
       }
       batches.back().push_back(next);
     }

@@ -26,8 +26,8 @@ struct HeadTile {
 /// of all of them. Heads in head_order(); one that exceeds the accumulator goes in query_tiles().
 ///
 /// AttentionOrder::kPhase: a batch is as long as its scores, with the largest of its tiles' sums,
-/// fit the accumulator, and the masks of its heads the index buffer; kHead: one tile. Throws
-/// InputError as query_tiles().
+/// fit the accumulator, and the masks of its heads the index buffer unless they stream
+/// (hw/attention/timing/mask_stream.h); kHead: one tile. Throws InputError as query_tiles().
 [[nodiscard]] std::vector<std::vector<HeadTile>> plan_batches(const std::vector<SparseHead>& heads,
                                                               std::size_t value_dim,
                                                               const Machine& machine);

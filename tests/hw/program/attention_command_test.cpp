@@ -229,18 +229,6 @@ INSTANTIATE_TEST_SUITE_P(
                        m.accumulator.kib = 1;
                      },
                      "mask 0, scores and outputs of one query take 1028 bytes, expected at most"},
-        BadAttention{"IndexBuffer",
-                     [](Program& p, Machine& m) {
-                       const HeadMask full{100, 100, std::vector<std::uint8_t>(10000, 1)};
-                       std::vector<std::uint16_t> all;
-                       for (std::uint16_t key = 0; key < 100; ++key) all.push_back(key);
-                       p.masks[0].bytes = encode_mask({split(full, {0}), split(full, all)});
-                       work_of<cmd::Attention>(p, 0).queries = work_of<cmd::Attention>(p, 0).keys =
-                           100;
-                       m.attention.index_kib = 9;
-                     },
-                     "mask 0, head 0 takes 10328 bytes of the index buffer, expected "
-                     "attention.index_kib of at least 11, found 9"},
         chains(
             "NoSoftmax", [](Chain& softmax, Chain&) { softmax.stages.clear(); }, kSoftmaxChain),
         chains(

@@ -26,8 +26,6 @@ inline hw::Machine random_engines(Random& random) {
          {&attention.query_kib, &attention.key_kib, &attention.value_kib, &attention.index_kib}) {
       *kib = random() % 2 == 0 ? 1 : between(random, 1, 12);
     }
-    // Masks of 40 x 40 cells, all of them kept by the sparser engine: 1800 bytes.
-    attention.index_kib = std::max(attention.index_kib, 2U);
     attention.banks = power_of_two(random, 0, 8);
     attention.ports = between(random, 1, 4);
     if (hw::machine_problems(machine).empty()) return machine;

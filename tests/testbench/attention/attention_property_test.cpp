@@ -9,6 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/units.h"
+#include "hw/attention/attention_tiles.h"
+#include "hw/attention/mask_codec.h"
+#include "hw/attention/timing/mask_stream.h"
 #include "hw/description/machine_text.h"
 #include "hw/function/softmax.h"
 #include "hw/postop/stage_constants.h"
@@ -49,6 +53,7 @@ Setting random_setting(std::uint64_t seed) {
   const std::size_t dim = random() % 2 == 0 ? between(random, 1, 40) : between(random, 41, 200);
   const hw::HeadMask first = hw::random_mask(masks, 40);
   setting.shape = {1 + random() % 3, first.queries, first.keys, dim, 0};
+  if (random() % 2 == 0) setting.shape.v_dim = between(random, 1, 200);
   // All heads of a token fit the smallest buffer: 3 x 200 bytes.
   if (random() % 2 == 0) setting.shape.latent_heads = 1 + random() % setting.shape.heads;
   setting.masks.resize(1 + random() % 2);
@@ -81,7 +86,9 @@ std::vector<std::int8_t> naive_row(const Setting& setting, const AttentionWorklo
   const AttentionShape& shape = setting.shape;
   const hw::HeadMask& mask = setting.masks[layer][head];
   const auto element = [&](std::uint64_t address, std::size_t row, std::size_t feature) {
-    const std::size_t at = (row * shape.heads + head) * shape.dim + feature;
+    const std::size_t dim =
+        address == workload.addresses[layer].value ? shape.value_dim() : shape.dim;
+    const std::size_t at = (row * shape.heads + head) * dim + feature;
     return std::int64_t{static_cast<std::int8_t>(bytes_at(workload, address)[at])};
   };
   // Element of Q or K, out of its latent heads if it has some.
@@ -111,7 +118,7 @@ std::vector<std::int8_t> naive_row(const Setting& setting, const AttentionWorklo
       scores.data(), mask.keep.data() + query * shape.keys, shape.keys,
       hw::softmax_constants(workload.program.chains[0].stages.front()), codes.data());
   std::vector<std::int8_t> outputs;
-  for (std::size_t f = 0; f < shape.dim; ++f) {
+  for (std::size_t f = 0; f < shape.value_dim(); ++f) {
     std::int64_t sum = 0;
     for (std::size_t key = 0; key < shape.keys; ++key) {
       sum += codes[key] * element(at.value, key, f);
@@ -127,7 +134,7 @@ std::vector<std::int8_t> naive_row(const Setting& setting, const AttentionWorklo
 void expect_reference_follows_the_mask(const Setting& setting, const AttentionWorkload& workload) {
   for (std::size_t layer = 0; layer < setting.masks.size(); ++layer) {
     const std::vector<std::uint8_t> reference = masked_reference(workload, layer);
-    const std::size_t width = setting.shape.heads * setting.shape.dim;
+    const std::size_t width = setting.shape.heads * setting.shape.value_dim();
     ASSERT_EQ(reference.size(), setting.shape.queries * width);
     for (std::size_t head = 0; head < setting.shape.heads; ++head) {
       for (std::size_t query = 0; query < setting.shape.queries; ++query) {
@@ -141,6 +148,19 @@ void expect_reference_follows_the_mask(const Setting& setting, const AttentionWo
       }
     }
   }
+}
+
+/// Bytes of masks that a layer reads: each once if they reside, once for each phase if they stream.
+std::uint64_t expected_index_bytes(const std::vector<hw::SparseHead>& heads, std::size_t value_dim,
+                                   const hw::Machine& machine) {
+  const bool stream = hw::masks_stream(heads, machine.attention);
+  std::uint64_t bytes = 0;
+  for (const hw::SparseHead& head : heads) {
+    const std::size_t tiles =
+        hw::query_tiles(head, value_dim, machine.accumulator.kib * hw::kKib).size();
+    bytes += hw::mask_bytes(head) * (stream ? 2 * tiles : 1);
+  }
+  return bytes;
 }
 
 void expect_attention_conserved(const AttentionResult& result, const hw::Machine& machine) {
@@ -179,7 +199,7 @@ class AttentionProperties : public test::SystemCTest {};
 TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
   constexpr std::uint64_t kSettings = 600;
   std::uint64_t bytes = 0, refetched = 0, tiled = 0, held_up = 0;
-  std::uint64_t held_up_by_decoding = 0;
+  std::uint64_t held_up_by_decoding = 0, streamed = 0;
   for (std::uint64_t seed = 0; seed < kSettings && !HasFailure(); ++seed) {
     const Setting setting = random_setting(seed);
     SCOPED_TRACE("seed " + std::to_string(seed) + "\n" + hw::to_toml(setting.machine));
@@ -188,10 +208,16 @@ TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
     const AttentionResult result = test::run_attention(workload, setting.machine, true);
     EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
     EXPECT_EQ(result.check.bytes, setting.layers.size() * setting.shape.heads *
-                                      setting.shape.queries * setting.shape.dim);
+                                      setting.shape.queries * setting.shape.value_dim());
     EXPECT_EQ(result.traffic.written, result.check.bytes);
     bytes += result.check.bytes;
     expect_attention_conserved(result, setting.machine);
+    std::uint64_t index_bytes = 0;
+    for (const auto& heads : setting.layers) {
+      index_bytes += expected_index_bytes(heads, setting.shape.value_dim(), setting.machine);
+      streamed += hw::masks_stream(heads, setting.machine.attention) ? 1 : 0;
+    }
+    EXPECT_EQ(result.traffic.index, index_bytes);
     if (seed % 4 == 0) expect_reference_follows_the_mask(setting, workload);
     if (seed % 8 == 0) {
       const AttentionResult timing =
@@ -202,8 +228,9 @@ TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
       EXPECT_EQ(timing.traffic.index, result.traffic.index);
     }
     // What the settings are meant to reach.
-    const std::uint64_t once = setting.layers.size() * setting.shape.heads * setting.shape.dim *
-                               (setting.shape.queries + 2 * setting.shape.keys);
+    const std::uint64_t once = setting.layers.size() * setting.shape.heads *
+                               (setting.shape.dim * (setting.shape.queries + setting.shape.keys) +
+                                setting.shape.value_dim() * setting.shape.keys);
     if (result.traffic.qkv() > once) ++refetched;
     for (const auto& head : result.heads) {
       held_up += head.output + head.codes > 0 ? 1 : 0;
@@ -212,13 +239,14 @@ TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
       EXPECT_TRUE(setting.shape.latent_heads != 0 || head.decode + head.decoding == 0);
     }
     const std::uint64_t tile_words = setting.machine.accumulator.kib * std::uint64_t{256};
-    if (setting.shape.queries * setting.shape.dim > tile_words) ++tiled;
+    if (setting.shape.queries * setting.shape.value_dim() > tile_words) ++tiled;
   }
   EXPECT_GT(bytes, 1'000'000U);
   EXPECT_GT(refetched, kSettings / 20);
   EXPECT_GT(tiled, kSettings / 20);
   EXPECT_GT(held_up, kSettings / 20);
   EXPECT_GT(held_up_by_decoding, kSettings / 20);
+  EXPECT_GT(streamed, kSettings / 20);
   RecordProperty("simulations", std::to_string(kSettings + kSettings / 8));
 }
 

@@ -89,6 +89,23 @@ TEST_F(AttentionCommand, ChecksEveryByte) {
   EXPECT_EQ(result["queries"], 40);
   EXPECT_EQ(result["keys"], 50);
   EXPECT_EQ(result["dim"], 24);
+  EXPECT_EQ(result["v_dim"], 24);
+}
+
+TEST_F(AttentionCommand, ChecksValuesOfAnotherWidth) {
+  for (const std::uint64_t width : {1U, 8U, 100U}) {
+    const json result = mask_json({"--dim", "24", "--v-dim", std::to_string(width)});
+    EXPECT_EQ(result["checked_bytes"], 2 * 3 * 40 * width);
+    EXPECT_EQ(result["mismatched_bytes"], 0);
+    EXPECT_EQ(result["v_dim"], width);
+    EXPECT_EQ(result["key_bytes"], used_keys() * 24);
+    EXPECT_EQ(result["value_bytes"], used_keys() * width);
+    EXPECT_EQ(result["dram_written_bytes"], 2 * 3 * 40 * width);
+    EXPECT_NEAR(result["utilisation"],
+                (24.0 + static_cast<double>(width)) * result["kept"].get<double>() /
+                    (result["engine_cycles"].get<double>() * 512),
+                1e-12);
+  }
 }
 
 TEST_F(AttentionCommand, SumsHeadsToLayersAndLayersToTheWhole) {
