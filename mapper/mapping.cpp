@@ -36,7 +36,7 @@ constexpr std::array<Residence, 8> kResidences = {{{4, false, false},
                                                    {4, true, false},
                                                    {6, true, false}}};
 /// Less that resides means more bytes, which have to save time that is worth their energy.
-constexpr double kWorth = 1.01;
+constexpr double kWorthLessResidence = 1.01;
 constexpr std::size_t kRefined = 2;
 
 /// A graph and what runs together in it.
@@ -145,7 +145,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     if (machine.mapper.objective == hw::MappingObjective::kCycles) {
       limit = std::min(limit, plan.expected.cycles);
     }
-    if (residence.eighths < kResidences.front().eighths) plan.value *= kWorth;
+    if (residence.eighths < kResidences.front().eighths) plan.value *= kWorthLessResidence;
     fitting.push_back(std::move(plan));
   };
   // Groups that run in turns have less room each: the first plan fits if any does.

@@ -138,15 +138,15 @@ class BytePairs : public Tokeniser {
 
 void BytePairs::read_tokens(const std::string& path, std::uint32_t vocabulary) {
   const hw::MappedFile file(path);
-  const auto json = nlohmann::json::parse(file.bytes(), nullptr, false);
-  if (!json.is_object()) fail(path, "no JSON object, expected ids by token");
-  if (json.size() != vocabulary) {
+  const auto tokens = nlohmann::json::parse(file.bytes(), nullptr, false);
+  if (!tokens.is_object()) fail(path, "no JSON object, expected ids by token");
+  if (tokens.size() != vocabulary) {
     fail(path, fmt::format("{} tokens, expected the {} of the checkpoint's table of words",
-                           json.size(), vocabulary));
+                           tokens.size(), vocabulary));
   }
   bytes_.resize(vocabulary);
   byte_ids_.fill(kNone);
-  for (const auto& item : json.items()) {
+  for (const auto& item : tokens.items()) {
     const std::string& token = item.key();
     const nlohmann::json& id = item.value();
     const auto named = [&] { return "token '" + hw::printable(token, 40) + "': "; };

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kOperands = 3;
 /// All accesses of the layer to one operand.
-struct Stream {
+struct OperandUses {
   std::uint32_t bundle = 1;                                 ///< rows that come together
   std::vector<std::uint32_t> rows;                          ///< names: head and row
   std::vector<std::pair<std::size_t, std::size_t>> places;  ///< step and access
@@ -33,9 +33,9 @@ std::uint32_t name_of(const AttentionStep& step, const RowAccess& access, std::s
   return static_cast<std::uint32_t>(row_of(step, access) * heads + step.part.head);
 }
 
-std::array<Stream, kOperands> streams_of(const std::vector<AttentionStep>& steps, std::size_t heads,
-                                         BufferedRow brought) {
-  std::array<Stream, kOperands> streams;
+std::array<OperandUses, kOperands> streams_of(const std::vector<AttentionStep>& steps,
+                                              std::size_t heads, BufferedRow brought) {
+  std::array<OperandUses, kOperands> streams;
   if (brought == BufferedRow::kToken) {
     for (const AttentionOperand operand : {AttentionOperand::kQuery, AttentionOperand::kKey}) {
       streams[index(operand)].bundle = static_cast<std::uint32_t>(heads);
@@ -44,7 +44,7 @@ std::array<Stream, kOperands> streams_of(const std::vector<AttentionStep>& steps
   for (std::size_t s = 0; s < steps.size(); ++s) {
     const std::vector<RowAccess>& accesses = steps[s].phase.accesses;
     for (std::size_t i = 0; i < accesses.size(); ++i) {
-      Stream& stream = streams[index(accesses[i].operand)];
+      OperandUses& stream = streams[index(accesses[i].operand)];
       stream.rows.push_back(name_of(steps[s], accesses[i], heads));
       stream.places.emplace_back(s, i);
     }
@@ -85,7 +85,7 @@ void add_batch(const std::vector<HeadTile>& batch, const std::vector<SparseHead>
 }
 
 /// Q rows that the denser engine brought in and the sparser engine finds there.
-std::uint64_t forwarded_rows(const Stream& stream, const std::vector<RowFetch>& fetches,
+std::uint64_t forwarded_rows(const OperandUses& stream, const std::vector<RowFetch>& fetches,
                              const std::vector<AttentionStep>& steps) {
   std::unordered_map<std::uint32_t, bool> brought_by_sparse;
   std::uint64_t count = 0;
@@ -104,7 +104,7 @@ std::uint64_t forwarded_rows(const Stream& stream, const std::vector<RowFetch>& 
   return count;
 }
 
-void add_fetches(const Stream& stream, AttentionOperand operand, std::uint64_t capacity,
+void add_fetches(const OperandUses& stream, AttentionOperand operand, std::uint64_t capacity,
                  AttentionPlan& plan) {
   const std::vector<RowFetch> fetches = plan_fetches(stream.rows, capacity, stream.bundle);
   if (operand == AttentionOperand::kQuery) {
@@ -128,7 +128,7 @@ AttentionPlan plan_attention(const std::vector<SparseHead>& heads, std::size_t d
     add_batch(batch, heads, dim, value_dim, machine.attention, plan);
   }
   if (plan.steps.empty()) return plan;
-  const std::array<Stream, kOperands> streams = streams_of(plan.steps, heads.size(), row);
+  const std::array<OperandUses, kOperands> streams = streams_of(plan.steps, heads.size(), row);
   const std::array<std::uint64_t, kOperands> rows = capacities(dim, value_dim, machine.attention);
   for (const AttentionOperand operand :
        {AttentionOperand::kQuery, AttentionOperand::kKey, AttentionOperand::kValue}) {

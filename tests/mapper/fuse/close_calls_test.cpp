@@ -23,7 +23,7 @@ model::Graph layer(std::uint32_t tokens) {
 
 /// Memories in which rows of 1024 scores leave little room: softmax in their chain costs about as
 /// much as a pass of its own.
-hw::Machine narrow(std::uint32_t lanes) {
+hw::Machine with_lanes(std::uint32_t lanes) {
   hw::Machine machine = hw::find_machine("transformer");
   machine.array.rows = 128;
   machine.array.cols = 64;
@@ -45,7 +45,7 @@ FusionDecision softmax(const model::Graph& graph, const std::vector<FusionDecisi
 TEST(CloseCalls, AreMadeAsAsked) {
   const model::Graph graph = layer(1024);
   for (const std::uint32_t lanes : {16U, 64U}) {
-    const hw::Machine machine = narrow(lanes);
+    const hw::Machine machine = with_lanes(lanes);
     const auto role = [&](CloseCalls calls) {
       return softmax(graph, fuse(graph, machine, calls).decisions).role;
     };
@@ -67,7 +67,7 @@ TEST(CloseCalls, AreNoOthers) {
 // By cost alone, four times the lanes took 12 % longer.
 TEST(CloseCalls, AreDecidedByReplay) {
   const model::Graph graph = layer(1024);
-  const Mapping few = map_graph(graph, narrow(16)), many = map_graph(graph, narrow(64));
+  const Mapping few = map_graph(graph, with_lanes(16)), many = map_graph(graph, with_lanes(64));
   EXPECT_LE(many.expected_cycles, few.expected_cycles);
   const FusionDecision decision = softmax(graph, many.decisions);
   EXPECT_EQ(decision.role, Role::kPost);

@@ -22,7 +22,7 @@ namespace {
 using hw::DType;
 using test::GraphSketch;
 
-constexpr Pipelining kAttention{true, false}, kRows{false, true}, kBoth{true, true};
+constexpr Pipelining kAttention{true, false}, kRowPipelines{false, true}, kBoth{true, true};
 
 /// A graph and its groups, which a test may change.
 struct Sketch {
@@ -66,7 +66,7 @@ TEST(FindPipelines, HeadsBecomeOnePipelineOfTwoLevels) {
   const Sketch sketch(heads(3));
   ASSERT_EQ(sketch.groups.size(), 6U);
   EXPECT_EQ(sketch.levels({}), "0,0,0,0,0,0");
-  EXPECT_EQ(sketch.levels(kRows), "0,0,0,0,0,0") << "whose products take no weights";
+  EXPECT_EQ(sketch.levels(kRowPipelines), "0,0,0,0,0,0") << "whose products take no weights";
   EXPECT_EQ(sketch.levels(kAttention), "010101");
   EXPECT_EQ(sketch.levels(kBoth), "010101");
   const Pipeline pipeline = sketch.pipelines(kAttention).front();
@@ -185,32 +185,32 @@ TEST(FindPipelines, LayerNormPassesJoinProducts) {
   ASSERT_EQ(sketch.groups.size(), 3U);
   EXPECT_FALSE(sketch.groups[1].matmul() != nullptr);
   EXPECT_EQ(sketch.levels(kAttention), "0,0,0");
-  EXPECT_EQ(sketch.levels(kRows), "012");
-  EXPECT_EQ(sketch.pipelines(kRows).front().row_tile, 0U) << "each has tiles of its own";
-  EXPECT_EQ(sketch.pipelines(kRows).front().slots, 0U);
+  EXPECT_EQ(sketch.levels(kRowPipelines), "012");
+  EXPECT_EQ(sketch.pipelines(kRowPipelines).front().row_tile, 0U) << "each has tiles of its own";
+  EXPECT_EQ(sketch.pipelines(kRowPipelines).front().slots, 0U);
 }
 
 TEST(FindPipelines, RowsThatAreNotYetDoneEndAChain) {
   Sketch sketch = chain_sketch();
   sketch.groups[2].tensors.front().row = 1;
-  EXPECT_EQ(sketch.levels(kRows), "01,0") << "the next row of the first product";
+  EXPECT_EQ(sketch.levels(kRowPipelines), "01,0") << "the next row of the first product";
   sketch = chain_sketch();
   sketch.groups[1].a.row = 1;
-  EXPECT_EQ(sketch.levels(kRows), "0,01");
+  EXPECT_EQ(sketch.levels(kRowPipelines), "0,01");
   sketch = chain_sketch();
   sketch.groups[2].out = sketch.groups[0].a;
-  EXPECT_EQ(sketch.levels(kRows), "01,0") << "over what the first one reads";
+  EXPECT_EQ(sketch.levels(kRowPipelines), "01,0") << "over what the first one reads";
   sketch = chain_sketch();
   sketch.graph.tensors[sketch.groups[2].matmul()->b.tensor].kind = model::Tensor::Kind::kActivation;
-  EXPECT_EQ(sketch.levels(kRows), "01,0") << "only weights stay";
+  EXPECT_EQ(sketch.levels(kRowPipelines), "01,0") << "only weights stay";
 }
 
 TEST(FindPipelines, WeightsOfSeveralProductsHaveToFit) {
   Sketch sketch = chain_sketch();
   sketch.machine.scratchpad.kib = 4;  // 32 x 32 bytes each, and half is for them
-  EXPECT_EQ(sketch.levels(kRows), "012");
+  EXPECT_EQ(sketch.levels(kRowPipelines), "012");
   sketch.machine.scratchpad.kib = 3;
-  EXPECT_EQ(sketch.levels(kRows), "01,0");
+  EXPECT_EQ(sketch.levels(kRowPipelines), "01,0");
 }
 
 TEST(FindPipelines, NothingThatTransposesIsPipelined) {
@@ -219,7 +219,7 @@ TEST(FindPipelines, NothingThatTransposesIsPipelined) {
   for (std::size_t group = 0; group < 3; ++group) {
     Sketch sketch = chain_sketch();
     sketch.groups[group].chain.stages.push_back(transpose);
-    EXPECT_EQ(sketch.levels(kRows), group == 1 ? "0,0,0" : group == 0 ? "0,01" : "01,0");
+    EXPECT_EQ(sketch.levels(kRowPipelines), group == 1 ? "0,0,0" : group == 0 ? "0,01" : "01,0");
   }
   Sketch sketch(heads(1));
   sketch.groups[1].chain.stages.push_back(transpose);

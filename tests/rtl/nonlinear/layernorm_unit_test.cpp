@@ -17,7 +17,7 @@
 namespace systole::testbench {
 namespace {
 
-struct Constants {
+struct LaneConstants {
   std::vector<std::int32_t> multipliers;
   std::vector<std::int32_t> addends;
   unsigned shift;
@@ -26,7 +26,7 @@ struct Constants {
 };
 
 /// What real weights give, at 15 fraction bits and an s8 output.
-Constants usual_constants(std::mt19937_64& random, std::size_t cols) {
+LaneConstants usual_constants(std::mt19937_64& random, std::size_t cols) {
   std::normal_distribution<double> normal;
   std::vector<double> gamma(cols);
   std::vector<double> beta(cols);
@@ -41,14 +41,14 @@ Constants usual_constants(std::mt19937_64& random, std::size_t cols) {
 }
 
 /// Anything that check_chain() accepts, of any magnitude.
-Constants random_constants(std::mt19937_64& random, std::size_t cols) {
+LaneConstants random_constants(std::mt19937_64& random, std::size_t cols) {
   const std::int32_t first = random_word(random);
   const std::int32_t second = random_word(random);
-  Constants constants{std::vector<std::int32_t>(cols),
-                      std::vector<std::int32_t>(cols),
-                      static_cast<unsigned>(random() % 63),
-                      1 + static_cast<unsigned>(random() % 30),
-                      {std::min(first, second), std::max(first, second)}};
+  LaneConstants constants{std::vector<std::int32_t>(cols),
+                          std::vector<std::int32_t>(cols),
+                          static_cast<unsigned>(random() % 63),
+                          1 + static_cast<unsigned>(random() % 30),
+                          {std::min(first, second), std::max(first, second)}};
   if (random() % 2 == 0) constants.limits = {kLowest, kHighest};
   for (std::int32_t& multiplier : constants.multipliers) multiplier = random_word(random);
   for (std::int32_t& addend : constants.addends) addend = random_word(random);
@@ -65,7 +65,7 @@ std::vector<std::int32_t> random_inputs(std::mt19937_64& random, std::size_t row
   return words;
 }
 
-StageCase norm_case(const Constants& constants, std::vector<std::int32_t> x) {
+StageCase norm_case(const LaneConstants& constants, std::vector<std::int32_t> x) {
   StageCase test{{}, std::move(x), constants.multipliers.size(), constants.multipliers};
   test.parameters.insert(test.parameters.end(), constants.addends.begin(), constants.addends.end());
   test.stage.op = hw::StageOp::kLayerNorm;
@@ -77,7 +77,7 @@ StageCase norm_case(const Constants& constants, std::vector<std::int32_t> x) {
 /// Rows of up to `most` columns with any constants.
 StageCase random_norm(std::mt19937_64& random, std::size_t most, std::size_t rows) {
   const std::size_t cols = random_length(random, most);
-  const Constants constants = random_constants(random, cols);
+  const LaneConstants constants = random_constants(random, cols);
   return norm_case(constants, random_inputs(random, rows, cols));
 }
 
@@ -86,7 +86,7 @@ using LayernormUnit = StageTest<make_layernorm_unit>;
 TEST_P(LayernormUnit, MatchesTheReferenceWithUsualConstants) {
   expect_values(200, 71, [](std::mt19937_64& random, int) {
     const std::size_t cols = random_length(random, 800);
-    const Constants constants = usual_constants(random, cols);
+    const LaneConstants constants = usual_constants(random, cols);
     return norm_case(constants, random_inputs(random, 1 + random() % 4, cols));
   });
 }
@@ -108,11 +108,11 @@ TEST_P(LayernormUnit, MatchesTheReferenceAtTheEdgesOfItsWidths) {
     for (const std::int32_t addend : {kLowest, 0, kHighest}) {
       for (const unsigned shift : {0U, 1U, 30U, 31U, 61U, 62U}) {
         for (const unsigned fraction_bits : {1U, 15U, 30U}) {
-          const Constants constants{std::vector<std::int32_t>(kCols, multiplier),
-                                    std::vector<std::int32_t>(kCols, addend),
-                                    shift,
-                                    fraction_bits,
-                                    {kLowest, kHighest}};
+          const LaneConstants constants{std::vector<std::int32_t>(kCols, multiplier),
+                                        std::vector<std::int32_t>(kCols, addend),
+                                        shift,
+                                        fraction_bits,
+                                        {kLowest, kHighest}};
           // Deviations of 0, 1 and the largest there are, alone in their row and throughout.
           std::vector<std::int32_t> rows(4 * kCols, 5);
           rows[kCols] = 6;
@@ -129,7 +129,7 @@ TEST_P(LayernormUnit, MatchesTheReferenceAtTheEdgesOfItsWidths) {
 TEST_P(LayernormUnit, MatchesTheReferenceOnTheLongestRow) {
   constexpr std::size_t kCols = hw::kLayerNormMaxLength;
   std::mt19937_64 random(74);
-  const Constants constants = usual_constants(random, kCols);
+  const LaneConstants constants = usual_constants(random, kCols);
   std::vector<std::int32_t> halves(kCols, kLowest);  // the largest sum of squares
   for (std::size_t i = 0; i < kCols / 2; ++i) halves[i] = kHighest;
   EXPECT_EQ(differing(norm_case(constants, halves)), 0U);
@@ -168,7 +168,7 @@ TEST_P(LayernormUnit, FastBuildHasTheSameValues) {
 TEST_P(LayernormUnit, ReportsAShiftOutOfRange) {
   const ExpectedAssertions expected({"ShiftInRange_A"});
   std::mt19937_64 random(79);
-  Constants wrong = usual_constants(random, 1);
+  LaneConstants wrong = usual_constants(random, 1);
   wrong.shift = 63;
   run_illegal(norm_case(wrong, {1}));
 }
