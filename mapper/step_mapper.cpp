@@ -1,13 +1,25 @@
 #include "mapper/step_mapper.h"
 
+#include <cstddef>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "mapper/emit_groups.h"
 #include "mapper/fuse/split_norms.h"
 
 namespace systole::mapper {
 namespace {
+
+/// The operands of a chain's stages, which are those of `nodes` in their order.
+void look_up_operands(BoundChain& chain, const std::vector<std::size_t>& nodes,
+                      const model::Graph& graph) {
+  std::size_t next = 0;
+  for (model::View& view : chain.tensors) {
+    while (graph.nodes[nodes.at(next)].second().tensor != view.tensor) ++next;
+    view = graph.nodes[nodes[next++]].second();
+  }
+}
 
 /// The views of a group as the nodes have them now.
 Group looked_up(Group group, const model::Graph& graph) {
@@ -19,6 +31,10 @@ Group looked_up(Group group, const model::Graph& graph) {
   if (auto* const matmul = std::get_if<MatmulAnchor>(&group.anchor)) {
     matmul->b = graph.nodes[group.nodes[in_front]].product()->b;
   }
+  if (group.pre) look_up_operands(*group.pre, group.nodes, graph);
+  look_up_operands(group, {group.nodes.begin() + static_cast<std::ptrdiff_t>(in_front),
+                           group.nodes.end()},
+                   graph);
   group.out = graph.nodes[group.nodes.back()].out;
   return group;
 }

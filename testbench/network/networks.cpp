@@ -14,11 +14,13 @@
 #include "hw/description/machine_text.h"
 #include "model/build/encoder_graph.h"
 #include "model/build/host_operators.h"
+#include "model/build/llama_graph.h"
 #include "model/build/text_graph.h"
 #include "model/float/float_vit.h"
 #include "model/graph/elements.h"
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
+#include "model/seeded/seeded_llama.h"
 #include "testbench/network/tensors.h"
 
 namespace systole::testbench {
@@ -105,19 +107,29 @@ void require_room(const NetworkSize& size, const hw::Machine& machine) {
   }
 }
 
-Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
-  require_room(size, machine);
+model::Graph seeded_graph(const NetworkSize& size, const hw::Machine::Datapath& datapath,
+                          bool with_weights) {
+  if (size.llama) {
+    return model::make_llama_graph(
+        model::make_seeded_llama(size.name, *size.llama, size.length, kWeightSeed, datapath,
+                                 with_weights),
+        size.length, size.batch);
+  }
   model::SeededOptions options;
-  options.datapath = machine.datapath;
+  options.datapath = datapath;
   options.shape_only = !with_weights;
   options.batch = size.batch;
+  return model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options);
+}
+
+Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
+  require_room(size, machine);
   Network network;
   network.name = size.name;
   network.size = size;
   network.datapath = machine.datapath;
-  network.graph = model::for_machine(
-      model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options),
-      machine);
+  network.graph =
+      model::for_machine(seeded_graph(size, machine.datapath, with_weights), machine);
   return network;
 }
 
