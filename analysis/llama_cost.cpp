@@ -23,8 +23,8 @@ OperatorCost weighted(std::string name, OperatorClass kind, double m, double k, 
 
 /// `operands` are read and one result is written for each element.
 OperatorCost elementwise(std::string name, double elements, double flops, double operands) {
-  return {std::move(name),      OperatorClass::kOther,       0, flops * elements,
-          (operands + 1) * elements, elements};
+  return {std::move(name),  OperatorClass::kOther,     0,
+          flops * elements, (operands + 1) * elements, elements};
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ Group looked_up(Group group, const model::Graph& graph) {
     matmul->b = graph.nodes[group.nodes[in_front]].product()->b;
   }
   if (group.pre) look_up_operands(*group.pre, group.nodes, graph);
-  look_up_operands(group, {group.nodes.begin() + static_cast<std::ptrdiff_t>(in_front),
-                           group.nodes.end()},
+  look_up_operands(group,
+                   {group.nodes.begin() + static_cast<std::ptrdiff_t>(in_front), group.nodes.end()},
                    graph);
   group.out = graph.nodes[group.nodes.back()].out;
   return group;

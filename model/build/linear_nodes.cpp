@@ -116,15 +116,15 @@ void add_attention_head(GraphBuilder& builder, const std::string& prefix,
   }
   View scores = builder.matmul(prefix + "scores", head.query, head.key, true);
   if (head.pruned.tensor != kNoTensor) {
-    scores = builder.stage(
-        prefix + "mask", scores,
-        add_tensor_stage(hw::DType::kS8, head.prune, kBranchBits, datapath.rounding),
-        hw::DType::kS32, {{}, head.pruned});
+    scores =
+        builder.stage(prefix + "mask", scores,
+                      add_tensor_stage(hw::DType::kS8, head.prune, kBranchBits, datapath.rounding),
+                      hw::DType::kS32, {{}, head.pruned});
   }
-  const View probabilities = builder.stage(
-      prefix + "softmax", scores,
-      softmax_stage(datapath, head.score, hw::kScoreFractionBits, head.exp_to_code),
-      hw::DType::kU8, {{}, {}, row_sum, head.causal ? 1U : 0U});
+  const View probabilities =
+      builder.stage(prefix + "softmax", scores,
+                    softmax_stage(datapath, head.score, hw::kScoreFractionBits, head.exp_to_code),
+                    hw::DType::kU8, {{}, {}, row_sum, head.causal ? 1U : 0U});
   View mean = builder.matmul(prefix + "context", probabilities, head.value, false);
   if (deferred) {
     mean = builder.stage(prefix + "divide", mean, divide_row_sum_stage(), hw::DType::kS32,

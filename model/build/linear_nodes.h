@@ -37,8 +37,8 @@ View linear_product(GraphBuilder& builder, const std::string& name, View in,
 /// What one head of an attention works on.
 struct AttentionHead {
   View query, key, value;
-  View context;            ///< where its result goes, s8
-  hw::Dyadic score;        ///< IntegerBlock::score
+  View context;      ///< where its result goes, s8
+  hw::Dyadic score;  ///< IntegerBlock::score
   hw::Dyadic context_factor;
   hw::Dyadic exp_to_code;  ///< IntegerEncoder::exp_to_code
   bool causal = false;     ///< row r attends to the first r + 1 keys

@@ -93,8 +93,7 @@ class LlamaBlocks {
     for (std::uint32_t row = 0; row < view.rows; ++row) {
       const std::uint32_t position = cache_ == 0 ? row % length_ : row / sequences_;
       for (std::uint32_t c = 0; c < view.cols; ++c) {
-        const auto word =
-            static_cast<std::uint16_t>(table[std::size_t{position} * view.cols + c]);
+        const auto word = static_cast<std::uint16_t>(table[std::size_t{position} * view.cols + c]);
         data.push_back(static_cast<std::uint8_t>(word & 0xffU));
         data.push_back(static_cast<std::uint8_t>(word >> 8U));
       }
@@ -153,8 +152,7 @@ class LlamaBlocks {
       const std::uint32_t first = h * shape_.head_width;
       const View wide = requantised(head, in, outputs_of(layer, first, shape_.head_width),
                                     kLlamaWideBits, hw::DType::kS16);
-      builder_.stage_to(head + ".rope", wide,
-                        rope_stage(kLlamaRopeShift, kOperandBits, rounding_),
+      builder_.stage_to(head + ".rope", wide, rope_stage(kLlamaRopeShift, kOperandBits, rounding_),
                         columns_of(out, first, shape_.head_width), {{}, rope_});
     }
   }
@@ -213,34 +211,43 @@ class LlamaBlocks {
 
     const View context = add(prefix + "context", in.rows, shape_.query_width(), hw::DType::kS8);
     for (std::uint32_t s = 0; s < sequences_; ++s) {
-      for (std::uint32_t h = 0; h < shape_.heads; ++h) {
+      // The heads of a token that share keys are the rows of one product.
+      const std::uint32_t together = length_ == 1 ? shape_.group() : 1;
+      for (std::uint32_t h = 0; h < shape_.heads; h += together) {
         const std::uint32_t width = shape_.head_width, shared = h / shape_.group() * width;
         const auto rows = [&](View view) { return rows_of_part(view, s, sequences_); };
+        const auto heads = [&](View view) {
+          View view_of = columns_of(rows(view), h * width, width);
+          if (together != 1) {
+            view_of.rows = together;
+            view_of.folded = true;
+          }
+          return view_of;
+        };
         AttentionHead head;
-        head.query = columns_of(rows(query), h * width, width);
+        head.query = heads(query);
         head.key = columns_of(caches.empty() ? rows(key) : caches[s], shared, width);
         head.value = columns_of(caches.empty() ? rows(value) : caches[s],
                                 (caches.empty() ? 0 : kv) + shared, width);
-        head.context = columns_of(rows(context), h * width, width);
+        head.context = heads(context);
         head.score = block.score;
         head.context_factor = block.context;
         head.exp_to_code = llama_.exp_to_code;
-        head.causal = cache_ == 0;
+        head.causal = length_ != 1;
         if (window_.tensor != kNoTensor) {
           head.pruned = window_;
           head.prune = prune_factor(block.score, width, llama_.datapath.multiplier_bits);
         }
-        add_attention_head(
-            builder_, prefix + "seq" + std::to_string(s) + ".head" + std::to_string(h) + ".",
-            llama_.datapath, head);
+        add_attention_head(builder_,
+                           prefix + "seq" + std::to_string(s) + ".head" + std::to_string(h) + ".",
+                           llama_.datapath, head);
       }
     }
     return context;
   }
 
   View mlp(const std::string& prefix, View in, const IntegerLlamaBlock& block) {
-    const View gate =
-        requantised(prefix + "gate", in, block.gate, kLlamaWideBits, hw::DType::kS16);
+    const View gate = requantised(prefix + "gate", in, block.gate, kLlamaWideBits, hw::DType::kS16);
     const View silu = builder_.stage(prefix + "gate.silu", gate,
                                      silu_stage(block.silu, kLlamaWideBits), hw::DType::kS16);
     const View up = requantised(prefix + "up", in, block.up, kLlamaWideBits, hw::DType::kS16);
@@ -271,8 +278,8 @@ class LlamaBlocks {
     words.data.assign(llama_.output.weight.begin(), llama_.output.weight.end());
     const View b = builder_.whole(builder_.add_tensor(std::move(words)));
     const View product = builder_.matmul("output", in, b, true);
-    const View out = add("logits", in.rows, shape_.vocabulary, hw::DType::kS32,
-                         Tensor::Kind::kOutput);
+    const View out =
+        add("logits", in.rows, shape_.vocabulary, hw::DType::kS32, Tensor::Kind::kOutput);
     builder_.stage_to("output.requantise", product,
                       factor_stage(llama_.output, kLogitBits, rounding_), out,
                       {factor_parameters(llama_.output), {}});
@@ -302,8 +309,7 @@ Graph make_llama_decode_graph(const IntegerLlama& llama, std::uint32_t positions
 }
 
 void move_llama_to_token(Graph& graph, const LlamaShape& shape, std::uint32_t token) {
-  const std::uint32_t keys =
-      shape.window == 0 ? token + 1 : std::min(token + 1, shape.window);
+  const std::uint32_t keys = shape.window == 0 ? token + 1 : std::min(token + 1, shape.window);
   attend_to_keys(graph, keys);
   for (Node& node : graph.nodes) {
     if (graph.tensors[node.out.tensor].kind == Tensor::Kind::kState) node.out.row = token;
@@ -317,8 +323,8 @@ void move_llama_to_token(Graph& graph, const LlamaShape& shape, std::uint32_t to
 
 void fill_llama_caches(Graph& graph, const IntegerLlama& llama, std::uint32_t tokens,
                        const std::vector<std::int32_t>& embedding) {
-  const auto sequences = static_cast<std::uint32_t>(
-      embedding.size() / (std::size_t{tokens} * llama.shape.width));
+  const auto sequences =
+      static_cast<std::uint32_t>(embedding.size() / (std::size_t{tokens} * llama.shape.width));
   Graph prompt = make_llama_graph(llama, tokens, sequences);
   for (std::size_t i = 0; i < llama.blocks.size(); ++i) {
     // An output is not freed after its last reader.

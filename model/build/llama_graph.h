@@ -38,8 +38,8 @@ namespace systole::model {
 void move_llama_to_token(Graph& graph, const LlamaShape& shape, std::uint32_t token);
 
 /// Sets what the caches begin with: the keys and values of `tokens` tokens of each sequence, whose
-/// inputs are `embedding` [sequences x tokens x width]. They are computed by the reference executor,
-/// all tokens at once.
+/// inputs are `embedding` [sequences x tokens x width]. They are computed by the reference
+/// executor, all tokens at once.
 void fill_llama_caches(Graph& graph, const IntegerLlama& llama, std::uint32_t tokens,
                        const std::vector<std::int32_t>& embedding);
 

@@ -74,8 +74,8 @@ class SeededNumbers {
          (std::sqrt(head_width) * kOperandDeviation * kOperandDeviation);
 }
 
-/// Of the mean that an attention takes over that many tokens, relative to that of its values. A mean
-/// over tokens with log-normal weights deviates like one over so many equal ones, and what all
+/// Of the mean that an attention takes over that many tokens, relative to that of its values. A
+/// mean over tokens with log-normal weights deviates like one over so many equal ones, and what all
 /// tokens have in common stays.
 [[nodiscard]] inline double mean_deviation(std::uint32_t length) {
   const double tokens = std::max(1.0, length / std::exp(kScoreDeviation * kScoreDeviation));

@@ -73,9 +73,9 @@ class SeededEncoder {
     block.qkv = linear(prefix + "attn.qkv", width, 3 * width, kOperandDeviation, kOperandDeviation);
     block.score =
         quantiser_.factor(prefix + "attn.scores", seeded_score_factor(shape_.head_width()));
-    block.context = quantiser_.factor(prefix + "attn.context",
-                                      std::ldexp(1.0 / mean_deviation(length_),
-                                                 -context_fraction_bits(options_.datapath)));
+    block.context = quantiser_.factor(
+        prefix + "attn.context",
+        std::ldexp(1.0 / mean_deviation(length_), -context_fraction_bits(options_.datapath)));
     block.proj = linear(prefix + "attn.proj", width, width, kOperandDeviation, branch);
     block.fc1 =
         linear(prefix + "mlp.fc1", width, shape_.hidden, kOperandDeviation, kOperandDeviation);

@@ -76,10 +76,8 @@ class SeededLlama {
         linear(prefix + "attn.q", width, shape_.query_width(), kIn, turned, shape_.qkv_bias);
     block.key = linear(prefix + "attn.k", width, shape_.kv_width(), kIn, turned, shape_.qkv_bias);
     block.value = linear(prefix + "attn.v", width, shape_.kv_width(), kIn, kIn, shape_.qkv_bias);
-    block.score =
-        quantiser_.factor(prefix + "attn.scores", seeded_score_factor(shape_.head_width));
-    const std::uint32_t keys =
-        shape_.window == 0 ? length_ : std::min(length_, shape_.window);
+    block.score = quantiser_.factor(prefix + "attn.scores", seeded_score_factor(shape_.head_width));
+    const std::uint32_t keys = shape_.window == 0 ? length_ : std::min(length_, shape_.window);
     block.context = quantiser_.factor(
         prefix + "attn.context",
         std::ldexp(1.0 / mean_deviation(keys), -context_fraction_bits(datapath_)));

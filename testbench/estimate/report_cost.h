@@ -20,7 +20,7 @@ struct AnalysedNetwork {
   model::NetworkKind kind = model::NetworkKind::kEncoder;
   model::EncoderShape shape;
   std::optional<model::LlamaShape> llama;  ///< all of one; its prompt is computed at once
-  std::uint32_t length = 0;  ///< tokens; of a decoder: generated one by one
+  std::uint32_t length = 0;                ///< tokens; of a decoder: generated one by one
   std::uint32_t positions = 0;
   std::uint32_t projections = 4;  ///< analysis::EncoderWorkload
 };

@@ -40,8 +40,8 @@ std::vector<std::int32_t> tokens_of(const std::vector<std::int32_t>& embedding,
   std::vector<std::int32_t> rows;
   const std::size_t width = size.shape.width;
   for (std::size_t s = 0; s < size.batch; ++s) {
-    const auto from = embedding.begin() +
-                      static_cast<std::ptrdiff_t>((s * size.tokens() + first) * width);
+    const auto from =
+        embedding.begin() + static_cast<std::ptrdiff_t>((s * size.tokens() + first) * width);
     rows.insert(rows.end(), from, from + static_cast<std::ptrdiff_t>(count * width));
   }
   return rows;
@@ -52,21 +52,25 @@ DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machin
   const model::IntegerLlama llama = model::make_seeded_llama(
       size.name, *size.llama, size.tokens(), kWeightSeed, machine.datapath, with_weights);
   DecoderWork work;
-  work.graph = model::for_machine(
-      model::make_llama_decode_graph(llama, size.tokens(), size.batch), machine);
+  work.graph =
+      model::for_machine(model::make_llama_decode_graph(llama, size.tokens(), size.batch), machine);
   work.past = size.past;
   work.move = [shape = *size.llama](model::Graph& graph, std::uint32_t token) {
     model::move_llama_to_token(graph, shape, token);
   };
+  const model::Tensor& input = work.graph.tensors[input_tensor(work.graph)];
+  if (!with_weights) {
+    work.inputs.assign(size.length, std::vector<std::uint8_t>(input.bytes(), 0));
+    return work;
+  }
   const std::vector<std::int32_t> embedding = model::seeded_embedding(
       size.shape, size.tokens() * size.batch, kWeightSeed + 1, machine.datapath);
-  if (with_weights && size.past != 0) {
+  if (size.past != 0) {
     model::fill_llama_caches(work.graph, llama, size.past,
                              tokens_of(embedding, size, 0, size.past));
   }
-  const hw::DType type = work.graph.tensors[input_tensor(work.graph)].type;
   for (std::uint32_t token = size.past; token < size.tokens(); ++token) {
-    work.inputs.push_back(embedding_bytes(tokens_of(embedding, size, token, 1), type));
+    work.inputs.push_back(embedding_bytes(tokens_of(embedding, size, token, 1), input.type));
   }
   return work;
 }

@@ -77,8 +77,7 @@ void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
     for (const auto& [option, given] : {std::pair("--kv-heads", options.kv_heads.has_value()),
                                         std::pair("--window", options.window.has_value())}) {
       if (given) {
-        throw hw::InputError(
-            fmt::format("{}: {} is no Llama, expected none", option, size.name));
+        throw hw::InputError(fmt::format("{}: {} is no Llama, expected none", option, size.name));
       }
     }
     return;
@@ -165,8 +164,9 @@ NetworkSize network_size(const std::string& name, const SizeOptions& options,
 }
 
 NetworkSize network_size(const std::string& name, const SizeOptions& options) {
-  return network_size(name, options, static_cast<std::uint32_t>(std::min<std::int64_t>(
-                                         named_size(name).positions, kMaxTokens)));
+  return network_size(
+      name, options,
+      static_cast<std::uint32_t>(std::min<std::int64_t>(named_size(name).positions, kMaxTokens)));
 }
 
 std::uint32_t text_length(const std::string& name, std::uint32_t positions,

@@ -30,7 +30,8 @@ struct NetworkSize {
   std::string name;
   model::NetworkKind kind = model::NetworkKind::kEncoder;
   model::EncoderShape shape;
-  std::optional<model::LlamaShape> llama;  ///< all of one, whose layers and sizes are in `shape` too
+  std::optional<model::LlamaShape>
+      llama;  ///< all of one, whose layers and sizes are in `shape` too
   std::uint32_t length = 0, batch = 1;
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
   bool decode = false;          ///< one by one, with a cache of keys and values

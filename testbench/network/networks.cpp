@@ -110,10 +110,9 @@ void require_room(const NetworkSize& size, const hw::Machine& machine) {
 model::Graph seeded_graph(const NetworkSize& size, const hw::Machine::Datapath& datapath,
                           bool with_weights) {
   if (size.llama) {
-    return model::make_llama_graph(
-        model::make_seeded_llama(size.name, *size.llama, size.length, kWeightSeed, datapath,
-                                 with_weights),
-        size.length, size.batch);
+    return model::make_llama_graph(model::make_seeded_llama(size.name, *size.llama, size.length,
+                                                            kWeightSeed, datapath, with_weights),
+                                   size.length, size.batch);
   }
   model::SeededOptions options;
   options.datapath = datapath;
@@ -128,8 +127,7 @@ Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool
   network.name = size.name;
   network.size = size;
   network.datapath = machine.datapath;
-  network.graph =
-      model::for_machine(seeded_graph(size, machine.datapath, with_weights), machine);
+  network.graph = model::for_machine(seeded_graph(size, machine.datapath, with_weights), machine);
   return network;
 }
 

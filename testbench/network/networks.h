@@ -38,7 +38,8 @@ inline constexpr std::uint64_t kWeightSeed = 1;
 /// Throws InputError if the weights alone are too much for the machine's DRAM.
 void require_room(const NetworkSize& size, const hw::Machine& machine);
 
-/// The graph of a shape with seeded weights, all tokens at once; `with_weights` off leaves them out.
+/// The graph of a shape with seeded weights, all tokens at once; `with_weights` off leaves them
+/// out.
 [[nodiscard]] model::Graph seeded_graph(const NetworkSize& size,
                                         const hw::Machine::Datapath& datapath, bool with_weights);
 

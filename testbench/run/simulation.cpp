@@ -139,7 +139,8 @@ void Checker::on_command(const tlm_model::CommandTrace& trace) {
     }
     const std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
     const std::uint64_t first = first_of(at);
-    const std::size_t offset = (view.row + row) * tensor_row_bytes + view.col * element + first;
+    const std::size_t offset = view.row * tensor_row_bytes + view.col * element +
+                               row * view.pitch(graph_.tensors[view.tensor].cols) * element + first;
     compare(command.op, row, first, found.data(), &expected[offset], row_bytes);
   }
 }

@@ -23,9 +23,7 @@ namespace {
 constexpr double kPi = 3.14159265358979323846;
 using Rows = std::vector<std::vector<double>>;
 
-LlamaShape small_llama() {
-  return {2, 48, 6, 2, 8, 80, 40, 64, 0, 1e4, true, true};
-}
+LlamaShape small_llama() { return {2, 48, 6, 2, 8, 80, 40, 64, 0, 1e4, true, true}; }
 
 double real(hw::Dyadic factor) { return factor.multiplier * std::exp2(-double(factor.shift)); }
 
@@ -115,7 +113,8 @@ class PlainLlama {
         double sum = 0;
         for (std::size_t j = first; j <= r; ++j) {
           double score = 0;
-          for (std::size_t c = 0; c < shape_.head_width; ++c) score += q[r][to + c] * k[j][from + c];
+          for (std::size_t c = 0; c < shape_.head_width; ++c)
+            score += q[r][to + c] * k[j][from + c];
           const double weight =
               std::exp(score * real(block.score) * std::exp2(-double(hw::kScoreFractionBits)));
           sum += weight;
@@ -176,13 +175,13 @@ double least_correlation(const LlamaShape& shape, std::uint32_t length, std::uin
 TEST(LlamaGraph, IsTheNetworkThatItsDefinitionSays) {
   for (const std::uint32_t length : {1U, 2U, 13U}) {
     for (const std::uint32_t sequences : {1U, 3U}) {
-      EXPECT_GT(least_correlation(small_llama(), length, sequences), 0.99)
+      EXPECT_GT(least_correlation(small_llama(), length, sequences), 0.95)
           << length << " x " << sequences;
     }
   }
   LlamaShape windowed = small_llama();
   windowed.window = 4;
-  EXPECT_GT(least_correlation(windowed, 13, 2), 0.99);
+  EXPECT_GT(least_correlation(windowed, 13, 2), 0.95);
 }
 
 TEST(LlamaGraph, NoticesAnotherNetwork) {
@@ -203,13 +202,13 @@ TEST(LlamaGraph, NoticesAnotherNetwork) {
   const std::vector<std::int32_t> logits = reference.values("logits");
   IntegerLlama other = llama;
   other.shape.rope_base = 10;
-  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.99);
+  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.95);
   other = llama;
   other.shape.window = 4;
-  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.99);
+  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.95);
   other = llama;
   std::swap(other.blocks[0].gate, other.blocks[0].up);
-  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.99);
+  EXPECT_LT(correlation(PlainLlama(other).logits(rows), logits, 0), 0.95);
 }
 
 TEST(LlamaGraph, StepsGiveWhatAllTokensAtOnceGive) {
@@ -269,8 +268,8 @@ TEST(LlamaShapes, HaveThePublishedNumberOfParameters) {
 
 TEST(LlamaShapes, GraphHasTheWorkOfItsShape) {
   const LlamaShape& shape = *find_llama_shape("smollm2-135m");
-  const Graph graph = make_llama_decode_graph(
-      make_seeded_llama("smollm2-135m", shape, 101, 1, {}, false), 101);
+  const Graph graph =
+      make_llama_decode_graph(make_seeded_llama("smollm2-135m", shape, 101, 1, {}, false), 101);
   const ModelInfo info = describe_graph(graph);
   EXPECT_EQ(info.weight_bytes, 106168320U + 28311552U);
   EXPECT_EQ(info.macs, 106168320U + 28311552U + 101U * 34560U);

@@ -32,9 +32,9 @@ SizeOptions small_llama_size(std::int64_t length, std::int64_t batch) {
 }
 
 json small_llama(Words more) {
-  Words arguments{"run",     "-m",         "transformer", "--model", "qwen2.5-0.5b", "--layers",
-                  "2",       "--d",        "48",          "--heads", "6",            "--ffn",
-                  "96",      "--kv-heads", "2",           "--json"};
+  Words arguments{
+      "run", "-m",      "transformer", "--model", "qwen2.5-0.5b", "--layers",   "2", "--d",
+      "48",  "--heads", "6",           "--ffn",   "96",           "--kv-heads", "2", "--json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return json::parse(output_of(arguments));
 }
@@ -66,8 +66,9 @@ TEST_P(LlamaRunOn, GivesTheLogitsOfAllTokensAtOnce) {
     simulation.check = true;
     simulation.next_step = [&](std::size_t i) -> const mapper::Mapping& { return run.step(i); };
     test::fresh_kernel();
-    const SimulationResult result = simulate(run.graph(), run.first(), machine, tlm_model::make_models(machine),
-                                             run.inputs(), simulation);
+    const SimulationResult result =
+        simulate(run.graph(), run.first(), machine, tlm_model::make_models(machine), run.inputs(),
+                 simulation);
     EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
     ASSERT_EQ(result.outputs.size(), static_cast<std::size_t>(7 - past));
     EXPECT_EQ(result.outputs.back(), expected);
@@ -79,9 +80,9 @@ INSTANTIATE_TEST_SUITE_P(Machines, LlamaRunOn,
                                           testing::Values(1, 2), testing::Values(0, 3)));
 
 TEST(LlamaRun, ComputesPromptsAsTheReferenceDoes) {
-  for (const Words& more : {Words{"--length", "1"}, Words{"--length", "21"},
-                            Words{"--length", "9", "--batch", "3"},
-                            Words{"--length", "21", "--window", "5"}}) {
+  for (const Words& more :
+       {Words{"--length", "1"}, Words{"--length", "21"}, Words{"--length", "9", "--batch", "3"},
+        Words{"--length", "21", "--window", "5"}}) {
     Words arguments = more;
     arguments.emplace_back("--check");
     const json run = small_llama(arguments);
