@@ -13,6 +13,7 @@
 #include "model/build/encoder_blocks.h"
 #include "model/graph/graph_builder.h"
 #include "support/network/mapped_run.h"
+#include "support/random/draws.h"
 #include "support/random/random_graph.h"
 #include "support/random/random_machine.h"
 #include "tests/mapper/test_graphs.h"
@@ -206,7 +207,7 @@ std::vector<Spoilt> spoilt_layers() {
 TEST(Encoders, OfEveryShapeComputeTheGraph) {
   Random random(5);
   int joined = 0, mapped = 0;
-  constexpr int kGraphs = 120;
+  constexpr int kGraphs = test::draws(120);
   for (int i = 0; i < kGraphs; ++i) {
     LinkShape shape;
     shape.rows = test::between(random, 1, 40);

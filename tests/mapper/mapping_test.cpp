@@ -12,6 +12,7 @@
 #include "model/seeded/shapes.h"
 #include "support/input_error.h"
 #include "support/network/mapped_run.h"
+#include "support/random/draws.h"
 #include "support/random/random_graph.h"
 #include "support/random/random_machine.h"
 
@@ -57,7 +58,7 @@ TEST(Mapping, MatmulsOfEveryShapeComputeTheGraph) {
                                             32, 33, 47, 61, 63, 64, 65, 67, 97, 127, 128, 129, 130};
   Random random(1);
   int mapped = 0;
-  constexpr int kGraphs = 300;
+  constexpr int kGraphs = test::draws(300);
   for (int i = 0; i < kGraphs; ++i) {
     const auto size = [&] {
       return random() % 2 == 0 ? test::one_of(random, sizes) : test::between(random, 1, 130);
@@ -77,7 +78,7 @@ TEST(Mapping, MatmulsOfEveryShapeComputeTheGraph) {
 TEST(Mapping, EncodersOfEveryShapeComputeTheGraph) {
   Random random(2);
   int mapped = 0;
-  constexpr int kGraphs = 60;
+  constexpr int kGraphs = test::draws(60);
   for (int i = 0; i < kGraphs; ++i) {
     model::EncoderShape shape;
     shape.layers = test::between(random, 1, 2);

@@ -13,6 +13,7 @@
 #include "model/seeded/shapes.h"
 #include "support/network/mapped_run.h"
 #include "support/network/pipelined_mapping.h"
+#include "support/random/draws.h"
 #include "support/random/random_machine.h"
 
 /// Whatever is pipelined, the values are those of the graph.
@@ -49,7 +50,7 @@ void count(const test::PipelinedMapping& result, PipelineCounts& counts) {
 TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
   Random random(11);
   PipelineCounts counts;
-  for (std::uint64_t seed = 0; seed < 45; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(45U); ++seed) {
     model::EncoderShape shape;
     shape.layers = 1;
     shape.heads = test::between(random, 1, 4);
@@ -84,12 +85,12 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
       if (HasFailure()) return;
     }
   }
-  EXPECT_GT(counts.mapped, 120U);
-  EXPECT_GT(counts.rings, 40U);
-  EXPECT_GT(counts.wraps, 20U);
-  EXPECT_GT(counts.rows, 80U);
-  EXPECT_GT(counts.joined, 25U);
-  EXPECT_GT(counts.passing, 30U);
+  EXPECT_GT(counts.mapped, test::finds(120U));
+  EXPECT_GT(counts.rings, test::finds(40U));
+  EXPECT_GT(counts.wraps, test::finds(20U));
+  EXPECT_GT(counts.rows, test::finds(80U));
+  EXPECT_GT(counts.joined, test::finds(25U));
+  EXPECT_GT(counts.passing, test::finds(30U));
 }
 
 }  // namespace

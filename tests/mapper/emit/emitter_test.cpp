@@ -9,6 +9,7 @@
 #include "hw/description/machine_file.h"
 #include "mapper/mapping.h"
 #include "model/seeded/shapes.h"
+#include "support/random/draws.h"
 #include "support/random/random_graph.h"
 #include "tests/mapper/test_graphs.h"
 
@@ -259,7 +260,7 @@ class Emitted {
 TEST(Emitter, KeepsItsRulesOnEveryMachine) {
   test::Random random(1);
   int emitted = 0, waiting = 0, loads = 0;
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(120U); ++seed) {
     SCOPED_TRACE(seed);
     hw::Machine machine = test::random_machine(random);
     machine.mapper.strategy = hw::MappingStrategy::kCost;  // the rules are those of the ring
@@ -285,8 +286,8 @@ TEST(Emitter, KeepsItsRulesOnEveryMachine) {
     }
     ++emitted;
   }
-  EXPECT_GT(emitted, 70);
-  EXPECT_GT(loads, 1000);
+  EXPECT_GT(emitted, test::finds(70));
+  EXPECT_GT(loads, test::finds(1000));
   // Tiles of odd sizes can leave the ring in pieces.
   EXPECT_LE(waiting, loads / 100);
 }
@@ -304,7 +305,7 @@ std::uint64_t loaded_bytes(const hw::Program& program, std::uint32_t op) {
 TEST(Emitter, LoadsWhatTheTilerExpects) {
   test::Random random(7);
   int mapped = 0, a_stays = 0, b_stays = 0, k_outer = 0, one_result = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < test::draws(200); ++i) {
     hw::Machine machine = hw::find_machine("transformer");
     machine.array.rows = test::power_of_two(random, 3, 6);
     machine.array.cols = test::power_of_two(random, 3, 6);
@@ -337,11 +338,11 @@ TEST(Emitter, LoadsWhatTheTilerExpects) {
         << " (" << t.n << ") x " << t.k << (t.m_outer ? " m" : " n") << (t.k_outer ? " k" : "")
         << (t.a_stays ? " a" : "") << (t.b_stays ? " b" : "");
   }
-  EXPECT_GT(mapped, 150);
-  EXPECT_GT(a_stays, 20);
-  EXPECT_GT(b_stays, 20);
-  EXPECT_GT(k_outer, 20);
-  EXPECT_GT(one_result, 20);
+  EXPECT_GT(mapped, test::finds(150));
+  EXPECT_GT(a_stays, test::finds(20));
+  EXPECT_GT(b_stays, test::finds(20));
+  EXPECT_GT(k_outer, test::finds(20));
+  EXPECT_GT(one_result, test::finds(20));
 }
 
 TEST(Emitter, LoadsRunAheadOnThePresets) {

@@ -11,6 +11,7 @@
 #include "mapper/tile/tiling_cost.h"
 #include "mapper/tile/tiling_energy.h"
 #include "mapper/tile/tiling_strategies.h"
+#include "support/random/draws.h"
 
 namespace systole::mapper {
 namespace {
@@ -106,7 +107,7 @@ TEST(SearchTiling, IsNeverWorseThanCostAndOftenBetter) {
     return 1 + static_cast<std::uint32_t>(random() % most);
   };
   int better = 0;
-  for (int round = 0; round < 24; ++round) {
+  for (int round = 0; round < test::draws(25); ++round) {
     for (const hw::MappingObjective objective : kObjectives) {
       hw::Machine machine = searching(objective);
       TilingProblem problem =
@@ -124,7 +125,7 @@ TEST(SearchTiling, IsNeverWorseThanCostAndOftenBetter) {
       better += value(machine, problem, *best) < value(machine, problem, *cost) ? 1 : 0;
     }
   }
-  EXPECT_GT(better, 40);
+  EXPECT_GT(better, test::finds(40));
 }
 
 TEST(SearchTiling, SingleBuffersFindRoomWhereDoubleOnesDoNot) {

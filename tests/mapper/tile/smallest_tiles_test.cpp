@@ -14,6 +14,7 @@
 #include "mapper/tile/tiling_strategies.h"
 #include "model/seeded/shapes.h"
 #include "support/input_error.h"
+#include "support/random/draws.h"
 #include "support/random/random_graph.h"
 #include "support/random/random_machine.h"
 
@@ -119,7 +120,7 @@ bool follow_advice(const std::string& error, hw::Machine& machine) {
 TEST(SmallestTiles, NetworksFitMachinesThatFollowTheAdvice) {
   test::Random random(9);
   std::size_t advised = 0;
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::draws(120U); ++seed) {
     const std::uint32_t heads = test::between(random, 1, 3);
     const model::Graph graph = model::make_seeded_encoder(
         "e", {1, heads * test::between(random, 1, 150), heads, test::between(random, 1, 600), true},
@@ -142,7 +143,7 @@ TEST(SmallestTiles, NetworksFitMachinesThatFollowTheAdvice) {
     }
     EXPECT_EQ(error, "no error");
   }
-  EXPECT_GT(advised, 10U);
+  EXPECT_GT(advised, test::finds(10U));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "model/format/safetensors.h"
 #include "model/format/safetensors_writer.h"
+#include "support/random/draws.h"
 #include "tests/model/format/hostile_file.h"
 #include "tests/support/input_error.h"
 #include "tests/support/temp_directory.h"
@@ -221,7 +222,7 @@ std::string damaged(std::string bytes, std::size_t header_end, std::mt19937& ran
 }
 
 TEST(SafetensorsHostile, DamagedFilesAreRefusedOrValid) {
-  constexpr int kRounds = 6000;
+  constexpr int kRounds = test::draws(6000);
   const TempDirectory directory;
   const std::string original = directory.path("original");
   write_safetensors(original,

@@ -29,7 +29,11 @@ void PrintTo(const Subject& subject, std::ostream* out) { *out << subject.name; 
 
 std::vector<Subject> subjects() {
   std::vector<Subject> subjects;
-  for (const std::string& name : model::model_names()) subjects.push_back({name, {}, {}});
+  for (const std::string& name : model::model_names()) {
+    // One mask stands for the others: they differ in its bits alone.
+    const bool another_mask = name.rfind("vit65_", 0) == 0 && name.rfind("vit65_sparse90", 0) != 0;
+    if (!another_mask) subjects.push_back({name, {}, {}});
+  }
   for (const char* const name : {"bert-base", "gpt2", "deit-tiny"}) {
     subjects.push_back({name,
                         {"--layers", "2", "--d", "48", "--heads", "3", "--ffn", "96"},

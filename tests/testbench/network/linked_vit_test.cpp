@@ -139,7 +139,7 @@ class LinkedVit : public test::SystemCTest {
 
 TEST_F(LinkedVit, GivesTheSameBytesWithAndWithoutAnyPartOfTheLink) {
   Random random(11);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 6; ++i) {
     SCOPED_TRACE(i);
     const Workload workload = linked_vit(random, i % 3 == 2);
     const auto expected = run(workload, hw::find_machine("transformer"));
@@ -154,7 +154,7 @@ TEST_F(LinkedVit, GivesTheSameBytesWithAndWithoutAnyPartOfTheLink) {
 // The check knows the latents as they are in the end, so here outputs are compared.
 TEST_F(LinkedVit, GivesTheSameBytesWhenADecoderIsMore) {
   Random random(12);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 6; ++i) {
     SCOPED_TRACE(i);
     Workload workload = linked_vit(random, i % 3 == 2);
     const auto unchanged = run(workload, hw::find_machine("vitcod"));

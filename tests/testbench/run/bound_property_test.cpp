@@ -46,7 +46,7 @@ std::optional<double> over_bound(const bench::Network& network, const hw::Machin
   }
 }
 
-constexpr int kMachines = 4;  ///< per network
+constexpr int kMachines = 3;  ///< per network
 
 /// One network on one machine: a process each, side by side.
 class BoundPropertyTest : public test::SystemCTest, public testing::WithParamInterface<int> {};

@@ -23,13 +23,12 @@ namespace {
 
 using test::Workload;
 
-// A doubling should cost nothing but what bench/mapping_bench tolerates. Tilings are compared by a
-// replay, which is a few percent off, and other tiles meet other rows of the DRAM: some doublings
-// cost more. Of vit65 these are reads in flight of base 3 (3.3 %), writes in flight (2.4 %) and bus
-// width (1.8 %) of base 4; of the BERT layer the scratchpad of base 1 (1.5 %).
+// A doubling should cost nothing but what bench/mapping_bench tolerates, which has the whole grid.
+// Tilings are compared by a replay, which is a few percent off, and other tiles meet other rows of
+// the DRAM: of the BERT layer the doubled scratchpad of base 1 costs more (1.5 %).
 constexpr double kTolerated = 0.01;
-constexpr double kWorstDoubling = 0.04;
-constexpr std::ptrdiff_t kMostOverTolerated = 3;
+constexpr double kWorstDoubling = 0.02;
+constexpr std::ptrdiff_t kMostOverTolerated = 1;
 
 struct Doubling {
   std::string place;
@@ -52,7 +51,7 @@ class MappingMonotonyTest : public test::SystemCTest {
   /// Doublings of every base that the network fits.
   static void add_doublings(const std::string& name, const Workload& workload,
                             std::vector<Doubling>& doublings) {
-    constexpr std::size_t kBases = 5;
+    constexpr std::size_t kBases = 2;
     std::optional<std::uint64_t> base;
     for (const bench::GridMachine& next : bench::make_grid(kBases, 1)) {
       std::optional<std::uint64_t> cycles;
@@ -79,7 +78,7 @@ TEST_F(MappingMonotonyTest, MoreOfAResourceHardlyEverCostsTime) {
   std::vector<Doubling> all;
   add_doublings("vit65", vit65(), all);
   add_doublings("bert", bert_layer(), all);
-  ASSERT_GT(all.size(), 100U);
+  ASSERT_GT(all.size(), 40U);
   std::string over;
   std::ptrdiff_t count = 0;
   for (const Doubling& doubling : all) {
