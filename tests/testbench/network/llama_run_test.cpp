@@ -92,6 +92,26 @@ TEST(LlamaRun, ComputesPromptsAsTheReferenceDoes) {
   }
 }
 
+TEST(LlamaRun, EveryStepComputesWhatItShouldOnEveryMachine) {
+  for (const char* const machine : {"tiny", "gemmini", "transformer", "vitcod"}) {
+    for (const char* const batch : {"1", "3"}) {
+      const Words shape{"run",      "-m",    machine,  "--model",    "smollm2-135m",
+                        "--layers", "1",     "--d",    "48",         "--heads",
+                        "3",        "--ffn", "96",     "--kv-heads", "1",
+                        "--batch",  batch,   "--check"};
+      Words prompt = shape, steps = shape;
+      prompt.insert(prompt.end(), {"--length", "5"});
+      // Tiles of weights stay where they are when those of the attention change.
+      steps.insert(steps.end(), {"--decode", "--length", "3", "--past", "9"});
+      for (const Words& words : {prompt, steps}) {
+        const json run = json_of(words);
+        EXPECT_EQ(run["mismatched_bytes"], 0) << machine << " " << run["first_mismatch"];
+        EXPECT_GE(run["over_bound"].get<double>(), 1.0) << machine;
+      }
+    }
+  }
+}
+
 TEST(LlamaRun, TimingAloneHasTheSameCycles) {
   for (const Words& more : {Words{"--length", "9", "--batch", "2"},
                             Words{"--length", "3", "--decode", "--past", "7", "--batch", "2"}}) {
