@@ -1,13 +1,36 @@
 #include "mapper/step_mapper.h"
 
+#include <cstddef>
+#include <limits>
+#include <optional>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "mapper/emit_groups.h"
 #include "mapper/fuse/split_norms.h"
 
 namespace systole::mapper {
 namespace {
+
+/// The operands of a chain's stages, which are those of `nodes` in their order.
+void look_up_operands(BoundChain& chain, const std::vector<std::size_t>& nodes,
+                      const model::Graph& graph) {
+  std::size_t next = 0;
+  for (model::View& view : chain.tensors) {
+    while (graph.nodes[nodes.at(next)].second().tensor != view.tensor) ++next;
+    view = graph.nodes[nodes[next++]].second();
+  }
+}
+
+/// Whether weights or parameters of the group are stored tile by tile.
+bool stores_tiles(const model::Graph& graph, const Group& group) {
+  const MatmulAnchor* const product = group.matmul();
+  return hw::parameter_words(group.chain) != 0 ||
+         (group.pre && hw::parameter_words(group.pre->chain) != 0) ||
+         (product != nullptr &&
+          graph.tensors[product->b.tensor].kind == model::Tensor::Kind::kConstant);
+}
 
 /// The views of a group as the nodes have them now.
 Group looked_up(Group group, const model::Graph& graph) {
@@ -19,6 +42,10 @@ Group looked_up(Group group, const model::Graph& graph) {
   if (auto* const matmul = std::get_if<MatmulAnchor>(&group.anchor)) {
     matmul->b = graph.nodes[group.nodes[in_front]].product()->b;
   }
+  if (group.pre) look_up_operands(*group.pre, group.nodes, graph);
+  look_up_operands(group,
+                   {group.nodes.begin() + static_cast<std::ptrdiff_t>(in_front), group.nodes.end()},
+                   graph);
   group.out = graph.nodes[group.nodes.back()].out;
   return group;
 }
@@ -40,7 +67,15 @@ Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
   std::vector<Group> groups;
   groups.reserve(groups_.size());
   for (const Group& group : groups_) groups.push_back(looked_up(group, graph));
-  PlanReplay expected = replay_plan(graph, machine_, groups, pipelines_, placement_, choice_);
+  PlanReplay expected =
+      replay_plan(graph, machine_, groups, pipelines_, placement_, choice_, Repeats::kTakenOver,
+                  std::numeric_limits<std::uint64_t>::max(), weights_);
+  if (weights_.empty()) {
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const bool stored = stores_tiles(graph, groups[i]);
+      weights_.push_back(stored ? std::optional(expected.tilings[i]) : std::nullopt);
+    }
+  }
   Mapping mapping = emit_groups(graph, machine_, std::move(groups), pipelines_, placement_,
                                 std::move(expected), with_constants);
   // Steps read the weights where the first one has left them.

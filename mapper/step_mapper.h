@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "hw/machine/machine.h"
+#include "mapper/choose/plan_replay.h"
 #include "mapper/choose/tiling_choice.h"
 #include "mapper/fuse/fusion.h"
 #include "mapper/mapping.h"
@@ -14,8 +15,8 @@ namespace systole::mapper {
 
 /// Programs for the steps of one graph, which differ in their views alone
 /// (model/build/decode_graph.h). What is fused and where tensors and constants stand is decided
-/// once, so that caches and weights stay where they are; tiles and commands are made anew for every
-/// step.
+/// once, so that caches and weights stay where they are, and so are the tiles of weights, by which
+/// they are stored. Other tiles and the commands are made anew for every step.
 class StepMapper {
  public:
   /// `graph` is at the step with the largest views. Throws InputError as map_graph() does.
@@ -34,6 +35,7 @@ class StepMapper {
   std::vector<Pipeline> pipelines_;  ///< every group alone
   Placement placement_;
   TilingChoice choice_;
+  FixedTilings weights_;  ///< of groups with weights or parameters, as the first step has them
   std::optional<std::uint64_t> program_address_;  ///< after all constants
 };
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "model/seeded/seeded_llama.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::model {
@@ -55,6 +56,7 @@ std::string find(const std::string& name_or_path, std::string_view suffix,
   std::string known;
   if (suffix == kModelSuffix) {
     for (const NamedShape& shape : named_shapes()) known += ", " + std::string(shape.name);
+    for (const NamedLlama& llama : llama_shapes()) known += ", " + std::string(llama.name);
   }
   for (const std::string& name : names) known += ", " + name;
   throw hw::InputError("model '" + hw::printable(name_or_path) +

@@ -20,14 +20,16 @@ bool is_row_wise(const Node& node) {
 bool transposes(const Node& node) { return node.is(hw::StageOp::kTranspose); }
 
 /// Elements that both views have.
-std::uint64_t shared_elements(const View& a, const View& b) {
+std::uint64_t shared_elements(const View& first, const View& second) {
+  const View a = first.unfolded(), b = second.unfolded();
   if (!model::overlap(a, b)) return 0;
   const std::uint32_t rows = std::min(a.row + a.rows, b.row + b.rows) - std::max(a.row, b.row);
   const std::uint32_t cols = std::min(a.col + a.cols, b.col + b.cols) - std::max(a.col, b.col);
   return std::uint64_t{rows} * cols;
 }
 
-bool has_all_rows(const View& whole, const View& part) {
+bool has_all_rows(const View& first, const View& second) {
+  const View whole = first.unfolded(), part = second.unfolded();
   return part.row <= whole.row && whole.row + whole.rows <= part.row + part.rows;
 }
 
@@ -75,6 +77,7 @@ class DependenceGraph::Propagation {
       const Node& node = graph_.nodes[i];
       if (dependence_.masked_[i]) continue;
       known_[i] = node.product() != nullptr ? of_product(i) : of_stage(i);
+      if (node.out.folded && known_[i].result != Reach::kAll) known_[i].result = Reach::kNone;
     }
     return std::move(known_);
   }
@@ -82,9 +85,10 @@ class DependenceGraph::Propagation {
  private:
   [[nodiscard]] Reach row() const { return source_.rows == 1 ? Reach::kAll : Reach::kRow; }
 
-  /// Without the same rows, an own row means nothing.
+  /// Without the same rows, an own row means nothing. Folded ones are not those of the tensor.
   [[nodiscard]] Reach aligned(Reach reach, const View& view) const {
-    return reach == Reach::kAll || view.rows == source_.rows ? reach : Reach::kNone;
+    const bool has_own = view.rows == source_.rows && !view.folded && !source_.folded;
+    return reach == Reach::kAll || has_own ? reach : Reach::kNone;
   }
 
   /// Of each element of what a node reads.

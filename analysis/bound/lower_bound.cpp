@@ -114,7 +114,7 @@ class BoundBuilder {
     if (graph_.tensors[cache.tensor].kind != Tensor::Kind::kState) return 0;
     double bytes = 0;
     for (const Node& node : graph_.nodes) {
-      const View& out = node.out;
+      const View out = node.out.unfolded();
       if (!model::overlap(out, cache)) continue;
       const double rows =
           std::min(out.row + out.rows, cache.row + cache.rows) - std::max(out.row, cache.row);

@@ -89,13 +89,14 @@ class PlanReplayer {
  public:
   PlanReplayer(const model::Graph& graph, const hw::Machine& machine,
                const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
-               const Placement& placement, TilingChoice& choice)
+               const Placement& placement, TilingChoice& choice, const FixedTilings& fixed)
       : graph_(graph),
         machine_(machine),
         groups_(groups),
         pipelines_(pipelines),
         placement_(placement),
         choice_(choice),
+        fixed_(fixed),
         constants_(placement.dram_end, false),
         emitter_({graph, machine, placement, constants_, program_}),
         replay_(machine),
@@ -203,7 +204,11 @@ class PlanReplayer {
     } else {
       TiledPipeline& tiled = tiled_[index];
       const TiledPipeline* const next = index + 1 < tiled_.size() ? &tiled_[index + 1] : nullptr;
-      choice_.choose(tiled, next, emitter_, replay_);
+      if (is_fixed(pipeline.first)) {
+        tiled.groups.front().tiling = *fixed_[pipeline.first];
+      } else {
+        choice_.choose(tiled, next, emitter_, replay_);
+      }
       for (const TiledGroup& one : tiled.groups) result_.tilings.push_back(one.tiling);
       emitter_.emit(pipeline, tiled.groups);
     }
@@ -214,12 +219,17 @@ class PlanReplayer {
     ++result_.replayed;
   }
 
+  [[nodiscard]] bool is_fixed(std::size_t group) const {
+    return !fixed_.empty() && fixed_[group].has_value();
+  }
+
   /// Pipeline `index` is as pipeline `before`.
   void take_over(std::size_t index, std::size_t before, std::uint64_t later) {
     const Pipeline& pipeline = pipelines_[index];
     for (std::size_t i = 0; i < pipeline.levels.size(); ++i) {
       const std::size_t from = pipelines_[before].first + i;
-      const Tiling tiling = result_.tilings[from];
+      const Tiling tiling =
+          is_fixed(pipeline.first + i) ? *fixed_[pipeline.first + i] : result_.tilings[from];
       result_.tilings.push_back(tiling);
       ends_[pipeline.first + i] = {0, from, later};
     }
@@ -251,6 +261,7 @@ class PlanReplayer {
   const std::vector<Pipeline>& pipelines_;
   const Placement& placement_;
   TilingChoice& choice_;
+  const FixedTilings& fixed_;
   hw::Program program_;
   ConstantImage constants_;
   Emitter emitter_;
@@ -267,8 +278,9 @@ class PlanReplayer {
 PlanReplay replay_plan(const model::Graph& graph, const hw::Machine& machine,
                        const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
                        const Placement& placement, TilingChoice& choice, Repeats repeats,
-                       std::uint64_t limit) {
-  return PlanReplayer(graph, machine, groups, pipelines, placement, choice).run(repeats, limit);
+                       std::uint64_t limit, const FixedTilings& fixed) {
+  return PlanReplayer(graph, machine, groups, pipelines, placement, choice, fixed)
+      .run(repeats, limit);
 }
 
 std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& graph,

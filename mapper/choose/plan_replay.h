@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -26,16 +27,21 @@ struct PlanReplay {
 /// before.
 enum class Repeats : std::uint8_t { kReplayed, kTakenOver };
 
+/// Tilings that groups have to have, by group; the others are chosen.
+using FixedTilings = std::vector<std::optional<Tiling>>;
+
 /// Chooses tilings for the groups, replays their commands, keeps none. Where layers repeat, in
 /// shapes, tilings and cycles, the rest of them are expected to take as long as the last one
 /// replayed. A plan that is not done by cycle `limit` is given up. Throws InputError that names a
 /// group of which not even single folds fit.
+/// `fixed` is empty, or of groups that are pipelines of their own.
 [[nodiscard]] PlanReplay replay_plan(const model::Graph& graph, const hw::Machine& machine,
                                      const std::vector<Group>& groups,
                                      const std::vector<Pipeline>& pipelines,
                                      const Placement& placement, TilingChoice& choice,
                                      Repeats repeats = Repeats::kTakenOver,
-                                     std::uint64_t limit = UINT64_MAX);
+                                     std::uint64_t limit = UINT64_MAX,
+                                     const FixedTilings& fixed = {});
 
 /// The groups of a pipeline of groups that the emitter tiles, without their tilings.
 [[nodiscard]] std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& graph,

@@ -219,7 +219,7 @@ hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32
   const std::uint32_t at = transposed ? k0 : col;
   const Location& where = to_.location(product.b);
   if (!to_.is_weight(product.b) && where.place == Location::Place::kScratchpad) {
-    return {narrow(to_.address(product.b, row, at)), where.pitch};
+    return {narrow(to_.address(product.b, row, at)), to_.pitch(product.b)};
   }
   const TileRing::Place place = work.rings.b.take({k0, col});
   const hw::LocalTile to{

@@ -13,8 +13,16 @@ namespace systole::mapper {
 std::uint64_t EmitTarget::address(const model::View& view, std::uint32_t row,
                                   std::uint32_t col) const {
   const Location& where = location(view);
-  return where.at_row(std::uint64_t{view.row} + row, where.pitch) +
-         (view.col + col) * hw::bytes_of(graph.tensors[view.tensor].type);
+  const std::uint32_t tensor_row = view.row + (view.folded ? 0 : row);
+  const std::uint64_t tensor_col =
+      view.col + col + std::uint64_t{view.folded ? row : 0} * view.cols;
+  return where.at_row(tensor_row, where.pitch) +
+         tensor_col * hw::bytes_of(graph.tensors[view.tensor].type);
+}
+
+std::uint32_t EmitTarget::pitch(const model::View& view) const {
+  const std::size_t element = hw::bytes_of(graph.tensors[view.tensor].type);
+  return view.folded ? narrow(view.cols * element) : location(view).pitch;
 }
 
 hw::DramTile EmitTarget::near(const model::View& view, const hw::DramTile& tile) const {
@@ -36,7 +44,7 @@ std::uint32_t EmitTarget::add_operator(const Group& group, std::uint64_t macs) c
                                                              : hw::Operator::Place::kDram;
   result.type = group.chain.out;
   result.address = address(written, 0, 0);
-  result.pitch = out.pitch;
+  result.pitch = pitch(written);
   result.rows = written.rows;
   result.cols = written.cols;
   result.macs = macs;

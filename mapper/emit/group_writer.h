@@ -31,9 +31,11 @@ struct EmitTarget {
   /// Byte address of an element of a view.
   [[nodiscard]] std::uint64_t address(const model::View& view, std::uint32_t row,
                                       std::uint32_t col) const;
+  /// Bytes between the rows of a view.
+  [[nodiscard]] std::uint32_t pitch(const model::View& view) const;
   [[nodiscard]] hw::DramTile dram_tile(const model::View& view, std::uint32_t row = 0,
                                        std::uint32_t col = 0) const {
-    return {address(view, row, col), location(view).pitch};
+    return {address(view, row, col), pitch(view)};
   }
   /// `tile` of the view, if it begins below 4 GiB. Else InputError.
   [[nodiscard]] hw::DramTile near(const model::View& view, const hw::DramTile& tile) const;

@@ -50,7 +50,7 @@ class PipelineFinder {
     };
     return !group.attention() && !group.encoder() && !group.host() &&
            group.sections.encoders.empty() && !hw::transposes(group.chain) &&
-           !is_state(group.out) && !is_state(group.a) &&
+           !is_state(group.out) && !is_state(group.a) && !group.out.folded && !group.a.folded &&
            !(group.matmul() != nullptr && is_state(group.matmul()->b));
   }
   [[nodiscard]] bool is_weight(const View& view) const {

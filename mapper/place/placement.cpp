@@ -103,8 +103,10 @@ class Lives {
     if (!life.used) life.first = step;
     life.used = true;
     life.last = std::max(life.last, step);
-    const std::size_t offset = view.col * hw::bytes_of(graph_.tensors[view.tensor].type);
-    life.aligned &= offset % word_ == 0;
+    const std::size_t element = hw::bytes_of(graph_.tensors[view.tensor].type);
+    const std::size_t offset = view.col * element;
+    const std::size_t pitch = view.folded ? view.cols * element : 0;
+    life.aligned &= offset % word_ == 0 && pitch % word_ == 0;
     return life;
   }
 

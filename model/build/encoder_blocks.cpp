@@ -1,15 +1,12 @@
 #include "model/build/encoder_blocks.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <iterator>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
 #include "hw/function/layernorm.h"
-#include "hw/number/softmax_mode.h"
+#include "model/build/linear_nodes.h"
 #include "model/checkpoint/keep_mask.h"
 #include "model/graph/stages.h"
 #include "model/integer/head_mix.h"
@@ -17,90 +14,13 @@
 namespace systole::model {
 namespace {
 
-constexpr unsigned kOperandBits = 8;
-
-/// Layers with one factor for all channels take no room in the parameter block.
-bool has_one_factor(const IntegerLinear& layer) {
-  return std::all_of(layer.factor.begin(), layer.factor.end(),
-                     [&](hw::Dyadic f) { return f == layer.factor.front(); });
-}
-
-hw::Stage factor_stage(const IntegerLinear& layer, unsigned bits, hw::Rounding rounding) {
-  return has_one_factor(layer) ? requantise_stage(layer.factor.front(), bits, rounding)
-                               : channel_requantise_stage(bits, rounding);
-}
-
-std::vector<std::int32_t> factor_parameters(const IntegerLinear& layer) {
-  std::vector<std::int32_t> words;
-  if (has_one_factor(layer)) return words;
-  words.reserve(2 * layer.factor.size());
-  for (const hw::Dyadic& factor : layer.factor) words.push_back(factor.multiplier);
-  for (const hw::Dyadic& factor : layer.factor) words.push_back(factor.shift);
-  return words;
-}
-
 std::vector<std::int32_t> norm_parameters(const IntegerLayerNorm& norm) {
   std::vector<std::int32_t> words = norm.multiplier;
   words.insert(words.end(), norm.addend.begin(), norm.addend.end());
   return words;
 }
 
-View columns(View view, std::uint32_t first, std::uint32_t count) {
-  view.col += first;
-  view.cols = count;
-  return view;
-}
-
-/// `count` outputs of a layer, from `first` on.
-IntegerLinear outputs_of(const IntegerLinear& layer, std::uint32_t first, std::uint32_t count) {
-  const auto slice = [](const auto& values, std::size_t from, std::size_t size) {
-    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(from);
-    return std::decay_t<decltype(values)>(begin, begin + static_cast<std::ptrdiff_t>(size));
-  };
-  IntegerLinear part;
-  part.inputs = layer.inputs;
-  part.outputs = count;
-  if (!layer.weight.empty()) {
-    part.weight =
-        slice(layer.weight, std::size_t{first} * layer.inputs, std::size_t{count} * layer.inputs);
-  }
-  part.bias = slice(layer.bias, first, count);
-  part.factor = slice(layer.factor, first, count);
-  return part;
-}
-
-/// Part `index` of `count` equal ones.
-View part(View view, std::uint32_t index, std::uint32_t count) {
-  view.rows /= count;
-  view.row += index * view.rows;
-  return view;
-}
-
 }  // namespace
-
-std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
-  constexpr std::size_t kBlock = 64;
-  const std::size_t inputs = layer.inputs;
-  const std::size_t outputs = layer.outputs;
-  std::vector<std::uint8_t> data(layer.weight.size());
-  if (data.empty()) return data;
-  // Rows of either form that are far apart share the lines of a cache: a block is copied first.
-  std::array<std::uint8_t, kBlock * kBlock> block;
-  for (std::size_t o0 = 0; o0 < outputs; o0 += kBlock) {
-    const std::size_t rows = std::min(kBlock, outputs - o0);
-    for (std::size_t i0 = 0; i0 < inputs; i0 += kBlock) {
-      const std::size_t cols = std::min(kBlock, inputs - i0);
-      for (std::size_t o = 0; o < rows; ++o) {
-        std::memcpy(&block[o * kBlock], &layer.weight[(o0 + o) * inputs + i0], cols);
-      }
-      for (std::size_t i = 0; i < cols; ++i) {
-        std::uint8_t* const to = &data[(i0 + i) * outputs + o0];
-        for (std::size_t o = 0; o < rows; ++o) to[o] = block[o * kBlock + i];
-      }
-    }
-  }
-  return data;
-}
 
 hw::DType EncoderBlocks::residual_type() const {
   return residual_bits() <= 16 ? hw::DType::kS16 : hw::DType::kS32;
@@ -128,28 +48,16 @@ View EncoderBlocks::input(const std::string& name, std::uint32_t rows, hw::DType
   return builder_.whole(builder_.add_tensor(std::move(tensor)));
 }
 
-View EncoderBlocks::product(const std::string& name, View in, const IntegerLinear& layer) {
-  Tensor weight;
-  weight.name = name + ".weight";
-  weight.rows = layer.inputs;
-  weight.cols = layer.outputs;
-  weight.kind = Tensor::Kind::kConstant;
-  weight.data = transposed_weight(layer);
-  const View b = builder_.whole(builder_.add_tensor(std::move(weight)));
-  const View product = builder_.matmul(name, in, b, false);
-  return builder_.stage(name + ".bias", product, bias_stage(), hw::DType::kS32, {layer.bias, {}});
-}
-
 View EncoderBlocks::linear(const std::string& name, View in, const IntegerLinear& layer,
                            unsigned bits, hw::DType type) {
-  const View sum = product(name, in, layer);
+  const View sum = linear_product(builder_, name, in, layer);
   return builder_.stage(name + ".requantise", sum, factor_stage(layer, bits, rounding()), type,
                         {factor_parameters(layer), {}});
 }
 
 void EncoderBlocks::linear_to(const std::string& name, View in, const IntegerLinear& layer,
                               unsigned bits, View out) {
-  const View sum = product(name, in, layer);
+  const View sum = linear_product(builder_, name, in, layer);
   builder_.stage_to(name + ".requantise", sum, factor_stage(layer, bits, rounding()), out,
                     {factor_parameters(layer), {}});
 }
@@ -184,8 +92,8 @@ EncoderBlocks::Projections EncoderBlocks::project(const std::string& prefix, Vie
                                                   const IntegerBlock& block) {
   const std::uint32_t query_width = encoder_.query_width();
   const View qkv = linear(prefix + "qkv", in, block.qkv, kOperandBits, hw::DType::kS8);
-  Projections result{columns(qkv, 0, query_width), columns(qkv, query_width, query_width),
-                     columns(qkv, 2 * query_width, encoder_.shape.width)};
+  Projections result{columns_of(qkv, 0, query_width), columns_of(qkv, query_width, query_width),
+                     columns_of(qkv, 2 * query_width, encoder_.shape.width)};
   if (encoder_.shape.latent_heads != 0) {
     result.query = link(prefix, "q", result.query, block.query_link);
     result.key = link(prefix, "k", result.key, block.key_link);
@@ -205,8 +113,8 @@ EncoderBlocks::Projections EncoderBlocks::project_to_cache(const std::string& pr
   const View query =
       linear(prefix + "q", in, outputs_of(block.qkv, 0, width), kOperandBits, hw::DType::kS8);
   linear_to(prefix + "kv", in, outputs_of(block.qkv, width, 2 * width), kOperandBits,
-            part(cache, rows_.cache - 1, rows_.cache));
-  return {query, columns(cache, 0, width), columns(cache, width, width)};
+            rows_of_part(cache, rows_.cache - 1, rows_.cache));
+  return {query, columns_of(cache, 0, width), columns_of(cache, width, width)};
 }
 
 View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerBlock& block) {
@@ -226,7 +134,7 @@ View EncoderBlocks::attention(const std::string& prefix, View in, const IntegerB
         rows_.sequences == 1 ? prefix : prefix + "seq" + std::to_string(s) + ".";
     for (std::uint32_t h = 0; h < encoder_.shape.heads; ++h) {
       const auto of_head = [&](View view) {
-        return part(columns(view, h * head_width, head_width), s, rows_.sequences);
+        return rows_of_part(columns_of(view, h * head_width, head_width), s, rows_.sequences);
       };
       head(sequence + "head" + std::to_string(h) + ".", h, of_head(query), of_head(key),
            of_head(value), of_head(context), block);
@@ -250,59 +158,43 @@ View EncoderBlocks::link(const std::string& prefix, const std::string& operand, 
   return decoded;
 }
 
-View EncoderBlocks::masked(const std::string& prefix, std::uint32_t index, View scores,
-                           const IntegerBlock& block) {
-  if (block.keep.empty()) return scores;
-  const std::size_t cells = std::size_t{scores.rows} * scores.cols;
+AttentionHead EncoderBlocks::masked(AttentionHead head, const std::string& prefix,
+                                    std::uint32_t index, const IntegerBlock& block) {
+  if (block.keep.empty()) return head;
+  const std::size_t cells = std::size_t{head.query.rows} * head.key.rows;
   if (block.keep.size() != encoder_.shape.heads * cells) {
     throw std::invalid_argument(prefix + "mask: has another number of cells than the scores");
   }
   Tensor table;
   table.name = prefix + "pruned";
-  table.rows = scores.rows;
-  table.cols = scores.cols;
+  table.rows = head.query.rows;
+  table.cols = head.key.rows;
   table.kind = Tensor::Kind::kConstant;
   const auto first = block.keep.begin() + static_cast<std::ptrdiff_t>(index * cells);
   std::transform(first, first + static_cast<std::ptrdiff_t>(cells), std::back_inserter(table.data),
                  [](std::uint8_t kept) {
                    return kept != 0 ? std::uint8_t{0} : static_cast<std::uint8_t>(kPrunedCode);
                  });
-  const View pruned = builder_.whole(builder_.add_tensor(std::move(table)));
-  const hw::Dyadic factor =
+  head.pruned = builder_.whole(builder_.add_tensor(std::move(table)));
+  head.prune =
       prune_factor(block.score, encoder_.shape.head_width(), encoder_.datapath.multiplier_bits);
-  return builder_.stage(prefix + "mask", scores,
-                        add_tensor_stage(hw::DType::kS8, factor, kBranchBits, rounding()),
-                        hw::DType::kS32, {{}, pruned});
+  return head;
 }
 
 void EncoderBlocks::head(const std::string& prefix, std::uint32_t index, View query, View key,
                          View value, View context, const IntegerBlock& block) {
-  const hw::Machine::Datapath& datapath = encoder_.datapath;
-  const bool deferred = datapath.softmax == hw::SoftmaxMode::kDeferred;
+  AttentionHead head;
+  head.query = query;
+  head.key = key;
+  head.value = value;
+  head.context = context;
+  head.score = block.score;
+  head.context_factor = block.context;
+  head.exp_to_code = encoder_.exp_to_code;
   // A cache holds no token after that of the row.
-  const bool masks_by_position = encoder_.shape.causal && rows_.cache == 0;
-  TensorId row_sum = kNoTensor;
-  if (deferred) {
-    Tensor tensor;
-    tensor.name = prefix + "row_sum";
-    tensor.rows = query.rows;
-    tensor.cols = 1;
-    tensor.type = hw::DType::kS32;
-    row_sum = builder_.add_tensor(std::move(tensor));
-  }
-  const View scores =
-      masked(prefix, index, builder_.matmul(prefix + "scores", query, key, true), block);
-  const View probabilities = builder_.stage(
-      prefix + "softmax", scores,
-      softmax_stage(datapath, block.score, hw::kScoreFractionBits, encoder_.exp_to_code),
-      hw::DType::kU8, {{}, {}, row_sum, masks_by_position ? 1U : 0U});
-  View mean = builder_.matmul(prefix + "context", probabilities, value, false);
-  if (deferred) {
-    mean = builder_.stage(prefix + "divide", mean, divide_row_sum_stage(), hw::DType::kS32,
-                          {{}, {}, row_sum});
-  }
-  builder_.stage_to(prefix + "requantise", mean,
-                    requantise_stage(block.context, kOperandBits, rounding()), context);
+  head.causal = encoder_.shape.causal && rows_.cache == 0;
+  add_attention_head(builder_, prefix, encoder_.datapath,
+                     masked(std::move(head), prefix, index, block));
 }
 
 View EncoderBlocks::mlp(const std::string& prefix, View in, const IntegerBlock& block) {

@@ -4,14 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "model/build/linear_nodes.h"
 #include "model/graph/graph_builder.h"
 #include "model/integer/integer_vit.h"
 
 namespace systole::model {
-
-/// From [outputs, inputs] as layers store it to [inputs x outputs] as the array reads it, in blocks
-/// that stay in the first-level cache. Empty without weights.
-[[nodiscard]] std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer);
 
 /// Appends the layers of an integer encoder to a graph; the parts of make_vit_graph() and
 /// make_encoder_graph().
@@ -63,8 +60,6 @@ class EncoderBlocks {
   Projections project(const std::string& prefix, View in, const IntegerBlock& block);
   /// Of one token; its key and value become the last row of the cache.
   Projections project_to_cache(const std::string& prefix, View in, const IntegerBlock& block);
-  /// Matmul and bias.
-  View product(const std::string& name, View in, const IntegerLinear& layer);
   View attention(const std::string& prefix, View in, const IntegerBlock& block);
   /// Query or key (`operand` is "q" or "k") through its auto-encoder.
   View link(const std::string& prefix, const std::string& operand, View in,
@@ -72,9 +67,9 @@ class EncoderBlocks {
   /// Head `index`.
   void head(const std::string& prefix, std::uint32_t index, View query, View key, View value,
             View context, const IntegerBlock& block);
-  /// Scores with those outside the mask of head `index` pushed below all others, or as they are.
-  View masked(const std::string& prefix, std::uint32_t index, View scores,
-              const IntegerBlock& block);
+  /// The head with the table that pushes scores outside its mask below all others, or as it is.
+  AttentionHead masked(AttentionHead head, const std::string& prefix, std::uint32_t index,
+                       const IntegerBlock& block);
   View mlp(const std::string& prefix, View in, const IntegerBlock& block);
   /// branch + identity, clamped to the residual stream.
   View add_residual(const std::string& layer, const std::string& name, View branch, View identity,

@@ -61,11 +61,13 @@ class HostSplit {
   [[nodiscard]] double step(const View& view) const { return scale(view) > 0 ? scale(view) : 1.0; }
   [[nodiscard]] hw::DType type(const View& view) const { return graph_.tensors[view.tensor].type; }
 
-  /// Whether the node after an addition is a clamp that alone reads the sum.
+  /// Whether the node after an addition is a clamp that alone reads the sum. The host leaves no
+  /// statistics of rows.
   [[nodiscard]] bool takes_clamp(const Node& node, std::size_t index) const {
     if (!hw::is_residual(node.stage()->stage) || index + 1 == graph_.nodes.size()) return false;
     const Node& next = graph_.nodes[index + 1];
     return next.is(hw::StageOp::kClamp) && same(next.in, node.out) &&
+           next.stage()->stage.side == hw::Reduction::kNone &&
            readers_[node.out.tensor] == 1 &&
            graph_.tensors[node.out.tensor].kind == Tensor::Kind::kActivation;
   }

@@ -37,6 +37,7 @@ void add_product(ModelInfo& info, const Graph& graph, const Node& node) {
   } else {
     ++same->count;
     same->macs += product.macs;
+    same->weight_bytes += product.weight_bytes;
   }
 }
 

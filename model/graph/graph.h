@@ -37,19 +37,32 @@ struct Tensor {
   [[nodiscard]] std::size_t bytes() const { return std::size_t{rows} * cols * hw::bytes_of(type); }
 };
 
-/// A rectangle of a tensor.
+/// A rectangle of a tensor, or a part of one of its rows that is cut into rows.
 struct View {
   TensorId tensor = kNoTensor;
   std::uint32_t row = 0, col = 0, rows = 0, cols = 0;
+  /// The rows stand one after the other in row `row` of the tensor, from column `col` on: the heads
+  /// of a token that share keys are rows of one product.
+  bool folded = false;
+
+  /// Elements between rows, in a tensor whose own rows are `pitch` apart.
+  [[nodiscard]] std::size_t pitch(std::size_t tensor_pitch) const {
+    return folded ? cols : tensor_pitch;
+  }
+  /// The rectangle that it is.
+  [[nodiscard]] View unfolded() const {
+    return folded ? View{tensor, row, col, 1, rows * cols} : *this;
+  }
 };
 
 [[nodiscard]] inline bool same(const View& a, const View& b) {
   return a.tensor == b.tensor && a.row == b.row && a.col == b.col && a.rows == b.rows &&
-         a.cols == b.cols;
+         a.cols == b.cols && a.folded == b.folded;
 }
 
 /// Whether two views share an element.
-[[nodiscard]] inline bool overlap(const View& a, const View& b) {
+[[nodiscard]] inline bool overlap(const View& first, const View& second) {
+  const View a = first.unfolded(), b = second.unfolded();
   return a.tensor == b.tensor && a.row < b.row + b.rows && b.row < a.row + a.rows &&
          a.col < b.col + b.cols && b.col < a.col + a.cols;
 }

@@ -47,8 +47,9 @@ class NodeCheck {
 
   [[nodiscard]] hw::DType type(const View& view) const { return graph_.tensors[view.tensor].type; }
 
-  void inside(const View& view, const std::string& role) const {
-    if (view.tensor >= graph_.tensors.size()) fail(role + " is missing");
+  void inside(const View& rectangle, const std::string& role) const {
+    if (rectangle.tensor >= graph_.tensors.size()) fail(role + " is missing");
+    const View view = rectangle.unfolded();
     const Tensor& tensor = graph_.tensors[view.tensor];
     if (view.row > tensor.rows || view.rows > tensor.rows - view.row || view.col > tensor.cols ||
         view.cols > tensor.cols - view.col) {

@@ -13,6 +13,11 @@
 namespace systole::model {
 namespace {
 
+/// Element of a tensor with which a row of a view begins.
+std::size_t first_of(const Tensor& tensor, const View& view, std::size_t row) {
+  return std::size_t{view.row} * tensor.cols + view.col + row * view.pitch(tensor.cols);
+}
+
 /// Rows of `cols` values with rows and columns exchanged.
 std::vector<std::int32_t> transposed(const std::vector<std::int32_t>& values, std::size_t cols) {
   const std::size_t rows = values.size() / cols;
@@ -105,7 +110,7 @@ std::vector<std::int32_t> Reference::load(const View& view) const {
   const std::uint8_t* bytes = memory_[view.tensor].data();
   std::vector<std::int32_t> values(std::size_t{view.rows} * view.cols);
   for (std::size_t r = 0; r < view.rows; ++r) {
-    const std::size_t first = (view.row + r) * tensor.cols + view.col;
+    const std::size_t first = first_of(tensor, view, r);
     for (std::size_t c = 0; c < view.cols; ++c) {
       values[r * view.cols + c] = load_element(bytes, first + c, tensor.type);
     }
@@ -117,7 +122,7 @@ void Reference::store(const Node& node, const View& view, const std::vector<std:
   const Tensor& tensor = graph_.tensors[view.tensor];
   std::uint8_t* bytes = memory_[view.tensor].data();
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::size_t index = (view.row + i / view.cols) * tensor.cols + view.col + i % view.cols;
+    const std::size_t index = first_of(tensor, view, i / view.cols) + i % view.cols;
     if (!store_element(bytes, index, tensor.type, values[i])) {
       throw std::overflow_error("node '" + node.name + "': " + std::to_string(values[i]) +
                                 " does not fit " + hw::name_of(tensor.type));
@@ -148,12 +153,12 @@ std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
   const Tensor& b = graph_.tensors[node.product()->b.tensor];
   std::vector<std::int32_t> c(std::size_t{node.out.rows} * node.out.cols);
   hw::GemmArgs args;
-  args.a = memory_[node.in.tensor].data() + std::size_t{node.in.row} * a.cols + node.in.col;
-  args.lda = a.cols;
+  args.a = memory_[node.in.tensor].data() + first_of(a, node.in, 0);
+  args.lda = node.in.pitch(a.cols);
   args.a_unsigned = a.type == hw::DType::kU8;
   args.b = reinterpret_cast<const std::int8_t*>(memory_[node.product()->b.tensor].data()) +
-           std::size_t{node.product()->b.row} * b.cols + node.product()->b.col;
-  args.ldb = b.cols;
+           first_of(b, node.product()->b, 0);
+  args.ldb = node.product()->b.pitch(b.cols);
   args.b_transposed = node.product()->b_transposed;
   args.c = c.data();
   args.ldc = node.out.cols;
@@ -168,7 +173,7 @@ void Reference::run_host(const Node& node) {
   const auto row_of = [this](const View& view, std::size_t row) -> std::uint8_t* {
     if (view.tensor == kNoTensor) return nullptr;
     const Tensor& tensor = graph_.tensors[view.tensor];
-    const std::size_t first = (view.row + row) * tensor.cols + view.col;
+    const std::size_t first = first_of(tensor, view, row);
     return memory_[view.tensor].data() + first * hw::bytes_of(tensor.type);
   };
   for (std::size_t r = 0; r < node.in.rows; ++r) {

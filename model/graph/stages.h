@@ -3,6 +3,8 @@
 #include <cstdint>
 
 #include "hw/function/gelu.h"
+#include "hw/function/rope.h"
+#include "hw/function/silu.h"
 #include "hw/machine/machine.h"
 #include "hw/number/integer.h"
 #include "hw/postop/postop.h"
@@ -13,6 +15,8 @@ namespace systole::model {
 
 /// Symmetric width of a product before it is added to the residual stream.
 inline constexpr unsigned kBranchBits = 31;
+/// Of what products take.
+inline constexpr unsigned kOperandBits = 8;
 /// Symmetric width of the logits.
 inline constexpr unsigned kLogitBits = 32;
 
@@ -92,6 +96,51 @@ inline constexpr unsigned kLogitBits = 32;
   const hw::IntRange range = hw::symmetric_range(bits);
   hw::Stage stage = hw::default_stage(hw::StageOp::kLayerNorm);
   stage.imm = {fraction_bits, shift, range.lo, range.hi};
+  return stage;
+}
+
+/// From the sum of squares of its row.
+[[nodiscard]] inline hw::Stage rms_norm_stage(unsigned fraction_bits, std::uint32_t shift,
+                                              unsigned bits) {
+  hw::Stage stage = layer_norm_stage(fraction_bits, shift, bits);
+  stage.op = hw::StageOp::kRmsNormApply;
+  return stage;
+}
+
+/// Always rounds half up, as hw/function/silu.h does.
+[[nodiscard]] inline hw::Stage silu_stage(const hw::SiluConstants& silu, unsigned bits) {
+  const hw::IntRange range = hw::symmetric_range(bits);
+  hw::Stage stage;
+  stage.op = hw::StageOp::kSilu;
+  stage.imm = {silu.argument.multiplier,
+               silu.argument.shift,
+               silu.exp.fraction_bits,
+               silu.output.multiplier,
+               silu.output.shift,
+               range.lo,
+               range.hi};
+  return stage;
+}
+
+/// The operand is a table of make_rope_table(); results are divided by 2^shift besides its steps.
+[[nodiscard]] inline hw::Stage rope_stage(unsigned shift, unsigned bits, hw::Rounding rounding) {
+  const hw::IntRange range = hw::symmetric_range(bits);
+  hw::Stage stage = hw::default_stage(hw::StageOp::kRope);
+  stage.rounding = rounding;
+  stage.imm = {hw::kRopeFractionBits + shift, range.lo, range.hi};
+  return stage;
+}
+
+/// The product with a tensor of `type`, divided by 2^shift.
+[[nodiscard]] inline hw::Stage multiply_tensor_stage(hw::DType type, unsigned shift, unsigned bits,
+                                                     hw::Rounding rounding) {
+  const hw::IntRange range = hw::symmetric_range(bits);
+  hw::Stage stage;
+  stage.op = hw::StageOp::kMul;
+  stage.operand = hw::Operand::kTensor;
+  stage.tensor = type;
+  stage.rounding = rounding;
+  stage.imm = {shift, range.lo, range.hi};
   return stage;
 }
 

@@ -100,6 +100,10 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
     const NetworkSize size = size_of(options);
     network.kind = size.kind;
     network.shape = size.shape;
+    network.llama = size.llama;
+    if (size.llama && options.projections != 4) {
+      throw hw::InputError("--projections: the survey has no Llama, expected none");
+    }
     network.positions = size.positions;
     network.length = size.length;
     return network;

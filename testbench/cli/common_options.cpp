@@ -124,8 +124,10 @@ void add_shape_options(CLI::App& command, SizeOptions& size) {
   add("-l,--length", size.length, "tokens of a shape; default: 128, DeiT 197");
   add("--layers", size.layers, "Transformer blocks of a shape; default: its own");
   add("--heads", size.heads, "heads of a shape");
+  add("--kv-heads", size.kv_heads, "heads of keys and values of a Llama");
   add("--d", size.width, "width of a shape");
   add("--ffn", size.hidden, "width of a shape's MLP");
+  add("--window", size.window, "tokens that one of a Llama attends to");
 }
 
 void add_size_options(CLI::App& command, SizeOptions& size) {

@@ -48,11 +48,7 @@ model::IntegerVit load(const std::string& name) {
 }
 
 model::ModelInfo describe(const NetworkSize& size) {
-  model::SeededOptions options;
-  options.shape_only = true;
-  options.batch = size.batch;
-  return model::describe_graph(
-      model::make_seeded_encoder(size.name, size.shape, size.length, 1, options));
+  return model::describe_graph(seeded_graph(size, {}, false));
 }
 
 /// A text generator reads a whole context, with a score of every token of its vocabulary at each.
@@ -101,8 +97,8 @@ void list_models(bool json) {
                         {"bytes", gpt.bytes},
                         {"source", std::filesystem::path(path).filename().string()}});
   }
-  for (const model::NamedShape& shape : model::named_shapes()) {
-    const NetworkSize size = network_size(std::string(shape.name), {});
+  for (const std::string& name : shape_names()) {
+    const NetworkSize size = network_size(name, {});
     const model::ModelInfo info = describe(size);
     const std::uint64_t bytes = info.weight_bytes + info.parameter_bytes;
     table.add({size.name, std::to_string(size.length), std::to_string(size.shape.layers),
@@ -112,7 +108,7 @@ void list_models(bool json) {
   }
   if (json) return print_json(document);
   print_text(table.text() + "\n" +
-             paragraph("The last " + std::to_string(model::named_shapes().size()) +
+             paragraph("The last " + std::to_string(shape_names().size()) +
                        " are shapes with seeded weights; their figures are "
                        "those of a prompt of that many tokens." +
                        (generators.empty() ? ""

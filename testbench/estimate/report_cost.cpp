@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "analysis/llama_cost.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_json.h"
 
@@ -16,7 +17,7 @@ using nlohmann::ordered_json;
 using Align = Table::Align;
 
 bool is_decoder(const CostReport& report) {
-  return report.network.kind == model::NetworkKind::kDecoder;
+  return report.network.kind == model::NetworkKind::kDecoder && !report.network.llama;
 }
 
 /// Cycles of the survey's model that the operators of a class take, or all.
@@ -144,6 +145,10 @@ ordered_json survey_json(const CostReport& report) {
 CostReport analyse(const AnalysedNetwork& network) {
   CostReport report;
   report.network = network;
+  if (network.llama) {
+    report.ideal = analysis::llama_costs(*network.llama, network.length);
+    return report;
+  }
   if (is_decoder(report)) {
     report.ideal = report.tiled = analysis::decode_costs(network.shape, network.length);
     return report;
@@ -170,9 +175,10 @@ std::string cost_text(const CostReport& report) {
     facts.add("projections", fmt::format("MACs and weights of {} of 4", network.projections));
   }
   std::string text = facts.text() + "\neach operand moved once, a byte per element\n" +
-                     class_table(analysis::summarise(report.ideal)) +
-                     "\nthe survey's latency model: 16 x 16 array, 2 MiB of L2\n" +
-                     survey_table(report);
+                     class_table(analysis::summarise(report.ideal));
+  if (!report.tiled.empty()) {
+    text += "\nthe survey's latency model: 16 x 16 array, 2 MiB of L2\n" + survey_table(report);
+  }
   if (report.roofline) text += "\n" + roofline_text(report);
   return text;
 }
@@ -188,8 +194,8 @@ ordered_json cost_json(const CostReport& report) {
                         {"decode", is_decoder(report)},
                         {"projections", network.projections},
                         {"classes", classes_json(report)},
-                        {"total", cost_of(analysis::summarise(report.ideal).total)},
-                        {"survey", survey_json(report)}};
+                        {"total", cost_of(analysis::summarise(report.ideal).total)}};
+  document["survey"] = report.tiled.empty() ? ordered_json() : survey_json(report);
   if (report.roofline) document["roofline"] = roofline_json(*report.roofline);
   return document;
 }

@@ -9,6 +9,7 @@
 #include "analysis/operator_cost.h"
 #include "analysis/roofline.h"
 #include "analysis/survey_performance.h"
+#include "model/metadata/llama_shape.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::testbench {
@@ -18,7 +19,8 @@ struct AnalysedNetwork {
   std::string name;
   model::NetworkKind kind = model::NetworkKind::kEncoder;
   model::EncoderShape shape;
-  std::uint32_t length = 0;  ///< tokens; of a decoder: generated one by one
+  std::optional<model::LlamaShape> llama;  ///< all of one; its prompt is computed at once
+  std::uint32_t length = 0;                ///< tokens; of a decoder: generated one by one
   std::uint32_t positions = 0;
   std::uint32_t projections = 4;  ///< analysis::EncoderWorkload
 };
@@ -27,7 +29,7 @@ struct AnalysedNetwork {
 struct CostReport {
   AnalysedNetwork network;
   std::vector<analysis::OperatorCost> ideal;  ///< each operand moved once
-  /// As the survey's machine tiles it; of a decoder the same as `ideal`.
+  /// As the survey's machine tiles it; of a decoder the same as `ideal`, of a Llama none.
   std::vector<analysis::OperatorCost> tiled;
   analysis::SurveyModel survey;
   std::optional<analysis::Roofline> roofline;  ///< of the machine, if there is one

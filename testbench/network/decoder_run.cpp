@@ -7,8 +7,10 @@
 #include "base/error.h"
 #include "model/build/decode_graph.h"
 #include "model/build/host_operators.h"
+#include "model/build/llama_graph.h"
 #include "model/build/text_graph.h"
 #include "model/graph/graph_builder.h"
+#include "model/seeded/seeded_llama.h"
 #include "model/seeded/shapes.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/tensors.h"
@@ -31,10 +33,53 @@ void set_inputs(DecoderWork& work, const model::IntegerEncoder& layers,
   }
 }
 
+/// Token `first` and those after it, `count` of each sequence of `tokens`, by sequence.
+std::vector<std::int32_t> tokens_of(const std::vector<std::int32_t>& embedding,
+                                    const NetworkSize& size, std::uint32_t first,
+                                    std::uint32_t count) {
+  std::vector<std::int32_t> rows;
+  const std::size_t width = size.shape.width;
+  for (std::size_t s = 0; s < size.batch; ++s) {
+    const auto from =
+        embedding.begin() + static_cast<std::ptrdiff_t>((s * size.tokens() + first) * width);
+    rows.insert(rows.end(), from, from + static_cast<std::ptrdiff_t>(count * width));
+  }
+  return rows;
+}
+
+DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machine,
+                              bool with_weights) {
+  const model::IntegerLlama llama = model::make_seeded_llama(
+      size.name, *size.llama, size.tokens(), kWeightSeed, machine.datapath, with_weights);
+  DecoderWork work;
+  work.graph =
+      model::for_machine(model::make_llama_decode_graph(llama, size.tokens(), size.batch), machine);
+  work.past = size.past;
+  work.move = [shape = *size.llama](model::Graph& graph, std::uint32_t token) {
+    model::move_llama_to_token(graph, shape, token);
+  };
+  const model::Tensor& input = work.graph.tensors[input_tensor(work.graph)];
+  if (!with_weights) {
+    work.inputs.assign(size.length, std::vector<std::uint8_t>(input.bytes(), 0));
+    return work;
+  }
+  const std::vector<std::int32_t> embedding = model::seeded_embedding(
+      size.shape, size.tokens() * size.batch, kWeightSeed + 1, machine.datapath);
+  if (size.past != 0) {
+    model::fill_llama_caches(work.graph, llama, size.past,
+                             tokens_of(embedding, size, 0, size.past));
+  }
+  for (std::uint32_t token = size.past; token < size.tokens(); ++token) {
+    work.inputs.push_back(embedding_bytes(tokens_of(embedding, size, token, 1), input.type));
+  }
+  return work;
+}
+
 }  // namespace
 
 DecoderWork seeded_work(const NetworkSize& size, const hw::Machine& machine, bool with_weights) {
   require_room(size, machine);
+  if (size.llama) return seeded_llama_work(size, machine, with_weights);
   model::SeededOptions options;
   options.datapath = machine.datapath;
   options.shape_only = !with_weights;
@@ -93,8 +138,8 @@ const mapper::Mapping& SteppedRun::step(std::size_t inference) {
 DecoderRun::DecoderRun(DecoderWork work, const hw::Machine& machine)
     : SteppedRun(
           std::move(work.graph), std::move(work.inputs),
-          [past = work.past](model::Graph& graph, std::size_t step) {
-            model::move_to_token(graph, past + static_cast<std::uint32_t>(step));
+          [past = work.past, move = work.move](model::Graph& graph, std::size_t step) {
+            move(graph, past + static_cast<std::uint32_t>(step));
           },
           machine),
       past_(work.past) {}

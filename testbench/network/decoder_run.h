@@ -8,6 +8,7 @@
 #include "hw/machine/machine.h"
 #include "mapper/mapping.h"
 #include "mapper/step_mapper.h"
+#include "model/build/decode_graph.h"
 #include "model/graph/graph.h"
 #include "model/integer/integer_text.h"
 #include "testbench/network/network_size.h"
@@ -19,6 +20,8 @@ struct DecoderWork {
   model::Graph graph;  ///< at its last step, with the caches of the tokens before the first
   std::uint32_t past = 0;
   std::vector<std::vector<std::uint8_t>> inputs;  ///< bytes of the input tensor, step by step
+  /// Moves the graph to the step of a token, from 0.
+  std::function<void(model::Graph& graph, std::uint32_t token)> move = model::move_to_token;
 };
 
 /// With seeded weights. What a step reads does not depend on what the step in front gave: its input

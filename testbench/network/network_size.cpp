@@ -1,11 +1,14 @@
 #include "testbench/network/network_size.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "model/seeded/seeded_llama.h"
 
 namespace systole::testbench {
 namespace {
@@ -45,6 +48,58 @@ void set_length(NetworkSize& size, const std::optional<std::int64_t>& length,
   size.length = static_cast<std::uint32_t>(*length);
 }
 
+/// The shape of that name as it is.
+NetworkSize named_size(const std::string& name) {
+  NetworkSize size;
+  if (const model::LlamaShape* const llama = model::find_llama_shape(name)) {
+    size.name = name;
+    size.kind = model::NetworkKind::kDecoder;
+    size.shape = {llama->layers, llama->width, llama->heads, llama->hidden, false, 0, true};
+    size.llama = *llama;
+    size.positions = llama->positions;
+    return size;
+  }
+  if (!is_shape_name(name)) {
+    throw hw::InputError(fmt::format("shape '{}': unknown, expected one of {}", hw::printable(name),
+                                     fmt::join(shape_names(), ", ")));
+  }
+  const model::NamedShape& named = model::find_named_shape(name);
+  size.name = named.name;
+  size.kind = named.kind;
+  size.shape = named.shape;
+  size.positions = named.positions;
+  return size;
+}
+
+/// The parts that a Llama alone has; heads are as wide as its own unless it is `resized`.
+void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
+  if (!size.llama) {
+    for (const auto& [option, given] : {std::pair("--kv-heads", options.kv_heads.has_value()),
+                                        std::pair("--window", options.window.has_value())}) {
+      if (given) {
+        throw hw::InputError(fmt::format("{}: {} is no Llama, expected none", option, size.name));
+      }
+    }
+    return;
+  }
+  model::LlamaShape& llama = *size.llama;
+  llama.layers = size.shape.layers;
+  llama.width = size.shape.width;
+  llama.heads = size.shape.heads;
+  llama.hidden = size.shape.hidden;
+  if (resized) llama.head_width = size.shape.head_width();
+  set(llama.kv_heads, "--kv-heads", options.kv_heads, kMaxChannels);
+  set(llama.window, "--window", options.window, kMaxTokens);
+  if (llama.heads % llama.kv_heads != 0) {
+    throw hw::InputError(fmt::format("--kv-heads: found {}, expected a divisor of the {} heads",
+                                     llama.kv_heads, llama.heads));
+  }
+  if (llama.head_width % 2 != 0) {
+    throw hw::InputError(fmt::format("{}: heads of {} features, expected an even number for RoPE",
+                                     size.name, llama.head_width));
+  }
+}
+
 void set_decode(NetworkSize& size, const SizeOptions& options) {
   if (options.past && !options.decode) {
     throw hw::InputError("--past: tokens in the cache of --decode, expected both");
@@ -52,13 +107,16 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
   if (!options.decode) return;
   if (!size.shape.causal) {
     throw hw::InputError(fmt::format(
-        "--decode: {} is an encoder, whose tokens know those after; expected a gpt2", size.name));
+        "--decode: {} is an encoder, whose tokens know those after; expected a gpt2 or a Llama",
+        size.name));
   }
-  if (size.batch != 1) {
-    throw hw::InputError(fmt::format("--batch: found {}, expected 1 with --decode", size.batch));
+  if (size.batch != 1 && !size.llama) {
+    throw hw::InputError(
+        fmt::format("--batch: found {}, expected 1 with --decode, or a Llama", size.batch));
   }
   size.decode = true;
-  const std::int64_t past = options.past.value_or(0), room = std::int64_t{size.positions} - 1;
+  const std::int64_t past = options.past.value_or(0);
+  const std::int64_t room = std::min(std::int64_t{size.positions}, kMaxTokens) - 1;
   if (past < 0 || past > room) {
     throw hw::InputError(fmt::format("--past: found {}, expected 0 to {}", past, room));
   }
@@ -74,34 +132,41 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
 
 bool is_shape_name(const std::string& name) {
   const auto& shapes = model::named_shapes();
-  return std::any_of(shapes.begin(), shapes.end(),
+  return model::find_llama_shape(name) != nullptr ||
+         std::any_of(shapes.begin(), shapes.end(),
                      [&](const model::NamedShape& shape) { return shape.name == name; });
+}
+
+std::vector<std::string> shape_names() {
+  std::vector<std::string> names;
+  for (const model::NamedShape& shape : model::named_shapes()) names.emplace_back(shape.name);
+  for (const model::NamedLlama& llama : model::llama_shapes()) names.emplace_back(llama.name);
+  return names;
 }
 
 NetworkSize network_size(const std::string& name, const SizeOptions& options,
                          std::uint32_t longest) {
-  const model::NamedShape& named = model::find_named_shape(name);
-  NetworkSize size;
-  size.name = named.name;
-  size.kind = named.kind;
-  size.shape = named.shape;
-  size.positions = named.positions;
+  NetworkSize size = named_size(name);
   set_length(size, options.length, longest);
   set(size.batch, "--batch", options.batch, kMaxTokens / std::max(size.length, 1U));
   set(size.shape.layers, "--layers", options.layers, kMaxLayers);
   set(size.shape.heads, "--heads", options.heads, kMaxChannels);
   set(size.shape.width, "--d", options.width, kMaxChannels);
   set(size.shape.hidden, "--ffn", options.hidden, kMaxChannels);
-  if (size.shape.width % size.shape.heads != 0) {
+  const bool resized = options.heads.has_value() || options.width.has_value();
+  if ((resized || !size.llama) && size.shape.width % size.shape.heads != 0) {
     throw hw::InputError(fmt::format("{}: {} heads do not divide the width {}, expected a divisor",
                                      size.name, size.shape.heads, size.shape.width));
   }
+  set_llama(size, options, resized);
   set_decode(size, options);
   return size;
 }
 
 NetworkSize network_size(const std::string& name, const SizeOptions& options) {
-  return network_size(name, options, model::find_named_shape(name).positions);
+  return network_size(
+      name, options,
+      static_cast<std::uint32_t>(std::min<std::int64_t>(named_size(name).positions, kMaxTokens)));
 }
 
 std::uint32_t text_length(const std::string& name, std::uint32_t positions,
@@ -119,8 +184,10 @@ void require_no_size(const std::string& model, const SizeOptions& options) {
                                                 {"--batch", options.batch.has_value()},
                                                 {"--layers", options.layers.has_value()},
                                                 {"--heads", options.heads.has_value()},
+                                                {"--kv-heads", options.kv_heads.has_value()},
                                                 {"--d", options.width.has_value()},
                                                 {"--ffn", options.hidden.has_value()},
+                                                {"--window", options.window.has_value()},
                                                 {"--decode", options.decode},
                                                 {"--past", options.past.has_value()}};
   for (const auto& [option, is_given] : given) {

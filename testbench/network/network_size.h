@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "hw/machine/machine.h"
+#include "model/metadata/llama_shape.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::testbench {
@@ -12,12 +14,13 @@ namespace systole::testbench {
 /// What a user says about the size of a network known by its shape; the table
 /// (model/seeded/shapes.h) has the rest.
 struct SizeOptions {
-  std::optional<std::int64_t> length, batch, layers, heads, width, hidden;
+  std::optional<std::int64_t> length, batch, layers, heads, kv_heads, width, hidden, window;
   bool decode = false;
   std::optional<std::int64_t> past;  ///< with `decode`
 
   [[nodiscard]] bool any() const {
-    return length || batch || layers || heads || width || hidden || decode || past;
+    return length || batch || layers || heads || kv_heads || width || hidden || window || decode ||
+           past;
   }
 };
 
@@ -27,6 +30,8 @@ struct NetworkSize {
   std::string name;
   model::NetworkKind kind = model::NetworkKind::kEncoder;
   model::EncoderShape shape;
+  std::optional<model::LlamaShape>
+      llama;  ///< all of one, whose layers and sizes are in `shape` too
   std::uint32_t length = 0, batch = 1;
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
   bool decode = false;          ///< one by one, with a cache of keys and values
@@ -35,9 +40,13 @@ struct NetworkSize {
   /// Tokens of a sequence, those that are cached included.
   [[nodiscard]] std::uint32_t tokens() const { return past + length; }
 
-  /// Of all weights of the blocks, one byte each.
+  /// Of all weights of the blocks, and of a Llama's output matrix, one byte each.
   [[nodiscard]] double weight_bytes() const {
     const double d = shape.width;
+    if (llama) {
+      const double heads = 2.0 * llama->query_width() + 2.0 * llama->kv_width();
+      return shape.layers * d * (heads + 3.0 * shape.hidden) + d * llama->vocabulary;
+    }
     return shape.layers * (4 * d * d + 2 * d * shape.hidden);
   }
 };
@@ -48,10 +57,13 @@ inline constexpr std::uint32_t kDefaultTextLength = 128;
 /// Whether that name is in the table of shapes.
 [[nodiscard]] bool is_shape_name(const std::string& name);
 
+/// All names of shapes.
+[[nodiscard]] std::vector<std::string> shape_names();
+
 /// Throws InputError for a number out of range, heads that do not divide the width, more tokens
 /// than the network has positions for, a vision model whose tokens are neither the patches and the
 /// class token nor one more, a distillation token, or tokens one by one of a network that is no
-/// decoder or works on a batch.
+/// decoder, or of a batch of one that is no Llama.
 [[nodiscard]] NetworkSize network_size(const std::string& name, const SizeOptions& options);
 
 /// The same for any length of text up to `longest`, as if the table of positions were longer.

@@ -14,11 +14,13 @@
 #include "hw/description/machine_text.h"
 #include "model/build/encoder_graph.h"
 #include "model/build/host_operators.h"
+#include "model/build/llama_graph.h"
 #include "model/build/text_graph.h"
 #include "model/float/float_vit.h"
 #include "model/graph/elements.h"
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
+#include "model/seeded/seeded_llama.h"
 #include "testbench/network/network_mask.h"
 #include "testbench/network/tensors.h"
 
@@ -111,21 +113,32 @@ void require_room(const NetworkSize& size, const hw::Machine& machine) {
   }
 }
 
+model::Graph seeded_graph(const NetworkSize& size, const hw::Machine::Datapath& datapath,
+                          bool with_weights, const std::string& mask) {
+  const std::vector<std::vector<std::uint8_t>> keep =
+      mask.empty() ? std::vector<std::vector<std::uint8_t>>{}
+                   : load_keep(mask, size.shape, size.length);
+  if (size.llama) {
+    return model::make_llama_graph(model::make_seeded_llama(size.name, *size.llama, size.length,
+                                                            kWeightSeed, datapath, with_weights),
+                                   size.length, size.batch);
+  }
+  model::SeededOptions options;
+  options.keep = keep;
+  options.datapath = datapath;
+  options.shape_only = !with_weights;
+  options.batch = size.batch;
+  return model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options);
+}
+
 Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool with_weights,
                        const std::string& mask) {
   require_room(size, machine);
-  model::SeededOptions options;
-  if (!mask.empty()) options.keep = load_keep(mask, size.shape, size.length);
-  options.datapath = machine.datapath;
-  options.shape_only = !with_weights;
-  options.batch = size.batch;
   Network network;
   network.name = size.name;
   network.size = size;
   network.datapath = machine.datapath;
-  network.graph = model::for_machine(
-      model::make_seeded_encoder(size.name, size.shape, size.length, kWeightSeed, options),
-      machine);
+  network.graph = model::for_machine(seeded_graph(size, machine.datapath, with_weights, mask), machine);
   return network;
 }
 

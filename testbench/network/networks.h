@@ -42,6 +42,12 @@ inline constexpr std::uint64_t kWeightSeed = 1;
 /// Throws InputError if the weights alone are too much for the machine's DRAM.
 void require_room(const NetworkSize& size, const hw::Machine& machine);
 
+/// The graph of a shape with seeded weights, all tokens at once; `with_weights` off leaves them
+/// out; `mask` as above.
+[[nodiscard]] model::Graph seeded_graph(const NetworkSize& size,
+                                        const hw::Machine::Datapath& datapath, bool with_weights,
+                                        const std::string& mask = {});
+
 /// The network of that shape with seeded weights; `with_weights` off leaves them out, for runs
 /// without values; `mask` as above. Throws InputError if the weights alone are too much for the
 /// machine's DRAM.

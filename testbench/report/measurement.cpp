@@ -247,14 +247,21 @@ ordered_json to_json(const RtlReport& report) {
 }
 
 ordered_json to_json(const NetworkSize& size) {
-  return {{"layers", size.shape.layers},
-          {"width", size.shape.width},
-          {"heads", size.shape.heads},
-          {"hidden", size.shape.hidden},
-          {"post_norm", size.shape.post_norm},
-          {"causal", size.shape.causal},
-          {"length", size.length},
-          {"batch", size.batch}};
+  ordered_json document{{"layers", size.shape.layers},
+                        {"width", size.shape.width},
+                        {"heads", size.shape.heads},
+                        {"hidden", size.shape.hidden},
+                        {"post_norm", size.shape.post_norm},
+                        {"causal", size.shape.causal},
+                        {"length", size.length},
+                        {"batch", size.batch}};
+  if (size.llama) {
+    document["kv_heads"] = size.llama->kv_heads;
+    document["head_width"] = size.llama->head_width;
+    document["vocabulary"] = size.llama->vocabulary;
+    document["window"] = size.llama->window;
+  }
+  return document;
 }
 
 ordered_json to_json(const Measurement& measurement) {

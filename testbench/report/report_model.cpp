@@ -214,8 +214,12 @@ ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& in
 }
 
 std::string size_text(const NetworkSize& size) {
+  const std::string llama =
+      size.llama ? fmt::format(", {} of {} features", counted(size.llama->kv_heads, "KV head"),
+                               size.llama->head_width)
+                 : "";
   const std::string text = fmt::format(
-      "{}, {}{}", blocks_text(size.shape),
+      "{}{}, {}{}", blocks_text(size.shape), llama,
       size.batch == 1 ? "" : grouped(size.batch) + " sequences of ", counted(size.length, "token"));
   if (!size.decode) return text;
   return text + fmt::format(" one by one after {} in the cache", grouped(size.past));

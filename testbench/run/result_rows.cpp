@@ -55,7 +55,8 @@ void ResultRows::read(const tlm_model::CommandTrace& trace,
   const std::optional<WrittenTile> written = written_by(command, mapping_->program, element);
   if (!written) return;
   const auto [stays, begin, rows, row_bytes] = *written;
-  const std::size_t tensor_row_bytes = graph_.tensors[view.tensor].cols * element;
+  const std::size_t cols = graph_.tensors[view.tensor].cols;
+  const std::size_t begin_bytes = (std::size_t{view.row} * cols + view.col) * element;
   std::vector<std::uint8_t> found(row_bytes);
   const auto first_of = [&](std::uint64_t at) {
     // A ring's first row tile need not have its lowest slot.
@@ -81,7 +82,7 @@ void ResultRows::read(const tlm_model::CommandTrace& trace,
     const std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
     const std::uint64_t first = first_of(at);
     visit({command.op, row, first, view.tensor,
-           (view.row + row) * tensor_row_bytes + view.col * element + first, found});
+           begin_bytes + row * view.pitch(cols) * element + first, found});
   }
 }
 

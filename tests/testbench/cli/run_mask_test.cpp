@@ -44,7 +44,7 @@ class RunUnderMask : public testing::Test {
                                        machine,    "-n",
                                        "2",        "--check",
                                        "--stats",  folder_.path("run.json"),
-                                       "--values", folder_.path("values.safetensors")};
+                                       "--outputs", folder_.path("values.safetensors")};
     arguments.insert(arguments.end(), model.begin(), model.end());
     if (!mask.empty()) arguments.insert(arguments.end(), {"--mask", folder_.path(mask)});
     const ProgramRun result = run_systole(arguments);

@@ -1,0 +1,138 @@
+#include "model/build/linear_nodes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "hw/function/softmax.h"
+#include "hw/number/softmax_mode.h"
+#include "model/graph/stages.h"
+
+namespace systole::model {
+namespace {
+
+/// Layers with one factor for all channels take no room in the parameter block.
+bool has_one_factor(const IntegerLinear& layer) {
+  return std::all_of(layer.factor.begin(), layer.factor.end(),
+                     [&](hw::Dyadic f) { return f == layer.factor.front(); });
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> transposed_weight(const IntegerLinear& layer) {
+  constexpr std::size_t kBlock = 64;
+  const std::size_t inputs = layer.inputs;
+  const std::size_t outputs = layer.outputs;
+  std::vector<std::uint8_t> data(layer.weight.size());
+  if (data.empty()) return data;
+  // Rows of either form that are far apart share the lines of a cache: a block is copied first.
+  std::array<std::uint8_t, kBlock * kBlock> block;
+  for (std::size_t o0 = 0; o0 < outputs; o0 += kBlock) {
+    const std::size_t rows = std::min(kBlock, outputs - o0);
+    for (std::size_t i0 = 0; i0 < inputs; i0 += kBlock) {
+      const std::size_t cols = std::min(kBlock, inputs - i0);
+      for (std::size_t o = 0; o < rows; ++o) {
+        std::memcpy(&block[o * kBlock], &layer.weight[(o0 + o) * inputs + i0], cols);
+      }
+      for (std::size_t i = 0; i < cols; ++i) {
+        std::uint8_t* const to = &data[(i0 + i) * outputs + o0];
+        for (std::size_t o = 0; o < rows; ++o) to[o] = block[o * kBlock + i];
+      }
+    }
+  }
+  return data;
+}
+
+hw::Stage factor_stage(const IntegerLinear& layer, unsigned bits, hw::Rounding rounding) {
+  return has_one_factor(layer) ? requantise_stage(layer.factor.front(), bits, rounding)
+                               : channel_requantise_stage(bits, rounding);
+}
+
+std::vector<std::int32_t> factor_parameters(const IntegerLinear& layer) {
+  std::vector<std::int32_t> words;
+  if (has_one_factor(layer)) return words;
+  words.reserve(2 * layer.factor.size());
+  for (const hw::Dyadic& factor : layer.factor) words.push_back(factor.multiplier);
+  for (const hw::Dyadic& factor : layer.factor) words.push_back(factor.shift);
+  return words;
+}
+
+IntegerLinear outputs_of(const IntegerLinear& layer, std::uint32_t first, std::uint32_t count) {
+  const auto slice = [](const auto& values, std::size_t from, std::size_t size) {
+    const auto begin = values.begin() + static_cast<std::ptrdiff_t>(from);
+    return std::decay_t<decltype(values)>(begin, begin + static_cast<std::ptrdiff_t>(size));
+  };
+  IntegerLinear part;
+  part.inputs = layer.inputs;
+  part.outputs = count;
+  if (!layer.weight.empty()) {
+    part.weight =
+        slice(layer.weight, std::size_t{first} * layer.inputs, std::size_t{count} * layer.inputs);
+  }
+  if (!layer.bias.empty()) part.bias = slice(layer.bias, first, count);
+  part.factor = slice(layer.factor, first, count);
+  return part;
+}
+
+View linear_product(GraphBuilder& builder, const std::string& name, View in,
+                    const IntegerLinear& layer) {
+  Tensor weight;
+  weight.name = name + ".weight";
+  weight.rows = layer.inputs;
+  weight.cols = layer.outputs;
+  weight.kind = Tensor::Kind::kConstant;
+  weight.data = transposed_weight(layer);
+  const View b = builder.whole(builder.add_tensor(std::move(weight)));
+  const View product = builder.matmul(name, in, b, false);
+  if (layer.bias.empty()) return product;
+  return builder.stage(name + ".bias", product, bias_stage(), hw::DType::kS32, {layer.bias, {}});
+}
+
+View columns_of(View view, std::uint32_t first, std::uint32_t count) {
+  view.col += first;
+  view.cols = count;
+  return view;
+}
+
+View rows_of_part(View view, std::uint32_t index, std::uint32_t count) {
+  view.rows /= count;
+  view.row += index * view.rows;
+  return view;
+}
+
+void add_attention_head(GraphBuilder& builder, const std::string& prefix,
+                        const hw::Machine::Datapath& datapath, const AttentionHead& head) {
+  const bool deferred = datapath.softmax == hw::SoftmaxMode::kDeferred;
+  TensorId row_sum = kNoTensor;
+  if (deferred) {
+    Tensor tensor;
+    tensor.name = prefix + "row_sum";
+    tensor.rows = head.query.rows;
+    tensor.cols = 1;
+    tensor.type = hw::DType::kS32;
+    row_sum = builder.add_tensor(std::move(tensor));
+  }
+  View scores = builder.matmul(prefix + "scores", head.query, head.key, true);
+  if (head.pruned.tensor != kNoTensor) {
+    scores =
+        builder.stage(prefix + "mask", scores,
+                      add_tensor_stage(hw::DType::kS8, head.prune, kBranchBits, datapath.rounding),
+                      hw::DType::kS32, {{}, head.pruned});
+  }
+  const View probabilities =
+      builder.stage(prefix + "softmax", scores,
+                    softmax_stage(datapath, head.score, hw::kScoreFractionBits, head.exp_to_code),
+                    hw::DType::kU8, {{}, {}, row_sum, head.causal ? 1U : 0U});
+  View mean = builder.matmul(prefix + "context", probabilities, head.value, false);
+  if (deferred) {
+    mean = builder.stage(prefix + "divide", mean, divide_row_sum_stage(), hw::DType::kS32,
+                         {{}, {}, row_sum});
+  }
+  builder.stage_to(prefix + "requantise", mean,
+                   requantise_stage(head.context_factor, kOperandBits, datapath.rounding),
+                   head.context);
+}
+
+}  // namespace systole::model
