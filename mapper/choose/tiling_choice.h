@@ -21,7 +21,8 @@ namespace systole::mapper {
 /// wait for. Equal groups of a pipeline have equal tilings; equal pipelines after equal ones, too.
 class TilingChoice {
  public:
-  explicit TilingChoice(const hw::Machine& machine) : machine_(machine), tiler_(machine) {}
+  explicit TilingChoice(const hw::Machine& machine)
+      : machine_(machine), tiler_(machine), scratch_(machine) {}
 
   /// A program begins.
   void begin() noexcept { last_ = SIZE_MAX; }
@@ -58,6 +59,7 @@ class TilingChoice {
   std::map<std::tuple<std::size_t, std::vector<Key>, std::vector<Key>>, std::size_t> known_;
   std::size_t last_ = SIZE_MAX;                  ///< number of the last decision
   std::vector<std::vector<hw::Command>> spare_;  ///< memory that trials use again
+  Replay scratch_;                               ///< and that of their replays
 };
 
 }  // namespace systole::mapper
