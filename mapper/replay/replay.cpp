@@ -260,11 +260,12 @@ void Replay::find_hazards(std::size_t unit) {
         attention_ == 0) {
       continue;
     }
-    const std::uint64_t oldest =
-        queue.dispatched - std::min<std::uint64_t>(queue.dispatched, queue.capacity);
+    // Commands complete in order: those that had completed before are no matter any more.
+    while (queue.gone < queue.ended && queue.completion(queue.gone) <= work.dispatched)
+      ++queue.gone;
+    const std::uint64_t oldest = std::max(
+        queue.gone, queue.dispatched - std::min<std::uint64_t>(queue.dispatched, queue.capacity));
     for (std::uint64_t n = queue.dispatched; n > oldest; --n) {
-      // Commands complete in order: this one and those before it are no matter any more.
-      if (n <= queue.ended && queue.completion(n - 1) <= work.dispatched) break;
       const ReplayRanges& old = queue.ranges_of(n - 1);
       if (writes_what_touches(old, young)) {
         work.after_completion[u] = n;

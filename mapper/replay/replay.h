@@ -88,6 +88,7 @@ class Replay {
     std::vector<std::uint64_t> completed, released, taken;  ///< cycles, by number
     std::uint64_t dispatched = 0;                           ///< commands
     std::uint64_t ended = 0;                                ///< commands whose completion is known
+    std::uint64_t gone = 0;     ///< commands that had completed at the last dispatch
     std::uint64_t free = 0;     ///< cycle in which the unit can take its next command
     std::uint64_t started = 0;  ///< of the command in the unit
     Phase phase = Phase::kIdle;
