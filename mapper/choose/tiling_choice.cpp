@@ -212,7 +212,7 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
       group.tiling = tiler_.choose(group.problem, group.group->name);
     }
   }
-  const auto [known, is_new] = known_.try_emplace({last_, keys, next_keys}, 0);
+  const auto [known, is_new] = known_.try_emplace({before_, keys, next_keys}, 0);
   if (is_new) {
     // A replay knows cycles alone.
     if (machine_.mapper.strategy == hw::MappingStrategy::kCost ||
@@ -220,11 +220,12 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
          machine_.mapper.objective == hw::MappingObjective::kCycles)) {
       improve(now, after.groups.empty() ? nullptr : &after, emitter, replay);
     }
-    Decision decision{std::move(keys), {}};
+    Decision decision{keys, {}};
     for (const TiledGroup& group : now.groups) decision.tilings.push_back(group.tiling);
     known->second = number_of(std::move(decision));
   }
   last_ = known->second;
+  before_ = std::move(keys);
   for (std::size_t i = 0; i < now.groups.size(); ++i) {
     now.groups[i].tiling = decisions_[last_].tilings[i];
   }
