@@ -94,12 +94,13 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   std::vector<model::Graph> graphs;
   graphs.reserve(levels.size());
   std::vector<Fused> fused;
+  Tiler tiler(machine, kBestAlone);
   for (const hw::FusionLevel level : levels) {
     hw::Machine fusing = machine;
     fusing.mapper.fusion = level;
     graphs.push_back(split_norms(graph, fusing));
     for (const CloseCalls calls : close_calls(machine)) {
-      Fusion fusion = fuse(graphs.back(), fusing, calls);
+      Fusion fusion = fuse(graphs.back(), fusing, calls, tiler);
       const auto is_same = [&](const Fused& other) {
         return other.graph == &graphs.back() && same_groups(other.fusion, fusion);
       };

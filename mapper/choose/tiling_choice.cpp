@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/round.h"
+#include "mapper/replay/replay_work.h"
 
 namespace systole::mapper {
 namespace {
@@ -27,15 +28,64 @@ Pipeline judged(const Pipeline& pipeline) {
   return part;
 }
 
+/// Cycles that the array and the post-op unit take at least for commands, after some state.
+class LeastLeft {
+ public:
+  LeastLeft(const hw::Program& program, const hw::Machine& machine, const Replay& state)
+      : array_(state.progress(hw::Unit::kCompute)), postop_(state.progress(hw::Unit::kStore)) {
+    for (const hw::Command& command : program.commands) {
+      const std::uint64_t cycles = least_cycles(command, program, machine);
+      if (hw::unit_of(command.opcode()) == hw::Unit::kCompute) {
+        array_.cycles.push_back(cycles);
+        last_ = 0;
+      } else if (hw::unit_of(command.opcode()) == hw::Unit::kStore) {
+        postop_.cycles.push_back(cycles);
+        last_ += cycles;
+      }
+    }
+    array_.add_up();
+    postop_.add_up();
+  }
+
+  /// A cycle before which the commands have not completed on a replay that went on from the state.
+  [[nodiscard]] std::uint64_t end(const Replay& replay) const {
+    return std::max(array_.end(replay.progress(hw::Unit::kCompute)) + last_,
+                    postop_.end(replay.progress(hw::Unit::kStore)));
+  }
+
+ private:
+  struct UnitLeft {
+    explicit UnitLeft(const Replay::Progress& state) : before(state.dispatched) {}
+    /// From cycles of each command to those of it and all after it.
+    void add_up() {
+      cycles.push_back(0);
+      for (std::size_t i = cycles.size() - 1; i-- > 0;) cycles[i] += cycles[i + 1];
+    }
+    [[nodiscard]] std::uint64_t end(const Replay::Progress& now) const {
+      const std::uint64_t done = std::max(now.ended, before) - before;
+      return now.free + cycles[std::min<std::uint64_t>(done, cycles.size() - 1)];
+    }
+    std::uint64_t before;  ///< commands of the unit before these
+    std::vector<std::uint64_t> cycles;
+  };
+  UnitLeft array_, postop_;
+  std::uint64_t last_ = 0;  ///< cycles of results after the last product: the first is its own
+};
+
 /// Replays tilings of a pipeline's groups after the same state, with what follows them.
 class Trials {
  public:
   using Commands = std::vector<hw::Command>;
 
-  /// `spare`: memory of commands of trials before, taken and given back.
+  /// `spare`: memory of commands of trials before, taken and given back; `scratch`: of a replay.
   Trials(const Pipeline& pipeline, const TiledPipeline* next, const Emitter& emitter,
-         const Replay& replay, std::vector<Commands>& spare)
-      : part_(judged(pipeline)), next_(next), emitter_(emitter), replay_(replay), spare_(spare) {
+         const Replay& replay, std::vector<Commands>& spare, Replay& scratch)
+      : part_(judged(pipeline)),
+        next_(next),
+        emitter_(emitter),
+        replay_(replay),
+        spare_(spare),
+        scratch_(scratch) {
     if (next != nullptr) next_part_ = judged(*next->pipeline);
   }
   Trials(const Trials&) = delete;
@@ -65,21 +115,29 @@ class Trials {
     ConstantImage constants(emitter_.target().constants.end(), false);
     Emitter draft(emitter_, constants, program);
     draft.emit(part_, {groups.begin(), last});
-    if (next_ != nullptr) {
-      const auto count = static_cast<std::ptrdiff_t>(next_part_.levels.size());
-      draft.emit(next_part_, {next_->groups.begin(), next_->groups.begin() + count});
-    }
+    const std::size_t commands = program.commands.size(), tiles = program.operand_tiles.size();
     // Tilings that differ in what they have no room for give the same commands.
     auto known = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
-      return trial.commands == program.commands && trial.operand_tiles == program.operand_tiles;
+      return trial.second_half == draft.second_half() && trial.commands == program.commands &&
+             trial.operand_tiles == program.operand_tiles;
     });
-    if (known == trials_.end()) {
-      known = trials_.emplace(trials_.end());
+    const bool is_new = known == trials_.end();
+    if (is_new) known = trials_.emplace(trials_.end());
+    const bool second_half = draft.second_half();
+    if (is_new || !known->says(limit)) {
+      if (next_ != nullptr) {
+        const auto count = static_cast<std::ptrdiff_t>(next_part_.levels.size());
+        draft.emit(next_part_, {next_->groups.begin(), next_->groups.begin() + count});
+      }
       run(program, limit, *known);
+      program.commands.resize(commands);
+      program.operand_tiles.resize(tiles);
+    }
+    if (is_new) {
       known->commands = std::move(program.commands);
       known->operand_tiles = std::move(program.operand_tiles);
+      known->second_half = second_half;
     } else {
-      if (!known->says(limit)) run(program, limit, *known);
       spare_.push_back(std::move(program.commands));
     }
     replayed_ += kAtOnce * known->chunks_until(limit);
@@ -89,32 +147,40 @@ class Trials {
  private:
   /// Commands that were replayed.
   struct Trial {
-    Commands commands;
+    Commands commands;  ///< but for those of what follows, which follow from them
     std::vector<hw::DramTile> operand_tiles;
+    bool second_half = false;               ///< where the next C tile goes
+    std::size_t chunks = 0;                 ///< of all its commands
     std::vector<std::uint64_t> dispatched;  ///< cycles in which the last of each chunk was
     std::uint64_t end = kNotKnown;          ///< cycle; not known of a trial that was given up
+    std::uint64_t not_before = 0;           ///< no end before this cycle
 
     /// Whether no replay is needed to compare it with that limit.
     [[nodiscard]] bool says(std::uint64_t limit) const {
-      return end != kNotKnown || dispatched.back() >= limit;
+      return end != kNotKnown || not_before >= limit;
     }
-    /// Chunks after which a replay with that limit is over.
+    /// Chunks that have to be dispatched to reach that limit: what is tried at all does not depend
+    /// on how soon a bound says that a trial will be late.
     [[nodiscard]] std::size_t chunks_until(std::uint64_t limit) const {
       const auto found = std::lower_bound(dispatched.begin(), dispatched.end(), limit);
-      const auto before = static_cast<std::size_t>(found - dispatched.begin());
-      return std::min(before + 1, dispatched.size());
+      if (found == dispatched.end()) return chunks;
+      return static_cast<std::size_t>(found - dispatched.begin()) + 1;
     }
   };
   static constexpr std::uint64_t kNotKnown = std::numeric_limits<std::uint64_t>::max();
 
-  void run(const hw::Program& program, std::uint64_t limit, Trial& trial) const {
+  void run(const hw::Program& program, std::uint64_t limit, Trial& trial) {
     trial.dispatched.clear();
-    Replay replay = replay_;
+    Replay& replay = scratch_;
+    replay = replay_;
     const std::size_t count = program.commands.size();
+    trial.chunks = ceil_div(count, kAtOnce);
+    const LeastLeft least(program, emitter_.target().machine, replay_);
     for (std::size_t first = 0; first < count; first += kAtOnce) {
       replay.run(program, first, std::min(first + kAtOnce, count));
       trial.dispatched.push_back(replay.dispatch());
-      if (replay.dispatch() >= limit) return;
+      trial.not_before = std::max(replay.dispatch(), least.end(replay));
+      if (trial.not_before >= limit) return;
     }
     trial.end = replay.finish();
   }
@@ -124,6 +190,7 @@ class Trials {
   const Emitter& emitter_;
   const Replay& replay_;
   std::vector<Commands>& spare_;
+  Replay& scratch_;
   std::uint64_t replayed_ = 0;
   std::vector<Trial> trials_;  ///< all different
 };
@@ -145,7 +212,7 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
       group.tiling = tiler_.choose(group.problem, group.group->name);
     }
   }
-  const auto [known, is_new] = known_.try_emplace({last_, keys, next_keys}, 0);
+  const auto [known, is_new] = known_.try_emplace({before_, keys, next_keys}, 0);
   if (is_new) {
     // A replay knows cycles alone.
     if (machine_.mapper.strategy == hw::MappingStrategy::kCost ||
@@ -153,11 +220,12 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
          machine_.mapper.objective == hw::MappingObjective::kCycles)) {
       improve(now, after.groups.empty() ? nullptr : &after, emitter, replay);
     }
-    Decision decision{std::move(keys), {}};
+    Decision decision{keys, {}};
     for (const TiledGroup& group : now.groups) decision.tilings.push_back(group.tiling);
     known->second = number_of(std::move(decision));
   }
   last_ = known->second;
+  before_ = std::move(keys);
   for (std::size_t i = 0; i < now.groups.size(); ++i) {
     now.groups[i].tiling = decisions_[last_].tilings[i];
   }
@@ -193,7 +261,7 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
                            const Replay& replay) {
   const Pipeline& pipeline = *now.pipeline;
   std::vector<TiledGroup>& groups = now.groups;
-  Trials trials(pipeline, next, emitter, replay, spare_);
+  Trials trials(pipeline, next, emitter, replay, spare_, scratch_);
   const bool one = pipeline.is_single() &&
                    tiler_.candidates(groups[0].problem, groups[0].group->name).size() == 1;
   const std::optional<std::uint64_t> begin =

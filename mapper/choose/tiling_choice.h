@@ -18,13 +18,18 @@ namespace systole::mapper {
 /// Chooses tilings for the groups of one pipeline after another: of those that the cost model
 /// (mapper/tile/tiling_cost.h) finds best, those with which a replay of the commands ends first.
 /// The replay goes on from the commands before, so that it sees what operators leave each other to
-/// wait for. Equal groups of a pipeline have equal tilings; equal pipelines after equal ones, too.
+/// wait for. Equal groups of a pipeline have equal tilings; equal pipelines between equal ones,
+/// too, whatever the tilings of those.
 class TilingChoice {
  public:
-  explicit TilingChoice(const hw::Machine& machine) : machine_(machine), tiler_(machine) {}
+  explicit TilingChoice(const hw::Machine& machine)
+      : machine_(machine), tiler_(machine), scratch_(machine) {}
 
   /// A program begins.
-  void begin() noexcept { last_ = SIZE_MAX; }
+  void begin() noexcept {
+    last_ = SIZE_MAX;
+    before_.clear();
+  }
   /// A number of what was decided last, equal for equal tilings.
   [[nodiscard]] std::size_t last() const noexcept { return last_; }
   /// Fills in the tilings of `now`, the rest of which is known. `emitter` and `replay` have seen
@@ -54,10 +59,12 @@ class TilingChoice {
   const hw::Machine machine_;
   Tiler tiler_;
   std::vector<Decision> decisions_;  ///< by number
-  /// By the number of the decision before, the keys, and those of what follows.
-  std::map<std::tuple<std::size_t, std::vector<Key>, std::vector<Key>>, std::size_t> known_;
+  /// By the keys of the pipeline before, of the pipeline itself, and of what follows it.
+  std::map<std::tuple<std::vector<Key>, std::vector<Key>, std::vector<Key>>, std::size_t> known_;
   std::size_t last_ = SIZE_MAX;                  ///< number of the last decision
+  std::vector<Key> before_;                      ///< its keys
   std::vector<std::vector<hw::Command>> spare_;  ///< memory that trials use again
+  Replay scratch_;                               ///< and that of their replays
 };
 
 }  // namespace systole::mapper

@@ -41,6 +41,11 @@ class Emitter {
   Emitter(const Emitter&) = delete;
 
   [[nodiscard]] const EmitTarget& target() const noexcept { return to_; }
+  /// Whether the next C tile goes to the second half of the accumulator. What is emitted next
+  /// depends on this and on the commands so far.
+  [[nodiscard]] bool second_half() const noexcept {
+    return !turns_.empty() && turns_.back().second;
+  }
 
   /// The groups of a pipeline.
   void emit(const Pipeline& pipeline, const std::vector<TiledGroup>& groups);

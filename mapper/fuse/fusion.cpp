@@ -298,7 +298,12 @@ class GroupBuilder {
 }  // namespace
 
 Fusion fuse(const Graph& graph, const hw::Machine& machine, CloseCalls close_calls) {
-  FusionState state(graph, machine);
+  Tiler tiler(machine, kBestAlone);
+  return fuse(graph, machine, close_calls, tiler);
+}
+
+Fusion fuse(const Graph& graph, const hw::Machine& machine, CloseCalls close_calls, Tiler& tiler) {
+  FusionState state(graph, machine, tiler);
   GroupBuilder builder(state, close_calls);
   check_units(graph, machine);
   std::vector<Group> groups = builder.build();

@@ -6,6 +6,7 @@
 
 #include "hw/machine/machine.h"
 #include "mapper/group/group.h"
+#include "mapper/tile/tiling.h"
 #include "model/graph/graph.h"
 
 namespace systole::mapper {
@@ -49,5 +50,8 @@ struct Fusion {
 /// row-wise operator cannot run on this machine at all.
 [[nodiscard]] Fusion fuse(const model::Graph& graph, const hw::Machine& machine,
                           CloseCalls close_calls = CloseCalls::kByCost);
+/// The same with what `tiler` knows: one of kBestAlone and of that machine, but for mapper.fusion.
+[[nodiscard]] Fusion fuse(const model::Graph& graph, const hw::Machine& machine,
+                          CloseCalls close_calls, Tiler& tiler);
 
 }  // namespace systole::mapper

@@ -12,8 +12,8 @@
 
 namespace systole::mapper {
 
-FusionCost::FusionCost(const model::Graph& graph, const hw::Machine& machine)
-    : graph_(graph), machine_(machine), tiler_(machine, kBestAlone) {
+FusionCost::FusionCost(const model::Graph& graph, const hw::Machine& machine, Tiler& tiler)
+    : graph_(graph), machine_(machine), tiler_(tiler) {
   placement_.tensors.resize(graph.tensors.size());
   placement_.shares = {whole_share(machine)};
 }
@@ -116,11 +116,11 @@ FusionCost::Comparison FusionCost::encoding(const Group& fused, const Group& gro
   return compare(fused, apart, placement_, 0);
 }
 
-FusionState::FusionState(const model::Graph& network, const hw::Machine& target)
+FusionState::FusionState(const model::Graph& network, const hw::Machine& target, Tiler& tiler)
     : graph(network),
       machine(target),
       readers(count_readers(network)),
-      cost(network, target),
+      cost(network, target, tiler),
       why(network.nodes.size()) {}
 
 std::string FusionState::reason(const FusionCost::Comparison& comparison) const {

@@ -23,8 +23,8 @@ class FusionCost {
     [[nodiscard]] bool pays() const { return fits && together <= apart; }
   };
 
-  /// Both outlive this object.
-  FusionCost(const model::Graph& graph, const hw::Machine& machine);
+  /// All outlive this object. `tiler`: see fuse().
+  FusionCost(const model::Graph& graph, const hw::Machine& machine, Tiler& tiler);
 
   /// A row-wise stage makes the matmul before it work on whole rows, which may cost more
   /// traffic than a pass of its own. `alone`: the stage as a group.
@@ -52,13 +52,13 @@ class FusionCost {
   const model::Graph& graph_;
   const hw::Machine& machine_;
   Placement placement_;
-  Tiler tiler_;
+  Tiler& tiler_;
 };
 
 /// What the steps of fuse() share.
 struct FusionState {
-  /// Both outlive this object.
-  FusionState(const model::Graph& network, const hw::Machine& target);
+  /// All outlive this object.
+  FusionState(const model::Graph& network, const hw::Machine& target, Tiler& tiler);
 
   /// A comparison as a decision's reason.
   [[nodiscard]] std::string reason(const FusionCost::Comparison& comparison) const;

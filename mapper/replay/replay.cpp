@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "hw/program/program_ranges.h"
+
 namespace systole::mapper {
 namespace {
 
@@ -46,6 +48,7 @@ bool reads_what_writes(const ReplayRanges& old, const ReplayRanges& young) {
 Replay::Queue::Queue(std::uint32_t station)
     : capacity(station),
       works(power_at_least(station)),
+      ranges(works.size()),
       completed(std::max(kKeptTimes, power_at_least(4 * std::size_t{station}))),
       released(completed.size()),
       taken(completed.size()) {}
@@ -122,7 +125,10 @@ bool Replay::step(double& earliest) {
   double horizon = fetch_due_;
   for (std::size_t u = 0; u < kQueues; ++u) {
     Queue& queue = queues_[u];
-    if (queue.phase == Phase::kIdle) queue.time = start_of(queue);
+    if (queue.phase == Phase::kIdle && !queue.is_due) {
+      queue.time = start_of(queue);
+      queue.is_due = queue.time < kNever;
+    }
     if (queue.time < earliest) {
       horizon = std::min(horizon, earliest);
       earliest = queue.time;
@@ -181,7 +187,10 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool m
   ReplayWork& work = queue.work(number);
   decode_work(command, program, machine_, attention_, work);
   work.dispatched = dispatch_;
-  find_hazards(work, unit);
+  ReplayRanges& ranges = queue.ranges_of(number);
+  ranges.clear();
+  hw::for_each_range(command, program, [&](const hw::Range& range) { ranges.add(range); });
+  find_hazards(unit);
   loop_commands_[loop_ % 2][unit] = number + 1;
   ++queue.dispatched;
   ++commands_;
@@ -240,8 +249,10 @@ bool Replay::issue(const hw::Command& command) {
   return true;
 }
 
-void Replay::find_hazards(ReplayWork& work, std::size_t unit) {
-  const ReplayRanges& young = work.ranges;
+void Replay::find_hazards(std::size_t unit) {
+  const std::uint64_t number = queues_[unit].dispatched;
+  ReplayWork& work = queues_[unit].work(number);
+  const ReplayRanges& young = queues_[unit].ranges_of(number);
   for (std::size_t u = 0; u < kQueues; ++u) {
     Queue& queue = queues_[u];
     // The array keeps its accumulations in order by itself, and reads disturb nobody.
@@ -249,18 +260,18 @@ void Replay::find_hazards(ReplayWork& work, std::size_t unit) {
         attention_ == 0) {
       continue;
     }
-    const std::uint64_t oldest =
-        queue.dispatched - std::min<std::uint64_t>(queue.dispatched, queue.capacity);
+    // Commands complete in order: those that had completed before are no matter any more.
+    while (queue.gone < queue.ended && queue.completion(queue.gone) <= work.dispatched)
+      ++queue.gone;
+    const std::uint64_t oldest = std::max(
+        queue.gone, queue.dispatched - std::min<std::uint64_t>(queue.dispatched, queue.capacity));
     for (std::uint64_t n = queue.dispatched; n > oldest; --n) {
-      const ReplayWork& other = queue.work(n - 1);
-      if (&other == &work) break;
-      // Commands complete in order: this one and those before it are no matter any more.
-      if (n <= queue.ended && queue.completion(n - 1) <= work.dispatched) break;
-      if (writes_what_touches(other.ranges, young)) {
+      const ReplayRanges& old = queue.ranges_of(n - 1);
+      if (writes_what_touches(old, young)) {
         work.after_completion[u] = n;
         break;
       }
-      if (work.after_release[u] == 0 && reads_what_writes(other.ranges, young)) {
+      if (work.after_release[u] == 0 && reads_what_writes(old, young)) {
         work.after_release[u] = n;
       }
     }
@@ -279,6 +290,7 @@ void Replay::end_command(Queue& queue, std::uint64_t released, std::uint64_t com
   ++queue.ended;
   queue.free = free;
   queue.phase = Phase::kIdle;
+  queue.is_due = false;
 }
 
 void Replay::act(std::size_t unit, double horizon) {

@@ -46,6 +46,15 @@ class Replay {
   [[nodiscard]] const std::vector<std::uint64_t>& operator_ends() const noexcept { return ends_; }
   /// Cycle in which the last command so far was dispatched.
   [[nodiscard]] std::uint64_t dispatch() const noexcept { return dispatch_; }
+  /// How far a unit has come.
+  struct Progress {
+    std::uint64_t dispatched = 0, ended = 0;  ///< of its commands
+    std::uint64_t free = 0;                   ///< cycle in which it could begin the next one
+  };
+  [[nodiscard]] Progress progress(hw::Unit unit) const {
+    const Queue& queue = queues_[static_cast<std::size_t>(unit)];
+    return {queue.dispatched, queue.ended, queue.free};
+  }
 
  private:
   static constexpr std::size_t kLoad = 0, kCompute = 1, kStore = 2, kQueues = 3;
@@ -64,6 +73,9 @@ class Replay {
     [[nodiscard]] ReplayWork& work(std::uint64_t number) {
       return works[number & (works.size() - 1)];
     }
+    [[nodiscard]] ReplayRanges& ranges_of(std::uint64_t number) {
+      return ranges[number & (ranges.size() - 1)];
+    }
     [[nodiscard]] std::uint64_t completion(std::uint64_t number) const {
       return completed[number & (completed.size() - 1)];
     }
@@ -72,20 +84,24 @@ class Replay {
     }
     std::uint32_t capacity;
     std::vector<ReplayWork> works;
+    std::vector<ReplayRanges> ranges;                       ///< of the works
     std::vector<std::uint64_t> completed, released, taken;  ///< cycles, by number
     std::uint64_t dispatched = 0;                           ///< commands
     std::uint64_t ended = 0;                                ///< commands whose completion is known
+    std::uint64_t gone = 0;     ///< commands that had completed at the last dispatch
     std::uint64_t free = 0;     ///< cycle in which the unit can take its next command
     std::uint64_t started = 0;  ///< of the command in the unit
     Phase phase = Phase::kIdle;
-    double time = 0;  ///< of its next action, unless it is idle
+    bool is_due = false;  ///< an idle unit knows when it takes its next command up
+    double time = 0;      ///< of its next action, unless it is idle and not due
   };
 
   [[nodiscard]] bool dispatch_next(const hw::Program& program, std::size_t index, bool may_fetch);
   [[nodiscard]] bool dispatch_host(const hw::Command& command, const hw::Program& program);
   [[nodiscard]] bool dispatch_loops(const hw::Program& program, std::size_t index);
   [[nodiscard]] bool issue(const hw::Command& command);
-  void find_hazards(ReplayWork& work, std::size_t unit);
+  /// Of the youngest command of a unit.
+  void find_hazards(std::size_t unit);
   void fetch(std::size_t commands);
   /// Cycle in which the unit takes its next command up, kNever if that is not known yet.
   [[nodiscard]] double start_of(const Queue& queue) const;

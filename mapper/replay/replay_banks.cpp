@@ -28,16 +28,22 @@ std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uin
     // The newest first: those before one that all end too early do, too.
     const std::uint64_t oldest = count_ - std::min<std::uint64_t>(count_, kUses);
     for (std::uint64_t i = count_; i > oldest && until_[(i - 1) % kUses] > from; --i) {
+      const Banks& banks = banks_of_[(i - 1) % kUses];
+      if (banks.first > highest || banks.last < lowest) continue;
       const Use& use = uses_[(i - 1) % kUses];
       const std::uint64_t begin = std::max(from, use.from);
       const std::uint64_t end = std::min(to, use.to);
       if (begin >= end) continue;
-      if (use.begin / bank_bytes_ > highest || (use.end - 1) / bank_bytes_ < lowest) continue;
-      hw::for_each_bank(bank_bytes_, use.begin, use.end, use.words,
-                        [&](std::size_t bank, std::uint64_t share) {
-                          if (bank >= banks_ || wanted[bank] == 0) return;
-                          wanted[bank] += share * (end - begin) / (use.to - use.from);
-                        });
+      const auto add = [&](std::size_t bank, std::uint64_t share) {
+        if (bank >= banks_ || wanted[bank] == 0) return;
+        const bool whole = begin == use.from && end == use.to;
+        wanted[bank] += whole ? share : share * (end - begin) / (use.to - use.from);
+      };
+      if (banks.first == banks.last) {
+        add(banks.first, use.words);
+      } else {
+        hw::for_each_bank(bank_bytes_, use.begin, use.end, use.words, add);
+      }
     }
   }
   const std::uint64_t capacity = (to - from) * ports_;

@@ -30,6 +30,7 @@ class ReplayBanks {
     if (slot.to <= slot.from) slot.to = slot.from + 1;
     latest_ = std::max(latest_, slot.to);
     until_[number] = latest_;
+    banks_of_[number] = {slot.begin / bank_bytes_, (slot.end - 1) / bank_bytes_};
   }
   /// Cycles beyond `to` that the most wanted bank needs for `demands` (their cycles do not count)
   /// and, with `yields`, for what was recorded in [from, to).
@@ -45,6 +46,10 @@ class ReplayBanks {
   std::array<Use, kUses> uses_{};
   std::uint64_t latest_ = 0;                  ///< end of all uses so far
   std::array<std::uint64_t, kUses> until_{};  ///< by use: end of all up to it
+  struct Banks {
+    std::uint64_t first = 0, last = 0;
+  };
+  std::array<Banks, kUses> banks_of_{};  ///< by use
 };
 
 }  // namespace systole::mapper

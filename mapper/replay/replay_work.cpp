@@ -120,12 +120,20 @@ class Decode {
 
 }  // namespace
 
+std::uint64_t least_cycles(const hw::Command& command, const hw::Program& program,
+                           const hw::Machine& machine) {
+  const bool multiplies = command.opcode() == hw::Opcode::kMatmul;
+  if (!multiplies && command.as<hw::cmd::Result>() == nullptr) return 0;
+  ReplayWork work;
+  decode_work(command, program, machine, 0, work);
+  return multiplies ? work.cycles.interval - work.preload : work.fill + work.m * work.per_row;
+}
+
 void decode_work(const hw::Command& command, const hw::Program& program, const hw::Machine& machine,
                  std::uint64_t attention, ReplayWork& work) {
   work = ReplayWork{};
   work.opcode = command.opcode();
   work.op = command.op;
-  hw::for_each_range(command, program, [&](const hw::Range& range) { work.ranges.add(range); });
   std::visit(Decode(program, machine, attention, work), command.work);
 }
 

@@ -23,6 +23,7 @@ struct ReplayRanges {
   unsigned reads = 0, writes = 0;
   unsigned read_spaces = 0, written_spaces = 0;  ///< memories, a bit each
 
+  void clear() noexcept { reads = writes = read_spaces = written_spaces = 0; }
   void add(const hw::Range& range) {
     // Addresses of a memory take far fewer bits than these.
     constexpr unsigned kSpaceShift = 60;
@@ -40,11 +41,11 @@ struct ReplayRanges {
   }
 };
 
-/// A command as a replay keeps it, from dispatch to completion: apart from its program.
+/// A command as a replay keeps it, from dispatch to completion: apart from its program, and from
+/// its ranges, which are read far more often than the rest.
 struct ReplayWork {
   hw::Opcode opcode = hw::Opcode::kEnd;
   std::uint32_t op = 0;
-  ReplayRanges ranges;
   std::uint64_t dispatched = 0;
   /// By unit: commands of it, counted from its first, that must have completed, and that must have
   /// read their operands.
@@ -72,6 +73,10 @@ struct ReplayWork {
   // Attention, calls of the host.
   std::uint64_t duration = 0;
 };
+
+/// Cycles that a command holds the array or the post-op unit at least; 0 for those of other units.
+[[nodiscard]] std::uint64_t least_cycles(const hw::Command& command, const hw::Program& program,
+                                         const hw::Machine& machine);
 
 /// Makes what a replay keeps of a command. `attention`: cycles of an attention.
 void decode_work(const hw::Command& command, const hw::Program& program, const hw::Machine& machine,

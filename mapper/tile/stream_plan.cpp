@@ -20,6 +20,7 @@ struct SlotAddresses {
 /// Slots from `at` upwards, each at a multiple of `step` but for the first.
 Addresses upwards(const Slots& slots, std::uint64_t& at, std::uint64_t step) {
   Addresses addresses;
+  addresses.reserve(slots.count);
   for (std::uint64_t i = 0; i < slots.count; ++i) {
     if (i != 0) at = round_up(at, step);
     addresses.push_back(at);
@@ -31,6 +32,7 @@ Addresses upwards(const Slots& slots, std::uint64_t& at, std::uint64_t step) {
 /// Slots from `at` downwards, each at a multiple of `step`.
 std::optional<Addresses> downwards(const Slots& slots, std::uint64_t& at, std::uint64_t step) {
   Addresses addresses;
+  addresses.reserve(slots.count);
   for (std::uint64_t i = 0; i < slots.count; ++i) {
     if (at < slots.bytes) return std::nullopt;
     at = (at - slots.bytes) / step * step;
@@ -74,6 +76,7 @@ std::optional<Addresses> in_banks(const Slots& slots, std::uint64_t first, std::
   const std::uint64_t in_one = bank_bytes < offset ? 0 : (bank_bytes - offset) / slots.bytes;
   if (in_one * banks < slots.count) return std::nullopt;
   Addresses addresses;
+  addresses.reserve(slots.count);
   for (std::uint64_t i = 0; i < slots.count; ++i) {
     addresses.push_back(first + i % banks * bank_bytes + offset + i / banks * slots.bytes);
   }
@@ -122,6 +125,7 @@ std::optional<SlotAddresses> addresses_spread(const StreamPlan& plan, std::uint6
   bool fits = true;
   const auto place = [&](const Slots& slots) {
     Addresses addresses;
+    addresses.reserve(slots.count);
     for (std::uint64_t i = 0; i < slots.count; ++i) {
       std::size_t tried = 0;
       const auto has_room = [&](const Span& bank) { return bank.begin + slots.bytes <= bank.end; };
@@ -182,8 +186,9 @@ StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
   return plan;
 }
 
-TileRing::TileRing(std::vector<std::uint64_t> addresses, std::uint64_t bytes,
+TileRing::TileRing(const std::vector<std::uint64_t>& addresses, std::uint64_t bytes,
                    const std::vector<Span>& busy) {
+  slots_.reserve(addresses.size());
   for (const std::uint64_t address : addresses) slots_.push_back({address, {}, false});
   const auto is_free = [&](const Slot& slot) {
     return std::none_of(busy.begin(), busy.end(), [&](const Span& span) {

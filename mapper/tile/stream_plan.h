@@ -47,7 +47,7 @@ class TileRing {
 
   TileRing() = default;
   /// The first tile takes a slot that touches none of `busy`, if there is one.
-  TileRing(std::vector<std::uint64_t> addresses, std::uint64_t bytes,
+  TileRing(const std::vector<std::uint64_t>& addresses, std::uint64_t bytes,
            const std::vector<Span>& busy);
 
   [[nodiscard]] Place take(Tile tile);

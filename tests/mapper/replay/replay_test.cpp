@@ -7,10 +7,14 @@
 
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
+#include "hw/description/machine_file.h"
 #include "hw/machine/machine.h"
 #include "hw/memory/dram_timing.h"
 #include "hw/postop/postop.h"
+#include "mapper/mapping.h"
+#include "mapper/replay/replay_work.h"
 #include "support/network/commands.h"
+#include "tests/mapper/test_graphs.h"
 
 namespace systole::mapper {
 namespace {
@@ -225,6 +229,44 @@ TEST(Replay, ACopyContinuesAsTheOriginalDoes) {
     }
     EXPECT_LE(before, whole.end());
   }
+}
+
+/// Least cycles of a program's commands on the array and on the post-op unit.
+struct LeastSums {
+  LeastSums(const hw::Program& program, const hw::Machine& machine) {
+    for (const hw::Command& command : program.commands) {
+      const bool result = command.as<hw::cmd::Result>() != nullptr;
+      (result ? postop : array) += least_cycles(command, program, machine);
+    }
+  }
+  std::uint64_t array = 0, postop = 0;
+};
+
+TEST(Replay, NoProgramTakesLessThanTheLeastCyclesOfItsCommands) {
+  std::vector<hw::Machine> machines(4, hw::find_machine("transformer"));
+  machines[1].array.rows = machines[1].array.cols = 4;
+  machines[2].postop.lanes = 4;
+  machines[3].array.overlap = hw::ArrayOverlap::kNone;
+  for (const hw::Machine& machine : machines) {
+    for (const model::Graph& graph :
+         {graph_of("vit17"), product(64, 512, 512), product(2048, 64, 16)}) {
+      const hw::Program program = map_graph(graph, machine).program;
+      const LeastSums least(program, machine);
+      const std::uint64_t end = replayed(machine, program).end();
+      EXPECT_LE(least.array, end) << graph.name;
+      EXPECT_LE(least.postop, end) << graph.name;
+    }
+  }
+  // Where a unit holds everything up, it is hardly ever idle.
+  const auto share = [](const model::Graph& graph, const hw::Machine& machine,
+                        std::uint64_t LeastSums::*unit) {
+    const hw::Program program = map_graph(graph, machine).program;
+    return static_cast<double>(LeastSums(program, machine).*unit) /
+           static_cast<double>(replayed(machine, program).end());
+  };
+  EXPECT_GT(share(product(64, 512, 512), machines[1], &LeastSums::array), 0.9);
+  // A row that leaves for DRAM takes the post-op unit its requests, too.
+  EXPECT_GT(share(product(2048, 64, 16), machines[2], &LeastSums::postop), 0.6);
 }
 
 }  // namespace
