@@ -204,11 +204,9 @@ class PlanReplayer {
     } else {
       TiledPipeline& tiled = tiled_[index];
       const TiledPipeline* const next = index + 1 < tiled_.size() ? &tiled_[index + 1] : nullptr;
-      if (is_fixed(pipeline.first)) {
-        tiled.groups.front().tiling = *fixed_[pipeline.first];
-      } else {
-        choice_.choose(tiled, next, emitter_, replay_);
-      }
+      // A step that is mapped again is decided again in the same way.
+      choice_.choose(tiled, next, emitter_, replay_);
+      if (is_fixed(pipeline.first)) tiled.groups.front().tiling = *fixed_[pipeline.first];
       for (const TiledGroup& one : tiled.groups) result_.tilings.push_back(one.tiling);
       emitter_.emit(pipeline, tiled.groups);
     }
