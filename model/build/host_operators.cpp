@@ -67,8 +67,7 @@ class HostSplit {
     if (!hw::is_residual(node.stage()->stage) || index + 1 == graph_.nodes.size()) return false;
     const Node& next = graph_.nodes[index + 1];
     return next.is(hw::StageOp::kClamp) && same(next.in, node.out) &&
-           next.stage()->stage.side == hw::Reduction::kNone &&
-           readers_[node.out.tensor] == 1 &&
+           next.stage()->stage.side == hw::Reduction::kNone && readers_[node.out.tensor] == 1 &&
            graph_.tensors[node.out.tensor].kind == Tensor::Kind::kActivation;
   }
 

@@ -138,7 +138,8 @@ Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool
   network.name = size.name;
   network.size = size;
   network.datapath = machine.datapath;
-  network.graph = model::for_machine(seeded_graph(size, machine.datapath, with_weights, mask), machine);
+  network.graph =
+      model::for_machine(seeded_graph(size, machine.datapath, with_weights, mask), machine);
   return network;
 }
 

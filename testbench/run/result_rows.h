@@ -22,8 +22,8 @@ struct ResultRow {
   const std::vector<std::uint8_t>& bytes;
 };
 
-/// Reads what the commands of an inference leave in simulated memory, DRAM or scratchpad, as soon as
-/// each has completed. Not later: when the readers of a tile are done, another operator may
+/// Reads what the commands of an inference leave in simulated memory, DRAM or scratchpad, as soon
+/// as each has completed. Not later: when the readers of a tile are done, another operator may
 /// write over it, even before the last tile of this one is complete.
 class ResultRows {
  public:

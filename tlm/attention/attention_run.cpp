@@ -69,6 +69,7 @@ AttentionUnit::Outcome AttentionUnit::Run::execute() {
   if (hw::masks_stream(heads_, unit_.machine_.attention)) start_mask_stream();
   for (const hw::AttentionFetch& next : plan_.fetches) {
     while (masks_fetched_ <= mask_of_[next.head]) fetch_next_mask();
+    if (!chunks_.empty()) keep_up_with(next);
     fetch(next);
   }
   while (masks_fetched_ < masks_.size()) fetch_next_mask();
@@ -89,6 +90,27 @@ void AttentionUnit::Run::go_on() {
     take_access();
   } else {
     end_step();
+  }
+}
+
+// Memory serves requests in the order of the calls, so a chunk must not be asked for after rows of
+// a later time. Where the array decodes, its phase takes all rows that are on their way.
+void AttentionUnit::Run::keep_up_with(const hw::AttentionFetch& next) {
+  if (unit_.machine_.attention.decoder_lines == 0 && step_ == 0 && !in_step_) return;
+  const std::uint64_t issue = operands_[static_cast<std::size_t>(next.operand)].dma->next_issue();
+  while (step_ < plan_.steps.size()) {
+    std::uint64_t now = end_;
+    if (in_step_) {
+      const hw::AttentionPhase& phase = plan_.steps[step_].phase;
+      const bool is_over = access_ == phase.accesses.size();
+      if (!is_over && arrivals_.size() == taken_ && plan_.fetches[taken_].step == step_ &&
+          plan_.fetches[taken_].access == access_) {
+        return;  // needs the next row
+      }
+      now = start_ + (is_over ? phase.cycles : phase.accesses[access_].cycle) + shift_;
+    }
+    if (now > issue) return;
+    go_on();
   }
 }
 

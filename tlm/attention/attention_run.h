@@ -75,6 +75,8 @@ class AttentionUnit::Run {
   /// Plans the walks of all steps, and asks for what the two halves of the index buffer hold.
   void start_mask_stream();
   void fetch_chunk(StreamedChunk& streamed, std::uint64_t not_before);
+  /// With masks that stream: walks until the cycle at which this row can be asked for.
+  void keep_up_with(const hw::AttentionFetch& next);
   /// Begins the chunks that the step in progress walks until its cycle `offset`.
   void take_chunks_until(std::uint64_t offset);
   void add_stages(const hw::Program& program);

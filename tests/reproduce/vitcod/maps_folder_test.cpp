@@ -16,8 +16,14 @@ namespace {
 std::string banded_maps(std::size_t tokens) {
   std::vector<float> values;
   for (std::size_t q = 0; q < tokens; ++q) {
+    float sum = 0;
     for (std::size_t k = 0; k < tokens; ++k) {
       values.push_back(1.0F / static_cast<float>(1 + (q > k ? q - k : k - q)));
+      sum += values.back();
+    }
+    for (auto value = values.end() - static_cast<std::ptrdiff_t>(tokens); value != values.end();
+         ++value) {
+      *value /= sum;
     }
   }
   const std::string side = std::to_string(tokens);

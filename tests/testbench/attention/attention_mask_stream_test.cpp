@@ -37,10 +37,9 @@ class AttentionMaskStream : public test::SystemCTest {
   }
   /// Of all masks once.
   static std::uint64_t mask_bytes() {
+    const test::Layers layers = heads(hw::find_machine("vitcod"));
     std::uint64_t bytes = 0;
-    for (const hw::SparseHead& head : heads(hw::find_machine("vitcod"))[0]) {
-      bytes += hw::mask_bytes(head);
-    }
+    for (const hw::SparseHead& head : layers[0]) bytes += hw::mask_bytes(head);
     return bytes;
   }
 };

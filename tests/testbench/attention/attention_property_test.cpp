@@ -50,8 +50,19 @@ Setting random_setting(std::uint64_t seed) {
   std::mt19937 masks(static_cast<std::uint32_t>(seed));
   Setting setting{test::random_engines(random), {}, {}, {}};
   // One query's scores and outputs fit the smallest accumulator: at most 40 + 200 words of 4 bytes.
+  // Masks that exceed the smallest index buffer have more keys, so they need more of it.
+  std::size_t most_tokens = 40;
+  if (seed % 4 == 1) {
+    hw::Machine larger = setting.machine;
+    larger.accumulator.kib = std::max(larger.accumulator.kib, 4U);
+    larger.attention.index_kib = 1;
+    if (hw::machine_problems(larger).empty()) {
+      setting.machine = larger;
+      most_tokens = 160;
+    }
+  }
   const std::size_t dim = random() % 2 == 0 ? between(random, 1, 40) : between(random, 41, 200);
-  const hw::HeadMask first = hw::random_mask(masks, 40);
+  const hw::HeadMask first = hw::random_mask(masks, most_tokens);
   setting.shape = {1 + random() % 3, first.queries, first.keys, dim, 0};
   if (random() % 2 == 0) setting.shape.v_dim = between(random, 1, 200);
   // All heads of a token fit the smallest buffer: 3 x 200 bytes.

@@ -40,10 +40,10 @@ class RunUnderMask : public testing::Test {
   /// The statistics of a checked run of two inputs; its outputs go to values.safetensors.
   [[nodiscard]] json run(const std::string& machine, std::vector<std::string> model,
                          const std::string& mask) const {
-    std::vector<std::string> arguments{"run",      "-m",
-                                       machine,    "-n",
-                                       "2",        "--check",
-                                       "--stats",  folder_.path("run.json"),
+    std::vector<std::string> arguments{"run",       "-m",
+                                       machine,     "-n",
+                                       "2",         "--check",
+                                       "--stats",   folder_.path("run.json"),
                                        "--outputs", folder_.path("values.safetensors")};
     arguments.insert(arguments.end(), model.begin(), model.end());
     if (!mask.empty()) arguments.insert(arguments.end(), {"--mask", folder_.path(mask)});
