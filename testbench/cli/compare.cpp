@@ -2,9 +2,9 @@
 #include <memory>
 #include <string>
 
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/compare/comparison.h"
 #include "testbench/page/report_page.h"
 

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/network/network_document.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/common/tool.h"
 
 namespace systole::testbench {

@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/stream/report_stream.h"
 
 namespace systole::testbench {

@@ -11,9 +11,9 @@
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_presets.h"
 #include "hw/description/machine_text.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_json.h"
 

@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/signal_cleanup.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/outputs.h"
-#include "testbench/cli/version.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/outputs.h"
+#include "testbench/cli/common/version.h"
 
 namespace systole::testbench {
 namespace {
@@ -68,6 +68,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_analyse_command(app, action);
   add_explain_command(app, action);
   add_compare_command(app, action);
+  add_play_command(app, action);
   add_sweep_command(app, action);
   add_machine_command(app, action);
   add_model_command(app, action);
@@ -99,7 +100,7 @@ int parse(CLI::App& app, int argc, const char* const* argv) {
 }
 
 /// Parses the command line, runs the subcommand, and turns every error into lines `systole: ...` on
-/// standard error. Returns the exit code (testbench/cli/command.h).
+/// standard error. Returns the exit code (testbench/cli/common/command.h).
 int run_program(int argc, const char* const* argv) {
   sc_core::sc_report_handler::set_handler(&on_report);
   hw::install_signal_cleanup();

@@ -7,9 +7,9 @@
 #include "base/error.h"
 #include "hw/array/array.h"
 #include "mapper/mapping.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/common/text.h"
 #include "testbench/explain/pipeline_view.h"
 #include "testbench/explain/report_explain.h"
@@ -19,6 +19,7 @@
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/stream/report_stream.h"
+#include "testbench/trace/bus_trace.h"
 #include "testbench/wave/timeline.h"
 
 namespace systole::testbench {
@@ -41,6 +42,7 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
   files.writes("--report", options.report);
   files.writes("--pipeline", options.views.pipeline);
   files.writes("--transactions", options.views.transactions);
+  files.writes("--trace", options.views.trace);
 }
 
 /// On a streaming core.
@@ -50,10 +52,11 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
         "--int32, --strategy, --rtl: not of a streaming core, which requantises and maps by "
         "itself");
   }
-  if (!options.views.pipeline.empty() || !options.views.transactions.empty()) {
+  const CommandViews& views = options.views;
+  if (!views.pipeline.empty() || !views.transactions.empty() || !views.trace.empty()) {
     throw hw::InputError(
-        "--pipeline, --transactions: a streaming core has no commands, expected a machine that "
-        "has");
+        "--pipeline, --transactions, --trace: a streaming core has neither commands nor a bus, "
+        "expected a machine that has");
   }
   StreamReport report;
   report.machine = load_stream_machine(options.machine);
@@ -78,7 +81,10 @@ int run(const MatmulOptions& options) {
   PipelineView pipeline(options.views.pipeline);
   TransactionView transactions(options.views.transactions, machine.core.clock_mhz);
 
+  BusTraceWriter bus_trace(options.views.trace, machine);
+
   SimulationOptions simulation;
+  simulation.bus_observer = bus_trace.observer();
   if (page.wanted()) {
     timeline.emplace(page.timeline(), 1, mapping.program, machine.core.clock_mhz);
     simulation.observer = [&](const tlm_model::CommandTrace& trace) { timeline->add(trace); };
@@ -110,6 +116,7 @@ int run(const MatmulOptions& options) {
   stats.write(document);
   pipeline.write(mapping.program, measurement.result);
   transactions.write(mapping.program, measurement.result);
+  bus_trace.commit();
   if (page.wanted()) {
     timeline->end();
     page.write(machine, document,
@@ -119,11 +126,11 @@ int run(const MatmulOptions& options) {
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(
-        measurement,
-        {options.stats, options.report, options.views.pipeline, options.views.transactions},
-        {{"alone",
-          counted(compute_cycles, "cycle") + " for the same product with all operands on chip"}}));
+    print_text(report_text(measurement,
+                           {options.stats, options.report, options.views.pipeline,
+                            options.views.transactions, options.views.trace},
+                           {{"alone", counted(compute_cycles, "cycle") +
+                                          " for the same product with all operands on chip"}}));
   }
   return measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }

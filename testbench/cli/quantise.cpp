@@ -14,9 +14,9 @@
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
 #include "model/quantise/quantiser.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/network/networks.h"
 
 namespace systole::testbench {

@@ -16,9 +16,9 @@
 #include "reproduce/ita/ita.h"
 #include "reproduce/survey/survey.h"
 #include "reproduce/vitcod/vitcod.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/report/plot.h"
 

@@ -17,9 +17,9 @@
 #include "base/printable.h"
 #include "mapper/program_file.h"
 #include "model/model_files.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/explain/pipeline_view.h"
 #include "testbench/explain/report_explain.h"
@@ -31,6 +31,7 @@
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/run/tensor_file.h"
+#include "testbench/trace/bus_trace.h"
 #include "testbench/wave/timeline.h"
 #include "testbench/wave/wave.h"
 
@@ -91,6 +92,7 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.writes("--report", options.report);
   files.writes("--pipeline", options.views.pipeline);
   files.writes("--transactions", options.views.transactions);
+  files.writes("--trace", options.views.trace);
   if (options.wave.path.empty()) return;
   for (const std::string& path : Wave::files(options.wave.path)) files.writes("--wave", path);
   for (const std::string& block : rtl_blocks()) {
@@ -160,6 +162,8 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   JsonOutput stats(options.stats);
   PipelineView pipeline(options.views.pipeline);
   TransactionView transactions(options.views.transactions, work.machine.core.clock_mhz);
+  BusTraceWriter trace(options.views.trace, work.machine);
+  simulation.bus_observer = trace.observer();
   simulation.functional = options.functional;
   simulation.check = options.check;
   simulation.wave = options.wave;
@@ -183,6 +187,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (page.wanted()) page.write(work.machine, document, work.explain(measurement));
   pipeline.write(work.program, measurement.result);
   transactions.write(work.program, measurement.result);
+  trace.commit();
   if (!options.outputs.empty()) write_outputs(options.outputs, work, measurement.result);
   std::vector<std::pair<std::string, std::string>> notes;
   if (measurement.result.wave_is_cut_short) {
@@ -192,10 +197,11 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(measurement,
-                           {options.stats, options.wave.path, options.timeline, options.report,
-                            options.views.pipeline, options.views.transactions, options.outputs},
-                           notes));
+    print_text(report_text(
+        measurement,
+        {options.stats, options.wave.path, options.timeline, options.report, options.views.pipeline,
+         options.views.transactions, options.views.trace, options.outputs},
+        notes));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
   return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
@@ -409,6 +415,7 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m transformer --model bert-base --report run.html",
                 "systole run -m gemmini --model vit17 --outputs out.safetensors \\\n    --tensors "
                 "'blocks.0.*'",
+                "systole run -m gemmini --model vit17 -n 1 --trace run.csv.gz",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, list_files, run);
 }

@@ -16,9 +16,9 @@
 #include "model/mask/global_columns.h"
 #include "testbench/attention/head_split.h"
 #include "testbench/attention/report_sparsity.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/outputs.h"
 
 namespace systole::testbench {
 namespace {

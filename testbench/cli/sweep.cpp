@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/common_options.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/common_options.h"
 #include "testbench/common/tool.h"
 
 namespace systole::testbench {

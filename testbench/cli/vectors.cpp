@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/printable.h"
-#include "testbench/cli/command.h"
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/command.h"
+#include "testbench/cli/common/outputs.h"
 #include "testbench/common/text.h"
 #include "testbench/vectors/rtl_vectors.h"
 

@@ -27,24 +27,6 @@ ordered_json to_json(const std::vector<hw::Counter>& counters) {
   return object;
 }
 
-/// Of blocks that have no account of their own, with those of parts that have none.
-ordered_json counters_json(const std::vector<hw::BlockReport>& blocks) {
-  std::map<std::string, ordered_json> objects;
-  for (const hw::BlockReport& block : blocks) {
-    if (block.time) continue;
-    ordered_json& object = objects[block.name] = to_json(block.counters);
-    for (const hw::BlockReport& part : block.parts) {
-      if (part.time) continue;
-      for (const hw::Counter& counter : part.counters) {
-        object[part.name + "." + counter.name] = counter.value;
-      }
-    }
-  }
-  ordered_json document = ordered_json::object();
-  for (auto& [name, object] : objects) document[name] = std::move(object);
-  return document;
-}
-
 ordered_json to_json(const hw::EnergyReport& energy) {
   return {{"mac", energy.mac},
           {"postop", energy.postop},
@@ -174,6 +156,23 @@ std::string stall_text(const hw::TimeAccount& account) {
 }
 
 }  // namespace
+
+ordered_json counters_json(const std::vector<hw::BlockReport>& blocks) {
+  std::map<std::string, ordered_json> objects;
+  for (const hw::BlockReport& block : blocks) {
+    if (block.time) continue;
+    ordered_json& object = objects[block.name] = to_json(block.counters);
+    for (const hw::BlockReport& part : block.parts) {
+      if (part.time) continue;
+      for (const hw::Counter& counter : part.counters) {
+        object[part.name + "." + counter.name] = counter.value;
+      }
+    }
+  }
+  ordered_json document = ordered_json::object();
+  for (auto& [name, object] : objects) document[name] = std::move(object);
+  return document;
+}
 
 ordered_json accounts_json(const std::vector<hw::BlockReport>& blocks) {
   ordered_json document = ordered_json::object();

@@ -60,6 +60,8 @@ struct Measurement {
 
 /// Every account of a block or a part of it, by name.
 [[nodiscard]] nlohmann::ordered_json accounts_json(const std::vector<hw::BlockReport>& blocks);
+/// Of blocks that have no account of their own, with those of parts that have none.
+[[nodiscard]] nlohmann::ordered_json counters_json(const std::vector<hw::BlockReport>& blocks);
 [[nodiscard]] nlohmann::ordered_json to_json(const RtlReport& report);
 [[nodiscard]] nlohmann::ordered_json to_json(const NetworkSize& size);
 

@@ -73,7 +73,7 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   BusCore::Initiator& initiator = core_.initiator(static_cast<std::size_t>(id));
   RequestBatch* const batch = batch_of(payload, delay);
   if (batch != nullptr) {
-    if (transport(*batch, initiator, payload)) return;
+    if (transport(id, *batch, initiator, payload)) return;
     payload.clear_extension(batch);  // the target must not serve what goes elsewhere
   }
   const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
@@ -82,12 +82,21 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
 
   const unsigned bytes = payload.get_data_length();
   const std::uint64_t granted = core_.grant(initiator, arrival);
-  const AddressMap::Range* const range = map_.find(payload.get_address(), bytes);
+  const std::uint64_t address = payload.get_address();
+  const AddressMap::Range* const range = map_.find(address, bytes);
+  const auto tell = [&](std::uint64_t answered) {
+    if (!observer_) return;
+    observer_({address, arrival, granted, answered, bytes, static_cast<std::uint32_t>(id),
+               payload.is_write()},
+              initiator.name);
+  };
   if (range == nullptr) {
     ++core_.decode_errors;
     ++initiator.errors;
-    delay = from_ps(clock.edge_ps(granted + core_.round_trip()) - now);
+    const std::uint64_t answered = granted + core_.round_trip();
+    delay = from_ps(clock.edge_ps(answered) - now);
     payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    tell(answered);
     return;
   }
   const std::uint64_t delivered = core_.deliver(initiator, granted, payload.is_write(), bytes);
@@ -103,11 +112,12 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   if (!ok) ++initiator.errors;
   const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), bytes);
   delay = from_ps(clock.edge_ps(done) - later);
+  tell(done);
 }
 
 // Each channel and the target see the requests in order, and nobody else can come between them, so
 // that what they do is what as many calls would have done.
-bool SystemBus::transport(RequestBatch& batch, BusCore::Initiator& initiator,
+bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                           tlm::tlm_generic_payload& payload) {
   const RequestBatch::Request& first = batch.requests.front();
   const AddressMap::Range* const range = map_.find(first.address, first.bytes);
@@ -117,9 +127,14 @@ bool SystemBus::transport(RequestBatch& batch, BusCore::Initiator& initiator,
   const Clock& clock = core_.clock();
   core_.retire(clock.cycle_from(sc_core::sc_time_stamp()));
   const bool write = payload.is_write();
+  batch_.clear();
   for (RequestBatch::Request& request : batch.requests) {
     const std::uint64_t arrival = clock.cycle_from_ps(request.time);
     const std::uint64_t granted = core_.grant(initiator, arrival);
+    if (observer_) {
+      batch_.push_back({request.address, arrival, granted, 0, request.bytes,
+                        static_cast<std::uint32_t>(id), write});
+    }
     request.time = clock.edge_ps(core_.deliver(initiator, granted, write, request.bytes));
     request.address -= range->base;
   }
@@ -130,8 +145,13 @@ bool SystemBus::transport(RequestBatch& batch, BusCore::Initiator& initiator,
     request.address += range->base;
     if (!request.is_ok()) ++initiator.errors;
     const bool has_data = request.is_ok() && payload.is_read();
-    request.time = clock.edge_ps(
-        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes));
+    const std::uint64_t answered =
+        core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes);
+    request.time = clock.edge_ps(answered);
+    if (!observer_) continue;
+    BusTransaction& transaction = batch_[static_cast<std::size_t>(&request - &batch.requests[0])];
+    transaction.answered = answered;
+    observer_(transaction, initiator.name);
   }
   return true;
 }

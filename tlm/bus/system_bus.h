@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <systemc>
 #include <tlm>
+#include <utility>
 #include <vector>
 
 #include "hw/machine/machine.h"
 #include "tlm/bus/bus_core.h"
+#include "tlm/bus/bus_transaction.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/common/observer.h"
 
@@ -94,6 +96,9 @@ class SystemBus : public sc_core::sc_module, public Sampled {
     map_.add({base, size, target});
   }
 
+  /// Calls `observer` for each transaction to come. Without one nothing is kept of them.
+  void observe(BusObserver observer) { observer_ = std::move(observer); }
+
   /// From `now` on, time counts in the accounts or it does not.
   void set_counting(bool on, const sc_core::sc_time& now) {
     core_.set_counting(on, core_.clock().cycle_from(now));
@@ -112,7 +117,7 @@ class SystemBus : public sc_core::sc_module, public Sampled {
   void end_of_elaboration() override;
   void b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
   /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
-  bool transport(RequestBatch& batch, BusCore::Initiator& initiator,
+  bool transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                  tlm::tlm_generic_payload& payload);
   unsigned transport_dbg(int id, tlm::tlm_generic_payload& payload);
   bool get_direct_mem_ptr(int id, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi);
@@ -120,6 +125,8 @@ class SystemBus : public sc_core::sc_module, public Sampled {
 
   BusCore core_;
   AddressMap map_;
+  BusObserver observer_;
+  std::vector<BusTransaction> batch_;  ///< observed: of the batch that is being served
   unsigned initiators_bound_ = 0;
   unsigned targets_bound_ = 0;
   std::uint64_t read_bytes_ = 0, written_bytes_ = 0;  ///< traced, of all initiators

@@ -14,16 +14,16 @@
 #include "support/paths.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
-#include "testbench/cli/version.h"
+#include "testbench/cli/common/version.h"
 
 namespace systole::testbench {
 namespace {
 
 using nlohmann::json;
 
-const std::vector<std::string> kCommands = {"run",       "map",      "machine",   "model",
-                                            "quantise",  "sparsify", "attention", "analyse",
-                                            "reproduce", "matmul",   "vectors",   "generate"};
+const std::vector<std::string> kCommands = {
+    "run",     "map",       "machine", "model",   "quantise", "sparsify", "attention",
+    "analyse", "reproduce", "matmul",  "vectors", "generate", "play"};
 
 ProgramRun expect_ok(const std::vector<std::string>& arguments) {
   ProgramRun run = run_systole(arguments);

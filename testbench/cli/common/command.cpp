@@ -1,4 +1,4 @@
-#include "testbench/cli/command.h"
+#include "testbench/cli/common/command.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
-#include "testbench/cli/outputs.h"
+#include "testbench/cli/common/outputs.h"
 
 #include <cstdio>
 
 #include "base/error.h"
-#include "testbench/cli/command.h"
+#include "testbench/cli/common/command.h"
 #include "testbench/page/report_page.h"
 
 namespace systole::testbench {

@@ -1,4 +1,4 @@
-#include "testbench/cli/common_options.h"
+#include "testbench/cli/common/common_options.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -168,6 +168,8 @@ void add_command_views(CLI::App& command, CommandViews& views) {
       ->type_name("FILE.kanata");
   command.add_option("--transactions", views.transactions, "write commands and stalls for Surfer")
       ->type_name("FILE.ftr");
+  command.add_option("--trace", views.trace, "write what crosses the bus, see systole play")
+      ->type_name("FILE.csv");
 }
 
 }  // namespace systole::testbench

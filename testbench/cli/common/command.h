@@ -31,6 +31,7 @@ void add_explain_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
 void add_machine_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);
+void add_play_command(CLI::App& app, Action& action);
 void add_quantise_command(CLI::App& app, Action& action);
 void add_reproduce_command(CLI::App& app, Action& action);
 void add_matmul_command(CLI::App& app, Action& action);

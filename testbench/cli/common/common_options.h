@@ -65,8 +65,9 @@ void add_functional(CLI::App& command, bool& functional);
 struct CommandViews {
   std::string pipeline;      ///< see PipelineView
   std::string transactions;  ///< see TransactionView
+  std::string trace;         ///< of the bus, see BusTraceWriter
 };
-/// Adds --pipeline and --transactions.
+/// Adds --pipeline, --transactions and --trace.
 void add_command_views(CLI::App& command, CommandViews& views);
 
 }  // namespace systole::testbench
