@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <systemc>
+#include <vector>
 
 #include "bench/cpu_time.h"
 #include "hw/description/machine_file.h"
@@ -32,10 +33,11 @@ void report(const char* what, const std::function<void()>& work) {
 /// A stream through memory, a request in every fourth cycle.
 void write(const std::string& path, const hw::Machine& machine) {
   BusTraceWriter writer(path, machine);
-  const tlm_model::BusObserver observer = writer.observer();
+  std::vector<tlm_model::BusObserver> observers;
+  writer.observe(observers);
   const std::string name = "system.core.load.dma.socket";
   for (std::uint64_t i = 0; i < kTransactions; ++i) {
-    observer({64 * i % (std::uint64_t{machine.dram.mib} << 20), 4 * i, 4 * i, 4 * i + 55, 64, 0,
+    observers.front()({64 * i % (std::uint64_t{machine.dram.mib} << 20), 4 * i, 4 * i, 4 * i + 55, 64, 0,
               i % 4 == 3},
              name);
   }

@@ -79,12 +79,13 @@ int run(const MatmulOptions& options) {
   ReportPage page(options.report);
   std::optional<Timeline> timeline;
   PipelineView pipeline(options.views.pipeline);
-  TransactionView transactions(options.views.transactions, machine.core.clock_mhz);
+  TransactionView transactions(options.views.transactions, machine);
 
   BusTraceWriter bus_trace(options.views.trace, machine);
 
   SimulationOptions simulation;
-  simulation.bus_observer = bus_trace.observer();
+  bus_trace.observe(simulation.bus_observers);
+  transactions.observe(simulation.bus_observers);
   if (page.wanted()) {
     timeline.emplace(page.timeline(), 1, mapping.program, machine.core.clock_mhz);
     simulation.observer = [&](const tlm_model::CommandTrace& trace) { timeline->add(trace); };

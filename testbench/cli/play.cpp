@@ -35,10 +35,12 @@ int run(const PlayCommand& options) {
   const BusTrace trace = read_bus_trace(options.path, machine);
   BusTraceWriter writer(options.trace, machine);
   std::optional<Progress> bar(std::in_place, trace.transactions.size());
-  const PlayResult result =
-      play_trace(trace, machine,
-                 {options.timing, options.outstanding, writer.observer(),
-                  [&bar](std::size_t transactions) { bar->update(transactions); }});
+  PlayOptions how;
+  how.timing = options.timing;
+  how.outstanding = options.outstanding;
+  writer.observe(how.observers);
+  how.progress = [&bar](std::size_t transactions) { bar->update(transactions); };
+  const PlayResult result = play_trace(trace, machine, how);
   bar.reset();
   writer.commit();
   if (options.json) {

@@ -161,9 +161,10 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
                        const std::function<void(Measurement&)>& complete) {
   JsonOutput stats(options.stats);
   PipelineView pipeline(options.views.pipeline);
-  TransactionView transactions(options.views.transactions, work.machine.core.clock_mhz);
+  TransactionView transactions(options.views.transactions, work.machine);
   BusTraceWriter trace(options.views.trace, work.machine);
-  simulation.bus_observer = trace.observer();
+  trace.observe(simulation.bus_observers);
+  transactions.observe(simulation.bus_observers);
   simulation.functional = options.functional;
   simulation.check = options.check;
   simulation.wave = options.wave;

@@ -214,7 +214,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     --left;
   });
   if (options.observer) processor.observe(options.observer);
-  if (options.bus_observer) system.bus.observe(options.bus_observer);
+  for (const auto& observer : options.bus_observers) system.bus.observe(observer);
   CommandCount count(options, inputs.size());
   if (options.progress) {
     processor.observe([&](const tlm_model::CommandTrace&) { count.end_command(); });

@@ -28,7 +28,7 @@ struct SimulationOptions {
   std::vector<model::TensorId> tensors;
   WaveOptions wave;                     ///< waveform to write; no path: none
   tlm_model::Observer observer;         ///< may be empty
-  tlm_model::BusObserver bus_observer;  ///< may be empty
+  std::vector<tlm_model::BusObserver> bus_observers;
   /// The program of each inference, if it is not always the same: moves the graph to it and
   /// returns its mapping, which stands until the next call. The first is that given to simulate().
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;

@@ -358,16 +358,6 @@ class Reader {
   std::vector<std::uint64_t> last_asked_;  ///< by initiator
 };
 
-/// "core.load" of "system.core.load.port.socket": what tells initiators apart, for a person.
-std::string short_name(std::string name) {
-  for (const std::string_view suffix : {".socket", ".port"}) {
-    if (ends_with(name, suffix)) name.resize(name.size() - suffix.size());
-  }
-  const std::string_view system = "system.";
-  if (name.compare(0, system.size(), system) == 0) name.erase(0, system.size());
-  return name;
-}
-
 }  // namespace
 
 TraceFormat trace_format(const std::string& path) {
@@ -380,6 +370,15 @@ TraceFormat trace_format(const std::string& path) {
       "{}: a trace is named by its format, expected .csv, .stl (DRAMSys) or .trace (Ramulator), "
       "and .gz after that if it is compressed",
       path));
+}
+
+std::string short_name(std::string name) {
+  for (const std::string_view suffix : {".socket", ".port"}) {
+    if (ends_with(name, suffix)) name.resize(name.size() - suffix.size());
+  }
+  const std::string_view system = "system.";
+  if (name.compare(0, system.size(), system) == 0) name.erase(0, system.size());
+  return name;
 }
 
 BusTrace read_bus_trace(const std::string& path, const hw::Machine& machine) {
@@ -497,11 +496,11 @@ BusTraceWriter::BusTraceWriter(const std::string& path, const hw::Machine& machi
     : impl_(path.empty() ? nullptr : std::make_unique<Impl>(path, machine)) {}
 BusTraceWriter::~BusTraceWriter() = default;
 
-tlm_model::BusObserver BusTraceWriter::observer() {
-  if (impl_ == nullptr) return {};
-  return [this](const BusTransaction& transaction, const std::string& initiator) {
+void BusTraceWriter::observe(std::vector<tlm_model::BusObserver>& observers) {
+  if (impl_ == nullptr) return;
+  observers.emplace_back([this](const BusTransaction& transaction, const std::string& initiator) {
     impl_->add(transaction, initiator);
-  };
+  });
 }
 
 void BusTraceWriter::commit() {

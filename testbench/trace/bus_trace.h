@@ -28,6 +28,9 @@ struct BusTrace {
   std::vector<tlm_model::BusTransaction> transactions;
 };
 
+/// "core.load.dma" of "system.core.load.dma.socket": what tells initiators apart, for a person.
+[[nodiscard]] std::string short_name(std::string initiator);
+
 /// Reads a trace of any format, compressed or not, for `machine`: its bus transports what has no
 /// length of its own, dma.request_bytes at once. Throws InputError, with the line, for what is
 /// malformed, cut short, or not in the machine's memory.
@@ -43,8 +46,8 @@ class BusTraceWriter {
   BusTraceWriter(const BusTraceWriter&) = delete;
   BusTraceWriter& operator=(const BusTraceWriter&) = delete;
 
-  /// Writes each transaction; empty if there is no file. It refers to this object.
-  [[nodiscard]] tlm_model::BusObserver observer();
+  /// Adds an observer that writes each transaction, and refers to this object, if there is a file.
+  void observe(std::vector<tlm_model::BusObserver>& observers);
   /// Puts the file in place. Throws InputError if that fails.
   void commit();
 

@@ -131,8 +131,8 @@ PlayResult play_trace(const BusTrace& trace, const hw::Machine& machine,
                                        : before.answered - transaction.answered;
       result.largest_change = std::max(result.largest_change, change);
     }
-    if (options.observer) {
-      options.observer(transaction, trace.initiators[transaction.initiator]);
+    for (const tlm_model::BusObserver& observer : options.observers) {
+      observer(transaction, trace.initiators[transaction.initiator]);
     }
     if (options.progress && ++count % 4096 == 0) options.progress(count);
   });

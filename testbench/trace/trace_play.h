@@ -16,7 +16,7 @@ namespace systole::testbench {
 struct PlayOptions {
   tlm_model::TracePlayer::Timing timing = tlm_model::TracePlayer::Timing::kElapsed;
   std::uint32_t outstanding = 0;  ///< of an initiator, in flight at most; 0: no limit
-  tlm_model::BusObserver observer;
+  std::vector<tlm_model::BusObserver> observers;
   std::function<void(std::size_t transactions)> progress;  ///< played so far, now and then
 };
 

@@ -84,11 +84,10 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   const std::uint64_t granted = core_.grant(initiator, arrival);
   const std::uint64_t address = payload.get_address();
   const AddressMap::Range* const range = map_.find(address, bytes);
-  const auto tell = [&](std::uint64_t answered) {
-    if (!observer_) return;
-    observer_({address, arrival, granted, answered, bytes, static_cast<std::uint32_t>(id),
-               payload.is_write()},
-              initiator.name);
+  const bool write = payload.is_write();
+  const auto answer = [&](std::uint64_t answered) {
+    tell({address, arrival, granted, answered, bytes, static_cast<std::uint32_t>(id), write},
+         initiator.name);
   };
   if (range == nullptr) {
     ++core_.decode_errors;
@@ -96,10 +95,10 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
     const std::uint64_t answered = granted + core_.round_trip();
     delay = from_ps(clock.edge_ps(answered) - now);
     payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-    tell(answered);
+    answer(answered);
     return;
   }
-  const std::uint64_t delivered = core_.deliver(initiator, granted, payload.is_write(), bytes);
+  const std::uint64_t delivered = core_.deliver(initiator, granted, write, bytes);
   delay = from_ps(clock.edge_ps(delivered) - now);
   {
     const LocalAddress local(payload, *range);
@@ -112,7 +111,7 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   if (!ok) ++initiator.errors;
   const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), bytes);
   delay = from_ps(clock.edge_ps(done) - later);
-  tell(done);
+  answer(done);
 }
 
 // Each channel and the target see the requests in order, and nobody else can come between them, so
@@ -131,7 +130,7 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
   for (RequestBatch::Request& request : batch.requests) {
     const std::uint64_t arrival = clock.cycle_from_ps(request.time);
     const std::uint64_t granted = core_.grant(initiator, arrival);
-    if (observer_) {
+    if (!observers_.empty()) {
       batch_.push_back({request.address, arrival, granted, 0, request.bytes,
                         static_cast<std::uint32_t>(id), write});
     }
@@ -148,10 +147,10 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
     const std::uint64_t answered =
         core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes);
     request.time = clock.edge_ps(answered);
-    if (!observer_) continue;
+    if (observers_.empty()) continue;
     BusTransaction& transaction = batch_[static_cast<std::size_t>(&request - &batch.requests[0])];
     transaction.answered = answered;
-    observer_(transaction, initiator.name);
+    tell(transaction, initiator.name);
   }
   return true;
 }

@@ -4,6 +4,7 @@
 #include <tlm_utils/multi_passthrough_target_socket.h>
 
 #include <cstdint>
+#include <string>
 #include <systemc>
 #include <tlm>
 #include <utility>
@@ -96,8 +97,8 @@ class SystemBus : public sc_core::sc_module, public Sampled {
     map_.add({base, size, target});
   }
 
-  /// Calls `observer` for each transaction to come. Without one nothing is kept of them.
-  void observe(BusObserver observer) { observer_ = std::move(observer); }
+  /// Calls `observer` too for each transaction to come. Without one nothing is kept of them.
+  void observe(BusObserver observer) { observers_.push_back(std::move(observer)); }
 
   /// From `now` on, time counts in the accounts or it does not.
   void set_counting(bool on, const sc_core::sc_time& now) {
@@ -116,6 +117,9 @@ class SystemBus : public sc_core::sc_module, public Sampled {
  private:
   void end_of_elaboration() override;
   void b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
+  void tell(const BusTransaction& transaction, const std::string& initiator) const {
+    for (const BusObserver& observer : observers_) observer(transaction, initiator);
+  }
   /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
   bool transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                  tlm::tlm_generic_payload& payload);
@@ -125,7 +129,7 @@ class SystemBus : public sc_core::sc_module, public Sampled {
 
   BusCore core_;
   AddressMap map_;
-  BusObserver observer_;
+  std::vector<BusObserver> observers_;
   std::vector<BusTransaction> batch_;  ///< observed: of the batch that is being served
   unsigned initiators_bound_ = 0;
   unsigned targets_bound_ = 0;

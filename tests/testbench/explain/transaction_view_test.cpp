@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <sstream>
@@ -171,14 +172,6 @@ struct FtrContents {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ends_;
 };
 
-FtrContents contents_of(const hw::Program& program, const SimulationResult& result,
-                        std::uint32_t core_mhz) {
-  const TempDirectory directory;
-  TransactionView view(directory.path("run.ftr"), core_mhz);
-  view.write(program, result);
-  return FtrContents(read_file(directory.path("run.ftr")));
-}
-
 std::uint64_t number(const FtrTransaction& transaction, const std::string& name) {
   return std::stoull(transaction.attributes.at(name));
 }
@@ -187,14 +180,28 @@ TEST(TransactionView, HoldsEveryCommandWithItsStallsAndHazard) {
   const test::Workload workload = test::encoder_workload({2, 32, 2, 64}, 16, 1);
   const hw::Machine machine = hw::find_machine("transformer");
   const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  const TempDirectory directory;
+  TransactionView view(directory.path("run.ftr"), machine);
   SimulationOptions options;
   options.functional = false;
+  view.observe(options.bus_observers);
+  std::vector<tlm_model::BusTransaction> on_bus;
+  options.bus_observers.emplace_back(
+      [&](const tlm_model::BusTransaction& transaction, const std::string&) {
+        on_bus.push_back(transaction);
+      });
   const SimulationResult result = workload.simulate(mapping, machine, options);
-  const FtrContents file = contents_of(mapping.program, result, machine.core.clock_mhz);
+  view.write(mapping.program, result);
+  const FtrContents file(read_file(directory.path("run.ftr")));
   const std::uint64_t ps = 1'000'000 / machine.core.clock_mhz;
 
   std::map<std::uint64_t, std::uint32_t> command_of;
+  std::vector<std::uint64_t> bus;  // in the file, in order of their numbers
   for (const auto& [id, transaction] : file.transactions) {
+    if (transaction.stream.compare(0, 4, "bus.") == 0) {
+      bus.push_back(id);
+      continue;
+    }
     if (transaction.generator.find(".events") != std::string::npos) continue;
     const auto index = static_cast<std::uint32_t>(number(transaction, "command"));
     const CommandTrace& trace = result.traces.at(index);
@@ -211,7 +218,22 @@ TEST(TransactionView, HoldsEveryCommandWithItsStallsAndHazard) {
   }
   EXPECT_EQ(command_of.size(), result.traces.size());
 
+  on_bus.erase(std::remove_if(on_bus.begin(), on_bus.end(),
+                              [&](const auto& one) { return one.asked > result.finished; }),
+               on_bus.end());
+  ASSERT_EQ(bus.size(), on_bus.size());
+  for (std::size_t i = 0; i < bus.size(); ++i) {
+    const FtrTransaction& transaction = file.transactions.at(bus[i]);
+    EXPECT_EQ(transaction.begin, on_bus[i].asked * ps);
+    EXPECT_EQ(transaction.end, on_bus[i].answered * ps);
+    EXPECT_EQ(transaction.generator, on_bus[i].write ? "write" : "read");
+    EXPECT_EQ(number(transaction, "address"), on_bus[i].address);
+    EXPECT_EQ(number(transaction, "bytes"), on_bus[i].bytes);
+    EXPECT_EQ(number(transaction, "granted_bus_cycle"), on_bus[i].granted);
+  }
+
   std::map<std::pair<std::string, std::string>, std::uint64_t> stalls;
+  std::map<std::uint32_t, std::uint64_t> moved;  // bytes, by command
   std::size_t blocked = 0, hazards = 0, events = 0;
   for (const CommandTrace& trace : result.traces) blocked += trace.was_blocked ? 1 : 0;
   for (const auto& [name, from, to] : file.relations) {
@@ -220,6 +242,10 @@ TEST(TransactionView, HoldsEveryCommandWithItsStallsAndHazard) {
     if (name == "hazard") {
       ++hazards;
       EXPECT_EQ(result.traces[command_of.at(to)].blocker, command_of.at(from));
+      continue;
+    }
+    if (name == "moves") {
+      moved[command_of.at(from)] += number(target, "bytes");
       continue;
     }
     ++events;
@@ -232,7 +258,16 @@ TEST(TransactionView, HoldsEveryCommandWithItsStallsAndHazard) {
   }
   EXPECT_EQ(hazards, blocked);
   EXPECT_GT(hazards, 0U);
-  EXPECT_EQ(events + command_of.size(), file.transactions.size());
+  EXPECT_EQ(events + command_of.size() + bus.size(), file.transactions.size());
+  // What a load moves is known from the command.
+  std::uint64_t loads = 0;
+  for (const CommandTrace& trace : result.traces) {
+    if (const auto* load = mapping.program.commands[trace.index].as<hw::cmd::Load>()) {
+      ++loads;
+      EXPECT_EQ(moved[trace.index], std::uint64_t{load->m} * load->n * hw::bytes_of(load->type));
+    }
+  }
+  EXPECT_GT(loads, 0U);
   for (const hw::BlockReport& block : result.blocks) {
     if (block.name != "load" && block.name != "array" && block.name != "store") continue;
     // After the four that every unit has: no command, and the three hazards.
@@ -279,9 +314,10 @@ TEST(FtrFile, KeepsWhatFillsManyChunksAndEveryWidthOfNumber) {
 
 TEST(TransactionView, WithoutWriteThereIsNoFile) {
   const TempDirectory directory;
-  { const TransactionView view(directory.path("run.ftr"), 1000); }
+  const hw::Machine machine = hw::find_machine("tiny");
+  { const TransactionView view(directory.path("run.ftr"), machine); }
   EXPECT_TRUE(directory.names().empty());
-  EXPECT_NE(input_error_of([&] { TransactionView view(directory.path("no/a"), 1); }).find("no/a"),
+  EXPECT_NE(input_error_of([&] { TransactionView view(directory.path("no/a"), machine); }).find("no/a"),
             std::string::npos);
 }
 

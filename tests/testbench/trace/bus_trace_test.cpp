@@ -122,9 +122,10 @@ TEST_F(BusTraceFile, RefusesCompressedDataThatAreCutOrDamaged) {
   const std::string path = directory_.path("a.csv.gz");
   {
     BusTraceWriter writer(path, machine_);
-    const tlm_model::BusObserver observer = writer.observer();
+    std::vector<tlm_model::BusObserver> observers;
+    writer.observe(observers);
     for (std::uint64_t i = 0; i < 1000; ++i) {
-      observer({64 * i, i, i, i + 40, 64, 0, false}, "system.dma.socket");
+      observers.front()({64 * i, i, i, i + 40, 64, 0, false}, "system.dma.socket");
     }
     writer.commit();
   }
@@ -140,7 +141,9 @@ TEST_F(BusTraceFile, RefusesCompressedDataThatAreCutOrDamaged) {
 TEST_F(BusTraceFile, AppearsWhenItIsComplete) {
   {
     BusTraceWriter writer(directory_.path("a.csv"), machine_);
-    writer.observer()({0, 0, 0, 9, 64, 0, false}, "system.dma.socket");
+    std::vector<tlm_model::BusObserver> observers;
+    writer.observe(observers);
+    observers.front()({0, 0, 0, 9, 64, 0, false}, "system.dma.socket");
   }
   EXPECT_TRUE(directory_.names().empty());
   expect_contains(input_error_of([&] { BusTraceWriter writer("/nowhere/a.csv.gz", machine_); }),

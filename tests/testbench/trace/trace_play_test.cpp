@@ -34,7 +34,7 @@ class TracePlay : public test::SystemCTest {
     BusTraceWriter writer(directory_.path(name), machine);
     SimulationOptions options;
     options.functional = false;
-    options.bus_observer = writer.observer();
+    writer.observe(options.bus_observers);
     cycles_ = workload.simulate(mapping, machine, options).cycles.front();
     writer.commit();
     return read_bus_trace(directory_.path(name), machine);
@@ -91,9 +91,10 @@ TEST_F(TracePlay, KnowsWhatARunMoved) {
   const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
   SimulationOptions options;
   std::map<std::string, std::uint64_t> read, written;
-  options.bus_observer = [&](const BusTransaction& transaction, const std::string& name) {
-    (transaction.write ? written : read)[name] += transaction.bytes;
-  };
+  options.bus_observers.emplace_back(
+      [&](const BusTransaction& transaction, const std::string& name) {
+        (transaction.write ? written : read)[name] += transaction.bytes;
+      });
   const SimulationResult run = workload.simulate(mapping, machine, options);
   std::uint64_t core_read = 0, core_written = 0;
   for (const auto& [name, bytes] : read) core_read += name == "system.host.socket" ? 0 : bytes;
@@ -136,10 +137,10 @@ TEST_F(TracePlay, DependentTrafficFollowsTheMemory) {
   std::vector<BusTransaction> played;
   PlayOptions options;
   options.timing = Timing::kDependent;
-  options.observer = [&](const BusTransaction& transaction, const std::string& name) {
+  options.observers.emplace_back([&](const BusTransaction& transaction, const std::string& name) {
     EXPECT_EQ(name, "reader");
     played.push_back(transaction);
-  };
+  });
   for (const double controller_ns : {5.0, 20.0, 200.0}) {
     hw::Machine other = machine;
     other.dram.controller_ns = controller_ns;
@@ -175,10 +176,10 @@ TEST_F(TracePlay, HoldsBackWhatIsBeyondTheLimit) {
     std::vector<std::uint64_t> asked, answered;
     PlayOptions options;
     options.outstanding = limit;
-    options.observer = [&](const BusTransaction& transaction, const std::string&) {
+    options.observers.emplace_back([&](const BusTransaction& transaction, const std::string&) {
       asked.push_back(transaction.asked);
       answered.push_back(transaction.answered);
-    };
+    });
     static_cast<void>(play(trace, machine, options));
     ASSERT_EQ(asked.size(), 32U);
     for (std::size_t i = 0; i < asked.size(); ++i) {
