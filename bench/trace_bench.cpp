@@ -37,9 +37,9 @@ void write(const std::string& path, const hw::Machine& machine) {
   writer.observe(observers);
   const std::string name = "system.core.load.dma.socket";
   for (std::uint64_t i = 0; i < kTransactions; ++i) {
-    observers.front()({64 * i % (std::uint64_t{machine.dram.mib} << 20), 4 * i, 4 * i, 4 * i + 55, 64, 0,
-              i % 4 == 3},
-             name);
+    observers.front()({64 * i % (std::uint64_t{machine.dram.mib} << 20), 4 * i, 4 * i, 4 * i + 55,
+                       64, 0, i % 4 == 3},
+                      name);
   }
   writer.commit();
 }

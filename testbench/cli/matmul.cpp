@@ -11,6 +11,7 @@
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/text.h"
+#include "testbench/explain/command_trace.h"
 #include "testbench/explain/pipeline_view.h"
 #include "testbench/explain/report_explain.h"
 #include "testbench/explain/transaction_view.h"
@@ -43,6 +44,7 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
   files.writes("--pipeline", options.views.pipeline);
   files.writes("--transactions", options.views.transactions);
   files.writes("--trace", options.views.trace);
+  files.writes("--commands", options.views.commands);
 }
 
 /// On a streaming core.
@@ -53,10 +55,11 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
         "itself");
   }
   const CommandViews& views = options.views;
-  if (!views.pipeline.empty() || !views.transactions.empty() || !views.trace.empty()) {
+  if (!views.pipeline.empty() || !views.transactions.empty() || !views.trace.empty() ||
+      !views.commands.empty()) {
     throw hw::InputError(
-        "--pipeline, --transactions, --trace: a streaming core has neither commands nor a bus, "
-        "expected a machine that has");
+        "--pipeline, --transactions, --trace, --commands: a streaming core has neither commands "
+        "nor a bus, expected a machine that has");
   }
   StreamReport report;
   report.machine = load_stream_machine(options.machine);
@@ -79,6 +82,7 @@ int run(const MatmulOptions& options) {
   ReportPage page(options.report);
   std::optional<Timeline> timeline;
   PipelineView pipeline(options.views.pipeline);
+  CommandTraceWriter commands(options.views.commands, machine);
   TransactionView transactions(options.views.transactions, machine);
 
   BusTraceWriter bus_trace(options.views.trace, machine);
@@ -117,6 +121,7 @@ int run(const MatmulOptions& options) {
   stats.write(document);
   pipeline.write(mapping.program, measurement.result);
   transactions.write(mapping.program, measurement.result);
+  commands.write(mapping.program, measurement.result);
   bus_trace.commit();
   if (page.wanted()) {
     timeline->end();
@@ -127,11 +132,12 @@ int run(const MatmulOptions& options) {
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(measurement,
-                           {options.stats, options.report, options.views.pipeline,
-                            options.views.transactions, options.views.trace},
-                           {{"alone", counted(compute_cycles, "cycle") +
-                                          " for the same product with all operands on chip"}}));
+    print_text(report_text(
+        measurement,
+        {options.stats, options.report, options.views.pipeline, options.views.transactions,
+         options.views.trace, options.views.commands},
+        {{"alone",
+          counted(compute_cycles, "cycle") + " for the same product with all operands on chip"}}));
   }
   return measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }

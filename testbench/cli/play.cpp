@@ -64,9 +64,8 @@ void add_play_command(CLI::App& app, Action& action) {
                                               {"dependent", Timing::kDependent}};
   command
       .add_option_function<std::string>(
-          "--timing", [options, timings](const std::string& name) {
-            options->timing = timings.at(name);
-          },
+          "--timing",
+          [options, timings](const std::string& name) { options->timing = timings.at(name); },
           "ask in the recorded cycles or after answers")
       ->type_name("elapsed|dependent")
       ->check(CLI::IsMember({"elapsed", "dependent"}).description(""));
@@ -77,12 +76,11 @@ void add_play_command(CLI::App& app, Action& action) {
   command.add_option("--trace", options->trace, "write what crosses the bus")
       ->type_name("FILE.csv");
   command.add_flag("--json", options->json, "print as JSON");
-  add_examples(command,
-               {"systole play run.csv.gz -m gemmini",
-                "systole play run.csv.gz -m gemmini --timing dependent \\\n    --set "
-                "dram.channels=2",
-                "systole play other.stl -m transformer --outstanding 16",
-                "systole play run.csv.gz -m gemmini --trace run.stl"});
+  add_examples(command, {"systole play run.csv.gz -m gemmini",
+                         "systole play run.csv.gz -m gemmini --timing dependent \\\n    --set "
+                         "dram.channels=2",
+                         "systole play other.stl -m transformer --outstanding 16",
+                         "systole play run.csv.gz -m gemmini --trace run.stl"});
   set_action(command, action, options, list_files, run);
 }
 

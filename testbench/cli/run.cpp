@@ -21,6 +21,7 @@
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/progress.h"
+#include "testbench/explain/command_trace.h"
 #include "testbench/explain/pipeline_view.h"
 #include "testbench/explain/report_explain.h"
 #include "testbench/explain/transaction_view.h"
@@ -93,6 +94,7 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.writes("--pipeline", options.views.pipeline);
   files.writes("--transactions", options.views.transactions);
   files.writes("--trace", options.views.trace);
+  files.writes("--commands", options.views.commands);
   if (options.wave.path.empty()) return;
   for (const std::string& path : Wave::files(options.wave.path)) files.writes("--wave", path);
   for (const std::string& block : rtl_blocks()) {
@@ -161,6 +163,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
                        const std::function<void(Measurement&)>& complete) {
   JsonOutput stats(options.stats);
   PipelineView pipeline(options.views.pipeline);
+  CommandTraceWriter commands(options.views.commands, work.machine);
   TransactionView transactions(options.views.transactions, work.machine);
   BusTraceWriter trace(options.views.trace, work.machine);
   trace.observe(simulation.bus_observers);
@@ -188,6 +191,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (page.wanted()) page.write(work.machine, document, work.explain(measurement));
   pipeline.write(work.program, measurement.result);
   transactions.write(work.program, measurement.result);
+  commands.write(work.program, measurement.result);
   trace.commit();
   if (!options.outputs.empty()) write_outputs(options.outputs, work, measurement.result);
   std::vector<std::pair<std::string, std::string>> notes;
@@ -201,7 +205,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
     print_text(report_text(
         measurement,
         {options.stats, options.wave.path, options.timeline, options.report, options.views.pipeline,
-         options.views.transactions, options.views.trace, options.outputs},
+         options.views.transactions, options.views.trace, options.views.commands, options.outputs},
         notes));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;

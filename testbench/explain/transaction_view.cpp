@@ -8,8 +8,8 @@
 
 #include "testbench/explain/command_stages.h"
 #include "testbench/explain/explanation.h"
-#include "testbench/wave/ftr_file.h"
 #include "testbench/trace/bus_trace.h"
+#include "testbench/wave/ftr_file.h"
 #include "testbench/wave/wave_signals.h"
 #include "tlm/common/time.h"
 

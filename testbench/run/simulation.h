@@ -26,8 +26,8 @@ struct SimulationOptions {
   bool check = false;      ///< compare every operator's result with the reference
   /// Tensors of the graph that are kept as commands leave them in memory; with values only.
   std::vector<model::TensorId> tensors;
-  WaveOptions wave;                     ///< waveform to write; no path: none
-  tlm_model::Observer observer;         ///< may be empty
+  WaveOptions wave;              ///< waveform to write; no path: none
+  tlm_model::Observer observer;  ///< may be empty
   std::vector<tlm_model::BusObserver> bus_observers;
   /// The program of each inference, if it is not always the same: moves the graph to it and
   /// returns its mapping, which stands until the next call. The first is that given to simulate().

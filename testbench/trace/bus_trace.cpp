@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
 #include "hw/program/program.h"
+#include "testbench/trace/trace_text.h"
 #include "tlm/core/core.h"
 
 namespace systole::testbench {
@@ -31,14 +31,12 @@ constexpr std::string_view kGzip = "\x1f\x8b";
 constexpr std::size_t kMostBytes = std::size_t{8} << 30;
 /// A transaction is at most a page of DRAM.
 constexpr std::uint64_t kMostTransaction = std::uint64_t{1} << 20;
-/// Written at once.
+/// Decompressed at once.
 constexpr std::size_t kBuffer = std::size_t{1} << 18;
 
 bool ends_with(std::string_view text, std::string_view end) {
   return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
-
-bool is_compressed(const std::string& path) { return ends_with(path, ".gz"); }
 
 /// The contents of a file that may be compressed.
 class Contents {
@@ -71,8 +69,8 @@ class Contents {
       }
       inflated_.append(piece.data(), piece.size() - stream.avail_out);
       if (inflated_.size() > kMostBytes) {
-        throw hw::InputError(fmt::format("{}: more than {} GiB when it is decompressed", path,
-                                         kMostBytes >> 30));
+        throw hw::InputError(
+            fmt::format("{}: more than {} GiB when it is decompressed", path, kMostBytes >> 30));
       }
     }
     text_ = inflated_;
@@ -145,9 +143,7 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
 class Reader {
  public:
   Reader(const std::string& path, std::string_view text, const hw::Machine& machine)
-      : lines_(path, text),
-        machine_(machine),
-        dram_bytes_(std::uint64_t{machine.dram.mib} << 20) {}
+      : lines_(path, text), machine_(machine), dram_bytes_(std::uint64_t{machine.dram.mib} << 20) {}
 
   BusTrace read(TraceFormat format) {
     switch (format) {
@@ -261,8 +257,8 @@ class Reader {
   void end_own(std::string_view line) {
     std::string_view rest = line.substr(kEnd.size());
     if (number_of(take_word(rest)) != trace_.transactions.size()) {
-      lines_.fail(line, fmt::format("'{}{}', as many as there are", kEnd,
-                                    trace_.transactions.size()));
+      lines_.fail(line,
+                  fmt::format("'{}{}', as many as there are", kEnd, trace_.transactions.size()));
     }
     std::string_view more;
     if (lines_.next(more)) lines_.fail(more, "nothing after the end");
@@ -387,43 +383,25 @@ BusTrace read_bus_trace(const std::string& path, const hw::Machine& machine) {
   return Reader(path, contents.text(), machine).read(format);
 }
 
-/// Formats into a buffer, which goes to the file, through zlib if its name ends in .gz.
 class BusTraceWriter::Impl {
  public:
   Impl(const std::string& path, const hw::Machine& machine)
-      : path_(path), format_(trace_format(path)), file_(path) {
-    if (is_compressed(path)) {
-      // The fastest level: it keeps up with the simulation.
-      gzip_ = ::gzopen(file_.place_to_write().c_str(), "wb1");
-      if (gzip_ == nullptr) throw hw::InputError(path + ": cannot be written");
-      ::gzbuffer(gzip_, kBuffer);
-    }
-    const auto out = std::back_inserter(buffer_);
-    switch (format_) {
-      case TraceFormat::kSystole:
-        fmt::format_to(out, "{}\n# machine {}\n# clock_mhz {}\n{}\n", kFirstLine, machine.name,
-                       machine.bus.clock_mhz, kColumns);
-        break;
-      case TraceFormat::kDramsys:
-        fmt::format_to(out, "# machine {}, cycles of {} MHz: clkMhz of the player\n", machine.name,
-                       machine.bus.clock_mhz);
-        break;
-      case TraceFormat::kRamulator:  // takes no comments
-        break;
+      : format_(trace_format(path)), text_(path) {
+    if (format_ == TraceFormat::kSystole) {
+      text_.add("{}\n# machine {}\n# clock_mhz {}\n{}\n", kFirstLine, machine.name,
+                machine.bus.clock_mhz, kColumns);
+    } else if (format_ == TraceFormat::kDramsys) {  // Ramulator takes no comments
+      text_.add("# machine {}, cycles of {} MHz: clkMhz of the player\n", machine.name,
+                machine.bus.clock_mhz);
     }
   }
-  ~Impl() { close(); }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
 
   void add(const BusTransaction& transaction, const std::string& initiator) {
     if (format_ == TraceFormat::kSystole) {
-      fmt::format_to(std::back_inserter(buffer_), FMT_COMPILE("{},{},{},0x{:x},{},{},{}\n"),
-                     transaction.asked, name_of(transaction.initiator, initiator),
-                     transaction.write ? "write" : "read", transaction.address, transaction.bytes,
-                     transaction.granted, transaction.answered);
+      text_.add(FMT_COMPILE("{},{},{},0x{:x},{},{},{}\n"), transaction.asked,
+                name_of(transaction.initiator, initiator), transaction.write ? "write" : "read",
+                transaction.address, transaction.bytes, transaction.granted, transaction.answered);
       ++count_;
-      flush_if_full();
     } else if (transaction.address < hw::kRegistersBase) {  // they know memory alone
       requests_.push_back({transaction.asked, transaction.address - hw::kDramBase,
                            transaction.bytes, transaction.write});
@@ -434,21 +412,16 @@ class BusTraceWriter::Impl {
     // An initiator may be ahead of others; the other tools take one sequence in order of time.
     std::stable_sort(requests_.begin(), requests_.end(),
                      [](const Request& x, const Request& y) { return x.asked < y.asked; });
-    const auto out = std::back_inserter(buffer_);
     for (const Request& request : requests_) {
       if (format_ == TraceFormat::kDramsys) {
-        fmt::format_to(out, FMT_COMPILE("{}: ({}) {} 0x{:x}\n"), request.asked, request.bytes,
-                       request.write ? "write" : "read", request.offset);
+        text_.add(FMT_COMPILE("{}: ({}) {} 0x{:x}\n"), request.asked, request.bytes,
+                  request.write ? "write" : "read", request.offset);
       } else {
-        fmt::format_to(out, FMT_COMPILE("{} 0x{:x}\n"), request.write ? "ST" : "LD",
-                       request.offset);
+        text_.add(FMT_COMPILE("{} 0x{:x}\n"), request.write ? "ST" : "LD", request.offset);
       }
-      flush_if_full();
     }
-    if (format_ == TraceFormat::kSystole) fmt::format_to(out, "{}{}\n", kEnd, count_);
-    flush();
-    if (gzip_ != nullptr && close() != Z_OK) throw hw::InputError(path_ + ": cannot be written");
-    file_.commit();
+    if (format_ == TraceFormat::kSystole) text_.add("{}{}\n", kEnd, count_);
+    text_.commit();
   }
 
  private:
@@ -464,29 +437,8 @@ class BusTraceWriter::Impl {
     return names_[number];
   }
 
-  void flush_if_full() {
-    if (buffer_.size() >= kBuffer) flush();
-  }
-  void flush() {
-    const auto size = static_cast<unsigned>(buffer_.size());
-    if (gzip_ == nullptr) {
-      file_.stream().write(buffer_.data(), size);
-    } else if (size != 0 && ::gzwrite(gzip_, buffer_.data(), size) == 0) {
-      throw hw::InputError(path_ + ": cannot be written");
-    }
-    buffer_.clear();
-  }
-
-  int close() {
-    if (gzip_ == nullptr) return Z_OK;
-    return ::gzclose(std::exchange(gzip_, nullptr));
-  }
-
-  const std::string path_;
   const TraceFormat format_;
-  hw::AtomicFile file_;
-  gzFile gzip_ = nullptr;
-  fmt::memory_buffer buffer_;
+  TraceText text_;
   std::vector<std::string> names_;  ///< by number of the initiator
   std::uint64_t count_ = 0;
   std::vector<Request> requests_;  ///< of the other tools' formats

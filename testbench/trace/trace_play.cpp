@@ -162,10 +162,10 @@ std::string play_text(const BusTrace& trace, const hw::Machine& machine, const P
   facts.add("cycles", fmt::format("{} of the bus, from the first request to the last answer",
                                   grouped(result.cycles())));
   if (trace.has_answers) {
-    facts.add("recorded", fmt::format("{} cycles; {} with another grant or answer, at most {} off",
-                                      grouped(result.recorded_cycles),
-                                      counted(result.changed, "transaction"),
-                                      counted(result.largest_change, "cycle")));
+    facts.add("recorded",
+              fmt::format("{} cycles; {} with another grant or answer, at most {} off",
+                          grouped(result.recorded_cycles), counted(result.changed, "transaction"),
+                          counted(result.largest_change, "cycle")));
   }
   std::uint64_t read = 0, written = 0;
   for (const PlayResult::Initiator& initiator : result.initiators) {

@@ -17,9 +17,9 @@ struct BusTransaction {
   bool write = false;
 };
 
-/// Watches a bus: called for each transaction, with the name of its initiator, in the order in which
-/// the bus reserves its channels, as soon as the answer is known, which may be ahead of simulated
-/// time.
+/// Watches a bus: called for each transaction, with the name of its initiator, in the order in
+/// which the bus reserves its channels, as soon as the answer is known, which may be ahead of
+/// simulated time.
 using BusObserver = std::function<void(const BusTransaction&, const std::string& initiator)>;
 
 }  // namespace systole::tlm_model

@@ -71,7 +71,8 @@ void TracePlayer::play_dependent() {
     if (flow.next != 0) {
       const std::uint64_t apart = recorded - trace_[flow.positions[flow.next - 1]].asked;
       // Without an answer before it, as long after the one before.
-      asked = std::max(asked, flow.last_asked + (on == kNobody ? apart : std::min<std::uint64_t>(apart, 1)));
+      asked = std::max(
+          asked, flow.last_asked + (on == kNobody ? apart : std::min<std::uint64_t>(apart, 1)));
     } else if (on == kNobody) {
       asked = std::max(asked, recorded);
     }

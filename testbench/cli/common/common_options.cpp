@@ -170,6 +170,8 @@ void add_command_views(CLI::App& command, CommandViews& views) {
       ->type_name("FILE.ftr");
   command.add_option("--trace", views.trace, "write what crosses the bus, see systole play")
       ->type_name("FILE.csv");
+  command.add_option("--commands", views.commands, "write when each command ran, and its waits")
+      ->type_name("FILE.csv");
 }
 
 }  // namespace systole::testbench

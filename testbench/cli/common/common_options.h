@@ -66,8 +66,9 @@ struct CommandViews {
   std::string pipeline;      ///< see PipelineView
   std::string transactions;  ///< see TransactionView
   std::string trace;         ///< of the bus, see BusTraceWriter
+  std::string commands;      ///< see CommandTraceWriter
 };
-/// Adds --pipeline, --transactions and --trace.
+/// Adds --pipeline, --transactions, --trace and --commands.
 void add_command_views(CLI::App& command, CommandViews& views);
 
 }  // namespace systole::testbench

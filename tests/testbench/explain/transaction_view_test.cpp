@@ -15,7 +15,9 @@
 #include "hw/description/machine_file.h"
 #include "support/input_error.h"
 #include "support/network/encoder_run.h"
+#include "support/report_values.h"
 #include "support/temp_directory.h"
+#include "testbench/explain/command_trace.h"
 #include "testbench/explain/explanation.h"
 #include "testbench/wave/ftr_file.h"
 
@@ -186,10 +188,8 @@ TEST(TransactionView, HoldsEveryCommandWithItsStallsAndHazard) {
   options.functional = false;
   view.observe(options.bus_observers);
   std::vector<tlm_model::BusTransaction> on_bus;
-  options.bus_observers.emplace_back(
-      [&](const tlm_model::BusTransaction& transaction, const std::string&) {
-        on_bus.push_back(transaction);
-      });
+  options.bus_observers.emplace_back([&](const tlm_model::BusTransaction& transaction,
+                                         const std::string&) { on_bus.push_back(transaction); });
   const SimulationResult result = workload.simulate(mapping, machine, options);
   view.write(mapping.program, result);
   const FtrContents file(read_file(directory.path("run.ftr")));
@@ -312,13 +312,57 @@ TEST(FtrFile, KeepsWhatFillsManyChunksAndEveryWidthOfNumber) {
   }
 }
 
+TEST(CommandTraceFile, HasALinePerCommand) {
+  const test::Workload workload = test::encoder_workload({1, 32, 2, 64}, 16, 1);
+  const hw::Machine machine = hw::find_machine("transformer");
+  const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  SimulationOptions options;
+  options.functional = false;
+  const SimulationResult result = workload.simulate(mapping, machine, options);
+  const TempDirectory directory;
+  CommandTraceWriter writer(directory.path("a.csv"), machine);
+  writer.write(mapping.program, result);
+  std::istringstream lines(read_file(directory.path("a.csv")));
+  std::string line;
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(std::count(line.begin(), line.end(), ','), 9);
+  std::map<std::string, std::uint64_t> waits;  // for memory, by unit
+  for (const CommandTrace& trace : result.traces) {
+    ASSERT_TRUE(std::getline(lines, line));
+    std::istringstream fields(line);
+    std::vector<std::string> found;
+    for (std::string field; std::getline(fields, field, ',');) found.push_back(field);
+    found.resize(10);  // nothing follows the last comma of a command that never waits
+    const std::vector<std::string> expected{std::to_string(trace.index),
+                                            mapping.program.operators[trace.op].name,
+                                            block_of(trace.unit),
+                                            std::string(hw::name_of(trace.opcode)),
+                                            std::to_string(trace.dispatched),
+                                            std::to_string(trace.started),
+                                            std::to_string(trace.released),
+                                            std::to_string(trace.completed),
+                                            trace.was_blocked ? std::to_string(trace.blocker) : "",
+                                            found[9]};
+    EXPECT_EQ(found, expected);
+    const std::size_t at = found[9].find("memory=");
+    if (at != std::string::npos) waits[found[2]] += std::stoull(found[9].substr(at + 7));
+  }
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(line, "# end " + std::to_string(result.traces.size()));
+  for (const hw::BlockReport& block : result.blocks) {
+    if (block.name != "load" && block.name != "store") continue;
+    EXPECT_EQ(waits[block.name], test::values_of(block).at("stalled.memory"));
+  }
+}
+
 TEST(TransactionView, WithoutWriteThereIsNoFile) {
   const TempDirectory directory;
   const hw::Machine machine = hw::find_machine("tiny");
   { const TransactionView view(directory.path("run.ftr"), machine); }
   EXPECT_TRUE(directory.names().empty());
-  EXPECT_NE(input_error_of([&] { TransactionView view(directory.path("no/a"), machine); }).find("no/a"),
-            std::string::npos);
+  EXPECT_NE(
+      input_error_of([&] { TransactionView view(directory.path("no/a"), machine); }).find("no/a"),
+      std::string::npos);
 }
 
 }  // namespace

@@ -90,7 +90,8 @@ TEST_F(BusTraceFile, RefusesWhatIsMalformedWithItsLine) {
       {"a.stl", "x: read 0x40\n", "expected a cycle and a colon first"},
       {"a.stl", "31: (0) read 0x40\n", "expected 1 to 1048576 bytes"},
       {"a.stl", "31: (99999999999) read 0x40\n", "expected 1 to 1048576 bytes"},
-      {"a.stl", "31: read 0x40\n30: read 0x40\n", "a.stl:2: found '30: read 0x40', expected a cycle of at least 31"},
+      {"a.stl", "31: read 0x40\n30: read 0x40\n",
+       "a.stl:2: found '30: read 0x40', expected a cycle of at least 31"},
       {"a.stl", "31: read 0xffffffffff\n", "expected an address in the"},
       {"a.stl", "31: read 0xffffffffffffffffffff\n", "expected an address"},
       {"a.stl", "9999999999999: read 0x40\n", "expected cycles up to"},
@@ -102,7 +103,8 @@ TEST_F(BusTraceFile, RefusesWhatIsMalformedWithItsLine) {
   };
   for (const Hostile& one : hostile) expect_contains(error_of(one.name, one.text), one.error);
   const std::vector<Hostile> rows = {
-      {"", "7,dma,write,0x40,32,9\n", "a.csv:5: found '7,dma,write,0x40,32,9', expected seven fields"},
+      {"", "7,dma,write,0x40,32,9\n",
+       "a.csv:5: found '7,dma,write,0x40,32,9', expected seven fields"},
       {"", "7,dma,write,0x40,32,9,30,1\n", "expected seven fields"},
       {"", "7,dma,write,0x40,32,6,30\n", "expected asked, granted and answered in that order"},
       {"", "7,,write,0x40,32,9,30\n", "expected names of at most 256 initiators"},

@@ -98,7 +98,8 @@ TEST_F(TracePlay, KnowsWhatARunMoved) {
   const SimulationResult run = workload.simulate(mapping, machine, options);
   std::uint64_t core_read = 0, core_written = 0;
   for (const auto& [name, bytes] : read) core_read += name == "system.host.socket" ? 0 : bytes;
-  for (const auto& [name, bytes] : written) core_written += name == "system.host.socket" ? 0 : bytes;
+  for (const auto& [name, bytes] : written)
+    core_written += name == "system.host.socket" ? 0 : bytes;
   EXPECT_EQ(core_read, run.traffic.read_bytes);
   EXPECT_EQ(core_written, run.traffic.written_bytes);
   EXPECT_GT(written.at("system.host.socket"), 0U);
@@ -163,7 +164,8 @@ TEST_F(TracePlay, DependentTrafficOfTheSameMachineTakesAboutAsLong) {
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     const BusTrace trace = record(workload, mapping, machine);
     const PlayResult result = play(trace, machine, {Timing::kDependent, 0, {}, {}});
-    const double ratio = static_cast<double>(result.cycles()) / static_cast<double>(result.recorded_cycles);
+    const double ratio =
+        static_cast<double>(result.cycles()) / static_cast<double>(result.recorded_cycles);
     EXPECT_GT(ratio, 0.95) << name;
     EXPECT_LT(ratio, 1.2) << name;
   }

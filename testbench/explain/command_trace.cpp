@@ -1,0 +1,53 @@
+#include "testbench/explain/command_trace.h"
+
+#include <string_view>
+
+#include "base/error.h"
+#include "testbench/explain/command_stages.h"
+#include "testbench/explain/explanation.h"
+
+namespace systole::testbench {
+namespace {
+
+constexpr std::string_view kCommandColumns =
+    "command,operator,unit,opcode,dispatched,started,released,completed,blocker,waits";
+
+/// "load=12 memory=40": cycles by what was waited for, in order of time.
+std::string waits_of(const CommandStages& command) {
+  std::string text;
+  for (const CommandSpan& stall : command.stalls) {
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}={}", stall.name, stall.end - stall.begin);
+  }
+  return text;
+}
+
+}  // namespace
+
+CommandTraceWriter::CommandTraceWriter(const std::string& path, const hw::Machine& machine) {
+  if (path.empty()) return;
+  const std::string name = is_compressed(path) ? path.substr(0, path.size() - 3) : path;
+  const std::string_view suffix = ".csv";
+  if (name.size() < suffix.size() || name.substr(name.size() - suffix.size()) != suffix) {
+    throw hw::InputError(path + ": a trace of commands is named .csv or .csv.gz");
+  }
+  text_.emplace(path);
+  text_->add("# systole command trace 1\n# machine {}\n# clock_mhz {}\n{}\n", machine.name,
+             machine.core.clock_mhz, kCommandColumns);
+}
+
+void CommandTraceWriter::write(const hw::Program& program, const SimulationResult& result) {
+  if (!text_) return;
+  for_each_command(
+      result, [&](const tlm_model::CommandTrace& trace, const CommandStages& command) {
+        text_->add("{},{},{},{},{},{},{},{},{},{}\n", trace.index,
+                   program.operators[trace.op].name, block_of(trace.unit),
+                   hw::name_of(trace.opcode), trace.dispatched, trace.started, trace.released,
+                   trace.completed, trace.was_blocked ? std::to_string(trace.blocker) : "",
+                   waits_of(command));
+      });
+  text_->add("# end {}\n", result.traces.size());
+  text_->commit();
+}
+
+}  // namespace systole::testbench
