@@ -76,6 +76,7 @@ class Machine:
         self.program = program or Program()
         document = self.program.json(["machine", self.base, *setting_arguments(self.settings)])
         self.summary: str = document["summary"]
+        del document["provenance"]
         self._values = flat(document)
 
     def __getitem__(self, key: str) -> KeyValue:

@@ -142,7 +142,8 @@ class Program:
 
     @functools.cached_property
     def version(self) -> str:
-        return self.call(["--version"]).text().strip().removeprefix("systole ")
+        """Without the commit: "0.1.0"."""
+        return self.call(["--version"]).text().split()[1]
 
     @functools.cached_property
     def digest(self) -> str:

@@ -20,6 +20,7 @@
 #include "testbench/estimate/report_estimate.h"
 #include "testbench/network/matmul_graph.h"
 #include "testbench/network/networks.h"
+#include "testbench/report/machine_json.h"
 #include "testbench/report/plot.h"
 #include "testbench/run/operator_timing.h"
 #include "testbench/run/rtl_blocks.h"
@@ -80,7 +81,9 @@ int compare(const AnalyseOptions& options) {
   const DataflowReport report =
       compare_dataflows(machine, {shape.m, shape.n, shape.k}, std::move(dataflows));
   if (options.json) {
-    print_json(dataflow_json(report));
+    nlohmann::ordered_json document = dataflow_json(report);
+    document["machine_keys"] = machine_json(machine);
+    print_json(document);
   } else {
     print_text(dataflow_text(report));
   }
@@ -178,8 +181,10 @@ int run(const AnalyseOptions& options) {
   CostReport costs = analyse(network);
   std::optional<EstimateReport> estimates;
   std::optional<BoundReport> bound;
+  nlohmann::ordered_json machine_keys;
   if (options.has_machine()) {
     const hw::Machine machine = load_machine(options.machine);
+    machine_keys = machine_json(machine);
     costs.roofline = analysis::roofline_of(machine);
     const model::Graph graph = graph_of(options, machine);
     const mapper::Mapping mapping = mapper::map_graph(graph, machine);
@@ -191,6 +196,7 @@ int run(const AnalyseOptions& options) {
     nlohmann::ordered_json document = cost_json(costs);
     if (estimates) document.update(estimate_json(*estimates));
     if (bound) document.update(bound_json(*bound));
+    if (!machine_keys.is_null()) document["machine_keys"] = std::move(machine_keys);
     print_json(document);
     return kExitOk;
   }

@@ -17,6 +17,7 @@
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/child_process.h"
 #include "testbench/page/report_page.h"
+#include "testbench/report/machine_json.h"
 #include "testbench/run/rtl_blocks.h"
 
 namespace systole::testbench {
@@ -150,7 +151,8 @@ int run(const AttentionOptions& options) {
   report.workload = &workload;
   report.result = simulate_attention(workload, machine, make_engines(machine, {}, report.rtl),
                                      options.functional);
-  const nlohmann::ordered_json document = attention_json(report);
+  nlohmann::ordered_json document = attention_json(report);
+  document["machine_keys"] = machine_json(machine);
   stats.write(document);
   page.write(report.machine, document);
   if (options.json) {

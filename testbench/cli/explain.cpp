@@ -15,6 +15,7 @@
 #include "testbench/common/progress.h"
 #include "testbench/explain/report_explain.h"
 #include "testbench/page/report_page.h"
+#include "testbench/report/machine_json.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/wave/timeline.h"
 
@@ -88,7 +89,9 @@ int run(const ExplainOptions& options) {
     page.write(machine, to_json(report.measurement), explain_json(report));
   }
   if (options.json) {
-    print_json(explain_json(report));
+    nlohmann::ordered_json document = explain_json(report);
+    document["machine_keys"] = machine_json(machine);
+    print_json(document);
   } else {
     print_text(explain_text(report));
   }

@@ -23,6 +23,7 @@
 #include "testbench/generation/report_generation.h"
 #include "testbench/network/networks.h"
 #include "testbench/page/report_page.h"
+#include "testbench/report/machine_json.h"
 #include "testbench/wave/timeline.h"
 
 namespace systole::testbench {
@@ -130,7 +131,8 @@ int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
     evaluation = evaluate(machine, *subject.gpt, subject.tokeniser->encode(text), options.evaluate,
                           [&](std::size_t passes) { progress.update(passes - 1); });
   }
-  const nlohmann::ordered_json document = to_json(evaluation, machine, subject.name);
+  nlohmann::ordered_json document = to_json(evaluation, machine, subject.name);
+  document["machine_keys"] = machine_json(machine);
   stats.write(document);
   if (options.json) {
     print_json(document);
@@ -209,7 +211,8 @@ int run(const GenerateOptions& options) {
     report.text = text_of(subject, report.generation.tokens);
   }
 
-  const nlohmann::ordered_json document = to_json(report);
+  nlohmann::ordered_json document = to_json(report);
+  document["machine_keys"] = machine_json(report.machine);
   stats.write(document);
   for (RingTimeline& timeline : timelines) timeline.end();
   if (file) file->commit();

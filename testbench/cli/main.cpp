@@ -55,7 +55,9 @@ void on_report(const sc_core::sc_report& report, const sc_core::sc_actions&) {
 
 void add_commands(CLI::App& app, Action& action) {
   app.get_formatter()->column_width(kOptionColumn);
-  app.set_version_flag("--version", std::string("systole ") + kVersion, "print the version");
+  const std::string commit = *kCommit == '\0' ? "" : fmt::format(" ({})", kCommit);
+  app.set_version_flag("--version", fmt::format("systole {}{}", kVersion, commit),
+                       "print the version and the commit");
   app.set_help_flag("-h,--help", "print this help");
   // Not one at least: CLI11 would say that one is missing where it does not know the one given.
   app.require_subcommand(0, 1);
@@ -104,6 +106,7 @@ int parse(CLI::App& app, int argc, const char* const* argv) {
 int run_program(int argc, const char* const* argv) {
   sc_core::sc_report_handler::set_handler(&on_report);
   hw::install_signal_cleanup();
+  set_command_line(argc, argv);
   try {
     CLI::App app("Cycle-level models of Transformer inference accelerators.", "systole");
     Action action;

@@ -20,6 +20,7 @@
 #include "testbench/common/progress.h"
 #include "testbench/estimate/report_map.h"
 #include "testbench/network/networks.h"
+#include "testbench/report/machine_json.h"
 #include "testbench/run/mapping_search.h"
 
 namespace systole::testbench {
@@ -103,6 +104,7 @@ int run(const MapOptions& options) {
     nlohmann::ordered_json document = mapping_json(network.name, machine.name, mapping);
     if (search) document["search"] = search_json(*search);
     if (options.explain) document["fusion"] = fusion_json(network.graph, mapping);
+    document["machine_keys"] = machine_json(machine);
     print_json(document);
   } else if (!text.empty()) {
     print_text(text);

@@ -162,7 +162,6 @@ void ReportPage::write(const hw::Machine& machine, const nlohmann::ordered_json&
   nlohmann::ordered_json data{{"statistics", statistics}, {"explanation", explanation}};
   // Every step of the path is a slice of the timeline, too.
   if (data["explanation"].is_object()) data["explanation"].erase("path");
-  // Only the document of a run has it already.
   data["statistics"]["machine_keys"] = machine_json(machine);
   put(data);
 }

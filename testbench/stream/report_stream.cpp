@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "testbench/common/text.h"
+#include "testbench/report/machine_json.h"
 #include "testbench/report/measurement.h"
 
 namespace systole::testbench {
@@ -97,7 +98,8 @@ ordered_json stream_json(const StreamReport& report) {
           {"checked_bytes", result.check.bytes},
           {"mismatched_bytes", result.check.mismatches},
           {"layers", std::move(layers)},
-          {"blocks", accounts_json(result.blocks)}};
+          {"blocks", accounts_json(result.blocks)},
+          {"machine_keys", machine_json(report.machine)}};
 }
 
 }  // namespace systole::testbench

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "hw/program/program.h"
 #include "testbench/common/text.h"
+#include "testbench/report/machine_json.h"
 #include "testbench/report/measurement.h"
 #include "tlm/bus/system_bus.h"
 #include "tlm/core/core.h"
@@ -221,6 +222,7 @@ nlohmann::ordered_json play_json(const BusTrace& trace, const hw::Machine& machi
   }
   document["blocks"] = accounts_json(result.blocks);
   document["counters"] = counters_json(result.blocks);
+  document["machine_keys"] = machine_json(machine);
   return document;
 }
 

@@ -60,7 +60,7 @@ TEST_F(Reproduce, RowsSayWhatIsOursAndWhatWasPublishedAndPicturesShowIt) {
     EXPECT_EQ(png.substr(1, 3), "PNG") << name;
     EXPECT_GT(png.size(), 5000U) << name;
   }
-  const json document = json::parse(run.out);
+  const json document = document_of(run.out);
   EXPECT_TRUE(document["inputs"].contains("mask"));
   EXPECT_EQ(document["name"], "vitcod");
   EXPECT_EQ(document["failed"], 0);
@@ -87,7 +87,7 @@ TEST_F(Reproduce, ARowOutOfItsBoundsFails) {
   const ProgramRun run =
       run_systole(reproduce({"--json", "--set", "core.clock_mhz=400"}), directory_.path());
   EXPECT_EQ(run.exit_code, 1);
-  const json document = json::parse(run.out);
+  const json document = document_of(run.out);
   EXPECT_EQ(document["failed"], 1);
   EXPECT_EQ(row_of(document, "compute roof")["verdict"], "fail");
   EXPECT_NEAR(row_of(document, "compute roof")["difference"], 400.0 / 500.0 - 1.0, 1e-12);
@@ -110,7 +110,7 @@ TEST_F(Reproduce, DeitTinyHasItsPublishedFigures) {
   if (mask.empty()) GTEST_SKIP() << "NOT TESTED: DeiT-Tiny, no mask of it";
   const ProgramRun run = run_systole({"reproduce", "vitcod", "--mask", mask, "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
-  const json document = json::parse(run.out);
+  const json document = document_of(run.out);
   EXPECT_GE(document["passed"], 11);
   EXPECT_EQ(row_of(document, "best columns, a column per line")["ours"], 11080);
   EXPECT_EQ(row_of(document, "Q, K and V read")["verdict"], "pass");

@@ -4,20 +4,35 @@
 
 #include "base/error.h"
 #include "testbench/cli/common/command.h"
+#include "testbench/cli/common/version.h"
 #include "testbench/page/report_page.h"
 
 namespace systole::testbench {
+namespace {
+
+nlohmann::ordered_json command_line = nlohmann::ordered_json::array();
+
+// Foreign names may hold any bytes; those that are no UTF-8 are replaced.
+std::string json_text(nlohmann::ordered_json document) {
+  if (document.is_object()) {
+    document["provenance"] = {
+        {"version", kVersion}, {"commit", kCommit}, {"command_line", command_line}};
+  }
+  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+void set_command_line(int argc, const char* const* argv) {
+  command_line = nlohmann::ordered_json::array();
+  for (int i = 0; i < argc; ++i) command_line.push_back(argv[i]);
+}
 
 void print_text(const std::string& text) {
   const std::size_t written = std::fwrite(text.data(), 1, text.size(), stdout);
   if (written != text.size() || std::fflush(stdout) != 0) {
     throw hw::InputError("standard output: cannot be written");
   }
-}
-
-// Foreign names may hold any bytes; those that are no UTF-8 are replaced.
-std::string json_text(const nlohmann::ordered_json& document) {
-  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 void print_json(const nlohmann::ordered_json& document) { print_text(json_text(document)); }

@@ -9,7 +9,11 @@
 
 namespace systole::testbench {
 
-/// Prints a document on standard output. Throws InputError if that fails.
+/// The command line, which every document names.
+void set_command_line(int argc, const char* const* argv);
+
+/// Prints a document on standard output, an object with where it comes from: version, commit and
+/// command line. Throws InputError if that fails.
 void print_json(const nlohmann::ordered_json& document);
 
 /// Prints text on standard output. Throws InputError if that fails.

@@ -5,4 +5,7 @@ namespace systole::testbench {
 /// The same as in CMakeLists.txt; a test compares them.
 inline constexpr const char* kVersion = "0.1.0";
 
+/// Abbreviated, with "-dirty" where files differ from it; empty: built without git.
+extern const char* const kCommit;
+
 }  // namespace systole::testbench

@@ -22,7 +22,7 @@ using testing::HasSubstr;
 json rows_of(const std::string& parts) {
   const ProgramRun run = run_systole({"reproduce", "dfx", "--part", parts, "--json"});
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-  json document = json::parse(run.out);
+  json document = document_of(run.out);
   expect_good_rows(document);
   EXPECT_EQ(document["failed"], 0);
   return document;
@@ -93,7 +93,7 @@ TEST(ReproduceDfx, PredictsSizesAndTellsWhereTheTimeGoes) {
   const ProgramRun run = run_systole(
       {"reproduce", "dfx", "--part", "shares,sizes", "--stats", "a.json"}, directory.path());
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
-  const json document = json::parse(read_file(directory.path("a.json")));
+  const json document = document_of(read_file(directory.path("a.json")));
   expect_good_rows(document);
   EXPECT_EQ(row_of(document, "norm and residual, time to operations")["verdict"], "reference");
   EXPECT_EQ(row_of(document, "dfx: V, K, Q: a layer")["verdict"], "pass");

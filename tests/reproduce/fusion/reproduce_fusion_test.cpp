@@ -16,7 +16,7 @@ using nlohmann::json;
 json fusion_rows(const std::string& part) {
   const ProgramRun run = run_systole({"reproduce", "fusion", "--part", part, "--json"});
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-  json document = json::parse(run.out);
+  json document = document_of(run.out);
   expect_good_rows(document);
   EXPECT_EQ(document["failed"], 0);
   return document;

@@ -40,7 +40,7 @@ TEST(ReproduceGemmini, EqualsItsRtlInEveryRequestAndNearlyEveryCycle) {
   const ProgramRun run =
       run_systole({"reproduce", "gemmini", "--points", chosen + "," + random, "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
-  const json document = json::parse(run.out);
+  const json document = document_of(run.out);
   expect_good_rows(document);
   EXPECT_EQ(document["failed"], 0);
   EXPECT_EQ(row_of(document, "runs whose requests or bytes differ")["ours"], 0);
@@ -66,7 +66,7 @@ class ReproduceGemminiPoints : public testing::Test {
 TEST_F(ReproduceGemminiPoints, ComparesEveryRunOfAFile) {
   const ProgramRun good = run(std::string(kNames) + kOurs);
   ASSERT_EQ(good.exit_code, 0) << good.out << good.err;
-  const json document = json::parse(good.out);
+  const json document = document_of(good.out);
   expect_good_rows(document);
   EXPECT_EQ(row_of(document, "all: cycles of 1 runs")["ours"], 230);
   // What others measured on FireSim stands below, whatever the file has.
@@ -77,11 +77,11 @@ TEST_F(ReproduceGemminiPoints, FailsWhereARunDiffers) {
   const ProgramRun slow =
       run(std::string(kNames) + "16x16x16,int8,none,10,1,4,250,16,32,512,16,256\n");
   EXPECT_EQ(slow.exit_code, 1);
-  EXPECT_EQ(row_of(json::parse(slow.out), "largest error of a run")["verdict"], "fail");
+  EXPECT_EQ(row_of(document_of(slow.out), "largest error of a run")["verdict"], "fail");
   const ProgramRun requests =
       run(std::string(kNames) + "16x16x16,int8,none,10,1,4,230,16,33,512,16,256\n");
   EXPECT_EQ(requests.exit_code, 1);
-  EXPECT_EQ(row_of(json::parse(requests.out), "runs whose requests or bytes differ")["ours"], 1);
+  EXPECT_EQ(row_of(document_of(requests.out), "runs whose requests or bytes differ")["ours"], 1);
 }
 
 TEST_F(ReproduceGemminiPoints, RefusesWhatIsNoRun) {

@@ -22,7 +22,7 @@ namespace stream = hw::stream;
 TEST(ReproduceIta, MeetsItsRtlAndClaimsNoRateOfTheCluster) {
   const ProgramRun run = run_systole({"reproduce", "ita", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
-  const json document = json::parse(run.out);
+  const json document = document_of(run.out);
   expect_good_rows(document);
   EXPECT_EQ(document["failed"], 0);
   EXPECT_EQ(document["by_class"]["published"]["passed"], 14);

@@ -24,7 +24,7 @@ using testing::HasSubstr;
 TEST(ReproduceSurvey, TheAnalysisIsAsPrinted) {
   const ProgramRun run = run_systole({"reproduce", "survey", "--part", "analysis", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
-  const json document = json::parse(run.out);
+  const json document = document_of(run.out);
   expect_good_rows(document);
   EXPECT_EQ(document["failed"], 0);
   std::map<std::string, int> passed, references;
@@ -61,7 +61,7 @@ TEST(ReproduceSurvey, TheWholeMeetsItsBoundsAndDrawsPictures) {
   const ProgramRun run = run_systole(arguments, directory.path());
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
 
-  const json document = json::parse(read_file(directory.path("a.json")));
+  const json document = document_of(read_file(directory.path("a.json")));
   expect_good_rows(document);
   EXPECT_EQ(document["failed"], 0);
   EXPECT_EQ(row_of(document, "softmax reads, a layer")["bound"], "equal");

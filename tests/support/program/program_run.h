@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "support/temp_directory.h"
+#include "testbench/cli/common/version.h"
 
 namespace systole {
 
@@ -81,10 +82,23 @@ inline std::string output_of(const std::vector<std::string>& arguments,
   return run.out;
 }
 
+/// A document that the program made, without what every one says of where it comes from.
+inline nlohmann::json document_of(const std::string& text) {
+  nlohmann::json document = nlohmann::json::parse(text);
+  if (!document.is_object()) return document;
+  const nlohmann::json provenance = document.value("provenance", nlohmann::json::object());
+  EXPECT_EQ(provenance.size(), 3U) << text.substr(0, 200);
+  EXPECT_TRUE(provenance.contains("commit"));
+  EXPECT_EQ(provenance.value("version", ""), testbench::kVersion);
+  EXPECT_GT(provenance.value("command_line", nlohmann::json::array()).size(), 1U);
+  document.erase("provenance");
+  return document;
+}
+
 /// That of a command with --json.
 inline nlohmann::json json_of(std::vector<std::string> arguments) {
   arguments.emplace_back("--json");
-  return nlohmann::json::parse(output_of(arguments));
+  return document_of(output_of(arguments));
 }
 
 }  // namespace systole

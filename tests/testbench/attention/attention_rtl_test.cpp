@@ -111,7 +111,7 @@ TEST(AttentionRtlProgram, RunsAVisionTransformerWithLinesInRtl) {
     arguments.insert(arguments.end(), more.begin(), more.end());
     const ProgramRun run = run_systole(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-    return json::parse(run.out);
+    return document_of(run.out);
   };
   const json model = document({});
   const json rtl = document({"--rtl", "sparser_line,denser_line,head_mix_line"});

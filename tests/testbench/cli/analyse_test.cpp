@@ -90,7 +90,7 @@ TEST(Analyse, ExpectsTheBytesThatAreMoved) {
     const json expected = analysis_of({"-m", machine, "--model", model})["mapped_total"];
     const ProgramRun run = run_systole(
         {"run", "-m", machine, "--model", model, "-n", "1", "--functional", "off", "--json"});
-    const json measured = json::parse(run.out);
+    const json measured = document_of(run.out);
     // The command that ends a program belongs to no operator.
     EXPECT_EQ(expected["read_bytes"].get<std::uint64_t>() + hw::kCommandBytes,
               measured["dram_read_bytes"]);

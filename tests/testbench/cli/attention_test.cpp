@@ -67,7 +67,7 @@ class AttentionCommand : public testing::Test {
   }
   [[nodiscard]] json json_of(Words arguments) const {
     arguments.emplace_back("--json");
-    return json::parse(text_of(arguments));
+    return document_of(text_of(arguments));
   }
   [[nodiscard]] json mask_json(const Words& more = {}) const {
     Words arguments{"--mask", "mask.npy"};

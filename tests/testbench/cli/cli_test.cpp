@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -60,8 +61,43 @@ TEST(Cli, DocumentationQuotesEveryHelp) {
   }
 }
 
+TEST(Cli, EveryDocumentSaysWhereItComesFrom) {
+  const TempDirectory directory;
+  const std::string stats = directory.path("s.json");
+  const std::vector<std::vector<std::string>> commands = {
+      {"matmul", "8x8x8", "-m", "tiny", "--stats", stats, "--json"},
+      {"map", "-m", "tiny", "--model", "vit17", "--json"},
+      {"explain", "-m", "tiny", "--model", "vit17", "--no-what-if", "--json"},
+      {"attention", "-m", "vitcod", "--tokens", "9", "--heads", "1", "--dim", "8", "--json"},
+      {"layer", "-m", "ita", "--tokens", "64", "--json"},
+      {"analyse", "--model", "vit17", "-m", "tiny", "--json"},
+      {"generate", "-m", "dfx", "--model", "gpt2", "--functional", "off", "--input-tokens", "1",
+       "-n", "1", "--json"},
+      {"play", source_path("traces/bus/matmul_tiny.csv"), "-m", "tiny", "--json"}};
+  for (const std::vector<std::string>& command : commands) {
+    const json document = json::parse(expect_ok(command).out);
+    const json& provenance = document.at("provenance");
+    EXPECT_EQ(provenance.at("version"), kVersion);
+    std::vector<std::string> line = provenance.at("command_line");
+    ASSERT_FALSE(line.empty());
+    line.erase(line.begin());  // the program
+    EXPECT_EQ(line, command);
+    json machine = json_of({"machine", command[0] == "attention"  ? "vitcod"
+                                       : command[0] == "layer"    ? "ita"
+                                       : command[0] == "generate" ? "dfx"
+                                                                  : "tiny"});
+    EXPECT_EQ(document.at("machine_keys"), machine) << command[0];
+  }
+  EXPECT_TRUE(json::parse(read_file(stats)).contains("provenance"));
+}
+
 TEST(Cli, VersionIsThatOfTheProject) {
-  EXPECT_EQ(expect_ok({"--version"}).out, std::string("systole ") + kVersion + "\n");
+  // "systole 0.1.0 (1a2b3c4d5e6f-dirty)", or without a commit where there is no git.
+  const std::regex line("systole ([0-9.]+)( \\([0-9a-f]{7,40}(-dirty)?\\))?\n");
+  std::smatch match;
+  const std::string out = expect_ok({"--version"}).out;
+  ASSERT_TRUE(std::regex_match(out, match, line)) << out;
+  EXPECT_EQ(match.str(1), kVersion);
   const std::string project = read_file(source_path("CMakeLists.txt"));
   EXPECT_NE(project.find(std::string("VERSION ") + kVersion + " "), std::string::npos);
 }

@@ -34,7 +34,7 @@ json fusion_of(const std::vector<std::string>& settings) {
   }
   const ProgramRun run = run_systole(arguments);
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  return json::parse(run.out)["fusion"];
+  return document_of(run.out)["fusion"];
 }
 
 json decision(const json& fusion, const std::string& name) {

@@ -49,7 +49,7 @@ class RunUnderMask : public testing::Test {
     if (!mask.empty()) arguments.insert(arguments.end(), {"--mask", folder_.path(mask)});
     const ProgramRun result = run_systole(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-    const json document = json::parse(read_file(folder_.path("run.json")));
+    const json document = document_of(read_file(folder_.path("run.json")));
     EXPECT_EQ(document["mismatched_bytes"], 0);
     EXPECT_GT(document["checked_bytes"], 0);
     return document;

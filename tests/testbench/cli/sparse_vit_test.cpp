@@ -22,7 +22,7 @@ json run_on(const std::string& machine, const std::string& model,
   arguments.insert(arguments.end(), more.begin(), more.end());
   const ProgramRun run = run_systole(arguments);
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-  return json::parse(read_file(stats));
+  return document_of(read_file(stats));
 }
 
 class SparseVit : public testing::TestWithParam<const char*> {};
@@ -67,7 +67,7 @@ TEST(SparseModels, FewerKeptCellsTakeFewerMacsOfTheEngines) {
 
 TEST(SparseModels, AreDescribedWithTheirMasksAndAutoEncoder) {
   const auto describe = [](const std::string& model) {
-    return json::parse(run_systole({"model", model, "--json"}).out);
+    return document_of(run_systole({"model", model, "--json"}).out);
   };
   const json linked = describe("vit65-sparse90-ae");
   EXPECT_EQ(linked["latent_heads"], 2);
@@ -96,7 +96,7 @@ TEST(SparseModels, CyclesDoNotDependOnValues) {
                          "--functional=off", "--stats", stats})
                 .exit_code,
             0);
-  EXPECT_EQ(json::parse(read_file(stats))["cycles"], with["cycles"]);
+  EXPECT_EQ(document_of(read_file(stats))["cycles"], with["cycles"]);
 }
 
 TEST(SparseModels, EncodeQAndKInTheStoreUnit) {

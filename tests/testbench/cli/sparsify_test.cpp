@@ -53,7 +53,7 @@ class SparsifyCommand : public testing::Test {
   }
   [[nodiscard]] json json_of(Words arguments) const {
     arguments.emplace_back("--json");
-    return json::parse(text_of(arguments));
+    return document_of(text_of(arguments));
   }
 
   TempDirectory directory_;

@@ -31,9 +31,9 @@ void expect_passes(const std::string& name, std::size_t values) {
   const ProgramRun run = run_systole({"vectors", golden_path(name), "--rtl", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err << run.out;
   EXPECT_EQ(run.err, "");
-  json result = json::parse(run.out);
+  json result = document_of(run.out);
   EXPECT_EQ(result["rtl_values"], values);
-  json model = json::parse(run_systole({"vectors", golden_path(name), "--json"}).out);
+  json model = document_of(run_systole({"vectors", golden_path(name), "--json"}).out);
   EXPECT_TRUE(model["rtl_values"].is_null());
   result.erase("rtl_values");
   model.erase("rtl_values");
@@ -144,7 +144,7 @@ TEST(Vectors, EveryFileOfTheRepositoryPassesInOneCall) {
     const ProgramRun run = run_systole(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.out;
     EXPECT_EQ(run.err, "");
-    const json files = json::parse(run.out);
+    const json files = document_of(run.out);
     ASSERT_EQ(files.size(), arguments.size() - 2);
     for (const json& file : files) {
       EXPECT_EQ(file["failed"], 0) << file;
@@ -181,7 +181,7 @@ TEST(Vectors, RtlTakesThePairsOfTheDefaultDatapath) {
   const ProgramRun run = run_systole(vectors({"--rtl", datapath_file("exp"), roots, "--json"}));
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_NE(run.err.find("exponential not possible with --rtl"), std::string::npos) << run.err;
-  const json files = json::parse(run.out);
+  const json files = document_of(run.out);
   ASSERT_EQ(files.size(), 1U);
   EXPECT_EQ(files[0]["failed"], 0);
   EXPECT_EQ(files[0]["rtl_values"], json::parse(read_file(roots))["cases"].size());

@@ -54,7 +54,7 @@ TEST(StatisticsDoc, EveryNameIsDocumentedAndNoOther) {
             "--json"}}) {
     const ProgramRun run = run_systole(arguments);
     ASSERT_EQ(run.exit_code, 0) << run.err;
-    collect(json::parse(run.out), emitted);
+    collect(document_of(run.out), emitted);
   }
   const std::string text = read_file(source_path("docs/statistics.md"));
   const std::set<std::string> described = names_in(text);

@@ -34,7 +34,7 @@ json decode(Words more) {
   Words arguments{"run",     "--model", "gpt2",  "--layers", "2",        "--d",   "48",
                   "--heads", "3",       "--ffn", "96",       "--decode", "--json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return json::parse(output_of(arguments));
+  return document_of(output_of(arguments));
 }
 
 class DecodeRunOn : public testing::TestWithParam<const char*> {};

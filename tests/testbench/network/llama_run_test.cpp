@@ -36,7 +36,7 @@ json small_llama(Words more) {
       "run", "-m",      "transformer", "--model", "qwen2.5-0.5b", "--layers",   "2", "--d",
       "48",  "--heads", "6",           "--ffn",   "96",           "--kv-heads", "2", "--json"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return json::parse(output_of(arguments));
+  return document_of(output_of(arguments));
 }
 
 /// Machine, sequences, window (0: none).

@@ -36,7 +36,7 @@ class ReportInABrowser : public testing::Test {
   /// Runs a command with --report and --stats, and gives its document.
   json report_of(std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), {"--report", page, "--json"});
-    return json::parse(output_of(arguments));
+    return document_of(output_of(arguments));
   }
   /// Opens the page; it may not complain or ask for anything.
   double open(test::Browser& browser) {

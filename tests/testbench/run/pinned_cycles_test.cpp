@@ -62,7 +62,7 @@ std::string row_of_run(const std::string& subject, std::vector<std::string> argu
     EXPECT_EQ(lines.size(), 1U) << run.err;
     return subject + ",,,,," + csv_field(lines.empty() ? "" : lines.front());
   }
-  const nlohmann::json stats = nlohmann::json::parse(read_file(directory.path("stats.json")));
+  const nlohmann::json stats = document_of(read_file(directory.path("stats.json")));
   const auto row = [&](std::uint64_t time, const char* unit, std::uint64_t read,
                        std::uint64_t written) {
     return subject + "," + std::to_string(time) + "," + unit + "," + std::to_string(read) + "," +

@@ -240,7 +240,7 @@ TEST_F(TracePlay, TheExampleIsThatOfTheProgram) {
   EXPECT_EQ(read_file(path), read_file(source_path("traces/bus/matmul_tiny.csv")));
   const ProgramRun played = run_systole({"play", path, "-m", "tiny", "--json"});
   EXPECT_EQ(played.exit_code, 0) << played.err;
-  const nlohmann::json document = nlohmann::json::parse(played.out);
+  const nlohmann::json document = document_of(played.out);
   EXPECT_EQ(document.at("changed"), 0);
   EXPECT_EQ(document.at("bus_cycles"), document.at("recorded_bus_cycles"));
   EXPECT_EQ(document.at("initiators").at(0).at("name"), "host");
