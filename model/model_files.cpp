@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/installation.h"
 #include "base/printable.h"
 #include "model/seeded/seeded_llama.h"
 #include "model/seeded/shapes.h"
@@ -67,11 +68,7 @@ std::string find(const std::string& name_or_path, std::string_view suffix,
 
 }  // namespace
 
-std::string models_directory() {
-  const char* data = std::getenv("SYSTOLE_DATA");
-  if (data != nullptr && *data != '\0') return std::string(data) + "/models";
-  return SYSTOLE_MODELS_DIR;
-}
+std::string models_directory() { return hw::data_directory() + "/models"; }
 
 std::vector<std::string> model_names() { return names_with(kModelSuffix); }
 

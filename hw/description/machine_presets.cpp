@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
+#include "base/installation.h"
 #include "base/printable.h"
 
 namespace systole::hw {
@@ -16,9 +16,7 @@ constexpr const char* kPresetSuffix = ".toml";
 }  // namespace
 
 std::string machine_presets_directory() {
-  const char* data = std::getenv("SYSTOLE_DATA");
-  if (data == nullptr || *data == '\0') return SYSTOLE_MACHINES_DIR;
-  return (std::filesystem::path(data) / "machines").string();
+  return (std::filesystem::path(data_directory()) / "machines").string();
 }
 
 std::vector<std::string> machine_presets() {

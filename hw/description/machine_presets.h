@@ -3,9 +3,8 @@
 #include <string>
 #include <vector>
 
-/// The machine descriptions that come with the program: `machines/NAME.toml` in the directory that
-/// the environment variable SYSTOLE_DATA names, else the directory fixed at build time
-/// (compile definition SYSTOLE_MACHINES_DIR).
+/// The machine descriptions that come with the program: `machines/NAME.toml` in data_directory()
+/// (base/installation.h).
 namespace systole::hw {
 
 [[nodiscard]] std::string machine_presets_directory();

@@ -24,7 +24,6 @@ Option = Value | Sequence[Value] | None
 
 _PACKAGE = Path(__file__).resolve().parent
 _CARRIED = _PACKAGE / "bin" / "systole"
-_CARRIED_DATA = _PACKAGE / "traces"
 _BUILT = Path("build") / "release" / "systole"
 _PREFIX = "systole: "
 # Of a crash, which the same input brings about again; any other signal came from outside.
@@ -110,14 +109,13 @@ class Program:
         return [str(self.path), *arguments]
 
     def environment(self) -> dict[str, str]:
-        environment = dict(os.environ)
-        if self.path == _CARRIED:
-            environment.setdefault("SYSTOLE_DATA", str(_CARRIED_DATA))
-        return environment
+        return dict(os.environ)
 
     def data(self) -> Path:
         """Where it finds its models, unless it was built elsewhere."""
-        beside = self.path.parents[2] / "traces" if len(self.path.parents) > 2 else _CARRIED_DATA
+        installed = self.path.parent.parent / "share" / "systole" / "traces"
+        built = self.path.parent.parent.parent / "traces"
+        beside = installed if installed.is_dir() else built
         return Path(self.environment().get("SYSTOLE_DATA", beside))
 
     def call(self, arguments: Sequence[str]) -> Outcome:

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/installation.h"
 #include "base/printable.h"
 #include "model/network/network_document.h"
 #include "testbench/cli/common/command.h"
@@ -34,7 +35,7 @@ int run(const ConvertOptions& options) {
     throw hw::InputError(hw::printable(options.source) + ": missing, expected a file or a folder");
   }
   const std::string python = python_interpreter();
-  std::string path = environment_or("SYSTOLE_PYTHON_DIR", SYSTOLE_PYTHON_SOURCE);
+  std::string path = environment_or("SYSTOLE_PYTHON_DIR", (hw::installation() + "/python").c_str());
   const std::string before = environment_or("PYTHONPATH", "");
   if (!before.empty()) path += ":" + before;
   std::vector<std::string> command = {python, "-m", "systole_convert"};

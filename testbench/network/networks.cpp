@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/installation.h"
 #include "base/printable.h"
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_text.h"
@@ -186,11 +187,7 @@ std::vector<std::uint8_t> text_input(const Network& network, const model::TokenT
   return embedding_bytes(model::embed_tokens(network.text.value(), text.ids, 0, text.types), type);
 }
 
-std::string data_file(const std::string& name) {
-  const char* directory = std::getenv("SYSTOLE_DATA");
-  const bool given = directory != nullptr && *directory != '\0';
-  return std::string(given ? directory : SYSTOLE_TRACES_DIR) + "/" + name;
-}
+std::string data_file(const std::string& name) { return hw::data_directory() + "/" + name; }
 
 std::string default_data() { return data_file("data/digits.safetensors"); }
 

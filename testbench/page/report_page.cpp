@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/installation.h"
 #include "testbench/report/machine_json.h"
 
 namespace systole::testbench {
@@ -29,7 +30,9 @@ std::string contents_of(const std::string& path) {
   return text.str();
 }
 
-std::string page_file(const std::string& name) { return std::string(SYSTOLE_PAGE_DIR "/") + name; }
+std::string page_file(const std::string& name) {
+  return hw::installation() + "/testbench/page/" + name;
+}
 
 /// As text within a script element: nothing in it ends the element.
 std::string script_text(const nlohmann::ordered_json& data) {
@@ -135,7 +138,7 @@ void ReportPage::put(const nlohmann::ordered_json& data) {
     if (name == "style") {
       out << contents_of(page_file("page.css"));
     } else if (name == "library") {
-      out << contents_of(SYSTOLE_ECHARTS);
+      out << contents_of(hw::installation() + "/third_party/echarts/echarts.min.js");
     } else if (name == "data") {
       out << script_text(data);
     } else if (name == "timeline") {
