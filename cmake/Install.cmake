@@ -16,6 +16,12 @@ if(SYSTOLE_PROGRAM)
   install(DIRECTORY python/systole python/systole_convert
     DESTINATION ${CMAKE_INSTALL_DATADIR}/systole/python COMPONENT program
     PATTERN "__pycache__" EXCLUDE PATTERN "*.pyc" EXCLUDE)
+  install(FILES cmake/systole.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+    RENAME systole COMPONENT program)
+  set(page ${CMAKE_CURRENT_BINARY_DIR}/systole.1)
+  install(CODE "execute_process(COMMAND ${PROJECT_SOURCE_DIR}/script/man $<TARGET_FILE:systole> ${page}
+    COMMAND_ERROR_IS_FATAL ANY)" COMPONENT program)
+  install(FILES ${page} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
   # What a wheel carries beside the Python package.
   install_program(python systole/bin systole/share/systole EXCLUDE_FROM_ALL)
 endif()

@@ -17,8 +17,8 @@ class Cpu : public sc_core::sc_module {
   tlm_utils::simple_initiator_socket<Cpu> socket{"socket"};
   sc_core::sc_in<bool> interrupt{"interrupt"};
 
-  /// The core's registers are at `registers` on the bus, and what it calls address 0 of memory is at
-  /// `memory`.
+  /// The core's registers are at `registers` on the bus, and what it calls address 0 of memory is
+  /// at `memory`.
   Cpu(const sc_core::sc_module_name& name, const Encoder& encoder, std::uint64_t registers,
       std::uint64_t memory)
       : sc_module(name), encoder_(encoder), registers_(registers), memory_(memory) {

@@ -1,5 +1,6 @@
-/// A memory and a CPU of one's own around a core of Systole: the machine's bus, its core, and a memory
-/// that answers every request after a fixed time, one after another. Prints cycles by latency.
+/// A memory and a CPU of one's own around a core of Systole: the machine's bus, its core, and a
+/// memory that answers every request after a fixed time, one after another. Prints cycles by
+/// latency.
 #include <tlm_utils/simple_target_socket.h>
 
 #include <algorithm>
@@ -23,8 +24,8 @@ using systole::tlm_model::Core;
 // The SystemC library prints a banner before it calls sc_main().
 [[maybe_unused]] const int kNoBanner = ::setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
 
-/// 16 bytes a nanosecond, each request `latency` after the one before it has been served, or after it
-/// came. Any TLM-2.0 target that answers b_transport serves a core.
+/// 16 bytes a nanosecond, each request `latency` after the one before it has been served, or after
+/// it came. Any TLM-2.0 target that answers b_transport serves a core.
 class OwnMemory : public sc_core::sc_module {
  public:
   tlm_utils::simple_target_socket<OwnMemory> socket{"socket"};

@@ -1,6 +1,6 @@
-/// Two cores on one bus and one DRAM, each with a CPU: how much longer does one take beside the other?
-/// The second core's ports go through a network of one's own, which adds latency and moves what the
-/// core calls address 0 to its own half of the memory.
+/// Two cores on one bus and one DRAM, each with a CPU: how much longer does one take beside the
+/// other? The second core's ports go through a network of one's own, which adds latency and moves
+/// what the core calls address 0 to its own half of the memory.
 #include <tlm_utils/multi_passthrough_initiator_socket.h>
 #include <tlm_utils/multi_passthrough_target_socket.h>
 

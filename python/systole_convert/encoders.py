@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from . import strict_json
 from .checkpoint import Checkpoint
@@ -106,6 +107,43 @@ _TASK_HEADS = ("cls.", "classifier.", "qa_outputs.", "lm_head.", "score.", "pre_
                "vocab_transform.", "vocab_layer_norm.", "vocab_projector.")  # fmt: skip
 
 
+class _BlockNames(NamedTuple):
+    """What the parts of a block are called, after its number."""
+
+    query: str
+    key: str
+    value: str
+    out: str
+    norm: str
+    up: str
+    down: str
+    out_norm: str
+
+
+def _post_norm_blocks(
+    checkpoint: Checkpoint,
+    blocks: Blocks,
+    x: str,
+    sizes: tuple[int, int, int],
+    prefix: str,
+    names: _BlockNames,
+) -> str:
+    """The blocks of an encoder with LayerNorms after them; sizes: layers, width, hidden."""
+    layers, width, hidden = sizes
+    for i in range(layers):
+        p = f"{prefix}{i}."
+        x = blocks.post_norm(
+            i, x,
+            [projection(checkpoint, p + part, width, width) for part in names[:3]],
+            projection(checkpoint, p + names.out, width, width),
+            norm(checkpoint, p + names.norm, width),
+            projection(checkpoint, p + names.up, hidden, width),
+            projection(checkpoint, p + names.down, width, hidden),
+            norm(checkpoint, p + names.out_norm, width),
+        )  # fmt: skip
+    return x
+
+
 def bert(net: Network, checkpoint: Checkpoint) -> None:
     """BERT and RoBERTa, which differ in where positions begin."""
     config = checkpoint.config
@@ -152,21 +190,15 @@ def bert(net: Network, checkpoint: Checkpoint) -> None:
         False,
     )
     x = blocks.norm("norm", x, norm(checkpoint, f"{e}LayerNorm", width))
-    for i in range(layers):
-        p = f"{prefix}encoder.layer.{i}."
-        qkv = [
-            projection(checkpoint, f"{p}attention.self.{part}", width, width)
-            for part in ("query", "key", "value")
-        ]
-        x = blocks.post_norm(
-            i, x, qkv,
-            projection(checkpoint, f"{p}attention.output.dense", width, width),
-            norm(checkpoint, f"{p}attention.output.LayerNorm", width),
-            projection(checkpoint, f"{p}intermediate.dense", hidden, width),
-            projection(checkpoint, f"{p}output.dense", width, hidden),
-            norm(checkpoint, f"{p}output.LayerNorm", width),
-        )  # fmt: skip
-    net.outputs = [x]
+    names = _BlockNames(
+        "attention.self.query", "attention.self.key", "attention.self.value",
+        "attention.output.dense", "attention.output.LayerNorm",
+        "intermediate.dense", "output.dense", "output.LayerNorm",
+    )  # fmt: skip
+    sizes = (layers, width, hidden)
+    net.outputs = [
+        _post_norm_blocks(checkpoint, blocks, x, sizes, f"{prefix}encoder.layer.", names)
+    ]
     checkpoint.skip(f"{prefix}pooler.", f"{e}position_ids", f"{e}token_type_ids", *_TASK_HEADS)
 
 
@@ -190,21 +222,12 @@ def distilbert(net: Network, checkpoint: Checkpoint) -> None:
     # The network has no key for it: modeling_distilbert.py says 1e-12.
     blocks = Blocks(net, heads, hidden, 1e-12, gelu_form(config, "activation", "gelu"), False)
     x = blocks.norm("norm", x, norm(checkpoint, f"{e}LayerNorm", width))
-    for i in range(layers):
-        p = f"{prefix}transformer.layer.{i}."
-        qkv = [
-            projection(checkpoint, f"{p}attention.{part}_lin", width, width)
-            for part in ("q", "k", "v")
-        ]
-        x = blocks.post_norm(
-            i, x, qkv,
-            projection(checkpoint, f"{p}attention.out_lin", width, width),
-            norm(checkpoint, f"{p}sa_layer_norm", width),
-            projection(checkpoint, f"{p}ffn.lin1", hidden, width),
-            projection(checkpoint, f"{p}ffn.lin2", width, hidden),
-            norm(checkpoint, f"{p}output_layer_norm", width),
-        )  # fmt: skip
-    net.outputs = [x]
+    names = _BlockNames(
+        "attention.q_lin", "attention.k_lin", "attention.v_lin",
+        "attention.out_lin", "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm",
+    )  # fmt: skip
+    sizes, blocks_at = (layers, width, hidden), f"{prefix}transformer.layer."
+    net.outputs = [_post_norm_blocks(checkpoint, blocks, x, sizes, blocks_at, names)]
     checkpoint.skip(*_TASK_HEADS)
 
 

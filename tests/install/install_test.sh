@@ -7,8 +7,10 @@ build=$1 examples=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "install_test: $*" >&2; exit 1; }
+# What went wrong is in a file.
+fail_with() { cat "$1" >&2; fail "${2:-$1}"; }
 
-cmake --install "$build" --prefix "$work/first" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cmake --install "$build" --prefix "$work/first" >"$work/log" 2>&1 || fail_with "$work/log" "cmake --install"
 mv "$work/first" "$work/moved"
 unset SYSTOLE_DATA
 printf 'base = "tiny"\n' >"$work/moved/share/systole/traces/machines/moved.toml"
@@ -17,19 +19,38 @@ moved/bin/systole machine | grep -q '^moved ' || fail "the program does not use 
 moved/bin/systole run -m moved --model vit17 -n 1 --check --report run.html | grep -q ' 0 mismatches' ||
   fail "a run from the installed program"
 [ -s run.html ] || fail "no report"
+moved/bin/systole doctor >health || fail_with health
+grep -q "comes with *$(pwd -P)/moved/share/systole" health || fail_with health
+
+page=moved/share/man/man1/systole.1
+for command in $(moved/bin/systole --help | awk '/^Subcommands:/ {on = 1; next} on && /^  / {print $1}'); do
+  grep -q "^\.SH SYSTOLE ${command^^}\$" $page || fail "the manual page has no command $command"
+done
+# complete WORDS...: what the shell offers for the last of them
+complete_words() {
+  PATH=$PWD/moved/bin:$PATH bash -c '
+    . moved/share/bash-completion/completions/systole
+    COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+    _systole
+    echo "${COMPREPLY[*]}"' bash "$@"
+}
+[ "$(complete_words systole expl)" = explain ] || fail "no completion of commands"
+[ "$(complete_words systole run -m transf)" = transformer ] || fail "no completion of machines"
+[ "$(complete_words systole run --model vit1)" = "vit17 vit17-post" ] || fail "no completion of models"
+[ "$(complete_words systole run --func)" = --functional ] || fail "no completion of options"
 
 export SYSTOLE_DATA=$work/moved/share/systole/traces
-cmake -S "$examples" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
-cmake --build "$work/build" -j2 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+cmake -S "$examples" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" >"$work/log" 2>&1 || fail_with log "examples: cmake"
+cmake --build "$work/build" -j2 >"$work/log" 2>&1 || fail_with log "examples: build"
 for latency in 0 50 200; do
-  build/own_memory $latency >"own$latency" || fail "own_memory $latency: $(cat "own$latency")"
+  build/own_memory $latency >"own$latency" || fail_with "own$latency"
   grep -o '[0-9]* cycles' "own$latency" | cut -d' ' -f1 >>cycles
 done
 sort -n -c cycles || fail "a slower memory takes fewer cycles: $(tr '\n' ' ' <cycles)"
 [ "$(head -1 cycles)" -lt "$(tail -1 cycles)" ] || fail "the memory does not matter"
 alone=$(grep -o '[0-9]* cycles' own50 | cut -d' ' -f1)
-build/two_cores >two || fail "two_cores: $(cat two)"
-grep -q 'first_cpu: .* as expected' two && grep -q 'second_cpu: .* as expected' two || fail "$(cat two)"
+build/two_cores >two || fail_with two
+[ "$(grep -c '_cpu: .* as expected' two)" -eq 2 ] || fail_with two
 first=$(sed -n 's/^first_cpu: \([0-9]*\) .*/\1/p' two)
 [ "$first" -gt "$alone" ] || fail "a second core costs the first nothing: $first cycles, alone $alone"
-grep -q '^[1-9][0-9]* bus cycles of waiting' two || fail "no contention: $(cat two)"
+grep -q '^[1-9][0-9]* bus cycles of waiting' two || fail_with two "no contention"

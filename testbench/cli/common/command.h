@@ -27,6 +27,7 @@ void add_compare_command(CLI::App& app, Action& action);
 void add_layer_command(CLI::App& app, Action& action);
 void add_analyse_command(CLI::App& app, Action& action);
 void add_convert_command(CLI::App& app, Action& action);
+void add_doctor_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
 void add_machine_command(CLI::App& app, Action& action);

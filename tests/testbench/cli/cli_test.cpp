@@ -24,7 +24,7 @@ using nlohmann::json;
 
 const std::vector<std::string> kCommands = {
     "run",     "map",       "machine", "model",   "quantise", "sparsify", "attention",
-    "analyse", "reproduce", "matmul",  "vectors", "generate", "play"};
+    "analyse", "reproduce", "matmul",  "vectors", "generate", "play",     "doctor"};
 
 ProgramRun expect_ok(const std::vector<std::string>& arguments) {
   ProgramRun run = run_systole(arguments);
@@ -89,6 +89,26 @@ TEST(Cli, EveryDocumentSaysWhereItComesFrom) {
     EXPECT_EQ(document.at("machine_keys"), machine) << command[0];
   }
   EXPECT_TRUE(json::parse(read_file(stats)).contains("provenance"));
+}
+
+TEST(Cli, DoctorFindsWhatIsBrokenAndWhatIsMissing) {
+  const json healthy = json_of({"doctor"});
+  EXPECT_EQ(healthy.at("healthy"), true);
+  EXPECT_EQ(healthy.at("installation").get<std::string>() + "/", source_path(""));
+  for (const json& finding : healthy.at("findings")) EXPECT_NE(finding.at("state"), "BROKEN");
+
+  const TempDirectory directory;
+  std::filesystem::create_directory(directory.path("machines"));
+  directory.write("machines/bad.toml", "[array]\nrows = -1\n");
+  const ProgramRun broken = run_systole(
+      {"doctor"}, ".", {{"SYSTOLE_DATA", directory.path()}, {"SYSTOLE_PYTHON", "no-python"}});
+  EXPECT_EQ(broken.exit_code, 1);
+  EXPECT_EQ(broken.err, "");
+  EXPECT_THAT(broken.out, testing::ContainsRegex("BROKEN +machine presets"));
+  EXPECT_THAT(broken.out, testing::ContainsRegex("BROKEN +models"));
+  EXPECT_THAT(broken.out, testing::HasSubstr("array.rows"));
+  EXPECT_THAT(broken.out, testing::ContainsRegex("missing +Python: numpy"));
+  EXPECT_THAT(broken.out, testing::ContainsRegex("ok +report page"));
 }
 
 TEST(Cli, VersionIsThatOfTheProject) {
