@@ -90,7 +90,10 @@ class Dispatcher final : public DispatcherRtl {
           words[2 * unit + 1] = static_cast<std::int32_t>(model[index].started);
         }
         unit_free[unit] = cycle + item.occupied;
-        releases[cycle + item.released - 1] |= std::uint32_t{1} << entry;
+        // Completion releases too: some units report nothing else.
+        if (item.released < item.completed) {
+          releases[cycle + item.released - 1] |= std::uint32_t{1} << entry;
+        }
         completions[cycle + item.completed - 1] |= std::uint32_t{1} << entry;
       }
       const bool taken = dut_->valid_i && dut_->ready_o;
