@@ -59,7 +59,7 @@ class CommandCycles {
   [[nodiscard]] double of(const hw::Command& command) const;
 
  private:
-  /// Of the stages on the way in, if the command is a load with such.
+  /// Of the load stages, if the command is a load with such.
   [[nodiscard]] double stage_cycles(const hw::Command& command) const;
 
   const mapper::Mapping& mapping_;

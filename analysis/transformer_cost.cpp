@@ -9,7 +9,7 @@ namespace {
 
 /// FLOPs of the softmax of one score: subtract, exponential, sum, divide.
 constexpr double kSoftmaxFlops = 4;
-/// A sum on its way to a nonlinear operator.
+/// A sum that goes to a nonlinear operator.
 constexpr double kWideBytes = 4;
 /// Nonlinear operators on the residual stream: two LayerNorms and two additions.
 constexpr double kNarrowOperators = 4;

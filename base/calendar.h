@@ -24,7 +24,7 @@ class Calendar {
   /// which must not lie before the last retire().
   std::uint64_t reserve(std::uint64_t earliest, std::uint64_t length);
 
-  /// Nobody will ask for time before `now` any more. Must not go backwards. Cheap: does its work
+  /// No caller will ask for time before `now` any more. Must not go backwards. Cheap: does its work
   /// once in a while.
   void retire(std::uint64_t now) {
     if (booked_.size() >= kBatch) drop(now);

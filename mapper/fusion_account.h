@@ -20,7 +20,7 @@ struct Elements {
   }
 };
 
-/// Operators that run as one, each tensor moved once, wherever it stands.
+/// Operators that run as one, each tensor moved once, wherever it is.
 struct PassAccount {
   std::string name;          ///< pass_of() of the groups
   std::uint64_t groups = 0;  ///< one, or one for each head
@@ -45,7 +45,7 @@ struct FusionAccount {
 [[nodiscard]] std::string pass_of(const std::string& name);
 
 /// Of a mapping of that graph. Groups without commands of their own (encoders on the way out of
-/// another) are no passes: what they write belongs to the group in front.
+/// another) are no passes: what they write belongs to the group before.
 [[nodiscard]] FusionAccount account_fusion(const model::Graph& graph, const Mapping& mapping);
 
 }  // namespace systole::mapper

@@ -14,15 +14,15 @@
 namespace systole::mapper {
 
 /// Programs for the steps of one graph, which differ in their views alone
-/// (model/build/decode_graph.h). What is fused and where tensors and constants stand is decided
-/// once, so that caches and weights stay where they are, and so are the tiles of weights, by which
-/// they are stored. Other tiles and the commands are made anew for every step.
+/// (model/build/decode_graph.h). What is fused and where tensors and constants are placed is
+/// decided once, so that caches and weights stay where they are, and so are the tiles of weights,
+/// by which they are stored. Other tiles and the commands are made anew for every step.
 class StepMapper {
  public:
   /// `graph` is at the step with the largest views. Throws InputError as map_graph() does.
   StepMapper(const model::Graph& graph, const hw::Machine& machine);
 
-  /// The program of the step at which `graph` stands, the same graph as that of the constructor.
+  /// The program of the step that `graph` computes, the same graph as that of the constructor.
   /// `with_constants` off: the image is the program alone, for a machine that holds the rest.
   [[nodiscard]] Mapping map(const model::Graph& step, bool with_constants);
 

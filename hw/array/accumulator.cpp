@@ -63,7 +63,7 @@ AccumulatorCycles accumulator_cycles(const AccumulatorBanks& banks, const Accumu
     if (banks.ports == 1) {
       taken[bank] = {accumulate ? first : first + 1, last + 2};
     } else if (banks.ports == 2 && accumulate) {
-      taken[bank] = {first + 1, last + 1};  // a row is read while the one in front is written
+      taken[bank] = {first + 1, last + 1};  // a row is read while the one before it is written
     }
     cycle = last + 1;
   });

@@ -18,7 +18,7 @@
 /// | read         | read                       | data are valid, until they are taken | 1       |
 ///
 /// The writer has priority. It never waits, except that with one port a row that accumulates is
-/// not accepted in the cycle in which its own bank writes the row in front. The reader is accepted
+/// not accepted in the cycle in which its own bank writes the previous row. The reader is accepted
 /// if the writer's accesses leave its bank a port, and its last data have been or are being taken.
 ///
 /// A row counts as written once it is accepted: whatever is accepted in a later cycle, to read or

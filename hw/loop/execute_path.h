@@ -63,7 +63,7 @@ class ExecutePath {
     std::optional<std::uint16_t> slot;
     std::uint32_t row = 0, rows = 0;
   };
-  /// A row on its way from the controller to the array.
+  /// A row in flight from the controller to the array.
   struct Control {
     bool a = false, weights = false, zeros = false;  ///< operands that are part of it
     bool first = false;                              ///< of its command

@@ -87,8 +87,6 @@ class LoadPath {
   void end_cycle();
 
   [[nodiscard]] bool busy() const;
-  /// Nothing happens before the next answer comes.
-  [[nodiscard]] bool waits_for_memory() const;
 
   struct Counts {
     std::uint64_t scratchpad_rows = 0, accumulator_rows = 0;  ///< written by loads

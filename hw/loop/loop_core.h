@@ -40,8 +40,6 @@ class LoopCore {
   /// From here on it is this cycle; nothing may be busy.
   void skip_to(std::uint64_t cycle);
   [[nodiscard]] bool busy() const;
-  /// Commands that the host has not sent yet.
-  [[nodiscard]] std::size_t unsent() const noexcept { return unsent_.size(); }
   /// Loops whose commands have all gone to the reservation station.
   [[nodiscard]] std::uint64_t unrolled() const noexcept { return unroller_.finished(); }
 

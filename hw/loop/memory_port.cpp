@@ -1,7 +1,6 @@
 #include "hw/loop/memory_port.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace systole::hw::loop {
 
@@ -81,17 +80,6 @@ void MemoryPort::receive() {
   shared_in_.push({next->client, {next->id, !begun_}});
   next_beat_ = cycle_ + memory_.beat_cycles();
   if (!begun_) flights_.pop_front();
-}
-
-std::uint64_t MemoryPort::next_answer() const {
-  std::uint64_t first = std::numeric_limits<std::uint64_t>::max();
-  for (const Flight& flight : flights_) first = std::min(first, flight.first);
-  return std::max(first, next_beat_);
-}
-
-bool MemoryPort::quiet() const {
-  return out_[0].empty() && out_[1].empty() && shared_out_.empty() && in_[0].empty() &&
-         in_[1].empty() && shared_in_.empty();
 }
 
 }  // namespace systole::hw::loop

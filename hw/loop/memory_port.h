@@ -63,9 +63,6 @@ class MemoryPort {
   void move();
 
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
-  /// First cycle in which a beat of an answer may arrive; none: the largest.
-  [[nodiscard]] std::uint64_t next_answer() const;
-  [[nodiscard]] bool quiet() const;
 
  private:
   struct Returning {

@@ -58,7 +58,7 @@ bool Unroller::make_compute() {
   const Nest& a = nests_[kA];
   const Nest& b = nests_[kB];
   const bool has_a = loaded(kA, nest.loop) || a.k > nest.k || (a.k == nest.k && a.m > nest.m);
-  // The progress of A stands where that of B would be expected: so it is in the source.
+  // The progress of A is used where that of B would be expected, as in the source.
   const bool has_b = loaded(kB, nest.loop) || b.k > nest.k || (a.k == nest.k && b.n > nest.n);
   if (!has_a || !has_b) return false;
   const std::uint32_t c_row =

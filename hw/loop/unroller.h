@@ -23,7 +23,7 @@ struct UnrollerShape {
 /// Five machines run side by side, each through its own loop nest: loads of A (k outside, m inside,
 /// blocks_per_load blocks of k at a time), of B (k, n), of D (n, m), computes (k, n, m; a preload
 /// and a compute for each block) and stores (n, m). When several have a command, stores go first,
-/// then computes, D, A and B; between A and B the one that is behind in k. A compute waits until
+/// then computes, D, A and B; between A and B the one that lags in k. A compute waits until
 /// its operands' loads were made, a store until the last compute of its blocks was. A machine stops
 /// while as many of its commands are in the reservation station as that has entries.
 ///

@@ -105,7 +105,7 @@ struct Load {
   DType type = DType::kS8;  ///< of the elements in DRAM
   DramTile from;
   LocalTile to;
-  std::optional<ChainUse> pre;  ///< stages on the way in
+  std::optional<ChainUse> pre;  ///< stages as the rows are loaded
 
   [[nodiscard]] bool operator==(const Load& other) const {
     return m == other.m && n == other.n && type == other.type && from == other.from &&
@@ -261,7 +261,8 @@ inline constexpr std::size_t kCommandBytes = 80;
 /// A parameter block in the scratchpad begins at a multiple of this: its words are read in place.
 inline constexpr std::uint32_t kParameterAlignment = 4;
 
-/// Where an operator's result stands when its last command has completed: for reports and checks.
+/// Where an operator's result is stored when its last command has completed: for reports and
+/// checks.
 struct Operator {
   enum class Place : std::uint8_t {
     kDram = 0,

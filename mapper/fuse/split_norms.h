@@ -5,7 +5,7 @@
 
 namespace systole::mapper {
 
-/// The graph with LayerNorms parted where the machine can use it: the operator that gives a
+/// The graph with LayerNorms split where the machine can use it: the operator that gives a
 /// LayerNorm's input leaves the sum of squares of its rows (hw::Reduction::kSumSquares), and the
 /// LayerNorm becomes a stage without passes of its own: it reads a row once, works on any part of
 /// it, and can go before a matmul. Values stay the same, bit for bit

@@ -255,7 +255,7 @@ void Replay::find_hazards(std::size_t unit) {
   const ReplayRanges& young = queues_[unit].ranges_of(number);
   for (std::size_t u = 0; u < kQueues; ++u) {
     Queue& queue = queues_[u];
-    // The array keeps its accumulations in order by itself, and reads disturb nobody.
+    // The array keeps its accumulations in order by itself, and reads disturb nothing.
     if (unit == kCompute && u == kCompute && work.opcode == hw::Opcode::kMatmul &&
         attention_ == 0) {
       continue;

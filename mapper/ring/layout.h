@@ -52,7 +52,7 @@ struct DdrLayout {
   std::vector<Layer> layers;
   std::uint64_t norm = 0;
   std::uint64_t lm_head_scales = 0;
-  std::uint64_t lm_head = 0;  ///< of the core's own part, if it stands here
+  std::uint64_t lm_head = 0;  ///< of the core's own part, if it is here
   std::uint64_t bytes = 0;
 };
 

@@ -36,7 +36,7 @@ struct Tiling {
   std::uint64_t compute_cycles = 0;
   std::uint64_t load_bytes = 0;
   std::uint64_t a_loads = 1, b_loads = 1;  ///< how often all of A and of B are loaded
-  std::uint64_t staged = 0;                ///< elements times stages on the way in of A
+  std::uint64_t staged = 0;                ///< elements times load stages of A
   double energy = 0;                       ///< joules, by mapper/tile/tiling_energy.h
   std::uint64_t tried = 0;                 ///< tilings that a search compared
 };

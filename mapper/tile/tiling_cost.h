@@ -57,7 +57,7 @@ class TilingCost {
   /// Cycles of the array alone.
   [[nodiscard]] std::uint64_t array_cycles(const Tiling& t) const;
   [[nodiscard]] Loading loading(const Tiling& t, const Shape& shape, const DmaRate& rate) const;
-  /// Bytes to load of each kind, and cycles of the stages on the way in of A.
+  /// Bytes to load of each kind, and cycles of the load stages of A.
   struct Loads {
     std::uint64_t a, b, parameters, pre;
   };

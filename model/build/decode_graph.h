@@ -8,10 +8,10 @@
 #include "model/graph/graph.h"
 #include "model/integer/integer_vit.h"
 
-/// Causal layers that compute one token at a time. The keys and values of all tokens so far stand
-/// in a cache for each layer, the tensor blocks.I.attn.cache [positions x 2 width] (keys, then
-/// values), which lasts from step to step. A step appends the row of its token and attends to all
-/// rows so far. Its output is that of the same token among all tokens at once
+/// Causal layers that compute one token at a time. The keys and values of all tokens so far are
+/// stored in a cache for each layer, the tensor blocks.I.attn.cache [positions x 2 width] (keys,
+/// then values), which lasts from step to step. A step appends the row of its token and attends to
+/// all rows so far. Its output is that of the same token among all tokens at once
 /// (make_encoder_graph()), bit for bit.
 namespace systole::model {
 

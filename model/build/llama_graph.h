@@ -29,7 +29,7 @@ namespace systole::model {
                                      std::uint32_t sequences = 1);
 
 /// One token of each of `sequences` sequences, which are at the same position, with caches of
-/// `positions` tokens. The graph stands at the last position; move_llama_to_token() moves it.
+/// `positions` tokens. The graph computes the last position; move_llama_to_token() moves it.
 [[nodiscard]] Graph make_llama_decode_graph(const IntegerLlama& llama, std::uint32_t positions,
                                             std::uint32_t sequences = 1);
 

@@ -41,8 +41,8 @@ struct Tensor {
 struct View {
   TensorId tensor = kNoTensor;
   std::uint32_t row = 0, col = 0, rows = 0, cols = 0;
-  /// The rows stand one after the other in row `row` of the tensor, from column `col` on: the heads
-  /// of a token that share keys are rows of one product.
+  /// The rows are stored one after the other in row `row` of the tensor, from column `col` on: the
+  /// heads of a token that share keys are rows of one product.
   bool folded = false;
 
   /// Elements between rows, in a tensor whose own rows are `pitch` apart.

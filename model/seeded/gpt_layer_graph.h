@@ -14,7 +14,7 @@ struct GptLayerShape {
   std::uint32_t context = 0;  ///< at least `tokens`; those before are in caches of zeros
   std::uint32_t tokens = 0;
   /// Before the layer the positions are added to its input: what leaves the sums of the rows
-  /// for the first LayerNorm, as the layer in front would.
+  /// for the first LayerNorm, as the layer before would.
   bool embedding = false;
   /// The scores of the softmax are to be seen afterwards: they have to be in memory.
   bool keeps_scores = false;

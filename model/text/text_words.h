@@ -10,7 +10,7 @@ namespace systole::model {
 ///
 ///     's  't  're  've  'm  'll  'd
 ///     letters, digits, or what is neither (nor white space): as many of one kind as there are,
-///       with one blank in front if there is one
+///       with one blank before it if there is one
 ///     white space up to the last character of it, which is left for the next word
 ///     white space
 ///

@@ -1,4 +1,4 @@
-"""An ONNX file, checked: its nodes in order, its constants, and what stands between them."""
+"""An ONNX file, checked: its nodes in order, its constants, and what is between them."""
 
 from __future__ import annotations
 

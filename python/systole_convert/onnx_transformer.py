@@ -1,6 +1,6 @@
 """From the operators of an ONNX file to the blocks of a Transformer.
 
-Exporters write a LayerNorm, a GELU or an attention in many ways. What stands here recognises their
+Exporters write a LayerNorm, a GELU or an attention in many ways. This module recognises their
 main operators and follows data through reshapes and transpositions without looking at them; that the
 network found is the one in the file is then shown by computing both (onnx_proof.py).
 """

@@ -23,7 +23,7 @@ hw::Machine spilling_machine(hw::FusionLevel level) {
   return machine;
 }
 
-/// Where LayerNorms are parted, the first one needs an operator before the layer, whose three
+/// Where LayerNorms are split, the first one needs an operator before the layer, whose three
 /// tensors are no part of it.
 GptLayerShape shape_for(GptLayerShape shape, hw::FusionLevel level) {
   shape.embedding = level == hw::FusionLevel::kAll;

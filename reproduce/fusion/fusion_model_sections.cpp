@@ -22,7 +22,7 @@ constexpr std::array<const char*, 9> kFusionModels = {
     "vit65-random95"};
 constexpr std::size_t kPictures = 2;
 
-/// The preset, and what had to be changed for models that it cannot run as it stands.
+/// The preset, and what had to be changed for models that it cannot run as it is.
 struct ModelMachine {
   hw::Machine machine;
   std::vector<std::string> notes;

@@ -15,7 +15,7 @@ namespace {
 using analysis::Convolution;
 using analysis::OperatorCost;
 
-/// Tab. 12: kernel, channels in and out, size, and for how many layers its FLOPs and bytes stand.
+/// Tab. 12: kernel, channels in and out, size, and how many layers its FLOPs and bytes count.
 /// The survey prints kernel, outputs and size.
 struct SurveyConvolution {
   std::uint32_t kernel, inputs, outputs, size, count;

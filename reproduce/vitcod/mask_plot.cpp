@@ -36,7 +36,7 @@ class Panel {
   [[nodiscard]] std::size_t width() const { return layers_ * (tile_width_ + gap_) + gap_; }
   [[nodiscard]] std::size_t height() const { return heads_ * (tile_height_ + gap_) + gap_; }
   [[nodiscard]] const std::string& pixels() const { return pixels_; }
-  /// Where a label of a layer or a head stands.
+  /// Where a label of a layer or a head is drawn.
   [[nodiscard]] double layer_centre(std::size_t layer) const {
     return static_cast<double>(left(layer)) + static_cast<double>(tile_width_) / 2.0;
   }
@@ -113,7 +113,7 @@ Plot mask_plot(std::string file, const std::string& title, const model::Attentio
       });
     }
   }
-  // Panels stand side by side unless that makes them small.
+  // Panels are drawn side by side unless that makes them small.
   const auto width = static_cast<double>(before.width());
   const auto height = static_cast<double>(before.height());
   const bool stacked = width > height;

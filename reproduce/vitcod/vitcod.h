@@ -191,7 +191,7 @@ struct LineMappingCycles {
 /// The kept cells are those of the mask: the prediction is taken to be perfect. Left out, all in
 /// favour of this array: comparing and packing the predicted scores, softmax, skew of the systolic
 /// array, bank conflicts, latency of the memory. Q, K and V are read and outputs written once, at
-/// the peak rate of the memory, hidden behind compute where compute is longer.
+/// the peak rate of the memory, overlapped with compute where compute is longer.
 struct ScoreStationaryCycles {
   std::uint64_t prediction = 0, scores = 0, context = 0;
   std::uint64_t memory = 0;      ///< of all bytes
@@ -251,7 +251,7 @@ inline constexpr std::size_t kKeysPerTile = 64;
 [[nodiscard]] ReproductionSection quoted_section();
 
 /// Draws every head, layers from left to right and heads from top to bottom: above in the order of
-/// the tokens, below with the global columns in front. At most kMaxDrawnHeads by kMaxDrawnLayers,
+/// the tokens, below with the global columns first. At most kMaxDrawnHeads by kMaxDrawnLayers,
 /// and of long heads every so manieth row and column.
 [[nodiscard]] Plot mask_plot(std::string file, const std::string& title,
                              const model::AttentionMask& mask, const SplitLayers& layers);

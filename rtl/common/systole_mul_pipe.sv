@@ -1,7 +1,7 @@
 // Pipelined multiplier, signed x signed, exact: three register stages from operands to product, the
 // multiplier depth of the cycle contracts (hw/number/unit_depths.h).
 //
-// Operands are registered first, so a user may put a selection in front; then the two halves of b_i
+// Operands are registered first, so a user may put a selection before it; then the two halves of b_i
 // are multiplied on their own and added in the last stage. No valid bits: the user carries them,
 // and enable_i low holds all three stages. A ProductWidth below the full one keeps the low bits,
 // for users that know a bound on the product.

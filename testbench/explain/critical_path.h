@@ -10,11 +10,11 @@ namespace systole::testbench {
 
 /// What a step of the critical path is spent on.
 enum class Stage : std::uint8_t {
-  kFetch,     ///< the command is on its way from memory
+  kFetch,     ///< the command is in flight from memory
   kHost,      ///< the host prepares a call or a loop
   kDispatch,  ///< the processor takes the command
   kExecute,   ///< the unit works on the command: see CommandTrace::stalled
-  kInFlight,  ///< the unit goes on, the command's last results are on their way to memory
+  kInFlight,  ///< the unit goes on, the command's last results are in flight to memory
 };
 inline constexpr std::size_t kStages = 5;
 /// "fetch", "host", "dispatch", "execute", "in_flight".

@@ -30,7 +30,7 @@ struct GenerationTask {
   std::function<void(std::size_t passes)> progress;  ///< before each
   std::function<void(const tlm_model::dfx::InstructionTrace&)> observer;
   /// Takes the logits after every pass that computes them; with values only. `position`: the
-  /// token's after which they stand.
+  /// token's after which they come.
   std::function<void(std::uint32_t position, const std::vector<hw::Half>& logits)> on_logits;
   /// Texts that run through the network one after the other, in the place of a prompt and what is
   /// generated: none is, and logits are computed after every token.

@@ -24,7 +24,7 @@ struct DecoderWork {
   std::function<void(model::Graph& graph, std::uint32_t token)> move = model::move_to_token;
 };
 
-/// With seeded weights. What a step reads does not depend on what the step in front gave: its input
+/// With seeded weights. What a step reads does not depend on what the previous step gave: its input
 /// is the seeded embedding of its position, as if all tokens were given at once. `size` says
 /// `decode`. `with_weights` off: without values, and the caches begin with zeros. Throws InputError
 /// if the weights alone are too much for the machine's DRAM.

@@ -136,7 +136,7 @@ class ClassSharing {
   const hw::Program& program_;
   const std::vector<CommandTrace>& traces_;
   const hw::Machine& machine_;
-  std::vector<std::uint64_t> ends_;  ///< by operator, none before the one in front
+  std::vector<std::uint64_t> ends_;  ///< by operator, none before its predecessor
   std::vector<TimeClass> classes_;   ///< by operator
   std::vector<Change> changes_;
   std::uint64_t at_ = 0;

@@ -109,7 +109,7 @@ class OperatorSharing {
   const std::vector<CommandTrace>& traces_;
   const std::vector<analysis::OperatorEstimate>& estimates_;
   std::uint64_t begin_ = 0;
-  std::vector<std::uint64_t> ends_;  ///< by operator, none before the one in front
+  std::vector<std::uint64_t> ends_;  ///< by operator, none before its predecessor
   std::vector<OperatorTiming> timings_;
 };
 

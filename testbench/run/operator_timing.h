@@ -16,7 +16,7 @@ namespace systole::testbench {
 /// bytes.
 enum class Cause : std::uint8_t {
   kCommands,     ///< its commands took longer than by contract: banks, DRAM, contention
-  kEarlier,      ///< negative: work that was done while operators in front were not over
+  kEarlier,      ///< negative: work that was done while earlier operators were not over
   kOthers,       ///< the unit worked for other operators
   kNoCommand,    ///< no command had been dispatched to the unit
   kWaitLoad,     ///< the next command waited for a load,
@@ -29,7 +29,7 @@ inline constexpr std::size_t kCauses = 8;
 [[nodiscard]] std::string_view name_of(Cause cause);
 
 struct OperatorTiming {
-  /// From the completion of the operators in front to its own, so that the timings of all operators
+  /// From the completion of the earlier operators to its own, so that the timings of all operators
   /// follow one another.
   std::uint64_t cycles = 0;
   /// By Cause, cycles; their sum is `cycles` less those of the slowest unit.

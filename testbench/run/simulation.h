@@ -30,7 +30,8 @@ struct SimulationOptions {
   tlm_model::Observer observer;  ///< may be empty
   std::vector<tlm_model::BusObserver> bus_observers;
   /// The program of each inference, if it is not always the same: moves the graph to it and
-  /// returns its mapping, which stands until the next call. The first is that given to simulate().
+  /// returns its mapping, which must live until the next call. The first is that given to
+  /// simulate().
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
   std::function<void(const SimulationProgress&)> progress;  ///< after each command
 };
@@ -40,7 +41,7 @@ struct CheckResult {
   std::uint64_t operators = 0;
   std::uint64_t bytes = 0;
   std::uint64_t mismatches = 0;
-  std::string first;  ///< where the first mismatch is and what stands there
+  std::string first;  ///< where the first mismatch is and what was found there
 };
 
 struct SimulationResult : MachineRun {

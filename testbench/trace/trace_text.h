@@ -12,7 +12,7 @@ namespace systole::testbench {
 /// Whether the name of a trace asks for compression: it ends in .gz.
 [[nodiscard]] bool is_compressed(const std::string& path);
 
-/// The text of a trace on its way to a file, through zlib if its name ends in .gz. The file appears
+/// Writes the text of a trace to a file, through zlib if its name ends in .gz. The file appears
 /// when it is complete.
 class TraceText {
  public:

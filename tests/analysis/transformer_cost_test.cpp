@@ -8,7 +8,7 @@
 #include "tests/analysis/survey_shapes.h"
 
 // The numbers are those that the survey prints (arXiv 2302.14017). Where its tables contradict
-// themselves, ours stands here and the print in a comment.
+// themselves, ours is here and the print in a comment.
 namespace systole::analysis {
 namespace {
 

@@ -45,7 +45,7 @@ class VitOracle : public PlainLayers {
   static constexpr std::size_t kWidth = test::TinyHfVit::kWidth;
   static constexpr double kEpsilon = 1e-6;
 
-  /// The convolution whose stride is its size, the class token in front, positions.
+  /// The convolution whose stride is its size, the class token first, positions.
   [[nodiscard]] Matrix embed(const std::uint8_t* picture,
                              const std::vector<Channel>& channels) const {
     const std::string embeddings = vit_.prefix + "embeddings.";

@@ -63,7 +63,7 @@ struct HalfGemvCase {
 
   [[nodiscard]] std::size_t x_pitch() const { return shape.k_tiles * shape.depth + 3; }
   [[nodiscard]] std::size_t y_pitch() const { return shape.slices * shape.lanes + 5; }
-  /// The tiles of a slice stand side by side.
+  /// The tiles of a slice are stored side by side.
   [[nodiscard]] hw::HalfGemv args() {
     hw::HalfGemv args;
     args.x = x.data();

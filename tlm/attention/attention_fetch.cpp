@@ -61,7 +61,7 @@ void AttentionUnit::Run::take_chunks_until(std::uint64_t offset) {
   }
 }
 
-// A mask comes in as soon as those in front leave it room.
+// A mask comes in as soon as those before it leave it room.
 void AttentionUnit::Run::fetch_next_mask() {
   HeadMask& mask = masks_[masks_fetched_];
   const std::uint64_t buffer = unit_.machine_.attention.index_kib * hw::kKib;
@@ -183,7 +183,7 @@ void AttentionUnit::Run::note_link(const hw::AttentionFetch& fetch, std::uint64_
   link = std::max(link, ready - started_);
 }
 
-// Decoding is a phase of the array before the scores: of all rows that are on their way.
+// Decoding is a phase of the array before the scores: of all rows in flight.
 void AttentionUnit::Run::decode_on_array() {
   const auto waiting = [](const Arrival& arrival) { return arrival.ready == Arrival::kNotDecoded; };
   for (const Arrival& arrival : arrivals_) {

@@ -94,7 +94,7 @@ void AttentionUnit::Run::go_on() {
 }
 
 // Memory serves requests in the order of the calls, so a chunk must not be asked for after rows of
-// a later time. Where the array decodes, its phase takes all rows that are on their way.
+// a later time. Where the array decodes, its phase takes all rows in flight.
 void AttentionUnit::Run::keep_up_with(const hw::AttentionFetch& next) {
   if (unit_.machine_.attention.decoder_lines == 0 && step_ == 0 && !in_step_) return;
   const std::uint64_t issue = operands_[static_cast<std::size_t>(next.operand)].dma->next_issue();

@@ -135,14 +135,14 @@ class AttentionUnit::Run {
   std::uint64_t start_ = 0;       ///< of the step in progress
   std::uint64_t shift_ = 0;       ///< cycles for which it has been held up
   std::uint64_t window_end_ = 0;  ///< of the step's window in progress, not counting these
-  std::uint64_t end_ = 0;         ///< of the step in front
+  std::uint64_t end_ = 0;         ///< of the previous step
 
   std::deque<std::uint64_t> scored_;  ///< ends of the SDDMMs whose SpMMs are to come
   std::uint64_t softmax_start_ = 0;   ///< of the SpMM in progress
-  std::uint64_t softmax_free_ = 0;    ///< it has taken the rows of the tile in front
+  std::uint64_t softmax_free_ = 0;    ///< it has taken the rows of the previous tile
   std::uint64_t claimed_ = 0;         ///< bytes of the accumulator
   std::deque<Leaving> leaving_;       ///< oldest first
-  std::uint64_t output_free_ = 0;     ///< the pipeline has taken the sums of the tile in front
+  std::uint64_t output_free_ = 0;     ///< the pipeline has taken the sums of the previous tile
 };
 
 }  // namespace systole::tlm_model

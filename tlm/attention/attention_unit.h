@@ -35,7 +35,7 @@ class AttentionUnit final : public sc_core::sc_module {
     std::uint64_t memory = 0;           ///< of sddmm and spmm: a row or the mask was late
     std::uint64_t conflict = 0;         ///< a bank was wanted too often
     std::uint64_t codes = 0;            ///< the softmax was late
-    std::uint64_t output = 0;           ///< sums of tiles in front had not left
+    std::uint64_t output = 0;           ///< sums of earlier tiles had not left
     std::uint64_t decode = 0;           ///< a row was there, but not decoded or still in stages
     std::uint64_t decoding = 0;         ///< rows that this head was the first to need were decoded
     /// From the command's start until the last row of Q and K that this head was the first to need
@@ -114,7 +114,7 @@ class AttentionUnit final : public sc_core::sc_module {
   };
   const Prepared& prepare(const hw::cmd::Attention& attention, const hw::Program& program);
 
-  /// Outputs of a tile on their way to memory.
+  /// Outputs of a tile in flight to memory.
   struct Outputs {
     std::uint64_t address, pitch, row_bytes, rows;
     std::uint64_t first_ready, interval;  ///< cycle of the first row, and from one to the next

@@ -114,8 +114,8 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   answer(done);
 }
 
-// Each channel and the target see the requests in order, and nobody else can come between them, so
-// that what they do is what as many calls would have done.
+// Each channel and the target see the requests in order, and no other request can come between
+// them, so that what they do is what as many calls would have done.
 bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                           tlm::tlm_generic_payload& payload) {
   const RequestBatch::Request& first = batch.requests.front();

@@ -48,7 +48,7 @@ class ArrayUnit final : public ExecutionUnit {
   LocalMemory& memory_;
   hw::ArrayEngine& engine_;
   AttentionUnit* const attention_;     ///< nullptr: the machine has none
-  std::vector<std::int32_t> product_;  ///< on its way to the accumulator engine, if there is one
+  std::vector<std::int32_t> product_;  ///< in flight to the accumulator engine, if there is one
   std::uint64_t free_ = 0;             ///< cycle at which the previous matmul left the array
   std::uint64_t macs_ = 0;
   std::uint64_t folds_ = 0;

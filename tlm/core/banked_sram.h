@@ -38,10 +38,10 @@ class BankedSram {
   /// largest shortage of any bank, given what the others recorded.
   [[nodiscard]] std::uint64_t shortage(std::initializer_list<Demand> demands, std::uint64_t from,
                                        std::uint64_t to, Yield yield = Yield::kToRecorded) const;
-  /// Drops records that ended before `cycle`: nobody will ask about them any more.
+  /// Drops records that ended before `cycle`: no caller will ask about them any more.
   void prune_before(std::uint64_t cycle);
 
-  /// Counts bytes of accesses that are not recorded, because nobody has to keep clear of them.
+  /// Counts bytes of accesses that are not recorded, because no access has to keep clear of them.
   void count(std::uint64_t bytes) noexcept { bytes_moved_ += bytes; }
   /// Bytes read and written so far, all banks; a recorded word counts whole.
   [[nodiscard]] std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }

@@ -38,7 +38,7 @@ class LoadUnit final : public ExecutionUnit {
   const std::uint32_t beat_bytes_;
   LocalMemory& memory_;
   hw::PostopModel pipeline_;           ///< unused without lanes
-  std::vector<std::uint8_t> staging_;  ///< rows on their way to the accumulator or the stages
+  std::vector<std::uint8_t> staging_;  ///< rows in flight to the accumulator or the stages
   std::vector<std::vector<std::uint8_t>> operands_;  ///< rows of each tensor operand
   std::uint64_t stage_operations_ = 0;
 };

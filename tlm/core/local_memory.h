@@ -29,7 +29,7 @@ struct LocalMemory {
     return reinterpret_cast<const std::int32_t*>(scratchpad.data() + address);
   }
 
-  /// The half of the accumulator in which element `c` stands, 0 or 1.
+  /// The half of the accumulator in which element `c` resides, 0 or 1.
   [[nodiscard]] std::uint8_t accumulator_half(std::uint32_t c) const noexcept {
     return std::uint64_t{c} * sizeof(std::int32_t) < accumulator.size() / 2 ? 0 : 1;
   }

@@ -141,7 +141,7 @@ void StoreUnit::encode(Flow& flow) {
 
 void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   // The pipeline takes a row per interval, but not before the row's operands have arrived, and not
-  // before the row in front has found a place in the write queue.
+  // before the previous row has found a place in the write queue.
   const std::uint64_t accepted = write_dma.next_issue();
   flow.row_done = std::max(flow.row_done, accepted - std::min(accepted, flow.encoder_delay)) +
                   flow.cycles.per_row;

@@ -18,7 +18,7 @@ namespace systole::tlm_model {
 ///
 /// Rows of a store with a mix go through the encoder lines (hw/attention/head_mix.h) after the
 /// chain. Their input register holds one row: a row leaves the chain when work on the last group of
-/// the row in front has begun. Chain and encoder are one pipeline, which a full write queue stalls
+/// the previous row has begun. Chain and encoder are one pipeline, which a full write queue stalls
 /// as a whole.
 class StoreUnit final : public ExecutionUnit {
  public:

@@ -110,7 +110,7 @@ void DmaPort::issue(std::uint64_t address, std::uint8_t* data, std::uint32_t byt
   stats_.window_wait_cycles += cycle - next_issue_;
   next_issue_ = cycle;
   if (cycle > clock_.cycle_from_ps(transfer.now_ps) + quantum_) {
-    // A wait in which nobody else acts would change nothing but the time.
+    // A wait in which no other process acts would change nothing but the time.
     if (const sc_core::sc_time edge = clock_.edge(cycle); all_sleep_beyond(edge)) {
       transfer.now_ps = to_ps(edge);
     } else {

@@ -24,9 +24,9 @@ namespace systole::tlm_model {
 /// width of the bus) follows from that.
 ///
 /// Loosely timed: a port runs up to kQuantum cycles ahead of simulated time before it waits, unless
-/// nobody else would act in the meantime, and says at which cycle its next request can issue. The
-/// bus and the memory keep calendars, so that a request of another initiator still finds the gaps.
-/// What a port can issue before it has to wait goes out as one RequestBatch. Call it from one
+/// no other process would act in the meantime, and says at which cycle its next request can issue.
+/// The bus and the memory keep calendars, so that a request of another initiator still finds the
+/// gaps. What a port can issue before it has to wait goes out as one RequestBatch. Call it from one
 /// SC_THREAD only.
 class DmaPort : public sc_core::sc_module, public Sampled {
  public:
@@ -56,7 +56,7 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t count;
     std::uint64_t bytes;  ///< of one row
   };
-  /// Told of each row, in order, as soon as `cycle` is known, at which its last byte will have
+  /// Called for each row, in order, as soon as `cycle` is known, at which its last byte will have
   /// arrived.
   using OnRow = std::function<void(std::uint64_t row, std::uint64_t cycle)>;
 
@@ -95,7 +95,7 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   /// A call of move() in progress.
   struct Transfer {
     const OnRow& on_row;
-    std::uint64_t now_ps;        ///< simulated time, or later if nobody else acts until then
+    std::uint64_t now_ps;        ///< simulated time, or later if no other process acts until then
     std::uint64_t done;          ///< of the rows that are complete
     std::uint64_t row = 0;       ///< the first that is not
     std::uint64_t row_done = 0;  ///< of its requests that were sent

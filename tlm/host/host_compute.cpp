@@ -29,8 +29,8 @@ HostCompute::HostCompute(const sc_core::sc_module_name& name, const hw::Machine&
       functional_(functional),
       account_("cycles", {{"memory", "lines of operands or results are in flight"},
                           {"core", "interrupts and accesses to the core's registers"}}) {
-  // While the host computes for the core, the core waits: nobody else is on the bus whom a request
-  // ahead of time could overtake.
+  // While the host computes for the core, the core waits: no other initiator is on the bus whom a
+  // request ahead of time could overtake.
   lines.set_quantum(std::numeric_limits<std::uint64_t>::max() / 2);
 }
 

@@ -46,7 +46,7 @@ class MemoryTarget : public sc_core::sc_module {
         {"rejected", "requests", "requests answered with an error", rejected_});
     return report;
   }
-  /// Copies from `data` to what stands `here`, or the other way.
+  /// Copies from `data` to what is stored `here`, or the other way.
   static void copy_bytes(bool write, unsigned char* here, unsigned char* data,
                          std::uint64_t bytes) {
     if (write) {

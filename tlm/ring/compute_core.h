@@ -24,7 +24,7 @@ struct InstructionTrace {
 };
 
 /// A core: instructions of a pass in order, exchanges with the others through its router. Runs
-/// ahead of simulated time between exchanges, since nobody else sees what it does there.
+/// ahead of simulated time between exchanges, since no other process sees what it does there.
 class ComputeCore : public sc_core::sc_module {
  public:
   RingRouter router;

@@ -33,7 +33,7 @@ class MemoryPort {
     write_until(kForever);
     caches_[cache] = {address, bytes, 0};
   }
-  /// A part of it, on its way from `cycle` on.
+  /// A part of it, in flight from `cycle` on.
   void write(std::size_t cache, std::uint64_t address, std::uint64_t bytes, std::uint64_t cycle) {
     writes_.push_back({cache, address, bytes, cycle});
   }
@@ -78,7 +78,7 @@ class MemoryPort {
   std::deque<Write> writes_;  ///< in order of time
 };
 
-/// Operands on their way from a memory: the DMA fetches them in the order in which they are used,
+/// Operands in flight from a memory: the DMA fetches them in the order in which they are used,
 /// as far ahead as its buffer goes. Times are core cycles.
 class OperandStream {
  public:

@@ -13,7 +13,7 @@
 /// The ring between the cores: point-to-point links with routers at their ends.
 namespace systole::tlm_model::dfx {
 
-/// Part of a vector on its way around the ring.
+/// Part of a vector in flight around the ring.
 struct Packet {
   enum class Kind : std::uint8_t {
     kGather,  ///< final: for every core that it passes

@@ -27,7 +27,7 @@ class RingRouter : public sc_core::sc_module, public PacketSink {
     std::vector<hw::Half> values;
   };
 
-  /// `engine`: what becomes of the values of packets on their way; not of sums.
+  /// `engine`: what becomes of the values of packets in flight; not of sums.
   RingRouter(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint32_t core,
              std::unique_ptr<hw::RouterEngine> engine);
 

@@ -14,7 +14,7 @@
 
 namespace systole::tlm_model::dfx {
 
-/// The next pass of each core; none: the end. What is in it must stand until the pass after it is
+/// The next pass of each core; none: the end. What is in it must live until the pass after it is
 /// asked for.
 struct NextPass {
   std::vector<const hw::dfx::Pass*> passes;

@@ -18,7 +18,7 @@ template <typename In, typename Out, typename Tensor = std::int8_t>
 std::vector<Out> apply(const HostFunction& function, const std::vector<In>& in,
                        const std::vector<Tensor>& tensor = {}) {
   check_host_function(function);
-  // A byte off: memory owes nobody an alignment.
+  // A byte off: memory promises no alignment.
   std::vector<std::uint8_t> from(1 + in.size() * sizeof(In)), other(1 + in.size() * sizeof(Tensor));
   std::vector<std::uint8_t> to(1 + in.size() * sizeof(Out));
   std::memcpy(&from[1], in.data(), in.size() * sizeof(In));

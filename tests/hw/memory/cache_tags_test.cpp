@@ -38,7 +38,7 @@ std::vector<LineUse> random_uses(std::mt19937& random, std::size_t count, std::u
   return uses;
 }
 
-/// The same cache, written down as plainly as can be: each set a list, the last used line in front.
+/// The same cache, written down as plainly as can be: each set a list, the last used line first.
 class PlainCache {
  public:
   PlainCache(std::size_t sets, std::size_t ways) : sets_(sets), ways_(ways) {}

@@ -82,7 +82,7 @@ TEST(Chain, FunctionsByTableEqualThoseByPolynomial) {
   for (int i = 0; i < 240; ++i) {
     constexpr StageOp kFunctions[] = {StageOp::kGelu, StageOp::kSilu, StageOp::kExp};
     constexpr StageOp kBounds[] = {StageOp::kClamp, StageOp::kMul, StageOp::kRequantise};
-    constexpr std::size_t kBoundAt[] = {0, 1, 2};  // where the bound of each stands
+    constexpr std::size_t kBoundAt[] = {0, 1, 2};  // where the bound of each is
     const auto which = static_cast<std::size_t>(i) % 3;
     Stage bound = test::random_stage(random, kBounds[which]);
     bound.imm[kBoundAt[which]] = -128 - pick(random, 0, 1);

@@ -25,9 +25,9 @@ Stage tensor_stage(StageOp op, DType type) {
 
 enum StagedCommand : std::size_t { kSums, kOperand, kPreLoad, kFirst, kContinued, kTurned };
 
-/// 32 rows each: sums that are loaded through a chain; an s16 operand that becomes s8 on its way to
-/// the scratchpad, less its row's maximum; a store with three tensor operands and a side output,
-/// and one that continues it; a move of the transposed result.
+/// 32 rows each: sums that are loaded through a chain; an s16 operand that becomes s8 before it
+/// reaches the scratchpad, less its row's maximum; a store with three tensor operands and a side
+/// output, and one that continues it; a move of the transposed result.
 Program staged_program() {
   Program program;
   Stage side = stage(StageOp::kRelu);

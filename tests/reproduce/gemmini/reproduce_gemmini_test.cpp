@@ -68,7 +68,7 @@ TEST_F(ReproduceGemminiPoints, ComparesEveryRunOfAFile) {
   const json document = document_of(good.out);
   expect_good_rows(document);
   EXPECT_EQ(row_of(document, "all: cycles of 1 runs")["ours"], 230);
-  // What others measured on FireSim stands below, whatever the file has.
+  // What others measured on FireSim is below, whatever the file has.
   EXPECT_NEAR(row_of(document, "128x768x3072")["ours"].get<double>(), 1'518'059, 0.05 * 1'518'059);
 }
 

@@ -17,7 +17,7 @@ namespace {
 /// A row of the survey's Tab. 12. It tells the result's channels, not the input's.
 struct LayerRow {
   std::uint32_t kernel, inputs, outputs, size;
-  std::uint32_t count;  ///< that its totals stand for
+  std::uint32_t count;  ///< that its totals count
   double gflops, gmops, intensity;
 };
 

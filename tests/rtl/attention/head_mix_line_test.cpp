@@ -41,7 +41,7 @@ class HeadMixLine : public testing::Test {
       EXPECT_EQ(cycles.total.stalled, 0U);
     }
     if (pressure.input_per_mille == 0) {
-      // A group's beats come in while the one in front is computed.
+      // A group's beats come in while the one before it is computed.
       const std::uint64_t contract =
           mix.in_heads + cycles.groups.size() * hw::mix_products(mix) + hw::kHeadMixLatency;
       testbench::expect_contract(contract, cycles.total);

@@ -45,7 +45,7 @@ inline bool written_again(const model::Graph& graph, const mapper::Mapping& mapp
   return false;
 }
 
-/// Runs a mapped program in the interpreter and compares the result of every operator, as it stands
+/// Runs a mapped program in the interpreter and compares the result of every operator, as it is
 /// when its last command is done, with the reference.
 inline void expect_program_computes_graph(const model::Graph& graph, const hw::Machine& machine,
                                           const mapper::Mapping& mapping, std::uint64_t seed) {

@@ -25,7 +25,7 @@ inline hw::Rounding random_rounding(Random& random) {
       random, {hw::Rounding::kHalfUp, hw::Rounding::kHalfEven, hw::Rounding::kFloor});
 }
 
-/// Where the immediates lo and hi of a stage stand; -1 if it has none.
+/// Where the immediates lo and hi of a stage are; -1 if it has none.
 inline int first_of_range(const hw::Stage& stage) {
   const auto& names = hw::stage_info(stage.op).imm;
   const auto lo = std::find(names.begin(), names.end(), "lo");

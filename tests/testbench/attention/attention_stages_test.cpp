@@ -145,7 +145,7 @@ TEST_F(AttentionStages, GiveTheReferencesBytes) {
   EXPECT_GT(staged_operands, with_operands / 2);
 }
 
-/// One head, all of it in one tile, with cells enough for many rows on their way.
+/// One head, all of it in one tile, with cells enough for many rows in flight.
 AttentionWorkload plain_workload(const hw::Machine& machine) {
   const model::AttentionMask mask = test::synthetic_mask({1, 1, 60, 60}, 1);
   return make_attention_workload(test::shape_of(mask, 16), test::split_by_cycles(mask, 16, machine),

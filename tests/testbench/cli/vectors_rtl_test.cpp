@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// `systole vectors --rtl`; what it refuses is in bad_input_test.cpp.
+// `systole vectors --rtl`; what it refuses is in refusals.txt.
 
 std::string golden_path(const std::string& name) {
   return source_path("tests/golden/ibert/" + name + ".json");

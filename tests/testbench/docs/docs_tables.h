@@ -13,7 +13,7 @@ namespace systole::testbench {
 [[nodiscard]] std::string keys_table(std::string_view section);
 
 /// What a block counts, without its timelines. Initiators and channels, of which there are any
-/// number, stand as INITIATOR and channelN.
+/// number, are written as INITIATOR and channelN.
 [[nodiscard]] std::string counters_table(const hw::BlockReport& report);
 
 /// Parts of a block's timelines: busy, the causes of stalls, idle, total.

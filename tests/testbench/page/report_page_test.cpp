@@ -159,7 +159,7 @@ TEST(ReportPage, TimelinesOfAnySizeComeBack) {
   }
 }
 
-// A browser ends a script element at the first "</script", wherever it stands.
+// A browser ends a script element at the first "</script", wherever it is.
 TEST(ReportPage, NoNameEndsAScriptElement) {
   const TempDirectory directory;
   const hw::Machine machine = hw::find_machine("tiny");

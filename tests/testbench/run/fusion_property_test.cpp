@@ -91,7 +91,7 @@ struct Fused {
     if (group.pre) {
       for (const hw::Stage& stage : group.pre->chain.stages) count(stage, in_front);
     }
-    // Without stages in front the first one is what the load is for.
+    // Without stages before anchors the first one is what the load is for.
     bool alone = group.matmul() == nullptr && !group.pre;
     for (const hw::Stage& stage : group.chain.stages) {
       if (!std::exchange(alone, false)) count(stage, after);

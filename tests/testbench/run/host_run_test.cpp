@@ -91,7 +91,7 @@ TEST_F(HostRun, ClassesAreTheWholeInference) {
   const std::uint64_t waits =
       VitRun::counter(result, "command_processor", "stalled.host_operator") - host(result, "busy");
   EXPECT_EQ(classed(TimeClass::kHostWait), waits);
-  // What comes before the first dispatch, and the end, are in nobody's share.
+  // What comes before the first dispatch, and the end, are in no operator's share.
   EXPECT_NEAR(result.classes.total(), static_cast<double>(result.cycles.front()),
               one.machine.core.call_cycles + 300);
 }

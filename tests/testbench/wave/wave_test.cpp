@@ -282,7 +282,7 @@ TEST_F(WaveTest, AnEmptyWindowIsRefused) {
   EXPECT_TRUE(directory.names().empty());
 }
 
-/// A module of somebody else's: one signal that a view does not know, one that is not recorded.
+/// A user's module: one signal that a view does not know, one that is not recorded.
 class Stranger : public sc_core::sc_module {
  public:
   explicit Stranger(const sc_core::sc_module_name& name) : sc_module(name) {

@@ -21,7 +21,7 @@
 namespace systole::tlm_model {
 namespace {
 
-/// What somebody between initiator and target makes of a batch.
+/// What a module between initiator and target makes of a batch.
 enum class Habit { kPassesOn, kHides, kDelays };
 
 /// Passes calls on and counts them.
@@ -46,7 +46,7 @@ class Tap : public sc_core::sc_module {
   const Habit habit_;
 };
 
-/// Two DMA ports that share a bus and a memory, with somebody in between who may not know batches.
+/// Two DMA ports that share a bus and a memory, with a module in between that may not know batches.
 struct BatchRig {
   BatchRig(const std::string& name, const hw::Machine& machine, Habit at_bus, Habit at_memory)
       : bus((name + "_bus").c_str(), machine.bus),

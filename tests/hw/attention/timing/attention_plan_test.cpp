@@ -205,7 +205,7 @@ TEST(AttentionPlan, OfASmallHeadByHand) {
 }
 
 TEST(AttentionPlan, ForwardsARowThatTheDenserEngineBrought) {
-  // Queries 0 and 1, key 0 global, key 1 kept by both: the denser engine is in front with each
+  // Queries 0 and 1, key 0 global, key 1 kept by both: the denser engine is ahead with each
   // query, being the first line.
   const HeadMask mask{2, 2, {1, 1, 1, 1}};
   Layer layer = small_layer();
