@@ -92,7 +92,7 @@ TEST(Window, RunsOfAnyTileCoverWhatItsElementsAre) {
 TEST(Window, RunsThatAreReducedAreThoseOfItsPixelsInside) {
   test::Random random(2);
   for (int i = 0; i < 500; ++i) {
-    WindowTile tile{random_window(random, Gather::kSum), 0, 0};
+    WindowTile tile{random_window(random, Gather::kMaximum), 0, 0};
     Window patches = tile.window;
     patches.gather = Gather::kPatches;
     tile.col = test::between(random, 0, patches.channels - 1);
@@ -150,6 +150,14 @@ TEST(Window, OfALoadReadsRowsOfPixels) {
   EXPECT_FALSE(ranges[0].write);
 }
 
+TEST(Window, OfMaximaIsWiderThanItsPadding) {
+  Window window = windowed_load().window->window;
+  window.padding = 2;
+  EXPECT_NO_THROW(check_window(window));
+  window.gather = Gather::kMaximum;
+  expect_contains(input_error_of([&] { check_window(window); }), "padding is 2, expected 0 to 1");
+}
+
 TEST(Window, OfALoadIsChecked) {
   struct Bad {
     void (*spoil)(cmd::Load&);
@@ -159,7 +167,7 @@ TEST(Window, OfALoadIsChecked) {
       {[](cmd::Load& l) { l.window->window.stride = 0; }, "stride is 0, expected 1 to 255"},
       {[](cmd::Load& l) { l.window->window.height = 0; }, "height is 0"},
       {[](cmd::Load& l) { l.window->window.channels = 70000; }, "channels is 70000"},
-      {[](cmd::Load& l) { l.window->window.padding = 2; }, "padding is 2, expected less"},
+      {[](cmd::Load& l) { l.window->window.padding = 256; }, "padding is 256, expected 0 to 255"},
       {[](cmd::Load& l) { l.window->window.kernel_rows = 12; }, "expected one that fits 9 x 7"},
       {[](cmd::Load& l) { l.window->window.gather = Gather::kSum; }, "expected patches"},
       {[](cmd::Load& l) { l.window->row = 16; }, "rows 16 to 21 of the 20"},
