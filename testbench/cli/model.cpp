@@ -105,8 +105,10 @@ void list_models(bool json) {
     const NetworkSize size = network_size(name, {});
     const model::ModelInfo info = describe(size);
     const std::uint64_t bytes = info.weight_bytes + info.parameter_bytes;
-    table.add({size.name, std::to_string(size.length), std::to_string(size.shape.layers),
-               std::to_string(size.shape.width), grouped(info.macs), grouped(bytes)});
+    table.add({size.name, size.resnet ? "-" : std::to_string(size.length),
+               std::to_string(size.shape.layers),
+               std::to_string(size.resnet ? size.resnet->width : size.shape.width),
+               grouped(info.macs), grouped(bytes)});
     document.push_back(
         {{"name", size.name}, {"macs", info.macs}, {"bytes", bytes}, {"source", "seeded"}});
   }
@@ -114,7 +116,7 @@ void list_models(bool json) {
   print_text(table.text() + "\n" +
              paragraph("The last " + std::to_string(shape_names().size()) +
                        " are shapes with seeded weights; their figures are "
-                       "those of a prompt of that many tokens." +
+                       "those of a prompt of that many tokens, or of a picture." +
                        (generators.empty() ? ""
                                            : fmt::format(" {} writes text in FP16 (systole "
                                                          "generate); its tokens are its context.",
