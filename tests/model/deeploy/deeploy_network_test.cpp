@@ -22,7 +22,8 @@ IntegerTensor computed(const std::string& op, const std::vector<IntegerTensor>& 
                        const json& attributes = json::object()) {
   std::vector<const IntegerTensor*> pointers;
   for (const IntegerTensor& operand : operands) pointers.push_back(&operand);
-  return compute({"n", op, "n", {}, attributes, {}}, pointers);
+  // As a file has them: what is not negative is unsigned.
+  return compute({"n", op, "n", {}, json::parse(attributes.dump()), {}}, pointers);
 }
 
 TEST(DeeployOperators, MoveAndMultiplyTensorsOfAnyRank) {
@@ -133,16 +134,16 @@ TEST_F(DeeployNetworkTest, KeepsTheResultOfEveryNode) {
   const IntegerTensors values = network.run({{"x", {{1, 2}, {1, 2}}}});
   EXPECT_EQ(values.at("x").values, (Values{1, 2}));
   EXPECT_EQ(values.at("y").values, (Values{6, -3}));
-  expect_contains(input_error_of([&] { (void)network.run({}); }), "input \"x\": expected 2 values");
+  expect_contains(input_error_of([&] { (void)network.run({}); }), "input 'x': expected 2 values");
   const std::int64_t most = std::int64_t{1} << 31;
   expect_contains(input_error_of([&] {
                     (void)network.run({{"x", {{2}, {most, 0}}}});
                   }),
-                  "input \"x\": beyond 32 bits");
+                  "input 'x': beyond 32 bits");
   expect_contains(input_error_of([&] {
                     (void)network.run({{"x", {{2}, {most - 1, 0}}}});
                   }),
-                  "node \"y\": a result beyond 32 bits");
+                  "node 'y': a result beyond 32 bits");
 }
 
 TEST_F(DeeployNetworkTest, RefusesOtherFilesInOneLine) {
@@ -150,12 +151,12 @@ TEST_F(DeeployNetworkTest, RefusesOtherFilesInOneLine) {
     expect_contains(input_error_of([&] { (void)DeeployNetwork::open(file(change)); }), what);
   };
   refused([](json& d) { d["architecture"] = json::object(); }, "expected the family");
-  refused([](json& d) { d["nodes"][0]["op"] = "sin"; }, "node \"y\": op \"sin\" is not supported");
-  refused([](json& d) { d["nodes"][0]["inputs"][1] = "v"; }, "input \"v\": neither a constant");
-  refused([](json& d) { d["nodes"][0]["outputs"][0] = "x"; }, "\"x\": made twice");
+  refused([](json& d) { d["nodes"][0]["op"] = "sin"; }, "node 'y': op 'sin' is not supported");
+  refused([](json& d) { d["nodes"][0]["inputs"][1] = "v"; }, "input 'v': neither a constant");
+  refused([](json& d) { d["nodes"][0]["outputs"][0] = "x"; }, "'x': made twice");
   refused([](json& d) { d["tensors"].erase("y"); }, "'y' is missing");
   refused([](json& d) { d["tensors"]["y"]["shape"] = {1 << 20, 1 << 20}; }, "expected sizes");
-  refused([](json& d) { d["outputs"][0] = "z"; }, "output \"z\": no node makes it");
+  refused([](json& d) { d["outputs"][0] = "z"; }, "output 'z': no node makes it");
   refused([](json& d) { d["nodes"] = 3; }, "'nodes': expected a list");
   const DeeployNetwork other = DeeployNetwork::open(file([](json& d) {
     d["tensors"]["y"]["shape"] = {2, 1};
