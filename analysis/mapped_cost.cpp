@@ -24,8 +24,12 @@ struct Traffic {
 
   void add(const hw::Command& command, const hw::Program& program) {
     if (const auto* const load = command.as<hw::cmd::Load>()) {
-      loads.add_rows(load->from.address, load->from.pitch, load->m,
-                     load->n * hw::bytes_of(load->type));
+      if (load->window) {
+        add_window(*load);
+      } else {
+        loads.add_rows(load->from.address, load->from.pitch, load->m,
+                       load->n * hw::bytes_of(load->type));
+      }
       if (load->pre) add_operands(*load->pre, load->m, load->n, program, loads);
     } else if (const auto* const result = command.as<hw::cmd::Result>()) {
       add_operands(result->chain, result->m, result->n, program, operands);
@@ -55,6 +59,13 @@ struct Traffic {
   std::uint64_t fetched_bytes = 0;  ///< commands
 
  private:
+  void add_window(const hw::cmd::Load& load) {
+    for (std::uint64_t row = 0; row < load.m; ++row) {
+      hw::for_each_run(*load.window, row, load.n, load.from.pitch, [&](const hw::WindowRun& run) {
+        loads.add_rows(load.from.address + run.offset, 0, 1, run.bytes);
+      });
+    }
+  }
   static void add_operands(const hw::ChainUse& use, std::uint64_t rows, std::uint64_t cols,
                            const hw::Program& program, PortTraffic& port) {
     hw::for_each_operand(use, program, [&](const hw::DramTile& tile, hw::DType type) {

@@ -9,6 +9,7 @@
 #include "base/installation.h"
 #include "base/printable.h"
 #include "model/seeded/seeded_llama.h"
+#include "model/seeded/seeded_resnet.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::model {
@@ -58,6 +59,7 @@ std::string find(const std::string& name_or_path, std::string_view suffix,
   if (suffix == kModelSuffix) {
     for (const NamedShape& shape : named_shapes()) known += ", " + std::string(shape.name);
     for (const NamedLlama& llama : llama_shapes()) known += ", " + std::string(llama.name);
+    for (const NamedResNet& resnet : resnet_shapes()) known += ", " + std::string(resnet.name);
   }
   for (const std::string& name : names) known += ", " + name;
   throw hw::InputError("model '" + hw::printable(name_or_path) +

@@ -51,7 +51,7 @@ DependenceGraph::DependenceGraph(const Graph& graph)
         if (model::overlap(graph.nodes[writer].out, read)) writers_[i][view].push_back(writer);
       }
     }
-    masked_[i] = node.valid_cols() != 0;
+    masked_[i] = node.valid_cols() != 0 || node.window;
     if (node.product() == nullptr) {
       for (const std::size_t writer : writers_[i][0]) masked_[i] = masked_[i] || masked_[writer];
     }
@@ -181,6 +181,7 @@ std::vector<bool> DependenceGraph::needed_by(std::size_t to) const {
     }
     if (!needed[i]) continue;
     for (std::size_t view = 0; view < kViews; ++view) {
+      if (view == 0 && graph_.nodes[i].window) continue;  // it may leave pixels out
       const View reads = view_of(graph_.nodes[i], view);
       for (const std::size_t writer : writers_[i][view]) {
         std::vector<View>& all = read[writer];

@@ -26,7 +26,7 @@ struct Dependence {
 
 /// How the operators of a graph depend on each other. Each element of a product needs its row of A
 /// and its column of B, of a row-wise stage its row, of other stages an element. After a causal
-/// mask nothing is certain.
+/// mask or through a window nothing is certain.
 class DependenceGraph {
  public:
   static constexpr std::size_t kViews = 2;

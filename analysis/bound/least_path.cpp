@@ -106,8 +106,8 @@ class PathBuilder {
       const Node& node = graph_.nodes[i];
       postop += more_than_a_pass_[i];
       if (node.product() == nullptr) continue;
-      array += array_time(node, node.in.rows);
-      if (i != to) postop += static_cast<double>(node.in.rows * vectors(node.out.cols));
+      array += array_time(node, node.in_rows());
+      if (i != to) postop += static_cast<double>(node.out.rows * vectors(node.out.cols));
     }
     return std::max(array, postop);
   }
@@ -149,7 +149,7 @@ class PathBuilder {
       if (!needed[i] || depend[i].work < Reach::kRow) continue;
       const Node& node = graph_.nodes[i];
       const bool whole = span.all_rows && depend[i].work >= span.strong;
-      const std::uint64_t rows = whole ? node.in.rows : 1;
+      const std::uint64_t rows = whole ? node.in_rows() : 1;
       if (node.product() == nullptr) {
         if (whole) postop += more_than_a_pass_[i];
         continue;
@@ -159,7 +159,7 @@ class PathBuilder {
       begin = std::min(begin, ready[i]);
       if (i != span.to) postop += static_cast<double>(rows * vectors(node.out.cols));
       if (graph_.tensors[node.product()->b.tensor].kind == model::Tensor::Kind::kConstant) {
-        weights += static_cast<double>(node.in.cols) * node.out.cols;
+        weights += static_cast<double>(node.in_cols()) * node.out.cols;
       }
     }
     if (array != 0) array += begin + product_tail_;
@@ -169,7 +169,7 @@ class PathBuilder {
   }
 
   [[nodiscard]] double array_time(const Node& product, std::uint64_t rows) const {
-    const std::uint64_t n = product.out.cols, k = product.in.cols;
+    const std::uint64_t n = product.out.cols, k = product.in_cols();
     return static_cast<double>(hw::array_cycles(machine_.array, rows, n, k, true).interval);
   }
 

@@ -89,11 +89,18 @@ class BoundBuilder {
     if (!attention || !in_attention_) begin(node, attention);
     end_chain();
     OperatorBound& op = operators_.back();
-    const std::uint64_t m = node.in.rows, k = node.in.cols, n = node.out.cols;
+    const std::uint64_t m = node.in_rows(), k = node.in_cols(), n = node.out.cols;
     begin_chain(m, n);
     if (attention && machine_.attention.lines != 0)
       return;  // engines skip what the mask leaves out
     op.array += static_cast<double>(hw::array_cycles(machine_.array, m, n, k, true).interval);
+    if (node.window) {
+      // However often pixels are read on chip, they come from memory once.
+      for (const View& view : {node.in, b}) {
+        if (comes_from_memory(view)) op.loaded += static_cast<double>(bytes_of(graph_, view));
+      }
+      return;
+    }
     // One copy on chip serves all products.
     const bool is_new = copied_.insert({node.in.tensor, node.in.row, node.in.col}).second;
     if (is_new && machine_.attention.lines == 0) op.either += read_again(node.in);
@@ -147,6 +154,7 @@ class BoundBuilder {
   }
 
   void add_stage(const Node& node, const hw::Stage& stage) {
+    if (node.window) return add_pooling(node);
     if (operators_.empty()) {
       begin(node, false);
       begin_chain(node.in.rows, 0);
@@ -175,6 +183,15 @@ class BoundBuilder {
       once_more_[node.out.tensor] = {
           node.out, std::min(static_cast<double>(bytes_of(graph_, node.out)), bytes + operand)};
     }
+    if (is_written(node.out)) op.written += static_cast<double>(bytes_of(graph_, node.out));
+  }
+
+  /// A stage on what a window gathers, in a pass of its own.
+  void add_pooling(const Node& node) {
+    begin(node, false);
+    begin_chain(node.out.rows, node.out.cols);
+    OperatorBound& op = operators_.back();
+    if (comes_from_memory(node.in)) op.either += static_cast<double>(bytes_of(graph_, node.in));
     if (is_written(node.out)) op.written += static_cast<double>(bytes_of(graph_, node.out));
   }
 

@@ -97,6 +97,7 @@ void CommandCheck::check(const cmd::End& /*end*/) const {}
 
 void CommandCheck::check(const cmd::Load& load) const {
   check_shape(load.m, load.n);
+  if (load.window) check_window_tile(load, false);
   if (load.pre) {
     check_pre(load, false);
   } else if (bytes_of(load.type) != 1) {
@@ -108,8 +109,35 @@ void CommandCheck::check(const cmd::Load& load) const {
 
 void CommandCheck::check(const cmd::LoadAccumulator& load) const {
   check_shape(load.m, load.n);
+  if (load.window) check_window_tile(load, true);
   if (load.pre) check_pre(load, true);
   check_written_rows("c_pitch", load.to.pitch, {load.m, load.n});
+}
+
+void CommandCheck::check_window_tile(const cmd::Load& load, bool sums) const {
+  const Window& window = load.window->window;
+  try {
+    check_window(window);
+  } catch (const InputError& error) {
+    fail("window: " + std::string(error.what()));
+  }
+  if (load.pre) fail("a window and stages, expected one of them");
+  if (bytes_of(load.type) != 1) {
+    fail("type is " + std::string(name_of(load.type)) +
+         ", expected elements of one byte under a window");
+  }
+  if (sums == (window.gather == Gather::kPatches)) {
+    fail("gather is " + std::string(name_of(window.gather)) + ", expected " +
+         (sums ? "maximum or sum" : "patches"));
+  }
+  const auto inside = [this](const char* name, std::uint64_t first, std::uint64_t count,
+                             std::uint64_t all) {
+    if (first + count <= all) return;
+    fail(std::string(name) + " " + std::to_string(first) + " to " + std::to_string(first + count) +
+         " of the " + std::to_string(all) + " that the window gathers");
+  };
+  inside("rows", load.window->row, load.m, window.rows());
+  inside("columns", load.window->col, load.n, window.cols());
 }
 
 void CommandCheck::check_pre(const cmd::Load& load, bool sums) const {

@@ -48,6 +48,10 @@ class Encoder {
   void chain(const char* name, std::size_t at, const std::optional<ChainUse>& use) {
     index(name, at, use ? std::optional<std::uint16_t>(use->chain) : std::nullopt);
   }
+  void window(const char* name, std::size_t at, const std::optional<WindowTile>& tile) {
+    number(name, at, static_cast<std::uint16_t>(tile ? tile->window.gather : Gather{}),
+           Shown::kAlways);
+  }
 
  private:
   std::uint8_t* bytes_;
@@ -97,6 +101,15 @@ class Decoder {
     std::optional<std::uint16_t> chain;
     index(name, at, chain);
     if (chain) use.emplace().chain = *chain;
+  }
+  void window(const char* name, std::size_t at, std::optional<WindowTile>& tile) {
+    std::uint16_t gather = 0;
+    number(name, at, gather, Shown::kAlways);
+    if (gather > static_cast<std::uint16_t>(Gather::kSum)) {
+      throw InputError("gather " + std::to_string(gather) + ", expected 0 to " +
+                       std::to_string(static_cast<std::uint16_t>(Gather::kSum)));
+    }
+    if (gather != 0) tile.emplace().window.gather = static_cast<Gather>(gather);
   }
 
   void issue(Command& command) {

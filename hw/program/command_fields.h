@@ -14,7 +14,7 @@
 /// | 1    | type                                                         |
 /// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed            |
 /// | 3    | issue                                                        |
-/// | 4    | chain, mix (u16 each)                                        |
+/// | 4    | chain or gather, mix (u16 each)                              |
 /// | 8    | op, dram_pitch (u32 each)                                    |
 /// | 16   | dram, tensor (u64 each)                                      |
 /// | 32   | tensor_pitch, m, n, k, a, a_pitch, b, b_pitch, c, c_pitch,   |
@@ -50,6 +50,21 @@ void visit_chain(Use& use, std::size_t operands, F& f) {
   f.number("kept", kK, use.valid_cols, kOptional);
 }
 
+/// Where a load without stages has its window; what it gathers is at kChain.
+template <typename Tile, typename F>
+void visit_window(Tile& tile, F& f) {
+  constexpr Shown kAlways = Shown::kAlways;
+  f.number("kernel_rows", kTensor, tile.window.kernel_rows, kAlways);
+  f.number("kernel_cols", kTensor + 2, tile.window.kernel_cols, kAlways);
+  f.number("stride", kTensor + 4, tile.window.stride, kAlways);
+  f.number("padding", kTensor + 6, tile.window.padding, kAlways);
+  f.number("height", kB, tile.window.height, kAlways);
+  f.number("width", kBPitch, tile.window.width, kAlways);
+  f.number("channels", kTensorPitch, tile.window.channels, kAlways);
+  f.number("row", kParameters, tile.row, kAlways);
+  f.number("col", kStatistics, tile.col, kAlways);
+}
+
 /// Calls for every field of a command's work, in the order of a listing, one of
 ///
 /// - f.number(name, place, value, shown), an unsigned integer of its type's size
@@ -58,6 +73,7 @@ void visit_chain(Use& use, std::size_t operands, F& f) {
 /// - f.tile(name, place, place of the pitch, tile, shown)
 /// - f.index(name, place, value): optional, 1 + its value in 16 bits
 /// - f.chain(name, place, use): the same for an optional chain
+/// - f.window(name, place, tile): the same for an optional window, by what it gathers
 ///
 /// `work` is one of the types in cmd, const or not.
 template <typename Work, typename F>
@@ -76,6 +92,8 @@ void visit_fields(Work& work, F& f) {
     shape(work.m, work.n);
     f.chain("pre", kMix, work.pre);
     if (work.pre) visit_chain(*work.pre, kB, f);
+    f.window("gather", kChain, work.window);
+    if (work.window) visit_window(*work.window, f);
   } else if constexpr (std::is_same_v<T, cmd::Matmul>) {
     f.tile("c", kC, kCPitch, work.c, kAlways);
     f.tile("a", kA, kAPitch, work.a, kAlways);

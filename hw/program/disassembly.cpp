@@ -200,6 +200,9 @@ class FieldLister {
   void chain(const char* name, std::size_t /*at*/, const std::optional<ChainUse>& use) {
     if (use) out_.text(" ").text(name).text("=").number(use->chain);
   }
+  void window(const char* name, std::size_t /*at*/, const std::optional<WindowTile>& tile) {
+    if (tile) out_.text(" ").text(name).text("=").text(name_of(tile->window.gather));
+  }
 
  private:
   Listing& out_;

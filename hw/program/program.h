@@ -15,6 +15,7 @@
 #include "hw/machine/machine.h"
 #include "hw/number/dtype.h"
 #include "hw/postop/postop.h"
+#include "hw/program/window.h"
 
 /// What a core executes: commands on whole tiles, and the chains that its post-op unit runs.
 ///
@@ -99,17 +100,20 @@ struct End {
 };
 
 /// DRAM -> stages -> scratchpad: m rows of n elements of one byte. Without stages they stay as they
-/// are.
+/// are. With a window, which excludes stages, `from` is the picture, its pixels apart by the pitch,
+/// and the rows are what the window gathers of it: patches for the scratchpad, maxima and sums for
+/// the accumulator.
 struct Load {
   std::uint32_t m = 0, n = 0;
   DType type = DType::kS8;  ///< of the elements in DRAM
   DramTile from;
   LocalTile to;
   std::optional<ChainUse> pre;  ///< stages as the rows are loaded
+  std::optional<WindowTile> window;
 
   [[nodiscard]] bool operator==(const Load& other) const {
     return m == other.m && n == other.n && type == other.type && from == other.from &&
-           to == other.to && pre == other.pre;
+           to == other.to && pre == other.pre && window == other.window;
   }
 };
 

@@ -118,6 +118,12 @@ class RangeVisitor {
   }
 
   void load_tile(const cmd::Load& load) {
+    if (load.window) {
+      const WindowSpan span = window_span(*load.window, load.m, load.from.pitch);
+      visit_(Range{Space::kDram, saturating_end(load.from.address, span.begin, 1),
+                   saturating_end(load.from.address, span.end, 1), false});
+      return;
+    }
     dram(load.from, load.m, std::uint64_t{load.n} * bytes_of(load.type), false);
     if (load.pre) operands(*load.pre, load.m, load.n);
   }

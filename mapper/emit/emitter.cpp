@@ -54,7 +54,7 @@ void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>
   std::vector<std::vector<Tile>> tiles;
   for (const TiledGroup& next : groups) {
     const Group& group = *next.group;
-    Work& work = works.emplace_back(to_, group, std::uint64_t{group.m()} * group.n() * group.k());
+    Work& work = works.emplace_back(to_, group, group.macs());
     work.tiling = &next.tiling;
     work.share = next.share;
     work.level = pipeline.levels[works.size() - 1];
@@ -187,16 +187,15 @@ void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks,
 
 hw::LocalTile Emitter::operand_a(const Tile& tile, Work& work) const {
   const model::View& view = work.group().a;
-  const hw::DramTile from = to_.dram_tile(view, tile.row, tile.col);
   if (to_.location(view).place == Location::Place::kScratchpad) {
-    return {narrow(from.address), from.pitch};
+    return {narrow(to_.address(view, tile.row, tile.col)), to_.pitch(view)};
   }
   const TileRing::Place place = work.rings.a.take({tile.row, tile.col});
   const hw::LocalTile to{narrow(place.address),
                          narrow(round_up(tile.cols, to_.machine.array.rows))};
   if (!place.is_new) return to;
   hw::cmd::Load load;
-  load.from = from;
+  work.read_tile(tile.row, tile.col, load);
   load.to = to;
   load.m = tile.rows;
   load.n = tile.cols;
@@ -260,7 +259,7 @@ void Emitter::emit_accumulator_load(const Tile& tile, const hw::LocalTile& c, Wo
   const model::View& view = work.group().a;
   hw::cmd::LoadAccumulator load;
   load.type = to_.graph.tensors[view.tensor].type;
-  load.from = to_.dram_tile(view, tile.row, tile.col);
+  work.read_tile(tile.row, tile.col, load);
   load.to = c;
   load.m = tile.rows;
   load.n = tile.cols;

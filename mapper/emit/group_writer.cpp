@@ -156,6 +156,15 @@ hw::ChainUse GroupWriter::use(bool pre, const Tile& tile) {
   return use;
 }
 
+void GroupWriter::read_tile(std::uint32_t row, std::uint32_t col, hw::cmd::Load& load) const {
+  if (group_->window) {
+    load.from = to_->dram_tile(group_->a);
+    load.window = hw::WindowTile{*group_->window, row, col};
+  } else {
+    load.from = to_->dram_tile(group_->a, row, col);
+  }
+}
+
 hw::cmd::Load GroupWriter::parameter_load(bool pre, const Tile& tile) {
   const BoundChain& chain = pre ? *group_->pre : *group_;
   const std::uint32_t width = pre ? group_->a.cols : group_->n();

@@ -73,6 +73,8 @@ class GroupWriter {
   /// What a command says of the group's chain, or of the one before the anchor, for a tile;
   /// without parameters.
   [[nodiscard]] hw::ChainUse use(bool pre, const Tile& tile);
+  /// Lets a load read a tile of A, or of the tensor that is loaded, from memory.
+  void read_tile(std::uint32_t row, std::uint32_t col, hw::cmd::Load& load) const;
   /// The load of the parameters of a tile's columns, to address 0: a block for the columns of each
   /// result.
   [[nodiscard]] hw::cmd::Load parameter_load(bool pre, const Tile& tile);

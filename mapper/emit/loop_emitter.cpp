@@ -72,7 +72,8 @@ std::uint64_t LoopEmitter::operand_alignment() const {
 bool LoopEmitter::unrolls(const Group& group) const {
   if (to_.machine.unroller.loops == 0 || group.matmul()->b_transposed || group.matmul()->a_unsigned)
     return false;
-  return hw::loop_takes(group.chain) && !group.pre && group.sections.encoders.empty();
+  return hw::loop_takes(group.chain) && !group.pre && !group.window &&
+         group.sections.encoders.empty();
 }
 
 void LoopEmitter::emit_unrolled(const Tiling& tiling, const GroupWriter& writer) {
@@ -105,7 +106,7 @@ void LoopEmitter::emit_unrolled(const Tiling& tiling, const GroupWriter& writer)
 void LoopEmitter::emit(const Group& with_bias, const Tiling& tiling, const Share& share,
                        AccumulatorTurn& turn) {
   const Group group = without_bias(with_bias);
-  GroupWriter writer(to_, group, std::uint64_t{group.m()} * group.n() * group.k());
+  GroupWriter writer(to_, group, group.macs());
   if (unrolls(group)) return emit_unrolled(tiling, writer);
   const std::uint32_t half = to_.machine.scratchpad.kib * 1024 / 2;
   const std::uint32_t request =
@@ -153,7 +154,11 @@ void LoopEmitter::load_chunk_of_rows(const Loop& loop, const model::View& view, 
   load.m = rows;
   load.n = std::min(loop.chunk, loop.ks - k);
   load.to = {to, narrow(round_up(load.n, to_.machine.array.rows))};
-  load.from = row_major(view, row, loop.k0 + k);
+  if (writer.group().window) {  // of A: B is not transposed then
+    writer.read_tile(row, loop.k0 + k, load);
+  } else {
+    load.from = row_major(view, row, loop.k0 + k);
+  }
   writer.add(load);
 }
 

@@ -23,9 +23,11 @@ Group matmul_group(const Graph& graph, std::size_t index) {
   Group group;
   group.name = node.name;
   group.nodes = {index};
-  group.anchor = MatmulAnchor{node.product()->b, node.product()->b_transposed,
-                              graph.tensors[node.in.tensor].type == hw::DType::kU8};
+  group.anchor =
+      MatmulAnchor{node.product()->b, node.product()->b_transposed,
+                   graph.tensors[node.in.tensor].type == hw::DType::kU8, node.product()->groups};
   group.a = node.in;
+  group.window = node.window;
   group.out = node.out;
   return group;
 }
@@ -179,6 +181,7 @@ class GroupBuilder {
     Group group;
     group.name = graph_.nodes[i].name;
     group.a = graph_.nodes[i].in;
+    group.window = graph_.nodes[i].window;
     append(group, i, graph_);
     return group;
   }
@@ -227,6 +230,7 @@ class GroupBuilder {
   [[nodiscard]] std::string tensor_obstacle(const Group& group, const Node& node,
                                             bool shares) const {
     const model::Tensor& between = graph_.tensors[group.out.tensor];
+    if (node.window) return "it reads through a window";
     if (!same(node.in, group.out)) return "it does not read the result of " + last_of(group);
     if (std::string why = state_.memory_obstacle(group.out.tensor); !why.empty()) return why;
     const unsigned readers = state_.readers[group.out.tensor];

@@ -25,7 +25,7 @@ std::optional<std::size_t> producer_of(const Graph& graph, std::size_t norm) {
     const Node& candidate = graph.nodes[i];
     if (candidate.out.tensor != node.in.tensor) continue;
     const bool stage = candidate.stage() != nullptr && same(candidate.out, node.in);
-    const bool fits = stage && candidate.statistics() == model::kNoTensor &&
+    const bool fits = stage && !candidate.window && candidate.statistics() == model::kNoTensor &&
                       candidate.stage()->stage.side == hw::Reduction::kNone &&
                       candidate.stage()->stage.op != hw::StageOp::kTranspose &&
                       hw::statistics_written(candidate.stage()->stage) == 0;

@@ -60,7 +60,7 @@ std::uint64_t operand_stage_cycles(const AttentionGroup& attention, const hw::Ma
 /// How often the anchor of a group reads a view as an operand that may have stages upstream.
 unsigned reads_after_stages(const Group& reader, const model::View& view) {
   if (reader.attention() != nullptr) return operand_reads(*reader.attention(), view);
-  return reader.matmul() != nullptr && same(reader.a, view) ? 1 : 0;
+  return reader.matmul() != nullptr && !reader.window && same(reader.a, view) ? 1 : 0;
 }
 
 /// Makes `group` stages upstream of `reader`, and says whether that pays.

@@ -46,7 +46,7 @@ class Walk {
 
   const Node* matmul(bool b_transposed) {
     const Node* const node = peek();
-    const bool fits = node != nullptr && node->product() != nullptr &&
+    const bool fits = node != nullptr && node->product() != nullptr && !node->window &&
                       node->product()->b_transposed == b_transposed &&
                       (next_ == first_ || follows(*node, 1));
     return fits ? take(node) : nullptr;
@@ -103,7 +103,7 @@ class Walk {
   }
   [[nodiscard]] bool follows(const Node& node, unsigned readers) const {
     const model::Tensor& between = graph_.tensors[last_.tensor];
-    return same(node.in, last_) && readers_[last_.tensor] == readers &&
+    return !node.window && same(node.in, last_) && readers_[last_.tensor] == readers &&
            between.kind == model::Tensor::Kind::kActivation && between.data.empty();
   }
   const Node* take(const Node* node) {

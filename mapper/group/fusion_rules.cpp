@@ -74,6 +74,7 @@ bool reads_saved(const Group& group, const Node& node, const Graph& graph) {
       !hw::stage_info(stage.op).takes(hw::Operand::kSaved)) {
     return false;
   }
+  if (group.matmul() == nullptr && group.window) return false;
   return same(node.second(),
               group.matmul() != nullptr ? graph.nodes[group.nodes.front()].out : group.a);
 }
@@ -95,7 +96,7 @@ std::string in_place_obstacle(const Group& group, const Node& node, const Graph&
   const auto spoils = [&](const View& read, bool in_step) {
     return overlap(read, node.out) && !(in_step && !turns && same(read, node.out));
   };
-  bool spoilt = spoils(group.a, group.matmul() == nullptr) ||
+  bool spoilt = spoils(group.a, group.matmul() == nullptr && !group.window) ||
                 (group.matmul() != nullptr && spoils(group.matmul()->b, false));
   const auto add = [&](const BoundChain& chain) {
     for (const View& view : chain.tensors) spoilt |= spoils(view, true);
@@ -151,6 +152,11 @@ std::string obstacle(const Group& group, const Node& node, const Graph& graph,
   if (!may_fuse(machine.mapper.fusion, stage)) {
     return std::string("mapper.fusion is \"") + name_of(machine.mapper.fusion) + "\"";
   }
+  // Gemmini's library adds residuals in a call of their own.
+  if (machine.mapper.strategy == hw::MappingStrategy::kGemmini && group.matmul() != nullptr &&
+      machine.host.operators != hw::HostOperators::kNone && hw::is_residual(stage)) {
+    return "mapper.strategy is \"gemmini\"";
+  }
   if (hw::transposes(group.chain)) return "the chain ends with a transposition";
   if (group.chain.stages.size() >= machine.postop.max_stages) {
     return limit("postop.max_stages", machine.postop.max_stages);
@@ -180,6 +186,7 @@ std::string pre_obstacle(const Group& group, const hw::Machine& machine) {
   if (machine.preop.lanes == 0) return limit("preop.lanes", 0);
   if (!std::holds_alternative<LoadAnchor>(group.anchor)) return "it is an anchor";
   if (group.pre) return "it has stages in front already";
+  if (group.window) return "it reads through a window";
   if (group.valid_cols != 0) return "a causal mask counts whole rows";
   try {
     hw::check_pre_chain(group.chain);

@@ -31,6 +31,7 @@ struct MatmulAnchor {
   model::View b;
   bool b_transposed = false;  ///< as in model::Node
   bool a_unsigned = false;
+  std::uint32_t groups = 1;  ///< as in model::Product
 };
 
 /// Operators that run as one: an anchor, the chain of stages after it, and one before it. Tensors
@@ -41,8 +42,9 @@ struct Group : BoundChain {
   /// Attention has its own operands and chains; a host function reads `a`, and tensors[0] with two
   /// operands; the encoder's result comes from the stores of a group before.
   std::variant<LoadAnchor, MatmulAnchor, AttentionGroup, hw::HostFunction, HeadMixLayer> anchor;
-  model::View a;                  ///< matmul: A; otherwise the tensor that is loaded
-  std::optional<BoundChain> pre;  ///< of `a`
+  model::View a;                     ///< matmul: A; otherwise the tensor that is loaded
+  std::optional<hw::Window> window;  ///< through which `a` is read
+  std::optional<BoundChain> pre;     ///< of `a`
   model::View out;
   /// Encoders of the result: each is one of the groups after this one, in this order.
   EncodedSections sections;
@@ -73,7 +75,14 @@ struct Group : BoundChain {
   /// Rows and columns of the values that go through the chain.
   [[nodiscard]] std::uint32_t m() const { return hw::transposes(chain) ? out.cols : out.rows; }
   [[nodiscard]] std::uint32_t n() const { return hw::transposes(chain) ? out.rows : out.cols; }
-  [[nodiscard]] std::uint32_t k() const { return matmul() != nullptr ? a.cols : 0; }
+  [[nodiscard]] std::uint32_t k() const {
+    if (matmul() == nullptr) return 0;
+    return window ? static_cast<std::uint32_t>(window->cols()) : a.cols;
+  }
+  /// Multiply-accumulates that count: see model::Node.
+  [[nodiscard]] std::uint64_t macs() const {
+    return matmul() == nullptr ? 0 : std::uint64_t{m()} * n() * k() / matmul()->groups;
+  }
 };
 
 }  // namespace systole::mapper

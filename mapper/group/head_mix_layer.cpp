@@ -29,6 +29,7 @@ std::optional<Nodes> layer_nodes(const Graph& graph, std::size_t first,
   const Node& bias = graph.nodes[first + 1];
   const Node& requantise = graph.nodes[first + 2];
   const model::Product* const product = matmul.product();
+  if (matmul.window || bias.window || requantise.window) return std::nullopt;
   if (product == nullptr || bias.stage() == nullptr || requantise.stage() == nullptr) {
     return std::nullopt;
   }

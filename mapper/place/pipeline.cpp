@@ -48,7 +48,7 @@ class PipelineFinder {
     const auto is_state = [&](const View& view) {
       return graph_.tensors[view.tensor].kind == Tensor::Kind::kState;
     };
-    return !group.attention() && !group.encoder() && !group.host() &&
+    return !group.attention() && !group.encoder() && !group.host() && !group.window &&
            group.sections.encoders.empty() && !hw::transposes(group.chain) &&
            !is_state(group.out) && !is_state(group.a) && !group.out.folded && !group.a.folded &&
            !(group.matmul() != nullptr && is_state(group.matmul()->b));

@@ -35,6 +35,7 @@ struct Life {
   /// so.
   std::optional<std::uint32_t> panel;
   std::uint32_t written = 0;  ///< every view that is written begins and ends at multiples of this
+  bool is_picture = false;    ///< a window reads it
 };
 
 class Lives {
@@ -59,7 +60,9 @@ class Lives {
         attention_.push_back(step);
         continue;
       }
-      touch(group.a, step).only_matmul_reads &= group.matmul() != nullptr;
+      // Windows gather from memory alone.
+      touch(group.a, step).only_matmul_reads &= group.matmul() != nullptr && !group.window;
+      if (group.window) touch(group.a, step).is_picture = true;
       if (group.matmul() != nullptr) {
         touch(group.matmul()->b, step).is_weight =
             graph.tensors[group.matmul()->b.tensor].kind == Tensor::Kind::kConstant;
@@ -296,8 +299,9 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
         continue;
       }
     }
-    // What a host prepared for its library has no gaps between rows.
-    const auto pitch = machine.unroller.loops != 0
+    // What a host prepared for its library has no gaps between rows, nor has a picture between
+    // its pixels.
+    const auto pitch = machine.unroller.loops != 0 || life.is_picture
                            ? row_bytes
                            : static_cast<std::uint32_t>(round_up(row_bytes, kDramRowAlignment));
     const auto at = dram.allocate(std::uint64_t{pitch} * tensor.rows, life.first, life.last);

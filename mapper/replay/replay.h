@@ -25,8 +25,8 @@ namespace systole::mapper {
 /// keeps nothing of the programs it has seen.
 ///
 /// Not modelled: an L2 cache is its latency alone, the walks of a TLB read an idle memory, slots of
-/// a DMA port come free in the order of issue, attention takes the cycles that were announced, and
-/// an encoder holds up rows by its mean interval.
+/// a DMA port come free in the order of issue, attention takes the cycles that were announced,,
+/// an encoder holds up rows by its mean interval, and the runs of a window are all alike.
 class Replay {
  public:
   explicit Replay(const hw::Machine& machine);

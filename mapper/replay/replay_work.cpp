@@ -89,7 +89,27 @@ class Decode {
     work_.local_pitch = load.to.pitch * scale;
     work_.local.begin = load.to.address * scale;
     work_.row_words = ceil_div(work_.local_bytes, std::uint64_t{word});
+    if (load.window) decode_window(load);
     if (load.pre) decode(*load.pre, load.m, load.n, std::max(machine_.preop.lanes, 1U));
+  }
+
+  /// All runs as if they were as long, as far apart, and as many in each row.
+  void decode_window(const hw::cmd::Load& load) {
+    std::uint64_t runs = 0, bytes = 0, first = 0, last = 0;
+    for (std::uint64_t row = 0; row < load.m; ++row) {
+      hw::for_each_run(*load.window, row, load.n, load.from.pitch, [&](const hw::WindowRun& run) {
+        if (runs == 0) first = run.offset;
+        last = std::max(last, run.offset);
+        ++runs;
+        bytes += run.bytes;
+      });
+    }
+    if (runs == 0) runs = bytes = 1;  // padding alone
+    work_.rows = {load.from.address + first, runs == 1 ? 0 : (last - first) / (runs - 1),
+                  ceil_div(bytes, runs), 0, runs};
+    work_.local_pitch = std::max<std::uint64_t>(work_.local_pitch * load.m / runs, 1);
+    work_.local_bytes = std::min(work_.local_bytes, work_.local_pitch);
+    work_.row_words = ceil_div(work_.row_words * load.m, runs);
   }
 
   void decode(const hw::cmd::Result& result, const hw::WrittenRows& written) {

@@ -94,6 +94,15 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   if (group.matmul() == nullptr) {
     problem.in_bytes = static_cast<std::uint32_t>(hw::bytes_of(graph.tensors[group.a.tensor].type));
   }
+  problem.window = group.window;
+  if (group.window) {
+    // A row of the window, where nothing is between its pixels.
+    const bool dense = group.a.cols == graph.tensors[group.a.tensor].cols;
+    problem.window_run = group.window->channels * (dense ? group.window->kernel_cols : 1U);
+    if (group.matmul() == nullptr) {
+      problem.in_bytes *= static_cast<std::uint32_t>(group.window->pixels());
+    }
+  }
   problem.section = group.section_cols();
   for (const HeadMixLayer& encoder : group.sections.encoders) {
     const std::uint64_t interval =

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -70,17 +71,20 @@ struct TilingProblem {
   std::uint32_t pre_words = 0;         ///< of parameters, per column of A
   std::uint32_t pre_tensor_bytes = 0;  ///< per element of A: tensor operands
   std::uint32_t pre_stages = 0;
-  std::uint64_t pre_fill = 0;       ///< cycles from the first value to its result
-  std::uint64_t pre_interval = 0;   ///< least cycles from row to row, 0 without stages
-  std::uint32_t stages = 0;         ///< of the chain
-  std::uint64_t postop_passes = 1;  ///< over the sums
+  std::uint64_t pre_fill = 0;        ///< cycles from the first value to its result
+  std::uint64_t pre_interval = 0;    ///< least cycles from row to row, 0 without stages
+  std::optional<hw::Window> window;  ///< through which A or the loaded tensor is read
+  std::uint32_t window_run = 0;      ///< most bytes that it finds one after the other
+  std::uint32_t stages = 0;          ///< of the chain
+  std::uint64_t postop_passes = 1;   ///< over the sums
 
   [[nodiscard]] auto key() const {
-    return std::make_tuple(
-        m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
-        b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
-        stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
-        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows, panel);
+    return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
+                           b_is_activation, b_transposed, parameter_words, out_bytes, tensor_bytes,
+                           postop_interval, postop_fill, stream_bytes, in_bytes, stages,
+                           postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
+                           pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
+                           by_rows, panel, window, window_run);
   }
   /// Commands that send a C tile of so many columns through the chain.
   [[nodiscard]] std::uint64_t results_of(std::uint32_t c_cols) const {

@@ -161,7 +161,9 @@ TilingCost::Loads TilingCost::loads(const Shape& shape, std::uint64_t a_times,
 // Rows of activations are apart in memory, and all rows for a loop unroller; other tiles of weights
 // and parameters are one run.
 double TilingCost::a_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
-  return time(rate, bytes, t.k * problem_.a_bytes);
+  std::uint64_t run = t.k * problem_.a_bytes;
+  if (problem_.window) run = std::min<std::uint64_t>(run, problem_.window_run);
+  return time(rate, bytes, run);
 }
 double TilingCost::b_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const {
   return time(rate, bytes, t.unrolled || problem_.b_is_activation ? t.n : kRun);

@@ -22,10 +22,10 @@ std::string without_head(const std::string& name) {
 void add_product(ModelInfo& info, const Graph& graph, const Node& node) {
   ProductInfo product;
   product.name = without_head(node.name);
-  product.m = node.in.rows;
-  product.k = node.in.cols;
+  product.m = node.in_rows();
+  product.k = node.in_cols();
   product.n = node.out.cols;
-  product.macs = std::uint64_t{product.m} * product.k * product.n;
+  product.macs = node.macs();
   const Tensor& b = graph.tensors[node.product()->b.tensor];
   if (b.kind == Tensor::Kind::kConstant) product.weight_bytes = b.bytes();
   info.macs += product.macs;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "hw/host/host_function.h"
 #include "hw/number/dtype.h"
 #include "hw/postop/postop.h"
+#include "hw/program/window.h"
 
 /// The operator graph of an integer network: tensors and the operators between them, in execution
 /// order. An operator is a matmul, one post-op stage, or a function of the host
@@ -71,6 +73,8 @@ struct View {
 struct Product {
   View b;  ///< k x n, or n x k when transposed
   bool b_transposed = false;
+  /// Groups of channels whose blocks on the diagonal of B are all of it that is not zero.
+  std::uint32_t groups = 1;
 };
 
 /// A post-op stage on Node::in.
@@ -94,6 +98,23 @@ struct Node {
   std::string name;  ///< unique
   View in, out;
   std::variant<StageUse, Product, HostUse> op;
+  /// Through which a product or a stage reads `in`, a picture: what it works on are patches, maxima
+  /// or sums.
+  std::optional<hw::Window> window;
+
+  /// Rows and columns of what the operator works on.
+  [[nodiscard]] std::uint32_t in_rows() const {
+    return window ? static_cast<std::uint32_t>(window->rows()) : in.rows;
+  }
+  [[nodiscard]] std::uint32_t in_cols() const {
+    return window ? static_cast<std::uint32_t>(window->cols()) : in.cols;
+  }
+  /// Multiply-accumulates of a product; what is zero for its groups does not count.
+  [[nodiscard]] std::uint64_t macs() const {
+    return product() == nullptr
+               ? 0
+               : std::uint64_t{out.rows} * out.cols * in_cols() / product()->groups;
+  }
 
   /// What the node does, if it is that; else null.
   [[nodiscard]] const StageUse* stage() const { return std::get_if<StageUse>(&op); }

@@ -14,10 +14,7 @@ TensorId find_tensor(const Graph& graph, std::string_view name) {
 
 std::uint64_t count_macs(const Graph& graph) {
   std::uint64_t macs = 0;
-  for (const Node& node : graph.nodes) {
-    if (node.product() == nullptr) continue;
-    macs += std::uint64_t{node.in.rows} * node.in.cols * node.out.cols;
-  }
+  for (const Node& node : graph.nodes) macs += node.macs();
   return macs;
 }
 
@@ -44,6 +41,25 @@ View GraphBuilder::matmul(const std::string& name, View a, View b, bool b_transp
   node.out = whole(add_tensor(std::move(out)));
   graph_.nodes.push_back(std::move(node));
   return graph_.nodes.back().out;
+}
+
+View GraphBuilder::convolution(const std::string& name, View picture, const hw::Window& window,
+                               View b, std::uint32_t groups) {
+  const View out = matmul(name, picture, b, false);
+  Node& node = graph_.nodes.back();
+  node.window = window;
+  node.product()->groups = groups;
+  graph_.tensors[out.tensor].rows = node.out.rows = node.in_rows();
+  return node.out;
+}
+
+View GraphBuilder::pooling(const std::string& name, View picture, const hw::Window& window,
+                           const hw::Stage& stage, hw::DType type) {
+  const View out = this->stage(name, picture, stage, type);
+  Node& node = graph_.nodes.back();
+  node.window = window;
+  graph_.tensors[out.tensor].rows = node.out.rows = node.in_rows();
+  return node.out;
 }
 
 View GraphBuilder::stage(const std::string& name, View in, const hw::Stage& stage, hw::DType type,

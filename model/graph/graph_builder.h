@@ -36,6 +36,13 @@ class GraphBuilder {
   /// C = A B, or A B^T; to an own s32 tensor.
   View matmul(const std::string& name, View a, View b, bool b_transposed);
 
+  /// The product of the patches under a window with B; to an own s32 tensor.
+  View convolution(const std::string& name, View picture, const hw::Window& window, View b,
+                   std::uint32_t groups = 1);
+  /// A stage on the maxima or the sums under a window; it writes an own tensor of `type`.
+  View pooling(const std::string& name, View picture, const hw::Window& window,
+               const hw::Stage& stage, hw::DType type);
+
   /// A stage that writes an own tensor of `type`.
   View stage(const std::string& name, View in, const hw::Stage& stage, hw::DType type,
              StageOperands operands = {});

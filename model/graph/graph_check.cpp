@@ -33,6 +33,7 @@ class NodeCheck {
       fail("output is a constant");
     }
     check_statistics();
+    if (node_.window) check_window();
     std::visit([this](const auto& op) { check(op); }, node_.op);
   }
 
@@ -92,13 +93,38 @@ class NodeCheck {
     }
   }
 
+  void check_window() const {
+    const hw::Window& window = *node_.window;
+    try {
+      hw::check_window(window);
+    } catch (const hw::InputError& error) {
+      fail("window: " + std::string(error.what()));
+    }
+    require(node_.host() == nullptr, "a function of the host through a window");
+    require(!node_.in.folded && node_.in.cols == window.channels &&
+                node_.in.rows == std::uint64_t{window.height} * window.width,
+            "input is not the window's picture: a row for each pixel, a column for each channel");
+    require(hw::bytes_of(type(node_.in)) == 1, "elements of more than one byte under a window");
+    require((node_.product() != nullptr) == (window.gather == hw::Gather::kPatches),
+            "expected patches for a product, maxima or sums for a stage");
+    require(!overlap(node_.in, node_.out), "output lies over the picture under its window");
+    if (node_.stage() == nullptr) return;
+    const hw::StageInfo& info = hw::stage_info(node_.stage()->stage.op);
+    require(!info.row_wise && !node_.is(hw::StageOp::kTranspose) &&
+                node_.statistics() == kNoTensor && node_.valid_cols() == 0,
+            "a stage of whole rows through a window");
+  }
+
   void check(const Product& product) const {
     inside(product.b, "operand B");
     const std::uint32_t k = product.b_transposed ? product.b.cols : product.b.rows;
     const std::uint32_t n = product.b_transposed ? product.b.rows : product.b.cols;
     require(k <= kMaxCommonDimension, "the common dimension exceeds 65536");
-    require(node_.in.cols == k, "A and B differ in their common dimension");
-    require(node_.out.rows == node_.in.rows && node_.out.cols == n,
+    require(node_.in_cols() == k, "A and B differ in their common dimension");
+    require(!node_.window || !product.b_transposed, "patches times B transposed");
+    require(product.groups != 0 && k % product.groups == 0 && n % product.groups == 0,
+            "groups do not divide the channels");
+    require(node_.out.rows == node_.in_rows() && node_.out.cols == n,
             "C is not rows of A x cols of B");
     require(type(node_.in) == hw::DType::kS8 || type(node_.in) == hw::DType::kU8,
             "A is neither s8 nor u8");
@@ -107,13 +133,13 @@ class NodeCheck {
   }
 
   void check_elementwise(bool with_tensor, hw::DType tensor) const {
-    require(node_.out.rows == node_.in.rows && node_.out.cols == node_.in.cols,
+    require(node_.out.rows == node_.in_rows() && node_.out.cols == node_.in_cols(),
             "output and input differ in shape");
-    check_in_place(node_.in, "input");
+    if (!node_.window) check_in_place(node_.in, "input");
     if (!with_tensor) return;
     const View second = node_.second();
     inside(second, "tensor operand");
-    require(second.rows == node_.in.rows && second.cols == node_.in.cols,
+    require(second.rows == node_.in_rows() && second.cols == node_.in_cols(),
             "tensor operand and input differ in shape");
     require(type(second) == tensor, "tensor operand has another type");
     check_in_place(second, "tensor operand");
@@ -151,7 +177,7 @@ class NodeCheck {
       check_elementwise(stage.operand == hw::Operand::kTensor, stage.tensor);
     }
     require(stage.operand != hw::Operand::kSaved, "a graph has no saved operand: it is a tensor");
-    require(use.parameters.size() == std::size_t{hw::parameter_words(stage)} * node_.in.cols,
+    require(use.parameters.size() == std::size_t{hw::parameter_words(stage)} * node_.in_cols(),
             "parameters do not fill the columns");
     check_valid_cols(hw::uses_valid_cols({{stage}, {}}));
     if (stage.op == hw::StageOp::kRope) require(node_.in.cols % 2 == 0, "pairs of an odd row");

@@ -1,5 +1,6 @@
 #include "model/graph/reference.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -118,6 +119,40 @@ std::vector<std::int32_t> Reference::load(const View& view) const {
   return values;
 }
 
+std::vector<std::int32_t> Reference::load_input(const Node& node) const {
+  if (!node.window) return load(node.in);
+  const hw::Window& window = *node.window;
+  const std::vector<std::int32_t> picture = load(node.in);
+  const std::int64_t height = window.height, width = window.width, channels = window.channels;
+  std::vector<std::int32_t> values;
+  values.reserve(window.rows() * window.cols());
+  for (std::int64_t y = -window.padding; y + window.kernel_rows <= height + window.padding;
+       y += window.stride) {
+    for (std::int64_t x = -window.padding; x + window.kernel_cols <= width + window.padding;
+         x += window.stride) {
+      const std::size_t first = values.size();
+      for (std::int64_t i = y; i < y + window.kernel_rows; ++i) {
+        for (std::int64_t j = x; j < x + window.kernel_cols; ++j) {
+          const bool inside = i >= 0 && i < height && j >= 0 && j < width;
+          if (!inside && window.gather == hw::Gather::kMaximum) continue;
+          const bool begins = values.size() == first;
+          for (std::int64_t c = 0; c < channels; ++c) {
+            const std::int32_t value =
+                inside ? picture[static_cast<std::size_t>((i * width + j) * channels + c)] : 0;
+            if (begins || window.gather == hw::Gather::kPatches) {
+              values.push_back(value);
+              continue;
+            }
+            std::int32_t& so_far = values[first + static_cast<std::size_t>(c)];
+            so_far = window.gather == hw::Gather::kSum ? so_far + value : std::max(so_far, value);
+          }
+        }
+      }
+    }
+  }
+  return values;
+}
+
 void Reference::store(const Node& node, const View& view, const std::vector<std::int32_t>& values) {
   const Tensor& tensor = graph_.tensors[view.tensor];
   std::uint8_t* bytes = memory_[view.tensor].data();
@@ -131,10 +166,10 @@ void Reference::store(const Node& node, const View& view, const std::vector<std:
 }
 
 std::vector<std::int32_t> Reference::multiply(const Node& node) const {
-  const std::size_t m = node.in.rows;
-  const std::size_t k = node.in.cols;
+  const std::size_t m = node.in_rows();
+  const std::size_t k = node.in_cols();
   const std::size_t n = node.out.cols;
-  const std::vector<std::int32_t> a = load(node.in);
+  const std::vector<std::int32_t> a = load_input(node);
   const std::vector<std::int32_t> b = load(node.product()->b);
   std::vector<std::int32_t> c(m * n, 0);  // check_graph() bounds k, so that no sum overflows
   for (std::size_t i = 0; i < m; ++i) {
@@ -153,8 +188,13 @@ std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
   const Tensor& b = graph_.tensors[node.product()->b.tensor];
   std::vector<std::int32_t> c(std::size_t{node.out.rows} * node.out.cols);
   hw::GemmArgs args;
-  args.a = memory_[node.in.tensor].data() + first_of(a, node.in, 0);
-  args.lda = node.in.pitch(a.cols);
+  std::vector<std::uint8_t> gathered;
+  if (node.window) {
+    const std::vector<std::int32_t> values = load_input(node);
+    gathered.assign(values.begin(), values.end());  // modulo 256: two's complement
+  }
+  args.a = node.window ? gathered.data() : memory_[node.in.tensor].data() + first_of(a, node.in, 0);
+  args.lda = node.window ? node.in_cols() : node.in.pitch(a.cols);
   args.a_unsigned = a.type == hw::DType::kU8;
   args.b = reinterpret_cast<const std::int8_t*>(memory_[node.product()->b.tensor].data()) +
            first_of(b, node.product()->b, 0);
@@ -162,9 +202,9 @@ std::vector<std::int32_t> Reference::multiply_fast(const Node& node) const {
   args.b_transposed = node.product()->b_transposed;
   args.c = c.data();
   args.ldc = node.out.cols;
-  args.m = node.in.rows;
+  args.m = node.in_rows();
   args.n = node.out.cols;
-  args.k = node.in.cols;
+  args.k = node.in_cols();
   hw::gemm(args);
   return c;
 }
@@ -188,13 +228,13 @@ void Reference::run_stage(const Node& node) {
   const hw::Chain chain{{use.stage}, hw::DType::kS32};
   const bool has_tensor = use.stage.operand == hw::Operand::kTensor;
   const std::size_t words = hw::statistics_words(chain);
-  const View statistics{use.statistics, 0, 0, node.in.rows, static_cast<std::uint32_t>(words)};
-  const std::size_t cols = node.in.cols;
-  const std::vector<std::int32_t> in = load(node.in);
+  const View statistics{use.statistics, 0, 0, node.in_rows(), static_cast<std::uint32_t>(words)};
+  const std::size_t cols = node.in_cols();
+  const std::vector<std::int32_t> in = load_input(node);
   const std::vector<std::int32_t> tensor =
       has_tensor ? load(use.tensor) : std::vector<std::int32_t>{};
   std::vector<std::int32_t> out, left;
-  std::vector<std::int32_t> given(words * node.in.rows, 0);
+  std::vector<std::int32_t> given(words * node.in_rows(), 0);
   if (hw::reads_row_statistics(chain)) given = load(statistics);
   out.reserve(in.size());
   const auto part = [](const std::vector<std::int32_t>& values, std::size_t r, std::size_t n) {
@@ -203,7 +243,7 @@ void Reference::run_stage(const Node& node) {
   };
   hw::PlainRow row;
   row.parameters = use.parameters;
-  for (std::size_t r = 0; r < node.in.rows; ++r) {
+  for (std::size_t r = 0; r < node.in_rows(); ++r) {
     row.x = part(in, r, cols);
     if (has_tensor) row.tensors = {part(tensor, r, cols)};
     const std::vector<std::int32_t> before = part(given, r, words);

@@ -49,6 +49,8 @@ class Reference {
   void run_host(const Node& node);
   /// The elements of a view, row by row.
   [[nodiscard]] std::vector<std::int32_t> load(const View& view) const;
+  /// What a node works on, row by row: its input, or what its window gathers.
+  [[nodiscard]] std::vector<std::int32_t> load_input(const Node& node) const;
   void store(const Node& node, const View& view, const std::vector<std::int32_t>& values);
   [[nodiscard]] std::vector<std::int32_t> multiply(const Node& node) const;
   [[nodiscard]] std::vector<std::int32_t> multiply_fast(const Node& node) const;

@@ -40,16 +40,18 @@ void add_encoder(Reproduction& reproduction) {
   reproduction.plots.push_back(shares_plot(runs));
 }
 
+void add_resnet(Reproduction& reproduction) {
+  reproduction.add(simulated_resnet_section(run_resnet()));
+}
+
 void add_mapping(Reproduction& reproduction) {
   reproduction.add(mapspace_section(hw::find_machine("gemmini")));
   reproduction.add(fusion_section());
 }
 
-const std::vector<ReproductionPart> kParts = {{"analysis", add_analysis},
-                                              {"products", add_products},
-                                              {"splits", add_splits},
-                                              {"encoder", add_encoder},
-                                              {"mapping", add_mapping}};
+const std::vector<ReproductionPart> kParts = {
+    {"analysis", add_analysis}, {"products", add_products}, {"splits", add_splits},
+    {"encoder", add_encoder},   {"resnet", add_resnet},     {"mapping", add_mapping}};
 
 }  // namespace
 

@@ -21,8 +21,8 @@
 namespace systole::testbench {
 
 /// What `systole reproduce survey` can do apart: "analysis" (from shapes alone), "products" (those
-/// measured on RTL), "splits" (of the SRAM), "encoder" (BERT-Base), "mapping" (random mappings, the
-/// fusion study).
+/// measured on RTL), "splits" (of the SRAM), "encoder" (BERT-Base), "resnet" (ResNet-50 beside it),
+/// "mapping" (random mappings, the fusion study).
 [[nodiscard]] const std::vector<std::string>& survey_parts();
 
 /// `parts` of survey_parts(); none: all.
@@ -101,6 +101,13 @@ struct EncoderRuns {
 };
 [[nodiscard]] EncoderRuns run_encoders();
 
+/// ResNet-50 on "gemmini" and "survey", and BERT-Base of 128 tokens on "survey" in the order of
+/// Gemmini's library. Documents as of EncoderRuns, without classes.
+struct ResNetRuns {
+  nlohmann::ordered_json baseline, optimised, bert;
+};
+[[nodiscard]] ResNetRuns run_resnet();
+
 // Figures of a document of EncoderRuns.
 
 /// Percent of the cycles that go to these classes.
@@ -147,6 +154,8 @@ inline constexpr double kGiga = 1e-9;  ///< operations or bytes to the survey's 
 [[nodiscard]] ReproductionSection baseline_section(const EncoderRuns& runs);
 /// Fig. 14, right: shares of the optimised machine's time.
 [[nodiscard]] ReproductionSection optimised_section(const EncoderRuns& runs);
+/// Tab. 4 and its text, simulated.
+[[nodiscard]] ReproductionSection simulated_resnet_section(const ResNetRuns& runs);
 /// Section 5: how far random mappings lie apart, and what fusing gains.
 [[nodiscard]] ReproductionSection mapspace_section(const hw::Machine& machine);
 [[nodiscard]] ReproductionSection fusion_section();

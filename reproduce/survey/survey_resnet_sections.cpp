@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "analysis/survey_performance.h"
+#include "model/seeded/shapes.h"
 #include "reproduce/study/resnet50.h"
 #include "reproduce/survey/survey.h"
 
@@ -87,6 +88,22 @@ ReproductionSection resnet_section() {
                  {"fusing", cycles / (model.cycles(layers) + model.cycles(rest.back()))}});
   section.rows.insert(section.rows.begin(), rows.begin(), rows.end());
   return section;
+}
+
+ReproductionSection simulated_resnet_section(const ResNetRuns& runs) {
+  const double layers = model::find_shape("bert-base").layers;
+  const double bert = layers * per_layer(runs.bert, "cycles");
+  const double cycles = per_layer(runs.optimised, "cycles");
+  return survey_paper().section("resnet-simulated",
+                                {{"macs", runs.optimised.at("macs").get<double>() * kGiga},
+                                 {"bert, macs", layers * per_layer(runs.bert, "macs") /
+                                                    runs.optimised.at("macs").get<double>()},
+                                 {"bert, time", bert / cycles},
+                                 {"cycles", cycles},
+                                 {"utilisation", array_percent(runs.optimised)},
+                                 {"bert, utilisation", array_percent(runs.bert)},
+                                 {"baseline, cycles", per_layer(runs.baseline, "cycles")},
+                                 {"baseline, utilisation", array_percent(runs.baseline)}});
 }
 
 ReproductionSection convolution_section() {

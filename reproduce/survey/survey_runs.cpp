@@ -85,6 +85,16 @@ Json encoder_document(const hw::Machine& machine, std::uint32_t length, Order or
           {"classes", std::move(classes)}};
 }
 
+Json resnet_document(const hw::Machine& machine) {
+  const NetworkSize size = network_size("resnet-50", {});
+  const model::Graph graph = seeded_network(size, machine, false).graph;
+  const SimulationResult result = time_graph(graph, mapper::map_graph(graph, machine), machine);
+  return {{"cycles", result.cycles.front()},
+          {"layers", 1},
+          {"macs", model::count_macs(graph)},
+          {"macs_per_cycle", machine.array.rows * machine.array.cols}};
+}
+
 /// Simulates the products of all of these splits on a preset with other sizes of its memories.
 void run(std::vector<SplitRun>& splits, const char* preset) {
   ExperimentBatch batch;
@@ -183,6 +193,17 @@ EncoderRuns run_encoders() {
   add(runs.fused, fused, 512, Order::kBert);
   add(runs.at_256, machine, 256, Order::kLibrary);
   add(runs.at_128, machine, 128, Order::kLibrary);
+  batch.run();
+  return runs;
+}
+
+ResNetRuns run_resnet() {
+  ResNetRuns runs;
+  const hw::Machine baseline = hw::find_machine("gemmini"), machine = hw::find_machine("survey");
+  ExperimentBatch batch;
+  batch.add(runs.baseline, [&] { return resnet_document(baseline); });
+  batch.add(runs.optimised, [&] { return resnet_document(machine); });
+  batch.add(runs.bert, [&] { return encoder_document(machine, 128, Order::kLibrary); });
   batch.run();
   return runs;
 }

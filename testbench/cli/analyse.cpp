@@ -141,6 +141,10 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
   return network;
 }
 
+bool is_convolutional(const AnalyseOptions& options) {
+  return is_shape_name(options.model) && size_of(options).resnet.has_value();
+}
+
 model::Graph graph_of(const AnalyseOptions& options, const hw::Machine& machine) {
   if (!is_shape_name(options.model)) {
     return load_network(options.model, options.size, machine).graph;
@@ -178,14 +182,22 @@ int run(const AnalyseOptions& options) {
   if (!options.product.empty()) return compare(options);
   const PlotWriter plots(options.plots);
   const AnalysedNetwork network = network_of(options);
-  CostReport costs = analyse(network);
+  // Closed forms are those of Transformers.
+  std::optional<CostReport> costs;
+  if (!is_convolutional(options)) {
+    costs = analyse(network);
+  } else if (!options.has_machine()) {
+    throw hw::InputError("analyse: " + network.name +
+                         " has convolutions, for which there are no closed forms, expected "
+                         "--machine");
+  }
   std::optional<EstimateReport> estimates;
   std::optional<BoundReport> bound;
   nlohmann::ordered_json machine_keys;
   if (options.has_machine()) {
     const hw::Machine machine = load_machine(options.machine);
     machine_keys = machine_json(machine);
-    costs.roofline = analysis::roofline_of(machine);
+    if (costs) costs->roofline = analysis::roofline_of(machine);
     const model::Graph graph = graph_of(options, machine);
     const mapper::Mapping mapping = mapper::map_graph(graph, machine);
     estimates = estimate_on(machine, graph, mapping, options.simulate);
@@ -193,16 +205,17 @@ int run(const AnalyseOptions& options) {
   }
   if (bound) plots.write({bound_plot(*bound)});
   if (options.json) {
-    nlohmann::ordered_json document = cost_json(costs);
+    nlohmann::ordered_json document =
+        costs ? cost_json(*costs) : nlohmann::ordered_json{{"model", network.name}};
     if (estimates) document.update(estimate_json(*estimates));
     if (bound) document.update(bound_json(*bound));
     if (!machine_keys.is_null()) document["machine_keys"] = std::move(machine_keys);
     print_json(document);
     return kExitOk;
   }
-  std::string text = cost_text(costs);
+  std::string text = costs ? cost_text(*costs) : "";
   if (estimates) {
-    text += "\n";
+    if (costs) text += "\n";
     if (network.kind == model::NetworkKind::kDecoder) {
       text += fmt::format("below: {} tokens of a prompt at once, every score computed\n\n",
                           network.length);

@@ -14,7 +14,10 @@
 #include "model/build/encoder_graph.h"
 #include "model/build/text_graph.h"
 #include "model/data/dataset.h"
+#include "model/deeploy/deeploy_network.h"
 #include "model/float/gpt.h"
+#include "model/format/safetensors.h"
+#include "model/format/safetensors_writer.h"
 #include "model/graph/describe_model.h"
 #include "model/integer/integer_model.h"
 #include "model/metadata/text_shape.h"
@@ -38,6 +41,7 @@ using nlohmann::ordered_json;
 struct ModelOptions {
   std::string model, input, checkpoint;
   std::string machine, out, drawing;
+  std::string values;  ///< of every node of a network of Deeploy
   SizeOptions size;
   bool accuracy = false, json = false;
 };
@@ -95,8 +99,10 @@ void list_models(bool json) {
     const NetworkSize size = network_size(name, {});
     const model::ModelInfo info = describe(size);
     const std::uint64_t bytes = info.weight_bytes + info.parameter_bytes;
-    table.add({size.name, std::to_string(size.length), std::to_string(size.shape.layers),
-               std::to_string(size.shape.width), grouped(info.macs), grouped(bytes)});
+    table.add({size.name, size.resnet ? "-" : std::to_string(size.length),
+               std::to_string(size.shape.layers),
+               std::to_string(size.resnet ? size.resnet->width : size.shape.width),
+               grouped(info.macs), grouped(bytes)});
     document.push_back(
         {{"name", size.name}, {"macs", info.macs}, {"bytes", bytes}, {"source", "seeded"}});
   }
@@ -104,7 +110,7 @@ void list_models(bool json) {
   print_text(table.text() + "\n" +
              paragraph("The last " + std::to_string(shape_names().size()) +
                        " are shapes with seeded weights; their figures are "
-                       "those of a prompt of that many tokens." +
+                       "those of a prompt of that many tokens, or of a picture." +
                        (generators.empty() ? ""
                                            : fmt::format(" {} writes text in FP16 (systole "
                                                          "generate); its tokens are its context.",
@@ -148,6 +154,26 @@ std::optional<model::NetworkFile> network_file(const std::string& path) {
   const model::Safetensors file = model::Safetensors::open(path);
   if (!model::is_network_file(file)) return std::nullopt;
   return model::NetworkFile(file);
+}
+
+/// Computes a network of Deeploy and writes its inputs and the result of every node.
+void write_values(const ModelOptions& options) {
+  const model::DeeployNetwork network =
+      model::DeeployNetwork::open(model::find_model(options.model));
+  const model::Safetensors file = model::Safetensors::open(options.input);
+  model::IntegerTensors inputs;
+  for (const std::string& name : file.names()) {
+    const model::TensorView& view = file.tensor(name);
+    inputs[name] = {view.shape, file.as_int64(name)};
+  }
+  std::vector<model::TensorData> tensors;
+  for (const auto& [name, tensor] : network.run(inputs)) {
+    tensors.push_back(
+        model::make_tensor(name, model::FileDtype::kI64, tensor.shape, tensor.values));
+  }
+  model::write_safetensors(options.values, tensors);
+  print_text(fmt::format("{}: the results of {} nodes\n", hw::printable(options.values),
+                         network.nodes().size()));
 }
 
 void show(const ModelOptions& options) {
@@ -244,6 +270,7 @@ void list_files(const ModelOptions& options, CommandFiles& files) {
   files.reads("--checkpoint", options.checkpoint);
   files.writes("--out", options.out);
   files.writes("--svg", options.drawing);
+  files.writes("--values", options.values);
 }
 
 int run(const ModelOptions& options) {
@@ -258,9 +285,19 @@ int run(const ModelOptions& options) {
   if (!options.machine.empty() && (options.out.empty() || !is_shape_name(options.model))) {
     throw hw::InputError("--machine: the datapath of a shape's --out, expected both");
   }
+  if (!options.values.empty()) {
+    if (options.input.empty() || options.model.empty() || options.accuracy || options.json ||
+        !options.out.empty() || !options.drawing.empty()) {
+      throw hw::InputError(
+          "--values: expected a network of Deeploy, --input with its inputs, and nothing else");
+    }
+    require_no_size(options.model, options.size);
+    write_values(options);
+    return kExitOk;
+  }
   if (options.accuracy) return show_accuracy(options);
   if (!options.input.empty() || !options.checkpoint.empty()) {
-    throw hw::InputError("--input and --checkpoint: only of use with --accuracy");
+    throw hw::InputError("--input and --checkpoint: only of use with --accuracy or --values");
   }
   if (options.model.empty() || options.accuracy) {
     require_no_size("a list of models", options.size);
@@ -282,7 +319,7 @@ void add_model_command(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE");
   add_size_options(command, options->size);
   command.add_flag("--accuracy", options->accuracy, "measure fp32 and integer accuracy");
-  command.add_option("-i,--input", options->input, "pictures; default: the test digits")
+  command.add_option("-i,--input", options->input, "pictures (default: the digits) or values")
       ->type_name("FILE|DIR");
   command.add_option("--checkpoint", options->checkpoint, "fp32 model; default: beside the model")
       ->type_name("FILE");
@@ -292,12 +329,16 @@ void add_model_command(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE");
   command.add_option("--svg", options->drawing, "draw a network file, needs Graphviz's dot")
       ->type_name("FILE.svg");
+  command.add_option("--values", options->values, "compute a network of Deeploy, node by node")
+      ->type_name("FILE.safetensors");
   command.add_flag("--json", options->json, "print as JSON");
   add_examples(command, {"systole model", "systole model vit17", "systole model kjv",
                          "systole model gpt2-xl -l 1024", "systole model --accuracy",
                          "systole model my.int8.safetensors --accuracy",
                          "systole model vit17 --out vit17.safetensors",
-                         "systole model vit17.safetensors --svg vit17.svg"});
+                         "systole model vit17.safetensors --svg vit17.svg",
+                         "systole model cct.safetensors -i inputs.safetensors --values "
+                         "values.safetensors"});
   set_action(command, action, options, list_files, run);
 }
 

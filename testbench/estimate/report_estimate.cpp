@@ -35,11 +35,16 @@ std::string percent_over(std::uint64_t value, double than) {
   return fmt::format("{:+.1f}", 100 * (static_cast<double>(value) / than - 1));
 }
 
+std::string macs_per_cycle(const OperatorSum& sum) {
+  if (sum.macs == 0 || sum.simulated == 0) return "-";
+  return fmt::format("{:.1f}", static_cast<double>(sum.macs) / static_cast<double>(sum.simulated));
+}
+
 std::string simulation_table(const std::vector<OperatorSum>& sums) {
-  Table table("operator | >expected | >simulated | >% | >to load | >loaded");
+  Table table("operator | >expected | >simulated | >% | >MAC/cycle | >to load | >loaded");
   for (const OperatorSum& sum : sums) {
     table.add({analysis::short_name(sum.name), grouped(sum.expected), grouped(sum.simulated),
-               percent_over(sum.simulated, static_cast<double>(sum.expected)),
+               percent_over(sum.simulated, static_cast<double>(sum.expected)), macs_per_cycle(sum),
                grouped(sum.expected_loads), grouped(sum.loads)});
   }
   return table.text();

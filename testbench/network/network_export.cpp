@@ -17,6 +17,10 @@ namespace systole::testbench {
 namespace {
 
 void export_seeded(const NetworkSize& size, const hw::Machine& machine, const std::string& path) {
+  if (size.resnet) {
+    throw hw::InputError("--out: " + size.name + " has convolutions, " +
+                         "expected a shape of BERT, GPT-2 or DeiT");
+  }
   if (size.llama) {
     throw hw::InputError("--out: " + size.name + " is a Llama with seeded weights, " +
                          "expected a shape of BERT, GPT-2 or DeiT");

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/seeded/seeded_llama.h"
+#include "model/seeded/seeded_resnet.h"
 
 namespace systole::testbench {
 namespace {
@@ -59,6 +60,14 @@ NetworkSize named_size(const std::string& name) {
     size.positions = llama->positions;
     return size;
   }
+  if (const model::ResNetShape* const resnet = model::find_resnet_shape(name)) {
+    size.name = name;
+    size.kind = model::NetworkKind::kVision;
+    size.shape.layers = resnet->layers();
+    size.resnet = *resnet;
+    size.positions = 1;
+    return size;
+  }
   if (!is_shape_name(name)) {
     throw hw::InputError(fmt::format("shape '{}': unknown, expected one of {}", hw::printable(name),
                                      fmt::join(shape_names(), ", ")));
@@ -100,6 +109,17 @@ void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
   }
 }
 
+/// Blocks are all that can be left out.
+NetworkSize resnet_size(NetworkSize size, SizeOptions options) {
+  model::ResNetShape& resnet = *size.resnet;
+  set(size.shape.layers, "--layers", options.layers, resnet.layers());
+  resnet = resnet.first(size.shape.layers);
+  size.length = 1;
+  options.layers.reset();
+  require_no_size(size.name, options);
+  return size;
+}
+
 void set_decode(NetworkSize& size, const SizeOptions& options) {
   if (options.past && !options.decode) {
     throw hw::InputError("--past: tokens in the cache of --decode, expected both");
@@ -132,7 +152,7 @@ void set_decode(NetworkSize& size, const SizeOptions& options) {
 
 bool is_shape_name(const std::string& name) {
   const auto& shapes = model::named_shapes();
-  return model::find_llama_shape(name) != nullptr ||
+  return model::find_llama_shape(name) != nullptr || model::find_resnet_shape(name) != nullptr ||
          std::any_of(shapes.begin(), shapes.end(),
                      [&](const model::NamedShape& shape) { return shape.name == name; });
 }
@@ -141,12 +161,14 @@ std::vector<std::string> shape_names() {
   std::vector<std::string> names;
   for (const model::NamedShape& shape : model::named_shapes()) names.emplace_back(shape.name);
   for (const model::NamedLlama& llama : model::llama_shapes()) names.emplace_back(llama.name);
+  for (const model::NamedResNet& resnet : model::resnet_shapes()) names.emplace_back(resnet.name);
   return names;
 }
 
 NetworkSize network_size(const std::string& name, const SizeOptions& options,
                          std::uint32_t longest) {
   NetworkSize size = named_size(name);
+  if (size.resnet) return resnet_size(std::move(size), options);
   set_length(size, options.length, longest);
   set(size.batch, "--batch", options.batch, kMaxTokens / std::max(size.length, 1U));
   set(size.shape.layers, "--layers", options.layers, kMaxLayers);

@@ -7,6 +7,7 @@
 
 #include "hw/machine/machine.h"
 #include "model/metadata/llama_shape.h"
+#include "model/metadata/resnet_shape.h"
 #include "model/seeded/shapes.h"
 
 namespace systole::testbench {
@@ -32,6 +33,8 @@ struct NetworkSize {
   model::EncoderShape shape;
   std::optional<model::LlamaShape>
       llama;  ///< all of one, whose layers and sizes are in `shape` too
+  /// All of a residual network, of which `shape` has the number of blocks; its length is a picture.
+  std::optional<model::ResNetShape> resnet;
   std::uint32_t length = 0, batch = 1;
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
   bool decode = false;          ///< one by one, with a cache of keys and values
@@ -42,6 +45,7 @@ struct NetworkSize {
 
   /// Of all weights of the blocks, and of a Llama's output matrix, one byte each.
   [[nodiscard]] double weight_bytes() const {
+    if (resnet) return resnet->weights();
     const double d = shape.width;
     if (llama) {
       const double heads = 2.0 * llama->query_width() + 2.0 * llama->kv_width();

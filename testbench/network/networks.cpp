@@ -21,6 +21,7 @@
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
 #include "model/seeded/seeded_llama.h"
+#include "model/seeded/seeded_resnet.h"
 #include "testbench/network/network_mask.h"
 #include "testbench/network/tensors.h"
 
@@ -115,6 +116,10 @@ void require_room(const NetworkSize& size, const hw::Machine& machine) {
 
 model::Graph seeded_graph(const NetworkSize& size, const hw::Machine::Datapath& datapath,
                           bool with_weights, const std::string& mask) {
+  if (size.resnet) {
+    if (!mask.empty()) throw hw::InputError("--mask: " + size.name + " has no attention");
+    return model::make_seeded_resnet(size.name, *size.resnet, kWeightSeed, datapath, with_weights);
+  }
   const std::vector<std::vector<std::uint8_t>> keep =
       mask.empty() ? std::vector<std::vector<std::uint8_t>>{}
                    : load_keep(mask, size.shape, size.length);
@@ -138,8 +143,9 @@ Network seeded_network(const NetworkSize& size, const hw::Machine& machine, bool
   network.name = size.name;
   network.size = size;
   network.datapath = machine.datapath;
-  network.graph =
-      model::for_machine(seeded_graph(size, machine.datapath, with_weights, mask), machine);
+  network.graph = seeded_graph(size, machine.datapath, with_weights, mask);
+  // Residuals of pictures are added as Gemmini's library does, on the accelerator.
+  if (!size.resnet) network.graph = model::for_machine(std::move(network.graph), machine);
   return network;
 }
 
@@ -174,6 +180,11 @@ std::vector<std::vector<std::uint8_t>> seeded_inputs(const Network& network, std
   const hw::DType type = network.graph.tensors[input_tensor(network.graph)].type;
   std::vector<std::vector<std::uint8_t>> inputs;
   for (std::size_t i = 0; i < count; ++i) {
+    if (size.resnet) {
+      inputs.push_back(
+          embedding_bytes(model::seeded_picture(*size.resnet, kWeightSeed + 1 + i), type));
+      continue;
+    }
     inputs.push_back(embedding_bytes(model::seeded_embedding(size.shape, size.length * size.batch,
                                                              kWeightSeed + 1 + i, network.datapath),
                                      type));

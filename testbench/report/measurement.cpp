@@ -246,6 +246,12 @@ ordered_json to_json(const RtlReport& report) {
 }
 
 ordered_json to_json(const NetworkSize& size) {
+  if (size.resnet) {
+    const model::ResNetShape& resnet = *size.resnet;
+    return {{"blocks", resnet.blocks},     {"bottleneck", resnet.bottleneck},
+            {"width", resnet.width},       {"image", resnet.image},
+            {"channels", resnet.channels}, {"classes", resnet.classes}};
+  }
   ordered_json document{{"layers", size.shape.layers},
                         {"width", size.shape.width},
                         {"heads", size.shape.heads},

@@ -208,6 +208,12 @@ ordered_json model_json(const model::IntegerVit& vit, const model::ModelInfo& in
 }
 
 std::string size_text(const NetworkSize& size) {
+  if (size.resnet) {
+    const model::ResNetShape& resnet = *size.resnet;
+    return fmt::format("{}, a picture of {} x {} pixels, {} classes",
+                       counted(resnet.layers(), "residual block"), resnet.image, resnet.image,
+                       grouped(resnet.classes));
+  }
   const std::string llama =
       size.llama ? fmt::format(", {} of {} features", counted(size.llama->kv_heads, "KV head"),
                                size.llama->head_width)
@@ -224,7 +230,7 @@ std::string model_text(const NetworkSize& size, const model::ModelInfo& info) {
   facts.add("model", size.name);
   facts.add("source", "a shape: its weights are seeded, and no accuracy can be measured");
   facts.add("shape", size_text(size));
-  facts.add("positions", grouped(size.positions));
+  if (!size.resnet) facts.add("positions", grouped(size.positions));
   add_counts(facts, info);
   return facts.text() + "\n" + product_table(info);
 }

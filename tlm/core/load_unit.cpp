@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "hw/kernel/row_kernels.h"
 
@@ -93,6 +94,57 @@ void LoadUnit::apply(const hw::cmd::Load& load, bool to_accumulator, const hw::C
   }
 }
 
+std::uint64_t LoadUnit::gather(const hw::cmd::Load& load, std::uint8_t* to, std::uint64_t pitch,
+                               std::uint64_t& beats, const DmaPort::OnRow& on_row) {
+  runs_.clear();
+  rows_.clear();
+  const bool patches = load.window->window.gather == hw::Gather::kPatches;
+  for (std::uint64_t row = 0; row < load.m; ++row) {
+    const std::size_t before = runs_.size();
+    if (to != nullptr && patches) std::memset(to + row * pitch, 0, load.n);
+    hw::for_each_run(*load.window, row, load.n, load.from.pitch, [&](const hw::WindowRun& run) {
+      // Runs that are reduced stand one after the other until then.
+      const std::uint64_t at = patches ? run.col : (runs_.size() - before) * std::uint64_t{load.n};
+      runs_.push_back({load.from.address + run.offset,
+                       to == nullptr ? nullptr : to + row * pitch + at, run.bytes, false});
+      beats += (run.bytes + beat_bytes_ - 1) / beat_bytes_;
+    });
+    if (runs_.size() == before) continue;
+    runs_.back().ends_row = true;
+    rows_.push_back(row);
+  }
+  // Rows of padding alone are complete with what came before them.
+  std::uint64_t next = 0, last = cycle();
+  const auto complete = [&](std::uint64_t end) {
+    for (; next < end; ++next) on_row(next, last);
+  };
+  const std::uint64_t done = dma.read_runs(runs_, [&](std::uint64_t index, std::uint64_t arrived) {
+    complete(rows_[index]);
+    last = std::max(last, arrived);
+    complete(rows_[index] + 1);
+  });
+  complete(load.m);
+  return std::max(done, last);
+}
+
+void LoadUnit::reduce(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from) {
+  const bool sum = load.window->window.gather == hw::Gather::kSum;
+  sums_.assign(load.n, sum ? 0 : std::numeric_limits<std::int32_t>::min());
+  hw::for_each_run(*load.window, row, load.n, load.from.pitch, [&](const hw::WindowRun&) {
+    for (std::uint32_t i = 0; i < load.n; ++i, ++from) {
+      const std::int32_t value = load.type == hw::DType::kU8
+                                     ? std::int32_t{*from}
+                                     : std::int32_t{static_cast<std::int8_t>(*from)};
+      sums_[i] = sum ? sums_[i] + value : std::max(sums_[i], value);
+    }
+  });
+  const std::uint64_t first = load.to.address + row * load.to.pitch;
+  std::copy(sums_.begin(), sums_.end(), memory_.accumulators() + first);
+  if (memory_.accumulator_engine != nullptr) {
+    memory_.accumulator_engine->write({first, 1, load.n, load.n}, sums_.data(), load.n, false);
+  }
+}
+
 std::uint64_t LoadUnit::execute(Entry& entry) {
   const auto& load = *entry.command.as<hw::cmd::Load>();
   const hw::Chain* const chain =
@@ -109,9 +161,9 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   DmaPort::Rows rows{load.from.address, load.from.pitch, nullptr, pitch, load.m, row_bytes};
   const bool staged = to_accumulator || chain != nullptr;
   if (functional_ && staged) {
-    staging_.resize(load.m * row_bytes);
+    rows.data_pitch = row_bytes * (load.window ? load.window->window.pixels() : 1);
+    staging_.resize(load.m * rows.data_pitch);
     rows.data = staging_.data();
-    rows.data_pitch = row_bytes;
   } else if (functional_) {
     rows.data = sram.data() + first;
   }
@@ -122,17 +174,27 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
     stages = pipeline_.cycles(*chain, load.m, load.n);
     taken = fetch_operands(load, *chain);
   }
-  std::uint64_t done = dma.read_rows(rows, [&](std::uint64_t row, std::uint64_t arrived) {
+  const DmaPort::OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
     if (chain != nullptr) {
       taken = std::max(taken, arrived) + stages.per_row;
       there = taken + stages.fill;
+    } else if (functional_ && to_accumulator && load.window) {
+      reduce(load, row, rows.data + row * rows.data_pitch);
     } else if (functional_ && to_accumulator) {
       widen(load, row, rows.data + row * row_bytes);
     }
     const std::uint64_t at = first + row * pitch;
     sram.record(at, at + local_bytes, words, there - std::min(there, words), there);
-  });
+  };
+  std::uint64_t beats = 0;
+  std::uint64_t done = 0;
+  if (load.window) {
+    done = gather(load, rows.data, rows.data_pitch, beats, on_row);
+  } else {
+    beats = load.m * ((row_bytes + beat_bytes_ - 1) / beat_bytes_);
+    done = dma.read_rows(rows, on_row);
+  }
   dma.synchronise();
   std::uint64_t in_stages = 0;
   if (chain != nullptr) {
@@ -146,7 +208,6 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   // Of the cycles in the unit, those that the data need on the bus are work; the rest is waiting
   // for memory: latency, a full request window, contention.
   const std::uint64_t elapsed = cycle() - started;
-  const std::uint64_t beats = load.m * ((row_bytes + beat_bytes_ - 1) / beat_bytes_);
   const std::uint64_t busy = std::min(elapsed - in_stages, beats);
   account_busy(busy);
   account_stall(in_stages, kStages);

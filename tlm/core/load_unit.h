@@ -31,6 +31,13 @@ class LoadUnit final : public ExecutionUnit {
   /// Reads the tensor operands of a chain with stages. The result is the cycle at which they have
   /// arrived.
   std::uint64_t fetch_operands(const hw::cmd::Load& load, const hw::Chain& chain);
+  /// Reads what the window of a load gathers, row by row, and calls on_row(row, cycle) for each as
+  /// soon as the cycle is known in which it is complete. `to`: where the first of its rows goes,
+  /// `pitch` bytes to the next; null: timing only. `beats`: what the runs take on the bus.
+  std::uint64_t gather(const hw::cmd::Load& load, std::uint8_t* to, std::uint64_t pitch,
+                       std::uint64_t& beats, const DmaPort::OnRow& on_row);
+  /// The maximum or the sum of the runs of a row in `staging_` as a row of sums.
+  void reduce(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
   /// Sends the rows in `staging_` through the chain, to where they go.
   void apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain);
 
@@ -40,6 +47,9 @@ class LoadUnit final : public ExecutionUnit {
   hw::PostopModel pipeline_;           ///< unused without lanes
   std::vector<std::uint8_t> staging_;  ///< rows in flight to the accumulator or the stages
   std::vector<std::vector<std::uint8_t>> operands_;  ///< rows of each tensor operand
+  std::vector<DmaPort::Run> runs_;                   ///< of a load with a window
+  std::vector<std::uint64_t> rows_;                  ///< of these, in their order
+  std::vector<std::int32_t> sums_;                   ///< a row of them
   std::uint64_t stage_operations_ = 0;
 };
 

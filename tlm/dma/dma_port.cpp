@@ -40,31 +40,48 @@ DmaPort::DmaPort(const sc_core::sc_module_name& name, const hw::Machine& machine
   slots_.reserve(outstanding);
 }
 
-std::uint64_t DmaPort::move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
-                            const OnRow& on_row) {
+DmaPort::Transfer DmaPort::begin(tlm::tlm_command command, std::uint64_t not_before,
+                                 const OnRow& on_row) {
   next_issue_ = std::max({next_issue_, not_before, now()});
   payload_.set_command(command);
   batch_.requests.clear();  // an error may have left some
   ends_row_.clear();
   slots_.clear();
-  Transfer transfer{on_row, to_ps(sc_core::sc_time_stamp()), next_issue_};
-  for (std::uint64_t row = 0; row < rows.count; ++row) {
-    const std::uint64_t address = rows.address + row * rows.pitch;
-    std::uint8_t* const data = rows.data == nullptr ? nullptr : rows.data + row * rows.data_pitch;
-    for (std::uint64_t at = 0; at < rows.bytes;) {
-      // Up to the next boundary of a request, or the end of the piece of a row.
-      const std::uint64_t boundary = request_bytes_ - (address + at) % request_bytes_;
-      const std::uint64_t length =
-          std::min({boundary, row_bytes_ - at % row_bytes_, rows.bytes - at});
-      issue(address + at, data == nullptr ? nullptr : data + at, static_cast<std::uint32_t>(length),
-            at + length == rows.bytes, transfer);
-      at += length;
-    }
+  return {on_row, to_ps(sc_core::sc_time_stamp()), next_issue_};
+}
+
+void DmaPort::issue_run(const Run& run, Transfer& transfer) {
+  for (std::uint64_t at = 0; at < run.bytes;) {
+    // Up to the next boundary of a request, or the end of the piece of a row.
+    const std::uint64_t boundary = request_bytes_ - (run.address + at) % request_bytes_;
+    const std::uint64_t length = std::min({boundary, row_bytes_ - at % row_bytes_, run.bytes - at});
+    issue(run.address + at, run.data == nullptr ? nullptr : run.data + at,
+          static_cast<std::uint32_t>(length), run.ends_row && at + length == run.bytes, transfer);
+    at += length;
   }
+}
+
+std::uint64_t DmaPort::end(Transfer& transfer) {
   send(transfer);
   const sc_core::sc_time now = from_ps(transfer.now_ps);
   if (now > sc_core::sc_time_stamp()) wait(now - sc_core::sc_time_stamp());
   return transfer.done;
+}
+
+std::uint64_t DmaPort::move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
+                            const OnRow& on_row) {
+  Transfer transfer = begin(command, not_before, on_row);
+  for (std::uint64_t row = 0; row < rows.count; ++row) {
+    std::uint8_t* const data = rows.data == nullptr ? nullptr : rows.data + row * rows.data_pitch;
+    issue_run({rows.address + row * rows.pitch, data, rows.bytes, true}, transfer);
+  }
+  return end(transfer);
+}
+
+std::uint64_t DmaPort::read_runs(const std::vector<Run>& runs, const OnRow& on_row) {
+  Transfer transfer = begin(tlm::TLM_READ_COMMAND, 0, on_row);
+  for (const Run& run : runs) issue_run(run, transfer);
+  return end(transfer);
 }
 
 void DmaPort::synchronise() {

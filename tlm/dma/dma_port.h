@@ -76,6 +76,15 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   std::uint64_t read_rows(const Rows& rows, const OnRow& on_row) {
     return move(tlm::TLM_READ_COMMAND, rows, 0, on_row);
   }
+  /// Bytes that follow each other in memory; several make a row.
+  struct Run {
+    std::uint64_t address;
+    std::uint8_t* data;  ///< null: timing only
+    std::uint64_t bytes;
+    bool ends_row;
+  };
+  /// The same for rows of several runs each. A run is cut into requests as a row is.
+  std::uint64_t read_runs(const std::vector<Run>& runs, const OnRow& on_row);
   /// First cycle after the last issued request.
   [[nodiscard]] std::uint64_t next_issue() const noexcept { return next_issue_; }
   /// Waits until simulated time has caught up with the port.
@@ -103,6 +112,10 @@ class DmaPort : public sc_core::sc_module, public Sampled {
 
   std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
                      const OnRow& on_row);
+  Transfer begin(tlm::tlm_command command, std::uint64_t not_before, const OnRow& on_row);
+  /// Cuts a run into requests and issues them.
+  void issue_run(const Run& run, Transfer& transfer);
+  std::uint64_t end(Transfer& transfer);
   /// The slot that the next request takes.
   [[nodiscard]] std::size_t next_slot(Transfer& transfer);
   void translate(std::uint64_t address, Transfer& transfer);

@@ -122,7 +122,7 @@ void add_shape_options(CLI::App& command, SizeOptions& size) {
     command.add_option(name, value, help)->type_name("N");
   };
   add("-l,--length", size.length, "tokens of a shape; default: 128, DeiT 197");
-  add("--layers", size.layers, "Transformer blocks of a shape; default: its own");
+  add("--layers", size.layers, "blocks of a shape; default: its own");
   add("--heads", size.heads, "heads of a shape");
   add("--kv-heads", size.kv_heads, "heads of keys and values of a Llama");
   add("--d", size.width, "width of a shape");

@@ -41,6 +41,9 @@ struct Places {
   void chain(const char* /*name*/, std::size_t at, const std::optional<ChainUse>& /*use*/) {
     add(at, 2);
   }
+  void window(const char* /*name*/, std::size_t at, const std::optional<WindowTile>& /*tile*/) {
+    add(at, 2);
+  }
   void add(std::size_t at, std::size_t count) {
     for (std::size_t i = at; i < at + count; ++i) ++bytes.at(i);
   }

@@ -63,11 +63,18 @@ class Randomiser {
   void chain(const char* name, std::size_t at, std::optional<ChainUse>& use) {
     std::optional<std::uint16_t> chain;
     index(name, at, chain);
+    staged_ = chain.has_value();
     if (chain) use.emplace().chain = *chain;
+  }
+  /// Of a load without stages, whose places it takes.
+  void window(const char* /*name*/, std::size_t /*at*/, std::optional<WindowTile>& tile) {
+    if (staged_ || pick(random_, 0, 1) == 0) return;
+    tile.emplace().window.gather = static_cast<Gather>(pick(random_, 1, 3));
   }
 
  private:
   Random& random_;
+  bool staged_ = false;
 };
 
 /// A command of an opcode, all zero: eighty bytes of which the first is the opcode.

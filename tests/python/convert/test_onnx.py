@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ onnx = pytest.importorskip("onnx", reason="NOT TESTED: the library onnx is not i
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
+from systole_convert import tensor_file  # noqa: E402
 from systole_convert.__main__ import read  # noqa: E402
 from systole_convert.graph import Network  # noqa: E402
-from systole_convert.tensor_file import TensorFile  # noqa: E402
+from systole_convert.tensor_file import OutTensor, TensorFile  # noqa: E402
 
 from . import onnx_models  # noqa: E402
 from .test_hugging_face import integers, run  # noqa: E402
@@ -443,3 +446,58 @@ def test_deeploys_networks(name: str, tmp_path: Path) -> None:
             tensor.name
         )
     net.write(tmp_path / "n.safetensors")
+
+
+def values_of(folder: Path, net: Path, program: str, tmp_path: Path) -> dict[str, Any]:
+    """What the program makes of each node, from the inputs in `folder`."""
+    names = read(folder / "network.onnx", "n").inputs
+    given: dict[str, OutTensor] = {}
+    with np.load(folder / "inputs.npz") as arrays:
+        for name, key in zip(names, arrays.files, strict=True):
+            array = arrays[key].astype("<i8")
+            given[name] = OutTensor("I64", array.shape, partial(np.copy, array))
+    tensor_file.write(tmp_path / "inputs.safetensors", given, {})
+    out = tmp_path / "values.safetensors"
+    command = [program, "model", net, "-i", tmp_path / "inputs.safetensors", "--values", out]
+    subprocess.run(list(map(str, command)), check=True, stdout=subprocess.DEVNULL)
+    file = TensorFile(out)
+    return {name: np.copy(file.codes(name)) for name in file.entries}
+
+
+@pytest.mark.parametrize("name", ["microLlama1", "microLlama64", "ICCT", "ICCT_ITA"])
+def test_deeploys_values(name: str, tmp_path: Path, program: str) -> None:
+    """Every output and every intermediate tensor is Deeploy's."""
+    folder = Path(os.environ.get("SYSTOLE_SHARED_DATA", "")) / "deeploy" / name
+    if not folder.is_dir():
+        pytest.skip(
+            f"NOT TESTED: no {folder}: SYSTOLE_SHARED_DATA names the folder with the data of others"
+        )
+    net = read(folder / "network.onnx", name)
+    net.write(tmp_path / "n.safetensors")
+    values = values_of(folder, tmp_path / "n.safetensors", program, tmp_path)
+    with np.load(folder / "outputs.npz") as arrays:
+        assert len(arrays.files) == len(net.outputs)
+        for output, key in zip(net.outputs, arrays.files, strict=True):
+            assert np.array_equal(values[output], arrays[key]), output
+    compared = 0
+    with np.load(folder / "activations.npz") as arrays:
+        for key in arrays.files:
+            node = maker(net, key)
+            assert np.array_equal(values[node.name].reshape(-1), arrays[key].reshape(-1)), key
+            compared += arrays[key].size
+    assert compared > 6000
+
+
+def maker(net: Network, key: str) -> Any:
+    """The node whose result a golden tensor is: of those that share a name but for the operator,
+    the last one."""
+    if key == "tokenizer_conv_layers_0_3":
+        return next(n for n in net.nodes if n.op == "max_pool")
+    nodes = [n for n in net.nodes if key.endswith(stem(n.name))]
+    longest = max(len(stem(n.name)) for n in nodes)
+    return [n for n in nodes if len(stem(n.name)) == longest][-1]
+
+
+def stem(name: str) -> str:
+    """The part of a node's name that keys of the golden tensors end with."""
+    return name.lstrip("_").rsplit("_", 1)[0].lower()
