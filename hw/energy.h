@@ -17,6 +17,10 @@ struct EnergyEvents {
   std::uint64_t dram_bytes = 0;
   std::uint64_t host_cycles = 0;  ///< of its clock, in which it computed
   double seconds = 0.0;           ///< of simulated time, for leakage
+
+  void add(const EnergyEvents& other);
+  /// What came after `before`.
+  [[nodiscard]] EnergyEvents since(const EnergyEvents& before) const;
 };
 
 /// Joules by cause; their sum is the energy of the run.
@@ -28,6 +32,11 @@ struct EnergyReport {
   }
 };
 
+/// The table of a machine with a figure for everything: what is 0 in it and follows from sizes or
+/// area has been filled in. Figures that are given stay.
+[[nodiscard]] Machine::Energy energy_table(const Machine& machine);
+
+/// Of a table that energy_table() made.
 [[nodiscard]] inline EnergyReport energy_of(const EnergyEvents& events,
                                             const Machine::Energy& table) {
   const auto joules = [](std::uint64_t count, double pj) {
@@ -44,6 +53,10 @@ struct EnergyReport {
   report.host = joules(events.host_cycles, table.host_cycle_pj);
   report.leakage = events.seconds * table.leakage_mw * 1e-3;
   return report;
+}
+
+[[nodiscard]] inline EnergyReport energy_of(const EnergyEvents& events, const Machine& machine) {
+  return energy_of(events, energy_table(machine));
 }
 
 }  // namespace systole::hw

@@ -79,6 +79,7 @@ std::string tolerance_text(const ResultRow& row) {
 /// "published 5%", "FAILS follows =", "reference".
 std::string verdict_text(const ResultRow& row) {
   const Verdict verdict = row.verdict();
+  if (row.claim == Claim::kEstimate && row.ours) return std::string(claim_name(row.claim));
   if (verdict == Verdict::kReference) return std::string(verdict_name(verdict));
   return fmt::format("{}{}{}", verdict == Verdict::kFail ? "FAILS " : "", claim_name(row.claim),
                      tolerance_text(row));
@@ -169,7 +170,7 @@ std::string reproduction_text(const Reproduction& reproduction) {
   facts.add("reproduces", reproduction.name);
   for (const auto& [label, text] : reproduction.inputs) facts.add(label, text);
   std::string verdicts;
-  for (std::size_t i = 0; i < kClaims; ++i) {
+  for (std::size_t i = 0; i < kJudgedClaims; ++i) {
     const auto claim = static_cast<Claim>(i);
     const std::size_t passed = reproduction.count(Verdict::kPass, claim);
     verdicts += fmt::format("{} {} of {}, ", claim_name(claim), passed,
@@ -195,7 +196,7 @@ ordered_json reproduction_json(const Reproduction& reproduction) {
                            {"sections", ordered_json::array()},
                            {"rows", ordered_json::array()}};
   for (const auto& [label, text] : reproduction.inputs) document["inputs"][label] = text;
-  for (std::size_t i = 0; i < kClaims; ++i) {
+  for (std::size_t i = 0; i < kJudgedClaims; ++i) {
     const auto claim = static_cast<Claim>(i);
     document["by_class"][std::string(claim_name(claim))] = {
         {"passed", reproduction.count(Verdict::kPass, claim)},

@@ -46,6 +46,8 @@ std::string_view claim_name(Claim claim) {
       return "published";
     case Claim::kCalibrated:
       return "calibrated";
+    case Claim::kEstimate:
+      return "estimate";
     case Claim::kFollows:
       break;
   }
@@ -53,7 +55,7 @@ std::string_view claim_name(Claim claim) {
 }
 
 Verdict ResultRow::verdict() const {
-  if (!tolerance || !ours || !published) return Verdict::kReference;
+  if (claim == Claim::kEstimate || !tolerance || !ours || !published) return Verdict::kReference;
   const bool is_vague = tolerance->kind == Tolerance::Kind::kAbsolute && *published != 0.0 &&
                         tolerance->amount > std::fabs(*published) / 2;
   if (is_vague) return Verdict::kReference;

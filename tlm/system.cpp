@@ -99,6 +99,17 @@ std::vector<hw::BlockReport> System::reports() {
   return result;
 }
 
+hw::EnergyEvents System::host_events() const {
+  hw::EnergyEvents events;
+  if (!host.compute) return events;
+  // A cycle of work on the network; the rest of the host's time is not the accelerator's.
+  const HostCompute::Work& work = host.compute->work();
+  events.host_cycles = work.conversion;
+  for (const std::uint64_t cycles : work.operation) events.host_cycles += cycles;
+  events.bus_bytes = events.dram_bytes = host.compute->lines.stats().bytes;
+  return events;
+}
+
 hw::EnergyEvents System::energy_events() {
   hw::EnergyEvents events;
   events.macs = core.array.macs() + core.store.encoder_macs();
@@ -106,11 +117,7 @@ hw::EnergyEvents System::energy_events() {
   events.scratchpad_bytes = core.memory.scratchpad.bytes_moved();
   events.accumulator_bytes = core.memory.accumulator.bytes_moved();
   if (core.attention) {
-    const AttentionUnit::Work& work = core.attention->work();
-    events.macs += work.macs + work.decoder_macs;
-    events.postop_elements += work.elements;
-    events.scratchpad_bytes += work.buffer_bytes;
-    events.accumulator_bytes += work.score_bytes;
+    events.add(core.attention->work().events());
   }
   std::uint64_t moved = 0;
   if (core.loops) {
@@ -122,15 +129,8 @@ hw::EnergyEvents System::energy_events() {
     moved += work.bus_bytes;
   }
   for (const DmaPort* port : core.ports()) moved += port->stats().bytes;
-  if (host.compute) {
-    // A cycle of work on the network; the rest of the host's time is not the accelerator's.
-    const HostCompute::Work& work = host.compute->work();
-    events.host_cycles = work.conversion;
-    for (const std::uint64_t cycles : work.operation) events.host_cycles += cycles;
-    moved += host.compute->lines.stats().bytes;
-  }
-  events.bus_bytes = moved;
-  events.dram_bytes = moved;
+  events.bus_bytes = events.dram_bytes = moved;
+  events.add(host_events());
   if (l2) {
     events.l2_bytes = l2->cache().bank_bytes();
     events.dram_bytes = l2->cache().memory_bytes();

@@ -80,6 +80,8 @@ class System : public Board {
   [[nodiscard]] std::vector<hw::BlockReport> reports();
   /// What the simulation so far did, as far as it costs energy.
   [[nodiscard]] hw::EnergyEvents energy_events();
+  /// Of it, what the host computed for the core and moved for that.
+  [[nodiscard]] hw::EnergyEvents host_events() const;
 
  private:
   void start_of_simulation() override;

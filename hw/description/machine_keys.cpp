@@ -7,6 +7,7 @@
 namespace systole::hw {
 namespace {
 
+using key_table::append_cost_keys;
 using key_table::integer;
 using key_table::kChosen;
 using key_table::key;
@@ -38,7 +39,6 @@ using Memory = Machine::Memory;
 using Mapper = Machine::Mapper;
 using Host = Machine::Host;
 using Backends = Machine::Backends;
-using Energy = Machine::Energy;
 
 template <auto kMember>
 MachineKey backend(Text path) {
@@ -72,7 +72,6 @@ std::vector<MachineKey> make_keys() {
   constexpr auto kMemory = &Machine::memory;
   constexpr auto kMapper = &Machine::mapper;
   constexpr auto kHost = &Machine::host;
-  constexpr auto kEnergy = &Machine::energy;
 
   // clang-format off
   return {
@@ -363,29 +362,12 @@ std::vector<MachineKey> make_keys() {
       number<kHost, &Host::convert_cycles>("host.convert_cycles", "cycles/element", 0, 1000000,
           "an integer to float32, or back",
           "fitted: 385 Mcycle a layer over the elements of its operands and results"),
+  };
+  // clang-format on
+}
 
-      number<kEnergy, &Energy::mac_pj>("energy.mac_pj", "pJ", 0, 1000000,
-          "multiply-accumulate of the array", "survey Fig. 15 (45 nm): mult 8b 0.2 + add 32b 0.1"),
-      number<kEnergy, &Energy::postop_pj>("energy.postop_pj", "pJ", 0, 1000000,
-          "one element through one stage of the post-op chain",
-          "survey Fig. 15 (45 nm): mult 32b 3.1 + two add 32b 0.1"),
-      number<kEnergy, &Energy::scratchpad_byte_pj>("energy.scratchpad_byte_pj", "pJ", 0, 1000000,
-          "scratchpad byte read or written", "survey Fig. 15 (45 nm): 32b of 8 kb SRAM 5.0 / 4"),
-      number<kEnergy, &Energy::accumulator_byte_pj>("energy.accumulator_byte_pj", "pJ", 0, 1000000,
-          "accumulator byte read or written", "survey Fig. 15 (45 nm): 32b of 8 kb SRAM 5.0 / 4"),
-      number<kEnergy, &Energy::l2_byte_pj>("energy.l2_byte_pj", "pJ", 0, 1000000,
-          "byte that a bank of the L2 cache reads or writes",
-          "Horowitz, ISSCC 2014 (45 nm): 64b of a 1 MB cache 100 / 8"),
-      number<kEnergy, &Energy::bus_byte_pj>("energy.bus_byte_pj", "pJ", 0, 1000000,
-          "byte over the system bus", "assumed: the survey gives no figure for wires"),
-      number<kEnergy, &Energy::dram_byte_pj>("energy.dram_byte_pj", "pJ", 0, 1000000,
-          "DRAM byte read or written", "survey Fig. 15 (45 nm): 32b DRAM read 640 / 4"),
-      number<kEnergy, &Energy::host_cycle_pj>("energy.host_cycle_pj", "pJ", 0, 1000000,
-          "cycle that the host computes in",
-          "Horowitz, ISSCC 2014 (45 nm): 70 an instruction of an in-order core"),
-      number<kEnergy, &Energy::leakage_mw>("energy.leakage_mw", "mW", 0, 1000000,
-          "static power of the core", "the survey gives no figure"),
-
+std::vector<MachineKey> make_backend_keys() {
+  return {
       backend<&Backends::systolic_array>("backend.systolic_array"),
       backend<&Backends::accumulator_sram>("backend.accumulator_sram"),
       backend<&Backends::requantizer>("backend.requantizer"),
@@ -403,7 +385,6 @@ std::vector<MachineKey> make_keys() {
       backend<&Backends::mpu_tree>("backend.mpu_tree"),
       backend<&Backends::ring_router>("backend.ring_router"),
   };
-  // clang-format on
 }
 
 bool is_name(std::string_view text) {
@@ -419,6 +400,8 @@ bool is_name(std::string_view text) {
 const std::vector<MachineKey>& machine_keys() {
   static const std::vector<MachineKey> keys = [] {
     std::vector<MachineKey> all = make_keys();
+    append_cost_keys(all);
+    for (MachineKey& key : make_backend_keys()) all.push_back(std::move(key));
     dfx::append_keys(all);
     return all;
   }();

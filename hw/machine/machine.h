@@ -258,21 +258,41 @@ struct Machine {
     double convert_cycles = 28.8;  ///< an integer to float32, or back
   } host;
 
-  /// Energy per event at 45 nm. Arithmetic and memories follow from the survey's Fig. 15 (after
+  /// Energy per event at 45 nm. Arithmetic and DRAM follow from the survey's Fig. 15 (after
   /// Horowitz, ISSCC 2014): 8-bit multiply 0.2 pJ, 32-bit multiply 3.1, 32-bit add 0.1, 32 bits
-  /// read from an 8 kb SRAM 5.0, 32 bits read from DRAM 640. A byte costs a quarter of 32 bits, a
-  /// write as much as a read.
+  /// read from DRAM 640. A byte costs a quarter of 32 bits, a write as much as a read. A memory on
+  /// chip costs what its size says (hw/silicon/sram.h) unless a figure is given.
   struct Energy {
     double mac_pj = 0.3;               ///< 8-bit multiply + 32-bit add: 0.2 + 0.1
     double postop_pj = 3.3;            ///< 32-bit multiply + two 32-bit adds: 3.1 + 2 x 0.1
-    double scratchpad_byte_pj = 1.25;  ///< 5.0 / 4
-    double accumulator_byte_pj = 1.25;
-    double l2_byte_pj = 12.5;     ///< not in Fig. 15: 64 bits of a 1 MB cache 100 pJ (Horowitz) / 8
-    double bus_byte_pj = 1.0;     ///< assumed; Fig. 15 has no wire
-    double dram_byte_pj = 160.0;  ///< 640 / 4
+    double scratchpad_byte_pj = 0.0;   ///< 0: by size
+    double accumulator_byte_pj = 0.0;  ///< 0: by size
+    double l2_byte_pj = 0.0;           ///< 0: by size
+    double bus_byte_pj = 1.0;          ///< assumed; Fig. 15 has no wire
+    double dram_byte_pj = 160.0;       ///< 640 / 4
     double host_cycle_pj = 70.0;  ///< not in Fig. 15: an instruction of an in-order core (Horowitz)
-    double leakage_mw = 0.0;      ///< not in Fig. 15
+    double leakage_mw = 0.0;      ///< 0: by area
+    double logic_leakage_mw_mm2 = 21.8;  ///< 17.39 nW / 0.798 um2 of NAND2_X1
+    double sram_leakage_mw_mm2 = 47.6;   ///< 0.823 mW / 0.0173 mm2 of fakeram45_512x64
   } energy;
+
+  /// Area at 45 nm, by what a block has most of (hw/silicon/area.h). Logic is this project's RTL
+  /// in the cells of the Nangate 45 nm library (`make -f Makefile.verilator synth`).
+  struct Area {
+    double pe_um2 = 1331.0;
+    double sum_um2 = 1408.0;
+    double stage_um2 = 12862.0;
+    double gelu_um2 = 27161.0;
+    double softmax_um2 = 34372.0;
+    double norm_um2 = 26719.0;
+    double mix_um2 = 18182.0;
+    double mac_um2 = 419.0;        ///< survey Fig. 15: 8-bit multiplier 282 + 32-bit adder 137
+    double latch_um2 = 2.66;       ///< a bit; DLH_X1
+    double scratchpad_mm2 = 0.0;   ///< 0: by size
+    double accumulator_mm2 = 0.0;  ///< 0: by size
+    double l2_mm2 = 0.0;           ///< 0: by size
+    double rest_mm2 = 0.0;         ///< what has no model: control, DMA, bus
+  } area;
 
   /// Cores for text generation, each with its own HBM and `dram` beside it.
   dfx::Cores dfx;

@@ -11,6 +11,7 @@
 #include "base/round.h"
 #include "base/units.h"
 #include "hw/description/machine_text.h"
+#include "hw/energy.h"
 #include "hw/memory/fixed_memory.h"
 #include "hw/program/program.h"
 #include "mapper/tile/tiling_energy.h"
@@ -180,8 +181,11 @@ const std::vector<Tiling>& Tiler::candidates(const TilingProblem& problem,
 
 const std::vector<Tiling>& Tiler::tilings(const TilingProblem& problem) {
   if (const auto found = known_.find(problem.key()); found != known_.end()) return found->second;
-  std::vector<Tiling> all = tilings_of(machine_, problem, wanted_);
-  for (Tiling& tiling : all) tiling.energy = tiling_energy(machine_, problem, tiling);
+  // What follows from sizes is computed once, not for each tiling.
+  hw::Machine priced = machine_;
+  priced.energy = hw::energy_table(machine_);
+  std::vector<Tiling> all = tilings_of(priced, problem, wanted_);
+  for (Tiling& tiling : all) tiling.energy = tiling_energy(priced, problem, tiling);
   return known_.emplace(problem.key(), std::move(all)).first->second;
 }
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from systole.machine import Machine
 from systole.program import Option, Program, option_arguments
-from systole.result import Analysis, Explanation, Mapped, Result
+from systole.result import Analysis, Explanation, Mapped, Reporter, Result
 
 MachineLike = Machine | str | Path
 
@@ -37,6 +37,15 @@ def arguments_of(
     return arguments + option_arguments(program, command, options)
 
 
+def reporter_of(program: Program, arguments: list[str]) -> Reporter:
+    """Runs a command line again for its page."""
+
+    def write(path: Path) -> None:
+        program.call([*arguments, f"--report={path}"]).text()
+
+    return write
+
+
 def result_of(
     document: Mapping[str, Any],
     program: Program,
@@ -53,7 +62,8 @@ def result_of(
     def explained() -> Explanation:
         return explain(machine, model, program=program, no_what_if=True, **shared)
 
-    return Result(document, explained)
+    arguments = arguments_of(program, "run", machine, model, options)
+    return Result(document, explained, reporter_of(program, arguments))
 
 
 def run(
@@ -81,8 +91,8 @@ def matmul(
 ) -> Result:
     """Runs C[m x n] = A[m x k] B[k x n] and checks it; options as of `systole matmul --help`."""
     used = program_of(machine, program)
-    arguments = arguments_of(used, "matmul", machine, None, options)
-    return Result(used.json([*arguments, f"{m}x{n}x{k}"]))
+    arguments = [*arguments_of(used, "matmul", machine, None, options), f"{m}x{n}x{k}"]
+    return Result(used.json(arguments), None, reporter_of(used, arguments))
 
 
 def map(
@@ -110,4 +120,5 @@ def explain(
 ) -> Explanation:
     """Why a run takes its cycles, what would help; options as of `systole explain --help`."""
     used = program_of(machine, program)
-    return Explanation(used.json(arguments_of(used, "explain", machine, model, options)))
+    arguments = arguments_of(used, "explain", machine, model, options)
+    return Explanation(used.json(arguments), reporter_of(used, arguments))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +23,16 @@ def frame_of(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     pandas = require("pandas", "frame")
     frame: pd.DataFrame = pandas.DataFrame.from_records([dict(row) for row in rows])
     return frame
+
+
+Reporter = Callable[[Path], None]
+
+
+def _report_of(reporter: Reporter | None, path: str | Path) -> Path:
+    if reporter is None:
+        raise TypeError("report: found a document by itself, expected what a call returned")
+    reporter(Path(path))
+    return Path(path)
 
 
 def _row(operator: Mapping[str, Any]) -> dict[str, Any]:
@@ -81,6 +92,7 @@ class Result(Document):
     """Of `run` and `matmul`: the statistics document."""
 
     _explain: Callable[[], Explanation] | None = field(default=None, repr=False, compare=False)
+    _report: Reporter | None = field(default=None, repr=False, compare=False)
 
     @property
     def cycles(self) -> float:
@@ -136,6 +148,17 @@ class Result(Document):
         energy: Mapping[str, float] = self.json["energy"]
         return energy
 
+    @property
+    def area_mm2(self) -> float:
+        """Of the core and an L2 cache at 45 nm, estimated; 0 where there is no model."""
+        return float(self.json["area_mm2"])
+
+    @property
+    def area(self) -> Mapping[str, float]:
+        """Square millimetres by block."""
+        area: Mapping[str, float] = self.json["area"]
+        return area
+
     @cached_property
     def accounts(self) -> Mapping[str, Account]:
         """By block."""
@@ -156,10 +179,20 @@ class Result(Document):
         """Cycles on the critical path, by cause (`explanation`)."""
         return self.explanation.operators
 
+    def report(self, path: str | Path) -> Path:
+        """Writes the run as a page for a browser: a further process, which simulates it again."""
+        return _report_of(self._report, path)
+
 
 @dataclass(frozen=True)
 class Explanation(Document):
     """Of `explain`: the critical path, and what each resource would change."""
+
+    _report: Reporter | None = field(default=None, repr=False, compare=False)
+
+    def report(self, path: str | Path) -> Path:
+        """Writes it as a page for a browser: a further process, which explains it again."""
+        return _report_of(self._report, path)
 
     @property
     def cycles(self) -> float:

@@ -41,6 +41,8 @@ void add_shares(Reproduction& reproduction) {
 
 void add_ideal(Reproduction& reproduction) { reproduction.add(dfx_ideal_section()); }
 
+void add_energy(Reproduction& reproduction) { reproduction.add(dfx_energy_section()); }
+
 void add_checks(Reproduction& reproduction) {
   reproduction.add(dfx_traffic_section());
   reproduction.add(dfx_sync_section());
@@ -54,8 +56,8 @@ void add_what_if(Reproduction& reproduction) {
 
 const std::vector<ReproductionPart> kDfxParts = {{"latency", add_latency}, {"sizes", add_sizes},
                                                  {"shares", add_shares},   {"bounds", add_bounds},
-                                                 {"ideal", add_ideal},     {"checks", add_checks},
-                                                 {"whatif", add_what_if}};
+                                                 {"ideal", add_ideal},     {"energy", add_energy},
+                                                 {"checks", add_checks},   {"whatif", add_what_if}};
 
 }  // namespace
 

@@ -18,7 +18,7 @@ namespace systole::testbench {
 
 /// What `systole reproduce dfx` can do apart: "bounds" (from shapes alone), "latency" (GPT-2 345M),
 /// "sizes" (the others), "shares" (operations and time), "ideal" (without cost of control),
-/// "checks" (syncs and bytes) and "whatif" (sweeps, for pictures).
+/// "energy" (of a token), "checks" (syncs and bytes) and "whatif" (sweeps, for pictures).
 [[nodiscard]] const std::vector<std::string>& dfx_parts();
 
 /// `parts` of dfx_parts(); none: all.
@@ -126,6 +126,8 @@ struct LayerOperations {
 [[nodiscard]] ReproductionSection dfx_lengths_section(const DfxRun& at_64);
 /// How much of memory and multipliers that is.
 [[nodiscard]] ReproductionSection dfx_efficiency_section(const DfxRun& one_core);
+/// Joules of a token: boards, events, and against a GPU.
+[[nodiscard]] ReproductionSection dfx_energy_section();
 /// A prompt token by token, and together.
 [[nodiscard]] ReproductionSection dfx_prompt_section();
 /// The other sizes, and GPUs.

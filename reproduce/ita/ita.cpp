@@ -8,6 +8,8 @@
 
 #include "base/error.h"
 #include "hw/description/machine_file.h"
+#include "hw/energy.h"
+#include "hw/silicon/area.h"
 #include "reproduce/published.h"
 
 namespace systole::testbench {
@@ -18,6 +20,10 @@ namespace stream = hw::stream;
 /// Assumed: what was published of the inferences does not say it. See the section "tokens".
 constexpr std::size_t kMobileBertTokens = 128;
 constexpr std::uint64_t kSeeds = 8;
+/// From 45 nm and 0.9 V to 22 nm and 0.8 V: area by the square of the length, energy by capacitance
+/// and the square of the voltage.
+constexpr double kScale = 22.0 / 45.0, kVolts = 0.8 / 0.9;
+constexpr double kScaledArea = kScale * kScale, kScaledEnergy = kScale * kVolts * kVolts;
 
 const PublishedPaper& ita_paper() { return PublishedPaper::load("ita"); }
 
@@ -154,6 +160,28 @@ ReproductionSection tokens_section(const hw::Machine& machine) {
   return section;
 }
 
+/// Area and power of the core by the house models, from 45 to 22 nm.
+ReproductionSection silicon_section(const hw::Machine& machine) {
+  const hw::Machine::Stream& stream = machine.stream;
+  const hw::Machine::Energy table = hw::energy_table(machine);
+  const double macs = double{1} * stream.units * stream.length;
+  const double hertz = 1e6 * machine.core.clock_mhz;
+  // A cycle reads and writes a partial sum of every unit.
+  const hw::SramSize sums = hw::partial_sums_size(machine);
+  const double cycle_pj = macs * table.mac_pj + 2 * sums.word_bytes * hw::sram_byte_pj(sums);
+  const double milliwatts =
+      kScaledEnergy * cycle_pj * 1e-9 * hertz + kScaledArea * table.leakage_mw;
+  const double mm2 = kScaledArea * hw::area_of(machine).total();
+  const double tera = 2 * macs * hertz / 1e12;
+  return ita_paper().section("silicon",
+                             {{"area", mm2},
+                              {"density", tera / mm2},
+                              {"power", milliwatts},
+                              {"efficiency", tera / milliwatts * 1e3}},
+                             {{"area", fmt::format("{:.3f}", kScaledArea)},
+                              {"energy", fmt::format("{:.3f}", kScaledEnergy)}});
+}
+
 }  // namespace
 
 Reproduction reproduce_ita() {
@@ -163,6 +191,7 @@ Reproduction reproduce_ita() {
   reproduction.add(stalls_section(machine));
   reproduction.add(mobilebert_section(machine));
   reproduction.add(tokens_section(machine));
+  reproduction.add(silicon_section(machine));
   reproduction.add(ita_paper().section("quoted"));
   return reproduction;
 }

@@ -76,8 +76,7 @@ class Sampler {
         std::max({static_cast<double>(events.macs / pes), words(a.buffer, machine_.array.rows),
                   words(b.buffer, machine_.array.cols), words(c.buffer, machine_.array.cols),
                   static_cast<double>(events.dram_bytes) / memory_bytes_});
-    return hw::energy_of(events, machine_.energy).total() * cycles /
-           (machine_.core.clock_mhz * 1e6);
+    return hw::energy_of(events, machine_).total() * cycles / (machine_.core.clock_mhz * 1e6);
   }
 
  private:

@@ -15,6 +15,8 @@ void add_analysis(Reproduction& reproduction) {
   for (ReproductionSection& section : length_sections()) reproduction.add(std::move(section));
   reproduction.add(cpu_section());
   reproduction.add(energy_table_section(hw::find_machine("survey")));
+  reproduction.add(memory_energy_section());
+  reproduction.add(area_section(hw::find_machine("gemmini")));
   reproduction.add(four_heads_section());
   reproduction.add(decoder_cost_section());
   reproduction.add(convolution_section());
@@ -45,7 +47,9 @@ void add_resnet(Reproduction& reproduction) {
 }
 
 void add_mapping(Reproduction& reproduction) {
-  reproduction.add(mapspace_section(hw::find_machine("gemmini")));
+  hw::Machine machine = hw::find_machine("gemmini");
+  machine.energy = hw::find_machine("survey").energy;
+  reproduction.add(mapspace_section(machine));
   reproduction.add(fusion_section());
 }
 

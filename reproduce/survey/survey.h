@@ -145,6 +145,10 @@ inline constexpr double kGiga = 1e-9;  ///< operations or bytes to the survey's 
 [[nodiscard]] ReproductionSection convolution_section();
 /// Fig. 15: energy per event.
 [[nodiscard]] ReproductionSection energy_table_section(const hw::Machine& machine);
+/// House models of memories on chip beside published accesses.
+[[nodiscard]] ReproductionSection memory_energy_section();
+/// House models of area beside Gemmini's at 22 nm.
+[[nodiscard]] ReproductionSection area_section(const hw::Machine& gemmini);
 
 /// Cycles of single products, measured on RTL by others.
 [[nodiscard]] ReproductionSection measured_products_section(const SplitRun& run);

@@ -5,6 +5,7 @@
 
 #include "analysis/survey_performance.h"
 #include "analysis/transformer_cost.h"
+#include "hw/silicon/area.h"
 #include "model/seeded/shapes.h"
 #include "reproduce/survey/survey.h"
 
@@ -88,6 +89,34 @@ ReproductionSection cpu_section() {
   add_points(section, survey_paper().table("fig9"),
              [](std::size_t, std::uint32_t) { return std::nullopt; });
   return section;
+}
+
+ReproductionSection memory_energy_section() {
+  const auto byte_pj = [](double kib, double word_bytes) {
+    return hw::sram_byte_pj({kib * 1024, word_bytes});
+  };
+  // Eyeriss's buffer and register file, with words of 16 bits.
+  constexpr double kRegisterFile = 0.5, kBuffer = 100, kWord = 2;
+  const double registers = byte_pj(kRegisterFile, kWord);
+  Metrics metrics{{"buffer", byte_pj(kBuffer, kWord) / registers},
+                  {"dram", hw::Machine().energy.dram_byte_pj / registers}};
+  for (const int kib : {8, 32, 1024}) metrics[std::to_string(kib)] = byte_pj(kib, 8);
+  return survey_paper().section("memories", metrics);
+}
+
+ReproductionSection area_section(const hw::Machine& gemmini) {
+  constexpr double kScale = (22.0 / 45.0) * (22.0 / 45.0);
+  const hw::AreaReport ours = hw::area_of(gemmini);
+  hw::Machine more = gemmini;  // with units for what its host computes
+  more.host.operators = hw::HostOperators::kNone;
+  const double core = ours.total() - ours.l2;
+  return survey_paper().section(
+      "area", {{"array", kScale * ours.array},
+               {"scratchpad", kScale * ours.scratchpad},
+               {"accumulator", kScale * ours.accumulator},
+               {"three", kScale * (ours.array + ours.scratchpad + ours.accumulator)},
+               {"postop", kScale * ours.postop},
+               {"functions", 100 * (hw::area_of(more).total() - ours.total()) / core}});
 }
 
 ReproductionSection energy_table_section(const hw::Machine& machine) {

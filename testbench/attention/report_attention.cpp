@@ -194,8 +194,7 @@ std::string attention_text(const AttentionReport& report) {
   if (report.without_auto_encoder) facts.add("auto-encoder", link_text(report));
   facts.add("forwarding",
             counted(report.result.work.forwarded, "row") + " of Q taken from the denser engine");
-  facts.add("energy",
-            with_prefix(hw::energy_of(result.events, report.machine.energy).total(), "J"));
+  facts.add("energy", with_prefix(hw::energy_of(result.events, report.machine).total(), "J"));
   facts.add("simulation", with_prefix(result.wall_seconds, "s"));
   std::string text = facts.text() + "\n" + layer_table(totals, shape.latent_heads != 0) + "\n" +
                      block_table(result.blocks);
@@ -232,7 +231,7 @@ ordered_json attention_json(const AttentionReport& report) {
   }
   document["forwarded_rows"] = report.result.work.forwarded;
   document["lines"] = lines_json(report, totals.sums);
-  document["energy_joules"] = hw::energy_of(report.result.events, report.machine.energy).total();
+  document["energy_joules"] = hw::energy_of(report.result.events, report.machine).total();
   document["wall_seconds"] = report.result.wall_seconds;
   if (report.functional) {
     document["checked_bytes"] = report.result.check.bytes;

@@ -15,6 +15,7 @@
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/text.h"
+#include "testbench/report/machine_costs.h"
 #include "testbench/report/machine_json.h"
 
 namespace systole::testbench {
@@ -25,7 +26,7 @@ using nlohmann::ordered_json;
 struct DescriptionOptions {
   std::string machine;
   std::vector<std::string> settings;
-  bool keys = false, toml = false, json = false;
+  bool keys = false, toml = false, costs = false, json = false;
 };
 
 void list_presets(bool json) {
@@ -72,16 +73,23 @@ void show(const hw::Machine& machine) {
 }
 
 int run(const DescriptionOptions& options) {
-  if (options.json && options.toml) {
-    throw hw::InputError("--json and --toml: expected one of them");
+  if (options.toml && (options.json || options.costs)) {
+    throw hw::InputError("--toml: found --json or --costs too, expected one of them");
   }
   if (options.keys) {
     list_keys(options.json);
-  } else if (options.machine.empty() && options.settings.empty() && !options.toml) {
+  } else if (options.machine.empty() && options.settings.empty() && !options.toml &&
+             !options.costs) {
     list_presets(options.json);
   } else {
     const hw::Machine machine = load_machine(options.machine, options.settings);
-    if (options.json) {
+    if (options.costs) {
+      if (options.json) {
+        print_json(costs_json(machine));
+      } else {
+        print_text(costs_text(machine));
+      }
+    } else if (options.json) {
       print_json(machine_json(machine));
     } else if (options.toml) {
       print_text(hw::to_toml(machine));
@@ -102,10 +110,11 @@ void add_machine_command(CLI::App& app, Action& action) {
   add_settings(command, options->settings);
   command.add_flag("--keys", options->keys, "explain every key");
   command.add_flag("--toml", options->toml, "print a complete machine file");
+  command.add_flag("--costs", options->costs, "print energies by event and areas by block");
   command.add_flag("--json", options->json, "print as JSON");
-  add_examples(command,
-               {"systole machine", "systole machine gemmini --set array.rows=32",
-                "systole machine transformer --toml > mine.toml", "systole machine --keys"});
+  add_examples(command, {"systole machine", "systole machine gemmini --set array.rows=32",
+                         "systole machine transformer --toml > mine.toml",
+                         "systole machine transformer --costs", "systole machine --keys"});
   set_action(command, action, options, run);
 }
 

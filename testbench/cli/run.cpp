@@ -29,6 +29,7 @@
 #include "testbench/network/run_subject.h"
 #include "testbench/network/tensors.h"
 #include "testbench/page/report_page.h"
+#include "testbench/report/action_counts.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
 #include "testbench/run/tensor_file.h"
@@ -50,7 +51,7 @@ struct RunOptions {
   bool functional = true;
   bool json = false;
   std::optional<double> min_accuracy;
-  std::string stats;
+  std::string stats, actions;
   WaveOptions wave;
   std::string timeline;
   std::uint64_t timeline_inferences = 1;  ///< recorded from the first on; 0: all
@@ -89,6 +90,7 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.reads("--mask", options.mask);
   files.writes("--outputs", options.outputs);
   files.writes("--stats", options.stats);
+  files.writes("--action-counts", options.actions);
   files.writes("--timeline", options.timeline);
   files.writes("--report", options.report);
   files.writes("--pipeline", options.views.pipeline);
@@ -162,6 +164,8 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
                        std::optional<SimulationBar>& bar,
                        const std::function<void(Measurement&)>& complete) {
   JsonOutput stats(options.stats);
+  std::optional<hw::AtomicFile> actions;
+  if (!options.actions.empty()) actions.emplace(options.actions);
   PipelineView pipeline(options.views.pipeline);
   CommandTraceWriter commands(options.views.commands, work.machine);
   TransactionView transactions(options.views.transactions, work.machine);
@@ -187,6 +191,10 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
 
   const nlohmann::ordered_json document = to_json(measurement);
   stats.write(document);
+  if (actions) {
+    actions->stream() << action_counts_yaml(work.machine, measurement.result.events);
+    actions->commit();
+  }
   recording.write();
   if (page.wanted()) page.write(work.machine, document, work.explain(measurement));
   pipeline.write(work.program, measurement.result);
@@ -202,11 +210,11 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(
-        measurement,
-        {options.stats, options.wave.path, options.timeline, options.report, options.views.pipeline,
-         options.views.transactions, options.views.trace, options.views.commands, options.outputs},
-        notes));
+    print_text(report_text(measurement,
+                           {options.stats, options.actions, options.wave.path, options.timeline,
+                            options.report, options.views.pipeline, options.views.transactions,
+                            options.views.trace, options.views.commands, options.outputs},
+                           notes));
   }
   const bool accurate = !options.min_accuracy || *measurement.accuracy >= *options.min_accuracy;
   return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
@@ -397,6 +405,8 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--min-accuracy", options->min_accuracy, "exit with 1 below this fraction")
       ->type_name("0..1");
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
+  command.add_option("--action-counts", options->actions, "write events as Accelergy's counts")
+      ->type_name("FILE.yaml");
   CLI::Option* const outputs =
       command.add_option("--outputs", options->outputs, "write inputs, outputs and classes");
   outputs->type_name("FILE.safetensors");

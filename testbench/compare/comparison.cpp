@@ -16,7 +16,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::array<std::pair<const char*, const char*>, 10> kTotals = {
+constexpr std::array<std::pair<const char*, const char*>, 11> kTotals = {
     {{"cycles", "core cycles"},
      {"seconds", "s"},
      {"bound", "core cycles"},
@@ -25,6 +25,7 @@ constexpr std::array<std::pair<const char*, const char*>, 10> kTotals = {
      {"dram_read_bytes", "bytes"},
      {"dram_write_bytes", "bytes"},
      {"energy_joules", "J"},
+     {"area_mm2", "mm2"},
      {"commands", "commands"},
      {"accuracy", ""}}};
 

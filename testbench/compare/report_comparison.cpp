@@ -39,6 +39,7 @@ std::string figure_of(const Comparison::Figure& figure, std::size_t side) {
   const std::optional<double>& value = figure.values[side];
   if (!value) return "-";
   if (figure.unit.empty()) return fmt::format("{:.4f}", *value);
+  if (figure.unit == "mm2") return fmt::format("{:.2f} mm2", *value);
   if (figure.unit == "s" || figure.unit == "J") return with_prefix(*value, figure.unit);
   return count_of(value);
 }

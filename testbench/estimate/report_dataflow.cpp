@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "hw/energy.h"
 #include "testbench/common/text.h"
 
 namespace systole::testbench {
@@ -87,8 +88,9 @@ DataflowReport compare_dataflows(const hw::Machine& machine, const analysis::Pro
   DataflowReport report{machine.name, shape, std::move(dataflows), {}};
   const analysis::DramTiles tiles = analysis::mapper_tiles(shape, machine);
   for (const analysis::Stationary dataflow : report.dataflows) {
-    report.costs.push_back(analysis::cost_of(
-        dataflow, analysis::make_nest(dataflow, shape, machine.array, tiles), machine.energy));
+    report.costs.push_back(
+        analysis::cost_of(dataflow, analysis::make_nest(dataflow, shape, machine.array, tiles),
+                          hw::energy_table(machine)));
   }
   return report;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/mapped_cost.h"
+#include "hw/silicon/area.h"
 #include "testbench/common/text.h"
 
 namespace systole::testbench {
@@ -74,7 +75,8 @@ std::string what_if_text(const ExplainReport& report) {
   const auto cycles = static_cast<double>(why.cycles);
   const double seconds = cycles / (report.measurement.machine.core.clock_mhz * 1e6);
   const double joules = report.measurement.energy().total();
-  Table table("what if | >on path % | >time predicted | >simulated | >energy");
+  Table table("what if | >on path % | >time predicted | >simulated | >energy | >area");
+  const double area = hw::area_of(report.measurement.machine).total();
   std::string refused;
   for (const WhatIf& change : report.changes) {
     const std::string name = fmt::format("{} x {}", change.key, change.factor);
@@ -86,7 +88,8 @@ std::string what_if_text(const ExplainReport& report) {
                change.on_path ? fmt::format("{:.1f}", 100 * share_of(*change.on_path, why)) : "-",
                change_of(change.predicted->seconds, seconds),
                change.simulated ? change_of(change.simulated->seconds, seconds) : "",
-               change.simulated ? change_of(*change.simulated->joules, joules) : ""});
+               change.simulated ? change_of(*change.simulated->joules, joules) : "",
+               change_of(hw::area_of(change.machine).total(), area)});
   }
   return table.text() + (refused.empty() ? "" : "\n" + refused);
 }
@@ -109,7 +112,8 @@ ordered_json to_json(const WhatIf& change) {
                        {"simulated", nullptr},
                        {"predicted_seconds", nullptr},
                        {"simulated_seconds", nullptr},
-                       {"simulated_joules", nullptr}};
+                       {"simulated_joules", nullptr},
+                       {"area_mm2", hw::area_of(change.machine).total()}};
   if (change.on_path) json["on_path"] = *change.on_path;
   if (change.predicted) {
     json["predicted"] = change.predicted->cycles;
@@ -177,6 +181,7 @@ ordered_json explain_json(const ExplainReport& report) {
           {"cycles", why.cycles},
           {"critical_path_cycles", why.path_cycles()},
           {"energy_joules", report.measurement.energy().total()},
+          {"area_mm2", hw::area_of(report.measurement.machine).total()},
           {"bound", bound.cycles()},
           {"bound_by", bound.bound_by()},
           {"bound_array", bound.total.array},

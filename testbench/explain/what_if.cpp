@@ -153,7 +153,7 @@ nlohmann::ordered_json simulated(const RunRequest& request, const hw::Machine& m
       simulate(subject.graph(), subject.mapping(), machine, make_engines(machine, {}, rtl),
                subject.inputs(), options);
   return {{"cycles", result.cycles.front()},
-          {"joules", hw::energy_of(result.events, machine.energy).total()}};
+          {"joules", hw::energy_of(result.events, machine).total()}};
 }
 
 /// The least time first.

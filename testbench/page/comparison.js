@@ -19,7 +19,7 @@ function pairColumns(title, of, show, smallerIsBetter) {
 }
 
 const inUnit = (value, row) => value === null ? "-" : row.unit === "s" || row.unit === "J" ?
-    format.prefixed(value, row.unit) : format.grouped(value);
+    format.prefixed(value, row.unit) : row.unit === "mm2" ? value.toFixed(2) : format.grouped(value);
 
 function drawPairs(parent, rows, show) {
   const chart = addChart(parent, 50 + 40 * rows.length, "Cycles of the operators", "svg");
@@ -56,7 +56,7 @@ async function drawComparison(comparison) {
   totals.append(sortedTable([{title: "figure", value: (row) => row.name}, ...pairColumns("", (row) => row, inUnit),
                              {title: "unit", value: (row) => row.unit}], comparison.totals));
   if (comparison.operators.length) {
-    const operators = page.section("Operators", "All layers and heads together. Energy: of MACs, bus and DRAM.");
+    const operators = page.section("Operators", "All layers and heads together. Energy: of an operator's commands, with static power until it ends.");
     drawPairs(operators, comparison.operators.map((op) => ({name: format.operator(op.name), ...op.cycles})),
               (value) => format.grouped(value));
     operators.append(sortedTable([

@@ -68,6 +68,7 @@ function runFigures(page, statistics) {
     ["written", written === undefined ? null : format.prefixed(written, "B"), "by the core"],
     ["energy", statistics.energy_joules === undefined ? null : format.prefixed(statistics.energy_joules, "J"),
      statistics.energy_joules === undefined ? "" : format.prefixed(statistics.energy_joules / seconds, "W")],
+    ["area", statistics.area_mm2 ? statistics.area_mm2.toFixed(2) + " mm\u00b2" : null, "at 45 nm, estimated"],
     ["accuracy", statistics.accuracy === null || statistics.accuracy === undefined ? null : format.percent(statistics.accuracy)],
     ["inferences", statistics.images ? format.grouped(statistics.images) : null,
      statistics.functional === false ? "timing only" : ""],
@@ -121,7 +122,7 @@ function operatorTable(place, statistics) {
     {title: "written", number: true, value: (op) => op.written_bytes, show: (op) => format.prefixed(op.written_bytes, "B")},
     {title: "MAC/byte", number: true, value: (op) => op.macs / bytes(op), show: (op) => bytes(op) ? format.grouped(op.macs / bytes(op)) : "-"},
     {title: "energy", number: true, value: (op) => op.energy_joules, show: (op) => format.prefixed(op.energy_joules, "J"),
-     hint: "of MACs, bus and DRAM"},
+     hint: "of its commands, and static power until it ends"},
   ], statistics.operators, 2));
 }
 
@@ -152,6 +153,8 @@ function drawExplanation(page, statistics, explanation) {
      mark: (change) => sign(change.simulated_seconds)},
     {title: "energy", number: true, value: (change) => change.simulated_joules,
      show: (change) => change.simulated_joules === null ? "" : format.change(change.simulated_joules, explanation.energy_joules)},
+    {title: "area", number: true, value: (change) => change.area_mm2,
+     show: (change) => format.change(change.area_mm2, explanation.area_mm2)},
     {title: "refused", value: (change) => change.refused || ""},
   ], explanation.what_if, 2));
 }
@@ -187,8 +190,8 @@ async function drawRun(data) {
   if (operators.length) {
     drawRoofline(page.section("Roofline", "One point per operator, all layers and heads together. An operator that " +
         "overlaps those before it can stand above the roof."), statistics);
-    operatorTable(page.section("Operators", "Bound: the slowest unit by its cycle contract, as mapped. Energy: of MACs, " +
-        "bus and DRAM; memories on chip, post-op unit and leakage are of the whole run only."), statistics);
+    operatorTable(page.section("Operators", "Bound: the slowest unit by its cycle contract, as mapped. Energy: of the " +
+        "operator's commands, with static power from the end of the operators before it to its own."), statistics);
   }
   if (explanation) drawExplanation(page, statistics, explanation);
   if (statistics.blocks) {
@@ -198,6 +201,11 @@ async function drawRun(data) {
     drawBars(page.section("Energy", `${format.prefixed(statistics.energy_joules, "J")} per inference, by cause.`),
              Object.entries(statistics.energy).map(([name, value]) => ({name, value})),
              (value) => `${format.prefixed(value, "J")}, ${format.percent(value / statistics.energy_joules)}`, "Energy", "#0072b2");
+  }
+  if (statistics.area_mm2) {
+    drawBars(page.section("Area", `${statistics.area_mm2.toFixed(2)} mm\u00b2 at 45 nm by block, estimated: cells and memories, no wires.`),
+             Object.entries(statistics.area).filter(([, value]) => value > 0).map(([name, value]) => ({name, value})),
+             (value) => `${value.toFixed(3)} mm\u00b2, ${format.percent(value / statistics.area_mm2)}`, "Area", "#009e73");
   }
   drawMachine(page, statistics.machine_keys);
   const rest = {...statistics};

@@ -12,6 +12,7 @@
 
 #include "base/printable.h"
 #include "testbench/common/text.h"
+#include "testbench/report/machine_costs.h"
 #include "testbench/report/machine_json.h"
 #include "testbench/report/operator_sums.h"
 #include "testbench/report/report_model.h"
@@ -47,6 +48,21 @@ ordered_json to_json(const ClassCycles& classes) {
   return object;
 }
 
+/// The commands of an operator, and the static power while it ends. With a cache, its energy and
+/// that of DRAM are shared by bytes on the bus: what hits and what misses is not known by command.
+hw::EnergyReport operator_energy(const Measurement& measurement, const OperatorSum& sum) {
+  const hw::EnergyEvents& all = measurement.result.events;
+  hw::EnergyEvents events = sum.events;
+  events.seconds = static_cast<double>(sum.simulated) / (measurement.machine.core.clock_mhz * 1e6);
+  hw::EnergyReport report = hw::energy_of(events, measurement.machine);
+  if (measurement.machine.l2.kib == 0 || all.bus_bytes == 0) return report;
+  const hw::EnergyReport whole = hw::energy_of(all, measurement.machine);
+  const double share = static_cast<double>(events.bus_bytes) / static_cast<double>(all.bus_bytes);
+  report.l2 = whole.l2 * share;
+  report.dram = whole.dram * share;
+  return report;
+}
+
 /// Of the first inference, those of one general name together.
 ordered_json operators_json(const Measurement& measurement) {
   ordered_json list = ordered_json::array();
@@ -57,14 +73,9 @@ ordered_json operators_json(const Measurement& measurement) {
   sums.pop_back();  // the total
   for (const OperatorSum& sum : sums) {
     ordered_json object = to_json(sum, true);
-    object["energy_joules"] = nullptr;
-    // What a cache takes off the DRAM is known of the whole run only.
-    if (measurement.machine.l2.kib == 0) {
-      hw::EnergyEvents events;
-      events.macs = sum.macs;
-      events.bus_bytes = events.dram_bytes = sum.read_bytes + sum.written_bytes;
-      object["energy_joules"] = hw::energy_of(events, measurement.machine.energy).total();
-    }
+    const hw::EnergyReport energy = operator_energy(measurement, sum);
+    object["energy_joules"] = energy.total();
+    object["energy"] = to_json(energy);
     list.push_back(std::move(object));
   }
   return list;
@@ -204,7 +215,7 @@ double Measurement::bound() const {
 }
 
 hw::EnergyReport Measurement::energy() const {
-  hw::EnergyReport report = hw::energy_of(result.events, machine.energy);
+  hw::EnergyReport report = hw::energy_of(result.events, machine);
   const double share = 1.0 / static_cast<double>(images());
   for (double* cause : {&report.mac, &report.postop, &report.scratchpad, &report.accumulator,
                         &report.bus, &report.l2, &report.dram, &report.host, &report.leakage}) {
@@ -272,6 +283,7 @@ ordered_json to_json(const NetworkSize& size) {
 ordered_json to_json(const Measurement& measurement) {
   const SimulationResult& result = measurement.result;
   const hw::EnergyReport energy = measurement.energy();
+  const hw::AreaReport area = hw::area_of(measurement.machine);
   const tlm_model::System::Traffic traffic = measurement.traffic();
   const auto [least, most] = std::minmax_element(result.cycles.begin(), result.cycles.end());
   const double hertz = measurement.machine.core.clock_mhz * 1e6;
@@ -302,6 +314,9 @@ ordered_json to_json(const Measurement& measurement) {
                         {"dram_write_bytes", traffic.written_bytes},
                         {"energy_joules", energy.total()},
                         {"energy", to_json(energy)},
+                        {"energy_other_joules", nullptr},
+                        {"area_mm2", area.total()},
+                        {"area", to_json(area)},
                         {"wall_seconds", result.wall_seconds},
                         {"cycles_per_second", measurement.cycles_per_second()},
                         {"kernel_events", result.kernel_events},
@@ -313,6 +328,13 @@ ordered_json to_json(const Measurement& measurement) {
                         {"machine_keys", machine_json(measurement.machine)}};
   if (measurement.bound() > 0) {
     document["over_bound"] = measurement.mean_cycles() / measurement.bound();
+  }
+  if (!measurement.estimates.empty()) {
+    double operators = 0;
+    for (const ordered_json& op : document["operators"]) {
+      operators += op["energy_joules"].get<double>();
+    }
+    document["energy_other_joules"] = energy.total() - operators;
   }
   if (measurement.size) document["seeded"] = to_json(*measurement.size);
   if (measurement.past) document["decode"] = {{"past", *measurement.past}};
@@ -384,6 +406,7 @@ std::string report_text(const Measurement& measurement, const std::vector<std::s
             fmt::format("{} read, {} written by the core per inference",
                         counted(traffic.read_bytes, "byte"), grouped(traffic.written_bytes)));
   facts.add("energy", energy_text(measurement));
+  facts.add("area", area_text(measurement.machine));
   facts.add("simulation", fmt::format("{} in {}, {}", counted(result.total_cycles, "cycle"),
                                       with_prefix(result.wall_seconds, "s"),
                                       with_prefix(measurement.cycles_per_second(), "cycles/s")));

@@ -23,6 +23,7 @@ void OperatorSum::add(const OperatorEstimate& estimate, const OperatorTiming* ti
   loads += estimate.loads;
   if (timing == nullptr) return;
   simulated += timing->cycles;
+  events.add(timing->events);
   for (std::size_t i = 0; i < kCauses; ++i) causes[i] += timing->causes[i];
 }
 

@@ -19,6 +19,7 @@ struct OperatorSum {
   analysis::Bound bound;
   double slowest = 0;  ///< of each operator the slowest unit: not the slowest of the sums
   std::array<double, kCauses> causes{};
+  hw::EnergyEvents events;  ///< of its commands, simulated
 
   /// `timing`: null if there is none.
   void add(const analysis::OperatorEstimate& estimate, const OperatorTiming* timing);

@@ -85,7 +85,7 @@ nlohmann::ordered_json simulated(const model::Graph& graph, hw::Machine machine,
       simulate(graph, mapper::map_graph(graph, machine), machine, make_engines(machine, {}, rtl),
                std::vector<std::vector<std::uint8_t>>(1), options);
   return {{"cycles", result.cycles.front()},
-          {"joules", hw::energy_of(result.events, machine.energy).total()}};
+          {"joules", hw::energy_of(result.events, machine).total()}};
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ class OperatorSharing {
     for (const CommandTrace& trace : traces) {
       begin_ = std::min(begin_, trace.dispatched);
       ends_[trace.op] = std::max(ends_[trace.op], trace.completed);
+      timings_[trace.op].events.add(trace.events);
     }
     std::uint64_t end = begin_;
     for (std::size_t op = 0; op < ends_.size(); ++op) {

@@ -34,6 +34,7 @@ struct OperatorTiming {
   std::uint64_t cycles = 0;
   /// By Cause, cycles; their sum is `cycles` less those of the slowest unit.
   std::array<double, kCauses> causes{};
+  hw::EnergyEvents events;  ///< of its commands; as in a CommandTrace
 };
 
 /// One timing for each estimate. `traces`: by position in the program, without kEnd's.

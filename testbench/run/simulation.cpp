@@ -208,10 +208,15 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   SimulationResult result;
   result.traces.resize(first.commands.size() - 1);
   std::size_t left = result.traces.size();
+  hw::EnergyEvents by_host;  // up to its last command
   processor.observe([&](const tlm_model::CommandTrace& trace) {
     if (left == 0) return;
-    result.traces[trace.index] = trace;
+    tlm_model::CommandTrace& kept = result.traces[trace.index] = trace;
     --left;
+    if (trace.unit != hw::Unit::kHost) return;
+    const hw::EnergyEvents now = system.host_events();
+    kept.events = now.since(by_host);
+    by_host = now;
   });
   if (options.observer) processor.observe(options.observer);
   for (const auto& observer : options.bus_observers) system.bus.observe(observer);

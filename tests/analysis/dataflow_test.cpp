@@ -8,6 +8,7 @@
 #include "analysis/survey_performance.h"
 #include "analysis/transformer_cost.h"
 #include "hw/array/array.h"
+#include "hw/energy.h"
 #include "mapper/place/sharing.h"
 #include "mapper/tile/tiling.h"
 #include "tests/analysis/survey_shapes.h"
@@ -16,7 +17,8 @@ namespace systole::analysis {
 namespace {
 
 DataflowCost on_chip(Stationary stationary, const ProductShape& shape, const hw::Machine& machine) {
-  return cost_of(stationary, make_nest(stationary, shape, machine.array, {}), machine.energy);
+  return cost_of(stationary, make_nest(stationary, shape, machine.array, {}),
+                 hw::energy_table(machine));
 }
 
 TEST(Dataflow, ReadsTheRowsThatTheArrayReads) {
@@ -73,8 +75,8 @@ TEST(Dataflow, HasTheTrafficOfTheMappersTiles) {
   problem.sums = mapper::whole_share(machine).sums_end;
   const mapper::Tiling tiling = mapper::Tiler(machine).choose(problem, "product");
   for (const Stationary stationary : kStationaries) {
-    const DataflowCost cost =
-        cost_of(stationary, make_nest(stationary, shape, machine.array, tiles), machine.energy);
+    const DataflowCost cost = cost_of(
+        stationary, make_nest(stationary, shape, machine.array, tiles), hw::energy_table(machine));
     EXPECT_EQ(cost.dram_reads, tiling.load_bytes) << long_name(stationary);
     EXPECT_EQ(cost.dram_writes, 512U * 768);
   }
@@ -82,10 +84,12 @@ TEST(Dataflow, HasTheTrafficOfTheMappersTiles) {
 
 TEST(Dataflow, ItsEnergyIsThatOfTheMachine) {
   hw::Machine machine;
+  machine.energy.scratchpad_byte_pj = 1.25;
+  machine.energy.accumulator_byte_pj = 2.5;
   const DataflowCost cost = on_chip(Stationary::kWeight, {64, 48, 96}, machine);
   EXPECT_DOUBLE_EQ(cost.mac_energy, 64 * 48 * 96 * 0.3e-12);
   EXPECT_DOUBLE_EQ(cost.dram_energy, (64 * 96 + 96 * 48 + 64 * 48) * 160e-12);
-  EXPECT_DOUBLE_EQ(cost.accumulator_energy, 2 * 64 * 48 * (96 / 16) * 4 * 1.25e-12);
+  EXPECT_DOUBLE_EQ(cost.accumulator_energy, 2 * 64 * 48 * (96 / 16) * 4 * 2.5e-12);
   EXPECT_DOUBLE_EQ(cost.scratchpad_energy,
                    (64 * 96 * (48 / 16) + 96 * 48 + 64 * 96 + 96 * 48) * 1.25e-12);
 }

@@ -98,5 +98,10 @@ def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert any(cell.get("outputs") for cell in document.cells)
 
 
-def test_there_are_two_notebooks() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["design_space", "first_run"]
+def test_there_are_four_notebooks() -> None:
+    assert [path.stem for path in NOTEBOOKS] == [
+        "design_space",
+        "first_run",
+        "llm_decode",
+        "own_rtl",
+    ]

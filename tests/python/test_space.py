@@ -239,3 +239,27 @@ def test_division_by_zero_in_a_constraint_names_it(program: Program) -> None:
     space = space_of(program, axes={"array.rows": [8]}, constraints=["1 / (array.rows - 8) > 1"])
     with pytest.raises(InputError, match=r"space: constraints\[0\]: .*divides by zero"):
         list(space.grid())
+
+
+def test_area_is_what_the_program_says_of_each_machine(program: Program) -> None:
+    space = Space(
+        {
+            "machine": "transformer",
+            "model": "vit17",
+            "axes": {"array.rows": [8, 16, 33, 64], "scratchpad.kib": [64, 512]},
+            "derived": {"array.cols": "array.rows", "postop.lanes": "16"},
+            "constraints": ["area_mm2 <= 6", "area_mm2.array < 2 * area_mm2.scratchpad"],
+        }
+    )
+    kept = {(p.settings["array.rows"], p.settings["scratchpad.kib"]) for p in space.grid()}
+    expected = {(33, 64), (33, 512)}  # which the program refuses when it runs
+    for rows in (8, 16, 64):
+        for kib in (64, 512):
+            keys = {"array.rows": rows, "array.cols": rows, "scratchpad.kib": kib}
+            settings = [f"--set={key}={value}" for key, value in keys.items()]
+            costs = program.json(["machine", "transformer", *settings, "--costs"])
+            area = costs["area"]
+            if costs["area_mm2"] <= 6 and area["array"] < 2 * area["scratchpad"]:
+                expected.add((rows, kib))
+    assert kept == expected
+    assert 2 < len(kept) < 8

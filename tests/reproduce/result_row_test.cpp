@@ -61,6 +61,16 @@ TEST(ResultRow, WhatLiesInTheMiddleIsWithinTheRounding) {
   EXPECT_EQ(compare("row", 1.2499, published).verdict(), Verdict::kFail);
 }
 
+TEST(ResultRow, AnEstimateIsNeverMetOrMissed) {
+  const ResultRow row = compare("row", 2, {1, "x", {"silicon", Claim::kEstimate}, kExactly});
+  EXPECT_EQ(row.verdict(), Verdict::kReference);
+  Reproduction reproduction;
+  reproduction.sections.push_back({"section", {}, {row}});
+  EXPECT_NE(reproduction_text(reproduction).find("estimate"), std::string::npos);
+  EXPECT_EQ(reproduction_json(reproduction)["rows"][0]["class"], "estimate");
+  EXPECT_EQ(reproduction_json(reproduction)["failed"], 0);
+}
+
 TEST(ResultRow, ClassesAreCountedApart) {
   Reproduction reproduction;
   const auto row = [](double ours, Claim claim) {

@@ -64,6 +64,15 @@ void AttentionUnit::Work::add(const Work& other) {
   elements += other.elements;
 }
 
+hw::EnergyEvents AttentionUnit::Work::events() const {
+  hw::EnergyEvents events;
+  events.macs = macs + decoder_macs;
+  events.postop_elements = elements;
+  events.scratchpad_bytes = buffer_bytes;
+  events.accumulator_bytes = score_bytes;
+  return events;
+}
+
 void AttentionUnit::write() {
   for (;;) {
     while (outputs_.empty()) wait(output_added_);
@@ -131,6 +140,12 @@ void AttentionUnit::account(std::uint64_t started, const Outcome& outcome) {
 
 std::vector<DmaPort*> AttentionUnit::ports() {
   return {&query_dma, &key_dma, &value_dma, &index_dma, &write_dma};
+}
+
+std::uint64_t AttentionUnit::moved_bytes() {
+  std::uint64_t bytes = 0;
+  for (const DmaPort* port : ports()) bytes += port->stats().bytes;
+  return bytes;
 }
 
 hw::BlockReport AttentionUnit::report(std::uint64_t cycles) const {

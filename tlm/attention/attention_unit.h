@@ -59,6 +59,8 @@ class AttentionUnit final : public sc_core::sc_module {
     std::uint64_t elements = 0;      ///< through the softmax and through stages
 
     void add(const Work& other);
+    /// As far as it costs energy; buffers are in the scratchpad, scores and sums in the accumulator.
+    [[nodiscard]] hw::EnergyEvents events() const;
   };
   /// Bytes read from and written to memory.
   struct Traffic {
@@ -91,6 +93,8 @@ class AttentionUnit final : public sc_core::sc_module {
   }
   /// All ports, to be bound to the bus.
   [[nodiscard]] std::vector<DmaPort*> ports();
+  /// By its ports, so far.
+  [[nodiscard]] std::uint64_t moved_bytes();
   /// From `cycle` on, time counts in the account or it does not.
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
   [[nodiscard]] hw::BlockReport report(std::uint64_t cycles) const;

@@ -84,6 +84,7 @@ std::uint64_t ArrayUnit::attend(Entry& entry, const hw::cmd::Attention& attentio
   for (const AttentionUnit::HeadCycles& head : outcome.heads) busy += head.busy();
   account_busy(busy);
   account_stall(outcome.released - started - busy, kAttention);
+  events() = outcome.work.events();
   processor().release(entry);
   return outcome.completed;
 }
@@ -107,8 +108,8 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
 
   const hw::ArrayReads reads = hw::array_reads(array_, matmul.m, matmul.n, matmul.k);
   const BankedSram::Demand results = result_demand(matmul, cycles);
-  memory_.accumulator.record(results.begin, results.end, results.words, started,
-                             started + interval);
+  events().accumulator_bytes = memory_.accumulator.record(results.begin, results.end, results.words,
+                                                          started, started + interval);
 
   wait_cycles(interval);
   // Cycles lost to conflicts can meet further conflicts.
@@ -122,11 +123,13 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   account_stall(cycles.drain, kDrain);
   account_stall(stalled, kBankConflict);
 
-  memory_.scratchpad.count(reads.a * array_.rows + reads.b * array_.cols);
+  events().scratchpad_bytes =
+      memory_.scratchpad.count(reads.a * array_.rows + reads.b * array_.cols);
   memory_.scratchpad.prune_before(started);
   free_ = cycle();
   folds_ += cycles.folds;
-  macs_ += std::uint64_t{matmul.m} * matmul.n * matmul.k;
+  events().macs = std::uint64_t{matmul.m} * matmul.n * matmul.k;
+  macs_ += events().macs;
   processor().release(entry);
   return started + cycles.latency + hw::kAccumulatorWriteCycles + exposed + stalled;
 }

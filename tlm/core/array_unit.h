@@ -34,6 +34,9 @@ class ArrayUnit final : public ExecutionUnit {
   std::uint64_t execute(Entry& entry) override;
   std::uint64_t attend(Entry& entry, const hw::cmd::Attention& attention);
   std::vector<hw::Counter> counters() const override;
+  [[nodiscard]] std::uint64_t moved_bytes() const override {
+    return attention_ == nullptr ? 0 : attention_->moved_bytes();
+  }
   [[nodiscard]] hw::GemmArgs operands(const hw::cmd::Matmul& matmul);
   [[nodiscard]] hw::ArrayCycles compute(const hw::cmd::Matmul& matmul, bool preloaded);
   [[nodiscard]] BankedSram::Demand result_demand(const hw::cmd::Matmul& matmul,

@@ -13,12 +13,12 @@ BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes
       bytes_(std::size_t{params.kib} * 1024),
       uses_(params.banks) {}
 
-void BankedSram::record(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
-                        std::uint64_t from, std::uint64_t to) {
-  bytes_moved_ += words * word_bytes_;
+std::uint64_t BankedSram::record(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                                 std::uint64_t from, std::uint64_t to) {
   hw::for_each_bank(bank_bytes_, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
     if (share > 0) uses_[bank].push_back({from, std::max(to, from + 1), share});
   });
+  return count(words * word_bytes_);
 }
 
 std::uint64_t BankedSram::used(std::size_t bank, std::uint64_t from, std::uint64_t to) const {

@@ -25,9 +25,10 @@ class BankedSram {
   [[nodiscard]] std::uint32_t word_bytes() const noexcept { return word_bytes_; }
   [[nodiscard]] std::uint32_t banks() const noexcept { return params_.banks; }
 
-  /// `words` port accesses, spread over the addresses [begin, end) and the cycles [from, to).
-  void record(std::uint64_t begin, std::uint64_t end, std::uint64_t words, std::uint64_t from,
-              std::uint64_t to);
+  /// `words` port accesses, spread over the addresses [begin, end) and the cycles [from, to). The
+  /// result is how many bytes that moves.
+  std::uint64_t record(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+                       std::uint64_t from, std::uint64_t to);
   /// `words` port accesses, spread over the addresses [begin, end).
   struct Demand {
     std::uint64_t begin, end, words;
@@ -42,7 +43,10 @@ class BankedSram {
   void prune_before(std::uint64_t cycle);
 
   /// Counts bytes of accesses that are not recorded, because no access has to keep clear of them.
-  void count(std::uint64_t bytes) noexcept { bytes_moved_ += bytes; }
+  std::uint64_t count(std::uint64_t bytes) noexcept {
+    bytes_moved_ += bytes;
+    return bytes;
+  }
   /// Bytes read and written so far, all banks; a recorded word counts whole.
   [[nodiscard]] std::uint64_t bytes_moved() const noexcept { return bytes_moved_; }
 

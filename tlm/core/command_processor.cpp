@@ -204,6 +204,7 @@ void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uin
   trace.ready = entry.ready;
   trace.dispatch = entry.steps;
   trace.stalled = entry.stalled;
+  trace.events = entry.events;
   retirements_.emplace(clock_.edge(trace.completed), Retirement{&entry, trace});
   const sc_core::sc_time first = retirements_.begin()->first;
   retire_.notify(first - sc_core::sc_time_stamp());

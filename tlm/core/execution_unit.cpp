@@ -51,7 +51,11 @@ void ExecutionUnit::run() {
     state_ = kBusy;
     const std::uint64_t started = cycle();
     const StallMark mark(account_.time());
+    const std::uint64_t moved = moved_bytes();
+    events_ = {};
     const std::uint64_t completed = execute(entry);
+    events_.bus_bytes = events_.dram_bytes = moved_bytes() - moved;
+    entry.events = events_;
     entry.stalled = mark.since(account_.time());
     processor_.complete_at(entry, started, completed);
   }

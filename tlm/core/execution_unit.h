@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/accounting.h"
+#include "hw/energy.h"
 #include "hw/program/program.h"
 #include "tlm/core/command_processor.h"
 
@@ -40,9 +41,14 @@ class ExecutionUnit : public sc_core::sc_module {
   /// processor().release() when the operands are read. Returns the cycle of completion.
   virtual std::uint64_t execute(Entry& entry) = 0;
   virtual std::vector<hw::Counter> counters() const = 0;
+  /// Bytes that the unit's ports have moved so far.
+  [[nodiscard]] virtual std::uint64_t moved_bytes() const { return 0; }
 
   [[nodiscard]] CommandProcessor& processor() { return processor_; }
   [[nodiscard]] hw::BlockAccount& account() { return account_; }
+  /// What the current command does; execute() adds to it whatever it counts. Bytes on the bus are
+  /// added after it.
+  [[nodiscard]] hw::EnergyEvents& events() noexcept { return events_; }
   /// The current command works on this half of the accumulator, 0 or 1.
   void show_accumulator_half(std::uint8_t half) noexcept { accumulator_half_ = half; }
   void account_busy(std::uint64_t cycles) { account_.busy_until(account_.now() + cycles); }
@@ -58,6 +64,7 @@ class ExecutionUnit : public sc_core::sc_module {
   const hw::Unit unit_;
   CommandProcessor& processor_;
   hw::BlockAccount account_;
+  hw::EnergyEvents events_;
   std::uint8_t state_ = kIdle;               ///< traced
   std::uint32_t op_ = kNoIndex;              ///< traced: operator of the current command
   std::uint32_t command_ = kNoIndex;         ///< traced: its position in the program

@@ -174,6 +174,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
     stages = pipeline_.cycles(*chain, load.m, load.n);
     taken = fetch_operands(load, *chain);
   }
+  std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
   const DmaPort::OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
     if (chain != nullptr) {
@@ -185,7 +186,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
       widen(load, row, rows.data + row * row_bytes);
     }
     const std::uint64_t at = first + row * pitch;
-    sram.record(at, at + local_bytes, words, there - std::min(there, words), there);
+    moved += sram.record(at, at + local_bytes, words, there - std::min(there, words), there);
   };
   std::uint64_t beats = 0;
   std::uint64_t done = 0;
@@ -199,7 +200,8 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   std::uint64_t in_stages = 0;
   if (chain != nullptr) {
     if (functional_) apply(load, to_accumulator, *chain);
-    stage_operations_ += std::uint64_t{load.m} * load.n * chain->stages.size();
+    events().postop_elements = std::uint64_t{load.m} * load.n * chain->stages.size();
+    stage_operations_ += events().postop_elements;
     const std::uint64_t last_taken = taken - std::min(taken, cycle());
     in_stages = last_taken;
     wait_cycles(last_taken);

@@ -27,6 +27,7 @@ class LoadUnit final : public ExecutionUnit {
 
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
+  [[nodiscard]] std::uint64_t moved_bytes() const override { return dma.stats().bytes; }
   void widen(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
   /// Reads the tensor operands of a chain with stages. The result is the cycle at which they have
   /// arrived.

@@ -60,10 +60,11 @@ void LoopUnit::take() {
   const hw::Chain& chain = processor_.program().chains[loop.chain];
   open_.push_back({&entry, ++taken_, processor_.cycle(), writes_of(loop), {}});
   if (functional_) compute(loop, open_.back().result);
-  work_.macs += std::uint64_t{loop.m} * loop.n * loop.k;
-  if (loop.c.address != 0) {
-    work_.elements += std::uint64_t{loop.m} * loop.n * chain.stages.size();
-  }
+  Open& open = open_.back();
+  open.macs = std::uint64_t{loop.m} * loop.n * loop.k;
+  if (loop.c.address != 0) open.elements = std::uint64_t{loop.m} * loop.n * chain.stages.size();
+  work_.macs += open.macs;
+  work_.elements += open.elements;
 }
 
 std::uint64_t LoopUnit::writes_of(const hw::cmd::Loop& loop) const {
@@ -216,10 +217,23 @@ void LoopUnit::complete() {
     if (open_.size() == 1 && core_.busy()) return;
     first.entry->stalled = completed_.since(account_.time());
     completed_ = StallMark(account_.time());
+    const hw::EnergyEvents now = moved();
+    hw::EnergyEvents& events = first.entry->events = now.since(of_completed_);
+    events.macs = first.macs;
+    events.postop_elements = first.elements;
+    of_completed_ = now;
     processor_.release(*first.entry);
     processor_.complete_at(*first.entry, first.started, core_.cycle());
     open_.pop_front();
   }
+}
+
+hw::EnergyEvents LoopUnit::moved() const {
+  hw::EnergyEvents events;
+  events.scratchpad_bytes = scratchpad_bytes();
+  events.accumulator_bytes = accumulator_bytes();
+  events.bus_bytes = events.dram_bytes = work_.bus_bytes;
+  return events;
 }
 
 std::uint64_t LoopUnit::scratchpad_bytes() const {

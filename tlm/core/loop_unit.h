@@ -55,6 +55,7 @@ class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
     std::uint64_t started;
     std::uint64_t writes_left;  ///< requests without an acknowledgement
     std::vector<std::uint8_t> result;
+    std::uint64_t macs = 0, elements = 0;  ///< see Work
   };
 
   void run();
@@ -65,6 +66,8 @@ class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
   void step();
   void account();
   void complete();
+  /// Bytes that have been moved.
+  [[nodiscard]] hw::EnergyEvents moved() const;
   [[nodiscard]] std::uint64_t writes_of(const hw::cmd::Loop& loop) const;
   std::uint64_t send(const Request& request) override;
   [[nodiscard]] std::uint32_t beat_cycles() const override { return beat_cycles_; }
@@ -85,7 +88,8 @@ class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
   std::uint64_t rows_ = 0, conflicts_ = 0;  ///< as they were in the last cycle
   Work work_;
   hw::BlockAccount account_;
-  StallMark completed_;  ///< when the last loop was
+  StallMark completed_;            ///< when the last loop was
+  hw::EnergyEvents of_completed_;  ///< moved by all loops until then
 };
 
 }  // namespace systole::tlm_model

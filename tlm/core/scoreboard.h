@@ -24,7 +24,8 @@ struct Entry {
   bool blocker_released = false;    ///< ... by its release
   bool was_blocked = false;
   DispatchSteps steps;
-  Stalls stalled{};  ///< see CommandTrace
+  Stalls stalled{};         ///< see CommandTrace
+  hw::EnergyEvents events;  ///< see CommandTrace
 
  private:
   friend class Scoreboard;

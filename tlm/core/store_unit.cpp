@@ -135,8 +135,12 @@ void StoreUnit::encode(Flow& flow) {
   const hw::HeadMixLines::Token token = encoder_.take(*flow.encoder, features, flow.row_done);
   encoder_begun_ = token.begun;
   flow.encoder_delay = token.done - flow.row_done;
-  encoder_macs_ += features * hw::mix_products(*flow.encoder);
-  operations_ += features * flow.encoder->out_heads;
+  const std::uint64_t macs = features * hw::mix_products(*flow.encoder);
+  const std::uint64_t outputs = features * flow.encoder->out_heads;
+  encoder_macs_ += macs;
+  operations_ += outputs;
+  events().macs += macs;
+  events().postop_elements += outputs;
 }
 
 void StoreUnit::advance(std::uint64_t row, Flow& flow) {
@@ -154,7 +158,8 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
     const std::uint64_t at = flow.move->to.address + offset;
     const std::uint64_t words =
         (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
-    memory_.scratchpad.record(at, at + bytes, words, ready - std::min(ready, words), ready);
+    events().scratchpad_bytes +=
+        memory_.scratchpad.record(at, at + bytes, words, ready - std::min(ready, words), ready);
     return;
   }
   flow.written =
@@ -190,8 +195,9 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t parameter_bytes = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
   const std::uint64_t parameter_words =
       (parameter_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
-  memory_.scratchpad.record(result.chain.parameters, result.chain.parameters + parameter_bytes,
-                            parameter_words, flow.started, flow.started + parameter_words);
+  events().scratchpad_bytes +=
+      memory_.scratchpad.record(result.chain.parameters, result.chain.parameters + parameter_bytes,
+                                parameter_words, flow.started, flow.started + parameter_words);
   const bool transposed = hw::transposes(chain);
   const std::uint64_t block = transposed ? lanes_ : kHalfRows;
   fetch_operands(result, 0, block, flow.started);
@@ -220,7 +226,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t conflict =
       memory_.accumulator.shortage({{span.begin, span.end, words}}, flow.started, cycle());
   wait_cycles(conflict);
-  memory_.accumulator.count(reads * lanes_ * 4);
+  events().accumulator_bytes += memory_.accumulator.count(reads * lanes_ * 4);
   memory_.accumulator.prune_before(flow.started);
 
   const std::uint64_t elapsed = cycle() - flow.started;
@@ -232,7 +238,9 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
   account_stall(encoder, kEncoder);
   account_stall(elapsed - pipeline - conflict - encoder, kMemory);
-  operations_ += std::uint64_t{result.m} * result.n * chain.stages.size();
+  const std::uint64_t operations = std::uint64_t{result.m} * result.n * chain.stages.size();
+  operations_ += operations;
+  events().postop_elements += operations;
   accumulator_reads_ += reads;
   if (hw::has_stage(chain, hw::StageOp::kSoftmax)) softmax_reads_ += reads;
   processor().release(entry);

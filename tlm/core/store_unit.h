@@ -57,6 +57,9 @@ class StoreUnit final : public ExecutionUnit {
   [[nodiscard]] Flow begin(const hw::Command& command, const hw::Chain& chain);
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
+  [[nodiscard]] std::uint64_t moved_bytes() const override {
+    return write_dma.stats().bytes + read_dma.stats().bytes;
+  }
   void begin_operands(const hw::cmd::Result& result, const hw::Chain& chain);
   void fetch_operands(const hw::cmd::Result& result, std::uint64_t first, std::uint64_t rows,
                       std::uint64_t not_before);

@@ -16,7 +16,7 @@ from typing import Any
 
 from systole.errors import InputError
 from systole.exploration.expressions import Expression, Operand
-from systole.machine import KeyValue, flat, machine_keys
+from systole.machine import KeyValue, flat, machine_keys, setting_arguments
 from systole.program import Program
 
 METHODS = ("grid", "random", "nsga2", "tpe")
@@ -136,6 +136,7 @@ class Space:
         self.machine = self._word(description, "machine")
         self._options = self._read_options(self._table(description, "options"))
         self.base = self._machine_values()
+        self._known_areas: dict[frozenset[tuple[str, KeyValue]], dict[str, Operand] | None] = {}
         self.axes = self._read_axes(self._table(description, "axes"))
         if "model" in self.axes:
             if "model" in description:
@@ -155,7 +156,8 @@ class Space:
         if not isinstance(constraints, list):
             raise _fail(source, "constraints", constraints, "a list of expressions")
         self.constraints = [
-            self._expression(f"constraints[{i}]", text, known) for i, text in enumerate(constraints)
+            self._expression(f"constraints[{i}]", text, known, areas=True)
+            for i, text in enumerate(constraints)
         ]
         self.search = self._read_search(self._table(description, "search"))
         self.objectives = [
@@ -221,12 +223,35 @@ class Space:
             constants[key] = value
         return constants
 
-    def _expression(self, key: str, text: object, known: set[str] | None) -> Expression:
+    def _areas(self, settings: Mapping[str, KeyValue] | None = None) -> dict[str, Operand] | None:
+        """What the program says of a machine: `area_mm2`, and by block `area_mm2.array`.
+
+        None if it refuses the machine.
+        """
+        found = frozenset((settings or {}).items())
+        if found not in self._known_areas:
+            arguments = ["machine", self.machine, *setting_arguments(settings or {}), "--costs"]
+            try:
+                costs = self.program.json(arguments)
+            except InputError:
+                if not settings:
+                    raise
+                self._known_areas[found] = None
+            else:
+                areas = {f"area_mm2.{block}": mm2 for block, mm2 in costs["area"].items()}
+                self._known_areas[found] = {"area_mm2": costs["area_mm2"], **areas}
+        return self._known_areas[found]
+
+    def _expression(
+        self, key: str, text: object, known: set[str] | None, *, areas: bool = False
+    ) -> Expression:
         try:
             expression = Expression(text)
         except InputError as error:
             raise InputError(f"{self.source}: {key}: {error}") from None
         if known is not None:
+            if areas and _reads_area(expression):
+                known = known | set(self._areas() or ())
             for name in sorted(expression.names):
                 if name not in known:
                     raise InputError(
@@ -270,6 +295,11 @@ class Space:
                 value = int(value)
             values[key] = settings[key] = value
         for index, expression in enumerate(self.constraints):
+            if _reads_area(expression):
+                areas = self._areas(settings)
+                if areas is None:  # the program refuses the machine, and says why when it runs
+                    continue
+                values |= areas
             if not self._evaluate(f"constraints[{index}]", expression, values):
                 return None
         options = self._options | {
@@ -300,6 +330,10 @@ class Space:
                 raise _fail(self.source, f"search.objectives[{index}]", value, "a number")
             found.append(float(value))
         return found
+
+
+def _reads_area(expression: Expression) -> bool:
+    return any(name.split(".")[0] == "area_mm2" for name in expression.names)
 
 
 def _flat_axes(table: Mapping[str, Any]) -> dict[str, Any]:

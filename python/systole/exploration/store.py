@@ -61,10 +61,13 @@ def digest_of(*parts: object) -> str:
 
 
 def metrics_of(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The figures of a statistics document: its numbers, those of `energy` as `energy.dram`."""
+    """The figures of a statistics document: its numbers, those of `energy` as `energy.dram`,
+    of `area` as `area_mm2.array`."""
     metrics: dict[str, Any] = {}
     for name, value in document.items():
-        inner = value.items() if name == "energy" else [("", value)]
+        in_parts = name in ("energy", "area")
+        inner = value.items() if in_parts else [("", value)]
+        name = "area_mm2" if name == "area" else name
         for part, number in inner:
             if type(number) in (int, float) and name not in _HOST_FIELDS:
                 metrics[f"{name}.{part}" if part else name] = number

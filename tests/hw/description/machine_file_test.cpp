@@ -122,7 +122,7 @@ TEST(MachineFile, TellsAllErrorsAtOnce) {
       "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, bus, l2, "
       "memory, "
       "dram, mapper, host, "
-      "energy, "
+      "energy, area, "
       "backend, dfx, matrix, vector, hbm, ring, pcie\n"
       "m.toml:4:13: core.clock_mhz: found 0, expected an integer (MHz, 1 to 10000)\n"
       "m.toml:5:14: core.load_queue: found \"8\", expected an integer (commands, 1 to 256)\n"
@@ -352,7 +352,7 @@ TEST_F(MachinePresetDirectory, ShowsTheErrorsOfABase) {
                 "accumulator, postop, preop, datapath, attention, dma, unroller, stream, tlb, bus, "
                 "l2, memory, "
                 "dram, mapper, host, "
-                "energy, backend, dfx, matrix, vector, hbm, ring, pcie");
+                "energy, area, backend, dfx, matrix, vector, hbm, ring, pcie");
 }
 
 }  // namespace

@@ -126,9 +126,10 @@ TEST(MachineKeys, CoverEveryField) {
           section("dma", &M::dma), section("unroller", &M::unroller), section("stream", &M::stream),
           section("memory", &M::memory), section("tlb", &M::tlb), section("bus", &M::bus),
           section("l2", &M::l2), section("dram", &M::dram), section("mapper", &M::mapper),
-          section("host", &M::host), section("energy", &M::energy), section("dfx", &M::dfx),
-          section("matrix", &M::matrix), section("vector", &M::vector), section("hbm", &M::hbm),
-          section("ring", &M::ring), section("pcie", &M::pcie), section("backend", &M::backend)));
+          section("host", &M::host), section("energy", &M::energy), section("area", &M::area),
+          section("dfx", &M::dfx), section("matrix", &M::matrix), section("vector", &M::vector),
+          section("hbm", &M::hbm), section("ring", &M::ring), section("pcie", &M::pcie),
+          section("backend", &M::backend)));
 }
 
 TEST(MachineKeys, EachChangesItsOwnFieldOnly) {
@@ -383,13 +384,13 @@ TEST(MachineDefaults, DramTimesAreWholeClocksOfTheSpeedBin) {
 }
 
 TEST(MachineDefaults, EnergiesFollowFromTheSurvey) {
-  constexpr double kMul8 = 0.2, kMul32 = 3.1, kAdd32 = 0.1, kSram32 = 5.0, kDram32 = 640.0;
+  constexpr double kMul8 = 0.2, kMul32 = 3.1, kAdd32 = 0.1, kDram32 = 640.0;
   const Machine::Energy energy;
   EXPECT_DOUBLE_EQ(energy.mac_pj, kMul8 + kAdd32);
   EXPECT_DOUBLE_EQ(energy.postop_pj, kMul32 + 2 * kAdd32);
-  EXPECT_DOUBLE_EQ(energy.scratchpad_byte_pj, kSram32 / 4);
-  EXPECT_DOUBLE_EQ(energy.accumulator_byte_pj, kSram32 / 4);
   EXPECT_DOUBLE_EQ(energy.dram_byte_pj, kDram32 / 4);
+  EXPECT_NEAR(energy.logic_leakage_mw_mm2, 17.39336 / 0.798, 0.05);  // nW and um2 of NAND2_X1
+  EXPECT_NEAR(energy.sram_leakage_mw_mm2, 823.237 / 17.301438, 0.05);
 }
 
 TEST(MachineDocumentation, HoldsTheGeneratedTable) {

@@ -32,6 +32,22 @@ double dfx_ours(const json& document, const std::string& name) {
   return row_of(document, name)["ours"];
 }
 
+TEST(ReproduceDfx, ATokenCostsTheBoardsForItsPass) {
+  const json document = rows_of("energy");
+  EXPECT_EQ(document["failed"], 0);
+  EXPECT_EQ(document["by_class"]["published"]["passed"], 0) << "no evidence";
+  EXPECT_EQ(document["by_class"]["calibrated"]["passed"], 1);
+  // 45 W; a pass of 345M is within 8 % of the published ones.
+  EXPECT_NEAR(dfx_ours(document, "345M x1: a token"), 45 * 5.371, 0.08 * 45 * 5.371);
+  EXPECT_NEAR(dfx_ours(document, "345M x4: a token"), 4 * 45 * 2.409, 0.08 * 4 * 45 * 2.409);
+  // 707 MB at 160 pJ a byte, and half as many products at 1.5 pJ.
+  EXPECT_NEAR(dfx_ours(document, "345M x1: HBM, by event"), 706.9 * 0.160, 0.02 * 706.9 * 0.160);
+  EXPECT_NEAR(dfx_ours(document, "345M x1: products, by event"), 353.4e-3 * 1.5, 0.01);
+  EXPECT_NEAR(dfx_ours(document, "throughput x power of the boards"), 3.78 * 47.5 / 45, 1e-9);
+  EXPECT_NEAR(dfx_ours(document, "1.5B on four V100s: a token"), 4 * 47.5 * 75.47, 1e-6);
+  EXPECT_NEAR(dfx_ours(document, "GPU's price, if by latency"), 8.21 / 5.58, 1e-9);
+}
+
 TEST(ReproduceDfx, BoundsAreThoseOfTheSizes) {
   const json document = rows_of("bounds");
   // Two figures of a tenth of a percent or less are printed too coarsely to be met.

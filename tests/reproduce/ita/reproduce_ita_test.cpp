@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
@@ -27,11 +28,15 @@ TEST(ReproduceIta, MeetsItsRtlAndClaimsNoRateOfTheCluster) {
   EXPECT_EQ(document["by_class"]["calibrated"]["passed"], 0);
   EXPECT_EQ(row_of(document, "512/512/64/512: feed-forward")["ours"], 262155);
   for (const char* name : {"operations", "core at 32.5 inf/s", "core alone, at 500 MHz",
-                           "cluster, 0.65 V", "core, 0.8 V: efficiency"}) {
+                           "cluster, 0.65 V", "area", "peak per area", "peak per power"}) {
     EXPECT_EQ(row_of(document, name)["verdict"], "reference") << name;
   }
-  for (const char* name : {"cluster, 0.65 V: power", "core, 0.8 V: per area"}) {
-    EXPECT_TRUE(row_of(document, name)["ours"].is_null()) << name;
+  EXPECT_TRUE(row_of(document, "cluster, 0.65 V: power")["ours"].is_null());
+  // House models, printed with their error and judged by nobody; but an order of magnitude would be
+  // a mistake.
+  for (const char* name : {"area", "peak per area", "peak per power"}) {
+    EXPECT_EQ(row_of(document, name)["class"], "estimate") << name;
+    EXPECT_LT(std::abs(row_of(document, name)["difference"].get<double>()), 0.5) << name;
   }
   // 154 / 32.5, and its operations on an array that never waits.
   EXPECT_NEAR(row_of(document, "operations")["published"].get<double>(), 154 / 32.5, 0.005);

@@ -35,6 +35,8 @@ TEST(ReproduceSurvey, TheAnalysisIsAsPrinted) {
   // Five classes by three figures, and four shares by two; less three cells that contradict others.
   EXPECT_EQ(passed["survey, tab. 3"], 3 * (5 * 3 + 4 * 2) - 3);
   EXPECT_EQ(references["survey, tab. 3"], 3);
+  EXPECT_EQ(references["Horowitz, ISSCC 2014: 64 bits of a cache, 45 nm"], 3);
+  EXPECT_EQ(references["Gemmini, DAC 2021, Intel 22 nm, second-hand"], 4);
   EXPECT_EQ(passed["survey, tab. 5"], 3 * 7);
   EXPECT_EQ(passed["survey, tab. 10"], 3 * 5);
   EXPECT_EQ(passed["survey, tab. 11"], 3 * (5 * 3 - 2) - 1);

@@ -1,0 +1,119 @@
+#include "hw/silicon/area.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <regex>
+#include <string>
+
+#include "hw/description/machine_file.h"
+#include "hw/energy.h"
+#include "support/paths.h"
+#include "support/temp_directory.h"
+#include "support/text_lines.h"
+
+namespace systole::hw {
+namespace {
+
+// One synthesis has made the defaults and the table of docs/rtl.md.
+TEST(Area, LogicIsThatOfOurOwnSynthesis) {
+  std::map<std::string, double> um2;
+  const std::regex row("\\| `([a-z0-9_]+)` \\| \\d+ \\| \\d+ \\| (\\d+) \\|");
+  for (const std::string& line : lines_of(read_file(source_path("docs/rtl.md")))) {
+    std::smatch found;
+    if (std::regex_match(line, found, row)) um2[found[1]] = std::stod(found[2]);
+  }
+  constexpr double kPes = 4 * 4, kColumns = 4, kLanes = 4, kMacs = 8;
+  const Machine::Area area;
+  EXPECT_DOUBLE_EQ(area.pe_um2, std::round(um2.at("systolic_array") / kPes));
+  EXPECT_DOUBLE_EQ(area.sum_um2, std::round(um2.at("accumulator_sram") / kColumns));
+  EXPECT_DOUBLE_EQ(area.stage_um2, std::round(um2.at("requantizer") / kLanes));
+  EXPECT_DOUBLE_EQ(area.gelu_um2, std::round(um2.at("i_gelu") / kLanes));
+  EXPECT_DOUBLE_EQ(area.softmax_um2, std::round(um2.at("softmax_unit") / kLanes));
+  EXPECT_DOUBLE_EQ(area.norm_um2, std::round(um2.at("layernorm_unit") / kLanes));
+  EXPECT_DOUBLE_EQ(area.mix_um2, std::round(um2.at("head_mix_line") / kMacs));
+}
+
+TEST(Area, EveryBlockGrowsWithItsKeys) {
+  const std::map<std::string, std::map<std::string, const char*>> keys = {
+      {"transformer",
+       {{"array", "array.rows=32"},
+        {"scratchpad", "scratchpad.kib=128"},
+        {"accumulator", "accumulator.ports=3"},
+        {"postop", "postop.lanes=32"},
+        {"preop", "preop.lanes=16"},
+        {"rest", "area.rest_mm2=0.5"}}},
+      {"gemmini", {{"l2", "l2.kib=1024"}, {"postop", "postop.max_stages=9"}}},
+      {"vitcod", {{"attention", "attention.decoder_lines=32"}}},
+      {"ita", {{"stream", "stream.units=32"}}}};
+  for (const auto& [name, blocks] : keys) {
+    const Machine machine = find_machine(name);
+    const AreaReport before = area_of(machine);
+    double sum = 0;
+    for (const auto& part : before.parts()) sum += part.second;
+    EXPECT_DOUBLE_EQ(sum, before.total()) << name;
+    EXPECT_LE(before.memory, before.total()) << name;
+    for (const auto& [block, setting] : blocks) {
+      Machine larger = machine;
+      set_key(larger, setting);
+      const AreaReport after = area_of(larger);
+      for (std::size_t i = 0; i < after.parts().size(); ++i) {
+        const auto& [part, mm2] = after.parts()[i];
+        if (part != block) continue;
+        EXPECT_GT(mm2, before.parts()[i].second) << name << " " << setting;
+      }
+      EXPECT_GT(after.total(), before.total()) << name << " " << setting;
+    }
+  }
+  EXPECT_EQ(area_of(find_machine("dfx")).total(), 0.0);
+}
+
+TEST(Area, WhatTheHostComputesNeedsNoUnits) {
+  Machine machine = find_machine("transformer");
+  const double with = area_of(machine).postop;
+  machine.host.operators = HostOperators::kFloat;
+  EXPECT_LT(area_of(machine).postop, with);
+  EXPECT_DOUBLE_EQ(area_of(machine).postop, machine.postop.lanes * machine.postop.max_stages *
+                                                machine.area.stage_um2 * 1e-6);
+}
+
+TEST(Area, FiguresThatAreGivenStay) {
+  Machine machine = find_machine("gemmini");
+  const Machine::Energy by_size = energy_table(machine);
+  EXPECT_DOUBLE_EQ(by_size.scratchpad_byte_pj, sram_byte_pj(scratchpad_size(machine)));
+  EXPECT_DOUBLE_EQ(by_size.accumulator_byte_pj, sram_byte_pj(accumulator_size(machine)));
+  EXPECT_DOUBLE_EQ(by_size.l2_byte_pj, sram_byte_pj(l2_size(machine)));
+  const AreaReport area = area_of(machine);
+  EXPECT_DOUBLE_EQ(by_size.leakage_mw, 47.6 * area.memory + 21.8 * (area.total() - area.memory));
+  for (const char* setting :
+       {"energy.scratchpad_byte_pj=1.25", "energy.accumulator_byte_pj=2.5", "energy.l2_byte_pj=7",
+        "energy.leakage_mw=3", "area.scratchpad_mm2=0.25", "area.accumulator_mm2=0.125",
+        "area.l2_mm2=2"}) {
+    set_key(machine, setting);
+  }
+  const Machine::Energy given = energy_table(machine);
+  EXPECT_EQ(given.scratchpad_byte_pj, 1.25);
+  EXPECT_EQ(given.accumulator_byte_pj, 2.5);
+  EXPECT_EQ(given.l2_byte_pj, 7);
+  EXPECT_EQ(given.leakage_mw, 3);
+  const AreaReport fixed = area_of(machine);
+  EXPECT_EQ(fixed.scratchpad, 0.25);
+  EXPECT_DOUBLE_EQ(fixed.accumulator, 0.125 + 16 * machine.area.sum_um2 * 1e-6);
+  EXPECT_EQ(fixed.l2, 2);
+}
+
+// Of every machine in the repository: registers and buffers below memory.
+TEST(Area, AByteOnChipCostsLessThanInDram) {
+  for (const char* name : {"gemmini", "transformer", "vitcod", "tiny", "survey"}) {
+    const Machine::Energy table = energy_table(find_machine(name));
+    EXPECT_GT(table.scratchpad_byte_pj, 0.1) << name;
+    EXPECT_LT(table.scratchpad_byte_pj, table.dram_byte_pj / 10) << name;
+    EXPECT_GT(table.accumulator_byte_pj, 0.1) << name;
+    EXPECT_LT(table.accumulator_byte_pj, table.dram_byte_pj / 10) << name;
+  }
+}
+
+}  // namespace
+}  // namespace systole::hw
