@@ -73,7 +73,7 @@ void show(const hw::Machine& machine) {
   print_text(head.text() + "\n" + table.text());
 }
 
-hw::CoreSystem system_of(const DescriptionOptions& options) {
+hw::CoreSystem described_system(const DescriptionOptions& options) {
   if (options.machine.empty()) return {load_machine("", options.settings), {}};
   return load_system({options.machine, options.settings, {}, {}}, true);
 }
@@ -104,7 +104,7 @@ int run(const DescriptionOptions& options) {
     list_keys(options.json);
   } else if (options.machine.empty() && options.settings.empty() && !options.toml && !options.map) {
     list_presets(options.json);
-  } else if (const hw::CoreSystem system = system_of(options);
+  } else if (const hw::CoreSystem system = described_system(options);
              options.map || !system.cores.empty()) {
     if (options.toml) {
       throw hw::InputError(

@@ -80,7 +80,7 @@ hw::CoreSystem system_of(const RunOptions& options) {
   return system;
 }
 
-void check_options(const RunOptions& options) {
+void check_cores_options(const RunOptions& options) {
   const CommandViews& views = options.views;
   for (const auto& [name, given] : {std::pair{"--pipeline", !views.pipeline.empty()},
                                     std::pair{"--transactions", !views.transactions.empty()},
@@ -148,8 +148,8 @@ class Recordings {
   std::deque<CoresTimeline> timelines_;
 };
 
-void write_outputs(const RunOptions& options, const RunSubject& subject, const CorePlan& plan,
-                   const SimulationResult& result) {
+void write_core_outputs(const RunOptions& options, const RunSubject& subject, const CorePlan& plan,
+                        const SimulationResult& result) {
   if (options.outputs.empty()) return;
   const model::Graph& graph = *plan.graph;
   const auto tensor = [&](model::TensorId id,
@@ -166,7 +166,7 @@ void write_outputs(const RunOptions& options, const RunSubject& subject, const C
 }  // namespace
 
 int run_cores(const RunOptions& options) {
-  check_options(options);
+  check_cores_options(options);
   const hw::CoreSystem system = system_of(options);
   std::optional<SimulationBar> bar(std::in_place);
   const Subjects subjects({options.model, options.size, options.input, options.limit,
@@ -213,7 +213,7 @@ int run_cores(const RunOptions& options) {
   recordings.write();
   if (page.wanted()) page.write(run.measurement.machine, document);
   trace.commit();
-  write_outputs(options, subject, plan, run.measurement.result);
+  write_core_outputs(options, subject, plan, run.measurement.result);
   if (options.json) {
     print_json(document);
   } else {

@@ -77,7 +77,7 @@ TensorId crossing(const Graph& graph, const std::vector<Life>& lives, std::size_
 }
 
 /// Cycles of a node if nothing else went on: to balance stages.
-double cost_of(const Node& node, const hw::Machine& machine) {
+double node_cost(const Node& node, const hw::Machine& machine) {
   const double elements = static_cast<double>(node.out.rows) * node.out.cols;
   if (node.product() == nullptr) return elements / machine.postop.lanes;
   const double macs = elements * node.in.cols;
@@ -127,12 +127,12 @@ class Stages {
       for (std::size_t cut = 1; cut < ends; ++cut) {
         sum[cut] = sum[cut - 1];
         for (std::size_t i = cuts_[cut - 1]; i < cuts_[cut]; ++i) {
-          sum[cut] += cost_of(graph_.nodes[i], core.machine);
+          sum[cut] += node_cost(graph_.nodes[i], core.machine);
         }
       }
     }
-    constexpr double kNever = std::numeric_limits<double>::infinity();
-    std::vector<std::vector<double>> best(stages + 1, std::vector<double>(ends, kNever));
+    constexpr double kUnreached = std::numeric_limits<double>::infinity();
+    std::vector<std::vector<double>> best(stages + 1, std::vector<double>(ends, kUnreached));
     std::vector<std::vector<std::size_t>> from(stages + 1, std::vector<std::size_t>(ends, 0));
     best[0][0] = 0.0;
     for (std::size_t stage = 0; stage < stages; ++stage) {

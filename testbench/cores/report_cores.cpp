@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <map>
 #include <utility>
 
 #include "base/printable.h"
@@ -17,7 +19,7 @@ using nlohmann::ordered_json;
 using Align = Table::Align;
 
 /// Rows of the table of lost cycles; the rest is one row.
-constexpr std::size_t kShownCauses = 6;
+constexpr std::size_t kShownCauses = 8;
 
 std::string signed_text(std::int64_t value) {
   return (value < 0 ? "-" : "") + grouped(static_cast<std::uint64_t>(std::abs(value)));
@@ -54,22 +56,33 @@ std::string time_table(const std::vector<CoreShare>& cores) {
   return table.text();
 }
 
-/// The cycles lost, by what the critical path spent them on.
+/// The cycles lost by all cores, by what their critical paths spent them on.
 std::string lost_table(const std::vector<CoreShare>& cores) {
-  Table table({{"core"}, {"lost", Align::kRight}, {"cause"}, {"meaning"}});
+  std::map<std::pair<std::string, std::string>, PathShare> sums;
+  std::int64_t rest = 0;
   for (const CoreShare& core : cores) {
-    std::vector<PathShare> parts = core.path;
-    std::stable_sort(parts.begin(), parts.end(), [](const PathShare& a, const PathShare& b) {
-      return std::abs(lost(a)) > std::abs(lost(b));
-    });
-    std::int64_t rest = core.lost();
-    for (std::size_t i = 0; i < std::min(kShownCauses, parts.size()) && lost(parts[i]) != 0; ++i) {
-      table.add({core.name, signed_text(lost(parts[i])), parts[i].unit + "." + parts[i].cause,
-                 parts[i].meaning});
-      rest -= lost(parts[i]);
+    rest += core.lost();
+    for (const PathShare& part : core.path) {
+      PathShare& sum = sums[{part.unit, part.cause}];
+      sum.meaning = part.meaning;
+      sum.together += part.together;
+      sum.alone += part.alone;
     }
-    if (rest != 0) table.add({core.name, signed_text(rest), "others", ""});
   }
+  std::vector<std::pair<std::int64_t, std::string>> rows;
+  for (const auto& [key, sum] : sums) rows.emplace_back(lost(sum), key.first + "." + key.second);
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& x, const auto& y) {
+    return std::abs(x.first) > std::abs(y.first);
+  });
+  Table table({{"lost", Align::kRight}, {"cause"}, {"meaning"}});
+  for (std::size_t i = 0; i < std::min(kShownCauses, rows.size()) && rows[i].first != 0; ++i) {
+    const std::string& name = rows[i].second;
+    const std::size_t dot = name.find('.');
+    table.add({signed_text(rows[i].first), name,
+               sums[{name.substr(0, dot), name.substr(dot + 1)}].meaning});
+    rest -= rows[i].first;
+  }
+  if (rest != 0) table.add({signed_text(rest), "others", ""});
   return table.text();
 }
 
@@ -128,7 +141,7 @@ ordered_json to_json(const CoreShare& core, const hw::CoreSite& site) {
           {"machine_keys", machine_json(site.machine)}};
 }
 
-std::string hex(std::uint64_t address) { return fmt::format("0x{:011x}", address); }
+std::string address_text(std::uint64_t address) { return fmt::format("0x{:011x}", address); }
 
 }  // namespace
 
@@ -189,7 +202,7 @@ std::string report_text(const CoresMeasurement& run, const std::vector<std::stri
                      "done)\n" +
                      time_table(run.cores);
   if (run.cores.size() > 1) {
-    text += "\nCycles lost to other cores, by what the critical path waits for\n" +
+    text += "\nCycles lost to other cores, by what the critical paths spend them on\n" +
             lost_table(run.cores) + "\nBus cycles of a request, alone -> together\n" +
             request_table(run.cores);
   }
@@ -211,7 +224,7 @@ ordered_json to_json(const CoresMeasurement& run) {
 std::string core_table(const hw::CoreSystem& system) {
   Table table({{"core"}, {"registers"}, {"link", Align::kRight}, {"machine"}});
   for (const hw::CoreSite& core : system.cores) {
-    table.add({core.name, hex(core.registers), fmt::format("{} ns", core.link_ns),
+    table.add({core.name, address_text(core.registers), fmt::format("{} ns", core.link_ns),
                machine_summary(core.machine)});
   }
   return table.text();
@@ -220,7 +233,8 @@ std::string core_table(const hw::CoreSystem& system) {
 std::string map_text(const hw::CoreSystem& system) {
   Table table({{"from"}, {"to"}, {"bytes", Align::kRight}, {"answers"}});
   for (const hw::AddressRange& range : hw::address_map(system)) {
-    table.add({hex(range.base), hex(range.base + range.bytes - 1), grouped(range.bytes),
+    table.add({address_text(range.base), address_text(range.base + range.bytes - 1),
+               grouped(range.bytes),
                range.target + (range.target == "l2" ? ", before the dram" : "") +
                    (range.base < hw::kRegistersBase ? "" : ": registers")});
   }
