@@ -141,7 +141,14 @@ Mapping relocated(const Mapping& mapping, const Relocation& relocation, const hw
     if (piece.address == mapping.program_address) continue;
     const bool is_tensor = piece.address < mapping.constants_begin;
     if (!is_tensor && !relocation.with_constants) continue;
-    const std::uint64_t distance = is_tensor ? relocation.tensors : relocation.constants;
+    std::uint64_t distance = is_tensor ? relocation.tensors : relocation.constants;
+    for (const Relocation::Moved& moved : relocation.moved) {
+      const Location& from = mapping.tensors[moved.tensor];
+      const std::uint64_t offset = piece.address - from.address;
+      if (moved.has_data && is_tensor && offset < std::uint64_t{from.pitch} * moved.rows) {
+        distance = moved.address - from.address;
+      }
+    }
     result.image.push_back({piece.address + distance, piece.bytes, piece.is_program});
   }
   hw::check_program(result.program, machine, memory_bytes);

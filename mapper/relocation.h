@@ -19,6 +19,7 @@ struct Relocation {
     model::TensorId tensor = model::kNoTensor;
     std::uint32_t rows = 0;
     std::uint64_t address = 0;
+    bool has_data = false;  ///< some of its rows never change: they move with it
   };
   std::vector<Moved> moved;
 };

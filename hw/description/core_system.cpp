@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "hw/description/machine_keys.h"
-#include "hw/program/program.h"
 
 namespace systole::hw {
 namespace {

@@ -6,12 +6,16 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "hw/program/program.h"
 
 /// Several cores on one bus and one memory: what the `[[core]]` tables of a machine file describe.
 namespace systole::hw {
 
 /// Cores of one system: what the tables of addresses and reports are made for.
 inline constexpr std::size_t kMaxCores = 64;
+
+/// Where the registers of cores are that name no address, from kRegistersBase on.
+inline constexpr std::uint64_t kAllRegisterBytes = kMaxCores * kRegisterStride;
 
 struct CoreSite {
   std::string name;

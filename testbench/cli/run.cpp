@@ -373,8 +373,8 @@ void add_run_command(CLI::App& app, Action& action) {
       *command.add_option("--cores", options->cores, "N equal cores on one bus and memory")
            ->type_name("N"));
   command.add_option("--split", options->split, "how cores share the work; default: batch")
-      ->type_name("batch|layers")
-      ->check(CLI::IsMember({"batch", "layers"}).description(""));
+      ->type_name("batch|layers|heads")
+      ->check(CLI::IsMember({"batch", "layers", "heads"}).description(""));
   command.add_option("--model", options->model, "an integer model or a known shape")
       ->type_name("NAME|FILE");
   command.add_option("--program", options->program, "a program of systole map --out instead")

@@ -17,6 +17,7 @@
 #include "testbench/common/progress.h"
 #include "testbench/cores/core_plan.h"
 #include "testbench/cores/cores_simulation.h"
+#include "testbench/cores/head_split.h"
 #include "testbench/cores/layer_split.h"
 #include "testbench/cores/report_cores.h"
 #include "testbench/network/networks.h"
@@ -97,6 +98,9 @@ CorePlan plan_of(const RunOptions& options, const hw::CoreSystem& system,
   const std::size_t inferences = subjects.first().inputs().size();
   if (options.split == name_of(Split::kLayers)) {
     return plan_layers(system, subjects.by_core().front().graph, inferences);
+  }
+  if (options.split == name_of(Split::kHeads)) {
+    return plan_heads(system, subjects.by_core().front().graph, inferences);
   }
   return plan_batch(system, subjects.by_core(), inferences);
 }

@@ -14,7 +14,7 @@
 namespace systole::testbench {
 
 std::string_view name_of(Split split) {
-  constexpr std::array<std::string_view, kSplits> kNames = {"batch", "layers"};
+  constexpr std::array<std::string_view, kSplits> kNames = {"batch", "layers", "heads"};
   return kNames.at(static_cast<std::size_t>(split));
 }
 
@@ -70,7 +70,8 @@ CorePlan plan_batch(const hw::CoreSystem& system, const std::vector<CoreSubject>
                              mapping,
                              {},
                              mapper::place_of(graph, *mapping, input_tensor(graph)),
-                             mapper::place_of(graph, *mapping, output_tensor(graph))});
+                             mapper::place_of(graph, *mapping, output_tensor(graph)),
+                             0});
   }
   for (std::size_t i = 0; i < inferences; ++i) plan.tasks.push_back({i, std::nullopt, {}});
   return plan;

@@ -12,6 +12,7 @@
 #include "mapper/mapping.h"
 #include "mapper/program_file.h"
 #include "model/graph/graph.h"
+#include "testbench/run/tensor_origin.h"
 
 namespace systole::testbench {
 
@@ -19,20 +20,22 @@ namespace systole::testbench {
 enum class Split : std::uint8_t {
   kBatch,   ///< each inference is one core's: the next for whoever is free
   kLayers,  ///< each core has some of the layers: a pipeline of inferences
+  kHeads,   ///< each core has some of the heads and columns of every layer
 };
-/// "batch", "layers".
+/// "batch", "layers", "heads".
 [[nodiscard]] std::string_view name_of(Split split);
-inline constexpr std::size_t kSplits = 2;
+inline constexpr std::size_t kSplits = 3;
 
 /// A program of one of the cores, for all of the network or for a part of it.
 struct CoreProgram {
   std::size_t core = 0;
   std::shared_ptr<const model::Graph> graph;  ///< what it computes
   std::shared_ptr<const mapper::Mapping> mapping;
-  /// Of the whole network's graph, by tensor of `graph`; empty: it is the same graph.
-  std::vector<model::TensorId> tensors;
+  /// In the whole network's graph, by tensor of `graph`; empty: it is the same graph.
+  std::vector<TensorOrigin> origins;
   std::optional<mapper::TensorPlace> input;   ///< that the host writes before it
-  std::optional<mapper::TensorPlace> output;  ///< that the host reads after it
+  std::optional<mapper::TensorPlace> output;  ///< that the host reads after it, or columns of it
+  std::uint32_t output_col = 0;               ///< the first of these
 };
 
 /// One run of a program.

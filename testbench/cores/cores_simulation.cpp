@@ -196,7 +196,7 @@ class Run {
     state.names = state.core->reports(kNever);
     for (const CoreProgram& program : plan_.programs) {
       const bool checks = options_.functional && options_.check && program.core == index;
-      state.checkers.push_back(checks ? std::make_unique<Checker>(program.tensors) : nullptr);
+      state.checkers.push_back(checks ? std::make_unique<Checker>(program.origins) : nullptr);
       state.rows.push_back(
           checks ? std::make_unique<ResultRows>(*program.graph, *system_, *state.core) : nullptr);
     }
@@ -294,13 +294,27 @@ class Run {
       started_ = processor.start_cycle();
       first_finished_ = processor.finish_cycle();
     }
-    if (state.program->output) outputs_[inference] = bytes_of(job.outputs);
+    if (state.program->output) take_output(*state.program, inference, job);
     task_done_[state.task] = true;
     done_.notify();
     if (--left_[inference] == 0) {
       references_.end(inference);
       count_.end_inference();
       if (wave_ != nullptr) wave_->end_inference();
+    }
+  }
+
+  void take_output(const CoreProgram& program, std::size_t inference, const Host::Job& job) {
+    const model::Tensor& tensor = plan_.graph->tensors[output_tensor(*plan_.graph)];
+    std::vector<std::uint8_t>& to = outputs_[inference];
+    to.resize(tensor.bytes());
+    const std::size_t element = hw::bytes_of(tensor.type);
+    const std::size_t row_bytes = tensor.cols * element;
+    for (std::size_t row = 0; row < job.outputs.size(); ++row) {
+      const std::vector<std::uint8_t>& bytes = job.outputs[row].bytes;
+      std::copy(
+          bytes.begin(), bytes.end(),
+          to.begin() + static_cast<std::ptrdiff_t>(row * row_bytes + program.output_col * element));
     }
   }
 

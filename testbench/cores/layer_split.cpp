@@ -227,7 +227,7 @@ SubGraph sub_graph(const Graph& graph, std::size_t begin, std::size_t end) {
         ids.try_emplace(tensor, static_cast<TensorId>(part->tensors.size()));
     if (added) {
       part->tensors.push_back(graph.tensors[tensor]);
-      result.tensors.push_back(tensor);
+      result.origins.push_back({tensor, {}, 0, 1});
       if (tensor == in) part->tensors.back().kind = Tensor::Kind::kInput;
       if (tensor == out) part->tensors.back().kind = Tensor::Kind::kOutput;
     }
@@ -299,7 +299,7 @@ CorePlan plan_layers(const hw::CoreSystem& system, std::shared_ptr<const Graph> 
           mapper::relocated(mapping, to, system.cores[stage].machine, memory));
       take(moved->dram_bytes - end);
       programs[stage][variant] = plan.programs.size();
-      CoreProgram program{stage, part.graph, moved, part.tensors, {}, {}};
+      CoreProgram program{stage, part.graph, moved, part.origins, {}, {}, 0};
       if (stage == 0) program.input = mapper::place_of(*part.graph, *moved, in);
       if (stage + 1 == count) program.output = mapper::place_of(*part.graph, *moved, out);
       plan.programs.push_back(std::move(program));

@@ -12,7 +12,7 @@ namespace systole::testbench {
 /// A stretch of a graph's nodes as a graph of its own.
 struct SubGraph {
   std::shared_ptr<const model::Graph> graph;
-  std::vector<model::TensorId> tensors;  ///< of the whole graph, by tensor of this one
+  std::vector<TensorOrigin> origins;  ///< in the whole graph, by tensor of this one
 };
 
 /// Positions of nodes before which a graph can be cut: one tensor alone crosses there, written

@@ -30,10 +30,24 @@ void Checker::end_command(std::uint32_t op) {
   if (--left_[op] == 0) ++result_.operators;
 }
 
+const std::uint8_t* Checker::expected(const ResultRow& row) {
+  if (origins_.empty()) return reference_->bytes(row.tensor).data() + row.offset;
+  const TensorOrigin& origin = origins_[row.tensor];
+  const std::uint8_t* const whole = reference_->bytes(origin.whole).data();
+  if (origin.columns.empty()) return whole + row.offset;
+  gathered_.resize(row.bytes.size());
+  for (std::size_t i = 0; i < gathered_.size(); ++i) {
+    const std::size_t at = (row.offset + i) / origin.element;
+    const std::size_t col = origin.columns[at % origin.columns.size()];
+    const std::size_t element = at / origin.columns.size() * origin.whole_cols + col;
+    gathered_[i] = whole[element * origin.element + (row.offset + i) % origin.element];
+  }
+  return gathered_.data();
+}
+
 void Checker::compare(const ResultRow& row) {
   const std::size_t bytes = row.bytes.size();
-  const model::TensorId tensor = tensors_.empty() ? row.tensor : tensors_[row.tensor];
-  const std::uint8_t* const expected = reference_->bytes(tensor).data() + row.offset;
+  const std::uint8_t* const expected = this->expected(row);
   result_.bytes += bytes;
   if (std::memcmp(row.bytes.data(), expected, bytes) == 0) return;
   for (std::size_t i = 0; i < bytes; ++i) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "mapper/mapping.h"
@@ -13,6 +14,7 @@
 #include "testbench/common/progress.h"
 #include "testbench/run/result_rows.h"
 #include "testbench/run/simulation.h"
+#include "testbench/run/tensor_origin.h"
 #include "tlm/host/host.h"
 
 namespace systole::testbench {
@@ -20,8 +22,8 @@ namespace systole::testbench {
 /// Compares every tile that leaves the post-op unit with the reference, byte for byte.
 class Checker {
  public:
-  /// `tensors`: of the reference's graph, by tensor of the mapped one; empty: it is the same graph.
-  explicit Checker(std::vector<model::TensorId> tensors = {}) : tensors_(std::move(tensors)) {}
+  /// `origins`: in the reference's graph, by tensor of the mapped one; empty: it is the same graph.
+  explicit Checker(std::vector<TensorOrigin> origins = {}) : origins_(std::move(origins)) {}
 
   /// Inference number `inference` runs by the program of this mapping. `reference` has run on the
   /// same input. Both outlive it.
@@ -32,7 +34,11 @@ class Checker {
   [[nodiscard]] const CheckResult& result() const noexcept { return result_; }
 
  private:
-  std::vector<model::TensorId> tensors_;
+  /// What the row should be.
+  [[nodiscard]] const std::uint8_t* expected(const ResultRow& row);
+
+  std::vector<TensorOrigin> origins_;
+  std::vector<std::uint8_t> gathered_;  ///< expected(), of columns that are apart
   const mapper::Mapping* mapping_ = nullptr;
   const model::Reference* reference_ = nullptr;
   CheckResult result_;
