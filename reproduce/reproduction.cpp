@@ -122,12 +122,7 @@ ordered_json figures_json(const FigureTable& figures) {
 }
 
 std::string section_text(const ReproductionSection& section) {
-  Table table({{"", Align::kLeft},
-               {"ours", Align::kRight},
-               {"published", Align::kRight},
-               {"unit", Align::kLeft},
-               {"differ", Align::kRight},
-               {"verdict", Align::kLeft}});
+  Table table(" | >ours | >published | unit | >differ | verdict");
   for (const ResultRow& row : section.rows) {
     table.add({row.name, figure(row.ours, row), published_text(row), row.unit, difference_text(row),
                verdict_text(row)});

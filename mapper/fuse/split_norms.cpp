@@ -1,6 +1,9 @@
 #include "mapper/fuse/split_norms.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
+#include <utility>
 
 #include "hw/postop/postop.h"
 #include "mapper/group/fusion_rules.h"
@@ -40,19 +43,49 @@ bool feeds_one_matmul(const Graph& graph, const Node& norm, const std::vector<un
   return false;
 }
 
+/// Words of row statistics that the machine has left, by node, as long as they are wanted there.
+class StatisticsRoom {
+ public:
+  StatisticsRoom(const Graph& graph, const hw::Machine& machine)
+      : left_(graph.nodes.size(), machine.postop.row_statistics) {
+    std::map<model::TensorId, std::pair<std::size_t, std::size_t>> lives;
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      const model::TensorId id = graph.nodes[i].statistics();
+      if (id != model::kNoTensor) lives.try_emplace(id, i, i).first->second.second = i;
+    }
+    for (const auto& [id, life] : lives) {
+      const Tensor& tensor = graph.tensors[id];
+      const std::uint64_t words = std::uint64_t{tensor.rows} * tensor.cols;
+      for (std::size_t i = life.first; i <= life.second; ++i) left_[i] -= std::min(words, left_[i]);
+    }
+  }
+  /// Whether there are so many words from node `first` to node `last`, which are taken then.
+  bool take(std::size_t first, std::size_t last, std::uint64_t words) {
+    const auto begin = left_.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto end = left_.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+    if (*std::min_element(begin, end) < words) return false;
+    std::for_each(begin, end, [&](std::uint64_t& left) { left -= words; });
+    return true;
+  }
+
+ private:
+  std::vector<std::uint64_t> left_;
+};
+
 }  // namespace
 
 Graph split_norms(Graph graph, const hw::Machine& machine) {
-  const bool can = machine.preop.lanes != 0 && machine.mapper.fusion == hw::FusionLevel::kAll &&
+  const bool can = machine.mapper.fusion == hw::FusionLevel::kAll &&
                    machine.mapper.strategy != hw::MappingStrategy::kGemmini;
   if (!can) return graph;
   const std::vector<unsigned> readers = count_readers(graph);
+  StatisticsRoom room(graph, machine);
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& norm = graph.nodes[i];
     if (!norm.is(hw::StageOp::kLayerNorm)) continue;
-    if (std::uint64_t{norm.in.rows} * kWords > machine.postop.row_statistics) continue;
     const std::optional<std::size_t> producer = producer_of(graph, i);
     if (!producer || !feeds_one_matmul(graph, norm, readers)) continue;
+    if (!room.take(*producer, i, std::uint64_t{norm.in.rows} * kWords)) continue;
     Tensor sums;
     sums.name = norm.name + ".sum_squares";
     sums.rows = norm.in.rows;

@@ -1,8 +1,10 @@
+/// Pictures of `systole reproduce survey`.
+
 #include <fmt/format.h>
 
-#include <array>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "analysis/operator_cost.h"
 #include "reproduce/survey/survey.h"
@@ -12,45 +14,22 @@ namespace {
 
 using analysis::OperatorCost;
 
-constexpr std::array<const char*, kSurveyNetworks> kNetworkColours = {"#2166ac", "#5aae61",
-                                                                      "#d95f0e"};
-constexpr const char* kSurveyStyle =
-    "set grid lc rgb '#dddddd'\nset border 3\nset tics nomirror\nset logscale xy\n"
-    "set xtics (128, 256, 512, 1024, 2048, 4096)\nset xrange [110:4800]\n"
-    "set xlabel 'tokens'\nset format y '%g'\n";
-
 /// Value of a network at a length.
 using Curve = std::function<double(std::size_t network, std::uint32_t length)>;
 
-/// One panel: its data by network, and what draws it.
-struct SurveyPanel {
-  std::string data, commands;
-};
-
-SurveyPanel panel_of(const std::string& name, const std::string& chart, const std::string& label,
-                     const Curve& ours) {
-  SurveyPanel panel;
-  std::string plots;
-  for (std::size_t network = 0; network < kSurveyNetworks; ++network) {
-    panel.data += fmt::format("${}{} << EOD\n", name, network);
-    for (const std::uint32_t length : kSurveyLengths) {
-      panel.data += fmt::format("{} {} {}\n", length, ours(network, length),
-                                survey_paper().table(chart).value(fmt::format("l={}", length),
-                                                                  kSurveyNetworkNames[network]));
+/// By length: ours of each network, then as published in `chart`.
+std::string lengths_of(const std::string& name, const std::string& chart, const Curve& ours) {
+  std::string rows = "tokens";
+  for (const auto& network : kSurveyNetworkNames) rows += fmt::format(" \"{}\"", network);
+  for (const std::uint32_t length : kSurveyLengths) {
+    rows += fmt::format("\n{}", length);
+    for (std::size_t i = 0; i < kSurveyNetworks; ++i) rows += fmt::format(" {}", ours(i, length));
+    for (const auto& network : kSurveyNetworkNames) {
+      rows += fmt::format(" {}",
+                          survey_paper().table(chart).value(fmt::format("l={}", length), network));
     }
-    panel.data += "EOD\n";
-    plots += fmt::format(
-        "{}${}{} using 1:2 with lines lw 2 lc rgb '{}' title {}, "
-        "${}{} using 1:3 with points pt 7 ps 1.3 lc rgb '{}' notitle",
-        network == 0 ? "" : ", ", name, network, kNetworkColours[network],
-        gnuplot_quoted(std::string(kSurveyNetworkNames[network])), name, network,
-        kNetworkColours[network]);
   }
-  panel.commands = fmt::format(
-      "set ylabel {}\nplot {}, NaN with points pt 7 lc rgb '#555555' "
-      "title 'published'\n",
-      gnuplot_quoted(label), plots);
-  return panel;
+  return data_block(name, rows + "\n");
 }
 
 Curve total(double (*figure)(const OperatorCost&)) {
@@ -61,47 +40,71 @@ Curve total(double (*figure)(const OperatorCost&)) {
   };
 }
 
-Plot lengths_plot() {
-  const SurveyPanel flops = panel_of(
-      "flops", "fig4", "GFLOP", total([](const OperatorCost& all) { return 1e-9 * all.flops; }));
-  const SurveyPanel bytes = panel_of(
-      "bytes", "fig5", "GB moved", total([](const OperatorCost& all) { return 1e-9 * all.bytes; }));
-  const SurveyPanel ratio =
-      panel_of("ratio", "fig6", "FLOP per byte",
-               total([](const OperatorCost& all) { return all.intensity(); }));
-  Plot plot;
-  plot.file = "survey_lengths.png";
-  plot.width = 1500;
-  plot.height = 560;
-  plot.script = fmt::format(
-      "{}{}{}{}set xtics rotate by -35\n"
-      "set multiplot layout 1,3 title 'What an inference takes, by length' font ',15'\n"
-      "set key inside left top Left reverse\n{}set key inside right bottom\n{}"
-      "set key inside right center\n{}unset multiplot\n",
-      flops.data, bytes.data, ratio.data, kSurveyStyle, flops.commands, bytes.commands,
-      ratio.commands);
-  return plot;
-}
+/// A class of time in the bars.
+struct Part {
+  const char* name;
+  std::vector<TimeClass> kinds;
+  const char *before, *after;  ///< published figures; "": none
+};
 
-Plot latency_plot() {
-  const double unit = survey_cycles(0, 128);
-  const SurveyPanel panel = panel_of("latency", "fig32", "latency, BERT-Base of 128 tokens: 1",
-                                     [unit](std::size_t network, std::uint32_t length) {
-                                       return survey_cycles(network, length) / unit;
-                                     });
-  Plot plot;
-  plot.file = "survey_latency.png";
-  plot.width = 900;
-  plot.height = 600;
-  plot.script = fmt::format(
-      "{}{}set key inside left top Left reverse\n"
-      "set title 'Latency by the analytical model' font ',15'\n{}",
-      panel.data, kSurveyStyle, panel.commands);
-  return plot;
+/// The shares of one machine's time, published and ours, as two rows.
+std::string bars_of(const std::vector<Part>& parts, const std::string& machine,
+                    const nlohmann::ordered_json& encoder, const char* Part::*figure) {
+  std::string published = fmt::format("\"{}, published\"", machine);
+  std::string ours = fmt::format("\"{}, simulated\"", machine);
+  for (const Part& part : parts) {
+    const std::string key = part.*figure;
+    published += fmt::format(" {}", key.empty() ? 0.0 : survey_paper().figure(key).value);
+    ours += fmt::format(" {:.2f}", percent_of(encoder, part.kinds));
+  }
+  return published + "\n" + ours + "\n";
 }
 
 }  // namespace
 
-std::vector<Plot> analysis_plots() { return {lengths_plot(), latency_plot()}; }
+std::vector<Plot> analysis_plots() {
+  const double unit = survey_cycles(0, 128);
+  const std::string lengths =
+      lengths_of("flops", "fig4", total([](const OperatorCost& all) { return 1e-9 * all.flops; })) +
+      lengths_of("bytes", "fig5", total([](const OperatorCost& all) { return 1e-9 * all.bytes; })) +
+      lengths_of("ratio", "fig6", total([](const OperatorCost& all) { return all.intensity(); }));
+  const std::string latency =
+      lengths_of("latency", "fig32", [unit](std::size_t network, std::uint32_t length) {
+        return survey_cycles(network, length) / unit;
+      });
+  return {{"survey_lengths.png", 1500, 560, lengths, "survey_lengths"},
+          {"survey_latency.png", 900, 600, latency, "survey_latency"}};
+}
+
+Plot split_plot(const std::vector<SplitRun>& runs) {
+  std::string data;
+  for (const SplitRun& run : runs) {
+    data += fmt::format(
+        "\"{} / {}\" {:.2f} {}\n", run.scratchpad_kib, run.accumulator_kib,
+        100.0 * run.utilisation(),
+        survey_paper().table("splits").value(fmt::format("scratchpad {}", run.scratchpad_kib),
+                                             fmt::format("accumulator {}", run.accumulator_kib)));
+  }
+  return {"survey_splits.png", 1000, 560, data_block("splits", data), "survey_splits"};
+}
+
+Plot shares_plot(const EncoderRuns& runs) {
+  // GELU runs after a matmul on chip, and by itself on the host.
+  std::vector<Part> parts = {
+      {"matmul (on chip with GELU)", {TimeClass::kMatmul}, "before.matmul", "after.matmul"},
+      {"GELU on the host", {TimeClass::kGelu}, "before.gelu", ""},
+      {"softmax", {TimeClass::kSoftmax}, "before.softmax", "after.softmax"},
+      {"LayerNorm", {TimeClass::kLayerNorm}, "before.layernorm", "after.layernorm"},
+      {"residual add", {TimeClass::kResidual}, "before.residual", "after.residual"},
+      {"de/quantisation", {TimeClass::kConvert}, "before.convert", ""},
+      {"host waiting for lines", {TimeClass::kHostWait}, "", ""}};
+  std::string rows = "machine";
+  for (const Part& part : parts) rows += fmt::format(" \"{}\"", part.name);
+  rows += "\n" + bars_of(parts, "baseline", runs.baseline, &Part::before);
+  parts[0].kinds = {TimeClass::kMatmul, TimeClass::kGelu};
+  parts[1].kinds = {};
+  rows += bars_of(parts, "optimised", runs.at_512, &Part::after);
+  return {"survey_shares.png", 1000, 600, data_block("shares", rows), "survey_shares"};
+}
 
 }  // namespace systole::testbench

@@ -130,16 +130,16 @@ Plot mask_plot(std::string file, const std::string& title, const model::Attentio
   }
   const std::string sample =
       before.stride() == 1 ? "" : fmt::format(" (every {}th row and column)", before.stride());
-  plot.script = "set palette maxcolors 5\nset palette defined (" + palette +
-                ")\nset cbrange [-0.5:4.5]\n" +
-                "unset colorbox\nset border 0\nset size ratio -1\nset lmargin 8\nset rmargin 2\n"
-                "set tmargin 3\nset bmargin 5\n" +
-                "set multiplot layout " + (stacked ? "2,1" : "1,2") + " title " +
-                gnuplot_quoted(title + sample) + " font ',15'\nunset key\n" +
-                panel_script(before, "before: rows are queries, columns are keys") +
-                before.pixels() + "\nset key below reverse Left samplen 1 width 2\n" +
-                panel_script(after, "after: global columns in front") + after.pixels() +
-                "\nunset multiplot\n";
+  plot.data = "set palette maxcolors 5\nset palette defined (" + palette +
+              ")\nset cbrange [-0.5:4.5]\n" +
+              "unset colorbox\nset border 0\nset size ratio -1\nset lmargin 8\nset rmargin 2\n"
+              "set tmargin 3\nset bmargin 5\n" +
+              "set multiplot layout " + (stacked ? "2,1" : "1,2") + " title " +
+              gnuplot_quoted(title + sample) + " font ',15'\nunset key\n" +
+              panel_script(before, "before: rows are queries, columns are keys") + before.pixels() +
+              "\nset key below reverse Left samplen 1 width 2\n" +
+              panel_script(after, "after: global columns in front") + after.pixels() +
+              "\nunset multiplot\n";
   return plot;
 }
 

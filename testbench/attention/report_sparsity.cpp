@@ -13,7 +13,6 @@ namespace systole::testbench {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 /// Cycles of the same cells without a global column.
 std::uint64_t unsplit_cycles(const hw::SparseHead& head, const SparsityMachine& machine) {
@@ -86,14 +85,8 @@ std::string rule_text(const SparsityReport& report) {
 }
 
 std::string layers_text(const SparsityReport& report, const SparsitySums& sums) {
-  Table table({{"layer", Align::kRight},
-               {"kept", Align::kRight},
-               {"sparsity", Align::kRight},
-               {"dense cells", Align::kRight},
-               {"dense kept", Align::kRight},
-               {"sparser", Align::kRight},
-               {"CSC bytes", Align::kRight}});
-  Table globals({{"layer", Align::kRight}, {"global columns of each head", Align::kLeft}});
+  Table table(">layer | >kept | >sparsity | >dense cells | >dense kept | >sparser | >CSC bytes");
+  Table globals(">layer | global columns of each head");
   for (std::size_t layer = 0; layer < sums.layers.size(); ++layer) {
     const SparsityFigures& figures = sums.layers[layer];
     table.add({std::to_string(layer), grouped(figures.kept),

@@ -115,7 +115,7 @@ int run(const DoctorOptions& options) {
   };
   bool healthy = true;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  Table table({{"state"}, {"what"}, {"for"}, {"where"}});
+  Table table("state | what | for | where");
   for (const Finding& finding : findings) {
     healthy = healthy && (finding.found || !finding.required);
     const char* const state = finding.found ? "ok" : finding.required ? "BROKEN" : "missing";

@@ -1,9 +1,6 @@
 #include <CLI/CLI.hpp>
-#include <array>
 #include <memory>
-#include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/error.h"
 #include "testbench/cli/common/command.h"

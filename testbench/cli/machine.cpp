@@ -30,7 +30,7 @@ struct DescriptionOptions {
 };
 
 void list_presets(bool json) {
-  Table table({{"preset"}, {"machine"}});
+  Table table("preset | machine");
   ordered_json document = ordered_json::array();
   for (const std::string& name : hw::machine_presets()) {
     const std::string text = machine_summary(hw::find_machine(name));
@@ -60,9 +60,8 @@ void list_keys(bool json) {
 }
 
 void show(const hw::Machine& machine) {
-  using Align = Table::Align;
   const hw::Machine defaults;
-  Table table({{"key"}, {"value", Align::kRight}, {"default", Align::kRight}, {"unit"}});
+  Table table("key | >value | >default | unit");
   for (const hw::MachineKey* key : keys_that_matter(machine)) {
     const std::string value = hw::value_text(*key, machine);
     const std::string usual = hw::value_text(*key, defaults);

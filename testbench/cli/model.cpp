@@ -34,7 +34,6 @@ namespace systole::testbench {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 struct ModelOptions {
   std::string model, input, checkpoint;
@@ -70,12 +69,7 @@ Generator describe_generator(const std::string& path) {
 }
 
 void list_models(bool json) {
-  Table table({{"model"},
-               {"tokens", Align::kRight},
-               {"layers", Align::kRight},
-               {"width", Align::kRight},
-               {"MACs", Align::kRight},
-               {"bytes", Align::kRight}});
+  Table table("model | >tokens | >layers | >width | >MACs | >bytes");
   ordered_json document = ordered_json::array();
   for (const std::string& name : model::model_names()) {
     const model::IntegerVit vit = load(name);
@@ -211,12 +205,7 @@ int show_accuracy(const ModelOptions& options) {
     throw hw::InputError("--checkpoint: needs the model that it belongs to");
   }
   const std::string pictures = options.input.empty() ? default_data() : options.input;
-  Table table({{"model"},
-               {"images", Align::kRight},
-               {"fp32 %", Align::kRight},
-               {"integer %", Align::kRight},
-               {"difference", Align::kRight},
-               {"holds"}});
+  Table table("model | >images | >fp32 % | >integer % | >difference | holds");
   ordered_json document = ordered_json::array();
   bool all_hold = true;
   for (const std::string& name : names) {

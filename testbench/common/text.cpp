@@ -102,6 +102,18 @@ std::string FactList::text() const {
   return text;
 }
 
+Table::Table(std::string_view titles) {
+  for (std::size_t begin = 0, end = 0; end != std::string_view::npos; begin = end + 1) {
+    end = titles.find('|', begin);
+    std::string_view title = titles.substr(begin, end - begin);
+    title.remove_prefix(std::min(title.find_first_not_of(' '), title.size()));
+    title.remove_suffix(title.size() - (title.find_last_not_of(' ') + 1));
+    const bool right = !title.empty() && title.front() == '>';
+    columns_.push_back(
+        {std::string(title.substr(right ? 1 : 0)), right ? Align::kRight : Align::kLeft});
+  }
+}
+
 std::vector<std::size_t> Table::widths() const {
   std::vector<std::size_t> widths(columns_.size());
   for (std::size_t i = 0; i < columns_.size(); ++i) {

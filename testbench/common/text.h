@@ -55,6 +55,8 @@ class Table {
     Align align = Align::kLeft;
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  /// Titles between `|`; one that begins with `>` is of a column aligned to the right.
+  explicit Table(std::string_view titles);
 
   /// `cells.size()` must be the number of columns.
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }

@@ -54,7 +54,7 @@ Table two_sided(const std::string& title) {
 
 std::string keys_text(const Comparison& comparison) {
   if (comparison.keys.empty()) return "The machines have the same keys.\n";
-  Table table({{"machine"}, {"a", Align::kRight}, {"b", Align::kRight}});
+  Table table("machine | >a | >b");
   for (const Comparison::Key& key : comparison.keys) {
     table.add({hw::printable(key.name), value_of(key.values[0]), value_of(key.values[1])});
   }
@@ -73,12 +73,7 @@ std::string figures_text(const std::string& title, const std::vector<Comparison:
 }
 
 std::string operators_text(const Comparison& comparison) {
-  Table table({{"operator"},
-               {"cycles a", Align::kRight},
-               {"cycles b", Align::kRight},
-               {"change", Align::kRight},
-               {"bytes", Align::kRight},
-               {"energy", Align::kRight}});
+  Table table("operator | >cycles a | >cycles b | >change | >bytes | >energy");
   for (const Comparison::Operator& op : comparison.operators) {
     table.add({hw::printable(analysis::short_name(op.name)), count_of(op.cycles[0]),
                count_of(op.cycles[1]), change_of(op.cycles), change_of(op.bytes),
@@ -109,11 +104,7 @@ std::string stalls_text(const Comparison& comparison) {
                    [&](const auto& a, const auto& b) { return size(a) > size(b); });
   const std::size_t more = stalls.size() - std::min(stalls.size(), kLines);
   stalls.resize(stalls.size() - more);
-  Table table({{"block and cause"},
-               {"unit"},
-               {"a", Align::kRight},
-               {"b", Align::kRight},
-               {"change", Align::kRight}});
+  Table table("block and cause | unit | >a | >b | >change");
   for (const Comparison::Stall& stall : stalls) {
     table.add({hw::printable(stall.block + "." + stall.cause), hw::printable(stall.unit),
                count_of(stall.times[0]), count_of(stall.times[1]), change_of(stall.times)});

@@ -14,7 +14,6 @@ namespace {
 using analysis::LowerBound;
 using analysis::OperatorBound;
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 /// Capacities of the curve: the machine's memories over 2^kSmaller to times 2^kLarger.
 constexpr int kSmaller = 5, kLarger = 6;
@@ -83,13 +82,7 @@ BoundReport bound_report(const model::Graph& graph, const mapper::Mapping& mappi
 }
 
 std::string bound_text(const BoundReport& report) {
-  Table table({{"least of any mapping"},
-               {"times", Align::kRight},
-               {"array", Align::kRight},
-               {"post-op", Align::kRight},
-               {"loaded", Align::kRight},
-               {"operands", Align::kRight},
-               {"written", Align::kRight}});
+  Table table("least of any mapping | >times | >array | >post-op | >loaded | >operands | >written");
   for (const BoundLine& line : bound_lines(report.bound)) {
     table.add({analysis::short_name(line.sum.name), std::to_string(line.count),
                rounded(line.sum.array), rounded(line.sum.postop), rounded(line.sum.loaded),
@@ -147,19 +140,12 @@ Plot bound_plot(const BoundReport& report) {
     data += fmt::format("{} {}\n", point.scratchpad_kib + point.accumulator_kib, point.bytes / 1e6);
   }
   const std::uint32_t capacity = machine.scratchpad.kib + machine.accumulator.kib;
-  Plot plot;
-  plot.file = "bound.png";
-  plot.script = fmt::format(
-      "$curve << EOD\n{}EOD\n$machine << EOD\n{} {}\nEOD\n"
-      "set logscale xy 2\nset logscale y 10\nset grid lc rgb '#dddddd'\nset border 3\n"
-      "set tics nomirror\nset key top right\nset yrange [*<1:]\n"
-      "set title {}\nset xlabel 'scratchpad and accumulator, KiB'\nset ylabel 'MB per inference'\n"
-      "plot $curve using 1:2 with linespoints lw 2 pt 7 lc rgb '#2166ac' title 'least of any "
-      "mapping', $machine using 1:2 with points pt 5 ps 2 lc rgb '#d95f0e' title {}\n",
-      data, capacity, report.mapped_bytes / 1e6,
-      gnuplot_quoted(report.model + ": traffic with memory by capacity on chip"),
-      gnuplot_quoted("as mapped on " + machine.name));
-  return plot;
+  return {"bound.png", 1200, 700,
+          data_block("curve", data) +
+              data_block("machine", fmt::format("{} {}\n", capacity, report.mapped_bytes / 1e6)) +
+              fmt::format("model = {}\nmachine = {}\n", gnuplot_quoted(report.model),
+                          gnuplot_quoted(machine.name)),
+          "bound"};
 }
 
 }  // namespace systole::testbench

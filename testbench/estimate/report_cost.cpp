@@ -14,7 +14,6 @@ using analysis::CostSummary;
 using analysis::OperatorClass;
 using analysis::OperatorCost;
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 bool is_decoder(const CostReport& report) {
   return report.network.kind == model::NetworkKind::kDecoder && !report.network.llama;
@@ -40,13 +39,7 @@ std::vector<OperatorCost> rows_of(const CostSummary& summary) {
 }
 
 std::string class_table(const CostSummary& summary) {
-  Table table({{"class"},
-               {"MMAC", Align::kRight},
-               {"MFLOP", Align::kRight},
-               {"%", Align::kRight},
-               {"MB", Align::kRight},
-               {"%", Align::kRight},
-               {"FLOP/byte", Align::kRight}});
+  Table table("class | >MMAC | >MFLOP | >% | >MB | >% | >FLOP/byte");
   for (const OperatorCost& row : rows_of(summary)) {
     table.add({row.name, fmt::format("{:.1f}", row.macs * 1e-6),
                fmt::format("{:.1f}", row.flops * 1e-6), share(row.flops, summary.total.flops),
@@ -58,12 +51,7 @@ std::string class_table(const CostSummary& summary) {
 
 std::string survey_table(const CostReport& report) {
   const double total = cycles_by_survey(report, std::nullopt);
-  Table table({{"operator"},
-               {"MMAC", Align::kRight},
-               {"MB", Align::kRight},
-               {"FLOP/byte", Align::kRight},
-               {"kcycles", Align::kRight},
-               {"%", Align::kRight}});
+  Table table("operator | >MMAC | >MB | >FLOP/byte | >kcycles | >%");
   for (const OperatorCost& op : report.tiled) {
     const double cycles = report.survey.cycles(op);
     table.add({op.name, fmt::format("{:.1f}", op.macs * 1e-6),
@@ -89,13 +77,7 @@ std::string roofline_text(const CostReport& report) {
                         roofline.read_bytes, roofline.write_bytes));
   facts.add("post-op", fmt::format("{:.0f} elements/cycle in a pass", roofline.elements));
   facts.add("ridge", fmt::format("{:.1f} MAC/byte", roofline.ridge()));
-  Table table({{"class"},
-               {"MAC/byte", Align::kRight},
-               {"array", Align::kRight},
-               {"memory", Align::kRight},
-               {"post-op", Align::kRight},
-               {"MAC/cycle", Align::kRight},
-               {"bound by", Align::kRight}});
+  Table table("class | >MAC/byte | >array | >memory | >post-op | >MAC/cycle | >bound by");
   for (const OperatorCost& row : analysis::summarise(report.ideal).classes) {
     const Bound bound = analysis::bound_of(row, roofline);
     const auto kilo = [](double cycles) { return fmt::format("{:.1f}", cycles * 1e-3); };

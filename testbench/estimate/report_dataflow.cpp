@@ -12,7 +12,6 @@ namespace {
 using analysis::DataflowCost;
 using analysis::OperandAccesses;
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 constexpr std::array<const char*, analysis::kOperands> kOperandNames = {"A", "B", "C"};
 
@@ -22,12 +21,7 @@ std::string reuse(std::uint64_t macs, std::uint64_t elements) {
 }
 
 std::string operand_table(const DataflowCost& cost) {
-  Table table({{"operand"},
-               {"DRAM", Align::kRight},
-               {"MACs each", Align::kRight},
-               {"to PEs", Align::kRight},
-               {"MACs each", Align::kRight},
-               {"kept in PEs"}});
+  Table table("operand | >DRAM | >MACs each | >to PEs | >MACs each | kept in PEs");
   for (std::size_t i = 0; i < analysis::kOperands; ++i) {
     const OperandAccesses& operand = cost.operands[i];
     table.add({kOperandNames[i], grouped(operand.dram_tiles), reuse(cost.macs, operand.dram_tiles),
@@ -38,11 +32,7 @@ std::string operand_table(const DataflowCost& cost) {
 }
 
 std::string level_table(const DataflowReport& report) {
-  Table table({{"dataflow"},
-               {"registers", Align::kRight},
-               {"scratchpad", Align::kRight},
-               {"accumulator", Align::kRight},
-               {"DRAM", Align::kRight}});
+  Table table("dataflow | >registers | >scratchpad | >accumulator | >DRAM");
   for (std::size_t i = 0; i < report.costs.size(); ++i) {
     const DataflowCost& cost = report.costs[i];
     table.add({std::string(long_name(report.dataflows[i])), grouped(cost.register_accesses),
@@ -54,13 +44,7 @@ std::string level_table(const DataflowReport& report) {
 }
 
 std::string energy_table(const DataflowReport& report) {
-  Table table({{"dataflow"},
-               {"MACs", Align::kRight},
-               {"scratchpad", Align::kRight},
-               {"accumulator", Align::kRight},
-               {"DRAM", Align::kRight},
-               {"total", Align::kRight},
-               {"per MAC", Align::kRight}});
+  Table table("dataflow | >MACs | >scratchpad | >accumulator | >DRAM | >total | >per MAC");
   for (std::size_t i = 0; i < report.costs.size(); ++i) {
     const DataflowCost& cost = report.costs[i];
     table.add({std::string(long_name(report.dataflows[i])), with_prefix(cost.mac_energy, "J"),

@@ -13,20 +13,13 @@ namespace systole::testbench {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 std::string cycles(double value) {
   return grouped(static_cast<std::uint64_t>(std::llround(value)));
 }
 
 std::string estimate_table(const std::vector<OperatorSum>& sums) {
-  Table table({{"operator"},
-               {"times", Align::kRight},
-               {"array", Align::kRight},
-               {"memory", Align::kRight},
-               {"post-op", Align::kRight},
-               {"expected", Align::kRight},
-               {"bound by", Align::kRight}});
+  Table table("operator | >times | >array | >memory | >post-op | >expected | >bound by");
   for (const OperatorSum& sum : sums) {
     table.add({analysis::short_name(sum.name), std::to_string(sum.count), cycles(sum.bound.array),
                cycles(sum.bound.memory), cycles(sum.bound.postop), grouped(sum.expected),
@@ -43,12 +36,7 @@ std::string percent_over(std::uint64_t value, double than) {
 }
 
 std::string simulation_table(const std::vector<OperatorSum>& sums) {
-  Table table({{"operator"},
-               {"expected", Align::kRight},
-               {"simulated", Align::kRight},
-               {"%", Align::kRight},
-               {"to load", Align::kRight},
-               {"loaded", Align::kRight}});
+  Table table("operator | >expected | >simulated | >% | >to load | >loaded");
   for (const OperatorSum& sum : sums) {
     table.add({analysis::short_name(sum.name), grouped(sum.expected), grouped(sum.simulated),
                percent_over(sum.simulated, static_cast<double>(sum.expected)),
@@ -76,11 +64,7 @@ std::string causes_text(const OperatorSum& sum) {
 }
 
 std::string causes_table(const std::vector<OperatorSum>& sums) {
-  Table table({{"operator"},
-               {"slowest", Align::kRight},
-               {"simulated", Align::kRight},
-               {"%", Align::kRight},
-               {"of which (% of slowest)"}});
+  Table table("operator | >slowest | >simulated | >% | of which (% of slowest)");
   for (const OperatorSum& sum : sums) {
     table.add({analysis::short_name(sum.name), cycles(sum.slowest), grouped(sum.simulated),
                percent_over(sum.simulated, sum.slowest), causes_text(sum)});

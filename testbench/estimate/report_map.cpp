@@ -21,7 +21,6 @@ namespace systole::testbench {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 struct MapTotals {
   std::uint64_t cycles = 0, load_bytes = 0, commands = 0;
@@ -85,8 +84,6 @@ std::string_view place_name(FusionDecision::Role role) {
   }
   return "inside";
 }
-
-using Align = Table::Align;
 
 std::string_view objective_name(const MappingSearch& search) {
   return hw::find_machine_key("mapper.objective")
@@ -170,13 +167,7 @@ std::string mapping_text(const std::string& model, const std::string& machine,
   for (const std::string& file : files) {
     if (!file.empty()) facts.add("written", hw::printable(file));
   }
-  Table table({{"operator"},
-               {"x", Align::kRight},
-               {"tiles", Align::kRight},
-               {"cycles", Align::kRight},
-               {"loads", Align::kRight},
-               {"to"},
-               {"stages"}});
+  Table table("operator | >x | >tiles | >cycles | >loads | to | stages");
   for (const auto& [op, times] : map_lines(operators)) {
     std::string stages;
     for (const std::string& stage : op.stages) stages += (stages.empty() ? "" : " ") + stage;
@@ -226,7 +217,7 @@ std::string fusion_text(const model::Graph& graph, const mapper::Mapping& mappin
                           ", the heads of an attention " + "being one");
   facts.add("elements", grouped(total.trips) + " through loops, " + grouped(total.accesses()) +
                             " read or written beside weights, keys and values");
-  Table table({{"operator"}, {"#", Table::Align::kRight}, {"place"}, {"why"}});
+  Table table("operator | ># | place | why");
   for (const FusionDecision& decision : mapping.decisions) {
     table.add({graph.nodes[decision.node].name, std::to_string(decision.group),
                std::string(place_name(decision.role)), decision.why.empty() ? "-" : decision.why});
@@ -257,14 +248,7 @@ std::string search_text(const MappingSearch& search) {
                                   counted(tried(search), "tiling")));
   facts.add("best", fmt::format("{}, fusion {}", search.chosen().strategy_name(),
                                 search.chosen().fusion_name()));
-  Table table({{"mapping"},
-               {"fusion"},
-               {"cycles", Align::kRight},
-               {"simulated", Align::kRight},
-               {"", Align::kRight},
-               {"uJ", Align::kRight},
-               {"simulated", Align::kRight},
-               {"", Align::kRight}});
+  Table table("mapping | fusion | >cycles | >simulated | > | >uJ | >simulated | >");
   for (const MappingCandidate& candidate : search.candidates) {
     std::vector<std::string> row(8);
     row[0] = candidate.strategy_name();

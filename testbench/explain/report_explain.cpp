@@ -12,7 +12,6 @@ namespace systole::testbench {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 /// Below this part of the path a cause or an operator has no line of its own.
 constexpr double kSmallest = 0.001;
@@ -31,7 +30,7 @@ double share_of(std::uint64_t cycles, const Explanation& why) {
 }
 
 std::string causes_text(const Explanation& why) {
-  Table table({{"critical path"}, {"cycles", Align::kRight}, {"%", Align::kRight}, {"meaning"}});
+  Table table("critical path | >cycles | >% | meaning");
   std::uint64_t others = 0;
   for (const PathCause& cause : why.causes) {
     const double share = share_of(cause.cycles, why);
@@ -50,11 +49,7 @@ std::string causes_text(const Explanation& why) {
 }
 
 std::string operators_text(const Explanation& why) {
-  Table table({{"operator"},
-               {"x", Align::kRight},
-               {"cycles", Align::kRight},
-               {"%", Align::kRight},
-               {"most of it"}});
+  Table table("operator | >x | >cycles | >% | most of it");
   for (const PathOperator& op : why.operators) {
     if (share_of(op.cycles, why) < kSmallest) continue;
     std::vector<std::string> most;
@@ -79,11 +74,7 @@ std::string what_if_text(const ExplainReport& report) {
   const auto cycles = static_cast<double>(why.cycles);
   const double seconds = cycles / (report.measurement.machine.core.clock_mhz * 1e6);
   const double joules = report.measurement.energy().total();
-  Table table({{"what if"},
-               {"on path %", Align::kRight},
-               {"time predicted", Align::kRight},
-               {"simulated", Align::kRight},
-               {"energy", Align::kRight}});
+  Table table("what if | >on path % | >time predicted | >simulated | >energy");
   std::string refused;
   for (const WhatIf& change : report.changes) {
     const std::string name = fmt::format("{} x {}", change.key, change.factor);

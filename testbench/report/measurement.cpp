@@ -316,11 +316,7 @@ ordered_json to_json(const Measurement& measurement) {
 }
 
 std::string rtl_table(const RtlReport& report) {
-  using Align = Table::Align;
-  Table table({{"block in RTL"},
-               {"operations", Align::kRight},
-               {"cycles", Align::kRight},
-               {"mismatches", Align::kRight}});
+  Table table("block in RTL | >operations | >cycles | >mismatches");
   for (const auto& [block, counts] : report) {
     table.add(
         {block, grouped(counts.operations), grouped(counts.cycles), grouped(counts.mismatches)});
@@ -329,12 +325,7 @@ std::string rtl_table(const RtlReport& report) {
 }
 
 std::string block_table(const std::vector<hw::BlockReport>& blocks) {
-  using Align = Table::Align;
-  Table table({{"block"},
-               {"busy %", Align::kRight},
-               {"idle %", Align::kRight},
-               {"stalled %", Align::kRight},
-               {"stalled by cause (% of all time)"}});
+  Table table("block | >busy % | >idle % | >stalled % | stalled by cause (% of all time)");
   for (const hw::BlockReport& block : hw::accounts_of(blocks)) {
     const hw::TimeAccount& account = *block.time;
     const auto share = [&](std::uint64_t time) {

@@ -17,6 +17,7 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/installation.h"
 #include "base/printable.h"
 #include "testbench/common/child_process.h"
 
@@ -116,12 +117,21 @@ bool is_whole_png(std::string_view bytes) {
 
 /// The picture's bytes. gnuplot does not write the file itself: it does not notice a full disk.
 std::string draw_plot(const Plot& plot, const std::string& path) {
+  std::string script;
+  if (!plot.script.empty()) {
+    const std::string file = hw::data_directory() + "/plots/" + plot.script + ".gp";
+    if (!fs::exists(file)) {
+      throw hw::InputError(hw::printable(file) +
+                           ": found no such file, expected a script of gnuplot");
+    }
+    script = "load " + gnuplot_quoted(file);
+  }
   const ProgramOutput drawn = run_external_program(
       "gnuplot",
       fmt::format(
           "set terminal pngcairo noenhanced size {},{} font 'sans,11' background '#ffffff'\n"
-          "{}\nunset output\n",
-          plot.width, plot.height, plot.script));
+          "{}{}\nunset output\n",
+          plot.width, plot.height, plot.data, script));
   if (drawn.exit_code == ProgramOutput::kNotFound) {
     throw hw::InputError("gnuplot: not found, expected it installed to draw pictures");
   }
@@ -165,6 +175,10 @@ std::string gnuplot_quoted(const std::string& text) {
     if (c == '\'') quoted += c;
   }
   return quoted + "'";
+}
+
+std::string data_block(const std::string& name, const std::string& rows) {
+  return "$" + name + " << EOD\n" + rows + "EOD\n";
 }
 
 }  // namespace systole::testbench

@@ -5,11 +5,12 @@
 
 namespace systole::testbench {
 
-/// A picture: the input of gnuplot, data included.
+/// A picture: the input of gnuplot, after the terminal and the output have been set.
 struct Plot {
   std::string file;                ///< name without a folder: "cycles.png"
   int width = 1200, height = 700;  ///< pixels
-  std::string script;              ///< after the terminal and the output have been set
+  std::string data;                ///< blocks of data and variables
+  std::string script;  ///< what plots/NAME.gp of the data directory draws; "": data does
 };
 
 /// Writes PNG files into a folder, each whole or not at all.
@@ -28,5 +29,7 @@ class PlotWriter {
 
 /// A text in gnuplot's single quotes.
 [[nodiscard]] std::string gnuplot_quoted(const std::string& text);
+/// Rows of data, each with its end of line, as $name.
+[[nodiscard]] std::string data_block(const std::string& name, const std::string& rows);
 
 }  // namespace systole::testbench

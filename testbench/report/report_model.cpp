@@ -19,7 +19,6 @@ namespace systole::testbench {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 /// The keys of the machine's datapath that a model was quantised for, in the words of machine
 /// files.
@@ -120,12 +119,7 @@ void add_scales(ordered_json& document, const model::ModelInfo& info) {
 }
 
 std::string product_table(const model::ModelInfo& info) {
-  Table table({{"product"},
-               {"count", Align::kRight},
-               {"M x K x N", Align::kRight},
-               {"MACs", Align::kRight},
-               {"weights", Align::kRight},
-               {"params", Align::kRight}});
+  Table table("product | >count | >M x K x N | >MACs | >weights | >params");
   for (const model::ProductInfo& product : info.products) {
     table.add({product.name, std::to_string(product.count),
                fmt::format("{} x {} x {}", product.m, product.k, product.n), grouped(product.macs),
@@ -135,7 +129,7 @@ std::string product_table(const model::ModelInfo& info) {
 }
 
 std::string scale_table(const model::ModelInfo& info) {
-  Table table({{"tensor"}, {"type"}, {"shape", Align::kRight}, {"scale", Align::kRight}});
+  Table table("tensor | type | >shape | >scale");
   for (const model::ScaleInfo& scale : info.scales) {
     table.add({scale.tensor, hw::name_of(scale.type),
                fmt::format("{} x {}", scale.rows, scale.cols), fmt::format("{:.6g}", scale.scale)});

@@ -17,7 +17,6 @@ namespace systole::testbench {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 /// Sums over the nodes of one operator.
 struct OpCounts {
@@ -64,11 +63,7 @@ std::string network_text(const model::NetworkFile& file, std::uint32_t tokens) {
   facts.add("input", values_text(document, document.inputs));
   facts.add("output", values_text(document, document.outputs));
   if (model::has_open_tokens(file)) facts.add("counted for", counted(tokens, "token"));
-  Table table({{"operator"},
-               {"nodes", Align::kRight},
-               {"MACs", Align::kRight},
-               {"constant bytes", Align::kRight},
-               {"result bytes", Align::kRight}});
+  Table table("operator | >nodes | >MACs | >constant bytes | >result bytes");
   for (const OpCounts& op : ops) {
     if (op.nodes == 0) continue;
     table.add({std::string(op.op), grouped(op.nodes), grouped(op.macs), grouped(op.constant_bytes),

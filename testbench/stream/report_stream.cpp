@@ -12,7 +12,6 @@ namespace systole::testbench {
 namespace {
 
 using nlohmann::ordered_json;
-using Align = Table::Align;
 
 std::string shape_text(const StreamRequest& request) {
   const hw::stream::LayerShape& shape = request.shape;
@@ -49,13 +48,7 @@ std::string stream_text(const StreamReport& report) {
                                      counted(result.check.bytes, "byte")));
     if (result.check.mismatches != 0) facts.add("first", result.check.first);
   }
-  Table table({{"layer"},
-               {"phase"},
-               {"tiles", Align::kRight},
-               {"first in", Align::kRight},
-               {"last in", Align::kRight},
-               {"last out", Align::kRight},
-               {"cycles", Align::kRight}});
+  Table table("layer | phase | >tiles | >first in | >last in | >last out | >cycles");
   for (const StreamResult::Layer& layer : result.layers) {
     for (const hw::stream::PhaseTimes& times : layer.times.phases) {
       table.add({&times == &layer.times.phases.front() ? layer.name : "",

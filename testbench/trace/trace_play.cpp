@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <utility>
 
 #include "base/error.h"
 #include "hw/description/core_system.h"
@@ -21,7 +20,6 @@
 namespace systole::testbench {
 namespace {
 
-using Align = Table::Align;
 using tlm_model::BusTransaction;
 
 /// Answers as the registers of a core do, at once, and does nothing.
@@ -179,14 +177,7 @@ std::string play_text(const BusTrace& trace, const hw::Machine& machine, const P
   for (const std::string& file : files) {
     if (!file.empty()) facts.add("written", file);
   }
-  Table table({{"initiator"},
-               {"reads", Align::kRight},
-               {"writes", Align::kRight},
-               {"bytes", Align::kRight},
-               {"latency", Align::kRight},
-               {"median", Align::kRight},
-               {"99 %", Align::kRight},
-               {"longest", Align::kRight}});
+  Table table("initiator | >reads | >writes | >bytes | >latency | >median | >99 % | >longest");
   for (const PlayResult::Initiator& initiator : result.initiators) {
     table.add({initiator.name, grouped(initiator.reads), grouped(initiator.writes),
                grouped(initiator.read_bytes + initiator.written_bytes),

@@ -19,7 +19,6 @@ namespace systole::hw {
 namespace {
 
 using testing::ElementsAre;
-using testing::IsEmpty;
 
 /// Runs `work` in a copy of this process and returns the signal that ended it; 0: it ended itself.
 int signal_that_ends(const std::function<void()>& work) {

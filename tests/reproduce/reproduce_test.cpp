@@ -9,7 +9,7 @@
 #include <string>
 
 #include "support/npy_bytes.h"
-#include "support/program/bad_input.h"
+#include "support/program/program_run.h"
 #include "support/shared_data.h"
 #include "support/temp_directory.h"
 #include "tests/reproduce/reproduction_rows.h"
@@ -34,9 +34,7 @@ std::string small_mask() {
 }
 
 Words reproduce(const Words& more = {}) {
-  Words arguments{"reproduce", "vitcod", "--mask", "mask.npy"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return words_of("reproduce vitcod --mask mask.npy", more);
 }
 
 class Reproduce : public testing::Test {
@@ -117,54 +115,6 @@ TEST_F(Reproduce, DeitTinyHasItsPublishedFigures) {
   EXPECT_GT(row_of(document, "DeiT-Tiny: attention faster")["ours"],
             row_of(document, "DeiT-Tiny: network faster")["ours"]);
 }
-
-class BadReproduceTest : public testing::TestWithParam<BadInput> {};
-
-TEST_P(BadReproduceTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
-
-INSTANTIATE_TEST_SUITE_P(
-    Usage, BadReproduceTest,
-    testing::Values(BadInput{"DimZero",
-                             reproduce({"--dim", "0"}),
-                             {{"--dim: found 0", "4096"}},
-                             file("mask.npy", small_mask())},
-                    BadInput{"MapsAsMask",
-                             reproduce(),
-                             {{"mask.npy: elements are F32, expected bool"}},
-                             file("mask.npy", npy_floats("(1, 1, 1, 2)", {0.5F, 0.5F}))},
-                    BadInput{"MaskAsMaps",
-                             {"reproduce", "vitcod", "--maps", "mask.npy"},
-                             {{"mask.npy: ", "expected"}},
-                             file("mask.npy", small_mask())},
-                    BadInput{"FolderWithoutMaps",
-                             {"reproduce", "vitcod", "--maps", "."},
-                             {{".: a folder without .npy files"}},
-                             file("mask.txt", "")},
-                    BadInput{"FolderWithAMask",
-                             {"reproduce", "vitcod", "--maps", "."},
-                             {{"mask.npy: ", "expected"}},
-                             file("mask.npy", small_mask())},
-                    BadInput{"EmptyMask",
-                             reproduce(),
-                             {{"mask.npy: keeps no cell"}},
-                             file("mask.npy", npy_mask("(1, 1, 2, 2)", std::string(4, '\1')))},
-                    BadInput{"PlotsIntoAFile",
-                             reproduce({"--plots", "mask.npy"}),
-                             {{"mask.npy: no folder"}},
-                             file("mask.npy", small_mask())},
-                    BadInput{"PlotsNowhere",
-                             reproduce({"--plots", "no/such"}),
-                             {{"no/such: no folder"}},
-                             file("mask.npy", small_mask())},
-                    BadInput{"PlotsUnwritable",
-                             reproduce({"--plots", "/proc"}),
-                             {{"/proc", "cannot write"}},
-                             file("mask.npy", small_mask())},
-                    BadInput{"StatsNowhere",
-                             reproduce({"--stats", "no/a.json"}),
-                             {{"no/a.json: cannot write"}},
-                             file("mask.npy", small_mask())}),
-    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

@@ -15,7 +15,6 @@
 namespace systole::model {
 namespace {
 
-using Net = SpoiltNetwork;
 using test::TinyText;
 
 class IntegerNetwork : public ::testing::TestWithParam<const char*> {};
@@ -136,84 +135,6 @@ TEST(IntegerNetworkOfLayers, HasEveryBitOfTheSeededOnes) {
     EXPECT_TRUE(read_file(a) == read_file(b));
   }
 }
-
-/// Graphs that are right by themselves, but of no network that is known.
-const std::vector<NetworkFault>& strangers() {
-  static const std::vector<NetworkFault> faults = {
-      {"OtherValues", [](Net& n) { n.node("blocks.1.attn.value")["inputs"][0] = "blocks.0.norm1"; },
-       "node 'blocks.1.attn.value': input 'blocks.0.norm1': expected 'blocks.1.norm1', as in a "
-       "Transformer block"},
-      {"OtherKeys", [](Net& n) { n.node("blocks.1.attn.key")["inputs"][0] = "blocks.0.norm1"; },
-       "node 'blocks.1.attn.key': input 'blocks.0.norm1': expected 'blocks.1.norm1'"},
-      {"SkippedResidual",
-       [](Net& n) { n.node("blocks.1.mlp.residual")["inputs"][0] = "blocks.0.mlp.residual"; },
-       "expected 'blocks.0.mlp.residual', as in a Transformer block"},
-      {"NormOfAnotherStream",
-       [](Net& n) { n.node("blocks.1.norm2")["inputs"][0] = "blocks.0.mlp.residual"; },
-       "node 'blocks.1.norm2': input 'blocks.0.mlp.residual': expected 'blocks.1.attn.residual'"},
-      {"QueryOfAnotherNorm",
-       [](Net& n) {
-         for (const char* const part : {"query", "key", "value"}) {
-           n.node(std::string("blocks.1.attn.") + part)["inputs"][0] = "blocks.0.norm2";
-         }
-         n.node("blocks.2.norm1")["inputs"][0] = "blocks.1.mlp.residual";
-       },
-       "no node reads its output"},
-      {"BranchFirst",
-       [](Net& n) {
-         n.node("blocks.1.mlp.residual")["inputs"] = {"blocks.1.mlp.fc2", "blocks.1.attn.residual"};
-       },
-       "node 'blocks.1.mlp.residual': input 'b': expected the output of linear"},
-      {"FactorOfAPreNormBlock",
-       [](Net& n) {
-         n.attributes("blocks.1.mlp.residual")["factor"] = {1, 0};
-       },
-       "attribute 'factor': expected none in a pre-norm block"},
-      {"OneBlockIsCausal", [](Net& n) { n.attributes("blocks.2.attn.context")["causal"] = true; },
-       "node 'blocks.2.attn.context': attribute 'causal' is not that of the block after it"},
-      {"OneBlockHasOtherHeads", [](Net& n) { n.attributes("blocks.0.attn.context")["heads"] = 2; },
-       "node 'blocks.0.attn.context': attribute 'heads' is not that of the block after it"},
-      {"OneBlockHasAnotherCode",
-       [](Net& n) {
-         n.attributes("blocks.0.attn.context")["exp_to_code"] = {3, 4};
-       },
-       "node 'blocks.0.attn.context': attribute 'exp_to_code': is not that of the block after it"},
-      {"AllBlocksAreCausal",
-       [](Net& n) {
-         for (int i = 0; i < 4; ++i) {
-           n.attributes("blocks." + std::to_string(i) + ".attn.context")["causal"] = true;
-         }
-       },
-       "node 'patches': causal blocks after it, expected others"},
-      {"AnotherRow", [](Net& n) { n.attributes("class_row")["row"] = 1; },
-       "node 'class_row': attribute 'row': expected 0, the class token"},
-      {"OtherLevels", [](Net& n) { n.attributes("patches")["levels"] = 16; },
-       "node 'patches': attribute 'levels': 16, expected 17 or 256"},
-      {"NoScale", [](Net& n) { n.document["tensors"]["norm"].erase("scale"); },
-       "norm.scale: expected a positive number"},
-      {"ShiftTooFar", [](Net& n) { n.attributes("norm")["shift"] = 63; },
-       "node 'norm': 'attributes': 'shift': found 63, expected a whole number from 0 to 62"},
-      {"NoBlock", [](Net& n) { n.node("norm")["inputs"][0] = "embedding"; },
-       "no node reads its output"},
-  };
-  return faults;
-}
-
-class StrangeNetwork : public ::testing::TestWithParam<NetworkFault> {};
-
-TEST_P(StrangeNetwork, IsRefusedAtItsNode) {
-  const TempDirectory directory;
-  const std::string path = directory.path("n.safetensors");
-  write_network(load_integer_vit(integer_model_path("vit17")), path);
-  SpoiltNetwork network(path);
-  GetParam().spoil(network);
-  const std::string text = input_error_of([&] { return load_integer_vit(network.write(path)); });
-  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-  EXPECT_EQ(text.find(path), 0U) << text;
-  expect_contains(text, GetParam().hint);
-}
-
-INSTANTIATE_TEST_SUITE_P(Graphs, StrangeNetwork, ::testing::ValuesIn(strangers()), fault_name);
 
 }  // namespace
 }  // namespace systole::model

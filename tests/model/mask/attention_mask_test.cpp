@@ -17,7 +17,6 @@
 namespace systole::model {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::StartsWith;

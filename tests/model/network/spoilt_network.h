@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -41,6 +41,26 @@ class SpoiltNetwork {
   json& attributes(const std::string& name) { return node(name)["attributes"]; }
   void set(TensorData tensor) { tensors[tensor.name] = std::move(tensor); }
 
+  /// "PATH = JSON" puts a value there, "PATH" alone takes it out: faults.txt.
+  void change(const std::string& text) {
+    const std::size_t equals = text.find(" = ");
+    std::istringstream path(text.substr(0, equals));
+    json* at = &document;
+    json* parent = nullptr;
+    std::string key;
+    while (std::getline(path, key, '/')) {
+      parent = at;
+      at = key.rfind("nodes.", 0) == 0 ? &node(key.substr(6))
+           : at->is_array()            ? &at->at(std::stoul(key))
+                                       : &(*at)[key];
+    }
+    if (equals == std::string::npos) {
+      parent->erase(key);
+    } else {
+      *at = json::parse(text.substr(equals + 3));
+    }
+  }
+
   /// `text` instead of the document, if there is one.
   std::string write(const std::string& path, const std::string& text = "") const {
     std::vector<TensorData> all;
@@ -57,18 +77,5 @@ class SpoiltNetwork {
   json document;
   std::map<std::string, TensorData> tensors;
 };
-
-/// One thing that is wrong with a network file, and what the line about it contains.
-struct NetworkFault {
-  const char* name;
-  std::function<void(SpoiltNetwork&)> spoil;
-  const char* hint;
-};
-
-inline void PrintTo(const NetworkFault& fault, std::ostream* out) { *out << fault.name; }
-
-inline std::string fault_name(const ::testing::TestParamInfo<NetworkFault>& info) {
-  return info.param.name;
-}
 
 }  // namespace systole::model

@@ -22,7 +22,6 @@ using testing::ElementsAre;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
 using testing::Not;
-using testing::StartsWith;
 
 /// A byte in the alphabet of vocab.json.
 std::string letter(unsigned char byte) {

@@ -5,12 +5,10 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
 #include "hw/description/machine_file.h"
 #include "reproduce/ita/ita.h"
-#include "support/program/bad_input.h"
+#include "support/program/program_run.h"
 #include "tests/reproduce/reproduction_rows.h"
 
 namespace systole::testbench {
@@ -39,19 +37,6 @@ TEST(ReproduceIta, MeetsItsRtlAndClaimsNoRateOfTheCluster) {
   EXPECT_NEAR(row_of(document, "operations")["published"].get<double>(), 154 / 32.5, 0.005);
   EXPECT_NEAR(row_of(document, "core at 32.5 inf/s")["published"].get<double>(), 154e3 / 2048,
               0.05);
-}
-
-TEST(ReproduceIta, HasItsOwnMachineAndNetwork) {
-  for (const std::vector<std::string>& more :
-       {std::vector<std::string>{"-m", "ita"}, {"--set", "stream.depth=12"}, {"--dim", "64"}}) {
-    std::vector<std::string> words{"reproduce", "ita"};
-    words.insert(words.end(), more.begin(), more.end());
-    const ProgramRun run = run_systole(words);
-    EXPECT_EQ(run.exit_code, 2);
-    EXPECT_THAT(run.err, testing::HasSubstr("reproduce ita: has its own machines"));
-  }
-  EXPECT_EQ(run_systole({"reproduce", "ita", "--part", "cycles"}).exit_code, 2);
-  EXPECT_EQ(run_systole({"reproduce", "ita", "--points", "points.csv"}).exit_code, 2);
 }
 
 std::uint64_t tiles_of(const MobileBertProgram& program) {

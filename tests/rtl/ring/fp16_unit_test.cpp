@@ -19,7 +19,6 @@ namespace systole::testbench {
 namespace {
 
 using hw::Half;
-using hw::half_vector::Elements;
 using hw::half_vector::Operation;
 
 #if defined(__SANITIZE_ADDRESS__)

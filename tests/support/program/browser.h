@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>

@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <iomanip>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -16,6 +18,17 @@
 #include "testbench/cli/common/version.h"
 
 namespace systole {
+
+using Words = std::vector<std::string>;
+
+/// The words of a command line, of which some may be in double quotes, and `more`.
+[[nodiscard]] inline Words words_of(const std::string& line, const Words& more = {}) {
+  Words words;
+  std::istringstream in(line);
+  for (std::string word; in >> std::quoted(word);) words.push_back(word);
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
 
 /// Absolute path of the program under test.
 [[nodiscard]] const char* program_path();
@@ -28,8 +41,7 @@ struct ProgramRun {
 
 /// In a copy of this process: becomes the program. `directory` is its working directory,
 /// `variables` are added to its environment.
-[[noreturn]] inline void become_systole(const std::vector<std::string>& arguments,
-                                        const std::string& directory = ".",
+[[noreturn]] inline void become_systole(const Words& arguments, const std::string& directory = ".",
                                         const std::map<std::string, std::string>& variables = {}) {
   std::vector<char*> argv{const_cast<char*>(program_path())};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -45,8 +57,7 @@ struct ProgramRun {
 /// Runs the program and waits for its end. `directory` is its working directory, `variables` are
 /// added to its environment. Standard output goes to the file `out`, if one is named, and is not
 /// returned then.
-inline ProgramRun run_systole(const std::vector<std::string>& arguments,
-                              const std::string& directory = ".",
+inline ProgramRun run_systole(const Words& arguments, const std::string& directory = ".",
                               const std::map<std::string, std::string>& variables = {},
                               std::string out = "") {
   const TempDirectory streams;
@@ -74,8 +85,7 @@ inline ProgramRun run_systole(const std::vector<std::string>& arguments,
 }
 
 /// What a run prints that has to end well, without a word on standard error.
-inline std::string output_of(const std::vector<std::string>& arguments,
-                             const std::string& directory = ".") {
+inline std::string output_of(const Words& arguments, const std::string& directory = ".") {
   const ProgramRun run = run_systole(arguments, directory);
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.err, "");
@@ -96,7 +106,7 @@ inline nlohmann::json document_of(const std::string& text) {
 }
 
 /// That of a command with --json.
-inline nlohmann::json json_of(std::vector<std::string> arguments) {
+inline nlohmann::json json_of(Words arguments) {
   arguments.emplace_back("--json");
   return document_of(output_of(arguments));
 }

@@ -106,9 +106,8 @@ TEST(AttentionRtlProgram, PrintsATableOfTheBlocksInRtl) {
 
 TEST(AttentionRtlProgram, RunsAVisionTransformerWithLinesInRtl) {
   const auto document = [](const std::vector<std::string>& more) {
-    std::vector<std::string> arguments = {"run", "-m", "vitcod",  "--model", "vit65-sparse90-ae",
-                                          "-n",  "1",  "--check", "--json"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Words arguments =
+        words_of("run -m vitcod --model vit65-sparse90-ae -n 1 --check --json", more);
     const ProgramRun run = run_systole(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
     return document_of(run.out);

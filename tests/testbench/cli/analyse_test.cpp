@@ -6,7 +6,6 @@
 
 #include "hw/program/program.h"
 #include "support/documented_names.h"
-#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 
 namespace systole::testbench {

@@ -10,7 +10,6 @@
 #include <set>
 #include <sstream>
 #include <string>
-#include <vector>
 
 #include "support/documented_names.h"
 #include "support/npy_bytes.h"
@@ -23,7 +22,6 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 /// Two layers of three heads with 40 queries and 50 keys; every query keeps keys 7 and 8.
 std::string mask_file() {
@@ -61,8 +59,7 @@ class AttentionCommand : public testing::Test {
   AttentionCommand() { directory_.write("mask.npy", mask_file()); }
 
   std::string text_of(const Words& arguments) const {
-    Words words{"attention", "-m", "vitcod"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
+    const Words words = words_of("attention -m vitcod", arguments);
     return output_of(words, directory_.path());
   }
   [[nodiscard]] json json_of(Words arguments) const {
@@ -70,8 +67,7 @@ class AttentionCommand : public testing::Test {
     return document_of(text_of(arguments));
   }
   [[nodiscard]] json mask_json(const Words& more = {}) const {
-    Words arguments{"--mask", "mask.npy"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Words arguments = words_of("--mask mask.npy", more);
     return json_of(arguments);
   }
 

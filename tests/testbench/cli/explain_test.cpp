@@ -6,7 +6,6 @@
 #include <string>
 
 #include "support/documented_names.h"
-#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 
 namespace systole::testbench {
@@ -87,14 +86,6 @@ TEST(ExplainCommand, TextFitsATerminal) {
     std::istringstream lines(output_of(arguments));
     for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
   }
-}
-
-TEST(ExplainCommand, BadInputIsOneLine) {
-  expect_refused({"ring", {"explain", "-m", "dfx", "--model", "vit17"}, {{"dfx"}}});
-  expect_refused({"model", {"explain", "-m", "tiny", "--model", "nothing"}, {{"nothing"}}});
-  expect_refused({"length",
-                  {"explain", "-m", "tiny", "--model", "gpt2", "--decode", "--length", "4"},
-                  {{"--length: explains one token of --decode, expected none"}}});
 }
 
 }  // namespace

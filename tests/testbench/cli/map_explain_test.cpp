@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "support/file_size_limit.h"
-#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
+#include "support/text_lines.h"
 
 namespace systole::testbench {
 namespace {
@@ -76,16 +76,6 @@ TEST(Explain, PrintsARowPerOperator) {
   EXPECT_THAT(run.out, testing::ContainsRegex("blocks.0.mlp.gelu +[0-9]+  after"));
 }
 
-TEST(Explain, NeedsAModel) {
-  const ProgramRun read = run_systole({"map", "--read", "x.prog", "--explain"});
-  EXPECT_EQ(read.exit_code, 2);
-  EXPECT_THAT(read.err, HasSubstr("--explain"));
-  const ProgramRun both =
-      run_systole({"map", "-m", "tiny", "--model", "vit17", "--explain", "--asm", "-"});
-  EXPECT_EQ(both.exit_code, 2);
-  EXPECT_THAT(both.err, HasSubstr("--explain and --asm -"));
-}
-
 // What `systole machine` and `systole model` print about machines and models for text generation.
 
 TEST(Describe, MachineForTextIsARingOfCores) {
@@ -136,11 +126,6 @@ TEST(Describe, ModelKnowsTheTextGenerator) {
                            "context 256", "1.389 bits per token", "systole generate"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " in:\n" << text;
   }
-  const ProgramRun run = run_systole({"run", "-m", "tiny", "--model", "kjv"});
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_NE(run.err.find("'kjv': a text generator in FP16, see systole generate"),
-            std::string::npos)
-      << run.err;
 }
 
 /// Pictures that cannot be drawn or written: an error in one line, no picture, the old one kept.

@@ -10,7 +10,6 @@
 
 #include "model/model_files.h"
 #include "support/paths.h"
-#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
 
@@ -61,8 +60,8 @@ TEST_P(NetworkFileRun, HasEveryByteAndCycleOfTheModel) {
   }
   output_of(write);
   const auto run = [&](const std::string& model, const Words& size, const std::string& values) {
-    Words arguments{"run", "-m", "transformer", "--model", model, "-n", "1", "--outputs", values};
-    arguments.insert(arguments.end(), size.begin(), size.end());
+    const Words arguments =
+        words_of("run -m transformer --model " + model + " -n 1 --outputs " + values, size);
     return without_speed(json_of(arguments));
   };
   const std::string a = directory.path("a.safetensors"), b = directory.path("b.safetensors");

@@ -9,7 +9,6 @@
 
 #include "support/paths.h"
 #include "support/program/bad_input.h"
-#include "support/program/command_rows.h"
 #include "support/temp_directory.h"
 #include "support/text_lines.h"
 

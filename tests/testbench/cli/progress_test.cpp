@@ -15,7 +15,6 @@
 #include <string>
 #include <vector>
 
-#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 #include "support/program/running_program.h"
 #include "support/temp_directory.h"
@@ -122,10 +121,8 @@ TEST(ProgressLine, IsForTerminalsAlone) { EXPECT_EQ(run_systole(kLongInference).
 
 /// A run that begins at once and takes a minute.
 Words long_run(const Words& more) {
-  Words arguments =
-      shape("gpt2", {"--length", "16", "--layers", "1", "--functional", "off", "-n", "1000"});
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return words_of("run -m gemmini --model gpt2 --length 16 --layers 1 --functional off -n 1000",
+                  more);
 }
 
 /// Long runs, ended by a signal.

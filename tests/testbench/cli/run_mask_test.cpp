@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "support/npy_bytes.h"
-#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 #include "support/temp_directory.h"
 
@@ -40,12 +39,10 @@ class RunUnderMask : public testing::Test {
   /// The statistics of a checked run of two inputs; its outputs go to values.safetensors.
   [[nodiscard]] json run(const std::string& machine, std::vector<std::string> model,
                          const std::string& mask) const {
-    std::vector<std::string> arguments{"run",       "-m",
-                                       machine,     "-n",
-                                       "2",         "--check",
-                                       "--stats",   folder_.path("run.json"),
-                                       "--outputs", folder_.path("values.safetensors")};
-    arguments.insert(arguments.end(), model.begin(), model.end());
+    Words arguments =
+        words_of("run -m " + machine + " -n 2 --check --stats " + folder_.path("run.json") +
+                     " --outputs " + folder_.path("values.safetensors"),
+                 model);
     if (!mask.empty()) arguments.insert(arguments.end(), {"--mask", folder_.path(mask)});
     const ProgramRun result = run_systole(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
@@ -99,41 +96,6 @@ TEST_F(RunUnderMask, ShapesTakeMasksToo) {
                                        "--heads", "4",         "--d",      "64", "--ffn",    "64"};
   EXPECT_NE(values(shape, "mask.npy"), values(shape, ""));
 }
-
-class BadRunMask : public testing::TestWithParam<BadInput> {};
-
-TEST_P(BadRunMask, IsRefusedInOneLine) { expect_refused(GetParam()); }
-
-std::vector<std::string> masked(std::vector<std::string> more) {
-  std::vector<std::string> arguments{"run", "-m", "vitcod", "--mask", "mask.npy"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Files, BadRunMask,
-    testing::Values(
-        BadInput{"OtherTokens",
-                 masked({"--model", "vit65", "-n", "1"}),
-                 {{"mask.npy: a mask of 4 x 4 x 64 x 64, expected 4 x 4 x 65 x 65"}},
-                 file("mask.npy", npy_mask(shape_text(4, 4, 64), std::string(16 * 64 * 64, '\0')))},
-        BadInput{"OtherLayers",
-                 masked({"--model", "vit65", "-n", "1"}),
-                 {{"mask.npy: a mask of 2 x 4 x 65 x 65", "one layer for all"}},
-                 file("mask.npy", npy_mask(shape_text(2, 4, 65), std::string(8 * 65 * 65, '\0')))},
-        BadInput{"EmptyRow",
-                 masked({"--model", "bert-base", "--length", "2", "--heads", "1", "--d", "8"}),
-                 {{"mask.npy: layer 0, head 0, row 1: keeps no key"}},
-                 file("mask.npy", npy_mask("(1, 1, 2, 2)", std::string("\0\0\1\1", 4)))},
-        BadInput{"Decoder",
-                 masked({"--model", "gpt2", "--length", "2", "--layers", "1"}),
-                 {{"mask.npy: a mask for a decoder", "expected an encoder"}},
-                 file("mask.npy", npy_mask("(1, 1, 2, 2)", std::string(4, '\0')))},
-        BadInput{"NoMask",
-                 masked({"--model", "vit65", "-n", "1"}),
-                 {{"mask.npy: elements are F32, expected bool"}},
-                 file("mask.npy", npy_floats("(1, 1, 1, 2)", {0.5F, 0.5F}))}),
-    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

@@ -7,7 +7,6 @@
 
 #include "hw/ring/instruction.h"
 #include "model/seeded/shapes.h"
-#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 
 namespace systole::testbench {
@@ -17,10 +16,8 @@ using nlohmann::json;
 
 /// A network of that shape, made small.
 Words small(const std::string& command, const std::string& name, const Words& more = {}) {
-  Words arguments{command, "-m", "gemmini", "--model", name,    "--layers", "2",
-                  "--d",   "48", "--heads", "3",       "--ffn", "96"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
+  return words_of(command + " -m gemmini --model " + name + " --layers 2 --d 48 --heads 3 --ffn 96",
+                  more);
 }
 
 TEST(SeededRun, ComputesEveryOperatorOfEveryShape) {

@@ -17,9 +17,8 @@ json run_on(const std::string& machine, const std::string& model,
             const std::vector<std::string>& more = {}) {
   const TempDirectory folder;
   const std::string stats = folder.path("run.json");
-  std::vector<std::string> arguments = {"run",     "-m",  machine, "--model", model,
-                                        "--stats", stats, "-n",    "3",       "--check"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Words arguments = words_of(
+      "run -m " + machine + " --model " + model + " --stats " + stats + " -n 3 --check", more);
   const ProgramRun run = run_systole(arguments);
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
   return document_of(read_file(stats));

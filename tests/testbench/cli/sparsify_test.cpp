@@ -21,7 +21,6 @@ using nlohmann::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::UnorderedElementsAreArray;
-using Words = std::vector<std::string>;
 
 constexpr const char* kMaps = "(2, 3, 20, 30)";
 
@@ -47,8 +46,7 @@ class SparsifyCommand : public testing::Test {
   SparsifyCommand() { directory_.write("maps.npy", maps()); }
 
   std::string text_of(const Words& arguments) const {
-    Words words{"sparsify"};
-    words.insert(words.end(), arguments.begin(), arguments.end());
+    const Words words = words_of("sparsify", arguments);
     return output_of(words, directory_.path());
   }
   [[nodiscard]] json json_of(Words arguments) const {
@@ -228,15 +226,6 @@ TEST_F(SparsifyCommand, ReportFitsTheTerminal) {
   EXPECT_THAT(text, HasSubstr("CLS row and column kept"));
   EXPECT_THAT(text, HasSubstr("more than 5 kept cells"));
   EXPECT_EQ(text.back(), '\n');
-}
-
-TEST_F(SparsifyCommand, LeavesNoMaskWhereItCannotBeWritten) {
-  const ProgramRun run = run_systole(
-      {"sparsify", "maps.npy", "--theta", "0.5", "-o", "no/mask.npy"}, directory_.path());
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_EQ(run.out, "");
-  EXPECT_EQ(lines_of(run.err).size(), 1U) << run.err;
-  EXPECT_THAT(directory_.names(), ElementsAre("maps.npy"));
 }
 
 TEST_F(SparsifyCommand, HasTheKnownFiguresOfDeitTiny) {

@@ -34,9 +34,8 @@ class TextRun : public testing::Test {
     return path(name + ".int8.safetensors");
   }
   [[nodiscard]] Words run(const std::string& name, const Words& more) const {
-    Words arguments{"run", "-m", "gemmini", "--model", model(name), "-i", path("ids.safetensors")};
-    arguments.insert(arguments.end(), more.begin(), more.end());
-    return arguments;
+    return words_of("run -m gemmini --model " + model(name) + " -i " + path("ids.safetensors"),
+                    more);
   }
 
   TempDirectory directory_;
@@ -79,18 +78,14 @@ const std::string& write_padded(const std::string& path, bool padding, bool type
 }
 
 TEST_F(TextRun, PaddingIsMaskedAndCostsNothingWhereThereIsNone) {
-  for (const char* machine : {"gemmini", "transformer"}) {
+  for (const std::string machine : {"gemmini", "transformer"}) {
     for (const std::string name : {"bert", "gpt"}) {
       const bool types = name == "bert";
       const auto run_on = [&](bool padding, const Words& more) {
-        Words arguments{"run",
-                        "-m",
-                        machine,
-                        "--model",
-                        model(name),
-                        "-i",
-                        write_padded(path("padded.safetensors"), padding, types)};
-        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Words arguments =
+            words_of("run -m " + machine + " --model " + model(name) + " -i " +
+                         write_padded(path("padded.safetensors"), padding, types),
+                     more);
         return json_of(arguments);
       };
       const json none = run_on(false, {"--check"});
@@ -131,73 +126,23 @@ TEST_F(TextRun, OtherCommandsKnowIt) {
   EXPECT_EQ(json_of({"analyse", "--model", model("gpt"), "-l", "7"})["length"], 7);
 }
 
-/// Puts the files of a text network and its integer model into the directory.
-void put_files(const TempDirectory& directory) {
-  TinyText::bert().write(directory.path("bert.safetensors"));
-  TinyText::write_ids(directory.path("ids.safetensors"), 2, 5);
-  TinyText::write_ids(directory.path("long.safetensors"), 2, 12);
-  output_of({"quantise", directory.path("bert.safetensors"), "-c",
-             directory.path("ids.safetensors"), "-o", directory.path("bert.int8.safetensors")});
+TEST_F(TextRun, BadInputIsOneLine) {
+  TinyText::write_ids(path("long.safetensors"), 2, 12);
+  write_padded(path("padded.safetensors"), true, false);
+  expect_rows_refused(R"(
+NoTexts | run -m gemmini --model ./bert.int8.safetensors | --input | input_ids
+NoIds | run -m gemmini --model ./bert.int8.safetensors -i bert.safetensors | bert.safetensors | 'input_ids': missing
+TooLong | run -m gemmini --model ./bert.int8.safetensors -i long.safetensors | long.safetensors | 12 tokens | 11 positions
+LengthOfATextRun | run -m gemmini --model ./bert.int8.safetensors -i ids.safetensors --length 3 | --length | expected none
+EncoderByTokens | run -m gemmini --model ./bert.int8.safetensors -i ids.safetensors --decode | --decode: bert is no pre-norm decoder
+MapBeyondThePositions | map -m gemmini --model ./bert.int8.safetensors -l 12 | --length: found 12 | 1 to 11
+PaddingOnAttentionEngines | run -m vitcod --model ./bert.int8.safetensors -i padded.safetensors | padded.safetensors: attention_mask | vitcod | without padding
+WaveOfSeveralProgramsOfPaddedTexts | run -m gemmini --model ./bert.int8.safetensors -i padded.safetensors --wave a.vcd --wave-images 2 | --wave-images | text with padding | expected 1
+NoCalibration | quantise ./bert.safetensors -o b.int8.safetensors | --calibration | input_ids
+UnknownFamily | quantise ./ids.safetensors -o b.int8.safetensors | ids.safetensors | known family | attn.c_attn
+)",
+                      directory_);
 }
-
-/// The same with padding in the texts.
-void put_padded(const TempDirectory& directory) {
-  put_files(directory);
-  write_padded(directory.path("padded.safetensors"), true, false);
-}
-
-class BadTextTest : public testing::TestWithParam<BadInput> {};
-
-TEST_P(BadTextTest, IsRefusedInOneLine) { expect_refused(GetParam()); }
-
-Words bert(const Words& more) {
-  Words arguments{"run", "-m", "gemmini", "--model", "./bert.int8.safetensors"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    Texts, BadTextTest,
-    testing::Values(
-        BadInput{"NoTexts", bert({}), {{"--input", "input_ids"}}, put_files},
-        BadInput{"NoIds",
-                 bert({"-i", "bert.safetensors"}),
-                 {{"bert.safetensors", "'input_ids': missing"}},
-                 put_files},
-        BadInput{"TooLong",
-                 bert({"-i", "long.safetensors"}),
-                 {{"long.safetensors", "12 tokens", "11 positions"}},
-                 put_files},
-        BadInput{"LengthOfATextRun",
-                 bert({"-i", "ids.safetensors", "--length", "3"}),
-                 {{"--length", "expected none"}},
-                 put_files},
-        BadInput{"EncoderByTokens",
-                 bert({"-i", "ids.safetensors", "--decode"}),
-                 {{"--decode: bert is no pre-norm decoder"}},
-                 put_files},
-        BadInput{"MapBeyondThePositions",
-                 {"map", "-m", "gemmini", "--model", "./bert.int8.safetensors", "-l", "12"},
-                 {{"--length: found 12", "1 to 11"}},
-                 put_files},
-        BadInput{"PaddingOnAttentionEngines",
-                 {"run", "-m", "vitcod", "--model", "./bert.int8.safetensors", "-i",
-                  "padded.safetensors"},
-                 {{"padded.safetensors: attention_mask", "vitcod", "without padding"}},
-                 put_padded},
-        BadInput{"WaveOfSeveralProgramsOfPaddedTexts",
-                 bert({"-i", "padded.safetensors", "--wave", "a.vcd", "--wave-images", "2"}),
-                 {{"--wave-images", "text with padding", "expected 1"}},
-                 put_padded},
-        BadInput{"NoCalibration",
-                 {"quantise", "./bert.safetensors", "-o", "b.int8.safetensors"},
-                 {{"--calibration", "input_ids"}},
-                 put_files},
-        BadInput{"UnknownFamily",
-                 {"quantise", "./ids.safetensors", "-o", "b.int8.safetensors"},
-                 {{"ids.safetensors", "known family", "attn.c_attn"}},
-                 put_files}),
-    bad_input_name);
 
 }  // namespace
 }  // namespace systole::testbench

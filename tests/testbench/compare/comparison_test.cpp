@@ -18,9 +18,8 @@ class CompareCommand : public testing::Test {
  protected:
   /// The statistics of a run without values.
   json run(const std::string& name, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{"run",          "-m",  "transformer", "--model", "vit17",
-                                       "--functional", "off", "--stats",     path(name)};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Words arguments =
+        words_of("run -m transformer --model vit17 --functional off --stats " + path(name), more);
     output_of(arguments);
     return json::parse(read_file(path(name)));
   }

@@ -287,7 +287,7 @@ std::vector<std::string> code_of(const std::string& page) {
 }
 
 /// The words of a command, up to what ends it in a shell, without quoted text.
-std::vector<std::string> words_of(std::string line) {
+std::vector<std::string> command_words(std::string line) {
   static const std::regex quotes("\"[^\"]*\"|'[^']*'"), end(" (#|&&|\\||>|;).*$|;.*$");
   line = std::regex_replace(std::regex_replace(line, quotes, "Q"), end, "");
   std::istringstream stream(line);
@@ -326,7 +326,7 @@ TEST(Docs, ShowCommandsThatTheProgramTakes) {
     for (const std::string& line : code_of(read_text(page))) {
       std::smatch match;
       if (!std::regex_match(line, match, form)) continue;
-      const std::vector<std::string> words = words_of(match[2]);
+      const std::vector<std::string> words = command_words(match[2]);
       const auto command = known.find(words.front());
       ASSERT_NE(command, known.end()) << page << ": " << line;
       ++checked;

@@ -8,7 +8,7 @@
 #include "hw/description/machine_file.h"
 #include "model/graph/elements.h"
 #include "model/graph/reference.h"
-#include "support/program/bad_input.h"
+#include "support/program/program_run.h"
 #include "support/tlm/fresh_kernel.h"
 #include "testbench/network/decoder_run.h"
 #include "testbench/network/networks.h"
@@ -31,9 +31,8 @@ SizeOptions small_size(std::int64_t length) {
 }
 
 json decode(Words more) {
-  Words arguments{"run",     "--model", "gpt2",  "--layers", "2",        "--d",   "48",
-                  "--heads", "3",       "--ffn", "96",       "--decode", "--json"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Words arguments =
+      words_of("run --model gpt2 --layers 2 --d 48 --heads 3 --ffn 96 --decode --json", more);
   return document_of(output_of(arguments));
 }
 

@@ -1,13 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <string>
 #include <tuple>
 #include <vector>
 
 #include "hw/description/machine_file.h"
 #include "model/graph/reference.h"
-#include "support/program/bad_input.h"
+#include "support/program/program_run.h"
 #include "support/tlm/fresh_kernel.h"
 #include "testbench/network/decoder_run.h"
 #include "testbench/network/networks.h"
@@ -32,10 +31,10 @@ SizeOptions small_llama_size(std::int64_t length, std::int64_t batch) {
 }
 
 json small_llama(Words more) {
-  Words arguments{
-      "run", "-m",      "transformer", "--model", "qwen2.5-0.5b", "--layers",   "2", "--d",
-      "48",  "--heads", "6",           "--ffn",   "96",           "--kv-heads", "2", "--json"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
+  const Words arguments = words_of(
+      "run -m transformer --model qwen2.5-0.5b --layers 2 --d 48 --heads 6 --ffn 96 --kv-heads 2 "
+      "--json",
+      more);
   return document_of(output_of(arguments));
 }
 

@@ -77,12 +77,12 @@ TEST(Text, WrapsAfterTheLabel) {
 }
 
 TEST(Text, TableAlignsAndFits) {
-  Table table({{"name"}, {"n", Table::Align::kRight}, {"words"}});
+  Table table("name | >n | words");
   table.add({"a", "1", "x"});
   table.add({"bcd", "1000", ""});
   EXPECT_EQ(table.text(), "name     n  words\na        1  x\nbcd   1000\n");
 
-  Table wide({{"name"}, {"n", Table::Align::kRight}, {"words"}});
+  Table wide("name | >n | words");
   std::string words;
   for (int i = 0; i < 40; ++i) words += "word" + std::to_string(i) + " ";
   wide.add({"beginning_" + std::string(90, 'x') + "_end", "12345", words});

@@ -3,8 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
-#include <string>
-#include <vector>
 
 #include "hw/description/machine_text.h"
 #include "model/graph/reference.h"

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "support/documented_names.h"
-#include "support/program/bad_input.h"
 #include "support/program/program_run.h"
 
 namespace systole::testbench {
@@ -15,8 +14,7 @@ namespace {
 using nlohmann::json;
 
 json layer(Words arguments) {
-  Words all{"layer", "-m", "ita"};
-  all.insert(all.end(), arguments.begin(), arguments.end());
+  const Words all = words_of("layer -m ita", arguments);
   return json_of(std::move(all));
 }
 
@@ -65,8 +63,7 @@ TEST(Layer, RunsHeadsOneAfterTheOther) {
 
 TEST(Layer, MatmulRunsOnAStreamingCoreToo) {
   for (const Words& more : {Words{}, Words{"--bias"}, Words{"--functional", "off"}}) {
-    Words arguments{"matmul", "256x128x192", "-m", "ita"};
-    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Words arguments = words_of("matmul 256x128x192 -m ita", more);
     const json run = json_of(arguments);
     EXPECT_EQ(run["cycles"], 256 * 128 * 192 / 1024 + 75);
     EXPECT_EQ(run["mismatched_bytes"], 0);
@@ -77,21 +74,6 @@ TEST(Layer, TextFitsATerminal) {
   std::istringstream lines(output_of({"layer", "-m", "ita", "--tokens", "512", "--d", "512",
                                       "--dim", "512", "--heads", "2", "--ffn", "512"}));
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
-}
-
-TEST(Layer, BadInputIsOneLine) {
-  expect_refused({"tile", {"layer", "-m", "tiny"}, {{"tiny: stream.units: found 0"}}});
-  expect_refused({"tokens",
-                  {"layer", "-m", "ita", "--tokens", "100"},
-                  {{"--tokens: found 100, expected a multiple of 64 up to 512"}}});
-  expect_refused({"ffn",
-                  {"layer", "-m", "ita", "--ffn", "576"},
-                  {{"--ffn: found 576, expected a multiple of 64 up to 512"}}});
-  expect_refused({"product", {"matmul", "64x60x64", "-m", "ita"}, {{"N: found 60"}}});
-  expect_refused({"sums", {"matmul", "64x64x64", "-m", "ita", "--int32"}, {{"--int32"}}});
-  expect_refused({"run", {"run", "-m", "ita", "--model", "vit17"}, {{"systole layer"}}});
-  expect_refused(
-      {"analyse", {"analyse", "-m", "ita", "--model", "bert-base"}, {{"systole layer"}}});
 }
 
 }  // namespace

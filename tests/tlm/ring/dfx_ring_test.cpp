@@ -10,7 +10,6 @@
 namespace systole::tlm_model::dfx {
 namespace {
 
-using hw::Half;
 using hw::dfx::Collective;
 using hw::dfx::Opcode;
 using hw::dfx::Pass;

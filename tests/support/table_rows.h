@@ -1,7 +1,5 @@
 #pragma once
 
-#include <iomanip>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -9,14 +7,13 @@
 #include "support/temp_directory.h"
 #include "support/text_lines.h"
 
-/// Tables of command lines: rows of columns between `|`, a comment after `#` at the start of a
-/// line.
-namespace systole::testbench {
+namespace systole {
 
-/// The columns of each row of a file of the project, without the blanks around them.
-inline std::vector<std::vector<std::string>> rows_of(const std::string& path) {
+/// The columns between `|` of each row of a table, without the blanks around them. A line that
+/// begins with `#` is a comment.
+inline std::vector<std::vector<std::string>> rows_in(const std::string& table) {
   std::vector<std::vector<std::string>> rows;
-  for (const std::string& line : lines_of(read_file(source_path(path)))) {
+  for (const std::string& line : lines_of(table)) {
     if (line.empty() || line.front() == '#') continue;
     std::vector<std::string>& columns = rows.emplace_back();
     for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
@@ -30,12 +27,9 @@ inline std::vector<std::vector<std::string>> rows_of(const std::string& path) {
   return rows;
 }
 
-/// The words of a command line, of which some may be in double quotes.
-inline std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  std::istringstream in(text);
-  for (std::string word; in >> std::quoted(word);) words.push_back(word);
-  return words;
+/// Those of a file of the project.
+inline std::vector<std::vector<std::string>> rows_of(const std::string& path) {
+  return rows_in(read_file(source_path(path)));
 }
 
-}  // namespace systole::testbench
+}  // namespace systole
