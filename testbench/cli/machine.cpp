@@ -133,7 +133,7 @@ void add_machine_command(CLI::App& app, Action& action) {
   add_settings(command, options->settings);
   command.add_flag("--keys", options->keys, "explain every key");
   command.add_flag("--toml", options->toml, "print a complete machine file");
-  command.add_flag("--map", options->map, "print the address map and the arbitration of the bus");
+  command.add_flag("--map", options->map, "print who answers which addresses");
   command.add_flag("--json", options->json, "print as JSON");
   add_examples(command, {"systole machine", "systole machine gemmini --set array.rows=32",
                          "systole machine transformer --toml > mine.toml", "systole machine --keys",
