@@ -27,14 +27,15 @@ constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
                                                      {true, true, 4}}};
 /// What tensors may have of the scratchpad, the usual first, and how many of the best plans with
 /// that are tried with the others.
-constexpr std::array<Residence, 8> kResidences = {{{4, false, false},
-                                                   {6, false, false},
-                                                   {7, false, false},
-                                                   {2, false, false},
-                                                   {4, false, true},
-                                                   {2, false, true},
-                                                   {4, true, false},
-                                                   {6, true, false}}};
+constexpr std::array<Residence, 9> kResidences = {{{4, false, false, false},
+                                                   {4, false, false, true},
+                                                   {6, false, false, true},
+                                                   {7, false, false, true},
+                                                   {2, false, false, true},
+                                                   {4, false, true, true},
+                                                   {2, false, true, true},
+                                                   {4, true, false, true},
+                                                   {6, true, false, true}}};
 /// Less that resides means more bytes, which have to save time that is worth their energy.
 constexpr double kWorthLessResidence = 1.01;
 constexpr std::size_t kRefined = 2;

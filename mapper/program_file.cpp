@@ -80,6 +80,7 @@ ordered_json to_json(const hw::Operator& op) {
           {"pitch", op.pitch},
           {"rows", op.rows},
           {"cols", op.cols},
+          {"panel", op.panel},
           {"macs", op.macs}};
 }
 
@@ -174,6 +175,7 @@ void read_fields(const Fields& in, hw::Operator& op) {
   in.get("pitch", op.pitch);
   in.get("rows", op.rows);
   in.get("cols", op.cols);
+  in.get("panel", op.panel);
   in.get("macs", op.macs);
 }
 

@@ -275,6 +275,7 @@ struct Operator {
   std::uint64_t address = 0;
   std::uint32_t pitch = 0;  ///< bytes
   std::uint32_t rows = 0, cols = 0;
+  std::uint32_t panel = 0;  ///< columns that have all their rows before the next ones; 0: all
   std::uint64_t macs = 0;
 };
 

@@ -8,10 +8,19 @@
 #include "mapper/tile/stream_plan.h"
 
 namespace systole::mapper {
+namespace {
+
+/// Of an int32 word of parameters.
+constexpr std::uint32_t kParameterBytes = 4;
+
+}  // namespace
+
 std::uint64_t TiledGroup::commands() const {
   const std::uint64_t tiles = ceil_div(problem.m, tiling.m) * ceil_div(problem.n, tiling.c_cols);
-  if (problem.k == 0) return 3 * tiles;
-  return tiles * (2 + 3 * ceil_div(tiling.c_cols, tiling.n) * ceil_div(problem.k, tiling.k));
+  const std::uint64_t results = problem.results_of(tiling.c_cols);
+  if (problem.k == 0) return (2 + results) * tiles;
+  return tiles *
+         (1 + results + 3 * ceil_div(tiling.c_cols, tiling.n) * ceil_div(problem.k, tiling.k));
 }
 
 Emitter::Emitter(const Emitter& other, ConstantImage& constants, hw::Program& program)
@@ -109,7 +118,12 @@ void Emitter::emit_tile(const Tile& tile, Work& work) {
   }
   const bool has_parameters = hw::parameter_words(work.group().chain) != 0;
   const std::uint32_t parameters = has_parameters ? stream_parameters(false, tile, work) : 0;
-  work.add_result(tile, c, parameters);
+  const std::uint32_t cols = work.result_cols(tile);
+  const std::uint32_t block = kParameterBytes * hw::parameter_words(work.group().chain) * cols;
+  for (std::uint32_t i = 0; i < tile.cols / cols; ++i) {
+    work.add_result({tile.row, tile.col + i * cols, tile.rows, cols},
+                    {c.address + i * cols, c.pitch}, parameters + i * block);
+  }
 }
 
 bool Emitter::load_weights(Work& work) {

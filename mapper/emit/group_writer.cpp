@@ -17,7 +17,7 @@ std::uint64_t EmitTarget::address(const model::View& view, std::uint32_t row,
   const std::uint64_t tensor_col =
       view.col + col + std::uint64_t{view.folded ? row : 0} * view.cols;
   return where.at_row(tensor_row, where.pitch) +
-         tensor_col * hw::bytes_of(graph.tensors[view.tensor].type);
+         where.at_col(tensor_col, hw::bytes_of(graph.tensors[view.tensor].type));
 }
 
 std::uint32_t EmitTarget::pitch(const model::View& view) const {
@@ -47,6 +47,7 @@ std::uint32_t EmitTarget::add_operator(const Group& group, std::uint64_t macs) c
   result.pitch = pitch(written);
   result.rows = written.rows;
   result.cols = written.cols;
+  result.panel = out.panel;
   result.macs = macs;
   program.operators.push_back(result);
   return narrow(program.operators.size() - 1);
@@ -162,9 +163,13 @@ hw::cmd::Load GroupWriter::parameter_load(bool pre, const Tile& tile) {
   const auto [known, is_new] = known_parameters_.try_emplace({pre, tile.col}, 0);
   if (is_new) {
     const auto* data = reinterpret_cast<const std::uint8_t*>(chain.parameters.data());
-    known->second =
-        to_->constants.add_tile(chain.parameters.empty() ? nullptr : data + tile.col * 4,
-                                std::size_t{width} * 4, words, tile.cols * 4, tile.cols * 4);
+    const std::uint32_t cols = pre ? tile.cols : result_cols(tile);
+    for (std::uint32_t col = tile.col; col < tile.col + tile.cols; col += cols) {
+      const std::uint64_t address = to_->constants.add_tile(
+          chain.parameters.empty() ? nullptr : data + col * 4, std::size_t{width} * 4, words,
+          cols * 4, cols * 4, col == tile.col ? kDramRowAlignment : hw::kParameterAlignment);
+      if (col == tile.col) known->second = address;
+    }
   }
   hw::cmd::Load load;
   load.from.address = known->second;

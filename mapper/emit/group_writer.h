@@ -61,6 +61,11 @@ class GroupWriter {
   void add(const Work& work) const {
     to_->program.commands.push_back({work, op_});
   }
+  /// Columns of a tile of sums that leave at once.
+  [[nodiscard]] std::uint32_t result_cols(const Tile& tile) const {
+    const std::uint32_t panel = to_->location(group_->written()).panel;
+    return panel == 0 ? tile.cols : panel;
+  }
   /// Sends a tile of sums through the chain to where the result resides; `parameters`: where their
   /// block resides in the scratchpad.
   void add_result(const Tile& tile, const hw::LocalTile& sums, std::uint32_t parameters);
@@ -68,7 +73,8 @@ class GroupWriter {
   /// What a command says of the group's chain, or of the one before the anchor, for a tile;
   /// without parameters.
   [[nodiscard]] hw::ChainUse use(bool pre, const Tile& tile);
-  /// The load of the parameters of a tile's columns, to address 0.
+  /// The load of the parameters of a tile's columns, to address 0: a block for the columns of each
+  /// result.
   [[nodiscard]] hw::cmd::Load parameter_load(bool pre, const Tile& tile);
 
  private:

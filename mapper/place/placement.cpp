@@ -1,6 +1,7 @@
 #include "mapper/place/placement.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -30,6 +31,10 @@ struct Life {
   bool only_matmul_reads = true;
   bool aligned = true;  ///< every view starts at a scratchpad word
   bool is_statistics = false;
+  /// Columns of every view that a matmul reads, each of which begins at a multiple of them; 0: not
+  /// so.
+  std::optional<std::uint32_t> panel;
+  std::uint32_t written = 0;  ///< every view that is written begins and ends at multiples of this
 };
 
 class Lives {
@@ -49,7 +54,7 @@ class Lives {
       if (group.attention()) {
         for (const View& view : {group.attention()->query, group.attention()->key,
                                  group.attention()->value, group.attention()->out}) {
-          touch(view, step);
+          touch(view, step).panel = 0;
         }
         attention_.push_back(step);
         continue;
@@ -58,6 +63,8 @@ class Lives {
       if (group.matmul() != nullptr) {
         touch(group.matmul()->b, step).is_weight =
             graph.tensors[group.matmul()->b.tensor].kind == Tensor::Kind::kConstant;
+        read_panel(group.a);
+        read_panel(group.matmul()->b);
       }
       touch_operands(group, step);
       if (group.pre) {
@@ -67,6 +74,7 @@ class Lives {
       }
       // The host reads and writes DRAM.
       touch(group.out, step).only_matmul_reads &= !group.host();
+      write_panels(group);
     }
     // Groups that run in turns with the last reader may write before it has ended.
     std::vector<std::size_t> last_beside;
@@ -108,6 +116,23 @@ class Lives {
     const std::size_t pitch = view.folded ? view.cols * element : 0;
     life.aligned &= offset % word_ == 0 && pitch % word_ == 0;
     return life;
+  }
+
+  void read_panel(const View& view) {
+    std::optional<std::uint32_t>& panel = lives_[view.tensor].panel;
+    const std::uint32_t cols = panel.value_or(view.cols);
+    const bool whole = cols == view.cols && cols != 0 && view.col % cols == 0 && !view.folded;
+    panel = whole ? cols : 0;
+  }
+  /// A command gives a result of any columns, unless it works on whole rows.
+  void write_panels(const Group& group) {
+    const View& out = group.out;
+    Life& life = lives_[out.tensor];
+    const bool apart = group.is_tiled() && group.sections.encoders.empty() && !out.folded &&
+                       !hw::transposes(group.chain) && !hw::is_row_wise(group.chain) &&
+                       !hw::writes_row_statistics(group.chain) && group.valid_cols == 0;
+    const bool all_rows = out.row == 0 && out.rows == graph_.tensors[out.tensor].rows;
+    life.written = std::gcd(life.written, apart && all_rows ? std::gcd(out.col, out.cols) : 1U);
   }
 
   void touch_operands(const BoundChain& chain, std::size_t step) {
@@ -243,12 +268,18 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     const auto row_bytes = static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
     const bool may_stay = keeps_on_chip && tensor.kind == Tensor::Kind::kActivation &&
                           tensor.data.empty() && life.only_matmul_reads &&
-                          !lives.meets_attention(life) && life.aligned &&
-                          hw::bytes_of(tensor.type) == 1;
-    if (may_stay) {
-      const auto pitch = static_cast<std::uint32_t>(round_up(row_bytes, word));
-      const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
-      const std::uint64_t rows = ring.slots == 0 ? tensor.rows : ring.slots * ring.rows;
+                          !lives.meets_attention(life) && hw::bytes_of(tensor.type) == 1;
+    const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
+    // Else the columns of each head begin at words.
+    const std::uint32_t panel = life.panel.value_or(0);
+    const bool in_panels = residence.panels && !life.aligned && panel != 0 && ring.slots == 0 &&
+                           tensor.cols % panel == 0 && life.written % panel == 0 &&
+                           machine.array.cols % panel == 0;
+    if (may_stay && (life.aligned || in_panels)) {
+      const std::uint32_t panels = in_panels ? tensor.cols / panel : 1;
+      const std::uint32_t pitch = narrow(round_up(row_bytes / panels, word));
+      const std::uint64_t rows =
+          panels * (ring.slots == 0 ? tensor.rows : std::uint64_t{ring.slots} * ring.rows);
       std::optional<std::uint64_t> at;
       if (ring.slots != 0 && residence.rings_apart) {
         at = scratchpad.allocate_high(pitch * rows, life.first, life.last);
@@ -258,6 +289,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       if (!at) at = scratchpad.allocate(pitch * rows, life.first, life.last);
       if (at) {
         location = {Location::Place::kScratchpad, *at, pitch, ring};
+        if (in_panels) {
+          location.panel = panel;
+          location.panel_bytes = std::uint64_t{pitch} * tensor.rows;
+        }
         continue;
       }
     }

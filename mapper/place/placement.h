@@ -30,8 +30,13 @@ struct Location {
       return std::tie(rows, slots, first, step) == std::tie(b.rows, b.slots, b.first, b.step);
     }
   } ring;
+  /// Columns of a panel: each has its rows `pitch` apart, and begins `panel_bytes` after the one
+  /// before it. So columns that are no whole words in a row begin at a word. 0: rows are whole.
+  std::uint32_t panel = 0;
+  std::uint64_t panel_bytes = 0;
   [[nodiscard]] bool operator==(const Location& b) const {
-    return std::tie(place, address, pitch, ring) == std::tie(b.place, b.address, b.pitch, b.ring);
+    return std::tie(place, address, pitch, ring, panel) ==
+           std::tie(b.place, b.address, b.pitch, b.ring, b.panel);
   }
 
   /// Where a row begins, `row_size` after the one before it: bytes, or words of row statistics.
@@ -39,6 +44,10 @@ struct Location {
     if (ring.slots == 0) return address + row * row_size;
     const std::uint64_t slot = (ring.first + row / ring.rows * ring.step) % ring.slots;
     return address + (slot * ring.rows + row % ring.rows) * row_size;
+  }
+  /// Where a column of elements of that size begins, after the begin of its row.
+  [[nodiscard]] std::uint64_t at_col(std::uint64_t col, std::size_t element) const {
+    return panel == 0 ? col * element : col / panel * panel_bytes + col % panel * element;
   }
 };
 
@@ -69,6 +78,8 @@ struct Residence {
   /// What stays begins in banks of its own as far as there is room, and what streams in the next
   /// one: loads and results do not meet there.
   bool by_bank = false;
+  /// Columns that a matmul reads from within words, as those of narrow heads, may stay, too.
+  bool panels = false;
 };
 
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while

@@ -69,6 +69,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
         graph.tensors[group.matmul()->b.tensor].kind != model::Tensor::Kind::kConstant;
   }
   problem.out_on_chip = on_chip(group.out);
+  problem.panel = placement.tensors[group.written().tensor].panel;
   problem.parameter_words = hw::parameter_words(group.chain);
   problem.out_bytes = static_cast<std::uint32_t>(hw::bytes_of(group.chain.out));
   problem.tensor_bytes = tensor_bytes(group);

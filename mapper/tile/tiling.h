@@ -51,6 +51,7 @@ struct TilingProblem {
   bool even_cols = false;             ///< and pairs of columns
   std::uint32_t section = 0;  ///< columns of every C tile, of which n is a multiple; 0: free
   bool a_on_chip = false, b_on_chip = false, out_on_chip = false;
+  std::uint32_t panel = 0;            ///< columns of a result that leave at once; 0: a C tile's
   bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
   bool b_transposed = false;          ///< stored n x k
   std::uint32_t parameter_words = 0;  ///< per column
@@ -79,7 +80,11 @@ struct TilingProblem {
         m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip, b_is_activation,
         b_transposed, parameter_words, out_bytes, tensor_bytes, postop_interval, postop_fill,
         stream_bytes, in_bytes, stages, postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
-        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows);
+        pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile, by_rows, panel);
+  }
+  /// Commands that send a C tile of so many columns through the chain.
+  [[nodiscard]] std::uint64_t results_of(std::uint32_t c_cols) const {
+    return panel == 0 ? 1 : c_cols / panel;
   }
 };
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,

@@ -103,15 +103,17 @@ TilingCost::Shape TilingCost::shape(const Tiling& t) const {
                     ? 0.0
                     : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
                            t.c_cols * problem_.out_bytes);
+  const std::uint64_t results = problem_.results_of(t.c_cols);
   const std::uint64_t row_cycles =
-      std::max(ceil_div(t.c_cols, machine_.postop.lanes), problem_.postop_interval);
-  const std::uint64_t postops = shape.m_tiles * shape.c_tiles;
+      results *
+      std::max(ceil_div(t.c_cols / results, machine_.postop.lanes), problem_.postop_interval);
+  const std::uint64_t postops = shape.m_tiles * shape.c_tiles * results;
   // The pipeline fills anew for each C tile.
   shape.postop =
       static_cast<double>(problem_.m * shape.c_tiles * row_cycles + postops * problem_.postop_fill);
   // Between the last matmul of a C tile and its result lie the array's skew and the pipeline.
   shape.turnaround =
-      static_cast<double>(postops) *
+      static_cast<double>(shape.m_tiles * shape.c_tiles) *
       static_cast<double>(machine_.array.rows + machine_.array.cols + problem_.postop_fill);
   shape.loading = loading(t, shape, load_rate_);
   shape.cautious = loading(t, shape, cautious_rate_);
@@ -124,7 +126,8 @@ TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
   // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
   // result and its parameters.
   const std::uint64_t commands =
-      3 * shape.m_tiles * shape.n_tiles * shape.k_tiles + 2 * shape.m_tiles * shape.c_tiles;
+      3 * shape.m_tiles * shape.n_tiles * shape.k_tiles +
+      (1 + problem_.results_of(t.c_cols)) * shape.m_tiles * shape.c_tiles;
   loading.fetch = time(rate, commands * hw::kCommandBytes, kRun);
   // Everything is loaded once at least.
   const Loads once = loads(shape, 1, 1, 1, 1);

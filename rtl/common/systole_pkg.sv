@@ -85,6 +85,13 @@ package systole_pkg;
     Saved     = 8'd4
   } operand_e;
 
+  // Units with a reservation station: hw::Unit of hw/program/program.h.
+  typedef enum logic [1:0] {
+    LoadUnit    = 2'd0,
+    ComputeUnit = 2'd1,
+    StoreUnit   = 2'd2
+  } unit_e;
+
   // Coefficients of head_mix_line: MixField of testbench/rtl/attention/head_mix_line_rtl.h.
   typedef enum logic [1:0] {
     MixWeight     = 2'd0,

@@ -79,8 +79,12 @@ void ResultRows::read(const tlm_model::CommandTrace& trace,
     } else {
       system_.peek(at, found.data(), row_bytes);
     }
-    const std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
-    const std::uint64_t first = first_of(at);
+    std::uint64_t row = ring ? ring_row + i : (at - result.address) / result.pitch;
+    std::uint64_t first = first_of(at);
+    if (result.panel != 0) {
+      first += row / result.rows * result.panel * element;
+      row %= result.rows;
+    }
     visit({command.op, row, first, view.tensor,
            begin_bytes + row * view.pitch(cols) * element + first, found});
   }

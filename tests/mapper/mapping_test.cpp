@@ -101,6 +101,27 @@ TEST(Mapping, EncodersOfEveryShapeComputeTheGraph) {
   EXPECT_GT(mapped, kGraphs / 2);
 }
 
+// Heads narrower than a word of the scratchpad: queries, keys and values stay there all the same.
+TEST(Mapping, NarrowHeadsStayOnChip) {
+  hw::Machine machine = hw::find_machine("transformer");
+  machine.scratchpad.kib = 256;
+  for (const std::uint32_t size : {32U, 64U}) {
+    machine.array.rows = machine.array.cols = size;
+    const model::Graph graph =
+        model::make_seeded_encoder("encoder", {2, 64, 4, 96, false}, 40, size);
+    ASSERT_TRUE(maps_and_computes(graph, machine, 3));
+    const Mapping mapping = map_graph(graph, machine);
+    std::size_t in_panels = 0;
+    for (const hw::Operator& op : mapping.program.operators) in_panels += op.panel == 16 ? 1 : 0;
+    EXPECT_EQ(in_panels, 2U) << "queries, keys and values of both layers, on " << size;
+    for (std::size_t i = 0; i < mapping.groups.size(); ++i) {
+      const MatmulAnchor* const product = mapping.groups[i].matmul();
+      if (product == nullptr || !mapping.tensors[product->b.tensor].panel) continue;
+      EXPECT_EQ(mapping.tilings[i].load_bytes, 0U) << mapping.groups[i].name;
+    }
+  }
+}
+
 TEST(Mapping, EncodersOnTheHostComputeTheGraph) {
   hw::Machine machine = hw::find_machine("tiny");
   machine.host.operators = hw::HostOperators::kFloat;

@@ -55,6 +55,8 @@ struct CommandTrace {
   std::uint64_t dispatched = 0;
   std::uint64_t started = 0;
   std::uint64_t released = 0;   ///< the unit took its next command
+  /// The operands had been read for the last time: commands that overwrite them may start.
+  std::uint64_t operands_read = 0;
   std::uint64_t completed = 0;  ///< the results were in memory
   bool was_blocked = false;
   std::uint32_t blocker = 0;      ///< command that cleared the last hazard, if was_blocked

@@ -20,6 +20,7 @@ CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw
     : sc_module(name),
       fetch("fetch", machine, machine.dma.outstanding_reads),
       machine_(machine),
+      stations_(hw::station_sizes(machine)),
       clock_(machine.core.clock_mhz),
       reader_(
           "reader", machine, fetch,
@@ -118,19 +119,9 @@ void CommandProcessor::complete_host_call() {
 }
 
 std::uint32_t CommandProcessor::capacity(hw::Unit unit) const {
-  switch (unit) {
-    case hw::Unit::kLoad:
-      return machine_.core.load_queue;
-    case hw::Unit::kCompute:
-      return machine_.core.compute_queue;
-    case hw::Unit::kStore:
-      return machine_.core.store_queue;
-    case hw::Unit::kLoop:
-      return kLoopsAhead;
-    case hw::Unit::kHost:
-      break;
-  }
-  return 0;
+  const auto station = static_cast<std::size_t>(unit);
+  if (station < hw::kStations) return stations_[station];
+  return unit == hw::Unit::kLoop ? kLoopsAhead : 0;
 }
 
 void CommandProcessor::issue(hw::Issue issue) {
@@ -206,6 +197,7 @@ void CommandProcessor::complete_at(Entry& entry, std::uint64_t started, std::uin
   trace.started = started;
   trace.released = cycle();
   trace.completed = std::max(at, cycle());
+  trace.operands_read = entry.operands_read == 0 ? trace.completed : entry.operands_read;
   trace.was_blocked = entry.was_blocked;
   trace.blocker = entry.blocker_index;
   trace.blocker_released = entry.blocker_released;

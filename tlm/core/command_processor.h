@@ -11,6 +11,7 @@
 
 #include "base/accounting.h"
 #include "hw/machine/machine.h"
+#include "hw/program/dispatch.h"
 #include "hw/program/program.h"
 #include "tlm/common/observer.h"
 #include "tlm/common/time.h"
@@ -106,6 +107,7 @@ class CommandProcessor : public sc_core::sc_module {
   [[nodiscard]] std::uint32_t capacity(hw::Unit unit) const;
 
   const hw::Machine machine_;
+  const std::array<std::uint32_t, hw::kStations> stations_;
   const Clock clock_;
   std::array<std::deque<Entry*>, hw::kUnits> queues_;
   std::array<sc_core::sc_event, hw::kUnits> queued_, ready_;

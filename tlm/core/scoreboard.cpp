@@ -2,27 +2,11 @@
 
 #include <algorithm>
 
+#include "hw/program/dispatch.h"
+
 namespace systole::tlm_model {
-namespace {
 
-enum class Hazard { kNone, kAfterRead, kAfterWrite };
-
-Hazard hazard(const std::vector<hw::Range>& older, const std::vector<hw::Range>& younger,
-              bool both_compute) {
-  Hazard result = Hazard::kNone;
-  for (const hw::Range& a : older) {
-    for (const hw::Range& b : younger) {
-      if (!hw::conflict(a, b)) continue;
-      // The array itself keeps its accumulations in order.
-      if (both_compute && a.space == hw::Space::kAccumulator) continue;
-      if (a.write) return Hazard::kAfterWrite;
-      result = Hazard::kAfterRead;
-    }
-  }
-  return result;
-}
-
-}  // namespace
+using hw::Hazard;
 
 Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std::uint64_t cycle) {
   auto entry = std::make_unique<Entry>();
@@ -37,7 +21,7 @@ Entry* Scoreboard::dispatch(const hw::Command& command, std::uint32_t index, std
     if (older->unit == hw::Unit::kLoop && entry->unit == hw::Unit::kLoop) continue;
     const bool both_compute =
         older->unit == hw::Unit::kCompute && entry->unit == hw::Unit::kCompute;
-    const Hazard found = hazard(older->ranges_, entry->ranges_, both_compute);
+    const Hazard found = hw::hazard_between(older->ranges_, entry->ranges_, both_compute);
     if (found == Hazard::kNone || (found == Hazard::kAfterRead && older->released_)) continue;
     ++entry->waiting_;
     entry->was_blocked = true;
@@ -64,6 +48,7 @@ void Scoreboard::wake(Entry* blocker, bool released, std::vector<Entry*>& waiter
 std::vector<Entry*> Scoreboard::release(Entry* entry, std::uint64_t cycle) {
   std::vector<Entry*> ready;
   entry->released_ = true;
+  entry->operands_read = cycle;
   wake(entry, true, entry->on_release_, cycle, ready);
   return ready;
 }

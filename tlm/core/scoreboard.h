@@ -15,8 +15,9 @@ struct Entry {
   hw::Command command;
   std::uint32_t index = 0;  ///< position in the program
   hw::Unit unit = hw::Unit::kLoad;
-  std::uint64_t dispatched = 0;  ///< cycle
-  std::uint64_t ready = 0;       ///< cycle at which the last hazard cleared
+  std::uint64_t dispatched = 0;     ///< cycle
+  std::uint64_t ready = 0;          ///< cycle at which the last hazard cleared
+  std::uint64_t operands_read = 0;  ///< cycle of release(), 0 before it
   hw::Unit last_blocker = hw::Unit::kLoad;
   std::uint32_t loop = 0;           ///< the loop it belongs to, counted from the program's begin
   std::uint32_t blocker_index = 0;  ///< command that cleared the last hazard

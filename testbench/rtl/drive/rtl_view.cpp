@@ -150,6 +150,10 @@ void write_rtl_view(const std::string& wave, const std::string& block) {
         view.add(outputs[lane], kDecimal | kSigned, kModelColour, "model lane " + number);
       }
     });
+  } else {
+    view.group("outputs of the model", false, [&] {
+      for (const FstSignal& signal : outputs) view.add(signal, kDecimal | kSigned, kModelColour);
+    });
   }
   view.group("inside " + block, true, [&] {
     for (const FstSignal& signal : inside) view.add(signal, kHex, kRtlColour);

@@ -177,7 +177,14 @@ class Emitted {
       const Share& share = mapping_.shares[command.op];
       EXPECT_GE(begin, (known->second ? half : 0) + share.sums_begin);
       EXPECT_LE(end, (known->second ? half : 0) + share.sums_end);
-      if (command.as<hw::cmd::Result>() != nullptr) known->second = !known->second;
+      const auto* const result = command.as<hw::cmd::Result>();
+      if (result == nullptr) continue;
+      const std::uint64_t last_col = tile_of(command).second + result->n;
+      const bool is_last = last_col == mapping_.groups[command.op].n() ||
+                           last_col % mapping_.tilings[command.op].c_cols == 0;
+      // A C tile in panels leaves by several commands.
+      if (mapping_.program.operators[command.op].panel == 0 || is_last)
+        known->second = !known->second;
     }
   }
 
@@ -229,15 +236,10 @@ class Emitted {
         }
         const auto* const leaves = command.as<hw::cmd::Result>();
         if (leaves == nullptr) continue;
-        const auto* const store = command.as<hw::cmd::Store>();
-        const std::uint64_t at =
-            (store != nullptr ? store->to.address : command.as<hw::cmd::Move>()->to.address) -
-            result.address;
+        auto [row, col] = tile_of(command);
         // Rows of a ring come whole, in order.
-        const std::uint64_t row =
-            result.place == hw::Operator::Place::kRing ? rows : at / result.pitch;
+        if (result.place == hw::Operator::Place::kRing) row = rows;
         rows += leaves->m;
-        const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
         for (std::uint64_t i = 0; i < leaves->m; ++i) {
           for (std::uint64_t j = 0; j < leaves->n; ++j) {
             ++written.at((row + i) * group.n() + col + j);
@@ -253,6 +255,19 @@ class Emitted {
   }
 
  private:
+  /// Row and column of its operator's result where a command's tile begins, but for rings.
+  [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> tile_of(const Command& command) const {
+    const hw::Operator& result = mapping_.program.operators[command.op];
+    const auto* const store = command.as<hw::cmd::Store>();
+    const std::uint64_t at =
+        (store != nullptr ? store->to.address : command.as<hw::cmd::Move>()->to.address) -
+        result.address;
+    const std::uint64_t row = at / result.pitch;
+    const std::uint64_t col = at % result.pitch / hw::bytes_of(result.type);
+    if (result.panel == 0) return {row, col};
+    return {row % result.rows, row / result.rows * result.panel + col};
+  }
+
   hw::Machine machine_;
   Mapping mapping_;
 };

@@ -160,5 +160,31 @@ TEST(Placement, BanksOfTheirOwnForWhatStaysAndWhatStreams) {
   EXPECT_EQ(stream_begins(apart), (std::vector<std::uint64_t>{kBank, 2 * kBank, 2 * kBank}));
 }
 
+TEST(Placement, ColumnsOfNarrowHeadsBeginAtWords) {
+  hw::Machine machine;
+  const model::Graph graph = model::make_seeded_encoder("heads", {1, 16, 2, 32, false}, 10, 1);
+  const auto panels = [&](bool allowed) {
+    std::vector<Location> found;
+    const Placement placement = resident(graph, machine, {4, false, false, allowed});
+    for (const Location& location : placement.tensors) {
+      if (location.panel != 0) found.push_back(location);
+    }
+    return found;
+  };
+  EXPECT_TRUE(panels(false).empty());
+  ASSERT_EQ(panels(true).size(), 1U) << "queries, keys and values; contexts are read as a whole";
+  const Location qkv = panels(true).front();
+  EXPECT_EQ(qkv.panel, 8U);
+  EXPECT_EQ(qkv.pitch, 16U);
+  EXPECT_EQ(qkv.at_col(5, 1), 5U);
+  EXPECT_EQ(qkv.at_col(8 + 3, 1), 10U * 16 + 3) << "after all rows of the columns before";
+  // A C tile is as wide as some columns of the array: it has to hold whole panels.
+  machine.array.cols = 4;
+  EXPECT_TRUE(panels(true).empty());
+  machine.array.cols = 16;
+  machine.array.rows = 8;
+  EXPECT_TRUE(panels(true).empty()) << "every head begins at a word";
+}
+
 }  // namespace
 }  // namespace systole::mapper

@@ -19,6 +19,7 @@
 #include "hw/number/unit_depths.h"
 #include "hw/postop/stage.h"
 #include "hw/postop/stage_constants.h"
+#include "hw/program/program.h"
 #include "hw/stream/stream_functions.h"
 #include "support/paths.h"
 #include "testbench/rtl/attention/head_mix_line_rtl.h"
@@ -134,6 +135,9 @@ Constants counterparts() {
       {"Row", code(Operand::kRow)},
       {"Tensor", code(Operand::kTensor)},
       {"Saved", code(Operand::kSaved)},
+      {"LoadUnit", code(hw::Unit::kLoad)},
+      {"ComputeUnit", code(hw::Unit::kCompute)},
+      {"StoreUnit", code(hw::Unit::kStore)},
       {"MixWeight", code(MixField::kWeight)},
       {"MixBias", code(MixField::kBias)},
       {"MixMultiplier", code(MixField::kMultiplier)},

@@ -10,6 +10,7 @@
 #include "hw/description/machine_file.h"
 #include "hw/stream/stream_functions.h"
 #include "support/temp_directory.h"
+#include "testbench/rtl/core/dispatcher_rtl.h"
 #include "testbench/rtl/drive/rtl_view.h"
 #include "testbench/rtl/engine/engines.h"
 #include "testbench/rtl/nonlinear/stream_softmax_rtl.h"
@@ -153,6 +154,18 @@ void run_softmax_rows(const RtlOptions& options, RtlReport& report) {
   check_stream_softmax(*unit, scores, 3 * hw::stream::kGroup, report["stream_softmax"]);
 }
 
+void run_commands(const RtlOptions& options, RtlReport& report) {
+  constexpr auto kSizes = kDispatcherSizes[1];
+  const auto unit = make_dispatcher(kSizes, options.for_block("dispatcher", kDispatcherViewWords));
+  std::vector<hw::DispatchItem> items(30);
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    items[i].unit = static_cast<hw::Unit>(i % hw::kStations);
+    items[i].ranges = {{hw::Space::kScratchpad, 64 * (i % 4), 64 * (i % 4 + 1), i % 3 == 0}};
+    items[i].occupied = items[i].released = items[i].completed = 1 + i % 7;
+  }
+  check_dispatcher(*unit, items, kSizes, report["dispatcher"]);
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string block = GetParam();
   RtlOptions options;
@@ -170,6 +183,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_halves(options, report, {block == "mpu_tree", block == "fp16_mul", block == "fp16_add"});
   } else if (block == "stream_softmax") {
     run_softmax_rows(options, report);
+  } else if (block == "dispatcher") {
+    run_commands(options, report);
   } else if (block == "ring_router") {
     run_packets(options, report);
   } else {
@@ -195,8 +210,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("systolic_array", "accumulator_sram", "requantizer",
-                                         "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
+                         testing::Values("dispatcher", "systolic_array", "accumulator_sram",
+                                         "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
                                          "stream_softmax", "layernorm_unit", "postop_pipeline",
                                          "sparser_line", "denser_line", "head_mix_line", "fp16_mul",
                                          "fp16_add", "mpu_tree", "ring_router"),

@@ -92,12 +92,15 @@ inline void expect_program_computes_graph(const model::Graph& graph, const hw::M
     const TrackedMemory& memory =
         op.place == hw::Operator::Place::kScratchpad ? interpreter.scratchpad : interpreter.dram;
     ASSERT_EQ(tensor.type, op.type);
-    for (std::uint32_t row = 0; row < op.rows; ++row) {
-      const std::size_t offset = (std::size_t{view.row + row} * tensor.cols + view.col) * element;
+    const std::uint32_t cols = op.panel == 0 ? op.cols : op.panel;
+    for (std::uint32_t at = 0; at < op.rows * (op.cols / cols); ++at) {
+      const std::uint32_t row = at % op.rows, col = at / op.rows * cols;
+      const std::size_t offset =
+          (std::size_t{view.row + row} * tensor.cols + view.col + col) * element;
       const std::uint8_t* found =
-          memory.read(op.address + std::uint64_t{row} * op.pitch, op.cols * element);
-      ASSERT_EQ(std::memcmp(found, &reference.bytes(view.tensor)[offset], op.cols * element), 0)
-          << op.name << ", row " << row;
+          memory.read(op.address + std::uint64_t{at} * op.pitch, cols * element);
+      ASSERT_EQ(std::memcmp(found, &reference.bytes(view.tensor)[offset], cols * element), 0)
+          << op.name << ", row " << row << ", column " << col;
     }
   }
 }
