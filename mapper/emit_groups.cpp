@@ -22,6 +22,7 @@ Mapping emit_groups(const model::Graph& graph, const hw::Machine& machine,
   mapping.groups = std::move(groups);
   mapping.tilings = std::move(expected.tilings);
   mapping.expected_cycles = expected.cycles;
+  mapping.constants_begin = placement.dram_end;
   ConstantImage constants(placement.dram_end, with_constants);
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
     const model::Tensor& tensor = graph.tensors[id];

@@ -17,6 +17,7 @@ struct Mapping {
   std::uint64_t program_address = 0;
   hw::MemoryImage image;              ///< constants, and the encoded program
   std::uint64_t dram_bytes = 0;       ///< extent of all that lies in DRAM
+  std::uint64_t constants_begin = 0;  ///< tensors lie before it, constants and program after it
   std::vector<Location> tensors;      ///< by TensorId; after the graph's are those of split_norms()
   std::vector<Group> groups;          ///< one per operator of the program, in order
   std::vector<Tiling> tilings;        ///< by group

@@ -1,28 +1,85 @@
 #include "tlm/system.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 namespace systole::tlm_model {
 
+namespace {
+
+std::vector<CorePlace> only_core(const hw::Machine& machine, Engines engines) {
+  std::vector<CorePlace> places;
+  places.push_back({"core", machine, std::move(engines)});
+  return places;
+}
+
+std::vector<hw::Machine> machines_of(const std::vector<CorePlace>& places) {
+  std::vector<hw::Machine> machines;
+  for (const CorePlace& place : places) machines.push_back(place.machine);
+  return machines;
+}
+
+}  // namespace
+
 Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
              bool functional)
+    : Board(name, machine, only_core(machine, std::move(engines)), functional) {}
+
+Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
+             std::vector<CorePlace> places, bool functional)
     : sc_module(name),
       bus("bus", machine.bus),
       dram("dram", machine, functional),
       l2(machine.l2.kib == 0
              ? nullptr
              : std::make_unique<L2Cache>("l2", machine, dram.capacity(), functional)),
-      core("core", machine, std::move(engines), functional) {
+      core(*make_cores(std::move(places), functional).core),
+      interrupt(*cores.front().interrupt) {
   if (l2) l2->memory.bind(dram.socket);
   bus.connect_target(l2 ? l2->socket : dram.socket, hw::kDramBase, dram.capacity());
-  bus.connect_target(core.registers, hw::kRegistersBase, Core::kRegisterBytes);
-  core.interrupt(interrupt);
+  for (BoardCore& each : cores) {
+    bus.connect_target(each.core->registers, each.registers, Core::kRegisterBytes);
+    each.core->interrupt(*each.interrupt);
+  }
 }
 
-Board::Traffic Board::core_traffic() const {
+BoardCore& Board::make_cores(std::vector<CorePlace> places, bool functional) {
+  const bool several = places.size() > 1;
+  for (CorePlace& place : places) {
+    BoardCore made{nullptr,         nullptr, nullptr, Clock(place.machine.core.clock_mhz),
+                   place.registers, {}};
+    made.core = std::make_unique<Core>(place.name.c_str(), place.machine, std::move(place.engines),
+                                       functional);
+    const std::string prefix = several ? place.name + "_" : "";
+    if (place.link_ns != 0) {
+      made.link = std::make_unique<Link>((prefix + "link").c_str(), place.link_ns);
+    }
+    made.interrupt = std::make_unique<sc_core::sc_signal<bool>>((prefix + "interrupt").c_str());
+    cores.push_back(std::move(made));
+  }
+  return cores.front();
+}
+
+void Board::connect_cores() {
+  for (BoardCore& each : cores) {
+    const auto connect = [&](auto& socket) {
+      if (each.link) {
+        socket.bind(each.link->ports);
+        each.ports.push_back(bus.connect_initiator(each.link->bus));
+        bus.name_initiator(each.ports.back(), socket.name());
+      } else {
+        each.ports.push_back(bus.connect_initiator(socket));
+      }
+    };
+    for (DmaPort* port : each.core->ports()) connect(port->socket);
+    if (each.core->loops) connect(each.core->loops->socket);
+  }
+}
+
+Board::Traffic Board::core_traffic(std::size_t index) const {
   Traffic traffic;
-  for (const unsigned port : core_ports_) {
+  for (const unsigned port : cores.at(index).ports) {
     const BusCore::Initiator& initiator = bus.core().initiators().at(port);
     traffic.read_bytes += initiator.read_bytes;
     traffic.written_bytes += initiator.written_bytes;
@@ -30,31 +87,84 @@ Board::Traffic Board::core_traffic() const {
   return traffic;
 }
 
+Board::Traffic Board::core_traffic() const {
+  Traffic sum;
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    const Traffic traffic = core_traffic(i);
+    sum.read_bytes += traffic.read_bytes;
+    sum.written_bytes += traffic.written_bytes;
+  }
+  return sum;
+}
+
 void Board::trace(sc_core::sc_trace_file* file) const {
-  sc_core::sc_trace(file, interrupt, std::string(name()) + ".interrupt");
+  for (const BoardCore& each : cores) {
+    sc_core::sc_trace(file, *each.interrupt, each.interrupt->name());
+  }
 }
 
 System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
                std::uint64_t program_address, const hw::MemoryImage& image,
                const std::vector<hw::HostFunction>& functions, bool functional)
-    : Board(name, machine, std::move(engines), functional),
-      host("host", machine, hw::kRegistersBase, program_address, functional),
-      clock_(machine.core.clock_mhz),
-      image_(image),
+    : System(name, machine, only_core(machine, std::move(engines)), {{program_address, &functions}},
+             {&image}, functional) {}
+
+System::System(const sc_core::sc_module_name& name, const hw::Machine& machine,
+               std::vector<CorePlace> places, const std::vector<Software>& software,
+               std::vector<const hw::MemoryImage*> images, bool functional)
+    : System(name, machine, machines_of(places), std::move(places), software, std::move(images),
+             functional) {}
+
+System::System(const sc_core::sc_module_name& name, const hw::Machine& machine,
+               const std::vector<hw::Machine>& machines, std::vector<CorePlace>&& places,
+               const std::vector<Software>& software, std::vector<const hw::MemoryImage*> images,
+               bool functional)
+    : Board(name, machine, std::move(places), functional),
+      host(make_hosts(software, machines, functional)),
+      images_(std::move(images)),
       functional_(functional) {
-  connect_host(host.socket);
-  if (host.compute) bus.connect_initiator(host.compute->lines.socket);
-  host.interrupt(interrupt);
-  host.set_functions(functions);
-  core.set_on_run([this](bool running) { set_counting(running); });
-  set_counting(false);
+  for (const auto& each : hosts) bus.connect_initiator(each->socket);
+  connect_cores();
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    Host& each = *hosts[i];
+    if (each.compute) bus.connect_initiator(each.compute->lines.socket);
+    each.interrupt(*cores[i].interrupt);
+    each.set_functions(*software[i].functions);
+    each.set_on_done([this] {
+      if (done()) sc_core::sc_stop();
+    });
+    cores[i].core->set_on_run([this, i](bool running) { set_counting(i, running); });
+    set_counting(i, false);
+  }
+  set_shared_counting(false, sc_core::sc_time_stamp());
 }
 
-void System::set_counting(bool on) {
-  const std::uint64_t cycle = clock_.cycle_from(sc_core::sc_time_stamp());
-  const sc_core::sc_time now = clock_.edge(cycle);
-  core.set_counting(on, cycle);
-  if (host.compute) host.compute->set_counting(on, now);
+Host& System::make_hosts(const std::vector<Software>& software,
+                         const std::vector<hw::Machine>& machines, bool functional) {
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    const std::string host_name =
+        cores.size() == 1 ? "host" : std::string(cores[i].core->basename()) + "_host";
+    hosts.push_back(std::make_unique<Host>(host_name.c_str(), machines[i], cores[i].registers,
+                                           software.at(i).program_address, functional));
+  }
+  return *hosts.front();
+}
+
+bool System::done() const noexcept {
+  return std::all_of(hosts.begin(), hosts.end(), [](const auto& each) { return each->done(); });
+}
+
+void System::set_counting(std::size_t index, bool on) {
+  const BoardCore& each = cores[index];
+  const std::uint64_t cycle = each.clock.cycle_from(sc_core::sc_time_stamp());
+  const sc_core::sc_time now = each.clock.edge(cycle);
+  each.core->set_counting(on, cycle);
+  if (hosts[index]->compute) hosts[index]->compute->set_counting(on, now);
+  if (on && running_++ == 0) set_shared_counting(true, now);
+  if (!on && running_ != 0 && --running_ == 0) set_shared_counting(false, now);
+}
+
+void System::set_shared_counting(bool on, const sc_core::sc_time& now) {
   bus.set_counting(on, now);
   if (l2) l2->set_counting(on, now);
   dram.set_counting(on, now);
@@ -62,8 +172,10 @@ void System::set_counting(bool on) {
 
 // Only now are the sockets bound.
 void System::start_of_simulation() {
-  for (const hw::MemoryPiece& piece : image_) {
-    if (functional_ || piece.is_program) poke(piece);
+  for (const hw::MemoryImage* image : images_) {
+    for (const hw::MemoryPiece& piece : *image) {
+      if (functional_ || piece.is_program) poke(piece);
+    }
   }
 }
 
@@ -86,8 +198,18 @@ void System::peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes) 
 
 std::vector<hw::BlockReport> System::reports() {
   const sc_core::sc_time& now = sc_core::sc_time_stamp();
-  std::vector<hw::BlockReport> result = core.reports(clock_.cycle_from(now));
-  if (host.compute) result.push_back(host.compute->report());
+  std::vector<hw::BlockReport> result;
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    const std::size_t first = result.size();
+    for (hw::BlockReport& report : cores[i].core->reports(cores[i].clock.cycle_from(now))) {
+      result.push_back(std::move(report));
+    }
+    if (hosts[i]->compute) result.push_back(hosts[i]->compute->report());
+    if (cores.size() == 1) continue;
+    for (std::size_t at = first; at < result.size(); ++at) {
+      result[at].name = std::string(cores[i].core->basename()) + "." + result[at].name;
+    }
+  }
   bus.finish(now);
   result.push_back(bus.report());
   if (l2) {
@@ -101,35 +223,43 @@ std::vector<hw::BlockReport> System::reports() {
 
 hw::EnergyEvents System::host_events() const {
   hw::EnergyEvents events;
-  if (!host.compute) return events;
-  // A cycle of work on the network; the rest of the host's time is not the accelerator's.
-  const HostCompute::Work& work = host.compute->work();
-  events.host_cycles = work.conversion;
-  for (const std::uint64_t cycles : work.operation) events.host_cycles += cycles;
-  events.bus_bytes = events.dram_bytes = host.compute->lines.stats().bytes;
+  for (const auto& host : hosts) {
+    if (!host->compute) continue;
+    // A cycle of work on the network; the rest of the host's time is not the accelerator's.
+    const HostCompute::Work& work = host->compute->work();
+    events.host_cycles += work.conversion;
+    for (const std::uint64_t cycles : work.operation) events.host_cycles += cycles;
+    events.bus_bytes += host->compute->lines.stats().bytes;
+  }
+  events.dram_bytes = events.bus_bytes;
   return events;
+}
+
+void System::add_events(const Core& of, hw::EnergyEvents& events) {
+  events.macs += of.array.macs() + of.store.encoder_macs();
+  events.postop_elements += of.store.operations() + of.load.stage_operations();
+  events.scratchpad_bytes += of.memory.scratchpad.bytes_moved();
+  events.accumulator_bytes += of.memory.accumulator.bytes_moved();
+  if (of.attention) {
+    events.add(of.attention->work().events());
+  }
+  if (of.loops) {
+    const LoopUnit::Work& work = of.loops->work();
+    events.macs += work.macs;
+    events.postop_elements += work.elements;
+    events.scratchpad_bytes += of.loops->scratchpad_bytes();
+    events.accumulator_bytes += of.loops->accumulator_bytes();
+    events.bus_bytes += work.bus_bytes;
+  }
 }
 
 hw::EnergyEvents System::energy_events() {
   hw::EnergyEvents events;
-  events.macs = core.array.macs() + core.store.encoder_macs();
-  events.postop_elements = core.store.operations() + core.load.stage_operations();
-  events.scratchpad_bytes = core.memory.scratchpad.bytes_moved();
-  events.accumulator_bytes = core.memory.accumulator.bytes_moved();
-  if (core.attention) {
-    events.add(core.attention->work().events());
+  for (const auto& site : cores) {
+    add_events(*site.core, events);
+    for (const DmaPort* port : site.core->ports()) events.bus_bytes += port->stats().bytes;
   }
-  std::uint64_t moved = 0;
-  if (core.loops) {
-    const LoopUnit::Work& work = core.loops->work();
-    events.macs += work.macs;
-    events.postop_elements += work.elements;
-    events.scratchpad_bytes += core.loops->scratchpad_bytes();
-    events.accumulator_bytes += core.loops->accumulator_bytes();
-    moved += work.bus_bytes;
-  }
-  for (const DmaPort* port : core.ports()) moved += port->stats().bytes;
-  events.bus_bytes = events.dram_bytes = moved;
+  events.dram_bytes = events.bus_bytes;
   events.add(host_events());
   if (l2) {
     events.l2_bytes = l2->cache().bank_bytes();

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <systemc>
 #include <vector>
 
@@ -9,7 +10,9 @@
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
+#include "tlm/bus/link.h"
 #include "tlm/bus/system_bus.h"
+#include "tlm/common/time.h"
 #include "tlm/core/core.h"
 #include "tlm/host/host.h"
 #include "tlm/memory/dram.h"
@@ -17,66 +20,110 @@
 
 namespace systole::tlm_model {
 
-/// A machine but for its host: system bus, L2 cache, DRAM, one core.
+/// A core of a board and how it is reached.
+struct CorePlace {
+  std::string name;
+  hw::Machine machine;  ///< its own keys, and those of the board
+  Engines engines;
+  std::uint64_t registers = hw::kRegistersBase;
+  std::uint32_t link_ns = 0;  ///< see Link
+};
+
+/// What cores moved from and to memory, commands included, the host's transfers not.
+struct CoreTraffic {
+  std::uint64_t read_bytes = 0, written_bytes = 0;
+};
+
+/// A core on a board.
+struct BoardCore {
+  std::unique_ptr<Core> core;
+  std::unique_ptr<Link> link;                           ///< nullptr: its ports are at the bus
+  std::unique_ptr<sc_core::sc_signal<bool>> interrupt;  ///< for its host
+  Clock clock;
+  std::uint64_t registers;
+  std::vector<unsigned> ports;  ///< as initiators of the bus
+};
+
+/// A machine but for its hosts: system bus, L2 cache, DRAM, cores.
 class Board : public sc_core::sc_module {
  public:
   SystemBus bus;
   Dram dram;
-  std::unique_ptr<L2Cache> l2;  ///< nullptr: the machine has none
-  Core core;
-  sc_core::sc_signal<bool> interrupt{"interrupt"};  ///< of the core, for the host
+  std::unique_ptr<L2Cache> l2;   ///< nullptr: the machine has none
+  std::vector<BoardCore> cores;  ///< at least one
 
-  /// `functional` off: the same cycles without values.
+  Core& core;                           ///< the first
+  sc_core::sc_signal<bool>& interrupt;  ///< its
+
+  /// One core, "core". `functional` off: the same cycles without values.
   Board(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
         bool functional);
+  /// Bus, L2 cache and DRAM of `machine`, and at least one core. Throws hw::InputError if addresses
+  /// overlap.
+  Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
+        std::vector<CorePlace> places, bool functional);
 
-  /// What the core moved from and to memory, commands included, the host's transfers not.
-  struct Traffic {
-    std::uint64_t read_bytes = 0, written_bytes = 0;
-  };
+  using Traffic = CoreTraffic;
+  /// Of all cores.
   [[nodiscard]] Traffic core_traffic() const;
+  [[nodiscard]] Traffic core_traffic(std::size_t index) const;
 
   void trace(sc_core::sc_trace_file* file) const override;
 
  protected:
-  /// Binds the host's socket to the bus, and then all ports of the core. To be called once.
+  /// Binds the only host's socket to the bus, and then all ports of the cores. To be called once.
   template <typename Socket>
   void connect_host(Socket& socket) {
     bus.connect_initiator(socket);
-    for (DmaPort* port : core.ports()) core_ports_.push_back(bus.connect_initiator(port->socket));
-    if (core.loops) core_ports_.push_back(bus.connect_initiator(core.loops->socket));
+    connect_cores();
   }
+  /// Binds all ports of the cores to the bus. To be called once, after the hosts are bound.
+  void connect_cores();
 
  private:
-  std::vector<unsigned> core_ports_;  ///< as initiators of the bus
+  BoardCore& make_cores(std::vector<CorePlace> places, bool functional);
 };
 
-/// A whole machine. Its memory holds `image` when the simulation begins.
+/// A whole machine. Its memory holds the pieces of an image when the simulation begins. Each core
+/// has a host of its own, which may be a thread of one CPU.
 class System : public Board {
  public:
-  Host host;
+  std::vector<std::unique_ptr<Host>> hosts;  ///< by core
+  Host& host;                                ///< of the first core
 
-  /// `image` and `functions` must outlive the system; a program is in the former at
+  /// One core. `image` and `functions` must outlive the system; a program is in the former at
   /// `program_address`. `functional` off: the same cycles without values; of the image, memory then
   /// holds what the core reads as program.
   System(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
          std::uint64_t program_address, const hw::MemoryImage& image,
          const std::vector<hw::HostFunction>& functions, bool functional);
 
+  /// What a core runs.
+  struct Software {
+    std::uint64_t program_address = 0;
+    const std::vector<hw::HostFunction>* functions = nullptr;
+  };
+  /// Cores at the places, with software in their order. Images and functions must outlive the
+  /// system. Throws hw::InputError if addresses overlap.
+  System(const sc_core::sc_module_name& name, const hw::Machine& machine,
+         std::vector<CorePlace> places, const std::vector<Software>& software,
+         std::vector<const hw::MemoryImage*> images, bool functional);
+
   /// What runs next, while nothing runs: the program pieces of `image` take the place of those
   /// before without taking simulated time. `functions` must outlive the run.
   void exchange_program(const hw::MemoryImage& image,
                         const std::vector<hw::HostFunction>& functions);
 
-  /// The host has no more jobs.
-  [[nodiscard]] bool done() const noexcept { return host.done(); }
+  /// No host has any more jobs.
+  [[nodiscard]] bool done() const noexcept;
 
   /// Copies memory without taking simulated time. Throws std::out_of_range beyond the DRAM.
   void peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes);
 
-  /// All blocks, at the end of the simulation. Time counts from each start of the core to its
+  /// All blocks, at the end of the simulation. Time counts from each start of a core to its
   /// completion, the cycles that the core counts (Host::Job): not while the host sets up, writes
-  /// inputs or reads results. Closes the accounts of bus, L2 cache and DRAM.
+  /// inputs or reads results. That of bus, L2 cache and DRAM counts while any core runs. Closes
+  /// their accounts. Blocks of a core among several have its name before theirs: "core1.load".
   [[nodiscard]] std::vector<hw::BlockReport> reports();
   /// What the simulation so far did, as far as it costs energy.
   [[nodiscard]] hw::EnergyEvents energy_events();
@@ -86,12 +133,21 @@ class System : public Board {
  private:
   void start_of_simulation() override;
   void poke(const hw::MemoryPiece& piece);
-  /// From the present core cycle on, time counts in the accounts of all blocks or it does not.
-  void set_counting(bool on);
+  /// `machines` of the places, whose engines go into the board.
+  System(const sc_core::sc_module_name& name, const hw::Machine& machine,
+         const std::vector<hw::Machine>& machines, std::vector<CorePlace>&& places,
+         const std::vector<Software>& software, std::vector<const hw::MemoryImage*> images,
+         bool functional);
+  Host& make_hosts(const std::vector<Software>& software, const std::vector<hw::Machine>& machines,
+                   bool functional);
+  static void add_events(const Core& of, hw::EnergyEvents& events);
+  /// From the present cycle of a core on, time counts in the accounts of its blocks or it does not.
+  void set_counting(std::size_t index, bool on);
+  void set_shared_counting(bool on, const sc_core::sc_time& now);
 
-  const Clock clock_;
-  const hw::MemoryImage& image_;
+  const std::vector<const hw::MemoryImage*> images_;
   const bool functional_;
+  std::size_t running_ = 0;  ///< cores
 };
 
 }  // namespace systole::tlm_model

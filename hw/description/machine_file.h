@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "hw/description/core_system.h"
 #include "hw/machine/machine.h"
 
 /// Machine descriptions in TOML. A file sets any of the keys in hw/description/machine_keys.h; what
@@ -26,6 +27,10 @@ inline constexpr std::size_t kMaxMachineFile = 65536;
 
 /// A preset by its name, or a file: what contains a '/' or ends in ".toml" is a path.
 [[nodiscard]] Machine find_machine(const std::string& name_or_path);
+
+/// The same for what may have several cores: `[[core]]` tables in a file. The functions above
+/// refuse such a file.
+[[nodiscard]] CoreSystem find_system(const std::string& name_or_path);
 
 /// Applies one `section.key=value` of the command line; words and names need no quotes. Checks the
 /// key and its range only, since several settings may be consistent only together: call validate()

@@ -15,6 +15,7 @@
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/text.h"
+#include "testbench/cores/report_cores.h"
 #include "testbench/report/machine_costs.h"
 #include "testbench/report/machine_json.h"
 
@@ -26,7 +27,7 @@ using nlohmann::ordered_json;
 struct DescriptionOptions {
   std::string machine;
   std::vector<std::string> settings;
-  bool keys = false, toml = false, costs = false, json = false;
+  bool keys = false, toml = false, costs = false, json = false, map = false;
 };
 
 void list_presets(bool json) {
@@ -72,6 +73,29 @@ void show(const hw::Machine& machine) {
   print_text(head.text() + "\n" + table.text());
 }
 
+hw::CoreSystem described_system(const DescriptionOptions& options) {
+  if (options.machine.empty()) return {load_machine("", options.settings), {}};
+  return load_system({options.machine, options.settings, {}, {}}, true);
+}
+
+/// Cores and addresses of a system.
+void show_system(const hw::CoreSystem& system, const DescriptionOptions& options) {
+  if (options.json) {
+    ordered_json document = machine_json(system.machine);
+    if (options.map) document = {{"map", map_json(system)}};
+    ordered_json cores = ordered_json::array();
+    for (const hw::CoreSite& core : system.cores) {
+      cores.push_back({{"name", core.name},
+                       {"registers", core.registers},
+                       {"link_ns", core.link_ns},
+                       {"machine_keys", machine_json(core.machine)}});
+    }
+    document["cores"] = std::move(cores);
+    return print_json(document);
+  }
+  print_text((system.cores.empty() ? "" : core_table(system) + "\n") + map_text(system));
+}
+
 int run(const DescriptionOptions& options) {
   if (options.toml && (options.json || options.costs)) {
     throw hw::InputError("--toml: found --json or --costs too, expected one of them");
@@ -79,8 +103,15 @@ int run(const DescriptionOptions& options) {
   if (options.keys) {
     list_keys(options.json);
   } else if (options.machine.empty() && options.settings.empty() && !options.toml &&
-             !options.costs) {
+             !options.costs && !options.map) {
     list_presets(options.json);
+  } else if (const hw::CoreSystem system = described_system(options);
+             options.map || !system.cores.empty()) {
+    if (options.toml) {
+      throw hw::InputError(
+          "--toml: of a machine of one core, expected one without [[core]] tables");
+    }
+    show_system(system, options);
   } else {
     const hw::Machine machine = load_machine(options.machine, options.settings);
     if (options.costs) {
@@ -111,10 +142,12 @@ void add_machine_command(CLI::App& app, Action& action) {
   command.add_flag("--keys", options->keys, "explain every key");
   command.add_flag("--toml", options->toml, "print a complete machine file");
   command.add_flag("--costs", options->costs, "print energies by event and areas by block");
+  command.add_flag("--map", options->map, "print who answers which addresses");
   command.add_flag("--json", options->json, "print as JSON");
   add_examples(command, {"systole machine", "systole machine gemmini --set array.rows=32",
                          "systole machine transformer --toml > mine.toml",
-                         "systole machine transformer --costs", "systole machine --keys"});
+                         "systole machine transformer --costs", "systole machine --keys",
+                         "systole machine system.toml --map"});
   set_action(command, action, options, run);
 }
 

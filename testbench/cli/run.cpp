@@ -15,11 +15,13 @@
 #include "base/atomic_file.h"
 #include "base/error.h"
 #include "base/printable.h"
+#include "hw/description/machine_file.h"
 #include "mapper/program_file.h"
 #include "model/model_files.h"
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
+#include "testbench/cli/common/run_options.h"
 #include "testbench/common/progress.h"
 #include "testbench/explain/command_trace.h"
 #include "testbench/explain/pipeline_view.h"
@@ -38,26 +40,24 @@
 #include "testbench/wave/wave.h"
 
 namespace systole::testbench {
-namespace {
 
-struct RunOptions {
-  MachineOptions machine;
-  std::string model, program;
-  SizeOptions size;
-  std::string input, mask, outputs;
-  std::string tensors;    ///< expression of more tensors for `outputs`
-  std::size_t limit = 0;  ///< 0: all
-  bool check = false;
-  bool functional = true;
-  bool json = false;
-  std::optional<double> min_accuracy;
-  std::string stats, actions;
-  WaveOptions wave;
-  std::string timeline;
-  std::uint64_t timeline_inferences = 1;  ///< recorded from the first on; 0: all
-  std::string report;
-  CommandViews views;
-};
+void add_classes(const RunSubject& subject, const std::vector<std::vector<std::uint8_t>>& outputs,
+                 std::vector<model::TensorData>& tensors) {
+  if (!subject.network().vit) return;
+  const std::vector<std::uint32_t>& labels = subject.pictures().labels;
+  std::vector<std::int32_t> classes;
+  for (const std::vector<std::uint8_t>& logits : outputs) {
+    classes.push_back(class_of(subject.network(), logits));
+  }
+  tensors.push_back(
+      model::make_tensor("classes", model::FileDtype::kI32, {classes.size()}, classes));
+  if (labels.empty()) return;
+  const std::vector<std::int32_t> known(
+      labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(classes.size()));
+  tensors.push_back(model::make_tensor("labels", model::FileDtype::kI32, {known.size()}, known));
+}
+
+namespace {
 
 void check_options(const RunOptions& options) {
   if (!options.functional && (options.check || options.min_accuracy || !options.outputs.empty())) {
@@ -220,23 +220,6 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   return accurate && measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
 
-/// Of a vision model: the class of each picture, and its label where that is known.
-void add_classes(const RunSubject& subject, const std::vector<std::vector<std::uint8_t>>& outputs,
-                 std::vector<model::TensorData>& tensors) {
-  if (!subject.network().vit) return;
-  const std::vector<std::uint32_t>& labels = subject.pictures().labels;
-  std::vector<std::int32_t> classes;
-  for (const std::vector<std::uint8_t>& logits : outputs) {
-    classes.push_back(class_of(subject.network(), logits));
-  }
-  tensors.push_back(
-      model::make_tensor("classes", model::FileDtype::kI32, {classes.size()}, classes));
-  if (labels.empty()) return;
-  const std::vector<std::int32_t> known(
-      labels.begin(), labels.begin() + static_cast<std::ptrdiff_t>(classes.size()));
-  tensors.push_back(model::make_tensor("labels", model::FileDtype::kI32, {known.size()}, known));
-}
-
 int run_network(const RunOptions& options) {
   const hw::Machine machine = load_machine(options.machine);
   std::optional<SimulationBar> bar(std::in_place);  // its second begins with the work
@@ -341,9 +324,20 @@ int run_program(const RunOptions& options) {
 
 int run(const RunOptions& options) {
   check_options(options);
-  if (!options.program.empty()) return run_program(options);
+  if (!options.program.empty()) {
+    if (options.cores != 0 || !options.split.empty()) {
+      throw hw::InputError("--cores and --split: map a network, expected --model, no --program");
+    }
+    return run_program(options);
+  }
   if (options.model.empty() || options.machine.machine.empty()) {
     throw hw::InputError("run: expected --machine and --model, or --program");
+  }
+  if (options.cores != 0 || !hw::find_system(options.machine.machine).cores.empty()) {
+    return run_cores(options);
+  }
+  if (!options.split.empty()) {
+    throw hw::InputError("--split: between several cores, expected --cores or [[core]] tables");
   }
   return run_network(options);
 }
@@ -383,6 +377,12 @@ void add_run_command(CLI::App& app, Action& action) {
   command.get_option("--machine")->required(false);  // a program file has its own
   add_strategy(command, options->machine);
   add_rtl(command, options->machine);
+  require_positive(
+      *command.add_option("--cores", options->cores, "N equal cores on one bus and memory")
+           ->type_name("N"));
+  command.add_option("--split", options->split, "how cores share the work; default: batch")
+      ->type_name("batch|layers|heads")
+      ->check(CLI::IsMember({"batch", "layers", "heads"}).description(""));
   command.add_option("--model", options->model, "an integer model or a known shape")
       ->type_name("NAME|FILE");
   command.add_option("--program", options->program, "a program of systole map --out instead")
@@ -431,6 +431,7 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m gemmini --model vit17 --outputs out.safetensors \\\n    --tensors "
                 "'blocks.0.*'",
                 "systole run -m gemmini --model vit17 -n 1 --trace run.csv.gz",
+                "systole run -m transformer --model vit65 -n 64 --cores 4 --check",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, list_files, run);
 }

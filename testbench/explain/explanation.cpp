@@ -110,6 +110,17 @@ std::uint64_t Explanation::of(const std::string& unit, const std::string& cause)
   return 0;
 }
 
+std::vector<PathCause> causes_of(const std::vector<PathStep>& path,
+                                 const std::vector<CommandTrace>& traces,
+                                 const std::vector<hw::BlockReport>& blocks) {
+  Sums sums;
+  for (const PathStep& step : path) {
+    const std::size_t command = std::min<std::size_t>(step.command, traces.size() - 1);
+    split(step, traces[command], blocks, [&](const PathCause& cause) { sums.add(cause); });
+  }
+  return sums.sorted();
+}
+
 Explanation explain(const hw::Program& program, const SimulationResult& result) {
   Explanation explanation;
   explanation.cycles = result.cycles.front();

@@ -48,6 +48,12 @@ struct Explanation {
 [[nodiscard]] std::vector<PathCause> stalls_of(const tlm_model::CommandTrace& trace,
                                                const std::vector<hw::BlockReport>& blocks);
 
+/// A critical path by cause; their cycles are those of the path, the largest first. `traces` as of
+/// critical_path(); causes have the names of the accounts of `blocks`.
+[[nodiscard]] std::vector<PathCause> causes_of(const std::vector<PathStep>& path,
+                                               const std::vector<tlm_model::CommandTrace>& traces,
+                                               const std::vector<hw::BlockReport>& blocks);
+
 /// Of the first inference of a simulation.
 [[nodiscard]] Explanation explain(const hw::Program& program, const SimulationResult& result);
 

@@ -75,7 +75,7 @@ void ResultRows::read(const tlm_model::CommandTrace& trace,
   for (std::uint64_t i = 0; i < rows; ++i) {
     const std::uint64_t at = begin + i * result.pitch;
     if (stays) {
-      std::memcpy(found.data(), system_.core.memory.scratchpad.data() + at, row_bytes);
+      std::memcpy(found.data(), core_.memory.scratchpad.data() + at, row_bytes);
     } else {
       system_.peek(at, found.data(), row_bytes);
     }

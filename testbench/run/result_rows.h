@@ -27,8 +27,9 @@ struct ResultRow {
 /// write over it, even before the last tile of this one is complete.
 class ResultRows {
  public:
-  ResultRows(const model::Graph& graph, tlm_model::System& system)
-      : graph_(graph), system_(system) {}
+  /// Of a core of the system.
+  ResultRows(const model::Graph& graph, tlm_model::System& system, tlm_model::Core& core)
+      : graph_(graph), system_(system), core_(core) {}
 
   /// The next inference runs by the program of this mapping of the graph, which outlives it.
   void begin(const mapper::Mapping& mapping);
@@ -40,6 +41,7 @@ class ResultRows {
  private:
   const model::Graph& graph_;
   tlm_model::System& system_;
+  tlm_model::Core& core_;
   const mapper::Mapping* mapping_ = nullptr;
   std::vector<std::uint64_t> ring_rows_;  ///< by operator whose result is a ring: rows so far
 };

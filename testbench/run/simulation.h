@@ -42,6 +42,9 @@ struct CheckResult {
   std::uint64_t bytes = 0;
   std::uint64_t mismatches = 0;
   std::string first;  ///< where the first mismatch is and what was found there
+
+  /// Both together; `first` is that of the one before.
+  void add(const CheckResult& other);
 };
 
 struct SimulationResult : MachineRun {

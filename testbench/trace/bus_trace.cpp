@@ -14,9 +14,9 @@
 #include "base/error.h"
 #include "base/mapped_file.h"
 #include "base/printable.h"
+#include "hw/description/core_system.h"
 #include "hw/program/program.h"
 #include "testbench/trace/trace_text.h"
-#include "tlm/core/core.h"
 
 namespace systole::testbench {
 namespace {
@@ -182,7 +182,7 @@ class Reader {
     const std::uint64_t offset = transaction.address - hw::kDramBase;
     const std::uint64_t in_registers = transaction.address - hw::kRegistersBase;
     const bool in_memory = offset < dram_bytes_ && transaction.bytes <= dram_bytes_ - offset;
-    if (!in_memory && in_registers + transaction.bytes > tlm_model::Core::kRegisterBytes) {
+    if (!in_memory && in_registers + transaction.bytes > hw::kAllRegisterBytes) {
       lines_.fail(line, fmt::format("an address in the {} MiB of dram.mib", machine_.dram.mib));
     }
     if (transaction.asked > kMostCycles || transaction.answered > kMostCycles) {

@@ -8,12 +8,12 @@
 #include <memory>
 
 #include "base/error.h"
+#include "hw/description/core_system.h"
 #include "hw/program/program.h"
 #include "testbench/common/text.h"
 #include "testbench/report/machine_json.h"
 #include "testbench/report/measurement.h"
 #include "tlm/bus/system_bus.h"
-#include "tlm/core/core.h"
 #include "tlm/memory/dram.h"
 #include "tlm/memory/l2_cache.h"
 
@@ -51,7 +51,7 @@ class PlayedMachine {
                options.outstanding) {
     if (l2) l2->memory.bind(dram.socket);
     bus.connect_target(l2 ? l2->socket : dram.socket, hw::kDramBase, dram.capacity());
-    bus.connect_target(core.registers, hw::kRegistersBase, tlm_model::Core::kRegisterBytes);
+    bus.connect_target(core.registers, hw::kRegistersBase, hw::kAllRegisterBytes);
     for (auto& socket : player.sockets) bus.connect_initiator(socket);
   }
 

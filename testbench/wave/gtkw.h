@@ -12,14 +12,19 @@ namespace systole::testbench {
 
 /// What a GTKWave view says besides the signals.
 struct GtkwView {
-  std::string wave;                        ///< absolute path of the VCD
-  std::string self;                        ///< absolute path of the view
-  std::uint64_t from_ps = 0, to_ps = 0;    ///< the stretch that fills the window
-  std::map<WaveText, std::string> tables;  ///< absolute paths of the translate filter files
+  std::string wave;                      ///< absolute path of the VCD
+  std::string self;                      ///< absolute path of the view
+  std::uint64_t from_ps = 0, to_ps = 0;  ///< the stretch that fills the window
+  struct Core {
+    std::string name;                        ///< empty: there is one, "core"
+    std::map<WaveText, std::string> tables;  ///< absolute paths of the translate filter files
+  };
+  std::vector<Core> cores;  ///< at least one
 };
 
-/// A save file for GTKWave: the groups of wave_groups() with those of `signals` that they name, and
-/// a group for the others. Signals are known by their path below the top module.
+/// A save file for GTKWave: the groups of wave_groups() with those of `signals` that they name, of
+/// a core and its host once for each core, and a group for the others. Signals are known by their
+/// path below the top module.
 [[nodiscard]] std::string gtkw_text(const GtkwView& view,
                                     const std::vector<VcdFile::Signal>& signals);
 

@@ -79,9 +79,9 @@ void EventWriter::put(const std::string& event) {
   first_ = false;
 }
 
-void EventWriter::name_process(std::uint32_t process) {
-  put(fmt::format(R"({{"ph":"M","pid":{0},"name":"process_name","args":{{"name":"core {0}"}}}})",
-                  process));
+void EventWriter::name_process(std::uint32_t process, const std::string& name) {
+  put(fmt::format(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":"{}"}}}})", process,
+                  name));
 }
 
 void EventWriter::name_row(Row at, const std::string& name, bool sorted) {
@@ -117,24 +117,43 @@ void EventWriter::end() { out_ << "\n]}\n"; }
 
 Timeline::Timeline(std::ostream& out, std::uint64_t inferences, const hw::Program& program,
                    std::uint32_t core_mhz)
+    : Timeline(std::make_unique<EventWriter>(out, core_mhz), nullptr, 0, core_mhz, inferences,
+               program) {
+  name_rows("core 0");
+}
+
+Timeline::Timeline(EventWriter& events, std::uint32_t process, const std::string& name,
+                   std::uint32_t core_mhz, std::uint64_t inferences, const hw::Program& program)
+    : Timeline(nullptr, &events, process, core_mhz, inferences, program) {
+  name_rows(name);
+}
+
+Timeline::Timeline(std::unique_ptr<EventWriter> own, EventWriter* events, std::uint32_t process,
+                   std::uint32_t core_mhz, std::uint64_t inferences, const hw::Program& program)
     : recorded_(inferences),
       program_(program),
       traces_(program.commands.size()),
       expected_(static_cast<std::size_t>(
           std::count_if(program.commands.begin(), program.commands.end(),
                         [](const auto& c) { return c.opcode() != hw::Opcode::kEnd; }))),
-      events_(out, core_mhz) {
+      own_events_(std::move(own)),
+      events_(events == nullptr ? *own_events_ : *events),
+      process_(process),
+      core_mhz_(core_mhz) {
   for (const hw::Operator& op : program.operators) names_.push_back(json_string(op.name));
-  events_.name_process(0);
-  events_.name_row({0, kInferenceRow}, "inferences");
+}
+
+void Timeline::name_rows(const std::string& name) {
+  events_.name_process(process_, name);
+  events_.name_row({process_, kInferenceRow}, "inferences");
   for (std::uint32_t unit = 0; unit < hw::kUnits; ++unit) {
-    events_.name_row({0, kUnitRows + unit}, kUnitNames[unit]);
+    events_.name_row({process_, kUnitRows + unit}, kUnitNames[unit]);
   }
 }
 
 void Timeline::put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_t end,
                          const std::string& name, const std::string& arguments) {
-  events_.slice({0, number}, begin, end, name,
+  events_.slice({process_, number}, begin, end, name,
                 fmt::format(R"("cycles":{}{})", end - begin, arguments));
 }
 
@@ -160,6 +179,7 @@ void Timeline::add(const CommandTrace& trace) {
   if (recorded_ != 0 && inferences_ == recorded_) return;
   traces_[trace.index] = trace;
   if (++completed_ < expected_) return;
+  events_.use_clock(core_mhz_);
   put_inference();
   put_commands();
   put_operators();
@@ -192,8 +212,9 @@ void Timeline::put_commands() {
                             trace.blocker, names_[blocker.op]));
       // It leaves before the slice of the blocker is over.
       const bool took_time = blocker.released > blocker.started;
-      events_.arrow({0, row_of(blocker.unit)}, took_time ? blocker.released - 1 : blocker.started,
-                    {0, row_of(trace.unit)}, trace.started);
+      events_.arrow({process_, row_of(blocker.unit)},
+                    took_time ? blocker.released - 1 : blocker.started,
+                    {process_, row_of(trace.unit)}, trace.started);
     }
     put_slice(row_of(trace.unit), trace.started, trace.released, names_[trace.op],
               arguments(trace));
@@ -226,7 +247,7 @@ void Timeline::put_operators() {
     if (found == rows.end()) rows.push_back(0);
     rows[row] = span.end;
     for (; operator_rows_ <= row; ++operator_rows_) {
-      events_.name_row({0, kOperatorRows + operator_rows_}, "operators");
+      events_.name_row({process_, kOperatorRows + operator_rows_}, "operators");
     }
     put_slice(kOperatorRows + row, span.begin, span.end, names_[span.op],
               fmt::format(R"(,"commands":{},"macs":{})", span.commands,
@@ -237,7 +258,7 @@ void Timeline::put_operators() {
 RingTimeline::RingTimeline(std::ostream& out, std::uint32_t cores, std::uint32_t core_mhz)
     : events_(out, core_mhz) {
   for (std::uint32_t core = 0; core < cores; ++core) {
-    events_.name_process(core);
+    events_.name_process(core, fmt::format("core {}", core));
     for (std::uint32_t unit = 0; unit < hw::dfx::kUnits; ++unit) {
       events_.name_row({core, unit}, kRingUnitNames[unit], false);
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@ class EventWriter {
   struct Row {
     std::uint32_t process, row;
   };
-  void name_process(std::uint32_t process);
+  void name_process(std::uint32_t process, const std::string& name);
   /// `sorted`: shown by number, not by first slice.
   void name_row(Row at, const std::string& name, bool sorted = true);
   /// Cycles `begin` to `end`. `name` is a JSON string, quoted; `arguments` are members of a JSON
@@ -32,6 +33,8 @@ class EventWriter {
              const std::string& arguments);
   /// Binds to the slices around its ends.
   void arrow(Row from, std::uint64_t leaves, Row to, std::uint64_t arrives);
+  /// The cycles to come are those of a clock of `core_mhz`.
+  void use_clock(std::uint32_t core_mhz) { clock_ = tlm_model::Clock(core_mhz); }
   /// After the last event.
   void end();
 
@@ -40,7 +43,7 @@ class EventWriter {
   [[nodiscard]] static std::string us(std::uint64_t ns);
   [[nodiscard]] std::uint64_t ns(std::uint64_t cycle) const { return clock_.edge_ps(cycle) / 1000; }
 
-  const tlm_model::Clock clock_;
+  tlm_model::Clock clock_;
   std::uint64_t arrows_ = 0;
   bool first_ = true;
   std::ostream& out_;
@@ -55,13 +58,21 @@ class Timeline {
   /// Records `inferences` from the first on; 0: all. `out` and `program` must outlive the timeline.
   Timeline(std::ostream& out, std::uint64_t inferences, const hw::Program& program,
            std::uint32_t core_mhz);
+  /// Of one core among several, as process number `process`. `events` and `program` must outlive
+  /// the timeline; end() of `events` ends all of them.
+  Timeline(EventWriter& events, std::uint32_t process, const std::string& name,
+           std::uint32_t core_mhz, std::uint64_t inferences, const hw::Program& program);
 
   void add(const tlm_model::CommandTrace& trace);
-  /// After the run.
+  /// After the run, of a timeline that is the only one.
   void end() { events_.end(); }
 
  private:
   /// Names and arguments as of EventWriter::slice(), after the number of cycles.
+  /// One of the first two is null.
+  Timeline(std::unique_ptr<EventWriter> own, EventWriter* events, std::uint32_t process,
+           std::uint32_t core_mhz, std::uint64_t inferences, const hw::Program& program);
+  void name_rows(const std::string& name);
   void put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_t end,
                  const std::string& name, const std::string& arguments);
   void put_inference();
@@ -77,7 +88,9 @@ class Timeline {
   std::size_t completed_ = 0;                    ///< of the current inference
   std::uint64_t inferences_ = 0;                 ///< written
   std::uint32_t operator_rows_ = 0;              ///< that have a name
-  EventWriter events_;
+  std::unique_ptr<EventWriter> own_events_;
+  EventWriter& events_;
+  const std::uint32_t process_, core_mhz_;
 };
 
 /// Writes what the cores of a ring did: a row for each unit of each core, with a slice for each

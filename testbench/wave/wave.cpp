@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <systemc>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -37,13 +38,20 @@ VcdFile::Limits limits_of(const WaveOptions& options, std::uint32_t core_mhz) {
   return limits;
 }
 
+std::string table_path(const std::string& stem, const std::string& core, const WaveTable& table) {
+  return stem + (core.empty() ? "" : "." + core) + table.suffix;
+}
+
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
 
 }  // namespace
 
 Wave::Wave(const WaveOptions& options, const hw::Program& program, std::uint32_t core_mhz)
+    : Wave(options, std::vector<WaveCore>{{"", &program}}, core_mhz) {}
+
+Wave::Wave(const WaveOptions& options, std::vector<WaveCore> cores, std::uint32_t core_mhz)
     : options_(options),
-      program_(program),
+      cores_(std::move(cores)),
       stem_(stem_of(options)),
       limits_(limits_of(options, core_mhz)),
       vcd_(std::make_unique<VcdFile>(options.path, limits_,
@@ -51,8 +59,11 @@ Wave::Wave(const WaveOptions& options, const hw::Program& program, std::uint32_t
                                        for (auto* module : sampled_) module->sample();
                                      })),
       view_(stem_ + kViewEnding) {
-  for (const WaveTable& table : wave_tables()) {
-    tables_[table.text] = std::make_unique<hw::AtomicFile>(stem_ + table.suffix);
+  for (const WaveCore& core : cores_) {
+    auto& tables = tables_.emplace_back();
+    for (const WaveTable& table : wave_tables()) {
+      tables[table.text] = std::make_unique<hw::AtomicFile>(table_path(stem_, core.name, table));
+    }
   }
   add_modules(sc_core::sc_get_top_level_objects());
 }
@@ -76,10 +87,15 @@ void Wave::end_inference() {
   if (inferences_ == options_.inferences) vcd_->stop();
 }
 
-std::vector<std::string> Wave::files(const std::string& vcd) {
+std::vector<std::string> Wave::files(const std::string& vcd,
+                                     const std::vector<std::string>& cores) {
   const std::string stem = std::filesystem::path(vcd).replace_extension().string();
   std::vector<std::string> files{vcd, stem + kViewEnding};
-  for (const WaveTable& table : wave_tables()) files.push_back(stem + table.suffix);
+  const auto add = [&](const std::string& core) {
+    for (const WaveTable& table : wave_tables()) files.push_back(table_path(stem, core, table));
+  };
+  if (cores.empty()) add("");
+  for (const std::string& core : cores) add(core);
   return files;
 }
 
@@ -91,10 +107,14 @@ void Wave::write() {
   view.from_ps = vcd_->begin_ps();
   view.to_ps =
       first_end_ps_ > view.from_ps ? std::min(first_end_ps_, vcd_->end_ps()) : vcd_->end_ps();
-  for (const WaveTable& table : wave_tables()) {
-    view.tables[table.text] = absolute(stem_ + table.suffix);
-    tables_[table.text]->stream() << wave_table(table.text, program_);
-    tables_[table.text]->commit();
+  for (std::size_t i = 0; i < cores_.size(); ++i) {
+    GtkwView::Core& core = view.cores.emplace_back();
+    core.name = cores_[i].name;
+    for (const WaveTable& table : wave_tables()) {
+      core.tables[table.text] = absolute(table_path(stem_, core.name, table));
+      tables_[i][table.text]->stream() << wave_table(table.text, *cores_[i].program);
+      tables_[i][table.text]->commit();
+    }
   }
   view_.stream() << gtkw_text(view, vcd_->signals());
   view_.commit();

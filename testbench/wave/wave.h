@@ -23,6 +23,12 @@ struct WaveOptions {
   std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< of the VCD; recording ends there
 };
 
+/// A core that a waveform shows.
+struct WaveCore {
+  std::string name;            ///< of its module; its host is NAME_host
+  const hw::Program* program;  ///< outlives the waveform
+};
+
 /// Records what the modules of a simulation show as a VCD, with a view for GTKWave beside it. Of
 /// "run.vcd" it makes "run.gtkw", and the tables "run.units.txt", "run.operators.txt" and so on
 /// that turn numbers into names there. What is recorded is described in docs/waveforms.md.
@@ -34,6 +40,9 @@ class Wave {
   /// Throws InputError if the path does not end in ".vcd", if one of the files cannot be written,
   /// or if the window is empty.
   Wave(const WaveOptions& options, const hw::Program& program, std::uint32_t core_mhz);
+  /// Of several cores: each has a group of signals, and tables "run.NAME.units.txt" and so on. The
+  /// window is in cycles of `core_mhz`.
+  Wave(const WaveOptions& options, std::vector<WaveCore> cores, std::uint32_t core_mhz);
   Wave(const Wave&) = delete;
   Wave& operator=(const Wave&) = delete;
 
@@ -45,20 +54,21 @@ class Wave {
 
   /// The recording ended early because the VCD had reached its limit.
   [[nodiscard]] bool is_cut_short() const noexcept { return vcd_->is_full(); }
-  /// Everything that write() makes for a waveform `vcd`, itself first.
-  [[nodiscard]] static std::vector<std::string> files(const std::string& vcd);
+  /// Everything that write() makes for a waveform `vcd`, itself first; `cores`: names of several.
+  [[nodiscard]] static std::vector<std::string> files(const std::string& vcd,
+                                                      const std::vector<std::string>& cores = {});
 
  private:
   void add_modules(const std::vector<sc_core::sc_object*>& objects);
 
   const WaveOptions options_;
-  const hw::Program& program_;
+  const std::vector<WaveCore> cores_;
   const std::string stem_;
   const VcdFile::Limits limits_;
   std::vector<tlm_model::Sampled*> sampled_;
   std::unique_ptr<VcdFile> vcd_;
   hw::AtomicFile view_;
-  std::map<WaveText, std::unique_ptr<hw::AtomicFile>> tables_;
+  std::vector<std::map<WaveText, std::unique_ptr<hw::AtomicFile>>> tables_;  ///< by core
   std::uint64_t inferences_ = 0;
   std::uint64_t first_end_ps_ = 0;  ///< of the first recorded inference; 0: none has ended
 };

@@ -54,6 +54,9 @@ hw::BlockReport BusCore::report(std::string name) const {
           {"request_wait", "cycles", "waiting for the request channel, all requests together",
            i.request_wait},
           {"data_wait", "cycles", "waiting for a data channel, all requests together", i.data_wait},
+          {"target_time", "cycles",
+           "from a request's arrival at its target to the answer, all requests together",
+           i.target_time},
           {"errors", "requests", "requests answered with an error", i.errors}},
          {}});
   }

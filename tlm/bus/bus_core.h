@@ -34,6 +34,7 @@ class BusCore {
     std::uint64_t read_bytes = 0, written_bytes = 0;
     std::uint64_t request_wait = 0;  ///< cycles between wanting and getting the request channel
     std::uint64_t data_wait = 0;     ///< ... a data channel
+    std::uint64_t target_time = 0;   ///< ... from the arrival at a target to its answer
     std::uint64_t errors = 0;        ///< requests answered with an error
   };
 
@@ -118,6 +119,7 @@ inline std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant,
   if (!write) {
     ++initiator.reads;
     initiator.read_bytes += bytes;
+    initiator.target_time -= grant + params_.request_latency;
     return grant + params_.request_latency;
   }
   ++initiator.writes;
@@ -125,11 +127,13 @@ inline std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant,
   const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
   const std::uint64_t begin = write_data_.reserve(grant, length);
   initiator.data_wait += begin - grant;
+  initiator.target_time -= begin + length - 1 + params_.request_latency;
   return begin + length - 1 + params_.request_latency;
 }
 
 inline std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finished, bool read,
                                       std::uint32_t bytes) {
+  initiator.target_time += finished;  // the arrival was taken off by deliver()
   if (!read) return finished + params_.response_latency;
   const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
   const std::uint64_t begin = read_data_.reserve(finished, length);

@@ -83,6 +83,9 @@ class SystemBus : public sc_core::sc_module, public Sampled {
     return id;
   }
 
+  /// The counters of an initiator are those of what is behind a link.
+  void name_initiator(unsigned id, const std::string& name) { core_.initiator(id).name = name; }
+
   /// Binds a target's socket to [base, base + size). Returns its number. See map().
   template <typename Socket>
   unsigned connect_target(Socket& socket, std::uint64_t base, std::uint64_t size) {

@@ -53,7 +53,8 @@ struct Engines {
 class Core : public sc_core::sc_module {
  public:
   static constexpr std::uint64_t kId = 0x00, kProgram = 0x08, kControl = 0x10, kStatus = 0x18,
-                                 kCycles = 0x20, kHostCall = 0x28, kRegisterBytes = 0x30;
+                                 kCycles = 0x20, kHostCall = 0x28,
+                                 kRegisterBytes = hw::kRegisterBytes;
   static constexpr std::uint64_t kIdValue = 0x53595354;
   static constexpr std::uint64_t kStart = 1, kAcknowledge = 2, kHostDone = 4;
 

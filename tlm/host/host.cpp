@@ -124,6 +124,7 @@ void Host::run() {
     }
     account_stall(HostCompute::kMemory);
     state_ = kStart;
+    if (job.program) write_register(Core::kProgram, *job.program);
     write_register(Core::kControl, Core::kStart);
     account_stall(HostCompute::kCore);
     do {
@@ -141,7 +142,7 @@ void Host::run() {
     if (deliver_) deliver_(job);
   }
   state_ = kDone;
-  sc_core::sc_stop();
+  on_done_();
 }
 
 void Host::trace(sc_core::sc_trace_file* file) const {

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <tlm>
+#include <utility>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -46,9 +48,11 @@ class Host : public sc_core::sc_module {
   struct Job {
     std::vector<Buffer> inputs;
     std::vector<Buffer> outputs;  ///< filled
-    std::uint64_t cycles = 0;     ///< core cycles from start to completion, as the core counts them
+    /// Address of the program to run; none: that of the job before.
+    std::optional<std::uint64_t> program;
+    std::uint64_t cycles = 0;  ///< core cycles from start to completion, as the core counts them
   };
-  /// Prepares the next job, or returns false when there is none left.
+  /// Prepares the next job, or returns false when there is none left. It may wait.
   using Prepare = std::function<bool(Job&)>;
   /// Takes the results of a job.
   using Deliver = std::function<void(const Job&)>;
@@ -63,6 +67,9 @@ class Host : public sc_core::sc_module {
   /// The software of the next program: what its commands for the host call. Must outlive the run.
   void set_functions(const std::vector<hw::HostFunction>& functions) { functions_ = &functions; }
   void set_work(Prepare prepare, Deliver deliver);
+
+  /// What happens after the last job; by default the simulation stops.
+  void set_on_done(std::function<void()> on_done) { on_done_ = std::move(on_done); }
 
   /// There are no more jobs.
   [[nodiscard]] bool done() const noexcept { return state_ == kDone; }
@@ -93,6 +100,7 @@ class Host : public sc_core::sc_module {
   const std::uint64_t program_address_;
   Prepare prepare_;
   Deliver deliver_;
+  std::function<void()> on_done_ = [] { sc_core::sc_stop(); };
   std::uint8_t state_ = kSetup;   ///< traced
   std::uint32_t inferences_ = 0;  ///< traced: begun so far
 };

@@ -67,8 +67,10 @@ hw::Machine load_machine(const std::string& name_or_path,
   return machine;
 }
 
-hw::Machine load_machine(const MachineOptions& options) {
-  hw::Machine machine = configured(options);
+namespace {
+
+/// Throws InputError for a machine of another kind.
+void require_tiles(const MachineOptions& options, const hw::Machine& machine) {
   if (machine.dfx.cores != 0) {
     throw hw::InputError(fmt::format(
         "{}: dfx.cores: found {}, expected 0: its cores generate text, see systole generate --help",
@@ -80,7 +82,49 @@ hw::Machine load_machine(const MachineOptions& options) {
         "systole layer --help",
         hw::printable(options.machine), machine.stream.units));
   }
+}
+
+void apply(hw::Machine& machine, const MachineOptions& options) {
+  for (const std::string& setting : options.settings) hw::set_key(machine, setting);
+  if (!options.strategy.empty()) {
+    hw::set_key(machine, fmt::format("{}={}", kStrategyKey, options.strategy));
+  }
+  if (!options.settings.empty()) hw::validate(machine);
+  for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
+}
+
+}  // namespace
+
+hw::Machine load_machine(const MachineOptions& options) {
+  hw::Machine machine = configured(options);
+  require_tiles(options, machine);
   return machine;
+}
+
+hw::CoreSystem load_system(const MachineOptions& options, bool any_kind) {
+  hw::CoreSystem system = hw::find_system(options.machine);
+  apply(system.machine, options);
+  if (!any_kind) require_tiles(options, system.machine);
+  for (hw::CoreSite& core : system.cores) apply(core.machine, options);
+  for (std::size_t i = 0; i < system.cores.size(); ++i) {
+    // dram.mib may have been set.
+    if (const std::string problem = hw::address_problem(system, i); !problem.empty()) {
+      throw hw::InputError(hw::printable(options.machine) + ": " + system.cores[i].name +
+                           ": registers: " + problem);
+    }
+  }
+  return system;
+}
+
+void require_models(const hw::CoreSystem& system) {
+  bool rtl = false;
+  for (const std::string& block : rtl_blocks()) {
+    rtl = rtl || runs_as_rtl(system.machine, block);
+    for (const hw::CoreSite& core : system.cores) rtl = rtl || runs_as_rtl(core.machine, block);
+  }
+  if (rtl) {
+    throw hw::InputError("backend: found blocks in RTL in a run of several cores, expected models");
+  }
 }
 
 bool has_streaming_core(const MachineOptions& options) {

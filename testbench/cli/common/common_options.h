@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/description/core_system.h"
 #include "hw/machine/machine.h"
 #include "testbench/network/network_size.h"
 
@@ -34,6 +35,13 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
 /// The same as load_machine(), with the strategy and the blocks that --rtl names swapped for their
 /// RTL. Throws InputError, also for a machine for text generation.
 [[nodiscard]] hw::Machine load_machine(const MachineOptions& options);
+
+/// What may have several cores; the settings apply to each of them and to what they share. Throws
+/// InputError as load_machine(); `any_kind` lets machines for text generation and streaming cores
+/// pass, which have none.
+[[nodiscard]] hw::CoreSystem load_system(const MachineOptions& options, bool any_kind = false);
+/// Throws InputError if a block of it is in RTL.
+void require_models(const hw::CoreSystem& system);
 
 /// The same for a command that generates text. Throws InputError for a machine that cannot.
 [[nodiscard]] hw::Machine load_generation_machine(const MachineOptions& options);

@@ -1,0 +1,82 @@
+#include "hw/description/core_system.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "hw/description/machine_keys.h"
+
+namespace systole::hw {
+namespace {
+
+constexpr std::array<std::string_view, 13> kCoreSections = {
+    "core",      "array", "scratchpad", "accumulator", "postop", "preop",  "datapath",
+    "attention", "dma",   "unroller",   "tlb",         "mapper", "backend"};
+
+std::uint64_t memory_bytes(const Machine& machine) { return std::uint64_t{machine.dram.mib} << 20; }
+
+std::string hexadecimal(std::uint64_t address) {
+  std::array<char, 20> text{};
+  std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
+  return text.data();
+}
+
+}  // namespace
+
+bool is_core_section(std::string_view section) {
+  return std::find(kCoreSections.begin(), kCoreSections.end(), section) != kCoreSections.end();
+}
+
+std::uint64_t default_registers(std::size_t index) {
+  return kRegistersBase + index * kRegisterStride;
+}
+
+CoreSystem equal_cores(const Machine& machine, std::size_t count) {
+  CoreSystem system{machine, {}};
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = count == 1 ? "core" : "core" + std::to_string(i);
+    system.cores.push_back({name, machine, default_registers(i), 0});
+  }
+  return system;
+}
+
+std::vector<AddressRange> address_map(const CoreSystem& system) {
+  std::vector<AddressRange> map{
+      {kDramBase, memory_bytes(system.machine), system.machine.l2.kib != 0 ? "l2" : "dram"}};
+  for (const CoreSite& core : system.cores) {
+    map.push_back({core.registers, kRegisterBytes, core.name});
+  }
+  if (system.cores.empty()) map.push_back({kRegistersBase, kRegisterBytes, "core"});
+  std::sort(map.begin(), map.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.base < b.base; });
+  return map;
+}
+
+std::string address_problem(const CoreSystem& system, std::size_t index) {
+  const std::uint64_t base = system.cores[index].registers;
+  const auto found = [&](const std::string& what) {
+    return "found " + hexadecimal(base) + ", " + what;
+  };
+  if (base % sizeof(std::uint64_t) != 0) return found("expected a multiple of 8");
+  if (base < kDramBase + memory_bytes(system.machine)) {
+    return found("which overlaps the DRAM, expected an address from " +
+                 hexadecimal(kDramBase + memory_bytes(system.machine)) + " on");
+  }
+  for (std::size_t i = 0; i < index; ++i) {
+    const std::uint64_t other = system.cores[i].registers;
+    if (std::max(base, other) - std::min(base, other) >= kRegisterBytes) continue;
+    return found("which overlaps the registers of " + system.cores[i].name + " at " +
+                 hexadecimal(other) + ", expected " + std::to_string(kRegisterBytes) +
+                 " bytes of its own");
+  }
+  return {};
+}
+
+bool same_keys(const Machine& a, const Machine& b) {
+  const std::vector<MachineKey>& keys = machine_keys();
+  return std::all_of(keys.begin(), keys.end(), [&](const MachineKey& key) {
+    return section_of(key.path).empty() || key.get(a) == key.get(b);
+  });
+}
+
+}  // namespace systole::hw

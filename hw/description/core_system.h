@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "hw/program/program.h"
+
+/// Several cores on one bus and one memory: what the `[[core]]` tables of a machine file describe.
+namespace systole::hw {
+
+/// Cores of one system: what the tables of addresses and reports are made for.
+inline constexpr std::size_t kMaxCores = 64;
+
+/// Where the registers of cores are that name no address, from kRegistersBase on.
+inline constexpr std::uint64_t kAllRegisterBytes = kMaxCores * kRegisterStride;
+
+struct CoreSite {
+  std::string name;
+  Machine machine;              ///< its own keys, and those that all cores share
+  std::uint64_t registers = 0;  ///< byte address on the bus
+  std::uint32_t link_ns = 0;    ///< of a request, and of its answer, between its ports and the bus
+};
+
+struct CoreSystem {
+  Machine machine;              ///< the keys outside the tables
+  std::vector<CoreSite> cores;  ///< empty: the machine is one core, described by its keys
+};
+
+/// Whether a core may have a value of its own for the keys of this section of a machine file; the
+/// others (bus, DRAM, host, ...) belong to the system.
+[[nodiscard]] bool is_core_section(std::string_view section);
+
+/// `count` cores "core0", "core1", ... like that of `machine`, 1 to kMaxCores; one alone is "core".
+[[nodiscard]] CoreSystem equal_cores(const Machine& machine, std::size_t count);
+
+/// Where the registers of core `index` are unless its table says otherwise.
+[[nodiscard]] std::uint64_t default_registers(std::size_t index);
+
+/// A range of the bus and who answers it.
+struct AddressRange {
+  std::uint64_t base = 0, bytes = 0;
+  std::string target;  ///< "dram", "l2" (before the DRAM), or a core's name
+};
+/// In the order of their addresses: memory, then the registers of each core.
+[[nodiscard]] std::vector<AddressRange> address_map(const CoreSystem& system);
+
+/// What is wrong with the addresses of core `index`: its registers overlap memory or those of a
+/// core before it, or pass the end of the address space. Empty: nothing.
+[[nodiscard]] std::string address_problem(const CoreSystem& system, std::size_t index);
+
+/// Whether both machines run the same program in the same cycles: all their keys but the name are
+/// equal.
+[[nodiscard]] bool same_keys(const Machine& a, const Machine& b);
+
+}  // namespace systole::hw

@@ -1,0 +1,232 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "base/error.h"
+#include "hw/description/core_system.h"
+#include "testbench/cli/common/outputs.h"
+#include "testbench/cli/common/run_options.h"
+#include "testbench/common/progress.h"
+#include "testbench/cores/core_plan.h"
+#include "testbench/cores/cores_simulation.h"
+#include "testbench/cores/head_split.h"
+#include "testbench/cores/layer_split.h"
+#include "testbench/cores/report_cores.h"
+#include "testbench/network/networks.h"
+#include "testbench/network/run_subject.h"
+#include "testbench/network/tensors.h"
+#include "testbench/page/report_page.h"
+#include "testbench/run/tensor_file.h"
+#include "testbench/trace/bus_trace.h"
+#include "testbench/wave/timeline.h"
+
+namespace systole::testbench {
+namespace {
+
+/// A network on each core that has keys of its own.
+class Subjects {
+ public:
+  Subjects(const RunRequest& request, const hw::CoreSystem& system) {
+    for (const hw::CoreSite& core : system.cores) {
+      std::size_t found = 0;
+      while (found < machines_.size() && !hw::same_keys(*machines_[found], core.machine)) ++found;
+      if (found == machines_.size()) {
+        machines_.push_back(&core.machine);
+        runs_.push_back(std::make_shared<RunSubject>(request, core.machine));
+      }
+      of_core_.push_back(found);
+    }
+  }
+  [[nodiscard]] const RunSubject& first() const { return *runs_.front(); }
+  [[nodiscard]] std::vector<CoreSubject> by_core() const {
+    std::vector<CoreSubject> subjects;
+    for (const std::size_t index : of_core_) {
+      const std::shared_ptr<const RunSubject>& run = runs_[index];
+      // They live as long as the run.
+      subjects.push_back({{run, &run->graph()}, {run, &run->mapping()}});
+    }
+    return subjects;
+  }
+
+ private:
+  std::vector<const hw::Machine*> machines_;
+  std::vector<std::shared_ptr<const RunSubject>> runs_;
+  std::vector<std::size_t> of_core_;
+};
+
+hw::CoreSystem system_of(const RunOptions& options) {
+  hw::CoreSystem system = load_system(options.machine);
+  if (options.cores != 0) {
+    if (!system.cores.empty()) {
+      throw hw::InputError(
+          fmt::format("--cores: {} describes {} cores, expected a machine of one core",
+                      options.machine.machine, system.cores.size()));
+    }
+    if (options.cores > hw::kMaxCores) {
+      throw hw::InputError(
+          fmt::format("--cores: found {}, expected 1 to {}", options.cores, hw::kMaxCores));
+    }
+    system = hw::equal_cores(system.machine, options.cores);
+  }
+  require_models(system);
+  require_equal_results(system);
+  return system;
+}
+
+void check_cores_options(const RunOptions& options) {
+  const CommandViews& views = options.views;
+  for (const auto& [name, given] : {std::pair{"--pipeline", !views.pipeline.empty()},
+                                    std::pair{"--transactions", !views.transactions.empty()},
+                                    std::pair{"--commands", !views.commands.empty()},
+                                    std::pair{"--tensors", !options.tensors.empty()},
+                                    std::pair{"--decode", options.size.decode}}) {
+    if (given)
+      throw hw::InputError(fmt::format("{}: of one core, expected no several cores", name));
+  }
+}
+
+CorePlan plan_of(const RunOptions& options, const hw::CoreSystem& system,
+                 const Subjects& subjects) {
+  const std::size_t inferences = subjects.first().inputs().size();
+  if (options.split == name_of(Split::kLayers)) {
+    return plan_layers(system, subjects.by_core().front().graph, inferences);
+  }
+  if (options.split == name_of(Split::kHeads)) {
+    return plan_heads(system, subjects.by_core().front().graph, inferences);
+  }
+  return plan_batch(system, subjects.by_core(), inferences);
+}
+
+/// The timeline of all cores, one process each.
+class CoresTimeline {
+ public:
+  CoresTimeline(std::ostream& out, const CorePlan& plan, std::uint64_t inferences)
+      : events_(out, plan.system.cores.front().machine.core.clock_mhz) {
+    for (std::size_t i = 0; i < plan.system.cores.size(); ++i) {
+      const hw::CoreSite& site = plan.system.cores[i];
+      const auto program = std::find_if(plan.programs.begin(), plan.programs.end(),
+                                        [&](const CoreProgram& one) { return one.core == i; });
+      cores_.emplace_back(events_, static_cast<std::uint32_t>(i), site.name,
+                          site.machine.core.clock_mhz, inferences, program->mapping->program);
+    }
+  }
+  void add(std::size_t core, const tlm_model::CommandTrace& trace) { cores_[core].add(trace); }
+  void end() { events_.end(); }
+
+ private:
+  EventWriter events_;
+  std::deque<Timeline> cores_;
+};
+
+/// Of --timeline and, of the first run of each core, in the page of --report.
+class Recordings {
+ public:
+  Recordings(const RunOptions& options, const CorePlan& plan, ReportPage& page) {
+    if (!options.timeline.empty()) {
+      file_.emplace(options.timeline);
+      timelines_.emplace_back(file_->stream(), plan, options.timeline_inferences);
+    }
+    if (page.wanted()) timelines_.emplace_back(page.timeline(), plan, 1);
+  }
+  [[nodiscard]] decltype(CoresOptions::observer) observer() {
+    if (timelines_.empty()) return {};
+    return [this](std::size_t core, const tlm_model::CommandTrace& trace) {
+      for (CoresTimeline& timeline : timelines_) timeline.add(core, trace);
+    };
+  }
+  void write() {
+    for (CoresTimeline& timeline : timelines_) timeline.end();
+    if (file_) file_->commit();
+  }
+
+ private:
+  std::optional<hw::AtomicFile> file_;
+  std::deque<CoresTimeline> timelines_;
+};
+
+void write_core_outputs(const RunOptions& options, const RunSubject& subject, const CorePlan& plan,
+                        const SimulationResult& result) {
+  if (options.outputs.empty()) return;
+  const model::Graph& graph = *plan.graph;
+  const auto tensor = [&](model::TensorId id,
+                          const std::vector<std::vector<std::uint8_t>>& inferences) {
+    const model::Tensor& of = graph.tensors[id];
+    return tensor_of_inferences(of.name, of.type, of.rows, of.cols, inferences);
+  };
+  std::vector<model::TensorData> tensors{tensor(input_tensor(graph), subject.inputs()),
+                                         tensor(output_tensor(graph), result.outputs)};
+  add_classes(subject, result.outputs, tensors);
+  model::write_safetensors(options.outputs, tensors);
+}
+
+}  // namespace
+
+int run_cores(const RunOptions& options) {
+  check_cores_options(options);
+  const hw::CoreSystem system = system_of(options);
+  std::optional<SimulationBar> bar(std::in_place);
+  const Subjects subjects({options.model, options.size, options.input, options.limit,
+                           options.functional, options.min_accuracy.has_value(), options.mask},
+                          system);
+  const RunSubject& subject = subjects.first();
+  if (subject.next_step()) {
+    throw hw::InputError(
+        "--input: texts with padding have a program each, expected texts of one length on several "
+        "cores");
+  }
+  const CorePlan plan = plan_of(options, system, subjects);
+  JsonOutput stats(options.stats);
+  BusTraceWriter trace(options.views.trace, system.machine);
+  ReportPage page(options.report);
+  Recordings recordings(options, plan, page);
+  CoresOptions how;
+  how.functional = options.functional;
+  how.check = options.check;
+  how.wave = options.wave;
+  trace.observe(how.bus_observers);
+  how.observer = recordings.observer();
+  how.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
+  CoresResult result = simulate(plan, subject.inputs(), how);
+  bar.reset();
+
+  CoresMeasurement run;
+  run.system = system;
+  run.split = plan.split;
+  run.cores = std::move(result.cores);
+  run.seconds = result.seconds;
+  SimulationOptions simulation;
+  simulation.functional = options.functional;
+  simulation.check = options.check;
+  run.measurement = measure(system.cores.front().machine, subject.network().name, subject.macs(),
+                            simulation, std::move(static_cast<SimulationResult&>(result)));
+  run.measurement.size = subject.network().size;
+  if (options.functional && !subject.pictures().labels.empty()) {
+    run.measurement.accuracy =
+        accuracy_of(subject.network(), subject.pictures(), run.measurement.result.outputs);
+  }
+  const nlohmann::ordered_json document = to_json(run);
+  stats.write(document);
+  recordings.write();
+  if (page.wanted()) page.write(run.measurement.machine, document);
+  trace.commit();
+  write_core_outputs(options, subject, plan, run.measurement.result);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text(report_text(run, {options.stats, options.wave.path, options.timeline, options.report,
+                                 options.views.trace, options.outputs}));
+  }
+  const Measurement& measured = run.measurement;
+  const bool accurate = !options.min_accuracy || *measured.accuracy >= *options.min_accuracy;
+  return accurate && measured.mismatches() == 0 ? kExitOk : kExitCheckFailed;
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "hw/program/program.h"
+#include "testbench/cores/core_plan.h"
+#include "testbench/run/simulation.h"
+#include "tlm/common/observer.h"
+
+namespace systole::testbench {
+
+/// Cycles of a core's critical paths by what they were spent on, all its tasks together.
+struct PathShare {
+  std::string unit, cause, meaning;  ///< as of PathCause
+  std::uint64_t together = 0;        ///< while the other cores ran
+  std::uint64_t alone = 0;           ///< the same tasks while no other core did anything
+};
+
+/// The way of a core's requests through bus and memory, in bus cycles, all of them together.
+struct RequestTimes {
+  std::uint64_t requests = 0, bytes = 0;
+  std::uint64_t request_wait = 0;  ///< for the request channel
+  std::uint64_t data_wait = 0;     ///< for a data channel
+  std::uint64_t target_time = 0;   ///< in the L2 cache or the DRAM, waiting there included
+};
+
+/// What one core did in a run of several. Cycles are of its own clock.
+struct CoreShare {
+  std::string name;
+  std::uint64_t tasks = 0;
+  std::uint64_t running = 0;  ///< from starts to interrupts
+  std::uint64_t alone = 0;    ///< of `running`: what the same tasks take while no other core runs
+  std::uint64_t wait = 0;     ///< its next task needs results of another core
+  std::uint64_t done = 0;     ///< no task was left for it
+  std::uint64_t host = 0;     ///< the rest: its host writes inputs, starts it, reads results
+  std::uint64_t total = 0;    ///< of the simulation: running + wait + done + host
+  std::uint64_t macs = 0;
+  std::vector<PathShare> path;  ///< together they are `running` and `alone`; most lost first
+  RequestTimes together_requests, alone_requests;
+  tlm_model::CoreTraffic traffic;
+
+  /// Cycles that it took longer because others used bus and memory. May be negative: their accesses
+  /// can leave rows open that it needs, or bring lines into a cache.
+  [[nodiscard]] std::int64_t lost() const {
+    return static_cast<std::int64_t>(running) - static_cast<std::int64_t>(alone);
+  }
+};
+
+/// The base has cycles per inference of the first core's clock, from its first start to its last
+/// interrupt. Traces are of the first core's first task.
+struct CoresResult : SimulationResult {
+  std::vector<CoreShare> cores;
+  double seconds = 0.0;  ///< simulated time of all inferences
+};
+
+struct CoresOptions {
+  bool functional = true;
+  bool check = false;
+  bool alone = true;  ///< simulate each core alone too, in processes beside this one
+  WaveOptions wave;
+  std::vector<tlm_model::BusObserver> bus_observers;
+  /// Gets what each core did; all programs of a core have as many commands.
+  std::function<void(std::size_t core, const tlm_model::CommandTrace& trace)> observer;
+  std::function<void(const SimulationProgress&)> progress;
+};
+
+/// Runs the plan: one input per inference, bytes of the network's input tensor. One simulation per
+/// process; those of cores alone are in processes of their own. Throws InputError if inputs do not
+/// fit.
+[[nodiscard]] CoresResult simulate(const CorePlan& plan,
+                                   const std::vector<std::vector<std::uint8_t>>& inputs,
+                                   const CoresOptions& options);
+
+}  // namespace systole::testbench

@@ -1,0 +1,118 @@
+#include "hw/description/core_system.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "hw/description/machine_file.h"
+#include "hw/program/program.h"
+#include "support/input_error.h"
+#include "support/temp_directory.h"
+
+namespace systole::hw {
+namespace {
+
+CoreSystem read(const std::string& text) {
+  const TempDirectory directory;
+  directory.write("s.toml", text);
+  return find_system(directory.path("s.toml"));
+}
+
+/// Without the path of the file.
+std::string error_of(const std::string& text) {
+  const std::string error = input_error_of([&] { static_cast<void>(read(text)); });
+  const auto at = error.find("s.toml:");
+  return at == std::string::npos ? error : error.substr(at + 7);
+}
+
+TEST(CoreSystem, HasTheKeysOfTheFileOfAPresetAndOfEachTable) {
+  const CoreSystem system = read(
+      "base = 'transformer'\n"
+      "dram.mib = 2048\n"
+      "scratchpad.kib = 512\n"
+      "[[core]]\n"
+      "[[core]]\n"
+      "name = 'small'\n"
+      "use = 'gemmini'\n"
+      "array.rows = 8\n"
+      "array.cols = 8\n"
+      "link_ns = 20\n"
+      "registers = 0x10000010000\n");
+  ASSERT_EQ(system.cores.size(), 2U);
+  const CoreSite &first = system.cores[0], &second = system.cores[1];
+  EXPECT_EQ(first.name, "core0");
+  EXPECT_EQ(first.registers, kRegistersBase);
+  EXPECT_EQ(first.link_ns, 0U);
+  EXPECT_TRUE(same_keys(first.machine, system.machine));
+  EXPECT_EQ(second.name, "small");
+  EXPECT_EQ(second.registers, 0x10000010000U);
+  EXPECT_EQ(second.link_ns, 20U);
+  EXPECT_EQ(second.machine.array.rows, 8U);
+  EXPECT_EQ(second.machine.scratchpad.kib, find_machine("gemmini").scratchpad.kib);
+  EXPECT_EQ(second.machine.dram.mib, 2048U) << "the memory is everybody's";
+  EXPECT_FALSE(same_keys(first.machine, second.machine));
+
+  const std::vector<AddressRange> map = address_map(system);
+  ASSERT_EQ(map.size(), 3U);
+  EXPECT_EQ(map[0].target, "dram");
+  EXPECT_EQ(map[0].bytes, std::uint64_t{2048} << 20);
+  EXPECT_EQ(map[1].target, "core0");
+  EXPECT_EQ(map[2].target, "small");
+}
+
+TEST(CoreSystem, AFileWithoutTablesIsAMachine) {
+  const CoreSystem system = read("base = 'gemmini'\n[core]\nclock_mhz = 500\n");
+  EXPECT_TRUE(system.cores.empty());
+  EXPECT_EQ(system.machine.core.clock_mhz, 500U);
+  EXPECT_TRUE(find_system("gemmini").cores.empty());
+}
+
+TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
+  const struct {
+    const char *text, *error;
+  } cases[] = {
+      {"[[core]]\nkind = 'ring'\n", "2:8: kind: found \"ring\", expected \"tile\""},
+      {"[[core]]\nname = 'a'\n[[core]]\nname = 'a'\n",
+       "4:8: name: found \"a\" twice, expected a name of its own"},
+      {"[[core]]\nname = 'core1'\n[[core]]\n",
+       "3:1: name: found \"core1\" twice, expected a name of its own"},
+      {"[[core]]\nname = 'dram'\n",
+       "2:8: name: found \"dram\", which names another block of the system"},
+      {"[[core]]\nname = '1a'\n",
+       "2:8: name: found \"1a\", expected a name of letters, digits and '_' that begins with a "
+       "letter, up to 32, in quotes"},
+      {"[[core]]\n[[core]]\nregisters = 0x10000000008\n",
+       "3:13: registers: found 0x10000000008, which overlaps the registers of core0 at "
+       "0x10000000000, expected 48 bytes of its own"},
+      {"[[core]]\nregisters = 4096\n",
+       "2:13: registers: found 0x1000, which overlaps the DRAM, expected an address from "
+       "0x40000000 on"},
+      {"[[core]]\nregisters = 0x10000000004\n",
+       "2:13: registers: found 0x10000000004, expected a multiple of 8"},
+      {"[[core]]\nuse = 'dfx'\n",
+       "2:7: use: found \"dfx\", whose core is of another kind, expected a tile machine"},
+      {"[[core]]\nlink_ns = -1\n",
+       "2:11: link_ns: found -1, expected an integer (ns, 0 to 1000000)"},
+      {"[[core]]\ndram.mib = 64\n",
+       "2:1: dram: belongs to the system, expected outside the [[core]] tables, which have core, "
+       "array, scratchpad, accumulator, postop, preop, datapath, attention, dma, unroller, tlb, "
+       "mapper, backend"},
+      {"[[core]]\narray.rows = 3\n", "2:14: array.rows: found 3, expected"},
+      {"[[core]]\naray.rows = 8\n", "2:1: aray: unknown key of a core, did you mean array?"},
+      {"core = [1]\n", "1:9: core: found 1, expected [[core]] tables"},
+      {"core = []\n", "1:8: core: found 0 tables, expected 1 to 64"},
+  };
+  for (const auto& [text, error] : cases) {
+    EXPECT_EQ(error_of(text).substr(0, std::string(error).size()), error) << text;
+    EXPECT_EQ(error_of(text).find('\n'), std::string::npos) << text;
+  }
+}
+
+TEST(CoreSystem, IsNoMachineOfOneCore) {
+  const std::string error =
+      input_error_of([] { static_cast<void>(parse_machine("[[core]]\n[[core]]\n", "m.toml")); });
+  expect_contains(error, "m.toml: core: found a machine of several cores");
+}
+
+}  // namespace
+}  // namespace systole::hw

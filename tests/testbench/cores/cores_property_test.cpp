@@ -1,0 +1,214 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "hw/description/machine_text.h"
+#include "model/graph/reference.h"
+#include "support/network/encoder_run.h"
+#include "support/random/random_machine.h"
+#include "support/tlm/fresh_kernel.h"
+#include "support/tlm/systemc_test.h"
+#include "testbench/cores/cores_simulation.h"
+#include "testbench/cores/head_split.h"
+#include "testbench/cores/layer_split.h"
+#include "testbench/network/tensors.h"
+
+/// What holds for every system of several cores.
+namespace systole::testbench {
+namespace {
+
+using test::Random;
+using test::Workload;
+
+std::vector<std::vector<std::uint8_t>> by_reference(const Workload& workload) {
+  model::Reference reference(workload.graph);
+  std::vector<std::vector<std::uint8_t>> outputs;
+  for (const auto& input : workload.inputs) {
+    const model::Tensor& in = workload.graph.tensors[input_tensor(workload.graph)];
+    reference.set_input(in.name, widen(input, in.type));
+    reference.run();
+    outputs.push_back(reference.bytes(output_tensor(workload.graph)));
+  }
+  return outputs;
+}
+
+std::shared_ptr<const model::Graph> shared_graph(const Workload& workload) {
+  return {std::shared_ptr<void>(), &workload.graph};
+}
+
+/// A machine with the memory of `shared` and a core of its own.
+hw::Machine other_core(Random& random, const hw::Machine& shared, const model::Graph& graph) {
+  for (;;) {
+    hw::Machine machine = shared;
+    const hw::Machine drawn = test::random_machine_without_search(random);
+    for (const hw::MachineKey& key : hw::machine_keys()) {
+      if (hw::is_core_section(hw::section_of(key.path))) key.set(machine, key.get(drawn));
+    }
+    try {
+      hw::validate(machine);
+      static_cast<void>(mapper::map_graph(graph, machine));
+      return machine;
+    } catch (const hw::InputError&) {
+      continue;
+    }
+  }
+}
+
+CorePlan batch_of(const hw::CoreSystem& system, const Workload& workload) {
+  std::vector<CoreSubject> subjects;
+  for (std::size_t i = 0; i < system.cores.size(); ++i) {
+    std::size_t like = 0;
+    while (!hw::same_keys(system.cores[like].machine, system.cores[i].machine)) ++like;
+    if (like < i) {
+      subjects.push_back(subjects[like]);
+      continue;
+    }
+    subjects.push_back({shared_graph(workload), std::make_shared<mapper::Mapping>(mapper::map_graph(
+                                                    workload.graph, system.cores[i].machine))});
+  }
+  return plan_batch(system, subjects, workload.inputs.size());
+}
+
+CorePlan plan_of(Split split, const hw::CoreSystem& system, const Workload& workload) {
+  switch (split) {
+    case Split::kBatch:
+      return batch_of(system, workload);
+    case Split::kLayers:
+      return plan_layers(system, shared_graph(workload), workload.inputs.size());
+    case Split::kHeads:
+      break;
+  }
+  return plan_heads(system, shared_graph(workload), workload.inputs.size());
+}
+
+CoresResult run(const CorePlan& plan, const Workload& workload, const CoresOptions& options) {
+  test::fresh_kernel();
+  return simulate(plan, workload.inputs, options);
+}
+
+void expect_balance(const CorePlan& plan, const CoresResult& result) {
+  std::uint64_t tasks = 0, read = 0, written = 0;
+  for (const CoreShare& core : result.cores) {
+    SCOPED_TRACE(core.name);
+    tasks += core.tasks;
+    read += core.traffic.read_bytes;
+    written += core.traffic.written_bytes;
+    EXPECT_EQ(core.running + core.wait + core.done + core.host, core.total);
+    EXPECT_LT(core.host, core.total);
+    std::uint64_t together = 0, alone = 0;
+    for (const PathShare& part : core.path) {
+      together += part.together;
+      alone += part.alone;
+    }
+    EXPECT_EQ(together, core.running);
+    EXPECT_EQ(alone, core.alone);
+    // Which chains and translations are at hand depends on what has completed: so do their reads.
+    const auto requests = static_cast<double>(core.alone_requests.requests);
+    EXPECT_NEAR(static_cast<double>(core.together_requests.requests), requests, 0.1 * requests);
+    if (result.cores.size() == 1) {
+      EXPECT_EQ(core.alone, core.running);
+    }
+    const std::string prefix = result.cores.size() == 1 ? "" : core.name + ".";
+    for (const hw::BlockReport& block : result.blocks) {
+      const bool of_core = prefix.empty() ? block.name == "load" || block.name == "array"
+                                          : block.name.compare(0, prefix.size(), prefix) == 0;
+      if (!of_core || !block.time) continue;
+      EXPECT_EQ(block.time->total, core.running) << block.name;
+      EXPECT_EQ(block.time->busy + block.time->stalled_total() + block.time->idle,
+                block.time->total)
+          << block.name;
+    }
+  }
+  EXPECT_EQ(tasks, plan.tasks.size());
+  EXPECT_EQ(read, result.traffic.read_bytes);
+  EXPECT_EQ(written, result.traffic.written_bytes);
+}
+
+class CoresProperty : public test::SystemCTest {};
+
+TEST_F(CoresProperty, GivesTheBitsOfOneCoreAndAccountsForEveryCycle) {
+  const Workload workload = test::encoder_workload({2, 32, 4, 64, true}, 13, 4);
+  const auto expected = by_reference(workload);
+  Random random(18);
+  std::size_t mixed = 0;
+  for (int i = 0; i < 12; ++i) {
+    hw::Machine machine = test::random_fit(random, workload.graph).first;
+    machine.dram.mib = 128;
+    SCOPED_TRACE(hw::to_toml(machine));
+    const auto split = static_cast<Split>(i % 3);
+    SCOPED_TRACE(name_of(split));
+    hw::CoreSystem system = hw::equal_cores(machine, 1 + static_cast<std::size_t>(i / 3) % 4);
+    for (hw::CoreSite& core : system.cores) core.link_ns = test::between(random, 0, 1) * 15;
+    if (split == Split::kBatch && i % 2 == 1) {
+      system.cores.back().machine = other_core(random, machine, workload.graph);
+      ++mixed;
+    }
+    const CorePlan plan = plan_of(split, system, workload);
+    CoresOptions options;
+    options.check = true;
+    const CoresResult values = run(plan, workload, options);
+    EXPECT_EQ(values.check.mismatches, 0U) << values.check.first;
+    EXPECT_GT(values.check.bytes, 0U);
+    EXPECT_EQ(values.outputs, expected);
+    expect_balance(plan, values);
+    options.functional = options.check = options.alone = false;
+    const CoresResult timing = run(plan, workload, options);
+    EXPECT_EQ(timing.cycles, values.cycles);
+    EXPECT_EQ(timing.total_cycles, values.total_cycles);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(mixed, 1U);
+}
+
+// Requests of one core can close rows that another would find open: 10 % is more than that costs.
+TEST_F(CoresProperty, MoreCoresAreNotSlowerForABatch) {
+  const Workload workload = test::encoder_workload({1, 32, 2, 64, true}, 19, 8);
+  Random random(4);
+  double worst = 0.0;
+  for (int i = 0; i < 5; ++i) {
+    const hw::Machine machine = test::random_fit(random, workload.graph).first;
+    SCOPED_TRACE(hw::to_toml(machine));
+    CoresOptions options;
+    options.functional = options.alone = false;
+    double before = 0.0;
+    for (const std::size_t cores : {1, 2, 4}) {
+      const CorePlan plan = batch_of(hw::equal_cores(machine, cores), workload);
+      const double seconds = run(plan, workload, options).seconds;
+      if (cores != 1) worst = std::max(worst, seconds / before);
+      if (cores != 1) {
+        EXPECT_LE(seconds, 1.1 * before) << cores;
+      }
+      before = seconds;
+    }
+  }
+  RecordProperty("worst", std::to_string(worst));
+}
+
+// The first core of a system does what the machine of one core does, in every cycle.
+TEST_F(CoresProperty, OneCoreTakesTheCyclesOfAMachine) {
+  const Workload workload = test::encoder_workload({1, 32, 2, 64, true}, 19, 3);
+  Random random(9);
+  for (int i = 0; i < 4; ++i) {
+    const auto [machine, mapping] = test::random_fit(random, workload.graph);
+    SCOPED_TRACE(hw::to_toml(machine));
+    SimulationOptions simulation;
+    simulation.functional = false;
+    const SimulationResult machine_run = workload.simulate(mapping, machine, simulation);
+    CoresOptions options;
+    options.functional = false;
+    const CoresResult result =
+        run(batch_of(hw::equal_cores(machine, 1), workload), workload, options);
+    EXPECT_EQ(result.cycles, machine_run.cycles);
+    EXPECT_EQ(result.total_cycles, machine_run.total_cycles);
+    EXPECT_EQ(result.cores.front().traffic.read_bytes, machine_run.traffic.read_bytes);
+  }
+}
+
+}  // namespace
+}  // namespace systole::testbench
