@@ -16,6 +16,12 @@ if(SYSTOLE_PROGRAM)
   install(DIRECTORY python/systole python/systole_convert
     DESTINATION ${CMAKE_INSTALL_DATADIR}/systole/python COMPONENT program
     PATTERN "__pycache__" EXCLUDE PATTERN "*.pyc" EXCLUDE)
+  # What `systole rtl add` builds users' RTL with.
+  install(DIRECTORY base hw DESTINATION ${CMAKE_INSTALL_DATADIR}/systole/include COMPONENT program
+    FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY testbench/rtl DESTINATION ${CMAKE_INSTALL_DATADIR}/systole/include/testbench
+    COMPONENT program FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY rtl DESTINATION ${CMAKE_INSTALL_DATADIR}/systole COMPONENT program)
   install(FILES cmake/systole.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
     RENAME systole COMPONENT program)
   set(page ${CMAKE_CURRENT_BINARY_DIR}/systole.1)

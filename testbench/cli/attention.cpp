@@ -149,7 +149,9 @@ int run(const AttentionOptions& options) {
   report.reordering = split.text();
   report.functional = options.functional;
   report.workload = &workload;
-  report.result = simulate_attention(workload, machine, make_engines(machine, {}, report.rtl),
+  RtlOptions rtl;
+  add_own_rtl(options.machine, rtl);
+  report.result = simulate_attention(workload, machine, make_engines(machine, rtl, report.rtl),
                                      options.functional);
   nlohmann::ordered_json document = attention_json(report);
   document["machine_keys"] = machine_json(machine);

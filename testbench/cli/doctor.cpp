@@ -107,6 +107,8 @@ int run(const DoctorOptions& options) {
       tool("gnuplot", "--plots"),
       tool("dot", "systole model --svg"),
       tool("gtkwave", "looking at --wave"),
+      tool("verilator", "systole rtl"),
+      tool("c++", "systole rtl add"),
       module("numpy", "systole convert"),
       module("gguf", "systole convert, of GGUF"),
       module("onnx", "systole convert, of ONNX"),

@@ -79,6 +79,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_sparsify_command(app, action);
   add_reproduce_command(app, action);
   add_vectors_command(app, action);
+  add_rtl_command(app, action);
   add_doctor_command(app, action);
   app.footer("'systole COMMAND --help' explains a command and gives examples.");
 }

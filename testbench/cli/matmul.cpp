@@ -99,13 +99,15 @@ int run(const MatmulOptions& options) {
   std::vector<std::vector<std::uint8_t>> inputs(1);
   if (options.functional) inputs.front() = matmul_input(shape);
   RtlReport rtl;
+  RtlOptions rtl_options;
+  add_own_rtl(options.machine, rtl_options);
   Measurement measurement;
   {
     SimulationBar bar;
     simulation.progress = [&bar](const SimulationProgress& now) { bar.update(now); };
-    measurement = measure(
-        machine, graph.name, shape.macs(), simulation,
-        simulate(graph, mapping, machine, make_engines(machine, {}, rtl), inputs, simulation));
+    measurement = measure(machine, graph.name, shape.macs(), simulation,
+                          simulate(graph, mapping, machine, make_engines(machine, rtl_options, rtl),
+                                   inputs, simulation));
   }
 
   measurement.rtl = rtl;

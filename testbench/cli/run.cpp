@@ -180,7 +180,9 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   simulation.observer = recording.observer();
   RtlReport rtl;
   RtlWaves rtl_waves(options.wave.path, work.machine);
-  tlm_model::Engines engines = make_engines(work.machine, rtl_waves.options(), rtl);
+  RtlOptions rtl_options = rtl_waves.options();
+  add_own_rtl(options.machine, rtl_options);
+  tlm_model::Engines engines = make_engines(work.machine, rtl_options, rtl);
   simulation.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
   Measurement measurement = measure(work.machine, work.name, work.macs, simulation,
                                     work.simulate(std::move(engines), simulation));

@@ -252,6 +252,7 @@ ordered_json to_json(const RtlReport& report) {
     blocks[block] = {{"operations", counts.operations},
                      {"cycles", counts.cycles},
                      {"mismatches", counts.mismatches}};
+    if (!counts.source.empty()) blocks[block]["source"] = counts.source;
   }
   return blocks;
 }
@@ -346,8 +347,9 @@ ordered_json to_json(const Measurement& measurement) {
 std::string rtl_table(const RtlReport& report) {
   Table table("block in RTL | >operations | >cycles | >mismatches");
   for (const auto& [block, counts] : report) {
-    table.add(
-        {block, grouped(counts.operations), grouped(counts.cycles), grouped(counts.mismatches)});
+    const std::string own = counts.source.empty() ? "" : " (" + hw::printable(counts.source) + ")";
+    table.add({block + own, grouped(counts.operations), grouped(counts.cycles),
+               grouped(counts.mismatches)});
   }
   return table.text();
 }

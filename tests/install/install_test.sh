@@ -22,6 +22,12 @@ moved/bin/systole run -m moved --model vit17 -n 1 --check --report run.html | gr
 moved/bin/systole doctor >health || fail_with health
 grep -q "comes with *$(pwd -P)/moved/share/systole" health || fail_with health
 
+cp -r "$examples/own_rtl/requantizer" own
+moved/bin/systole rtl add own >"$work/log" 2>&1 || fail_with "$work/log" "systole rtl add"
+moved/bin/systole matmul 9x10x11 -m tiny --rtl requantizer=own >"$work/log" 2>&1 ||
+  fail_with "$work/log" "a run with RTL of one's own"
+grep -q "^requantizer ($work/own) .* 0\$" "$work/log" || fail_with "$work/log" "mismatches"
+
 page=moved/share/man/man1/systole.1
 for command in $(moved/bin/systole --help | awk '/^Subcommands:/ {on = 1; next} on && /^  / {print $1}'); do
   grep -q "^\.SH SYSTOLE ${command^^}\$" $page || fail "the manual page has no command $command"

@@ -36,6 +36,7 @@ void add_play_command(CLI::App& app, Action& action);
 void add_quantise_command(CLI::App& app, Action& action);
 void add_reproduce_command(CLI::App& app, Action& action);
 void add_matmul_command(CLI::App& app, Action& action);
+void add_rtl_command(CLI::App& app, Action& action);
 void add_sparsify_command(CLI::App& app, Action& action);
 void add_sweep_command(CLI::App& app, Action& action);
 void add_vectors_command(CLI::App& app, Action& action);

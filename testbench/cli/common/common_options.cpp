@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <system_error>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -13,6 +15,8 @@
 #include "hw/description/machine_keys.h"
 #include "hw/description/machine_rules.h"
 #include "hw/description/machine_text.h"
+#include "testbench/cli/common/version.h"
+#include "testbench/own/own_rtl.h"
 #include "testbench/run/rtl_blocks.h"
 
 namespace systole::testbench {
@@ -20,12 +24,25 @@ namespace {
 
 constexpr const char* kStrategyKey = "mapper.strategy";
 
+/// BLOCK or BLOCK=DIR: block and folder.
+std::pair<std::string, std::string> own_item(const std::string& item) {
+  const std::size_t equals = item.find('=');
+  if (equals == std::string::npos) return {item, {}};
+  const std::string block = item.substr(0, equals), folder = item.substr(equals + 1);
+  const std::vector<std::string> blocks = own_blocks();
+  if (folder.empty() || std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
+    throw hw::InputError(fmt::format("--rtl {}: expected BLOCK=DIR with one of {}",
+                                     hw::printable(item), fmt::join(blocks, ", ")));
+  }
+  return {block, folder};
+}
+
 hw::Machine configured(const MachineOptions& options) {
   hw::Machine machine = load_machine(options.machine, options.settings);
   if (!options.strategy.empty()) {
     hw::set_key(machine, fmt::format("{}={}", kStrategyKey, options.strategy));
   }
-  for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
+  for (const std::string& block : options.rtl) swap_for_rtl(machine, own_item(block).first);
   return machine;
 }
 
@@ -53,10 +70,18 @@ void add_strategy(CLI::App& command, MachineOptions& options) {
 }
 
 void add_rtl(CLI::App& command, MachineOptions& options) {
-  command.add_option("--rtl", options.rtl, "blocks to run as Verilated RTL, or all")
-      ->type_name("BLOCK,...")
+  command.add_option("--rtl", options.rtl, "blocks in Verilated RTL (=DIR: your own), or all")
+      ->type_name("BLOCK[=DIR],...")
       ->delimiter(',')
       ->allow_extra_args(false);
+}
+
+void add_own_rtl(const MachineOptions& options, RtlOptions& rtl) {
+  for (const std::string& each : options.rtl) {
+    const auto [block, folder] = own_item(each);
+    if (folder.empty()) continue;
+    rtl.own[block] = &load_own_rtl(folder, block, program_version());
+  }
 }
 
 hw::Machine load_machine(const std::string& name_or_path,
@@ -143,6 +168,11 @@ hw::Machine load_stream_machine(const MachineOptions& options) {
 
 hw::Machine load_generation_machine(const MachineOptions& options) {
   hw::Machine machine = configured(options);
+  for (const std::string& item : options.rtl) {
+    if (own_item(item).second.empty()) continue;
+    throw hw::InputError(
+        fmt::format("--rtl {}: no block of cores for text generation", hw::printable(item)));
+  }
   if (machine.dfx.cores == 0) {
     throw hw::InputError(
         hw::printable(options.machine) +

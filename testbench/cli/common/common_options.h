@@ -7,6 +7,7 @@
 #include "hw/description/core_system.h"
 #include "hw/machine/machine.h"
 #include "testbench/network/network_size.h"
+#include "testbench/rtl/drive/rtl_options.h"
 
 /// Options that several subcommands have.
 namespace systole::testbench {
@@ -14,7 +15,7 @@ namespace systole::testbench {
 struct MachineOptions {
   std::string machine;                ///< preset or file
   std::vector<std::string> settings;  ///< section.key=value
-  std::vector<std::string> rtl;       ///< blocks, or "all"
+  std::vector<std::string> rtl;       ///< blocks, block=folder, or "all"
   std::string strategy;               ///< a value of mapper.strategy; empty: the machine's
 };
 
@@ -24,6 +25,8 @@ void add_machine_options(CLI::App& command, MachineOptions& options);
 void add_strategy(CLI::App& command, MachineOptions& options);
 /// Adds --rtl.
 void add_rtl(CLI::App& command, MachineOptions& options);
+/// Loads the users' own RTL that --rtl names, for make_engines(). Throws InputError.
+void add_own_rtl(const MachineOptions& options, RtlOptions& rtl);
 /// Adds --set alone, as often as wanted.
 void add_settings(CLI::App& command, std::vector<std::string>& settings);
 

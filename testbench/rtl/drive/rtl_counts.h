@@ -12,6 +12,7 @@ struct RtlCounts {
   std::uint64_t cycles = 0;      ///< of the RTL's clock
   std::uint64_t mismatches = 0;  ///< values that differ from the model's, operations whose cycles
                                  ///< differ from the contract, and blocks with failed assertions
+  std::string source = {};       ///< the folder of a user's own RTL, "": Systole's
 };
 
 /// By block.

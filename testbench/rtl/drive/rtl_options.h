@@ -10,6 +10,7 @@
 namespace systole::testbench {
 
 class ModelView;
+struct OwnBlock;
 
 struct RtlOptions {
   bool checked = false;    ///< assertions on, registers start at random
@@ -22,6 +23,9 @@ struct RtlOptions {
   [[nodiscard]] RtlOptions for_block(const std::string& block, std::size_t outputs) const;
   /// Of several blocks: where the waveform of each is written, if not by the stem `wave`.
   std::map<std::string, std::string> places = {};
+
+  /// Blocks that are users' own RTL: see OwnBlock.
+  std::map<std::string, const OwnBlock*> own = {};
 
   /// Name of the waveform of one of several blocks: `wave` is then the stem. "" for none.
   [[nodiscard]] std::string wave_of(const std::string& block) const;

@@ -20,6 +20,7 @@ constexpr unsigned kHex = 1U << 1, kDecimal = 1U << 2, kBinary = 1U << 3, kRight
                    kGroupEnd = 1U << 24;
 constexpr std::uint32_t kLaneWidths[] = {32, 8, 16};
 constexpr int kRtlColour = 2, kModelColour = 3;
+const std::string kTopScope = "dut.";
 constexpr const char* kModelScope = "model";
 constexpr const char* kModelOutput = "output_";
 
@@ -95,6 +96,16 @@ const FstSignal* output_port(const Signals& ports, std::size_t lanes) {
   return nullptr;
 }
 
+/// The scope of the block's module, whatever it is called: that below the name of the Verilated
+/// top.
+std::string module_scope(const Signals& signals) {
+  for (const FstSignal& signal : signals) {
+    const std::size_t end = signal.scope.find('.', kTopScope.size());
+    if (signal.scope.rfind(kTopScope, 0) == 0) return signal.scope.substr(0, end);
+  }
+  return {};
+}
+
 }  // namespace
 
 Signals read_fst_signals(const std::string& path) {
@@ -124,9 +135,9 @@ std::string rtl_view_path(const std::string& wave) {
 }
 
 void write_rtl_view(const std::string& wave, const std::string& block) {
-  const std::string own_scope = "dut.systole_" + block;
-  Signals ports, inside, outputs, progress;
-  for (FstSignal& signal : read_fst_signals(wave)) {
+  Signals signals = read_fst_signals(wave), ports, inside, outputs, progress;
+  const std::string own_scope = module_scope(signals);
+  for (FstSignal& signal : signals) {
     if (signal.scope == own_scope) {
       (signal.is_port ? ports : inside).push_back(signal);
     } else if (signal.scope == kModelScope) {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "hw/postop/stage_constants.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/engine/own_block.h"
 
 namespace systole::testbench {
 namespace {
@@ -209,7 +211,16 @@ std::unique_ptr<hw::PostopEngine> make_postop_engine(const hw::Machine::Backends
                                                      std::uint32_t lanes, const RtlOptions& options,
                                                      RtlReport& report) {
   const auto add = [&](auto& to, hw::Backend backend, const char* block, auto make) {
-    if (backend == hw::Backend::kRtl) to(make(lanes, options.for_block(block, lanes)));
+    if (backend != hw::Backend::kRtl) return;
+    const auto own = options.own.find(block);
+    const std::uint32_t outputs = std::string_view(block) == "i_sqrt" ? 1 : lanes;
+    const RtlOptions its = options.for_block(block, outputs);
+    if (own == options.own.end()) {
+      to(make(lanes, its));
+      return;
+    }
+    report[block].source = own->second->folder;
+    to(make_own_block(*own->second, lanes, its));
   };
   std::vector<std::unique_ptr<ChainRtl>> stages;
   std::unique_ptr<ChainRtl> pipeline;
@@ -219,9 +230,8 @@ std::unique_ptr<hw::PostopEngine> make_postop_engine(const hw::Machine::Backends
   add(to_stages, backends.i_gelu, "i_gelu", make_i_gelu);
   add(to_stages, backends.i_exp, "i_exp", make_i_exp);
   add(to_stages, backends.softmax_unit, "softmax_unit", make_softmax_unit);
-  if (backends.i_sqrt == hw::Backend::kRtl) {
-    stages.push_back(make_i_sqrt(options.for_block("i_sqrt", 1)));
-  }
+  add(to_stages, backends.i_sqrt, "i_sqrt",
+      [](std::uint32_t, const RtlOptions& its) { return make_i_sqrt(its); });
   add(to_stages, backends.layernorm_unit, "layernorm_unit", make_layernorm_unit);
   add(to_pipeline, backends.postop_pipeline, "postop_pipeline", make_postop_pipeline);
   if (stages.empty() && !pipeline) return nullptr;

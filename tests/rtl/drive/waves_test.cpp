@@ -17,6 +17,7 @@
 #include "testbench/rtl/ring/ring_router_rtl.h"
 #include "tests/rtl/attention/head_case.h"
 #include "tests/rtl/attention/head_mix_case.h"
+#include "tests/rtl/dma/axi_memory.h"
 #include "tests/rtl/engine/chain_run.h"
 #include "tests/rtl/ring/router_case.h"
 #include "tests/support/half_gemv_case.h"
@@ -154,6 +155,17 @@ void run_softmax_rows(const RtlOptions& options, RtlReport& report) {
   check_stream_softmax(*unit, scores, 3 * hw::stream::kGroup, report["stream_softmax"]);
 }
 
+void run_copy(const RtlOptions& options, RtlReport& report) {
+  hw::AxiSubordinate::Params port;
+  port.stalls_per_mille = 100;
+  AxiMemory memory(1 << 12, port, 5, 30);
+  const std::vector<std::uint8_t> bytes = memory.bytes();
+  const auto dma = make_axi_dma(port.bytes, options.for_block("axi_dma", port.bytes / 4));
+  dma->copy(5, 2050, 1000, bytes.data() + 5);
+  (void)memory.run(*dma);
+  report["axi_dma"] = {1, 0, memory.bytes()[3049] == bytes[1004] ? 0U : 1U};
+}
+
 void run_commands(const RtlOptions& options, RtlReport& report) {
   constexpr auto kSizes = kDispatcherSizes[1];
   const auto unit = make_dispatcher(kSizes, options.for_block("dispatcher", kDispatcherViewWords));
@@ -187,6 +199,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_commands(options, report);
   } else if (block == "ring_router") {
     run_packets(options, report);
+  } else if (block == "axi_dma") {
+    run_copy(options, report);
   } else {
     run_chains(block, options, report);
   }
@@ -214,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
                                          "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
                                          "stream_softmax", "layernorm_unit", "postop_pipeline",
                                          "sparser_line", "denser_line", "head_mix_line", "fp16_mul",
-                                         "fp16_add", "mpu_tree", "ring_router"),
+                                         "fp16_add", "mpu_tree", "ring_router", "axi_dma"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {

@@ -352,7 +352,7 @@ TEST(Docs, WriteAnOptionOneWay) {
   }
 }
 
-/// The names in `BLOCKS := ...` of Makefile.verilator, variables replaced.
+/// The names in `TWINS := ...` of Makefile.verilator, variables replaced.
 std::size_t blocks_in_rtl() {
   const std::string makefile = read_text(kSource / "Makefile.verilator");
   static const std::regex definition("\n([A-Z_]+) *:= (([^\n]|\\\\\n)*)"),
@@ -362,7 +362,7 @@ std::size_t blocks_in_rtl() {
        ++it) {
     values[it->str(1)] = std::regex_replace(it->str(2), std::regex("\\\\\n"), " ");
   }
-  std::string blocks = values["BLOCKS"];
+  std::string blocks = values["TWINS"];
   for (std::smatch found; std::regex_search(blocks, found, reference);) {
     blocks = found.prefix().str() + values[found[1]] + found.suffix().str();
   }

@@ -1,0 +1,125 @@
+#include "testbench/rtl/dma/axi_dma_rtl.h"
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "Vaxi_dma_16.h"
+#include "Vaxi_dma_16_checked.h"
+#include "Vaxi_dma_4.h"
+#include "Vaxi_dma_4_checked.h"
+#include "base/error.h"
+#include "testbench/rtl/drive/ports.h"
+#include "testbench/rtl/drive/verilated_dut.h"
+
+namespace systole::testbench {
+namespace {
+
+template <typename Model>
+class VerilatedDma final : public AxiDmaRtl {
+ public:
+  VerilatedDma(unsigned bytes, const RtlOptions& options) : bytes_(bytes), dut_(options) {
+    dut_->start_i = 0;
+  }
+
+  void copy(std::uint64_t source, std::uint64_t target, std::uint64_t bytes,
+            const std::uint8_t* expected) override {
+    if (source >= kAddresses || target >= kAddresses || bytes > kMaxBytes) {
+      throw std::invalid_argument("axi_dma RTL: addresses have 40 bits, lengths 32");
+    }
+    dut_->start_i = 1;
+    dut_->source_i = source;
+    dut_->target_i = target;
+    dut_->bytes_i = static_cast<IData>(bytes);
+    lane_ = target % bytes_;
+    expected_ = expected;
+    left_ = bytes;
+    cycle_ = 0;
+    dut_.show_operation(nullptr, 0);
+  }
+
+  void settle(hw::AxiPins& pins) override {
+    dut_->aw_ready_i = pins.aw.ready;
+    dut_->w_ready_i = pins.w.ready;
+    dut_->ar_ready_i = pins.ar.ready;
+    dut_->b_valid_i = pins.b.valid;
+    dut_->b_id_i = static_cast<CData>(pins.b.id);
+    dut_->b_resp_i = static_cast<CData>(pins.b.response);
+    dut_->r_valid_i = pins.r.valid;
+    dut_->r_id_i = static_cast<CData>(pins.r.id);
+    dut_->r_resp_i = static_cast<CData>(pins.r.response);
+    dut_->r_last_i = pins.r.last;
+    for (unsigned lane = 0; lane < bytes_; ++lane) {
+      set_lane<8>(dut_->r_data_i, lane, pins.r.data[lane]);
+    }
+    dut_.settle();
+    pins.aw = {dut_->aw_valid_o != 0,
+               pins.aw.ready,
+               dut_->aw_id_o,
+               dut_->aw_addr_o,
+               dut_->aw_len_o,
+               dut_->aw_size_o,
+               static_cast<hw::AxiBurst>(dut_->aw_burst_o)};
+    pins.ar = {dut_->ar_valid_o != 0,
+               pins.ar.ready,
+               dut_->ar_id_o,
+               dut_->ar_addr_o,
+               dut_->ar_len_o,
+               dut_->ar_size_o,
+               static_cast<hw::AxiBurst>(dut_->ar_burst_o)};
+    pins.w.valid = dut_->w_valid_o != 0;
+    pins.w.last = dut_->w_last_o != 0;
+    for (unsigned lane = 0; lane < bytes_; ++lane) {
+      pins.w.data[lane] = static_cast<std::uint8_t>(get_lane<8>(dut_->w_data_o, lane));
+      pins.w.strobes[lane] = (get_lane<8>(dut_->w_strb_o, lane / 8) >> lane % 8 & 1U) != 0;
+    }
+    pins.b.ready = dut_->b_ready_o != 0;
+    pins.r.ready = dut_->r_ready_o != 0;
+    dut_.show_cycle(++cycle_);
+    if (pins.w.valid && pins.w.ready) show_word();
+  }
+
+  // Who waits for whom is the subordinate's to say, so a cycle without progress is none of a hang.
+  void edge() override {
+    dut_.end_cycle(true);
+    dut_->start_i = 0;
+  }
+
+  [[nodiscard]] bool active() const override { return dut_->start_i != 0 || dut_->busy_o != 0; }
+  [[nodiscard]] bool error() const override { return dut_->error_o != 0; }
+  [[nodiscard]] bool failed() const override { return dut_.failed(); }
+
+ private:
+  /// The bytes that this beat should have, 0 in lanes outside the range.
+  void show_word() {
+    if (expected_ == nullptr) return;
+    std::vector<std::int32_t> words(bytes_ / sizeof(std::int32_t));
+    for (; lane_ < bytes_ && left_ != 0; ++lane_, --left_) {
+      set_lane<8>(words[0], lane_, *expected_++);
+    }
+    lane_ = 0;
+    dut_.show_words(words.data(), words.size());
+  }
+
+  const unsigned bytes_;
+  mutable VerilatedDut<Model> dut_;
+  const std::uint8_t* expected_ = nullptr;  ///< for the waveform, of the next beat
+  std::uint64_t lane_ = 0, left_ = 0, cycle_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<AxiDmaRtl> make_axi_dma(unsigned bytes, const RtlOptions& options) {
+  if (bytes == 4) {
+    return make_build<AxiDmaRtl, VerilatedDma<Vaxi_dma_4>, VerilatedDma<Vaxi_dma_4_checked>>(
+        options, bytes);
+  }
+  if (bytes == 16) {
+    return make_build<AxiDmaRtl, VerilatedDma<Vaxi_dma_16>, VerilatedDma<Vaxi_dma_16_checked>>(
+        options, bytes);
+  }
+  throw hw::InputError("axi_dma RTL: data of " + std::to_string(bytes) +
+                       " bytes, expected 4 or 16");
+}
+
+}  // namespace systole::testbench

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <tlm_utils/simple_initiator_socket.h>
+
+#include <cstdint>
+#include <deque>
+#include <systemc>
+#include <tlm>
+
+#include "hw/axi/axi_checker.h"
+#include "hw/axi/axi_pins.h"
+#include "hw/axi/axi_subordinate.h"
+#include "hw/machine/machine.h"
+#include "tlm/common/time.h"
+
+namespace systole::tlm_model {
+
+/// Puts RTL with an AXI4 manager port on the system bus: an initiator of the bus that answers the
+/// RTL's pins cycle by cycle. The RTL has the bus's clock.
+///
+/// What is taken at an edge reaches the bus at that edge. The bus's answer in cycle d is on the
+/// pins in the cycle that ends with edge d, if the manager is ready and no earlier answer is in the
+/// way (see hw::AxiSubordinate): no cycle is added to the contract of the bus. A write reaches the
+/// bus with its last beat, so that a slow manager never holds the bus's data channel; its beats
+/// pass the pins before they pass the bus.
+///
+/// | bus                        | response |
+/// |----------------------------|----------|
+/// | TLM_OK_RESPONSE            | OKAY     |
+/// | TLM_ADDRESS_ERROR_RESPONSE | DECERR   |
+/// | any other                  | SLVERR   |
+///
+/// A breach of the protocol, of the RTL or of the bridge, is reported as an SC_ERROR of one line.
+class AxiBridge : public sc_core::sc_module {
+ public:
+  tlm_utils::simple_initiator_socket<AxiBridge> socket{"socket"};
+
+  /// `manager` must outlive the simulation. `params.bus_bytes` is set to the width of the bus.
+  /// Throws std::invalid_argument on bad parameters.
+  AxiBridge(const sc_core::sc_module_name& name, const hw::Machine::Bus& bus,
+            hw::AxiSubordinate::Params params, hw::AxiManager& manager);
+
+  /// The clock runs again: call it when something makes the manager active.
+  void start() { started_.notify(sc_core::SC_ZERO_TIME); }
+
+  /// Notified when the manager is not active any more and nothing is under way.
+  [[nodiscard]] const sc_core::sc_event& stopped() const noexcept { return stopped_; }
+
+  /// Cycles in which the RTL had a clock.
+  [[nodiscard]] std::uint64_t cycles() const noexcept { return cycles_; }
+  [[nodiscard]] const hw::AxiSubordinate::Counts& counts() const noexcept {
+    return subordinate_.counts();
+  }
+
+ private:
+  void run_clock();
+  void run_requests();
+  [[nodiscard]] bool busy() const;
+
+  const Clock clock_;
+  hw::AxiManager& manager_;
+  hw::AxiSubordinate subordinate_;
+  hw::AxiChecker checker_;
+  hw::AxiPins pins_;
+  std::deque<hw::AxiSubordinate::Request> requests_;  ///< to be sent, in order
+  sc_core::sc_event started_, stopped_, asked_;
+  std::uint64_t cycles_ = 0;
+};
+
+}  // namespace systole::tlm_model
