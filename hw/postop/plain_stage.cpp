@@ -8,6 +8,7 @@
 #include "hw/function/layernorm.h"
 #include "hw/function/rms_norm.h"
 #include "hw/function/rope.h"
+#include "hw/function/row_scale.h"
 #include "hw/function/silu.h"
 #include "hw/function/softmax.h"
 #include "hw/number/dyadic.h"
@@ -70,6 +71,10 @@ class PlainStage {
         return each([this](std::int64_t x, std::size_t) {
           return deferred_divide(static_cast<std::int32_t>(x), row_.statistics[0]);
         });
+      case StageOp::kQuantiseRow:
+        return each([this](std::int64_t x, std::size_t) {
+          return row_code(static_cast<std::int32_t>(x), row_.statistics[0], value(0));
+        });
       case StageOp::kLayerNorm:
       case StageOp::kLayerNormApply:
       case StageOp::kRmsNormApply:
@@ -91,6 +96,10 @@ class PlainStage {
                                                         : std::numeric_limits<std::int32_t>::min();
       for (const std::int32_t x : row_.x) highest = std::max(highest, x);
       words[0] = static_cast<std::uint32_t>(highest);
+    } else if (stage_.side == Reduction::kRowPeak) {
+      std::uint32_t peak = row_.accumulate_statistics ? words[0] : 0;
+      for (const std::int32_t x : row_.x) peak = std::max(peak, magnitude(x));
+      words[0] = peak;
     } else if (stage_.side == Reduction::kRowSum) {
       std::uint32_t sum = row_.accumulate_statistics ? words[0] : 0;
       for (const std::int32_t x : row_.x) sum += static_cast<std::uint32_t>(x);

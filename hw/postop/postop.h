@@ -108,6 +108,7 @@ void check_pre_chain(const Chain& chain);
 ///   layer_norm                          max(3V, V + 36)   2I + 3V
 ///   divide_row_sum, anywhere            13 or more        13 more, if no row-wise stage precedes
 ///   layer_norm_apply, rms_norm_apply    28, 16 or more    the division and root of the first row
+///   quantise_row                        16 or more        the division of the first row
 ///
 /// With three passes every interval has a slot of V cycles for each: the first pass of row j, the
 /// second of row j - 1, the last of row j - 2, so a row's serial division and root have an interval

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "hw/function/gelu.h"
 #include "hw/function/layernorm.h"
+#include "hw/function/row_scale.h"
 #include "hw/function/softmax.h"
 #include "hw/number/int_exp.h"
 #include "hw/number/integer.h"
@@ -162,6 +163,9 @@ class StageCheck {
         return;
       case StageOp::kClamp:
         clamp_range(0);
+        return;
+      case StageOp::kQuantiseRow:
+        in_range(0, 1, (1 << kRowCodeBits) - 1);
         return;
       case StageOp::kGelu:
         check_gelu();

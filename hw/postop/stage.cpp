@@ -4,6 +4,7 @@
 
 #include "hw/function/layernorm.h"
 #include "hw/function/rope.h"
+#include "hw/function/row_scale.h"
 #include "hw/function/silu.h"
 #include "hw/function/softmax.h"
 #include "hw/number/int_exp.h"
@@ -161,6 +162,7 @@ constexpr std::array<StageInfo, kStageOps> kStageTable = {{
      kRopeLatency,
      StageUnit::kRope},
     {"transpose", {}, kNoOperand, false, false, 0, kAdd, StageUnit::kTransposer},
+    {"quantise_row", {"top"}, kind(Operand::kRow), false, false, 0, kRequantise, StageUnit::kNorm},
 }};
 
 bool is_deferred_softmax(const Stage& stage) {
@@ -181,7 +183,7 @@ std::string_view name_of(Operand operand) {
 
 std::string_view name_of(Reduction reduction) {
   constexpr std::array<std::string_view, kReductions> kNames = {"none", "row_max", "row_sum",
-                                                                "sum_squares"};
+                                                                "sum_squares", "row_peak"};
   return kNames.at(static_cast<std::size_t>(reduction));
 }
 
@@ -238,6 +240,7 @@ std::uint32_t statistics_written(const Stage& stage) {
       return 0;
     case Reduction::kRowMax:
     case Reduction::kRowSum:
+    case Reduction::kRowPeak:
       return 1;
     case Reduction::kSumSquares:
       return kSumSquaresWords;
@@ -269,6 +272,8 @@ std::uint64_t stage_interval(const Stage& stage, std::uint64_t vectors) {
       return std::max<std::uint64_t>(reading, kMeanSerial + kReciprocalSerial);
     case StageOp::kRmsNormApply:
       return std::max<std::uint64_t>(reading, std::max(kIntSqrtCycles, kReciprocalSerial));
+    case StageOp::kQuantiseRow:
+      return std::max<std::uint64_t>(reading, kRowReciprocalSerial);
     default:
       return reading;
   }
@@ -283,6 +288,8 @@ std::uint32_t stage_lead(const Stage& stage) {
       return kMeanSerial + 2 * kMultiply + 2 * kAdd + kIntSqrtCycles + kReciprocalSerial;
     case StageOp::kRmsNormApply:
       return kIntSqrtCycles + kReciprocalSerial;
+    case StageOp::kQuantiseRow:
+      return kRowFactorCycles;
     default:
       return 0;
   }

@@ -36,9 +36,10 @@ enum class StageOp : std::uint8_t {
   kRmsNormApply = 14,    ///< x over the root of its row's sum of squares (hw/function/rms_norm.h)
   kRope = 15,            ///< rotates pairs of columns; y = cosine, sine, cosine, sine ... (rope.h)
   kTranspose = 16,       ///< element (r, c) of the tile is written as (c, r); the last stage
+  kQuantiseRow = 17,     ///< codes of the row, whose peak becomes `top` (hw/function/row_scale.h)
 };
 
-inline constexpr std::uint8_t kStageOps = 17;
+inline constexpr std::uint8_t kStageOps = 18;
 inline constexpr std::size_t kStageImmediates = 8;
 
 /// Where a stage's operand y comes from, and how it is broadcast.
@@ -60,8 +61,9 @@ enum class Reduction : std::uint8_t {
   kRowMax = 1,      ///< one word
   kRowSum = 2,      ///< one word, modulo 2^32
   kSumSquares = 3,  ///< four words: s64 sum, u64 sum of squares, of the results saturated to s24
+  kRowPeak = 4,     ///< one word: the largest magnitude, 0 to 2^31
 };
-inline constexpr std::uint8_t kReductions = 4;
+inline constexpr std::uint8_t kReductions = 5;
 [[nodiscard]] std::string_view name_of(Reduction reduction);
 
 /// `imm` holds the immediates in the order that stage_info() names them.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "hw/function/rms_norm.h"
+#include "hw/function/row_scale.h"
 #include "hw/kernel/row_kernels.h"
 #include "hw/postop/chain_frame.h"
 #include "hw/postop/stage_constants.h"
@@ -132,6 +133,15 @@ Step divide_row_sum() {
   };
 }
 
+Step quantise_row(std::int32_t top) {
+  return [top](Frame& frame) {
+    for (std::size_t i = 0; i < frame.rows(); ++i) {
+      row::requantise(frame.row(i), frame.cols(), row_code_factor(*frame.statistics(i), top),
+                      Rounding::kHalfUp, {-top, top});
+    }
+  };
+}
+
 /// `statistics`: of a row of the frame. Of the whole row in the tile or from the words in the
 /// row statistics.
 template <typename Statistics>
@@ -208,6 +218,8 @@ Step stage_function(const Chain& chain, std::size_t index, std::size_t word) {
       return softmax(softmax_constants(stage));
     case StageOp::kDivideRowSum:
       return divide_row_sum();
+    case StageOp::kQuantiseRow:
+      return quantise_row(imm32(stage, 0));
     case StageOp::kLayerNorm:
       return layer_norm(stage, word, statistics_of_row);
     case StageOp::kLayerNormApply:

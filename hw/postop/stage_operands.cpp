@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "hw/function/row_scale.h"
 #include "hw/kernel/row_kernels.h"
 #include "hw/postop/chain_frame.h"
 #include "hw/postop/stage_constants.h"
@@ -53,6 +54,16 @@ void add_row_max(Frame& frame) {
     const std::int32_t before =
         frame.operands().accumulate_statistics ? *word : std::numeric_limits<std::int32_t>::min();
     *word = std::max(before, row::maximum(frame.row(i), frame.cols()));
+  }
+}
+
+void add_row_peak(Frame& frame) {
+  for (std::size_t i = 0; i < frame.rows(); ++i) {
+    std::uint32_t* const word = frame.statistics(i);
+    std::uint32_t peak = frame.operands().accumulate_statistics ? *word : 0;
+    const std::int32_t* const row = frame.row(i);
+    for (std::size_t c = 0; c < frame.cols(); ++c) peak = std::max(peak, magnitude(row[c]));
+    *word = peak;
   }
 }
 
@@ -132,6 +143,8 @@ ChainKernel::Step side_output(Reduction reduction) {
       return add_row_sum;
     case Reduction::kSumSquares:
       return add_sum_squares;
+    case Reduction::kRowPeak:
+      return add_row_peak;
   }
   return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "hw/function/layernorm.h"
 #include "hw/function/rope.h"
 #include "model/build/linear_nodes.h"
 #include "model/checkpoint/keep_mask.h"
@@ -30,8 +31,9 @@ std::string cache_name(std::size_t layer, std::uint32_t sequence) {
 class LlamaBlocks {
  public:
   /// `cache`: rows of a cache, for one token of each sequence; 0: all `length` tokens at once.
+  /// `every`: logits of all rows, else of the last one of each sequence.
   LlamaBlocks(const IntegerLlama& llama, std::uint32_t sequences, std::uint32_t length,
-              std::uint32_t cache)
+              std::uint32_t cache, bool every = false)
       : builder_(llama.name),
         llama_(llama),
         shape_(llama.shape),
@@ -39,7 +41,8 @@ class LlamaBlocks {
         residual_type_(llama.datapath.residual_bits <= 16 ? hw::DType::kS16 : hw::DType::kS32),
         sequences_(sequences),
         length_(length),
-        cache_(cache) {}
+        cache_(cache),
+        every_(every) {}
 
   Graph run() && {
     const std::uint32_t rows = sequences_ * length_;
@@ -58,7 +61,7 @@ class LlamaBlocks {
     for (std::uint32_t i = 0; i < shape_.layers; ++i) {
       stream = block("blocks." + std::to_string(i) + ".", i, stream);
     }
-    if (length_ != 1) stream = last_tokens(stream);
+    if (length_ != 1 && !every_) stream = last_tokens(stream);
     logits(norm("norm", stream, llama_.norm));
     return std::move(builder_).take();
   }
@@ -68,6 +71,13 @@ class LlamaBlocks {
   struct Stream {
     View values;
     TensorId sums = kNoTensor;
+  };
+
+  /// What a product takes. With peaks its rows have scales of their own.
+  struct Operand {
+    View codes;
+    TensorId peaks = kNoTensor;
+    unsigned bits = 0;  ///< of the values that the peaks are of
   };
 
   View add(const std::string& name, std::uint32_t rows, std::uint32_t cols, hw::DType type,
@@ -124,29 +134,70 @@ class LlamaBlocks {
     return stream;
   }
 
-  View norm(const std::string& name, const Stream& in, const IntegerRmsNorm& norm) {
-    const View out = builder_.stage(
-        name, in.values, rms_norm_stage(hw::kLayerNormFractionBits, norm.shift, kOperandBits),
-        hw::DType::kS8, {norm.multiplier, {}, in.sums});
-    builder_.tensor(out.tensor).scale = norm.scale;
-    return out;
+  TensorId add_peaks(const std::string& name, std::uint32_t rows) {
+    return add(name + ".peaks", rows, 1, hw::DType::kS32).tensor;
   }
 
-  View requantised(const std::string& name, View in, const IntegerLinear& layer, unsigned bits,
-                   hw::DType type) {
-    const View sum = linear_product(builder_, name, in, layer);
+  /// Codes of the rows of `in`, of whose magnitudes `peaks` are the largest.
+  Operand codes(const std::string& name, View in, TensorId peaks, unsigned bits) {
+    const View out =
+        builder_.stage(name + ".codes", in, quantise_row_stage(), hw::DType::kS8, {{}, {}, peaks});
+    return {out, peaks, bits};
+  }
+
+  Operand norm(const std::string& name, const Stream& in, const IntegerRmsNorm& norm) {
+    const auto normed = [&](unsigned bits, hw::DType type) {
+      const View out =
+          builder_.stage(name, in.values, rms_norm_stage(norm.fraction_bits, norm.shift, bits),
+                         type, {norm.multiplier, {}, in.sums});
+      builder_.tensor(out.tensor).scale = norm.scale;
+      return out;
+    };
+    if (!llama_.row_scales) return {normed(kOperandBits, hw::DType::kS8)};
+    const View wide = normed(kLlamaWideBits, hw::DType::kS16);
+    const TensorId peaks = add_peaks(name, in.values.rows);
+    // One chain cannot read the sums and leave the peaks.
+    hw::Stage stage = clamp_stage(kLlamaWideBits);
+    stage.side = hw::Reduction::kRowPeak;
+    const View peaked =
+        builder_.stage(name + ".peak", wide, stage, hw::DType::kS16, {{}, {}, peaks});
+    return codes(name, peaked, peaks, kLlamaWideBits);
+  }
+
+  /// The sums of a layer, with the bias.
+  View sums(const std::string& name, const Operand& in, const IntegerLinear& layer) {
+    if (in.peaks == kNoTensor) return linear_product(builder_, name, in.codes, layer);
+    IntegerLinear unbiased = layer;
+    unbiased.bias.clear();
+    const View sum = scaled(name, linear_product(builder_, name, in.codes, unbiased), in);
+    if (layer.bias.empty()) return sum;
+    return builder_.stage(name + ".bias", sum, bias_stage(), hw::DType::kS32, {layer.bias, {}});
+  }
+
+  /// A product of codes with scales of each row, times those scales.
+  View scaled(const std::string& name, View product, const Operand& in) {
+    if (in.peaks == kNoTensor) return product;
+    const unsigned shift = row_scale_shift(in.codes.cols, in.bits);
+    return builder_.stage(name + ".scale", product, scale_row_stage(shift, rounding_),
+                          hw::DType::kS32, {{}, {}, in.peaks});
+  }
+
+  View requantised(const std::string& name, const Operand& in, const IntegerLinear& layer,
+                   unsigned bits, hw::DType type) {
+    const View sum = sums(name, in, layer);
     return builder_.stage(name + ".requantise", sum, factor_stage(layer, bits, rounding_), type,
                           {factor_parameters(layer), {}});
   }
 
-  void requantised_to(const std::string& name, View in, const IntegerLinear& layer, View out) {
-    const View sum = linear_product(builder_, name, in, layer);
+  void requantised_to(const std::string& name, const Operand& in, const IntegerLinear& layer,
+                      View out) {
+    const View sum = sums(name, in, layer);
     builder_.stage_to(name + ".requantise", sum, factor_stage(layer, kOperandBits, rounding_), out,
                       {factor_parameters(layer), {}});
   }
 
   /// Heads of queries or keys, each turned by the position of its row, side by side in `out`.
-  void rotated(const std::string& name, View in, const IntegerLinear& layer, View out) {
+  void rotated(const std::string& name, const Operand& in, const IntegerLinear& layer, View out) {
     for (std::uint32_t h = 0; h * shape_.head_width < layer.outputs; ++h) {
       const std::string head = name + ".head" + std::to_string(h);
       const std::uint32_t first = h * shape_.head_width;
@@ -162,12 +213,12 @@ class LlamaBlocks {
     const View attended =
         attention(prefix + "attn.", index, norm(prefix + "norm1", in, block.norm1), block);
     const Stream stream =
-        residual(prefix + "attn.proj", prefix + "attn.residual", attended, block.proj, in);
-    const View gated = mlp(prefix + "mlp.", norm(prefix + "norm2", stream, block.norm2), block);
+        residual(prefix + "attn.proj", prefix + "attn.residual", {attended}, block.proj, in);
+    const Operand gated = mlp(prefix + "mlp.", norm(prefix + "norm2", stream, block.norm2), block);
     return residual(prefix + "mlp.down", prefix + "mlp.residual", gated, block.down, stream);
   }
 
-  Stream residual(const std::string& layer, const std::string& to, View in,
+  Stream residual(const std::string& layer, const std::string& to, const Operand& in,
                   const IntegerLinear& weights, const Stream& identity) {
     const View branch = requantised(layer, in, weights, kBranchBits, hw::DType::kS32);
     const View sum = builder_.stage(layer + ".add", branch,
@@ -176,17 +227,17 @@ class LlamaBlocks {
     return summed(layer, sum, to);
   }
 
-  View attention(const std::string& prefix, std::uint32_t index, View in,
+  View attention(const std::string& prefix, std::uint32_t index, const Operand& in,
                  const IntegerLlamaBlock& block) {
-    const std::uint32_t kv = shape_.kv_width();
-    const View query = add(prefix + "queries", in.rows, shape_.query_width(), hw::DType::kS8);
+    const std::uint32_t kv = shape_.kv_width(), rows_at_hand = in.codes.rows;
+    const View query = add(prefix + "queries", rows_at_hand, shape_.query_width(), hw::DType::kS8);
     rotated(prefix + "q", in, block.query, query);
 
     std::vector<View> caches;
     View key, value;
     if (cache_ == 0) {
-      key = add(prefix + "keys", in.rows, kv, hw::DType::kS8);
-      value = add(prefix + "values", in.rows, kv, hw::DType::kS8);
+      key = add(prefix + "keys", rows_at_hand, kv, hw::DType::kS8);
+      value = add(prefix + "values", rows_at_hand, kv, hw::DType::kS8);
     } else {
       for (std::uint32_t s = 0; s < sequences_; ++s) {
         caches.push_back(
@@ -194,7 +245,7 @@ class LlamaBlocks {
       }
       // Several sequences have a row each in their own caches: they take it from here.
       const View now = sequences_ == 1 ? rows_of_part(caches[0], cache_ - 1, cache_)
-                                       : add(prefix + "kv", in.rows, 2 * kv, hw::DType::kS8);
+                                       : add(prefix + "kv", rows_at_hand, 2 * kv, hw::DType::kS8);
       key = columns_of(now, 0, kv);
       value = columns_of(now, kv, kv);
     }
@@ -209,7 +260,8 @@ class LlamaBlocks {
       }
     }
 
-    const View context = add(prefix + "context", in.rows, shape_.query_width(), hw::DType::kS8);
+    const View context =
+        add(prefix + "context", rows_at_hand, shape_.query_width(), hw::DType::kS8);
     for (std::uint32_t s = 0; s < sequences_; ++s) {
       // The heads of a token that share keys are the rows of one product.
       const std::uint32_t together = length_ == 1 ? shape_.group() : 1;
@@ -246,15 +298,23 @@ class LlamaBlocks {
     return context;
   }
 
-  View mlp(const std::string& prefix, View in, const IntegerLlamaBlock& block) {
+  Operand mlp(const std::string& prefix, const Operand& in, const IntegerLlamaBlock& block) {
     const View gate = requantised(prefix + "gate", in, block.gate, kLlamaWideBits, hw::DType::kS16);
     const View silu = builder_.stage(prefix + "gate.silu", gate,
                                      silu_stage(block.silu, kLlamaWideBits), hw::DType::kS16);
     const View up = requantised(prefix + "up", in, block.up, kLlamaWideBits, hw::DType::kS16);
-    return builder_.stage(
-        prefix + "up.mul", up,
-        multiply_tensor_stage(hw::DType::kS16, block.product_shift, kOperandBits, rounding_),
-        hw::DType::kS8, {{}, silu});
+    const auto multiply = [&](unsigned bits) {
+      return multiply_tensor_stage(hw::DType::kS16, block.product_shift, bits, rounding_);
+    };
+    const std::string name = prefix + "up.mul";
+    if (!llama_.row_scales) {
+      return {builder_.stage(name, up, multiply(kOperandBits), hw::DType::kS8, {{}, silu})};
+    }
+    hw::Stage product = multiply(kLlamaProductBits);
+    product.side = hw::Reduction::kRowPeak;
+    const TensorId peaks = add_peaks(name, up.rows);
+    const View wide = builder_.stage(name, up, product, hw::DType::kS32, {{}, silu, peaks});
+    return codes(name, wide, peaks, kLlamaProductBits);
   }
 
   /// The last row of each sequence.
@@ -269,7 +329,7 @@ class LlamaBlocks {
     return summed("last.tokens", last, "last");
   }
 
-  void logits(View in) {
+  void logits(const Operand& in) {
     Tensor words;
     words.name = "output.weight";
     words.rows = shape_.vocabulary;
@@ -277,9 +337,9 @@ class LlamaBlocks {
     words.kind = Tensor::Kind::kConstant;
     words.data.assign(llama_.output.weight.begin(), llama_.output.weight.end());
     const View b = builder_.whole(builder_.add_tensor(std::move(words)));
-    const View product = builder_.matmul("output", in, b, true);
+    const View product = scaled("output", builder_.matmul("output", in.codes, b, true), in);
     const View out =
-        add("logits", in.rows, shape_.vocabulary, hw::DType::kS32, Tensor::Kind::kOutput);
+        add("logits", in.codes.rows, shape_.vocabulary, hw::DType::kS32, Tensor::Kind::kOutput);
     builder_.stage_to("output.requantise", product,
                       factor_stage(llama_.output, kLogitBits, rounding_), out,
                       {factor_parameters(llama_.output), {}});
@@ -291,6 +351,7 @@ class LlamaBlocks {
   hw::Rounding rounding_;
   hw::DType residual_type_;
   std::uint32_t sequences_, length_, cache_;
+  bool every_;
   View rope_;    ///< of the rows at hand
   View window_;  ///< table of a sliding window, or none
 };
@@ -299,6 +360,10 @@ class LlamaBlocks {
 
 Graph make_llama_graph(const IntegerLlama& llama, std::uint32_t length, std::uint32_t sequences) {
   return LlamaBlocks(llama, sequences, length, 0).run();
+}
+
+Graph make_llama_text_graph(const IntegerLlama& llama, std::uint32_t length) {
+  return LlamaBlocks(llama, 1, length, 0, true).run();
 }
 
 Graph make_llama_decode_graph(const IntegerLlama& llama, std::uint32_t positions,

@@ -20,6 +20,7 @@
 /// | output.weight              | s8       | vocabulary x width       | constant: the table of    |
 /// |                            |          |                          | words if it is tied       |
 /// | logits                     | s32      | sequences x vocabulary   | output: of the last token |
+/// |                            |          | or rows x vocabulary     | or of each                |
 ///
 /// Rows are those of all sequences, one after the other.
 namespace systole::model {
@@ -27,6 +28,9 @@ namespace systole::model {
 /// `sequences` prompts of `length` tokens each, all at once.
 [[nodiscard]] Graph make_llama_graph(const IntegerLlama& llama, std::uint32_t length,
                                      std::uint32_t sequences = 1);
+
+/// The same with the logits after each token of one text.
+[[nodiscard]] Graph make_llama_text_graph(const IntegerLlama& llama, std::uint32_t length);
 
 /// One token of each of `sequences` sequences, which are at the same position, with caches of
 /// `positions` tokens. The graph computes the last position; move_llama_to_token() moves it.

@@ -107,6 +107,24 @@ inline constexpr unsigned kLogitBits = 32;
   return stage;
 }
 
+/// s8 codes of a row with a scale of its own, from its peak.
+[[nodiscard]] inline hw::Stage quantise_row_stage() {
+  hw::Stage stage = hw::default_stage(hw::StageOp::kQuantiseRow);
+  stage.imm = {hw::symmetric_range(kOperandBits).hi};
+  return stage;
+}
+
+/// What was made of the codes of a row, times the peak of the row, divided by 2^shift.
+[[nodiscard]] inline hw::Stage scale_row_stage(unsigned shift, hw::Rounding rounding) {
+  const hw::IntRange range = hw::symmetric_range(32);
+  hw::Stage stage;
+  stage.op = hw::StageOp::kMul;
+  stage.operand = hw::Operand::kRow;
+  stage.rounding = rounding;
+  stage.imm = {shift, range.lo, range.hi};
+  return stage;
+}
+
 /// Always rounds half up, as hw/function/silu.h does.
 [[nodiscard]] inline hw::Stage silu_stage(const hw::SiluConstants& silu, unsigned bits) {
   const hw::IntRange range = hw::symmetric_range(bits);

@@ -4,25 +4,46 @@
 #include <string>
 #include <vector>
 
+#include "hw/function/layernorm.h"
 #include "hw/function/silu.h"
 #include "hw/machine/machine.h"
 #include "hw/number/dyadic.h"
+#include "hw/number/integer.h"
 #include "model/integer/integer_vit.h"
 #include "model/metadata/llama_shape.h"
 
 namespace systole::model {
 
-/// RMSNorm to s8: (norm * multiplier) >> shift, see hw/function/rms_norm.h.
+/// RMSNorm to s8, or to s16 where rows have scales of their own: (norm * multiplier) >> shift, see
+/// hw/function/rms_norm.h.
 struct IntegerRmsNorm {
   std::vector<std::int32_t> multiplier;  ///< [width]
   std::uint32_t shift = 0;
   double scale = 0.0;  ///< of the output
+  unsigned fraction_bits = hw::kLayerNormFractionBits;
 };
 
 /// Queries, keys, gates and what they gate have this width until they are rotated or multiplied.
 inline constexpr unsigned kLlamaWideBits = 16;
 /// A rotation divides by so much besides the steps of its table: s16 to s8.
 inline constexpr unsigned kLlamaRopeShift = 8;
+/// Width of the input of `down` before it becomes codes with a scale of each row.
+inline constexpr unsigned kLlamaProductBits = 24;
+/// Of a normalised value, where a few channels of the stream are a thousand times as large as the
+/// others.
+inline constexpr unsigned kLlamaNormFractionBits = 22;
+/// Of the argument of SiLU's exponential.
+inline constexpr unsigned kLlamaSiluFractionBits = 10;
+
+/// A product of `inputs` codes of a row with its own scale is multiplied with the peak of the row,
+/// a magnitude of less than 2^(bits - 1), and divided by two to the power of this: the least one
+/// that keeps every result within s32.
+[[nodiscard]] constexpr unsigned row_scale_shift(std::uint32_t inputs, unsigned bits) {
+  constexpr std::uint64_t kLargestProduct = 127 * 127;
+  constexpr unsigned kResultBits = 31;
+  const unsigned needed = hw::bit_length(kLargestProduct * inputs) + bits - 1;
+  return needed > kResultBits ? needed - kResultBits : 0;
+}
 
 struct IntegerLlamaBlock {
   IntegerRmsNorm norm1, norm2;
@@ -33,7 +54,7 @@ struct IntegerLlamaBlock {
   IntegerLinear proj;
   IntegerLinear gate, up;      ///< to s16
   hw::SiluConstants silu{};    ///< of `gate`, to s16
-  unsigned product_shift = 0;  ///< (silu * up) >> product_shift is the s8 input of `down`
+  unsigned product_shift = 0;  ///< (silu * up) >> product_shift is the input of `down`
   IntegerLinear down;
 };
 
@@ -41,13 +62,34 @@ struct IntegerLlamaBlock {
 /// Linear layers without a bias have an empty one.
 struct IntegerLlama {
   std::string name;
+  std::string source;  ///< where the constants come from, for people
   LlamaShape shape;
   hw::Machine::Datapath datapath;
+  /// Inputs of all products but those of the attention and `proj` are s8 codes with a scale of each
+  /// row (hw/function/row_scale.h), and factors count after row_scale_shift(); else they have one
+  /// scale throughout. Biases are added after the shift, too.
+  bool row_scales = false;
   hw::Dyadic exp_to_code{};  ///< as in IntegerEncoder
   std::vector<IntegerLlamaBlock> blocks;
   IntegerRmsNorm norm;
-  IntegerLinear output;  ///< [vocabulary, width]; the table of words if it is tied
-  double embedding_scale = 0.0;
+  IntegerLinear output;                 ///< [vocabulary, width]; the table of words if it is tied
+  double embedding_scale = 0.0;         ///< of the residual stream
+  double logit_scale = 0.0;             ///< of a step of the logits; 0: unknown
+  std::vector<std::int8_t> word;        ///< [vocabulary, width]; empty: that of `output`
+  std::vector<hw::Dyadic> word_factor;  ///< [vocabulary]: a code of a row to the residual stream
+
+  [[nodiscard]] const std::vector<std::int8_t>& words() const {
+    return word.empty() ? output.weight : word;
+  }
 };
+
+/// What the host writes for tokens: their rows of the table of words in steps of the residual
+/// stream, [tokens, width]. Throws std::invalid_argument for an id outside the vocabulary.
+[[nodiscard]] std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
+                                                     const std::vector<std::int32_t>& ids);
+
+/// Throws InputError, beginning with `place` and naming layer and quantity, for constants that the
+/// datapath cannot hold or that could overflow an accumulator.
+void check_integer_llama(const IntegerLlama& llama, const std::string& place);
 
 }  // namespace systole::model

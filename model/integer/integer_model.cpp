@@ -292,6 +292,16 @@ IntegerLayers load_integer_layers(const std::string& path) {
   return read_layers_network(NetworkFile(Safetensors::open(path)));
 }
 
+IntegerLlama load_integer_llama(const std::string& path) {
+  return read_llama_network(NetworkFile(Safetensors::open(path)));
+}
+
+std::string network_tokeniser(const std::string& path) {
+  const Safetensors file = Safetensors::open(path);
+  const auto found = file.metadata().find(kTokeniserKey);
+  return found == file.metadata().end() ? "" : found->second;
+}
+
 ModelKind model_kind(const std::string& path) {
   const Safetensors file = Safetensors::open(path);
   if (is_network_file(file)) {
@@ -299,6 +309,7 @@ ModelKind model_kind(const std::string& path) {
     if (!document.is_integer()) return ModelKind::kCheckpoint;
     const IntegerKind kind = integer_kind(document);
     if (kind == IntegerKind::kLayers) return ModelKind::kIntegerLayers;
+    if (kind == IntegerKind::kLlama) return ModelKind::kIntegerLlama;
     return kind == IntegerKind::kText ? ModelKind::kIntegerText : ModelKind::kIntegerVit;
   }
   const auto format = file.metadata().find("format");

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "model/integer/integer_layers.h"
+#include "model/integer/integer_llama.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 
@@ -37,10 +38,13 @@ void save_integer_text(const IntegerText& text, const std::string& path);
 
 /// Of a network file alone.
 [[nodiscard]] IntegerLayers load_integer_layers(const std::string& path);
+[[nodiscard]] IntegerLlama load_integer_llama(const std::string& path);
+/// The metadata of a file's tokeniser, empty if it has none.
+[[nodiscard]] std::string network_tokeniser(const std::string& path);
 
-/// What a safetensors file says that it is: a checkpoint if it does not say. kIntegerLayers: a
-/// network file alone has them (model/integer/integer_network.h).
-enum class ModelKind { kIntegerVit, kIntegerText, kIntegerLayers, kCheckpoint };
+/// What a safetensors file says that it is: a checkpoint if it does not say. kIntegerLayers and
+/// kIntegerLlama: a network file alone has them (model/integer/integer_network.h).
+enum class ModelKind { kIntegerVit, kIntegerText, kIntegerLayers, kIntegerLlama, kCheckpoint };
 [[nodiscard]] ModelKind model_kind(const std::string& path);
 
 }  // namespace systole::model

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "model/integer/integer_layers.h"
+#include "model/integer/integer_llama.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 #include "model/network/network_document.h"
@@ -15,14 +16,24 @@ void write_network(const IntegerVit& vit, const std::string& path);
 void write_network(const IntegerText& text, const std::string& path);
 void write_network(const IntegerLayers& layers, const std::string& path);
 
+/// `tokeniser`: the metadata of the network that it was made of, or empty. Throws InputError for
+/// one whose rows have no scales of their own, too.
+void write_network(const IntegerLlama& llama, const std::string& tokeniser,
+                   const std::string& path);
+
 /// Which of them a file of integers holds: the one whose input it has.
-enum class IntegerKind { kVit, kText, kLayers };
+enum class IntegerKind { kVit, kText, kLlama, kLayers };
 [[nodiscard]] IntegerKind integer_kind(const NetworkDocument& document);
+
+/// The datapath that a network of integers is for. Throws InputError for one of real numbers, and
+/// for keys that are missing, unknown or out of range.
+[[nodiscard]] hw::Machine::Datapath network_datapath(const NetworkFile& file);
 
 /// Each throws InputError that names file and node where the graph is not that of such a network,
 /// and as check_integer_vit() does for constants that the datapath cannot hold.
 [[nodiscard]] IntegerVit read_vit_network(const NetworkFile& file);
 [[nodiscard]] IntegerText read_text_network(const NetworkFile& file);
+[[nodiscard]] IntegerLlama read_llama_network(const NetworkFile& file);
 [[nodiscard]] IntegerLayers read_layers_network(const NetworkFile& file);
 
 }  // namespace systole::model

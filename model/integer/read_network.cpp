@@ -22,34 +22,12 @@ std::int32_t limited(std::int64_t value) {
   return static_cast<std::int32_t>(hw::saturate(value, hw::full_range(8 * sizeof(std::int32_t))));
 }
 
-hw::Dyadic factor_of(const NetworkNode& node, const char* key) {
-  const auto pair = node.attributes.at(key).get<std::vector<std::int32_t>>();
-  return {pair.at(0), static_cast<std::int8_t>(pair.at(1))};
-}
-
-hw::Machine::Datapath datapath_of(const NetworkFile& file) {
-  if (!file.document().is_integer()) {
-    throw hw::InputError(hw::printable(file.path()) +
-                         ": a network of real numbers, expected one of integers: systole quantise "
-                         "makes it");
-  }
-  const std::string place = hw::printable(file.path()) + ": datapath";
-  const hw::Machine::Datapath datapath = read_datapath({file.document().datapath, place});
-  const std::map<std::string, std::string> known = datapath_metadata(datapath);
-  for (const auto& [key, value] : file.document().datapath) {
-    if (known.count(key) == 0) {
-      throw hw::InputError(place + " '" + hw::printable(key) + "': unknown key");
-    }
-  }
-  return datapath;
-}
-
 /// Reads layers of an integer network, and the scales of what they give.
 class IntegerLayerReader {
  public:
   IntegerLayerReader(const NetworkFile& file, IntegerEncoder& encoder)
       : file_(file), encoder_(encoder) {
-    encoder.datapath = datapath_of(file);
+    encoder.datapath = network_datapath(file);
   }
 
   void linear(const NetworkNode& node, IntegerLinear& layer) const {
@@ -190,12 +168,30 @@ const NetworkNode& read_first_norm(const NetworkWalk& walk, const IntegerLayerRe
 
 }  // namespace
 
+hw::Machine::Datapath network_datapath(const NetworkFile& file) {
+  if (!file.document().is_integer()) {
+    throw hw::InputError(hw::printable(file.path()) +
+                         ": a network of real numbers, expected one of integers: systole quantise "
+                         "makes it");
+  }
+  const std::string place = hw::printable(file.path()) + ": datapath";
+  const hw::Machine::Datapath datapath = read_datapath({file.document().datapath, place});
+  const std::map<std::string, std::string> known = datapath_metadata(datapath);
+  for (const auto& [key, value] : file.document().datapath) {
+    if (known.count(key) == 0) {
+      throw hw::InputError(place + " '" + hw::printable(key) + "': unknown key");
+    }
+  }
+  return datapath;
+}
+
 IntegerKind integer_kind(const NetworkDocument& document) {
   const auto has = [&](const char* op) {
     return std::any_of(document.nodes.begin(), document.nodes.end(),
                        [&](const NetworkNode& node) { return node.is(op); });
   };
   if (has("patches")) return IntegerKind::kVit;
+  if (has("rms_norm")) return IntegerKind::kLlama;
   return has("embedding") ? IntegerKind::kText : IntegerKind::kLayers;
 }
 

@@ -15,8 +15,6 @@ namespace {
 using nlohmann::ordered_json;
 using Value = NetworkWriter::Value;
 
-ordered_json factor_json(hw::Dyadic factor) { return {factor.multiplier, factor.shift}; }
-
 /// Writes layers of an integer network, each with its constants.
 class IntegerLeaves {
  public:

@@ -4,6 +4,9 @@
 
 namespace systole::model {
 
+/// Of a network that does not say how many it has.
+inline constexpr std::uint32_t kMostLlamaPositions = 1U << 17;
+
 /// A decoder as Llama has it (Touvron et al., arXiv 2302.13971): RMSNorm, rotary positions, SwiGLU,
 /// and heads that share keys and values (Ainslie et al., arXiv 2305.13245). All counts are positive
 /// unless said otherwise; `kv_heads` divides `heads`, and `head_width` is even.

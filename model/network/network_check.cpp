@@ -155,7 +155,7 @@ class NetworkCheck {
 
   /// What an operator reads as `input` number 0; the others that are no constants have the same.
   [[nodiscard]] std::vector<std::string> input_types(const NetworkOp& op) const {
-    if (op.name == "embedding") return {"i64"};
+    if (op.name == "embedding" || op.name == "scaled_embedding") return {"i64"};
     if (op.name == "normalise") return {"u8"};
     if (op.name == "patches") {
       return document_.is_integer() ? std::vector<std::string>{"u8"}
@@ -166,6 +166,7 @@ class NetworkCheck {
         op.name == "gelu") {
       return {"s8"};
     }
+    if (op.name == "rope" || op.name == "silu" || op.name == "multiply") return {"s16"};
     return {"s8", "s16", "s32"};
   }
 
@@ -173,9 +174,11 @@ class NetworkCheck {
     if (!document_.is_integer()) return {"f32"};
     if (op.name == "linear" || op.name == "select_row") return {"s8", "s16", "s32"};
     if (op.name == "attention" || op.name == "head_mix" || op.name == "gelu" ||
-        op.name == "layer_norm" || op.name == "patches") {
+        op.name == "layer_norm" || op.name == "patches" || op.name == "quantise_rows" ||
+        op.name == "rope") {
       return {"s8"};
     }
+    if (op.name == "rms_norm" || op.name == "silu") return {"s16"};
     return {"s16", "s32"};
   }
 

@@ -81,6 +81,10 @@ bool has_open_tokens(const NetworkFile& file) {
 std::optional<std::uint32_t> most_tokens(const NetworkFile& file) {
   std::optional<std::uint32_t> most;
   for (const NetworkNode& node : file.document().nodes) {
+    if (node.is("rope") && node.attributes.contains("positions")) {
+      most =
+          std::min(most.value_or(UINT32_MAX), node.attributes.at("positions").get<std::uint32_t>());
+    }
     if (!node.is("positions")) continue;
     most = std::min(most.value_or(UINT32_MAX), positions_of(file, node));
   }

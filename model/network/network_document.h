@@ -18,6 +18,8 @@ namespace systole::model {
 inline constexpr const char* kNetworkFormat = "systole-network";  ///< metadata "format"
 inline constexpr const char* kNetworkKey = "network";
 inline constexpr std::uint32_t kNetworkVersion = 1;
+/// Metadata with the tokeniser of a network that reads ids (model/text/tokeniser.h).
+inline constexpr const char* kTokeniserKey = "tokeniser";
 
 /// The number of tokens of a text, which the network leaves open.
 inline constexpr std::int64_t kTokens = -1;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "hw/function/layernorm.h"
+#include "hw/function/silu.h"
+#include "hw/number/int_exp.h"
 #include "model/network/network_document.h"
 
 namespace systole::model {
@@ -17,6 +20,7 @@ constexpr double kMostLevels = 256;
 constexpr double kMostRows = 1U << 20;
 constexpr double kMostShift = 62;
 constexpr double kMostReal = 1e6;
+constexpr double kMostBase = 1e9;
 
 std::vector<NetworkOp> make_ops() {
   const std::vector<OpInput> linear = {{"x"}, {"weight", In::kReal}, {"bias", In::kReal, true}};
@@ -31,7 +35,10 @@ std::vector<NetworkOp> make_ops() {
       {{"b", Is::kInteger}, {"c", Is::kInteger}, {"one", Is::kInteger}, {"factor", Is::kFactor}}};
   const std::vector<OpInput> attention = {{"q"}, {"k"}, {"v"}, {"keep", In::kMask, true}};
   const OpAttribute heads{"heads", Is::kCount, 1, kMostHeads};
+  const OpAttribute kv_heads{"kv_heads", Is::kCount, 1, kMostHeads, true};
   const OpAttribute causal{"causal", Is::kFlag};
+  const OpAttribute base{"base", Is::kReal, 1, kMostBase};
+  const OpAttribute positions{"positions", Is::kCount, 1, kMostRows, true};
   const std::vector<OpAttribute> patches = {{"patch", Is::kCount, 1, kMostPixels},
                                             {"upsample", Is::kCount, 1, kMostPixels},
                                             {"levels", Is::kCount, 2, kMostLevels}};
@@ -43,6 +50,11 @@ std::vector<NetworkOp> make_ops() {
        "ids [t], table [v, d] -> [t, d]",
        {{{"ids"}, {"table", In::kReal}}, {}},
        {{{"ids"}, {"table", In::kWords}}, {}}},
+      {"scaled_embedding",
+       "the row of a table for each id, times the factor of the row",
+       "ids [t], table [v, d], multiplier [v], shift [v] -> [t, d]",
+       {},
+       {{{"ids"}, {"table", In::kCodes}, {"multiplier", In::kWords}, {"shift", In::kCodes}}, {}}},
       {"positions",
        "the rows of a table from `offset` on, one for each token",
        "table [p, d] -> [tokens, d]",
@@ -64,6 +76,18 @@ std::vector<NetworkOp> make_ops() {
        {{{"x"}, {"weight", In::kReal}, {"bias", In::kReal}}, {{"epsilon", Is::kReal, 0, 1}}},
        {{{"x"}, {"multiplier", In::kWords}, {"bias", In::kWords}},
         {{"shift", Is::kCount, 0, kMostShift}}}},
+      {"rms_norm",
+       "each row over the root of its mean square, times weight",
+       "x [t, d], weight [d] -> [t, d]",
+       {{{"x"}, {"weight", In::kReal}}, {{"epsilon", Is::kReal, 0, 1}}},
+       {{{"x"}, {"multiplier", In::kWords}},
+        {{"shift", Is::kCount, 0, kMostShift},
+         {"fraction_bits", Is::kCount, 1, hw::kLayerNormMaxFractionBits}}}},
+      {"quantise_rows",
+       "codes of 8 bits of each row, whose largest magnitude becomes 127",
+       "x [t, d] -> [t, d]",
+       {},
+       {{{"x"}}, {}}},
       {"linear",
        "x times the transposed weight, plus bias; of integers, times a factor per output",
        "x [t, k], weight [n, k], bias [n], multiplier [n], shift [n] -> [t, n]",
@@ -71,13 +95,35 @@ std::vector<NetworkOp> make_ops() {
        {integer_linear, {}}},
       {"gelu", "x times the normal distribution's cumulative", "x [t, d] -> [t, d]", gelu,
        integer_gelu},
+      {"silu",
+       "x times its logistic function",
+       "x [t, d] -> [t, d]",
+       {{{"x"}}, {}},
+       {{{"x"}},
+        {{"argument", Is::kFactor},
+         {"fraction_bits", Is::kCount, hw::kMinExpFractionBits, hw::kMaxSiluFractionBits},
+         {"factor", Is::kFactor}}}},
+      {"multiply",
+       "the product of elements; of integers divided by 2^`shift`",
+       "a [t, d], b [t, d] -> [t, d]",
+       {{{"a"}, {"b"}}, {}},
+       {{{"a"}, {"b"}}, {{"shift", Is::kCount, 0, kMostShift}}}},
+      {"rope",
+       "pairs of features of a head turned by the position times `base`^(-2i / head width): "
+       "neighbours if `interleaved` and of integers, else i and i + half",
+       "x [t, d] -> [t, d]",
+       {{{"x"}}, {heads, base, {"interleaved", Is::kFlag, 0, 0, true}, positions}},
+       {{{"x"}}, {heads, base, positions}}},
       {"attention",
-       "softmax(q k' / sqrt(head width)) v, head by head",
-       "q [t, d], k [t, d], v [t, d], keep [heads, t, t / 8] -> [t, d]",
-       {attention, {heads, causal}},
+       "softmax(q k' / sqrt(head width)) v, head by head; `heads` / `kv_heads` heads share keys "
+       "and "
+       "values",
+       "q [t, d], k [t, e], v [t, e], keep [heads, t, t / 8] -> [t, d]",
+       {attention, {heads, causal, kv_heads}},
        {attention,
         {heads,
          causal,
+         kv_heads,
          {"score", Is::kFactor},
          {"exp_to_code", Is::kFactor},
          {"context", Is::kFactor}}}},

@@ -28,6 +28,10 @@ class Operands {
     return node_.attributes.at(attribute).get<std::int64_t>();
   }
 
+  [[nodiscard]] std::int64_t number_or(const char* attribute, std::int64_t otherwise) const {
+    return node_.attributes.contains(attribute) ? number(attribute) : otherwise;
+  }
+
   [[noreturn]] void mismatch(std::size_t index, const std::string& expected) const {
     fail(fmt::format("input '{}' ({}): shape is {}, expected {}", inputs_[index].name,
                      node_.inputs[index], network_shape_text(shapes_[index]), expected));
@@ -57,6 +61,12 @@ class Operands {
 NetworkShape embedding_shape(const Operands& in) {
   if (in[0].size() != 1) in.mismatch(0, "one dimension of ids");
   return {in[0][0], in.matrix(1)[1]};
+}
+
+NetworkShape scaled_embedding_shape(const Operands& in) {
+  const NetworkShape shape = embedding_shape(in);
+  in.require_lists(2, in[1][0]);
+  return shape;
 }
 
 NetworkShape positions_shape(const Operands& in) {
@@ -91,12 +101,24 @@ NetworkShape attention_shape(const Operands& in) {
   if (in.matrix(0)[1] % heads != 0) {
     in.mismatch(0, fmt::format("columns that {} heads divide", heads));
   }
-  in.require(1, in[0]);
-  in.require(2, in[0]);
+  const std::int64_t kv_heads = in.number_or("kv_heads", heads);
+  if (heads % kv_heads != 0) {
+    in.fail(fmt::format("attribute 'kv_heads': {}, expected a divisor of {}", kv_heads, heads));
+  }
+  const NetworkShape shared = {in[0][0], in[0][1] / heads * kv_heads};
+  in.require(1, shared);
+  in.require(2, shared);
   if (in.count() == 4) {
     constexpr std::int64_t kBits = 8;
     if (in[0][0] == kTokens) in.fail("input 'keep': a mask needs a fixed number of tokens");
     in.require(3, {heads, in[0][0], (in[0][0] + kBits - 1) / kBits});
+  }
+  return in[0];
+}
+
+NetworkShape rope_shape(const Operands& in) {
+  if (in.matrix(0)[1] % (2 * in.number("heads")) != 0) {
+    in.mismatch(0, fmt::format("columns for {} heads of an even width", in.number("heads")));
   }
   return in[0];
 }
@@ -144,11 +166,25 @@ using Rule = NetworkShape (*)(const Operands&);
 
 const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> rules = {
-      {"embedding", embedding_shape}, {"positions", positions_shape}, {"add", sum_shape},
-      {"add_table", sum_shape},       {"layer_norm", norm_shape},     {"linear", linear_shape},
-      {"gelu", same_shape},           {"attention", attention_shape}, {"head_mix", head_mix_shape},
-      {"normalise", picture_shape},   {"patches", patches_shape},     {"prepend", prepend_shape},
-      {"select_row", row_shape}};
+      {"embedding", embedding_shape},
+      {"positions", positions_shape},
+      {"add", sum_shape},
+      {"add_table", sum_shape},
+      {"layer_norm", norm_shape},
+      {"linear", linear_shape},
+      {"gelu", same_shape},
+      {"attention", attention_shape},
+      {"head_mix", head_mix_shape},
+      {"normalise", picture_shape},
+      {"patches", patches_shape},
+      {"prepend", prepend_shape},
+      {"select_row", row_shape},
+      {"rms_norm", norm_shape},
+      {"quantise_rows", same_shape},
+      {"silu", same_shape},
+      {"multiply", sum_shape},
+      {"rope", rope_shape},
+      {"scaled_embedding", scaled_embedding_shape}};
   return rules;
 }
 

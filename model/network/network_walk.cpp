@@ -60,6 +60,11 @@ NetworkWalk::Ending NetworkWalk::ending(const std::string& value) const {
   return {};
 }
 
+hw::Dyadic factor_of(const NetworkNode& node, const char* key) {
+  const auto pair = node.attributes.at(key).get<std::vector<std::int32_t>>();
+  return {pair.at(0), static_cast<std::int8_t>(pair.at(1))};
+}
+
 std::uint32_t columns_of(const NetworkFile& file, const std::string& value) {
   return static_cast<std::uint32_t>(file.shape_of(value).back());
 }

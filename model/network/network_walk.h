@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "hw/number/dyadic.h"
 #include "model/metadata/vit_shape.h"
 #include "model/network/network_document.h"
 
@@ -68,6 +69,9 @@ struct WalkedEncoder {
   bool folded_encoders = false;
   std::string entry;  ///< the value that the first block reads
 };
+
+/// The factor that an attribute is.
+[[nodiscard]] hw::Dyadic factor_of(const NetworkNode& node, const char* key);
 
 /// The number of columns of an activation.
 [[nodiscard]] std::uint32_t columns_of(const NetworkFile& file, const std::string& value);

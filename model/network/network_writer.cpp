@@ -89,8 +89,10 @@ std::string NetworkWriter::node(const std::string& name, const char* op,
 
 void NetworkWriter::write(const std::string& path, const std::string& output) {
   document_["outputs"] = {output};
-  write_safetensors(path, constants_,
-                    {{"format", kNetworkFormat}, {kNetworkKey, document_.dump()}});
+  std::map<std::string, std::string> metadata = {{"format", kNetworkFormat},
+                                                 {kNetworkKey, document_.dump()}};
+  if (!tokeniser_.empty()) metadata[kTokeniserKey] = tokeniser_;
+  write_safetensors(path, constants_, metadata);
 }
 
 void NetworkWriter::add_value(const std::string& name, const Value& value) {

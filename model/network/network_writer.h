@@ -3,12 +3,19 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "hw/number/dyadic.h"
 #include "model/format/safetensors_writer.h"
 #include "model/network/network_document.h"
 
 namespace systole::model {
+
+/// An attribute that is a factor.
+[[nodiscard]] inline nlohmann::ordered_json factor_json(hw::Dyadic factor) {
+  return {factor.multiplier, factor.shift};
+}
 
 /// A network in the making. Every node's result is named like the node.
 class NetworkWriter {
@@ -25,6 +32,8 @@ class NetworkWriter {
   /// Makes it a network of integers.
   void set_datapath(const std::map<std::string, std::string>& datapath);
   void set_architecture(nlohmann::ordered_json architecture);
+  /// Metadata kTokeniserKey.
+  void set_tokeniser(std::string text) { tokeniser_ = std::move(text); }
 
   /// Each returns the name.
   std::string input(const std::string& name, const Value& value);
@@ -44,6 +53,7 @@ class NetworkWriter {
   void add_value(const std::string& name, const Value& value);
 
   nlohmann::ordered_json document_;
+  std::string tokeniser_;
   std::vector<TensorData> constants_;
 };
 

@@ -92,4 +92,24 @@ std::vector<std::string_view> split_words(std::string_view text) {
   return words;
 }
 
+std::vector<std::string_view> split_words_and_digits(std::string_view text) {
+  std::vector<std::string_view> words;
+  std::size_t piece = 0;
+  const auto end_piece = [&](std::size_t end) {
+    const std::vector<std::string_view> found = split_words(text.substr(piece, end - piece));
+    words.insert(words.end(), found.begin(), found.end());
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    if (character.kind == Kind::kDigit) {
+      end_piece(at);
+      words.push_back(text.substr(at, character.bytes));
+      piece = at + character.bytes;
+    }
+    at += character.bytes;
+  }
+  end_piece(text.size());
+  return words;
+}
+
 }  // namespace systole::model

@@ -118,6 +118,16 @@ TokenIds load_token_ids(const std::string& path, const TextShape& shape) {
   return result;
 }
 
+TextShape llama_text_shape(const LlamaShape& shape) {
+  TextShape text;
+  text.encoder.layers = shape.layers;
+  text.encoder.width = shape.width;
+  text.encoder.causal = true;
+  text.vocabulary = shape.vocabulary;
+  text.positions = shape.positions;
+  return text;
+}
+
 void require_token_types(const TextShape& shape, const std::vector<std::int32_t>& ids,
                          const std::vector<std::int32_t>& types) {
   if (types.empty()) return;

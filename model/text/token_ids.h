@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/checkpoint/text_checkpoint.h"
+#include "model/metadata/llama_shape.h"
 
 namespace systole::model {
 
@@ -37,6 +38,9 @@ struct TokenIds {
 /// Throws InputError if the first is missing, if one has another shape, type or value, if it has
 /// nothing in it, and for texts longer than the network has positions.
 [[nodiscard]] TokenIds load_token_ids(const std::string& path, const TextShape& shape);
+
+/// What load_token_ids() has to know of a Llama.
+[[nodiscard]] TextShape llama_text_shape(const LlamaShape& shape);
 
 /// Throws std::invalid_argument unless `types` is empty, or has a type of the network for each id.
 void require_token_types(const TextShape& shape, const std::vector<std::int32_t>& ids,

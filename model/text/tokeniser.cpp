@@ -71,7 +71,9 @@ std::uint64_t pair_key(std::int32_t left, std::int32_t right) {
   return static_cast<std::uint64_t>(left) << 32U | static_cast<std::uint32_t>(right);
 }
 
-/// GPT-2's byte pair encoding from its two files.
+/// GPT-2's byte pair encoding, from its two files or from the metadata of a network file, which has
+/// tokens and merges as lists. There tokens may be control tokens: they are what they are written
+/// as, and a text is cut at them first, the longest one where several begin.
 ///
 /// Vocabulary: a JSON object from token to id, 0 without a gap. Tokens are bytes, written in an
 /// alphabet of 256 printable characters: Latin-1's printable ones mean themselves, the k-th
@@ -90,6 +92,8 @@ class BytePairs : public Tokeniser {
     read_tokens(vocab_path, vocabulary);
     read_merges(merges_path);
   }
+  /// From metadata, in the same way.
+  BytePairs(const std::string& place, const nlohmann::json& metadata, std::uint32_t vocabulary);
 
   [[nodiscard]] std::uint32_t vocabulary() const override {
     return static_cast<std::uint32_t>(bytes_.size());
@@ -97,10 +101,18 @@ class BytePairs : public Tokeniser {
 
   [[nodiscard]] std::vector<std::int32_t> encode(std::string_view text) const override {
     std::vector<std::int32_t> ids;
-    for (const std::string_view word : split_words(text)) {
-      const auto place = static_cast<std::size_t>(word.data() - text.data());
-      encode_word(word, place, ids);
+    std::size_t piece = 0;
+    for (std::size_t at = 0; at < text.size();) {
+      const auto control = control_at(text.substr(at));
+      if (control == kNone) {
+        ++at;
+        continue;
+      }
+      encode_words(text, piece, at, ids);
+      ids.push_back(control);
+      piece = at += bytes_[static_cast<std::size_t>(control)].size();
     }
+    encode_words(text, piece, text.size(), ids);
     return ids;
   }
 
@@ -116,6 +128,7 @@ class BytePairs : public Tokeniser {
   }
 
   [[nodiscard]] std::optional<std::int32_t> end_of_text() const override {
+    if (end_ != kNone) return end_;
     const auto found = ids_.find(kEndOfText);
     return found == ids_.end() ? std::nullopt : std::optional(found->second);
   }
@@ -123,15 +136,24 @@ class BytePairs : public Tokeniser {
  private:
   void read_tokens(const std::string& path, std::uint32_t vocabulary);
   void read_merges(const std::string& path);
+  void add_token(const std::string& path, const std::string& token, std::uint32_t id);
   void add_merge(const std::string& path, std::size_t line_number, std::string_view line);
+  /// The control token that a text begins with, or kNone.
+  [[nodiscard]] std::int32_t control_at(std::string_view text) const;
+  /// The bytes of `text` from `begin` to `end`.
+  void encode_words(std::string_view text, std::size_t begin, std::size_t end,
+                    std::vector<std::int32_t>& ids) const;
   void encode_word(std::string_view word, std::size_t place, std::vector<std::int32_t>& ids) const;
   /// The tokens of a word made of single bytes; a token is at the place of its first byte, and
   /// kNone at those of the others.
   void merge(std::vector<std::int32_t>& tokens) const;
 
-  std::vector<std::string> bytes_;                        ///< of every token
-  std::unordered_map<std::string, std::int32_t> ids_;     ///< of every token as it is written
-  std::array<std::int32_t, 0x100> byte_ids_{};            ///< of tokens of one byte, or kNone
+  std::vector<std::string> bytes_;                     ///< of every token
+  std::unordered_map<std::string, std::int32_t> ids_;  ///< of every token as it is written
+  std::array<std::int32_t, 0x100> byte_ids_{};         ///< of tokens of one byte, or kNone
+  std::vector<std::int32_t> controls_;                 ///< the longest first
+  bool digits_alone_ = false;
+  std::int32_t end_ = kNone;
   std::vector<Merge> merges_;                             ///< the earlier the first
   std::unordered_map<std::uint64_t, std::size_t> ranks_;  ///< of pairs, in `merges_`
 };
@@ -153,17 +175,89 @@ void BytePairs::read_tokens(const std::string& path, std::uint32_t vocabulary) {
     if (!id.is_number_unsigned() || id.get<std::uint64_t>() >= vocabulary) {
       fail(path, fmt::format("{}expected an id from 0 to {}", named(), vocabulary - 1));
     }
-    const auto bytes = bytes_of(token);
-    if (!bytes || bytes->empty()) {
-      fail(path, named() + "expected letters of the alphabet of bytes");
+    add_token(path, token, id.get<std::uint32_t>());
+  }
+}
+
+void BytePairs::add_token(const std::string& path, const std::string& token, std::uint32_t id) {
+  const auto named = [&] { return "token '" + hw::printable(token, 40) + "': "; };
+  const auto bytes = bytes_of(token);
+  if (!bytes || bytes->empty()) {
+    fail(path, named() + "expected letters of the alphabet of bytes");
+  }
+  if (!bytes_[id].empty()) fail(path, fmt::format("{}its id {} comes twice", named(), id));
+  bytes_[id] = *bytes;
+  ids_[token] = static_cast<std::int32_t>(id);
+  if (bytes->size() == 1) {
+    byte_ids_.at(static_cast<unsigned char>(bytes->front())) = static_cast<std::int32_t>(id);
+  }
+}
+
+BytePairs::BytePairs(const std::string& place, const nlohmann::json& metadata,
+                     std::uint32_t vocabulary) {
+  const auto list = [&](const char* key, auto is_kind, const char* what) -> const nlohmann::json& {
+    const auto found = metadata.find(key);
+    if (found == metadata.end() || !found->is_array() ||
+        !std::all_of(found->begin(), found->end(), is_kind)) {
+      fail(place, fmt::format("'{}': expected a list of {}", key, what));
     }
+    return *found;
+  };
+  const auto is_text = [](const nlohmann::json& value) { return value.is_string(); };
+  const auto is_id = [&](const nlohmann::json& value) {
+    return value.is_number_unsigned() && value.get<std::uint64_t>() < vocabulary;
+  };
+  if (!metadata.is_object() || metadata.value("kind", "") != "byte_pairs") {
+    fail(place, "expected an object of 'kind' \"byte_pairs\"");
+  }
+  const auto digits = metadata.find("digits_alone");
+  if (digits == metadata.end() || !digits->is_boolean()) {
+    fail(place, "'digits_alone': expected true or false");
+  }
+  digits_alone_ = digits->get<bool>();
+  const nlohmann::json& tokens = list("tokens", is_text, "texts");
+  if (tokens.size() != vocabulary) {
+    fail(place, fmt::format("{} tokens, expected the {} of the network's table of words",
+                            tokens.size(), vocabulary));
+  }
+  bytes_.resize(vocabulary);
+  byte_ids_.fill(kNone);
+  for (const nlohmann::json& id : list("control", is_id, "ids")) {
     const auto index = id.get<std::uint32_t>();
-    if (!bytes_[index].empty()) fail(path, fmt::format("{}its id {} comes twice", named(), index));
-    bytes_[index] = *bytes;
-    ids_[token] = static_cast<std::int32_t>(index);
-    if (bytes->size() == 1) {
-      byte_ids_.at(static_cast<unsigned char>(bytes->front())) = static_cast<std::int32_t>(index);
-    }
+    bytes_[index] = tokens[index].get<std::string>();
+    if (bytes_[index].empty()) fail(place, fmt::format("control token {} is empty", index));
+    controls_.push_back(static_cast<std::int32_t>(index));
+  }
+  std::sort(controls_.begin(), controls_.end(), [this](std::int32_t a, std::int32_t b) {
+    return bytes_[static_cast<std::size_t>(a)].size() > bytes_[static_cast<std::size_t>(b)].size();
+  });
+  for (std::uint32_t id = 0; id < vocabulary; ++id) {
+    if (bytes_[id].empty()) add_token(place, tokens[id].get<std::string>(), id);
+  }
+  if (const auto end = metadata.find("end"); end != metadata.end()) {
+    if (!is_id(*end)) fail(place, "'end': expected the id of a token");
+    end_ = end->get<std::int32_t>();
+  }
+  std::size_t number = 0;
+  for (const nlohmann::json& merge : list("merges", is_text, "texts")) {
+    add_merge(place + ": merges", ++number, merge.get<std::string>());
+  }
+}
+
+std::int32_t BytePairs::control_at(std::string_view text) const {
+  for (const std::int32_t id : controls_) {
+    const std::string& written = bytes_[static_cast<std::size_t>(id)];
+    if (text.substr(0, written.size()) == written) return id;
+  }
+  return kNone;
+}
+
+void BytePairs::encode_words(std::string_view text, std::size_t begin, std::size_t end,
+                             std::vector<std::int32_t>& ids) const {
+  const std::string_view piece = text.substr(begin, end - begin);
+  for (const std::string_view word :
+       digits_alone_ ? split_words_and_digits(piece) : split_words(piece)) {
+    encode_word(word, static_cast<std::size_t>(word.data() - text.data()), ids);
   }
 }
 
@@ -293,6 +387,13 @@ class AsciiTokeniser : public Tokeniser {
 }  // namespace
 
 std::unique_ptr<Tokeniser> make_ascii_tokeniser() { return std::make_unique<AsciiTokeniser>(); }
+
+std::unique_ptr<Tokeniser> read_tokeniser(const std::string& place, const std::string& text,
+                                          std::uint32_t vocabulary) {
+  const auto metadata = nlohmann::json::parse(text, nullptr, false);
+  if (metadata.is_discarded()) fail(place, "no JSON");
+  return std::make_unique<BytePairs>(place, metadata, vocabulary);
+}
 
 std::unique_ptr<Tokeniser> find_tokeniser(const std::string& checkpoint, std::uint32_t vocabulary) {
   const std::filesystem::path beside(checkpoint);

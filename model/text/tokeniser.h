@@ -38,4 +38,10 @@ inline constexpr std::uint32_t kAsciiVocabulary = 128;
 [[nodiscard]] std::unique_ptr<Tokeniser> find_tokeniser(const std::string& checkpoint,
                                                         std::uint32_t vocabulary);
 
+/// A tokeniser from the metadata of a network file (docs/network-format.md): byte pairs. Throws
+/// InputError that begins with `place` if the text is malformed or has another number of tokens.
+[[nodiscard]] std::unique_ptr<Tokeniser> read_tokeniser(const std::string& place,
+                                                        const std::string& text,
+                                                        std::uint32_t vocabulary);
+
 }  // namespace systole::model

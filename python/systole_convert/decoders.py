@@ -1,11 +1,12 @@
-"""Llama, Mistral, Qwen 2 and 3, Gemma and T5 as graphs. `systole run` does not compute them yet: its
-checker names the first operator that it lacks."""
+"""Llama, Mistral, Qwen 2 and 3, Gemma and T5 as graphs. `systole quantise` takes those of Llama,
+Mistral and Qwen 2; of the others its checker names the first operator that it lacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from . import tokenisers
 from .checkpoint import Checkpoint
 from .errors import ConvertError
 from .graph import TOKENS, Network, Source
@@ -69,7 +70,7 @@ def llama_graph(net: Network, shape: LlamaShape, get: Tensor, has: Callable[[str
                     epsilon=s.epsilon,
                 )
             parts[part] = net.node(f"{p}attn.{part}_rope", "rope", [y], net.shape(y), heads=heads,
-                                   base=s.rope_base, interleaved=s.interleaved)  # fmt: skip
+                                   base=s.rope_base, interleaved=s.interleaved, positions=s.positions)  # fmt: skip
         value = linear(f"{p}attn.value", h, keys, s.width)
         more = {} if s.heads == s.kv_heads else {"kv_heads": s.kv_heads}
         context = net.attention(
@@ -181,6 +182,7 @@ def llama(net: Network, checkpoint: Checkpoint) -> None:
     if tied:
         checkpoint.skip("lm_head.")
     checkpoint.skip_endings(".rotary_emb.inv_freq")
+    net.tokeniser = tokenisers.of_folder(checkpoint.folder, shape.vocabulary)
 
 
 def t5(net: Network, checkpoint: Checkpoint) -> None:

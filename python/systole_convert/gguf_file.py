@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from . import tokenisers
 from .decoders import LlamaShape, llama_graph
 from .errors import ConvertError
 from .graph import Network, Source
@@ -108,7 +109,7 @@ class Gguf:
             raise ConvertError(self.path, f"byte {self._at}: a text that is not UTF-8") from None
 
     def _value(self, key: str) -> Any:
-        """A scalar or a text; an array is passed over, as no graph needs one."""
+        """A scalar or a text, an array of those of a tokeniser; another is passed over."""
         kind = self._number("<I")
         if kind == _STRING:
             return self._string()
@@ -117,16 +118,23 @@ class Gguf:
         if kind != _ARRAY:
             raise ConvertError(self.path, f"'{key}': a value of the unknown type {kind}")
         inner, count = self._number("<I"), self._number("<Q")
+        wanted = key.startswith("tokenizer.")
         if inner in _SCALARS:
             size = struct.calcsize(_SCALARS[inner])
             if count > len(self._map) // size:
                 raise ConvertError(self.path, f"'{key}': {count} elements do not fit the file")
-            self._take(count * size)
+            values = self._take(count * size)
+            if wanted:
+                return list(struct.unpack(f"<{count}{_SCALARS[inner][1:]}", values))
         elif inner == _STRING:
             if count > len(self._map) // 8:
                 raise ConvertError(self.path, f"'{key}': {count} texts do not fit the file")
-            for _ in range(count):
-                self._take(self._number("<Q"))
+            texts = [self._take(self._number("<Q")) for _ in range(count)]
+            if wanted:
+                try:
+                    return [text.decode() for text in texts]
+                except UnicodeDecodeError:
+                    raise ConvertError(self.path, f"'{key}': a text that is not UTF-8") from None
         else:
             raise ConvertError(self.path, f"'{key}': an array of the unknown type {inner}")
         return None
@@ -286,6 +294,7 @@ def convert(path: Path, name: str) -> Network:
              if isinstance(value, (int, float, str)) and len(str(value)) < 100}  # fmt: skip
     net = Network(name, path.name, {"family": kind, "gguf": plain})
     llama_graph(net, shape, get, lambda role: gguf_name(role) in file.tensors)
+    net.tokeniser = tokenisers.of_gguf(path, file.values, shape.vocabulary)
     left = sorted(set(file.tensors) - used - {"rope_freqs.weight"})
     if "rope_freqs.weight" in file.tensors:
         raise ConvertError(path, "tensor 'rope_freqs.weight': scaled RoPE, expected none")

@@ -87,6 +87,8 @@ class Network:
     nodes: list[Node] = field(default_factory=list)
     values: dict[str, dict[str, Any]] = field(default_factory=dict)
     constants: dict[str, Source] = field(default_factory=dict)
+    #: of a network that reads ids (docs/network-format.md), or None
+    tokeniser: dict[str, Any] | None = None
 
     def input(self, name: str, kind: str, shape: Sequence[Size]) -> str:
         self.inputs.append(name)
@@ -190,4 +192,7 @@ class Network:
                 scales = source.scales
                 tensors[f"{name}.scales"] = OutTensor(scales.dtype, scales.shape, scales.make)
         text = json.dumps(self.document(), separators=(",", ":"), allow_nan=False)
-        tensor_file.write(path, tensors, {"format": FORMAT, "network": text})
+        metadata = {"format": FORMAT, "network": text}
+        if self.tokeniser is not None:
+            metadata["tokeniser"] = json.dumps(self.tokeniser, separators=(",", ":"))
+        tensor_file.write(path, tensors, metadata)

@@ -21,7 +21,7 @@ ANY = "channel row tensor saved immediate"
 OPERANDS = {"add": ANY, "sub": ANY, "mul": ANY, "mask": "channel row tensor immediate",
             "requantise": "immediate channel", "layer_norm": "channel",
             "layer_norm_apply": "channel", "rms_norm_apply": "channel", "rope": "tensor",
-            "divide_row_sum": "row", "clamp": "immediate", "relu": "immediate",
+            "divide_row_sum": "row", "quantise_row": "row", "clamp": "immediate", "relu": "immediate",
             "gelu": "immediate", "silu": "immediate", "exp": "immediate", "softmax": "immediate"}
 LIMITS = {"add": 2, "sub": 2, "mul": 1, "requantise": 2, "clamp": 0, "gelu": 5, "silu": 5,
           "layer_norm": 2, "layer_norm_apply": 2, "rms_norm_apply": 2, "rope": 1}  # place of lo
@@ -162,6 +162,11 @@ def results(case):
     if op == "divide_row_sum":
         reciprocal = 2**24 // max(case["statistics"][0], 1)
         return [scaled(value * reciprocal, 1, 16) for value in x]
+    if op == "quantise_row":
+        peak = max(case["statistics"][0], 1)
+        shift = peak.bit_length() + 15
+        factor = imm[0] * 2**shift // peak
+        return [clamp(scaled(value * factor, 1, shift), -imm[0], imm[0]) for value in x]
     if op in ("softmax", "rope"):
         return {"softmax": softmax, "rope": rope}[op](case)
     if "norm" in op:
@@ -177,6 +182,8 @@ def leave(case):
     if case["side"] == "row_max":
         highest = old[0] - (old[0] >> 31 << 32) if case["continues"] else LOWEST
         case["left"] = [max([highest] + out) % 2**32]
+    if case["side"] == "row_peak":
+        case["left"] = [max([old[0]] + [abs(x) for x in out])]
     if case["side"] == "row_sum":
         case["left"] = [(old[0] + sum(out)) % 2**32]
     if case["side"] == "sum_squares":
@@ -255,6 +262,7 @@ class Draw:
                 "layer_norm_apply": lambda: [15, self.random.randint(10, 30)] + self.limits()
                 + [self.random.randint(COLUMNS, 400)],
                 "rms_norm_apply": lambda: [15, self.random.randint(10, 30)] + self.limits(),
+                "quantise_row": lambda: [self.random.choice([1, 7, 127, 127, 2**15 - 1])],
                 "rope": lambda: [self.random.randint(0, 20)] + self.limits(),
                 }.get(op, lambda: [])()
 
@@ -263,6 +271,9 @@ class Draw:
         count = 4 if case["stage"].endswith("_apply") or case["side"] == "sum_squares" else 1
         if case["stage"] == "divide_row_sum":
             return [self.random.choice([0, 1, 255, 1000, 2**16, 2**32 - 1])]
+        if case["stage"] == "quantise_row":
+            peak = max(abs(x) for x in case["in"])
+            return [self.random.choice([peak, peak, 2 * peak // 3, 3 * peak // 2, 0, 2**31])]
         if count == 1 or self.random.random() < 0.4:
             return [self.random.getrandbits(32) for _ in range(count)]
         length = case["imm"][4] if len(case["imm"]) > 4 else 100
@@ -298,7 +309,7 @@ class Draw:
             case["valid_cols"] = [COLUMNS, 1 if op == "mask" else 10, 7][number % 3]
         reads = kind == "row" or op.endswith("_apply")
         if not reads and op != "softmax":
-            case["side"] = self.random.choice(["none", "row_max", "row_sum", "sum_squares"])
+            case["side"] = self.random.choice(["none", "row_max", "row_sum", "sum_squares", "row_peak"])
             case["continues"] = case["side"] != "none" and self.random.random() < 0.5
         if reads or case["side"] != "none":
             case["statistics"] = self.row_statistics(case)
@@ -327,7 +338,7 @@ def edges():
     yield dict(base, stage="relu", imm=[], **{"in": ends})
     yield dict(base, stage="add", imm=[0, 0, 0, 0, 1], **{"in": ends})
     yield dict(base, stage="sub", imm=[0, 0, 0, 0, 1], **{"in": ends})
-    for side, before in (("row_max", [2**31]), ("row_sum", [2**32 - 1]),
+    for side, before in (("row_max", [2**31]), ("row_sum", [2**32 - 1]), ("row_peak", [128]),
                          ("sum_squares", [2**32 - 1, 2**32 - 1, 2**32 - 1, 0])):
         for continues in (False, True):
             yield dict(base, stage="relu", imm=[], side=side, continues=continues,

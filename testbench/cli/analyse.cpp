@@ -124,6 +124,10 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
     network.length = text_length(network.name, shape.positions, options.size.length);
     return network;
   }
+  if (model::model_kind(path) == model::ModelKind::kIntegerLlama) {
+    throw hw::InputError(hw::printable(options.model) +
+                         ": a Llama of a file, expected its shape by name: smollm2-135m");
+  }
   require_no_size(options.model, options.size);
   if (model::model_kind(path) == model::ModelKind::kIntegerLayers) {
     const model::IntegerLayers layers = model::load_integer_layers(path);

@@ -11,6 +11,9 @@
 
 #include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/printable.h"
+#include "model/checkpoint/llama_checkpoint.h"
+#include "model/integer/integer_model.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
 #include "model/text/token_ids.h"
@@ -20,6 +23,7 @@
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/progress.h"
 #include "testbench/generation/generation.h"
+#include "testbench/generation/llama_generation.h"
 #include "testbench/generation/report_generation.h"
 #include "testbench/network/networks.h"
 #include "testbench/page/report_page.h"
@@ -30,6 +34,8 @@ namespace systole::testbench {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
+/// Tokens of a Llama that --evaluate reads at a time.
+constexpr std::size_t kEvaluationWindow = 256;
 constexpr std::uint32_t kDefaultPromptTokens = 32, kDefaultTokens = 64;
 
 struct GenerateOptions {
@@ -43,7 +49,8 @@ struct GenerateOptions {
   std::optional<double> temperature;
   std::uint64_t seed = kSeed;
   std::size_t evaluate = 0;
-  std::string text;
+  std::string text, checkpoint;
+  bool check = false;
   bool functional = true;
   bool json = false;
   std::string stats;
@@ -54,6 +61,7 @@ struct GenerateOptions {
 
 hw::Machine machine_of(const GenerateOptions& options) {
   MachineOptions machine = options.machine;
+  if (machine.machine.empty()) machine.machine = "dfx";
   if (!options.profile.empty()) {
     if (machine.machine != "dfx") {
       throw hw::InputError("--profile: a choice of machine dfx, found --machine " +
@@ -143,12 +151,127 @@ int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
 }
 
 void list_files(const GenerateOptions& options, CommandFiles& files) {
-  files.reads_machine("--machine", options.machine.machine);
+  if (!options.machine.machine.empty()) {
+    files.reads_machine("--machine", options.machine.machine);
+  }
+  if (!options.checkpoint.empty()) files.reads("--checkpoint", options.checkpoint);
   files.reads_model("--model", options.model, model::find_gpt_checkpoint);
   files.reads("--text", text_file(options));
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline);
   files.writes("--report", options.report);
+}
+
+/// Whether the model is a Llama of integers. Throws InputError for one of real numbers.
+bool is_llama(const GenerateOptions& options) {
+  if (!model::names_gpt_checkpoint(options.model)) return false;
+  const std::string path = model::find_gpt_checkpoint(options.model);
+  if (model::model_kind(path) == model::ModelKind::kIntegerLlama) return true;
+  const model::Safetensors file = model::Safetensors::open(path);
+  if (!model::is_network_file(file) || !model::is_llama(model::read_network_document(file))) {
+    return false;
+  }
+  throw hw::InputError(hw::printable(path) +
+                       ": a Llama of real numbers, expected one of integers: systole quantise "
+                       "makes it");
+}
+
+/// Without one that is given: a machine with what such networks need.
+hw::Machine llama_machine(const GenerateOptions& options) {
+  MachineOptions machine = options.machine;
+  if (machine.machine.empty()) {
+    machine.machine = "transformer";
+    const std::vector<std::string> settings = {"datapath.residual_bits=24",
+                                               "postop.row_statistics=4096"};
+    machine.settings.insert(machine.settings.begin(), settings.begin(), settings.end());
+  }
+  return load_machine(machine);
+}
+
+void refuse_ring_options(const GenerateOptions& options) {
+  const auto refuse = [&](bool given, const char* option) {
+    if (!given) return;
+    throw hw::InputError(std::string(option) + ": of a ring of FP16 cores, expected none for " +
+                         hw::printable(options.model));
+  };
+  refuse(options.cores.has_value(), "--cores");
+  refuse(!options.profile.empty(), "--profile");
+  refuse(!options.timeline.empty(), "--timeline");
+  refuse(!options.report.empty(), "--report");
+  refuse(!options.functional, "--functional off");
+}
+
+/// Of an array, not a ring.
+int run_llama(const GenerateOptions& options) {
+  refuse_ring_options(options);
+  const std::string path = model::find_gpt_checkpoint(options.model);
+  const model::IntegerLlama llama = model::load_integer_llama(path);
+  const std::string metadata = model::network_tokeniser(path);
+  std::unique_ptr<model::Tokeniser> tokeniser;
+  if (!metadata.empty()) {
+    tokeniser = model::read_tokeniser(path, metadata, llama.shape.vocabulary);
+  }
+  const auto require_tokeniser = [&](const char* option) {
+    if (tokeniser) return;
+    throw hw::InputError(std::string(option) + ": " + hw::printable(path) +
+                         " has no tokeniser, expected --input-tokens");
+  };
+  JsonOutput stats(options.stats);
+  if (options.evaluate != 0) {
+    require_tokeniser("--evaluate");
+    std::optional<model::LlamaCheckpoint> checkpoint;
+    if (!options.checkpoint.empty()) {
+      checkpoint = model::read_llama_checkpoint(
+          model::NetworkFile(model::Safetensors::open(options.checkpoint)));
+    }
+    LlamaEvaluation evaluation;
+    {
+      Progress progress(options.evaluate);
+      evaluation =
+          evaluate(llama, checkpoint ? &*checkpoint : nullptr,
+                   tokeniser->encode(model::load_text(text_file(options))), options.evaluate,
+                   kEvaluationWindow, [&](std::size_t done) { progress.update(done); });
+    }
+    const nlohmann::ordered_json document = to_json(evaluation);
+    stats.write(document);
+    options.json ? print_json(document) : print_text(evaluation_text(evaluation));
+    return kExitOk;
+  }
+  const hw::Machine machine = llama_machine(options);
+  check_datapath(options.model, machine, llama.datapath);
+  LlamaTask task;
+  if (options.prompt) {
+    require_tokeniser("--prompt");
+    task.prompt = tokeniser->encode(*options.prompt);
+    if (const auto end = tokeniser->end_of_text()) task.end = *end;
+  } else {
+    for (std::size_t i = 0; i < options.input_tokens.value_or(kDefaultPromptTokens); ++i) {
+      task.prompt.push_back(static_cast<std::int32_t>((i * 7919 + 31) % llama.shape.vocabulary));
+    }
+  }
+  task.tokens = options.output_tokens.value_or(kDefaultTokens);
+  task.check = options.check;
+  LlamaGeneration generation;
+  {
+    SimulationBar bar;
+    task.progress = [&](const SimulationProgress& now) { bar.update(now); };
+    generation = generate(machine, llama, task);
+  }
+  nlohmann::ordered_json document = to_json(generation);
+  const std::string text = options.prompt ? tokeniser->decode(generation.tokens) : "";
+  if (options.prompt) {
+    document["prompt"] = *options.prompt;
+    document["text"] = text;
+  }
+  stats.write(document);
+  if (options.json) {
+    print_json(document);
+  } else {
+    print_text((options.prompt ? *options.prompt + text + "\n\n" : "") +
+               generation_text(generation) + "\n" +
+               block_table(generation.measurement.result.blocks));
+  }
+  return generation.measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
 
 int run(const GenerateOptions& options) {
@@ -157,6 +280,11 @@ int run(const GenerateOptions& options) {
   }
   if (!options.functional && options.prompt) {
     throw hw::InputError("--functional off: no text is read, expected --input-tokens");
+  }
+  if (is_llama(options)) return run_llama(options);
+  if (options.check || !options.checkpoint.empty()) {
+    throw hw::InputError("--check, --checkpoint: of a Llama, found " +
+                         hw::printable(options.model));
   }
   GenerationReport report;
   report.machine = machine_of(options);
@@ -230,12 +358,11 @@ int run(const GenerateOptions& options) {
 
 void add_generate_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<GenerateOptions>();
-  options->machine.machine = "dfx";
   CLI::App& command =
-      *app.add_subcommand("generate", "generate text with GPT-2 on a ring of cores");
+      *app.add_subcommand("generate", "generate text: GPT-2 on a ring of cores, Llamas");
   command
       .add_option("-m,--machine", options->machine.machine,
-                  "a machine with such cores; default: dfx")
+                  "default: dfx; of a Llama transformer, wide residuals")
       ->type_name("NAME|FILE");
   add_settings(command, options->machine.settings);
   add_rtl(command, options->machine);
@@ -273,6 +400,10 @@ void add_generate_command(CLI::App& app, Action& action) {
   command.add_option("--text", options->text, "default: chapters that kjv has not seen")
       ->type_name("FILE")
       ->needs(evaluate);
+  command.add_option("--checkpoint", options->checkpoint, "of a Llama, its float32 network")
+      ->type_name("FILE")
+      ->needs(evaluate);
+  command.add_flag("--check", options->check, "of a Llama, compare with the reference");
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   CLI::Option* const timeline =

@@ -1,5 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,15 +11,22 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/checkpoint/checkpoint_names.h"
+#include "model/checkpoint/llama_checkpoint.h"
 #include "model/checkpoint/vit_checkpoint.h"
 #include "model/data/dataset.h"
 #include "model/format/safetensors.h"
 #include "model/integer/integer_model.h"
+#include "model/integer/integer_network.h"
 #include "model/model_files.h"
+#include "model/quantise/llama_quantiser.h"
 #include "model/quantise/quantiser.h"
+#include "model/text/token_ids.h"
+#include "model/text/tokeniser.h"
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
+#include "testbench/common/progress.h"
+#include "testbench/common/text.h"
 #include "testbench/network/networks.h"
 
 namespace systole::testbench {
@@ -24,6 +34,10 @@ namespace {
 
 /// Pictures of a data set that has several splits.
 constexpr const char* kCalibrationSplit = "calib";
+/// Texts of a Llama, unless others are given: so many tokens of the text that ships, each window
+/// from its beginning.
+constexpr const char* kCalibrationText = "data/calibration.txt";
+constexpr std::size_t kCalibrationTokens = 512, kCalibrationWindow = 128;
 constexpr const char* kEnding = ".int8.safetensors";
 
 struct QuantiseOptions {
@@ -32,6 +46,7 @@ struct QuantiseOptions {
   bool per_tensor = false, fold_encoder = false;
   std::optional<double> outlier_alpha;
   double headroom = model::QuantiserOptions{}.headroom;
+  bool report = false;
 };
 
 /// Names the model as asked for, and says what has been written.
@@ -66,6 +81,77 @@ void quantise_text(const QuantiseOptions& options, const std::string& path,
   finish(options, text, model::save_integer_text);
 }
 
+/// Texts of a Llama: input_ids of a file, or a text in windows, by default that which ships.
+std::vector<std::vector<std::int32_t>> calibration_texts(const QuantiseOptions& options,
+                                                         const std::string& path,
+                                                         const model::LlamaShape& shape) {
+  std::vector<std::vector<std::int32_t>> texts;
+  const bool is_file = std::filesystem::path(options.calibration).extension() == ".safetensors";
+  if (is_file && model::Safetensors::open(options.calibration).has("input_ids")) {
+    const model::TokenIds ids =
+        model::load_token_ids(options.calibration, model::llama_text_shape(shape));
+    for (std::size_t i = 0; i < ids.count; ++i) texts.push_back(ids.text(i).trimmed().ids);
+    return texts;
+  }
+  const std::string metadata = model::network_tokeniser(path);
+  if (metadata.empty()) {
+    throw hw::InputError("--calibration: " + hw::printable(path) +
+                         " has no tokeniser, expected a safetensors file with input_ids");
+  }
+  const std::string file =
+      options.calibration.empty() ? data_file(kCalibrationText) : options.calibration;
+  const std::vector<std::int32_t> ids =
+      model::read_tokeniser(path, metadata, shape.vocabulary)->encode(model::load_text(file));
+  const std::size_t count = std::min(ids.size(), kCalibrationTokens);
+  for (std::size_t first = 0; first < count; first += kCalibrationWindow) {
+    const auto begin = ids.begin() + static_cast<std::ptrdiff_t>(first);
+    texts.emplace_back(
+        begin, begin + static_cast<std::ptrdiff_t>(std::min(kCalibrationWindow, count - first)));
+  }
+  return texts;
+}
+
+/// Power of errors in dB below that of the outputs, the layers that lose most first.
+std::string loss_text(std::vector<model::LayerLoss> losses) {
+  constexpr std::size_t kShown = 20;
+  std::stable_sort(losses.begin(), losses.end(),
+                   [](const auto& a, const auto& b) { return a.total() > b.total(); });
+  const auto decibels = [](double ratio) {
+    return ratio > 0 ? fmt::format("{:.1f}", 10 * std::log10(ratio)) : "-";
+  };
+  Table table({{"layer"},
+               {"loss dB", Table::Align::kRight},
+               {"by weights", Table::Align::kRight},
+               {"by inputs", Table::Align::kRight}});
+  for (std::size_t i = 0; i < std::min(kShown, losses.size()); ++i) {
+    table.add({losses[i].name, decibels(losses[i].total()), decibels(losses[i].weights),
+               decibels(losses[i].inputs)});
+  }
+  return fmt::format("the {} layers of {} that lose most by rounding\n\n{}",
+                     std::min(kShown, losses.size()), losses.size(), table.text());
+}
+
+void quantise_llama(const QuantiseOptions& options, const model::NetworkFile& file,
+                    model::QuantiserOptions quantiser) {
+  // Residual streams of Llamas have channels a thousand times as large as the others.
+  if (options.machine.empty() && options.settings.empty()) quantiser.datapath.residual_bits = 24;
+  model::LlamaCheckpoint checkpoint = model::read_llama_checkpoint(file);
+  const auto texts = calibration_texts(options, file.path(), checkpoint.shape);
+  model::IntegerLlama llama;
+  std::vector<model::LayerLoss> losses;
+  {
+    Progress progress(texts.size() * checkpoint.blocks.size());
+    llama = model::quantise(
+        std::move(checkpoint), texts, quantiser,
+        [&](std::size_t layers) { progress.update(layers); }, options.report ? &losses : nullptr);
+  }
+  if (!options.name.empty()) llama.name = options.name;
+  model::write_network(llama, model::network_tokeniser(file.path()), options.out);
+  print_text(fmt::format("{}: {}, {}\n", hw::printable(options.out), hw::printable(llama.name),
+                         hw::printable(llama.source)));
+  if (options.report) print_text("\n" + loss_text(std::move(losses)));
+}
+
 void list_files(const QuantiseOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine);
   files.reads_model("checkpoint", options.checkpoint, model::find_checkpoint);
@@ -88,7 +174,15 @@ int run(const QuantiseOptions& options) {
   quantiser.headroom = options.headroom;
   quantiser.fold_encoders = options.fold_encoder;
   const std::string path = model::find_checkpoint(options.checkpoint);
-  if (model::is_text_checkpoint(model::Safetensors::open(path))) {
+  const model::Safetensors file = model::Safetensors::open(path);
+  const bool llama =
+      model::is_network_file(file) && model::is_llama(model::read_network_document(file));
+  if (options.report && !llama) {
+    throw hw::InputError("--report: of a Llama, found " + hw::printable(options.checkpoint));
+  }
+  if (llama) {
+    quantise_llama(options, model::NetworkFile(file), quantiser);
+  } else if (model::is_text_checkpoint(file)) {
     quantise_text(options, path, quantiser);
   } else {
     quantise_vit(options, path, quantiser);
@@ -101,7 +195,7 @@ int run(const QuantiseOptions& options) {
 void add_quantise_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<QuantiseOptions>();
   CLI::App& command = *app.add_subcommand("quantise", "make an integer model of a checkpoint");
-  command.add_option("checkpoint", options->checkpoint, "real-valued: ViT, BERT or GPT-2")
+  command.add_option("checkpoint", options->checkpoint, "real-valued: ViT, BERT, GPT-2, Llama")
       ->type_name("NAME|FILE")
       ->required();
   command.add_option("-o,--out", options->out, "the integer model")
@@ -124,6 +218,7 @@ void add_quantise_command(CLI::App& app, Action& action) {
       ->type_name("1..1024");
   command.add_option("--name", options->name, "name in reports; default: the checkpoint's")
       ->type_name("NAME");
+  command.add_flag("--report", options->report, "of a Llama, which layers lose most by rounding");
   add_examples(command, {"systole quantise vit17 -o my.int8.safetensors",
                          "systole quantise my.safetensors -c pictures/ -o my.int8.safetensors",
                          "systole quantise bert.safetensors -c ids.safetensors \\",

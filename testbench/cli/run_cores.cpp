@@ -86,6 +86,7 @@ void check_cores_options(const RunOptions& options) {
   for (const auto& [name, given] : {std::pair{"--pipeline", !views.pipeline.empty()},
                                     std::pair{"--transactions", !views.transactions.empty()},
                                     std::pair{"--commands", !views.commands.empty()},
+                                    std::pair{"--action-counts", !options.actions.empty()},
                                     std::pair{"--tensors", !options.tensors.empty()},
                                     std::pair{"--decode", options.size.decode}}) {
     if (given)

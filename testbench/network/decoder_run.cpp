@@ -47,17 +47,30 @@ std::vector<std::int32_t> tokens_of(const std::vector<std::int32_t>& embedding,
   return rows;
 }
 
+/// The step of a Llama, as moved from token to token.
+DecoderWork llama_steps(const model::IntegerLlama& llama, std::uint32_t positions,
+                        std::uint32_t past, std::uint32_t sequences, const hw::Machine& machine) {
+  DecoderWork work;
+  work.graph =
+      model::for_machine(model::make_llama_decode_graph(llama, positions, sequences), machine);
+  work.past = past;
+  work.move = [shape = llama.shape](model::Graph& graph, std::uint32_t token) {
+    model::move_llama_to_token(graph, shape, token);
+  };
+  return work;
+}
+
+void require_past(std::uint32_t past, std::size_t tokens) {
+  if (past < tokens) return;
+  throw hw::InputError(
+      fmt::format("--past: found {}, but the text has {} tokens, expected less", past, tokens));
+}
+
 DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machine,
                               bool with_weights) {
   const model::IntegerLlama llama = model::make_seeded_llama(
       size.name, *size.llama, size.tokens(), kWeightSeed, machine.datapath, with_weights);
-  DecoderWork work;
-  work.graph =
-      model::for_machine(model::make_llama_decode_graph(llama, size.tokens(), size.batch), machine);
-  work.past = size.past;
-  work.move = [shape = *size.llama](model::Graph& graph, std::uint32_t token) {
-    model::move_llama_to_token(graph, shape, token);
-  };
+  DecoderWork work = llama_steps(llama, size.tokens(), size.past, size.batch, machine);
   const model::Tensor& input = work.graph.tensors[input_tensor(work.graph)];
   if (!with_weights) {
     work.inputs.assign(size.length, std::vector<std::uint8_t>(input.bytes(), 0));
@@ -103,15 +116,35 @@ DecoderWork text_work(const model::IntegerText& text, const std::vector<std::int
   if (!shape.causal || shape.post_norm) {
     throw hw::InputError("--decode: " + text.name + " is no pre-norm decoder, expected a GPT-2");
   }
-  if (past >= ids.size()) {
-    throw hw::InputError(fmt::format("--past: found {}, but the text has {} tokens, expected less",
-                                     past, ids.size()));
-  }
+  require_past(past, ids.size());
   DecoderWork work;
   work.graph = model::for_machine(
       model::make_text_decode_graph(text, static_cast<std::uint32_t>(ids.size())), machine);
   work.past = past;
   set_inputs(work, text.encoder, model::embed_tokens(text, ids), machine, true);
+  return work;
+}
+
+DecoderWork llama_work(const model::IntegerLlama& llama, const std::vector<std::int32_t>& ids,
+                       std::uint32_t past, const hw::Machine& machine) {
+  require_past(past, ids.size());
+  DecoderWork work = llama_steps(llama, static_cast<std::uint32_t>(ids.size()), past, 1, machine);
+  const auto first = ids.begin() + static_cast<std::ptrdiff_t>(past);
+  if (past != 0) {
+    model::fill_llama_caches(work.graph, llama, past,
+                             model::embed_tokens(llama, {ids.begin(), first}));
+  }
+  const hw::DType type = work.graph.tensors[input_tensor(work.graph)].type;
+  for (auto id = first; id != ids.end(); ++id) {
+    work.inputs.push_back(embedding_bytes(model::embed_tokens(llama, {*id}), type));
+  }
+  return work;
+}
+
+DecoderWork llama_generation_work(const model::IntegerLlama& llama, std::uint32_t positions,
+                                  const hw::Machine& machine) {
+  DecoderWork work = llama_steps(llama, positions, 0, 1, machine);
+  work.inputs.resize(positions);
   return work;
 }
 

@@ -10,6 +10,7 @@
 #include "mapper/step_mapper.h"
 #include "model/build/decode_graph.h"
 #include "model/graph/graph.h"
+#include "model/integer/integer_llama.h"
 #include "model/integer/integer_text.h"
 #include "testbench/network/network_size.h"
 
@@ -37,6 +38,16 @@ struct DecoderWork {
                                     const std::vector<std::int32_t>& ids, std::uint32_t past,
                                     const hw::Machine& machine);
 
+/// The same of a Llama of a file.
+[[nodiscard]] DecoderWork llama_work(const model::IntegerLlama& llama,
+                                     const std::vector<std::int32_t>& ids, std::uint32_t past,
+                                     const hw::Machine& machine);
+
+/// Steps of a Llama from the first position on, without inputs.
+[[nodiscard]] DecoderWork llama_generation_work(const model::IntegerLlama& llama,
+                                                std::uint32_t positions,
+                                                const hw::Machine& machine);
+
 /// Inferences of one graph whose views differ from one to the next. Each has a program of its own;
 /// tensors and weights stay where they are.
 class SteppedRun {
@@ -56,6 +67,8 @@ class SteppedRun {
   /// Moves to an inference, from 0; its mapping, whose image is the program alone. It is valid
   /// until the next call.
   const mapper::Mapping& step(std::size_t inference);
+  /// Of the last call of step().
+  [[nodiscard]] const mapper::Mapping& latest() const { return current_; }
 
   [[nodiscard]] const std::vector<std::vector<std::uint8_t>>& inputs() const { return inputs_; }
   /// Multiply-accumulates of all inferences together.

@@ -74,6 +74,9 @@ void export_network(const std::string& model, const SizeOptions& size, const hw:
       return model::write_network(model::load_integer_vit(from), path);
     case model::ModelKind::kIntegerText:
       return model::write_network(model::load_integer_text(from), path);
+    case model::ModelKind::kIntegerLlama:
+      return model::write_network(model::load_integer_llama(from), model::network_tokeniser(from),
+                                  path);
     case model::ModelKind::kIntegerLayers:
       return model::write_network(model::load_integer_layers(from), path);
     case model::ModelKind::kCheckpoint:

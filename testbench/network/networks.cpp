@@ -28,27 +28,6 @@
 namespace systole::testbench {
 namespace {
 
-/// A wider unit computes a narrower model as well; modes and roundings must be the same.
-void check_datapath(const std::string& model, const hw::Machine& machine,
-                    const hw::Machine::Datapath& needed) {
-  const hw::Machine::Datapath& has = machine.datapath;
-  const auto require = [&](bool holds, std::string_view path) {
-    if (holds) return;
-    hw::Machine wanted = machine;
-    wanted.datapath = needed;
-    const hw::MachineKey& key = *hw::find_machine_key(path);
-    throw hw::InputError(fmt::format(
-        "{}: was quantised for {} = {}, but machine {} has {}; quantise it for this machine",
-        hw::printable(model), path, hw::value_text(key, wanted), machine.name,
-        hw::value_text(key, machine)));
-  };
-  require(needed.multiplier_bits <= has.multiplier_bits, "datapath.multiplier_bits");
-  require(needed.rounding == has.rounding, "datapath.rounding");
-  require(needed.residual_bits <= has.residual_bits, "datapath.residual_bits");
-  require(needed.softmax == has.softmax, "datapath.softmax");
-  require(needed.softmax_bits <= has.softmax_bits, "datapath.softmax_bits");
-}
-
 /// Layers with the seeded inputs of a shape of their size.
 Network layers_network(const std::string& name, model::IntegerLayers layers,
                        const hw::Machine& machine, const std::string& mask) {
@@ -72,6 +51,27 @@ Network layers_network(const std::string& name, model::IntegerLayers layers,
 
 }  // namespace
 
+/// A wider unit computes a narrower model as well; modes and roundings must be the same.
+void check_datapath(const std::string& model, const hw::Machine& machine,
+                    const hw::Machine::Datapath& needed) {
+  const hw::Machine::Datapath& has = machine.datapath;
+  const auto require = [&](bool holds, std::string_view path) {
+    if (holds) return;
+    hw::Machine wanted = machine;
+    wanted.datapath = needed;
+    const hw::MachineKey& key = *hw::find_machine_key(path);
+    throw hw::InputError(fmt::format(
+        "{}: was quantised for {} = {}, but machine {} has {}; quantise it for this machine",
+        hw::printable(model), path, hw::value_text(key, wanted), machine.name,
+        hw::value_text(key, machine)));
+  };
+  require(needed.multiplier_bits <= has.multiplier_bits, "datapath.multiplier_bits");
+  require(needed.rounding == has.rounding, "datapath.rounding");
+  require(needed.residual_bits <= has.residual_bits, "datapath.residual_bits");
+  require(needed.softmax == has.softmax, "datapath.softmax");
+  require(needed.softmax_bits <= has.softmax_bits, "datapath.softmax_bits");
+}
+
 Network read_network(const std::string& name_or_path, const hw::Machine& machine,
                      const std::string& mask) {
   const std::string path = model::find_model(name_or_path);
@@ -80,6 +80,16 @@ Network read_network(const std::string& name_or_path, const hw::Machine& machine
     return layers_network(name_or_path, model::load_integer_layers(path), machine, mask);
   }
   Network network;
+  if (kind == model::ModelKind::kIntegerLlama) {
+    if (!mask.empty()) {
+      throw hw::InputError("--mask: " + hw::printable(name_or_path) +
+                           " is a Llama, expected a network without key/value heads");
+    }
+    network.llama = model::load_integer_llama(path);
+    check_datapath(name_or_path, machine, network.llama->datapath);
+    network.name = network.llama->name;
+    return network;
+  }
   if (kind == model::ModelKind::kIntegerText) {
     network.text = model::load_integer_text(path);
     check_datapath(name_or_path, machine, network.text->encoder.datapath);
@@ -98,6 +108,10 @@ void set_text_length(Network& network, std::uint32_t length, const hw::Machine& 
                      const std::string& mask) {
   if (!mask.empty()) set_keep(mask, length, network.text->encoder);
   network.graph = model::for_machine(model::make_text_graph(*network.text, length), machine);
+}
+
+void set_llama_length(Network& network, std::uint32_t length, const hw::Machine& machine) {
+  network.graph = model::for_machine(model::make_llama_graph(*network.llama, length), machine);
 }
 
 Network load_network(const std::string& name_or_path, const hw::Machine& machine) {
@@ -159,6 +173,11 @@ Network load_network(const std::string& name_or_path, const SizeOptions& options
   if (network.text) {
     const std::uint32_t positions = network.text->shape.positions;
     set_text_length(network, text_length(network.name, positions, options.length), machine);
+    rest.length.reset();
+  }
+  if (network.llama) {
+    const std::uint32_t positions = network.llama->shape.positions;
+    set_llama_length(network, text_length(network.name, positions, options.length), machine);
     rest.length.reset();
   }
   require_no_size(name_or_path, rest);

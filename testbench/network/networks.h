@@ -8,6 +8,7 @@
 #include "hw/machine/machine.h"
 #include "model/data/dataset.h"
 #include "model/graph/graph.h"
+#include "model/integer/integer_llama.h"
 #include "model/integer/integer_text.h"
 #include "model/integer/integer_vit.h"
 #include "model/text/token_ids.h"
@@ -19,14 +20,15 @@ namespace systole::testbench {
 struct Network {
   std::string name;
   model::Graph graph;
-  std::optional<model::IntegerVit> vit;    ///< of a file, a vision model
-  std::optional<model::IntegerText> text;  ///< of a file, a text network
-  std::optional<NetworkSize> size;         ///< of a mere shape, or of layers in a file
-  hw::Machine::Datapath datapath;          ///< of those: what their inputs fit
+  std::optional<model::IntegerVit> vit;      ///< of a file, a vision model
+  std::optional<model::IntegerText> text;    ///< of a file, a text network
+  std::optional<model::IntegerLlama> llama;  ///< of a file, a Llama
+  std::optional<NetworkSize> size;           ///< of a mere shape, or of layers in a file
+  hw::Machine::Datapath datapath;            ///< of those: what their inputs fit
 };
 
 /// Reads an integer model by name or path and checks that the machine's datapath can compute it. A
-/// text network has no graph yet. `mask`: a file for load_keep() of
+/// text network or a Llama has no graph yet. `mask`: a file for load_keep() of
 /// testbench/network/network_mask.h; empty: the masks that the model has. Throws InputError.
 [[nodiscard]] Network read_network(const std::string& name_or_path, const hw::Machine& machine,
                                    const std::string& mask = {});
@@ -35,6 +37,13 @@ struct Network {
 /// as above; it belongs to one length.
 void set_text_length(Network& network, std::uint32_t length, const hw::Machine& machine,
                      const std::string& mask = {});
+
+/// Makes the graph of a Llama of a file that of prompts of `length` tokens, 1 to its positions.
+void set_llama_length(Network& network, std::uint32_t length, const hw::Machine& machine);
+
+/// Throws InputError if the machine's datapath cannot compute what `needed` says of model `name`.
+void check_datapath(const std::string& name, const hw::Machine& machine,
+                    const hw::Machine::Datapath& needed);
 
 /// Of seeded weights; inputs have the seeds after it.
 inline constexpr std::uint64_t kWeightSeed = 1;

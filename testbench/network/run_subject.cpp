@@ -9,6 +9,7 @@
 #include "model/graph/graph_builder.h"
 #include "model/graph/valid_keys.h"
 #include "model/text/token_ids.h"
+#include "testbench/network/tensors.h"
 
 namespace systole::testbench {
 namespace {
@@ -24,6 +25,31 @@ void check_seeded(const RunRequest& request) {
   if (request.size.decode && request.limit != 0) {
     throw hw::InputError("--limit: with --decode, --length says how many tokens, expected none");
   }
+}
+
+/// The texts of a text network or a Llama, whatever is to be done with them.
+model::TokenIds read_texts(const RunRequest& request, const std::string& name,
+                           const model::TextShape& shape) {
+  SizeOptions others = request.size;
+  others.decode = false;
+  others.past.reset();
+  require_no_size(request.model, others);
+  if (request.needs_labels) {
+    throw hw::InputError("--min-accuracy: texts have no labels, expected pictures");
+  }
+  if (request.input.empty()) {
+    throw hw::InputError("--input: " + name +
+                         " is a text network, expected a safetensors file with input_ids");
+  }
+  if (request.size.past && !request.size.decode) {
+    throw hw::InputError("--past: tokens in the cache of --decode, expected both");
+  }
+  const std::int64_t past = request.size.past.value_or(0);
+  if (past < 0 || past > shape.positions) {
+    throw hw::InputError("--past: found " + std::to_string(past) + ", expected 0 to " +
+                         std::to_string(shape.positions));
+  }
+  return model::load_token_ids(request.input, shape);
 }
 
 }  // namespace
@@ -48,8 +74,12 @@ RunSubject::RunSubject(const RunRequest& request, const hw::Machine& machine) {
   } else {
     network_ = read_network(request.model, machine, request.mask);
     name_mask(request.mask);
-    if (network_.text) {
-      take_texts(request, machine);
+    if (network_.text || network_.llama) {
+      if (network_.text) {
+        take_texts(request, machine);
+      } else {
+        take_prompts(request, machine);
+      }
       if (steps() != nullptr) return;
     } else if (network_.size) {
       check_seeded(request);
@@ -80,29 +110,11 @@ void RunSubject::take_pictures(const RunRequest& request) {
 
 void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machine) {
   const model::IntegerText& text = *network_.text;
-  SizeOptions others = request.size;
-  others.decode = false;
-  others.past.reset();
-  require_no_size(request.model, others);
-  if (request.needs_labels) {
-    throw hw::InputError("--min-accuracy: texts have no labels, expected pictures");
-  }
-  if (request.input.empty()) {
-    throw hw::InputError("--input: " + text.name +
-                         " is a text network, expected a safetensors file with input_ids");
-  }
-  if (request.size.past && !request.size.decode) {
-    throw hw::InputError("--past: tokens in the cache of --decode, expected both");
-  }
-  const model::TokenIds ids = model::load_token_ids(request.input, text.shape);
+  const model::TokenIds ids = read_texts(request, text.name, text.shape);
   if (request.size.decode) {
-    const std::int64_t past = request.size.past.value_or(0);
-    if (past < 0 || past > text.shape.positions) {
-      throw hw::InputError("--past: found " + std::to_string(past) + ", expected 0 to " +
-                           std::to_string(text.shape.positions));
-    }
     decoder_ = std::make_unique<DecoderRun>(
-        text_work(text, ids.text(0).trimmed().ids, static_cast<std::uint32_t>(past), machine),
+        text_work(text, ids.text(0).trimmed().ids,
+                  static_cast<std::uint32_t>(request.size.past.value_or(0)), machine),
         machine);
     return;
   }
@@ -118,6 +130,30 @@ void RunSubject::take_texts(const RunRequest& request, const hw::Machine& machin
                            machine.name + " has attention engines, expected texts without padding");
     }
     take_padding(std::move(valid), machine);
+  }
+}
+
+void RunSubject::take_prompts(const RunRequest& request, const hw::Machine& machine) {
+  const model::IntegerLlama& llama = *network_.llama;
+  const model::TokenIds ids = read_texts(request, llama.name, model::llama_text_shape(llama.shape));
+  if (request.size.decode) {
+    decoder_ = std::make_unique<DecoderRun>(
+        llama_work(llama, ids.text(0).trimmed().ids,
+                   static_cast<std::uint32_t>(request.size.past.value_or(0)), machine),
+        machine);
+    return;
+  }
+  if (std::any_of(ids.valid.begin(), ids.valid.end(),
+                  [&](std::size_t tokens) { return tokens < ids.length; })) {
+    throw hw::InputError(hw::printable(request.input) +
+                         ": attention_mask: found padding, expected prompts without any for a "
+                         "Llama: its logits are of the last token");
+  }
+  set_llama_length(network_, static_cast<std::uint32_t>(ids.length), machine);
+  const hw::DType type = network_.graph.tensors[input_tensor(network_.graph)].type;
+  const std::size_t count = request.limit == 0 ? ids.count : std::min(request.limit, ids.count);
+  for (std::size_t i = 0; i < count; ++i) {
+    inputs_.push_back(embedding_bytes(model::embed_tokens(llama, ids.text(i).ids), type));
   }
 }
 

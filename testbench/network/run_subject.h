@@ -62,6 +62,7 @@ class RunSubject {
   void name_mask(const std::string& mask);
   void take_pictures(const RunRequest& request);
   void take_texts(const RunRequest& request, const hw::Machine& machine);
+  void take_prompts(const RunRequest& request, const hw::Machine& machine);
 
   /// Texts with padding: tokens of each before it.
   void take_padding(std::vector<std::size_t> valid, const hw::Machine& machine);

@@ -46,7 +46,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
                           const std::vector<std::vector<std::uint8_t>>& inputs,
                           const SimulationOptions& options) {
   for (const auto& input : inputs) {
-    if (options.functional && input.size() != subject.input.bytes()) {
+    if (options.functional && !options.next_input && input.size() != subject.input.bytes()) {
       throw hw::InputError("input of " + std::to_string(input.size()) + " bytes: " + subject.name +
                            " takes " + std::to_string(subject.input.bytes()));
     }
@@ -100,19 +100,25 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
 
   std::unique_ptr<Wave> wave;
   std::size_t next = 0;
+  std::vector<std::uint8_t> made;
   const auto prepare = [&](tlm_model::Host::Job& job) {
     if (next == inputs.size()) return false;
+    if (options.next_input) {
+      std::optional<std::vector<std::uint8_t>> bytes = options.next_input(result.outputs);
+      if (!bytes) return false;
+      made = std::move(*bytes);
+    }
     if (options.next_step) {
       subject.take(options.next_step(next));
       system.exchange_program(*subject.image, subject.program->host_functions);
     }
     count.begin(subject.program->commands.size(), inputs.size() - next);
-    if (subject.graph != nullptr) {
+    if (subject.graph != nullptr && options.bounds) {
       const bool same_graph = !options.next_step && !result.bounds.empty();
       result.bounds.push_back(same_graph ? result.bounds.back()
                                          : analysis::lower_bound(*subject.graph, machine).cycles());
     }
-    const auto& input = inputs[next];
+    const auto& input = options.next_input ? made : inputs[next];
     if (rows) rows->begin(*subject.mapping);
     if (recorder) recorder->begin();
     if (checker) {

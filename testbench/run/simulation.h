@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@ struct SimulationOptions {
   bool check = false;      ///< compare every operator's result with the reference
   /// Tensors of the graph that are kept as commands leave them in memory; with values only.
   std::vector<model::TensorId> tensors;
+  bool bounds = true;            ///< off: no lower bound of any inference, which takes host time
   WaveOptions wave;              ///< waveform to write; no path: none
   tlm_model::Observer observer;  ///< may be empty
   std::vector<tlm_model::BusObserver> bus_observers;
@@ -33,6 +35,11 @@ struct SimulationOptions {
   /// returns its mapping, which must live until the next call. The first is that given to
   /// simulate().
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
+  /// The bytes of the input of each inference from the outputs of those before it, in the place of
+  /// those given to simulate(), of which there are as many at most; nothing ends the run.
+  std::function<std::optional<std::vector<std::uint8_t>>(
+      const std::vector<std::vector<std::uint8_t>>& outputs)>
+      next_input;
   std::function<void(const SimulationProgress&)> progress;  ///< after each command
 };
 

@@ -131,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         BadChain{"Opcode",
                  {{Stage{static_cast<StageOp>(kStageOps)}}, DType::kS8},
-                 "stage 0: opcode 17, expected 0 to 16"},
+                 "stage 0: opcode 18, expected 0 to 17"},
         BadChain{"Rounding",
                  with(one(StageOp::kRequantise, {}),
                       [](Stage& s) { s.rounding = static_cast<Rounding>(3); }),
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadChain{"Side",
                  with(one(StageOp::kAdd, {}),
                       [](Stage& s) { s.side = static_cast<Reduction>(kReductions); }),
-                 "side output 4, expected 0 to 3"},
+                 "side output 5, expected 0 to 4"},
         BadChain{"SideOfASoftmax",
                  {{with_side(softmax(), Reduction::kRowMax)}, DType::kU8},
                  "side output given, but it leaves its own row sum"}),

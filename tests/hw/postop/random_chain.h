@@ -128,6 +128,9 @@ inline void set_immediates(Random& random, Stage& stage) {
       set.number(0, 0, kMaxDyadicShift);
       set.clamp(1);
       return;
+    case StageOp::kQuantiseRow:
+      set.number(0, 1, 32767);
+      return;
     case StageOp::kRelu:
     case StageOp::kDivideRowSum:
     case StageOp::kTranspose:

@@ -171,18 +171,18 @@ def test_gpt2_head(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "make", "config", "lacks"),
     [
-        ("llama", {}, {}, "rms_norm"),
-        ("mistral", {}, {"sliding_window": None}, "rms_norm"),
-        ("qwen2", {"biases": True}, {}, "rms_norm"),
-        ("qwen3", {"head_norms": True}, {"head_dim": 8}, "rms_norm"),
+        ("llama", {}, {}, None),
+        ("mistral", {}, {"sliding_window": None}, None),
+        ("qwen2", {"biases": True}, {}, None),
+        ("qwen3", {"head_norms": True}, {"head_dim": 8}, "head_rms_norm"),
         ("gemma", {"head": False}, {}, "scale"),
     ],
 )
-def test_decoders_are_graphs(
+def test_decoders_run_or_are_graphs(
     kind: str,
     make: dict[str, Any],
     config: dict[str, Any],
-    lacks: str,
+    lacks: str | None,
     tmp_path: Path,
     program: str,
 ) -> None:
@@ -201,11 +201,42 @@ def test_decoders_are_graphs(
     done = subprocess.run(
         [program, "model", str(path)], capture_output=True, text=True, check=False
     )
+    if lacks is None:
+        assert done.returncode == 0 and "rope" in done.stdout
+        return
     assert done.returncode == 2
     assert (
         f"op '{lacks}' is not supported, expected embedding" in done.stderr
         and done.stderr.count("\n") == 1
     )
+
+
+def test_tokeniser_of_a_folder(tmp_path: Path) -> None:
+    words = ["<end>", *(chr(97 + i) for i in range(folders.WORDS - 1))]
+    digits = {"type": "Digits", "individual_digits": True}
+    level = {"type": "ByteLevel", "add_prefix_space": False}
+    document: dict[str, Any] = {
+        "model": {"type": "BPE", "vocab": {w: i for i, w in enumerate(words) if i}, "merges": []},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": [digits, level]},
+        "added_tokens": [{"id": 0, "content": "<end>"}],
+    }
+    path = folders.folder(tmp_path / "m", folders.llama_config("llama"), folders.llama_tensors())
+    file = path / "tokenizer.json"
+    file.write_text(json.dumps(document))
+    found = of_folder(path).tokeniser
+    assert found is not None and found["tokens"] == words and found["control"] == [0]
+    assert found["digits_alone"] and found["merges"] == []
+    document["pre_tokenizer"] = level
+    file.write_text(json.dumps(document))
+    found = of_folder(path).tokeniser
+    assert found is not None and not found["digits_alone"]
+    for other in ({"type": "Metaspace"}, level | {"add_prefix_space": True}):
+        document["pre_tokenizer"] = other
+        file.write_text(json.dumps(document))
+        assert of_folder(path).tokeniser is None
+    file.write_text("{}")
+    with pytest.raises(ConvertError, match="no tokeniser of the library"):
+        of_folder(path)
 
 
 def test_t5_is_a_graph_of_two_stacks(tmp_path: Path) -> None:

@@ -49,6 +49,8 @@ inline hw::IntRange results_of(const hw::Stage& stage, hw::IntRange in) {
       return hw::unsigned_range(static_cast<unsigned>(stage.imm[6]));
     case hw::StageOp::kExp:
       return {0, hw::make_int_exp_constants(static_cast<unsigned>(stage.imm[2])).value_at_zero()};
+    case hw::StageOp::kQuantiseRow:
+      return {-stage.imm[0], stage.imm[0]};
     default: {
       const auto lo = static_cast<std::size_t>(first_of_range(stage));
       return {stage.imm[lo], stage.imm[lo + 1]};
@@ -110,6 +112,9 @@ inline hw::Stage random_stage(Random& random, hw::StageOp op, hw::Operand operan
       break;
     case hw::StageOp::kRope:
       stage.imm = {shift(10, 16), range.lo, range.hi};
+      break;
+    case hw::StageOp::kQuantiseRow:
+      stage.imm = {hw::symmetric_range(between(random, 5, 16)).hi};
       break;
     case hw::StageOp::kRelu:
     case hw::StageOp::kDivideRowSum:

@@ -179,7 +179,6 @@ const std::map<std::string, std::string> kAloneForAReason{
     {"testbench/rtl/nonlinear/i_exp_unit.h", "what systole rtl add compiles for users' RTL"},
     {"testbench/rtl/nonlinear/i_sqrt_unit.h", "what systole rtl add compiles for users' RTL"},
     {"testbench/rtl/postop/stage_unit.h", "what systole rtl add compiles for users' RTL"},
-    {"model/quantise/block_quantiser.h", "blocks are one job, the networks of them another"},
 };
 
 std::size_t count_lines(const std::string& path) {

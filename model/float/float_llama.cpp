@@ -1,0 +1,175 @@
+#include "model/float/float_llama.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <stdexcept>
+
+#include "model/float/float_functions.h"
+#include "model/float/float_matrix.h"
+
+namespace systole::model {
+namespace {
+
+using Values = std::vector<float>;
+
+/// One text on its way through the blocks.
+class LlamaText {
+ public:
+  LlamaText(const LlamaCheckpoint& llama, std::size_t tokens, const LlamaObserver& observe)
+      : llama_(llama), shape_(llama.shape), tokens_(tokens), observe_(observe) {
+    const std::size_t pairs = shape_.head_width / 2;
+    for (std::size_t p = 0; p < tokens; ++p) {
+      for (std::size_t i = 0; i < pairs; ++i) {
+        const double angle = static_cast<double>(p) *
+                             std::pow(shape_.rope_base, -2.0 * static_cast<double>(i) /
+                                                            static_cast<double>(shape_.head_width));
+        cosines_.push_back(static_cast<float>(std::cos(angle)));
+        sines_.push_back(static_cast<float>(std::sin(angle)));
+      }
+    }
+  }
+
+  void see(LlamaSite site, std::size_t layer, const Values& values) const {
+    if (observe_) observe_(site, layer, values.data(), tokens_, values.size() / tokens_);
+  }
+
+  [[nodiscard]] Values linear(const Values& in, const LlamaLinear& layer) const {
+    Values out = product(in, layer.weight, layer.inputs, layer.outputs);
+    if (layer.bias.empty()) return out;
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += layer.bias[i % layer.outputs];
+    return out;
+  }
+
+  [[nodiscard]] Values product(const Values& in, const Values& weight, std::size_t inputs,
+                               std::size_t outputs) const {
+    const PackedMatrix<float> matrix(weight.data(), inputs, outputs, 1, inputs);
+    Values out(tokens_ * outputs);
+    matrix.multiply(in.data(), inputs, tokens_, out.data(), outputs);
+    return out;
+  }
+
+  [[nodiscard]] Values norm(LlamaSite site, std::size_t layer, const Values& in,
+                            const Values& weight) const {
+    const std::size_t width = shape_.width;
+    Values out(in.size());
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      const float* const x = &in[t * width];
+      double squares = 0;
+      for (std::size_t c = 0; c < width; ++c) squares += double{x[c]} * x[c];
+      const auto factor = static_cast<float>(
+          1.0 / std::sqrt(squares / static_cast<double>(width) + llama_.norm_epsilon));
+      for (std::size_t c = 0; c < width; ++c) out[t * width + c] = x[c] * factor * weight[c];
+    }
+    see(site, layer, out);
+    return out;
+  }
+
+  [[nodiscard]] Values rotated(LlamaSite site, std::size_t layer, Values values) const {
+    see(site, layer, values);
+    const std::size_t width = values.size() / tokens_, pairs = shape_.head_width / 2;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      for (std::size_t c = 0; c < width; c += 2) {
+        const std::size_t angle = t * pairs + c / 2 % pairs;
+        float *const even = &values[t * width + c], *const odd = even + 1;
+        const float turned = *even * cosines_[angle] - *odd * sines_[angle];
+        *odd = *even * sines_[angle] + *odd * cosines_[angle];
+        *even = turned;
+      }
+    }
+    see(site, layer, values);
+    return values;
+  }
+
+  [[nodiscard]] Values attention(const Values& query, const Values& key,
+                                 const Values& value) const {
+    const std::size_t width = shape_.head_width, queries = shape_.query_width(),
+                      shared = shape_.kv_width();
+    const float scale = 1.0F / std::sqrt(static_cast<float>(width));
+    Values out(tokens_ * queries), scores(tokens_);
+    for (std::size_t h = 0; h < shape_.heads; ++h) {
+      const std::size_t from = h / shape_.group() * width;
+      for (std::size_t t = 0; t < tokens_; ++t) {
+        const float* const q = &query[t * queries + h * width];
+        for (std::size_t s = 0; s <= t; ++s) {
+          const float* const k = &key[s * shared + from];
+          float sum = 0;
+          for (std::size_t c = 0; c < width; ++c) sum += q[c] * k[c];
+          scores[s] = sum;
+        }
+        softmax_row(scores.data(), t + 1, scale);
+        float* const to = &out[t * queries + h * width];
+        for (std::size_t s = 0; s <= t; ++s) {
+          const float* const v = &value[s * shared + from];
+          for (std::size_t c = 0; c < width; ++c) to[c] += scores[s] * v[c];
+        }
+      }
+    }
+    return out;
+  }
+
+  void block(std::size_t i, Values& x) const {
+    const FloatLlamaBlock& block = llama_.blocks[i];
+    const Values in = norm(LlamaSite::kNorm1, i, x, block.norm1);
+    const Values query = rotated(LlamaSite::kQuery, i, linear(in, block.query));
+    const Values key = rotated(LlamaSite::kKey, i, linear(in, block.key));
+    const Values value = linear(in, block.value);
+    see(LlamaSite::kValue, i, value);
+    const Values context = attention(query, key, value);
+    see(LlamaSite::kContext, i, context);
+    add(x, linear(context, block.proj));
+    see(LlamaSite::kStream, i, x);
+    const Values mlp_in = norm(LlamaSite::kNorm2, i, x, block.norm2);
+    Values gate = linear(mlp_in, block.gate);
+    see(LlamaSite::kGate, i, gate);
+    for (float& g : gate) g = g / (1.0F + std::exp(-g));
+    see(LlamaSite::kSilu, i, gate);
+    const Values up = linear(mlp_in, block.up);
+    see(LlamaSite::kUp, i, up);
+    for (std::size_t j = 0; j < up.size(); ++j) gate[j] *= up[j];
+    see(LlamaSite::kProduct, i, gate);
+    add(x, linear(gate, block.down));
+    see(LlamaSite::kStream, i, x);
+  }
+
+ private:
+  static void add(Values& to, const Values& from) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] += from[i];
+  }
+
+  const LlamaCheckpoint& llama_;
+  const LlamaShape& shape_;
+  std::size_t tokens_;
+  const LlamaObserver& observe_;
+  Values cosines_, sines_;  ///< [tokens, head width / 2]
+};
+
+}  // namespace
+
+std::vector<float> llama_logits(const LlamaCheckpoint& llama, const std::vector<std::int32_t>& ids,
+                                const LlamaObserver& observe,
+                                const std::function<void(std::size_t)>& progress) {
+  const std::size_t width = llama.shape.width;
+  Values x;
+  x.reserve(ids.size() * width);
+  for (const std::int32_t id : ids) {
+    if (id < 0 || static_cast<std::uint32_t>(id) >= llama.shape.vocabulary) {
+      throw std::invalid_argument("llama: id " + std::to_string(id));
+    }
+    const auto row =
+        llama.word.begin() + static_cast<std::ptrdiff_t>(id) * static_cast<std::ptrdiff_t>(width);
+    x.insert(x.end(), row, row + static_cast<std::ptrdiff_t>(width));
+  }
+  const LlamaText text(llama, ids.size(), observe);
+  text.see(LlamaSite::kStream, 0, x);
+  for (std::size_t i = 0; i < llama.blocks.size(); ++i) {
+    text.block(i, x);
+    if (progress) progress(i + 1);
+  }
+  const Values last = text.norm(LlamaSite::kFinalNorm, 0, x, llama.norm);
+  Values logits = text.product(last, llama.output_weight(), width, llama.shape.vocabulary);
+  text.see(LlamaSite::kLogits, 0, logits);
+  return logits;
+}
+
+}  // namespace systole::model

@@ -1,0 +1,119 @@
+#include "model/integer/integer_llama.h"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "base/error.h"
+#include "hw/function/layernorm.h"
+#include "hw/number/integer.h"
+
+namespace systole::model {
+namespace {
+
+constexpr std::int64_t kLargestLlamaWeight = 127;
+
+class LlamaCheck {
+ public:
+  LlamaCheck(const std::string& place, const IntegerLlama& llama) : place_(place), llama_(llama) {}
+
+  void run() const {
+    factor("exp_to_code", llama_.exp_to_code);
+    scale("embedding", llama_.embedding_scale);
+    scale("logits", llama_.logit_scale);
+    in_range("word", llama_.words(), -kLargestLlamaWeight, kLargestLlamaWeight);
+    for (const hw::Dyadic word : llama_.word_factor) factor("word", word);
+    for (std::size_t i = 0; i < llama_.blocks.size(); ++i) {
+      block("blocks." + std::to_string(i) + ".", llama_.blocks[i]);
+    }
+    norm("norm", llama_.norm);
+    linear("logits", llama_.output);
+  }
+
+ private:
+  template <typename Value>
+  void in_range(const std::string& name, const std::vector<Value>& values, std::int64_t lowest,
+                std::int64_t highest) const {
+    for (const Value value : values) {
+      if (value >= lowest && value <= highest) continue;
+      throw hw::InputError(place_ + ": " + name + ": " + std::to_string(value) + ", expected " +
+                           std::to_string(lowest) + " to " + std::to_string(highest));
+    }
+  }
+  void scale(const std::string& name, double value) const {
+    if (std::isfinite(value) && value > 0) return;
+    throw hw::InputError(place_ + ": " + name + ".scale: expected a positive number");
+  }
+  void factor(const std::string& name, hw::Dyadic factor, std::int64_t lowest = 0) const {
+    const std::int64_t highest = (std::int64_t{1} << llama_.datapath.multiplier_bits) - 1;
+    in_range<std::int64_t>(name + ".multiplier", {factor.multiplier}, lowest, highest);
+    in_range<std::int64_t>(name + ".shift", {factor.shift}, 0, hw::kMaxDyadicShift);
+  }
+  void linear(const std::string& name, const IntegerLinear& layer) const {
+    const std::int64_t room =
+        std::int64_t{std::numeric_limits<std::int32_t>::max()} -
+        std::int64_t{layer.inputs} * kLargestLlamaWeight * kLargestLlamaWeight;
+    if (room < 0) {
+      throw hw::InputError(place_ + ": " + name + ": " + std::to_string(layer.inputs) +
+                           " inputs overflow the int32 accumulator");
+    }
+    in_range(name + ".weight", layer.weight, -kLargestLlamaWeight, kLargestLlamaWeight);
+    // After a row's scale nothing overflows: stages saturate.
+    if (!llama_.row_scales) in_range(name + ".bias", layer.bias, -room, room);
+    for (const hw::Dyadic channel : layer.factor) factor(name, channel);
+  }
+  void norm(const std::string& name, const IntegerRmsNorm& norm) const {
+    constexpr std::int64_t kMost = std::int64_t{1} << hw::kLayerNormMultiplierBits;
+    in_range(name + ".multiplier", norm.multiplier, -kMost, kMost);
+    in_range<std::int64_t>(name + ".shift", {norm.shift}, 0, hw::kMaxDyadicShift - 1);
+    scale(name, norm.scale);
+  }
+  void block(const std::string& prefix, const IntegerLlamaBlock& block) const {
+    norm(prefix + "norm1", block.norm1);
+    norm(prefix + "norm2", block.norm2);
+    linear(prefix + "attn.query", block.query);
+    linear(prefix + "attn.key", block.key);
+    linear(prefix + "attn.value", block.value);
+    factor(prefix + "attn.score", block.score);
+    factor(prefix + "attn.context", block.context);
+    linear(prefix + "attn.proj", block.proj);
+    linear(prefix + "mlp.gate", block.gate);
+    linear(prefix + "mlp.up", block.up);
+    factor(prefix + "mlp.silu.argument", block.silu.argument);
+    factor(prefix + "mlp.silu.factor", block.silu.output);
+    in_range<std::int64_t>(prefix + "mlp.product.shift", {block.product_shift}, 0,
+                           hw::kMaxDyadicShift);
+    linear(prefix + "mlp.down", block.down);
+  }
+
+  const std::string& place_;
+  const IntegerLlama& llama_;
+};
+
+}  // namespace
+
+std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
+                                       const std::vector<std::int32_t>& ids) {
+  const std::size_t width = llama.shape.width;
+  const hw::IntRange range = hw::symmetric_range(llama.datapath.residual_bits);
+  std::vector<std::int32_t> rows;
+  rows.reserve(ids.size() * width);
+  for (const std::int32_t id : ids) {
+    if (id < 0 || static_cast<std::uint32_t>(id) >= llama.shape.vocabulary) {
+      throw std::invalid_argument("embed_tokens: id " + std::to_string(id));
+    }
+    const auto index = static_cast<std::size_t>(id);
+    for (std::size_t c = 0; c < width; ++c) {
+      rows.push_back(static_cast<std::int32_t>(hw::requantise(llama.words()[index * width + c],
+                                                              llama.word_factor[index],
+                                                              llama.datapath.rounding, range)));
+    }
+  }
+  return rows;
+}
+
+void check_integer_llama(const IntegerLlama& llama, const std::string& place) {
+  LlamaCheck(place, llama).run();
+}
+
+}  // namespace systole::model

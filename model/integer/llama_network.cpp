@@ -1,0 +1,248 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "model/integer/integer_network.h"
+#include "model/metadata/datapath_metadata.h"
+#include "model/network/llama_walk.h"
+#include "model/network/network_writer.h"
+
+namespace systole::model {
+namespace {
+
+using nlohmann::ordered_json;
+using Value = NetworkWriter::Value;
+
+/// Writes a Llama with scales of each row.
+class LlamaWriter {
+ public:
+  explicit LlamaWriter(const IntegerLlama& llama)
+      : writer_(llama.name, llama.source),
+        llama_(llama),
+        shape_(llama.shape),
+        stream_(llama.datapath.residual_bits <= 16 ? "s16" : "s32") {}
+
+  void write(const std::string& path, const std::string& tokeniser) {
+    writer_.set_datapath(datapath_metadata(llama_.datapath));
+    writer_.set_architecture({{"family", "llama"}});
+    const std::string ids = writer_.input("input_ids", {"i64", {kTokens}});
+    const std::string output =
+        weight("logits.weight", shape_.vocabulary, shape_.width, llama_.output.weight);
+    const std::string table =
+        llama_.word.empty() ? output
+                            : weight("word.table", shape_.vocabulary, shape_.width, llama_.word);
+    auto [multiplier, shift] = factors("word", llama_.word_factor);
+    std::string x = writer_.node("word", "scaled_embedding", {ids, table, multiplier, shift},
+                                 value(stream_, shape_.width, llama_.embedding_scale));
+    for (std::size_t i = 0; i < llama_.blocks.size(); ++i) {
+      x = block("blocks." + std::to_string(i) + ".", llama_.blocks[i], x);
+    }
+    x = linear("logits", llama_.output, output, norm("norm", llama_.norm, x), "s32",
+               llama_.logit_scale);
+    if (!tokeniser.empty()) writer_.set_tokeniser(tokeniser);
+    writer_.write(path, x);
+  }
+
+ private:
+  static Value value(const std::string& type, std::uint32_t columns, double scale = 0.0) {
+    return {type, {kTokens, columns}, scale};
+  }
+  std::string weight(const std::string& name, std::size_t rows, std::size_t columns,
+                     const std::vector<std::int8_t>& values) {
+    return writer_.constant(make_tensor(name, FileDtype::kI8, {rows, columns}, values));
+  }
+  std::string words(const std::string& name, const std::vector<std::int32_t>& values) {
+    return writer_.constant(make_tensor(name, FileDtype::kI32, {values.size()}, values));
+  }
+  /// NAME.multiplier and NAME.shift.
+  std::pair<std::string, std::string> factors(const std::string& name,
+                                              const std::vector<hw::Dyadic>& factors) {
+    std::vector<std::int32_t> multipliers;
+    std::vector<std::int8_t> shifts;
+    for (const hw::Dyadic& factor : factors) {
+      multipliers.push_back(factor.multiplier);
+      shifts.push_back(factor.shift);
+    }
+    const std::string multiplier = words(name + ".multiplier", multipliers);
+    return {multiplier, writer_.constant(
+                            make_tensor(name + ".shift", FileDtype::kI8, {shifts.size()}, shifts))};
+  }
+
+  std::string linear(const std::string& name, const IntegerLinear& layer, const std::string& codes,
+                     const std::string& x, const std::string& type, double scale = 0.0) {
+    std::vector<std::int32_t> bias = layer.bias;
+    bias.resize(layer.outputs, 0);
+    const std::string biases = words(name + ".bias", bias);
+    auto [multiplier, shift] = factors(name, layer.factor);
+    return writer_.node(name, "linear", {x, codes, biases, multiplier, shift},
+                        value(type, layer.outputs, scale));
+  }
+  std::string linear(const std::string& name, const IntegerLinear& layer, const std::string& x,
+                     const std::string& type) {
+    const std::string codes = weight(name + ".weight", layer.outputs, layer.inputs, layer.weight);
+    return linear(name, layer, codes, x, type);
+  }
+
+  std::string codes(const std::string& name, const std::string& x, std::uint32_t columns) {
+    return writer_.node(name + ".codes", "quantise_rows", {x}, value("s8", columns));
+  }
+
+  std::string norm(const std::string& name, const IntegerRmsNorm& norm, const std::string& x) {
+    const std::string normed =
+        writer_.node(name, "rms_norm", {x, words(name + ".multiplier", norm.multiplier)},
+                     value("s16", shape_.width, norm.scale),
+                     {{"shift", norm.shift}, {"fraction_bits", norm.fraction_bits}});
+    return codes(name, normed, shape_.width);
+  }
+
+  std::string rotated(const std::string& name, const IntegerLinear& layer, const std::string& x) {
+    return writer_.node(name + "_rope", "rope", {linear(name, layer, x, "s16")},
+                        value("s8", layer.outputs),
+                        {{"heads", layer.outputs / shape_.head_width},
+                         {"base", shape_.rope_base},
+                         {"positions", shape_.positions}});
+  }
+
+  std::string add(const std::string& name, const std::string& identity, const std::string& branch) {
+    return writer_.node(name, "add", {identity, branch},
+                        value(stream_, shape_.width, llama_.embedding_scale));
+  }
+
+  std::string block(const std::string& prefix, const IntegerLlamaBlock& block,
+                    const std::string& x) {
+    const std::string in = norm(prefix + "norm1", block.norm1, x);
+    const std::string query = rotated(prefix + "attn.query", block.query, in);
+    const std::string key = rotated(prefix + "attn.key", block.key, in);
+    const std::string values = linear(prefix + "attn.value", block.value, in, "s8");
+    const std::string context =
+        writer_.node(prefix + "attn.context", "attention", {query, key, values},
+                     value("s8", shape_.query_width()),
+                     {{"heads", shape_.heads},
+                      {"kv_heads", shape_.kv_heads},
+                      {"causal", true},
+                      {"score", factor_json(block.score)},
+                      {"exp_to_code", factor_json(llama_.exp_to_code)},
+                      {"context", factor_json(block.context)}});
+    const std::string stream =
+        add(prefix + "attn.residual", x, linear(prefix + "attn.proj", block.proj, context, "s32"));
+    const std::string mlp_in = norm(prefix + "norm2", block.norm2, stream);
+    const std::string gate = linear(prefix + "mlp.gate", block.gate, mlp_in, "s16");
+    const std::string silu =
+        writer_.node(prefix + "mlp.activation", "silu", {gate}, value("s16", shape_.hidden),
+                     {{"argument", factor_json(block.silu.argument)},
+                      {"fraction_bits", block.silu.exp.fraction_bits},
+                      {"factor", factor_json(block.silu.output)}});
+    const std::string up = linear(prefix + "mlp.up", block.up, mlp_in, "s16");
+    const std::string product =
+        writer_.node(prefix + "mlp.product", "multiply", {silu, up}, value("s32", shape_.hidden),
+                     {{"shift", block.product_shift}});
+    const std::string down = linear(prefix + "mlp.down", block.down,
+                                    codes(prefix + "mlp.product", product, shape_.hidden), "s32");
+    return add(prefix + "mlp.residual", stream, down);
+  }
+
+  NetworkWriter writer_;
+  const IntegerLlama& llama_;
+  const LlamaShape& shape_;
+  std::string stream_;
+};
+
+/// Reads layers of a Llama of integers.
+class LlamaReader {
+ public:
+  LlamaReader(const NetworkFile& file, IntegerLlama& llama) : file_(file), llama_(llama) {}
+
+  void linear(const NetworkNode& node, IntegerLinear& layer) const {
+    const std::vector<std::size_t>& shape = file_.constants().tensor(node.inputs[1]).shape;
+    layer.outputs = static_cast<std::uint32_t>(shape[0]);
+    layer.inputs = static_cast<std::uint32_t>(shape[1]);
+    layer.weight = file_.constants().copy<std::int8_t>(node.inputs[1]);
+    layer.bias = file_.constants().copy<std::int32_t>(node.inputs[2]);
+    if (std::all_of(layer.bias.begin(), layer.bias.end(), [](std::int32_t b) { return b == 0; })) {
+      layer.bias.clear();
+    }
+    layer.factor = factors(node, 3);
+  }
+  void rotated(const NetworkNode& projection, const NetworkNode&, IntegerLinear& layer) const {
+    linear(projection, layer);
+  }
+  void norm(const NetworkNode& node, IntegerRmsNorm& norm) const {
+    norm.multiplier = file_.constants().copy<std::int32_t>(node.inputs[1]);
+    norm.shift = node.attributes.at("shift").get<std::uint32_t>();
+    norm.fraction_bits = node.attributes.at("fraction_bits").get<unsigned>();
+    norm.scale = file_.scale_of(node.output);
+  }
+  void gate(const NetworkNode& gate, const NetworkNode& silu, const NetworkNode& up,
+            const NetworkNode& product, IntegerLlamaBlock& block) const {
+    linear(gate, block.gate);
+    linear(up, block.up);
+    block.silu = {factor_of(silu, "argument"),
+                  hw::make_int_exp_constants(silu.attributes.at("fraction_bits").get<unsigned>()),
+                  factor_of(silu, "factor")};
+    block.product_shift = product.attributes.at("shift").get<unsigned>();
+  }
+  void attention(const NetworkNode& node, IntegerLlamaBlock& block) {
+    if (node.inputs.size() > 3) file_.fail(node, "input 'keep': expected no mask in a Llama");
+    block.score = factor_of(node, "score");
+    block.context = factor_of(node, "context");
+    const hw::Dyadic code = factor_of(node, "exp_to_code");
+    if (attentions_++ != 0 && !(code == llama_.exp_to_code)) {
+      file_.fail(node, "attribute 'exp_to_code': is not that of the other attentions");
+    }
+    llama_.exp_to_code = code;
+  }
+  void words(const NetworkNode& node, IntegerLlama& llama) const {
+    llama.word_factor = factors(node, 2);
+    llama.embedding_scale = file_.scale_of(node.output);
+    if (!llama.shape.tied) llama.word = file_.constants().copy<std::int8_t>(node.inputs[1]);
+  }
+  void output(const NetworkNode& node, IntegerLlama& llama) const {
+    linear(node, llama.output);
+    if (!llama.output.bias.empty()) file_.fail(node, "input 'bias': expected zeros of the logits");
+    llama.logit_scale = file_.scale_of(node.output);
+  }
+
+ private:
+  [[nodiscard]] std::vector<hw::Dyadic> factors(const NetworkNode& node, std::size_t first) const {
+    const auto multipliers = file_.constants().copy<std::int32_t>(node.inputs[first]);
+    const auto shifts = file_.constants().copy<std::int8_t>(node.inputs[first + 1]);
+    std::vector<hw::Dyadic> factors;
+    for (std::size_t i = 0; i < multipliers.size(); ++i) {
+      factors.push_back({multipliers[i], shifts[i]});
+    }
+    return factors;
+  }
+
+  const NetworkFile& file_;
+  IntegerLlama& llama_;
+  std::size_t attentions_ = 0;
+};
+
+}  // namespace
+
+void write_network(const IntegerLlama& llama, const std::string& tokeniser,
+                   const std::string& path) {
+  if (!llama.row_scales) {
+    throw hw::InputError(hw::printable(path) + ": " + llama.name +
+                         " has no scales of each row, expected a Llama that quantise makes");
+  }
+  LlamaWriter(llama).write(path, tokeniser);
+}
+
+IntegerLlama read_llama_network(const NetworkFile& file) {
+  IntegerLlama llama;
+  llama.datapath = network_datapath(file);
+  llama.name = file.document().name;
+  llama.source = file.document().source;
+  llama.row_scales = true;
+  const NetworkWalk walk(file);
+  LlamaReader reader(file, llama);
+  read_llama(walk, reader, llama);
+  check_integer_llama(llama, file.path());
+  return llama;
+}
+
+}  // namespace systole::model

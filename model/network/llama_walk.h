@@ -1,0 +1,136 @@
+#pragma once
+
+#include <algorithm>
+#include <string>
+
+#include "model/metadata/llama_shape.h"
+#include "model/network/network_walk.h"
+
+/// A Llama from its logits back to its ids, of real numbers and of integers alike.
+namespace systole::model {
+
+/// The number that an attribute has, or another if the node does without it.
+template <typename T>
+T attribute_or(const NetworkNode& node, const char* name, T otherwise) {
+  const auto found = node.attributes.find(name);
+  return found == node.attributes.end() ? otherwise : found->template get<T>();
+}
+
+/// Reads the node that makes operand `index` of `reader`, a RMSNorm; of integers through the codes
+/// that it becomes. Returns the value that it reads.
+template <typename Leaves, typename Norm>
+std::string read_llama_norm(const NetworkWalk& walk, Leaves& leaves, const NetworkNode& reader,
+                            Norm& norm) {
+  const bool codes = walk.file().document().is_integer();
+  const NetworkNode& node =
+      walk.before(codes ? walk.before(reader, "quantise_rows") : reader, "rms_norm");
+  leaves.norm(node, norm);
+  return node.inputs[0];
+}
+
+/// Reads queries or keys back to their projection, which it returns.
+template <typename Leaves, typename Linear>
+const NetworkNode& read_rotated(const NetworkWalk& walk, Leaves& leaves,
+                                const NetworkNode& attention, std::size_t operand, Linear& linear,
+                                LlamaShape& shape, bool first) {
+  const NetworkFile& file = walk.file();
+  const NetworkNode& rope = walk.before(attention, "rope", operand);
+  const auto heads = rope.attributes.at("heads").get<std::uint32_t>();
+  walk.agree(shape.rope_base, rope.attributes.at("base").get<double>(), first, rope, "the base");
+  walk.agree(shape.positions, attribute_or<std::uint32_t>(rope, "positions", kMostLlamaPositions),
+             first, rope, "the number of positions");
+  if (columns_of(file, rope.output) != heads * shape.head_width) {
+    file.fail(rope, "attribute 'heads': heads have another width than the attention's");
+  }
+  if (heads != (operand == 0 ? shape.heads : shape.kv_heads)) {
+    file.fail(rope, "attribute 'heads': is not that of the attention");
+  }
+  const NetworkNode& projection = walk.before(rope, "linear");
+  leaves.rotated(projection, rope, linear);
+  return projection;
+}
+
+/// Reads the block whose output `value` is and returns what it reads.
+template <typename Leaves, typename Block>
+std::string read_llama_block(const NetworkWalk& walk, Leaves& leaves, const std::string& value,
+                             Block& block, LlamaShape& shape, bool first) {
+  const NetworkFile& file = walk.file();
+  const NetworkNode& end = *file.producer(value);
+  const NetworkWalk::Sum second = walk.sum(end);
+  leaves.linear(*second.branch, block.down);
+  const bool integers = file.document().is_integer();
+  const NetworkNode& product = walk.before(
+      integers ? walk.before(*second.branch, "quantise_rows") : *second.branch, "multiply");
+  const std::size_t gate_operand = walk.made_by(product.inputs[0], "silu") ? 0 : 1;
+  const NetworkNode& silu = walk.before(product, "silu", gate_operand);
+  const NetworkNode& gate = walk.before(silu, "linear");
+  const NetworkNode& up = walk.before(product, "linear", 1 - gate_operand);
+  leaves.gate(gate, silu, up, product, block);
+  walk.agree(shape.hidden, columns_of(file, gate.output), first, gate, "the MLP's width");
+  walk.require_same_input(up, gate.inputs[0]);
+  const std::string middle = read_llama_norm(walk, leaves, gate, block.norm2);
+  if (middle != second.identity) file.fail(end, "does not add to what the MLP's norm reads");
+  const NetworkNode* const add = file.producer(middle);
+  if (add == nullptr) file.fail(end, "expected the sum with the attention before the MLP");
+
+  const NetworkWalk::Sum sum = walk.sum(*add);
+  leaves.linear(*sum.branch, block.proj);
+  const NetworkNode& attention = walk.before(*sum.branch, "attention");
+  leaves.attention(attention, block);
+  const auto heads = attention.attributes.at("heads").get<std::uint32_t>();
+  if (!attention.attributes.at("causal").get<bool>()) {
+    file.fail(attention, "attribute 'causal': expected true in a Llama");
+  }
+  walk.agree(shape.heads, heads, first, attention, "attribute 'heads'");
+  walk.agree(shape.kv_heads, attribute_or(attention, "kv_heads", heads), first, attention,
+             "attribute 'kv_heads'");
+  walk.agree(shape.head_width, columns_of(file, attention.output) / heads, first, attention,
+             "the width of a head");
+  const NetworkNode& query = read_rotated(walk, leaves, attention, 0, block.query, shape, first);
+  const NetworkNode& key = read_rotated(walk, leaves, attention, 1, block.key, shape, false);
+  const NetworkNode& projected = walk.before(attention, "linear", 2);
+  leaves.linear(projected, block.value);
+  walk.require_same_input(key, query.inputs[0]);
+  walk.require_same_input(projected, query.inputs[0]);
+  if (read_llama_norm(walk, leaves, query, block.norm1) != sum.identity) {
+    file.fail(*add, "does not add to what the attention's norm reads");
+  }
+  walk.agree(shape.width, columns_of(file, sum.identity), first, *add, "the width");
+  return sum.identity;
+}
+
+/// Reads all of a Llama: logits, last norm, blocks, embedding. `Leaves` reads single layers:
+///   linear(node, layer), rotated(projection, rope, layer), norm(node, norm),
+///   gate(gate, silu, up, product, block), attention(node, block), words(embedding, llama),
+///   output(node, llama).
+template <typename Leaves, typename Llama>
+void read_llama(const NetworkWalk& walk, Leaves& leaves, Llama& llama) {
+  const NetworkFile& file = walk.file();
+  const NetworkNode& last = walk.last();
+  LlamaShape& shape = llama.shape;
+  if (!last.is("linear")) file.fail(last, "expected the linear layer that makes the logits");
+  leaves.output(last, llama);
+  shape.vocabulary = columns_of(file, last.output);
+  std::string value = read_llama_norm(walk, leaves, last, llama.norm);
+  while (walk.made_by(value, "add")) {
+    llama.blocks.emplace_back();
+    value =
+        read_llama_block(walk, leaves, value, llama.blocks.back(), shape, llama.blocks.size() == 1);
+  }
+  if (llama.blocks.empty()) file.fail(last, "no Transformer block before it");
+  std::reverse(llama.blocks.begin(), llama.blocks.end());
+  shape.layers = static_cast<std::uint32_t>(llama.blocks.size());
+  const NetworkNode* const embedding = file.producer(value);
+  const char* const op = file.document().is_integer() ? "scaled_embedding" : "embedding";
+  if (embedding == nullptr || !embedding->is(op)) {
+    file.fail(last, std::string("the first block reads no ") + op);
+  }
+  shape.tied = embedding->inputs[1] == last.inputs[1];
+  leaves.words(*embedding, llama);
+  if (rows_of_constant(file, embedding->inputs[1]) != shape.vocabulary) {
+    file.fail(*embedding, "input 'table': expected a row for each logit");
+  }
+  shape.qkv_bias = !llama.blocks.front().query.bias.empty();
+}
+
+}  // namespace systole::model

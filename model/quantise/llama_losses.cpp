@@ -1,0 +1,93 @@
+#include "model/quantise/llama_losses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "model/float/float_llama.h"
+#include "model/float/float_matrix.h"
+#include "model/quantise/quantise_layers.h"
+
+namespace systole::model {
+namespace {
+
+using Values = std::vector<float>;
+
+/// Rows of `cols` values, each rounded to codes of its own scale.
+Values rounded_rows(const Values& values, std::size_t cols) {
+  Values result(values.size());
+  for (std::size_t first = 0; first < values.size(); first += cols) {
+    float largest = 0;
+    for (std::size_t i = first; i < first + cols; ++i) {
+      largest = std::max(largest, std::fabs(values[i]));
+    }
+    const float scale = largest > 0 ? largest / static_cast<float>(kLargestCode) : 1.0F;
+    for (std::size_t i = first; i < first + cols; ++i) {
+      result[i] = std::nearbyint(values[i] / scale) * scale;
+    }
+  }
+  return result;
+}
+
+Values difference(Values from, const Values& less) {
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] -= less[i];
+  return from;
+}
+
+double power_of_product(const Values& in, const Values& weight, std::size_t inputs) {
+  const std::size_t rows = in.size() / inputs, outputs = weight.size() / inputs;
+  const PackedMatrix<float> matrix(weight.data(), inputs, outputs, 1, inputs);
+  Values out(rows * outputs);
+  matrix.multiply(in.data(), inputs, rows, out.data(), outputs);
+  double power = 0;
+  for (const float x : out) power += double{x} * x;
+  return power;
+}
+
+LayerLoss loss_of(std::string name, const Values& in, const Values& rounded, const Values& weight,
+                  std::size_t inputs) {
+  const double power = std::max(power_of_product(in, weight, inputs), 1e-30);
+  return {std::move(name),
+          power_of_product(in, difference(weight, rounded_rows(weight, inputs)), inputs) / power,
+          power_of_product(difference(in, rounded), weight, inputs) / power};
+}
+
+}  // namespace
+
+std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
+                                    const std::vector<std::int32_t>& text) {
+  std::vector<LayerLoss> losses;
+  static_cast<void>(llama_logits(
+      llama, text,
+      [&](LlamaSite site, std::size_t i, const float* values, std::size_t rows, std::size_t cols) {
+        const Values in(values, values + rows * cols);
+        const auto add = [&](const char* name, const LlamaLinear& layer, const Values& rounded) {
+          losses.push_back(loss_of("blocks." + std::to_string(i) + "." + name, in, rounded,
+                                   layer.weight, layer.inputs));
+        };
+        if (site == LlamaSite::kFinalNorm) {
+          losses.push_back(
+              loss_of("logits", in, rounded_rows(in, cols), llama.output_weight(), cols));
+          return;
+        }
+        if (site == LlamaSite::kNorm1) {
+          const FloatLlamaBlock& block = llama.blocks[i];
+          const Values rounded = rounded_rows(in, cols);
+          add("attn.query", block.query, rounded);
+          add("attn.key", block.key, rounded);
+          add("attn.value", block.value, rounded);
+        } else if (site == LlamaSite::kContext) {
+          add("attn.proj", llama.blocks[i].proj, rounded_rows(in, in.size()));
+        } else if (site == LlamaSite::kNorm2) {
+          const Values rounded = rounded_rows(in, cols);
+          add("mlp.gate", llama.blocks[i].gate, rounded);
+          add("mlp.up", llama.blocks[i].up, rounded);
+        } else if (site == LlamaSite::kProduct) {
+          add("mlp.down", llama.blocks[i].down, rounded_rows(in, cols));
+        }
+      }));
+  return losses;
+}
+
+}  // namespace systole::model

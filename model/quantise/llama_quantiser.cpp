@@ -1,0 +1,286 @@
+#include "model/quantise/llama_quantiser.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/error.h"
+#include "hw/function/rms_norm.h"
+#include "hw/number/integer.h"
+#include "hw/number/softmax_mode.h"
+#include "model/quantise/block_quantiser.h"
+#include "model/quantise/quantise_layers.h"
+
+namespace systole::model {
+namespace {
+
+/// Logits get 2^20 codes for their calibrated maximum, or twice as many.
+constexpr int kLlamaLogitBits = 20;
+
+double largest_code(unsigned bits) { return static_cast<double>(hw::symmetric_range(bits).hi); }
+
+/// Tensors of s16 and wider have room for so many times the calibrated maximum: other texts may
+/// have larger values, and 13 bits of a row are left, of which its codes keep 7.
+constexpr double kWideRoom = 4.0, kProductRoom = 16.0;
+
+/// Factors of the channels of an input: max|x|^alpha / max|w|^(1 - alpha), 1 where either is 0, and
+/// the median at the least.
+std::vector<double> outlier_factors(const std::vector<double>& activations,
+                                    const std::vector<const LlamaLinear*>& readers, double alpha) {
+  std::vector<double> factors(activations.size(), 1.0);
+  for (std::size_t j = 0; j < factors.size(); ++j) {
+    double weight = 0;
+    for (const LlamaLinear* const reader : readers) {
+      for (std::size_t o = 0; o < reader->outputs; ++o) {
+        weight = std::max(weight, std::fabs(double{reader->weight[o * reader->inputs + j]}));
+      }
+    }
+    if (activations[j] == 0 || weight == 0) continue;
+    factors[j] = std::pow(activations[j], alpha) / std::pow(weight, 1.0 - alpha);
+  }
+  // What calibration has seen of a quiet channel says little of other texts: outliers alone move,
+  // no channel becomes larger beside the median.
+  std::vector<double> sorted = factors;
+  std::sort(sorted.begin(), sorted.end());
+  for (double& factor : factors) factor = std::max(factor, sorted[sorted.size() / 2]);
+  return factors;
+}
+
+void multiply_columns(LlamaLinear& layer, const std::vector<double>& factors) {
+  for (std::size_t i = 0; i < layer.weight.size(); ++i) {
+    layer.weight[i] = static_cast<float>(layer.weight[i] * factors[i % layer.inputs]);
+  }
+}
+
+void divide_rows(std::vector<float>& values, std::size_t row, const std::vector<double>& factors) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>(values[i] / factors[i / row]);
+  }
+}
+
+/// Moves outliers of the inputs of products into their weights; the network stays what it is.
+void fold_llama_outliers(LlamaCheckpoint& llama, LlamaCalibration& maxima, double alpha) {
+  for (std::size_t i = 0; i < llama.blocks.size(); ++i) {
+    FloatLlamaBlock& block = llama.blocks[i];
+    const auto fold = [&](LlamaSite site, std::vector<float>& norm,
+                          const std::vector<LlamaLinear*>& readers) {
+      const std::vector<double> factors =
+          outlier_factors(maxima.channels(site, i), {readers.begin(), readers.end()}, alpha);
+      divide_rows(norm, 1, factors);
+      for (LlamaLinear* const reader : readers) multiply_columns(*reader, factors);
+      maxima.divide(site, i, factors);
+    };
+    fold(LlamaSite::kNorm1, block.norm1, {&block.query, &block.key, &block.value});
+    fold(LlamaSite::kNorm2, block.norm2, {&block.gate, &block.up});
+    const std::vector<double> factors =
+        outlier_factors(maxima.channels(LlamaSite::kProduct, i), {&block.down}, alpha);
+    divide_rows(block.up.weight, block.up.inputs, factors);
+    divide_rows(block.up.bias, 1, factors);
+    multiply_columns(block.down, factors);
+    maxima.divide(LlamaSite::kUp, i, factors);
+    maxima.divide(LlamaSite::kProduct, i, factors);
+  }
+}
+
+class LlamaQuantiser {
+ public:
+  LlamaQuantiser(const LlamaCheckpoint& llama, const LlamaCalibration& maxima,
+                 const QuantiserOptions& options)
+      : llama_(llama),
+        maxima_(maxima),
+        options_(options),
+        layers_(llama.path, options.datapath.multiplier_bits, options.per_channel),
+        stream_(
+            scale_of(maxima.largest_stream(), options.datapath.residual_bits, options.headroom)) {}
+
+  [[nodiscard]] IntegerLlama run() const {
+    IntegerLlama llama;
+    llama.shape = llama_.shape;
+    llama.datapath = options_.datapath;
+    llama.row_scales = true;
+    llama.exp_to_code = layers_.exp_to_code(options_.datapath.softmax_bits);
+    llama.embedding_scale = stream_;
+    for (std::size_t i = 0; i < llama_.blocks.size(); ++i) llama.blocks.push_back(block(i));
+    llama.norm = norm("norm", LlamaSite::kFinalNorm, 0, llama_.norm);
+    const double largest = maxima_.largest(LlamaSite::kLogits, 0);
+    llama.logit_scale =
+        std::exp2(std::ceil(std::log2(largest > 0 ? largest : 1.0)) - double{kLlamaLogitBits});
+    const LlamaLinear output{
+        llama_.shape.width, llama_.shape.vocabulary, llama_.output_weight(), {}};
+    llama.output =
+        linear("logits", output, row_input(llama.norm.scale, output.inputs, kLlamaWideBits),
+               llama.logit_scale);
+    quantise_words(llama);
+    return llama;
+  }
+
+ private:
+  /// A scale at which values up to `largest`, and `room` times as much, have codes.
+  static double scale_of(double largest, unsigned bits, double room) {
+    return (largest > 0 ? largest : 1.0) * room / largest_code(bits);
+  }
+  [[nodiscard]] double wide_scale(LlamaSite site, std::size_t layer) const {
+    return scale_of(maxima_.largest(site, layer), kLlamaWideBits, kWideRoom);
+  }
+  /// Of an s8 tensor.
+  [[nodiscard]] double operand_scale(LlamaSite site, std::size_t layer) const {
+    const double largest = maxima_.largest(site, layer);
+    return (largest > 0 ? largest : 1.0) / kLargestCode;
+  }
+  /// Real value of a step of a product of row codes, after row_scale_shift(): `wide` is that of
+  /// the values that they are of.
+  static double row_input(double wide, std::uint32_t inputs, unsigned bits) {
+    return std::ldexp(wide / kLargestCode, static_cast<int>(row_scale_shift(inputs, bits)));
+  }
+
+  [[nodiscard]] IntegerLinear linear(const std::string& name, const LlamaLinear& layer, double in,
+                                     double out) const {
+    FloatLinear real;
+    real.inputs = layer.inputs;
+    real.outputs = layer.outputs;
+    real.weight.assign(layer.weight.begin(), layer.weight.end());
+    real.bias.assign(layer.bias.begin(), layer.bias.end());
+    real.bias.resize(layer.outputs, 0.0);
+    IntegerLinear result = layers_.linear(name, real, in, {{layer.outputs, out}});
+    if (layer.bias.empty()) result.bias.clear();
+    return result;
+  }
+
+  [[nodiscard]] IntegerRmsNorm norm(const std::string& name, LlamaSite site, std::size_t layer,
+                                    const std::vector<float>& weight) const {
+    const double scale = wide_scale(site, layer);
+    try {
+      hw::RmsNormConstants constants = hw::make_rms_norm_constants({weight.begin(), weight.end()},
+                                                                   scale, kLlamaNormFractionBits);
+      return {std::move(constants.multiplier), constants.shift, scale, kLlamaNormFractionBits};
+    } catch (const hw::InputError& error) {
+      layers_.fail(name, error.what());
+    }
+  }
+
+  [[nodiscard]] IntegerLlamaBlock block(std::size_t i) const {
+    const FloatLlamaBlock& from = llama_.blocks[i];
+    const std::string prefix = "blocks." + std::to_string(i) + ".";
+    const std::uint32_t width = llama_.shape.width;
+    IntegerLlamaBlock block;
+    block.norm1 = norm(prefix + "norm1", LlamaSite::kNorm1, i, from.norm1);
+    block.norm2 = norm(prefix + "norm2", LlamaSite::kNorm2, i, from.norm2);
+    const double in1 = row_input(block.norm1.scale, width, kLlamaWideBits);
+    const double in2 = row_input(block.norm2.scale, width, kLlamaWideBits);
+
+    const double query = operand_scale(LlamaSite::kQuery, i);
+    const double key = operand_scale(LlamaSite::kKey, i);
+    const double value = operand_scale(LlamaSite::kValue, i);
+    const double turn = std::ldexp(1.0, -int{kLlamaRopeShift});
+    block.query = linear(prefix + "attn.query", from.query, in1, query * turn);
+    block.key = linear(prefix + "attn.key", from.key, in1, key * turn);
+    block.value = linear(prefix + "attn.value", from.value, in1, value);
+    block.score = layers_.factor(
+        prefix + "attn.scores",
+        std::ldexp(query * key / std::sqrt(static_cast<double>(llama_.shape.head_width)),
+                   hw::kScoreFractionBits));
+    const double context = operand_scale(LlamaSite::kContext, i);
+    block.context =
+        layers_.factor(prefix + "attn.context",
+                       std::ldexp(value, -context_fraction_bits(options_.datapath)) / context);
+    block.proj = linear(prefix + "attn.proj", from.proj, context, stream_);
+
+    const double gate = wide_scale(LlamaSite::kGate, i);
+    const double silu = wide_scale(LlamaSite::kSilu, i);
+    const double up = wide_scale(LlamaSite::kUp, i);
+    block.gate = linear(prefix + "mlp.gate", from.gate, in2, gate);
+    block.up = linear(prefix + "mlp.up", from.up, in2, up);
+    block.silu = hw::make_silu_constants(gate, silu, options_.datapath.multiplier_bits,
+                                         kLlamaSiluFractionBits);
+    const double product =
+        scale_of(maxima_.largest(LlamaSite::kProduct, i), kLlamaProductBits, kProductRoom);
+    block.product_shift =
+        static_cast<unsigned>(std::max(0.0, std::ceil(std::log2(product / (silu * up)))));
+    const double wide = std::ldexp(silu * up, static_cast<int>(block.product_shift));
+    block.down = linear(prefix + "mlp.down", from.down,
+                        row_input(wide, from.down.inputs, kLlamaProductBits), stream_);
+    return block;
+  }
+
+  /// The table of words on the residual stream: codes of the output matrix if it is tied.
+  void quantise_words(IntegerLlama& llama) const {
+    const LlamaLinear words{llama_.shape.width, llama_.shape.vocabulary, llama_.word, {}};
+    IntegerLinear rows = linear("word", words, 1.0, stream_);
+    llama.word_factor = std::move(rows.factor);
+    if (!llama_.shape.tied) llama.word = std::move(rows.weight);
+  }
+
+  const LlamaCheckpoint& llama_;
+  const LlamaCalibration& maxima_;
+  const QuantiserOptions& options_;
+  LayerQuantiser layers_;
+  double stream_;
+};
+
+}  // namespace
+
+void LlamaCalibration::observe(LlamaSite site, std::size_t layer, const float* values,
+                               std::size_t rows, std::size_t cols) {
+  std::vector<double>& maxima = maxima_[{site, layer}];
+  maxima.resize(cols, 0.0);
+  for (std::size_t i = 0; i < rows * cols; ++i) {
+    if (!std::isfinite(values[i])) {
+      throw hw::InputError("calibration: block " + std::to_string(layer) +
+                           ": an activation is not finite; the weights are unusable");
+    }
+    maxima[i % cols] = std::max(maxima[i % cols], std::fabs(double{values[i]}));
+  }
+}
+
+double LlamaCalibration::largest(LlamaSite site, std::size_t layer) const {
+  const std::vector<double>& maxima = channels(site, layer);
+  return *std::max_element(maxima.begin(), maxima.end());
+}
+
+double LlamaCalibration::largest_stream() const {
+  double largest = 0;
+  for (const auto& [place, maxima] : maxima_) {
+    if (place.first != LlamaSite::kStream) continue;
+    largest = std::max(largest, *std::max_element(maxima.begin(), maxima.end()));
+  }
+  return largest;
+}
+
+void LlamaCalibration::divide(LlamaSite site, std::size_t layer,
+                              const std::vector<double>& factors) {
+  std::vector<double>& maxima = maxima_.at({site, layer});
+  for (std::size_t i = 0; i < maxima.size(); ++i) maxima[i] /= factors[i];
+}
+
+IntegerLlama quantise(LlamaCheckpoint checkpoint,
+                      const std::vector<std::vector<std::int32_t>>& texts,
+                      const QuantiserOptions& options,
+                      const std::function<void(std::size_t)>& progress,
+                      std::vector<LayerLoss>* losses) {
+  check_options(options);
+  if (options.fold_encoders) {
+    throw hw::InputError(checkpoint.path + ": folding of encoders: of vision models alone");
+  }
+  if (texts.empty()) throw hw::InputError("quantiser: no calibration texts");
+  LlamaCalibration maxima;
+  std::size_t layers = 0;
+  for (const std::vector<std::int32_t>& text : texts) {
+    static_cast<void>(llama_logits(
+        checkpoint, text,
+        [&](LlamaSite site, std::size_t layer, const float* values, std::size_t rows,
+            std::size_t cols) { maxima.observe(site, layer, values, rows, cols); },
+        [&](std::size_t) {
+          if (progress) progress(++layers);
+        }));
+  }
+  fold_llama_outliers(checkpoint, maxima, options.outlier_alpha.value_or(kLlamaOutlierAlpha));
+  if (losses != nullptr) *losses = llama_losses(checkpoint, texts.front());
+  IntegerLlama llama = LlamaQuantiser(checkpoint, maxima, options).run();
+  llama.name = checkpoint.name;
+  llama.source = "quantised from " + checkpoint.name + ", " + std::to_string(texts.size()) +
+                 " calibration texts";
+  check_integer_llama(llama, checkpoint.path);
+  return llama;
+}
+
+}  // namespace systole::model

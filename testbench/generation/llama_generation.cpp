@@ -1,0 +1,320 @@
+#include "testbench/generation/llama_generation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "analysis/bound/lower_bound.h"
+#include "base/error.h"
+#include "hw/kernel/gemm.h"
+#include "model/build/llama_graph.h"
+#include "model/float/float_llama.h"
+#include "model/graph/reference.h"
+#include "testbench/common/text.h"
+#include "testbench/network/decoder_run.h"
+#include "testbench/network/networks.h"
+#include "testbench/network/tensors.h"
+#include "testbench/run/operator_timing.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Of this process on its processors: others may share them.
+double seconds_since(std::clock_t begin) {
+  return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+}
+
+double cycles_between(const LlamaGeneration& generation, std::size_t first, std::size_t end) {
+  const auto& cycles = generation.measurement.result.cycles;
+  const auto from = cycles.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto to = cycles.begin() + static_cast<std::ptrdiff_t>(std::min(end, cycles.size()));
+  return static_cast<double>(std::accumulate(from, to, std::uint64_t{0}));
+}
+
+double seconds_of(const LlamaGeneration& generation, double cycles) {
+  return cycles / (generation.measurement.machine.core.clock_mhz * 1e6);
+}
+
+std::int32_t likeliest(const std::vector<std::int32_t>& logits) {
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+/// Host time of the products of one token alone: the layers' weights and the vocabulary.
+double product_seconds(const model::IntegerLlama& llama) {
+  std::vector<std::int32_t> sums(llama.shape.vocabulary);
+  std::vector<std::int8_t> row(std::max(llama.shape.hidden, llama.shape.width), 1);
+  const auto multiply = [&](const model::IntegerLinear& layer) {
+    hw::GemmArgs args;
+    args.a = row.data();
+    args.lda = layer.inputs;
+    args.b = layer.weight.data();
+    args.ldb = layer.inputs;
+    args.b_transposed = true;
+    sums.assign(layer.outputs, 0);
+    args.c = sums.data();
+    args.ldc = layer.outputs;
+    args.m = 1;
+    args.n = layer.outputs;
+    args.k = layer.inputs;
+    hw::gemm(args);
+  };
+  const std::clock_t begin = std::clock();
+  for (const model::IntegerLlamaBlock& block : llama.blocks) {
+    for (const model::IntegerLinear* const layer :
+         {&block.query, &block.key, &block.value, &block.proj, &block.gate, &block.up,
+          &block.down}) {
+      multiply(*layer);
+    }
+  }
+  multiply(llama.output);
+  return seconds_since(begin);
+}
+
+/// -log2 of the share that softmax gives the token `next`; sets the likeliest.
+template <typename T>
+double bits_of(const T* logits, std::size_t count, double scale, std::size_t next,
+               std::size_t& best) {
+  best = static_cast<std::size_t>(std::max_element(logits, logits + count) - logits);
+  const double largest = static_cast<double>(logits[best]);
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    sum += std::exp((static_cast<double>(logits[i]) - largest) * scale);
+  }
+  return std::log2(sum) - (static_cast<double>(logits[next]) - largest) * scale / std::log(2.0);
+}
+
+}  // namespace
+
+std::string_view name_of(LlamaPhase phase) {
+  constexpr std::array<std::string_view, kLlamaPhases> kNames = {"projections", "attention", "MLP",
+                                                                 "norms", "vocabulary"};
+  return kNames.at(static_cast<std::size_t>(phase));
+}
+
+LlamaPhase phase_of(const std::string& name) {
+  const auto has = [&](const char* part) { return name.find(part) != std::string::npos; };
+  if (has(".mlp.")) return LlamaPhase::kMlp;
+  if (has(".attn.seq")) return LlamaPhase::kAttention;
+  if (has(".attn.")) return LlamaPhase::kProjections;
+  return name.rfind("output", 0) == 0 ? LlamaPhase::kVocabulary : LlamaPhase::kNorms;
+}
+
+double LlamaGeneration::prompt_seconds() const {
+  return seconds_of(*this, cycles_between(*this, 0, prompt));
+}
+double LlamaGeneration::generation_seconds() const {
+  return seconds_of(*this, cycles_between(*this, prompt, SIZE_MAX));
+}
+double LlamaGeneration::tokens_per_second() const {
+  // The first one comes with the prompt.
+  return tokens.size() < 2 ? 0.0 : static_cast<double>(tokens.size() - 1) / generation_seconds();
+}
+double LlamaGeneration::joules_per_token() const { return measurement.energy().total(); }
+
+LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& llama,
+                         const LlamaTask& task) {
+  const std::clock_t begin = std::clock();
+  const std::size_t steps = task.prompt.size() + task.tokens - 1;
+  if (steps > llama.shape.positions) {
+    throw hw::InputError(
+        fmt::format("--output-tokens: {} tokens with the prompt, but {} has {} "
+                    "positions, expected fewer",
+                    steps + 1, llama.name, llama.shape.positions));
+  }
+  DecoderRun run(llama_generation_work(llama, static_cast<std::uint32_t>(steps), machine), machine);
+  const hw::DType input = run.graph().tensors[input_tensor(run.graph())].type;
+  const hw::DType output = run.graph().tensors[output_tensor(run.graph())].type;
+  LlamaGeneration generation;
+  generation.prompt = task.prompt.size();
+  const auto take = [&](const std::vector<std::uint8_t>& bytes) {
+    const std::vector<std::int32_t> logits = widen(bytes, output);
+    generation.tokens.push_back(task.sample ? task.sample(logits) : likeliest(logits));
+  };
+  SimulationOptions options;
+  options.check = task.check;
+  options.bounds = false;
+  options.progress = task.progress;
+  options.next_step = [&](std::size_t step) -> const mapper::Mapping& { return run.step(step); };
+  std::vector<tlm_model::CommandTrace> traces;  // of the last step
+  options.observer = [&](const tlm_model::CommandTrace& trace) {
+    if (trace.index >= traces.size()) traces.resize(trace.index + 1);
+    traces[trace.index] = trace;
+  };
+  options.next_input = [&](const std::vector<std::vector<std::uint8_t>>& outputs)
+      -> std::optional<std::vector<std::uint8_t>> {
+    const std::size_t step = outputs.size();
+    if (step >= task.prompt.size()) {
+      take(outputs.back());
+      if (generation.tokens.back() == task.end) return std::nullopt;
+    }
+    traces.clear();
+    const std::int32_t id =
+        step < task.prompt.size() ? task.prompt[step] : generation.tokens.back();
+    return embedding_bytes(model::embed_tokens(llama, {id}), input);
+  };
+  SimulationResult result = simulate(run.graph(), run.first(), machine,
+                                     tlm_model::make_models(machine), run.inputs(), options);
+  if (result.outputs.size() == steps) take(result.outputs.back());
+  const std::vector<analysis::OperatorEstimate> estimates =
+      analysis::estimate(run.latest(), machine);
+  const std::vector<OperatorTiming> timings = time_operators(traces, estimates);
+  for (std::size_t i = 0; i < timings.size(); ++i) {
+    generation.phases.at(static_cast<std::size_t>(phase_of(estimates[i].name))) +=
+        timings[i].cycles;
+  }
+  generation.measurement =
+      measure(machine, llama.name, run.macs() / run.inputs().size(), options, std::move(result));
+  generation.host_seconds = seconds_since(begin);
+  generation.bound = analysis::lower_bound(run.graph(), machine).cycles();
+  generation.product_seconds = product_seconds(llama);
+  return generation;
+}
+
+std::string generation_text(const LlamaGeneration& generation) {
+  const Measurement& m = generation.measurement;
+  const auto& cycles = m.result.cycles;
+  FactList facts;
+  facts.add("machine",
+            fmt::format("{} ({} x {} array, {} MHz)", m.machine.name, m.machine.array.rows,
+                        m.machine.array.cols, m.machine.core.clock_mhz));
+  facts.add("model", m.model);
+  facts.add("tokens",
+            fmt::format("{} of prompt, {} generated", generation.prompt, generation.tokens.size()));
+  if (m.checked) {
+    facts.add("check", fmt::format("{} of {}, {}", counted(m.result.check.bytes, "byte"),
+                                   counted(m.result.check.operators, "operator"),
+                                   counted(m.result.check.mismatches, "mismatch", "mismatches")));
+    if (!m.result.check.first.empty()) facts.add("first", m.result.check.first);
+  }
+  facts.add(
+      "prompt",
+      fmt::format(
+          "{}, {} a token", with_prefix(generation.prompt_seconds(), "s"),
+          with_prefix(generation.prompt_seconds() / static_cast<double>(generation.prompt), "s")));
+  if (generation.tokens.size() > 1) {
+    facts.add("speed", fmt::format("{:.2f} tokens/s, last step {} cycles",
+                                   generation.tokens_per_second(), grouped(cycles.back())));
+  }
+  facts.add("energy", fmt::format("{} a token", with_prefix(generation.joules_per_token(), "J")));
+  const auto all = static_cast<double>(
+      std::accumulate(generation.phases.begin(), generation.phases.end(), std::uint64_t{0}));
+  std::string shares;
+  for (std::size_t i = 0; i < kLlamaPhases; ++i) {
+    if (generation.phases[i] == 0) continue;
+    shares += fmt::format("{}{} {}", shares.empty() ? "" : ", ", name_of(LlamaPhase(i)),
+                          percent(static_cast<double>(generation.phases[i]) / all));
+  }
+  facts.add("time", shares + " of the last step");
+  facts.add("bound",
+            fmt::format("{} cycles of the last step for any mapping; it takes {:.2f} times that",
+                        grouped(static_cast<std::uint64_t>(std::llround(generation.bound))),
+                        static_cast<double>(cycles.back()) / generation.bound));
+  const double host = generation.host_seconds / static_cast<double>(cycles.size());
+  facts.add("host", fmt::format("{} a token, {:.1f} times its integer products alone ({})",
+                                with_prefix(host, "s"), host / generation.product_seconds,
+                                with_prefix(generation.product_seconds, "s")));
+  return facts.text();
+}
+
+nlohmann::ordered_json to_json(const LlamaGeneration& generation) {
+  nlohmann::ordered_json json = to_json(generation.measurement);
+  json["prompt_tokens"] = generation.prompt;
+  json["tokens"] = generation.tokens;
+  json["prompt_seconds"] = generation.prompt_seconds();
+  json["tokens_per_second"] = generation.tokens_per_second();
+  json["joules_per_token"] = generation.joules_per_token();
+  for (std::size_t i = 0; i < kLlamaPhases; ++i) {
+    json["phase_cycles"][std::string(name_of(LlamaPhase(i)))] = generation.phases[i];
+  }
+  json["bound"] = generation.bound;
+  json["over_bound"] =
+      static_cast<double>(generation.measurement.result.cycles.back()) / generation.bound;
+  json["host_seconds"] = generation.host_seconds;
+  json["product_seconds"] = generation.product_seconds;
+  return json;
+}
+
+double LlamaEvaluation::perplexity() const { return std::exp2(bits); }
+double LlamaEvaluation::reference_perplexity() const { return std::exp2(reference_bits); }
+
+LlamaEvaluation evaluate(const model::IntegerLlama& llama, const model::LlamaCheckpoint* checkpoint,
+                         const std::vector<std::int32_t>& text, std::size_t tokens,
+                         std::size_t window,
+                         const std::function<void(std::size_t done)>& progress) {
+  LlamaEvaluation evaluation;
+  evaluation.model = llama.name;
+  const std::size_t end = std::min(tokens, text.size()), vocabulary = llama.shape.vocabulary;
+  for (std::size_t first = 0; first + 1 < end; first += window) {
+    const std::size_t count = std::min(window, end - first);
+    if (count < 2) break;
+    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(first);
+    const std::vector<std::int32_t> ids(begin, begin + static_cast<std::ptrdiff_t>(count));
+    const model::Graph graph =
+        model::make_llama_text_graph(llama, static_cast<std::uint32_t>(count));
+    model::Reference reference(graph, {true, true});
+    reference.set_input("embedding", model::embed_tokens(llama, ids));
+    reference.run();
+    const std::vector<std::int32_t> logits = reference.values("logits");
+    const std::vector<float> real =
+        checkpoint == nullptr ? std::vector<float>{} : model::llama_logits(*checkpoint, ids);
+    for (std::size_t t = 0; t + 1 < count; ++t) {
+      const auto next = static_cast<std::size_t>(ids[t + 1]);
+      std::size_t best = 0, real_best = 0;
+      evaluation.bits +=
+          bits_of(&logits[t * vocabulary], vocabulary, llama.logit_scale, next, best);
+      evaluation.likeliest += best == next ? 1 : 0;
+      if (checkpoint != nullptr) {
+        evaluation.reference_bits +=
+            bits_of(&real[t * vocabulary], vocabulary, 1.0, next, real_best);
+        evaluation.reference_likeliest += real_best == next ? 1 : 0;
+        evaluation.same += real_best == best ? 1 : 0;
+      }
+      ++evaluation.tokens;
+    }
+    if (progress) progress(first + count);
+  }
+  if (evaluation.tokens == 0) throw hw::InputError("--evaluate: expected two tokens at the least");
+  evaluation.bits /= static_cast<double>(evaluation.tokens);
+  evaluation.reference_bits /= static_cast<double>(evaluation.tokens);
+  return evaluation;
+}
+
+std::string evaluation_text(const LlamaEvaluation& e) {
+  FactList facts;
+  facts.add("model", e.model);
+  facts.add("compared", counted(e.tokens, "token"));
+  facts.add("bits/token", fmt::format("{:.4f}, perplexity {:.3f}", e.bits, e.perplexity()));
+  facts.add("likeliest", fmt::format("right for {}", counted(e.likeliest, "token")));
+  if (e.reference_bits > 0) {
+    facts.add("float32",
+              fmt::format("{:.4f} bits/token, perplexity {:.3f}, right for {}", e.reference_bits,
+                          e.reference_perplexity(), counted(e.reference_likeliest, "token")));
+    facts.add("loss", fmt::format("{:+.2f} % of perplexity; the same likeliest token {} times",
+                                  100 * (e.perplexity() / e.reference_perplexity() - 1), e.same));
+  }
+  return facts.text();
+}
+
+nlohmann::ordered_json to_json(const LlamaEvaluation& e) {
+  nlohmann::ordered_json json{{"model", e.model},
+                              {"tokens", e.tokens},
+                              {"bits_per_token", e.bits},
+                              {"perplexity", e.perplexity()},
+                              {"likeliest", e.likeliest},
+                              {"float32_bits_per_token", nullptr},
+                              {"float32_perplexity", nullptr},
+                              {"same_likeliest", nullptr}};
+  if (e.reference_bits > 0) {
+    json["float32_bits_per_token"] = e.reference_bits;
+    json["float32_perplexity"] = e.reference_perplexity();
+    json["same_likeliest"] = e.same;
+  }
+  return json;
+}
+
+}  // namespace systole::testbench

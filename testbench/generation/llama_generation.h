@@ -1,0 +1,89 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "model/checkpoint/llama_checkpoint.h"
+#include "model/integer/integer_llama.h"
+#include "testbench/report/measurement.h"
+#include "testbench/run/simulation.h"
+
+/// Text of a Llama on a machine with a systolic array, one token after the other.
+namespace systole::testbench {
+
+struct LlamaTask {
+  std::vector<std::int32_t> prompt;  ///< one token at the least
+  std::uint32_t tokens = 0;          ///< to generate, at most
+  std::int32_t end = -1;             ///< a token that ends the text; -1: none
+  bool check = false;
+  /// Chooses a token from the logits after it; empty: the likeliest.
+  std::function<std::int32_t(const std::vector<std::int32_t>& logits)> sample;
+  std::function<void(const SimulationProgress&)> progress;
+};
+
+/// What the time of a step goes to.
+enum class LlamaPhase : std::uint8_t { kProjections, kAttention, kMlp, kNorms, kVocabulary };
+inline constexpr std::size_t kLlamaPhases = 5;
+[[nodiscard]] std::string_view name_of(LlamaPhase phase);
+/// The phase of an operator of the program, by its name.
+[[nodiscard]] LlamaPhase phase_of(const std::string& name);
+
+struct LlamaGeneration {
+  Measurement measurement;           ///< of all steps
+  std::vector<std::int32_t> tokens;  ///< generated
+  std::size_t prompt = 0;            ///< tokens of it
+  /// Cycles of the last step, by phase.
+  std::array<std::uint64_t, kLlamaPhases> phases{};
+  double bound = 0.0;            ///< cycles of the last step by any mapping
+  double host_seconds = 0.0;     ///< of processor time, mapping and check included
+  double product_seconds = 0.0;  ///< of the host's own integer products of one step
+
+  /// Seconds of simulated time of the prompt, and of the tokens after the first.
+  [[nodiscard]] double prompt_seconds() const;
+  [[nodiscard]] double generation_seconds() const;
+  /// Generated after the prompt, over the time of their steps.
+  [[nodiscard]] double tokens_per_second() const;
+  [[nodiscard]] double joules_per_token() const;
+};
+
+/// Runs prompt and text, a step for each token. Throws InputError as map_graph() does, and for more
+/// tokens than the network has positions.
+[[nodiscard]] LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& llama,
+                                       const LlamaTask& task);
+
+[[nodiscard]] std::string generation_text(const LlamaGeneration& generation);
+[[nodiscard]] nlohmann::ordered_json to_json(const LlamaGeneration& generation);
+
+/// Bits that the tokens of a text take after those before them.
+struct LlamaEvaluation {
+  std::string model;
+  std::size_t tokens = 0;     ///< compared: all but the first of each window
+  double bits = 0.0;          ///< a token
+  std::size_t likeliest = 0;  ///< tokens that were the likeliest
+  /// The same in float32, and how often the likeliest was the same; 0 without a checkpoint.
+  double reference_bits = 0.0;
+  std::size_t reference_likeliest = 0, same = 0;
+
+  [[nodiscard]] double perplexity() const;
+  [[nodiscard]] double reference_perplexity() const;
+};
+
+/// The first `tokens` of `text` in windows of at most `window` tokens, by the reference executor:
+/// the integers are those of any machine. `checkpoint`: the real-valued network, or null.
+[[nodiscard]] LlamaEvaluation evaluate(const model::IntegerLlama& llama,
+                                       const model::LlamaCheckpoint* checkpoint,
+                                       const std::vector<std::int32_t>& text, std::size_t tokens,
+                                       std::size_t window,
+                                       const std::function<void(std::size_t done)>& progress);
+
+[[nodiscard]] std::string evaluation_text(const LlamaEvaluation& evaluation);
+[[nodiscard]] nlohmann::ordered_json to_json(const LlamaEvaluation& evaluation);
+
+}  // namespace systole::testbench

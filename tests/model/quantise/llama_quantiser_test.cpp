@@ -1,0 +1,203 @@
+#include "model/quantise/llama_quantiser.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <string>
+#include <tuple>
+
+#include "base/error.h"
+#include "model/build/llama_graph.h"
+#include "model/float/float_llama.h"
+#include "model/graph/graph_builder.h"
+#include "model/graph/reference.h"
+#include "model/integer/integer_model.h"
+#include "model/integer/integer_network.h"
+#include "support/input_error.h"
+#include "support/network/tiny_llama.h"
+#include "support/temp_directory.h"
+#include "tests/model/network/spoilt_network.h"
+#include "tests/model/vision.h"
+
+namespace systole::model {
+namespace {
+
+using Text = std::vector<std::int32_t>;
+using test::TinyLlama;
+
+QuantiserOptions wide_stream() {
+  QuantiserOptions options;
+  options.datapath.residual_bits = 24;
+  return options;
+}
+
+/// Real values of the integer logits after each token.
+std::vector<double> integer_logits(const IntegerLlama& llama, const Text& text) {
+  const Graph graph = make_llama_text_graph(llama, static_cast<std::uint32_t>(text.size()));
+  Reference reference(graph, {true, true});
+  reference.set_input("embedding", embed_tokens(llama, text));
+  reference.run();
+  std::vector<double> logits;
+  for (const std::int32_t code : reference.values("logits")) {
+    logits.push_back(code * llama.logit_scale);
+  }
+  return logits;
+}
+
+/// Root mean square of the difference over that of the logits about their mean, row by row; the
+/// worst row.
+double worst_error(const std::vector<double>& found, const std::vector<float>& real) {
+  constexpr std::size_t kVocabulary = TinyLlama::kVocabulary;
+  double worst = 0;
+  for (std::size_t first = 0; first < real.size(); first += kVocabulary) {
+    double error = 0, power = 0, mean = 0;
+    for (std::size_t i = first; i < first + kVocabulary; ++i) mean += real[i] / double{kVocabulary};
+    for (std::size_t i = first; i < first + kVocabulary; ++i) {
+      error += std::pow(found[i] - double{real[i]}, 2);
+      power += std::pow(double{real[i]} - mean, 2);
+    }
+    worst = std::max(worst, std::sqrt(error / power));
+  }
+  return worst;
+}
+
+/// Pairs half a head apart; tied; biases.
+class QuantisedLlama : public testing::TestWithParam<std::tuple<bool, bool, bool>> {
+ protected:
+  void SetUp() override {
+    const auto [interleaved, tied, bias] = GetParam();
+    path_ = TinyLlama::write(directory_.path("llama.safetensors"), interleaved, tied, bias);
+    real_ = TinyLlama::load(path_);
+    llama_ = quantise(real_, TinyLlama::texts(4, 20), wide_stream());
+  }
+
+  TempDirectory directory_;
+  std::string path_;
+  LlamaCheckpoint real_;
+  IntegerLlama llama_;
+};
+
+TEST_P(QuantisedLlama, IsCloseToTheRealOneInEveryRow) {
+  Text text = TinyLlama::texts(1, 24, 9).front();
+  text[5] = 7;  // the token with the outlier
+  const double error = worst_error(integer_logits(llama_, text), llama_logits(real_, text));
+  EXPECT_LT(error, 0.12);
+  EXPECT_GT(error, 1e-4) << "8 bits cannot be that good";
+}
+
+TEST_P(QuantisedLlama, HasEveryBitInAFile) {
+  const std::string a = directory_.path("a.safetensors"), b = directory_.path("b.safetensors");
+  write_network(llama_, "", a);
+  EXPECT_EQ(model_kind(a), ModelKind::kIntegerLlama);
+  const IntegerLlama again = load_integer_llama(a);
+  write_network(again, "", b);
+  EXPECT_TRUE(read_file(a) == read_file(b));
+  const Text text = TinyLlama::texts(1, 9, 3).front();
+  EXPECT_EQ(integer_logits(again, text), integer_logits(llama_, text));
+  EXPECT_EQ(again.shape.positions, TinyLlama::kPositions);
+}
+
+TEST_P(QuantisedLlama, StepsGiveWhatAllTokensAtOnceGive) {
+  const Text text = TinyLlama::texts(1, 6, 4).front();
+  const std::vector<double> at_once = integer_logits(llama_, text);
+  Graph step = make_llama_decode_graph(llama_, 6);
+  for (std::uint32_t token = 0; token < 6; ++token) {
+    move_llama_to_token(step, llama_.shape, token);
+    Reference one(step);
+    one.set_input("embedding", embed_tokens(llama_, {text[token]}));
+    one.run();
+    const std::vector<std::int32_t> logits = one.values("logits");
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      ASSERT_EQ(logits[i] * llama_.logit_scale, at_once[token * logits.size() + i]) << token;
+    }
+    for (Tensor& tensor : step.tensors) {
+      if (tensor.kind == Tensor::Kind::kState) tensor.data = one.bytes(tensor.name);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Llamas, QuantisedLlama,
+                         testing::Values(std::tuple(true, true, false),
+                                         std::tuple(false, true, true),
+                                         std::tuple(true, false, true)));
+
+TEST(LlamaCheckpoint, OfPairsHalfAHeadApartIsThatOfNeighbours) {
+  // The same numbers, read as one form and as the other: another network.
+  const TempDirectory directory;
+  const LlamaCheckpoint near = TinyLlama::load(TinyLlama::write(directory.path("a.safetensors")));
+  LlamaCheckpoint far = TinyLlama::load(TinyLlama::write(directory.path("b.safetensors"), false));
+  EXPECT_NE(near.blocks[0].query.weight, far.blocks[0].query.weight);
+  EXPECT_EQ(near.blocks[0].value.weight, far.blocks[0].value.weight);
+  // Heads of four features: 0, 2, 1, 3.
+  const std::size_t row = TinyLlama::kWidth;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::size_t from = i == 1 ? 2 : i == 2 ? 1 : i;
+    EXPECT_EQ(0, std::memcmp(&far.blocks[0].key.weight[i * row],
+                             &near.blocks[0].key.weight[from * row], row * sizeof(float)));
+  }
+}
+
+TEST(LlamaLosses, AreThoseOfTheLayerThatIsRounded) {
+  const TempDirectory directory;
+  LlamaCheckpoint real = TinyLlama::load(TinyLlama::write(directory.path("llama.safetensors")));
+  const Text text = TinyLlama::texts(1, 20, 6).front();
+  const std::vector<LayerLoss> losses = llama_losses(real, text);
+  ASSERT_EQ(losses.size(), 2U * 7U + 1U);
+  EXPECT_EQ(losses.front().name, "blocks.0.attn.query");
+  EXPECT_EQ(losses.back().name, "logits");
+  for (const LayerLoss& loss : losses) {
+    // Uniform errors of half a step of 127 for values of a normal distribution: about -45 dB.
+    EXPECT_GT(loss.weights, 1e-6) << loss.name;
+    EXPECT_LT(loss.weights, 3e-4) << loss.name;
+    EXPECT_GT(loss.inputs, 1e-6) << loss.name;
+    EXPECT_LT(loss.inputs, 1e-2) << loss.name;
+  }
+  // Weights that are codes of their scale lose nothing.
+  LlamaLinear& up = real.blocks[1].up;
+  for (std::size_t i = 0; i < up.weight.size(); ++i) {
+    up.weight[i] = i % up.inputs == 0 ? 127.0F : std::nearbyint(40 * up.weight[i]);
+  }
+  const std::vector<LayerLoss> after = llama_losses(real, text);
+  EXPECT_LT(after[12].weights, 1e-12) << after[12].name;
+  EXPECT_EQ(after[12].name, "blocks.1.mlp.up");
+}
+
+TEST(LlamaQuantiser, RefusesWhatItCannotUse) {
+  const TempDirectory directory;
+  const std::string path = TinyLlama::write(directory.path("llama.safetensors"));
+  const LlamaCheckpoint real = TinyLlama::load(path);
+  EXPECT_THROW((void)quantise(real, {}, wide_stream()), hw::InputError);
+  QuantiserOptions options = wide_stream();
+  options.fold_encoders = true;
+  EXPECT_THROW((void)quantise(real, TinyLlama::texts(1, 4), options), hw::InputError);
+  LlamaCheckpoint broken = real;
+  broken.word[5 * TinyLlama::kWidth] = std::numeric_limits<float>::infinity();
+  EXPECT_THROW((void)quantise(broken, {{5, 6}}, wide_stream()), hw::InputError);
+
+  const auto refuses = [&](const std::function<void(SpoiltNetwork&)>& spoil,
+                           const std::string& what) {
+    SpoiltNetwork network(path);
+    spoil(network);
+    const std::string to = directory.path("spoilt.safetensors");
+    expect_contains(input_error_of([&] { return TinyLlama::load(network.write(to)); }), what);
+  };
+  refuses([](SpoiltNetwork& n) { n.node("blocks.1.attn.context")["attributes"]["causal"] = false; },
+          "node 'blocks.1.attn.context': attribute 'causal': expected true in a Llama");
+  refuses([](SpoiltNetwork& n) { n.node("blocks.0.norm2")["attributes"]["epsilon"] = 1e-3; },
+          "attribute 'epsilon': is not that of the other rms_norms");
+  refuses([](SpoiltNetwork& n) { n.node("blocks.1.mlp.up")["inputs"][0] = "blocks.1.norm1"; },
+          "node 'blocks.1.mlp.up': input 'blocks.1.norm1': expected 'blocks.1.norm2'");
+  refuses([](SpoiltNetwork& n) { n.node("blocks.1.attn.residual")["inputs"][0] = "word"; },
+          "node 'blocks.1.attn.residual': does not add to what the attention's norm reads");
+  refuses([](SpoiltNetwork& n) { n.node("blocks.0.attn.key_rope")["attributes"]["base"] = 10.0; },
+          "node 'blocks.0.attn.key_rope': the base is not that of the block after it");
+  refuses([](SpoiltNetwork& n) { n.node("blocks.0.attn.context")["attributes"]["kv_heads"] = 4; },
+          "attribute 'kv_heads': 4, expected a divisor of 6");
+}
+
+}  // namespace
+}  // namespace systole::model

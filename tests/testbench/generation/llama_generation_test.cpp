@@ -1,0 +1,185 @@
+#include "testbench/generation/llama_generation.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "hw/description/machine_file.h"
+#include "model/build/llama_graph.h"
+#include "model/graph/reference.h"
+#include "model/integer/integer_network.h"
+#include "model/quantise/llama_quantiser.h"
+#include "support/network/tiny_llama.h"
+#include "support/program/bad_input.h"
+#include "support/temp_directory.h"
+#include "support/tlm/fresh_kernel.h"
+
+namespace systole::testbench {
+namespace {
+
+using test::TinyLlama;
+using Ids = std::vector<std::int32_t>;
+
+hw::Machine wide_machine(const char* name) {
+  hw::Machine machine = hw::find_machine(name);
+  machine.datapath.residual_bits = 24;
+  return machine;
+}
+
+struct Tiny {
+  TempDirectory directory;
+  model::LlamaCheckpoint real;
+  model::IntegerLlama llama;
+
+  explicit Tiny(const hw::Machine& machine) {
+    real = TinyLlama::load(TinyLlama::write(directory.path("llama.safetensors")));
+    model::QuantiserOptions options;
+    options.datapath = machine.datapath;
+    llama = model::quantise(real, TinyLlama::texts(3, 20), options);
+  }
+};
+
+/// The likeliest token after a text, by the reference and all tokens at once.
+std::int32_t next_of(const model::IntegerLlama& llama, const Ids& text) {
+  const model::Graph graph =
+      model::make_llama_graph(llama, static_cast<std::uint32_t>(text.size()));
+  model::Reference reference(graph);
+  reference.set_input("embedding", model::embed_tokens(llama, text));
+  reference.run();
+  const Ids logits = reference.values("logits");
+  return static_cast<std::int32_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+}
+
+class LlamaText : public testing::TestWithParam<const char*> {};
+
+TEST_P(LlamaText, IsThatOfTheReference) {
+  const hw::Machine machine = wide_machine(GetParam());
+  const Tiny tiny(machine);
+  LlamaTask task;
+  task.prompt = {3, 7, 40, 22, 1};  // 7 has the outlier
+  task.tokens = 6;
+  task.check = true;
+  test::fresh_kernel();
+  const LlamaGeneration generation = generate(machine, tiny.llama, task);
+  EXPECT_EQ(generation.measurement.mismatches(), 0U) << generation.measurement.result.check.first;
+  EXPECT_GT(generation.measurement.result.check.bytes, 10000U);
+  Ids text = task.prompt, expected;
+  for (std::uint32_t i = 0; i < task.tokens; ++i) {
+    expected.push_back(next_of(tiny.llama, text));
+    text.push_back(expected.back());
+  }
+  EXPECT_EQ(generation.tokens, expected);
+  EXPECT_EQ(generation.measurement.result.cycles.size(), task.prompt.size() + task.tokens - 1);
+  // The phases are all of the last step.
+  std::uint64_t cycles = 0;
+  for (const std::uint64_t phase : generation.phases) {
+    EXPECT_GT(phase, 0U);
+    cycles += phase;
+  }
+  EXPECT_LE(cycles, generation.measurement.result.cycles.back());
+  EXPECT_GT(cycles, generation.measurement.result.cycles.back() * 8 / 10);
+  EXPECT_NEAR(generation.tokens_per_second() * generation.generation_seconds(), 5.0, 1e-9);
+}
+
+INSTANTIATE_TEST_SUITE_P(Machines, LlamaText, testing::Values("transformer", "tiny"));
+
+TEST(LlamaText, EndsWithTheTokenThatEndsIt) {
+  const hw::Machine machine = wide_machine("transformer");
+  const Tiny tiny(machine);
+  LlamaTask task;
+  task.prompt = {3, 12, 40};
+  task.tokens = 5;
+  test::fresh_kernel();
+  const Ids all = generate(machine, tiny.llama, task).tokens;
+  ASSERT_EQ(all.size(), 5U);
+  task.end = all[2];
+  const std::size_t first =
+      static_cast<std::size_t>(std::find(all.begin(), all.end(), task.end) - all.begin());
+  test::fresh_kernel();
+  const LlamaGeneration ended = generate(machine, tiny.llama, task);
+  EXPECT_EQ(ended.tokens.size(), first + 1);
+  EXPECT_EQ(ended.tokens.back(), task.end);
+}
+
+TEST(LlamaEvaluation, HasTheBitsOfTheReferenceNearby) {
+  const hw::Machine machine = wide_machine("transformer");
+  const Tiny tiny(machine);
+  const Ids text = TinyLlama::texts(1, 45, 8).front();
+  const LlamaEvaluation at_once = evaluate(tiny.llama, &tiny.real, text, 45, 256, {});
+  EXPECT_EQ(at_once.tokens, 44U);
+  EXPECT_NEAR(at_once.bits, at_once.reference_bits, 0.06 * at_once.reference_bits);
+  EXPECT_NE(at_once.bits, at_once.reference_bits);
+  EXPECT_GT(at_once.same, 30U);
+  // Windows begin anew: of 45 tokens in windows of 10 five are not compared.
+  const LlamaEvaluation windows = evaluate(tiny.llama, nullptr, text, 45, 10, {});
+  EXPECT_EQ(windows.tokens, 40U);
+  EXPECT_EQ(windows.reference_bits, 0.0);
+  double bits = 0;
+  for (std::size_t first = 0; first < 45; first += 10) {
+    const Ids part(
+        text.begin() + static_cast<std::ptrdiff_t>(first),
+        text.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(45, first + 10)));
+    const LlamaEvaluation one = evaluate(tiny.llama, nullptr, part, part.size(), 256, {});
+    bits += one.bits * static_cast<double>(one.tokens);
+  }
+  EXPECT_NEAR(windows.bits, bits / 40, 1e-9);
+}
+
+/// Ids 0 to 63 are letters of the alphabet of bytes from '0' on; 7 is a control token.
+std::string tiny_tokeniser() {
+  nlohmann::json tokens = nlohmann::json::array();
+  for (int id = 0; id < 64; ++id) tokens.push_back(std::string(1, static_cast<char>('0' + id)));
+  tokens[7] = "<|seven|>";
+  return nlohmann::json{{"kind", "byte_pairs"},
+                        {"digits_alone", true},
+                        {"tokens", tokens},
+                        {"merges", nlohmann::json::array()},
+                        {"control", {7}}}
+      .dump();
+}
+
+TEST(LlamaProgram, GoesFromANetworkToText) {
+  const TempDirectory directory;
+  const std::string real = directory.path("l.safetensors"), ids = directory.path("ids.safetensors"),
+                    text = directory.path("text.txt"),
+                    integer = directory.path("l.int8.safetensors");
+  TinyLlama::write(real, true, true, false, tiny_tokeniser());
+  directory.write("text.txt", "ABCDabcd<|seven|>XYZefghijkl0123456AFHKOPQS[]^_`");
+  output_of({"quantise", real, "-c", text, "-o", integer});
+  const nlohmann::json document =
+      document_of(output_of({"generate", "--model", integer, "--prompt", "A<|seven|>b1", "-n", "3",
+                             "--check", "--json"}));
+  EXPECT_EQ(document["prompt_tokens"], 4);
+  EXPECT_EQ(document["tokens"].size(), 3U);
+  EXPECT_EQ(document["mismatched_bytes"], 0);
+  EXPECT_EQ(document["prompt"], "A<|seven|>b1");
+  EXPECT_FALSE(document["text"].get<std::string>().empty());
+  const std::string shown =
+      output_of({"generate", "--model", integer, "--prompt", "A<|seven|>b1", "-n", "3"});
+  EXPECT_EQ(shown.rfind("A<|seven|>b1" + document["text"].get<std::string>() + "\n", 0), 0U);
+  EXPECT_NE(shown.find("tokens/s"), std::string::npos);
+  const nlohmann::json bits =
+      document_of(output_of({"generate", "--model", integer, "--evaluate", "20", "--text", text,
+                             "--checkpoint", real, "--json"}));
+  EXPECT_EQ(bits["tokens"], 19);
+  EXPECT_GT(bits["float32_bits_per_token"], 0.0);
+
+  // All tokens at once, and by steps, from a file of ids.
+  model::write_safetensors(ids, {model::make_tensor("input_ids", model::FileDtype::kI64, {1, 6},
+                                                    std::vector<std::int64_t>{1, 7, 9, 4, 40, 3})});
+  const Words run = {"run",     "-m",    "transformer", "--set", "datapath.residual_bits=24",
+                     "--model", integer, "-i",          ids,     "--check",
+                     "--json"};
+  EXPECT_EQ(document_of(output_of(run))["mismatched_bytes"], 0);
+  Words steps = run;
+  steps.insert(steps.end(), {"--decode", "--past", "4"});
+  const nlohmann::json decoded = document_of(output_of(steps));
+  EXPECT_EQ(decoded["mismatched_bytes"], 0);
+  EXPECT_EQ(decoded["images"], 2);
+}
+
+}  // namespace
+}  // namespace systole::testbench
