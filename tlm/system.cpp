@@ -223,13 +223,13 @@ std::vector<hw::BlockReport> System::reports() {
 
 hw::EnergyEvents System::host_events() const {
   hw::EnergyEvents events;
-  for (const auto& host : hosts) {
-    if (!host->compute) continue;
+  for (const auto& each : hosts) {
+    if (!each->compute) continue;
     // A cycle of work on the network; the rest of the host's time is not the accelerator's.
-    const HostCompute::Work& work = host->compute->work();
+    const HostCompute::Work& work = each->compute->work();
     events.host_cycles += work.conversion;
     for (const std::uint64_t cycles : work.operation) events.host_cycles += cycles;
-    events.bus_bytes += host->compute->lines.stats().bytes;
+    events.bus_bytes += each->compute->lines.stats().bytes;
   }
   events.dram_bytes = events.bus_bytes;
   return events;

@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadChain{"RopeHi", one(StageOp::kRope, {0, 1, 0}), "hi 0, expected 1 to"}),
     name_of_test);
 
-Stage softmax() { return stage(StageOp::kSoftmax, {0, 1, 0, 8, 1, 0, 8}); }
+Stage softmax_stage() { return stage(StageOp::kSoftmax, {0, 1, 0, 8, 1, 0, 8}); }
 
 Stage with_side(Stage of, Reduction side) {
   of.side = side;
@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
                       [](Stage& s) { s.side = static_cast<Reduction>(kReductions); }),
                  "side output 5, expected 0 to 4"},
         BadChain{"SideOfASoftmax",
-                 {{with_side(softmax(), Reduction::kRowMax)}, DType::kU8},
+                 {{with_side(softmax_stage(), Reduction::kRowMax)}, DType::kU8},
                  "side output given, but it leaves its own row sum"}),
     name_of_test);
 
@@ -189,11 +189,12 @@ INSTANTIATE_TEST_SUITE_P(
                  {std::vector<Stage>(2, with_side(stage(StageOp::kRelu), Reduction::kRowSum)),
                   DType::kS8},
                  "2 side outputs"},
-        BadChain{"SideAndRowSum",
-                 {{softmax(), with_side(stage(StageOp::kRelu), Reduction::kRowMax)}, DType::kU8},
-                 "2 side outputs"},
+        BadChain{
+            "SideAndRowSum",
+            {{softmax_stage(), with_side(stage(StageOp::kRelu), Reduction::kRowMax)}, DType::kU8},
+            "2 side outputs"},
         BadChain{"OwnRowSum",
-                 {{softmax(), stage(StageOp::kDivideRowSum)}, DType::kS8},
+                 {{softmax_stage(), stage(StageOp::kDivideRowSum)}, DType::kS8},
                  "one stage writes the row statistics and another reads them"},
         BadChain{"OwnSide",
                  {{with_operand(StageOp::kSub, Operand::kRow),

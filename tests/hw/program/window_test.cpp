@@ -17,17 +17,17 @@
 namespace systole::hw {
 namespace {
 
-Window random_window(test::Random& random, Gather gather) {
+Window random_window(systole::test::Random& random, Gather gather) {
   for (;;) {
     Window window;
     window.gather = gather;
-    window.kernel_rows = static_cast<std::uint16_t>(test::between(random, 1, 7));
-    window.kernel_cols = static_cast<std::uint16_t>(test::between(random, 1, 7));
-    window.stride = static_cast<std::uint16_t>(test::between(random, 1, 3));
-    window.padding = static_cast<std::uint16_t>(test::between(random, 0, 6));
-    window.height = test::between(random, 1, 9);
-    window.width = test::between(random, 1, 9);
-    window.channels = test::between(random, 1, 5);
+    window.kernel_rows = static_cast<std::uint16_t>(systole::test::between(random, 1, 7));
+    window.kernel_cols = static_cast<std::uint16_t>(systole::test::between(random, 1, 7));
+    window.stride = static_cast<std::uint16_t>(systole::test::between(random, 1, 3));
+    window.padding = static_cast<std::uint16_t>(systole::test::between(random, 0, 6));
+    window.height = systole::test::between(random, 1, 9);
+    window.width = systole::test::between(random, 1, 9);
+    window.channels = systole::test::between(random, 1, 5);
     try {
       check_window(window);
       return window;
@@ -53,16 +53,16 @@ std::int64_t byte_of(const Window& window, std::uint64_t row, std::uint64_t col,
 }
 
 TEST(Window, RunsOfAnyTileCoverWhatItsElementsAre) {
-  test::Random random(1);
+  systole::test::Random random(1);
   int joined = 0;
   for (int i = 0; i < 3000; ++i) {
     WindowTile tile{random_window(random, Gather::kPatches), 0, 0};
     const Window& window = tile.window;
-    const std::uint64_t pitch = window.channels + test::between(random, 0, 1) * 3;
-    tile.row = test::between(random, 0, static_cast<std::uint32_t>(window.rows()) - 1);
-    tile.col = test::between(random, 0, static_cast<std::uint32_t>(window.cols()) - 1);
+    const std::uint64_t pitch = window.channels + systole::test::between(random, 0, 1) * 3;
+    tile.row = systole::test::between(random, 0, static_cast<std::uint32_t>(window.rows()) - 1);
+    tile.col = systole::test::between(random, 0, static_cast<std::uint32_t>(window.cols()) - 1);
     const std::uint32_t cols =
-        test::between(random, 1, static_cast<std::uint32_t>(window.cols()) - tile.col);
+        systole::test::between(random, 1, static_cast<std::uint32_t>(window.cols()) - tile.col);
     const std::uint64_t rows = window.rows() - tile.row;
     const WindowSpan span = window_span(tile, rows, pitch);
     for (std::uint64_t row = 0; row < rows; ++row) {
@@ -90,12 +90,12 @@ TEST(Window, RunsOfAnyTileCoverWhatItsElementsAre) {
 }
 
 TEST(Window, RunsThatAreReducedAreThoseOfItsPixelsInside) {
-  test::Random random(2);
+  systole::test::Random random(2);
   for (int i = 0; i < 500; ++i) {
     WindowTile tile{random_window(random, Gather::kMaximum), 0, 0};
     Window patches = tile.window;
     patches.gather = Gather::kPatches;
-    tile.col = test::between(random, 0, patches.channels - 1);
+    tile.col = systole::test::between(random, 0, patches.channels - 1);
     const std::uint32_t cols = patches.channels - tile.col;
     for (std::uint64_t row = 0; row < patches.rows(); ++row) {
       std::vector<std::int64_t> found, expected;

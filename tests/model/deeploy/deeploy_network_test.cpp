@@ -16,7 +16,7 @@ namespace systole::model {
 namespace {
 
 using nlohmann::json;
-using Values = std::vector<std::int64_t>;
+using Integers = std::vector<std::int64_t>;
 
 IntegerTensor computed(const std::string& op, const std::vector<IntegerTensor>& operands,
                        const json& attributes = json::object()) {
@@ -28,30 +28,30 @@ IntegerTensor computed(const std::string& op, const std::vector<IntegerTensor>& 
 
 TEST(DeeployOperators, MoveAndMultiplyTensorsOfAnyRank) {
   const IntegerTensor x{{1, 2, 3}, {1, 2, 3, 4, 5, 6}};
-  EXPECT_EQ(computed("transpose", {x}, {{"perm", {2, 0, 1}}}).values, (Values{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(computed("transpose", {x}, {{"perm", {2, 0, 1}}}).values, (Integers{1, 4, 2, 5, 3, 6}));
   EXPECT_EQ(computed("reshape", {x, {{2}, {-1, 2}}}).shape, (std::vector<std::size_t>{3, 2}));
   const IntegerTensor joined = computed("concat", {x, {{1, 1, 3}, {7, 8, 9}}}, {{"axis", -2}});
   EXPECT_EQ(joined.shape, (std::vector<std::size_t>{1, 3, 3}));
-  EXPECT_EQ(joined.values, (Values{1, 2, 3, 4, 5, 6, 7, 8, 9}));
+  EXPECT_EQ(joined.values, (Integers{1, 2, 3, 4, 5, 6, 7, 8, 9}));
   EXPECT_EQ(computed("concat", {x, {{1, 2, 1}, {7, 8}}}, {{"axis", 2}}).values,
-            (Values{1, 2, 3, 7, 4, 5, 6, 8}));
-  EXPECT_EQ(computed("gather", {x, {{}, {1}}}, {{"axis", 1}}).values, (Values{4, 5, 6}));
-  EXPECT_EQ(computed("add", {x, {{2, 1}, {10, 20}}}).values, (Values{11, 12, 13, 24, 25, 26}));
-  EXPECT_EQ(computed("mul", {x, {{3}, {1, 0, -1}}}).values, (Values{1, 0, -3, 4, 0, -6}));
-  EXPECT_EQ(computed("mat_mul", {x, {{3, 2}, {1, 0, 0, 1, 1, 1}}}).values, (Values{4, 5, 10, 11}));
+            (Integers{1, 2, 3, 7, 4, 5, 6, 8}));
+  EXPECT_EQ(computed("gather", {x, {{}, {1}}}, {{"axis", 1}}).values, (Integers{4, 5, 6}));
+  EXPECT_EQ(computed("add", {x, {{2, 1}, {10, 20}}}).values, (Integers{11, 12, 13, 24, 25, 26}));
+  EXPECT_EQ(computed("mul", {x, {{3}, {1, 0, -1}}}).values, (Integers{1, 0, -3, 4, 0, -6}));
+  EXPECT_EQ(computed("mat_mul", {x, {{3, 2}, {1, 0, 0, 1, 1, 1}}}).values, (Integers{4, 5, 10, 11}));
   EXPECT_EQ(computed("gemm", {{{1, 2}, {1, 2}}, {{3, 2}, {1, 0, 0, 1, 1, 1}}, {{3}, {9, 9, 9}}},
                      {{"transA", 0}, {"transB", 1}, {"alpha", 1}, {"beta", 1}})
                 .values,
-            (Values{10, 11, 12}));
+            (Integers{10, 11, 12}));
   EXPECT_EQ(computed("integer_mean", {x}, {{"axes", {1}}, {"keepdims", 0}}).values,
-            (Values{3, 4, 5}));
+            (Integers{3, 4, 5}));
   EXPECT_EQ(computed("requant_shift", {x, {{1}, {3}}, {{2, 1}, {0, 100}}},
                      {{"div", 4}, {"n_levels_out", 32}, {"signed", 0}})
                 .values,
-            (Values{1, 2, 2, 28, 29, 30}));
+            (Integers{1, 2, 2, 28, 29, 30}));
   EXPECT_EQ(
       computed("true_integer_div", {x}, {{"Delta", 16}, {"eta", 10}, {"eps", 1}, {"y", 2}}).values,
-      (Values{7, 14, 21, 28, 35, 42}));
+      (Integers{7, 14, 21, 28, 35, 42}));
 }
 
 TEST(DeeployOperators, ConvolveAndPoolPictures) {
@@ -64,11 +64,11 @@ TEST(DeeployOperators, ConvolveAndPoolPictures) {
   const IntegerTensor y = computed("conv", {x, w}, attributes);
   EXPECT_EQ(y.shape, (std::vector<std::size_t>{1, 1, 2, 3}));
   // Places -3, -1 and 1 in each row of pixels; the second row's last place sees pixel 2.
-  EXPECT_EQ(y.values, (Values{0, 11, 0, 0, 33, 2}));
+  EXPECT_EQ(y.values, (Integers{0, 11, 0, 0, 33, 2}));
   EXPECT_EQ(computed("max_pool", {x},
                      {{"kernel_shape", {2, 1}}, {"strides", {1, 1}}, {"pads", {0, 0, 0, 0}}})
                 .values,
-            (Values{3, 4, 30, 40}));
+            (Integers{3, 4, 30, 40}));
 }
 
 TEST(DeeployOperators, RefuseWhatTheyCannotCompute) {
@@ -132,8 +132,8 @@ class DeeployNetworkTest : public ::testing::Test {
 TEST_F(DeeployNetworkTest, KeepsTheResultOfEveryNode) {
   const DeeployNetwork network = DeeployNetwork::open(file());
   const IntegerTensors values = network.run({{"x", {{1, 2}, {1, 2}}}});
-  EXPECT_EQ(values.at("x").values, (Values{1, 2}));
-  EXPECT_EQ(values.at("y").values, (Values{6, -3}));
+  EXPECT_EQ(values.at("x").values, (Integers{1, 2}));
+  EXPECT_EQ(values.at("y").values, (Integers{6, -3}));
   expect_contains(input_error_of([&] { (void)network.run({}); }), "input 'x': expected 2 values");
   const std::int64_t most = std::int64_t{1} << 31;
   expect_contains(input_error_of([&] {

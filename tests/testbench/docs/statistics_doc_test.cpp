@@ -50,6 +50,8 @@ TEST(StatisticsDoc, EveryNameIsDocumentedAndNoOther) {
            {"run", "-m", "tiny", "--model", "vit17", "-n", "1", "--check", "--json"},
            {"run", "-m", "gemmini", "--model", "gpt2", "--layers", "1", "--length", "1", "--decode",
             "--functional", "off", "--json"},
+           {"run", "-m", "gemmini", "--model", "resnet-18", "--layers", "1", "--functional", "off",
+            "--json"},
            {"run", "-m", "tiny", "--model", "vit17", "-n", "2", "--cores", "2", "--functional",
             "off", "--json"},
            {"matmul", "16x16x16", "-m", "gemmini", "--set", "dram.channels=2", "--set", "l2.kib=64",
