@@ -362,7 +362,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       *app.add_subcommand("generate", "generate text: GPT-2 on a ring of cores, Llamas");
   command
       .add_option("-m,--machine", options->machine.machine,
-                  "default: dfx; of a Llama transformer, wide residuals")
+                  "default: dfx; of a Llama transformer, wider")
       ->type_name("NAME|FILE");
   add_settings(command, options->machine.settings);
   add_rtl(command, options->machine);

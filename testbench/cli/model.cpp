@@ -337,8 +337,7 @@ void add_model_command(CLI::App& app, Action& action) {
                          "systole model my.int8.safetensors --accuracy",
                          "systole model vit17 --out vit17.safetensors",
                          "systole model vit17.safetensors --svg vit17.svg",
-                         "systole model cct.safetensors -i inputs.safetensors --values "
-                         "values.safetensors"});
+                         "systole model cct.safetensors -i in.safetensors --values out.safetensors"});
   set_action(command, action, options, list_files, run);
 }
 

@@ -85,8 +85,15 @@ TEST(Resnet50, HasElementwiseOperatorsOfItsShape) {
   EXPECT_EQ(giga(costs[2].bytes, 2), 0.02);  // Tab. 4
 }
 
+/// A byte of either memory at the survey's price, whatever their sizes.
+hw::Machine with_byte_prices() {
+  hw::Machine machine;
+  machine.energy.scratchpad_byte_pj = machine.energy.accumulator_byte_pj = 1.25;
+  return machine;
+}
+
 TEST(Mapspace, OfASingleProductIsOneMapping) {
-  const hw::Machine machine;
+  const hw::Machine machine = with_byte_prices();
   const MapspaceStatistics statistics = sample_mapspace({1, 1, 1}, machine, 100, 1);
   EXPECT_EQ(statistics.mappings, 100U);
   EXPECT_EQ(statistics.drawn, 100U);
@@ -100,7 +107,7 @@ TEST(Mapspace, OfASingleProductIsOneMapping) {
 
 TEST(Mapspace, TheBestOfATinyOneIsFoundAndKnown) {
   // 32 x 16 x 16 fits as a whole: each byte crosses DRAM once, each weight enters its PE once.
-  const hw::Machine machine;
+  const hw::Machine machine = with_byte_prices();
   const MapspaceStatistics statistics = sample_mapspace({32, 16, 16}, machine, 5000, 1);
   const double bytes = 32 * 16 + 16 * 16 + 32 * 16;
   const double picojoules = 8192 * 0.3 + 2 * (512 + 256) * 1.25 + 8 * 512 * 1.25 + bytes * 160;

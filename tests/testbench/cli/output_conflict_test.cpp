@@ -93,6 +93,7 @@ std::set<std::string> file_options(const std::string& command) {
     std::istringstream words(line);
     std::string option, type;
     words >> option >> type;
+    if (type.rfind("BLOCK", 0) == 0) continue;  // a folder of RTL, in which only rtl add writes
     const bool has_short_form = option.back() == ',' || option.find(',') != std::string::npos;
     if (has_short_form) option = option.substr(option.find(',') + 1);
     for (const char* kind : {"FILE", "DIR", ".npy", ".safetensors"}) {

@@ -109,7 +109,7 @@ TEST_F(BusTraceFile, RefusesWhatIsMalformedWithItsLine) {
       {"", "7,dma,write,0x40,32,6,30\n", "expected asked, granted and answered in that order"},
       {"", "7,,write,0x40,32,9,30\n", "expected names of at most 256 initiators"},
       {"", "7,dma,erase,0x40,32,9,30\n", "expected 'read' or 'write'"},
-      {"", "7,dma,write,0x10000000fff,8,9,30\n", "expected an address in the"},
+      {"", "7,dma,write,0x1ffffffffff,8,9,30\n", "expected an address in the"},
       {"", "", "a.csv:6: the trace is cut short: expected '# end ' and a count"},
   };
   for (const Hostile& one : rows) {
