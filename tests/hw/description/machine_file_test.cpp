@@ -184,7 +184,7 @@ TEST(MachineFile, RefusesEachBadInputWithOneLine) {
       {"name = '" + std::string(65, 'n') + "'", "1:8: name: found \"nnnn"},
       // Structure
       {"core = 5", "1:8: core: found 5, expected a section [core]"},
-      {"[[core]]\nclock_mhz = 1", "1:1: core: found an array, expected a section [core]"},
+      {"[[core]]\nclock_mhz = 1", "2:1: clock_mhz: unknown key of a core, expected one of "},
       {"[name]\n", "1:1: name: found a table, expected a name"},
       {"[Core]\nclock_mhz = 5", "1:2: Core: unknown section, did you mean core?"},
       {"[cache]\nkib = 5", "1:2: cache: unknown section, expected one of core, array, "},
