@@ -332,12 +332,13 @@ void add_model_command(CLI::App& app, Action& action) {
   command.add_option("--values", options->values, "compute a network of Deeploy, node by node")
       ->type_name("FILE.safetensors");
   command.add_flag("--json", options->json, "print as JSON");
-  add_examples(command, {"systole model", "systole model vit17", "systole model kjv",
-                         "systole model gpt2-xl -l 1024", "systole model --accuracy",
-                         "systole model my.int8.safetensors --accuracy",
-                         "systole model vit17 --out vit17.safetensors",
-                         "systole model vit17.safetensors --svg vit17.svg",
-                         "systole model cct.safetensors -i in.safetensors --values out.safetensors"});
+  add_examples(
+      command,
+      {"systole model", "systole model vit17", "systole model kjv", "systole model gpt2-xl -l 1024",
+       "systole model --accuracy", "systole model my.int8.safetensors --accuracy",
+       "systole model vit17 --out vit17.safetensors",
+       "systole model vit17.safetensors --svg vit17.svg",
+       "systole model cct.safetensors -i in.safetensors --values out.safetensors"});
   set_action(command, action, options, list_files, run);
 }
 

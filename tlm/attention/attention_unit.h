@@ -59,7 +59,8 @@ class AttentionUnit final : public sc_core::sc_module {
     std::uint64_t elements = 0;      ///< through the softmax and through stages
 
     void add(const Work& other);
-    /// As far as it costs energy; buffers are in the scratchpad, scores and sums in the accumulator.
+    /// As far as it costs energy; buffers are in the scratchpad, scores and sums in the
+    /// accumulator.
     [[nodiscard]] hw::EnergyEvents events() const;
   };
   /// Bytes read from and written to memory.

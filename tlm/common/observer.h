@@ -67,7 +67,8 @@ struct CommandTrace {
   /// Of the cycles from `started` to `released`; what is left of them the unit was busy. Of a loop,
   /// since the loop before it was completed.
   Stalls stalled{};
-  /// What it did, as far as that costs energy; no time, and of the memory the bytes on the bus alone.
+  /// What it did, as far as that costs energy; no time, and of the memory the bytes on the bus
+  /// alone.
   hw::EnergyEvents events;
 };
 

@@ -59,10 +59,10 @@ TEST(Area, EveryBlockGrowsWithItsKeys) {
       Machine larger = machine;
       set_key(larger, setting);
       const AreaReport after = area_of(larger);
-      for (std::size_t i = 0; i < after.parts().size(); ++i) {
-        const auto& [part, mm2] = after.parts()[i];
-        if (part != block) continue;
-        EXPECT_GT(mm2, before.parts()[i].second) << name << " " << setting;
+      const auto parts = after.parts(), parts_before = before.parts();
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        if (parts[i].first != block) continue;
+        EXPECT_GT(parts[i].second, parts_before[i].second) << name << " " << setting;
       }
       EXPECT_GT(after.total(), before.total()) << name << " " << setting;
     }

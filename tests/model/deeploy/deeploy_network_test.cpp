@@ -38,7 +38,8 @@ TEST(DeeployOperators, MoveAndMultiplyTensorsOfAnyRank) {
   EXPECT_EQ(computed("gather", {x, {{}, {1}}}, {{"axis", 1}}).values, (Integers{4, 5, 6}));
   EXPECT_EQ(computed("add", {x, {{2, 1}, {10, 20}}}).values, (Integers{11, 12, 13, 24, 25, 26}));
   EXPECT_EQ(computed("mul", {x, {{3}, {1, 0, -1}}}).values, (Integers{1, 0, -3, 4, 0, -6}));
-  EXPECT_EQ(computed("mat_mul", {x, {{3, 2}, {1, 0, 0, 1, 1, 1}}}).values, (Integers{4, 5, 10, 11}));
+  EXPECT_EQ(computed("mat_mul", {x, {{3, 2}, {1, 0, 0, 1, 1, 1}}}).values,
+            (Integers{4, 5, 10, 11}));
   EXPECT_EQ(computed("gemm", {{{1, 2}, {1, 2}}, {{3, 2}, {1, 0, 0, 1, 1, 1}}, {{3}, {9, 9, 9}}},
                      {{"transA", 0}, {"transB", 1}, {"alpha", 1}, {"beta", 1}})
                 .values,
