@@ -83,7 +83,6 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
   events.bus_bytes = t.load_bytes + loaded + results * problem.tensor_bytes +
                      (problem.out_on_chip ? 0 : out) + commands * hw::kCommandBytes;
   events.dram_bytes = events.bus_bytes;
-  events.seconds = static_cast<double>(t.cycles) / (1e6 * machine.core.clock_mhz);  // leaks
   return hw::energy_of(events, machine).total();
 }
 

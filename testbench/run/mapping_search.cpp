@@ -64,7 +64,9 @@ std::vector<hw::Machine::Mapper> ways(const hw::Machine::Mapper& mapper) {
   return ways;
 }
 
-MappingCandidate expect(const hw::Machine::Mapper& mapper, const mapper::Mapping& mapping) {
+/// Of the tilings, and what leaks in their time.
+MappingCandidate expect(const hw::Machine& machine, const hw::Machine::Mapper& mapper,
+                        const mapper::Mapping& mapping) {
   MappingCandidate candidate;
   candidate.mapper = mapper;
   for (const mapper::Tiling& tiling : mapping.tilings) {
@@ -72,6 +74,9 @@ MappingCandidate expect(const hw::Machine::Mapper& mapper, const mapper::Mapping
     candidate.expected.cycles += static_cast<double>(tiling.cycles);
     candidate.expected.joules += tiling.energy;
   }
+  hw::EnergyEvents time;
+  time.seconds = candidate.expected.cycles / (1e6 * machine.core.clock_mhz);
+  candidate.expected.joules += hw::energy_of(time, machine).leakage;
   return candidate;
 }
 
@@ -120,7 +125,7 @@ MappingSearch search_mappings(const model::Graph& graph, const hw::Machine& mach
       std::vector<std::uint8_t> program = hw::encode_program(mapping.program);
       if (std::find(programs.begin(), programs.end(), program) != programs.end()) continue;
       programs.push_back(std::move(program));
-      search.candidates.push_back(expect(mapper, mapping));
+      search.candidates.push_back(expect(machine, mapper, mapping));
     } catch (const hw::InputError&) {
       if (!failure) failure = std::current_exception();
     }
