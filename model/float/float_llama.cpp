@@ -13,7 +13,7 @@ namespace {
 
 using Values = std::vector<float>;
 
-/// One text on its way through the blocks.
+/// One text as the blocks compute it.
 class LlamaText {
  public:
   LlamaText(const LlamaCheckpoint& llama, std::size_t tokens, const LlamaObserver& observe)

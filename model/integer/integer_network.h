@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "model/integer/integer_layers.h"
 #include "model/integer/integer_llama.h"
@@ -28,6 +30,12 @@ enum class IntegerKind { kVit, kText, kLlama, kLayers };
 /// The datapath that a network of integers is for. Throws InputError for one of real numbers, and
 /// for keys that are missing, unknown or out of range.
 [[nodiscard]] hw::Machine::Datapath network_datapath(const NetworkFile& file);
+
+/// Factors of a node: multipliers and shifts are its inputs `first` and `first` + 1.
+[[nodiscard]] std::vector<hw::Dyadic> read_factors(const NetworkFile& file, const NetworkNode& node,
+                                                   std::size_t first);
+/// The weights, bias and factors of a linear node, in the places of those of `layer`.
+void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear& layer);
 
 /// Each throws InputError that names file and node where the graph is not that of such a network,
 /// and as check_integer_vit() does for constants that the datapath cannot hold.

@@ -156,15 +156,10 @@ class LlamaReader {
   LlamaReader(const NetworkFile& file, IntegerLlama& llama) : file_(file), llama_(llama) {}
 
   void linear(const NetworkNode& node, IntegerLinear& layer) const {
-    const std::vector<std::size_t>& shape = file_.constants().tensor(node.inputs[1]).shape;
-    layer.outputs = static_cast<std::uint32_t>(shape[0]);
-    layer.inputs = static_cast<std::uint32_t>(shape[1]);
-    layer.weight = file_.constants().copy<std::int8_t>(node.inputs[1]);
-    layer.bias = file_.constants().copy<std::int32_t>(node.inputs[2]);
+    read_linear(file_, node, layer);
     if (std::all_of(layer.bias.begin(), layer.bias.end(), [](std::int32_t b) { return b == 0; })) {
       layer.bias.clear();
     }
-    layer.factor = factors(node, 3);
   }
   void rotated(const NetworkNode& projection, const NetworkNode&, IntegerLinear& layer) const {
     linear(projection, layer);
@@ -195,7 +190,7 @@ class LlamaReader {
     llama_.exp_to_code = code;
   }
   void words(const NetworkNode& node, IntegerLlama& llama) const {
-    llama.word_factor = factors(node, 2);
+    llama.word_factor = read_factors(file_, node, 2);
     llama.embedding_scale = file_.scale_of(node.output);
     if (!llama.shape.tied) llama.word = file_.constants().copy<std::int8_t>(node.inputs[1]);
   }
@@ -206,16 +201,6 @@ class LlamaReader {
   }
 
  private:
-  [[nodiscard]] std::vector<hw::Dyadic> factors(const NetworkNode& node, std::size_t first) const {
-    const auto multipliers = file_.constants().copy<std::int32_t>(node.inputs[first]);
-    const auto shifts = file_.constants().copy<std::int8_t>(node.inputs[first + 1]);
-    std::vector<hw::Dyadic> factors;
-    for (std::size_t i = 0; i < multipliers.size(); ++i) {
-      factors.push_back({multipliers[i], shifts[i]});
-    }
-    return factors;
-  }
-
   const NetworkFile& file_;
   IntegerLlama& llama_;
   std::size_t attentions_ = 0;

@@ -31,17 +31,7 @@ class IntegerLayerReader {
   }
 
   void linear(const NetworkNode& node, IntegerLinear& layer) const {
-    const std::vector<std::size_t>& shape = file_.constants().tensor(node.inputs[1]).shape;
-    layer.outputs = static_cast<std::uint32_t>(shape[0]);
-    layer.inputs = static_cast<std::uint32_t>(shape[1]);
-    layer.weight = file_.constants().copy<std::int8_t>(node.inputs[1]);
-    layer.bias = file_.constants().copy<std::int32_t>(node.inputs[2]);
-    const auto multipliers = file_.constants().copy<std::int32_t>(node.inputs[3]);
-    const auto shifts = file_.constants().copy<std::int8_t>(node.inputs[4]);
-    layer.factor.clear();
-    for (std::size_t i = 0; i < multipliers.size(); ++i) {
-      layer.factor.push_back({multipliers[i], shifts[i]});
-    }
+    read_linear(file_, node, layer);
   }
 
   void norm(const NetworkNode& node, IntegerLayerNorm& norm) const {
@@ -167,6 +157,26 @@ const NetworkNode& read_first_norm(const NetworkWalk& walk, const IntegerLayerRe
 }
 
 }  // namespace
+
+std::vector<hw::Dyadic> read_factors(const NetworkFile& file, const NetworkNode& node,
+                                     std::size_t first) {
+  const auto multipliers = file.constants().copy<std::int32_t>(node.inputs[first]);
+  const auto shifts = file.constants().copy<std::int8_t>(node.inputs[first + 1]);
+  std::vector<hw::Dyadic> factors;
+  for (std::size_t i = 0; i < multipliers.size(); ++i) {
+    factors.push_back({multipliers[i], shifts[i]});
+  }
+  return factors;
+}
+
+void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear& layer) {
+  const std::vector<std::size_t>& shape = file.constants().tensor(node.inputs[1]).shape;
+  layer.outputs = static_cast<std::uint32_t>(shape[0]);
+  layer.inputs = static_cast<std::uint32_t>(shape[1]);
+  layer.weight = file.constants().copy<std::int8_t>(node.inputs[1]);
+  layer.bias = file.constants().copy<std::int32_t>(node.inputs[2]);
+  layer.factor = read_factors(file, node, 3);
+}
 
 hw::Machine::Datapath network_datapath(const NetworkFile& file) {
   if (!file.document().is_integer()) {

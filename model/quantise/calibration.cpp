@@ -10,15 +10,7 @@ namespace systole::model {
 
 void Calibration::observe(Site site, std::size_t layer, const double* values, std::size_t rows,
                           std::size_t cols) {
-  std::vector<double>& maxima = maxima_[{site, layer}];
-  maxima.resize(cols, 0.0);
-  for (std::size_t i = 0; i < rows * cols; ++i) {
-    if (!std::isfinite(values[i])) {
-      throw hw::InputError("calibration: block " + std::to_string(layer) +
-                           ": an activation is not finite; the weights are unusable");
-    }
-    maxima[i % cols] = std::max(maxima[i % cols], std::fabs(values[i]));
-  }
+  take_column_maxima(values, rows, cols, layer, maxima_[{site, layer}]);
 }
 
 double Calibration::largest(Site site, std::size_t layer) const {

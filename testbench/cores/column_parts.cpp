@@ -109,7 +109,7 @@ class Division {
       if (!product && (found == head_of.end() || node.product() != nullptr)) continue;
       head[i] = found == head_of.end() ? ++heads : found->second;
       writers[node.out.tensor].insert(head[i]);
-      // The result of the last stage stands beside those of other heads.
+      // The result of the last stage is next to those of other heads.
       if (columns_of(node.out).end - node.out.col == graph_.tensors[node.out.tensor].cols) {
         head_of[node.out.tensor] = head[i];
       }

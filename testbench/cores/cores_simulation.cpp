@@ -209,7 +209,7 @@ class Run {
       const std::size_t program = static_cast<std::size_t>(state.program - plan_.programs.data());
       if (Checker* const checker = state.checkers[program].get()) {
         checker->end_command(trace.op);
-        state.rows[program]->read(trace, [&](const ResultRow& row) { checker->compare(row); });
+        state.rows[program]->read(trace, [&](const WrittenRow& row) { checker->compare(row); });
       }
       if (options_.observer) options_.observer(state.index, trace);
       if (options_.progress) count_.end_command();
@@ -465,12 +465,8 @@ void take_alone(CoreShare& share, const std::string& summary) {
 CoresResult simulate(const CorePlan& plan, const std::vector<std::vector<std::uint8_t>>& inputs,
                      const CoresOptions& options) {
   const model::Graph& graph = *plan.graph;
-  const std::size_t bytes = graph.tensors[input_tensor(graph)].bytes();
-  for (const auto& input : inputs) {
-    if (options.functional && input.size() != bytes) {
-      throw hw::InputError("input of " + std::to_string(input.size()) + " bytes: " + graph.name +
-                           " takes " + std::to_string(bytes));
-    }
+  if (options.functional) {
+    check_input_sizes(inputs, graph.name, graph.tensors[input_tensor(graph)].bytes());
   }
   const std::size_t count = plan.system.cores.size();
   std::deque<AloneRun> alone;

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "hw/number/dtype.h"
 #include "model/graph/elements.h"
 #include "model/graph/graph.h"
@@ -30,6 +32,16 @@ namespace systole::testbench {
 }
 [[nodiscard]] inline model::TensorId output_tensor(const model::Graph& graph) {
   return only_tensor(graph, model::Tensor::Kind::kOutput, "output");
+}
+
+/// Throws InputError if an input of the network does not have `bytes` bytes.
+inline void check_input_sizes(const std::vector<std::vector<std::uint8_t>>& inputs,
+                              const std::string& network, std::size_t bytes) {
+  for (const std::vector<std::uint8_t>& input : inputs) {
+    if (input.size() == bytes) continue;
+    throw hw::InputError("input of " + std::to_string(input.size()) + " bytes: " + network +
+                         " takes " + std::to_string(bytes));
+  }
 }
 
 /// Too large for plain loops in a test's patience.

@@ -47,7 +47,7 @@ void ResultRows::begin(const mapper::Mapping& mapping) {
 }
 
 void ResultRows::read(const tlm_model::CommandTrace& trace,
-                      const std::function<void(const ResultRow&)>& visit) {
+                      const std::function<void(const WrittenRow&)>& visit) {
   const hw::Command& command = mapping_->program.commands[trace.index];
   const hw::Operator& result = mapping_->program.operators[command.op];
   const model::View& view = mapping_->groups[command.op].written();

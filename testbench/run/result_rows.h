@@ -13,7 +13,7 @@
 namespace systole::testbench {
 
 /// Bytes of an operator's result, one row of one tile, as a command left them in simulated memory.
-struct ResultRow {
+struct WrittenRow {
   std::uint32_t op = 0;      ///< position of the operator in the program
   std::uint64_t row = 0;     ///< of the operator's result
   std::uint64_t first = 0;   ///< byte of that row that the tile begins at
@@ -36,7 +36,7 @@ class ResultRows {
 
   /// The rows that a command has written, in order; none for one that leaves no result.
   void read(const tlm_model::CommandTrace& trace,
-            const std::function<void(const ResultRow&)>& visit);
+            const std::function<void(const WrittenRow&)>& visit);
 
  private:
   const model::Graph& graph_;

@@ -30,7 +30,7 @@ void Checker::end_command(std::uint32_t op) {
   if (--left_[op] == 0) ++result_.operators;
 }
 
-const std::uint8_t* Checker::expected(const ResultRow& row) {
+const std::uint8_t* Checker::expected(const WrittenRow& row) {
   if (origins_.empty()) return reference_->bytes(row.tensor).data() + row.offset;
   const TensorOrigin& origin = origins_[row.tensor];
   const std::uint8_t* const whole = reference_->bytes(origin.whole).data();
@@ -45,7 +45,7 @@ const std::uint8_t* Checker::expected(const ResultRow& row) {
   return gathered_.data();
 }
 
-void Checker::compare(const ResultRow& row) {
+void Checker::compare(const WrittenRow& row) {
   const std::size_t bytes = row.bytes.size();
   const std::uint8_t* const expected = this->expected(row);
   result_.bytes += bytes;
@@ -87,7 +87,7 @@ void Recorder::begin() {
   for (std::size_t i = 0; i < kept_.size(); ++i) kept_[i].emplace_back(bytes_[i]);
 }
 
-void Recorder::keep(const ResultRow& row) {
+void Recorder::keep(const WrittenRow& row) {
   const std::size_t i = index_[row.tensor];
   if (i == kept_.size()) return;
   std::copy(row.bytes.begin(), row.bytes.end(),

@@ -30,12 +30,12 @@ class Checker {
   void begin(const mapper::Mapping& mapping, const model::Reference& reference,
              std::size_t inference);
   void end_command(std::uint32_t op);
-  void compare(const ResultRow& row);
+  void compare(const WrittenRow& row);
   [[nodiscard]] const CheckResult& result() const noexcept { return result_; }
 
  private:
   /// What the row should be.
-  [[nodiscard]] const std::uint8_t* expected(const ResultRow& row);
+  [[nodiscard]] const std::uint8_t* expected(const WrittenRow& row);
 
   std::vector<TensorOrigin> origins_;
   std::vector<std::uint8_t> gathered_;  ///< expected(), of columns that are apart
@@ -59,7 +59,7 @@ class Recorder {
   Recorder(const model::Graph& graph, const std::vector<model::TensorId>& tensors);
 
   void begin();
-  void keep(const ResultRow& row);
+  void keep(const WrittenRow& row);
   [[nodiscard]] std::vector<std::vector<std::vector<std::uint8_t>>> take() {
     return std::move(kept_);
   }

@@ -45,11 +45,8 @@ struct Subject {
 SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model::Engines engines,
                           const std::vector<std::vector<std::uint8_t>>& inputs,
                           const SimulationOptions& options) {
-  for (const auto& input : inputs) {
-    if (options.functional && !options.next_input && input.size() != subject.input.bytes()) {
-      throw hw::InputError("input of " + std::to_string(input.size()) + " bytes: " + subject.name +
-                           " takes " + std::to_string(subject.input.bytes()));
-    }
+  if (options.functional && !options.next_input) {
+    check_input_sizes(inputs, subject.name, subject.input.bytes());
   }
   const hw::Program& first = *subject.program;
   tlm_model::System system("system", machine, std::move(engines), subject.address, *subject.image,
@@ -72,7 +69,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     rows = std::make_unique<ResultRows>(*subject.graph, system, system.core);
     processor.observe([&](const tlm_model::CommandTrace& trace) {
       if (checker) checker->end_command(subject.program->commands[trace.index].op);
-      rows->read(trace, [&](const ResultRow& row) {
+      rows->read(trace, [&](const WrittenRow& row) {
         if (checker) checker->compare(row);
         if (recorder) recorder->keep(row);
       });

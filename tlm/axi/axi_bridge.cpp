@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tlm/bus/request_batch.h"
+
 namespace systole::tlm_model {
 namespace {
 
@@ -70,13 +72,7 @@ void AxiBridge::run_requests() {
     while (requests_.empty()) wait(asked_);
     const hw::AxiSubordinate::Request request = requests_.front();
     payload.set_command(request.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
-    payload.set_address(request.address);
-    payload.set_data_ptr(request.data);
-    payload.set_data_length(request.bytes);
-    payload.set_streaming_width(request.bytes);
-    payload.set_byte_enable_ptr(nullptr);
-    payload.set_dmi_allowed(false);
-    payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+    describe_request(payload, request.address, request.data, request.bytes);
     sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
     socket->b_transport(payload, delay);
     subordinate_.answer(request, clock_.cycle_from(sc_core::sc_time_stamp() + delay),

@@ -53,6 +53,19 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   return same ? batch : nullptr;
 }
 
+/// Makes the payload one call for `bytes` bytes, without byte enables or streaming. The command is
+/// the caller's.
+inline void describe_request(tlm::tlm_generic_payload& payload, std::uint64_t address,
+                             unsigned char* data, std::uint32_t bytes) {
+  payload.set_address(address);
+  payload.set_data_ptr(data);
+  payload.set_data_length(bytes);
+  payload.set_streaming_width(bytes);
+  payload.set_byte_enable_ptr(nullptr);
+  payload.set_dmi_allowed(false);
+  payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+}
+
 /// Sends the batch by `b_transport(payload, delay)`, as one call if the other side knows batches,
 /// else request by request. Uses all of `payload` but its command.
 template <typename Transport>
@@ -61,13 +74,7 @@ void transport_batch(RequestBatch& batch, tlm::tlm_generic_payload& payload,
   batch.served = false;
   payload.set_extension(&batch);
   for (RequestBatch::Request& request : batch.requests) {
-    payload.set_address(request.address);
-    payload.set_data_ptr(request.data);
-    payload.set_data_length(request.bytes);
-    payload.set_streaming_width(request.bytes);
-    payload.set_byte_enable_ptr(nullptr);
-    payload.set_dmi_allowed(false);
-    payload.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+    describe_request(payload, request.address, request.data, request.bytes);
     const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
     sc_core::sc_time delay = from_ps(std::max(request.time, now) - now);
     b_transport(payload, delay);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "hw/memory/fixed_memory.h"
+#include "tlm/bus/request_batch.h"
 
 namespace systole::tlm_model {
 namespace {
@@ -159,12 +160,7 @@ std::uint64_t LoopUnit::send(const Request& request) {
     }
   }
   payload_.set_command(request.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
-  payload_.set_address(request.address);
-  payload_.set_data_ptr(data);
-  payload_.set_data_length(request.bytes);
-  payload_.set_streaming_width(request.bytes);
-  payload_.set_byte_enable_ptr(nullptr);
-  payload_.set_response_status(tlm::TLM_INCOMPLETE_RESPONSE);
+  describe_request(payload_, request.address, data, request.bytes);
   const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
   sc_core::sc_time delay = from_ps(std::max(clock.edge_ps(first), now) - now);
   socket->b_transport(payload_, delay);
