@@ -80,7 +80,7 @@ module systole_axi_dma #(
   logic                   ar_take, r_take;
 
   systole_axi_burst_walker #(
-    .DataBytes, .AddrWidth, .LengthWidth, .MaxBeats
+    .DataBytes(DataBytes), .AddrWidth(AddrWidth), .LengthWidth(LengthWidth), .MaxBeats(MaxBeats)
   ) u_ar (
     .clk_i, .rst_ni,
     .start_i  (start),
@@ -165,7 +165,7 @@ module systole_axi_dma #(
   assign full = used_q == (WordBits+1)'(Words);
 
   function automatic logic [WordBits-1:0] after(input logic [WordBits-1:0] place);
-    return place == WordBits'(Words - 1) ? '0 : place + WordBits'(1);
+    after = place == WordBits'(Words - 1) ? '0 : place + WordBits'(1);
   endfunction
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -194,7 +194,7 @@ module systole_axi_dma #(
   logic                   aw_take, w_end, b_take;
 
   systole_axi_burst_walker #(
-    .DataBytes, .AddrWidth, .LengthWidth, .MaxBeats
+    .DataBytes(DataBytes), .AddrWidth(AddrWidth), .LengthWidth(LengthWidth), .MaxBeats(MaxBeats)
   ) u_aw (
     .clk_i, .rst_ni,
     .start_i  (start),
@@ -240,7 +240,7 @@ module systole_axi_dma #(
   logic [DataBytes-1:0]   from_first, to_end;
 
   systole_axi_burst_walker #(
-    .DataBytes, .AddrWidth, .LengthWidth, .MaxBeats
+    .DataBytes(DataBytes), .AddrWidth(AddrWidth), .LengthWidth(LengthWidth), .MaxBeats(MaxBeats)
   ) u_w (
     .clk_i, .rst_ni,
     .start_i  (start),
