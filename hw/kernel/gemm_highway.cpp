@@ -1,10 +1,5 @@
 /// Portable SIMD: bytes widened to int16, multiplied and added in pairs. |a * b| <= 255 * 128, so a
 /// sum of two products is far from the int32 limit, and no intermediate saturates.
-#ifndef HWY_DISABLED_TARGETS
-// Highway 1.0.3 does not compile when the compiler's flags (-march=native) include all of AVX3_DL;
-// its operations are of no use here.
-#define HWY_DISABLED_TARGETS HWY_AVX3_DL
-#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hw/kernel/gemm_highway.cpp"
 #include <hwy/foreach_target.h>

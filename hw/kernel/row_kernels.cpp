@@ -1,7 +1,3 @@
-// AVX3_DL has nothing that these kernels use.
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS HWY_AVX3_DL
-#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hw/kernel/row_kernels.cpp"
 #include <hwy/foreach_target.h>

@@ -1,9 +1,5 @@
 /// Portable SIMD: columns in vectors along K in the order of a tile, halved down to four elements;
 /// four of those are transposed, and from there on a lane is a column.
-// AVX3_DL has nothing that this kernel uses, SSE4 little that SSSE3 has not.
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSE4)
-#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hw/ring/half_gemv_highway.cpp"
 #include <hwy/foreach_target.h>

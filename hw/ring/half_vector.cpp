@@ -1,7 +1,3 @@
-// AVX3_DL has nothing that these loops use, SSE4 little that SSSE3 has not.
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS (HWY_AVX3_DL | HWY_SSE4)
-#endif
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "hw/ring/half_vector.cpp"
 #include <hwy/foreach_target.h>

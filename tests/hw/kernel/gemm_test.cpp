@@ -1,9 +1,6 @@
 #include "hw/kernel/gemm.h"
 
 #include <gtest/gtest.h>
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS HWY_AVX3_DL  // as in hw/kernel/gemm_highway.cpp
-#endif
 #include <hwy/targets.h>
 
 #include <cstdio>

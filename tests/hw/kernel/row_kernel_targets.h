@@ -1,9 +1,5 @@
 #pragma once
 
-#ifndef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS HWY_AVX3_DL  // as in the kernels
-#endif
-
 #include <algorithm>
 #include <functional>
 #include <vector>
