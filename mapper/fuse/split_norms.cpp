@@ -29,7 +29,8 @@ std::optional<std::size_t> producer_of(const Graph& graph, std::size_t norm) {
                       candidate.stage()->stage.side == hw::Reduction::kNone &&
                       candidate.stage()->stage.op != hw::StageOp::kTranspose &&
                       hw::statistics_written(candidate.stage()->stage) == 0;
-    return fits ? std::optional<std::size_t>(i) : std::nullopt;
+    if (!fits) return std::nullopt;
+    return i;
   }
   return std::nullopt;
 }

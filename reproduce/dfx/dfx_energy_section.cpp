@@ -8,7 +8,7 @@ namespace systole::testbench {
 namespace {
 
 /// Up to a tile of keys and values the context makes no difference.
-constexpr std::uint32_t kTokens = 4;
+constexpr std::uint32_t kEnergyTokens = 4;
 constexpr std::uint32_t kGpuText = 32;
 /// A half precision product and sum at 45 nm, survey Fig. 15.
 constexpr double kHalfMacPj = 1.1 + 0.4;
@@ -20,7 +20,7 @@ ReproductionSection dfx_energy_section() {
   const auto figure = [](const char* key) { return dfx_paper().figure(key).value; };
   std::vector<DfxTask> tasks;
   for (const char* name : {"345M x1", "345M x2", "345M x4", "1.5B x4"}) {
-    tasks.push_back({name, kTokens, kTokens});
+    tasks.push_back({name, kEnergyTokens, kEnergyTokens});
   }
   const std::vector<DfxRun> runs = run_dfx(tasks);
   Metrics metrics;
@@ -47,7 +47,7 @@ ReproductionSection dfx_energy_section() {
       figure("gpu.throughput") * figure("gpu.watts") / large.task.make_machine().dfx.board_watts;
   metrics["price by throughput"] = figure("cost") / figure("gpu.throughput");
   metrics["price by latency"] = figure("cost") / figure("speed-up");
-  return dfx_paper().section("energy", metrics, {{"few", std::to_string(kTokens)}});
+  return dfx_paper().section("energy", metrics, {{"few", std::to_string(kEnergyTokens)}});
 }
 
 }  // namespace systole::testbench

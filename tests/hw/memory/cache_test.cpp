@@ -48,7 +48,7 @@ Machine::L2 small() {
 }
 
 std::map<std::string, std::uint64_t> counters_of(const Cache& cache) {
-  return test::values_of(cache.report("cache"));
+  return systole::test::values_of(cache.report("cache"));
 }
 
 class CacheTest : public testing::Test {

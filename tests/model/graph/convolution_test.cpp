@@ -16,14 +16,14 @@ namespace {
 using test::between;
 using test::Random;
 
-struct Case {
+struct ConvolutionCase {
   IntegerConvolution convolution;
   Graph graph;
   std::vector<std::int32_t> picture;
 };
 
-Case random_case(Random& random) {
-  Case made;
+ConvolutionCase random_case(Random& random) {
+  ConvolutionCase made;
   IntegerConvolution& of = made.convolution;
   hw::Window& window = of.window;
   window.kernel_rows = static_cast<std::uint16_t>(between(random, 1, 5));
@@ -64,7 +64,7 @@ Case random_case(Random& random) {
 }
 
 /// By definition: output o at (y, x) is the sum over its group's channels and the window's pixels.
-std::vector<std::int32_t> by_definition(const Case& of) {
+std::vector<std::int32_t> by_definition(const ConvolutionCase& of) {
   const hw::Window& window = of.convolution.window;
   const IntegerLinear& linear = of.convolution.linear;
   const std::uint32_t groups = of.convolution.groups;
@@ -103,7 +103,7 @@ std::vector<std::int32_t> by_definition(const Case& of) {
 TEST(Convolution, IsWhatItsDefinitionSays) {
   Random random(1);
   for (int i = 0; i < 200; ++i) {
-    const Case of = random_case(random);
+    const ConvolutionCase of = random_case(random);
     const std::vector<std::int32_t> expected = by_definition(of);
     for (const bool fast : {false, true}) {
       Reference reference(of.graph, {fast, false});
@@ -142,7 +142,7 @@ TEST(Convolution, MaximumAndSumUnderAWindow) {
 
 TEST(Convolution, GroupsThatDoNotDivideAreRefused) {
   Random random(3);
-  Case of = random_case(random);
+  ConvolutionCase of = random_case(random);
   of.convolution.groups = 64;
   GraphBuilder builder("bad");
   const View in = builder.whole(

@@ -51,12 +51,13 @@ std::vector<double> integer_logits(const IntegerLlama& llama, const Text& text) 
 /// Root mean square of the difference over that of the logits about their mean, row by row; the
 /// worst row.
 double worst_error(const std::vector<double>& found, const std::vector<float>& real) {
-  constexpr std::size_t kVocabulary = TinyLlama::kVocabulary;
+  constexpr std::size_t kTinyVocabulary = TinyLlama::kVocabulary;
   double worst = 0;
-  for (std::size_t first = 0; first < real.size(); first += kVocabulary) {
+  for (std::size_t first = 0; first < real.size(); first += kTinyVocabulary) {
     double error = 0, power = 0, mean = 0;
-    for (std::size_t i = first; i < first + kVocabulary; ++i) mean += real[i] / double{kVocabulary};
-    for (std::size_t i = first; i < first + kVocabulary; ++i) {
+    for (std::size_t i = first; i < first + kTinyVocabulary; ++i)
+      mean += real[i] / double{kTinyVocabulary};
+    for (std::size_t i = first; i < first + kTinyVocabulary; ++i) {
       error += std::pow(found[i] - double{real[i]}, 2);
       power += std::pow(double{real[i]} - mean, 2);
     }

@@ -208,7 +208,7 @@ bool same_heads(const AttentionResult& a, const AttentionResult& b) {
 class AttentionProperties : public test::SystemCTest {};
 
 TEST_F(AttentionProperties, TheSameBytesInEverySetting) {
-  constexpr std::uint64_t kSettings = 600;
+  constexpr std::uint64_t kSettings = 300;
   std::uint64_t bytes = 0, refetched = 0, tiled = 0, held_up = 0;
   std::uint64_t held_up_by_decoding = 0, streamed = 0;
   for (std::uint64_t seed = 0; seed < kSettings && !HasFailure(); ++seed) {

@@ -78,7 +78,7 @@ std::vector<std::string> drawn(const std::string& text) {
 // Several times the second after which the line appears, for machines that are faster than ours.
 const std::vector<std::string> kLongInference{"run",  "-m",           "transformer", "--model",
                                               "gpt2", "--length",     "1024",        "--layers",
-                                              "16",   "--functional", "off"};
+                                              "6",    "--functional", "off"};
 
 TEST(ProgressLine, MovesWithinOneInference) {
   const std::vector<std::string> lines = drawn(on_terminal(kLongInference));
@@ -97,14 +97,14 @@ TEST(ProgressLine, MovesWithinOneInference) {
 
 TEST(ProgressLine, ShowsTheReferenceBeforeTheCommands) {
   const std::string text = on_terminal({"run", "-m", "transformer", "--model", "gpt2-medium", "-l",
-                                        "1024", "--layers", "6", "--check"});
+                                        "1024", "--layers", "2", "--check"});
   const std::size_t reference = text.find(" operators of the reference");
   EXPECT_NE(reference, std::string::npos) << text;
   EXPECT_LT(reference, text.find(" commands")) << text;
 }
 
 TEST(ProgressLine, NamesTheSectionsOfAReproduction) {
-  const std::string text = on_terminal({"reproduce", "dfx", "--part", "checks,whatif"});
+  const std::string text = on_terminal({"reproduce", "dfx", "--part", "sizes,shares,ideal"});
   const std::vector<std::string> lines = drawn(text);
   ASSERT_GE(lines.size(), 3U);
   EXPECT_EQ(lines.back(), "");
