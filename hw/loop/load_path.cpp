@@ -169,14 +169,10 @@ void LoadPath::control() {
   }
   bool begins = false;
   if (state_ == State::kWaiting) {
-    const auto free = std::find_if(tracked_.begin(), tracked_.end(),
-                                   [](const Tracked& tracked) { return !tracked.valid; });
-    begins = free != tracked_.end();
-    if (begins) {
-      current_ = static_cast<std::uint8_t>(free - tracked_.begin());
-      *free = {true, command.slot,
-               std::uint64_t{command.rows} * command.cols * (command.accumulator ? 4 : 1)};
-    }
+    const auto entry = tracked_.begin(
+        command.slot, std::uint64_t{command.rows} * command.cols * (command.accumulator ? 4 : 1));
+    begins = entry.has_value();
+    if (entry) current_ = *entry;
   }
   const bool wants = begins || state_ == State::kFirstRow || (state_ == State::kRows && row_ != 0);
   const bool asks = wants && !rows_full_;
@@ -197,23 +193,8 @@ void LoadPath::control() {
   if (asks) row_ = row_ + 1 == command.rows ? 0 : row_ + 1;
 }
 
-std::optional<std::uint16_t> LoadPath::done() const {
-  for (const Tracked& tracked : tracked_) {
-    if (tracked.valid && tracked.left == 0) return tracked.slot;
-  }
-  return {};
-}
-
-void LoadPath::take_done() {
-  for (Tracked& tracked : tracked_) {
-    if (!tracked.valid || tracked.left != 0) continue;
-    tracked.valid = false;
-    return;
-  }
-}
-
 void LoadPath::end_cycle() {
-  if (returned_bytes_ != 0) tracked_[returned_].left -= returned_bytes_;
+  if (returned_bytes_ != 0) tracked_.subtract(returned_, returned_bytes_);
   if (ends_) queue_.pop();
   ends_ = false;
 }

@@ -7,6 +7,7 @@
 
 #include "hw/loop/loop_types.h"
 #include "hw/loop/memory_port.h"
+#include "hw/loop/tracked_commands.h"
 #include "hw/loop/translation.h"
 
 namespace systole::hw::loop {
@@ -81,8 +82,8 @@ class LoadPath {
   void control();
   /// A command that has ended: its entry in the station. `take_done()` when the station has seen
   /// it.
-  [[nodiscard]] std::optional<std::uint16_t> done() const;
-  void take_done();
+  [[nodiscard]] std::optional<std::uint16_t> done() const { return tracked_.done(); }
+  void take_done() { tracked_.take_done(); }
   /// The end of a cycle.
   void end_cycle();
 
@@ -115,11 +116,6 @@ class LoadPath {
     bool valid = false, last = false;
     std::uint32_t row = 0, bytes = 0;
     std::uint8_t tracked = 0;
-  };
-  struct Tracked {
-    bool valid = false;
-    std::uint16_t slot = 0;
-    std::uint64_t left = 0;  ///< bytes
   };
 
   [[nodiscard]] std::uint32_t row_bytes(bool accumulator) const {
@@ -154,7 +150,7 @@ class LoadPath {
   std::uint32_t arrived_ = 0, passed_ = 0;  ///< bytes
   // Scaling.
   LocalRow scaled_, held_, repeated_, sum_row_;
-  std::vector<Tracked> tracked_;
+  TrackedCommands tracked_;
   std::uint32_t returned_bytes_ = 0;
   std::uint8_t returned_ = 0;
   Counts counts_;

@@ -155,13 +155,9 @@ void StorePath::control() {
   const std::uint32_t element = command.full ? 4 : 1;
   bool begins = false;
   if (state_ == State::kWaiting) {
-    const auto free = std::find_if(tracked_.begin(), tracked_.end(),
-                                   [](const Tracked& tracked) { return !tracked.valid; });
-    begins = free != tracked_.end();
-    if (begins) {
-      current_ = static_cast<std::uint8_t>(free - tracked_.begin());
-      *free = {true, command.slot, std::uint64_t{command.rows} * blocks};
-    }
+    const auto entry = tracked_.begin(command.slot, std::uint64_t{command.rows} * blocks);
+    begins = entry.has_value();
+    if (entry) current_ = *entry;
   }
   const bool none_begun = row_ == 0 && block_ == 0;
   const bool wants =
@@ -193,23 +189,8 @@ void StorePath::control() {
   if (block_ == 0) row_ = row_ + 1 == command.rows ? 0 : row_ + 1;
 }
 
-std::optional<std::uint16_t> StorePath::done() const {
-  for (const Tracked& tracked : tracked_) {
-    if (tracked.valid && tracked.left == 0) return tracked.slot;
-  }
-  return {};
-}
-
-void StorePath::take_done() {
-  for (Tracked& tracked : tracked_) {
-    if (!tracked.valid || tracked.left != 0) continue;
-    tracked.valid = false;
-    return;
-  }
-}
-
 void StorePath::end_cycle() {
-  if (returned_) --tracked_[*returned_].left;
+  if (returned_) tracked_.subtract(*returned_, 1);
   if (ends_) queue_.pop();
   ends_ = false;
   in_flight_before_ = in_flight_;

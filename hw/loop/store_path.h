@@ -9,6 +9,7 @@
 #include "hw/loop/load_path.h"
 #include "hw/loop/loop_types.h"
 #include "hw/loop/memory_port.h"
+#include "hw/loop/tracked_commands.h"
 
 namespace systole::hw::loop {
 
@@ -35,8 +36,8 @@ class StorePath {
   /// After MemoryPort::move().
   void move(const AccumulatorWrites& writes);
   void control();
-  [[nodiscard]] std::optional<std::uint16_t> done() const;
-  void take_done();
+  [[nodiscard]] std::optional<std::uint16_t> done() const { return tracked_.done(); }
+  void take_done() { tracked_.take_done(); }
   void end_cycle();
   /// Nothing has happened for so many cycles.
   void skip(std::uint64_t cycles) { cycle_ += cycles; }
@@ -57,11 +58,6 @@ class StorePath {
     bool last = false;         ///< of its row of blocks
     std::uint32_t row = 0;     ///< of the accumulator
     std::uint8_t tracked = 0;
-  };
-  struct Tracked {
-    bool valid = false;
-    std::uint16_t slot = 0;
-    std::uint64_t left = 0;  ///< blocks
   };
   struct Bank {
     bool has_block = false;
@@ -102,7 +98,7 @@ class StorePath {
   std::uint64_t in_flight_ = 0, in_flight_before_ = 0;  ///< bits: requests without an answer
   std::optional<MemoryPort::Beat> translating_, sending_, later_;
   std::uint64_t asked_ = 0;  ///< address
-  std::vector<Tracked> tracked_;
+  TrackedCommands tracked_;
   std::optional<std::uint8_t> returned_;
   Counts counts_;
 };
