@@ -408,6 +408,7 @@ TEST(WaveDocumentTest, EverySignalIsDescribed) {
   for (const WaveText kind : {WaveText::kHost, WaveText::kProcessor, WaveText::kState,
                               WaveText::kInstruction, WaveText::kPhase}) {
     for (const auto& [value, text] : parse_table(wave_table(kind, {}, {}))) {
+      if (value == "XXX") continue;  // no value
       EXPECT_NE(document.find("| `" + text + "` | "), document.npos) << "missing: " << text;
     }
   }
