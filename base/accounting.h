@@ -76,6 +76,17 @@ struct BlockReport {
   throw std::out_of_range("no counter " + std::string(block) + "." + std::string(name));
 }
 
+/// Watches an account: told what a server does from one time to another, counted or not, in the
+/// order of the account. Idle time is not told.
+class AccountWatch {
+ public:
+  /// What a server does: nothing, work, or 2 + i while it waits for cause i.
+  static constexpr std::uint8_t kIdle = 0, kBusy = 1, kStalled = 2;
+
+  virtual ~AccountWatch() = default;
+  virtual void spend(std::uint64_t from, std::uint64_t to, std::uint8_t state) = 0;
+};
+
 /// Timeline of a server that does one thing after another (a channel, a port, a pipeline).
 ///
 /// Time is accounted from 0 to now() without holes: each call moves now() forward and adds the step
@@ -97,13 +108,14 @@ class BlockAccount {
   }
 
   /// No work until `time`. Like the next two, does nothing if `time` has been accounted already.
-  void idle_until(std::uint64_t time) { time_.idle += advance(time); }
+  void idle_until(std::uint64_t time) { time_.idle += advance(time, AccountWatch::kIdle); }
   /// Work is waiting for `cause` until `time`.
   void stall_until(std::uint64_t time, std::size_t cause) {
-    time_.stalled[cause].time += advance(time);
+    time_.stalled[cause].time +=
+        advance(time, static_cast<std::uint8_t>(AccountWatch::kStalled + cause));
   }
   /// Working until `time`.
-  void busy_until(std::uint64_t time) { time_.busy += advance(time); }
+  void busy_until(std::uint64_t time) { time_.busy += advance(time, AccountWatch::kBusy); }
 
   /// From `time` on, time counts or it does not, whatever the block does; at first it counts. What
   /// is left before `time` is idle, if it counts. Work that has been accounted beyond `time` stays
@@ -128,13 +140,17 @@ class BlockAccount {
     return {std::move(name), std::move(closed.time_), std::move(counters), {}};
   }
 
+  /// Tells `watch` of the time to come. It has to outlive the account.
+  void watch(AccountWatch& watch) noexcept { watch_ = &watch; }
+
   [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
   /// Of the time that counted so far.
   [[nodiscard]] const TimeAccount& time() const noexcept { return time_; }
 
  private:
-  std::uint64_t advance(std::uint64_t time) noexcept {
+  std::uint64_t advance(std::uint64_t time, std::uint8_t state) {
     if (time <= now_) return 0;
+    if (watch_ != nullptr && state != AccountWatch::kIdle) watch_->spend(now_, time, state);
     const std::uint64_t step = time - now_;
     now_ = time;
     if (!counting_) return 0;
@@ -145,6 +161,7 @@ class BlockAccount {
   TimeAccount time_;
   bool counting_ = true;
   std::uint64_t now_ = 0;
+  AccountWatch* watch_ = nullptr;
 };
 
 }  // namespace systole::hw

@@ -43,12 +43,15 @@ ArrayCycles array_cycles(const Machine::Array& array, std::uint64_t m, std::uint
       // A second set of weight registers is what `preloaded` would need.
       cycles.preload = folds.count * folds.preload;
       cycles.drain = folds.count * (folds.skew + folds.shift);
+      cycles.fold_preload = folds.preload;
+      cycles.fold_drain = folds.skew + folds.shift;
       cycles.interval = cycles.stream + cycles.preload + cycles.drain;
       cycles.latency = cycles.interval;
       return cycles;
     case ArrayOverlap::kPreload:
       cycles.preload = first_preload;
       cycles.drain = folds.count * folds.skew;
+      cycles.fold_drain = folds.skew;
       cycles.interval = cycles.stream + cycles.preload + cycles.drain;
       cycles.latency = cycles.interval + folds.shift;
       return cycles;
@@ -63,6 +66,7 @@ ArrayCycles array_cycles(const Machine::Array& array, std::uint64_t m, std::uint
   const bool weights = folds.preload != 0;
   cycles.preload = first_preload + (weights ? bubbles : 0);
   cycles.drain = weights ? 0 : bubbles;
+  (weights ? cycles.fold_preload : cycles.fold_drain) = bubble;
   cycles.interval = cycles.stream + cycles.preload + cycles.drain;
   // The last fold ends with its own skew and shift-out, not with the bubble before a successor.
   cycles.latency = cycles.interval - bubble + folds.skew + folds.shift;

@@ -42,6 +42,8 @@ struct ArrayCycles {
   std::uint64_t stream = 0;    ///< of the interval: rows of operands entering the array
   std::uint64_t preload = 0;   ///< of the interval: weight preload that nothing hides
   std::uint64_t drain = 0;     ///< of the interval: skew and shift-out that nothing hides
+  /// Of these, what belongs to each fold; the rest of the preload belongs to the first.
+  std::uint64_t fold_preload = 0, fold_drain = 0;
 };
 
 /// Cycles of one matmul command. `preloaded`: the first fold's weights were shifted in after the

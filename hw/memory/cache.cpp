@@ -35,23 +35,24 @@ Cache::Access Cache::access(std::uint64_t line, std::uint32_t bytes, bool write,
                             std::uint64_t cycle) {
   ++(write ? writes_ : reads_);
   asked_bytes_ += bytes;
-  const std::uint64_t begin = banks_[line % banks_.size()].reserve(cycle, beats(bytes));
+  const std::uint64_t begin = reserve(line, cycle, beats(bytes));
   bank_wait_ += begin - cycle;
   const std::uint64_t looked_up = begin + params_.hit_latency;
   const CacheTags::Access place = tags_.access(line, write);
   if (!place.hit) {
+    show(CacheUse::kMiss, line, begin, beats(bytes));
     const bool needs_line = !write || bytes < params_.line_bytes;
     return {miss(line, place, needs_line, looked_up), place.slot};
   }
   const std::uint64_t valid = valid_at_[place.slot];
   ++(valid <= looked_up ? hits_ : merged_);
+  show(valid <= looked_up ? CacheUse::kHit : CacheUse::kMerged, line, begin, beats(bytes));
   return {std::max(looked_up, valid) + beats(bytes) - 1, place.slot};
 }
 
 std::uint64_t Cache::miss(std::uint64_t line, const CacheTags::Access& place, bool needs_line,
                           std::uint64_t cycle) {
   ++misses_;
-  Calendar& bank = banks_[line % banks_.size()];
   const std::uint64_t line_beats = beats(params_.line_bytes);
   const auto free = std::min_element(registers_.begin(), registers_.end());
   const std::uint64_t start = std::max({cycle, *free, valid_at_[place.slot]});
@@ -63,13 +64,13 @@ std::uint64_t Cache::miss(std::uint64_t line, const CacheTags::Access& place, bo
     ++fills_;
     done = memory_.fill(line, place.slot, start);
     memory_wait_ += done - start;
-    bank.reserve(done, line_beats);
+    show(CacheUse::kFill, line, reserve(line, done, line_beats), line_beats);
   }
   std::uint64_t over = done;
   if (place.dirty_victim) {
     ++write_backs_;
-    const std::uint64_t read =
-        banks_[*place.dirty_victim % banks_.size()].reserve(start, line_beats);
+    const std::uint64_t read = reserve(*place.dirty_victim, start, line_beats);
+    show(CacheUse::kWriteBack, *place.dirty_victim, read, line_beats);
     over = std::max(over, memory_.write_back(*place.dirty_victim, read + line_beats));
   }
   *free = over;

@@ -24,6 +24,23 @@ class LineMemory {
   virtual std::uint64_t write_back(std::uint64_t line, std::uint64_t cycle) = 0;
 };
 
+/// What a bank of a cache is busy with.
+enum class CacheUse : std::uint8_t {
+  kHit = 1,        ///< an access that finds its line
+  kMerged = 2,     ///< one that finds it in flight
+  kMiss = 3,       ///< one that does not find it
+  kFill = 4,       ///< a line comes in
+  kWriteBack = 5,  ///< a line is read for memory
+};
+
+/// Watches a cache: told how long a bank is busy with a line, in cycles, when that is planned.
+class CacheWatch {
+ public:
+  virtual ~CacheWatch() = default;
+  virtual void use(std::size_t bank, CacheUse use, std::uint64_t line, std::uint64_t begin,
+                   std::uint64_t end) = 0;
+};
+
 /// Timing of a shared write-back cache with banks and miss registers (MSHRs), in bus cycles.
 ///
 /// A pure state machine: accesses are given in the order in which the cache serves them, each with
@@ -50,6 +67,8 @@ class Cache {
   /// Reads or writes `bytes` > 0 of one line, arriving at `cycle`.
   Access access(std::uint64_t line, std::uint32_t bytes, bool write, std::uint64_t cycle);
 
+  /// Tells `watch` of the accesses to come. It has to outlive them.
+  void watch(CacheWatch& watch) noexcept { watch_ = &watch; }
   /// No access will arrive before cycle `now`.
   void retire(std::uint64_t now);
   /// From cycle `now` on, time counts in the accounts or it does not. See Calendar::set_counting().
@@ -57,6 +76,7 @@ class Cache {
   /// Ends the accounts at cycle `total`, the end of the run.
   void finish(std::uint64_t total);
 
+  [[nodiscard]] std::size_t banks() const noexcept { return banks_.size(); }
   [[nodiscard]] const CacheTags& tags() const noexcept { return tags_; }
   /// Bytes moved between the cache and the memory below it.
   [[nodiscard]] std::uint64_t memory_bytes() const noexcept {
@@ -72,6 +92,13 @@ class Cache {
   [[nodiscard]] std::uint64_t beats(std::uint64_t bytes) const {
     return (bytes + params_.bank_bytes - 1) / params_.bank_bytes;
   }
+  /// Reserves the bank of a line from `earliest` on, and returns the cycle in which it begins.
+  std::uint64_t reserve(std::uint64_t line, std::uint64_t earliest, std::uint64_t length) {
+    return banks_[line % banks_.size()].reserve(earliest, length);
+  }
+  void show(CacheUse use, std::uint64_t line, std::uint64_t begin, std::uint64_t length) const {
+    if (watch_ != nullptr) watch_->use(line % banks_.size(), use, line, begin, begin + length);
+  }
   /// Serves the miss that was noticed in `cycle`. Returns when it is done.
   std::uint64_t miss(std::uint64_t line, const CacheTags::Access& place, bool needs_line,
                      std::uint64_t cycle);
@@ -82,6 +109,7 @@ class Cache {
   std::vector<std::uint64_t> valid_at_;   ///< per slot: cycle from which its line is valid
   std::vector<std::uint64_t> registers_;  ///< cycle from which each is free
   std::vector<Calendar> banks_;
+  CacheWatch* watch_ = nullptr;
   std::uint64_t reads_ = 0, writes_ = 0, hits_ = 0, merged_ = 0, misses_ = 0;
   std::uint64_t fills_ = 0, write_backs_ = 0, asked_bytes_ = 0;
   std::uint64_t bank_wait_ = 0, register_wait_ = 0, memory_wait_ = 0;

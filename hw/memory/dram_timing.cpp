@@ -195,11 +195,19 @@ void DramTiming::serve_burst(std::uint64_t address, bool write, std::uint64_t ar
   while (commands.recovered > channel.next_refresh) {
     const std::uint64_t wanted = commands.first;
     refresh(channel, ready);
+    if (watch_ != nullptr) {
+      watch_->refresh(at.channel, channel.not_before - times_.rfc, channel.not_before);
+    }
     commands = plan(channel, at, write, ready);
     if (channel.not_before > wanted) result.refresh_wait += channel.not_before - wanted;
   }
   commit(channel, at, write, commands);
   account(channel, write, arrival, commands);
+  if (watch_ != nullptr) {
+    watch_->burst({at, write, commands.row == Row::kConflict, commands.row != Row::kHit,
+                   commands.first, commands.activate, commands.row_ready, commands.begin,
+                   commands.end});
+  }
   result.begin = std::min(result.begin, commands.begin);
   result.end = std::max(result.end, commands.end);
   ++(commands.row == Row::kHit    ? result.hits
@@ -225,6 +233,11 @@ DramAccess DramTiming::access(std::uint64_t address, std::uint64_t bytes, bool w
   misses_ += result.misses;
   conflicts_ += result.conflicts;
   return result;
+}
+
+void DramTiming::watch(DramWatch& watch) {
+  watch_ = &watch;
+  for (std::size_t i = 0; i < channels_.size(); ++i) channels_[i].account.watch(watch.channel(i));
 }
 
 void DramTiming::set_counting(bool on, std::uint64_t now) {

@@ -40,6 +40,28 @@ struct DramAccess {
   std::uint32_t conflicts;     ///< ... another row open
 };
 
+/// A burst and the commands before it, ps.
+struct DramBurst {
+  DramLocation at;
+  bool write;
+  bool closes;                        ///< another row, with a precharge
+  bool opens;                         ///< its own row, with an activate
+  std::uint64_t precharge;            ///< if it closes
+  std::uint64_t activate, row_ready;  ///< if it opens
+  std::uint64_t begin, end;           ///< data
+};
+
+/// Watches a DRAM: told of each burst and of the refreshes that it finds, when they are planned.
+class DramWatch {
+ public:
+  virtual ~DramWatch() = default;
+  virtual void burst(const DramBurst& burst) = 0;
+  /// All rows of the channel are closed from `begin` on, and none opens before `end`.
+  virtual void refresh(std::uint32_t channel, std::uint64_t begin, std::uint64_t end) = 0;
+  /// Of the channel's data bus.
+  [[nodiscard]] virtual AccountWatch& channel(std::size_t index) = 0;
+};
+
 /// Timing of a DRAM with an open-page, first-come-first-served controller, in integer picoseconds.
 ///
 /// A pure state machine: requests are given in the order in which the controller serves them, each
@@ -69,6 +91,9 @@ class DramTiming {
   /// BlockAccount::set_counting().
   void set_counting(bool on, std::uint64_t now);
 
+  /// Tells `watch` of the accesses to come. It has to outlive them.
+  void watch(DramWatch& watch);
+
   /// Closes the accounts at `total` ps, the end of the run, or where the last data end if the run
   /// was cut off before that.
   void finish(std::uint64_t total);
@@ -77,6 +102,8 @@ class DramTiming {
   [[nodiscard]] const DramMapping& mapping() const noexcept { return mapping_; }
   [[nodiscard]] std::uint64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] std::size_t channels() const noexcept { return channels_.size(); }
+  /// Of a channel.
+  [[nodiscard]] std::size_t banks() const noexcept { return channels_.front().banks.size(); }
   [[nodiscard]] const BlockAccount& account(std::size_t channel) const {
     return channels_.at(channel).account;
   }
@@ -137,6 +164,7 @@ class DramTiming {
   DramTimes times_;
   std::uint64_t capacity_;
   std::vector<Channel> channels_;
+  DramWatch* watch_ = nullptr;
   std::uint64_t reads_ = 0, writes_ = 0, read_bytes_ = 0, written_bytes_ = 0;
   std::uint64_t hits_ = 0, misses_ = 0, conflicts_ = 0;
 };

@@ -58,6 +58,9 @@ class FixedMemory {
   /// was cut off before that.
   void finish(std::uint64_t total);
 
+  /// Tells `watch` of the answers to come. It has to outlive them.
+  void watch(AccountWatch& watch) noexcept { answers_.watch(watch); }
+
   [[nodiscard]] const BlockAccount& answers() const noexcept { return answers_; }
 
   /// One part, the answers, in cycles of the bus.

@@ -12,9 +12,12 @@ constexpr std::array<std::string_view, kOpcodes> kOpcodeNames = {
 constexpr std::array<std::string_view, kPhases> kPhaseNames = {
     "embedding", "LayerNorm", "self-attention", "feed-forward", "residual", "sync", "LM head"};
 
+constexpr std::array<std::string_view, kUnits> kUnitNames = {"matrix", "vector", "dma", "router"};
+
 }  // namespace
 
 std::string_view name_of(Opcode op) { return kOpcodeNames[static_cast<std::size_t>(op)]; }
+std::string_view name_of(Unit unit) { return kUnitNames[static_cast<std::size_t>(unit)]; }
 std::string_view name_of(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
 
 }  // namespace systole::hw::dfx

@@ -41,6 +41,9 @@ inline constexpr std::size_t kOpcodes = 16;
 enum class Unit : std::uint8_t { kMatrix, kVector, kDma, kRouter };
 inline constexpr std::size_t kUnits = 4;
 
+/// Name in reports and waves, "matrix".
+[[nodiscard]] std::string_view name_of(Unit unit);
+
 [[nodiscard]] constexpr Unit unit_of(Opcode op) {
   if (op <= Opcode::kMm) return Unit::kMatrix;
   if (op <= Opcode::kRecipSqrt) return Unit::kVector;

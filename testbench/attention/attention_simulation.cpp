@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <utility>
 
+#include "testbench/wave/wave.h"
 #include "tlm/system.h"
 
 namespace systole::testbench {
@@ -38,15 +40,27 @@ AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::
 }
 
 AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::Machine& machine,
-                                   tlm_model::Engines engines, bool functional) {
+                                   tlm_model::Engines engines, bool functional,
+                                   const WaveOptions& wave_options) {
   const hw::MemoryImage image = memory_image(workload);
   tlm_model::System system("system", machine, std::move(engines), workload.program_address, image,
                            workload.program.host_functions, functional);
   AttentionResult result;
   bool begun = false;
+  std::unique_ptr<Wave> wave;
   system.host.set_work([&](tlm_model::Host::Job&) { return !std::exchange(begun, true); },
-                       [&](const tlm_model::Host::Job& job) { result.cycles = job.cycles; });
+                       [&](const tlm_model::Host::Job& job) {
+                         result.cycles = job.cycles;
+                         if (wave) wave->end_inference();
+                       });
+  if (!wave_options.path.empty()) {
+    wave = std::make_unique<Wave>(wave_options, workload.program, machine.core.clock_mhz);
+  }
   static_cast<MachineRun&>(result) = run_machine(system);
+  if (wave) {
+    wave->write();
+    result.wave_is_cut_short = wave->is_cut_short();
+  }
   result.heads = system.core.attention->heads();
   result.work = system.core.attention->work();
   result.traffic = system.core.attention->traffic();

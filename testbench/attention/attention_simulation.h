@@ -18,14 +18,16 @@ struct AttentionResult : MachineRun {
   tlm_model::AttentionUnit::Work work;
   tlm_model::AttentionUnit::Traffic traffic;
   hw::EnergyEvents events;
-  CheckResult check;  ///< outputs in memory against masked_reference(), at the end
+  bool wave_is_cut_short = false;  ///< the waveform reached its size limit
+  CheckResult check;               ///< outputs in memory against masked_reference(), at the end
 };
 
-/// Runs the workload once, with models of all blocks or with the engines given. One simulation per
-/// process.
+/// Runs the workload once, with models of all blocks or with the engines given; `wave`: the
+/// waveform to write. One simulation per process.
 [[nodiscard]] AttentionResult simulate_attention(const AttentionWorkload& workload,
                                                  const hw::Machine& machine,
-                                                 tlm_model::Engines engines, bool functional);
+                                                 tlm_model::Engines engines, bool functional,
+                                                 const WaveOptions& wave = {});
 [[nodiscard]] AttentionResult simulate_attention(const AttentionWorkload& workload,
                                                  const hw::Machine& machine, bool functional);
 

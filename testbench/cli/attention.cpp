@@ -15,6 +15,7 @@
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
+#include "testbench/cli/common/wave_options.h"
 #include "testbench/common/child_process.h"
 #include "testbench/page/report_page.h"
 #include "testbench/report/machine_json.h"
@@ -30,6 +31,7 @@ constexpr std::size_t kMaxCells = std::size_t{1} << 26U;
 struct AttentionOptions {
   MachineOptions machine;
   std::string mask, stats, report;
+  WaveOptions wave;
   std::optional<std::int64_t> layers, heads, tokens;
   std::int64_t dim = 64;
   std::optional<std::int64_t> v_dim;
@@ -122,6 +124,7 @@ void list_files(const AttentionOptions& options, CommandFiles& files) {
   files.reads("--mask", options.mask);
   files.writes("--stats", options.stats);
   files.writes("--report", options.report);
+  list_wave_files(options.wave, files);
 }
 
 int run(const AttentionOptions& options) {
@@ -149,10 +152,12 @@ int run(const AttentionOptions& options) {
   report.reordering = split.text();
   report.functional = options.functional;
   report.workload = &workload;
-  RtlOptions rtl;
+  RtlWaves rtl_waves(options.wave.path, machine);
+  RtlOptions rtl = rtl_waves.options();
   add_own_rtl(options.machine, rtl);
   report.result = simulate_attention(workload, machine, make_engines(machine, rtl, report.rtl),
-                                     options.functional);
+                                     options.functional, options.wave);
+  rtl_waves.write();
   nlohmann::ordered_json document = attention_json(report);
   document["machine_keys"] = machine_json(machine);
   stats.write(document);
@@ -161,6 +166,7 @@ int run(const AttentionOptions& options) {
     print_json(document);
   } else {
     print_text(attention_text(report));
+    if (report.result.wave_is_cut_short) print_text(cut_wave_text(options.wave));
   }
   return report.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
@@ -195,6 +201,7 @@ void add_attention_command(CLI::App& app, Action& action) {
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   add_report(command, options->report);
+  add_wave(command, options->wave);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command,
                {"systole attention -m vitcod --tokens 197 --heads 3",

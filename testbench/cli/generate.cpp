@@ -21,6 +21,7 @@
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
+#include "testbench/cli/common/wave_options.h"
 #include "testbench/common/progress.h"
 #include "testbench/generation/generation.h"
 #include "testbench/generation/llama_generation.h"
@@ -57,6 +58,7 @@ struct GenerateOptions {
   std::string timeline;
   std::uint64_t timeline_passes = 1;
   std::string report;
+  WaveOptions wave;
 };
 
 hw::Machine machine_of(const GenerateOptions& options) {
@@ -160,6 +162,7 @@ void list_files(const GenerateOptions& options, CommandFiles& files) {
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline);
   files.writes("--report", options.report);
+  list_wave_files(options.wave, files);
 }
 
 /// Whether the model is a Llama of integers. Throws InputError for one of real numbers.
@@ -199,6 +202,10 @@ void refuse_ring_options(const GenerateOptions& options) {
   refuse(!options.timeline.empty(), "--timeline");
   refuse(!options.report.empty(), "--report");
   refuse(!options.functional, "--functional off");
+  if (options.wave.inferences != 1) {
+    throw hw::InputError(
+        "--wave-passes: each token of a Llama has a program of its own, expected 1");
+  }
 }
 
 /// Of an array, not a ring.
@@ -251,6 +258,7 @@ int run_llama(const GenerateOptions& options) {
   }
   task.tokens = options.output_tokens.value_or(kDefaultTokens);
   task.check = options.check;
+  task.wave = options.wave;
   LlamaGeneration generation;
   {
     SimulationBar bar;
@@ -270,6 +278,7 @@ int run_llama(const GenerateOptions& options) {
     print_text((options.prompt ? *options.prompt + text + "\n\n" : "") +
                generation_text(generation) + "\n" +
                block_table(generation.measurement.result.blocks));
+    if (generation.measurement.result.wave_is_cut_short) print_text(cut_wave_text(options.wave));
   }
   return generation.measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
@@ -294,6 +303,7 @@ int run(const GenerateOptions& options) {
 
   GenerationTask task;
   task.shape = subject.shape;
+  task.wave = options.wave;
   if (options.functional) task.gpt = &*subject.gpt;
   task.prompt = prompt_of(options, subject);
   task.tokens = options.output_tokens.value_or(
@@ -350,6 +360,7 @@ int run(const GenerateOptions& options) {
   } else {
     const bool has_text = options.functional && subject.tokeniser;
     print_text((has_text ? report.prompt + report.text + "\n\n" : "") + generation_text(report));
+    if (report.generation.wave_is_cut_short) print_text(cut_wave_text(options.wave));
   }
   return total_mismatches(report.generation.rtl) == 0 ? kExitOk : kExitCheckFailed;
 }
@@ -414,6 +425,13 @@ void add_generate_command(CLI::App& app, Action& action) {
                   "show the first N passes, 0 all; default: 1")
       ->type_name("N")
       ->needs(timeline);
+  CLI::Option* const wave = add_wave(command, options->wave);
+  wave->excludes(evaluate);
+  command
+      .add_option("--wave-passes", options->wave.inferences,
+                  "record the first N passes, 0 all; default: 1")
+      ->type_name("N")
+      ->needs(wave);
   add_report(command, options->report).excludes(evaluate);
   command.add_flag("--json", options->json, "print the statistics instead of text and tables");
   add_examples(command,

@@ -1,6 +1,9 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "analysis/bound/lower_bound.h"
 #include "analysis/mapped_cost.h"
@@ -10,6 +13,7 @@
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
+#include "testbench/cli/common/wave_options.h"
 #include "testbench/common/text.h"
 #include "testbench/explain/command_trace.h"
 #include "testbench/explain/pipeline_view.h"
@@ -31,6 +35,7 @@ struct MatmulOptions {
   std::string shape;
   std::string stats, report;
   CommandViews views;
+  WaveOptions wave;
   bool bias = false;
   bool sums = false;
   bool functional = true;
@@ -45,6 +50,7 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
   files.writes("--transactions", options.views.transactions);
   files.writes("--trace", options.views.trace);
   files.writes("--commands", options.views.commands);
+  list_wave_files(options.wave, files);
 }
 
 /// On a streaming core.
@@ -56,10 +62,10 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
   }
   const CommandViews& views = options.views;
   if (!views.pipeline.empty() || !views.transactions.empty() || !views.trace.empty() ||
-      !views.commands.empty()) {
+      !views.commands.empty() || !options.wave.path.empty()) {
     throw hw::InputError(
-        "--pipeline, --transactions, --trace, --commands: a streaming core has neither commands "
-        "nor a bus, expected a machine that has");
+        "--pipeline, --transactions, --trace, --commands, --wave: a streaming core has neither "
+        "commands nor a bus, expected a machine that has");
   }
   StreamReport report;
   report.machine = load_stream_machine(options.machine);
@@ -96,10 +102,12 @@ int run(const MatmulOptions& options) {
   }
   simulation.functional = options.functional;
   simulation.check = options.functional;
+  simulation.wave = options.wave;
   std::vector<std::vector<std::uint8_t>> inputs(1);
   if (options.functional) inputs.front() = matmul_input(shape);
   RtlReport rtl;
-  RtlOptions rtl_options;
+  RtlWaves rtl_waves(options.wave.path, machine);
+  RtlOptions rtl_options = rtl_waves.options();
   add_own_rtl(options.machine, rtl_options);
   Measurement measurement;
   {
@@ -111,6 +119,7 @@ int run(const MatmulOptions& options) {
   }
 
   measurement.rtl = rtl;
+  rtl_waves.write();
   measurement.estimates = analysis::estimate(mapping, machine);
   const std::uint64_t compute_cycles =
       hw::lone_matmul_cycles(machine.array, shape.m, shape.n, shape.k);
@@ -134,12 +143,15 @@ int run(const MatmulOptions& options) {
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(
-        measurement,
-        {options.stats, options.report, options.views.pipeline, options.views.transactions,
-         options.views.trace, options.views.commands},
-        {{"alone",
-          counted(compute_cycles, "cycle") + " for the same product with all operands on chip"}}));
+    std::vector<std::pair<std::string, std::string>> notes{
+        {"alone",
+         counted(compute_cycles, "cycle") + " for the same product with all operands on chip"}};
+    if (measurement.result.wave_is_cut_short) notes.push_back(cut_wave_note(options.wave));
+    print_text(
+        report_text(measurement,
+                    {options.stats, options.report, options.wave.path, options.views.pipeline,
+                     options.views.transactions, options.views.trace, options.views.commands},
+                    notes));
   }
   return measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
@@ -161,6 +173,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   add_report(command, options->report);
   add_command_views(command, options->views);
+  add_wave(command, options->wave);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command, {"systole matmul 64x64x256 --machine gemmini",
                          "systole matmul 512x512x512 -m tiny --set bus.width_bytes=32 --json"});

@@ -22,6 +22,7 @@
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/cli/common/run_options.h"
+#include "testbench/cli/common/wave_options.h"
 #include "testbench/common/progress.h"
 #include "testbench/explain/command_trace.h"
 #include "testbench/explain/pipeline_view.h"
@@ -37,7 +38,6 @@
 #include "testbench/run/tensor_file.h"
 #include "testbench/trace/bus_trace.h"
 #include "testbench/wave/timeline.h"
-#include "testbench/wave/wave.h"
 
 namespace systole::testbench {
 
@@ -97,13 +97,7 @@ void list_files(const RunOptions& options, CommandFiles& files) {
   files.writes("--transactions", options.views.transactions);
   files.writes("--trace", options.views.trace);
   files.writes("--commands", options.views.commands);
-  if (options.wave.path.empty()) return;
-  for (const std::string& path : Wave::files(options.wave.path)) files.writes("--wave", path);
-  for (const std::string& block : rtl_blocks()) {
-    for (const std::string& path : RtlWaves::files(options.wave.path, block)) {
-      files.writes("--wave", path);
-    }
-  }
+  list_wave_files(options.wave, files);
 }
 
 /// What is run, wherever it comes from.
@@ -206,8 +200,7 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   if (!options.outputs.empty()) write_outputs(options.outputs, work, measurement.result);
   std::vector<std::pair<std::string, std::string>> notes;
   if (measurement.result.wave_is_cut_short) {
-    notes.emplace_back("waveform", fmt::format("ends at its limit of {} MiB, see --wave-from",
-                                               options.wave.max_bytes >> 20));
+    notes.push_back(cut_wave_note(options.wave));
   }
   if (options.json) {
     print_json(document);
@@ -344,21 +337,6 @@ int run(const RunOptions& options) {
   return run_network(options);
 }
 
-void add_wave_options(CLI::App& command, WaveOptions& wave) {
-  CLI::Option* const path =
-      command.add_option("--wave", wave.path, "write a waveform and a GTKWave view");
-  path->type_name("FILE.vcd");
-  command.add_option("--wave-images", wave.inferences, "record N pictures, 0 all; default: 1")
-      ->type_name("N")
-      ->needs(path);
-  command.add_option("--wave-from", wave.from_cycle, "first recorded core cycle")
-      ->type_name("CYCLE")
-      ->needs(path);
-  command.add_option("--wave-to", wave.to_cycle, "end of the recording")
-      ->type_name("CYCLE")
-      ->needs(path);
-}
-
 void add_timeline_options(CLI::App& command, RunOptions& options) {
   CLI::Option* const path =
       command.add_option("--timeline", options.timeline, "write a timeline for ui.perfetto.dev");
@@ -417,7 +395,11 @@ void add_run_command(CLI::App& app, Action& action) {
       ->needs(outputs);
   add_timeline_options(command, *options);
   add_command_views(command, options->views);
-  add_wave_options(command, options->wave);
+  CLI::Option* const wave = add_wave(command, options->wave);
+  command
+      .add_option("--wave-images", options->wave.inferences, "record N pictures, 0 all; default: 1")
+      ->type_name("N")
+      ->needs(wave);
   add_report(command, options->report);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command,

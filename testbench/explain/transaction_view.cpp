@@ -8,9 +8,9 @@
 
 #include "testbench/explain/command_stages.h"
 #include "testbench/explain/explanation.h"
-#include "testbench/trace/bus_trace.h"
 #include "testbench/wave/ftr_file.h"
 #include "testbench/wave/wave_signals.h"
+#include "tlm/bus/bus_transaction.h"
 #include "tlm/common/time.h"
 
 namespace systole::testbench {
@@ -169,7 +169,7 @@ void TransactionView::observe(std::vector<tlm_model::BusObserver>& observers) {
           initiators_.resize(transaction.initiator + std::size_t{1});
         }
         std::string& name = initiators_[transaction.initiator];
-        if (name.empty()) name = short_name(initiator);
+        if (name.empty()) name = tlm_model::short_name(initiator);
       });
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <systemc>
+#include <utility>
 
 #include "base/error.h"
 #include "mapper/ring/image.h"
@@ -71,8 +72,11 @@ class Controller {
 
   void set_system(RingSystem& system) { system_ = &system; }
 
+  void set_wave(Wave* wave) { wave_ = wave; }
+
   NextPass next() {
     NextPass next;
+    if (wave_ != nullptr && result_.passes != 0) wave_->end_inference();
     if (has_logits_) next.host_bytes = take_logits();
     const Step step = task_.texts.empty() ? generation_step() : text_step();
     if (step.ids.empty()) return next;
@@ -160,6 +164,7 @@ class Controller {
   Generation& result_;
   std::vector<Pass> passes_;
   RingSystem* system_ = nullptr;
+  Wave* wave_ = nullptr;  ///< of the passes
   std::size_t text_ = 0;
   std::uint32_t position_ = 0;  ///< of the current text: tokens so far
   bool has_logits_ = false;
@@ -200,7 +205,18 @@ Generation generate(const hw::Machine& machine, const GenerationTask& task) {
   controller.set_system(system);
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task.observer;
 
+  std::unique_ptr<Wave> wave;
+  if (!task.wave.path.empty()) {
+    std::vector<WaveCore> cores;
+    for (std::size_t i = 0; i < system.cores(); ++i) cores.push_back({system.core(i).basename()});
+    wave = std::make_unique<Wave>(task.wave, std::move(cores), machine.core.clock_mhz);
+    controller.set_wave(wave.get());
+  }
   static_cast<MachineRun&>(result) = run_machine(system);
+  if (wave) {
+    wave->write();
+    result.wave_is_cut_short = wave->is_cut_short();
+  }
   result.total_ps = sc_core::sc_time_stamp().value();
   const auto& ends = system.ends();
   result.last_pass_ps = ends.back() - ends[ends.size() - 2];

@@ -12,6 +12,7 @@
 #include "model/float/logit_comparison.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/run/machine_run.h"
+#include "testbench/wave/wave.h"
 #include "tlm/ring/compute_core.h"
 
 namespace systole::testbench {
@@ -35,6 +36,7 @@ struct GenerationTask {
   /// Texts that run through the network one after the other, in the place of a prompt and what is
   /// generated: none is, and logits are computed after every token.
   std::vector<std::vector<std::uint32_t>> texts;
+  WaveOptions wave;  ///< waveform to write, of so many passes; no path: none
 };
 
 struct Generation : MachineRun {
@@ -51,6 +53,7 @@ struct Generation : MachineRun {
   std::uint64_t hbm_bytes = 0;                           ///< of core 0's HBM in use
   std::uint64_t hbm_read_bytes = 0;                      ///< by core 0
   RtlReport rtl;                                         ///< of the blocks that ran as RTL
+  bool wave_is_cut_short = false;                        ///< it reached its size limit
 };
 
 /// Generates on a machine with cores for it. One simulation per process. Throws InputError if the

@@ -136,6 +136,7 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
     generation.tokens.push_back(task.sample ? task.sample(logits) : likeliest(logits));
   };
   SimulationOptions options;
+  options.wave = task.wave;
   options.check = task.check;
   options.bounds = false;
   options.progress = task.progress;

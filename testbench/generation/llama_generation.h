@@ -26,6 +26,7 @@ struct LlamaTask {
   /// Chooses a token from the logits after it; empty: the likeliest.
   std::function<std::int32_t(const std::vector<std::int32_t>& logits)> sample;
   std::function<void(const SimulationProgress&)> progress;
+  WaveOptions wave;  ///< waveform of the first step to write; no path: none
 };
 
 /// What the time of a step goes to.

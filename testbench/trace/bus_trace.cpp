@@ -368,15 +368,6 @@ TraceFormat trace_format(const std::string& path) {
       path));
 }
 
-std::string short_name(std::string name) {
-  for (const std::string_view suffix : {".socket", ".port"}) {
-    if (ends_with(name, suffix)) name.resize(name.size() - suffix.size());
-  }
-  const std::string_view system = "system.";
-  if (name.compare(0, system.size(), system) == 0) name.erase(0, system.size());
-  return name;
-}
-
 BusTrace read_bus_trace(const std::string& path, const hw::Machine& machine) {
   const TraceFormat format = trace_format(path);
   const Contents contents(path);
@@ -433,7 +424,7 @@ class BusTraceWriter::Impl {
 
   const std::string& name_of(std::uint32_t number, const std::string& initiator) {
     if (number >= names_.size()) names_.resize(number + std::size_t{1});
-    if (names_[number].empty()) names_[number] = short_name(initiator);
+    if (names_[number].empty()) names_[number] = tlm_model::short_name(initiator);
     return names_[number];
   }
 

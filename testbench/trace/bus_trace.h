@@ -28,9 +28,6 @@ struct BusTrace {
   std::vector<tlm_model::BusTransaction> transactions;
 };
 
-/// "core.load.dma" of "system.core.load.dma.socket": what tells initiators apart, for a person.
-[[nodiscard]] std::string short_name(std::string initiator);
-
 /// Reads a trace of any format, compressed or not, for `machine`: its bus transports what has no
 /// length of its own, dma.request_bytes at once. Throws InputError, with the line, for what is
 /// malformed, cut short, or not in the machine's memory.

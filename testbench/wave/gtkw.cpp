@@ -15,13 +15,12 @@ namespace {
 /// Bits of a trace's flags in a save file (GTKWave's analyzer.h).
 constexpr unsigned kDecimal = 1U << 2, kBinary = 1U << 3, kRightJustify = 1U << 5, kBlank = 1U << 9,
                    kTranslated = 1U << 13, kAnalogStep = 1U << 15, kAnalogFullScale = 1U << 19,
-                   kGroupBegin = 1U << 23, kGroupEnd = 1U << 24;
+                   kGroupBegin = 1U << 23, kGroupEnd = 1U << 24, kFolded = 1U << 22,
+                   kInFolded = 1U << 12;
 
 constexpr unsigned kWindowWidth = 1600, kWindowHeight = 1050;
 constexpr unsigned kNamesWidth = 400;
 constexpr unsigned kFramePixels = 200;  ///< the zoom factor is the logarithm of their time
-
-std::string below_top(const std::string& name) { return name.substr(name.find('.') + 1); }
 
 /// Of bus or memory, not of a core or its host.
 bool is_shared(const WaveGroup& group) {
@@ -29,15 +28,7 @@ bool is_shared(const WaveGroup& group) {
   return path.rfind("core.", 0) != 0 && path.rfind("host.", 0) != 0;
 }
 
-/// Where a core among several has the signal that the only one has at `path`.
-std::string path_in(const std::string& core, const std::string& path) {
-  if (core.empty()) return path;
-  constexpr std::string_view kCore = "core.";
-  if (path.rfind(kCore, 0) == 0) return core + "." + path.substr(kCore.size());
-  return core + "_" + path;
-}
-
-std::string full_name(const VcdFile::Signal& signal) {
+std::string full_name(const RecordedSignal& signal) {
   if (signal.width == 1) return signal.name;
   return fmt::format("{}[{}:0]", signal.name, signal.width - 1);
 }
@@ -57,23 +48,26 @@ class Writer {
         kWindowHeight, -std::log2(per_pixel * kFramePixels), kNoMarkers, kNamesWidth);
   }
 
-  void begin_group(const std::string& title) {
-    text_ += fmt::format("@{:x}\n-{}\n", kGroupBegin | kBlank, title);
+  void begin_group(const std::string& title, bool folded) {
+    inside_ = folded ? kInFolded : 0;
+    text_ += fmt::format("@{:x}\n-{}\n", kGroupBegin | kBlank | (folded ? kFolded : 0), title);
   }
-  void end_group(const std::string& title) {
-    text_ += fmt::format("@{:x}\n-{}\n", kGroupEnd | kBlank, title);
+  void end_group(const std::string& title, bool folded) {
+    text_ +=
+        fmt::format("@{:x}\n-{}\n", kGroupEnd | kBlank | inside_ | (folded ? kFolded : 0), title);
+    inside_ = 0;
   }
   /// `core`: whose tables have its texts.
-  void add(const VcdFile::Signal& signal, const WaveSignal& how, int colour,
-           const GtkwView::Core& core) {
+  void add(const RecordedSignal& signal, const WaveSignal& how, const std::string& label,
+           int colour, const GtkwView::Core& core) {
     const bool has_text = how.text != WaveText::kNone;
-    unsigned flags = kRightJustify | (signal.width == 1 ? kBinary : kDecimal);
+    unsigned flags = inside_ | kRightJustify | (signal.width == 1 ? kBinary : kDecimal);
     if (has_text) flags |= kTranslated;
     if (how.shape != WaveShape::kBoxes) flags |= kAnalogStep;
     if (how.shape == WaveShape::kLevel) flags |= kAnalogFullScale;
     text_ += fmt::format("@{:x}\n[color] {}\n", flags, colour);
     if (has_text) text_ += fmt::format("^1 {}\n", hw::printable(core.tables.at(how.text)));
-    text_ += fmt::format("+{{{}}} {}\n", how.label, full_name(signal));
+    text_ += fmt::format("+{{{}}} {}\n", label, full_name(signal));
   }
   [[nodiscard]] std::string text() && { return std::move(text_); }
 
@@ -83,26 +77,50 @@ class Writer {
       " -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1";
 
   std::string text_;
+  unsigned inside_ = 0;  ///< flags of what is in the group in progress
 };
 
 }  // namespace
 
-std::string gtkw_text(const GtkwView& view, const std::vector<VcdFile::Signal>& signals) {
+std::string path_below_top(const std::string& name) { return name.substr(name.find('.') + 1); }
+
+std::string path_of_only_core(const std::string& core, const std::string& path) {
+  if (core.empty() || path.compare(0, core.size(), core) != 0) return path;
+  if (path[core.size()] == '.') return "core" + path.substr(core.size());
+  return path[core.size()] == '_' ? path.substr(core.size() + 1) : path;  // its host, its interrupt
+}
+
+std::string gtkw_text(const GtkwView& view, const std::vector<RecordedSignal>& signals) {
   Writer writer(view);
   std::vector<bool> shown(signals.size(), false);
   const auto add_group = [&](const WaveGroup& group, const GtkwView::Core& core, bool shared) {
     const std::string title =
         shared || core.name.empty() ? group.title : core.name + ": " + group.title;
-    writer.begin_group(title);
-    for (const WaveSignal& wanted : group.signals) {
-      const std::string path = shared ? wanted.path : path_in(core.name, wanted.path);
+    bool begun = false;
+    const auto add = [&](std::size_t i, const WaveSignal& how, const std::string& label) {
+      if (!std::exchange(begun, true)) writer.begin_group(title, group.folded);
+      writer.add(signals[i], how, label, group.colour, core);
+      shown[i] = true;
+    };
+    const auto first = group.signals.begin(), last = group.signals.end();
+    for (auto wanted = first; wanted != last;) {
+      // Several with stars, one after the other: what is alike in all of them stays together.
+      auto next = std::find_if(wanted, last, [](const WaveSignal& signal) {
+        return signal.path.find('*') == std::string::npos;
+      });
+      if (next == wanted) ++next;
       for (std::size_t i = 0; i < signals.size(); ++i) {
-        if (below_top(signals[i].name) != path) continue;
-        writer.add(signals[i], wanted, group.colour, core);
-        shown[i] = true;
+        const std::string path = path_below_top(signals[i].name);
+        const std::string own = shared ? path : path_of_only_core(core.name, path);
+        if (!shared && !core.name.empty() && own == path) continue;
+        for (auto each = wanted; each != next && !shown[i]; ++each) {
+          const auto label = label_of(*each, own);
+          if (label) add(i, *each, *label);
+        }
       }
+      wanted = next;
     }
-    writer.end_group(title);
+    if (begun) writer.end_group(title, group.folded);
   };
   for (const GtkwView::Core& core : view.cores) {
     for (const WaveGroup& group : wave_groups()) {
@@ -114,13 +132,13 @@ std::string gtkw_text(const GtkwView& view, const std::vector<VcdFile::Signal>& 
   }
   if (std::count(shown.begin(), shown.end(), false) > 0) {
     const std::string others = "Others";
-    writer.begin_group(others);
+    writer.begin_group(others, false);
     for (std::size_t i = 0; i < signals.size(); ++i) {
-      if (!shown[i])
-        writer.add(signals[i], {{}, signals[i].name, WaveShape::kBoxes, WaveText::kNone, {}}, 0,
-                   view.cores.front());
+      if (shown[i]) continue;
+      writer.add(signals[i], {{}, {}, WaveShape::kBoxes, WaveText::kNone, {}}, signals[i].name, 0,
+                 view.cores.front());
     }
-    writer.end_group(others);
+    writer.end_group(others, false);
   }
   return std::move(writer).text();
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "testbench/wave/vcd_file.h"
+#include "testbench/wave/wave_file.h"
 #include "testbench/wave/wave_signals.h"
 
 namespace systole::testbench {
@@ -22,10 +22,16 @@ struct GtkwView {
   std::vector<Core> cores;  ///< at least one
 };
 
+/// The path of a signal below the top module.
+[[nodiscard]] std::string path_below_top(const std::string& name);
+/// What the signal of a core at this path would be called if the core were the only one; `path`
+/// itself if it is not of that core.
+[[nodiscard]] std::string path_of_only_core(const std::string& core, const std::string& path);
+
 /// A save file for GTKWave: the groups of wave_groups() with those of `signals` that they name, of
 /// a core and its host once for each core, and a group for the others. Signals are known by their
 /// path below the top module.
 [[nodiscard]] std::string gtkw_text(const GtkwView& view,
-                                    const std::vector<VcdFile::Signal>& signals);
+                                    const std::vector<RecordedSignal>& signals);
 
 }  // namespace systole::testbench

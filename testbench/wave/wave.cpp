@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <systemc>
 #include <utility>
 
@@ -29,8 +30,8 @@ std::string stem_of(const WaveOptions& options) {
   return options.path.substr(0, options.path.size() - (sizeof kExtension - 1));
 }
 
-VcdFile::Limits limits_of(const WaveOptions& options, std::uint32_t core_mhz) {
-  VcdFile::Limits limits;
+WaveRecorder::Limits limits_of(const WaveOptions& options, std::uint32_t core_mhz) {
+  WaveRecorder::Limits limits;
   const tlm_model::Clock clock(core_mhz);
   limits.from_ps = clock.edge_ps(options.from_cycle);
   if (options.to_cycle != WaveOptions{}.to_cycle) limits.to_ps = clock.edge_ps(options.to_cycle);
@@ -39,7 +40,13 @@ VcdFile::Limits limits_of(const WaveOptions& options, std::uint32_t core_mhz) {
 }
 
 std::string table_path(const std::string& stem, const std::string& core, const WaveTable& table) {
-  return stem + (core.empty() ? "" : "." + core) + table.suffix;
+  return stem + (core.empty() || !table.of_a_program ? "" : "." + core) + table.suffix;
+}
+
+bool is_of_a_program(WaveText text) {
+  return std::any_of(wave_tables().begin(), wave_tables().end(), [text](const WaveTable& table) {
+    return table.text == text && table.of_a_program;
+  });
 }
 
 std::string absolute(const std::string& path) { return std::filesystem::absolute(path).string(); }
@@ -54,26 +61,49 @@ Wave::Wave(const WaveOptions& options, std::vector<WaveCore> cores, std::uint32_
       cores_(std::move(cores)),
       stem_(stem_of(options)),
       limits_(limits_of(options, core_mhz)),
-      vcd_(std::make_unique<VcdFile>(options.path, limits_,
-                                     [this] {
-                                       for (auto* module : sampled_) module->sample();
-                                     })),
+      recorder_(std::make_unique<WaveRecorder>(
+          make_vcd_file(options.path), limits_,
+          [this] {
+            for (auto* module : sampled_) module->sample();
+          },
+          [this] {
+            std::uint64_t settled = tlm_model::to_ps(sc_core::sc_time_stamp());
+            for (auto* module : watched_) settled = std::min(settled, module->settled_ps());
+            return settled;
+          })),
       view_(stem_ + kViewEnding) {
-  for (const WaveCore& core : cores_) {
-    auto& tables = tables_.emplace_back();
-    for (const WaveTable& table : wave_tables()) {
-      tables[table.text] = std::make_unique<hw::AtomicFile>(table_path(stem_, core.name, table));
+  add_modules(sc_core::sc_get_top_level_objects());
+  add_tables();
+}
+
+void Wave::add_tables() {
+  std::set<WaveText> wanted;
+  for (const RecordedSignal& signal : recorder_->signals()) {
+    const std::string path = path_below_top(signal.name);
+    for (const WaveCore& core : cores_) {
+      const WaveSignal* const known = find_wave_signal(path_of_only_core(core.name, path));
+      if (known != nullptr) wanted.insert(known->text);
     }
   }
-  add_modules(sc_core::sc_get_top_level_objects());
+  for (const WaveTable& table : wave_tables()) {
+    if (wanted.count(table.text) == 0) continue;
+    for (std::size_t i = 0; i < (table.of_a_program ? cores_.size() : 1); ++i) {
+      const std::string path = table_path(stem_, cores_[i].name, table);
+      tables_.push_back({table.text, path, std::make_unique<hw::AtomicFile>(path), i});
+    }
+  }
 }
 
 // Modules only: sc_signal::trace() is deprecated and would name every signal twice.
 void Wave::add_modules(const std::vector<sc_core::sc_object*>& objects) {
   for (sc_core::sc_object* object : objects) {
     if (auto* module = dynamic_cast<sc_core::sc_module*>(object)) {
-      module->trace(vcd_.get());
+      module->trace(recorder_.get());
       if (auto* sampled = dynamic_cast<tlm_model::Sampled*>(module)) sampled_.push_back(sampled);
+      if (auto* watched = dynamic_cast<tlm_model::Watched*>(module)) {
+        watched->watch(*recorder_);
+        watched_.push_back(watched);
+      }
     }
     add_modules(object->get_child_objects());
   }
@@ -84,7 +114,7 @@ void Wave::end_inference() {
   if (now <= limits_.from_ps) return;
   ++inferences_;
   if (first_end_ps_ == 0) first_end_ps_ = now;
-  if (inferences_ == options_.inferences) vcd_->stop();
+  if (inferences_ == options_.inferences) recorder_->stop();
 }
 
 std::vector<std::string> Wave::files(const std::string& vcd,
@@ -100,23 +130,32 @@ std::vector<std::string> Wave::files(const std::string& vcd,
 }
 
 void Wave::write() {
-  vcd_->commit();
+  recorder_->commit();
   GtkwView view;
   view.wave = absolute(options_.path);
   view.self = absolute(stem_ + kViewEnding);
-  view.from_ps = vcd_->begin_ps();
-  view.to_ps =
-      first_end_ps_ > view.from_ps ? std::min(first_end_ps_, vcd_->end_ps()) : vcd_->end_ps();
-  for (std::size_t i = 0; i < cores_.size(); ++i) {
-    GtkwView::Core& core = view.cores.emplace_back();
-    core.name = cores_[i].name;
-    for (const WaveTable& table : wave_tables()) {
-      core.tables[table.text] = absolute(table_path(stem_, core.name, table));
-      tables_[i][table.text]->stream() << wave_table(table.text, *cores_[i].program);
-      tables_[i][table.text]->commit();
+  view.from_ps = recorder_->begin_ps();
+  view.to_ps = first_end_ps_ > view.from_ps ? std::min(first_end_ps_, recorder_->end_ps())
+                                            : recorder_->end_ps();
+  if (open_from_ps_ < open_to_ps_ && open_from_ps_ >= view.from_ps &&
+      open_to_ps_ <= recorder_->end_ps()) {
+    const std::uint64_t margin = (open_to_ps_ - open_from_ps_) / 20;
+    view.from_ps = open_from_ps_ - std::min(open_from_ps_ - view.from_ps, margin);
+    view.to_ps = open_to_ps_ + margin;
+  }
+  for (const WaveCore& core : cores_) view.cores.push_back({core.name, {}});
+  const hw::Program none;
+  for (const Table& table : tables_) {
+    const hw::Program* const program = cores_[table.core].program;
+    table.file->stream() << wave_table(table.text, program == nullptr ? none : *program,
+                                       recorder_->initiators());
+    table.file->commit();
+    const bool shared = table.core == 0 && !is_of_a_program(table.text);
+    for (std::size_t i = 0; i < view.cores.size(); ++i) {
+      if (shared || i == table.core) view.cores[i].tables[table.text] = absolute(table.path);
     }
   }
-  view_.stream() << gtkw_text(view, vcd_->signals());
+  view_.stream() << gtkw_text(view, recorder_->signals());
   view_.commit();
 }
 

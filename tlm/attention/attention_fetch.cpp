@@ -174,6 +174,7 @@ std::uint64_t AttentionUnit::Run::decode(const hw::AttentionFetch& fetch, std::u
   const std::uint64_t begin = std::max(from, decoded_);
   decoded_ = std::max(decoded_, done);
   outcome_.heads[fetch.head].decoding += decoded_ - std::min(begin, decoded_);
+  unit_.show(&Signals::decoder, begin, decoded_, wave_state("busy"));
   note_link(fetch, done);
   return done;
 }

@@ -119,6 +119,41 @@ void AttentionUnit::Run::hold(std::uint64_t offset, std::uint64_t cycle, std::ui
   if (cycle <= planned) return;
   shift_ += cycle - planned;
   cause += cycle - planned;
+  if (!unit_.signals_) return;
+  holds_.push_back({offset, cycle - planned});
+  show_hold(planned, cycle, cause);
+}
+
+void AttentionUnit::Run::show_hold(std::uint64_t from, std::uint64_t to,
+                                   const std::uint64_t& cause) {
+  const HeadCycles& head = current();
+  const auto state = [&] {
+    if (&cause == &head.codes) return wave_state("softmax");
+    if (&cause == &head.output) return wave_state("output");
+    return &cause == &head.decode ? wave_state("decode") : wave_state("memory");
+  };
+  unit_.show(&Signals::state, from, to, state());
+}
+
+// An engine is busy until the work of its last line is over, with what holds up all lines.
+void AttentionUnit::Run::show_step(const hw::AttentionStep& step) {
+  if (!unit_.signals_) return;
+  unit_.show(&Signals::state, start_, end_, step.spmm ? wave_state("spmm") : wave_state("sddmm"));
+  unit_.show(&Signals::head, start_, end_, step.part.head);
+  unit_.show(&Signals::query, start_, end_, step.part.tile.first);
+  std::uint64_t last[] = {0, 0};  // cycles of the phase, of either engine
+  for (std::size_t line = 0; line < step.phase.busy.size(); ++line) {
+    std::uint64_t& of = last[line < step.phase.split.dense ? 0 : 1];
+    of = std::max(of, step.phase.busy[line] + step.phase.conflict[line]);
+  }
+  const auto show = [&](SignalRecorder::Signal Signals::*engine, std::uint64_t cycles) {
+    std::uint64_t to = start_ + cycles;
+    for (const Hold& hold : holds_) to += hold.offset < cycles ? hold.cycles : 0;
+    unit_.show(engine, start_, to, wave_state("busy"));
+  };
+  show(&Signals::denser, last[0]);
+  show(&Signals::sparser, last[1]);
+  holds_.clear();
 }
 
 void AttentionUnit::Run::begin_step() {
@@ -195,8 +230,11 @@ void AttentionUnit::Run::end_step() {
   for (const std::uint64_t cycles : conflict) head.lines_conflict += cycles;
   mask_of(step.part.head).over = end_ = start_ + length;
   count_work(step);
+  show_step(step);
   if (step.spmm) {
     if (!step.codes_ready.empty()) {
+      unit_.show(&Signals::softmax, softmax_start_, softmax_start_ + step.codes_ready.back(),
+                 wave_state("busy"));
       head.softmax += step.codes_ready.back();
       softmax_free_ =
           softmax_start_ + step.codes_ready.back() - hw::stage_info(hw::StageOp::kSoftmax).latency;

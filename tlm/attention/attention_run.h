@@ -27,6 +27,8 @@ class AttentionUnit::Run {
       const hw::Program& program, const Prepared& prepared);
 
   Outcome execute();
+  /// Cycle in which the last step was over.
+  [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
 
  private:
   static constexpr std::size_t kOperands = 3;
@@ -96,6 +98,9 @@ class AttentionUnit::Run {
   void end_step();
   void claim(std::uint64_t bytes);
   void count_work(const hw::AttentionStep& step);
+  /// Shows the step that is over.
+  void show_step(const hw::AttentionStep& step);
+  void show_hold(std::uint64_t from, std::uint64_t to, const std::uint64_t& cause);
   void emit(const hw::AttentionStep& step);
   /// The step in progress cannot go on in its cycle `offset` before `cycle`.
   void hold(std::uint64_t offset, std::uint64_t cycle, std::uint64_t& cause);
@@ -136,6 +141,11 @@ class AttentionUnit::Run {
   std::uint64_t shift_ = 0;       ///< cycles for which it has been held up
   std::uint64_t window_end_ = 0;  ///< of the step's window in progress, not counting these
   std::uint64_t end_ = 0;         ///< of the previous step
+  /// Of the step in progress, shown: from this cycle of the phase on, it is held up so much more.
+  struct Hold {
+    std::uint64_t offset, cycles;
+  };
+  std::vector<Hold> holds_;
 
   std::deque<std::uint64_t> scored_;  ///< ends of the SDDMMs whose SpMMs are to come
   std::uint64_t softmax_start_ = 0;   ///< of the SpMM in progress

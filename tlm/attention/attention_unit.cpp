@@ -1,6 +1,7 @@
 #include "tlm/attention/attention_unit.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "hw/attention/mask_codec.h"
@@ -110,12 +111,15 @@ const AttentionUnit::Prepared& AttentionUnit::prepare(const hw::cmd::Attention& 
 AttentionUnit::Outcome AttentionUnit::execute(const hw::cmd::Attention& attention, std::uint32_t op,
                                               const hw::Program& program) {
   const std::uint64_t started = now();
+  executes_from_ = started;
   Run run(*this, attention, op, program, prepare(attention, program));
   Outcome outcome = run.execute();
   if (outcome.released > now()) wait(clock_.edge(outcome.released) - sc_core::sc_time_stamp());
   while (!outputs_.empty()) wait(outputs_written_);
   outcome.released = now();
   outcome.completed = std::max(outcome.released, written_);
+  show(&Signals::state, run.end(), outcome.released, wave_state("output"));
+  executes_from_.reset();
   heads_.insert(heads_.end(), outcome.heads.begin(), outcome.heads.end());
   work_.add(outcome.work);
   account(started, outcome);
@@ -136,6 +140,24 @@ void AttentionUnit::account(std::uint64_t started, const Outcome& outcome) {
     stall(head.decode, kDecode);
   }
   account_.stall_until(outcome.released, kOutput);
+}
+
+void AttentionUnit::watch(SignalRecorder& recorder) {
+  using Kind = SignalRecorder::Kind;
+  const std::string prefix = std::string(name()) + ".";
+  signals_ = {&recorder,
+              recorder.add_state(prefix + "state"),
+              recorder.add_signal(prefix + "head", 16, Kind::kLatest),
+              recorder.add_signal(prefix + "query", 16, Kind::kLatest),
+              recorder.add_state(prefix + "denser.state"),
+              recorder.add_state(prefix + "sparser.state"),
+              recorder.add_state(prefix + "softmax.state"),
+              recorder.add_state(prefix + "decoder.state")};
+}
+
+// A step is shown at its end, which may lag the rows that were fetched meanwhile.
+std::uint64_t AttentionUnit::settled_ps() const {
+  return executes_from_ ? clock_.edge_ps(*executes_from_) : Watched::settled_ps();
 }
 
 std::vector<DmaPort*> AttentionUnit::ports() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <systemc>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
+#include "tlm/common/signals.h"
 #include "tlm/common/time.h"
 #include "tlm/dma/dma_port.h"
 
@@ -22,7 +24,7 @@ namespace systole::tlm_model {
 /// leave through a post-op pipeline of their own.
 ///
 /// The lines work in step: an operand that is late holds up all of them.
-class AttentionUnit final : public sc_core::sc_module {
+class AttentionUnit final : public sc_core::sc_module, public Watched {
  public:
   DmaPort query_dma, key_dma, value_dma, index_dma, write_dma;
 
@@ -100,8 +102,24 @@ class AttentionUnit final : public sc_core::sc_module {
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
   [[nodiscard]] hw::BlockReport report(std::uint64_t cycles) const;
 
+  void watch(SignalRecorder& recorder) override;
+  [[nodiscard]] std::uint64_t settled_ps() const override;
+
  private:
   class Run;
+
+  /// Shown, if somebody watches.
+  struct Signals {
+    SignalRecorder* recorder;
+    SignalRecorder::Signal state, head, query;
+    SignalRecorder::Signal denser, sparser, softmax, decoder;
+  };
+  /// Cycles [from, to) of an engine went to this state.
+  void show(SignalRecorder::Signal Signals::*engine, std::uint64_t from, std::uint64_t to,
+            std::uint64_t value) const {
+    if (!signals_) return;
+    signals_->recorder->hold((*signals_).*engine, clock_.edge_ps(from), clock_.edge_ps(to), value);
+  }
 
   /// What follows from a command's mask and sizes alone.
   struct Prepared {
@@ -143,6 +161,8 @@ class AttentionUnit final : public sc_core::sc_module {
   std::vector<HeadCycles> heads_;
   Work work_;
   hw::BlockAccount account_;
+  std::optional<Signals> signals_;
+  std::optional<std::uint64_t> executes_from_;  ///< cycle; none: no command
 };
 
 }  // namespace systole::tlm_model

@@ -91,6 +91,11 @@ class BusCore {
 
   std::uint64_t decode_errors = 0;  ///< requests that no target answers
 
+  /// Cycles of a data channel that so many bytes take.
+  [[nodiscard]] std::uint64_t data_cycles(std::uint32_t bytes) const noexcept {
+    return std::max<std::uint64_t>(beats(bytes), 1);
+  }
+
   /// What each initiator did, and each channel's account.
   [[nodiscard]] hw::BlockReport report(std::string name) const;
 
@@ -124,7 +129,7 @@ inline std::uint64_t BusCore::deliver(Initiator& initiator, std::uint64_t grant,
   }
   ++initiator.writes;
   initiator.written_bytes += bytes;
-  const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
+  const std::uint64_t length = data_cycles(bytes);
   const std::uint64_t begin = write_data_.reserve(grant, length);
   initiator.data_wait += begin - grant;
   initiator.target_time -= begin + length - 1 + params_.request_latency;
@@ -135,7 +140,7 @@ inline std::uint64_t BusCore::respond(Initiator& initiator, std::uint64_t finish
                                       std::uint32_t bytes) {
   initiator.target_time += finished;  // the arrival was taken off by deliver()
   if (!read) return finished + params_.response_latency;
-  const std::uint64_t length = std::max<std::uint64_t>(beats(bytes), 1);
+  const std::uint64_t length = data_cycles(bytes);
   const std::uint64_t begin = read_data_.reserve(finished, length);
   initiator.data_wait += begin - finished;
   return begin + length - 1 + params_.response_latency;

@@ -15,11 +15,17 @@ struct BusTransaction {
   std::uint32_t bytes = 0;
   std::uint32_t initiator = 0;  ///< its number on the bus
   bool write = false;
+  std::uint32_t data_cycles = 0;  ///< of its data channel; 0: it moved no data
+  std::uint64_t data_end = 0;     ///< the cycle after the last of them
 };
 
 /// Watches a bus: called for each transaction, with the name of its initiator, in the order in
 /// which the bus reserves its channels, as soon as the answer is known, which may be ahead of
 /// simulated time.
 using BusObserver = std::function<void(const BusTransaction&, const std::string& initiator)>;
+
+/// How waves and traces call an initiator, by the name of its socket: "core.load.dma" of
+/// "system.core.load.dma.socket".
+[[nodiscard]] std::string short_name(std::string socket);
 
 }  // namespace systole::tlm_model

@@ -34,6 +34,15 @@ class LocalAddress {
 
 }  // namespace
 
+std::string short_name(std::string socket) {
+  for (const std::string suffix : {".socket", ".port"}) {
+    if (socket.size() < suffix.size()) continue;
+    const std::size_t rest = socket.size() - suffix.size();
+    if (socket.compare(rest, suffix.size(), suffix) == 0) socket.resize(rest);
+  }
+  return socket.substr(socket.find('.') + 1);
+}
+
 void AddressMap::add(const Range& range) {
   if (range.size == 0 || range.base + (range.size - 1) < range.base) {
     throw hw::InputError("address map: " + text(range) +
@@ -85,9 +94,12 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   const std::uint64_t address = payload.get_address();
   const AddressMap::Range* const range = map_.find(address, bytes);
   const bool write = payload.is_write();
-  const auto answer = [&](std::uint64_t answered) {
-    tell({address, arrival, granted, answered, bytes, static_cast<std::uint32_t>(id), write},
-         initiator.name);
+  const auto answer = [&](std::uint64_t delivered, std::uint64_t answered, bool ok) {
+    if (observers_.empty()) return;
+    BusTransaction transaction{
+        address, arrival, granted, answered, bytes, static_cast<std::uint32_t>(id), write};
+    set_data(transaction, delivered, ok);
+    tell(transaction, initiator.name);
   };
   if (range == nullptr) {
     ++core_.decode_errors;
@@ -95,7 +107,7 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
     const std::uint64_t answered = granted + core_.round_trip();
     delay = from_ps(clock.edge_ps(answered) - now);
     payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-    answer(answered);
+    answer(answered, answered, false);
     return;
   }
   const std::uint64_t delivered = core_.deliver(initiator, granted, write, bytes);
@@ -111,7 +123,7 @@ void SystemBus::b_transport(int id, tlm::tlm_generic_payload& payload, sc_core::
   if (!ok) ++initiator.errors;
   const std::uint64_t done = core_.respond(initiator, finished, ok && payload.is_read(), bytes);
   delay = from_ps(clock.edge_ps(done) - later);
-  answer(done);
+  answer(delivered, done, ok);
 }
 
 // Each channel and the target see the requests in order, and no other request can come between
@@ -134,7 +146,9 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
       batch_.push_back({request.address, arrival, granted, 0, request.bytes,
                         static_cast<std::uint32_t>(id), write});
     }
-    request.time = clock.edge_ps(core_.deliver(initiator, granted, write, request.bytes));
+    const std::uint64_t delivered = core_.deliver(initiator, granted, write, request.bytes);
+    if (!observers_.empty() && write) set_data(batch_.back(), delivered, true);
+    request.time = clock.edge_ps(delivered);
     request.address -= range->base;
   }
   transport_batch(batch, payload, [&](auto& same, auto& delay) {
@@ -150,6 +164,7 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
     if (observers_.empty()) continue;
     BusTransaction& transaction = batch_[static_cast<std::size_t>(&request - &batch.requests[0])];
     transaction.answered = answered;
+    if (!write) set_data(transaction, 0, has_data);
     tell(transaction, initiator.name);
   }
   return true;
@@ -195,6 +210,67 @@ void SystemBus::invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::ui
                                                                  range.base + last);
     }
   }
+}
+
+void SystemBus::set_data(BusTransaction& transaction, std::uint64_t delivered, bool ok) const {
+  if (!transaction.write && !ok) return;
+  transaction.data_cycles = static_cast<std::uint32_t>(core_.data_cycles(transaction.bytes));
+  transaction.data_end = transaction.write
+                             ? delivered - core_.params().request_latency + 1
+                             : transaction.answered - core_.params().response_latency + 1;
+}
+
+void SystemBus::watch(SignalRecorder& recorder) {
+  struct Signals {
+    SignalRecorder::Signal state, address, bytes, direction, waiting, in_flight, transactions;
+  };
+  using Kind = SignalRecorder::Kind;
+  const std::string prefix = std::string(name()) + ".";
+  std::vector<std::string> names;
+  std::vector<Signals> signals;
+  for (const BusCore::Initiator& initiator : core_.initiators()) {
+    names.push_back(short_name(initiator.name));
+    const std::string path = prefix + names.back() + ".";
+    signals.push_back({recorder.add_state(path + "state"),
+                       recorder.add_signal(path + "address", 48, Kind::kLatest),
+                       recorder.add_signal(path + "bytes", 16, Kind::kLatest),
+                       recorder.add_state(path + "direction"),
+                       recorder.add_signal(path + "waiting", 10, Kind::kNumber),
+                       recorder.add_signal(path + "in_flight", 10, Kind::kNumber),
+                       recorder.add_signal(path + "transactions", 32, Kind::kNumber)});
+  }
+  recorder.name_initiators(names);
+  const auto channel = [&](const char* name) {
+    return recorder.add_signal(prefix + name, 8, Kind::kLatest);
+  };
+  const auto request = channel("request");
+  const auto write_data = channel("write_data"), read_data = channel("read_data");
+  observe([=, &recorder](const BusTransaction& transaction, const std::string&) {
+    if (!recorder.records() || transaction.initiator >= signals.size()) return;
+    const Signals& of = signals[transaction.initiator];
+    const auto ps = [this](std::uint64_t cycle) { return core_.clock().edge_ps(cycle); };
+    const std::uint64_t asked = ps(transaction.asked), granted = ps(transaction.granted);
+    const std::uint64_t next = ps(transaction.granted + 1), answered = ps(transaction.answered);
+    recorder.hold(request, granted, next, transaction.initiator);
+    recorder.hold(of.state, granted, next, wave_state("granted"));
+    recorder.hold(of.state, next, answered, wave_state("in_flight"));
+    if (asked < granted) {
+      recorder.hold(of.state, asked, granted, wave_state("waiting"));
+      recorder.add(of.waiting, asked, 1);
+      recorder.add(of.waiting, granted, -1);
+    }
+    recorder.hold(of.address, granted, answered, transaction.address);
+    recorder.hold(of.bytes, granted, answered, transaction.bytes);
+    recorder.hold(of.direction, granted, answered,
+                  wave_state(transaction.write ? "write" : "read"));
+    recorder.add(of.in_flight, granted, 1);
+    recorder.add(of.in_flight, answered, -1);
+    recorder.add(of.transactions, granted, 1);
+    if (transaction.data_cycles == 0) return;
+    recorder.hold(transaction.write ? write_data : read_data,
+                  ps(transaction.data_end - transaction.data_cycles), ps(transaction.data_end),
+                  transaction.initiator);
+  });
 }
 
 void SystemBus::sample() {

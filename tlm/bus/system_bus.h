@@ -15,6 +15,7 @@
 #include "tlm/bus/bus_transaction.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/common/observer.h"
+#include "tlm/common/signals.h"
 
 namespace systole::tlm_model {
 
@@ -63,7 +64,7 @@ class AddressMap {
 /// An address that no target answers, or a request that leaves a target's range, gets
 /// TLM_ADDRESS_ERROR_RESPONSE after the round trip of an empty bus. Addresses are rewritten to
 /// offsets in the range and restored before the initiator sees the response. Data are not touched.
-class SystemBus : public sc_core::sc_module, public Sampled {
+class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
  public:
   /// Bind initiators here ...
   tlm_utils::multi_passthrough_target_socket<SystemBus> initiators{"initiators"};
@@ -114,6 +115,7 @@ class SystemBus : public sc_core::sc_module, public Sampled {
 
   void sample() override;
   void trace(sc_core::sc_trace_file* file) const override;
+  void watch(SignalRecorder& recorder) override;
 
   [[nodiscard]] hw::BlockReport report() const { return core_.report(basename()); }
 
@@ -123,6 +125,9 @@ class SystemBus : public sc_core::sc_module, public Sampled {
   void tell(const BusTransaction& transaction, const std::string& initiator) const {
     for (const BusObserver& observer : observers_) observer(transaction, initiator);
   }
+  /// Sets when the data of a transaction moved: a write's before it was delivered, a read's before
+  /// it was answered.
+  void set_data(BusTransaction& transaction, std::uint64_t delivered, bool ok) const;
   /// Serves the batch; false, and nothing is done, if its requests are not all for one target.
   bool transport(int id, RequestBatch& batch, BusCore::Initiator& initiator,
                  tlm::tlm_generic_payload& payload);

@@ -62,18 +62,60 @@ BankedSram::Demand ArrayUnit::result_demand(const hw::cmd::Matmul& matmul,
   return {span.begin, span.end, hw::matmul_accumulator_words(array_, matmul, cycles.folds)};
 }
 
-std::uint64_t ArrayUnit::conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
-                                   const BankedSram::Demand& results, std::uint64_t from,
-                                   std::uint64_t to) const {
+std::array<BankedSram::Demand, 2> ArrayUnit::operand_demands(const hw::cmd::Matmul& matmul,
+                                                             const hw::ArrayReads& reads) {
   const std::uint64_t a_end = matmul.a.address + std::uint64_t{matmul.m} * matmul.a.pitch;
   const std::uint64_t b_rows = matmul.b_transposed ? matmul.n : matmul.k;
   const std::uint64_t b_end = matmul.b.address + b_rows * matmul.b.pitch;
+  return {{{matmul.a.address, a_end, reads.a}, {matmul.b.address, b_end, reads.b}}};
+}
+
+std::uint64_t ArrayUnit::conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
+                                   const BankedSram::Demand& results, std::uint64_t from,
+                                   std::uint64_t to) const {
+  const auto [a, b] = operand_demands(matmul, reads);
   // The scratchpad serves the DMA first; at the accumulator the array comes first, and only its
   // own reads and writes can be too many for the ports.
-  return std::max(
-      memory_.scratchpad.shortage(
-          {{matmul.a.address, a_end, reads.a}, {matmul.b.address, b_end, reads.b}}, from, to),
-      memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kToNobody));
+  return std::max(memory_.scratchpad.shortage({a, b}, from, to),
+                  memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kToNobody));
+}
+
+void ArrayUnit::show_conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
+                               const BankedSram::Demand& results, std::uint64_t from,
+                               std::uint64_t lost) {
+  if (recorder() == nullptr) return;
+  const auto [a, b] = operand_demands(matmul, reads);
+  memory_.scratchpad.show_conflict({a, b}, from, cycle(), lost);
+  memory_.accumulator.show_conflict({results}, from, cycle(), lost, BankedSram::Yield::kToNobody);
+}
+
+void ArrayUnit::account_matmul(const hw::ArrayCycles& cycles, std::uint64_t exposed,
+                               std::uint64_t started) {
+  if (recorder() == nullptr || cycles.folds == 0) {
+    account_stall(cycles.preload + exposed, kPreload);
+    account_busy(cycles.stream);
+    account_stall(cycles.drain, kDrain);
+    return;
+  }
+  // The same cycles in their order.
+  const bool weights_first = array_.overlap == hw::ArrayOverlap::kNone;
+  const std::uint64_t stream = cycles.stream / cycles.folds;
+  std::uint64_t begun = started;
+  account_stall(cycles.preload - cycles.folds * cycles.fold_preload + exposed, kPreload);
+  for (std::uint64_t fold = 0; fold < cycles.folds; ++fold) {
+    if (weights_first) account_stall(cycles.fold_preload, kPreload);
+    account_busy(stream);
+    if (!weights_first) account_stall(cycles.fold_preload, kPreload);
+    account_stall(cycles.fold_drain, kDrain);
+    const std::uint64_t ended = account().now();
+    recorder()->hold(fold_, ps(begun), ps(ended), fold);
+    begun = ended;
+  }
+}
+
+void ArrayUnit::watch(SignalRecorder& recorder) {
+  ExecutionUnit::watch(recorder);
+  fold_ = recorder.add_signal(std::string(name()) + ".fold", 20, SignalRecorder::Kind::kLatest);
 }
 
 std::uint64_t ArrayUnit::attend(Entry& entry, const hw::cmd::Attention& attention) {
@@ -108,23 +150,25 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
 
   const hw::ArrayReads reads = hw::array_reads(array_, matmul.m, matmul.n, matmul.k);
   const BankedSram::Demand results = result_demand(matmul, cycles);
-  events().accumulator_bytes = memory_.accumulator.record(results.begin, results.end, results.words,
-                                                          started, started + interval);
+  events().accumulator_bytes =
+      memory_.accumulator.record(BankedSram::Client::kArray, results.begin, results.end,
+                                 results.words, started, started + interval);
 
   wait_cycles(interval);
   // Cycles lost to conflicts can meet further conflicts.
   std::uint64_t stalled = 0;
   while (const std::uint64_t more = conflicts(matmul, reads, results, started, cycle())) {
     stalled += more;
+    show_conflicts(matmul, reads, results, started, more);
     wait_cycles(more);
   }
-  account_stall(cycles.preload + exposed, kPreload);
-  account_busy(cycles.stream);
-  account_stall(cycles.drain, kDrain);
+  account_matmul(cycles, exposed, started);
   account_stall(stalled, kBankConflict);
 
   events().scratchpad_bytes =
       memory_.scratchpad.count(reads.a * array_.rows + reads.b * array_.cols);
+  const auto [a, b] = operand_demands(matmul, reads);
+  memory_.scratchpad.show(BankedSram::Client::kArray, {a, b}, started, started + interval);
   memory_.scratchpad.prune_before(started);
   free_ = cycle();
   folds_ += cycles.folds;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -24,6 +25,8 @@ class ArrayUnit final : public ExecutionUnit {
 
   [[nodiscard]] std::uint64_t macs() const noexcept { return macs_; }
 
+  void watch(SignalRecorder& recorder) override;
+
  private:
   static constexpr std::size_t kPreload = kOwnCauses;
   static constexpr std::size_t kDrain = kOwnCauses + 1;
@@ -41,10 +44,19 @@ class ArrayUnit final : public ExecutionUnit {
   [[nodiscard]] hw::ArrayCycles compute(const hw::cmd::Matmul& matmul, bool preloaded);
   [[nodiscard]] BankedSram::Demand result_demand(const hw::cmd::Matmul& matmul,
                                                  const hw::ArrayCycles& cycles) const;
+  /// What the operands A and B ask of the scratchpad.
+  [[nodiscard]] static std::array<BankedSram::Demand, 2> operand_demands(
+      const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads);
   /// Cycles that the banks fall short of in [from, to).
   [[nodiscard]] std::uint64_t conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
                                         const BankedSram::Demand& results, std::uint64_t from,
                                         std::uint64_t to) const;
+
+  /// Shows the banks for which the array waits `lost` cycles from now on, after [from, cycle()).
+  void show_conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
+                      const BankedSram::Demand& results, std::uint64_t from, std::uint64_t lost);
+  /// Accounts for a matmul from `started` on: as a whole, or fold by fold if somebody watches.
+  void account_matmul(const hw::ArrayCycles& cycles, std::uint64_t exposed, std::uint64_t started);
 
   const hw::Machine::Array array_;
   const bool functional_;
@@ -55,6 +67,7 @@ class ArrayUnit final : public ExecutionUnit {
   std::uint64_t free_ = 0;             ///< cycle at which the previous matmul left the array
   std::uint64_t macs_ = 0;
   std::uint64_t folds_ = 0;
+  SignalRecorder::Signal fold_ = 0;  ///< shown
 };
 
 }  // namespace systole::tlm_model

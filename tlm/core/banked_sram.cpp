@@ -13,10 +13,12 @@ BankedSram::BankedSram(const hw::Machine::Sram& params, std::uint32_t word_bytes
       bytes_(std::size_t{params.kib} * 1024),
       uses_(params.banks) {}
 
-std::uint64_t BankedSram::record(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
-                                 std::uint64_t from, std::uint64_t to) {
+std::uint64_t BankedSram::record(Client client, std::uint64_t begin, std::uint64_t end,
+                                 std::uint64_t words, std::uint64_t from, std::uint64_t to) {
   hw::for_each_bank(bank_bytes_, begin, end, words, [&](std::size_t bank, std::uint64_t share) {
-    if (share > 0) uses_[bank].push_back({from, std::max(to, from + 1), share});
+    if (share == 0) return;
+    uses_[bank].push_back({from, std::max(to, from + 1), share});
+    if (watched()) show_use(client, bank, share, from, std::max(to, from + 1));
   });
   return count(words * word_bytes_);
 }
@@ -33,6 +35,12 @@ std::uint64_t BankedSram::used(std::size_t bank, std::uint64_t from, std::uint64
 
 std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::uint64_t from,
                                    std::uint64_t to, Yield yield) const {
+  return worst_bank(demands, from, to, yield).cycles;
+}
+
+BankedSram::Shortage BankedSram::worst_bank(std::initializer_list<Demand> demands,
+                                            std::uint64_t from, std::uint64_t to,
+                                            Yield yield) const {
   std::vector<std::uint64_t> wanted(params_.banks, 0);
   for (const Demand& demand : demands) {
     hw::for_each_bank(bank_bytes_, demand.begin, demand.end, demand.words,
@@ -42,15 +50,58 @@ std::uint64_t BankedSram::shortage(std::initializer_list<Demand> demands, std::u
                       });
   }
   const std::uint64_t capacity = (to - from) * params_.ports;
-  std::uint64_t worst = 0;
+  Shortage worst;
   for (std::size_t bank = 0; bank < wanted.size(); ++bank) {
     if (wanted[bank] == 0) continue;
     if (yield == Yield::kToRecorded) wanted[bank] += used(bank, from, to);
-    if (wanted[bank] > capacity) {
-      worst = std::max(worst, (wanted[bank] - capacity + params_.ports - 1) / params_.ports);
-    }
+    if (wanted[bank] <= capacity) continue;
+    const std::uint64_t cycles = (wanted[bank] - capacity + params_.ports - 1) / params_.ports;
+    if (cycles > worst.cycles) worst = {cycles, bank};
   }
   return worst;
+}
+
+void BankedSram::watch(SignalRecorder& recorder, const std::string& path, const Clock& clock) {
+  recorder_ = &recorder;
+  clock_ = &clock;
+  for (std::size_t bank = 0; bank < params_.banks; ++bank) {
+    const std::string prefix = path + ".bank" + std::to_string(bank) + ".";
+    signals_.push_back(
+        {recorder.add_state(prefix + "state"),
+         recorder.add_signal(prefix + "clients", static_cast<unsigned>(Client::kClients),
+                             SignalRecorder::Kind::kUnion),
+         recorder.add_signal(prefix + "words", 32, SignalRecorder::Kind::kNumber)});
+  }
+}
+
+void BankedSram::show_use(Client client, std::size_t bank, std::uint64_t words, std::uint64_t from,
+                          std::uint64_t to) {
+  const BankSignals& of = signals_[bank];
+  recorder_->hold(of.state, clock_->edge_ps(from), clock_->edge_ps(to), wave_state("in_use"));
+  recorder_->hold(of.clients, clock_->edge_ps(from), clock_->edge_ps(to),
+                  static_cast<std::uint64_t>(client));
+  recorder_->add(of.words, clock_->edge_ps(to), static_cast<std::int64_t>(words));
+}
+
+void BankedSram::show(Client client, std::initializer_list<Demand> demands, std::uint64_t from,
+                      std::uint64_t to) {
+  if (!watched()) return;
+  for (const Demand& demand : demands) {
+    hw::for_each_bank(bank_bytes_, demand.begin, demand.end, demand.words,
+                      [&](std::size_t bank, std::uint64_t share) {
+                        if (bank >= signals_.size() || share == 0) return;
+                        show_use(client, bank, share, from, to);
+                      });
+  }
+}
+
+void BankedSram::show_conflict(std::initializer_list<Demand> demands, std::uint64_t from,
+                               std::uint64_t to, std::uint64_t lost, Yield yield) {
+  if (!watched() || lost == 0) return;
+  const Shortage worst = worst_bank(demands, from, to, yield);
+  if (worst.cycles == 0) return;
+  recorder_->hold(signals_[worst.bank].state, clock_->edge_ps(to), clock_->edge_ps(to + lost),
+                  wave_state("bank_conflict"));
 }
 
 void BankedSram::prune_before(std::uint64_t cycle) {

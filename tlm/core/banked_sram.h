@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <deque>
 #include <initializer_list>
+#include <string>
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "tlm/common/signals.h"
 
 namespace systole::tlm_model {
 
@@ -25,9 +27,12 @@ class BankedSram {
   [[nodiscard]] std::uint32_t word_bytes() const noexcept { return word_bytes_; }
   [[nodiscard]] std::uint32_t banks() const noexcept { return params_.banks; }
 
-  /// `words` port accesses, spread over the addresses [begin, end) and the cycles [from, to). The
-  /// result is how many bytes that moves.
-  std::uint64_t record(std::uint64_t begin, std::uint64_t end, std::uint64_t words,
+  /// Who uses a port.
+  enum class Client : std::uint8_t { kLoad, kArray, kStore, kClients /**< how many there are */ };
+
+  /// `words` port accesses of a client, spread over the addresses [begin, end) and the cycles
+  /// [from, to). The result is how many bytes that moves.
+  std::uint64_t record(Client client, std::uint64_t begin, std::uint64_t end, std::uint64_t words,
                        std::uint64_t from, std::uint64_t to);
   /// `words` port accesses, spread over the addresses [begin, end).
   struct Demand {
@@ -39,6 +44,19 @@ class BankedSram {
   /// largest shortage of any bank, given what the others recorded.
   [[nodiscard]] std::uint64_t shortage(std::initializer_list<Demand> demands, std::uint64_t from,
                                        std::uint64_t to, Yield yield = Yield::kToRecorded) const;
+  /// Whether somebody watches the banks.
+  [[nodiscard]] bool watched() const noexcept {
+    return recorder_ != nullptr && recorder_->records();
+  }
+  /// Adds signals of each bank below the path: its state, who uses its ports, words so far.
+  void watch(SignalRecorder& recorder, const std::string& path, const Clock& clock);
+  /// Shows accesses that are counted and not recorded. Nothing unless watched.
+  void show(Client client, std::initializer_list<Demand> demands, std::uint64_t from,
+            std::uint64_t to);
+  /// Shows that a client with these demands during the cycles [from, to) waited `lost` cycles after
+  /// them, at the bank whose shortage is the largest. Nothing unless watched.
+  void show_conflict(std::initializer_list<Demand> demands, std::uint64_t from, std::uint64_t to,
+                     std::uint64_t lost, Yield yield = Yield::kToRecorded);
   /// Drops records that ended before `cycle`: no caller will ask about them any more.
   void prune_before(std::uint64_t cycle);
 
@@ -54,6 +72,18 @@ class BankedSram {
   struct Use {
     std::uint64_t from, to, words;
   };
+  struct BankSignals {
+    SignalRecorder::Signal state, clients, words;
+  };
+  /// What a client lacks at the end of an interval, and at which bank.
+  struct Shortage {
+    std::uint64_t cycles = 0;
+    std::size_t bank = 0;
+  };
+  [[nodiscard]] Shortage worst_bank(std::initializer_list<Demand> demands, std::uint64_t from,
+                                    std::uint64_t to, Yield yield) const;
+  void show_use(Client client, std::size_t bank, std::uint64_t words, std::uint64_t from,
+                std::uint64_t to);
   [[nodiscard]] std::uint64_t used(std::size_t bank, std::uint64_t from, std::uint64_t to) const;
 
   hw::Machine::Sram params_;
@@ -62,6 +92,9 @@ class BankedSram {
   std::vector<std::uint8_t> bytes_;
   std::vector<std::deque<Use>> uses_;  ///< per bank, oldest first
   std::uint64_t bytes_moved_ = 0;
+  SignalRecorder* recorder_ = nullptr;  ///< of the signals, by bank
+  std::vector<BankSignals> signals_;
+  const Clock* clock_ = nullptr;
 };
 
 }  // namespace systole::tlm_model

@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <initializer_list>
+#include <string>
 #include <utility>
 
 namespace systole::tlm_model {
@@ -154,6 +155,13 @@ std::vector<hw::BlockReport> Core::reports(std::uint64_t cycles) const {
   if (attention) reports.push_back(attention->report(cycles));
   if (loops) reports.push_back(loops->report(cycles));
   return reports;
+}
+
+void Core::watch(SignalRecorder& recorder) {
+  const std::string prefix = std::string(name()) + ".";
+  memory.scratchpad.watch(recorder, prefix + "scratchpad", processor.clock());
+  memory.accumulator.watch(recorder, prefix + "accumulator", processor.clock());
+  if (mmu) mmu->tlb.watch(recorder, prefix + "tlb", processor.clock());
 }
 
 }  // namespace systole::tlm_model

@@ -14,6 +14,7 @@
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
 #include "tlm/attention/attention_unit.h"
+#include "tlm/common/signals.h"
 #include "tlm/core/array_unit.h"
 #include "tlm/core/command_processor.h"
 #include "tlm/core/load_unit.h"
@@ -50,7 +51,7 @@ struct Engines {
 ///
 /// Registers are 8 bytes wide and only accessible whole; anything else is answered with an error
 /// status.
-class Core : public sc_core::sc_module {
+class Core : public sc_core::sc_module, public Watched {
  public:
   static constexpr std::uint64_t kId = 0x00, kProgram = 0x08, kControl = 0x10, kStatus = 0x18,
                                  kCycles = 0x20, kHostCall = 0x28,
@@ -95,6 +96,9 @@ class Core : public sc_core::sc_module {
   /// Every initiator of the core, to be bound to the bus.
   [[nodiscard]] std::vector<DmaPort*> ports();
   [[nodiscard]] std::vector<hw::BlockReport> reports(std::uint64_t cycles) const;
+
+  /// Banks of the memories, and the translation.
+  void watch(SignalRecorder& recorder) override;
 
  private:
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);

@@ -37,18 +37,15 @@ void ExecutionUnit::wait_cycles(std::uint64_t cycles) {
 
 void ExecutionUnit::run() {
   for (;;) {
-    state_ = kIdle;
     op_ = command_ = kNoIndex;
     accumulator_half_ = kNoHalf;
     Entry& entry = processor_.next(unit_, account_, kNoCommand);
     op_ = entry.command.op;
     command_ = entry.index;
     if (!entry.is_ready()) {
-      state_ = kWaitHazard;
       processor_.wait_ready(entry);
       account_.stall_until(cycle(), kWaitLoad + static_cast<std::size_t>(entry.last_blocker));
     }
-    state_ = kBusy;
     const std::uint64_t started = cycle();
     const StallMark mark(account_.time());
     const std::uint64_t moved = moved_bytes();
@@ -67,12 +64,23 @@ hw::BlockReport ExecutionUnit::report(std::uint64_t end) const {
 
 void ExecutionUnit::trace(sc_core::sc_trace_file* file) const {
   const std::string prefix = std::string(name()) + ".";
-  sc_core::sc_trace(file, state_, prefix + "state", 2);
   sc_core::sc_trace(file, op_, prefix + "operator");
   sc_core::sc_trace(file, command_, prefix + "command");
   if (unit_ != hw::Unit::kLoad) {
     sc_core::sc_trace(file, accumulator_half_, prefix + "accumulator_half", 2);
   }
+}
+
+void ExecutionUnit::watch(SignalRecorder& recorder) {
+  recorder_ = &recorder;
+  state_ = std::make_unique<AccountSignal>(recorder, std::string(name()) + ".state", account_,
+                                           &processor_.clock());
+  account_.watch(*state_);
+}
+
+// What a unit does with a command is shown when it is known: at its end, or at that of a wait.
+std::uint64_t ExecutionUnit::settled_ps() const {
+  return command_ == kNoIndex ? Watched::settled_ps() : ps(account_.now());
 }
 
 }  // namespace systole::tlm_model

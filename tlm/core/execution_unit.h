@@ -1,22 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <systemc>
 #include <vector>
 
 #include "base/accounting.h"
 #include "hw/energy.h"
 #include "hw/program/program.h"
+#include "tlm/common/signals.h"
 #include "tlm/core/command_processor.h"
 
 namespace systole::tlm_model {
 
 /// One in-order unit of a core: takes its commands, waits for their hazards, executes them, and
 /// accounts for every cycle. What executing means is the derived class's.
-class ExecutionUnit : public sc_core::sc_module {
+class ExecutionUnit : public sc_core::sc_module, public Watched {
  public:
-  /// States shown in waveforms.
-  enum State : std::uint8_t { kIdle, kBusy, kWaitHazard, kStates /**< how many there are */ };
   /// Traced while the unit has no command: the largest value of each type.
   static constexpr std::uint32_t kNoIndex = 0xffffffff;
   static constexpr std::uint8_t kNoHalf = 0xff;
@@ -25,6 +25,9 @@ class ExecutionUnit : public sc_core::sc_module {
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
   [[nodiscard]] hw::BlockReport report(std::uint64_t end) const;
   void trace(sc_core::sc_trace_file* file) const override;
+  /// The state is that of the account, stall by stall.
+  void watch(SignalRecorder& recorder) override;
+  [[nodiscard]] std::uint64_t settled_ps() const override;
 
  protected:
   // Causes that every unit has.
@@ -55,6 +58,13 @@ class ExecutionUnit : public sc_core::sc_module {
   void account_stall(std::uint64_t cycles, std::size_t cause) {
     account_.stall_until(account_.now() + cycles, cause);
   }
+  /// Null: nobody watches.
+  [[nodiscard]] SignalRecorder* recorder() noexcept {
+    return recorder_ != nullptr && recorder_->records() ? recorder_ : nullptr;
+  }
+  [[nodiscard]] std::uint64_t ps(std::uint64_t cycle) const {
+    return processor_.clock().edge_ps(cycle);
+  }
   [[nodiscard]] std::uint64_t cycle() const { return processor_.cycle(); }
   void wait_cycles(std::uint64_t cycles);
 
@@ -65,10 +75,11 @@ class ExecutionUnit : public sc_core::sc_module {
   CommandProcessor& processor_;
   hw::BlockAccount account_;
   hw::EnergyEvents events_;
-  std::uint8_t state_ = kIdle;               ///< traced
   std::uint32_t op_ = kNoIndex;              ///< traced: operator of the current command
   std::uint32_t command_ = kNoIndex;         ///< traced: its position in the program
   std::uint8_t accumulator_half_ = kNoHalf;  ///< traced, but for the load unit
+  SignalRecorder* recorder_ = nullptr;
+  std::unique_ptr<AccountSignal> state_;
 };
 
 }  // namespace systole::tlm_model

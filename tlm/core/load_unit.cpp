@@ -186,7 +186,9 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
       widen(load, row, rows.data + row * row_bytes);
     }
     const std::uint64_t at = first + row * pitch;
-    moved += sram.record(at, at + local_bytes, words, there - std::min(there, words), there);
+    if (recorder() != nullptr) recorder()->add(arrived_, ps(there), 1);
+    moved += sram.record(BankedSram::Client::kLoad, at, at + local_bytes, words,
+                         there - std::min(there, words), there);
   };
   std::uint64_t beats = 0;
   std::uint64_t done = 0;
@@ -215,6 +217,11 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   account_stall(in_stages, kStages);
   account_stall(elapsed - in_stages - busy, kMemory);
   return done;
+}
+
+void LoadUnit::watch(SignalRecorder& recorder) {
+  ExecutionUnit::watch(recorder);
+  arrived_ = recorder.add_signal(std::string(name()) + ".rows", 32, SignalRecorder::Kind::kNumber);
 }
 
 std::vector<hw::Counter> LoadUnit::counters() const {

@@ -21,6 +21,8 @@ class LoadUnit final : public ExecutionUnit {
   /// Elements times stages before the anchor.
   [[nodiscard]] std::uint64_t stage_operations() const noexcept { return stage_operations_; }
 
+  void watch(SignalRecorder& recorder) override;
+
  private:
   static constexpr std::size_t kMemory = kOwnCauses;
   static constexpr std::size_t kStages = kOwnCauses + 1;
@@ -52,6 +54,7 @@ class LoadUnit final : public ExecutionUnit {
   std::vector<std::uint64_t> rows_;                  ///< of these, in their order
   std::vector<std::int32_t> sums_;                   ///< a row of them
   std::uint64_t stage_operations_ = 0;
+  SignalRecorder::Signal arrived_ = 0;  ///< shown: rows so far
 };
 
 }  // namespace systole::tlm_model

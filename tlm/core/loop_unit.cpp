@@ -261,4 +261,16 @@ hw::BlockReport LoopUnit::report(std::uint64_t end) const {
         core_.load().counts().window_full}});
 }
 
+void LoopUnit::watch(SignalRecorder& recorder) {
+  state_ = std::make_unique<AccountSignal>(recorder, std::string(name()) + ".state", account_,
+                                           &processor_.clock());
+  account_.watch(*state_);
+}
+
+std::uint64_t LoopUnit::settled_ps() const {
+  const std::uint64_t now = Watched::settled_ps();
+  if (open_.empty() && !core_.busy()) return now;
+  return std::min(now, processor_.clock().edge_ps(account_.now()));
+}
+
 }  // namespace systole::tlm_model

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <systemc>
 #include <tlm>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "hw/engines.h"
 #include "hw/loop/loop_core.h"
 #include "hw/machine/machine.h"
+#include "tlm/common/signals.h"
 #include "tlm/core/command_processor.h"
 
 namespace systole::tlm_model {
@@ -20,7 +22,7 @@ namespace systole::tlm_model {
 ///
 /// The core runs up to kQuantum cycles ahead of simulated time, and never less than kLag: a write
 /// reaches the bus when its last beat leaves the core, and begins there with the first one.
-class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
+class LoopUnit : public sc_core::sc_module, public Watched, private hw::loop::Memory {
  public:
   tlm_utils::simple_initiator_socket<LoopUnit> socket{"socket"};
 
@@ -42,6 +44,9 @@ class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
   /// From `cycle` on, time counts in the account or it does not.
   void set_counting(bool on, std::uint64_t cycle) { account_.set_counting(on, cycle); }
   [[nodiscard]] hw::BlockReport report(std::uint64_t end) const;
+
+  void watch(SignalRecorder& recorder) override;
+  [[nodiscard]] std::uint64_t settled_ps() const override;
 
  private:
   static constexpr std::uint64_t kQuantum = 32;
@@ -88,6 +93,7 @@ class LoopUnit : public sc_core::sc_module, private hw::loop::Memory {
   std::uint64_t rows_ = 0, conflicts_ = 0;  ///< as they were in the last cycle
   Work work_;
   hw::BlockAccount account_;
+  std::unique_ptr<AccountSignal> state_;
   StallMark completed_;            ///< when the last loop was
   hw::EnergyEvents of_completed_;  ///< moved by all loops until then
 };

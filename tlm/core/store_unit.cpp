@@ -31,7 +31,9 @@ StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& mac
       memory_(memory),
       engine_(engine),
       encoder_engine_(encoder),
-      encoder_(std::max(machine.attention.encoder_lines, 1U), machine.attention.macs_per_line) {}
+      encoder_(std::max(machine.attention.encoder_lines, 1U), machine.attention.macs_per_line),
+      machine_units_(machine.postop),
+      has_encoder_(machine.attention.encoder_lines != 0) {}
 
 StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& chain) {
   const hw::Program& program = processor().program();
@@ -131,9 +133,13 @@ void StoreUnit::encode(Flow& flow) {
   const std::uint64_t wait = encoder_begun_ - std::min(encoder_begun_, flow.row_done);
   flow.encoder_wait += wait;
   flow.row_done += wait;
+  keep_step(flow.row_done, kEncoder);
   const std::uint64_t features = flow.result->n / flow.encoder->in_heads;
   const hw::HeadMixLines::Token token = encoder_.take(*flow.encoder, features, flow.row_done);
   encoder_begun_ = token.begun;
+  if (recorder() != nullptr) {
+    recorder()->hold(encoder_state_, ps(flow.row_done), ps(token.done), wave_state("busy"));
+  }
   flow.encoder_delay = token.done - flow.row_done;
   const std::uint64_t macs = features * hw::mix_products(*flow.encoder);
   const std::uint64_t outputs = features * flow.encoder->out_heads;
@@ -147,9 +153,12 @@ void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   // The pipeline takes a row per interval, but not before the row's operands have arrived, and not
   // before the previous row has found a place in the write queue.
   const std::uint64_t accepted = write_dma.next_issue();
-  flow.row_done = std::max(flow.row_done, accepted - std::min(accepted, flow.encoder_delay)) +
-                  flow.cycles.per_row;
+  flow.row_done = std::max(flow.row_done, accepted - std::min(accepted, flow.encoder_delay));
+  keep_step(flow.row_done, kMemory);
+  flow.row_done += flow.cycles.per_row;
+  keep_step(flow.row_done, kWork);
   if (!operands_at_.empty()) flow.row_done = std::max(flow.row_done, operands_at_[row]);
+  keep_step(flow.row_done, kMemory);
 }
 
 void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes,
@@ -158,8 +167,8 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
     const std::uint64_t at = flow.move->to.address + offset;
     const std::uint64_t words =
         (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
-    events().scratchpad_bytes +=
-        memory_.scratchpad.record(at, at + bytes, words, ready - std::min(ready, words), ready);
+    events().scratchpad_bytes += memory_.scratchpad.record(
+        BankedSram::Client::kStore, at, at + bytes, words, ready - std::min(ready, words), ready);
     return;
   }
   flow.written =
@@ -186,6 +195,54 @@ void StoreUnit::deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& f
   }
 }
 
+void StoreUnit::account_steps(const Flow& flow) {
+  account_stall(flow.cycles.fill, kFill);
+  std::uint64_t row = 0, begun = flow.started;
+  for (const Step& step : steps_) {
+    if (step.cause != kWork) {
+      account().stall_until(step.until, step.cause);
+      continue;
+    }
+    account().busy_until(step.until);
+    recorder()->hold(row_, ps(begun), ps(step.until), row++);
+    begun = step.until;
+  }
+  steps_.clear();
+}
+
+void StoreUnit::show_units(const Flow& flow, const hw::Chain& chain, const Entry& entry) {
+  const std::uint64_t from = ps(flow.started), to = ps(cycle());
+  for (const auto& [unit, signals] : units_) {
+    const bool needed = std::any_of(
+        chain.stages.begin(), chain.stages.end(),
+        [unit = unit](const hw::Stage& stage) { return hw::stage_info(stage.op).unit == unit; });
+    if (!needed) continue;
+    recorder()->hold(signals.state, from, to, wave_state("busy"));
+    recorder()->hold(signals.op, from, to, entry.command.op);
+    recorder()->hold(signals.command, from, to, entry.index);
+  }
+}
+
+void StoreUnit::watch(SignalRecorder& recorder) {
+  using Kind = SignalRecorder::Kind;
+  ExecutionUnit::watch(recorder);
+  const std::string prefix = std::string(name()) + ".";
+  row_ = recorder.add_signal(prefix + "row", 24, Kind::kLatest);
+  const auto add = [&](hw::StageUnit unit, bool has, const char* unit_name) {
+    if (!has) return;
+    const std::string path = prefix + unit_name + ".";
+    units_[unit] = {recorder.add_state(path + "state"),
+                    recorder.add_signal(path + "operator", 32, Kind::kLatest),
+                    recorder.add_signal(path + "command", 32, Kind::kLatest)};
+  };
+  add(hw::StageUnit::kGelu, machine_units_.gelu != 0, "gelu");
+  add(hw::StageUnit::kExponential, machine_units_.exponential != 0, "exponential");
+  add(hw::StageUnit::kNorm, machine_units_.norm != 0, "norm");
+  add(hw::StageUnit::kRope, machine_units_.rope != 0, "rope");
+  add(hw::StageUnit::kTransposer, machine_units_.transposer != 0, "transposer");
+  if (has_encoder_) encoder_state_ = recorder.add_state(prefix + "encoder.state");
+}
+
 std::uint64_t StoreUnit::execute(Entry& entry) {
   const auto& result = *entry.command.as<hw::cmd::Result>();
   const hw::Chain& chain = hw::chain_of(result.chain, processor().program());
@@ -196,8 +253,9 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t parameter_words =
       (parameter_bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
   events().scratchpad_bytes +=
-      memory_.scratchpad.record(result.chain.parameters, result.chain.parameters + parameter_bytes,
-                                parameter_words, flow.started, flow.started + parameter_words);
+      memory_.scratchpad.record(BankedSram::Client::kStore, result.chain.parameters,
+                                result.chain.parameters + parameter_bytes, parameter_words,
+                                flow.started, flow.started + parameter_words);
   const bool transposed = hw::transposes(chain);
   const std::uint64_t block = transposed ? lanes_ : kHalfRows;
   fetch_operands(result, 0, block, flow.started);
@@ -223,8 +281,10 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t reads = flow.cycles.reads;
   const std::uint64_t words =
       hw::chain_accumulator_words(reads, result.n, lanes_, memory_.accumulator.word_bytes());
-  const std::uint64_t conflict =
-      memory_.accumulator.shortage({{span.begin, span.end, words}}, flow.started, cycle());
+  const BankedSram::Demand demand{span.begin, span.end, words};
+  const std::uint64_t conflict = memory_.accumulator.shortage({demand}, flow.started, cycle());
+  memory_.accumulator.show(BankedSram::Client::kStore, {demand}, flow.started, cycle());
+  memory_.accumulator.show_conflict({demand}, flow.started, cycle(), conflict);
   wait_cycles(conflict);
   events().accumulator_bytes += memory_.accumulator.count(reads * lanes_ * 4);
   memory_.accumulator.prune_before(flow.started);
@@ -232,12 +292,20 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
   const std::uint64_t elapsed = cycle() - flow.started;
   const std::uint64_t pipeline = flow.cycles.total(result.m);
   const std::uint64_t busy = pipeline - flow.cycles.fill;
-  account_stall(flow.cycles.fill, kFill);
-  account_busy(busy);
-  account_stall(conflict, kBankConflict);
   const std::uint64_t encoder = flow.encoder_wait + flow.encoder_delay;
-  account_stall(encoder, kEncoder);
-  account_stall(elapsed - pipeline - conflict - encoder, kMemory);
+  if (recorder() != nullptr) {
+    keep_step(last_out, kEncoder);
+    keep_step(cycle() - conflict, kMemory);
+    keep_step(cycle(), kBankConflict);
+    account_steps(flow);
+    show_units(flow, chain, entry);
+  } else {
+    account_stall(flow.cycles.fill, kFill);
+    account_busy(busy);
+    account_stall(conflict, kBankConflict);
+    account_stall(encoder, kEncoder);
+    account_stall(elapsed - pipeline - conflict - encoder, kMemory);
+  }
   const std::uint64_t operations = std::uint64_t{result.m} * result.n * chain.stages.size();
   operations_ += operations;
   events().postop_elements += operations;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "hw/attention/head_mix.h"
@@ -32,6 +33,8 @@ class StoreUnit final : public ExecutionUnit {
   /// Elements times stages; an encoder's outputs are one stage more.
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
   [[nodiscard]] std::uint64_t encoder_macs() const noexcept { return encoder_macs_; }
+
+  void watch(SignalRecorder& recorder) override;
 
  private:
   static constexpr std::size_t kFill = kOwnCauses;
@@ -75,6 +78,21 @@ class StoreUnit final : public ExecutionUnit {
   void put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes, std::uint64_t ready,
            Flow& flow);
 
+  /// The time until `until` went to a cause, or to work.
+  struct Step {
+    std::uint64_t until;
+    std::size_t cause;
+  };
+  static constexpr std::size_t kWork = ~std::size_t{0};
+  /// Keeps a step of the command in progress, if somebody watches.
+  void keep_step(std::uint64_t until, std::size_t cause) {
+    if (recorder() != nullptr) steps_.push_back({until, cause});
+  }
+  /// Accounts for the steps in their order, and shows the rows.
+  void account_steps(const Flow& flow);
+  /// Shows the functional units that the chain needs as busy until now.
+  void show_units(const Flow& flow, const hw::Chain& chain, const Entry& entry);
+
   const bool functional_;
   const std::uint32_t lanes_;
   LocalMemory& memory_;
@@ -92,6 +110,15 @@ class StoreUnit final : public ExecutionUnit {
   std::vector<std::uint8_t> encoded_;       ///< the same after the encoder
   hw::HeadMixLines encoder_;
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
+  std::vector<Step> steps_;
+  /// Shown of a functional unit that the machine has.
+  struct UnitSignals {
+    SignalRecorder::Signal state, op, command;
+  };
+  const hw::Machine::Postop machine_units_;  ///< which it has
+  const bool has_encoder_;
+  std::map<hw::StageUnit, UnitSignals> units_;
+  SignalRecorder::Signal row_ = 0, encoder_state_ = 0;  ///< shown
   std::uint64_t operations_ = 0;
   std::uint64_t accumulator_reads_ = 0;
   std::uint64_t softmax_reads_ = 0;

@@ -33,10 +33,31 @@ std::uint64_t Tlb::entry_address(std::uint64_t page, std::uint32_t level) const 
   return end - (page + 1) * kEntryBytes;
 }
 
+void Tlb::watch(SignalRecorder& recorder, const std::string& path, const Clock& clock) {
+  using Kind = SignalRecorder::Kind;
+  signals_ = {&recorder, &clock, recorder.add_state(path + ".state"),
+              recorder.add_signal(path + ".page", 40, Kind::kLatest),
+              recorder.add_signal(path + ".misses", 32, Kind::kNumber)};
+}
+
+void Tlb::show(std::uint64_t page, std::uint64_t from, const Answer& answer) const {
+  if (!signals_) return;
+  SignalRecorder& recorder = *signals_->recorder;
+  const std::uint64_t begin = signals_->clock->edge_ps(from);
+  const std::uint64_t end = signals_->clock->edge_ps(answer.cycle);
+  recorder.hold(signals_->state, begin, end, answer.hit ? wave_state("hit") : wave_state("miss"));
+  recorder.hold(signals_->page, begin, end, page);
+  if (!answer.hit) recorder.add(signals_->misses, begin, 1);
+}
+
 Tlb::Answer Tlb::translate(std::uint64_t page, std::uint64_t cycle, DmaPort& walker) {
   std::uint64_t known = cycle + params_.hit_cycles;
   const hw::CacheTags::Access place = table_.access(page, false);
-  if (place.hit) return {true, std::max(known, known_from_[place.slot])};
+  if (place.hit) {
+    const Answer answer{true, std::max(known, known_from_[place.slot])};
+    show(page, cycle, answer);
+    return answer;
+  }
   known = std::max(known, walker_free_) + params_.miss_cycles;
   const bool walks = !second_ || !second_->access(page, false).hit;
   for (std::uint32_t level = walks ? params_.walk_reads : 0; level-- > 0;) {
@@ -45,6 +66,7 @@ Tlb::Answer Tlb::translate(std::uint64_t page, std::uint64_t cycle, DmaPort& wal
   }
   walker_free_ = std::max(walker_free_, known);
   known_from_[place.slot] = known;
+  show(page, cycle, {false, known});
   return {false, known};
 }
 

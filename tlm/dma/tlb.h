@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "hw/machine/machine.h"
 #include "hw/memory/cache_tags.h"
+#include "tlm/common/signals.h"
 
 namespace systole::tlm_model {
 
@@ -33,6 +35,9 @@ class Tlb {
   /// `walker`: reads on behalf of the port that asks.
   Answer translate(std::uint64_t page, std::uint64_t cycle, DmaPort& walker);
 
+  /// Adds signals below the path: what the table does, for which page, and its misses so far.
+  void watch(SignalRecorder& recorder, const std::string& path, const Clock& clock);
+
   [[nodiscard]] std::uint64_t page_of(std::uint64_t address) const noexcept {
     return address / params_.page_bytes;
   }
@@ -47,6 +52,13 @@ class Tlb {
   std::optional<hw::CacheTags> second_;
   std::vector<std::uint64_t> known_from_;  ///< by entry: cycle
   std::uint64_t walker_free_ = 0;          ///< cycle
+  struct Signals {
+    SignalRecorder* recorder;
+    const Clock* clock;
+    SignalRecorder::Signal state, page, misses;
+  };
+  std::optional<Signals> signals_;  ///< shown, if somebody watches
+  void show(std::uint64_t page, std::uint64_t from, const Answer& answer) const;
 };
 
 }  // namespace systole::tlm_model

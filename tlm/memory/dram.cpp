@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/units.h"
+#include "tlm/memory/dram_signals.h"
 
 namespace systole::tlm_model {
 
@@ -78,6 +79,18 @@ void Dram::trace(sc_core::sc_trace_file* file) const {
   sc_core::sc_trace(file, row_hits_, prefix + "row_hits");
   sc_core::sc_trace(file, row_misses_, prefix + "row_misses");
   sc_core::sc_trace(file, row_conflicts_, prefix + "row_conflicts");
+}
+
+void Dram::watch(SignalRecorder& recorder) {
+  const std::string prefix = std::string(name()) + ".";
+  if (fixed_) {
+    answers_ =
+        std::make_unique<AccountSignal>(recorder, prefix + "answers", fixed_->answers(), &clock_);
+    fixed_->watch(*answers_);
+    return;
+  }
+  signals_ = std::make_unique<DramSignals>(recorder, prefix, timing_);
+  timing_.watch(*signals_);
 }
 
 bool Dram::offer(tlm::tlm_dmi& dmi) {

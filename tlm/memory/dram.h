@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <systemc>
 #include <tlm>
@@ -8,6 +9,7 @@
 #include "hw/machine/machine.h"
 #include "hw/memory/dram_timing.h"
 #include "hw/memory/fixed_memory.h"
+#include "tlm/common/signals.h"
 #include "tlm/common/time.h"
 #include "tlm/memory/memory_target.h"
 
@@ -36,7 +38,7 @@ class SparseMemory {
 /// The bus stores and forwards what a read brings, which takes it a cycle for each beat but the
 /// first. A fixed memory passes beats on as they come, unless to a cache: it has finished so many
 /// cycles before its last beat.
-class Dram : public MemoryTarget {
+class Dram : public MemoryTarget, public Watched {
  public:
   /// A memory that is not `functional` offers no DMI. Throws std::invalid_argument on bad
   /// parameters, std::bad_alloc if the host cannot provide the address space.
@@ -53,6 +55,7 @@ class Dram : public MemoryTarget {
   [[nodiscard]] const hw::DramTiming& timing() const noexcept { return timing_; }
 
   void trace(sc_core::sc_trace_file* file) const override;
+  void watch(SignalRecorder& recorder) override;
 
   /// Of the DRAM; a fixed memory reports as "memory".
   [[nodiscard]] hw::BlockReport report() const;
@@ -68,6 +71,8 @@ class Dram : public MemoryTarget {
   const bool cached_;  ///< a cache waits for the last beat of its line
   SparseMemory memory_;
   std::uint64_t row_hits_ = 0, row_misses_ = 0, row_conflicts_ = 0;  ///< traced, in bursts
+  std::unique_ptr<hw::DramWatch> signals_;  ///< of the DRAM's channels and banks
+  std::unique_ptr<AccountSignal> answers_;  ///< of the fixed memory
 };
 
 }  // namespace systole::tlm_model

@@ -19,6 +19,58 @@ void for_lines(std::uint64_t address, std::uint64_t bytes, std::uint32_t line_by
 
 }  // namespace
 
+/// What the banks do, with which line.
+class L2Cache::Signals final : public hw::CacheWatch {
+ public:
+  Signals(SignalRecorder& recorder, const std::string& prefix, const L2Cache& cache)
+      : recorder_(recorder), clock_(cache.clock_), line_bytes_(cache.line_bytes_) {
+    using Kind = SignalRecorder::Kind;
+    for (std::size_t b = 0; b < cache.cache_.banks(); ++b) {
+      const std::string path = prefix + "bank" + std::to_string(b) + ".";
+      banks_.push_back({recorder.add_state(path + "state"),
+                        recorder.add_signal(path + "address", 48, Kind::kLatest)});
+    }
+    hits_ = recorder.add_signal(prefix + "hits", 32, Kind::kNumber);
+    misses_ = recorder.add_signal(prefix + "misses", 32, Kind::kNumber);
+  }
+
+  void use(std::size_t bank, hw::CacheUse use, std::uint64_t line, std::uint64_t begin,
+           std::uint64_t end) override {
+    const std::uint64_t from = clock_.edge_ps(begin), to = clock_.edge_ps(end);
+    recorder_.hold(banks_[bank].state, from, to, state_of(use));
+    recorder_.hold(banks_[bank].address, from, to, line * line_bytes_);
+    if (use == hw::CacheUse::kHit) recorder_.add(hits_, from, 1);
+    if (use == hw::CacheUse::kMiss) recorder_.add(misses_, from, 1);
+  }
+
+ private:
+  struct Bank {
+    SignalRecorder::Signal state, address;
+  };
+
+  static std::uint8_t state_of(hw::CacheUse use) {
+    switch (use) {
+      case hw::CacheUse::kHit:
+        return wave_state("hit");
+      case hw::CacheUse::kMerged:
+        return wave_state("merged");
+      case hw::CacheUse::kMiss:
+        return wave_state("miss");
+      case hw::CacheUse::kFill:
+        return wave_state("fill");
+      case hw::CacheUse::kWriteBack:
+        break;
+    }
+    return wave_state("write_back");
+  }
+
+  SignalRecorder& recorder_;
+  const Clock& clock_;
+  const std::uint32_t line_bytes_;
+  std::vector<Bank> banks_;
+  SignalRecorder::Signal hits_, misses_;
+};
+
 L2Cache::L2Cache(const sc_core::sc_module_name& name, const hw::Machine& machine,
                  std::uint64_t capacity, bool functional)
     : MemoryTarget(name, capacity, functional),
@@ -61,6 +113,11 @@ void L2Cache::copy(bool write, std::uint64_t address, unsigned char* data, std::
                 copy_bytes(write, bytes_of(*slot) + offset, data + at, length);
               }
             });
+}
+
+void L2Cache::watch(SignalRecorder& recorder) {
+  signals_ = std::make_unique<Signals>(recorder, std::string(name()) + ".", *this);
+  cache_.watch(*signals_);
 }
 
 void L2Cache::set_aside(hw::CacheTags::Slot slot) {

@@ -3,12 +3,14 @@
 #include <tlm_utils/simple_initiator_socket.h>
 
 #include <cstdint>
+#include <memory>
 #include <systemc>
 #include <tlm>
 #include <vector>
 
 #include "hw/machine/machine.h"
 #include "hw/memory/cache.h"
+#include "tlm/common/signals.h"
 #include "tlm/common/time.h"
 #include "tlm/memory/memory_target.h"
 
@@ -20,7 +22,7 @@ namespace systole::tlm_model {
 ///
 /// A request that spans several lines is an access to each, all arriving together. Lines move by
 /// b_transport; an error answer to one is reported as an error.
-class L2Cache : public MemoryTarget, private hw::LineMemory {
+class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
  public:
   tlm_utils::simple_initiator_socket<L2Cache> memory{"memory"};
 
@@ -37,9 +39,13 @@ class L2Cache : public MemoryTarget, private hw::LineMemory {
 
   [[nodiscard]] const hw::Cache& cache() const noexcept { return cache_; }
 
+  void watch(SignalRecorder& recorder) override;
+
   [[nodiscard]] hw::BlockReport report() const { return with_rejected(cache_.report(basename())); }
 
  private:
+  class Signals;
+
   // MemoryTarget
   void move(bool write, RequestBatch::Request& request) override;
   void copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) override;
@@ -62,6 +68,7 @@ class L2Cache : public MemoryTarget, private hw::LineMemory {
   std::vector<unsigned char> lines_;   ///< by slot
   std::vector<unsigned char> victim_;  ///< the line that was set aside
   tlm::tlm_generic_payload payload_;
+  std::unique_ptr<hw::CacheWatch> signals_;
 };
 
 }  // namespace systole::tlm_model

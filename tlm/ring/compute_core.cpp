@@ -41,6 +41,10 @@ void ComputeCore::start(const hw::dfx::Pass& pass) {
 
 void ComputeCore::account(Phase phase, std::uint64_t end) {
   if (end <= end_) return;
+  if (signals_) {
+    signals_->recorder->hold(signals_->phase, clock_.edge_ps(end_), clock_.edge_ps(end),
+                             static_cast<std::uint64_t>(phase));
+  }
   phases_[static_cast<std::size_t>(phase)] += end - end_;
   end_ = end;
 }
@@ -51,6 +55,7 @@ void ComputeCore::run() {
     const std::uint64_t now = clock_.cycle_from(sc_core::sc_time_stamp());
     timing_.start(now);
     end_ = now;
+    pass_began_ps_ = to_ps(sc_core::sc_time_stamp());
     for (const Instruction& instruction : pass_->instructions) {
       if (instruction.op == Opcode::kSync) {
         sync(instruction);
@@ -59,7 +64,7 @@ void ComputeCore::run() {
       const CoreTiming::Times times = timing_.issue(instruction);
       account(instruction.phase, times.end);
       if (values_) values_->execute(instruction);
-      if (observer) observer({core_, &instruction, times});
+      tell(instruction, times);
     }
     const sc_core::sc_time end = clock_.edge(end_);
     if (end > sc_core::sc_time_stamp()) wait(end - sc_core::sc_time_stamp());
@@ -98,20 +103,45 @@ void ComputeCore::sync(const Instruction& instruction) {
     timing_.wait(end);
   }
   account(Phase::kSync, end);
-  if (observer) observer({core_, &instruction, {begin, end, end}});
+  tell(instruction, {begin, end, end});
+}
+
+void ComputeCore::tell(const Instruction& instruction, const CoreTiming::Times& times) {
+  if (observer) observer({core_, &instruction, times});
+  if (!signals_) return;
+  const auto unit = static_cast<std::size_t>(unit_of(instruction.op));
+  signals_->recorder->hold(signals_->instructions.at(unit), clock_.edge_ps(times.begin),
+                           clock_.edge_ps(std::max(times.released, times.begin)),
+                           static_cast<std::uint64_t>(instruction.op));
+}
+
+void ComputeCore::watch(SignalRecorder& recorder) {
+  using Kind = SignalRecorder::Kind;
+  const std::string prefix = std::string(name()) + ".";
+  timing_.watch(recorder, prefix);
+  Signals& signals = signals_.emplace();
+  signals.recorder = &recorder;
+  signals.phase = recorder.add_signal(prefix + "phase", 4, Kind::kLatest);
+  for (std::size_t unit = 0; unit < signals.instructions.size(); ++unit) {
+    const std::string unit_name(hw::dfx::name_of(static_cast<Unit>(unit)));
+    signals.instructions.at(unit) =
+        recorder.add_signal(prefix + unit_name + ".instruction", 6, Kind::kLatest);
+  }
+}
+
+// A core runs ahead, but one unit may wait where another is ahead of it.
+std::uint64_t ComputeCore::settled_ps() const {
+  return done() ? Watched::settled_ps() : pass_began_ps_;
 }
 
 std::vector<hw::BlockReport> ComputeCore::reports(std::uint64_t cycles) const {
   std::vector<hw::BlockReport> reports;
-  const auto unit = [&](const char* name, Unit which) {
-    reports.push_back(timing_.account(which).report(
-        "core" + std::to_string(core_) + "." + name, cycles,
-        {{"instructions", "", "executed", timing_.instructions(which)}}));
-  };
-  unit("matrix", Unit::kMatrix);
-  unit("vector", Unit::kVector);
-  unit("dma", Unit::kDma);
-  unit("router", Unit::kRouter);
+  for (std::size_t i = 0; i < hw::dfx::kUnits; ++i) {
+    const auto unit = static_cast<Unit>(i);
+    reports.push_back(timing_.account(unit).report(
+        "core" + std::to_string(core_) + "." + std::string(hw::dfx::name_of(unit)), cycles,
+        {{"instructions", "", "executed", timing_.instructions(unit)}}));
+  }
   return reports;
 }
 

@@ -4,11 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <systemc>
 #include <vector>
 
 #include "hw/machine/machine.h"
 #include "hw/ring/pass.h"
+#include "tlm/common/signals.h"
 #include "tlm/common/time.h"
 #include "tlm/ring/core_timing.h"
 #include "tlm/ring/core_values.h"
@@ -25,7 +27,7 @@ struct InstructionTrace {
 
 /// A core: instructions of a pass in order, exchanges with the others through its router. Runs
 /// ahead of simulated time between exchanges, since no other process sees what it does there.
-class ComputeCore : public sc_core::sc_module {
+class ComputeCore : public sc_core::sc_module, public Watched {
  public:
   RingRouter router;
 
@@ -50,10 +52,15 @@ class ComputeCore : public sc_core::sc_module {
 
   std::function<void(const InstructionTrace&)> observer;  ///< may be empty
 
+  /// Of each unit its time and its instruction, and what the core works on.
+  void watch(SignalRecorder& recorder) override;
+  [[nodiscard]] std::uint64_t settled_ps() const override;
+
  private:
   void run();
   void sync(const Instruction& instruction);
   void account(hw::dfx::Phase phase, std::uint64_t end);
+  void tell(const Instruction& instruction, const CoreTiming::Times& times);
 
   const hw::Machine machine_;
   const std::uint32_t core_;
@@ -65,6 +72,14 @@ class ComputeCore : public sc_core::sc_module {
   std::uint64_t end_ = 0;        ///< of all instructions so far
   std::array<std::uint64_t, hw::dfx::kPhases> phases_{};
   sc_core::sc_event start_, done_;
+  /// Shown, if somebody watches.
+  struct Signals {
+    SignalRecorder* recorder;
+    SignalRecorder::Signal phase;
+    std::array<SignalRecorder::Signal, hw::dfx::kUnits> instructions;
+  };
+  std::optional<Signals> signals_;
+  std::uint64_t pass_began_ps_ = 0;
 };
 
 }  // namespace systole::tlm_model::dfx

@@ -43,6 +43,17 @@ CoreTiming::CoreTiming(const hw::Machine& machine, std::uint32_t register_elemen
       scalar_ready_(hw::dfx::kScalars, 0),
       accounts_(hw::dfx::kUnits, make_account()) {}
 
+void CoreTiming::watch(SignalRecorder& recorder, const std::string& prefix) {
+  for (std::size_t unit = 0; unit < accounts_.size(); ++unit) {
+    const std::string name(hw::dfx::name_of(static_cast<Unit>(unit)));
+    states_.push_back(std::make_unique<AccountSignal>(recorder, prefix + name + ".state",
+                                                      accounts_[unit], &clock_));
+    accounts_[unit].watch(*states_.back());
+  }
+  hbm_.watch(recorder, prefix + "hbm.");
+  ddr_.watch(recorder, prefix + "ddr.");
+}
+
 std::uint64_t CoreTiming::latest(const std::vector<std::uint64_t>& times, Span span) const {
   std::uint64_t last = 0;
   for (std::uint32_t i = span.begin; i < span.end; ++i) last = std::max(last, times[i]);

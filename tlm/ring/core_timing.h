@@ -50,6 +50,9 @@ class CoreTiming {
   [[nodiscard]] const hw::BlockAccount& account(Unit unit) const {
     return accounts_[index_of(unit)];
   }
+  /// Shows the time of the units, and the memories; names begin with `prefix`.
+  void watch(SignalRecorder& recorder, const std::string& prefix);
+
   [[nodiscard]] std::uint64_t hbm_bytes() const { return weights_.bytes(); }
   [[nodiscard]] std::uint64_t instructions(Unit unit) const { return counts_[index_of(unit)]; }
 
@@ -93,6 +96,7 @@ class CoreTiming {
   std::vector<std::uint64_t> scalar_ready_;
   std::vector<hw::BlockAccount> accounts_;  ///< by unit
   std::array<std::uint64_t, hw::dfx::kUnits> counts_{};
+  std::vector<std::unique_ptr<AccountSignal>> states_;  ///< shown, by unit
 };
 
 }  // namespace systole::tlm_model::dfx

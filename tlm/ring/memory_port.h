@@ -5,10 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "hw/memory/dram_timing.h"
+#include "tlm/common/signals.h"
 #include "tlm/common/time.h"
+#include "tlm/memory/dram_signals.h"
 
 namespace systole::tlm_model::dfx {
 
@@ -50,6 +54,12 @@ class MemoryPort {
 
   [[nodiscard]] const hw::DramTiming& memory() const { return memory_; }
 
+  /// Shows the memory; names begin with `prefix`.
+  void watch(SignalRecorder& recorder, const std::string& prefix) {
+    signals_ = std::make_unique<DramSignals>(recorder, prefix, memory_);
+    memory_.watch(*signals_);
+  }
+
  private:
   static constexpr std::uint64_t kForever = ~std::uint64_t{0};
   struct Cache {
@@ -76,6 +86,7 @@ class MemoryPort {
   const Clock& clock_;
   std::array<Cache, kCaches> caches_;
   std::deque<Write> writes_;  ///< in order of time
+  std::unique_ptr<DramSignals> signals_;
 };
 
 /// Operands in flight from a memory: the DMA fetches them in the order in which they are used,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "tlm/common/time.h"
 
@@ -24,11 +25,22 @@ void RingLink::put(const Packet& packet) {
       std::llround(std::ceil(static_cast<double>(bytes) * ps_per_byte_)));
   free_ps_ = std::max(now, free_ps_) + length;
   bytes_ += bytes;
+  if (recorder_ != nullptr) {
+    recorder_->hold(state_, free_ps_ - length, free_ps_, wave_state("busy"));
+    recorder_->add(sent_, free_ps_, static_cast<std::int64_t>(bytes));
+  }
   if (spare_.empty()) spare_.push_back(packets_.emplace_back(std::make_unique<Packet>()).get());
   Packet& copy = *spare_.back();
   spare_.pop_back();
   copy = packet;
   under_way_.notify(copy, from_ps(free_ps_ + hop_ps_ - now));
+}
+
+void RingLink::watch(SignalRecorder& recorder) {
+  const std::string prefix = std::string(name()) + ".";
+  recorder_ = &recorder;
+  state_ = recorder.add_state(prefix + "state");
+  sent_ = recorder.add_signal(prefix + "bytes", 40, SignalRecorder::Kind::kNumber);
 }
 
 void RingLink::deliver() {

@@ -9,6 +9,7 @@
 
 #include "hw/machine/parameters.h"
 #include "hw/number/half.h"
+#include "tlm/common/signals.h"
 
 /// The ring between the cores: point-to-point links with routers at their ends.
 namespace systole::tlm_model::dfx {
@@ -36,7 +37,7 @@ class PacketSink : public virtual sc_core::sc_interface {
 };
 
 /// One direction of a link: packets one after the other at the line's rate, then the way.
-class RingLink : public sc_core::sc_module, public PacketSink {
+class RingLink : public sc_core::sc_module, public PacketSink, public Watched {
  public:
   sc_core::sc_port<PacketSink> out{"out"};
 
@@ -46,6 +47,9 @@ class RingLink : public sc_core::sc_module, public PacketSink {
   void put(const Packet& packet) override;
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+  /// When the line is busy, and the bytes of the packets that have left.
+  void watch(SignalRecorder& recorder) override;
 
  private:
   void deliver();
@@ -57,6 +61,8 @@ class RingLink : public sc_core::sc_module, public PacketSink {
   std::vector<std::unique_ptr<Packet>> packets_;
   std::uint64_t free_ps_ = 0;
   std::uint64_t bytes_ = 0;
+  SignalRecorder* recorder_ = nullptr;
+  SignalRecorder::Signal state_ = 0, sent_ = 0;  ///< shown
 };
 
 }  // namespace systole::tlm_model::dfx

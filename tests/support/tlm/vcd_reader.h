@@ -7,6 +7,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace systole::test {
@@ -108,6 +109,8 @@ inline Vcd parse_vcd(const std::string& text) {
   Vcd vcd;
   std::istringstream in(text);
   const auto paths = vcd_detail::read_header(in, vcd);
+  std::unordered_map<std::string, Vcd::Variable*> by_id;
+  for (const auto& [id, path] : paths) by_id[id] = &vcd.variables.at(path);
   bool begun = false, dumping = false;
   for (std::string line; std::getline(in, line);) {
     if (line.empty()) fail(line, "empty line");
@@ -128,9 +131,9 @@ inline Vcd parse_vcd(const std::string& text) {
     if (vector != (space != line.npos)) fail(line, "neither a scalar nor a vector");
     const std::string id = vector ? line.substr(space + 1) : line.substr(1);
     const std::string digits = vector ? line.substr(1, space - 1) : line.substr(0, 1);
-    const auto path = paths.find(id);
-    if (path == paths.end() || !begun) fail(line, "unknown variable, or no time");
-    Vcd::Variable& variable = vcd.variables.at(path->second);
+    const auto known = by_id.find(id);
+    if (known == by_id.end() || !begun) fail(line, "unknown variable, or no time");
+    Vcd::Variable& variable = *known->second;
     const Vcd::Value value = vcd_detail::parse_value(digits, variable.width, line);
     if (dumping != variable.changes.empty()) fail(line, "not in the first dump, or twice in it");
     if (!dumping && variable.changes.back().value == value) fail(line, "no change");

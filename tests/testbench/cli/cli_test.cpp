@@ -208,10 +208,17 @@ TEST(Cli, StatisticsFileIsWhatJsonPrints) {
 TEST(Cli, WritesAWaveform) {
   const TempDirectory directory;
   const std::string path = directory.path("run.vcd");
-  const ProgramRun run = expect_ok(
-      {"run", "-m", "tiny", "--model", "vit17", "-n", "1", "--wave", path, "--wave-to", "5000"});
-  EXPECT_NE(read_file(path).find("$enddefinitions"), std::string::npos);
-  EXPECT_NE(run.out.find("run.vcd"), std::string::npos);
+  const std::vector<std::vector<std::string>> commands{
+      {"run", "-m", "tiny", "--model", "vit17", "-n", "1"},
+      {"matmul", "16x16x16", "-m", "tiny"},
+      {"attention", "-m", "vitcod", "--tokens", "17", "--heads", "2", "--functional", "off"},
+      {"generate", "--input-tokens", "1", "-n", "1", "--functional", "off"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"--wave", path, "--wave-to", "5000"});
+    const ProgramRun run = expect_ok(command);
+    EXPECT_NE(read_file(path).find("$enddefinitions"), std::string::npos) << command[0];
+    EXPECT_NE(read_file(directory.path("run.gtkw")).find("[dumpfile]"), std::string::npos);
+  }
 }
 
 TEST(Cli, WritesATimeline) {

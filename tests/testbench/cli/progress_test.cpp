@@ -150,8 +150,8 @@ TEST_P(EndedBySignal, NothingUnfinishedIsLeftAndTheTargetsAreAsBefore) {
   RunningProgram program(
       long_run({"--stats", "a.json", "--timeline", "t.json", "--wave", "run.vcd"}),
       directory_.path());
-  // Statistics, timeline, waveform, its view and its six tables.
-  ASSERT_TRUE(wait_until([&] { return unfinished() == 10; }));
+  // Statistics, timeline, waveform, its view and its eight tables.
+  ASSERT_TRUE(wait_until([&] { return unfinished() == 12; }));
   EXPECT_FALSE(program.ignores(GetParam()));
   expect_ended(program);
   EXPECT_EQ(directory_.names(), targets);
@@ -165,7 +165,7 @@ TEST_P(EndedBySignal, NoWaveformOfABlockInRtlIsLeft) {
                          directory_.path());
   // The waveform of the block, what its writer needs until it is closed, and the files above but
   // two.
-  ASSERT_TRUE(wait_until([&] { return unfinished() == 10; }));
+  ASSERT_TRUE(wait_until([&] { return unfinished() == 12; }));
   expect_ended(program);
   EXPECT_EQ(directory_.names(), Words{"run.softmax_unit.fst"});
   EXPECT_EQ(read_file(directory_.path("run.softmax_unit.fst")), "old");

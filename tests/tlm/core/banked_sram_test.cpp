@@ -48,7 +48,7 @@ TEST(BankedSram, AnIdleBankServesAWordPerPortAndCycle) {
 
 TEST(BankedSram, OthersTakeTheirShareFirst) {
   BankedSram sram = make(1);
-  sram.record(0, 512, 30, 0, 100);
+  sram.record(BankedSram::Client::kLoad, 0, 512, 30, 0, 100);
   EXPECT_EQ(sram.shortage({{512, 1024, 70}}, 0, 100), 0U) << "another part of the same bank";
   EXPECT_EQ(sram.shortage({{512, 1024, 71}}, 0, 100), 1U);
   EXPECT_EQ(sram.shortage({{1024, 2048, 100}}, 0, 100), 0U) << "another bank";
@@ -57,7 +57,7 @@ TEST(BankedSram, OthersTakeTheirShareFirst) {
 
 TEST(BankedSram, OnlyTheSharedCyclesCount) {
   BankedSram sram = make(1);
-  sram.record(0, 16, 40, 50, 90);  // a word a cycle
+  sram.record(BankedSram::Client::kLoad, 0, 16, 40, 50, 90);  // a word a cycle
   EXPECT_EQ(sram.shortage({{0, 16, 50}}, 0, 50), 0U);
   EXPECT_EQ(sram.shortage({{0, 16, 50}}, 10, 60), 10U);
   EXPECT_EQ(sram.shortage({{0, 16, 50}}, 45, 95), 40U);
@@ -67,7 +67,7 @@ TEST(BankedSram, OnlyTheSharedCyclesCount) {
 TEST(BankedSram, WordsSpreadOverTheBanksInProportion) {
   BankedSram sram = make(1);
   // 512 bytes of bank 0, all of bank 1, 512 of bank 2: 25, 50 and 25 words.
-  sram.record(512, 2560, 100, 0, 100);
+  sram.record(BankedSram::Client::kLoad, 512, 2560, 100, 0, 100);
   for (const auto& [bank, free] : {std::pair{0U, 75U}, {1U, 50U}, {2U, 75U}, {3U, 100U}}) {
     const std::uint64_t begin = bank * 1024U;
     EXPECT_EQ(sram.shortage({{begin, begin + 16, free}}, 0, 100), 0U) << bank;
@@ -79,7 +79,8 @@ TEST(BankedSram, WordsSpreadOverTheBanksInProportion) {
 
 TEST(BankedSram, NoWordIsLostBetweenBanks) {
   BankedSram sram = make(1);
-  sram.record(1000, 1048, 7, 0, 10);  // 24 bytes on either side: 3 words and the remaining 4
+  sram.record(BankedSram::Client::kLoad, 1000, 1048, 7, 0,
+              10);  // 24 bytes on either side: 3 words and the remaining 4
   EXPECT_EQ(sram.shortage({{0, 16, 7}}, 0, 10), 0U);
   EXPECT_EQ(sram.shortage({{0, 16, 8}}, 0, 10), 1U);
   EXPECT_EQ(sram.shortage({{1024, 1040, 6}}, 0, 10), 0U);
@@ -96,22 +97,22 @@ TEST(BankedSram, DemandsOfOneClientAddUpInABank) {
 
 TEST(BankedSram, NothingWantedIsNothingMissing) {
   BankedSram sram = make(1);
-  sram.record(0, 16, 1000, 0, 10);
+  sram.record(BankedSram::Client::kLoad, 0, 16, 1000, 0, 10);
   EXPECT_EQ(sram.shortage({{0, 16, 0}}, 0, 10), 0U);
   EXPECT_EQ(sram.shortage({{0, 0, 10}}, 0, 10), 0U);
 }
 
 TEST(BankedSram, AUseOfNoLengthTakesOneCycle) {
   BankedSram sram = make(1);
-  sram.record(0, 16, 3, 20, 20);
+  sram.record(BankedSram::Client::kLoad, 0, 16, 3, 20, 20);
   EXPECT_EQ(sram.shortage({{0, 16, 10}}, 15, 25), 3U);
   EXPECT_EQ(sram.shortage({{0, 16, 10}}, 10, 20), 0U);
 }
 
 TEST(BankedSram, ForgetsWhatIsOver) {
   BankedSram sram = make(1);
-  sram.record(0, 16, 10, 0, 10);
-  sram.record(0, 16, 10, 10, 20);
+  sram.record(BankedSram::Client::kLoad, 0, 16, 10, 0, 10);
+  sram.record(BankedSram::Client::kLoad, 0, 16, 10, 10, 20);
   sram.prune_before(10);
   EXPECT_EQ(sram.shortage({{0, 16, 10}}, 0, 10), 0U);
   EXPECT_EQ(sram.shortage({{0, 16, 10}}, 10, 20), 10U) << "ends at 20, not before 10";
@@ -119,7 +120,7 @@ TEST(BankedSram, ForgetsWhatIsOver) {
 
 TEST(BankedSram, CountsBytes) {
   BankedSram sram = make(2);
-  sram.record(0, 4096, 10, 0, 10);
+  sram.record(BankedSram::Client::kLoad, 0, 4096, 10, 0, 10);
   sram.count(7);
   EXPECT_EQ(sram.bytes_moved(), 167U);
 }

@@ -3,70 +3,77 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <systemc>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "testbench/wave/wave_file.h"
+#include "tlm/common/signals.h"
 
 namespace systole::testbench {
 
-/// A value change dump of unsigned variables, a SystemC trace file: sc_trace() adds variables, and
-/// the kernel calls it after every time step. In place of SystemC's own writer because this one
-/// appears whole or not at all, notices a full disk, is the same for the same run (no date), keeps
-/// to a window, and needs a third of the bytes.
+/// Records signals of two kinds in a file: variables, added by sc_trace(), which it looks at after
+/// every time step of the kernel, and those of a SignalRecorder, whose changes modules put in when
+/// they know them. Keeps to a window.
 ///
 /// Time is in ps. A variable of unsigned type that holds its type's largest value has none at the
 /// moment: it is recorded as high impedance, which viewers draw as an empty line. A value beyond
-/// the variable's width is recorded as unknown. Other types than bool and the unsigned integers
-/// are left out, with a warning.
-class VcdFile final : public sc_core::sc_trace_file {
+/// the signal's width is recorded as unknown. Other types than bool and the unsigned integers are
+/// left out, with a warning.
+class WaveRecorder final : public sc_core::sc_trace_file, public tlm_model::SignalRecorder {
  public:
   struct Limits {
     std::uint64_t from_ps = 0;
     std::uint64_t to_ps = std::numeric_limits<std::uint64_t>::max();
     std::uint64_t max_bytes = std::numeric_limits<std::uint64_t>::max();
   };
-  struct Signal {
-    std::string name;  ///< dotted path
-    unsigned width;    ///< bits
-  };
 
-  /// Throws InputError if `path` cannot be written. `before_look` is called before each look at
-  /// the variables.
-  VcdFile(const std::string& path, const Limits& limits, std::function<void()> before_look);
-  VcdFile(const VcdFile&) = delete;
-  VcdFile& operator=(const VcdFile&) = delete;
+  /// `before_look` is called before each look at the variables; nothing will change before
+  /// `settled` any more.
+  WaveRecorder(std::unique_ptr<WaveFile> file, const Limits& limits,
+               std::function<void()> before_look, std::function<std::uint64_t()> settled);
+  WaveRecorder(const WaveRecorder&) = delete;
+  WaveRecorder& operator=(const WaveRecorder&) = delete;
   /// Without a commit() there is no file.
-  ~VcdFile() override;
+  ~WaveRecorder() override;
 
-  /// Ends the recording at the present time.
+  /// Ends the recording at the present time, once that has settled.
   void stop();
   /// stop(), and puts the file in place. Throws InputError if that fails.
   void commit();
 
-  [[nodiscard]] std::vector<Signal> signals() const;
+  [[nodiscard]] std::vector<RecordedSignal> signals() const;
+  [[nodiscard]] const std::vector<std::string>& initiators() const noexcept { return initiators_; }
   /// The recorded stretch, so far.
   [[nodiscard]] std::uint64_t begin_ps() const noexcept { return begin_; }
   [[nodiscard]] std::uint64_t end_ps() const noexcept { return end_; }
   /// The recording ended because the file had reached its limit.
   [[nodiscard]] bool is_full() const noexcept { return full_; }
 
-  void trace(const bool& object, const std::string& name) override { add(object, name, 1); }
+  // SignalRecorder
+  Signal add_signal(const std::string& name, unsigned width, Kind kind) override;
+  void hold(Signal signal, std::uint64_t from, std::uint64_t to, std::uint64_t value) override;
+  void set(Signal signal, std::uint64_t at, std::uint64_t value) override;
+  void add(Signal signal, std::uint64_t at, std::int64_t change) override;
+  void name_initiators(const std::vector<std::string>& names) override { initiators_ = names; }
+
+  // sc_trace_file
+  void trace(const bool& object, const std::string& name) override { look_at(object, name, 1); }
   void trace(const unsigned char& object, const std::string& name, int width) override {
-    add(object, name, width);
+    look_at(object, name, width);
   }
   void trace(const unsigned short& object, const std::string& name, int width) override {
-    add(object, name, width);
+    look_at(object, name, width);
   }
   void trace(const unsigned int& object, const std::string& name, int width) override {
-    add(object, name, width);
+    look_at(object, name, width);
   }
   void trace(const unsigned long& object, const std::string& name, int width) override {
-    add(object, name, width);
+    look_at(object, name, width);
   }
   void trace(const sc_dt::uint64& object, const std::string& name, int width) override {
-    add(object, name, width);
+    look_at(object, name, width);
   }
   void trace(const unsigned int& object, const std::string& name, const char** texts) override;
 
@@ -97,42 +104,66 @@ class VcdFile final : public sc_core::sc_trace_file {
   void set_time_unit(double, sc_core::sc_time_unit) override {}
 
  private:
-  /// What a variable shows: a number, that it has none, or one beyond its width.
-  struct Value {
-    enum class Kind { kNumber, kNone, kUnknown };
-    Kind kind = Kind::kNumber;
-    std::uint64_t bits = 0;  ///< kNumber
-    bool operator==(const Value& other) const { return kind == other.kind && bits == other.bits; }
+  /// Values that hold of a kLatest, kHighest or kUnion.
+  struct Held {
+    std::uint32_t count = 0;
+    std::uint64_t latest = 0;
+    std::uint64_t values = 0;           ///< bit i: value i; of a kLatest none
+    std::vector<std::uint32_t> counts;  ///< by value; of a kLatest none
   };
   struct Variable {
+    Kind kind = Kind::kNumber;
+    std::uint64_t number = 0;  ///< kNumber
+    Held held;
+    bool touched = false;  ///< by the changes of the time in progress
+  };
+  /// A variable to look at.
+  struct Looked {
     Signal signal;
-    std::string id;
-    std::function<Value()> read;
-    Value last;
+    const void* at;
+    std::uint8_t bytes;
+    bool is_bool;
+    std::uint64_t last;
+  };
+  enum class Verb : std::uint8_t { kSet, kAdd, kBegin, kEnd };
+  struct Change {
+    std::uint64_t at, value;
+    Signal signal;
+    Verb verb;
   };
 
   template <typename T>
-  void add(const T& object, const std::string& name, int width);
+  void look_at(const T& object, const std::string& name, int width);
   void refuse(const std::string& name);
   void cycle(bool delta_cycle) override;
   void look(std::uint64_t now);
+  void put(const Change& change);
+  /// Writes all changes from before `horizon`.
+  void flush(std::uint64_t horizon);
+  void apply(const Change& change);
   void begin(std::uint64_t time);
-  void append_header(std::string& text) const;
-  static void append_value(std::string& text, const Variable& variable);
-  /// The line that moves the file to `time`; none if it is there already.
-  [[nodiscard]] std::string stamp(std::uint64_t time);
-  void put(const std::string& text);
+  /// Writes what the changes of a time made of the signals.
+  void write_time(std::uint64_t time);
+  [[nodiscard]] RecordedValue value_of(Signal signal) const;
+  void finish();
 
-  hw::AtomicFile file_;
+  const std::unique_ptr<WaveFile> file_;
   const Limits limits_;
   const std::function<void()> before_look_;
-  std::vector<Variable> variables_;
-  std::uint64_t bytes_ = 0;
+  const std::function<std::uint64_t()> settled_;
+  std::vector<RecordedSignal> signals_;
+  std::vector<Variable> variables_;   ///< by signal
+  std::vector<RecordedValue> shown_;  ///< by signal
+  std::vector<Looked> looked_;
+  std::vector<Signal> touched_;
+  std::vector<Change> changes_;  ///< not written yet
+  std::size_t enough_;           ///< so many are worth a flush
+  std::vector<std::string> initiators_;
+  std::uint64_t stop_at_;  ///< end of the window, or of the recording
   std::uint64_t begin_ = 0, end_ = 0;
-  std::uint64_t stamp_ = 0;  ///< last time in the file
-  bool looked_ = false;
+  std::uint64_t written_ = 0;  ///< time of the last changes
   bool begun_ = false;
-  bool stopped_ = false;
+  bool looks_ = true;  ///< at variables
   bool full_ = false;
 };
 

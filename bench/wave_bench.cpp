@@ -1,0 +1,81 @@
+// Host time of a waveform: what --wave costs a run of one inference, and the simulation alone.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <systemc>
+#include <vector>
+
+#include "bench/cpu_time.h"
+#include "hw/description/machine_file.h"
+#include "mapper/mapping.h"
+#include "testbench/common/child_process.h"
+#include "testbench/network/networks.h"
+#include "testbench/run/simulation.h"
+#include "tlm/core/core.h"
+
+namespace systole {
+namespace {
+
+// The SystemC library prints a banner before it calls sc_main().
+[[maybe_unused]] const int kNoBanner = ::setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
+
+/// CPU seconds of a run without values, and in it of its simulation.
+struct Times {
+  double whole, simulation;
+  void keep_shorter(const Times& other) {
+    whole = std::min(whole, other.whole);
+    simulation = std::min(simulation, other.simulation);
+  }
+};
+
+Times run(const std::string& machine_name, const std::string& network_name,
+          const std::string& wave) {
+  return testbench::in_child([&] {
+    const double begin = bench::cpu_seconds();
+    const hw::Machine machine = hw::find_machine(machine_name);
+    const testbench::Network network = testbench::load_network(network_name, machine);
+    const mapper::Mapping mapping = mapper::map_graph(network.graph, machine);
+    testbench::SimulationOptions options;
+    options.functional = false;
+    options.bounds = false;
+    options.wave.path = wave;
+    const double mapped = bench::cpu_seconds();
+    static_cast<void>(testbench::simulate(network.graph, mapping, machine,
+                                          tlm_model::make_models(machine), {{}}, options));
+    const double end = bench::cpu_seconds();
+    return Times{end - begin, end - mapped};
+  });
+}
+
+}  // namespace
+}  // namespace systole
+
+int sc_main(int argc, char* argv[]) {
+  using namespace systole;
+  const std::string wave = argc > 1 ? argv[1] : "/tmp/bench.vcd";
+  constexpr int kRepeats = 5;
+  struct Case {
+    const char *machine, *network;
+  };
+  constexpr Case kCases[] = {{"transformer", "vit65"},
+                             {"tiny", "vit17"},
+                             {"gemmini", "vit65"},
+                             {"vitcod", "vit65"},
+                             {"transformer", "bert-base"}};
+  fmt::print("{:<12} {:<10} {:>8} {:>8} {:>6} {:>8} {:>8} {:>6}\n", "machine", "network", "run s",
+             "wave s", "ratio", "sim s", "wave s", "ratio");
+  for (const Case& c : kCases) {
+    Times plain = run(c.machine, c.network, ""), recorded = run(c.machine, c.network, wave);
+    for (int i = 1; i < kRepeats; ++i) {
+      plain.keep_shorter(run(c.machine, c.network, ""));
+      recorded.keep_shorter(run(c.machine, c.network, wave));
+    }
+    fmt::print("{:<12} {:<10} {:>8.3f} {:>8.3f} {:>6.2f} {:>8.4f} {:>8.4f} {:>6.2f}\n", c.machine,
+               c.network, plain.whole, recorded.whole, recorded.whole / plain.whole,
+               plain.simulation, recorded.simulation, recorded.simulation / plain.simulation);
+  }
+  return 0;
+}
