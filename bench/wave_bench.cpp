@@ -34,6 +34,7 @@ struct Times {
 Times run(const std::string& machine_name, const std::string& network_name,
           const std::string& wave) {
   return testbench::in_child([&] {
+    sc_core::sc_report_handler::set_actions(sc_core::SC_INFO, sc_core::SC_DO_NOTHING);
     const double begin = bench::cpu_seconds();
     const hw::Machine machine = hw::find_machine(machine_name);
     const testbench::Network network = testbench::load_network(network_name, machine);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <utility>
 
@@ -37,7 +38,10 @@ class VcdFile final : public WaveFile {
   void begin(std::uint64_t time, const std::vector<RecordedSignal>& signals,
              const std::vector<RecordedValue>& values) override {
     for (std::size_t i = 0; i < signals.size(); ++i) {
-      variables_.push_back({identifier(i), signals[i].width});
+      const std::string id = identifier(i);
+      Variable& variable = variables_.emplace_back();
+      variable.id_chars = id.copy(variable.id, Variable::kIdChars);
+      variable.width = signals[i].width;
     }
     append_header(signals);
     text_ += "#" + std::to_string(time) + "\n$dumpvars\n";
@@ -64,7 +68,9 @@ class VcdFile final : public WaveFile {
 
  private:
   struct Variable {
-    std::string id;
+    static constexpr std::size_t kIdChars = 8;
+    char id[kIdChars];
+    std::size_t id_chars;
     unsigned width;
   };
   static constexpr std::size_t kPiece = std::size_t{1} << 16;
@@ -74,9 +80,10 @@ class VcdFile final : public WaveFile {
   void stamp(std::uint64_t time) {
     if (time == stamp_) return;
     stamp_ = time;
-    text_ += '#';
-    text_ += std::to_string(time);
-    text_ += '\n';
+    char line[1 + 20 + 1] = {'#'};
+    char* const end = std::to_chars(line + 1, line + sizeof line - 1, time).ptr;
+    *end = '\n';
+    text_.append(line, end + 1);
   }
   void put() {
     file_.stream().write(text_.data(), static_cast<std::streamsize>(text_.size()));
@@ -113,7 +120,7 @@ void VcdFile::append_header(const std::vector<RecordedSignal>& signals) {
       text_ += "$scope module " + parts[common] + " $end\n";
     }
     const unsigned width = signals[index].width;
-    text_ += "$var wire " + std::to_string(width) + " " + variables_[index].id + " " + name;
+    text_ += "$var wire " + std::to_string(width) + " " + identifier(index) + " " + name;
     if (width > 1) text_ += " [" + std::to_string(width - 1) + ":0]";
     text_ += " $end\n";
   }
@@ -123,17 +130,20 @@ void VcdFile::append_header(const std::vector<RecordedSignal>& signals) {
 
 void VcdFile::append_value(const Variable& variable, const RecordedValue& value) {
   const unsigned width = variable.width;
-  if (width > 1) text_ += 'b';
+  char line[1 + 64 + 1 + Variable::kIdChars + 1];
+  char* end = line;
+  if (width > 1) *end++ = 'b';
   if (value.kind != RecordedValue::Kind::kNumber) {
-    text_ += value.kind == RecordedValue::Kind::kNone ? 'z' : 'x';
+    *end++ = value.kind == RecordedValue::Kind::kNone ? 'z' : 'x';
   } else {
     unsigned bit = width;
     while (bit > 1 && (value.bits >> (bit - 1) & 1U) == 0) --bit;
-    while (bit-- > 0) text_ += (value.bits >> bit & 1U) != 0 ? '1' : '0';
+    while (bit-- > 0) *end++ = (value.bits >> bit & 1U) != 0 ? '1' : '0';
   }
-  if (width > 1) text_ += ' ';
-  text_ += variable.id;
-  text_ += '\n';
+  if (width > 1) *end++ = ' ';
+  end = std::copy_n(variable.id, variable.id_chars, end);
+  *end++ = '\n';
+  text_.append(line, end);
 }
 
 }  // namespace

@@ -67,22 +67,19 @@ std::vector<RecordedSignal> WaveRecorder::signals() const { return signals_; }
 
 void WaveRecorder::write_comment(const std::string& comment) { file_->comment(comment); }
 
-void WaveRecorder::put(const Change& change) {
-  if (records()) changes_.push_back(change);
-}
-
 void WaveRecorder::hold(Signal signal, std::uint64_t from, std::uint64_t to, std::uint64_t value) {
-  if (from >= to) return;
-  put({from, value, signal, Verb::kBegin});
-  put({to, value, signal, Verb::kEnd});
+  if (from >= to || !records()) return;
+  changes_.push_back({from, value, signal, Verb::kBegin});
+  changes_.push_back({to, value, signal, Verb::kEnd});
 }
 
 void WaveRecorder::set(Signal signal, std::uint64_t at, std::uint64_t value) {
-  put({at, value, signal, Verb::kSet});
+  if (records()) changes_.push_back({at, value, signal, Verb::kSet});
 }
 
 void WaveRecorder::add(Signal signal, std::uint64_t at, std::int64_t change) {
-  put({at, static_cast<std::uint64_t>(change), signal, Verb::kAdd});
+  if (!records()) return;
+  changes_.push_back({at, static_cast<std::uint64_t>(change), signal, Verb::kAdd});
 }
 
 void WaveRecorder::cycle(bool delta_cycle) {
@@ -112,19 +109,52 @@ void WaveRecorder::look(std::uint64_t now) {
   if (settled > stop_at_) finish();
 }
 
+void WaveRecorder::sort_until(std::uint64_t horizon) {
+  std::uint64_t first = horizon;
+  std::size_t count = 0;
+  for (const Change& change : changes_) {
+    if (change.at >= horizon) continue;
+    first = std::min(first, change.at);
+    ++count;
+  }
+  // Into pieces of time, and within each by time: in most of them they are few and nearly in order.
+  unsigned shift = 0;
+  while ((horizon - first) >> shift > count) ++shift;
+  std::vector<std::size_t>& ends = piece_ends_;
+  ends.assign(((horizon - first) >> shift) + 1, 0);
+  for (const Change& change : changes_) {
+    if (change.at < horizon) ++ends[(change.at - first) >> shift];
+  }
+  std::size_t begin = 0;
+  for (std::size_t& end : ends) end = std::exchange(begin, begin + end);
+  sorted_.resize(count);
+  std::size_t later = 0;
+  for (const Change& change : changes_) {
+    if (change.at < horizon) {
+      sorted_[ends[(change.at - first) >> shift]++] = change;
+    } else {
+      changes_[later++] = change;
+    }
+  }
+  changes_.resize(later);
+  begin = 0;
+  const auto by_time = [](const Change& a, const Change& b) { return a.at < b.at; };
+  for (const std::size_t end : ends) {
+    const auto from = sorted_.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto to = sorted_.begin() + static_cast<std::ptrdiff_t>(end);
+    if (!std::is_sorted(from, to, by_time)) std::stable_sort(from, to, by_time);
+    begin = end;
+  }
+}
+
 void WaveRecorder::flush(std::uint64_t horizon) {
-  const auto later =
-      std::stable_partition(changes_.begin(), changes_.end(),
-                            [horizon](const Change& change) { return change.at < horizon; });
-  std::stable_sort(changes_.begin(), later,
-                   [](const Change& a, const Change& b) { return a.at < b.at; });
-  for (auto change = changes_.begin(); change != later && !full_;) {
+  sort_until(horizon);
+  for (auto change = sorted_.begin(); change != sorted_.end() && !full_;) {
     const std::uint64_t time = change->at;
     if (!begun_ && time > limits_.from_ps) begin(limits_.from_ps);
-    for (; change != later && change->at == time; ++change) apply(*change);
+    for (; change != sorted_.end() && change->at == time; ++change) apply(*change);
     write_time(std::max(time, begin_));
   }
-  changes_.erase(changes_.begin(), later);
   if (full_) finish();
 }
 
@@ -212,11 +242,8 @@ void WaveRecorder::finish() {
   stop_recording();
   if (!full_) {
     // Changes at the very end belong to it.
-    std::stable_sort(changes_.begin(), changes_.end(),
-                     [](const Change& a, const Change& b) { return a.at < b.at; });
-    for (const Change& change : changes_) {
-      if (change.at <= stop_at_) apply(change);
-    }
+    sort_until(stop_at_ + 1);
+    for (const Change& change : sorted_) apply(change);
     if (!begun_) begin(std::min(limits_.from_ps, stop_at_));
     end_ = std::max(stop_at_, begin_);
     write_time(end_);

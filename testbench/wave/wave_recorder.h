@@ -137,7 +137,9 @@ class WaveRecorder final : public sc_core::sc_trace_file, public tlm_model::Sign
   void refuse(const std::string& name);
   void cycle(bool delta_cycle) override;
   void look(std::uint64_t now);
-  void put(const Change& change);
+  /// Moves the changes from before `horizon` to `sorted_`, in the order of time; those of a time as
+  /// they came.
+  void sort_until(std::uint64_t horizon);
   /// Writes all changes from before `horizon`.
   void flush(std::uint64_t horizon);
   void apply(const Change& change);
@@ -156,8 +158,10 @@ class WaveRecorder final : public sc_core::sc_trace_file, public tlm_model::Sign
   std::vector<RecordedValue> shown_;  ///< by signal
   std::vector<Looked> looked_;
   std::vector<Signal> touched_;
-  std::vector<Change> changes_;  ///< not written yet
-  std::size_t enough_;           ///< so many are worth a flush
+  std::vector<Change> sorted_;
+  std::vector<std::size_t> piece_ends_;  ///< of sort_until()
+  std::vector<Change> changes_;          ///< not written yet
+  std::size_t enough_;                   ///< so many are worth a flush
   std::vector<std::string> initiators_;
   std::uint64_t stop_at_;  ///< end of the window, or of the recording
   std::uint64_t begin_ = 0, end_ = 0;

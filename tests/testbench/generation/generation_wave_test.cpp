@@ -64,6 +64,7 @@ TEST(GenerationWave, AgreesWithTheAccounts) {
                 recorded.link_bytes[link]);
     }
   }
+  test::fresh_kernel();
 }
 
 }  // namespace
