@@ -8,7 +8,9 @@
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/memory/fixed_memory.h"
+#include "hw/number/weight_groups.h"
 #include "hw/postop/postop.h"
+#include "hw/program/bank_words.h"
 #include "hw/program/program_fetch.h"
 #include "hw/program/program_ranges.h"
 #include "mapper/tile/host_cost.h"
@@ -27,8 +29,8 @@ struct Traffic {
       if (load->window) {
         add_window(*load);
       } else {
-        loads.add_rows(load->from.address, load->from.pitch, load->m,
-                       load->n * hw::bytes_of(load->type));
+        const hw::ReadRows read = hw::read_rows(*load);
+        loads.add_rows(load->from.address, load->from.pitch, read.rows, read.bytes);
       }
       if (load->pre) add_operands(*load->pre, load->m, load->n, program, loads);
     } else if (const auto* const result = command.as<hw::cmd::Result>()) {
@@ -157,6 +159,11 @@ double CommandCycles::of(const hw::Command& command) const {
 
 double CommandCycles::stage_cycles(const hw::Command& command) const {
   const auto* const load = command.as<hw::cmd::Load>();
+  if (load != nullptr && load->packed) {
+    const hw::ExpansionCycles cycles = hw::expansion_cycles(load->n, machine_.dma.expander_lanes,
+                                                            hw::scratchpad_word_bytes(machine_));
+    return static_cast<double>(hw::read_rows(*load).rows * cycles.per_group + cycles.fill);
+  }
   if (load == nullptr || !load->pre) return 0;
   const hw::Chain& chain = hw::chain_of(*load->pre, mapping_.program);
   return static_cast<double>(

@@ -81,7 +81,8 @@ ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t 
     std::uint64_t loaded = 0;
     for (const hw::Command& command : mapping.program.commands) {
       if (const auto* const load = std::get_if<hw::cmd::Load>(&command.work)) {
-        loaded += std::uint64_t{load->m} * load->n;
+        const hw::ReadRows read = hw::read_rows(*load);
+        loaded += read.rows * read.bytes;
       }
     }
     return {{"cycles", measurement.mean_cycles()},

@@ -10,7 +10,9 @@
 #include "base/units.h"
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
+#include "hw/number/weight_groups.h"
 #include "hw/program/program.h"
+#include "mapper/place/placement.h"
 
 namespace systole::analysis {
 namespace {
@@ -158,8 +160,11 @@ class PathBuilder {
       array += array_time(node, rows);
       begin = std::min(begin, ready[i]);
       if (i != span.to) postop += static_cast<double>(rows * vectors(node.out.cols));
-      if (graph_.tensors[node.product()->b.tensor].kind == model::Tensor::Kind::kConstant) {
-        weights += static_cast<double>(node.in_cols()) * node.out.cols;
+      const model::Tensor& b = graph_.tensors[node.product()->b.tensor];
+      if (b.kind == model::Tensor::Kind::kConstant) {
+        const std::uint64_t k = node.in_cols(), n = node.out.cols;
+        weights +=
+            static_cast<double>(mapper::may_pack(b, machine_) ? hw::packed_bytes(k, n) : k * n);
       }
     }
     if (array != 0) array += begin + product_tail_;

@@ -13,7 +13,9 @@
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/host/host_cycles.h"
+#include "hw/number/weight_groups.h"
 #include "hw/program/program.h"
+#include "mapper/place/placement.h"
 
 namespace systole::analysis {
 namespace {
@@ -108,7 +110,14 @@ class BoundBuilder {
     const auto a_bytes = static_cast<double>(m * k), b_bytes = static_cast<double>(k * n);
     const double made =
         (comes_from_memory(node.in) ? 0.0 : a_bytes) + (comes_from_memory(b) ? 0.0 : b_bytes);
-    const double passes = least_operand_bytes(m, n, k, sums_, operand_bytes_) - made;
+    const double all = least_operand_bytes(m, n, k, sums_, operand_bytes_);
+    if (mapper::may_pack(graph_.tensors[b.tensor], machine_)) {
+      // However often A or B pass, a byte of either brings no more than B's packing allows.
+      const auto packed = static_cast<double>(hw::packed_bytes(k, n));
+      op.loaded += std::max(0.0, std::max(packed + a_bytes, packed / b_bytes * all) - made);
+      return;
+    }
+    const double passes = all - made;
     op.loaded += std::max(0.0, attention ? passes - written_to(b) : passes);
     if (!attention && made == a_bytes) {
       op.loaded += again(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k),

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "hw/function/layernorm.h"
+#include "hw/number/weight_groups.h"
 #include "hw/program/program_ranges.h"
 
 namespace systole::hw {
@@ -98,6 +99,7 @@ void CommandCheck::check(const cmd::End& /*end*/) const {}
 void CommandCheck::check(const cmd::Load& load) const {
   check_shape(load.m, load.n);
   if (load.window) check_window_tile(load, false);
+  if (load.packed) check_packed(load);
   if (load.pre) {
     check_pre(load, false);
   } else if (bytes_of(load.type) != 1) {
@@ -109,6 +111,7 @@ void CommandCheck::check(const cmd::Load& load) const {
 
 void CommandCheck::check(const cmd::LoadAccumulator& load) const {
   check_shape(load.m, load.n);
+  if (load.packed) fail("packed weights, expected them in the scratchpad");
   if (load.window) check_window_tile(load, true);
   if (load.pre) check_pre(load, true);
   check_written_rows("c_pitch", load.to.pitch, {load.m, load.n});
@@ -138,6 +141,20 @@ void CommandCheck::check_window_tile(const cmd::Load& load, bool sums) const {
   };
   inside("rows", load.window->row, load.m, window.rows());
   inside("columns", load.window->col, load.n, window.cols());
+}
+
+void CommandCheck::check_packed(const cmd::Load& load) const {
+  if (machine_.dma.expander_lanes == 0) {
+    fail("the machine's loads expand no weights (dma.expander_lanes is 0)");
+  }
+  if (load.pre || load.window) fail("packed weights and stages or a window, expected one of them");
+  if (load.type != DType::kS8) {
+    fail("type is " + std::string(name_of(load.type)) + ", expected s8 of packed weights");
+  }
+  if (load.m % kGroupWeights != 0) {
+    fail("m is " + std::to_string(load.m) + ", expected a multiple of " +
+         std::to_string(kGroupWeights) + " rows of packed weights");
+  }
 }
 
 void CommandCheck::check_pre(const cmd::Load& load, bool sums) const {

@@ -52,6 +52,7 @@ class CommandCheck {
   void check_chain_index(std::size_t chain) const;
   void check_window_tile(const cmd::Load& load, bool sums) const;
   void check_pre(const cmd::Load& load, bool sums) const;
+  void check_packed(const cmd::Load& load) const;
   void check_chain_use(const ChainUse& use, std::uint32_t n) const;
   void check_operand_tiles(const ChainUse& use, const Chain& chain, std::uint32_t n) const;
   void check_encoder(const cmd::Store& store) const;

@@ -12,7 +12,7 @@
 /// |------|--------------------------------------------------------------|
 /// | 0    | opcode                                                       |
 /// | 1    | type                                                         |
-/// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed            |
+/// | 2    | flags: 1 accumulate, 2 a_unsigned, 4 b_transposed, 8 packed  |
 /// | 3    | issue                                                        |
 /// | 4    | chain or gather, mix (u16 each)                              |
 /// | 8    | op, dram_pitch (u32 each)                                    |
@@ -29,7 +29,7 @@ inline constexpr std::size_t kOpcode = 0, kType = 1, kFlags = 2, kIssue = 3, kCh
                              kM = 36, kN = 40, kK = 44, kA = 48, kAPitch = 52, kB = 56,
                              kBPitch = 60, kC = 64, kCPitch = 68, kParameters = 72,
                              kStatistics = 76;
-inline constexpr unsigned kAccumulate = 1, kAUnsigned = 2, kBTransposed = 4;
+inline constexpr unsigned kAccumulate = 1, kAUnsigned = 2, kBTransposed = 4, kPacked = 8;
 
 /// Whether a listing shows a field that is zero.
 enum class Shown { kAlways, kUnlessZero };
@@ -94,6 +94,7 @@ void visit_fields(Work& work, F& f) {
     if (work.pre) visit_chain(*work.pre, kB, f);
     f.window("gather", kChain, work.window);
     if (work.window) visit_window(*work.window, f);
+    if constexpr (!kSums) f.flag("packed", kPacked, work.packed);
   } else if constexpr (std::is_same_v<T, cmd::Matmul>) {
     f.tile("c", kC, kCPitch, work.c, kAlways);
     f.tile("a", kA, kAPitch, work.a, kAlways);

@@ -1,5 +1,6 @@
 #include "hw/program/program.h"
 
+#include "hw/number/weight_groups.h"
 #include "hw/program/program_ranges.h"
 
 namespace systole::hw {
@@ -45,6 +46,11 @@ Unit unit_of(Opcode opcode) {
       break;
   }
   return Unit::kStore;
+}
+
+ReadRows read_rows(const cmd::Load& load) {
+  if (load.packed) return {load.m / kGroupWeights, packed_group_bytes(load.n)};
+  return {load.m, std::uint64_t{load.n} * bytes_of(load.type)};
 }
 
 bool loop_takes(const Chain& chain) {

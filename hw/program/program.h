@@ -100,20 +100,22 @@ struct End {
 };
 
 /// DRAM -> stages -> scratchpad: m rows of n elements of one byte. Without stages they stay as they
-/// are. With a window, which excludes stages, `from` is the picture, its pixels apart by the pitch,
-/// and the rows are what the window gathers of it: patches for the scratchpad, maxima and sums for
-/// the accumulator.
+/// are. Packed weights (hw/number/weight_groups.h) are expanded: `from` is the first group, groups
+/// apart by the pitch, and m a multiple of kGroupWeights. With a window, which excludes stages,
+/// `from` is the picture, its pixels apart by the pitch, and the rows are what the window gathers
+/// of it: patches for the scratchpad, maxima and sums for the accumulator.
 struct Load {
   std::uint32_t m = 0, n = 0;
   DType type = DType::kS8;  ///< of the elements in DRAM
+  bool packed = false;      ///< weights of four bits; without stages or a window
   DramTile from;
   LocalTile to;
   std::optional<ChainUse> pre;  ///< stages as the rows are loaded
   std::optional<WindowTile> window;
 
   [[nodiscard]] bool operator==(const Load& other) const {
-    return m == other.m && n == other.n && type == other.type && from == other.from &&
-           to == other.to && pre == other.pre && window == other.window;
+    return m == other.m && n == other.n && type == other.type && packed == other.packed &&
+           from == other.from && to == other.to && pre == other.pre && window == other.window;
   }
 };
 
@@ -325,6 +327,13 @@ struct Range {
 [[nodiscard]] inline bool conflict(const Range& a, const Range& b) noexcept {
   return a.space == b.space && (a.write || b.write) && a.begin < b.end && b.begin < a.end;
 }
+
+/// Rows that a load without a window reads from memory, and bytes of each: groups of packed
+/// weights.
+struct ReadRows {
+  std::uint64_t rows = 0, bytes = 0;
+};
+[[nodiscard]] ReadRows read_rows(const cmd::Load& load);
 
 /// Whether a loop can send its results through the chain: to int8, or sums as they are, without
 /// operands, statistics, whole rows or a transposition.

@@ -124,7 +124,8 @@ class RangeVisitor {
                    saturating_end(load.from.address, span.end, 1), false});
       return;
     }
-    dram(load.from, load.m, std::uint64_t{load.n} * bytes_of(load.type), false);
+    const ReadRows read = read_rows(load);
+    dram(load.from, read.rows, read.bytes, false);
     if (load.pre) operands(*load.pre, load.m, load.n);
   }
 

@@ -76,7 +76,9 @@ AreaReport area_of(const Machine& machine) {
   const double sums = or_by_size(area.accumulator_mm2, accumulator_size(machine));
   report.accumulator = sums + machine.array.cols * area.sum_um2 * kUm2;
   report.postop = lanes_mm2(machine, machine.postop.lanes);
-  report.preop = lanes_mm2(machine, machine.preop.lanes);
+  // An expander's lane is a product of 4 by 8 bits and a sum: less than a MAC.
+  report.preop =
+      lanes_mm2(machine, machine.preop.lanes) + machine.dma.expander_lanes * area.mac_um2 * kUm2;
   if (machine.attention.lines != 0) {
     // The engines' own MACs are the array's, and their buffers are in the scratchpad.
     const Machine::Attention& attention = machine.attention;

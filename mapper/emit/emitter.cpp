@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/round.h"
+#include "hw/number/weight_groups.h"
 #include "mapper/place/sharing.h"
 #include "mapper/tile/stream_plan.h"
 
@@ -204,6 +205,23 @@ hw::LocalTile Emitter::operand_a(const Tile& tile, Work& work) const {
   return to;
 }
 
+std::uint64_t Emitter::packed_tile(const model::Tensor& weight, std::uint32_t row,
+                                   std::uint32_t rows, std::uint32_t col,
+                                   std::uint32_t cols) const {
+  const std::uint64_t bytes = hw::packed_bytes(rows, cols);
+  if (weight.data.empty() || !to_.constants.with_contents()) {
+    return to_.constants.add_tile(nullptr, bytes, 1, narrow(bytes), narrow(bytes));
+  }
+  std::vector<std::uint8_t> tile(bytes);
+  for (std::uint32_t i = 0; i < rows; i += hw::kGroupWeights) {
+    const std::size_t group = (row + i) / hw::kGroupWeights;
+    hw::pack_group(&weight.data[std::size_t{row + i} * weight.cols + col], weight.cols,
+                   &weight.groups[group * weight.cols + col], cols,
+                   &tile[hw::packed_bytes(i, cols)]);
+  }
+  return to_.constants.add_tile(tile.data(), bytes, 1, narrow(bytes), narrow(bytes));
+}
+
 std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint32_t col,
                                    std::uint32_t cols, std::uint32_t pitch, Work& work) const {
   const MatmulAnchor& product = *work.group().matmul();
@@ -216,8 +234,10 @@ std::uint64_t Emitter::weight_tile(std::uint32_t k0, std::uint32_t ks, std::uint
     const std::uint32_t first_col = product.b.col + (transposed ? k0 : col);
     const std::uint8_t* data =
         weight.data.empty() ? nullptr : &weight.data[first_row * row_bytes + first_col];
-    known->second = to_.constants.add_tile(data, row_bytes, transposed ? cols : ks,
-                                           transposed ? ks : cols, pitch);
+    known->second = is_packed(to_.graph, product.b, to_.machine)
+                        ? packed_tile(weight, k0 + product.b.row, ks, col + product.b.col, cols)
+                        : to_.constants.add_tile(data, row_bytes, transposed ? cols : ks,
+                                                 transposed ? ks : cols, pitch);
   }
   return known->second;
 }
@@ -243,9 +263,16 @@ hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32
   load.to = to;
   if (to_.is_weight(product.b)) {
     load.from.address = weight_tile(k0, ks, col, cols, to.pitch, work);
-    load.m = 1;
-    load.n = narrow(std::uint64_t{rows_stored} * to.pitch);
-    load.from.pitch = load.to.pitch = load.n;
+    load.packed = is_packed(to_.graph, product.b, to_.machine);
+    if (load.packed) {
+      load.m = ks;
+      load.n = cols;
+      load.from.pitch = narrow(hw::packed_group_bytes(cols));
+    } else {
+      load.m = 1;
+      load.n = narrow(std::uint64_t{rows_stored} * to.pitch);
+      load.from.pitch = load.to.pitch = load.n;
+    }
   } else {
     load.from = to_.dram_tile(product.b, row, at);
     load.m = rows_stored;

@@ -26,6 +26,7 @@ class ConstantImage {
                 std::uint32_t pitch);
 
   [[nodiscard]] std::uint64_t end() const noexcept { return end_; }
+  [[nodiscard]] bool with_contents() const noexcept { return with_contents_; }
   [[nodiscard]] hw::MemoryImage& pieces() noexcept { return pieces_; }
 
  private:

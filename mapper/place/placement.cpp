@@ -9,11 +9,19 @@
 #include "base/error.h"
 #include "base/round.h"
 #include "base/units.h"
+#include "hw/number/weight_groups.h"
 #include "hw/program/program.h"
 #include "mapper/place/live_allocator.h"
 #include "mapper/place/sharing.h"
 
 namespace systole::mapper {
+
+bool is_packed(const model::Graph& graph, const model::View& weights, const hw::Machine& machine) {
+  return may_pack(graph.tensors[weights.tensor], machine) &&
+         machine.mapper.strategy != hw::MappingStrategy::kGemmini &&
+         weights.row % hw::kGroupWeights == 0 && weights.rows % hw::kGroupWeights == 0;
+}
+
 namespace {
 
 using model::Graph;

@@ -51,6 +51,15 @@ struct Location {
   }
 };
 
+/// Whether some mapping has these weights reside as four bits.
+[[nodiscard]] inline bool may_pack(const model::Tensor& weights, const hw::Machine& machine) {
+  return machine.dma.expander_lanes != 0 && weights.grouped;
+}
+/// Whether weights reside as four bits, and the load unit expands them: whole groups of them on a
+/// machine that can. A loop unroller reads eight bits.
+[[nodiscard]] bool is_packed(const model::Graph& graph, const model::View& weights,
+                             const hw::Machine& machine);
+
 /// What a group may use of the memories for its tiles.
 struct Share {
   std::uint64_t stream_begin = 0, stream_end = 0;  ///< bytes of the scratchpad

@@ -144,6 +144,8 @@ class Replay {
   std::uint64_t array_free_ = 0;
   // Of the load in progress.
   double taken_ = 0, load_done_ = 0;
+  double before_last_ = 0;    ///< when the expander has taken all but the last group of a load
+  double expander_free_ = 0;  ///< when it has taken all so far
   // Of the store in progress.
   double row_done_ = 0, written_ = 0, store_now_ = 0;
   std::uint64_t row_ = 0, column_ = 0;

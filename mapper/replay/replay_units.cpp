@@ -23,6 +23,7 @@ void Replay::begin_load(Queue& queue) {
   ReplayWork& work = queue.work(queue.ended);
   const auto started = static_cast<double>(queue.started);
   taken_ = load_done_ = started;
+  if (work.expands) taken_ = before_last_ = std::max(started, expander_free_);
   for (unsigned i = 0; i < work.operands; ++i) {
     while (work.operand[i].left != 0) {
       taken_ = memory_.move(false, load_port_, work.operand[i], started, 0, load_port_.window())
@@ -72,6 +73,14 @@ void Replay::step_load(Queue& queue, double horizon) {
       const auto each = static_cast<double>(work.per_row);
       taken_ = std::max({taken_ + rows * each, chunk.first_done + rows * each,
                          chunk.rows == 0 ? 0 : chunk.last_done + each});
+      if (work.expands && chunk.rows != 0) {
+        // Groups follow each other at the pace of the expander, or as they arrive.
+        const bool waits = taken_ - each <= chunk.last_done;
+        const double apart = (chunk.last_done - chunk.first_done) / rows;
+        before_last_ = waits && (chunk.rows > 1 || work.rows.left != 0)
+                           ? std::min(chunk.last_done, chunk.last_done - apart + each)
+                           : taken_ - each;
+      }
     }
     arrive(work, banks, chunk);
     queue.time = std::max(load_port_.next_issue(), rounded_up(load_port_.slot_free(0)));
@@ -79,7 +88,8 @@ void Replay::step_load(Queue& queue, double horizon) {
   if (work.rows.left != 0) return;
   double free = std::max(load_port_.next_issue(), static_cast<double>(queue.started));
   if (work.has_chain) {
-    free = std::max(free, taken_);
+    if (work.expands) expander_free_ = taken_;
+    free = std::max(free, work.expands ? before_last_ : taken_);
     load_done_ = std::max(load_done_, taken_ + static_cast<double>(work.fill));
   }
   const std::uint64_t done = whole(load_done_);

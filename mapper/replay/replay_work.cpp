@@ -4,6 +4,7 @@
 
 #include "base/round.h"
 #include "hw/array/accumulator.h"
+#include "hw/number/weight_groups.h"
 #include "hw/program/bank_words.h"
 #include "hw/program/program_ranges.h"
 #include "mapper/tile/host_cost.h"
@@ -84,13 +85,27 @@ class Decode {
   }
 
   void decode(const hw::cmd::Load& load, std::uint64_t scale, std::uint32_t word) {
-    work_.rows = {load.from.address, load.from.pitch, load.n * hw::bytes_of(load.type), 0, load.m};
+    const hw::ReadRows read = hw::read_rows(load);
+    work_.rows = {load.from.address, load.from.pitch, read.bytes, 0, read.rows};
     work_.local_bytes = load.n * scale;
     work_.local_pitch = load.to.pitch * scale;
     work_.local.begin = load.to.address * scale;
     work_.row_words = ceil_div(work_.local_bytes, std::uint64_t{word});
+    if (load.packed) decode_packed(load, word);
     if (load.window) decode_window(load);
     if (load.pre) decode(*load.pre, load.m, load.n, std::max(machine_.preop.lanes, 1U));
+  }
+
+  /// What is read at once are the rows of a group.
+  void decode_packed(const hw::cmd::Load& load, std::uint32_t word) {
+    const hw::ExpansionCycles cycles =
+        hw::expansion_cycles(load.n, machine_.dma.expander_lanes, word);
+    work_.has_chain = work_.expands = true;
+    work_.per_row = cycles.per_group;
+    work_.fill = cycles.fill;
+    work_.local_bytes += (hw::kGroupWeights - 1) * work_.local_pitch;
+    work_.local_pitch *= hw::kGroupWeights;
+    work_.row_words *= hw::kGroupWeights;
   }
 
   /// All runs as if they were as long, as far apart, and as many in each row.

@@ -57,6 +57,7 @@ struct ReplayWork {
   bool to_accumulator = false;
   std::uint64_t row_words = 0, local_pitch = 0, local_bytes = 0;
   bool has_chain = false, transposed = false;
+  bool expands = false;       ///< packed weights: the chain is the expander
   std::uint64_t m = 0;        ///< rows
   std::uint64_t columns = 0;  ///< of a transposition
   std::uint64_t element = 0;  ///< bytes of a result of a transposition

@@ -145,8 +145,8 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   // Requests hide less latency than the model has it where tiles are small. What is best if half as
   // many are in flight is offered, too: it must not get lost once more of them may be.
   Cautious cautious(wanted.cautious);
-  const auto k_cuts =
-      problem.k == 0 ? std::vector<std::uint32_t>{0} : balanced_cuts(problem.k, machine.array.rows);
+  const auto k_cuts = problem.k == 0 ? std::vector<std::uint32_t>{0}
+                                     : balanced_cuts(problem.k, k_unit(problem, machine));
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
   const auto m_cuts = problem.row_tile == 0 ? balanced_cuts(problem.m, 1)
                                             : std::vector<std::uint32_t>{problem.row_tile};

@@ -54,7 +54,7 @@ class Search {
         m_(problem.row_tile == 0 ? Sizes(problem.m, 1) : Sizes(problem.row_tile, problem.row_tile)),
         n_(problem.k == 0 && problem.row_wise ? Sizes(most_cols_, most_cols_)
                                               : Sizes(most_cols_, machine.array.cols)),
-        k_(problem.k, machine.array.rows) {}
+        k_(problem.k, k_unit(problem, machine)) {}
 
   std::vector<Tiling> run() {
     for (const Tiling& start : cost_tilings(machine_, problem_)) keep(place(start), start);

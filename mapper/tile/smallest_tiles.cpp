@@ -44,7 +44,7 @@ SmallestTiles smallest_tiles(const hw::Machine& machine, const TilingProblem& gi
     least.operands = std::min(least.operands, hw::kOperandRows * std::max(after, before));
   };
   for (const std::uint32_t n : {fold(unit, cols), cols}) {
-    for (const std::uint32_t k : {fold(machine.array.rows, problem.k), problem.k}) {
+    for (const std::uint32_t k : {fold(k_unit(problem, machine), problem.k), problem.k}) {
       if (!whole) take(n, n, k);
       // With k outside, a C tile is as wide as it likes.
       if (whole || k < problem.k) take(cols, n, k);

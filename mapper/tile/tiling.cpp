@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "hw/description/machine_text.h"
 #include "hw/energy.h"
 #include "hw/memory/fixed_memory.h"
+#include "hw/number/weight_groups.h"
 #include "hw/program/program.h"
 #include "mapper/tile/tiling_energy.h"
 #include "mapper/tile/tiling_strategies.h"
@@ -68,6 +70,7 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
     problem.b_transposed = group.matmul()->b_transposed;
     problem.b_is_activation =
         graph.tensors[group.matmul()->b.tensor].kind != model::Tensor::Kind::kConstant;
+    problem.b_packed = is_packed(graph, group.matmul()->b, machine);
   }
   problem.out_on_chip = on_chip(group.out);
   problem.panel = placement.tensors[group.written().tensor].panel;
@@ -117,6 +120,11 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   problem.row_tile = share.row_tile;
   problem.by_rows = share.row_tile != 0;
   return problem;
+}
+
+std::uint32_t k_unit(const TilingProblem& problem, const hw::Machine& machine) {
+  const std::uint32_t rows = machine.array.rows;
+  return problem.b_packed ? std::lcm(rows, hw::kGroupWeights) : rows;
 }
 
 namespace {

@@ -55,6 +55,7 @@ struct TilingProblem {
   std::uint32_t panel = 0;            ///< columns of a result that leave at once; 0: a C tile's
   bool b_is_activation = false;       ///< its rows are apart in memory, not one run per tile
   bool b_transposed = false;          ///< stored n x k
+  bool b_packed = false;              ///< weights of four bits, expanded as they are loaded
   std::uint32_t parameter_words = 0;  ///< per column
   std::uint32_t out_bytes = 0;        ///< per element
   std::uint32_t tensor_bytes = 0;     ///< per element of the tensor operands together
@@ -84,7 +85,7 @@ struct TilingProblem {
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
                            postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
                            pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
-                           by_rows, panel, window, window_run);
+                           by_rows, panel, window, window_run, b_packed);
   }
   /// Commands that send a C tile of so many columns through the chain.
   [[nodiscard]] std::uint64_t results_of(std::uint32_t c_cols) const {
@@ -94,6 +95,9 @@ struct TilingProblem {
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
                                            const Placement& placement, const hw::Machine& machine,
                                            const Share& share);
+
+/// Rows of B of which every tile has whole multiples, but for the last one.
+[[nodiscard]] std::uint32_t k_unit(const TilingProblem& problem, const hw::Machine& machine);
 
 /// How many tilings of a group to find: the fewer the faster. The first of them is always the same.
 struct Wanted {

@@ -7,6 +7,7 @@
 #include "hw/array/accumulator.h"
 #include "hw/array/array.h"
 #include "hw/energy.h"
+#include "hw/number/weight_groups.h"
 #include "hw/program/program.h"
 
 namespace systole::mapper {
@@ -73,6 +74,13 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
   events.accumulator_bytes = problem.postop_passes * problem.m * c_tiles *
                              round_up(std::min(t.c_cols, problem.n), machine.postop.lanes) *
                              kBytesPerSum;
+  if (problem.b_packed) {
+    // The bytes that are written are those of the expanded weights; each counts as an element of a
+    // stage, as in the load unit.
+    const std::uint64_t expanded = t.b_loads * std::uint64_t{problem.k} * problem.n;
+    events.scratchpad_bytes += expanded - t.b_loads * hw::packed_bytes(problem.k, problem.n);
+    events.postop_elements += expanded;
+  }
   std::uint64_t commands = 2 * m_tiles * c_tiles;
   if (problem.k == 0) {
     events.accumulator_bytes += results * kBytesPerSum;

@@ -71,6 +71,11 @@ IntegerLinear outputs_of(const IntegerLinear& layer, std::uint32_t first, std::u
     part.weight =
         slice(layer.weight, std::size_t{first} * layer.inputs, std::size_t{count} * layer.inputs);
   }
+  part.grouped = layer.grouped;
+  if (!layer.groups.empty()) {
+    const std::size_t of_output = layer.inputs / hw::kGroupWeights;
+    part.groups = slice(layer.groups, first * of_output, count * of_output);
+  }
   if (!layer.bias.empty()) part.bias = slice(layer.bias, first, count);
   part.factor = slice(layer.factor, first, count);
   return part;
@@ -84,6 +89,11 @@ View linear_product(GraphBuilder& builder, const std::string& name, View in,
   weight.cols = layer.outputs;
   weight.kind = Tensor::Kind::kConstant;
   weight.data = transposed_weight(layer);
+  weight.grouped = layer.grouped;
+  const std::size_t of_output = layer.inputs / hw::kGroupWeights;
+  for (std::size_t i = 0; i < layer.groups.size(); ++i) {
+    weight.groups.push_back(layer.groups[i % layer.outputs * of_output + i / layer.outputs]);
+  }
   const View b = builder.whole(builder.add_tensor(std::move(weight)));
   const View product = builder.matmul(name, in, b, false);
   if (layer.bias.empty()) return product;

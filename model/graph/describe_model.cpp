@@ -27,7 +27,9 @@ void add_product(ModelInfo& info, const Graph& graph, const Node& node) {
   product.n = node.out.cols;
   product.macs = node.macs();
   const Tensor& b = graph.tensors[node.product()->b.tensor];
-  if (b.kind == Tensor::Kind::kConstant) product.weight_bytes = b.bytes();
+  if (b.kind == Tensor::Kind::kConstant) {
+    product.weight_bytes = b.grouped ? hw::packed_bytes(b.rows, b.cols) : b.bytes();
+  }
   info.macs += product.macs;
   info.weight_bytes += product.weight_bytes;
   const auto same = std::find_if(info.products.begin(), info.products.end(),

@@ -9,6 +9,7 @@
 
 #include "hw/host/host_function.h"
 #include "hw/number/dtype.h"
+#include "hw/number/weight_groups.h"
 #include "hw/postop/postop.h"
 #include "hw/program/window.h"
 
@@ -36,6 +37,10 @@ struct Tensor {
       data;            ///< constants (and rows of activations that never change): rows x
                        ///< cols elements, row-major, little endian; empty when shape only
   double scale = 0.0;  ///< real value of one unit, 0 when it has none
+  /// Weights of four bits [k x n], of which `data` is the expanded form; k is a multiple of
+  /// hw::kGroupWeights. Else, as of a mere shape, `groups` is empty.
+  bool grouped = false;
+  std::vector<hw::WeightGroup> groups = {};  ///< [k / hw::kGroupWeights][n]
   [[nodiscard]] std::size_t bytes() const { return std::size_t{rows} * cols * hw::bytes_of(type); }
 };
 

@@ -112,6 +112,31 @@ std::vector<std::int32_t> embed_tokens(const IntegerLlama& llama,
   return rows;
 }
 
+void group_weights(IntegerLlama& llama, const std::string& place) {
+  const auto group = [&](const char* name, IntegerLinear& layer) {
+    if (layer.inputs % hw::kGroupWeights != 0) {
+      throw hw::InputError(place + ": " + name + ": " + std::to_string(layer.inputs) +
+                           " inputs, expected a multiple of " + std::to_string(hw::kGroupWeights) +
+                           " for weights of four bits");
+    }
+    layer.grouped = true;
+    layer.groups.clear();
+    layer.groups.reserve(layer.weight.size() / hw::kGroupWeights);
+    for (std::size_t i = 0; i < layer.weight.size(); i += hw::kGroupWeights) {
+      layer.groups.push_back(hw::round_to_group(&layer.weight[i]));
+    }
+  };
+  for (IntegerLlamaBlock& block : llama.blocks) {
+    group("attn.query", block.query);
+    group("attn.key", block.key);
+    group("attn.value", block.value);
+    group("attn.proj", block.proj);
+    group("mlp.gate", block.gate);
+    group("mlp.up", block.up);
+    group("mlp.down", block.down);
+  }
+}
+
 void check_integer_llama(const IntegerLlama& llama, const std::string& place) {
   LlamaCheck(place, llama).run();
 }

@@ -34,6 +34,8 @@ enum class IntegerKind { kVit, kText, kLlama, kLayers };
 /// Factors of a node: multipliers and shifts are its inputs `first` and `first` + 1.
 [[nodiscard]] std::vector<hw::Dyadic> read_factors(const NetworkFile& file, const NetworkNode& node,
                                                    std::size_t first);
+/// Operands of a linear node whose weights have eight bits.
+inline constexpr std::size_t kUngroupedOperands = 5;
 /// The weights, bias and factors of a linear node, in the places of those of `layer`.
 void read_linear(const NetworkFile& file, const NetworkNode& node, IntegerLinear& layer);
 

@@ -8,6 +8,7 @@
 #include "hw/machine/machine.h"
 #include "hw/number/dyadic.h"
 #include "hw/number/softmax_mode.h"
+#include "hw/number/weight_groups.h"
 #include "model/metadata/vit_shape.h"
 
 /// A network whose every constant is an integer: what the datapath needs and nothing else, except
@@ -22,6 +23,10 @@ struct IntegerLinear {
   std::vector<std::int8_t> weight;  ///< [outputs, inputs]; empty in a network that is a mere shape
   std::vector<std::int32_t> bias;   ///< [outputs]
   std::vector<hw::Dyadic> factor;   ///< [outputs]
+  /// Weights of four bits in groups, of which `weight` is the expanded form; else, and in a mere
+  /// shape, `groups` is empty.
+  bool grouped = false;
+  std::vector<hw::WeightGroup> groups = {};  ///< [outputs, inputs / hw::kGroupWeights]
 };
 
 /// LayerNorm to s8: clamp((norm * multiplier + addend) >> shift), see hw/function/layernorm.h.

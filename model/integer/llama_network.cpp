@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,8 +79,21 @@ class LlamaWriter {
     bias.resize(layer.outputs, 0);
     const std::string biases = words(name + ".bias", bias);
     auto [multiplier, shift] = factors(name, layer.factor);
-    return writer_.node(name, "linear", {x, codes, biases, multiplier, shift},
-                        value(type, layer.outputs, scale));
+    std::vector<std::string> inputs = {x, codes, biases, multiplier, shift};
+    if (layer.grouped) {
+      std::vector<std::uint8_t> scales;
+      std::vector<std::int8_t> minima;
+      for (const hw::WeightGroup& group : layer.groups) {
+        scales.push_back(group.scale);
+        minima.push_back(group.minimum);
+      }
+      const std::vector<std::size_t> shape = {layer.outputs, layer.inputs / hw::kGroupWeights};
+      inputs.push_back(
+          writer_.constant(make_tensor(name + ".group_scale", FileDtype::kU8, shape, scales)));
+      inputs.push_back(
+          writer_.constant(make_tensor(name + ".group_minimum", FileDtype::kI8, shape, minima)));
+    }
+    return writer_.node(name, "linear", inputs, value(type, layer.outputs, scale));
   }
   std::string linear(const std::string& name, const IntegerLinear& layer, const std::string& x,
                      const std::string& type) {
@@ -157,6 +172,7 @@ class LlamaReader {
 
   void linear(const NetworkNode& node, IntegerLinear& layer) const {
     read_linear(file_, node, layer);
+    if (node.inputs.size() > kUngroupedOperands) read_groups(node, layer);
     if (std::all_of(layer.bias.begin(), layer.bias.end(), [](std::int32_t b) { return b == 0; })) {
       layer.bias.clear();
     }
@@ -201,6 +217,26 @@ class LlamaReader {
   }
 
  private:
+  /// Every weight must be one that its group has a code for.
+  void read_groups(const NetworkNode& node, IntegerLinear& layer) const {
+    const auto scales = file_.constants().copy<std::uint8_t>(node.inputs[kUngroupedOperands]);
+    const auto minima = file_.constants().copy<std::int8_t>(node.inputs[kUngroupedOperands + 1]);
+    layer.grouped = true;
+    std::array<std::uint8_t, hw::packed_group_bytes(1)> packed{};
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      layer.groups.push_back({scales[i], minima[i]});
+      const std::size_t first = i * hw::kGroupWeights;
+      try {
+        hw::pack_group(reinterpret_cast<const std::uint8_t*>(&layer.weight[first]), 1,
+                       &layer.groups.back(), 1, packed.data());
+      } catch (const std::invalid_argument& error) {
+        file_.fail(node, "input 'weight': output " + std::to_string(first / layer.inputs) +
+                             ", inputs from " + std::to_string(first % layer.inputs) +
+                             " on: " + error.what());
+      }
+    }
+  }
+
   const NetworkFile& file_;
   IntegerLlama& llama_;
   std::size_t attentions_ = 0;

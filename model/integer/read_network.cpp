@@ -31,6 +31,9 @@ class IntegerLayerReader {
   }
 
   void linear(const NetworkNode& node, IntegerLinear& layer) const {
+    if (node.inputs.size() > kUngroupedOperands) {
+      file_.fail(node, "input 'group_scale': expected weights of four bits in Llamas alone");
+    }
     read_linear(file_, node, layer);
   }
 

@@ -16,6 +16,12 @@
 namespace systole::model {
 namespace {
 
+/// Of a list whose last `count` may be left out.
+std::string optional_text(std::size_t count) {
+  if (count == 0) return "";
+  return count == 1 ? " (the last is optional)" : fmt::format(" (the last {} are optional)", count);
+}
+
 using nlohmann::json;
 
 /// With the limit below, MACs of any node fit 64 bits.
@@ -233,8 +239,8 @@ NetworkNode read_node(const Part& part, const NetworkDocument& document) {
     std::vector<std::string_view> names;
     for (const OpInput& input : form->inputs) names.push_back(input.name);
     part.at("inputs").fail(fmt::format("found {}, expected {}{} for {}", node.inputs.size(),
-                                       fmt::join(names, ", "),
-                                       least == names.size() ? "" : " (the last is optional)", op));
+                                       fmt::join(names, ", "), optional_text(names.size() - least),
+                                       op));
   }
   const std::vector<std::string> outputs = part.at("outputs").texts();
   if (outputs.size() != 1) part.at("outputs").fail("expected one name");

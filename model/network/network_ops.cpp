@@ -29,6 +29,9 @@ std::vector<NetworkOp> make_ops() {
                                                {"bias", In::kWords},
                                                {"multiplier", In::kWords},
                                                {"shift", In::kCodes}};
+  std::vector<OpInput> grouped_linear = integer_linear;
+  grouped_linear.push_back({"group_scale", In::kBytes, true});
+  grouped_linear.push_back({"group_minimum", In::kCodes, true});
   const OpForm gelu = {{{"x"}}, {{"form", Is::kWord}}};
   const OpForm integer_gelu = {
       {{"x"}},
@@ -89,10 +92,12 @@ std::vector<NetworkOp> make_ops() {
        {},
        {{{"x"}}, {}}},
       {"linear",
-       "x times the transposed weight, plus bias; of integers, times a factor per output",
-       "x [t, k], weight [n, k], bias [n], multiplier [n], shift [n] -> [t, n]",
+       "x times the transposed weight, plus bias; of integers, times a factor per output; weights "
+       "of four bits with a scale and a minimum of each group of 32",
+       "x [t, k], weight [n, k], bias [n], multiplier [n], shift [n], group_scale and "
+       "group_minimum [n, k / 32] -> [t, n]",
        {linear, {}},
-       {integer_linear, {}}},
+       {grouped_linear, {}}},
       {"gelu", "x times the normal distribution's cumulative", "x [t, d] -> [t, d]", gelu,
        integer_gelu},
       {"silu",
@@ -220,6 +225,7 @@ std::vector<FileDtype> dtypes_of(OpInput::Kind kind) {
       return {FileDtype::kI8};
     case In::kWords:
       return {FileDtype::kI32};
+    case In::kBytes:
     case In::kMask:
       break;
   }

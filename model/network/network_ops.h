@@ -18,6 +18,7 @@ struct OpInput {
     kReal,        ///< constant: F16, BF16, F32 or F64, or I8 codes with a scale
     kCodes,       ///< constant: I8
     kWords,       ///< constant: I32
+    kBytes,       ///< constant: U8
     kMask,        ///< constant: U8, a bit for each cell (model/checkpoint/keep_mask.h)
   };
   std::string_view name;

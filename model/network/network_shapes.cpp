@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <stdexcept>
 #include <string_view>
+
+#include "hw/number/weight_groups.h"
 
 namespace systole::model {
 namespace {
@@ -90,7 +93,17 @@ NetworkShape linear_shape(const Operands& in) {
   if (in.matrix(1)[1] != in.matrix(0)[1]) {
     in.mismatch(1, fmt::format("{} columns, as its input has", in[0][1]));
   }
-  in.require_lists(2, in[1][0]);
+  constexpr std::size_t kGroupScale = 5, kGroupMinimum = 6;
+  if (in.count() > kGroupScale) {
+    if (in.count() == kGroupMinimum) in.fail("input 'group_minimum': expected beside group_scale");
+    if (in[1][1] % hw::kGroupWeights != 0) {
+      in.mismatch(1, fmt::format("groups of {} columns", hw::kGroupWeights));
+    }
+    const NetworkShape groups = {in[1][0], in[1][1] / hw::kGroupWeights};
+    in.require(kGroupScale, groups);
+    in.require(kGroupMinimum, groups);
+  }
+  for (std::size_t i = 2; i < std::min(in.count(), kGroupScale); ++i) in.require(i, {in[1][0]});
   return {in[0][0], in[1][0]};
 }
 

@@ -1,13 +1,16 @@
 #include "model/quantise/llama_losses.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <utility>
 
+#include "hw/number/weight_groups.h"
 #include "model/float/float_llama.h"
 #include "model/float/float_matrix.h"
 #include "model/quantise/quantise_layers.h"
+#include "model/quantise/quantiser_options.h"
 
 namespace systole::model {
 namespace {
@@ -30,6 +33,28 @@ Values rounded_rows(const Values& values, std::size_t cols) {
   return result;
 }
 
+/// Rows of weights rounded to codes of s8, or of these to groups of four bits.
+Values rounded_weights(const Values& values, std::size_t cols, unsigned bits) {
+  Values result = rounded_rows(values, cols);
+  if (bits != kGroupedWeightBits || cols % hw::kGroupWeights != 0) return result;
+  std::array<std::int8_t, hw::kGroupWeights> codes;
+  for (std::size_t first = 0; first < values.size(); first += cols) {
+    float largest = 0;
+    for (std::size_t i = first; i < first + cols; ++i) {
+      largest = std::max(largest, std::fabs(values[i]));
+    }
+    const float scale = largest > 0 ? largest / static_cast<float>(kLargestCode) : 1.0F;
+    for (std::size_t group = first; group < first + cols; group += codes.size()) {
+      for (std::size_t i = 0; i < codes.size(); ++i) {
+        codes[i] = static_cast<std::int8_t>(std::nearbyint(result[group + i] / scale));
+      }
+      static_cast<void>(hw::round_to_group(codes.data()));
+      for (std::size_t i = 0; i < codes.size(); ++i) result[group + i] = codes[i] * scale;
+    }
+  }
+  return result;
+}
+
 Values difference(Values from, const Values& less) {
   for (std::size_t i = 0; i < from.size(); ++i) from[i] -= less[i];
   return from;
@@ -46,17 +71,19 @@ double power_of_product(const Values& in, const Values& weight, std::size_t inpu
 }
 
 LayerLoss loss_of(std::string name, const Values& in, const Values& rounded, const Values& weight,
-                  std::size_t inputs) {
+                  std::size_t inputs, unsigned weight_bits) {
   const double power = std::max(power_of_product(in, weight, inputs), 1e-30);
   return {std::move(name),
-          power_of_product(in, difference(weight, rounded_rows(weight, inputs)), inputs) / power,
+          power_of_product(in, difference(weight, rounded_weights(weight, inputs, weight_bits)),
+                           inputs) /
+              power,
           power_of_product(difference(in, rounded), weight, inputs) / power};
 }
 
 }  // namespace
 
 std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
-                                    const std::vector<std::int32_t>& text) {
+                                    const std::vector<std::int32_t>& text, unsigned weight_bits) {
   std::vector<LayerLoss> losses;
   static_cast<void>(llama_logits(
       llama, text,
@@ -64,11 +91,11 @@ std::vector<LayerLoss> llama_losses(const LlamaCheckpoint& llama,
         const Values in(values, values + rows * cols);
         const auto add = [&](const char* name, const LlamaLinear& layer, const Values& rounded) {
           losses.push_back(loss_of("blocks." + std::to_string(i) + "." + name, in, rounded,
-                                   layer.weight, layer.inputs));
+                                   layer.weight, layer.inputs, weight_bits));
         };
         if (site == LlamaSite::kFinalNorm) {
           losses.push_back(
-              loss_of("logits", in, rounded_rows(in, cols), llama.output_weight(), cols));
+              loss_of("logits", in, rounded_rows(in, cols), llama.output_weight(), cols, 8));
           return;
         }
         if (site == LlamaSite::kNorm1) {

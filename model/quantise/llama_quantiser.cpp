@@ -266,11 +266,13 @@ IntegerLlama quantise(LlamaCheckpoint checkpoint,
         }));
   }
   fold_llama_outliers(checkpoint, maxima, options.outlier_alpha.value_or(kLlamaOutlierAlpha));
-  if (losses != nullptr) *losses = llama_losses(checkpoint, texts.front());
+  if (losses != nullptr) *losses = llama_losses(checkpoint, texts.front(), options.weight_bits);
   IntegerLlama llama = LlamaQuantiser(checkpoint, maxima, options).run();
+  const bool grouped = options.weight_bits == kGroupedWeightBits;
+  if (grouped) group_weights(llama, checkpoint.path);
   llama.name = checkpoint.name;
   llama.source = "quantised from " + checkpoint.name + ", " + std::to_string(texts.size()) +
-                 " calibration texts";
+                 " calibration texts" + (grouped ? ", weights of four bits" : "");
   check_integer_llama(llama, checkpoint.path);
   return llama;
 }

@@ -6,6 +6,9 @@
 
 namespace systole::model {
 
+/// Of weights in groups.
+inline constexpr unsigned kGroupedWeightBits = 4;
+
 struct QuantiserOptions {
   /// In the ranges of a machine file.
   hw::Machine::Datapath datapath;
@@ -20,6 +23,8 @@ struct QuantiserOptions {
   bool fold_encoders = false;
   /// Room of the residual stream above its calibrated maximum: 1 to 1024.
   double headroom = 1.25;
+  /// Of a Llama: 8, or 4 in groups of the inputs of an output (hw/number/weight_groups.h).
+  unsigned weight_bits = 8;
 };
 
 }  // namespace systole::model

@@ -104,6 +104,11 @@ AnalysedNetwork network_of(const AnalyseOptions& options) {
     network.kind = size.kind;
     network.shape = size.shape;
     network.llama = size.llama;
+    // Closed forms have elements of one byte.
+    if (size.four_bits && !options.has_machine()) {
+      throw hw::InputError(
+          "--weight-bits: 4 needs a machine that expands them, expected --machine");
+    }
     if (size.llama && options.projections != 4) {
       throw hw::InputError("--projections: the survey has no Llama, expected none");
     }

@@ -180,12 +180,12 @@ bool is_llama(const GenerateOptions& options) {
 }
 
 /// Without one that is given: a machine with what such networks need.
-hw::Machine llama_machine(const GenerateOptions& options) {
+hw::Machine llama_machine(const GenerateOptions& options, bool four_bits) {
   MachineOptions machine = options.machine;
   if (machine.machine.empty()) {
     machine.machine = "transformer";
-    const std::vector<std::string> settings = {"datapath.residual_bits=24",
-                                               "postop.row_statistics=4096"};
+    std::vector<std::string> settings = {"datapath.residual_bits=24", "postop.row_statistics=4096"};
+    if (four_bits) settings.emplace_back("dma.expander_lanes=16");
     machine.settings.insert(machine.settings.begin(), settings.begin(), settings.end());
   }
   return load_machine(machine);
@@ -244,7 +244,7 @@ int run_llama(const GenerateOptions& options) {
     options.json ? print_json(document) : print_text(evaluation_text(evaluation));
     return kExitOk;
   }
-  const hw::Machine machine = llama_machine(options);
+  const hw::Machine machine = llama_machine(options, llama.blocks.front().down.grouped);
   check_datapath(options.model, machine, llama.datapath);
   LlamaTask task;
   if (options.prompt) {

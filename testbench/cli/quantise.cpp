@@ -47,6 +47,7 @@ struct QuantiseOptions {
   std::optional<double> outlier_alpha;
   double headroom = model::QuantiserOptions{}.headroom;
   bool report = false;
+  unsigned weight_bits = model::QuantiserOptions{}.weight_bits;
 };
 
 /// Names the model as asked for, and says what has been written.
@@ -180,6 +181,17 @@ int run(const QuantiseOptions& options) {
   if (options.report && !llama) {
     throw hw::InputError("--report: of a Llama, found " + hw::printable(options.checkpoint));
   }
+  if (options.weight_bits != model::QuantiserOptions{}.weight_bits) {
+    if (options.weight_bits != model::kGroupedWeightBits) {
+      throw hw::InputError(
+          fmt::format("--weight-bits: found {}, expected 8 or 4", options.weight_bits));
+    }
+    if (!llama) {
+      throw hw::InputError("--weight-bits: 4 of a Llama alone, found " +
+                           hw::printable(options.checkpoint));
+    }
+    quantiser.weight_bits = options.weight_bits;
+  }
   if (llama) {
     quantise_llama(options, model::NetworkFile(file), quantiser);
   } else if (model::is_text_checkpoint(file)) {
@@ -216,6 +228,10 @@ void add_quantise_command(CLI::App& app, Action& action) {
                    "fold the encoder into Q, K projections");
   command.add_option("--headroom", options->headroom, "room of the residual stream (1.25)")
       ->type_name("1..1024");
+  command
+      .add_option("--weight-bits", options->weight_bits,
+                  "of a Llama: 8, or 4 with a scale and a minimum of each 32")
+      ->type_name("8|4");
   command.add_option("--name", options->name, "name in reports; default: the checkpoint's")
       ->type_name("NAME");
   command.add_flag("--report", options->report, "of a Llama, which layers lose most by rounding");

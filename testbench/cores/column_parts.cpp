@@ -413,7 +413,15 @@ class Division::Builder {
     copy.rows = of.rows;
     copy.cols = 0;
     copy.data.clear();
+    copy.groups.clear();
+    copy.grouped = from.grouped && of.row == 0 && of.rows == from.rows;
     for (const Columns& range : ranges) copy.cols += range.end - range.begin;
+    for (std::size_t at = 0; copy.grouped && at < from.groups.size(); at += from.cols) {
+      for (const Columns& range : ranges) {
+        const auto row = from.groups.begin() + static_cast<std::ptrdiff_t>(at);
+        copy.groups.insert(copy.groups.end(), row + range.begin, row + range.end);
+      }
+    }
     if (!from.data.empty()) {
       for (std::uint32_t row = of.row; row < of.row + of.rows; ++row) {
         for (const Columns& range : ranges) {

@@ -68,8 +68,7 @@ void require_past(std::uint32_t past, std::size_t tokens) {
 
 DecoderWork seeded_llama_work(const NetworkSize& size, const hw::Machine& machine,
                               bool with_weights) {
-  const model::IntegerLlama llama = model::make_seeded_llama(
-      size.name, *size.llama, size.tokens(), kWeightSeed, machine.datapath, with_weights);
+  const model::IntegerLlama llama = seeded_llama(size, machine.datapath, with_weights);
   DecoderWork work = llama_steps(llama, size.tokens(), size.past, size.batch, machine);
   const model::Tensor& input = work.graph.tensors[input_tensor(work.graph)];
   if (!with_weights) {

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/printable.h"
+#include "model/quantise/quantiser_options.h"
 #include "model/seeded/seeded_llama.h"
 #include "model/seeded/seeded_resnet.h"
 
@@ -18,6 +19,7 @@ constexpr std::int64_t kMaxLayers = 1024;
 constexpr std::int64_t kMaxChannels = 1 << 16;
 /// Rows of an activation: what a sum of the array's products may be long.
 constexpr std::int64_t kMaxTokens = 1 << 16;
+constexpr std::int64_t kEightBits = 8;
 
 /// `value` if it is given; throws InputError unless it is 1 to `most`.
 void set(std::uint32_t& member, const char* option, const std::optional<std::int64_t>& value,
@@ -83,8 +85,10 @@ NetworkSize named_size(const std::string& name) {
 /// The parts that a Llama alone has; heads are as wide as its own unless it is `resized`.
 void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
   if (!size.llama) {
-    for (const auto& [option, given] : {std::pair("--kv-heads", options.kv_heads.has_value()),
-                                        std::pair("--window", options.window.has_value())}) {
+    for (const auto& [option, given] :
+         {std::pair("--kv-heads", options.kv_heads.has_value()),
+          std::pair("--window", options.window.has_value()),
+          std::pair("--weight-bits", options.weight_bits.has_value())}) {
       if (given) {
         throw hw::InputError(fmt::format("{}: {} is no Llama, expected none", option, size.name));
       }
@@ -99,6 +103,11 @@ void set_llama(NetworkSize& size, const SizeOptions& options, bool resized) {
   if (resized) llama.head_width = size.shape.head_width();
   set(llama.kv_heads, "--kv-heads", options.kv_heads, kMaxChannels);
   set(llama.window, "--window", options.window, kMaxTokens);
+  const std::int64_t bits = options.weight_bits.value_or(kEightBits);
+  if (bits != kEightBits && bits != model::kGroupedWeightBits) {
+    throw hw::InputError(fmt::format("--weight-bits: found {}, expected 8 or 4", bits));
+  }
+  size.four_bits = bits == model::kGroupedWeightBits;
   if (llama.heads % llama.kv_heads != 0) {
     throw hw::InputError(fmt::format("--kv-heads: found {}, expected a divisor of the {} heads",
                                      llama.kv_heads, llama.heads));
@@ -210,6 +219,7 @@ void require_no_size(const std::string& model, const SizeOptions& options) {
                                                 {"--d", options.width.has_value()},
                                                 {"--ffn", options.hidden.has_value()},
                                                 {"--window", options.window.has_value()},
+                                                {"--weight-bits", options.weight_bits.has_value()},
                                                 {"--decode", options.decode},
                                                 {"--past", options.past.has_value()}};
   for (const auto& [option, is_given] : given) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "hw/machine/machine.h"
+#include "hw/number/weight_groups.h"
 #include "model/metadata/llama_shape.h"
 #include "model/metadata/resnet_shape.h"
 #include "model/seeded/shapes.h"
@@ -15,13 +16,14 @@ namespace systole::testbench {
 /// What a user says about the size of a network known by its shape; the table
 /// (model/seeded/shapes.h) has the rest.
 struct SizeOptions {
-  std::optional<std::int64_t> length, batch, layers, heads, kv_heads, width, hidden, window;
+  std::optional<std::int64_t> length, batch, layers, heads, kv_heads, width, hidden, window,
+      weight_bits;
   bool decode = false;
   std::optional<std::int64_t> past;  ///< with `decode`
 
   [[nodiscard]] bool any() const {
-    return length || batch || layers || heads || kv_heads || width || hidden || window || decode ||
-           past;
+    return length || batch || layers || heads || kv_heads || width || hidden || window ||
+           weight_bits || decode || past;
   }
 };
 
@@ -37,19 +39,23 @@ struct NetworkSize {
   std::optional<model::ResNetShape> resnet;
   std::uint32_t length = 0, batch = 1;
   std::uint32_t positions = 0;  ///< tokens of a sequence that the network has positions for
+  bool four_bits = false;       ///< weights of a Llama's blocks: in groups
   bool decode = false;          ///< one by one, with a cache of keys and values
   std::uint32_t past = 0;       ///< tokens before them, whose keys and values are cached
 
   /// Tokens of a sequence, those that are cached included.
   [[nodiscard]] std::uint32_t tokens() const { return past + length; }
 
-  /// Of all weights of the blocks, and of a Llama's output matrix, one byte each.
-  [[nodiscard]] double weight_bytes() const {
+  /// Of all weights of the blocks, and of a Llama's output matrix: one byte each, or of the blocks
+  /// what they take if they are `packed`.
+  [[nodiscard]] double weight_bytes(bool packed = false) const {
     if (resnet) return resnet->weights();
     const double d = shape.width;
     if (llama) {
       const double heads = 2.0 * llama->query_width() + 2.0 * llama->kv_width();
-      return shape.layers * d * (heads + 3.0 * shape.hidden) + d * llama->vocabulary;
+      const double each =
+          packed ? static_cast<double>(hw::packed_group_bytes(2)) / (2.0 * hw::kGroupWeights) : 1.0;
+      return each * shape.layers * d * (heads + 3.0 * shape.hidden) + d * llama->vocabulary;
     }
     return shape.layers * (4 * d * d + 2 * d * shape.hidden);
   }

@@ -120,12 +120,21 @@ Network load_network(const std::string& name_or_path, const hw::Machine& machine
 
 void require_room(const NetworkSize& size, const hw::Machine& machine) {
   const double available = std::ldexp(machine.dram.mib, 20);
-  if (size.weight_bytes() > available) {
-    const double mib = std::ceil(std::ldexp(size.weight_bytes(), -20));
+  const double needed = size.weight_bytes(size.four_bits && machine.dma.expander_lanes != 0);
+  if (needed > available) {
+    const double mib = std::ceil(std::ldexp(needed, -20));
     throw hw::InputError(fmt::format(
         "dram.mib = {}: {} needs {:.0f} MiB for its weights alone{}", machine.dram.mib, size.name,
         mib, hw::memory_advice("dram.mib", static_cast<std::uint64_t>(mib))));
   }
+}
+
+model::IntegerLlama seeded_llama(const NetworkSize& size, const hw::Machine::Datapath& datapath,
+                                 bool with_weights) {
+  model::IntegerLlama llama = model::make_seeded_llama(size.name, *size.llama, size.tokens(),
+                                                       kWeightSeed, datapath, with_weights);
+  if (size.four_bits) model::group_weights(llama, size.name);
+  return llama;
 }
 
 model::Graph seeded_graph(const NetworkSize& size, const hw::Machine::Datapath& datapath,
@@ -138,9 +147,8 @@ model::Graph seeded_graph(const NetworkSize& size, const hw::Machine::Datapath& 
       mask.empty() ? std::vector<std::vector<std::uint8_t>>{}
                    : load_keep(mask, size.shape, size.length);
   if (size.llama) {
-    return model::make_llama_graph(model::make_seeded_llama(size.name, *size.llama, size.length,
-                                                            kWeightSeed, datapath, with_weights),
-                                   size.length, size.batch);
+    return model::make_llama_graph(seeded_llama(size, datapath, with_weights), size.length,
+                                   size.batch);
   }
   model::SeededOptions options;
   options.keep = keep;

@@ -53,6 +53,12 @@ void require_room(const NetworkSize& size, const hw::Machine& machine);
 
 /// The graph of a shape with seeded weights, all tokens at once; `with_weights` off leaves them
 /// out; `mask` as above.
+/// A Llama of that size, whose seed is always the same; throws InputError if its weights shall have
+/// four bits and are no whole groups.
+[[nodiscard]] model::IntegerLlama seeded_llama(const NetworkSize& size,
+                                               const hw::Machine::Datapath& datapath,
+                                               bool with_weights);
+
 [[nodiscard]] model::Graph seeded_graph(const NetworkSize& size,
                                         const hw::Machine::Datapath& datapath, bool with_weights,
                                         const std::string& mask = {});

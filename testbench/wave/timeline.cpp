@@ -37,7 +37,8 @@ std::uint64_t moved_bytes(const hw::Command& command, const hw::Program& program
   const std::uint64_t elements = shape.m * shape.n;
   const auto bytes_of = [](const hw::WrittenRows& rows) { return rows.rows * rows.bytes; };
   if (const auto* const load = command.as<hw::cmd::Load>()) {
-    return elements * hw::bytes_of(load->type);
+    const hw::ReadRows read = hw::read_rows(*load);
+    return read.rows * read.bytes;
   }
   if (const auto* const store = command.as<hw::cmd::Store>()) {
     return bytes_of(hw::written_rows(*store, program));

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "hw/kernel/row_kernels.h"
+#include "hw/number/weight_groups.h"
 
 namespace systole::tlm_model {
 
@@ -13,10 +14,11 @@ LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machi
     : ExecutionUnit(
           name, hw::Unit::kLoad, processor,
           {{"memory", "latency, a full request window, or contention on the way to memory"},
-           {"stages", "the last rows went through the stages before the anchor"}}),
+           {"stages", "the last rows went through the stages before the anchor, or the expander"}}),
       dma("dma", machine, machine.dma.outstanding_reads),
       functional_(functional),
       beat_bytes_(machine.bus.width_bytes),
+      expander_lanes_(machine.dma.expander_lanes),
       memory_(memory),
       pipeline_(std::max(machine.preop.lanes, 1U)) {}
 
@@ -65,6 +67,16 @@ std::uint64_t LoadUnit::fetch_operands(const hw::cmd::Load& load, const hw::Chai
                           [](std::uint64_t, std::uint64_t) {});
   }
   return there;
+}
+
+void LoadUnit::expand(const hw::cmd::Load& load) {
+  const hw::ReadRows groups = hw::read_rows(load);
+  const std::uint64_t pitch = load.to.pitch;
+  for (std::uint64_t i = 0; i < groups.rows; ++i) {
+    hw::expand_group(staging_.data() + i * groups.bytes, load.n,
+                     memory_.scratchpad.data() + load.to.address + i * hw::kGroupWeights * pitch,
+                     pitch);
+  }
 }
 
 void LoadUnit::apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain) {
@@ -150,63 +162,84 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const hw::Chain* const chain =
       load.pre ? &hw::chain_of(*load.pre, processor().program()) : nullptr;
   const bool to_accumulator = entry.command.as<hw::cmd::LoadAccumulator>() != nullptr;
-  const std::uint64_t row_bytes = load.n * hw::bytes_of(load.type);
+  const hw::ReadRows read = hw::read_rows(load);
   // Where the rows go, in bytes of their memory.
   BankedSram& sram = to_accumulator ? memory_.accumulator : memory_.scratchpad;
   const std::uint64_t scale = to_accumulator ? 4 : 1;
   const std::uint64_t first = load.to.address * scale;
   const std::uint64_t pitch = load.to.pitch * scale;
   const std::uint64_t local_bytes = load.n * scale;
-  const std::uint64_t words = (local_bytes + sram.word_bytes() - 1) / sram.word_bytes();
-  DmaPort::Rows rows{load.from.address, load.from.pitch, nullptr, pitch, load.m, row_bytes};
-  const bool staged = to_accumulator || chain != nullptr;
+  const std::uint64_t at_once = load.packed ? hw::kGroupWeights : 1;  // rows of one that is read
+  const std::uint64_t words = at_once * ((local_bytes + sram.word_bytes() - 1) / sram.word_bytes());
+  DmaPort::Rows rows{load.from.address, load.from.pitch, nullptr, pitch, read.rows, read.bytes};
+  const bool staged = to_accumulator || chain != nullptr || load.packed;
   if (functional_ && staged) {
-    rows.data_pitch = row_bytes * (load.window ? load.window->window.pixels() : 1);
-    staging_.resize(load.m * rows.data_pitch);
+    rows.data_pitch = read.bytes * (load.window ? load.window->window.pixels() : 1);
+    staging_.resize(read.rows * rows.data_pitch);
     rows.data = staging_.data();
   } else if (functional_) {
     rows.data = sram.data() + first;
   }
   const std::uint64_t started = cycle();
   hw::ChainCycles stages;
-  std::uint64_t taken = started;  // cycle at which the stages have the last row
+  std::uint64_t taken = started;        // cycle at which the stages have the last row
+  std::uint64_t before_last = started;  // and at which they had the one before
   if (chain != nullptr) {
     stages = pipeline_.cycles(*chain, load.m, load.n);
     taken = fetch_operands(load, *chain);
+  } else if (load.packed) {
+    const hw::ExpansionCycles cycles =
+        hw::expansion_cycles(load.n, expander_lanes_, sram.word_bytes());
+    taken = std::max(taken, expander_free_);
+    stages.per_row = cycles.per_group;
+    stages.fill = cycles.fill;
   }
+  const bool passes = chain != nullptr || load.packed;
   std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
   const DmaPort::OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
-    if (chain != nullptr) {
+    if (passes) {
+      before_last = taken;
       taken = std::max(taken, arrived) + stages.per_row;
       there = taken + stages.fill;
     } else if (functional_ && to_accumulator && load.window) {
       reduce(load, row, rows.data + row * rows.data_pitch);
     } else if (functional_ && to_accumulator) {
-      widen(load, row, rows.data + row * row_bytes);
+      widen(load, row, rows.data + row * read.bytes);
     }
-    const std::uint64_t at = first + row * pitch;
-    if (recorder() != nullptr) recorder()->add(arrived_, ps(there), 1);
-    moved += sram.record(BankedSram::Client::kLoad, at, at + local_bytes, words,
-                         there - std::min(there, words), there);
+    const std::uint64_t at = first + row * at_once * pitch;
+    if (recorder() != nullptr) recorder()->add(arrived_, ps(there), at_once);
+    moved += sram.record(BankedSram::Client::kLoad, at, at + (at_once - 1) * pitch + local_bytes,
+                         words, there - std::min(there, words), there);
   };
   std::uint64_t beats = 0;
   std::uint64_t done = 0;
   if (load.window) {
     done = gather(load, rows.data, rows.data_pitch, beats, on_row);
   } else {
-    beats = load.m * ((row_bytes + beat_bytes_ - 1) / beat_bytes_);
+    beats = read.rows * ((read.bytes + beat_bytes_ - 1) / beat_bytes_);
     done = dma.read_rows(rows, on_row);
   }
   dma.synchronise();
   std::uint64_t in_stages = 0;
-  if (chain != nullptr) {
-    if (functional_) apply(load, to_accumulator, *chain);
-    events().postop_elements = std::uint64_t{load.m} * load.n * chain->stages.size();
-    stage_operations_ += events().postop_elements;
-    const std::uint64_t last_taken = taken - std::min(taken, cycle());
-    in_stages = last_taken;
-    wait_cycles(last_taken);
+  if (passes) {
+    const std::uint64_t elements = std::uint64_t{load.m} * load.n;
+    if (load.packed) {
+      if (functional_) expand(load);
+      // The table of energies has no figure for an expanded weight: it counts as an element of a
+      // stage, which takes more.
+      events().postop_elements = elements;
+      expanded_ += elements;
+    } else {
+      if (functional_) apply(load, to_accumulator, *chain);
+      events().postop_elements = elements * chain->stages.size();
+      stage_operations_ += events().postop_elements;
+    }
+    // The next load may be requested once the expander has room for it after the last group.
+    const std::uint64_t free = load.packed ? before_last : taken;
+    if (load.packed) expander_free_ = taken;
+    in_stages = free - std::min(free, cycle());
+    wait_cycles(in_stages);
     done = std::max(done, taken + stages.fill);
   }
   // Of the cycles in the unit, those that the data need on the bus are work; the rest is waiting
@@ -228,6 +261,7 @@ std::vector<hw::Counter> LoadUnit::counters() const {
   return {
       {"stage_operations", "elements", "elements times stages before the anchor",
        stage_operations_},
+      {"expanded", "weights", "of four bits that became eight", expanded_},
       {"requests", "requests", "read requests issued", dma.stats().requests},
       {"read_bytes", "bytes", "bytes read from memory", dma.stats().bytes},
       {"window_full", "cycles", "a request waited for one of the outstanding ones",

@@ -10,7 +10,8 @@
 namespace systole::tlm_model {
 
 /// DRAM -> scratchpad, and DRAM -> accumulator with widening to int32; with stages on the way
-/// (preop.lanes elements a cycle) where a command has them.
+/// (preop.lanes elements a cycle) where a command has them, and expansion of packed weights
+/// (dma.expander_lanes of them a cycle).
 class LoadUnit final : public ExecutionUnit {
  public:
   DmaPort dma;
@@ -18,8 +19,8 @@ class LoadUnit final : public ExecutionUnit {
   LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
            CommandProcessor& processor, LocalMemory& memory, bool functional);
 
-  /// Elements times stages before the anchor.
-  [[nodiscard]] std::uint64_t stage_operations() const noexcept { return stage_operations_; }
+  /// Elements times stages before the anchor, and expanded weights.
+  [[nodiscard]] std::uint64_t operations() const noexcept { return stage_operations_ + expanded_; }
 
   void watch(SignalRecorder& recorder) override;
 
@@ -41,11 +42,14 @@ class LoadUnit final : public ExecutionUnit {
                        std::uint64_t& beats, const DmaPort::OnRow& on_row);
   /// The maximum or the sum of the runs of a row in `staging_` as a row of sums.
   void reduce(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
+  /// Expands the groups in `staging_` to where the weights go.
+  void expand(const hw::cmd::Load& load);
   /// Sends the rows in `staging_` through the chain, to where they go.
   void apply(const hw::cmd::Load& load, bool to_accumulator, const hw::Chain& chain);
 
   const bool functional_;
   const std::uint32_t beat_bytes_;
+  const std::uint32_t expander_lanes_;
   LocalMemory& memory_;
   hw::PostopModel pipeline_;           ///< unused without lanes
   std::vector<std::uint8_t> staging_;  ///< rows in flight to the accumulator or the stages
@@ -54,6 +58,8 @@ class LoadUnit final : public ExecutionUnit {
   std::vector<std::uint64_t> rows_;                  ///< of these, in their order
   std::vector<std::int32_t> sums_;                   ///< a row of them
   std::uint64_t stage_operations_ = 0;
+  std::uint64_t expanded_ = 0;          ///< weights
+  std::uint64_t expander_free_ = 0;     ///< cycle at which the expander has taken all so far
   SignalRecorder::Signal arrived_ = 0;  ///< shown: rows so far
 };
 

@@ -258,6 +258,44 @@ TEST(Program, MayBroadcastOneRowToAll) {
   EXPECT_NO_THROW(check_program(program, Machine{}, kDramBytes));
 }
 
+TEST(Program, PackedWeightsAreGroupsThatAnExpanderTakes) {
+  Machine machine;
+  machine.dma.expander_lanes = 4;
+  Program program = small_program();
+  auto& load = work_of<cmd::Load>(program, 0);
+  load.packed = true;
+  load.m = 96;
+  load.n = 10;
+  load.from = {4096, 200};
+  load.to = {0, 16};
+  EXPECT_EQ(complaint_of(program, machine), "no error");
+  // Three runs of 2 * 10 + 32 * 5 bytes.
+  EXPECT_EQ(read_rows(load).rows, 3U);
+  EXPECT_EQ(read_rows(load).bytes, 180U);
+  const std::vector<Range> ranges = ranges_of(program.commands[0], program);
+  EXPECT_EQ(ranges[0].begin, 4096U);
+  EXPECT_EQ(ranges[0].end, 4096U + 2 * 200 + 180);
+  EXPECT_EQ(ranges[1].end, 95U * 16 + 10);
+
+  const auto refuses = [&](const std::function<void(cmd::Load&)>& change, const char* what) {
+    Program changed = program;
+    change(work_of<cmd::Load>(changed, 0));
+    EXPECT_THAT(complaint_of(changed, machine), testing::HasSubstr(what));
+  };
+  refuses([](cmd::Load& l) { l.m = 97; },
+          "command 0 (load): m is 97, expected a multiple of 32 rows of packed weights");
+  refuses([](cmd::Load& l) { l.type = DType::kU8; }, "type is u8, expected s8 of packed weights");
+  refuses([](cmd::Load& l) { l.pre.emplace(); }, "packed weights and stages or a window");
+  refuses([](cmd::Load& l) { l.from.address = kDramBytes - 500; }, "reads DRAM bytes");
+  machine.dma.expander_lanes = 0;
+  refuses([](cmd::Load&) {}, "the machine's loads expand no weights (dma.expander_lanes is 0)");
+  Program sums = program;
+  cmd::LoadAccumulator widened;
+  static_cast<cmd::Load&>(widened) = work_of<cmd::Load>(program, 0);
+  sums.commands[0].work = widened;
+  EXPECT_THAT(complaint_of(sums, machine), testing::HasSubstr("packed weights, expected them in"));
+}
+
 struct BadProgram {
   const char* name;
   std::function<void(Program& program)> change;

@@ -13,13 +13,13 @@
 
 namespace systole::test {
 
-/// A Llama of real numbers with seeded weights: two blocks of width 24, 6 heads of 4 on 2 of keys,
-/// MLP 40, vocabulary 64, 50 positions. As in published ones an input of the MLP's second product
+/// A Llama of real numbers with seeded weights: two blocks of width 32, 8 heads of 4 on 2 of keys,
+/// MLP 64, vocabulary 64, 50 positions. As in published ones an input of the MLP's second product
 /// is a thousand times as large as usual where one token is in the text.
 class TinyLlama {
  public:
-  static constexpr std::uint32_t kWidth = 24, kHeads = 6, kKvHeads = 2, kHeadWidth = 4,
-                                 kHidden = 40, kVocabulary = 64, kPositions = 50, kLayers = 2;
+  static constexpr std::uint32_t kWidth = 32, kHeads = 8, kKvHeads = 2, kHeadWidth = 4,
+                                 kHidden = 64, kVocabulary = 64, kPositions = 50, kLayers = 2;
 
   /// `interleaved`: neighbouring features turn, else those half a head apart; `tied`: logits by the
   /// table of words; `bias`: of queries, keys and values.

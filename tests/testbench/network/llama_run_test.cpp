@@ -120,6 +120,51 @@ TEST(LlamaRun, TimingAloneHasTheSameCycles) {
   }
 }
 
+/// With weights of four bits, on a machine with so many lanes of an expander.
+json four_bit_llama(const char* lanes, Words more) {
+  Words arguments = words_of(
+      "run -m transformer --model smollm2-135m --layers 2 --d 64 --heads 4 --ffn 160 --kv-heads 2 "
+      "--weight-bits 4 --json",
+      more);
+  arguments.push_back(std::string("--set=dma.expander_lanes=") + lanes);
+  return document_of(output_of(arguments));
+}
+
+TEST(LlamaRun, WeightsOfFourBitsGiveTheSameWhereverTheyAreExpanded) {
+  // k: 64 and 160; rows of Q, K and V, heads of 16 each.
+  const std::uint64_t weights = 2ULL * 64 * (2 * 64 + 2 * 32 + 3 * 160);
+  for (const Words& more : {Words{"--length", "9"},
+                            Words{"--length", "2", "--decode", "--past", "7", "--batch", "2"}}) {
+    Words checked = more;
+    checked.emplace_back("--check");
+    const json eight = four_bit_llama("0", checked);
+    EXPECT_EQ(eight["mismatched_bytes"], 0);
+    for (const char* const lanes : {"1", "16", "64"}) {
+      const json run = four_bit_llama(lanes, checked);
+      EXPECT_EQ(run["mismatched_bytes"], 0) << run["first_mismatch"];
+      EXPECT_EQ(run["checked_bytes"], eight["checked_bytes"]);
+      EXPECT_GE(run["over_bound"].get<double>(), 1.0);
+      EXPECT_EQ(run["cycles_total"], four_bit_llama(lanes, more)["cycles_total"]);
+      // 18 bytes for 32 weights, in each step; tiles and their commands may differ.
+      EXPECT_NEAR(eight["dram_read_bytes"].get<double>() - run["dram_read_bytes"].get<double>(),
+                  static_cast<double>(weights) * 14 / 32, 6500)
+          << lanes;
+    }
+  }
+}
+
+TEST(LlamaRun, ANarrowExpanderTakesTheCyclesOfItsContract) {
+  const Words step{"--length", "1", "--decode", "--past", "7", "--functional=off"};
+  // A weight a cycle, of the blocks alone, and nothing else there is as slow.
+  const double weights = 2.0 * 64 * (2 * 64 + 2 * 32 + 3 * 160);
+  const double slow = four_bit_llama("1", step)["cycles"].get<double>();
+  const double fast = four_bit_llama("16", step)["cycles"].get<double>();
+  EXPECT_GT(slow - fast, 0.75 * weights);
+  EXPECT_LT(slow - fast, 1.1 * weights);
+  // An array that takes 16 weights a cycle does not go faster by more lanes than that.
+  EXPECT_EQ(four_bit_llama("64", step)["cycles"].get<double>(), fast);
+}
+
 TEST(LlamaRun, ABatchReadsTheWeightsOnce) {
   const json one = small_llama({"--length", "1", "--decode", "--past", "7"});
   const json four = small_llama({"--length", "1", "--decode", "--past", "7", "--batch", "4"});

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <tuple>
 
+#include "hw/number/weight_groups.h"
 #include "hw/postop/postop.h"
 #include "support/network/even_machine.h"
 #include "support/tlm/core_rig.h"
@@ -184,6 +185,33 @@ TEST_P(StagedLoadTest, OfSumsIsCompleteThenToo) {
   rig.run([&] { rig.execute({load, store}, {chain, test::kNoStages}); });
   EXPECT_EQ(rig[0].completed - rig[0].started, expected(chain));
   EXPECT_EQ(rig[1].started, rig[0].completed);
+}
+
+/// Groups of 32 x 16 weights, each in a request of its own.
+TEST_P(StagedLoadTest, OfPackedWeightsIsCompleteWhenItsLastGroupIsExpanded) {
+  const auto [groups, lanes, controller] = GetParam();
+  machine_ = even_machine(controller);
+  machine_.dma.request_bytes = 512;
+  machine_.dma.expander_lanes = lanes;
+  const auto bytes = static_cast<std::uint32_t>(hw::packed_group_bytes(kRowBytes));
+  const std::uint64_t latency = test::latency_on(machine_, bytes).read;
+  hw::Command load = load_command(0, 0, kRowBytes, groups * hw::kGroupWeights);
+  load.as<hw::cmd::Load>()->packed = true;
+  load.as<hw::cmd::Load>()->from.pitch = 512;
+  test::fresh_kernel();
+  CoreRig rig(machine_, false);
+  rig.run([&] { rig.execute({load, matmul_command({16, 16, 16}, 0, kBank, 0)}); });
+  const std::uint64_t per_group = hw::kGroupWeights * (kRowBytes / lanes);
+  std::uint64_t free = 0, before_last = 0, arrived = latency;
+  const std::uint64_t beats = (bytes + 15) / 16;
+  for (std::uint32_t group = 0; group < groups; ++group, arrived += beats) {
+    before_last = free;
+    free = std::max(free, arrived) + per_group;
+  }
+  EXPECT_EQ(rig[0].completed - rig[0].started, free + 2);
+  EXPECT_EQ(rig[1].started, rig[0].completed);
+  EXPECT_EQ(rig[0].released - rig[0].started, std::max<std::uint64_t>(before_last, groups))
+      << "the next load comes in while the last group is expanded";
 }
 
 INSTANTIATE_TEST_SUITE_P(Rows, StagedLoadTest,
