@@ -46,7 +46,7 @@ int duplicate_standard_stream(const struct stat& target) {
                       status.st_ino == target.st_ino;
     if (!same || (::fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY) continue;
     std::cout.flush();
-    std::fflush(stdout);  // a buffer of its own after sync_with_stdio(false)
+    std::fflush(stdout);  // its own buffer after sync_with_stdio(false)
     return ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   }
   return -1;

@@ -40,7 +40,7 @@ struct Cost {
   [[nodiscard]] double per_token() const { return seconds / static_cast<double>(passes); }
 };
 
-/// A prompt of one token and `tokens` generated, in a process of its own.
+/// A prompt of one token and `tokens` generated, in a separate process.
 Cost run(const Options& options, const model::Gpt* gpt, std::uint32_t tokens) {
   const testbench::Bytes bytes = testbench::run_in_child([&] {
     hw::Machine machine = hw::find_machine("dfx");

@@ -63,7 +63,7 @@ class SystemComparison {
   [[nodiscard]] bool equal() const { return differing_ == 0; }
 
  private:
-  /// In a process of its own, as SystemC elaborates once per process.
+  /// In a separate process, as SystemC elaborates once per process.
   [[nodiscard]] SystemRun run_once(const hw::Machine& machine) const {
     const testbench::Bytes bytes = testbench::run_in_child([&] {
       // Standard output belongs to the figures.

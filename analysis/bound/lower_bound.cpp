@@ -195,7 +195,7 @@ class BoundBuilder {
     if (is_written(node.out)) op.written += static_cast<double>(bytes_of(graph_, node.out));
   }
 
-  /// A stage on what a window gathers, in a pass of its own.
+  /// A stage on what a window gathers, in a separate pass.
   void add_pooling(const Node& node) {
     begin(node, false);
     begin_chain(node.out.rows, node.out.cols);
@@ -225,7 +225,7 @@ class BoundBuilder {
     return is_written(view) ? once_more(view) : 0;
   }
 
-  /// `leaves`: what the stage works on has to leave too, in a pass of its own.
+  /// `leaves`: what the stage works on has to leave too, in a separate pass.
   void add_to_chain(const hw::Stage& stage, bool leaves) {
     const auto interval = static_cast<double>(hw::stage_interval(stage, vectors_));
     if (stage.op == hw::StageOp::kLayerNorm) {

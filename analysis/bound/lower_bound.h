@@ -23,7 +23,7 @@
 /// not multiples of the array's, and without double buffers. All of scratchpad and accumulator are
 /// its own. (4) What the core computes comes on chip once without memory; while all of B passes,
 /// the scratchpad holds a row of A, or the accumulator its sums. (5) Stages of a chain share one
-/// pass, but what leaves it in the middle takes a pass of its own; a LayerNorm may be split in
+/// pass, but what leaves it in the middle takes a separate pass; a LayerNorm may be split in
 /// sums of squares and the rest. (6) Tensor operands of chains come from memory, as the hardware's
 /// operand ports do; so what they name has been written there. A chain has one result: where a
 /// tensor leaves for memory and a norm or a product reads it too, a second chain or a load reads

@@ -29,7 +29,7 @@ struct CoreSystem {
   std::vector<CoreSite> cores;  ///< empty: the machine is one core, described by its keys
 };
 
-/// Whether a core may have a value of its own for the keys of this section of a machine file; the
+/// Whether a core may have its own value for the keys of this section of a machine file; the
 /// others (bus, DRAM, host, ...) belong to the system.
 [[nodiscard]] bool is_core_section(std::string_view section);
 

@@ -207,7 +207,7 @@ class MachineReader {
         table.get("name") == nullptr ? table.source().begin : table.get("name")->source().begin;
     const auto same = [&](const CoreSite& other) { return other.name == core.name; };
     if (std::any_of(system.cores.begin(), system.cores.end(), same)) {
-      add(place, "name", "found \"" + core.name + "\" twice, expected a name of its own");
+      add(place, "name", "found \"" + core.name + "\" twice, expected a unique name");
     }
     const auto& taken = kTakenNames;
     if (std::find(taken.begin(), taken.end(), core.name) != taken.end()) {

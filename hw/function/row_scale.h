@@ -8,7 +8,7 @@
 #include "hw/number/serial_unit.h"
 #include "hw/number/unit_depths.h"
 
-/// Codes of a row with a scale of its own: its largest magnitude, the peak, becomes the largest
+/// Codes of a row with its own scale: its largest magnitude, the peak, becomes the largest
 /// code. A later stage multiplies what was made of the codes with the peak again, and the scale of
 /// the row is gone.
 namespace systole::hw {

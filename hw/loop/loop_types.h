@@ -60,7 +60,7 @@ struct Command {
   std::size_t call = 0;                 ///< kLoopRun: which loop
 };
 
-/// The classes of the reservation station, each with entries and a controller of its own.
+/// The classes of the reservation station, each with its own entries and controller.
 enum Class : std::uint8_t { kLoadClass, kComputeClass, kStoreClass };
 inline constexpr std::size_t kClasses = 3;
 

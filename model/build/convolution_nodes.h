@@ -26,7 +26,7 @@ inline constexpr std::uint32_t kGroupedChannels = 16;
 
 /// The nodes NAME, NAME.bias and NAME.requantise, and the constant NAME.weight. With groups as many
 /// of them as have kGroupedChannels channels together become a product NAME.groupsI, whose weights
-/// are zero outside of the blocks of the groups. The result is a tensor of its own. Throws
+/// are zero outside of the blocks of the groups. The result is a separate tensor. Throws
 /// InputError for counts that do not go together.
 View add_convolution(GraphBuilder& builder, const std::string& name, View picture,
                      const IntegerConvolution& convolution, hw::Rounding rounding);

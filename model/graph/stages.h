@@ -107,7 +107,7 @@ inline constexpr unsigned kLogitBits = 32;
   return stage;
 }
 
-/// s8 codes of a row with a scale of its own, from its peak.
+/// s8 codes of a row with its own scale, from its peak.
 [[nodiscard]] inline hw::Stage quantise_row_stage() {
   hw::Stage stage = hw::default_stage(hw::StageOp::kQuantiseRow);
   stage.imm = {hw::symmetric_range(kOperandBits).hi};

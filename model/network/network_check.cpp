@@ -47,7 +47,7 @@ class NetworkCheck {
         fail(fmt::format("input {}: expected its type and shape in 'tensors', and no constant",
                          in_quotes(input)));
       }
-      if (!made_.emplace(input, kNobody).second) {
+      if (!made_.emplace(input, kNone).second) {
         fail(fmt::format("input {}: occurs twice", in_quotes(input)));
       }
     }
@@ -75,7 +75,7 @@ class NetworkCheck {
     }
     for (const std::string& output : document_.outputs) {
       const auto found = made_.find(output);
-      if (found == made_.end() || found->second == kNobody) {
+      if (found == made_.end() || found->second == kNone) {
         fail(fmt::format("output {}: no node makes it", in_quotes(output)));
       }
       read_.insert(output);
@@ -126,7 +126,7 @@ class NetworkCheck {
     for (std::size_t i = 0; i < waits.size(); ++i) {
       for (const std::string& input : document_.nodes[i].inputs) {
         const auto found = made_.find(input);
-        if (found == made_.end() || found->second == kNobody) continue;
+        if (found == made_.end() || found->second == kNone) continue;
         readers[found->second].push_back(i);
         ++waits[i];
       }
@@ -265,12 +265,12 @@ class NetworkCheck {
     }
   }
 
-  static constexpr std::size_t kNobody = ~std::size_t{0};
+  static constexpr std::size_t kNone = ~std::size_t{0};
 
   NetworkDocument& document_;
   const Safetensors& file_;
   std::string path_;
-  std::map<std::string, std::size_t> made_;  ///< activation to its node; kNobody: graph input
+  std::map<std::string, std::size_t> made_;  ///< activation to its node; kNone: graph input
   std::set<std::string> read_;               ///< by a node or by who uses the network
 };
 

@@ -86,7 +86,7 @@ class SeededNumbers {
 struct SeededLayer {
   std::string name;
   std::uint64_t seed;
-  std::uint32_t index;  ///< of the layer: it has random numbers of its own
+  std::uint32_t index;  ///< of the layer: it has its own random numbers
   bool weights;         ///< off: without them
   bool bias;
 };

@@ -18,7 +18,7 @@ namespace systole::model {
 /// A byte that is not part of valid UTF-8 is neither.
 [[nodiscard]] std::vector<std::string_view> split_words(std::string_view text);
 
-/// The same after every digit has been cut out as a word of its own (SmolLM).
+/// The same after every digit has been cut out as a separate word (SmolLM).
 [[nodiscard]] std::vector<std::string_view> split_words_and_digits(std::string_view text);
 
 }  // namespace systole::model

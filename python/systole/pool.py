@@ -1,4 +1,4 @@
-"""Several simulations at once, each in a process of its own.
+"""Several simulations at once, each in a separate process.
 
 SystemC elaborates once per process, and a process that crashes or runs out of memory takes no other
 simulation with it. Threads wait for the processes, so no work is done under Python's lock.

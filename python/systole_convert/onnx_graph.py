@@ -218,7 +218,7 @@ class OnnxGraph:
             attributes = {}
             for attribute in node.attribute:
                 if attribute.type in (onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS):
-                    raise ConvertError(self.path, f"node '{name}': has a graph of its own")
+                    raise ConvertError(self.path, f"node '{name}': contains a subgraph")
                 if attribute.name in attributes:
                     raise ConvertError(
                         self.path, f"node '{name}': attribute '{attribute.name}' occurs twice"
@@ -243,7 +243,7 @@ class OnnxGraph:
     def _add_constant(self, op: Op) -> None:
         found = op.attributes
         if len(op.outputs) != 1 or op.outputs[0] in self.constants:
-            raise self.fail(op, "expected one output with a name of its own")
+            raise self.fail(op, "expected one output with a unique name")
         if "value" in found and isinstance(found["value"], Source):
             self.constants[op.outputs[0]] = found["value"]
             return

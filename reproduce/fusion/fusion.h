@@ -70,7 +70,7 @@ struct FusionRun {
   }
 };
 
-/// Simulates them side by side, each in a process of its own.
+/// Simulates them side by side, each in a separate process.
 [[nodiscard]] std::vector<FusionRun> run_fusion(const std::vector<FusionTask>& tasks);
 
 /// Bytes in which outputs differ from the first one's; other lengths differ in all bytes of the

@@ -41,7 +41,7 @@ struct RtlRun {
 /// run. Throws hw::InputError that names file, line and column.
 [[nodiscard]] std::vector<RtlRun> read_rtl_runs(const std::string& path);
 
-/// Runs ours, each in a process of its own.
+/// Runs ours, each in a separate process.
 void run_ours(std::vector<RtlRun>& runs);
 
 /// `points`: files for read_rtl_runs(), at least one.

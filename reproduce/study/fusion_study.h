@@ -16,7 +16,7 @@
 ///   Fig. 13). Operands and results of a product are bytes.
 /// - Tiles are double buffers, in a scratchpad of 256 KiB and in the accumulator. Fused, a tile has
 ///   all of the accumulator where half of it does not hold 16 rows.
-/// - A softmax of its own reads int32 and writes bytes. A LayerNorm of its own reads int32 and the
+/// - A separate softmax reads int32 and writes bytes. A separate LayerNorm reads int32 and the
 ///   bytes of the residual, and writes int32. Both pass three times over their rows, 16 elements a
 ///   cycle (the normalisation unit of its section 3.4).
 namespace systole::analysis {

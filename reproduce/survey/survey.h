@@ -59,7 +59,7 @@ struct LayerProduct {
   MatmulResult result;
 };
 
-/// A product as a program of its own on the baseline machine "gemmini".
+/// A product as a separate program on the baseline machine "gemmini".
 struct ProductRun {
   LayerProduct product;
   std::uint64_t cycles = 0;  ///< start to interrupt

@@ -2,7 +2,7 @@
 // product, sum; hw/number/unit_depths.h). Two ways for the sums, a selection before each
 // adder:
 //   across_i  the products of all MACs go into one sum, from the highest MAC down to MAC 0
-//   else      each MAC keeps a sum of its own, and all multiply by the same factor
+//   else      each MAC keeps its own sum, and all multiply by the same factor
 //
 // The words of a sum follow each other in enabled cycles without a gap, and every sum begins anew,
 // so what the registers do between two sums does not matter.

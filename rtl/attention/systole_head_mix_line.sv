@@ -3,7 +3,7 @@
 // Bit-exact reference: hw::mix_heads, cycles: hw::HeadMixLines, both of hw/attention/head_mix.h.
 //
 // A group comes in as in_heads_i beats, head 0 first. Then in_heads_i cycles for each output head,
-// an input head a cycle, each MAC on a feature of its own; the sums begin at the head's bias and
+// an input head a cycle, each MAC on its own feature; the sums begin at the head's bias and
 // are requantised by its factor. Meanwhile the next group comes in. A refused output stops
 // everything, an input that is late only what waits for it.
 

@@ -1,5 +1,5 @@
 // Requantisation of a stream: clamp(round(x * multiplier / 2^shift), lo, hi), `Lanes` elements a
-// beat, each with constants of its own (per-channel), five stages.
+// beat, each with its own constants (per-channel), five stages.
 // Bit-exact reference: hw::requantise of hw/number/dyadic.h. Cycles: hw::chain_cycles of a
 // requantise stage.
 

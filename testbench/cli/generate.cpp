@@ -203,8 +203,7 @@ void refuse_ring_options(const GenerateOptions& options) {
   refuse(!options.report.empty(), "--report");
   refuse(!options.functional, "--functional off");
   if (options.wave.inferences != 1) {
-    throw hw::InputError(
-        "--wave-passes: each token of a Llama has a program of its own, expected 1");
+    throw hw::InputError("--wave-passes: each token of a Llama has its own program, expected 1");
   }
 }
 

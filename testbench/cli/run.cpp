@@ -76,9 +76,9 @@ void check_options(const RunOptions& options) {
 void check_recordings(const RunOptions& options, const RunSubject& subject) {
   const bool several = options.wave.inferences != 1 || options.timeline_inferences != 1;
   if (several && subject.next_step()) {
-    throw hw::InputError(fmt::format(
-        "--wave-images and --timeline-images: each {} has a program of its own, expected 1",
-        options.size.decode ? "token" : "text with padding"));
+    throw hw::InputError(
+        fmt::format("--wave-images and --timeline-images: each {} has its own program, expected 1",
+                    options.size.decode ? "token" : "text with padding"));
   }
 }
 
@@ -229,7 +229,7 @@ int run_network(const RunOptions& options) {
   if (!options.tensors.empty()) {
     if (simulation.next_step) {
       throw hw::InputError(
-          "--tensors: each token or text with padding has a program of its own, expected "
+          "--tensors: each token or text with padding has its own program, expected "
           "inferences "
           "of one program");
     }

@@ -31,7 +31,7 @@
 namespace systole::testbench {
 namespace {
 
-/// A network on each core that has keys of its own.
+/// A network on each core that has its own keys.
 class Subjects {
  public:
   Subjects(const RunRequest& request, const hw::CoreSystem& system) {

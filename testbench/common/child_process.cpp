@@ -124,7 +124,7 @@ Bytes ChildProcess::result() {
   if (status == kDone) return result;
   const std::string text(result.begin(), result.end());
   if (status == kBadInput) throw hw::InputError(text);
-  throw std::runtime_error(text.empty() ? "work in a process of its own ended early" : text);
+  throw std::runtime_error(text.empty() ? "work in a separate process ended early" : text);
 }
 
 }  // namespace systole::testbench

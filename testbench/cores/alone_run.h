@@ -7,7 +7,7 @@
 
 namespace systole::testbench {
 
-/// A simulation in a process of its own, which begins as a copy of this one: the kernel of SystemC
+/// A simulation in a separate process, which begins as a copy of this one: the kernel of SystemC
 /// elaborates once per process. To be made before this process elaborates.
 class AloneRun {
  public:

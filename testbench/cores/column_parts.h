@@ -22,7 +22,7 @@ struct ColumnPart {
   struct Exchanged {
     model::TensorId here, whole;  ///< of this graph, and of the whole one
     bool written;                 ///< in this part; else read
-    bool own;                     ///< each core has a copy of its own, of all columns
+    bool own;                     ///< each core has its own copy, of all columns
   };
   std::vector<Exchanged> exchanged;
   bool reads_input = false;

@@ -9,7 +9,7 @@
 
 namespace systole::testbench {
 
-/// A stretch of a graph's nodes as a graph of its own.
+/// A stretch of a graph's nodes as a separate graph.
 struct SubGraph {
   std::shared_ptr<const model::Graph> graph;
   std::vector<TensorOrigin> origins;  ///< in the whole graph, by tensor of this one

@@ -10,7 +10,7 @@ namespace {
 using tlm_model::CommandTrace;
 using tlm_model::DispatchSteps;
 
-constexpr std::uint32_t kNobody = DispatchSteps::kNobody;
+constexpr std::uint32_t kNoCommand = DispatchSteps::kNoCommand;
 
 /// Walks from the end of the run to its begin.
 class Walk {
@@ -18,7 +18,7 @@ class Walk {
   Walk(const std::vector<CommandTrace>& traces, std::uint64_t begin, std::uint64_t end)
       : traces_(traces), begin_(begin), at_(end) {
     std::array<std::uint32_t, hw::kUnits> last;
-    last.fill(kNobody);
+    last.fill(kNoCommand);
     for (std::uint32_t i = 0; i < traces.size(); ++i) {
       std::uint32_t& of_unit = last[static_cast<std::size_t>(traces[i].unit)];
       before_.push_back(of_unit);
@@ -84,7 +84,7 @@ class Walk {
     const CommandTrace& trace = traces_[command_];
     const std::uint32_t before = before_[command_];
     // Loops overlap, but end in order.
-    if (before != kNobody && trace.unit == hw::Unit::kLoop &&
+    if (before != kNoCommand && trace.unit == hw::Unit::kLoop &&
         traces_[before].completed > trace.started) {
       spend(traces_[before].completed, Stage::kExecute);
       return go_to_completion(before);
@@ -92,7 +92,7 @@ class Walk {
     spend(trace.started, Stage::kExecute);
     if (at_ == begin_) {
       next_ = nullptr;
-    } else if (before != kNobody && traces_[before].released == at_) {
+    } else if (before != kNoCommand && traces_[before].released == at_) {
       go_to_execution(before);
     } else if (trace.was_blocked && trace.ready == at_) {
       trace.blocker_released ? go_to_execution(trace.blocker) : go_to_completion(trace.blocker);
@@ -104,11 +104,11 @@ class Walk {
   void dispatch() {
     const DispatchSteps& steps = traces_[command_].dispatch;
     spend(steps.room, Stage::kDispatch);
-    if (steps.room > steps.issued && steps.room_by != kNobody) {
+    if (steps.room > steps.issued && steps.room_by != kNoCommand) {
       return go_to_completion(steps.room_by);
     }
     spend(steps.fenced, Stage::kHost);
-    if (steps.fenced > steps.fetched && steps.fence_by != kNobody) {
+    if (steps.fenced > steps.fetched && steps.fence_by != kNoCommand) {
       return go_to_completion(steps.fence_by);
     }
     go_to_processor(command_, command_);

@@ -65,7 +65,7 @@ class PipelineLog {
 
   /// What a wait before the dispatch was for; an arrow would end at the execution.
   void hover(std::uint64_t begin, std::uint64_t end, std::uint32_t row, std::uint32_t by) {
-    if (begin == end || by == tlm_model::DispatchSteps::kNobody) return;
+    if (begin == end || by == tlm_model::DispatchSteps::kNoCommand) return;
     line(end, fmt::format("L\t{}\t1\tdispatch waited {} cycles for command {}\\n", row, end - begin,
                           by));
   }

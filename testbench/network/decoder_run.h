@@ -48,7 +48,7 @@ struct DecoderWork {
                                                 std::uint32_t positions,
                                                 const hw::Machine& machine);
 
-/// Inferences of one graph whose views differ from one to the next. Each has a program of its own;
+/// Inferences of one graph whose views differ from one to the next. Each has its own program;
 /// tensors and weights stay where they are.
 class SteppedRun {
  public:
@@ -83,7 +83,7 @@ class SteppedRun {
   std::uint64_t macs_ = 0;
 };
 
-/// Every step has a program of its own; weights and caches stay where they are.
+/// Every step has its own program; weights and caches stay where they are.
 class DecoderRun : public SteppedRun {
  public:
   /// Throws InputError as map_graph() does.

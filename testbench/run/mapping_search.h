@@ -42,7 +42,7 @@ struct MappingSearch {
 
 /// Maps the network by mapper.strategy `cost` and `search`, for the product of energy and delay
 /// with every objective, each with all fusion levels up to the machine's. The best `confirm` by the
-/// expected objective are simulated without values, each in a process of its own, and the mapping
+/// expected objective are simulated without values, each in a separate process, and the mapping
 /// by cost with the machine's fusion level with them: the best is the one with the least simulated
 /// objective, so never a worse one than that. With `confirm` 0 it is the one that is expected to
 /// be. Mappings with the same program are one. The process must have one thread.

@@ -42,7 +42,7 @@ std::vector<std::uint32_t> RtlVectors::square_roots(const std::vector<std::uint6
 
 std::vector<std::int32_t> RtlVectors::scale(const std::vector<std::int32_t>& x,
                                             const std::vector<hw::Dyadic>& factors) {
-  // One row, so that each element has constants of its own: multipliers, then shifts.
+  // One row, so that each element has its own constants: multipliers, then shifts.
   std::vector<std::int32_t> words(2 * x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const hw::Dyadic factor = factors[i % factors.size()];

@@ -63,7 +63,7 @@ class EncoderTest : public test::SystemCTest {
   using Values = std::map<std::string, std::uint64_t>;
   using Bytes = std::vector<std::uint8_t>;
 
-  /// What the store unit reports of these commands on a machine of its own.
+  /// What the store unit reports of these commands on its own machine.
   static Values run(const hw::Machine& machine, const std::vector<hw::Command>& commands,
                     bool functional = false) {
     test::fresh_kernel();

@@ -65,7 +65,7 @@ void AxiBridge::run_clock() {
   }
 }
 
-// A process of its own: a target may wait, and the RTL's clock must not.
+// A separate process: a target may wait, and the RTL's clock must not.
 void AxiBridge::run_requests() {
   tlm::tlm_generic_payload payload;
   while (true) {

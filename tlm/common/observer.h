@@ -15,14 +15,14 @@ namespace systole::tlm_model {
 /// The way of a command to its dispatch, in core cycles since the simulation began. The processor
 /// does one thing after the other, so each time is at least the one before it.
 struct DispatchSteps {
-  static constexpr std::uint32_t kNobody = 0xffffffff;
-  std::uint64_t begun = 0;           ///< the processor had nothing else to do
-  std::uint64_t fetched = 0;         ///< the command had arrived from memory
-  std::uint64_t fenced = 0;          ///< what has to end before it had ended
-  std::uint64_t issued = 0;          ///< the host had sent it
-  std::uint64_t room = 0;            ///< its reservation station had a free entry
-  std::uint32_t fence_by = kNobody;  ///< the last command that `fenced` waited for
-  std::uint32_t room_by = kNobody;   ///< the command that made room
+  static constexpr std::uint32_t kNoCommand = 0xffffffff;
+  std::uint64_t begun = 0;              ///< the processor had nothing else to do
+  std::uint64_t fetched = 0;            ///< the command had arrived from memory
+  std::uint64_t fenced = 0;             ///< what has to end before it had ended
+  std::uint64_t issued = 0;             ///< the host had sent it
+  std::uint64_t room = 0;               ///< its reservation station had a free entry
+  std::uint32_t fence_by = kNoCommand;  ///< the last command that `fenced` waited for
+  std::uint32_t room_by = kNoCommand;   ///< the command that made room
 };
 
 /// Cycles by cause, in the order of the account of a unit.

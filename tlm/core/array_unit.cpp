@@ -77,7 +77,7 @@ std::uint64_t ArrayUnit::conflicts(const hw::cmd::Matmul& matmul, const hw::Arra
   // The scratchpad serves the DMA first; at the accumulator the array comes first, and only its
   // own reads and writes can be too many for the ports.
   return std::max(memory_.scratchpad.shortage({a, b}, from, to),
-                  memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kToNobody));
+                  memory_.accumulator.shortage({results}, from, to, BankedSram::Yield::kNever));
 }
 
 void ArrayUnit::show_conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
@@ -86,7 +86,7 @@ void ArrayUnit::show_conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayRea
   if (recorder() == nullptr) return;
   const auto [a, b] = operand_demands(matmul, reads);
   memory_.scratchpad.show_conflict({a, b}, from, cycle(), lost);
-  memory_.accumulator.show_conflict({results}, from, cycle(), lost, BankedSram::Yield::kToNobody);
+  memory_.accumulator.show_conflict({results}, from, cycle(), lost, BankedSram::Yield::kNever);
 }
 
 void ArrayUnit::account_matmul(const hw::ArrayCycles& cycles, std::uint64_t exposed,

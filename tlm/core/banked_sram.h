@@ -39,7 +39,7 @@ class BankedSram {
     std::uint64_t begin, end, words;
   };
   /// Whose accesses a client has to make room for.
-  enum class Yield { kToNobody, kToRecorded };
+  enum class Yield { kNever, kToRecorded };
   /// What a client with these demands during the cycles [from, to) has to wait beyond `to`: the
   /// largest shortage of any bank, given what the others recorded.
   [[nodiscard]] std::uint64_t shortage(std::initializer_list<Demand> demands, std::uint64_t from,

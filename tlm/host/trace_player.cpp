@@ -62,7 +62,7 @@ void TracePlayer::play_dependent() {
   const auto offer = [&](const Flow& flow) {
     if (flow.next == flow.positions.size()) return;
     const std::size_t position = flow.positions[flow.next], on = dependences[position];
-    if (on != kNobody && answers_[on] == kNotAnswered) {
+    if (on != kNone && answers_[on] == kNotAnswered) {
       waiting.push_back(&flow);
       return;
     }
@@ -71,12 +71,12 @@ void TracePlayer::play_dependent() {
     if (flow.next != 0) {
       const std::uint64_t apart = recorded - trace_[flow.positions[flow.next - 1]].asked;
       // Without an answer before it, as long after the one before.
-      asked = std::max(
-          asked, flow.last_asked + (on == kNobody ? apart : std::min<std::uint64_t>(apart, 1)));
-    } else if (on == kNobody) {
+      asked = std::max(asked,
+                       flow.last_asked + (on == kNone ? apart : std::min<std::uint64_t>(apart, 1)));
+    } else if (on == kNone) {
       asked = std::max(asked, recorded);
     }
-    if (on != kNobody) asked = std::max(asked, answers_[on] + (recorded - trace_[on].answered));
+    if (on != kNone) asked = std::max(asked, answers_[on] + (recorded - trace_[on].answered));
     ready.emplace(asked, position);
   };
   for (const Flow& flow : flows_) offer(flow);
@@ -98,7 +98,7 @@ std::vector<std::size_t> TracePlayer::find_dependences() const {
   std::sort(all.begin(), all.end());
   std::vector<std::vector<Answer>> own(flows_.size());
   for (const Answer& answer : all) own[trace_[answer.second].initiator].push_back(answer);
-  std::vector<std::size_t> dependences(trace_.size(), kNobody);
+  std::vector<std::size_t> dependences(trace_.size(), kNone);
   for (std::size_t i = 0; i < trace_.size(); ++i) {
     const std::uint32_t initiator = trace_[i].initiator;
     const bool is_first = flows_[initiator].positions.front() == i;

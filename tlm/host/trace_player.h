@@ -48,7 +48,7 @@ class TracePlayer : public sc_core::sc_module {
     std::size_t next = 0;                ///< in `positions`: not asked for yet
     std::uint64_t last_asked = 0;
   };
-  static constexpr std::size_t kNobody = ~std::size_t{0};
+  static constexpr std::size_t kNone = ~std::size_t{0};
 
   void run();
   void play_elapsed();
@@ -57,7 +57,7 @@ class TracePlayer : public sc_core::sc_module {
   void ask(std::size_t position, std::uint64_t asked, std::uint64_t floor);
   /// The first cycle in which the next transaction of an initiator has a slot.
   [[nodiscard]] std::uint64_t slot_free(const Flow& flow) const;
-  /// By position in the trace: of the transaction after whose answer it was asked for, or kNobody.
+  /// By position in the trace: of the transaction after whose answer it was asked for, or kNone.
   [[nodiscard]] std::vector<std::size_t> find_dependences() const;
 
   const Clock clock_;

@@ -73,9 +73,9 @@ TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
   } cases[] = {
       {"[[core]]\nkind = 'ring'\n", "2:8: kind: found \"ring\", expected \"tile\""},
       {"[[core]]\nname = 'a'\n[[core]]\nname = 'a'\n",
-       "4:8: name: found \"a\" twice, expected a name of its own"},
+       "4:8: name: found \"a\" twice, expected a unique name"},
       {"[[core]]\nname = 'core1'\n[[core]]\n",
-       "3:1: name: found \"core1\" twice, expected a name of its own"},
+       "3:1: name: found \"core1\" twice, expected a unique name"},
       {"[[core]]\nname = 'dram'\n",
        "2:8: name: found \"dram\", which names another block of the system"},
       {"[[core]]\nname = '1a'\n",

@@ -35,7 +35,7 @@ std::string repeated(const std::string& text, int times) {
   return all;
 }
 
-/// Replaces the presets by those of a directory of its own.
+/// Replaces the presets by those of a separate directory.
 class MachinePresetDirectory : public testing::Test {
  protected:
   MachinePresetDirectory() {

@@ -175,7 +175,7 @@ TEST(GemmDispatch, KnowsItsNames) {
 }
 
 TEST(GemmDispatchDeathTest, ObeysTheEnvironment) {
-  // The default is fixed at its first use, so every value needs a process of its own.
+  // The default is fixed at its first use, so every value needs a separate process.
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   EXPECT_EXIT(exit_with_default("reference", GemmBackend::kReference), testing::ExitedWithCode(0),
               "");

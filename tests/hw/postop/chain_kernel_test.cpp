@@ -72,10 +72,10 @@ TEST(ChainKernel, SideOutputsOfColumnTilesAreThoseOfTheWholeRow) {
     const ColumnTiles tiles(0, random);
     // What stood there before does not matter.
     std::vector<std::uint32_t> whole(tiles.rows * statistics_words(chain), 0xdeadbeef);
-    std::vector<std::uint32_t> parted = whole;
+    std::vector<std::uint32_t> cut = whole;
     const Words expected = tiles.run(chain, {0, tiles.cols}, whole);
-    ASSERT_EQ(tiles.run(chain, tiles.cuts, parted), expected);
-    ASSERT_EQ(parted, whole) << name_of(chain.stages[0].side) << " in " << tiles.cuts.size() - 1;
+    ASSERT_EQ(tiles.run(chain, tiles.cuts, cut), expected);
+    ASSERT_EQ(cut, whole) << name_of(chain.stages[0].side) << " in " << tiles.cuts.size() - 1;
   }
 }
 

@@ -173,7 +173,7 @@ inline bool fits_after(const Chain& chain, const Stage& stage) {
   return statistics_words(chain) == 0 || statistics_words(chain) == reads;
 }
 
-/// A chain that check_chain() accepts for a machine without limits of its own.
+/// A chain that check_chain() accepts for a machine without its own limits.
 inline Chain random_chain(Random& random, std::size_t max_stages) {
   Chain chain;
   chain.out = static_cast<DType>(pick(random, 0, kDTypes - 1));

@@ -35,7 +35,7 @@ hw::Machine::Array array_of(std::uint32_t dim, hw::ArrayOverlap overlap) {
   return array;
 }
 
-/// One product with operands of its own. Pitches are longer than the rows; what lies between must
+/// One product with its own operands. Pitches are longer than the rows; what lies between must
 /// stay as it is.
 struct Product {
   Product(std::size_t m, std::size_t n, std::size_t k, Random& random) {

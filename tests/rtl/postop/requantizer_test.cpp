@@ -15,7 +15,7 @@ constexpr hw::Rounding kRoundings[] = {hw::Rounding::kHalfUp, hw::Rounding::kHal
                                        hw::Rounding::kFloor};
 constexpr int kShifts = hw::kMaxDyadicShift + 1;
 
-/// Every column with a multiplier and a shift of its own.
+/// Every column with its own multiplier and shift.
 StageCase channel_case(hw::Rounding rounding, std::int32_t lo, std::int32_t hi, std::size_t cols) {
   StageCase test{{}, {}, cols, std::vector<std::int32_t>(2 * cols)};
   test.stage.op = hw::StageOp::kRequantise;

@@ -53,7 +53,7 @@ class AttentionGraph {
  private:
   using Kind = model::Tensor::Kind;
 
-  /// The last of the stages writes `to`, or a tensor of its own if that is none: s8 of operands.
+  /// The last of the stages writes `to`, or a separate tensor if that is none: s8 of operands.
   model::View staged(const std::string& name, model::View in, const std::vector<hw::Stage>& stages,
                      model::TensorId statistics, const model::View* to = nullptr) {
     const model::View saved = in;

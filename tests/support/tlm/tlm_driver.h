@@ -12,7 +12,7 @@
 
 namespace systole::test {
 
-/// Simulates until `body`, run in a thread of its own, returns.
+/// Simulates until `body`, run in a separate thread, returns.
 inline void run_body(std::function<void()> body) {
   sc_core::sc_set_stop_mode(sc_core::SC_STOP_IMMEDIATE);
   sc_core::sc_spawn(

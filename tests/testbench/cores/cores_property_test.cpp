@@ -42,7 +42,7 @@ std::shared_ptr<const model::Graph> shared_graph(const Workload& workload) {
   return {std::shared_ptr<void>(), &workload.graph};
 }
 
-/// A machine with the memory of `shared` and a core of its own.
+/// A machine with the memory of `shared` and its own core.
 hw::Machine other_core(Random& random, const hw::Machine& shared, const model::Graph& graph) {
   for (;;) {
     hw::Machine machine = shared;

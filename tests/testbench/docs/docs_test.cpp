@@ -94,7 +94,7 @@ Tables code_tables() {
   return tables;
 }
 
-/// Of a core for text generation, whose units all have the same names. In a process of its own: it
+/// Of a core for text generation, whose units all have the same names. In a separate process: it
 /// is another simulation.
 Tables ring_tables() {
   const Bytes text = run_in_child([] {
@@ -138,7 +138,7 @@ Tables report_tables() {
   return tables;
 }
 
-/// Of a core with a loop unroller and a memory of fixed latency, in a process of its own too.
+/// Of a core with a loop unroller and a memory of fixed latency, in a separate process too.
 Tables loop_tables() {
   const Bytes text = run_in_child([] {
     const hw::Machine machine = hw::find_machine("gemmini-bare");

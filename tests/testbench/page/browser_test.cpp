@@ -426,7 +426,7 @@ TEST_F(ReportInABrowser, PaperHasEveryChartAtItsWidth) {
 }
 
 // A large page. How long it takes to open depends on the host: the figures are properties of the
-// test's XML output and a line of its own, no bounds.
+// test's XML output and a separate line, no bounds.
 TEST_F(ReportInABrowser, BertBaseAt512Opens) {
   report_of({"run", "-m", "transformer", "--model", "bert-base", "--length", "512", "--functional",
              "off"});

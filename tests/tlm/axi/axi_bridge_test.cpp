@@ -233,7 +233,7 @@ TEST_P(AxiBridgeTraffic, MovesEveryByteThatIsAskedFor) {
   std::vector<BurstCase> bursts;
   for (std::uint64_t i = 0; i < 300; ++i) {
     const bool write = random() % 2 == 0;
-    // A place of its own for each write, other places for reads; some of them nowhere.
+    // A separate place for each write, other places for reads; some of them nowhere.
     const std::uint64_t base = random() % 20 == 0 ? 0 : kAxiBase + (write ? 0 : kAxiMemory / 2);
     bursts.push_back(random_burst_case(random, base + 1024 * i + 512, write));
   }

@@ -92,7 +92,7 @@ Outcome simulate(Storage storage, std::uint64_t good_reads = kNever) {
   return outcome;
 }
 
-/// Simulates in a kernel of its own: one process holds one elaboration.
+/// Simulates in a separate kernel: one process holds one elaboration.
 class AccumulatorEngineTest : public test::SystemCTest {
  protected:
   static Outcome fresh(Storage storage, std::uint64_t good_reads = kNever) {

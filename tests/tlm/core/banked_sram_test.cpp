@@ -53,7 +53,7 @@ TEST(BankedSram, OthersTakeTheirShareFirst) {
   EXPECT_EQ(sram.shortage({{512, 1024, 70}}, 0, 100), 0U) << "another part of the same bank";
   EXPECT_EQ(sram.shortage({{512, 1024, 71}}, 0, 100), 1U);
   EXPECT_EQ(sram.shortage({{1024, 2048, 100}}, 0, 100), 0U) << "another bank";
-  EXPECT_EQ(sram.shortage({{0, 512, 100}}, 0, 100, Yield::kToNobody), 0U);
+  EXPECT_EQ(sram.shortage({{0, 512, 100}}, 0, 100, Yield::kNever), 0U);
 }
 
 TEST(BankedSram, OnlyTheSharedCyclesCount) {
