@@ -67,7 +67,10 @@ class Writer {
     if (how.shape == WaveShape::kLevel) flags |= kAnalogFullScale;
     text_ += fmt::format("@{:x}\n[color] {}\n", flags, colour);
     if (has_text) text_ += fmt::format("^1 {}\n", hw::printable(core.tables.at(how.text)));
-    text_ += fmt::format("+{{{}}} {}\n", label, full_name(signal));
+    // Of a name with dots GTKWave shows what is after the last one.
+    std::string spaced = label;
+    std::replace(spaced.begin(), spaced.end(), '.', ' ');
+    text_ += fmt::format("+{{{}}} {}\n", spaced, full_name(signal));
   }
   [[nodiscard]] std::string text() && { return std::move(text_); }
 
