@@ -27,15 +27,19 @@ constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
                                                      {true, true, 4}}};
 /// What tensors may have of the scratchpad, the usual first, and how many of the best plans with
 /// that are tried with the others.
-constexpr std::array<Residence, 9> kResidences = {{{4, false, false, false},
-                                                   {4, false, false, true},
-                                                   {6, false, false, true},
-                                                   {7, false, false, true},
-                                                   {2, false, false, true},
-                                                   {4, false, true, true},
-                                                   {2, false, true, true},
-                                                   {4, true, false, true},
-                                                   {6, true, false, true}}};
+constexpr std::array<Residence, 11> kResidences = {{{4, false, false, false, false},
+                                                    {4, false, false, true, false},
+                                                    {6, false, false, true, false},
+                                                    {7, false, false, true, false},
+                                                    {2, false, false, true, false},
+                                                    {4, false, true, true, false},
+                                                    {2, false, true, true, false},
+                                                    {4, true, false, true, false},
+                                                    {6, true, false, true, false},
+                                                    {4, false, false, true, true},
+                                                    {6, false, false, true, true}}};
+/// Of so many banks each side has one; of more, tensors and tiles have banks of their own.
+constexpr std::uint32_t kBanksOfSides = 2;
 /// Less that resides means more bytes, which have to save time that is worth their energy.
 constexpr double kWorthLessResidence = 1.01;
 constexpr std::size_t kRefined = 2;
@@ -183,6 +187,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
                                     [](const Pipeline& pipeline) { return pipeline.by_rows; });
     for (std::size_t way = 1; way < kResidences.size(); ++way) {
       if (kResidences[way].rings_apart && !joined) continue;
+      if (kResidences[way].two_sides && machine.scratchpad.banks != kBanksOfSides) continue;
       try {
         try_plan(plan, kResidences[way]);
       } catch (const hw::InputError&) {

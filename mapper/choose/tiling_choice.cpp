@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/round.h"
+#include "mapper/choose/bank_demand.h"
 #include "mapper/replay/replay_work.h"
 
 namespace systole::mapper {
@@ -257,10 +258,33 @@ std::optional<std::vector<TiledGroup>> TilingChoice::in_pieces(std::vector<Tiled
   return groups;
 }
 
+std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone,
+                                             const EmitTarget& to) {
+  std::vector<Tiling> all = tiler_.candidates(group.problem, group.group->name);
+  if (!alone || machine_.mapper.strategy != hw::MappingStrategy::kCost) return all;
+  std::uint64_t commands = 0;
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    TiledGroup one = group;
+    one.tiling = all[i];
+    order.emplace_back(all[i].cycles + bank_excess(one, to), i);
+    commands += one.commands();
+  }
+  if (commands <= kMostReplayed) return all;
+  std::sort(order.begin(), order.end());
+  std::vector<Tiling> sorted;
+  sorted.reserve(all.size());
+  for (const auto& [cycles, i] : order) sorted.push_back(all[i]);
+  return sorted;
+}
+
 void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
                            const Replay& replay) {
   const Pipeline& pipeline = *now.pipeline;
   std::vector<TiledGroup>& groups = now.groups;
+  if (pipeline.is_single()) {
+    groups[0].tiling = candidates(groups[0], true, emitter.target()).front();
+  }
   Trials trials(pipeline, next, emitter, replay, spare_, scratch_);
   const bool one = pipeline.is_single() &&
                    tiler_.candidates(groups[0].problem, groups[0].group->name).size() == 1;
@@ -303,14 +327,18 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
         chosen = tiling;
       }
     };
-    const std::vector<Tiling>& candidates =
-        tiler_.candidates(groups[i].problem, groups[i].group->name);
+    const std::vector<Tiling> candidates =
+        this->candidates(groups[i], pipeline.is_single(), emitter.target());
     // More bytes cost energy: they have to save time that is worth it.
     for (const Tiling& candidate : candidates) {
       consider(candidate, candidate.load_bytes > chosen.load_bytes);
     }
     Tiling other = chosen;
     other.spread = !other.spread;
+    consider(other, false);
+    // The same tiles may leave as a whole, and others in parts.
+    other = chosen;
+    other.in_parts = !other.in_parts && groups[i].problem.may_leave_in_parts(other);
     consider(other, false);
     // Where the banks matter, other sizes may be the best of those that are spread.
     for (Tiling candidate : chosen.spread ? candidates : std::vector<Tiling>{}) {

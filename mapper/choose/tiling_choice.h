@@ -49,6 +49,11 @@ class TilingChoice {
   /// The best of the candidates, in turn for each kind of group.
   void improve(TiledPipeline& now, const TiledPipeline* next, const Emitter& emitter,
                const Replay& replay);
+  /// The tilings of a group, the best first. The cost model knows nothing of banks: where not all
+  /// can be replayed, of a group that runs alone, they are in order of what it says and what their
+  /// most wanted banks take beyond.
+  [[nodiscard]] std::vector<Tiling> candidates(const TiledGroup& group, bool alone,
+                                               const EmitTarget& to);
   /// With products in as many row tiles, if that fits; `by_rows`: row tile after row tile.
   [[nodiscard]] std::optional<std::vector<TiledGroup>> in_pieces(std::vector<TiledGroup> groups,
                                                                  std::uint32_t pieces,

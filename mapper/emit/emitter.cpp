@@ -18,7 +18,7 @@ constexpr std::uint32_t kParameterBytes = 4;
 
 std::uint64_t TiledGroup::commands() const {
   const std::uint64_t tiles = ceil_div(problem.m, tiling.m) * ceil_div(problem.n, tiling.c_cols);
-  const std::uint64_t results = problem.results_of(tiling.c_cols);
+  const std::uint64_t results = ceil_div(tiling.c_cols, problem.result_cols(tiling));
   if (problem.k == 0) return (2 + results) * tiles;
   return tiles *
          (1 + results + 3 * ceil_div(tiling.c_cols, tiling.n) * ceil_div(problem.k, tiling.k));
@@ -59,6 +59,10 @@ void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>
     work.tiling = &next.tiling;
     work.share = next.share;
     work.level = pipeline.levels[works.size() - 1];
+    work.result_cols = next.problem.result_cols(next.tiling);
+    if (next.tiling.in_parts) {
+      work.parts = narrow(next.problem.part_places(next.tiling, to_.machine.array.cols));
+    }
     place_slots(next, work);
     tiles.push_back(tiles_of(group, next.tiling));
   }
@@ -85,9 +89,10 @@ void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>
 }
 
 void Emitter::place_slots(const TiledGroup& group, Work& work) const {
-  work.rings = mapper::place_slots(stream_plan(to_.machine, group.problem, group.tiling),
-                                   to_.machine, group.share.stream_begin, group.share.stream_end,
-                                   group.tiling.spread, busy_);
+  work.rings =
+      mapper::place_slots(stream_plan(to_.machine, group.problem, group.tiling), to_.machine,
+                          {group.share.stream_begin, group.share.stream_end}, group.tiling.spread,
+                          to_.is_after(group.group->a, group.share), busy_);
   work.has_weights = false;
 }
 
@@ -110,20 +115,41 @@ std::vector<Tile> Emitter::tiles_of(const Group& group, const Tiling& tiling) {
 }
 
 void Emitter::emit_tile(const Tile& tile, Work& work) {
-  const hw::LocalTile c{turns_[work.level].take(*work.tiling, work.share, to_.machine),
-                        narrow(round_up(tile.cols, to_.machine.array.cols))};
+  const std::vector<hw::LocalTile> c = take_sums(tile, work);
   if (work.group().matmul() != nullptr) {
     emit_matmuls(tile, c, work);
   } else {
-    emit_accumulator_load(tile, c, work);
+    emit_accumulator_load(tile, c.front(), work);
   }
-  const bool has_parameters = hw::parameter_words(work.group().chain) != 0;
-  const std::uint32_t parameters = has_parameters ? stream_parameters(false, tile, work) : 0;
-  const std::uint32_t cols = work.result_cols(tile);
-  const std::uint32_t block = kParameterBytes * hw::parameter_words(work.group().chain) * cols;
-  for (std::uint32_t i = 0; i < tile.cols / cols; ++i) {
-    work.add_result({tile.row, tile.col + i * cols, tile.rows, cols},
-                    {c.address + i * cols, c.pitch}, parameters + i * block);
+  if (work.parts == 0) emit_results(tile, c.front(), tile, work);
+}
+
+std::vector<hw::LocalTile> Emitter::take_sums(const Tile& tile, Work& work) {
+  const std::uint32_t n = work.tiling->n, unit = to_.machine.array.cols;
+  std::vector<hw::LocalTile> places;
+  if (work.parts == 0) {
+    const std::uint32_t address = turns_[work.level].take(*work.tiling, work.share, to_.machine);
+    const std::uint32_t pitch = narrow(round_up(tile.cols, unit));
+    for (std::uint32_t col = 0; col < tile.cols; col += n) places.push_back({address + col, pitch});
+    return places;
+  }
+  const std::uint32_t pitch = narrow(round_up(n, unit));
+  for (std::uint32_t col = 0; col < tile.cols; col += n) {
+    places.push_back({work.next_part * work.tiling->m * pitch, pitch});
+    work.next_part = (work.next_part + 1) % work.parts;
+  }
+  return places;
+}
+
+void Emitter::emit_results(const Tile& part, const hw::LocalTile& c, const Tile& tile, Work& work) {
+  const std::uint32_t words = hw::parameter_words(work.group().chain);
+  const std::uint32_t parameters =
+      words != 0 ? stream_parameters(false, tile, work.result_cols, work) : 0;
+  const std::uint32_t end = part.col + part.cols;
+  for (std::uint32_t col = part.col; col < end; col += work.result_cols) {
+    work.add_result({part.row, col, part.rows, std::min(work.result_cols, end - col)},
+                    {c.address + col - part.col, c.pitch},
+                    parameters + kParameterBytes * words * (col - tile.col));
   }
 }
 
@@ -146,11 +172,14 @@ bool Emitter::load_weights(Work& work) {
   return true;
 }
 
-void Emitter::emit_matmuls(const Tile& tile, const hw::LocalTile& c, Work& work) {
+void Emitter::emit_matmuls(const Tile& tile, const std::vector<hw::LocalTile>& c, Work& work) {
   const std::uint32_t k = work.group().k();
   const auto multiply = [&](std::uint32_t col, std::uint32_t k0) {
     const Tile part{tile.row, tile.col + col, tile.rows, std::min(work.tiling->n, tile.cols - col)};
-    emit_matmul(part, k0, std::min(work.tiling->k, k - k0), {c.address + col, c.pitch}, work);
+    const std::uint32_t ks = std::min(work.tiling->k, k - k0);
+    const hw::LocalTile& sums = c[col / work.tiling->n];
+    emit_matmul(part, k0, ks, sums, work);
+    if (work.parts != 0 && k0 + ks == k) emit_results(part, sums, tile, work);
   };
   if (work.tiling->k_outer) {
     for (std::uint32_t k0 = 0; k0 < k; k0 += work.tiling->k) {
@@ -294,11 +323,12 @@ void Emitter::emit_accumulator_load(const Tile& tile, const hw::LocalTile& c, Wo
   work.add(load);
 }
 
-std::uint32_t Emitter::stream_parameters(bool pre, const Tile& tile, Work& work) {
+std::uint32_t Emitter::stream_parameters(bool pre, const Tile& tile, std::uint32_t cols,
+                                         Work& work) {
   TileRing& ring = pre ? work.rings.pre : work.rings.parameters;
   const TileRing::Place place = ring.take({0, tile.col});
   if (place.is_new) {
-    hw::cmd::Load load = work.parameter_load(pre, tile);
+    hw::cmd::Load load = work.parameter_load(pre, tile, cols);
     load.to.address = narrow(place.address);
     work.add(load);
   }
@@ -309,7 +339,8 @@ void Emitter::add_pre(const Tile& tile, hw::cmd::Load& load, Work& work) const {
   const Group& group = work.group();
   if (!group.pre) return;
   const bool has_parameters = hw::parameter_words(group.pre->chain) != 0;
-  const std::uint32_t parameters = has_parameters ? stream_parameters(true, tile, work) : 0;
+  const std::uint32_t parameters =
+      has_parameters ? stream_parameters(true, tile, tile.cols, work) : 0;
   load.type = to_.graph.tensors[group.a.tensor].type;
   load.pre = work.use(true, tile);
   load.pre->parameters = parameters;

@@ -56,8 +56,11 @@ class Emitter {
     using GroupWriter::GroupWriter;
     const Tiling* tiling = nullptr;
     Share share;
-    bool has_weights = false;  ///< B was loaded as a whole
-    std::uint32_t level = 0;   ///< in its pipeline
+    bool has_weights = false;       ///< B was loaded as a whole
+    std::uint32_t level = 0;        ///< in its pipeline
+    std::uint32_t result_cols = 0;  ///< of each command for results
+    std::uint32_t parts = 0;        ///< places of parts of C tiles; 0: C tiles have one as a whole
+    std::uint32_t next_part = 0;    ///< the place of the next one
     StreamRings rings;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles;
   };
@@ -70,12 +73,17 @@ class Emitter {
   void emit_tile(const Tile& tile, Work& work);
   /// Loads all of B if it stays and has not been loaded; whether it did.
   bool load_weights(Work& work);
-  void emit_matmuls(const Tile& tile, const hw::LocalTile& c, Work& work);
+  /// The places of a C tile, one for each n of its columns.
+  [[nodiscard]] std::vector<hw::LocalTile> take_sums(const Tile& tile, Work& work);
+  void emit_matmuls(const Tile& tile, const std::vector<hw::LocalTile>& c, Work& work);
+  /// The results of a part of a C tile.
+  void emit_results(const Tile& part, const hw::LocalTile& c, const Tile& tile, Work& work);
   void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, const hw::LocalTile& c,
                    Work& work);
   void emit_accumulator_load(const Tile& tile, const hw::LocalTile& c, Work& work) const;
   /// Loads the parameters of a tile's columns if they are not on chip; their address.
-  static std::uint32_t stream_parameters(bool pre, const Tile& tile, Work& work);
+  static std::uint32_t stream_parameters(bool pre, const Tile& tile, std::uint32_t cols,
+                                         Work& work);
   /// Stages before the anchor, of a load of a tile of A or of the tensor that is loaded.
   void add_pre(const Tile& tile, hw::cmd::Load& load, Work& work) const;
   /// Finds the tile on chip or loads it.

@@ -165,18 +165,19 @@ void GroupWriter::read_tile(std::uint32_t row, std::uint32_t col, hw::cmd::Load&
   }
 }
 
-hw::cmd::Load GroupWriter::parameter_load(bool pre, const Tile& tile) {
+hw::cmd::Load GroupWriter::parameter_load(bool pre, const Tile& tile, std::uint32_t cols) {
   const BoundChain& chain = pre ? *group_->pre : *group_;
   const std::uint32_t width = pre ? group_->a.cols : group_->n();
   const std::uint32_t words = hw::parameter_words(chain.chain);
   const auto [known, is_new] = known_parameters_.try_emplace({pre, tile.col}, 0);
   if (is_new) {
     const auto* data = reinterpret_cast<const std::uint8_t*>(chain.parameters.data());
-    const std::uint32_t cols = pre ? tile.cols : result_cols(tile);
-    for (std::uint32_t col = tile.col; col < tile.col + tile.cols; col += cols) {
+    const std::uint32_t end = tile.col + tile.cols;
+    for (std::uint32_t col = tile.col; col < end; col += cols) {
+      const std::uint32_t bytes = std::min(cols, end - col) * 4;
       const std::uint64_t address = to_->constants.add_tile(
-          chain.parameters.empty() ? nullptr : data + col * 4, std::size_t{width} * 4, words,
-          cols * 4, cols * 4, col == tile.col ? kDramRowAlignment : hw::kParameterAlignment);
+          chain.parameters.empty() ? nullptr : data + col * 4, std::size_t{width} * 4, words, bytes,
+          bytes, col == tile.col ? kDramRowAlignment : hw::kParameterAlignment);
       if (col == tile.col) known->second = address;
     }
   }

@@ -37,6 +37,11 @@ struct EmitTarget {
                                        std::uint32_t col = 0) const {
     return {address(view, row, col), pitch(view)};
   }
+  /// Whether a tensor resides after what a group streams through.
+  [[nodiscard]] bool is_after(const model::View& view, const Share& share) const {
+    const Location& where = location(view);
+    return where.place == Location::Place::kScratchpad && where.address >= share.stream_end;
+  }
   /// `tile` of the view, if it begins below 4 GiB. Else InputError.
   [[nodiscard]] hw::DramTile near(const model::View& view, const hw::DramTile& tile) const;
   /// Gives a group its operator, whose index is the result.
@@ -61,11 +66,6 @@ class GroupWriter {
   void add(const Work& work) const {
     to_->program.commands.push_back({work, op_});
   }
-  /// Columns of a tile of sums that leave at once.
-  [[nodiscard]] std::uint32_t result_cols(const Tile& tile) const {
-    const std::uint32_t panel = to_->location(group_->written()).panel;
-    return panel == 0 ? tile.cols : panel;
-  }
   /// Sends a tile of sums through the chain to where the result resides; `parameters`: where their
   /// block resides in the scratchpad.
   void add_result(const Tile& tile, const hw::LocalTile& sums, std::uint32_t parameters);
@@ -75,9 +75,9 @@ class GroupWriter {
   [[nodiscard]] hw::ChainUse use(bool pre, const Tile& tile);
   /// Lets a load read a tile of A, or of the tensor that is loaded, from memory.
   void read_tile(std::uint32_t row, std::uint32_t col, hw::cmd::Load& load) const;
-  /// The load of the parameters of a tile's columns, to address 0: a block for the columns of each
-  /// result.
-  [[nodiscard]] hw::cmd::Load parameter_load(bool pre, const Tile& tile);
+  /// The load of the parameters of a tile's columns, to address 0: a block for each `cols` of them,
+  /// one after the other.
+  [[nodiscard]] hw::cmd::Load parameter_load(bool pre, const Tile& tile, std::uint32_t cols);
 
  private:
   const EmitTarget* to_;

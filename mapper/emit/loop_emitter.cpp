@@ -184,7 +184,7 @@ void LoopEmitter::emit_loop(const Loop& loop, GroupWriter& writer) {
   const bool late = !fits && tile.rows * last_chunk < parameter_bytes;
   std::optional<hw::cmd::Load> parameters;
   if (parameter_bytes != 0) {
-    parameters = writer.parameter_load(false, tile);
+    parameters = writer.parameter_load(false, tile, tile.cols);
     parameters->to.address = fits ? after_a : loop.begin;
   }
 

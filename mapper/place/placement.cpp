@@ -13,6 +13,7 @@
 #include "hw/program/program.h"
 #include "mapper/place/live_allocator.h"
 #include "mapper/place/sharing.h"
+#include "mapper/place/sides.h"
 
 namespace systole::mapper {
 
@@ -188,14 +189,14 @@ class Rings {
     }
   }
 
-  /// Takes the room of all rings, at the end of what there is if they are to be `apart`.
-  void place(LiveAllocator& scratchpad, LiveAllocator& statistics, bool apart) {
+  /// Takes the room of all rings, at the end of what there is if `at_end`.
+  void place(LiveAllocator& scratchpad, LiveAllocator& statistics, bool at_end) {
     for (Ring& ring : all_) {
       const std::uint64_t rows = std::uint64_t{ring.pipeline->slots} * ring.pipeline->row_tile;
       const std::size_t first = ring.pipeline->first, last = ring.pipeline->end() - 1;
       const std::uint64_t bytes = rows * ring.pitch;
-      ring.scores = (apart ? scratchpad.allocate_high(bytes, first, last)
-                           : scratchpad.allocate(bytes, first, last))
+      ring.scores = (at_end ? scratchpad.allocate_high(bytes, first, last)
+                            : scratchpad.allocate(bytes, first, last))
                         .value();
       if (ring.words != 0) {
         ring.statistics = statistics.allocate(rows * ring.words, first, last).value();
@@ -242,7 +243,10 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   const std::uint32_t word = machine.array.rows;
   const Lives lives(graph, groups, pipelines, word);
   LiveAllocator dram(0, kUnlimited, 4096);
-  LiveAllocator scratchpad(0, machine.scratchpad.kib * hw::kKib * residence.eighths / 8, word);
+  const std::uint64_t scratchpad_bytes = machine.scratchpad.kib * hw::kKib;
+  const std::uint64_t resident_bytes = scratchpad_bytes * residence.eighths / 8;
+  LiveAllocator scratchpad(0, residence.two_sides ? scratchpad_bytes : resident_bytes, word,
+                           residence.two_sides ? scratchpad_bytes - resident_bytes : 0);
   const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
   LiveAllocator statistics(0, machine.postop.row_statistics, 1);
   // Gemmini's library leaves every result in memory.
@@ -251,7 +255,23 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   Placement result;
   result.tensors.resize(graph.tensors.size());
   Rings rings(groups, pipelines, graph.tensors.size(), word);
-  rings.place(scratchpad, statistics, residence.rings_apart);
+  rings.place(scratchpad, statistics, residence.two_sides || residence.rings_apart);
+  const auto may_stay = [&](std::size_t id) {
+    const Tensor& tensor = graph.tensors[id];
+    const Life& life = lives[id];
+    return keeps_on_chip && tensor.kind == Tensor::Kind::kActivation && tensor.data.empty() &&
+           life.only_matmul_reads && !lives.meets_attention(life) && hw::bytes_of(tensor.type) == 1;
+  };
+  Sides sides(graph, groups, machine);
+  for (std::size_t id = 0; residence.two_sides && id < graph.tensors.size(); ++id) {
+    if (!lives[id].used || lives[id].is_weight || lives[id].is_statistics) continue;
+    if (rings.location(static_cast<TensorId>(id), false)) {
+      sides.fix_at_end(static_cast<TensorId>(id));
+    } else if (may_stay(id)) {
+      sides.add(static_cast<TensorId>(id));
+    }
+  }
+  sides.settle();
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
     const Tensor& tensor = graph.tensors[id];
     const Life& life = lives[id];
@@ -277,22 +297,19 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
       continue;
     }
     const auto row_bytes = static_cast<std::uint32_t>(tensor.cols * hw::bytes_of(tensor.type));
-    const bool may_stay = keeps_on_chip && tensor.kind == Tensor::Kind::kActivation &&
-                          tensor.data.empty() && life.only_matmul_reads &&
-                          !lives.meets_attention(life) && hw::bytes_of(tensor.type) == 1;
     const Location::Ring ring = rings.passing(static_cast<TensorId>(id));
     // Else the columns of each head begin at words.
     const std::uint32_t panel = life.panel.value_or(0);
     const bool in_panels = residence.panels && !life.aligned && panel != 0 && ring.slots == 0 &&
                            tensor.cols % panel == 0 && life.written % panel == 0 &&
                            machine.array.cols % panel == 0;
-    if (may_stay && (life.aligned || in_panels)) {
+    if (may_stay(id) && (life.aligned || in_panels)) {
       const std::uint32_t panels = in_panels ? tensor.cols / panel : 1;
       const std::uint32_t pitch = narrow(round_up(row_bytes / panels, word));
       const std::uint64_t rows =
           panels * (ring.slots == 0 ? tensor.rows : std::uint64_t{ring.slots} * ring.rows);
       std::optional<std::uint64_t> at;
-      if (ring.slots != 0 && residence.rings_apart) {
+      if (sides.at_end(static_cast<TensorId>(id)) || (ring.slots != 0 && residence.rings_apart)) {
         at = scratchpad.allocate_high(pitch * rows, life.first, life.last);
       } else if (residence.by_bank) {
         at = scratchpad.allocate(pitch * rows, life.first, life.last, bank);
@@ -318,13 +335,19 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   result.dram_end = round_up(dram.high_water(), 4096);
   const std::uint64_t aligned = slot_alignment(machine);
   for (const Pipeline& pipeline : pipelines) {
-    std::uint64_t begin = 0;
+    std::uint64_t begin = 0, end = scratchpad_bytes;
     for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
-      begin = std::max(begin, scratchpad.end_at(step));
+      if (residence.two_sides) {
+        begin = std::max(begin, scratchpad.end_at(step));
+        end = std::min(end, scratchpad.begin_at(step));
+      } else {
+        begin = std::max(begin, scratchpad.top_at(step));
+      }
     }
     if (residence.by_bank) begin = round_up(begin, bank);
     const std::vector<Share> shares =
-        share_memories(groups, pipeline, machine, result.tensors, round_up(begin, aligned));
+        share_memories(groups, pipeline, machine, result.tensors,
+                       {round_up(begin, aligned), end / aligned * aligned});
     result.shares.insert(result.shares.end(), shares.begin(), shares.end());
   }
   return result;

@@ -60,6 +60,11 @@ struct Location {
 [[nodiscard]] bool is_packed(const model::Graph& graph, const model::View& weights,
                              const hw::Machine& machine);
 
+/// A range of the scratchpad.
+struct Span {
+  std::uint64_t begin = 0, end = 0;
+};
+
 /// What a group may use of the memories for its tiles.
 struct Share {
   std::uint64_t stream_begin = 0, stream_end = 0;  ///< bytes of the scratchpad
@@ -89,6 +94,9 @@ struct Residence {
   bool by_bank = false;
   /// Columns that a matmul reads from within words, as those of narrow heads, may stay, too.
   bool panels = false;
+  /// At either end of the scratchpad, rings at the end, so that what an operator reads and writes
+  /// at the same time is less often in the same bank.
+  bool two_sides = false;
 };
 
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while

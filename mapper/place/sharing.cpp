@@ -86,9 +86,10 @@ std::vector<std::uint64_t> split(std::uint64_t bytes, const std::vector<Need>& n
 
 std::vector<Share> share_memories(const std::vector<Group>& groups, const Pipeline& pipeline,
                                   const hw::Machine& machine, const std::vector<Location>& tensors,
-                                  std::uint64_t stream_begin) {
+                                  Span free) {
   Share whole = whole_share(machine);
-  whole.stream_begin = stream_begin;
+  whole.stream_begin = free.begin;
+  whole.stream_end = free.end;
   if (pipeline.is_single()) return {whole};
   const std::uint32_t levels =
       *std::max_element(pipeline.levels.begin(), pipeline.levels.end()) + 1;
@@ -101,19 +102,33 @@ std::vector<Share> share_memories(const std::vector<Group>& groups, const Pipeli
     sums_left -= std::min(needs.back().sums, sums_left);
     products += needs.back().wanted ? 1 : 0;
   }
-  const std::vector<std::uint64_t> bytes = split(whole.stream_end - stream_begin, needs);
-  std::vector<Share> by_level;
+  const std::vector<std::uint64_t> bytes = split(free.end - free.begin, needs);
+  // Those that read A after the free part have what is far from there.
+  std::vector<std::uint32_t> order;
+  for (const bool a_after : {true, false}) {
+    for (std::uint32_t level = 0; level < levels; ++level) {
+      const Location& a = tensors[groups[pipeline.first + pipeline.first_of(level)].a.tensor];
+      const bool is_after = a.place == Location::Place::kScratchpad && a.address >= free.end;
+      if (is_after == a_after) order.push_back(level);
+    }
+  }
+  std::vector<Share> by_level(levels);
+  std::uint64_t at = free.begin;
+  for (const std::uint32_t level : order) {
+    by_level[level].stream_begin = at;
+    at += bytes[level] / slot_alignment(machine) * slot_alignment(machine);
+    by_level[level].stream_end = at;
+  }
   Share next = whole;
   next.in_turns = true;
   next.row_tile = pipeline.row_tile;
   next.sums_end = 0;
-  next.stream_end = stream_begin;
   for (std::uint32_t level = 0; level < levels; ++level) {
     next.sums_begin = next.sums_end;
     next.sums_end += needs[level].sums + (needs[level].wanted ? sums_left / products : 0);
-    next.stream_begin = next.stream_end;
-    next.stream_end += bytes[level] / slot_alignment(machine) * slot_alignment(machine);
-    by_level.push_back(next);
+    next.stream_begin = by_level[level].stream_begin;
+    next.stream_end = by_level[level].stream_end;
+    by_level[level] = next;
   }
   std::vector<Share> shares;
   for (const std::uint32_t level : pipeline.levels) shares.push_back(by_level[level]);

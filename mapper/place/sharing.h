@@ -11,12 +11,11 @@
 namespace systole::mapper {
 
 /// Room for the tiles of a pipeline's groups, by group: parts of both halves of the accumulator and
-/// of the scratchpad from `stream_begin` on, one for each level. `tensors`: by TensorId.
+/// of what is `free` of the scratchpad, one for each level. `tensors`: by TensorId.
 [[nodiscard]] std::vector<Share> share_memories(const std::vector<Group>& groups,
                                                 const Pipeline& pipeline,
                                                 const hw::Machine& machine,
-                                                const std::vector<Location>& tensors,
-                                                std::uint64_t stream_begin);
+                                                const std::vector<Location>& tensors, Span free);
 
 /// Every slot begins at a word of the scratchpad, and parameters where they may.
 [[nodiscard]] std::uint64_t slot_alignment(const hw::Machine& machine);

@@ -103,18 +103,21 @@ class Best {
   std::array<std::vector<Tiling>, kVariants> best_;
 };
 
-/// The cheapest tilings with half of the reads in flight.
-class Cautious {
+/// The cheapest tilings by some cycles.
+class Few {
  public:
-  explicit Cautious(std::size_t most) : most_(most) {}
+  Few(std::size_t most, std::uint64_t Tiling::*cycles) : most_(most), cycles_(cycles) {}
 
   /// What is slower than this is none of them.
   [[nodiscard]] double limit() const {
     if (most_ == 0) return 0;
     return few_.size() < most_ ? std::numeric_limits<double>::max()
-                               : static_cast<double>(few_.back().cautious_cycles);
+                               : static_cast<double>(few_.back().*cycles_);
   }
   void add(const Tiling& t) {
+    const auto before = [&](const Tiling& a, const Tiling& b) {
+      return a.*cycles_ != b.*cycles_ ? a.*cycles_ < b.*cycles_ : a.load_bytes < b.load_bytes;
+    };
     if (most_ == 0 || (few_.size() == most_ && !before(t, few_.back()))) return;
     few_.insert(std::upper_bound(few_.begin(), few_.end(), t, before), t);
     if (few_.size() > most_) few_.pop_back();
@@ -128,11 +131,8 @@ class Cautious {
   }
 
  private:
-  [[nodiscard]] static bool before(const Tiling& a, const Tiling& b) {
-    return a.cautious_cycles != b.cautious_cycles ? a.cautious_cycles < b.cautious_cycles
-                                                  : a.load_bytes < b.load_bytes;
-  }
   const std::size_t most_;
+  std::uint64_t Tiling::*const cycles_;
   std::vector<Tiling> few_;
 };
 
@@ -144,7 +144,9 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   Best best(wanted.best);
   // Requests hide less latency than the model has it where tiles are small. What is best if half as
   // many are in flight is offered, too: it must not get lost once more of them may be.
-  Cautious cautious(wanted.cautious);
+  Few cautious(wanted.cautious, &Tiling::cautious_cycles);
+  // Where results that leave by parts are better, a replay knows best.
+  Few by_parts(wanted.by_parts, &Tiling::cycles);
   const auto k_cuts = problem.k == 0 ? std::vector<std::uint32_t>{0}
                                      : balanced_cuts(problem.k, k_unit(problem, machine));
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
@@ -170,13 +172,19 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
           if (!cost.may_fit_twice(t)) continue;
           const TilingCost::Shape shape = cost.shape(t);
           if (static_cast<double>(shape.array_cycles) > best.worst()) continue;
-          if (std::floor(shape.loading.least) > best.limit() &&
+          if (std::floor(shape.loading.least) > std::max(best.limit(), by_parts.limit()) &&
               std::floor(shape.cautious.least) > cautious.limit()) {
             continue;
           }
           for (unsigned variant = 0; variant < kVariants; ++variant) {
             t = variant_of(t, variant);
             if (parts != 1 && !t.k_outer) continue;
+            if (problem.may_leave_in_parts(t) &&
+                std::floor(shape.loading.least) <= by_parts.limit()) {
+              Tiling in_parts = t;
+              in_parts.in_parts = true;
+              if (cost.evaluate_if_fits(in_parts, shape)) by_parts.add(in_parts);
+            }
             if (std::floor(shape.loading.least_of(t)) > best.limit(variant) &&
                 std::floor(shape.cautious.least_of(t)) > cautious.limit()) {
               continue;
@@ -191,6 +199,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   }
   std::vector<Tiling> all = best.all();
   cautious.append_to(all);
+  by_parts.append_to(all);
   return all;
 }
 

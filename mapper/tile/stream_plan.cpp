@@ -42,15 +42,17 @@ std::optional<Addresses> downwards(const Slots& slots, std::uint64_t& at, std::u
 }
 
 /// With slots at multiples of `a_step` and `b_step`; nothing if there is no room.
-std::optional<SlotAddresses> addresses_of(const StreamPlan& plan, std::uint64_t begin,
-                                          std::uint64_t end, std::uint64_t alignment,
-                                          std::uint64_t a_step, std::uint64_t b_step) {
+std::optional<SlotAddresses> addresses_of(const StreamPlan& plan, Span free, bool b_first,
+                                          std::uint64_t alignment, std::uint64_t a_step,
+                                          std::uint64_t b_step) {
   SlotAddresses addresses;
-  std::uint64_t low = round_up(begin, alignment), high = end;
-  addresses.a = upwards(plan.a, low, a_step);
-  const std::optional<Addresses> b = downwards(plan.b, high, b_step);
-  if (!b) return std::nullopt;
-  addresses.b = *b;
+  std::uint64_t low = round_up(free.begin, alignment), high = free.end;
+  (b_first ? addresses.b : addresses.a) =
+      b_first ? upwards(plan.b, low, b_step) : upwards(plan.a, low, a_step);
+  const std::optional<Addresses> at_end =
+      b_first ? downwards(plan.a, high, a_step) : downwards(plan.b, high, b_step);
+  if (!at_end) return std::nullopt;
+  (b_first ? addresses.a : addresses.b) = *at_end;
   low = round_up(low, alignment);
   addresses.parameters = upwards(plan.parameters, low, alignment);
   low = round_up(low, alignment);
@@ -210,16 +212,16 @@ TileRing::Place TileRing::take(Tile tile) {
   return {slot.address, true};
 }
 
-StreamRings place_slots(const StreamPlan& plan, const hw::Machine& machine, std::uint64_t begin,
-                        std::uint64_t end, bool spread, const std::vector<Span>& busy) {
+StreamRings place_slots(const StreamPlan& plan, const hw::Machine& machine, Span free, bool spread,
+                        bool b_first, const std::vector<Span>& busy) {
   const std::uint64_t alignment = slot_alignment(machine);
   const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
   std::optional<SlotAddresses> at;
-  if (spread) at = addresses_spread(plan, begin, end, alignment, bank);
-  if (!at) at = addresses_by_bank(plan, begin, end, alignment, bank);
+  if (spread) at = addresses_spread(plan, free.begin, free.end, alignment, bank);
+  if (!at) at = addresses_by_bank(plan, free.begin, free.end, alignment, bank);
   for (const auto& [a_step, b_step] :
        {std::pair{bank, bank}, {bank, alignment}, {alignment, bank}, {alignment, alignment}}) {
-    if (!at) at = addresses_of(plan, begin, end, alignment, a_step, b_step);
+    if (!at) at = addresses_of(plan, free, b_first, alignment, a_step, b_step);
   }
   return {TileRing(at->a, plan.a.bytes, busy), TileRing(at->b, plan.b.bytes, busy),
           TileRing(at->parameters, plan.parameters.bytes, busy),

@@ -30,11 +30,6 @@ struct StreamPlan {
 [[nodiscard]] StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
                                      const Tiling& tiling);
 
-/// A range of the scratchpad.
-struct Span {
-  std::uint64_t begin = 0, end = 0;
-};
-
 /// Slots in the scratchpad, the oldest tile the first to be overwritten.
 class TileRing {
  public:
@@ -71,8 +66,8 @@ struct StreamRings {
 /// do not meet there.
 /// With `spread`, tiles of both operands go round all banks instead, if there is room: what comes
 /// in then does not meet the tile before it, of which the array may read as much in a cycle.
-[[nodiscard]] StreamRings place_slots(const StreamPlan& plan, const hw::Machine& machine,
-                                      std::uint64_t begin, std::uint64_t end, bool spread,
-                                      const std::vector<Span>& busy);
+/// `b_first`: A resides after the end, so that without banks of its own B is best at the begin.
+[[nodiscard]] StreamRings place_slots(const StreamPlan& plan, const hw::Machine& machine, Span free,
+                                      bool spread, bool b_first, const std::vector<Span>& busy);
 
 }  // namespace systole::mapper

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/round.h"
 #include "hw/machine/machine.h"
 #include "mapper/group/group.h"
 #include "mapper/place/placement.h"
@@ -29,8 +30,11 @@ struct Tiling {
       false;  ///< each m x n x k is a loop of a loop unroller (mapper/emit/loop_emitter.h)
   bool double_buffered = true;  ///< tiles of operands come in while others are multiplied
   bool two_results = true;      ///< a C tile leaves while the next one is computed
-  bool far_ahead = false;       ///< of tiles that are used in turn, the next as many may come in
-  bool spread = false;          ///< tiles of each operand go round all banks of the scratchpad
+  /// Parts of a C tile, n columns each, have places of their own that are taken in turn. Each
+  /// leaves once its last k has been multiplied, and those of the next tile follow it.
+  bool in_parts = false;
+  bool far_ahead = false;  ///< of tiles that are used in turn, the next as many may come in
+  bool spread = false;     ///< tiles of each operand go round all banks of the scratchpad
   // What the cost model expects (cycles of the core clock, bytes).
   std::uint64_t cycles = 0;
   std::uint64_t cautious_cycles = 0;  ///< if half as many reads in flight did their work
@@ -87,9 +91,19 @@ struct TilingProblem {
                            pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
                            by_rows, panel, window, window_run, b_packed);
   }
-  /// Commands that send a C tile of so many columns through the chain.
-  [[nodiscard]] std::uint64_t results_of(std::uint32_t c_cols) const {
-    return panel == 0 ? 1 : c_cols / panel;
+  /// Whether results may leave in parts.
+  [[nodiscard]] bool may_leave_in_parts(const Tiling& t) const {
+    return t.k_outer && t.n < t.c_cols && !t.two_results && t.double_buffered && !in_turns &&
+           !row_wise && section == 0;
+  }
+  /// How many parts of C tiles the accumulator holds.
+  [[nodiscard]] std::uint64_t part_places(const Tiling& t, std::uint32_t array_cols) const {
+    return 2 * sums / (t.m * round_up(t.n, array_cols));
+  }
+  /// Columns that a command sends through the chain, of a C tile as wide as a whole one.
+  [[nodiscard]] std::uint32_t result_cols(const Tiling& t) const {
+    if (panel != 0) return panel;
+    return t.in_parts ? t.n : t.c_cols;
   }
 };
 [[nodiscard]] TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
@@ -103,8 +117,9 @@ struct TilingProblem {
 struct Wanted {
   std::size_t best = 12;     ///< by cycles
   std::size_t cautious = 2;  ///< and by cautious_cycles
+  std::size_t by_parts = 3;    ///< and by cycles, whose results leave in parts
 };
-inline constexpr Wanted kBestAlone{1, 0};
+inline constexpr Wanted kBestAlone{1, 0, 0};
 
 /// Chooses tile sizes by the machine's mapper.strategy (mapper/tile/tiling_strategies.h).
 class Tiler {

@@ -106,7 +106,7 @@ TilingCost::Shape TilingCost::shape(const Tiling& t) const {
                     ? 0.0
                     : time(store_rate_, out * (problem_.out_bytes + problem_.tensor_bytes),
                            t.c_cols * problem_.out_bytes);
-  const std::uint64_t results = problem_.results_of(t.c_cols);
+  const std::uint64_t results = results_of(t);
   const std::uint64_t row_cycles =
       results *
       std::max(ceil_div(t.c_cols / results, machine_.postop.lanes), problem_.postop_interval);
@@ -128,9 +128,8 @@ TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
   Loading loading;
   // Commands are fetched from the same memory: a load for each operand, the matmul, per C tile a
   // result and its parameters.
-  const std::uint64_t commands =
-      3 * shape.m_tiles * shape.n_tiles * shape.k_tiles +
-      (1 + problem_.results_of(t.c_cols)) * shape.m_tiles * shape.c_tiles;
+  const std::uint64_t commands = 3 * shape.m_tiles * shape.n_tiles * shape.k_tiles +
+                                 (1 + results_of(t)) * shape.m_tiles * shape.c_tiles;
   loading.fetch = time(rate, commands * hw::kCommandBytes, kRun);
   // Everything is loaded once at least.
   const Loads once = loads(shape, 1, 1, 1, 1);
@@ -217,9 +216,12 @@ std::uint64_t TilingCost::cycles(const Tiling& t, const StreamPlan& plan, const 
                                       std::max(store, postop) + memory / 8);
   }
   // One C tile at a time: the array waits until it has left.
-  const double units = std::max(
-      t.two_results ? std::max({compute, postop, turnaround}) : compute + postop + turnaround,
-      static_cast<double>(loads.pre));
+  const bool alone = !t.two_results && !t.in_parts;
+  const PartTimes parts = part_times(t, shape);
+  const double units =
+      std::max(alone ? compute + postop + turnaround
+                     : std::max({compute + parts.wait, parts.leave, postop, turnaround}),
+               static_cast<double>(loads.pre));
   // What stays comes in during the first turn of the outer loop, which may be short for it.
   const auto turns = static_cast<double>(t.m_outer ? shape.m_tiles : shape.c_tiles);
   const bool b_once = t.m_outer && t.b_loads == 1, a_once = !t.m_outer && t.a_loads == 1;
@@ -228,6 +230,29 @@ std::uint64_t TilingCost::cycles(const Tiling& t, const StreamPlan& plan, const 
   return static_cast<std::uint64_t>(std::max(units / turns, memory_first) +
                                     std::max(units - units / turns, memory - memory_first) +
                                     memory / 8 + first + std::max(store, postop) / tiles);
+}
+
+// Places come free in the order in which the next C tile takes them: while the rest of the last k
+// is multiplied, in the free places, and in those before. Results of the same rows overlap in
+// memory, so that one begins when those before it are there.
+TilingCost::PartTimes TilingCost::part_times(const Tiling& t, const Shape& shape) const {
+  if (!t.in_parts) return {};
+  const auto parts = static_cast<double>(ceil_div(t.c_cols, t.n));
+  const auto places = static_cast<double>(problem_.part_places(t, machine_.array.cols));
+  const auto tiles = static_cast<double>(shape.m_tiles * shape.c_tiles);
+  const double trip =
+      problem_.out_on_chip ? 0.0 : store_rate_.cycles_per_request * machine_.dma.outstanding_writes;
+  const double leaves =
+      shape.postop / tiles / parts + trip + static_cast<double>(problem_.postop_fill);
+  const double multiplied =
+      static_cast<double>(shape.array_cycles) / tiles / static_cast<double>(shape.k_tiles) / parts;
+  PartTimes times;
+  times.leave = tiles * parts * leaves;
+  if (places >= 2 * parts) return times;
+  const double first = leaves - (places - 1) * multiplied;
+  const double last = parts * leaves - (parts + places - 2) * multiplied;
+  times.wait = tiles * std::max({0.0, first, last});
+  return times;
 }
 
 // A slot is overwritten once all slots of its operand have been filled since: a tile is loaded

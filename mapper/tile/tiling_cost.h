@@ -30,12 +30,12 @@ class TilingCost {
   [[nodiscard]] bool may_fit_twice(const Tiling& t) const;
 
   /// What depends on the reads in flight. No variant with double buffers takes fewer cycles than
-  /// `least`, none with a single result fewer than `least_of_one_result`.
+  /// `least`, none with a single result that leaves as a whole fewer than `least_of_one_result`.
   struct Loading {
     double fetch;  ///< cycles to load the commands
     double least, least_of_one_result;
     [[nodiscard]] double least_of(const Tiling& t) const {
-      return t.two_results ? least : least_of_one_result;
+      return t.two_results || t.in_parts ? least : least_of_one_result;
     }
   };
   /// What depends on m, n, k and c_cols (and `unrolled`) only: the same for all variants.
@@ -76,6 +76,17 @@ class TilingCost {
   /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of
   /// `all`.
   [[nodiscard]] bool operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint64_t all) const;
+  /// Commands that send a C tile of so many columns through the chain; parts that leave by
+  /// themselves are counted in their times.
+  [[nodiscard]] std::uint64_t results_of(const Tiling& t) const {
+    return problem_.panel == 0 ? 1 : t.c_cols / problem_.panel;
+  }
+  /// Cycles of parts that leave by themselves: for which the array waits for their places, and one
+  /// after the other.
+  struct PartTimes {
+    double wait = 0, leave = 0;
+  };
+  [[nodiscard]] PartTimes part_times(const Tiling& t, const Shape& shape) const;
   /// How often A and B are loaded.
   [[nodiscard]] std::uint64_t a_times(const Tiling& t, const StreamPlan& plan) const;
   [[nodiscard]] std::uint64_t b_times(const Tiling& t, const StreamPlan& plan) const;

@@ -23,11 +23,15 @@ namespace {
 using test::Random;
 
 struct PipelineCounts {
-  std::size_t mapped = 0, rings = 0, wraps = 0, rows = 0, joined = 0, passing = 0;
+  std::size_t mapped = 0, at_end = 0, rings = 0, wraps = 0, rows = 0, joined = 0, passing = 0;
 };
 
 void count(const test::PipelinedMapping& result, PipelineCounts& counts) {
   ++counts.mapped;
+  for (const Location& at : result.mapping.tensors) {
+    const bool resides = at.place == Location::Place::kScratchpad;
+    if (resides && at.address >= result.mapping.shares.front().stream_end) ++counts.at_end;
+  }
   for (const Pipeline& pipeline : result.pipelines) {
     if (pipeline.is_single()) continue;
     if (pipeline.slots == 0) {
@@ -66,13 +70,15 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
     // Sums of few rows, so that heads take several tiles.
     if (random() % 2 != 0) machine.accumulator.kib = test::between(random, 1, 8);
     TilingChoice choice(machine);
+    Residence residence;
+    residence.two_sides = residence.panels = seed % 2 != 0;
     std::vector<std::vector<Pipeline>> seen;
     for (const Pipelining& allowed : test::kAllPipelinings) {
       SCOPED_TRACE(test::text_of(allowed) + ", graph " + std::to_string(seed) + " on\n" +
                    hw::to_toml(machine));
       std::optional<test::PipelinedMapping> result;
       try {
-        result = test::map_pipelined(graph, machine, allowed, choice);
+        result = test::map_pipelined(graph, machine, allowed, choice, residence);
       } catch (const hw::InputError&) {
         continue;  // too small
       }
@@ -86,6 +92,7 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
     }
   }
   EXPECT_GT(counts.mapped, test::finds(120U));
+  EXPECT_GT(counts.at_end, test::finds(100U));
   EXPECT_GT(counts.rings, test::finds(40U));
   EXPECT_GT(counts.wraps, test::finds(20U));
   EXPECT_GT(counts.rows, test::finds(80U));

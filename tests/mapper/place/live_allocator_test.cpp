@@ -18,6 +18,24 @@ TEST(LiveAllocator, BlocksThatLiveAtOnceStandSideBySide) {
   EXPECT_EQ(allocator.high_water(), 130U);
 }
 
+TEST(LiveAllocator, KeepsRoomBetweenBothEnds) {
+  LiveAllocator allocator(0, 100, 1, 30);
+  EXPECT_EQ(allocator.allocate_high(20, 0, 4), 80U);
+  EXPECT_EQ(allocator.allocate(51, 4, 5), std::nullopt) << "30 stay free in step 4";
+  EXPECT_EQ(allocator.allocate(50, 4, 5), 0U);
+  EXPECT_EQ(allocator.allocate_high(21, 5, 6), std::nullopt);
+  EXPECT_EQ(allocator.allocate_high(20, 5, 6), 80U);
+  EXPECT_EQ(allocator.allocate(70, 7, 9), 0U) << "nothing at the end";
+  EXPECT_EQ(allocator.allocate(71, 10, 10), std::nullopt);
+  EXPECT_EQ(allocator.allocate_high(70, 11, 11), 30U);
+  EXPECT_EQ(allocator.top_at(4), 100U);
+  EXPECT_EQ(allocator.top_at(8), 70U);
+  EXPECT_EQ(allocator.end_at(4), 50U);
+  EXPECT_EQ(allocator.begin_at(4), 80U);
+  EXPECT_EQ(allocator.end_at(3), 0U);
+  EXPECT_EQ(allocator.begin_at(8), 100U);
+}
+
 TEST(LiveAllocator, BlocksOfDifferentTimesShareAddresses) {
   LiveAllocator allocator(0, 64, 1);
   EXPECT_EQ(allocator.allocate(64, 0, 1), 0U);

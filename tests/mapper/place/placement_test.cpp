@@ -47,6 +47,31 @@ model::Graph two_layers(std::uint32_t rows, std::uint32_t cols, hw::DType type =
   return g.take(g.matmul("d", q, g.weight("v", cols, 8)));
 }
 
+TEST(Placement, OperandAndResultHaveBothSides) {
+  GraphSketch g("three", 1);
+  const model::View x = g.input("x", 40, 24);
+  const auto layer = [&](const char* name, const model::View& in) {
+    const model::View c = g.matmul(std::string("c") + name, in, g.weight(name, in.cols, 48));
+    return g.stage(std::string("q") + name, c, GraphSketch::to_bits(8, 6), DType::kS8);
+  };
+  const model::View q = layer("1", x), r = layer("2", q), s = layer("3", r);
+  const model::Graph graph = g.take(g.matmul("d", s, g.weight("v", 48, 8)));
+  hw::Machine machine;
+  machine.scratchpad.banks = 2;
+  Residence residence;
+  residence.two_sides = true;
+  const Placement placement = resident(graph, machine, residence);
+  const std::uint64_t half = machine.scratchpad.kib * 1024 / 2;
+  std::vector<bool> at_end;
+  for (const model::View& view : {q, r, s}) {
+    const Location& at = placement.tensors[view.tensor];
+    ASSERT_EQ(at.place, Place::kScratchpad);
+    at_end.push_back(at.address >= half);
+  }
+  EXPECT_NE(at_end[0], at_end[1]) << "one is read while the other is written";
+  EXPECT_NE(at_end[1], at_end[2]);
+}
+
 TEST(Placement, WhatOnlyMatmulsReadStaysOnChip) {
   const hw::Machine machine;
   const model::Graph graph = two_layers(40, 50);

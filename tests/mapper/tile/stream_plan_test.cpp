@@ -81,7 +81,7 @@ TEST(StreamPlan, SlotsAreApartAndInsideOnEveryMachine) {
     }
     if (begin + plan.bytes() > end / aligned * aligned) continue;
     ++placed;
-    const StreamRings rings = place_slots(plan, machine, begin, end, false, {});
+    const StreamRings rings = place_slots(plan, machine, {begin, end}, false, i % 2 == 0, {});
     std::vector<Span> all;
     for (const auto& [ring, slots] : {std::pair{&rings.a, &plan.a},
                                       {&rings.b, &plan.b},
@@ -107,7 +107,7 @@ TEST(StreamPlan, TilesHaveBanksOfTheirOwnWhereThereIsRoom) {
   StreamPlan plan;
   plan.a = {2, 10'000};
   plan.b = {2, 12'000};
-  const StreamRings rings = place_slots(plan, machine, 0, 64 * 1024, false, {});
+  const StreamRings rings = place_slots(plan, machine, {0, 64 * 1024}, false, false, {});
   std::vector<std::uint64_t> banks;
   for (const TileRing* ring : {&rings.a, &rings.b}) {
     const std::uint64_t bytes = ring == &rings.a ? plan.a.bytes : plan.b.bytes;

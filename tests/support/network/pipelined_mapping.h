@@ -45,15 +45,18 @@ struct PipelinedMapping {
   mapper::Mapping mapping;
 };
 
-/// As map_graph() does it, with the pipelines that `allowed` gives; `choice` remembers the tilings
-/// of mappings before. Throws InputError when the machine is too small for them.
+/// As map_graph() does it, with the pipelines that `allowed` gives and that residence; `choice`
+/// remembers the tilings of mappings before. Throws InputError when the machine is too small for
+/// them.
 inline PipelinedMapping map_pipelined(const model::Graph& whole, const hw::Machine& machine,
-                                      mapper::Pipelining allowed, mapper::TilingChoice& choice) {
+                                      mapper::Pipelining allowed, mapper::TilingChoice& choice,
+                                      mapper::Residence residence = {}) {
   const model::Graph graph = mapper::split_norms(whole, machine);
   std::vector<mapper::Group> groups = mapper::fuse(graph, machine).groups;
   PipelinedMapping result;
   result.pipelines = mapper::find_pipelines(graph, groups, machine, allowed);
-  mapper::Placement placement = mapper::place_tensors(graph, groups, result.pipelines, machine);
+  mapper::Placement placement =
+      mapper::place_tensors(graph, groups, result.pipelines, machine, residence);
   mapper::PlanReplay expected =
       mapper::replay_plan(graph, machine, groups, result.pipelines, placement, choice);
   result.mapping = mapper::emit_groups(graph, machine, std::move(groups), result.pipelines,

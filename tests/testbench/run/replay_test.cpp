@@ -78,7 +78,7 @@ TEST_F(ReplayTest, ComesCloseToTheSimulationOnTheMachinesOfTheGrid) {
     if (!bench::is_valid(machine)) continue;
     const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
     const double off = deviation(expected_cycles(mapping), workload.cycles(mapping, machine));
-    EXPECT_LT(std::abs(off), 0.05) << bench::name_of(machine);
+    EXPECT_LT(std::abs(off), 0.06) << bench::name_of(machine);
     deviations.add(off);
   }
   EXPECT_LT(deviations.mean(), 0.02);
