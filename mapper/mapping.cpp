@@ -25,8 +25,7 @@ constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
                                                      {true, true, 2},
                                                      {true, true, 3},
                                                      {true, true, 4}}};
-/// What tensors may have of the scratchpad, the usual first, and how many of the best plans with
-/// that are tried with the others.
+/// What tensors may have of the scratchpad, the usual first.
 constexpr std::array<Residence, 11> kResidences = {{{4, false, false, false, false},
                                                     {4, false, false, true, false},
                                                     {6, false, false, true, false},
@@ -42,6 +41,14 @@ constexpr std::array<Residence, 11> kResidences = {{{4, false, false, false, fal
 constexpr std::uint32_t kBanksOfSides = 2;
 /// Less that resides means more bytes, which have to save time that is worth their energy.
 constexpr double kWorthLessResidence = 1.01;
+/// Every way to run a graph is drafted: expected with the tilings that the cost model alone finds
+/// best. Better tilings are chosen for the best drafts, for none that takes so many times as long
+/// as the best one: they gain 1 % to 12 %, much the same in all of them.
+constexpr double kWorthChoosing = 1.08;
+/// For so many of them, and more that leave other tensors on chip in the way that was best.
+constexpr std::size_t kChosen = 6, kSiblings = 2;
+/// How many of the best plans are tried with close calls of the fusion made otherwise; without
+/// drafts, and with other tensors on chip.
 constexpr std::size_t kRefined = 2;
 
 /// A graph and what runs together in it.
@@ -56,9 +63,11 @@ struct Plan {
   const Fused* fused;
   Pipelining allowed;
   std::vector<Pipeline> pipelines;
+  Residence residence;
   Placement placement;  ///< of tensors in a part of the scratchpad
   PlanReplay expected;
-  double value = 0;  ///< the less of it the better
+  double value = 0;         ///< the less of it the better
+  bool is_weighed = false;  ///< a draft for which tilings were chosen
 };
 
 /// What the machine's mapper wants little of.
@@ -118,8 +127,8 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   const bool searches = machine.mapper.strategy == hw::MappingStrategy::kSearch;
   std::vector<Plan> plans;
   const auto plan_of = [&](const Fused& one, const Pipelining& allowed) {
-    return Plan{
-        &one, allowed, find_pipelines(*one.graph, one.fusion.groups, machine, allowed), {}, {}};
+    return Plan{&one, allowed, find_pipelines(*one.graph, one.fusion.groups, machine, allowed),
+                {},   {},      {}};
   };
   for (const Fused& one : fused) {
     if (one.calls != CloseCalls::kByCost) continue;
@@ -133,69 +142,113 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     }
   }
   TilingChoice choice(machine);
+  // What engines do to the memory is replayed too roughly to compare so many ways.
+  const bool drafts_first = TilingChoice::may_replay(machine) && machine.attention.lines == 0;
+  std::vector<Plan> drafts;
   std::vector<Plan> fitting;
-  std::uint64_t limit = UINT64_MAX;  // of cycles: a plan that takes longer is worse
-  const auto try_plan = [&](const Plan& like, Residence residence) {
-    Plan plan{like.fused, like.allowed, like.pipelines, {}, {}};
-    const std::vector<Group>& groups = plan.fused->fusion.groups;
-    plan.placement = place_tensors(*plan.fused->graph, groups, plan.pipelines, machine, residence);
+  // Of cycles: a plan that takes longer is worse, and a draft not worth choosing tilings for.
+  std::uint64_t limit = UINT64_MAX, draft_limit = UINT64_MAX;
+  const auto replay = [&](const Plan& plan, Repeats repeats, std::uint64_t until) {
+    return replay_plan(*plan.fused->graph, machine, plan.fused->fusion.groups, plan.pipelines,
+                       plan.placement, choice, repeats, until);
+  };
+  const auto draft = [&](const Plan& like, const Residence& residence) {
+    Plan plan{like.fused, like.allowed, like.pipelines, residence, {}, {}};
+    plan.placement = place_tensors(*plan.fused->graph, plan.fused->fusion.groups, plan.pipelines,
+                                   machine, residence);
     const auto is_same = [&](const Plan& other) {
       return other.fused == plan.fused && other.pipelines == plan.pipelines &&
              other.placement.tensors == plan.placement.tensors;
     };
-    if (std::any_of(fitting.begin(), fitting.end(), is_same)) return;
-    plan.expected = replay_plan(*plan.fused->graph, machine, groups, plan.pipelines, plan.placement,
-                                choice, Repeats::kTakenOver, limit);
-    if (plan.expected.given_up) return;
-    plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
-    if (machine.mapper.objective == hw::MappingObjective::kCycles) {
-      limit = std::min(limit, plan.expected.cycles);
+    if (std::any_of(drafts.begin(), drafts.end(), is_same)) return;
+    if (drafts_first) {
+      plan.expected = replay(plan, Repeats::kDraft, draft_limit);
+      if (!plan.expected.given_up) {
+        const double worth = kWorthChoosing * static_cast<double>(plan.expected.cycles);
+        draft_limit = std::min(draft_limit, static_cast<std::uint64_t>(worth));
+      }
     }
-    if (residence.eighths < kResidences.front().eighths) plan.value *= kWorthLessResidence;
-    fitting.push_back(std::move(plan));
+    drafts.push_back(std::move(plan));
   };
-  // Groups that run in turns have less room each: the first plan fits if any does.
-  for (const Plan& plan : plans) {
-    try {
-      try_plan(plan, kResidences.front());
-    } catch (const hw::InputError&) {
-      if (&plan == &plans.front()) throw;
+  // With what may stay on chip, the usual first, which fits if anything does.
+  const auto draft_all = [&](const Plan& plan) {
+    draft(plan, kResidences.front());
+    const bool joined = std::any_of(plan.pipelines.begin(), plan.pipelines.end(),
+                                    [](const Pipeline& pipeline) { return pipeline.by_rows; });
+    for (std::size_t way = 1; way < kResidences.size() && !searches; ++way) {
+      if (kResidences[way].rings_apart && !joined) continue;
+      if (kResidences[way].two_sides && machine.scratchpad.banks != kBanksOfSides) continue;
+      try {
+        draft(plan, kResidences[way]);
+      } catch (const hw::InputError&) {
+        // What is left is not enough.
+      }
     }
-  }
+  };
   const auto sort = [&] {
     std::stable_sort(fitting.begin(), fitting.end(),
                      [](const Plan& a, const Plan& b) { return a.value < b.value; });
   };
-  const auto best = [&] {
-    sort();
-    const std::size_t count = searches ? 0 : std::min(fitting.size(), kRefined);
-    return std::vector<Plan>(fitting.begin(), fitting.begin() + static_cast<std::ptrdiff_t>(count));
-  };
-  // The best ways to run it, with close calls made otherwise.
-  for (const Plan& plan : best()) {
-    for (const Fused& one : fused) {
-      if (one.calls == CloseCalls::kByCost || one.graph != plan.fused->graph) continue;
+  // Chooses tilings for the best drafts that `wanted` returns true for, at most so many.
+  const auto weigh = [&](std::size_t most, const auto& wanted) {
+    std::stable_sort(drafts.begin(), drafts.end(), [](const Plan& a, const Plan& b) {
+      return a.expected.cycles < b.expected.cycles;
+    });
+    std::size_t chosen = 0;
+    for (Plan& one : drafts) {
+      if (drafts_first && (one.expected.given_up || one.expected.cycles > draft_limit)) continue;
+      if (one.is_weighed || !wanted(one) || (drafts_first && chosen++ >= most)) continue;
+      one.is_weighed = true;
+      Plan plan = one;
       try {
-        try_plan(plan_of(one, plan.allowed), kResidences.front());
+        plan.expected = replay(plan, Repeats::kTakenOver, limit);
+      } catch (const hw::InputError&) {
+        // One that was not drafted may not fit; the first one fits if any does.
+        if (&one == &drafts.front()) throw;
+        continue;
+      }
+      if (plan.expected.given_up) continue;
+      plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
+      if (machine.mapper.objective == hw::MappingObjective::kCycles) {
+        limit = std::min(limit, plan.expected.cycles);
+      }
+      if (plan.residence.eighths < kResidences.front().eighths) plan.value *= kWorthLessResidence;
+      fitting.push_back(std::move(plan));
+    }
+    sort();
+  };
+  // Groups that run in turns have less room each: the first plan fits if any does.
+  for (const Plan& plan : plans) {
+    try {
+      drafts_first ? draft_all(plan) : draft(plan, kResidences.front());
+    } catch (const hw::InputError&) {
+      if (&plan == &plans.front()) throw;
+    }
+  }
+  weigh(kChosen, [](const Plan& /*any*/) { return true; });
+  const std::vector<Plan> best(
+      fitting.begin(),
+      fitting.begin() + static_cast<std::ptrdiff_t>(std::min(kRefined, fitting.size())));
+  if (drafts_first) {
+    weigh(kSiblings, [&](const Plan& one) {
+      return one.fused == best[0].fused && one.pipelines == best[0].pipelines;
+    });
+  } else {
+    for (const Plan& plan : best) draft_all(plan);
+    weigh(kChosen, [](const Plan& /*any*/) { return true; });
+  }
+  // The best ways to run it, with close calls made otherwise.
+  for (std::size_t i = 0; i < std::min(searches ? 0 : kRefined, fitting.size()); ++i) {
+    for (const Fused& one : fused) {
+      if (one.calls == CloseCalls::kByCost || one.graph != fitting[i].fused->graph) continue;
+      try {
+        draft_all(plan_of(one, fitting[i].allowed));
       } catch (const hw::InputError&) {
         // Rows of results may not fit.
       }
     }
   }
-  for (const Plan& plan : best()) {
-    const bool joined = std::any_of(plan.pipelines.begin(), plan.pipelines.end(),
-                                    [](const Pipeline& pipeline) { return pipeline.by_rows; });
-    for (std::size_t way = 1; way < kResidences.size(); ++way) {
-      if (kResidences[way].rings_apart && !joined) continue;
-      if (kResidences[way].two_sides && machine.scratchpad.banks != kBanksOfSides) continue;
-      try {
-        try_plan(plan, kResidences[way]);
-      } catch (const hw::InputError&) {
-        // What is left is not enough.
-      }
-    }
-  }
-  sort();
+  weigh(kSiblings, [](const Plan& one) { return one.fused->calls != CloseCalls::kByCost; });
   for (const Plan& plan : fitting) {
     try {
       const Fused& fused_graph = *plan.fused;

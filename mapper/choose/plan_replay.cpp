@@ -72,6 +72,10 @@ struct LeastTime {
   }
 };
 
+/// The part of an equal pipeline's time that one of a draft takes at least: those between other
+/// pipelines differ by what they wait for.
+constexpr double kAlike = 0.9;
+
 /// Numbers for things: equal ones for equal things.
 template <typename Thing>
 class Numbers {
@@ -101,7 +105,6 @@ class PlanReplayer {
         emitter_({graph, machine, placement, constants_, program_}),
         replay_(machine),
         ends_(groups.size()) {
-    choice.begin();
     for (const Pipeline& pipeline : pipelines) {
       const Group& group = groups[pipeline.first];
       tiled_.push_back({&pipeline, {}});
@@ -117,16 +120,28 @@ class PlanReplayer {
   }
 
   PlanReplay run(Repeats repeats, std::uint64_t limit) {
+    choice_.begin(repeats == Repeats::kDraft ? Judge::kCost : Judge::kReplay);
     RepeatFinder finder = find_repeats();
     for (std::size_t i = 0; i < pipelines_.size();) {
+      const std::uint64_t left = alike_left(i);
+      const bool drafts = repeats == Repeats::kDraft;
+      const double alike = drafts ? kAlike * static_cast<double>(left) : 0.0;
       // What is left is dispatched later.
-      if (replay_.dispatch() + skipped_ + least_left_[i] > limit) {
+      if (replay_.dispatch() + skipped_ +
+              std::max(least_left_[i], static_cast<std::uint64_t>(alike)) >
+          limit) {
         result_.given_up = true;
         return std::move(result_);
       }
-      const auto repeat = repeats == Repeats::kTakenOver ? finder.next() : std::nullopt;
+      if (drafts && all_taken(i)) {
+        result_.cycles = replay_.finish() + left;
+        return std::move(result_);
+      }
+      const auto repeat = repeats != Repeats::kReplayed ? finder.next() : std::nullopt;
       if (!repeat) {
+        const std::uint64_t before = replay_.dispatch();
         replay(i);
+        taken_[shapes_[i]] = replay_.dispatch() - before;
         finder.add(choice_.last(), replay_.dispatch() + skipped_);
         ++i;
         continue;
@@ -149,7 +164,7 @@ class PlanReplayer {
     std::uint64_t later = 0;
   };
 
-  RepeatFinder find_repeats() const {
+  RepeatFinder find_repeats() {
     using Key = decltype(TilingProblem().key());
     Numbers<std::tuple<std::vector<Key>, std::vector<std::size_t>>> shapes;
     Numbers<std::vector<std::uint64_t>> places;
@@ -189,7 +204,21 @@ class PlanReplayer {
       }
       place_numbers.push_back(places.of(std::move(written)));
     }
+    shapes_ = shape_numbers;
+    taken_.assign(shapes_.size(), 0);
     return {std::move(shape_numbers), std::move(place_numbers)};
+  }
+
+  /// Cycles that pipelines from `first` on take, if equal ones take equally long; without those
+  /// whose like has not been replayed.
+  [[nodiscard]] std::uint64_t alike_left(std::size_t first) const {
+    std::uint64_t sum = 0;
+    for (std::size_t i = first; i < shapes_.size(); ++i) sum += taken_[shapes_[i]];
+    return sum;
+  }
+  [[nodiscard]] bool all_taken(std::size_t first) const {
+    return std::all_of(shapes_.begin() + static_cast<std::ptrdiff_t>(first), shapes_.end(),
+                       [&](std::size_t shape) { return taken_[shape] != 0; });
   }
 
   void replay(std::size_t index) {
@@ -266,6 +295,8 @@ class PlanReplayer {
   Replay replay_;
   std::vector<TiledPipeline> tiled_;       ///< by pipeline
   std::vector<std::uint64_t> least_left_;  ///< by pipeline: cycles of it and those after it
+  std::vector<std::size_t> shapes_;        ///< by pipeline: a number, equal for equal shapes
+  std::vector<std::uint64_t> taken_;       ///< by shape: cycles of the last one replayed, 0: none
   std::vector<End> ends_;                  ///< by group
   std::uint64_t skipped_ = 0;              ///< cycles of pipelines taken over
   PlanReplay result_;

@@ -24,8 +24,10 @@ struct PlanReplay {
 };
 
 /// Which pipelines are replayed: all, or not those of layers (and heads) that repeat the ones
-/// before.
-enum class Repeats : std::uint8_t { kReplayed, kTakenOver };
+/// before; or, for a draft with the first tilings of the cost model, none once all that are left
+/// have the shape of others before them: they are assumed to take as long, and only the cycles of
+/// the whole program are known.
+enum class Repeats : std::uint8_t { kReplayed, kTakenOver, kDraft };
 
 /// Tilings that groups have to have, by group; the others are chosen.
 using FixedTilings = std::vector<std::optional<Tiling>>;

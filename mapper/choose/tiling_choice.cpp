@@ -17,7 +17,7 @@ constexpr std::size_t kJudged = 6;
 /// Commands that are replayed to decide on one pipeline, and after how many of them a trial that is
 /// already too late is given up.
 constexpr std::uint64_t kMostReplayed = 40'000;
-constexpr std::size_t kAtOnce = 64;
+constexpr std::size_t kAtOnce = 16;
 /// The part of its time that a pipeline has to gain by loading more.
 constexpr std::uint64_t kWorth = 100;
 
@@ -29,11 +29,15 @@ Pipeline judged(const Pipeline& pipeline) {
   return part;
 }
 
-/// Cycles that the array and the post-op unit take at least for commands, after some state.
+/// Cycles that the array, the post-op unit and the bus to the load unit take at least for commands,
+/// after some state.
 class LeastLeft {
  public:
   LeastLeft(const hw::Program& program, const hw::Machine& machine, const Replay& state)
-      : array_(state.progress(hw::Unit::kCompute)), postop_(state.progress(hw::Unit::kStore)) {
+      : array_(state.progress(hw::Unit::kCompute)),
+        postop_(state.progress(hw::Unit::kStore)),
+        loads_(state.progress(hw::Unit::kLoad)),
+        bus_cycle_(static_cast<double>(machine.core.clock_mhz) / machine.bus.clock_mhz) {
     for (const hw::Command& command : program.commands) {
       const std::uint64_t cycles = least_cycles(command, program, machine);
       if (hw::unit_of(command.opcode()) == hw::Unit::kCompute) {
@@ -42,16 +46,24 @@ class LeastLeft {
       } else if (hw::unit_of(command.opcode()) == hw::Unit::kStore) {
         postop_.cycles.push_back(cycles);
         last_ += cycles;
+      } else if (hw::unit_of(command.opcode()) == hw::Unit::kLoad) {
+        loads_.cycles.push_back(least_beats(command, machine.bus.width_bytes));
       }
     }
+    loads_.add_up();
     array_.add_up();
     postop_.add_up();
   }
 
   /// A cycle before which the commands have not completed on a replay that went on from the state.
   [[nodiscard]] std::uint64_t end(const Replay& replay) const {
-    return std::max(array_.end(replay.progress(hw::Unit::kCompute)) + last_,
-                    postop_.end(replay.progress(hw::Unit::kStore)));
+    // One load may be in part on the bus.
+    const std::uint64_t beats = loads_.left(replay.progress(hw::Unit::kLoad).ended + 1);
+    const double loaded =
+        beats == 0 ? 0 : replay.reads_free() + static_cast<double>(beats - 1) * bus_cycle_;
+    return std::max({array_.end(replay.progress(hw::Unit::kCompute)) + last_,
+                     postop_.end(replay.progress(hw::Unit::kStore)),
+                     static_cast<std::uint64_t>(loaded)});
   }
 
  private:
@@ -62,14 +74,25 @@ class LeastLeft {
       cycles.push_back(0);
       for (std::size_t i = cycles.size() - 1; i-- > 0;) cycles[i] += cycles[i + 1];
     }
+    /// Of the commands after so many of the unit.
+    [[nodiscard]] std::uint64_t left(std::uint64_t ended) const {
+      const std::uint64_t done = std::max(ended, before) - before;
+      return cycles[std::min<std::uint64_t>(done, cycles.size() - 1)];
+    }
     [[nodiscard]] std::uint64_t end(const Replay::Progress& now) const {
-      const std::uint64_t done = std::max(now.ended, before) - before;
-      return now.free + cycles[std::min<std::uint64_t>(done, cycles.size() - 1)];
+      return now.free + left(now.ended);
     }
     std::uint64_t before;  ///< commands of the unit before these
     std::vector<std::uint64_t> cycles;
   };
-  UnitLeft array_, postop_;
+  static std::uint64_t least_beats(const hw::Command& command, std::uint32_t width) {
+    const auto* load = command.as<hw::cmd::Load>();
+    if (load == nullptr || load->window) return 0;
+    return load->m * ceil_div(load->n * hw::bytes_of(load->type), std::uint64_t{width});
+  }
+
+  UnitLeft array_, postop_, loads_;
+  double bus_cycle_;
   std::uint64_t last_ = 0;  ///< cycles of results after the last product: the first is its own
 };
 
@@ -213,12 +236,9 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
       group.tiling = tiler_.choose(group.problem, group.group->name);
     }
   }
-  const auto [known, is_new] = known_.try_emplace({before_, keys, next_keys}, 0);
+  const auto [known, is_new] = known_.try_emplace({judge_, before_, keys, next_keys}, 0);
   if (is_new) {
-    // A replay knows cycles alone.
-    if (machine_.mapper.strategy == hw::MappingStrategy::kCost ||
-        (machine_.mapper.strategy == hw::MappingStrategy::kSearch &&
-         machine_.mapper.objective == hw::MappingObjective::kCycles)) {
+    if (judge_ == Judge::kReplay && may_replay(machine_)) {
       improve(now, after.groups.empty() ? nullptr : &after, emitter, replay);
     }
     Decision decision{keys, {}};

@@ -15,6 +15,9 @@
 
 namespace systole::mapper {
 
+/// How tilings are chosen: the best by the cost model alone, or the best of its best by a replay.
+enum class Judge : std::uint8_t { kCost, kReplay };
+
 /// Chooses tilings for the groups of one pipeline after another: of those that the cost model
 /// (mapper/tile/tiling_cost.h) finds best, those with which a replay of the commands ends first.
 /// The replay goes on from the commands before, so that it sees what operators leave each other to
@@ -25,8 +28,17 @@ class TilingChoice {
   explicit TilingChoice(const hw::Machine& machine)
       : machine_(machine), tiler_(machine), scratch_(machine) {}
 
-  /// A program begins.
-  void begin() noexcept {
+  /// Whether a replay judges on that machine: it knows cycles alone, and its mapper may want others
+  /// or leave no choice.
+  [[nodiscard]] static bool may_replay(const hw::Machine& machine) {
+    return machine.mapper.strategy == hw::MappingStrategy::kCost ||
+           (machine.mapper.strategy == hw::MappingStrategy::kSearch &&
+            machine.mapper.objective == hw::MappingObjective::kCycles);
+  }
+
+  /// A program begins. What kReplay asks for is done where may_replay().
+  void begin(Judge judge) noexcept {
+    judge_ = judge;
     last_ = SIZE_MAX;
     before_.clear();
   }
@@ -64,8 +76,11 @@ class TilingChoice {
   const hw::Machine machine_;
   Tiler tiler_;
   std::vector<Decision> decisions_;  ///< by number
-  /// By the keys of the pipeline before, of the pipeline itself, and of what follows it.
-  std::map<std::tuple<std::vector<Key>, std::vector<Key>, std::vector<Key>>, std::size_t> known_;
+  /// By who judged, and the keys of the pipeline before, of the pipeline itself, and of what
+  /// follows it.
+  std::map<std::tuple<Judge, std::vector<Key>, std::vector<Key>, std::vector<Key>>, std::size_t>
+      known_;
+  Judge judge_ = Judge::kReplay;
   std::size_t last_ = SIZE_MAX;                  ///< number of the last decision
   std::vector<Key> before_;                      ///< its keys
   std::vector<std::vector<hw::Command>> spare_;  ///< memory that trials use again

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "hw/program/dispatch.h"
 #include "hw/program/program_ranges.h"
 
 namespace systole::mapper {
@@ -62,8 +63,8 @@ Replay::Replay(const hw::Machine& machine)
       read_port_(machine.dma.outstanding_reads, true),
       scratchpad_(machine.scratchpad),
       accumulator_(machine.accumulator),
-      queues_{Queue(machine.core.load_queue), Queue(machine.core.compute_queue),
-              Queue(machine.core.store_queue)},
+      queues_{Queue(hw::station_sizes(machine)[kLoad]), Queue(hw::station_sizes(machine)[kCompute]),
+              Queue(hw::station_sizes(machine)[kStore])},
       loops_(machine.unroller.loops == 0 ? nullptr : std::make_shared<ReplayLoops>(machine)) {}
 
 void Replay::run(const hw::Program& program, std::size_t first, std::size_t last) {

@@ -46,6 +46,8 @@ class Replay {
   [[nodiscard]] const std::vector<std::uint64_t>& operator_ends() const noexcept { return ends_; }
   /// Cycle in which the last command so far was dispatched.
   [[nodiscard]] std::uint64_t dispatch() const noexcept { return dispatch_; }
+  /// Cycle in which the bus has carried all that was read so far.
+  [[nodiscard]] double reads_free() const noexcept { return memory_.reads_free(); }
   /// How far a unit has come.
   struct Progress {
     std::uint64_t dispatched = 0, ended = 0;  ///< of its commands

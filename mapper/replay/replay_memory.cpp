@@ -81,6 +81,8 @@ ReplayMemory::ReplayMemory(const hw::Machine& machine, const hw::Machine::Dram& 
     cl_ = cwl_ = std::max(0.0, machine.memory.latency * bus_cycle_ - burst_);
     read_to_write_ = 0;
   }
+  channel_share_ = burst_ / static_cast<double>(channels_.size());
+  least_spacing_ = std::max(burst_, ccd_l_ / dram.bank_groups);
   request_latency_ = machine.bus.request_latency * bus_cycle_;
   response_latency_ = machine.bus.response_latency * bus_cycle_;
   if (machine.l2.kib != 0) response_latency_ += machine.l2.hit_latency * bus_cycle_;
@@ -161,10 +163,7 @@ void ReplayMemory::serve(std::size_t number, bool write, std::uint32_t bursts,
   Channel& channel = channels_[number];
   const std::uint64_t groups = segment.groups;
   const std::uint64_t area = segment.area;
-  // The bursts of a channel take turns with its bank groups.
-  unsigned turns = 0;
-  for (std::uint64_t mask = groups; mask != 0; mask &= mask - 1) ++turns;
-  const double spacing = std::max(burst_, ccd_l_ / turns);
+  const double spacing = spacing_of(groups);
   const double latency = write ? cwl_ : cl_;
   const double recovery = rp_ + (write ? wr_ : 0.0);
   const double ready = first + controller_;
@@ -225,6 +224,14 @@ inline std::uint64_t ReplayMemory::groups_of(std::uint64_t block,
   return shift == 0 ? ones : (ones << shift | ones >> (count - shift)) & all_groups_;
 }
 
+// Cycles from burst to burst of a channel, which take turns with bank groups.
+inline double ReplayMemory::spacing_of(std::uint64_t groups) const noexcept {
+  if (groups == all_groups_) return least_spacing_;
+  unsigned turns = 0;
+  for (std::uint64_t mask = groups; mask != 0; mask &= mask - 1) ++turns;
+  return std::max(burst_, ccd_l_ / turns);
+}
+
 // Adds the bursts of pieces of `count` rows, `blocks` each, to those of a chunk.
 inline void ReplayMemory::add_bursts(std::uint64_t address, std::uint64_t pitch,
                                      std::uint64_t blocks, std::uint64_t count,
@@ -239,7 +246,7 @@ inline void ReplayMemory::add_bursts(std::uint64_t address, std::uint64_t pitch,
   }
   // Rows a whole number of bursts apart come to the same channel and group after so many.
   std::uint64_t period = count;
-  if ((pitch & (burst_bytes_ - 1)) == 0) {
+  if (count > 1 && (pitch & (burst_bytes_ - 1)) == 0) {
     const std::uint64_t turns = channels_.size() << group_bits_, step = pitch >> burst_shift_;
     period = turns / std::min(turns, step == 0 ? turns : step & (~step + 1));
   }
@@ -286,7 +293,8 @@ inline bool ReplayMemory::gather(ReplayRows& rows, std::uint64_t limit, std::uin
                                      ? of.requests
                                      : ((address + bytes - 1) >> burst_shift_) - block + 1;
     std::uint64_t count = 1;
-    if (rows.at == 0 && bytes == rows.bytes && (rows.pitch & (request_bytes_ - 1)) == 0) {
+    if (rows.left > 1 && rows.at == 0 && bytes == rows.bytes &&
+        (rows.pitch & (request_bytes_ - 1)) == 0) {
       // All rows are cut alike.
       count = std::min(rows.left, of.requests == 1 ? limit - chunk.requests
                                                    : (limit - chunk.requests) / of.requests);
@@ -358,7 +366,7 @@ ReplayMemory::Chunk ReplayMemory::move(bool write, ReplayPort& port, ReplayRows&
   double first_end = std::numeric_limits<double>::infinity();
   double last_end = 0;
   const double step = steps_whole == 0 ? 0 : (last - first) / steps;
-  const double data = std::max(data_time, burst_ / static_cast<double>(channels_.size()));
+  const double data = std::max(data_time, channel_share_);
   const double in_flight = static_cast<double>(port.window() - 1) * data;
   double late = 0;
   for (std::size_t i = 0; i < count; ++i) {

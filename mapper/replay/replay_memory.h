@@ -40,6 +40,9 @@ class ReplayMemory {
   /// Cycles from request to request of a port that is alone, with so many in flight.
   [[nodiscard]] double pace(std::uint32_t window) const noexcept;
 
+  /// Cycle in which the bus has carried the data of all reads so far.
+  [[nodiscard]] double reads_free() const noexcept { return read_bus_free_; }
+
   /// Requests of a row from `address` on.
   [[nodiscard]] std::uint64_t requests_of(std::uint64_t address,
                                           std::uint64_t bytes) const noexcept {
@@ -77,6 +80,7 @@ class ReplayMemory {
   };
 
   [[nodiscard]] Shape shape(std::uint64_t address, std::uint64_t bytes) const noexcept;
+  [[nodiscard]] double spacing_of(std::uint64_t groups) const noexcept;
   [[nodiscard]] std::uint64_t groups_of(std::uint64_t block, std::uint64_t blocks) const noexcept;
   void add_bursts(std::uint64_t address, std::uint64_t pitch, std::uint64_t blocks,
                   std::uint64_t count, std::uint32_t* counts, std::uint64_t& groups) const;
@@ -99,8 +103,10 @@ class ReplayMemory {
   double bus_cycle_, request_latency_, response_latency_;
   double cl_, cwl_, rcd_, rp_, ras_, rtp_, wr_, wtr_, ccd_l_, rrd_s_, faw_, rfc_, refi_;
   double controller_, burst_, read_to_write_;
-  double pace_;     ///< cycles from request to request, without the latency
-  double latency_;  ///< of a read of no data, its row open
+  double channel_share_;  ///< of a channel's burst that one of all bursts takes
+  double least_spacing_;  ///< of bursts of a channel, in turn to all bank groups
+  double pace_;           ///< cycles from request to request, without the latency
+  double latency_;        ///< of a read of no data, its row open
   double write_bus_free_ = 0, read_bus_free_ = 0;
   bool fixed_;  ///< a write takes one burst, and the data of a read pass as they come
   std::uint64_t piece_bytes_;  ///< dma.row_bytes; 0: whole rows

@@ -13,18 +13,22 @@ double ReplayPort::slot_free(std::uint64_t ahead) {
     oldest_ = (oldest_ + 1) % kRecords;
     --count_;
   }
-  std::uint64_t begin = begin_;
-  for (unsigned i = 0; i < count_; ++i) {
-    const Record& record = records_[(oldest_ + i) % kRecords];
-    if (wanted < record.end) {
-      const std::uint64_t steps = record.end - begin - 1;
-      if (steps == 0) return record.last;
-      return record.first + (record.last - record.first) * static_cast<double>(wanted - begin) /
-                                static_cast<double>(steps);
-    }
-    begin = record.end;
+  // The record of that request, from the end that is nearer.
+  const auto end_of = [&](unsigned i) { return records_[(oldest_ + i) % kRecords].end; };
+  unsigned i = 0;
+  if (2 * ahead < window_) {
+    while (i < count_ && end_of(i) <= wanted) ++i;
+  } else {
+    i = count_;
+    while (i != 0 && wanted < end_of(i - 1)) --i;
   }
-  return 0;
+  if (i == count_) return 0;
+  const Record& record = records_[(oldest_ + i) % kRecords];
+  const std::uint64_t begin = i == 0 ? begin_ : end_of(i - 1);
+  const std::uint64_t steps = record.end - begin - 1;
+  if (steps == 0) return record.last;
+  return record.first + (record.last - record.first) * static_cast<double>(wanted - begin) /
+                            static_cast<double>(steps);
 }
 
 void ReplayPort::add(std::uint64_t requests, double last_issue, double first_done,
