@@ -284,11 +284,11 @@ struct Machine {
   struct Area {
     double pe_um2 = 1331.0;
     double sum_um2 = 1408.0;
-    double stage_um2 = 12862.0;
-    double gelu_um2 = 27161.0;
-    double softmax_um2 = 34372.0;
-    double norm_um2 = 26719.0;
-    double mix_um2 = 18182.0;
+    double stage_um2 = 13067.0;
+    double gelu_um2 = 27222.0;
+    double softmax_um2 = 34412.0;
+    double norm_um2 = 26961.0;
+    double mix_um2 = 18343.0;
     double mac_um2 = 419.0;        ///< survey Fig. 15: 8-bit multiplier 282 + 32-bit adder 137
     double latch_um2 = 2.66;       ///< a bit; DLH_X1
     double scratchpad_mm2 = 0.0;   ///< 0: by size

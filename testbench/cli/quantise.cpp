@@ -230,7 +230,7 @@ void add_quantise_command(CLI::App& app, Action& action) {
       ->type_name("1..1024");
   command
       .add_option("--weight-bits", options->weight_bits,
-                  "of a Llama: 8, or 4 with a scale and a minimum of each 32")
+                  "of a Llama: 8, or 4 in groups of 32")
       ->type_name("8|4");
   command.add_option("--name", options->name, "name in reports; default: the checkpoint's")
       ->type_name("NAME");
