@@ -117,7 +117,7 @@ struct TilingProblem {
 struct Wanted {
   std::size_t best = 12;     ///< by cycles
   std::size_t cautious = 2;  ///< and by cautious_cycles
-  std::size_t by_parts = 3;    ///< and by cycles, whose results leave in parts
+  std::size_t by_parts = 3;  ///< and by cycles, whose results leave in parts
 };
 inline constexpr Wanted kBestAlone{1, 0, 0};
 

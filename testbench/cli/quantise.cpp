@@ -228,9 +228,7 @@ void add_quantise_command(CLI::App& app, Action& action) {
                    "fold the encoder into Q, K projections");
   command.add_option("--headroom", options->headroom, "room of the residual stream (1.25)")
       ->type_name("1..1024");
-  command
-      .add_option("--weight-bits", options->weight_bits,
-                  "of a Llama: 8, or 4 in groups of 32")
+  command.add_option("--weight-bits", options->weight_bits, "of a Llama: 8, or 4 in groups of 32")
       ->type_name("8|4");
   command.add_option("--name", options->name, "name in reports; default: the checkpoint's")
       ->type_name("NAME");
