@@ -97,7 +97,7 @@ class HalfGemvTarget : public systole::test::HighwayTarget {};
 std::vector<std::int64_t> vector_targets() {
   std::vector<std::int64_t> targets;
   for (const std::int64_t target : {HWY_AVX3, HWY_AVX2, HWY_SSSE3}) {
-    if ((hwy::SupportedTargets() & target) != 0) targets.push_back(target);
+    if ((hwy::SupportedTargets() & HWY_TARGETS & target) != 0) targets.push_back(target);
   }
   return targets;
 }
