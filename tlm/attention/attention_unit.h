@@ -108,7 +108,7 @@ class AttentionUnit final : public sc_core::sc_module, public Watched {
  private:
   class Run;
 
-  /// Shown, if somebody watches.
+  /// Only while a waveform is recorded.
   struct Signals {
     SignalRecorder* recorder;
     SignalRecorder::Signal state, head, query;

@@ -55,7 +55,7 @@ class ArrayUnit final : public ExecutionUnit {
   /// Shows the banks for which the array waits `lost` cycles from now on, after [from, cycle()).
   void show_conflicts(const hw::cmd::Matmul& matmul, const hw::ArrayReads& reads,
                       const BankedSram::Demand& results, std::uint64_t from, std::uint64_t lost);
-  /// Accounts for a matmul from `started` on: as a whole, or fold by fold if somebody watches.
+  /// Accounts for a matmul from `started` on: as a whole, or fold by fold for a waveform.
   void account_matmul(const hw::ArrayCycles& cycles, std::uint64_t exposed, std::uint64_t started);
 
   const hw::Machine::Array array_;

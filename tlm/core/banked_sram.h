@@ -44,7 +44,7 @@ class BankedSram {
   /// largest shortage of any bank, given what the others recorded.
   [[nodiscard]] std::uint64_t shortage(std::initializer_list<Demand> demands, std::uint64_t from,
                                        std::uint64_t to, Yield yield = Yield::kToRecorded) const;
-  /// Whether somebody watches the banks.
+  /// Whether a waveform shows the banks.
   [[nodiscard]] bool watched() const noexcept {
     return recorder_ != nullptr && recorder_->records();
   }

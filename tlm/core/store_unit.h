@@ -84,7 +84,7 @@ class StoreUnit final : public ExecutionUnit {
     std::size_t cause;
   };
   static constexpr std::size_t kWork = ~std::size_t{0};
-  /// Keeps a step of the command in progress, if somebody watches.
+  /// Keeps a step of the command in progress while a waveform is recorded.
   void keep_step(std::uint64_t until, std::size_t cause) {
     if (recorder() != nullptr) steps_.push_back({until, cause});
   }

@@ -57,7 +57,7 @@ class Tlb {
     const Clock* clock;
     SignalRecorder::Signal state, page, misses;
   };
-  std::optional<Signals> signals_;  ///< shown, if somebody watches
+  std::optional<Signals> signals_;  ///< only while a waveform is recorded
   void show(std::uint64_t page, std::uint64_t from, const Answer& answer) const;
 };
 

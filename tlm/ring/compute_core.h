@@ -72,7 +72,7 @@ class ComputeCore : public sc_core::sc_module, public Watched {
   std::uint64_t end_ = 0;        ///< of all instructions so far
   std::array<std::uint64_t, hw::dfx::kPhases> phases_{};
   sc_core::sc_event start_, done_;
-  /// Shown, if somebody watches.
+  /// Only while a waveform is recorded.
   struct Signals {
     SignalRecorder* recorder;
     SignalRecorder::Signal phase;

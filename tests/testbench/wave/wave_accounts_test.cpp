@@ -189,7 +189,7 @@ void WaveAccounts::banks_serve_the_words_of_the_account() {
   EXPECT_EQ(
       sum_of_last("system.core.scratchpad.bank", ".words") * hw::scratchpad_word_bytes(machine),
       result.events.scratchpad_bytes);
-  // A bank is in use no longer than somebody uses it, and idle otherwise.
+  // A bank is in use no longer than a client uses it, and idle otherwise.
   for (const auto& [path, variable] : vcd.variables) {
     const std::size_t end = path.rfind(".clients");
     if (end == path.npos) continue;
