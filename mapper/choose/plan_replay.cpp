@@ -123,9 +123,9 @@ class PlanReplayer {
     choice_.begin(repeats == Repeats::kDraft ? Judge::kCost : Judge::kReplay);
     RepeatFinder finder = find_repeats();
     for (std::size_t i = 0; i < pipelines_.size();) {
-      const std::uint64_t left = alike_left(i);
       const bool drafts = repeats == Repeats::kDraft;
-      const double alike = drafts ? kAlike * static_cast<double>(left) : 0.0;
+      const std::uint64_t left = drafts ? alike_left(i) : 0;
+      const double alike = kAlike * static_cast<double>(left);
       // What is left is dispatched later.
       if (replay_.dispatch() + skipped_ +
               std::max(least_left_[i], static_cast<std::uint64_t>(alike)) >

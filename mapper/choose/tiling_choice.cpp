@@ -282,15 +282,18 @@ std::vector<Tiling> TilingChoice::candidates(const TiledGroup& group, bool alone
                                              const EmitTarget& to) {
   std::vector<Tiling> all = tiler_.candidates(group.problem, group.group->name);
   if (!alone || machine_.mapper.strategy != hw::MappingStrategy::kCost) return all;
+  TiledGroup one = group;
   std::uint64_t commands = 0;
-  std::vector<std::pair<std::uint64_t, std::size_t>> order;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    TiledGroup one = group;
-    one.tiling = all[i];
-    order.emplace_back(all[i].cycles + bank_excess(one, to), i);
+  for (const Tiling& tiling : all) {
+    one.tiling = tiling;
     commands += one.commands();
   }
   if (commands <= kMostReplayed) return all;
+  std::vector<std::pair<std::uint64_t, std::size_t>> order;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    one.tiling = all[i];
+    order.emplace_back(all[i].cycles + bank_excess(one, to), i);
+  }
   std::sort(order.begin(), order.end());
   std::vector<Tiling> sorted;
   sorted.reserve(all.size());

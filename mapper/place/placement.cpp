@@ -247,7 +247,7 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   const std::uint64_t resident_bytes = scratchpad_bytes * residence.eighths / 8;
   LiveAllocator scratchpad(0, residence.two_sides ? scratchpad_bytes : resident_bytes, word,
                            residence.two_sides ? scratchpad_bytes - resident_bytes : 0);
-  const std::uint64_t bank = machine.scratchpad.kib * hw::kKib / machine.scratchpad.banks;
+  const std::uint64_t bank = scratchpad_bytes / machine.scratchpad.banks;
   LiveAllocator statistics(0, machine.postop.row_statistics, 1);
   // Gemmini's library leaves every result in memory.
   const bool keeps_on_chip =
