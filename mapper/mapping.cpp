@@ -37,7 +37,7 @@ constexpr std::array<Residence, 11> kResidences = {{{4, false, false, false, fal
                                                     {6, true, false, true, false},
                                                     {4, false, false, true, true},
                                                     {6, false, false, true, true}}};
-/// Of so many banks each side has one; of more, tensors and tiles have banks of their own.
+/// Of so many banks each side has one; of more, tensors and tiles have their own banks.
 constexpr std::uint32_t kBanksOfSides = 2;
 /// Less that resides means more bytes, which have to save time that is worth their energy.
 constexpr double kWorthLessResidence = 1.01;

@@ -85,7 +85,7 @@ class Board : public sc_core::sc_module {
 };
 
 /// A whole machine. Its memory holds the pieces of an image when the simulation begins. Each core
-/// has a host of its own, which may be a thread of one CPU.
+/// has its own host, which may be a thread of one CPU.
 class System : public Board {
  public:
   std::vector<std::unique_ptr<Host>> hosts;  ///< by core

@@ -146,7 +146,7 @@ hw::DramTile LoopEmitter::row_major(const model::View& view, std::uint32_t row, 
 }
 
 /// Loads the columns k .. k + chunk of `rows` rows, which the array reads a block of columns at a
-/// time: a run of its own in the scratchpad, so that no other chunk has to wait for its readers.
+/// time: a separate run in the scratchpad, so that no other chunk has to wait for its readers.
 void LoopEmitter::load_chunk_of_rows(const Loop& loop, const model::View& view, std::uint32_t row,
                                      std::uint32_t rows, std::uint32_t k, std::uint32_t to,
                                      const GroupWriter& writer) {

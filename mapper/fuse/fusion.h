@@ -38,7 +38,7 @@ struct Fusion {
 /// it is the only reader of that group's result and the chain stays legal
 /// (mapper/group/fusion_rules.h). A matmul's sums may be read again in its own chain, as the saved
 /// accumulator. A row-wise stage joins a matmul only where the tiler expects that to be faster than
-/// a pass of its own, or as `close_calls` says. Then a group without a matmul goes before the
+/// a separate pass, or as `close_calls` says. Then a group without a matmul goes before the
 /// one matmul that reads its result, where that is legal, nothing that it reads is written in
 /// between (mapper/group/memory_use.h), and it is expected to be no slower. A chain that is too
 /// long goes on in the next group; one on a loaded tensor first before and then after. The

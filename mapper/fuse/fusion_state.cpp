@@ -80,7 +80,7 @@ double FusionCost::pass_cycles(const Group& alone, bool on_chip) {
   const DmaRate rate = dma_rate(machine_, outstanding);
   // What stays on chip need not be written and read before the next one begins.
   const double latency = on_chip ? 0.0 : 2 * rate.cycles_per_request * outstanding;
-  // What a pass of its own loads is no part of the tiler's memory time.
+  // What a separate pass loads is no part of the tiler's memory time.
   const double bytes = static_cast<double>(std::uint64_t{alone.a.rows} * alone.a.cols *
                                            hw::bytes_of(graph_.tensors[alone.a.tensor].type));
   const double load = bytes / rate.bytes_per_cycle;

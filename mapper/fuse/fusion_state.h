@@ -27,7 +27,7 @@ class FusionCost {
   FusionCost(const model::Graph& graph, const hw::Machine& machine, Tiler& tiler);
 
   /// A row-wise stage makes the matmul before it work on whole rows, which may cost more
-  /// traffic than a pass of its own. `alone`: the stage as a group.
+  /// traffic than a separate pass. `alone`: the stage as a group.
   [[nodiscard]] Comparison after(const Group& fused, const Group& group, const Group& alone);
   /// `alone`, a group without a matmul, as stages upstream of `group`.
   [[nodiscard]] Comparison before(const Group& fused, const Group& alone, const Group& group);
@@ -41,7 +41,7 @@ class FusionCost {
  private:
   /// Nothing if the group does not fit the machine.
   std::optional<Tiling> tiling(Group group, const Placement& placement);
-  /// What a pass of its own of `alone` adds to the tiler's cycles. `on_chip`: its result stays
+  /// What a separate pass of `alone` adds to the tiler's cycles. `on_chip`: its result stays
   /// there.
   [[nodiscard]] double pass_cycles(const Group& alone, bool on_chip);
   Comparison compare(const Group& fused, const std::vector<const Group*>& apart,

@@ -23,7 +23,7 @@ class LiveAllocator {
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::size_t first, std::size_t last) {
     return allocate(bytes, first, last, alignment_);
   }
-  /// The same with an alignment of its own.
+  /// The same with its own alignment.
   std::optional<std::uint64_t> allocate(std::uint64_t bytes, std::size_t first, std::size_t last,
                                         std::uint64_t alignment);
   /// Highest aligned address that is free during the steps [first, last], or nothing.

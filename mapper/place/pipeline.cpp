@@ -43,7 +43,7 @@ class PipelineFinder {
   }
 
  private:
-  /// A group that is a list of tiles with rows of their own.
+  /// A group that is a list of tiles with their own rows.
   [[nodiscard]] bool is_plain(const Group& group) const {
     const auto is_state = [&](const View& view) {
       return graph_.tensors[view.tensor].kind == Tensor::Kind::kState;

@@ -62,7 +62,7 @@ struct StreamRings {
   TileRing a, b, parameters, pre;
 };
 /// Places the slots of a plan in [begin, end), which it fits. A from the begin, B from the end, and
-/// as far as there is room every tile in a bank of its own: what the array reads and what comes in
+/// as far as there is room every tile in its own bank: what the array reads and what comes in
 /// do not meet there.
 /// With `spread`, tiles of both operands go round all banks instead, if there is room: what comes
 /// in then does not meet the tile before it, of which the array may read as much in a cycle.

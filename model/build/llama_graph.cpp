@@ -73,7 +73,7 @@ class LlamaBlocks {
     TensorId sums = kNoTensor;
   };
 
-  /// What a product takes. With peaks its rows have scales of their own.
+  /// What a product takes. With peaks its rows have their own scales.
   struct Operand {
     View codes;
     TensorId peaks = kNoTensor;

@@ -14,7 +14,7 @@
 
 namespace systole::model {
 
-/// RMSNorm to s8, or to s16 where rows have scales of their own: (norm * multiplier) >> shift, see
+/// RMSNorm to s8, or to s16 where rows have their own scales: (norm * multiplier) >> shift, see
 /// hw/function/rms_norm.h.
 struct IntegerRmsNorm {
   std::vector<std::int32_t> multiplier;  ///< [width]

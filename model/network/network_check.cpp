@@ -40,7 +40,7 @@ class NetworkCheck {
     fail(fmt::format("node {}: {}", in_quotes(node.name), what));
   }
 
-  /// Nodes and values have names of their own.
+  /// Nodes and values have their own names.
   void check_names() {
     for (const std::string& input : document_.inputs) {
       if (document_.tensors.count(input) == 0 || file_.has(input)) {

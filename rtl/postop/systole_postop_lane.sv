@@ -2,7 +2,7 @@
 // that its stage uses: the product of GELU 8, the requantiser 5, the sum 1.
 // Bit-exact reference: a stage of hw::apply_chain (hw/postop/postop.h).
 //
-// All but element, operand and shift is quasi-static; units have enables of their own, so that
+// All but element, operand and shift is quasi-static; units have their own enables, so that
 // those that a stage does not use do not toggle.
 
 module systole_postop_lane (

@@ -63,7 +63,7 @@ class SimulationBar {
   StatusLine line_;
 };
 
-/// How far a command is that runs many simulations in processes of their own, section by section
+/// How far a command is that runs many simulations in separate processes, section by section
 /// of its result. While one lives, run_side_by_side(), ChildProcess and Reproduction report to it.
 class BatchProgress {
  public:

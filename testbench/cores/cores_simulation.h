@@ -69,7 +69,7 @@ struct CoresOptions {
 };
 
 /// Runs the plan: one input per inference, bytes of the network's input tensor. One simulation per
-/// process; those of cores alone are in processes of their own. Throws InputError if inputs do not
+/// process; those of cores alone are in separate processes. Throws InputError if inputs do not
 /// fit.
 [[nodiscard]] CoresResult simulate(const CorePlan& plan,
                                    const std::vector<std::vector<std::uint8_t>>& inputs,

@@ -53,7 +53,7 @@ class StagedTiles : public ::testing::TestWithParam<std::vector<Staging>> {};
 TEST_P(StagedTiles, AreNotThoseOfAnotherOperator) {
   hw::Machine machine;
   machine.preop.lanes = 16;
-  machine.mapper.on_chip = 0;  // a pass of its own is slower then than stages on the load
+  machine.mapper.on_chip = 0;  // a separate pass is slower then than stages on the load
   const model::Graph graph = matmuls_on_x(GetParam());
   ASSERT_EQ(graph.tensors[0].name, "x");
   const Mapping mapping = map_graph(graph, machine);

@@ -15,7 +15,7 @@ namespace systole::tlm_model {
 ///
 /// An ignorable extension of the base protocol, for b_transport alone: whoever does not know it
 /// serves the payload and leaves `served` false. Whoever serves the batch does to each request, in
-/// order, what a call of its own would have done: all of them have the command of the payload and
+/// order, what a separate call would have done: all of them have the command of the payload and
 /// neither byte enables nor streaming. It sets `served`; the delay and the rest of the payload then
 /// mean nothing. Whoever knows the batch and passes on the payload alone takes the extension off.
 class RequestBatch : public tlm::tlm_extension<RequestBatch> {

@@ -14,7 +14,7 @@
 
 namespace systole::tlm_model {
 
-/// Plays recorded traffic: the initiators of a trace, each with a socket of its own.
+/// Plays recorded traffic: the initiators of a trace, each with its own socket.
 ///
 /// - Elapsed: every transaction is asked for in the cycle in which it was, in the order of the
 ///   trace. On the machine that it was recorded on each gets the same grant and answer, to the

@@ -5,9 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "Vdispatcher_4x4x2.h"
 #include "Vdispatcher_4x4x2_checked.h"
-#include "Vdispatcher_8x16x4.h"
 #include "Vdispatcher_8x16x4_checked.h"
 #include "base/error.h"
 #include "testbench/rtl/drive/ports.h"
@@ -188,12 +186,10 @@ class Dispatcher final : public DispatcherRtl {
 std::unique_ptr<DispatcherRtl> make_dispatcher(const std::array<std::uint32_t, kStations>& sizes,
                                                const RtlOptions& options) {
   if (sizes == kDispatcherSizes[0]) {
-    return make_build<DispatcherRtl, Dispatcher<Vdispatcher_8x16x4>,
-                      Dispatcher<Vdispatcher_8x16x4_checked>>(options, sizes);
+    return std::make_unique<Dispatcher<Vdispatcher_8x16x4_checked>>(sizes, options);
   }
   if (sizes == kDispatcherSizes[1]) {
-    return make_build<DispatcherRtl, Dispatcher<Vdispatcher_4x4x2>,
-                      Dispatcher<Vdispatcher_4x4x2_checked>>(options, sizes);
+    return std::make_unique<Dispatcher<Vdispatcher_4x4x2_checked>>(sizes, options);
   }
   throw hw::InputError("dispatcher: stations of " + std::to_string(sizes[0]) + ", " +
                        std::to_string(sizes[1]) + " and " + std::to_string(sizes[2]) +

@@ -122,7 +122,7 @@ TEST(Emitter, PartsLeaveWhileOthersAreMultiplied) {
     order += command.opcode() == Opcode::kMatmul ? 'm' : 's';
     if (const auto* const store = command.as<hw::cmd::Store>()) {
       EXPECT_EQ(store->n, places.size() % 3 == 2 ? 8U : 16U);
-      EXPECT_EQ(store->from.pitch, 16U) << "a place of its own";
+      EXPECT_EQ(store->from.pitch, 16U) << "a separate place";
       places.push_back(store->from.address / 256);
     }
   }

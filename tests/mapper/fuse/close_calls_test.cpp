@@ -22,7 +22,7 @@ model::Graph layer(std::uint32_t tokens) {
 }
 
 /// Memories in which rows of 1024 scores leave little room: softmax in their chain costs about as
-/// much as a pass of its own.
+/// much as a separate pass.
 hw::Machine with_lanes(std::uint32_t lanes) {
   hw::Machine machine = hw::find_machine("transformer");
   machine.array.rows = 128;

@@ -168,7 +168,7 @@ TEST_F(FusionTest, ChainsAreCutAtTheLongestLength) {
 }
 
 // A fused row-wise stage keeps whole rows in a tile. With few rows to a tile the weights stream in
-// again and again, and a pass of its own is cheaper.
+// again and again, and a separate pass is cheaper.
 TEST_F(FusionTest, WholeRowsJoinAMatmulOnlyWhereThatPays) {
   const auto norm_of = [](std::uint32_t rows, std::uint32_t depth, std::uint32_t cols) {
     GraphSketch g("rows", 1);

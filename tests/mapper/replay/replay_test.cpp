@@ -36,7 +36,7 @@ hw::Machine with_ports() {
   return machine;
 }
 
-/// A program of these commands, each an operator of its own, with one chain of no stages.
+/// A program of these commands, each a separate operator, with one chain of no stages.
 hw::Program program_of(std::vector<hw::Command> commands) {
   hw::Program program;
   program.chains.resize(1);

@@ -103,16 +103,6 @@ TEST_P(Dispatcher, MeetsTheContractOnRandomPrograms) {
   EXPECT_GT(blocked, counts.operations / 2);
 }
 
-TEST_P(Dispatcher, FastBuildMeetsIt) {
-  const auto dispatcher = make_dispatcher(sizes_);
-  Random random(GetParam() + 11);
-  RtlCounts counts;
-  for (int i = 0; i < 100; ++i) {
-    check_dispatcher(*dispatcher, random_program(random), sizes_, counts);
-  }
-  EXPECT_EQ(counts.mismatches, 0U);
-}
-
 /// Two commands, the second of which begins where the first ends, or a unit before or after.
 TEST_P(Dispatcher, RangesMeetFromTheirFirstToTheirLastUnit) {
   const auto dispatcher = make_dispatcher(sizes_, kDispatcherChecks);

@@ -200,7 +200,7 @@ TEST_F(ConvolutionPropertyTest, AResNetRunsOnThePresetsThatHaveItsUnits) {
           return group.matmul() == nullptr && !group.tensors.empty();
         });
     EXPECT_EQ(residual_groups, std::string(name) == "gemmini" ? 4 : 0)
-        << "Gemmini's library adds residuals in calls of their own";
+        << "Gemmini's library adds residuals in separate calls";
   }
 }
 

@@ -89,7 +89,7 @@ TEST_F(SystemBusTest, SharesItsChannelsAndCountsTheWaiting) {
     EXPECT_EQ(first.read(kFast, data.data(), 64).delay, ns(22));
     // One cycle for the request channel, and its data come three cycles too early.
     EXPECT_EQ(second.read(kFast, data.data(), 64).delay, ns(22 + 4));
-    // Requests and write data have channels of their own.
+    // Requests and write data have their own channels.
     EXPECT_EQ(second.write(kFast, data.data(), 64).delay, ns(2 + 4 + 3 + 10 + 5));
   });
   const auto values = counters();

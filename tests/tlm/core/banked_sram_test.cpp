@@ -187,7 +187,7 @@ TEST_P(StagedLoadTest, OfSumsIsCompleteThenToo) {
   EXPECT_EQ(rig[1].started, rig[0].completed);
 }
 
-/// Groups of 32 x 16 weights, each in a request of its own.
+/// Groups of 32 x 16 weights, each in a separate request.
 TEST_P(StagedLoadTest, OfPackedWeightsIsCompleteWhenItsLastGroupIsExpanded) {
   const auto [groups, lanes, controller] = GetParam();
   machine_ = even_machine(controller);
