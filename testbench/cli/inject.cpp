@@ -139,9 +139,9 @@ void add_inject_command(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE")
       ->required();
   add_size_options(command, options->size);
-  command.add_option("--input", options->input, "pictures; default: those of the models")
+  command.add_option("-i,--input", options->input, "pictures; default: those of the models")
       ->type_name("FILE|DIR");
-  require_positive(*command.add_option("--limit", options->limit, "inputs to draw from; default: 1")
+  require_positive(*command.add_option("-n,--limit", options->limit, "inputs to draw from; default: 1")
                         ->type_name("N"));
   command
       .add_option("--where", options->where,
@@ -149,7 +149,7 @@ void add_inject_command(CLI::App& app, Action& action) {
       ->type_name("NAME,...")
       ->delimiter(',');
   require_positive(*command
-                        .add_option("-n,--injections", options->injections,
+                        .add_option("--injections", options->injections,
                                     "of each --where; default: 1000")
                         ->type_name("N"));
   command.add_option("--seed", options->seed, "of the random injections; default: 1")
@@ -175,7 +175,7 @@ void add_inject_command(CLI::App& app, Action& action) {
   command.add_option("--csv", options->csv, "write a line per injection")->type_name("FILE.csv");
   command.add_flag("--json", options->json, "print as JSON");
   add_examples(command,
-               {"systole inject -m transformer --model vit65 -n 20000 --limit 8",
+               {"systole inject -m transformer --model vit65 --injections 20000 -n 8",
                 "systole inject -m transformer --model vit65 --where weights --csv weights.csv",
                 "systole inject -m transformer --model vit65 --where scratchpad --at 5000 "
                 "--address 64 --bit 7"});

@@ -62,6 +62,16 @@ void on_report(const sc_core::sc_report& report, const sc_core::sc_actions& /*ac
   if (report.get_severity() >= sc_core::SC_ERROR) throw sc_core::sc_report(report);
 }
 
+/// Of processes that have ended.
+double cpu_seconds_of_copies() {
+  rusage usage{};
+  ::getrusage(RUSAGE_CHILDREN, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
 /// What copies tell each other.
 struct Golden {
   std::uint64_t started = 0, cycles = 0;
@@ -152,6 +162,7 @@ class Campaign {
 
   CampaignResult run() {
     const auto begin = std::chrono::steady_clock::now();
+    const double cpu_before = cpu_seconds_of_copies();
     for (std::size_t picture = 0; picture < subject_.inputs.size(); ++picture) {
       static_cast<void>(run_in_child([&] { return record(picture); }));
     }
@@ -173,6 +184,7 @@ class Campaign {
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     result.seconds = seconds.count();
+    result.cpu_seconds = cpu_seconds_of_copies() - cpu_before;
     return result;
   }
 

@@ -41,7 +41,8 @@ struct CampaignResult {
   std::vector<std::uint64_t> bytes;  ///< of each target of the request
   std::vector<InjectionResult> injections;  ///< of the first target, then of the next
   std::uint64_t simulated = 0;              ///< of these
-  double seconds = 0;                       ///< of host time
+  double seconds = 0;      ///< of host time
+  double cpu_seconds = 0;  ///< of all processes
 };
 
 /// Injections are the same for a seed, whatever the number of workers. The process must not have

@@ -158,9 +158,10 @@ std::string inject_text(const InjectReport& report) {
                         counted(report.request.flips, "bit"), report.request.seed,
                         grouped(result.simulated)));
   facts.add("host time",
-            fmt::format("{:.1f} s, {:.2f} ms each, {}", result.seconds,
-                        result.seconds * 1e3 / static_cast<double>(result.injections.size()),
-                        counted(report.request.workers, "process", "processes")));
+            fmt::format("{:.1f} s in {}; {:.1f} s of processor time, {:.2f} ms each",
+                        result.seconds, counted(report.request.workers, "process", "processes"),
+                        result.cpu_seconds,
+                        result.cpu_seconds * 1e3 / static_cast<double>(result.injections.size())));
   const std::vector<TargetCounts> targets = count_outcomes(report.request, result);
   Table outcomes("where|>bytes|>masked %|>corrected|>logits|>class|>detected|>hang");
   Table shares("where|>silent % (95 %)|>vulnerable % (95 %)");
@@ -190,7 +191,8 @@ ordered_json inject_json(const InjectReport& report) {
                     {"machine", report.machine},
                     {"cycles", result.cycles},
                     {"pictures", report.pictures},
-                    {"host_seconds", result.seconds}};
+                    {"host_seconds", result.seconds},
+                    {"processor_seconds", result.cpu_seconds}};
   if (report.request.one) {
     json["injection"] = injection_json(result.injections.front());
     return json;
