@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "hw/memory/word_code.h"
 #include "testbench/common/child_process.h"
 #include "testbench/common/progress.h"
 #include "testbench/common/shared_array.h"
@@ -60,6 +61,11 @@ std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
 /// In a copy: what the core says of its program is an outcome, and so is an error of the bus.
 void on_report(const sc_core::sc_report& report, const sc_core::sc_actions& /*actions*/) {
   if (report.get_severity() >= sc_core::SC_ERROR) throw sc_core::sc_report(report);
+}
+
+hw::WordCode code_of(hw::Space space, const hw::Machine& machine) {
+  if (space == hw::Space::kScratchpad) return hw::scratchpad_code(machine);
+  return space == hw::Space::kAccumulator ? hw::accumulator_code(machine) : hw::WordCode{};
 }
 
 /// Of processes that have ended.
@@ -206,7 +212,9 @@ class Campaign {
       injection = request_.one ? *request_.one : random_injection(i);
       check(injection);
       results_[i].plan = log.resolve(injection.space(), injection.address,
-                                     golden_[0].started + injection.cycle);
+                                     golden_[0].started + injection.cycle,
+                                     code_of(injection.space(), subject_.machine),
+                                     injection.flips);
     }
     return {};
   }

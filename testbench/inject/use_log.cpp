@@ -1,6 +1,7 @@
 #include "testbench/inject/use_log.h"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -65,8 +66,46 @@ std::vector<UseLog::Found> UseLog::uses_of(hw::Space space, std::uint64_t addres
   return found;
 }
 
-FlipPlan UseLog::resolve(hw::Space space, std::uint64_t address, std::uint64_t cycle) const {
+FlipPlan::Fate UseLog::checked(hw::Space space, std::uint64_t address, std::uint64_t cycle,
+                               const hw::WordCode& code, std::uint32_t flips) const {
+  const FlipPlan::Fate found = code.protection == hw::Protection::kSecded && flips == 1
+                                   ? FlipPlan::Fate::kCorrected
+                                   : FlipPlan::Fate::kDetected;
+  // The first cycle at or after the flip in which each byte of the word is used.
+  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+  std::int64_t read = kNever, written = kNever;
+  std::uint64_t written_bytes = 0;
+  const std::uint64_t word = address / code.bytes * code.bytes;
+  for (std::uint64_t byte = word; byte < word + code.bytes; ++byte) {
+    for (const auto& [use, first] : uses_of(space, byte)) {
+      const std::uint64_t repeat = first_repeat(*use, first, cycle);
+      if (repeat == use->repeats) continue;
+      const std::int64_t at = first + static_cast<std::int64_t>(repeat * use->repeat_cycles);
+      if (!use->write || repeat != 0) {
+        read = std::min(read, at);
+      } else if (at < written) {
+        written = at;
+        written_bytes = 1;
+      } else if (at == written) {
+        ++written_bytes;
+      }
+    }
+  }
+  if (read == kNever && written == kNever) return FlipPlan::Fate::kUnused;
+  // A write of a part of the word reads it first.
+  if (written <= read && written_bytes == code.bytes) return FlipPlan::Fate::kOverwritten;
+  return found;
+}
+
+FlipPlan UseLog::resolve(hw::Space space, std::uint64_t address, std::uint64_t cycle,
+                         const hw::WordCode& code, std::uint32_t flips) const {
   FlipPlan plan;
+  const bool sees = code.protection == hw::Protection::kSecded ||
+                    (code.protection == hw::Protection::kParity && flips % 2 == 1);
+  if (sees) {
+    plan.fate = checked(space, address, cycle, code, flips);
+    return plan;
+  }
   bool flipped = false;
   for (const auto& [use, first] : uses_of(space, address)) {
     const std::uint64_t repeat = first_repeat(*use, first, cycle);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "hw/memory/word_code.h"
 #include "testbench/inject/injection.h"
 #include "tlm/common/stored_use.h"
 
@@ -18,15 +19,20 @@ class UseLog final : public tlm_model::UseObserver {
   void use(tlm_model::StoredUse use) override;
 
   /// How bits of a byte that flip at the begin of `cycle`, of the core's clock, meet the uses.
+  /// `flips`: how many, for the code of the memory.
   /// Throws std::logic_error if reads in another order of time than of steps are too many for a
   /// plan.
-  [[nodiscard]] FlipPlan resolve(hw::Space space, std::uint64_t address, std::uint64_t cycle) const;
+  [[nodiscard]] FlipPlan resolve(hw::Space space, std::uint64_t address, std::uint64_t cycle,
+                                 const hw::WordCode& code = {}, std::uint32_t flips = 1) const;
 
  private:
   struct Found {
     const tlm_model::StoredUse* use;
     std::int64_t cycle;  ///< of its first use of the byte
   };
+  /// What a code that sees the flips does at the first use of the word.
+  [[nodiscard]] FlipPlan::Fate checked(hw::Space space, std::uint64_t address, std::uint64_t cycle,
+                                       const hw::WordCode& code, std::uint32_t flips) const;
   /// Uses of a byte in the order of steps.
   [[nodiscard]] std::vector<Found> uses_of(hw::Space space, std::uint64_t address) const;
   [[nodiscard]] static std::uint64_t page_of(hw::Space space, std::uint64_t address);

@@ -114,6 +114,10 @@ hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded
   return cycles;
 }
 
+std::uint64_t ArrayUnit::read_delay(const hw::cmd::Matmul& matmul) const {
+  return hw::matmul_read_delay(array_, matmul, memory_.scratchpad_code, memory_.accumulator_code);
+}
+
 void ArrayUnit::observe_uses(const hw::cmd::Matmul& matmul, std::uint64_t step,
                              const hw::ArraySchedule& schedule) {
   const std::uint64_t rows = array_.rows, cols = array_.cols;
@@ -181,7 +185,8 @@ void ArrayUnit::observe_uses(const hw::cmd::Matmul& matmul, std::uint64_t step,
     for (std::uint64_t tile = 0; tile < (weights ? 1 : inner); ++tile) {
       const std::uint64_t height = weights ? matmul.m : std::min(rows, matmul.m - tile * rows);
       report(hw::Space::kAccumulator, matmul.c, tile * rows, col * cols, height, width,
-             schedule.begin(col * inner + tile) + schedule.result_delay());
+             schedule.begin(col * inner + tile) + schedule.result_delay() +
+                 static_cast<std::int64_t>(read_delay(matmul)));
     }
   }
 }
@@ -305,7 +310,8 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   events().macs = std::uint64_t{matmul.m} * matmul.n * matmul.k;
   macs_ += events().macs;
   processor().release(entry);
-  return started + cycles.latency + hw::kAccumulatorWriteCycles + exposed + stalled;
+  return started + cycles.latency + hw::kAccumulatorWriteCycles + read_delay(matmul) + exposed +
+         stalled;
 }
 
 std::vector<hw::Counter> ArrayUnit::counters() const {

@@ -44,6 +44,8 @@ class ArrayUnit final : public ExecutionUnit {
   [[nodiscard]] hw::GemmArgs operands(const hw::cmd::Matmul& matmul);
   [[nodiscard]] hw::ArrayCycles compute(const hw::cmd::Matmul& matmul, bool preloaded,
                                         std::uint64_t exposed);
+  /// Cycles that the codes of the memories delay the results by.
+  [[nodiscard]] std::uint64_t read_delay(const hw::cmd::Matmul& matmul) const;
   /// Reports which bytes the product uses when, the command begins now.
   void observe_uses(const hw::cmd::Matmul& matmul, std::uint64_t step,
                     const hw::ArraySchedule& schedule);

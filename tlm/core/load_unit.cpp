@@ -174,6 +174,8 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const hw::ReadRows read = hw::read_rows(load);
   // Where the rows go, in bytes of their memory.
   BankedSram& sram = to_accumulator ? memory_.accumulator : memory_.scratchpad;
+  const hw::WordCode& code =
+      to_accumulator ? memory_.accumulator_code : memory_.scratchpad_code;
   const std::uint64_t scale = to_accumulator ? 4 : 1;
   const std::uint64_t first = load.to.address * scale;
   const std::uint64_t pitch = load.to.pitch * scale;
@@ -219,10 +221,15 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
       widen(load, row, rows.data + row * read.bytes);
     }
     const std::uint64_t at = first + row * at_once * pitch;
+    std::uint64_t accesses = words;
+    for (std::uint64_t i = 0; i < at_once; ++i) {
+      const std::uint64_t begin = at + i * pitch;
+      accesses += hw::reads_before_write(code, begin, begin + local_bytes, sram.word_bytes());
+    }
     if (recorder() != nullptr) recorder()->add(arrived_, ps(there), at_once);
     if (observed) use.cycles.insert(use.cycles.end(), at_once, there);
     moved += sram.record(BankedSram::Client::kLoad, at, at + (at_once - 1) * pitch + local_bytes,
-                         words, there - std::min(there, words), there);
+                         accesses, there - std::min(there, accesses), there);
   };
   std::uint64_t beats = 0;
   std::uint64_t done = 0;

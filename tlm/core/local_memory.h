@@ -6,6 +6,7 @@
 
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
+#include "hw/memory/word_code.h"
 #include "hw/program/bank_words.h"
 #include "tlm/common/stored_use.h"
 #include "tlm/core/banked_sram.h"
@@ -17,7 +18,9 @@ struct LocalMemory {
   /// `engine`: keeps the sums of the accumulator in the place of `accumulator`, which then only
   /// holds what passes between it and the units. nullptr: the sums are in `accumulator` alone.
   explicit LocalMemory(const hw::Machine& machine, hw::AccumulatorEngine* engine = nullptr)
-      : scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
+      : scratchpad_code(hw::scratchpad_code(machine)),
+        accumulator_code(hw::accumulator_code(machine)),
+        scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
         accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),
         accumulator_engine(engine),
         statistics(machine.postop.row_statistics, 0) {}
@@ -54,6 +57,7 @@ struct LocalMemory {
     return std::uint64_t{c} * sizeof(std::int32_t) < accumulator.size() / 2 ? 0 : 1;
   }
 
+  const hw::WordCode scratchpad_code, accumulator_code;
   BankedSram scratchpad;
   BankedSram accumulator;
   hw::AccumulatorEngine* const accumulator_engine;

@@ -40,7 +40,7 @@ StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& ch
   const hw::Program& program = processor().program();
   const auto& result = *command.as<hw::cmd::Result>();
   Flow flow{cycle(), engine_.cycles(chain, result.m, result.n), 0, cycle()};
-  flow.cycles.fill += hw::kAccumulatorReadCycles;
+  flow.cycles.fill += hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay();
   flow.row_done = flow.started + flow.cycles.fill;
   flow.result = &result;
   flow.move = command.as<hw::cmd::Move>();
@@ -169,7 +169,9 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
   if (flow.move != nullptr) {
     const std::uint64_t at = flow.move->to.address + offset;
     const std::uint64_t words =
-        (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
+        (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes() +
+        hw::reads_before_write(memory_.scratchpad_code, at, at + bytes,
+                               memory_.scratchpad.word_bytes());
     events().scratchpad_bytes += memory_.scratchpad.record(
         BankedSram::Client::kStore, at, at + bytes, words, ready - std::min(ready, words), ready);
     if (flow.observed) {
