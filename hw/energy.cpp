@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "hw/memory/word_code.h"
 #include "hw/silicon/area.h"
 
 namespace systole::hw {
@@ -32,12 +33,13 @@ EnergyEvents EnergyEvents::since(const EnergyEvents& before) const {
 
 Machine::Energy energy_table(const Machine& machine) {
   Machine::Energy table = machine.energy;
-  const auto by_size = [](double& pj, const SramSize& size) {
-    if (pj == 0) pj = sram_byte_pj(size);
+  // A byte of data takes its check bits along.
+  const auto by_size = [](double& pj, const SramSize& size, double growth) {
+    if (pj == 0) pj = sram_byte_pj(size) * growth;
   };
-  by_size(table.scratchpad_byte_pj, scratchpad_size(machine));
-  by_size(table.accumulator_byte_pj, accumulator_size(machine));
-  if (machine.l2.kib != 0) by_size(table.l2_byte_pj, l2_size(machine));
+  by_size(table.scratchpad_byte_pj, scratchpad_size(machine), scratchpad_code(machine).growth());
+  by_size(table.accumulator_byte_pj, accumulator_size(machine), accumulator_code(machine).growth());
+  if (machine.l2.kib != 0) by_size(table.l2_byte_pj, l2_size(machine), 1);
   const bool leaks = table.logic_leakage_mw_mm2 > 0 || table.sram_leakage_mw_mm2 > 0;
   if (table.leakage_mw == 0 && leaks) {
     const AreaReport area = area_of(machine);

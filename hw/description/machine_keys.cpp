@@ -112,6 +112,8 @@ std::vector<MachineKey> make_keys() {
           "banks that are accessed independently", kGemmini),
       integer<kScratchpad, &Sram::ports>("scratchpad.ports", "", 1, 4,
           "accesses per bank and cycle", kGemmini),
+      word<kScratchpad, &Sram::protection>("scratchpad.protection", {"none", "parity", "secded"},
+          "code against flipped bits: of each byte, or of each 8 bytes", kGemmini),
 
       integer<kAccumulator, &Sram::kib>("accumulator.kib", "KiB", 1, 65536,
           "size of the int32 result memory", kGemmini),
@@ -119,6 +121,8 @@ std::vector<MachineKey> make_keys() {
           "banks that are accessed independently", kGemmini),
       integer<kAccumulator, &Sram::ports>("accumulator.ports", "", 1, 4,
           "accesses per bank and cycle", kGemmini),
+      word<kAccumulator, &Sram::protection>("accumulator.protection", {"none", "parity", "secded"},
+          "code against flipped bits, of each sum", kGemmini),
 
       power_of_two<kPostop, &Postop::lanes>("postop.lanes", "elements/cycle", 1, 256,
           "width of the post-op chain", kGemmini),

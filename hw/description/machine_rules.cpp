@@ -41,6 +41,12 @@ bool attention_buffers_fit(const Machine& m) {
   return a.lines == 0 ||
          std::uint64_t{a.query_kib} + a.key_kib + a.value_kib + a.index_kib <= m.scratchpad.kib;
 }
+bool protection_is_timed(const Machine& m) {
+  const bool none =
+      m.scratchpad.protection == Protection::kNone && m.accumulator.protection == Protection::kNone;
+  return none || (m.attention.lines == 0 && m.unroller.loops == 0 && m.stream.units == 0 &&
+                  m.dfx.cores == 0);
+}
 bool scratchpad_rows_are_whole(const Machine& m) {
   return whole_rows(m.scratchpad, scratchpad_row(m));
 }
@@ -174,6 +180,10 @@ const std::vector<MachineRule>& machine_rules() {
         "attention.index_kib"},
        "room for the attention buffers",
        attention_buffers_fit},
+      {{"scratchpad.protection", "accumulator.protection", "attention.lines", "unroller.loops",
+        "stream.units", "dfx.cores"},
+       "\"none\" with attention engines, a loop unroller or another core",
+       protection_is_timed},
       {{"dma.request_bytes", "dram.row_bytes"}, "at most one DRAM row", request_fits_row},
       {{"memory.model", "dfx.cores"}, "\"dram\" for cores of text generation", ring_has_dram},
       {{"stream.units", "stream.length"},

@@ -42,6 +42,9 @@ enum class FusionLevel {
 /// or whichever comes first.
 enum class SlotOrder { kIssue, kCompletion };
 
+/// What a memory on chip stores with its words against flipped bits (hw/memory/word_code.h).
+enum class Protection { kNone, kParity, kSecded };
+
 /// Main memory: DDR4 devices with banks and rows, or one of stated latency.
 enum class MemoryModel { kDram, kFixed };
 
@@ -87,6 +90,7 @@ struct Machine {
     std::uint32_t kib;
     std::uint32_t banks;
     std::uint32_t ports;
+    Protection protection = Protection::kNone;
   };
   Sram scratchpad{256, 4, 1};
   Sram accumulator{64, 2, 2};

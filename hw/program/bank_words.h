@@ -6,6 +6,7 @@
 
 #include "hw/array/accumulator.h"
 #include "hw/machine/machine.h"
+#include "hw/memory/word_code.h"
 #include "hw/program/program.h"
 
 /// Port accesses of commands at the scratchpad and the accumulator, in words.
@@ -42,6 +43,17 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
   const std::uint64_t first = stationary_weights ? columns * matmul.m : rows;
   return first * accumulator_accesses(matmul.accumulate) +
          (rows - first) * accumulator_accesses(true);
+}
+
+/// Cycles that the codes of the memories delay a product's results by: those of its operands, and
+/// of sums that it adds to.
+[[nodiscard]] inline std::uint64_t matmul_read_delay(const Machine::Array& array,
+                                                     const cmd::Matmul& matmul,
+                                                     const WordCode& scratchpad,
+                                                     const WordCode& accumulator) {
+  const bool adds =
+      matmul.accumulate || (array.dataflow == Dataflow::kWeightStationary && matmul.k > array.rows);
+  return scratchpad.read_delay() + (adds ? accumulator.read_delay() : 0);
 }
 
 /// Words that a chain with `reads` reads of a vector (ChainCycles::reads) takes from the

@@ -1,6 +1,7 @@
 #include "hw/silicon/area.h"
 
 #include "base/units.h"
+#include "hw/memory/word_code.h"
 #include "hw/program/bank_words.h"
 
 namespace systole::hw {
@@ -43,12 +44,14 @@ void add_stream(const Machine& machine, AreaReport& report) {
 }  // namespace
 
 SramSize scratchpad_size(const Machine& machine) {
-  return {double{kKib} * machine.scratchpad.kib, double{1} * scratchpad_word_bytes(machine),
+  const double growth = scratchpad_code(machine).growth();
+  return {growth * kKib * machine.scratchpad.kib, growth * scratchpad_word_bytes(machine),
           machine.scratchpad.banks, machine.scratchpad.ports};
 }
 
 SramSize accumulator_size(const Machine& machine) {
-  return {double{kKib} * machine.accumulator.kib, double{1} * accumulator_word_bytes(machine),
+  const double growth = accumulator_code(machine).growth();
+  return {growth * kKib * machine.accumulator.kib, growth * accumulator_word_bytes(machine),
           machine.accumulator.banks, machine.accumulator.ports};
 }
 

@@ -10,6 +10,7 @@
 /// House models, class *estimate*: see docs/energy.md.
 namespace systole::hw {
 
+/// Check bits included.
 [[nodiscard]] SramSize scratchpad_size(const Machine& machine);
 [[nodiscard]] SramSize accumulator_size(const Machine& machine);
 [[nodiscard]] SramSize l2_size(const Machine& machine);

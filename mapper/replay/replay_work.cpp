@@ -31,6 +31,8 @@ class Decode {
   void operator()(const hw::cmd::Matmul& mm) {
     work_.cycles = hw::array_cycles(machine_.array, mm.m, mm.n, mm.k, false);
     // As in hw/array/array.h: what the weights of the first fold take is not hidden, or hidden.
+    work_.cycles.latency += hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
+                                                  hw::accumulator_code(machine_));
     work_.preload =
         machine_.array.dataflow == hw::Dataflow::kWeightStationary ? machine_.array.rows : 0;
     const hw::ArrayReads reads = hw::array_reads(machine_.array, mm.m, mm.n, mm.k);
@@ -61,7 +63,10 @@ class Decode {
     work_.local_bytes = written.bytes;
     work_.local.begin = move.to.address;
     work_.local.end = move.to.address + (written.rows - 1) * move.to.pitch + written.bytes;
-    work_.row_words = ceil_div(written.bytes, std::uint64_t{scratchpad_word_bytes(machine_)});
+    const std::uint64_t word = scratchpad_word_bytes(machine_);
+    work_.row_words = ceil_div(written.bytes, word) +
+                      hw::reads_before_write(hw::scratchpad_code(machine_), move.to.address,
+                                             move.to.address + written.bytes, word);
     decode(move, written);
   }
 
@@ -90,7 +95,11 @@ class Decode {
     work_.local_bytes = load.n * scale;
     work_.local_pitch = load.to.pitch * scale;
     work_.local.begin = load.to.address * scale;
-    work_.row_words = ceil_div(work_.local_bytes, std::uint64_t{word});
+    const hw::WordCode code =
+        work_.to_accumulator ? hw::accumulator_code(machine_) : hw::scratchpad_code(machine_);
+    const std::uint64_t begin = work_.local.begin;
+    work_.row_words = ceil_div(work_.local_bytes, std::uint64_t{word}) +
+                      hw::reads_before_write(code, begin, begin + work_.local_bytes, word);
     if (load.packed) decode_packed(load, word);
     if (load.window) decode_window(load);
     if (load.pre) decode(*load.pre, load.m, load.n, std::max(machine_.preop.lanes, 1U));
@@ -131,7 +140,7 @@ class Decode {
     const hw::Chain& chain = hw::chain_of(result.chain, program_);
     const std::uint32_t lanes = machine_.postop.lanes;
     decode(result.chain, result.m, result.n, lanes);
-    work_.fill += hw::kAccumulatorReadCycles;
+    work_.fill += hw::kAccumulatorReadCycles + hw::accumulator_code(machine_).read_delay();
     work_.m = result.m;
     const hw::AccumulatorSpan span = hw::accumulator_span(result.from, result.m, result.n);
     work_.sums = {span.begin, span.end,

@@ -69,6 +69,7 @@ void add_commands(CLI::App& app, Action& action) {
   add_layer_command(app, action);
   add_analyse_command(app, action);
   add_explain_command(app, action);
+  add_inject_command(app, action);
   add_compare_command(app, action);
   add_play_command(app, action);
   add_sweep_command(app, action);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/round.h"
+#include "hw/program/bank_words.h"
 #include "hw/silicon/area.h"
 
 namespace systole::testbench {
@@ -33,8 +34,8 @@ std::string action_counts_yaml(const hw::Machine& machine, const hw::EnergyEvent
       "action_counts:\n  version: 0.3\n  local:\n" +
       component("mac", "mac_random", events.macs, "8-bit multiply, 32-bit add") +
       component("postop", "mult_random", events.postop_elements, "elements times stages") +
-      memory("scratchpad", events.scratchpad_bytes, hw::scratchpad_size(machine).word_bytes) +
-      memory("accumulator", events.accumulator_bytes, hw::accumulator_size(machine).word_bytes);
+      memory("scratchpad", events.scratchpad_bytes, hw::scratchpad_word_bytes(machine)) +
+      memory("accumulator", events.accumulator_bytes, hw::accumulator_word_bytes(machine));
   if (machine.l2.kib != 0) text += memory("l2", events.l2_bytes, hw::l2_size(machine).word_bytes);
   text += component("bus", "transfer_random", ceil_div(events.bus_bytes, machine.bus.width_bytes),
                     fmt::format("beats of {} bytes", machine.bus.width_bytes)) +

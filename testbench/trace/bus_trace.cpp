@@ -140,9 +140,9 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
 }
 
 /// Reads a trace, checking each transaction.
-class Reader {
+class TraceReader {
  public:
-  Reader(const std::string& path, std::string_view text, const hw::Machine& machine)
+  TraceReader(const std::string& path, std::string_view text, const hw::Machine& machine)
       : lines_(path, text), machine_(machine), dram_bytes_(std::uint64_t{machine.dram.mib} << 20) {}
 
   BusTrace read(TraceFormat format) {
@@ -371,7 +371,7 @@ TraceFormat trace_format(const std::string& path) {
 BusTrace read_bus_trace(const std::string& path, const hw::Machine& machine) {
   const TraceFormat format = trace_format(path);
   const Contents contents(path);
-  return Reader(path, contents.text(), machine).read(format);
+  return TraceReader(path, contents.text(), machine).read(format);
 }
 
 class BusTraceWriter::Impl {

@@ -1,11 +1,53 @@
 #include "tlm/core/array_unit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "hw/array/accumulator.h"
 #include "hw/program/bank_words.h"
 
 namespace systole::tlm_model {
+namespace {
+
+/// The products of the tiles before and after a split. Both together are `args`.
+std::pair<hw::GemmArgs, hw::GemmArgs> parts_of(const hw::GemmArgs& args, const MatmulSplit& split,
+                                               const hw::Machine::Array& array) {
+  hw::GemmArgs before = args, after = args;
+  const auto* const a = static_cast<const std::uint8_t*>(args.a);
+  switch (split.tiles) {
+    case hw::ArrayTiles::kRows: {
+      const std::size_t at = split.tile * array.rows;
+      before.m = at;
+      after.m -= at;
+      after.a = a + at * args.lda;
+      after.c += at * args.ldc;
+      break;
+    }
+    case hw::ArrayTiles::kColumns: {
+      const std::size_t at = split.tile * array.cols;
+      before.n = at;
+      after.n -= at;
+      after.b += args.b_transposed ? at * args.ldb : at;
+      after.c += at;
+      break;
+    }
+    case hw::ArrayTiles::kDepth: {
+      const std::size_t at = split.tile * array.rows;
+      before.k = at;
+      after.k -= at;
+      after.a = a + at;
+      after.b += args.b_transposed ? at : at * args.ldb;
+      after.accumulate = true;
+      break;
+    }
+    case hw::ArrayTiles::kNone:
+      before.m = 0;
+      break;
+  }
+  return {before, after};
+}
+
+}  // namespace
 
 ArrayUnit::ArrayUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                      CommandProcessor& processor, LocalMemory& memory, hw::ArrayEngine& engine,
@@ -43,8 +85,23 @@ hw::GemmArgs ArrayUnit::operands(const hw::cmd::Matmul& matmul) {
 }
 
 // An accumulator engine adds by itself: it gets the product alone.
-hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded) {
+hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded,
+                                   std::uint64_t exposed) {
   hw::GemmArgs args = operands(matmul);
+  if (functional_ && memory_.observer != nullptr) {
+    const std::uint64_t step = memory_.observer->step();
+    const auto split = memory_.observer->split();
+    observe_uses(matmul, step, {array_, matmul.m, matmul.n, matmul.k, preloaded, exposed});
+    if (split) {
+      const auto [before, after] = parts_of(args, *split, array_);
+      if (before.m != 0 && before.n != 0 && before.k != 0) {
+        static_cast<void>(engine_.matmul(before, preloaded));
+      }
+      memory_.observer->between_parts();
+      static_cast<void>(engine_.matmul(after, preloaded));
+      args.c = nullptr;
+    }
+  }
   if (!functional_ || memory_.accumulator_engine == nullptr) return engine_.matmul(args, preloaded);
   product_.resize(std::size_t{matmul.m} * matmul.n);
   args.accumulate = false;
@@ -54,6 +111,83 @@ hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded
   memory_.accumulator_engine->write({matmul.c.address, matmul.m, matmul.n, matmul.c.pitch},
                                     product_.data(), matmul.n, matmul.accumulate);
   return cycles;
+}
+
+std::uint64_t ArrayUnit::read_delay(const hw::cmd::Matmul& matmul) const {
+  return hw::matmul_read_delay(array_, matmul, memory_.scratchpad_code, memory_.accumulator_code);
+}
+
+void ArrayUnit::observe_uses(const hw::cmd::Matmul& matmul, std::uint64_t step,
+                             const hw::ArraySchedule& schedule) {
+  const std::uint64_t rows = array_.rows, cols = array_.cols;
+  const auto started = static_cast<std::int64_t>(cycle());
+  StoredUse use;
+  use.first_step = use.last_step = step;
+  const auto report = [&](hw::Space space, const hw::LocalTile& tile, std::uint64_t row,
+                          std::uint64_t col, std::uint64_t height, std::uint64_t width,
+                          std::int64_t from) {
+    const std::uint64_t scale = space == hw::Space::kAccumulator ? 4 : 1;
+    use.space = space;
+    use.pitch = tile.pitch * scale;
+    use.address = (tile.address + col) * scale + row * use.pitch;
+    use.rows = height;
+    use.bytes = width * scale;
+    use.cycle = started + from;
+    memory_.observer->use(use);
+  };
+  const auto last_row = static_cast<std::int64_t>(rows) - 1;
+  const bool weights = schedule.weight_stationary();
+  const std::uint64_t outer = schedule.outer(), inner = schedule.inner();
+  // A, again for each column tile.
+  use.tiles = hw::ArrayTiles::kColumns;
+  use.repeats = outer;
+  use.repeat_cycles = inner * schedule.interval();
+  (weights ? use.per_row : use.per_byte) = 1;
+  for (std::uint64_t tile = 0; tile < inner; ++tile) {
+    if (weights) {
+      report(hw::Space::kScratchpad, matmul.a, 0, tile * rows, matmul.m,
+             std::min(rows, matmul.k - tile * rows), schedule.begin(tile));
+    } else {
+      report(hw::Space::kScratchpad, matmul.a, tile * rows, 0,
+             std::min(rows, matmul.m - tile * rows), matmul.k, schedule.begin(tile));
+    }
+  }
+  // B: weights from the bottom row up, or streamed again for each row tile.
+  use.tiles = weights ? hw::ArrayTiles::kNone : hw::ArrayTiles::kRows;
+  use.repeats = weights ? 1 : inner;
+  use.repeat_cycles = schedule.interval();
+  use.per_row = use.per_byte = 0;
+  (matmul.b_transposed ? use.per_byte : use.per_row) = weights ? -1 : 1;
+  for (std::uint64_t col = 0; col < outer; ++col) {
+    const std::uint64_t width = std::min(cols, matmul.n - col * cols);
+    for (std::uint64_t tile = 0; tile < (weights ? inner : 1); ++tile) {
+      const std::uint64_t fold = col * inner + tile;
+      const std::uint64_t depth = weights ? std::min(rows, matmul.k - tile * rows) : matmul.k;
+      const std::int64_t from = weights ? schedule.weights(fold) + last_row : schedule.begin(fold);
+      if (matmul.b_transposed) {
+        report(hw::Space::kScratchpad, matmul.b, col * cols, tile * rows, width, depth, from);
+      } else {
+        report(hw::Space::kScratchpad, matmul.b, tile * rows, col * cols, depth, width, from);
+      }
+    }
+  }
+  // C, again for each tile of k.
+  use.write = !matmul.accumulate;
+  use.modifies = matmul.accumulate;
+  use.tiles = weights ? hw::ArrayTiles::kDepth : hw::ArrayTiles::kNone;
+  use.repeats = weights ? inner : 1;
+  use.repeat_cycles = schedule.interval();
+  use.per_row = 1;
+  use.per_byte = 0;
+  for (std::uint64_t col = 0; col < outer; ++col) {
+    const std::uint64_t width = std::min(cols, matmul.n - col * cols);
+    for (std::uint64_t tile = 0; tile < (weights ? 1 : inner); ++tile) {
+      const std::uint64_t height = weights ? matmul.m : std::min(rows, matmul.m - tile * rows);
+      report(hw::Space::kAccumulator, matmul.c, tile * rows, col * cols, height, width,
+             schedule.begin(col * inner + tile) + schedule.result_delay() +
+                 static_cast<std::int64_t>(read_delay(matmul)));
+    }
+  }
 }
 
 BankedSram::Demand ArrayUnit::result_demand(const hw::cmd::Matmul& matmul,
@@ -145,7 +279,7 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   const std::uint64_t ahead = started - std::min(started, entry.ready);
   const std::uint64_t exposed =
       continues ? array_.rows - std::min<std::uint64_t>(array_.rows, ahead) : 0;
-  const hw::ArrayCycles cycles = compute(matmul, continues);
+  const hw::ArrayCycles cycles = compute(matmul, continues, exposed);
   const std::uint64_t interval = cycles.interval + exposed;
 
   const hw::ArrayReads reads = hw::array_reads(array_, matmul.m, matmul.n, matmul.k);
@@ -175,7 +309,8 @@ std::uint64_t ArrayUnit::execute(Entry& entry) {
   events().macs = std::uint64_t{matmul.m} * matmul.n * matmul.k;
   macs_ += events().macs;
   processor().release(entry);
-  return started + cycles.latency + hw::kAccumulatorWriteCycles + exposed + stalled;
+  return started + cycles.latency + hw::kAccumulatorWriteCycles + read_delay(matmul) + exposed +
+         stalled;
 }
 
 std::vector<hw::Counter> ArrayUnit::counters() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "hw/array/array_schedule.h"
 #include "hw/engines.h"
 #include "tlm/attention/attention_unit.h"
 #include "tlm/core/execution_unit.h"
@@ -41,7 +42,13 @@ class ArrayUnit final : public ExecutionUnit {
     return attention_ == nullptr ? 0 : attention_->moved_bytes();
   }
   [[nodiscard]] hw::GemmArgs operands(const hw::cmd::Matmul& matmul);
-  [[nodiscard]] hw::ArrayCycles compute(const hw::cmd::Matmul& matmul, bool preloaded);
+  [[nodiscard]] hw::ArrayCycles compute(const hw::cmd::Matmul& matmul, bool preloaded,
+                                        std::uint64_t exposed);
+  /// Cycles that the codes of the memories delay the results by.
+  [[nodiscard]] std::uint64_t read_delay(const hw::cmd::Matmul& matmul) const;
+  /// Reports which bytes the product uses when, the command begins now.
+  void observe_uses(const hw::cmd::Matmul& matmul, std::uint64_t step,
+                    const hw::ArraySchedule& schedule);
   [[nodiscard]] BankedSram::Demand result_demand(const hw::cmd::Matmul& matmul,
                                                  const hw::ArrayCycles& cycles) const;
   /// What the operands A and B ask of the scratchpad.

@@ -69,6 +69,15 @@ std::uint64_t LoadUnit::fetch_operands(const hw::cmd::Load& load, const hw::Chai
   return there;
 }
 
+void LoadUnit::observe_parameters(const hw::ChainUse& use, const hw::Chain& chain,
+                                  std::uint64_t cols, std::uint64_t started) {
+  const std::uint64_t step = memory_.observer->step();
+  for (StoredUse& part : memory_.parameter_uses(use, chain, cols, started)) {
+    part.first_step = part.last_step = step;
+    memory_.observer->use(std::move(part));
+  }
+}
+
 void LoadUnit::expand(const hw::cmd::Load& load) {
   const hw::ReadRows groups = hw::read_rows(load);
   const std::uint64_t pitch = load.to.pitch;
@@ -165,6 +174,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const hw::ReadRows read = hw::read_rows(load);
   // Where the rows go, in bytes of their memory.
   BankedSram& sram = to_accumulator ? memory_.accumulator : memory_.scratchpad;
+  const hw::WordCode& code = to_accumulator ? memory_.accumulator_code : memory_.scratchpad_code;
   const std::uint64_t scale = to_accumulator ? 4 : 1;
   const std::uint64_t first = load.to.address * scale;
   const std::uint64_t pitch = load.to.pitch * scale;
@@ -196,6 +206,8 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   }
   const bool passes = chain != nullptr || load.packed;
   std::uint64_t& moved = to_accumulator ? events().accumulator_bytes : events().scratchpad_bytes;
+  StoredUse use;
+  const bool observed = functional_ && memory_.observer != nullptr;
   const DmaPort::OnRow on_row = [&](std::uint64_t row, std::uint64_t arrived) {
     std::uint64_t there = arrived;
     if (passes) {
@@ -208,9 +220,15 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
       widen(load, row, rows.data + row * read.bytes);
     }
     const std::uint64_t at = first + row * at_once * pitch;
+    std::uint64_t accesses = words;
+    for (std::uint64_t i = 0; i < at_once; ++i) {
+      const std::uint64_t begin = at + i * pitch;
+      accesses += hw::reads_before_write(code, begin, begin + local_bytes, sram.word_bytes());
+    }
     if (recorder() != nullptr) recorder()->add(arrived_, ps(there), at_once);
+    if (observed) use.cycles.insert(use.cycles.end(), at_once, there);
     moved += sram.record(BankedSram::Client::kLoad, at, at + (at_once - 1) * pitch + local_bytes,
-                         words, there - std::min(there, words), there);
+                         accesses, there - std::min(there, accesses), there);
   };
   std::uint64_t beats = 0;
   std::uint64_t done = 0;
@@ -221,6 +239,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
     done = dma.read_rows(rows, on_row);
   }
   dma.synchronise();
+  if (observed && chain != nullptr) observe_parameters(*load.pre, *chain, load.n, started);
   std::uint64_t in_stages = 0;
   if (passes) {
     const std::uint64_t elements = std::uint64_t{load.m} * load.n;
@@ -241,6 +260,16 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
     in_stages = free - std::min(free, cycle());
     wait_cycles(in_stages);
     done = std::max(done, taken + stages.fill);
+  }
+  if (observed) {
+    use.space = to_accumulator ? hw::Space::kAccumulator : hw::Space::kScratchpad;
+    use.write = true;
+    use.first_step = use.last_step = memory_.observer->last_step();
+    use.address = first;
+    use.pitch = pitch;
+    use.rows = load.m;
+    use.bytes = local_bytes;
+    memory_.observer->use(std::move(use));
   }
   // Of the cycles in the unit, those that the data need on the bus are work; the rest is waiting
   // for memory: latency, a full request window, contention.

@@ -42,6 +42,9 @@ class LoadUnit final : public ExecutionUnit {
                        std::uint64_t& beats, const DmaPort::OnRow& on_row);
   /// The maximum or the sum of the runs of a row in `staging_` as a row of sums.
   void reduce(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
+  /// The parameters that the stages are about to read, a word a cycle from `started` on.
+  void observe_parameters(const hw::ChainUse& use, const hw::Chain& chain, std::uint64_t cols,
+                          std::uint64_t started);
   /// Expands the groups in `staging_` to where the weights go.
   void expand(const hw::cmd::Load& load);
   /// Sends the rows in `staging_` through the chain, to where they go.

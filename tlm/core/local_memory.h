@@ -1,11 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "hw/engines.h"
 #include "hw/machine/machine.h"
+#include "hw/memory/word_code.h"
 #include "hw/program/bank_words.h"
+#include "tlm/common/stored_use.h"
 #include "tlm/core/banked_sram.h"
 
 namespace systole::tlm_model {
@@ -15,7 +18,9 @@ struct LocalMemory {
   /// `engine`: keeps the sums of the accumulator in the place of `accumulator`, which then only
   /// holds what passes between it and the units. nullptr: the sums are in `accumulator` alone.
   explicit LocalMemory(const hw::Machine& machine, hw::AccumulatorEngine* engine = nullptr)
-      : scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
+      : scratchpad_code(hw::scratchpad_code(machine)),
+        accumulator_code(hw::accumulator_code(machine)),
+        scratchpad(machine.scratchpad, hw::scratchpad_word_bytes(machine)),
         accumulator(machine.accumulator, hw::accumulator_word_bytes(machine)),
         accumulator_engine(engine),
         statistics(machine.postop.row_statistics, 0) {}
@@ -29,15 +34,35 @@ struct LocalMemory {
     return reinterpret_cast<const std::int32_t*>(scratchpad.data() + address);
   }
 
+  /// Reads of the parameter block of a chain for rows of `cols` elements: a word of the scratchpad
+  /// a cycle from `started` on. Steps are to be filled in.
+  [[nodiscard]] std::vector<StoredUse> parameter_uses(const hw::ChainUse& use,
+                                                      const hw::Chain& chain, std::uint64_t cols,
+                                                      std::uint64_t started) const {
+    const std::uint64_t bytes = std::uint64_t{4} * hw::parameter_words(chain) * cols;
+    const std::uint64_t word = scratchpad.word_bytes();
+    std::vector<StoredUse> uses;
+    for (std::uint64_t at = 0; at < bytes; at += word) {
+      StoredUse& part = uses.emplace_back();
+      part.space = hw::Space::kScratchpad;
+      part.address = use.parameters + at;
+      part.pitch = part.bytes = std::min(word, bytes - at);
+      part.cycle = static_cast<std::int64_t>(started + at / word);
+    }
+    return uses;
+  }
+
   /// The half of the accumulator in which element `c` resides, 0 or 1.
   [[nodiscard]] std::uint8_t accumulator_half(std::uint32_t c) const noexcept {
     return std::uint64_t{c} * sizeof(std::int32_t) < accumulator.size() / 2 ? 0 : 1;
   }
 
+  const hw::WordCode scratchpad_code, accumulator_code;
   BankedSram scratchpad;
   BankedSram accumulator;
   hw::AccumulatorEngine* const accumulator_engine;
   std::vector<std::uint32_t> statistics;  ///< sums and maxima of rows
+  UseObserver* observer = nullptr;        ///< of scratchpad and accumulator, if there are values
 };
 
 }  // namespace systole::tlm_model

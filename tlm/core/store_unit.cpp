@@ -1,6 +1,7 @@
 #include "tlm/core/store_unit.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "hw/array/accumulator.h"
 #include "hw/program/bank_words.h"
@@ -39,7 +40,7 @@ StoreUnit::Flow StoreUnit::begin(const hw::Command& command, const hw::Chain& ch
   const hw::Program& program = processor().program();
   const auto& result = *command.as<hw::cmd::Result>();
   Flow flow{cycle(), engine_.cycles(chain, result.m, result.n), 0, cycle()};
-  flow.cycles.fill += hw::kAccumulatorReadCycles;
+  flow.cycles.fill += hw::kAccumulatorReadCycles + memory_.accumulator_code.read_delay();
   flow.row_done = flow.started + flow.cycles.fill;
   flow.result = &result;
   flow.move = command.as<hw::cmd::Move>();
@@ -82,10 +83,11 @@ void StoreUnit::fetch_operands(const hw::cmd::Result& result, std::uint64_t firs
   }
 }
 
-void StoreUnit::compute(const Flow& flow, const hw::Chain& chain, std::uint64_t first,
+void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
                         std::uint64_t rows) {
   const hw::cmd::Result& result = *flow.result;
   const hw::HeadMix* const encoder = flow.encoder;
+  if (flow.observed) flow.steps.push_back(memory_.observer->step());
   const std::uint64_t c = result.from.address + first * result.from.pitch;
   if (memory_.accumulator_engine != nullptr) {
     memory_.accumulator_engine->read({c, rows, result.n, result.from.pitch},
@@ -159,6 +161,7 @@ void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   keep_step(flow.row_done, kWork);
   if (!operands_at_.empty()) flow.row_done = std::max(flow.row_done, operands_at_[row]);
   keep_step(flow.row_done, kMemory);
+  if (flow.observed) flow.read.push_back(flow.row_done - flow.cycles.fill - 1);
 }
 
 void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes,
@@ -166,9 +169,20 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
   if (flow.move != nullptr) {
     const std::uint64_t at = flow.move->to.address + offset;
     const std::uint64_t words =
-        (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes();
+        (bytes + memory_.scratchpad.word_bytes() - 1) / memory_.scratchpad.word_bytes() +
+        hw::reads_before_write(memory_.scratchpad_code, at, at + bytes,
+                               memory_.scratchpad.word_bytes());
     events().scratchpad_bytes += memory_.scratchpad.record(
         BankedSram::Client::kStore, at, at + bytes, words, ready - std::min(ready, words), ready);
+    if (flow.observed) {
+      StoredUse& use = flow.writes.emplace_back();
+      use.space = hw::Space::kScratchpad;
+      use.write = true;
+      use.first_step = use.last_step = flow.steps.back();
+      use.address = at;
+      use.pitch = use.bytes = bytes;
+      use.cycle = static_cast<std::int64_t>(ready);
+    }
     return;
   }
   flow.written =
@@ -243,11 +257,37 @@ void StoreUnit::watch(SignalRecorder& recorder) {
   if (has_encoder_) encoder_state_ = recorder.add_state(prefix + "encoder.state");
 }
 
+void StoreUnit::observe_uses(Flow& flow, const hw::Chain& chain, std::uint64_t block) {
+  const hw::cmd::Result& result = *flow.result;
+  // The chain has its own copy of the parameters once it has read them.
+  for (StoredUse& use : memory_.parameter_uses(result.chain, chain, result.n, flow.started)) {
+    use.first_step = flow.steps.front();
+    use.last_step = flow.steps.back();
+    memory_.observer->use(std::move(use));
+  }
+  for (std::size_t i = 0; i < flow.steps.size(); ++i) {
+    const std::uint64_t first = i * block;
+    const std::uint64_t end = std::min<std::uint64_t>(first + block, result.m);
+    StoredUse use;
+    use.space = hw::Space::kAccumulator;
+    use.first_step = use.last_step = flow.steps[i];
+    use.pitch = std::uint64_t{4} * result.from.pitch;
+    use.address = std::uint64_t{4} * result.from.address + first * use.pitch;
+    use.rows = end - first;
+    use.bytes = std::uint64_t{4} * result.n;
+    use.cycles.assign(flow.read.begin() + static_cast<std::ptrdiff_t>(first),
+                      flow.read.begin() + static_cast<std::ptrdiff_t>(end));
+    memory_.observer->use(std::move(use));
+  }
+  for (StoredUse& use : flow.writes) memory_.observer->use(std::move(use));
+}
+
 std::uint64_t StoreUnit::execute(Entry& entry) {
   const auto& result = *entry.command.as<hw::cmd::Result>();
   const hw::Chain& chain = hw::chain_of(result.chain, processor().program());
   show_accumulator_half(memory_.accumulator_half(result.from.address));
   Flow flow = begin(entry.command, chain);
+  flow.observed = functional_ && memory_.observer != nullptr;
   begin_operands(result, chain);
   const std::uint64_t parameter_bytes = std::uint64_t{4} * hw::parameter_words(chain) * result.n;
   const std::uint64_t parameter_words =
@@ -272,6 +312,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
     }
     fetch_operands(result, first + 2 * block, block, flow.row_done);
   }
+  if (flow.observed) observe_uses(flow, chain, block);
   write_dma.synchronise();
   const std::uint64_t last_out = flow.row_done + flow.encoder_delay;
   wait_cycles(last_out - std::min(last_out, cycle()));

@@ -54,7 +54,11 @@ class StoreUnit final : public ExecutionUnit {
     std::uint64_t row_bytes = 0, pitch = 0;  ///< of what is written
     const hw::HeadMix* encoder = nullptr;    ///< the rows' mix, if they have one
     std::uint64_t encoder_wait = 0;          ///< cycles for which it held up the chain
-    std::uint64_t encoder_delay = 0;  ///< between a row's end in the chain and in the encoder
+    std::uint64_t encoder_delay = 0;        ///< between a row's end in the chain and in the encoder
+    bool observed = false;                  ///< steps and cycles are kept for an observer of memory
+    std::vector<std::uint64_t> steps = {};  ///< of each block of rows
+    std::vector<std::uint64_t> read = {};   ///< cycle in which each row was read for the last time
+    std::vector<StoredUse> writes = {};     ///< of a move
   };
 
   [[nodiscard]] Flow begin(const hw::Command& command, const hw::Chain& chain);
@@ -66,7 +70,7 @@ class StoreUnit final : public ExecutionUnit {
   void begin_operands(const hw::cmd::Result& result, const hw::Chain& chain);
   void fetch_operands(const hw::cmd::Result& result, std::uint64_t first, std::uint64_t rows,
                       std::uint64_t not_before);
-  void compute(const Flow& flow, const hw::Chain& chain, std::uint64_t first, std::uint64_t rows);
+  void compute(Flow& flow, const hw::Chain& chain, std::uint64_t first, std::uint64_t rows);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
   void encode(Flow& flow);
   /// Moves `flow` on to the cycle at which the chain delivers a row.
@@ -77,6 +81,9 @@ class StoreUnit final : public ExecutionUnit {
   /// A row of the result, which leaves the pipeline at cycle `ready`.
   void put(std::uint64_t offset, const std::uint8_t* data, std::uint64_t bytes, std::uint64_t ready,
            Flow& flow);
+
+  /// Reports which bytes the command used, in blocks of `block` rows.
+  void observe_uses(Flow& flow, const hw::Chain& chain, std::uint64_t block);
 
   /// The time until `until` went to a cause, or to work.
   struct Step {

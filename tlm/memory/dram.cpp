@@ -4,6 +4,7 @@
 
 #include <new>
 #include <string>
+#include <utility>
 
 #include "base/units.h"
 #include "tlm/memory/dram_signals.h"
@@ -55,7 +56,20 @@ hw::BlockReport Dram::report() const {
 }
 
 void Dram::move(bool write, RequestBatch::Request& request) {
+  const std::uint64_t step = use_observer_ == nullptr ? 0 : use_observer_->step();
   if (request.data != nullptr) copy(write, request.address, request.data, request.bytes);
+  spend(write, request);
+  if (use_observer_ == nullptr) return;
+  StoredUse use;
+  use.write = write;
+  use.first_step = use.last_step = step;
+  use.address = request.address;
+  use.pitch = use.bytes = request.bytes;
+  use.cycle = static_cast<std::int64_t>(core_clock_->cycle_from_ps(request.time));
+  use_observer_->use(std::move(use));
+}
+
+void Dram::spend(bool write, RequestBatch::Request& request) {
   if (fixed_) {
     const std::uint64_t cycle = clock_.cycle_from_ps(request.time);
     const std::uint64_t last = fixed_->accept(cycle, write, request.bytes).last;

@@ -10,6 +10,7 @@
 #include "hw/memory/dram_timing.h"
 #include "hw/memory/fixed_memory.h"
 #include "tlm/common/signals.h"
+#include "tlm/common/stored_use.h"
 #include "tlm/common/time.h"
 #include "tlm/memory/memory_target.h"
 
@@ -57,11 +58,21 @@ class Dram : public MemoryTarget, public Watched {
   void trace(sc_core::sc_trace_file* file) const override;
   void watch(SignalRecorder& recorder) override;
 
+  /// Reports each use of its bytes, in cycles of the core's `clock`; both outlive the run.
+  void observe(UseObserver& observer, const Clock& clock) noexcept {
+    use_observer_ = &observer;
+    core_clock_ = &clock;
+  }
+  /// The stored byte at an address below the capacity.
+  [[nodiscard]] std::uint8_t& stored(std::uint64_t address) { return memory_.data()[address]; }
+
   /// Of the DRAM; a fixed memory reports as "memory".
   [[nodiscard]] hw::BlockReport report() const;
 
  private:
   void move(bool write, RequestBatch::Request& request) override;
+  /// Moves the time of a request from its arrival to its completion.
+  void spend(bool write, RequestBatch::Request& request);
   void copy(bool write, std::uint64_t address, unsigned char* data, std::uint64_t bytes) override;
   bool offer(tlm::tlm_dmi& dmi) override;
 
@@ -73,6 +84,8 @@ class Dram : public MemoryTarget, public Watched {
   std::uint64_t row_hits_ = 0, row_misses_ = 0, row_conflicts_ = 0;  ///< traced, in bursts
   std::unique_ptr<hw::DramWatch> signals_;  ///< of the DRAM's channels and banks
   std::unique_ptr<AccountSignal> answers_;  ///< of the fixed memory
+  UseObserver* use_observer_ = nullptr;
+  const Clock* core_clock_ = nullptr;
 };
 
 }  // namespace systole::tlm_model

@@ -30,6 +30,7 @@ void add_convert_command(CLI::App& app, Action& action);
 void add_doctor_command(CLI::App& app, Action& action);
 void add_explain_command(CLI::App& app, Action& action);
 void add_generate_command(CLI::App& app, Action& action);
+void add_inject_command(CLI::App& app, Action& action);
 void add_machine_command(CLI::App& app, Action& action);
 void add_model_command(CLI::App& app, Action& action);
 void add_play_command(CLI::App& app, Action& action);

@@ -1,0 +1,61 @@
+#include "testbench/inject/injection.h"
+
+#include "base/error.h"
+#include "base/printable.h"
+
+namespace systole::testbench {
+
+std::string_view name_of(FaultTarget target) {
+  switch (target) {
+    case FaultTarget::kScratchpad:
+      return "scratchpad";
+    case FaultTarget::kAccumulator:
+      return "accumulator";
+    case FaultTarget::kWeights:
+      return "weights";
+    case FaultTarget::kParameters:
+      return "parameters";
+    case FaultTarget::kCommands:
+      break;
+  }
+  return "commands";
+}
+
+FaultTarget fault_target(std::string_view name) {
+  std::string known;
+  for (const FaultTarget target : kFaultTargets) {
+    if (name == name_of(target)) return target;
+    known += (known.empty() ? "" : ", ") + std::string(name_of(target));
+  }
+  throw hw::InputError("--where: found " + hw::printable(std::string(name)) + ", expected one of " +
+                       known);
+}
+
+std::uint32_t word_bytes(FaultTarget target) {
+  return target == FaultTarget::kAccumulator || target == FaultTarget::kParameters ? 4 : 1;
+}
+
+hw::Space Injection::space() const {
+  if (target == FaultTarget::kScratchpad) return hw::Space::kScratchpad;
+  return target == FaultTarget::kAccumulator ? hw::Space::kAccumulator : hw::Space::kDram;
+}
+
+std::string_view name_of(FaultOutcome outcome) {
+  switch (outcome) {
+    case FaultOutcome::kMasked:
+      return "masked";
+    case FaultOutcome::kCorrected:
+      return "corrected";
+    case FaultOutcome::kLogits:
+      return "logits";
+    case FaultOutcome::kClass:
+      return "class";
+    case FaultOutcome::kDetected:
+      return "detected";
+    case FaultOutcome::kHang:
+      break;
+  }
+  return "hang";
+}
+
+}  // namespace systole::testbench
