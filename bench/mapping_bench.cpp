@@ -6,9 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <systemc>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "base/error.h"
 #include "bench/cpu_time.h"
 #include "bench/double_buffers.h"
+#include "bench/doublings.h"
 #include "bench/mapping_grid.h"
 #include "bench/spread.h"
 #include "mapper/mapping.h"
@@ -37,14 +36,11 @@ using nlohmann::ordered_json;
 // The SystemC library prints a banner before it calls sc_main().
 [[maybe_unused]] const int kNoBanner = ::setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
 
-/// A doubling that costs more than this is a failure of monotony.
-constexpr double kMonotonyTolerance = 0.01;
-
 struct Options {
   std::uint32_t bases = 24, layers = 2, every = 1;
   std::uint64_t seed = 1;
   std::string network, csv, plots;
-  bool json = false;
+  bool pairs = false, json = false;
 };
 
 /// One simulation without values, in this process. {"unfit": why} for a machine that cannot run it.
@@ -98,17 +94,20 @@ ordered_json run_one(const Network& network, hw::Machine machine, std::uint32_t 
   }
 }
 
-/// The first of every `n` machines.
-std::vector<GridMachine> every(const std::vector<GridMachine>& grid, std::size_t n) {
+/// The first of every `n` machines, or with `pairs` of every `n` bases, with what is doubled of it.
+std::vector<GridMachine> every(const std::vector<GridMachine>& grid, std::size_t n, bool pairs) {
   std::vector<GridMachine> some;
-  for (std::size_t i = 0; i < grid.size(); i += n) some.push_back(grid[i]);
+  for (std::size_t i = 0; i < grid.size(); ++i) {
+    if ((pairs ? grid[i].base : i) % n == 0) some.push_back(grid[i]);
+  }
   return some;
 }
 
 class MappingBench {
  public:
   explicit MappingBench(const Options& options)
-      : options_(options), grid_(every(make_grid(options.bases, options.seed), options.every)) {
+      : options_(options),
+        grid_(every(make_grid(options.bases, options.seed), options.every, options.pairs)) {
     for (const Network& network : kNetworks) {
       if (options.network.empty() || network.label == options.network) networks_.push_back(network);
     }
@@ -180,7 +179,7 @@ class MappingBench {
     document["not_held"] = not_held;
     document["unfit"] = unfit;
     document["mapping_seconds_worst"] = slowest;
-    document["doublings"] = doublings();
+    document["doublings"] = doublings().figures();
     return document;
   }
 
@@ -201,52 +200,38 @@ class MappingBench {
     return std::max(expected, found) / std::max(1.0, std::min(expected, found));
   }
 
-  /// By resource: pairs, those in which the doubled one takes over 1 % longer, and the worst.
-  [[nodiscard]] ordered_json doublings() const {
-    struct Pairs {
-      std::size_t all = 0, slower = 0;
-      double worst = 0;
-      std::string place;
-    };
-    std::map<std::string, Pairs> pairs;
+  /// The machine that this one has a resource doubled of, if both can run the network; else null.
+  [[nodiscard]] const ordered_json* base_of(std::size_t network, std::size_t machine) const {
+    if (grid_[machine].doubled == nullptr) return nullptr;
+    std::size_t base = machine;
+    while (base != 0 && grid_[base].doubled != nullptr) --base;
+    const std::vector<ordered_json>& results = results_[network];
+    const bool both = !results[base].contains("unfit") && !results[machine].contains("unfit");
+    return grid_[base].base == grid_[machine].base && both ? &results[base] : nullptr;
+  }
+
+  [[nodiscard]] Doublings doublings() const {
+    Doublings doublings;
     for (std::size_t n = 0; n < networks_.size(); ++n) {
-      std::optional<double> base;
-      std::size_t base_number = 0;
       for (std::size_t i = 0; i < grid_.size(); ++i) {
-        const ordered_json& result = results_[n][i];
-        const bool fits = !result.contains("unfit");
-        if (grid_[i].doubled == nullptr) {
-          base = fits ? std::optional(number(result, "cycles")) : std::nullopt;
-          base_number = grid_[i].base;
-          continue;
-        }
-        if (!fits || !base || base_number != grid_[i].base) continue;
-        Pairs& of = pairs[grid_[i].doubled->name];
-        const double change = number(result, "cycles") / *base - 1;
-        ++of.all;
-        if (change > kMonotonyTolerance) ++of.slower;
-        if (change > of.worst) {
-          of.worst = change;
-          of.place = networks_[n].label + " on " + name_of(grid_[i].machine);
-        }
+        const ordered_json* const base = base_of(n, i);
+        if (base == nullptr) continue;
+        const auto cost = [&](const char* cycles) {
+          return number(results_[n][i], cycles) / number(*base, cycles) - 1;
+        };
+        doublings.add(grid_[i].doubled->name,
+                      networks_[n].label + " on " + name_of(grid_[i].machine), cost("cycles"),
+                      cost("expected_cycles"));
       }
     }
-    ordered_json rows = ordered_json::array();
-    for (const auto& [name, of] : pairs) {
-      rows.push_back({{"doubled", name},
-                      {"pairs", of.all},
-                      {"slower", of.slower},
-                      {"worst", of.worst},
-                      {"worst_place", of.place}});
-    }
-    return rows;
+    return doublings;
   }
 
   [[nodiscard]] std::string csv() const {
     std::string text =
         "network,base,doubled,rows,cols,scratchpad_kib,scratchpad_banks,scratchpad_ports,"
         "accumulator_kib,accumulator_banks,channels,bus_bytes,outstanding_reads,lanes,cycles,bound,"
-        "expected_cycles,loads,expected_loads,mapping_seconds,bound_by,double_buffers\n";
+        "expected_cycles,loads,expected_loads,mapping_seconds,bound_by,double_buffers,over_base\n";
     for (std::size_t n = 0; n < networks_.size(); ++n) {
       for (std::size_t i = 0; i < grid_.size(); ++i) {
         const ordered_json& result = results_[n][i];
@@ -265,6 +250,11 @@ class MappingBench {
         }
         text += "," + result.value("bound_by", "");
         text += "," + (result.contains("unfit") ? "" : result.at("double_buffers").dump());
+        const ordered_json* const base = base_of(n, i);
+        text += ",";
+        if (base != nullptr) {
+          text += ordered_json(number(result, "cycles") / number(*base, "cycles")).dump();
+        }
         text += "\n";
       }
     }
@@ -328,7 +318,7 @@ void print_held(const ordered_json& document) {
   }
 }
 
-void print(const ordered_json& document) {
+void print(const ordered_json& document, bool pairs) {
   std::printf("%u machines, %u do not fit; %u layers of each network but vit65\n\n",
               document["machines"].get<unsigned>(), document["unfit"].get<unsigned>(),
               document["layers"].get<unsigned>());
@@ -349,12 +339,7 @@ void print(const ordered_json& document) {
   print_held(document);
   std::printf("\nmapping takes at most %.2f s\n\n",
               document["mapping_seconds_worst"].get<double>());
-  std::printf("%-24s %6s %14s %8s  %s\n", "doubled", "pairs", "over 1% slower", "worst %", "where");
-  for (const ordered_json& row : document["doublings"]) {
-    std::printf("%-24s %6u %14u %8.1f  %s\n", row["doubled"].get<std::string>().c_str(),
-                row["pairs"].get<unsigned>(), row["slower"].get<unsigned>(),
-                100 * row["worst"].get<double>(), row["worst_place"].get<std::string>().c_str());
-  }
+  Doublings::print(document["doublings"], pairs);
 }
 
 int run(int argc, char** argv) {
@@ -365,6 +350,8 @@ int run(int argc, char** argv) {
       ->check(CLI::Range(1, 1000));
   app.add_option("--every", options.every, "only every n-th of these machines")
       ->check(CLI::Range(1, 1000));
+  app.add_flag("--pairs", options.pairs,
+               "--every counts machines together with what is doubled of them; list slower ones");
   app.add_option("--layers", options.layers, "blocks of each network, 0: all");
   app.add_option("--seed", options.seed, "of the machines");
   app.add_option("--network", options.network, "one of them only");
@@ -381,7 +368,7 @@ int run(int argc, char** argv) {
     if (options.json) {
       std::printf("%s\n", figures.dump(2).c_str());
     } else {
-      print(figures);
+      print(figures, options.pairs);
     }
     return 0;
   } catch (const CLI::ParseError& error) {

@@ -45,6 +45,8 @@ constexpr double kWorthLessResidence = 1.01;
 /// best. Better tilings are chosen for the best drafts, for none that takes so many times as long
 /// as the best one: they gain 1 % to 12 %, much the same in all of them.
 constexpr double kWorthChoosing = 1.08;
+/// So near to what the units take at least no other way to run the graph is tried.
+constexpr double kAtBound = 1.015;
 /// For so many of them, and more that leave other tensors on chip in the way that was best.
 constexpr std::size_t kChosen = 6, kSiblings = 2;
 /// How many of the best plans are tried with close calls of the fusion made otherwise; without
@@ -68,6 +70,11 @@ struct Plan {
   PlanReplay expected;
   double value = 0;         ///< the less of it the better
   bool is_weighed = false;  ///< a draft for which tilings were chosen
+
+  [[nodiscard]] bool is_at_bound() const {
+    return !expected.given_up && expected.cycles != 0 &&
+           static_cast<double>(expected.cycles) <= kAtBound * static_cast<double>(expected.least);
+  }
 };
 
 /// What the machine's mapper wants little of.
@@ -144,8 +151,13 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   TilingChoice choice(machine);
   // What engines do to the memory is replayed too roughly to compare so many ways.
   const bool drafts_first = TilingChoice::may_replay(machine) && machine.attention.lines == 0;
+  const bool wants_cycles = machine.mapper.objective == hw::MappingObjective::kCycles;
   std::vector<Plan> drafts;
   std::vector<Plan> fitting;
+  const auto at_bound = [&](const std::vector<Plan>& all) {
+    return drafts_first && wants_cycles &&
+           std::any_of(all.begin(), all.end(), [](const Plan& plan) { return plan.is_at_bound(); });
+  };
   // Of cycles: a plan that takes longer is worse, and a draft not worth choosing tilings for.
   std::uint64_t limit = UINT64_MAX, draft_limit = UINT64_MAX;
   const auto replay = [&](const Plan& plan, Repeats repeats, std::uint64_t until) {
@@ -153,6 +165,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
                        plan.placement, choice, repeats, until);
   };
   const auto draft = [&](const Plan& like, const Residence& residence) {
+    if (at_bound(drafts) || at_bound(fitting)) return;
     Plan plan{like.fused, like.allowed, like.pipelines, residence, {}, {}};
     plan.placement = place_tensors(*plan.fused->graph, plan.fused->fusion.groups, plan.pipelines,
                                    machine, residence);
@@ -197,7 +210,8 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     std::size_t chosen = 0;
     for (Plan& one : drafts) {
       if (drafts_first && (one.expected.given_up || one.expected.cycles > draft_limit)) continue;
-      if (one.is_weighed || !wanted(one) || (drafts_first && chosen++ >= most)) continue;
+      if (one.is_weighed || !wanted(one) || at_bound(fitting)) continue;
+      if (drafts_first && chosen++ >= most) continue;
       one.is_weighed = true;
       Plan plan = one;
       try {
@@ -209,7 +223,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
       }
       if (plan.expected.given_up) continue;
       plan.value = value_of(plan.expected.tilings, plan.expected.cycles, machine.mapper);
-      if (machine.mapper.objective == hw::MappingObjective::kCycles) {
+      if (wants_cycles) {
         limit = std::min(limit, plan.expected.cycles);
       }
       if (plan.residence.eighths < kResidences.front().eighths) plan.value *= kWorthLessResidence;

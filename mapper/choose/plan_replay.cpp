@@ -116,6 +116,7 @@ class PlanReplayer {
       for (const TiledGroup& next : tiled_[i].groups) least.add(next.problem, machine);
       least_left_[i] = least.cycles();
     }
+    result_.least = least.cycles();
   }
 
   PlanReplay run(Repeats repeats, std::uint64_t limit) {

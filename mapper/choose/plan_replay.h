@@ -19,6 +19,7 @@ struct PlanReplay {
   /// By group. Cycles are those from the end of the operator before: they add up to `cycles`.
   std::vector<Tiling> tilings;
   std::uint64_t cycles = 0;  ///< of the whole program
+  std::uint64_t least = 0;   ///< cycles that its array, post-op unit or loads of weights take
   std::size_t replayed = 0;  ///< pipelines; the others repeat some of them
   bool given_up = false;     ///< after the limit, without the rest
 };

@@ -176,7 +176,9 @@ double TilingCost::b_time(const DmaRate& rate, const Tiling& t, std::uint64_t by
     return std::max(time(rate, bytes, group),
                     static_cast<double>(bytes / group * cycles.per_group));
   }
-  return time(rate, bytes, t.unrolled || problem_.b_is_activation ? t.n : kRun);
+  if (t.unrolled) return time(rate, bytes, t.n);
+  if (!problem_.b_is_activation) return time(rate, bytes, kRun);
+  return time(rate, bytes, problem_.b_transposed ? t.k : t.n);
 }
 
 void TilingCost::evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape) const {

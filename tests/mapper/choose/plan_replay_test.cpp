@@ -37,7 +37,9 @@ TEST(PlanReplay, PlanThatIsAsFastAsTheLimitIsNotGivenUp) {
   for (const hw::Machine& machine : machines()) {
     for (const model::Graph& graph : {graph_of("vit17"), graph_of("vit65"), product(64, 512, 512),
                                       product(1, 1024, 1024), product(2048, 64, 16)}) {
-      const std::uint64_t cycles = replay(graph, machine, UINT64_MAX).cycles;
+      const PlanReplay plan = replay(graph, machine, UINT64_MAX);
+      const std::uint64_t cycles = plan.cycles;
+      EXPECT_LE(plan.least, cycles) << graph.name;
       const PlanReplay again = replay(graph, machine, cycles);
       EXPECT_FALSE(again.given_up) << graph.name;
       EXPECT_EQ(again.cycles, cycles);
@@ -55,6 +57,9 @@ TEST(PlanReplay, PlanIsGivenUpBeforeItIsLateIfItsUnitsNeedLonger) {
   EXPECT_EQ(replay(product(2048, 64, 16), all[2], postop).replayed, 1U);
   EXPECT_EQ(replay(product(1, 1024, 1024), all[3], loads - 1).replayed, 0U);
   EXPECT_EQ(replay(product(1, 1024, 1024), all[3], loads).replayed, 1U);
+  EXPECT_EQ(replay(product(64, 512, 512), all[1], UINT64_MAX).least, array);
+  EXPECT_EQ(replay(product(2048, 64, 16), all[2], UINT64_MAX).least, postop);
+  EXPECT_EQ(replay(product(1, 1024, 1024), all[3], UINT64_MAX).least, loads);
 }
 
 }  // namespace

@@ -99,6 +99,34 @@ TEST(TilingCost, NoVariantIsFasterThanItsShapeSays) {
   EXPECT_GT(more_if_cautious, 1'000);
 }
 
+// Its rows are apart in memory, and a tile has as much of each as it is deep: a request for each.
+TEST(TilingCost, RowsOfATransposedOperandAreRequestsOfTheirOwn) {
+  hw::Machine machine;
+  TilingProblem problem;
+  problem.m = 1;
+  problem.n = 512;
+  problem.k = 64;
+  problem.a_on_chip = problem.out_on_chip = true;
+  problem.b_is_activation = true;
+  problem.out_bytes = 1;
+  problem.stream_bytes = 65'536;
+  problem.sums = 4096;
+  const auto cycles = [&](bool transposed, std::uint32_t n, std::uint32_t k) {
+    problem.b_transposed = transposed;
+    Tiling t;
+    t.m = 1;
+    t.c_cols = 512;
+    t.n = n;
+    t.k = k;
+    EXPECT_TRUE(TilingCost(machine, problem).evaluate_if_fits(t));
+    return t.cycles;
+  };
+  // 512 rows of 64 bytes, or four times as many of 16.
+  EXPECT_GT(cycles(true, 256, 16), 2 * cycles(true, 256, 64));
+  EXPECT_GT(cycles(false, 16, 64), 2 * cycles(false, 64, 64));
+  EXPECT_LT(cycles(true, 16, 64), 2 * cycles(true, 64, 64));
+}
+
 // Fewer tilings are found by looking at fewer: they are the first ones all the same.
 TEST(CostTilings, FewerAreTheFirstOfMore) {
   std::mt19937_64 random(2);
