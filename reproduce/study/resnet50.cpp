@@ -51,17 +51,17 @@ std::vector<OperatorCost> resnet50_elementwise() {
   // A block's last convolution and its shortcut are added before the ReLU, the others have their
   // own.
   const double rectified = results - shortcuts;
-  constexpr double kClasses = 1000, kFeatures = 2048, kWindow = 9;
+  constexpr double kClasses = 1000, kLastFeatures = 2048, kWindow = 9;
   constexpr double kPoolIn = 64.0 * 112 * 112, kPoolOut = 64.0 * 56 * 56;
-  constexpr double kMeanIn = kFeatures * 7 * 7;
+  constexpr double kMeanIn = kLastFeatures * 7 * 7;
   const double normalised = kBatchNormOperations * results;
   OperatorCost batch_norm{"BatchNorm", OperatorClass::kOther, 0, normalised, normalised, results};
   OperatorCost relu{"ReLU", OperatorClass::kOther, 0, rectified, 2 * rectified, rectified};
   OperatorCost other{"other", OperatorClass::kOther};
-  other.macs = kFeatures * kClasses;
-  other.flops = sums + (kWindow - 1) * kPoolOut + kMeanIn + 2 * kFeatures * kClasses;
-  other.bytes = 3 * sums + kPoolIn + kPoolOut + kMeanIn + kFeatures + kFeatures * kClasses +
-                kFeatures + kClasses;
+  other.macs = kLastFeatures * kClasses;
+  other.flops = sums + (kWindow - 1) * kPoolOut + kMeanIn + 2 * kLastFeatures * kClasses;
+  other.bytes = 3 * sums + kPoolIn + kPoolOut + kMeanIn + kLastFeatures + kLastFeatures * kClasses +
+                kLastFeatures + kClasses;
   return {std::move(batch_norm), std::move(relu), std::move(other)};
 }
 

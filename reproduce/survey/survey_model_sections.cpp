@@ -105,17 +105,17 @@ ReproductionSection memory_energy_section() {
 }
 
 ReproductionSection area_section(const hw::Machine& gemmini) {
-  constexpr double kScale = (22.0 / 45.0) * (22.0 / 45.0);
+  constexpr double kToNode = (22.0 / 45.0) * (22.0 / 45.0);
   const hw::AreaReport ours = hw::area_of(gemmini);
   hw::Machine more = gemmini;  // with units for what its host computes
   more.host.operators = hw::HostOperators::kNone;
   const double core = ours.total() - ours.l2;
   return survey_paper().section(
-      "area", {{"array", kScale * ours.array},
-               {"scratchpad", kScale * ours.scratchpad},
-               {"accumulator", kScale * ours.accumulator},
-               {"three", kScale * (ours.array + ours.scratchpad + ours.accumulator)},
-               {"postop", kScale * ours.postop},
+      "area", {{"array", kToNode * ours.array},
+               {"scratchpad", kToNode * ours.scratchpad},
+               {"accumulator", kToNode * ours.accumulator},
+               {"three", kToNode * (ours.array + ours.scratchpad + ours.accumulator)},
+               {"postop", kToNode * ours.postop},
                {"functions", 100 * (hw::area_of(more).total() - ours.total()) / core}});
 }
 

@@ -1,8 +1,11 @@
 #include "reproduce/vitcod/vitcod.h"
 
 namespace systole::testbench {
+namespace {
 
 using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 double number(const Json& document, const char* name) { return document.at(name).get<double>(); }
 

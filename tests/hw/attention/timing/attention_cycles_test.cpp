@@ -10,11 +10,10 @@
 #include "hw/attention/timing/attention_schedule.h"
 #include "hw/attention/timing/global_columns.h"
 #include "tests/hw/attention/sparse_heads.h"
+#include "tests/hw/attention/timing/attention_reference.h"
 
 namespace systole::hw {
 namespace {
-
-using Counts = std::vector<std::uint64_t>;
 
 constexpr std::size_t kAnyDim = 20;
 
