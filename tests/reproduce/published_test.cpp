@@ -225,7 +225,7 @@ TEST(Published, HostileFilesAreRefusedInOneLine) {
       {"inputs = [{ name = 'a' }]", "inputs: found no text, expected one"},
   };
   for (const auto& [text, expected] : cases) {
-    const std::string what = input_error_of([&] { (void)parse(text); });
+    const std::string what = input_error_of([&given = text] { (void)parse(given); });
     EXPECT_EQ(what.rfind("here.toml:", 0), 0U) << what;
     EXPECT_NE(what.find(expected), std::string::npos) << what << "\nfor " << expected;
     EXPECT_EQ(what.find('\n'), std::string::npos) << what;

@@ -42,7 +42,7 @@ class AxiDmaSystem : public test::SystemCTest, public testing::WithParamInterfac
           std::make_unique<AxiBridge>(name.c_str(), machine.bus, params, *dmas.back()));
       bus.connect_initiator(bridges.back()->socket);
     }
-    bus.observe([this](const BusTransaction& transaction, const std::string&) {
+    bus.observe([](const BusTransaction& transaction, const std::string&) {
       const std::uint64_t last = transaction.address + transaction.bytes - 1;
       EXPECT_EQ(transaction.address / hw::kAxiBoundary, last / hw::kAxiBoundary);
       EXPECT_LE(transaction.asked, transaction.granted);
