@@ -11,17 +11,24 @@ namespace systole::hw {
 namespace {
 
 constexpr int kUnit = 1 << kGroupScaleBits;
-constexpr int kLargestScale = std::numeric_limits<std::uint8_t>::max();
 /// Steps that are tried, in parts of those that just reach from the least to the largest weight:
 /// weights in the middle gain by finer ones what the ends lose.
 constexpr std::array<double, 6> kShares{1.0, 0.95, 0.9, 0.85, 0.8, 0.72};
+/// Least-squares fits of scale and minimum to the codes that the ones before them give.
+constexpr int kRefits = 2;
+
+/// The scale that comes closest to steps of `step` in parts of kUnit.
+std::uint8_t scale_of(double step) {
+  constexpr double kLargest = std::numeric_limits<std::uint8_t>::max();
+  return static_cast<std::uint8_t>(std::clamp(std::nearbyint(step), 0.0, kLargest));
+}
 
 /// Nearest code.
 int code_of(int weight, WeightGroup group) {
   if (group.scale == 0) return 0;
   const int steps = (weight - group.minimum) * kUnit;
-  const double nearest = std::nearbyint(static_cast<double>(steps) / group.scale);
-  return static_cast<int>(std::clamp(nearest, 0.0, double{kLargestGroupCode}));
+  return std::clamp(static_cast<int>(static_cast<float>(steps) / group.scale + 0.5F), 0,
+                    kLargestGroupCode);
 }
 
 std::uint64_t squared_error(const std::int8_t* weights, WeightGroup group) {
@@ -33,14 +40,30 @@ std::uint64_t squared_error(const std::int8_t* weights, WeightGroup group) {
   return sum;
 }
 
-/// The minimum at which the codes that `group` gives fit best.
-std::int8_t refitted_minimum(const std::int8_t* weights, WeightGroup group) {
-  int sum = 0;
+/// The scale and the minimum at which the codes that `group` gives fit best, by least squares.
+WeightGroup refitted(const std::int8_t* weights, WeightGroup group) {
+  std::array<int, kGroupWeights> codes;
+  int sum_q = 0, sum_qq = 0, sum_w = 0, sum_qw = 0;
   for (std::uint32_t i = 0; i < kGroupWeights; ++i) {
-    sum += weights[i] - ((code_of(weights[i], group) * group.scale + kUnit / 2) / kUnit);
+    const int q = codes[i] = code_of(weights[i], group);
+    sum_q += q;
+    sum_qq += q * q;
+    sum_w += weights[i];
+    sum_qw += q * weights[i];
   }
-  const double mean = std::nearbyint(static_cast<double>(sum) / kGroupWeights);
-  return static_cast<std::int8_t>(std::clamp(mean, -127.0, 127.0));
+  constexpr int kCount = kGroupWeights;
+  const int spread = kCount * sum_qq - sum_q * sum_q;  // 0: all codes are the same
+  if (spread != 0) {
+    const double slope = static_cast<double>(kCount * sum_qw - sum_q * sum_w) / spread;
+    group.scale = scale_of(kUnit * slope);
+  }
+  int left = 0;
+  for (std::uint32_t i = 0; i < kGroupWeights; ++i) {
+    left += weights[i] - (codes[i] * group.scale + kUnit / 2) / kUnit;
+  }
+  const double mean = std::nearbyint(static_cast<double>(left) / kCount);
+  group.minimum = static_cast<std::int8_t>(std::clamp(mean, -127.0, 127.0));
+  return group;
 }
 
 }  // namespace
@@ -104,23 +127,22 @@ WeightGroup round_to_group(std::int8_t* weights) {
     least_error = error;
     best = group;
   };
-  const auto try_scale = [&](int wanted) {
-    const int scale = std::clamp(wanted, 0, kLargestScale);
+  const auto try_step = [&](double step) {
+    WeightGroup group{scale_of(step), 0};
     // What the steps do not reach is left out at both ends.
-    const int left = (range - kLargestGroupCode * scale / kUnit) / 2;
-    WeightGroup group{static_cast<std::uint8_t>(scale), static_cast<std::int8_t>(least + left)};
+    const int left = (range - kLargestGroupCode * group.scale / kUnit) / 2;
+    group.minimum = static_cast<std::int8_t>(least + left);
     consider(group);
-    group.minimum = refitted_minimum(weights, group);
-    consider(group);
+    for (int i = 0; i < kRefits; ++i) consider(group = refitted(weights, group));
   };
   const double reaches = double{kUnit} * range / kLargestGroupCode;
   for (const double share : kShares) {
-    try_scale(static_cast<int>(std::nearbyint(share * reaches)));
+    try_step(share * reaches);
     if (least_error == 0) break;
   }
   // The range itself is rounded.
   for (const int next : {-1, 1}) {
-    if (least_error != 0) try_scale(static_cast<int>(std::nearbyint(reaches)) + next);
+    if (least_error != 0) try_step(reaches + next);
   }
   for (std::uint32_t i = 0; i < kGroupWeights; ++i) {
     weights[i] = expanded_weight(code_of(weights[i], best), best);

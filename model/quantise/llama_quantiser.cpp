@@ -265,10 +265,12 @@ IntegerLlama quantise(LlamaCheckpoint checkpoint,
           if (progress) progress(++layers);
         }));
   }
-  fold_llama_outliers(checkpoint, maxima, options.outlier_alpha.value_or(kLlamaOutlierAlpha));
+  const bool grouped = options.weight_bits == kGroupedWeightBits;
+  if (options.outlier_alpha || !grouped) {
+    fold_llama_outliers(checkpoint, maxima, options.outlier_alpha.value_or(kLlamaOutlierAlpha));
+  }
   if (losses != nullptr) *losses = llama_losses(checkpoint, texts.front(), options.weight_bits);
   IntegerLlama llama = LlamaQuantiser(checkpoint, maxima, options).run();
-  const bool grouped = options.weight_bits == kGroupedWeightBits;
   if (grouped) group_weights(llama, checkpoint.path);
   llama.name = checkpoint.name;
   llama.source = "quantised from " + checkpoint.name + ", " + std::to_string(texts.size()) +

@@ -33,7 +33,9 @@ class LlamaCalibration {
   std::map<std::pair<LlamaSite, std::size_t>, std::vector<double>> maxima_;
 };
 
-/// Of QuantiserOptions::outlier_alpha, where it is not given.
+/// Of QuantiserOptions::outlier_alpha, where it is not given and weights have eight bits. Those of
+/// four bits are not folded by default: a factor per input makes the weights of a group unlike, and
+/// takes those of a file with groups of its own, as Q4_1, off their steps.
 inline constexpr double kLlamaOutlierAlpha = 0.5;
 
 /// Integer constants for every layer, by post-training quantisation on `texts`, as quantise() of
@@ -41,7 +43,7 @@ inline constexpr double kLlamaOutlierAlpha = 0.5;
 /// - inputs of the products have a scale of each row, which needs no calibration; those of scores,
 ///   contexts and the projection after them have one scale throughout;
 /// - outliers of the norms, and of the MLP's product, are folded into the weights that read them
-///   (fold_outliers()), before anything is rounded.
+///   (fold_outliers()), before anything is rounded; of weights of four bits only if asked for.
 /// `checkpoint` is used up. `losses`: set to what rounding costs each layer on the first text;
 /// null: not wanted. Throws InputError as quantise() does, for a datapath that has fewer than 8
 /// bits where Llamas need them, and for options of vision models.

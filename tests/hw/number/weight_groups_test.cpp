@@ -111,7 +111,7 @@ TEST(WeightGroups, RoundToWhatComesCloseToTheBestGroupThereIs) {
     found += error;
     best += least;
   }
-  EXPECT_LT(found, 1.25 * best);
+  EXPECT_LT(found, 1.15 * best);
 }
 
 TEST(WeightGroups, TakeTheCyclesOfTheNarrowerOfLanesAndWord) {
