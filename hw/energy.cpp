@@ -38,8 +38,7 @@ Machine::Energy energy_table(const Machine& machine) {
     if (pj == 0) pj = sram_byte_pj(size) * growth;
   };
   by_size(table.scratchpad_byte_pj, scratchpad_size(machine), scratchpad_code(machine).growth());
-  by_size(table.accumulator_byte_pj, accumulator_size(machine),
-          accumulator_code(machine).growth());
+  by_size(table.accumulator_byte_pj, accumulator_size(machine), accumulator_code(machine).growth());
   if (machine.l2.kib != 0) by_size(table.l2_byte_pj, l2_size(machine), 1);
   const bool leaks = table.logic_leakage_mw_mm2 > 0 || table.sram_leakage_mw_mm2 > 0;
   if (table.leakage_mw == 0 && leaks) {

@@ -42,8 +42,8 @@ bool attention_buffers_fit(const Machine& m) {
          std::uint64_t{a.query_kib} + a.key_kib + a.value_kib + a.index_kib <= m.scratchpad.kib;
 }
 bool protection_is_timed(const Machine& m) {
-  const bool none = m.scratchpad.protection == Protection::kNone &&
-                    m.accumulator.protection == Protection::kNone;
+  const bool none =
+      m.scratchpad.protection == Protection::kNone && m.accumulator.protection == Protection::kNone;
   return none || (m.attention.lines == 0 && m.unroller.loops == 0 && m.stream.units == 0 &&
                   m.dfx.cores == 0);
 }

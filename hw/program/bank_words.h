@@ -51,8 +51,8 @@ void for_each_bank(std::uint64_t bank_bytes, std::uint64_t begin, std::uint64_t 
                                                      const cmd::Matmul& matmul,
                                                      const WordCode& scratchpad,
                                                      const WordCode& accumulator) {
-  const bool adds = matmul.accumulate || (array.dataflow == Dataflow::kWeightStationary &&
-                                          matmul.k > array.rows);
+  const bool adds =
+      matmul.accumulate || (array.dataflow == Dataflow::kWeightStationary && matmul.k > array.rows);
   return scratchpad.read_delay() + (adds ? accumulator.read_delay() : 0);
 }
 

@@ -219,7 +219,7 @@ void CommandCheck::check_operand_tiles(const ChainUse& use, const Chain& chain,
 }
 
 void CommandCheck::check_matrix_row(const char* name, std::uint64_t pitch,
-                                     std::uint64_t elements) const {
+                                    std::uint64_t elements) const {
   if (pitch >= elements) return;
   fail(std::string(name) + " " + std::to_string(pitch) + ", expected at least the " +
        std::to_string(elements) + " of a row");

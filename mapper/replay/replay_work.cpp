@@ -31,8 +31,8 @@ class Decode {
   void operator()(const hw::cmd::Matmul& mm) {
     work_.cycles = hw::array_cycles(machine_.array, mm.m, mm.n, mm.k, false);
     // As in hw/array/array.h: what the weights of the first fold take is not hidden, or hidden.
-    work_.cycles.latency += hw::matmul_read_delay(
-        machine_.array, mm, hw::scratchpad_code(machine_), hw::accumulator_code(machine_));
+    work_.cycles.latency += hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
+                                                  hw::accumulator_code(machine_));
     work_.preload =
         machine_.array.dataflow == hw::Dataflow::kWeightStationary ? machine_.array.rows : 0;
     const hw::ArrayReads reads = hw::array_reads(machine_.array, mm.m, mm.n, mm.k);

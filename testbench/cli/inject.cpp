@@ -74,6 +74,12 @@ CampaignRequest request_of(const InjectOptions& options) {
   if (!(request.watchdog > 1 && request.watchdog <= 1000)) {
     throw hw::InputError("--watchdog: expected more than 1, and 1000 at most");
   }
+  if (options.flips != 1 && options.flips != 2) {
+    throw hw::InputError("--flips: found " + std::to_string(options.flips) + ", expected 1 or 2");
+  }
+  if (options.bit.value_or(0) > 7) {
+    throw hw::InputError("--bit: found " + std::to_string(*options.bit) + ", expected 0 to 7");
+  }
   const bool one = options.at.has_value();
   if (one != options.address.has_value() || one != options.bit.has_value() ||
       (!one && options.picture)) {
@@ -84,8 +90,12 @@ CampaignRequest request_of(const InjectOptions& options) {
     throw hw::InputError("--at: one injection, expected one name after --where");
   }
   const std::uint64_t picture = options.picture.value_or(0);
-  request.one = Injection{request.targets.front(), static_cast<std::uint32_t>(picture), *options.at,
-                          *options.address, *options.bit, options.flips};
+  request.one = Injection{request.targets.front(),
+                          static_cast<std::uint32_t>(picture),
+                          *options.at,
+                          *options.address,
+                          *options.bit,
+                          options.flips};
   return request;
 }
 
@@ -132,7 +142,8 @@ int run(const InjectOptions& options) {
 
 void add_inject_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<InjectOptions>();
-  CLI::App& command = *app.add_subcommand("inject", "flip bits of a running machine, count what happens");
+  CLI::App& command =
+      *app.add_subcommand("inject", "flip bits of a run, count what becomes of them");
   add_machine_options(command, options->machine);
   add_strategy(command, options->machine);
   command.add_option("--model", options->model, "an integer model or a known shape")
@@ -141,35 +152,34 @@ void add_inject_command(CLI::App& app, Action& action) {
   add_size_options(command, options->size);
   command.add_option("-i,--input", options->input, "pictures; default: those of the models")
       ->type_name("FILE|DIR");
-  require_positive(*command.add_option("-n,--limit", options->limit, "inputs to draw from; default: 1")
-                        ->type_name("N"));
+  require_positive(
+      *command.add_option("-n,--limit", options->limit, "draw from the first N inputs; default: 1")
+           ->type_name("N"));
   command
       .add_option("--where", options->where,
                   "scratchpad, accumulator, weights, parameters, commands; default: all")
       ->type_name("NAME,...")
-      ->delimiter(',');
-  require_positive(*command
-                        .add_option("--injections", options->injections,
-                                    "of each --where; default: 1000")
-                        ->type_name("N"));
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  require_positive(
+      *command.add_option("--injections", options->injections, "of each --where; default: 1000")
+           ->type_name("N"));
   command.add_option("--seed", options->seed, "of the random injections; default: 1")
       ->type_name("N");
   command.add_option("--flips", options->flips, "bits of an injection, neighbours; default: 1")
-      ->check(CLI::IsMember({1, 2}))
       ->type_name("1|2");
   command.add_option("--at", options->at, "one injection, at this cycle")->type_name("CYCLE");
   command.add_option("--address", options->address, "... into this byte of the memory")
       ->type_name("BYTE");
-  command.add_option("--bit", options->bit, "... and this bit of it")
-      ->check(CLI::Range(0, 7))
-      ->type_name("0-7");
+  command.add_option("--bit", options->bit, "... and this bit of it")->type_name("0-7");
   command.add_option("--picture", options->picture, "... in the run of this input; default: 0")
       ->type_name("N");
   command.add_option("--watchdog", options->watchdog, "times the cycles of a run; default: 2")
       ->type_name("X");
   command.add_flag("--full", options->full, "simulate every injection from the start");
   require_positive(
-      *command.add_option("-j,--workers", options->workers, "processes at once; default: all cores")
+      *command
+           .add_option("-j,--workers", options->workers, "processes at once; default: all cores")
            ->type_name("N"));
   command.add_option("--stats", options->stats, "write the JSON document")->type_name("FILE.json");
   command.add_option("--csv", options->csv, "write a line per injection")->type_name("FILE.csv");

@@ -16,8 +16,8 @@ class SharedArray {
 
   /// Throws std::bad_alloc.
   explicit SharedArray(std::size_t size) : size_(size) {
-    void* const pages = ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* const pages =
+        ::mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) throw std::bad_alloc();
     data_ = static_cast<T*>(pages);
   }

@@ -81,6 +81,7 @@ double cpu_seconds_of_copies() {
 /// What copies tell each other.
 struct Golden {
   std::uint64_t started = 0, cycles = 0;
+  std::uint64_t ended = 0;  ///< the host has read the outputs
 };
 
 void require_fit(const FaultSubject& subject) {
@@ -205,16 +206,16 @@ class Campaign {
     std::memcpy(golden_outputs_.data() + picture * run_.output_bytes(), run_.outputs.data(),
                 run_.output_bytes());
     if (picture != 0) return {};
-    golden_[0] = {run_.system.core.processor.start_cycle(), run_.cycles};
+    golden_[0] = {run_.system.core.processor.start_cycle(), run_.cycles,
+                  run_.system.core.processor.cycle()};
     for (std::size_t i = 0; i < results_.size(); ++i) {
       results_[i] = {};
       Injection& injection = results_[i].injection;
       injection = request_.one ? *request_.one : random_injection(i);
       check(injection);
-      results_[i].plan = log.resolve(injection.space(), injection.address,
-                                     golden_[0].started + injection.cycle,
-                                     code_of(injection.space(), subject_.machine),
-                                     injection.flips);
+      results_[i].plan =
+          log.resolve(injection.space(), injection.address, golden_[0].started + injection.cycle,
+                      code_of(injection.space(), subject_.machine), injection.flips);
     }
     return {};
   }
@@ -245,8 +246,8 @@ class Campaign {
     if (const FaultRegion& region = regions_.front();
         request_.one && !region.contains(injection.address)) {
       throw hw::InputError(fmt::format("--address: found {}, expected a byte of the {} in {} to {}",
-                                       injection.address, name_of(injection.target),
-                                       region.begin(), region.end() - 1));
+                                       injection.address, name_of(injection.target), region.begin(),
+                                       region.end() - 1));
     }
   }
 
@@ -361,7 +362,9 @@ class Campaign {
     ::setrlimit(RLIMIT_CPU, &limit);
     sc_core::sc_report_handler::set_handler(&on_report);
     const auto cycles = static_cast<double>(golden_[0].cycles);
-    const auto last = golden_[0].started + static_cast<std::uint64_t>(cycles * request_.watchdog);
+    // What the host needs after the core comes on top.
+    const auto last =
+        golden_[0].ended + static_cast<std::uint64_t>(cycles * (request_.watchdog - 1)) + 1;
     FaultOutcome outcome = FaultOutcome::kHang;
     try {
       if (run_.run(picture, injector, last)) outcome = FaultOutcome::kMasked;

@@ -37,12 +37,12 @@ struct CampaignRequest {
 };
 
 struct CampaignResult {
-  std::uint64_t cycles = 0;  ///< of the core, without errors
-  std::vector<std::uint64_t> bytes;  ///< of each target of the request
+  std::uint64_t cycles = 0;                 ///< of the core, without errors
+  std::vector<std::uint64_t> bytes;         ///< of each target of the request
   std::vector<InjectionResult> injections;  ///< of the first target, then of the next
   std::uint64_t simulated = 0;              ///< of these
-  double seconds = 0;      ///< of host time
-  double cpu_seconds = 0;  ///< of all processes
+  double seconds = 0;                       ///< of host time
+  double cpu_seconds = 0;                   ///< of all processes
 };
 
 /// Injections are the same for a seed, whatever the number of workers. The process must not have

@@ -66,10 +66,10 @@ void add_constants(FaultTarget target, const mapper::Mapping& mapping, FaultRegi
     const auto* const load = command.as<hw::cmd::Load>();
     if (load == nullptr || load->window) continue;
     const bool sums = command.as<hw::cmd::LoadAccumulator>() != nullptr;
-    const std::uint64_t end = load->to.address +
-                              (std::uint64_t{load->m} - 1) * load->to.pitch + load->n;
-    const FaultTarget purpose = sums ? FaultTarget::kParameters
-                                     : purpose_of(program, i, load->to.address, end);
+    const std::uint64_t end =
+        load->to.address + (std::uint64_t{load->m} - 1) * load->to.pitch + load->n;
+    const FaultTarget purpose =
+        sums ? FaultTarget::kParameters : purpose_of(program, i, load->to.address, end);
     if (purpose != target) continue;
     const hw::ReadRows rows = hw::read_rows(*load);
     add(load->from, rows.rows, rows.bytes);

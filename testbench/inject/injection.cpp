@@ -27,8 +27,8 @@ FaultTarget fault_target(std::string_view name) {
     if (name == name_of(target)) return target;
     known += (known.empty() ? "" : ", ") + std::string(name_of(target));
   }
-  throw hw::InputError("--where: found " + hw::printable(std::string(name)) +
-                       ", expected one of " + known);
+  throw hw::InputError("--where: found " + hw::printable(std::string(name)) + ", expected one of " +
+                       known);
 }
 
 std::uint32_t word_bytes(FaultTarget target) {

@@ -86,13 +86,13 @@ std::string one_text(const InjectReport& report) {
   FactList facts;
   facts.add("machine", report.machine);
   facts.add("model", report.model);
-  facts.add("injection", fmt::format("{}, byte {}, {}, at the begin of cycle {} of {}",
-                                     name_of(injection.target), grouped(injection.address),
-                                     injection.flips == 2
-                                         ? fmt::format("bits {} and {}", injection.bit,
-                                                       injection.bit ^ 1U)
-                                         : fmt::format("bit {}", injection.bit),
-                                     grouped(injection.cycle), grouped(report.result.cycles)));
+  facts.add("injection",
+            fmt::format("{}, byte {}, {}, at the begin of cycle {} of {}",
+                        name_of(injection.target), grouped(injection.address),
+                        injection.flips == 2
+                            ? fmt::format("bits {} and {}", injection.bit, injection.bit ^ 1U)
+                            : fmt::format("bit {}", injection.bit),
+                        grouped(injection.cycle), grouped(report.result.cycles)));
   facts.add("flipped bits", std::string(reason_of(result)));
   facts.add("outcome", std::string(name_of(result.outcome)));
   facts.add("outputs", fmt::format("{} differ", counted(result.changed, "byte")));
@@ -157,11 +157,11 @@ std::string inject_text(const InjectReport& report) {
             fmt::format("{} of {}, seed {}, {} simulated", grouped(result.injections.size()),
                         counted(report.request.flips, "bit"), report.request.seed,
                         grouped(result.simulated)));
-  facts.add("host time",
-            fmt::format("{:.1f} s in {}; {:.1f} s of processor time, {:.2f} ms each",
-                        result.seconds, counted(report.request.workers, "process", "processes"),
-                        result.cpu_seconds,
-                        result.cpu_seconds * 1e3 / static_cast<double>(result.injections.size())));
+  facts.add(
+      "host time",
+      fmt::format("{:.1f} s in {}; {:.1f} s of processor time, {:.2f} ms each", result.seconds,
+                  counted(report.request.workers, "process", "processes"), result.cpu_seconds,
+                  result.cpu_seconds * 1e3 / static_cast<double>(result.injections.size())));
   const std::vector<TargetCounts> targets = count_outcomes(report.request, result);
   Table outcomes("where|>bytes|>masked %|>corrected|>logits|>class|>detected|>hang");
   Table shares("where|>silent % (95 %)|>vulnerable % (95 %)");
@@ -187,12 +187,9 @@ std::string inject_text(const InjectReport& report) {
 
 ordered_json inject_json(const InjectReport& report) {
   const CampaignResult& result = report.result;
-  ordered_json json{{"model", report.model},
-                    {"machine", report.machine},
-                    {"cycles", result.cycles},
-                    {"pictures", report.pictures},
-                    {"host_seconds", result.seconds},
-                    {"processor_seconds", result.cpu_seconds}};
+  ordered_json json{{"model", report.model},          {"machine", report.machine},
+                    {"cycles", result.cycles},        {"pictures", report.pictures},
+                    {"host_seconds", result.seconds}, {"processor_seconds", result.cpu_seconds}};
   if (report.request.one) {
     json["injection"] = injection_json(result.injections.front());
     return json;

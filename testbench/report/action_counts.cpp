@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/round.h"
+#include "hw/program/bank_words.h"
 #include "hw/silicon/area.h"
 
 namespace systole::testbench {

@@ -91,8 +91,7 @@ hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded
   if (functional_ && memory_.observer != nullptr) {
     const std::uint64_t step = memory_.observer->step();
     const auto split = memory_.observer->split();
-    observe_uses(matmul, step,
-                 {array_, matmul.m, matmul.n, matmul.k, preloaded, exposed});
+    observe_uses(matmul, step, {array_, matmul.m, matmul.n, matmul.k, preloaded, exposed});
     if (split) {
       const auto [before, after] = parts_of(args, *split, array_);
       if (before.m != 0 && before.n != 0 && before.k != 0) {

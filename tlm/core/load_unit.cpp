@@ -174,8 +174,7 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
   const hw::ReadRows read = hw::read_rows(load);
   // Where the rows go, in bytes of their memory.
   BankedSram& sram = to_accumulator ? memory_.accumulator : memory_.scratchpad;
-  const hw::WordCode& code =
-      to_accumulator ? memory_.accumulator_code : memory_.scratchpad_code;
+  const hw::WordCode& code = to_accumulator ? memory_.accumulator_code : memory_.scratchpad_code;
   const std::uint64_t scale = to_accumulator ? 4 : 1;
   const std::uint64_t first = load.to.address * scale;
   const std::uint64_t pitch = load.to.pitch * scale;

@@ -54,8 +54,8 @@ class StoreUnit final : public ExecutionUnit {
     std::uint64_t row_bytes = 0, pitch = 0;  ///< of what is written
     const hw::HeadMix* encoder = nullptr;    ///< the rows' mix, if they have one
     std::uint64_t encoder_wait = 0;          ///< cycles for which it held up the chain
-    std::uint64_t encoder_delay = 0;  ///< between a row's end in the chain and in the encoder
-    bool observed = false;            ///< steps and cycles are kept for an observer of memory
+    std::uint64_t encoder_delay = 0;        ///< between a row's end in the chain and in the encoder
+    bool observed = false;                  ///< steps and cycles are kept for an observer of memory
     std::vector<std::uint64_t> steps = {};  ///< of each block of rows
     std::vector<std::uint64_t> read = {};   ///< cycle in which each row was read for the last time
     std::vector<StoredUse> writes = {};     ///< of a move
