@@ -107,5 +107,39 @@ TEST(UseLog, HidesAFlipFromAReadThatIsLaterInStepsAndEarlierInTime) {
   EXPECT_EQ(plan.toggle[2].step, 5U);
 }
 
+/// A read of eight bytes of a word, and writes of it in part and as a whole.
+TEST(UseLog, AsksTheCodeOfTheWordAtItsFirstRead) {
+  UseLog log;
+  steps(log, 10);
+  const auto add = [&](bool write, std::uint64_t address, std::uint64_t bytes, std::int64_t cycle) {
+    StoredUse use;
+    use.space = hw::Space::kScratchpad;
+    use.write = write;
+    use.address = address;
+    use.pitch = use.bytes = bytes;
+    use.cycle = cycle;
+    log.use(use);
+  };
+  constexpr std::uint64_t kWord = 4096;
+  add(true, kWord, 8, 100);
+  add(false, kWord + 5, 1, 200);  // another byte of the word
+  add(true, kWord, 4, 300);       // a part of it
+  add(true, kWord, 8, 400);
+  const hw::WordCode parity{hw::Protection::kParity, 1, 1}, secded{hw::Protection::kSecded, 8, 8};
+  const auto fate = [&](std::uint64_t cycle, const hw::WordCode& code, std::uint32_t flips) {
+    return log.resolve(hw::Space::kScratchpad, kWord + 2, cycle, code, flips).fate;
+  };
+  EXPECT_EQ(fate(50, secded, 1), Fate::kOverwritten);
+  EXPECT_EQ(fate(150, secded, 1), Fate::kCorrected);
+  EXPECT_EQ(fate(150, secded, 2), Fate::kDetected);
+  EXPECT_EQ(fate(250, secded, 1), Fate::kCorrected);  // the part reads the rest
+  EXPECT_EQ(fate(350, secded, 2), Fate::kOverwritten);
+  EXPECT_EQ(fate(450, secded, 2), Fate::kUnused);
+  // A parity bit belongs to a byte, and does not see two flips.
+  EXPECT_EQ(fate(150, parity, 1), Fate::kOverwritten);
+  EXPECT_EQ(log.resolve(hw::Space::kScratchpad, kWord + 5, 150, parity, 1).fate, Fate::kDetected);
+  EXPECT_EQ(log.resolve(hw::Space::kScratchpad, kWord + 5, 150, parity, 2).fate, Fate::kRead);
+}
+
 }  // namespace
 }  // namespace systole::testbench
