@@ -53,8 +53,8 @@ std::optional<ArrayFlip> array_flip_at(const ArraySchedule& schedule, std::uint6
       entered >= schedule.weights_in_use(flip.fold + 1)) {
     ++flip.fold;  // in use before its first row enters
   }
-  flip.streamed = static_cast<std::uint64_t>(
-      std::max<std::int64_t>(entered - schedule.begin(flip.fold), 0));
+  flip.streamed =
+      static_cast<std::uint64_t>(std::max<std::int64_t>(entered - schedule.begin(flip.fold), 0));
   if (flip.streamed >= m) return std::nullopt;
   return flip;
 }

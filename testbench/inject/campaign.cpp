@@ -95,9 +95,9 @@ void require_fit(const FaultSubject& subject, const CampaignRequest& request) {
   if (machine.tlb.entries != 0) {
     throw hw::InputError("inject: translation is not observed, expected tlb.entries = 0");
   }
-  const bool array = std::any_of(
-      request.targets.begin(), request.targets.end(),
-      [](FaultTarget target) { return array_register(target).has_value(); });
+  const bool array =
+      std::any_of(request.targets.begin(), request.targets.end(),
+                  [](FaultTarget target) { return array_register(target).has_value(); });
   if (array && machine.array.dataflow != hw::Dataflow::kWeightStationary) {
     throw hw::InputError(
         "--where: registers of an output-stationary array are not modelled, expected a "

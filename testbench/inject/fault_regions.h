@@ -10,7 +10,8 @@
 
 namespace systole::testbench {
 
-/// The addresses of a target: ranges [begin, end) of its memory, or elements of the array, in order.
+/// The addresses of a target: ranges [begin, end) of its memory, or elements of the array, in
+/// order.
 class FaultRegion {
  public:
   void add(std::uint64_t begin, std::uint64_t end) { ranges_.emplace_back(begin, end); }

@@ -18,18 +18,17 @@ namespace systole::testbench {
 enum class FaultTarget : std::uint8_t {
   kScratchpad,
   kAccumulator,
-  kWeights,     ///< operands of products that do not change, in DRAM
-  kParameters,  ///< biases, multipliers and tables of chains, and constant addends, in DRAM
-  kCommands,    ///< the binary program in DRAM: commands, micro-code, operand addresses
+  kWeights,           ///< operands of products that do not change, in DRAM
+  kParameters,        ///< biases, multipliers and tables of chains, and constant addends, in DRAM
+  kCommands,          ///< the binary program in DRAM: commands, micro-code, operand addresses
   kArrayWeights,      ///< registers of the array (hw/array/array_flip.h): weights in use
   kArrayActivations,  ///< ... activations on their way to the right
   kArraySums,         ///< ... sums on their way down
 };
-inline constexpr std::array kFaultTargets = {FaultTarget::kScratchpad, FaultTarget::kAccumulator,
-                                             FaultTarget::kWeights, FaultTarget::kParameters,
-                                             FaultTarget::kCommands, FaultTarget::kArrayWeights,
-                                             FaultTarget::kArrayActivations,
-                                             FaultTarget::kArraySums};
+inline constexpr std::array kFaultTargets = {
+    FaultTarget::kScratchpad,       FaultTarget::kAccumulator, FaultTarget::kWeights,
+    FaultTarget::kParameters,       FaultTarget::kCommands,    FaultTarget::kArrayWeights,
+    FaultTarget::kArrayActivations, FaultTarget::kArraySums};
 [[nodiscard]] std::string_view name_of(FaultTarget target);
 /// Throws InputError for an unknown name.
 [[nodiscard]] FaultTarget fault_target(std::string_view name);

@@ -43,7 +43,7 @@ class UseLog final : public tlm_model::UseObserver {
 
   std::uint64_t steps_ = 0;
   std::vector<tlm_model::StoredUse> uses_;
-  std::vector<tlm_model::ArrayProduct> products_;  ///< by their begin
+  std::vector<tlm_model::ArrayProduct> products_;                        ///< by their begin
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> pages_;  ///< positions in uses_
 };
 
