@@ -33,14 +33,14 @@ StoredUse tile_use(bool write, std::uint64_t step, std::int64_t cycle) {
 /// Byte 3 of row 2.
 constexpr std::uint64_t kByte = 64 + 2 * 16 + 3;
 
-void steps(UseLog& log, std::uint64_t count) {
+void take_steps(UseLog& log, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) EXPECT_EQ(log.step(), i);
   EXPECT_EQ(log.last_step(), count - 1);
 }
 
 TEST(UseLog, FlipsBeforeTheFirstReadAtOrAfterTheCycleAndNotWhatIsReplaced) {
   UseLog log;
-  steps(log, 10);
+  take_steps(log, 10);
   log.use(tile_use(true, 2, 100));   // the byte: cycle 102
   log.use(tile_use(false, 5, 200));  // 202
   log.use(tile_use(true, 7, 300));   // 302
@@ -61,7 +61,7 @@ TEST(UseLog, FlipsBeforeTheFirstReadAtOrAfterTheCycleAndNotWhatIsReplaced) {
 
 TEST(UseLog, KnowsWhichBytesATileCovers) {
   UseLog log;
-  steps(log, 1);
+  take_steps(log, 1);
   log.use(tile_use(false, 0, 10));
   for (std::uint64_t address = 0; address < 160; ++address) {
     const bool covered = address >= 64 && address < 64 + 4 * 16 && address % 16 < 8;
@@ -72,7 +72,7 @@ TEST(UseLog, KnowsWhichBytesATileCovers) {
 
 TEST(UseLog, SplitsAProductAtTheTileThatSeesTheFlipFirst) {
   UseLog log;
-  steps(log, 3);
+  take_steps(log, 3);
   StoredUse sums = tile_use(true, 1, 100);  // written in 102, added to in 122 and 142
   sums.tiles = hw::ArrayTiles::kDepth;
   sums.repeats = 3;
@@ -96,7 +96,7 @@ TEST(UseLog, SplitsAProductAtTheTileThatSeesTheFlipFirst) {
 
 TEST(UseLog, HidesAFlipFromAReadThatIsLaterInStepsAndEarlierInTime) {
   UseLog log;
-  steps(log, 6);
+  take_steps(log, 6);
   log.use(tile_use(false, 1, 100));
   log.use(tile_use(false, 3, 50));
   log.use(tile_use(false, 5, 200));
@@ -110,7 +110,7 @@ TEST(UseLog, HidesAFlipFromAReadThatIsLaterInStepsAndEarlierInTime) {
 /// A read of eight bytes of a word, and writes of it in part and as a whole.
 TEST(UseLog, AsksTheCodeOfTheWordAtItsFirstRead) {
   UseLog log;
-  steps(log, 10);
+  take_steps(log, 10);
   const auto add = [&](bool write, std::uint64_t address, std::uint64_t bytes, std::int64_t cycle) {
     StoredUse use;
     use.space = hw::Space::kScratchpad;
