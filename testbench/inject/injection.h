@@ -22,8 +22,8 @@ enum class FaultTarget : std::uint8_t {
   kParameters,        ///< biases, multipliers and tables of chains, and constant addends, in DRAM
   kCommands,          ///< the binary program in DRAM: commands, micro-code, operand addresses
   kArrayWeights,      ///< registers of the array (hw/array/array_flip.h): weights in use
-  kArrayActivations,  ///< ... activations on their way to the right
-  kArraySums,         ///< ... sums on their way down
+  kArrayActivations,  ///< ... activations passed to the right
+  kArraySums,         ///< ... sums passed down
 };
 inline constexpr std::array kFaultTargets = {
     FaultTarget::kScratchpad,       FaultTarget::kAccumulator, FaultTarget::kWeights,
