@@ -166,7 +166,7 @@ std::string inject_text(const InjectReport& report) {
   const std::vector<TargetCounts> targets = count_outcomes(report.request, result);
   Table outcomes("where|>bits|>masked %|>corrected|>logits|>class|>detected|>hang");
   Table shares("where|>silent % (95 %)|>vulnerable % (95 %)");
-  Table bits("where|>bit|>silent % (95 %)|>class changed % (95 %)|>vulnerable %");
+  Table bits("where|>bit|>silent % (95 %)|>class % (95 %)|>vulnerable %");
   for (const TargetCounts& target : targets) {
     std::vector<std::string> cells{std::string(name_of(target.target)), grouped(target.size)};
     for (const FaultOutcome outcome : kFaultOutcomes) {
