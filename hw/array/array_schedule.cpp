@@ -14,6 +14,7 @@ std::uint64_t array_tiles(std::uint64_t size, std::uint64_t tile) {
 ArraySchedule::ArraySchedule(const Machine::Array& array, std::uint64_t m, std::uint64_t n,
                              std::uint64_t k, bool preloaded, std::uint64_t exposed)
     : rows_(array.rows),
+      streamed_(static_cast<std::int64_t>(array.dataflow == Dataflow::kWeightStationary ? m : k)),
       weight_stationary_(array.dataflow == Dataflow::kWeightStationary),
       alone_(array.overlap == ArrayOverlap::kNone),
       outer_(array_tiles(n, array.cols)),
@@ -34,6 +35,11 @@ ArraySchedule::ArraySchedule(const Machine::Array& array, std::uint64_t m, std::
   const bool ahead = preloaded && !alone_;
   first_ = weight_stationary_ && !ahead ? rows_ : static_cast<std::int64_t>(exposed);
   result_delay_ = static_cast<std::int64_t>(weight_stationary_ ? skew + 1 : streamed + skew + 1);
+}
+
+std::int64_t ArraySchedule::weights_in_use(std::uint64_t fold) const noexcept {
+  if (fold == 0 || alone_) return begin(fold);
+  return begin(fold - 1) + std::max(streamed_, rows_);
 }
 
 std::int64_t ArraySchedule::weights(std::uint64_t fold) const noexcept {

@@ -34,8 +34,11 @@ class ArraySchedule {
   [[nodiscard]] std::int64_t begin(std::uint64_t fold) const noexcept {
     return first_ + static_cast<std::int64_t>(fold * interval_);
   }
+  /// Weight-stationary: cycle from which the first element multiplies by a fold's weights: when the
+  /// fold before has left it and they have come in.
+  [[nodiscard]] std::int64_t weights_in_use(std::uint64_t fold) const noexcept;
   /// Weight-stationary: cycle in which the bottom row of a fold's weights enters, the others after
-  /// it: as soon as the fold before has taken its own. Negative for those that came in after the
+  /// it: with the first row of the fold before. Negative for those that came in after the
   /// command before.
   [[nodiscard]] std::int64_t weights(std::uint64_t fold) const noexcept;
   /// Cycles from the one in which a row enters to the one in which its sums are handed over.
@@ -43,7 +46,7 @@ class ArraySchedule {
   [[nodiscard]] std::int64_t result_delay() const noexcept { return result_delay_; }
 
  private:
-  std::int64_t rows_;
+  std::int64_t rows_, streamed_;
   bool weight_stationary_;
   bool alone_;  ///< weights enter after the fold before has left
   std::uint64_t outer_, inner_, interval_;

@@ -58,7 +58,11 @@ std::vector<FaultTarget> targets_of(const InjectOptions& options) {
     }
     targets.push_back(target);
   }
-  if (targets.empty()) targets.assign(kFaultTargets.begin(), kFaultTargets.end());
+  if (!targets.empty()) return targets;
+  // Two bits flip in words of memories alone.
+  for (const FaultTarget target : kFaultTargets) {
+    if (options.flips == 1 || !array_register(target)) targets.push_back(target);
+  }
   return targets;
 }
 
@@ -77,8 +81,10 @@ CampaignRequest request_of(const InjectOptions& options) {
   if (options.flips != 1 && options.flips != 2) {
     throw hw::InputError("--flips: found " + std::to_string(options.flips) + ", expected 1 or 2");
   }
-  if (options.bit.value_or(0) > 7) {
-    throw hw::InputError("--bit: found " + std::to_string(*options.bit) + ", expected 0 to 7");
+  if (const std::uint32_t bits = bits_per_address(request.targets.front());
+      options.bit.value_or(0) >= bits) {
+    throw hw::InputError("--bit: found " + std::to_string(*options.bit) + ", expected 0 to " +
+                         std::to_string(bits - 1));
   }
   const bool one = options.at.has_value();
   if (one != options.address.has_value() || one != options.bit.has_value() ||
@@ -157,7 +163,8 @@ void add_inject_command(CLI::App& app, Action& action) {
            ->type_name("N"));
   command
       .add_option("--where", options->where,
-                  "scratchpad, accumulator, weights, parameters, commands; default: all")
+                  "scratchpad, accumulator, weights, parameters, commands, array_weights, "
+                  "array_activations, array_sums; default: all")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -169,9 +176,9 @@ void add_inject_command(CLI::App& app, Action& action) {
   command.add_option("--flips", options->flips, "bits of an injection, neighbours; default: 1")
       ->type_name("1|2");
   command.add_option("--at", options->at, "one injection, at this cycle")->type_name("CYCLE");
-  command.add_option("--address", options->address, "... into this byte of the memory")
-      ->type_name("BYTE");
-  command.add_option("--bit", options->bit, "... and this bit of it")->type_name("0-7");
+  command.add_option("--address", options->address, "... this byte, or element of the array")
+      ->type_name("N");
+  command.add_option("--bit", options->bit, "... and this bit of it")->type_name("N");
   command.add_option("--picture", options->picture, "... in the run of this input; default: 0")
       ->type_name("N");
   command.add_option("--watchdog", options->watchdog, "times the cycles of a run; default: 2")

@@ -84,7 +84,7 @@ struct Golden {
   std::uint64_t ended = 0;  ///< the host has read the outputs
 };
 
-void require_fit(const FaultSubject& subject) {
+void require_fit(const FaultSubject& subject, const CampaignRequest& request) {
   const hw::Machine& machine = subject.machine;
   if (machine.attention.lines != 0 || machine.unroller.loops != 0 ||
       machine.host.operators != hw::HostOperators::kNone) {
@@ -94,6 +94,17 @@ void require_fit(const FaultSubject& subject) {
   }
   if (machine.tlb.entries != 0) {
     throw hw::InputError("inject: translation is not observed, expected tlb.entries = 0");
+  }
+  const bool array =
+      std::any_of(request.targets.begin(), request.targets.end(),
+                  [](FaultTarget target) { return array_register(target).has_value(); });
+  if (array && machine.array.dataflow != hw::Dataflow::kWeightStationary) {
+    throw hw::InputError(
+        "--where: registers of an output-stationary array are not modelled, expected a "
+        "weight-stationary one, or memories");
+  }
+  if (array && request.flips != 1) {
+    throw hw::InputError("--flips 2: of words in memories, expected no registers of the array");
   }
   if (subject.inputs.empty()) throw hw::InputError("inject: no inputs, expected at least one");
 }
@@ -160,7 +171,7 @@ class Campaign {
         done_(1) {
     for (const FaultTarget target : request.targets) {
       regions_.push_back(fault_region(target, subject.mapping, subject.machine));
-      if (regions_.back().bytes() == 0) {
+      if (regions_.back().size() == 0) {
         throw hw::InputError(fmt::format("--where: {} has no {}, expected a target that it has",
                                          subject.graph.name, name_of(target)));
       }
@@ -176,7 +187,9 @@ class Campaign {
     run_in_workers();
     CampaignResult result;
     result.cycles = golden_[0].cycles;
-    for (const FaultRegion& region : regions_) result.bytes.push_back(region.bytes());
+    for (std::size_t i = 0; i < regions_.size(); ++i) {
+      result.bits.push_back(regions_[i].size() * bits_per_address(request_.targets[i]));
+    }
     result.injections.assign(results_.begin(), results_.end());
     for (const InjectionResult& each : result.injections) {
       if (each.ended_early) {
@@ -213,11 +226,20 @@ class Campaign {
       Injection& injection = results_[i].injection;
       injection = request_.one ? *request_.one : random_injection(i);
       check(injection);
-      results_[i].plan =
-          log.resolve(injection.space(), injection.address, golden_[0].started + injection.cycle,
-                      code_of(injection.space(), subject_.machine), injection.flips);
+      results_[i].plan = plan(log, injection);
     }
     return {};
+  }
+
+  [[nodiscard]] FlipPlan plan(const UseLog& log, const Injection& injection) const {
+    const std::uint64_t cycle = golden_[0].started + injection.cycle;
+    if (const auto which = array_register(injection.target)) {
+      const std::uint32_t cols = subject_.machine.array.cols;
+      const auto element = static_cast<std::uint32_t>(injection.address);
+      return log.resolve({*which, element / cols, element % cols, injection.bit, 0, 0}, cycle);
+    }
+    return log.resolve(injection.space(), injection.address, cycle,
+                       code_of(injection.space(), subject_.machine), injection.flips);
   }
 
   [[nodiscard]] Injection random_injection(std::size_t index) const {
@@ -232,8 +254,8 @@ class Campaign {
     };
     injection.picture = static_cast<std::uint32_t>(below(subject_.inputs.size(), 0));
     injection.cycle = below(golden_[0].cycles, 1);
-    injection.address = regions_[target].address(below(regions_[target].bytes(), 2));
-    injection.bit = static_cast<std::uint32_t>(below(8, 3));
+    injection.address = regions_[target].address(below(regions_[target].size(), 2));
+    injection.bit = static_cast<std::uint32_t>(below(bits_per_address(injection.target), 3));
     injection.flips = request_.flips;
     return injection;
   }
@@ -245,7 +267,7 @@ class Campaign {
     }
     if (const FaultRegion& region = regions_.front();
         request_.one && !region.contains(injection.address)) {
-      throw hw::InputError(fmt::format("--address: found {}, expected a byte of the {} in {} to {}",
+      throw hw::InputError(fmt::format("--address: found {}, expected one of the {} in {} to {}",
                                        injection.address, name_of(injection.target), region.begin(),
                                        region.end() - 1));
     }
@@ -413,7 +435,7 @@ class Campaign {
 }  // namespace
 
 CampaignResult run_campaign(const FaultSubject& subject, const CampaignRequest& request) {
-  require_fit(subject);
+  require_fit(subject, request);
   return Campaign(subject, request).run();
 }
 

@@ -38,7 +38,7 @@ struct CampaignRequest {
 
 struct CampaignResult {
   std::uint64_t cycles = 0;                 ///< of the core, without errors
-  std::vector<std::uint64_t> bytes;         ///< of each target of the request
+  std::vector<std::uint64_t> bits;          ///< of each target of the request
   std::vector<InjectionResult> injections;  ///< of the first target, then of the next
   std::uint64_t simulated = 0;              ///< of these
   double seconds = 0;                       ///< of host time

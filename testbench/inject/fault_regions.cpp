@@ -89,8 +89,8 @@ void FaultRegion::complete() {
     }
   }
   ranges_ = std::move(joined);
-  bytes_ = 0;
-  for (const auto& [begin, end] : ranges_) bytes_ += end - begin;
+  size_ = 0;
+  for (const auto& [begin, end] : ranges_) size_ += end - begin;
 }
 
 std::uint64_t FaultRegion::address(std::uint64_t index) const {
@@ -125,6 +125,17 @@ FaultRegion fault_region(FaultTarget target, const mapper::Mapping& mapping,
     case FaultTarget::kWeights:
     case FaultTarget::kParameters:
       add_constants(target, mapping, region);
+      break;
+    case FaultTarget::kArrayActivations:
+      // The last column passes nothing on.
+      for (std::uint64_t row = 0; row < machine.array.rows; ++row) {
+        const std::uint64_t begin = row * machine.array.cols;
+        region.add(begin, begin + machine.array.cols - 1);
+      }
+      break;
+    case FaultTarget::kArrayWeights:
+    case FaultTarget::kArraySums:
+      region.add(0, std::uint64_t{machine.array.rows} * machine.array.cols);
       break;
   }
   region.complete();

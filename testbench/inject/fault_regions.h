@@ -10,15 +10,16 @@
 
 namespace systole::testbench {
 
-/// The bytes of a target: ranges [begin, end) of its memory, in order.
+/// The addresses of a target: ranges [begin, end) of its memory, or elements of the array, in
+/// order.
 class FaultRegion {
  public:
   void add(std::uint64_t begin, std::uint64_t end) { ranges_.emplace_back(begin, end); }
   /// Sorts the ranges and joins those that overlap. To be called after the last add().
   void complete();
 
-  [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-  /// Address of byte `index` of them.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  /// Address number `index` of them.
   [[nodiscard]] std::uint64_t address(std::uint64_t index) const;
   [[nodiscard]] bool contains(std::uint64_t address) const;
   [[nodiscard]] std::uint64_t begin() const { return ranges_.front().first; }
@@ -26,7 +27,7 @@ class FaultRegion {
 
  private:
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges_;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t size_ = 0;
 };
 
 /// What a target holds when a mapped network runs on the machine. Constants belong to the first

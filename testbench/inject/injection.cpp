@@ -16,9 +16,15 @@ std::string_view name_of(FaultTarget target) {
     case FaultTarget::kParameters:
       return "parameters";
     case FaultTarget::kCommands:
+      return "commands";
+    case FaultTarget::kArrayWeights:
+      return "array_weights";
+    case FaultTarget::kArrayActivations:
+      return "array_activations";
+    case FaultTarget::kArraySums:
       break;
   }
-  return "commands";
+  return "array_sums";
 }
 
 FaultTarget fault_target(std::string_view name) {
@@ -31,8 +37,21 @@ FaultTarget fault_target(std::string_view name) {
                        known);
 }
 
-std::uint32_t word_bytes(FaultTarget target) {
-  return target == FaultTarget::kAccumulator || target == FaultTarget::kParameters ? 4 : 1;
+std::optional<hw::ArrayRegister> array_register(FaultTarget target) {
+  if (target == FaultTarget::kArrayWeights) return hw::ArrayRegister::kWeight;
+  if (target == FaultTarget::kArrayActivations) return hw::ArrayRegister::kActivation;
+  if (target == FaultTarget::kArraySums) return hw::ArrayRegister::kSum;
+  return std::nullopt;
+}
+
+std::uint32_t bits_per_address(FaultTarget target) {
+  const auto in_array = array_register(target);
+  return in_array ? hw::bits_of(*in_array) : 8;
+}
+
+std::uint32_t word_bits(FaultTarget target) {
+  const bool words = target == FaultTarget::kAccumulator || target == FaultTarget::kParameters;
+  return words ? 32 : bits_per_address(target);
 }
 
 hw::Space Injection::space() const {

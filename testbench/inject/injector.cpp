@@ -20,7 +20,7 @@ void Injector::inject(std::size_t position, bool as_early) {
   own_ = position;
   plan_ = results_[position].plan;
   const bool split = plan_.toggles != 0 && plan_.toggle[0].split.tiles != hw::ArrayTiles::kNone;
-  if (!as_early || split) return;
+  if (!as_early || split || plan_.in_array) return;
   plan_.toggle[0] = {plan_.earliest, {}};
   plan_.toggles = std::max<std::uint8_t>(plan_.toggles, 1);
 }
@@ -46,7 +46,9 @@ void Injector::flip_before(std::uint64_t step) {
   for (std::size_t i = 0; i < plan_.toggles; ++i) {
     const FlipPlan::Toggle& toggle = plan_.toggle[i];
     if (toggle.step != step) continue;
-    if (toggle.split.tiles == hw::ArrayTiles::kNone) {
+    if (plan_.in_array) {
+      array_flip_ = plan_.array;
+    } else if (toggle.split.tiles == hw::ArrayTiles::kNone) {
       flip();
     } else {
       split_ = toggle.split;
@@ -57,6 +59,7 @@ void Injector::flip_before(std::uint64_t step) {
 std::uint64_t Injector::step() {
   const std::uint64_t step = steps_++;
   split_.reset();
+  array_flip_.reset();
   while (!own_ && next_ < waiting_.size()) {
     const std::size_t position = waiting_[next_];
     if (results_[position].plan.toggle[0].step != step) break;

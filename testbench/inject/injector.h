@@ -32,6 +32,7 @@ class Injector final : public tlm_model::UseObserver {
   void use(tlm_model::StoredUse /*use*/) override {}
   [[nodiscard]] std::optional<tlm_model::MatmulSplit> split() override { return split_; }
   void between_parts() override;
+  [[nodiscard]] std::optional<hw::ArrayFlip> array_flip() override { return array_flip_; }
 
  private:
   void flip();
@@ -46,6 +47,7 @@ class Injector final : public tlm_model::UseObserver {
   std::optional<std::size_t> own_;
   FlipPlan plan_;  ///< of own_
   std::optional<tlm_model::MatmulSplit> split_;
+  std::optional<hw::ArrayFlip> array_flip_;
   std::uint64_t steps_ = 0;
 };
 

@@ -86,13 +86,14 @@ std::string one_text(const InjectReport& report) {
   FactList facts;
   facts.add("machine", report.machine);
   facts.add("model", report.model);
-  facts.add("injection",
-            fmt::format("{}, byte {}, {}, at the begin of cycle {} of {}",
-                        name_of(injection.target), grouped(injection.address),
-                        injection.flips == 2
-                            ? fmt::format("bits {} and {}", injection.bit, injection.bit ^ 1U)
-                            : fmt::format("bit {}", injection.bit),
-                        grouped(injection.cycle), grouped(report.result.cycles)));
+  const std::string bits = injection.flips == 2
+                               ? fmt::format("bits {} and {}", injection.bit, injection.bit ^ 1U)
+                               : fmt::format("bit {}", injection.bit);
+  facts.add(
+      "injection",
+      fmt::format("{}, {} {}, {}, at the begin of cycle {} of {}", name_of(injection.target),
+                  array_register(injection.target) ? "element" : "byte", grouped(injection.address),
+                  bits, grouped(injection.cycle), grouped(report.result.cycles)));
   facts.add("flipped bits", std::string(reason_of(result)));
   facts.add("outcome", std::string(name_of(result.outcome)));
   facts.add("outputs", fmt::format("{} differ", counted(result.changed, "byte")));
@@ -133,8 +134,8 @@ std::vector<TargetCounts> count_outcomes(const CampaignRequest& request,
   std::vector<TargetCounts> targets;
   for (std::size_t i = 0; i < request.targets.size(); ++i) {
     const FaultTarget target = request.targets[i];
-    TargetCounts counts{target, result.bytes[i], {}, {}};
-    counts.bits.resize(std::size_t{8} * word_bytes(target));
+    TargetCounts counts{target, result.bits[i], {}, {}};
+    counts.bits.resize(word_bits(target));
     for (const InjectionResult& each : result.injections) {
       if (each.injection.target != target) continue;
       counts.all.add(each.outcome);
@@ -163,11 +164,11 @@ std::string inject_text(const InjectReport& report) {
                   counted(report.request.workers, "process", "processes"), result.cpu_seconds,
                   result.cpu_seconds * 1e3 / static_cast<double>(result.injections.size())));
   const std::vector<TargetCounts> targets = count_outcomes(report.request, result);
-  Table outcomes("where|>bytes|>masked %|>corrected|>logits|>class|>detected|>hang");
+  Table outcomes("where|>bits|>masked %|>corrected|>logits|>class|>detected|>hang");
   Table shares("where|>silent % (95 %)|>vulnerable % (95 %)");
-  Table bits("where|>bit|>silent % (95 %)|>class changed % (95 %)|>vulnerable %");
+  Table bits("where|>bit|>silent % (95 %)|>class % (95 %)|>vulnerable %");
   for (const TargetCounts& target : targets) {
-    std::vector<std::string> cells{std::string(name_of(target.target)), grouped(target.bytes)};
+    std::vector<std::string> cells{std::string(name_of(target.target)), grouped(target.size)};
     for (const FaultOutcome outcome : kFaultOutcomes) {
       cells.push_back(fmt::format("{:.2f}", target.all.of(outcome).value() * 100));
     }
@@ -200,7 +201,7 @@ ordered_json inject_json(const InjectReport& report) {
   json["simulated"] = result.simulated;
   ordered_json& targets = json["targets"] = ordered_json::array();
   for (const TargetCounts& target : count_outcomes(report.request, result)) {
-    ordered_json each{{"where", name_of(target.target)}, {"bytes", target.bytes}};
+    ordered_json each{{"where", name_of(target.target)}, {"size_bits", target.size}};
     each.update(counts_json(target.all));
     ordered_json& bits = each["bits"] = ordered_json::array();
     for (std::size_t bit = 0; bit < target.bits.size(); ++bit) {

@@ -36,7 +36,7 @@ struct OutcomeCounts {
 /// By target of the request, then by bit of its words.
 struct TargetCounts {
   FaultTarget target;
-  std::uint64_t bytes = 0;
+  std::uint64_t size = 0;  ///< in bits
   OutcomeCounts all;
   std::vector<OutcomeCounts> bits;
 };

@@ -97,6 +97,22 @@ FlipPlan::Fate UseLog::checked(hw::Space space, std::uint64_t address, std::uint
   return found;
 }
 
+FlipPlan UseLog::resolve(const hw::ArrayFlip& flip, std::uint64_t cycle) const {
+  FlipPlan plan;
+  const auto now = static_cast<std::int64_t>(cycle);
+  // What follows a product may have begun before that has left the last element.
+  for (auto product = products_.rbegin(); product != products_.rend(); ++product) {
+    const auto met = hw::array_flip_at(product->schedule, product->m, now - product->begun, flip);
+    if (!met) continue;
+    plan.fate = FlipPlan::Fate::kRead;
+    plan.in_array = true;
+    plan.array = *met;
+    add_toggle(plan, product->step);
+    break;
+  }
+  return plan;
+}
+
 FlipPlan UseLog::resolve(hw::Space space, std::uint64_t address, std::uint64_t cycle,
                          const hw::WordCode& code, std::uint32_t flips) const {
   FlipPlan plan;

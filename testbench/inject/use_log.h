@@ -17,6 +17,7 @@ class UseLog final : public tlm_model::UseObserver {
   std::uint64_t step() override { return steps_++; }
   [[nodiscard]] std::uint64_t last_step() const override { return steps_ == 0 ? 0 : steps_ - 1; }
   void use(tlm_model::StoredUse use) override;
+  void product(const tlm_model::ArrayProduct& product) override { products_.push_back(product); }
 
   /// How bits of a byte that flip at the begin of `cycle`, of the core's clock, meet the uses.
   /// `flips`: how many, for the code of the memory.
@@ -24,6 +25,9 @@ class UseLog final : public tlm_model::UseObserver {
   /// plan.
   [[nodiscard]] FlipPlan resolve(hw::Space space, std::uint64_t address, std::uint64_t cycle,
                                  const hw::WordCode& code = {}, std::uint32_t flips = 1) const;
+
+  /// The same for a bit of a register of the array: at most one product is in flight in it.
+  [[nodiscard]] FlipPlan resolve(const hw::ArrayFlip& flip, std::uint64_t cycle) const;
 
  private:
   struct Found {
@@ -39,6 +43,7 @@ class UseLog final : public tlm_model::UseObserver {
 
   std::uint64_t steps_ = 0;
   std::vector<tlm_model::StoredUse> uses_;
+  std::vector<tlm_model::ArrayProduct> products_;                        ///< by their begin
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> pages_;  ///< positions in uses_
 };
 

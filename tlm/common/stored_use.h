@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "hw/array/array_flip.h"
 #include "hw/array/array_schedule.h"
 #include "hw/program/program.h"
 
@@ -42,6 +43,14 @@ struct MatmulSplit {
   std::uint64_t tile = 0;
 };
 
+/// A product that the array computes.
+struct ArrayProduct {
+  std::uint64_t step = 0;
+  std::int64_t begun = 0;  ///< cycle 0 of its schedule, of the core's clock
+  std::uint64_t m = 0;     ///< rows
+  hw::ArraySchedule schedule;
+};
+
 /// Learns of each use of stored bytes, and may change them between two of them. Values only: time
 /// is not affected.
 class UseObserver {
@@ -60,6 +69,10 @@ class UseObserver {
   [[nodiscard]] virtual std::optional<MatmulSplit> split() { return std::nullopt; }
   /// Between these parts.
   virtual void between_parts() {}
+  /// The product of the last step.
+  virtual void product(const ArrayProduct& /*product*/) {}
+  /// The register that flips while it is in flight.
+  [[nodiscard]] virtual std::optional<hw::ArrayFlip> array_flip() { return std::nullopt; }
 };
 
 }  // namespace systole::tlm_model

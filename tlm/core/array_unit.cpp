@@ -89,18 +89,8 @@ hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded
                                    std::uint64_t exposed) {
   hw::GemmArgs args = operands(matmul);
   if (functional_ && memory_.observer != nullptr) {
-    const std::uint64_t step = memory_.observer->step();
-    const auto split = memory_.observer->split();
-    observe_uses(matmul, step, {array_, matmul.m, matmul.n, matmul.k, preloaded, exposed});
-    if (split) {
-      const auto [before, after] = parts_of(args, *split, array_);
-      if (before.m != 0 && before.n != 0 && before.k != 0) {
-        static_cast<void>(engine_.matmul(before, preloaded));
-      }
-      memory_.observer->between_parts();
-      static_cast<void>(engine_.matmul(after, preloaded));
-      args.c = nullptr;
-    }
+    const hw::ArraySchedule schedule(array_, matmul.m, matmul.n, matmul.k, preloaded, exposed);
+    return compute_observed(matmul, args, schedule, preloaded);
   }
   if (!functional_ || memory_.accumulator_engine == nullptr) return engine_.matmul(args, preloaded);
   product_.resize(std::size_t{matmul.m} * matmul.n);
@@ -110,6 +100,29 @@ hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded
   const hw::ArrayCycles cycles = engine_.matmul(args, preloaded);
   memory_.accumulator_engine->write({matmul.c.address, matmul.m, matmul.n, matmul.c.pitch},
                                     product_.data(), matmul.n, matmul.accumulate);
+  return cycles;
+}
+
+hw::ArrayCycles ArrayUnit::compute_observed(const hw::cmd::Matmul& matmul, hw::GemmArgs args,
+                                            const hw::ArraySchedule& schedule, bool preloaded) {
+  UseObserver& observer = *memory_.observer;
+  const std::uint64_t step = observer.step();
+  observe_uses(matmul, step, schedule);
+  observer.product({step, static_cast<std::int64_t>(cycle()), matmul.m, schedule});
+  if (const auto split = observer.split()) {
+    const auto [before, after] = parts_of(args, *split, array_);
+    if (before.m != 0 && before.n != 0 && before.k != 0) {
+      static_cast<void>(engine_.matmul(before, preloaded));
+    }
+    observer.between_parts();
+    static_cast<void>(engine_.matmul(after, preloaded));
+    args.c = nullptr;
+    return engine_.matmul(args, preloaded);
+  }
+  const hw::ArrayCycles cycles = engine_.matmul(args, preloaded);
+  if (const auto flip = observer.array_flip()) {
+    hw::apply_array_flip(args, array_, schedule, *flip);
+  }
   return cycles;
 }
 

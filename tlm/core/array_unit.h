@@ -44,6 +44,9 @@ class ArrayUnit final : public ExecutionUnit {
   [[nodiscard]] hw::GemmArgs operands(const hw::cmd::Matmul& matmul);
   [[nodiscard]] hw::ArrayCycles compute(const hw::cmd::Matmul& matmul, bool preloaded,
                                         std::uint64_t exposed);
+  /// The same for an observer of the memories, who may change bits meanwhile.
+  [[nodiscard]] hw::ArrayCycles compute_observed(const hw::cmd::Matmul& matmul, hw::GemmArgs args,
+                                                 const hw::ArraySchedule& schedule, bool preloaded);
   /// Cycles that the codes of the memories delay the results by.
   [[nodiscard]] std::uint64_t read_delay(const hw::cmd::Matmul& matmul) const;
   /// Reports which bytes the product uses when, the command begins now.

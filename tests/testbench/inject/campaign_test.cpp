@@ -90,7 +90,7 @@ TEST(Campaign, TheFastPathEqualsFullSimulationsWithAnyNumberOfWorkers) {
   const test::VitRun vit("transformer", 2);
   CampaignRequest request;
   request.targets.assign(kFaultTargets.begin(), kFaultTargets.end());
-  request.injections = 80;
+  request.injections = 60;
   request.workers = 2;
   const CampaignResult fast = run_apart(subject_of(vit), request);
   request.workers = 3;
@@ -100,8 +100,8 @@ TEST(Campaign, TheFastPathEqualsFullSimulationsWithAnyNumberOfWorkers) {
   EXPECT_LT(fast.simulated, fast.injections.size() / 2);
   expect_same(fast, full);
 
-  const std::vector<TargetCounts> counts =
-      count_outcomes(request, {0, {1, 1, 1, 1, 1}, fast.injections});
+  const std::vector<TargetCounts> counts = count_outcomes(
+      request, {0, std::vector<std::uint64_t>(kFaultTargets.size(), 1), fast.injections});
   std::map<FaultTarget, OutcomeCounts> all;
   for (const TargetCounts& target : counts) all[target.target] = target.all;
   EXPECT_GT(all[FaultTarget::kScratchpad].silent().count, 0U);
@@ -109,6 +109,8 @@ TEST(Campaign, TheFastPathEqualsFullSimulationsWithAnyNumberOfWorkers) {
   EXPECT_GT(all[FaultTarget::kParameters].silent().count, 0U);
   EXPECT_GT(all[FaultTarget::kCommands].of(FaultOutcome::kDetected).count, 0U);
   EXPECT_EQ(all[FaultTarget::kWeights].of(FaultOutcome::kDetected).count, 0U);
+  EXPECT_GT(all[FaultTarget::kArrayWeights].silent().count, 0U);
+  EXPECT_GT(all[FaultTarget::kArraySums].silent().count, 0U);
 }
 
 /// A weight that is wrong from the start gives what the reference gives with that weight.

@@ -33,14 +33,14 @@ StoredUse tile_use(bool write, std::uint64_t step, std::int64_t cycle) {
 /// Byte 3 of row 2.
 constexpr std::uint64_t kByte = 64 + 2 * 16 + 3;
 
-void steps(UseLog& log, std::uint64_t count) {
+void take_steps(UseLog& log, std::uint64_t count) {
   for (std::uint64_t i = 0; i < count; ++i) EXPECT_EQ(log.step(), i);
   EXPECT_EQ(log.last_step(), count - 1);
 }
 
 TEST(UseLog, FlipsBeforeTheFirstReadAtOrAfterTheCycleAndNotWhatIsReplaced) {
   UseLog log;
-  steps(log, 10);
+  take_steps(log, 10);
   log.use(tile_use(true, 2, 100));   // the byte: cycle 102
   log.use(tile_use(false, 5, 200));  // 202
   log.use(tile_use(true, 7, 300));   // 302
@@ -61,7 +61,7 @@ TEST(UseLog, FlipsBeforeTheFirstReadAtOrAfterTheCycleAndNotWhatIsReplaced) {
 
 TEST(UseLog, KnowsWhichBytesATileCovers) {
   UseLog log;
-  steps(log, 1);
+  take_steps(log, 1);
   log.use(tile_use(false, 0, 10));
   for (std::uint64_t address = 0; address < 160; ++address) {
     const bool covered = address >= 64 && address < 64 + 4 * 16 && address % 16 < 8;
@@ -72,7 +72,7 @@ TEST(UseLog, KnowsWhichBytesATileCovers) {
 
 TEST(UseLog, SplitsAProductAtTheTileThatSeesTheFlipFirst) {
   UseLog log;
-  steps(log, 3);
+  take_steps(log, 3);
   StoredUse sums = tile_use(true, 1, 100);  // written in 102, added to in 122 and 142
   sums.tiles = hw::ArrayTiles::kDepth;
   sums.repeats = 3;
@@ -96,7 +96,7 @@ TEST(UseLog, SplitsAProductAtTheTileThatSeesTheFlipFirst) {
 
 TEST(UseLog, HidesAFlipFromAReadThatIsLaterInStepsAndEarlierInTime) {
   UseLog log;
-  steps(log, 6);
+  take_steps(log, 6);
   log.use(tile_use(false, 1, 100));
   log.use(tile_use(false, 3, 50));
   log.use(tile_use(false, 5, 200));
@@ -105,6 +105,40 @@ TEST(UseLog, HidesAFlipFromAReadThatIsLaterInStepsAndEarlierInTime) {
   EXPECT_EQ(plan.toggle[0].step, 1U);
   EXPECT_EQ(plan.toggle[1].step, 3U);
   EXPECT_EQ(plan.toggle[2].step, 5U);
+}
+
+/// A read of eight bytes of a word, and writes of it in part and as a whole.
+TEST(UseLog, AsksTheCodeOfTheWordAtItsFirstRead) {
+  UseLog log;
+  take_steps(log, 10);
+  const auto add = [&](bool write, std::uint64_t address, std::uint64_t bytes, std::int64_t cycle) {
+    StoredUse use;
+    use.space = hw::Space::kScratchpad;
+    use.write = write;
+    use.address = address;
+    use.pitch = use.bytes = bytes;
+    use.cycle = cycle;
+    log.use(use);
+  };
+  constexpr std::uint64_t kWord = 4096;
+  add(true, kWord, 8, 100);
+  add(false, kWord + 5, 1, 200);  // another byte of the word
+  add(true, kWord, 4, 300);       // a part of it
+  add(true, kWord, 8, 400);
+  const hw::WordCode parity{hw::Protection::kParity, 1, 1}, secded{hw::Protection::kSecded, 8, 8};
+  const auto fate = [&](std::uint64_t cycle, const hw::WordCode& code, std::uint32_t flips) {
+    return log.resolve(hw::Space::kScratchpad, kWord + 2, cycle, code, flips).fate;
+  };
+  EXPECT_EQ(fate(50, secded, 1), Fate::kOverwritten);
+  EXPECT_EQ(fate(150, secded, 1), Fate::kCorrected);
+  EXPECT_EQ(fate(150, secded, 2), Fate::kDetected);
+  EXPECT_EQ(fate(250, secded, 1), Fate::kCorrected);  // the part reads the rest
+  EXPECT_EQ(fate(350, secded, 2), Fate::kOverwritten);
+  EXPECT_EQ(fate(450, secded, 2), Fate::kUnused);
+  // A parity bit belongs to a byte, and does not see two flips.
+  EXPECT_EQ(fate(150, parity, 1), Fate::kOverwritten);
+  EXPECT_EQ(log.resolve(hw::Space::kScratchpad, kWord + 5, 150, parity, 1).fate, Fate::kDetected);
+  EXPECT_EQ(log.resolve(hw::Space::kScratchpad, kWord + 5, 150, parity, 2).fate, Fate::kRead);
 }
 
 }  // namespace
