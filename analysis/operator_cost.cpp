@@ -3,8 +3,8 @@
 namespace systole::analysis {
 namespace {
 
-constexpr std::array<std::string_view, kOperatorClasses> kNames = {"projections", "attention",
-                                                                   "feed-forward", "other"};
+constexpr std::array<std::string_view, kOperatorClasses> kClassNames = {"projections", "attention",
+                                                                        "feed-forward", "other"};
 
 void add(OperatorCost& sum, const OperatorCost& part) {
   sum.macs += part.macs;
@@ -15,13 +15,15 @@ void add(OperatorCost& sum, const OperatorCost& part) {
 
 }  // namespace
 
-std::string_view name_of(OperatorClass kind) { return kNames.at(static_cast<std::size_t>(kind)); }
+std::string_view name_of(OperatorClass kind) {
+  return kClassNames.at(static_cast<std::size_t>(kind));
+}
 
 CostSummary summarise(const std::vector<OperatorCost>& operators) {
   CostSummary summary;
   for (std::size_t i = 0; i < kOperatorClasses; ++i) {
     summary.classes[i].kind = static_cast<OperatorClass>(i);
-    summary.classes[i].name = kNames[i];
+    summary.classes[i].name = kClassNames[i];
   }
   summary.total.name = "total";
   for (const OperatorCost& op : operators) {

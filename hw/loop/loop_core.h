@@ -66,7 +66,6 @@ class LoopCore {
   std::deque<Command> unsent_;
   std::uint64_t next_send_ = 0;  ///< cycle
   Fifo<Command, 2> received_, conv_, pending_, unrolled_;
-  const Command* made_ = nullptr;                               ///< by the unroller in this cycle
   bool loading_ = false, computing_ = false, storing_ = false;  ///< issue in this cycle
 };
 

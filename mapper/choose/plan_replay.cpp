@@ -94,8 +94,7 @@ class PlanReplayer {
   PlanReplayer(const model::Graph& graph, const hw::Machine& machine,
                const std::vector<Group>& groups, const std::vector<Pipeline>& pipelines,
                const Placement& placement, TilingChoice& choice, const FixedTilings& fixed)
-      : graph_(graph),
-        machine_(machine),
+      : machine_(machine),
         groups_(groups),
         pipelines_(pipelines),
         placement_(placement),
@@ -282,7 +281,6 @@ class PlanReplayer {
     result_.cycles = before;
   }
 
-  const model::Graph& graph_;
   const hw::Machine& machine_;
   const std::vector<Group>& groups_;
   const std::vector<Pipeline>& pipelines_;

@@ -150,7 +150,7 @@ class Replay {
   double expander_free_ = 0;  ///< when it has taken all so far
   // Of the store in progress.
   double row_done_ = 0, written_ = 0, store_now_ = 0;
-  std::uint64_t row_ = 0, column_ = 0;
+  std::uint64_t row_ = 0;
   ReplayRows columns_;
   struct Arrival {
     double first = 0, last = 0;

@@ -9,7 +9,7 @@ namespace systole::model {
 namespace {
 
 /// What no file with an auto-encoder is without.
-constexpr const char* kDecoder = "blocks.0.attn.decoder_q.weight";
+constexpr const char* kDecoderWeight = "blocks.0.attn.decoder_q.weight";
 
 void require_divisor(const Safetensors& file, const char* key, std::uint32_t value,
                      const char* whole_key, std::uint32_t whole) {
@@ -45,9 +45,9 @@ VitShape read_vit_shape(const Safetensors& file) {
                          ", expected 17 or 256");
   }
   encoder.latent_heads = metadata_number(file, "ae", 0, encoder.heads - 1);
-  if (encoder.latent_heads != 0 && !file.has(kDecoder)) {
+  if (encoder.latent_heads != 0 && !file.has(kDecoderWeight)) {
     throw hw::InputError(file.path() + ": metadata 'ae': " + std::to_string(encoder.latent_heads) +
-                         ", but tensor '" + kDecoder + "' is missing");
+                         ", but tensor '" + kDecoderWeight + "' is missing");
   }
   require_divisor(file, "h", encoder.heads, "d", encoder.width);
   require_divisor(file, "patch", shape.patch, "img", shape.image);

@@ -13,7 +13,7 @@ namespace {
 /// More than a network has layers. A decoder has new masks with every token.
 constexpr std::size_t kMostPrepared = 256;
 
-constexpr std::size_t kMemory = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3, kDecode = 4;
+constexpr std::size_t kMemoryStall = 0, kBankConflict = 1, kSoftmax = 2, kOutput = 3, kDecode = 4;
 
 }  // namespace
 
@@ -133,7 +133,7 @@ void AttentionUnit::account(std::uint64_t started, const Outcome& outcome) {
   };
   for (const HeadCycles& head : outcome.heads) {
     account_.busy_until(account_.now() + head.busy());
-    stall(head.memory, kMemory);
+    stall(head.memory, kMemoryStall);
     stall(head.conflict, kBankConflict);
     stall(head.codes, kSoftmax);
     stall(head.output, kOutput);
