@@ -60,6 +60,8 @@ class CommandCheck {
   void check_near(const char* name, const DramTile& tile) const;
   /// Rows that overlap would make the result depend on the order in which rows are written.
   void check_written_rows(const char* name, std::uint64_t pitch, const WrittenRows& rows) const;
+  /// Of an operand of the array, also if it has one row: the array's engines take no other.
+  void check_pitch(const char* name, std::uint64_t pitch, std::uint64_t row) const;
   void check_range(const Range& range) const;
 
   const Program& program_;
