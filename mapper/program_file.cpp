@@ -4,6 +4,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -209,7 +210,8 @@ class Reader {
     result.network = metadata("network");
     const std::string& macs = metadata("macs");
     const char* const end = macs.data() + macs.size();
-    if (std::from_chars(macs.data(), end, result.macs).ptr != end) {
+    const auto [read, error] = std::from_chars(macs.data(), end, result.macs);
+    if (error != std::errc() || read != end) {
       throw hw::InputError(name_ + ": macs: expected a number");
     }
     result.machine =

@@ -1,6 +1,7 @@
 #include "mapper/step_mapper.h"
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -12,6 +13,9 @@
 
 namespace systole::mapper {
 namespace {
+
+/// Steps after which a shape does not come back: those of a decoder grow.
+constexpr std::uint64_t kRemembered = 8;
 
 /// The operands of a chain's stages, which are those of `nodes` in their order.
 void look_up_operands(BoundChain& chain, const std::vector<std::size_t>& nodes,
@@ -63,6 +67,7 @@ StepMapper::StepMapper(const hw::Machine& machine, const model::Graph& parted)
       choice_(machine) {}
 
 Mapping StepMapper::map(const model::Graph& step, bool with_constants) {
+  choice_.forget_unused(kRemembered);
   const model::Graph graph = split_norms(step, machine_);
   std::vector<Group> groups;
   groups.reserve(groups_.size());

@@ -1,5 +1,6 @@
 #include "hw/description/toml_text.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -62,7 +63,10 @@ std::string read_toml(const std::string& path, std::size_t max_bytes, const std:
   }
   std::ifstream file(path, std::ios::binary);
   if (!file) throw InputError(printable(path) + ": cannot be opened" + end);
-  std::string text(max_bytes + 1, '\0');  // one more shows that the file is too long
+  // One more shows that the file is too long.
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  if (error) throw InputError(printable(path) + ": cannot be read" + end);
+  std::string text(std::min<std::uintmax_t>(size, max_bytes) + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file.bad()) throw InputError(printable(path) + ": cannot be read" + end);
   text.resize(static_cast<std::size_t>(file.gcount()));

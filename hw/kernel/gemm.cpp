@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "hw/kernel/gemm_kernels.h"
+#include "hw/kernel/instruction_sets.h"
 
 namespace systole::hw {
 namespace {
@@ -71,11 +72,11 @@ bool gemm_supported(GemmBackend backend) {
     case GemmBackend::kHighway:
       return true;
     case GemmBackend::kVnni: {
-      static const bool usable = gemm_detail::vnni_usable();
+      static const bool usable = allows_avx512() && gemm_detail::vnni_usable();
       return usable;
     }
     case GemmBackend::kAmx: {
-      static const bool usable = gemm_detail::amx_usable();
+      static const bool usable = allows_avx512() && gemm_detail::amx_usable();
       return usable;
     }
   }

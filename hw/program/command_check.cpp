@@ -94,6 +94,12 @@ void CommandCheck::check_written_rows(const char* name, std::uint64_t pitch,
   }
 }
 
+void CommandCheck::check_pitch(const char* name, std::uint64_t pitch, std::uint64_t row) const {
+  if (pitch >= row) return;
+  fail(std::string(name) + " " + std::to_string(pitch) + ", expected at least the " +
+       std::to_string(row) + " of a row");
+}
+
 void CommandCheck::check(const cmd::End& /*end*/) const {}
 
 void CommandCheck::check(const cmd::Load& load) const {
@@ -218,18 +224,12 @@ void CommandCheck::check_operand_tiles(const ChainUse& use, const Chain& chain,
   }
 }
 
-void CommandCheck::check_matrix_row(const char* name, std::uint64_t pitch,
-                                    std::uint64_t elements) const {
-  if (pitch >= elements) return;
-  fail(std::string(name) + " " + std::to_string(pitch) + ", expected at least the " +
-       std::to_string(elements) + " of a row");
-}
-
 void CommandCheck::check(const cmd::Matmul& matmul) const {
   check_shape(matmul.m, matmul.n, matmul.k);
-  check_matrix_row("a_pitch", matmul.a.pitch, matmul.k);
-  check_matrix_row("b_pitch", matmul.b.pitch, matmul.b_transposed ? matmul.k : matmul.n);
-  check_matrix_row("c_pitch", matmul.c.pitch, matmul.n);
+  check_written_rows("c_pitch", matmul.c.pitch, {matmul.m, matmul.n});
+  check_pitch("a_pitch", matmul.a.pitch, matmul.k);
+  check_pitch("b_pitch", matmul.b.pitch, matmul.b_transposed ? matmul.k : matmul.n);
+  check_pitch("c_pitch", matmul.c.pitch, matmul.n);
 }
 
 void CommandCheck::check_result(const cmd::Result& result) const {

@@ -59,9 +59,10 @@ class CommandCheck {
   /// `address` has four bytes in a command.
   void check_near(const char* name, const DramTile& tile) const;
   /// A row of a product's matrices is not longer than their pitch, also of one row.
-  void check_matrix_row(const char* name, std::uint64_t pitch, std::uint64_t elements) const;
   /// Rows that overlap would make the result depend on the order in which rows are written.
   void check_written_rows(const char* name, std::uint64_t pitch, const WrittenRows& rows) const;
+  /// Of an operand of the array, also if it has one row: the array's engines take no other.
+  void check_pitch(const char* name, std::uint64_t pitch, std::uint64_t row) const;
   void check_range(const Range& range) const;
 
   const Program& program_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "hw/kernel/instruction_sets.h"
 #include "hw/ring/half_kernels.h"
 
 namespace systole::hw {
@@ -30,7 +31,7 @@ HalfKernel fastest_kernel() {
 }  // namespace
 
 bool half_kernel_supported(HalfKernel kernel) {
-  static const bool fp16 = half_detail::fp16_usable();
+  static const bool fp16 = allows_avx512() && half_detail::fp16_usable();
   return kernel != HalfKernel::kFp16 || fp16;
 }
 

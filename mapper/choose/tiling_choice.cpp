@@ -1,8 +1,10 @@
 #include "mapper/choose/tiling_choice.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/round.h"
@@ -236,32 +238,49 @@ void TilingChoice::choose(TiledPipeline& now, const TiledPipeline* next, const E
       group.tiling = tiler_.choose(group.problem, group.group->name);
     }
   }
-  const auto [known, is_new] = known_.try_emplace({judge_, before_, keys, next_keys}, 0);
+  const auto [known, is_new] = known_.try_emplace({judge_, before_, keys, next_keys}, Known{});
   if (is_new) {
     if (judge_ == Judge::kReplay && may_replay(machine_)) {
       improve(now, after.groups.empty() ? nullptr : &after, emitter, replay);
     }
     Decision decision{keys, {}};
     for (const TiledGroup& group : now.groups) decision.tilings.push_back(group.tiling);
-    known->second = number_of(std::move(decision));
+    known->second.number = number_of(std::move(decision));
   }
-  last_ = known->second;
+  known->second.used = step_;
+  last_ = known->second.number;
   before_ = std::move(keys);
   for (std::size_t i = 0; i < now.groups.size(); ++i) {
-    now.groups[i].tiling = decisions_[last_].tilings[i];
+    now.groups[i].tiling = decisions_.at(last_).tilings[i];
+  }
+}
+
+void TilingChoice::forget_unused(std::uint64_t steps) {
+  tiler_.forget_unused(steps);
+  ++step_;
+  std::set<std::size_t> used;
+  for (auto at = known_.begin(); at != known_.end();) {
+    if (at->second.used + steps < step_) {
+      at = known_.erase(at);
+    } else {
+      used.insert(at++->second.number);
+    }
+  }
+  for (auto at = decisions_.begin(); at != decisions_.end();) {
+    at = used.count(at->first) == 0 ? decisions_.erase(at) : std::next(at);
   }
 }
 
 std::size_t TilingChoice::number_of(Decision decision) {
-  for (std::size_t i = 0; i < decisions_.size(); ++i) {
-    if (decisions_[i].keys == decision.keys &&
-        std::equal(decision.tilings.begin(), decision.tilings.end(), decisions_[i].tilings.begin(),
-                   same_tiles)) {
-      return i;
+  for (const auto& [number, other] : decisions_) {
+    if (other.keys == decision.keys && std::equal(decision.tilings.begin(), decision.tilings.end(),
+                                                  other.tilings.begin(), same_tiles)) {
+      return number;
     }
   }
-  decisions_.push_back(std::move(decision));
-  return decisions_.size() - 1;
+  const std::size_t number = decisions_.empty() ? 0 : decisions_.rbegin()->first + 1;
+  decisions_.emplace(number, std::move(decision));
+  return number;
 }
 
 std::optional<std::vector<TiledGroup>> TilingChoice::in_pieces(std::vector<TiledGroup> groups,

@@ -42,6 +42,9 @@ class TilingChoice {
     last_ = SIZE_MAX;
     before_.clear();
   }
+  /// Frees what was decided and looked up for no program of the last `steps` calls of this:
+  /// programs of a decoder's steps have new shapes all the time. Between two programs.
+  void forget_unused(std::uint64_t steps);
   /// A number of what was decided last, equal for equal tilings.
   [[nodiscard]] std::size_t last() const noexcept { return last_; }
   /// Fills in the tilings of `now`, the rest of which is known. `emitter` and `replay` have seen
@@ -75,11 +78,15 @@ class TilingChoice {
 
   const hw::Machine machine_;
   Tiler tiler_;
-  std::vector<Decision> decisions_;  ///< by number
+  struct Known {
+    std::size_t number;  ///< of a decision
+    std::uint64_t used;  ///< step
+  };
+  std::map<std::size_t, Decision> decisions_;  ///< by number
+  std::uint64_t step_ = 0;
   /// By who judged, and the keys of the pipeline before, of the pipeline itself, and of what
   /// follows it.
-  std::map<std::tuple<Judge, std::vector<Key>, std::vector<Key>, std::vector<Key>>, std::size_t>
-      known_;
+  std::map<std::tuple<Judge, std::vector<Key>, std::vector<Key>, std::vector<Key>>, Known> known_;
   Judge judge_ = Judge::kReplay;
   std::size_t last_ = SIZE_MAX;                  ///< number of the last decision
   std::vector<Key> before_;                      ///< its keys

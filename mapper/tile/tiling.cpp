@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -188,13 +189,23 @@ const std::vector<Tiling>& Tiler::candidates(const TilingProblem& problem,
 }
 
 const std::vector<Tiling>& Tiler::tilings(const TilingProblem& problem) {
-  if (const auto found = known_.find(problem.key()); found != known_.end()) return found->second;
+  if (const auto found = known_.find(problem.key()); found != known_.end()) {
+    found->second.asked = step_;
+    return found->second.tilings;
+  }
   // What follows from sizes is computed once, not for each tiling.
   hw::Machine priced = machine_;
   priced.energy = hw::energy_table(machine_);
   std::vector<Tiling> all = tilings_of(priced, problem, wanted_);
   for (Tiling& tiling : all) tiling.energy = tiling_energy(priced, problem, tiling);
-  return known_.emplace(problem.key(), std::move(all)).first->second;
+  return known_.emplace(problem.key(), Known{std::move(all), step_}).first->second.tilings;
+}
+
+void Tiler::forget_unused(std::uint64_t steps) {
+  ++step_;
+  for (auto at = known_.begin(); at != known_.end();) {
+    at = at->second.asked + steps < step_ ? known_.erase(at) : std::next(at);
+  }
 }
 
 }  // namespace systole::mapper

@@ -136,11 +136,18 @@ class Tiler {
                                                       const std::string& group);
   /// The same, and none if not even single folds fit.
   [[nodiscard]] const std::vector<Tiling>& tilings(const TilingProblem& problem);
+  /// Frees the tilings of problems that nobody has asked for in the last `steps` calls of this.
+  void forget_unused(std::uint64_t steps);
 
  private:
+  struct Known {
+    std::vector<Tiling> tilings;
+    std::uint64_t asked;  ///< step
+  };
   const hw::Machine machine_;
   const Wanted wanted_;
-  std::map<decltype(TilingProblem().key()), std::vector<Tiling>> known_;
+  std::map<decltype(TilingProblem().key()), Known> known_;
+  std::uint64_t step_ = 0;
 };
 
 /// What the cost model knows about a DMA port on an idle memory. A request takes the larger of two

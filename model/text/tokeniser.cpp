@@ -207,7 +207,8 @@ BytePairs::BytePairs(const std::string& place, const nlohmann::json& metadata,
   const auto is_id = [&](const nlohmann::json& value) {
     return value.is_number_unsigned() && value.get<std::uint64_t>() < vocabulary;
   };
-  if (!metadata.is_object() || metadata.value("kind", "") != "byte_pairs") {
+  const auto kind = metadata.find("kind");
+  if (!metadata.is_object() || kind == metadata.end() || *kind != "byte_pairs") {
     fail(place, "expected an object of 'kind' \"byte_pairs\"");
   }
   const auto digits = metadata.find("digits_alone");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import mmap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError, Message  # type: ignore[import-untyped]
 from onnx import TensorProto, helper, numpy_helper
 
 from .errors import ConvertError
@@ -305,7 +306,21 @@ def _load(path: Path) -> onnx.ModelProto:
         raise ConvertError(path, f"no ONNX file: {error}") from None
     if not model.graph.node:
         raise ConvertError(path, "no ONNX file, or a graph without nodes")
+    for text in _texts_of(model):
+        if not isinstance(text, str):
+            raise ConvertError(path, f"found {text!r:.60}, expected texts in UTF-8")
     return model
+
+
+def _texts_of(message: Message) -> Iterator[str | bytes]:
+    """All texts of a message and of those in it; of what is no UTF-8, the library gives the bytes."""
+    for field, value in message.ListFields():
+        single = isinstance(value, (str, bytes, Message))
+        if field.type == field.TYPE_STRING:
+            yield from [value] if single else value
+        elif field.type == field.TYPE_MESSAGE:
+            for part in [value] if single else value:
+                yield from _texts_of(part)
 
 
 def _external(

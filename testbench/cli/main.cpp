@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "base/signal_cleanup.h"
+#include "hw/kernel/instruction_sets.h"
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/cli/common/version.h"
@@ -111,6 +112,7 @@ int run_program(int argc, const char* const* argv) {
   hw::install_signal_cleanup();
   set_command_line(argc, argv);
   try {
+    hw::limit_instruction_sets();
     CLI::App app("Cycle-level models of Transformer inference accelerators.", "systole");
     Action action;
     add_commands(app, action);

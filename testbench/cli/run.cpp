@@ -263,6 +263,7 @@ int run_network(const RunOptions& options) {
                   [&](const Measurement& measurement) {
                     return explain_json(explain_run(measurement, mapping.program, bound));
                   }};
+  simulation.keep_outputs = !options.outputs.empty() || !subject.pictures().labels.empty();
   return measure_and_report(
       options, work, std::move(simulation), bar, [&](Measurement& measurement) {
         measurement.estimates = estimates;

@@ -138,6 +138,7 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
   SimulationOptions options;
   options.wave = task.wave;
   options.check = task.check;
+  options.keep_outputs = false;
   options.bounds = false;
   options.progress = task.progress;
   options.next_step = [&](std::size_t step) -> const mapper::Mapping& { return run.step(step); };
@@ -146,21 +147,22 @@ LlamaGeneration generate(const hw::Machine& machine, const model::IntegerLlama& 
     if (trace.index >= traces.size()) traces.resize(trace.index + 1);
     traces[trace.index] = trace;
   };
-  options.next_input = [&](const std::vector<std::vector<std::uint8_t>>& outputs)
+  options.next_input =
+      [&, step = std::size_t{0}](const std::vector<std::vector<std::uint8_t>>& outputs) mutable
       -> std::optional<std::vector<std::uint8_t>> {
-    const std::size_t step = outputs.size();
-    if (step >= task.prompt.size()) {
+    const bool is_prompt = step < task.prompt.size();
+    if (!is_prompt) {
       take(outputs.back());
       if (generation.tokens.back() == task.end) return std::nullopt;
     }
     traces.clear();
-    const std::int32_t id =
-        step < task.prompt.size() ? task.prompt[step] : generation.tokens.back();
+    const std::int32_t id = is_prompt ? task.prompt[step] : generation.tokens.back();
+    ++step;
     return embedding_bytes(model::embed_tokens(llama, {id}), input);
   };
   SimulationResult result = simulate(run.graph(), run.first(), machine,
                                      tlm_model::make_models(machine), run.inputs(), options);
-  if (result.outputs.size() == steps) take(result.outputs.back());
+  if (result.cycles.size() == steps) take(result.outputs.back());
   const std::vector<analysis::OperatorEstimate> estimates =
       analysis::estimate(run.latest(), machine);
   const std::vector<OperatorTiming> timings = time_operators(traces, estimates);

@@ -20,9 +20,9 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxBytes = 1 << 20;
 constexpr std::int64_t kMaxLanes = 31;  ///< a lane mask is a 32-bit word
 
-class Reader {
+class ManifestReader {
  public:
-  explicit Reader(const std::string& folder)
+  explicit ManifestReader(const std::string& folder)
       : path_(folder + "/" + kManifest),
         root_(hw::parse_toml(hw::read_toml(path_, kMaxBytes, "a manifest"), hw::printable(path_),
                              kMaxBytes, "a manifest")) {
@@ -158,6 +158,6 @@ std::vector<std::string> own_blocks() {
   return {"requantizer", "i_gelu", "i_exp", "softmax_unit", "i_sqrt", "layernorm_unit"};
 }
 
-OwnManifest read_manifest(const std::string& folder) { return Reader(folder).read(); }
+OwnManifest read_manifest(const std::string& folder) { return ManifestReader(folder).read(); }
 
 }  // namespace systole::testbench

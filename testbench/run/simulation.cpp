@@ -151,7 +151,8 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
       result.finished = processor.finish_cycle();
     }
     result.cycles.push_back(job.cycles);
-    result.outputs.push_back(bytes_of(job.outputs));
+    if (!options.keep_outputs) result.outputs.clear();
+    if (options.functional) result.outputs.push_back(bytes_of(job.outputs));
     result.commands += subject.program->commands.size();
     if (wave) wave->end_inference();
     count.end_inference();

@@ -27,6 +27,9 @@ struct SimulationOptions {
   bool check = false;      ///< compare every operator's result with the reference
   /// Tensors of the graph that are kept as commands leave them in memory; with values only.
   std::vector<model::TensorId> tensors;
+  /// Off: SimulationResult::outputs has those of the last inference alone, so that memory does not
+  /// grow with their number.
+  bool keep_outputs = true;
   bool bounds = true;            ///< off: no lower bound of any inference, which takes host time
   WaveOptions wave;              ///< waveform to write; no path: none
   tlm_model::Observer observer;  ///< may be empty
@@ -35,8 +38,9 @@ struct SimulationOptions {
   /// returns its mapping, which must live until the next call. The first is that given to
   /// simulate().
   std::function<const mapper::Mapping&(std::size_t inference)> next_step;
-  /// The bytes of the input of each inference from the outputs of those before it, in the place of
-  /// those given to simulate(), of which there are as many at most; nothing ends the run.
+  /// The bytes of the input of each inference from the outputs that are kept of those before it, in
+  /// the place of those given to simulate(), of which there are as many at most; nothing ends the
+  /// run.
   std::function<std::optional<std::vector<std::uint8_t>>(
       const std::vector<std::vector<std::uint8_t>>& outputs)>
       next_input;
@@ -55,9 +59,10 @@ struct CheckResult {
 };
 
 struct SimulationResult : MachineRun {
-  std::vector<std::uint64_t> cycles;               ///< per inference, start to interrupt
-  std::vector<double> bounds;                      ///< per inference: cycles of its lower bound
-  std::vector<std::vector<std::uint8_t>> outputs;  ///< per inference: the graph's output tensor
+  std::vector<std::uint64_t> cycles;  ///< per inference, start to interrupt
+  std::vector<double> bounds;         ///< per inference: cycles of its lower bound
+  /// Per inference: the graph's output tensor; empty without values.
+  std::vector<std::vector<std::uint8_t>> outputs;
   /// By tensor of SimulationOptions::tensors and inference: rows one after another, 0 where no
   /// command writes.
   std::vector<std::vector<std::vector<std::uint8_t>>> tensors;

@@ -182,7 +182,10 @@ class TraceReader {
     const std::uint64_t offset = transaction.address - hw::kDramBase;
     const std::uint64_t in_registers = transaction.address - hw::kRegistersBase;
     const bool in_memory = offset < dram_bytes_ && transaction.bytes <= dram_bytes_ - offset;
-    if (!in_memory && in_registers + transaction.bytes > hw::kAllRegisterBytes) {
+    // The difference of an address below the registers is far beyond them.
+    const bool at_registers = in_registers < hw::kAllRegisterBytes &&
+                              transaction.bytes <= hw::kAllRegisterBytes - in_registers;
+    if (!in_memory && !at_registers) {
       lines_.fail(line, fmt::format("an address in the {} MiB of dram.mib", machine_.dram.mib));
     }
     if (transaction.asked > kMostCycles || transaction.answered > kMostCycles) {

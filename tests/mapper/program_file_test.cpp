@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
+#include <vector>
 
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_text.h"
 #include "hw/program/disassembly.h"
 #include "hw/program/program_image.h"
 #include "model/build/host_operators.h"
+#include "model/format/safetensors.h"
+#include "model/format/safetensors_writer.h"
 #include "model/seeded/shapes.h"
 #include "support/input_error.h"
 #include "support/random/random_graph.h"
@@ -75,6 +79,27 @@ TEST(ProgramFile, IsCheckedForTheMachineThatIsToRunIt) {
   other.accumulator.kib = 1;
   EXPECT_NE(input_error_of([&] { (void)read_program(path, &other); }).find("accumulator elements"),
             std::string::npos);
+}
+
+TEST(ProgramFile, RefusesMoreMacsThanANumberHolds) {
+  const TempDirectory directory;
+  const std::string path = directory.path("p");
+  const model::Graph graph = model::make_seeded_encoder("encoder", {1, 16, 2, 16}, 2, 1);
+  const hw::Machine machine = hw::find_machine("tiny");
+  write_program(path, "n", machine, graph, map_graph(graph, machine));
+  EXPECT_GT(read_program(path).macs, 0U);
+  const model::Safetensors file = model::Safetensors::open(path);
+  std::map<std::string, std::string> metadata = file.metadata();
+  std::vector<model::TensorData> tensors;
+  for (const std::string& name : file.names()) {
+    const model::TensorView& view = file.tensor(name);
+    tensors.push_back({name, view.dtype, view.shape, {view.data, view.data + view.bytes}});
+  }
+  metadata["macs"] = "18446744073709551616";
+  const std::string changed = directory.path("q");
+  model::write_safetensors(changed, tensors, metadata);
+  EXPECT_EQ(input_error_of([&] { (void)read_program(changed); }),
+            changed + ": macs: expected a number");
 }
 
 }  // namespace

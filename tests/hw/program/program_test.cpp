@@ -369,10 +369,23 @@ INSTANTIATE_TEST_SUITE_P(
                    "a_pitch 63"},
         BadProgram{"OverlapMatmul", [](Program& p) { work_of<cmd::Matmul>(p, 2).c.pitch = 0; },
                    "c_pitch 0"},
-        BadProgram{"LongRowOfA", [](Program& p) { --work_of<cmd::Matmul>(p, 2).a.pitch; },
-                   "a_pitch"},
-        BadProgram{"LongRowOfB", [](Program& p) { work_of<cmd::Matmul>(p, 2).b.pitch = 1; },
-                   "b_pitch 1, expected at least the"},
+        // One row too: an engine of the array takes no other.
+        BadProgram{"OverlapOneRow",
+                   [](Program& p) {
+                     work_of<cmd::Matmul>(p, 2).m = 1;
+                     work_of<cmd::Matmul>(p, 2).c.pitch = 31;
+                   },
+                   "c_pitch 31, expected at least the 32 of a row"},
+        BadProgram{"OverlapA", [](Program& p) { work_of<cmd::Matmul>(p, 2).a.pitch = 63; },
+                   "a_pitch 63, expected at least the 64 of a row"},
+        BadProgram{"OverlapB", [](Program& p) { work_of<cmd::Matmul>(p, 2).b.pitch = 31; },
+                   "b_pitch 31, expected at least the 32 of a row"},
+        BadProgram{"OverlapTurnedB",
+                   [](Program& p) {
+                     work_of<cmd::Matmul>(p, 2).b_transposed = true;
+                     work_of<cmd::Matmul>(p, 2).b.pitch = 63;
+                   },
+                   "b_pitch 63, expected at least the 64 of a row"},
         BadProgram{"OverlapMove", [](Program& p) { work_of<cmd::Move>(p, 4).to.pitch = 31; },
                    "b_pitch 31"},
         BadProgram{"LongRow",

@@ -336,6 +336,15 @@ def test_hostile_bytes(tmp_path: Path, refusal: Any) -> None:
         refusal(path)
 
 
+def test_names_that_are_no_text(tmp_path: Path, refusal: Any) -> None:
+    whole = bert_model().SerializeToString()
+    for name in (b"MatMul", b"input_ids"):
+        at = whole.index(name)
+        path = tmp_path / "n.onnx"
+        path.write_bytes(whole[:at] + b"\xff" + whole[at + 1 :])
+        assert "expected texts in UTF-8" in refusal(path)
+
+
 def test_scales_of_weights(tmp_path: Path, refusal: Any) -> None:
     """int8 weights times a scale for each output, by Cast and Mul or by DequantizeLinear."""
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <pthread.h>
+
+#include <cstddef>
 #include <cstdint>
 #include <fstream>
 #include <sstream>
@@ -16,6 +19,7 @@
 
 #if defined(SYSTOLE_ADDRESS_SANITIZER)
 #include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
 #endif
 
 namespace systole::test {
@@ -40,9 +44,26 @@ inline void forget_process_stacks() {
 #endif
 }
 
+/// The kernel says at each switch which stack it goes to, but not when a stopped simulation comes
+/// back to the first one: an exception after that would be taken for one of the process that ran
+/// last.
+inline void return_to_first_stack() {
+#if defined(SYSTOLE_ADDRESS_SANITIZER)
+  pthread_attr_t attributes;
+  void* bottom = nullptr;
+  std::size_t bytes = 0;
+  ::pthread_getattr_np(::pthread_self(), &attributes);
+  ::pthread_attr_getstack(&attributes, &bottom, &bytes);
+  ::pthread_attr_destroy(&attributes);
+  __sanitizer_start_switch_fiber(nullptr, bottom, bytes);
+  __sanitizer_finish_switch_fiber(nullptr, nullptr, nullptr);
+#endif
+}
+
 /// Ends what has been simulated in this process, so that a test may build and run modules anew. No
 /// module may be alive.
 inline void fresh_kernel() {
+  return_to_first_stack();
   forget_process_stacks();
   sc_core::sc_get_curr_simcontext()->reset();
 }

@@ -110,6 +110,8 @@ TEST_F(BusTraceFile, RefusesWhatIsMalformedWithItsLine) {
       {"", "7,,write,0x40,32,9,30\n", "expected names of at most 256 initiators"},
       {"", "7,dma,erase,0x40,32,9,30\n", "expected 'read' or 'write'"},
       {"", "7,dma,write,0x1ffffffffff,8,9,30\n", "expected an address in the"},
+      // Ends in the registers, which begin four bytes later.
+      {"", "7,dma,write,0xfffffffffc,8,9,30\n", "expected an address in the"},
       {"", "", "a.csv:6: the trace is cut short: expected '# end ' and a count"},
   };
   for (const Hostile& one : rows) {
