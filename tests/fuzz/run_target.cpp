@@ -22,7 +22,11 @@
 #endif
 #endif
 #if defined(SYSTOLE_COUNTS_MEMORY)
-#include <sanitizer/allocator_interface.h>
+// As in <sanitizer/allocator_interface.h>, which g++ does not come with.
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*,
+                                                                           std::size_t),
+                                                         void (*on_free)(const volatile void*));
+extern "C" std::size_t __sanitizer_get_allocated_size(const volatile void* block);
 #endif
 
 namespace systole::fuzz {
