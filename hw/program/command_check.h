@@ -58,7 +58,6 @@ class CommandCheck {
   void check_encoder(const cmd::Store& store) const;
   /// `address` has four bytes in a command.
   void check_near(const char* name, const DramTile& tile) const;
-  /// A row of a product's matrices is not longer than their pitch, also of one row.
   /// Rows that overlap would make the result depend on the order in which rows are written.
   void check_written_rows(const char* name, std::uint64_t pitch, const WrittenRows& rows) const;
   /// Of an operand of the array, also if it has one row: the array's engines take no other.
