@@ -38,19 +38,19 @@ std::uint64_t hash_bytes(const std::vector<std::uint8_t>& bytes) {
 
 /// In a copy of the process: a kernel simulates once.
 CampaignResult run_apart(const FaultSubject& subject, const CampaignRequest& request) {
-  struct Numbers {
+  struct RunTotals {
     std::uint64_t cycles, simulated;
   };
   const Bytes bytes = run_in_child([&] {
     const CampaignResult result = run_campaign(subject, request);
-    const Numbers numbers{result.cycles, result.simulated};
+    const RunTotals numbers{result.cycles, result.simulated};
     Bytes copy(sizeof numbers + result.injections.size() * sizeof(InjectionResult));
     std::memcpy(copy.data(), &numbers, sizeof numbers);
     std::memcpy(copy.data() + sizeof numbers, result.injections.data(),
                 copy.size() - sizeof numbers);
     return copy;
   });
-  Numbers numbers{};
+  RunTotals numbers{};
   std::memcpy(&numbers, bytes.data(), sizeof numbers);
   CampaignResult result;
   result.cycles = numbers.cycles;
