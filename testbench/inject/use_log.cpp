@@ -72,8 +72,8 @@ FlipPlan::Fate UseLog::checked(hw::Space space, std::uint64_t address, std::uint
                                    ? FlipPlan::Fate::kCorrected
                                    : FlipPlan::Fate::kDetected;
   // The first cycle at or after the flip in which each byte of the word is used.
-  constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  std::int64_t read = kNever, written = kNever;
+  constexpr std::int64_t kUnused = std::numeric_limits<std::int64_t>::max();
+  std::int64_t read = kUnused, written = kUnused;
   std::uint64_t written_bytes = 0;
   const std::uint64_t word = address / code.bytes * code.bytes;
   for (std::uint64_t byte = word; byte < word + code.bytes; ++byte) {
@@ -91,7 +91,7 @@ FlipPlan::Fate UseLog::checked(hw::Space space, std::uint64_t address, std::uint
       }
     }
   }
-  if (read == kNever && written == kNever) return FlipPlan::Fate::kUnused;
+  if (read == kUnused && written == kUnused) return FlipPlan::Fate::kUnused;
   // A write of a part of the word reads it first.
   if (written <= read && written_bytes == code.bytes) return FlipPlan::Fate::kOverwritten;
   return found;
