@@ -365,8 +365,8 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
     other = chosen;
     other.in_parts = !other.in_parts && groups[i].problem.may_leave_in_parts(other);
     consider(other, false);
-    // Where the banks matter, other sizes may be the best of those that are spread. A stream that is
-    // shorter than the array reads tiles of B as fast as they come in.
+    // Where the banks matter, other sizes may be the best of those that are spread. A stream that
+    // is shorter than the array reads tiles of B as fast as they come in.
     const bool is_short = groups[i].problem.m < machine_.array.rows;
     for (std::size_t c = 0; c < candidates.size(); ++c) {
       if (!chosen.spread && (!is_short || c >= kSpread)) break;
