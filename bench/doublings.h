@@ -54,11 +54,12 @@ class Doublings {
     return {{"resources", rows}, {"slower", list}};
   }
 
-  /// Of figures(); `all`: also every pair that is slower.
+  /// Of figures(), if there are pairs; `all`: also every pair that is slower.
   static void print(const nlohmann::ordered_json& figures, bool all) {
     const auto text = [](const nlohmann::ordered_json& row, const char* key) {
       return row.at(key).get<std::string>();
     };
+    if (figures.at("resources").empty()) return;
     std::size_t pairs = 0, slower = 0;
     double worst = 0;
     std::printf("%-24s %6s %14s %8s  %s\n", "doubled", "pairs", "over 1% slower", "worst %",

@@ -20,6 +20,8 @@ constexpr std::size_t kJudged = 6;
 /// already too late is given up.
 constexpr std::uint64_t kMostReplayed = 40'000;
 constexpr std::size_t kAtOnce = 16;
+/// So many of the best tilings of a short stream are tried with their tiles spread over all banks.
+constexpr std::size_t kSpread = 4;
 /// The part of its time that a pipeline has to gain by loading more.
 constexpr std::uint64_t kWorth = 100;
 
@@ -382,8 +384,12 @@ void TilingChoice::improve(TiledPipeline& now, const TiledPipeline* next, const 
     other = chosen;
     other.in_parts = !other.in_parts && groups[i].problem.may_leave_in_parts(other);
     consider(other, false);
-    // Where the banks matter, other sizes may be the best of those that are spread.
-    for (Tiling candidate : chosen.spread ? candidates : std::vector<Tiling>{}) {
+    // Where the banks matter, other sizes may be the best of those that are spread. A stream that
+    // is shorter than the array reads tiles of B as fast as they come in.
+    const bool is_short = groups[i].problem.m < machine_.array.rows;
+    for (std::size_t c = 0; c < candidates.size(); ++c) {
+      if (!chosen.spread && (!is_short || c >= kSpread)) break;
+      Tiling candidate = candidates[c];
       candidate.spread = true;
       consider(candidate, true);
     }
