@@ -103,8 +103,9 @@ bool same_groups(const Fusion& a, const Fusion& b) {
   return std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), is_same);
 }
 
-/// The best of all plans by the machine's strategy.
-Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
+/// The best of all plans by the machine's strategy; of those that were tried before one was at the
+/// bound, if `stops_at_bound`.
+Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool stops_at_bound) {
   // Stages before an anchor have to pay: without them, parts of LayerNorms stay together. Where
   // every result goes to DRAM, passes and bytes are what is asked for, not time.
   std::vector<hw::FusionLevel> levels{machine.mapper.fusion};
@@ -155,7 +156,7 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
   std::vector<Plan> drafts;
   std::vector<Plan> fitting;
   const auto at_bound = [&](const std::vector<Plan>& all) {
-    return drafts_first && wants_cycles &&
+    return stops_at_bound && drafts_first && wants_cycles &&
            std::any_of(all.begin(), all.end(), [](const Plan& plan) { return plan.is_at_bound(); });
   };
   // Of cycles: a plan that takes longer is worse, and a draft not worth choosing tilings for.
@@ -276,6 +277,15 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
     }
   }
   throw std::logic_error("no plan for " + graph.name);
+}
+
+/// The same, but where the plan at the bound takes more DRAM than there is, another may take less.
+Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
+  try {
+    return best_plan(graph, machine, true);
+  } catch (const hw::InputError&) {
+    return best_plan(graph, machine, false);
+  }
 }
 
 }  // namespace
