@@ -89,12 +89,15 @@ struct IBertExpConstants {
   std::int64_t c;
 };
 
-/// For a scale of 9e-10 or more, which fits_ibert_exp() accepts.
+/// Of a positive scale. fits_ibert_exp() accepts those of 9e-10 or more; constants of smaller ones
+/// end at +-2^63, short of what int64 does not hold.
 inline IBertExpConstants make_ibert_exp_constants(double scale) {
-  constexpr double kA = 0.35815147;
-  return {static_cast<std::int64_t>(std::floor(-0.6931 / scale)),
-          static_cast<std::int64_t>(std::floor(0.96963238 / kA / scale)),
-          static_cast<std::int64_t>(std::floor(1.0 / kA / (scale * scale)))};
+  constexpr double kA = 0.35815147, kLargest = 0x1p63 - 0x1p10;  // the last double below 2^63
+  const auto floor = [](double value) {
+    return static_cast<std::int64_t>(std::floor(std::clamp(value, -kLargest, kLargest)));
+  };
+  return {floor(-0.6931 / scale), floor(0.96963238 / kA / scale),
+          floor(1.0 / kA / (scale * scale))};
 }
 
 /// Halvings the released code keeps: its integer result is polynomial * 2^(30 - halvings).

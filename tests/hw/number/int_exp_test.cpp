@@ -103,6 +103,7 @@ TEST(IBertExp, ClampsTheArgumentAtThirtyHalvings) {
 TEST(IBertExp, AcceptsTheScalesWhoseConstantsFit) {
   EXPECT_TRUE(fits_ibert_exp(make_ibert_exp_constants(9e-10)));
   EXPECT_FALSE(fits_ibert_exp(make_ibert_exp_constants(5e-10)));
+  EXPECT_FALSE(fits_ibert_exp(make_ibert_exp_constants(1e-200)));
   EXPECT_FALSE(fits_ibert_exp({0, 1, 1}));
 }
 
