@@ -92,8 +92,9 @@ struct IBertExpConstants {
 /// Of a positive scale. fits_ibert_exp() accepts those of 9e-10 or more; constants of smaller ones
 /// end at +-2^63, short of what int64 does not hold.
 inline IBertExpConstants make_ibert_exp_constants(double scale) {
-  constexpr double kA = 0.35815147, kLargest = 0x1p63 - 0x1p10;  // the last double below 2^63
+  constexpr double kA = 0.35815147;
   const auto floor = [](double value) {
+    constexpr double kLargest = 0x1p63 - 0x1p10;  // the last double below 2^63
     return static_cast<std::int64_t>(std::floor(std::clamp(value, -kLargest, kLargest)));
   };
   return {floor(-0.6931 / scale), floor(0.96963238 / kA / scale),

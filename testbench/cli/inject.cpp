@@ -161,10 +161,7 @@ void add_inject_command(CLI::App& app, Action& action) {
   require_positive(
       *command.add_option("-n,--limit", options->limit, "draw from the first N inputs; default: 1")
            ->type_name("N"));
-  command
-      .add_option("--where", options->where,
-                  "scratchpad, accumulator, weights, parameters, commands, array_weights, "
-                  "array_activations, array_sums; default: all")
+  command.add_option("--where", options->where, "places (docs/soft-errors.md); default: all")
       ->type_name("NAME,...")
       ->delimiter(',')
       ->allow_extra_args(false);
