@@ -103,9 +103,9 @@ bool same_groups(const Fusion& a, const Fusion& b) {
   return std::equal(a.decisions.begin(), a.decisions.end(), b.decisions.begin(), is_same);
 }
 
-/// The best of all plans by the machine's strategy; of those that were tried before one was at the
-/// bound, if `stops_at_bound`.
-Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool stops_at_bound) {
+/// The best of all plans by the machine's strategy. `stopped`: says afterwards whether plans were
+/// not tried because one was at the bound; null: all are tried.
+Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* stopped) {
   // Stages before an anchor have to pay: without them, parts of LayerNorms stay together. Where
   // every result goes to DRAM, passes and bytes are what is asked for, not time.
   std::vector<hw::FusionLevel> levels{machine.mapper.fusion};
@@ -156,8 +156,11 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool st
   std::vector<Plan> drafts;
   std::vector<Plan> fitting;
   const auto at_bound = [&](const std::vector<Plan>& all) {
-    return stops_at_bound && drafts_first && wants_cycles &&
-           std::any_of(all.begin(), all.end(), [](const Plan& plan) { return plan.is_at_bound(); });
+    const bool stops =
+        stopped != nullptr && drafts_first && wants_cycles &&
+        std::any_of(all.begin(), all.end(), [](const Plan& plan) { return plan.is_at_bound(); });
+    if (stops) *stopped = true;
+    return stops;
   };
   // Of cycles: a plan that takes longer is worse, and a draft not worth choosing tilings for.
   std::uint64_t limit = UINT64_MAX, draft_limit = UINT64_MAX;
@@ -281,10 +284,12 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool st
 
 /// The same, but where the plan at the bound takes more DRAM than there is, another may take less.
 Mapping best_plan(const model::Graph& graph, const hw::Machine& machine) {
+  bool stopped = false;
   try {
-    return best_plan(graph, machine, true);
+    return best_plan(graph, machine, &stopped);
   } catch (const hw::InputError&) {
-    return best_plan(graph, machine, false);
+    if (!stopped) throw;
+    return best_plan(graph, machine, nullptr);
   }
 }
 
