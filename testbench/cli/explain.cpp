@@ -105,9 +105,7 @@ void add_explain_command(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("explain", "why a run takes its cycles, what would help");
   add_machine_options(command, options->machine);
   add_strategy(command, options->machine);
-  command.add_option("--model", options->model, "an integer model or a known shape")
-      ->type_name("NAME|FILE")
-      ->required();
+  add_model(command, options->model).required();
   add_size_options(command, options->size);
   command.add_flag("--decode", options->size.decode, "one token, keys cached");
   command.add_option("--past", options->size.past, "tokens in the cache of --decode; default: 0")

@@ -152,9 +152,7 @@ void add_inject_command(CLI::App& app, Action& action) {
       *app.add_subcommand("inject", "flip bits of a run, count what becomes of them");
   add_machine_options(command, options->machine);
   add_strategy(command, options->machine);
-  command.add_option("--model", options->model, "an integer model or a known shape")
-      ->type_name("NAME|FILE")
-      ->required();
+  add_model(command, options->model).required();
   add_size_options(command, options->size);
   command.add_option("-i,--input", options->input, "pictures; default: those of the models")
       ->type_name("FILE|DIR");

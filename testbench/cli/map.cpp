@@ -133,8 +133,7 @@ void add_map_command(CLI::App& app, Action& action) {
   command.add_option("--confirm", options->confirm, "mappings to simulate in a search; default: 3")
       ->type_name("N")
       ->check(CLI::Range(std::size_t{0}, std::size_t{100}).description(""));
-  command.add_option("--model", options->model, "an integer model or a known shape")
-      ->type_name("NAME|FILE");
+  add_model(command, options->model);
   add_size_options(command, options->size);
   command.add_option("-o,--out", options->out, "write the program for run --program")
       ->type_name("FILE");

@@ -364,8 +364,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--split", options->split, "how cores share the work; default: batch")
       ->type_name("batch|layers|heads")
       ->check(CLI::IsMember({"batch", "layers", "heads"}).description(""));
-  command.add_option("--model", options->model, "an integer model or a known shape")
-      ->type_name("NAME|FILE");
+  add_model(command, options->model);
   command.add_option("--program", options->program, "a program of systole map --out instead")
       ->type_name("FILE");
   add_size_options(command, options->size);

@@ -205,6 +205,11 @@ void add_shape_options(CLI::App& command, SizeOptions& size) {
   add("--window", size.window, "tokens that one of a Llama attends to");
 }
 
+CLI::Option& add_model(CLI::App& command, std::string& model) {
+  return *command.add_option("--model", model, "an integer model or a known shape")
+              ->type_name("NAME|FILE");
+}
+
 void add_size_options(CLI::App& command, SizeOptions& size) {
   add_shape_options(command, size);
   command.add_option("--batch", size.batch, "sequences at once of a shape; default: 1")

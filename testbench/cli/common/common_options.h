@@ -58,6 +58,8 @@ void require_models(const hw::CoreSystem& system);
 /// without one.
 [[nodiscard]] hw::Machine load_stream_machine(const MachineOptions& options);
 
+/// Adds --model, of an integer model or a known shape.
+CLI::Option& add_model(CLI::App& command, std::string& model);
 /// Adds --length, --layers, --heads, --d and --ffn.
 void add_shape_options(CLI::App& command, SizeOptions& size);
 /// The same and --batch.
