@@ -183,6 +183,7 @@ class Campaign {
     const double cpu_before = cpu_seconds_of_copies();
     for (std::size_t picture = 0; picture < subject_.inputs.size(); ++picture) {
       static_cast<void>(run_in_child([&] { return record(picture); }));
+      expected_.push_back(expected_of(picture));
     }
     run_in_workers();
     CampaignResult result;
@@ -348,14 +349,23 @@ class Campaign {
     result.outcome = FaultOutcome::kMasked;
     result.simulated = request_.full;
     if (result.simulated) return;
-    const std::vector<std::uint8_t> outputs = golden_outputs(result.injection.picture);
-    result.hash = hash_of(outputs);
-    result.label = subject_.label ? subject_.label(outputs) : -1;
+    const Expected& expected = expected_[result.injection.picture];
+    result.hash = expected.hash;
+    result.label = expected.label;
   }
 
-  [[nodiscard]] std::vector<std::uint8_t> golden_outputs(std::size_t picture) const {
+  /// What the run without errors of an input gave.
+  struct Expected {
+    std::vector<std::uint8_t> outputs;
+    std::uint64_t hash = 0;
+    std::int32_t label = -1;  ///< as InjectionResult::label
+  };
+  [[nodiscard]] Expected expected_of(std::size_t picture) const {
     const std::uint8_t* const from = golden_outputs_.data() + picture * run_.output_bytes();
-    return {from, from + run_.output_bytes()};
+    Expected expected{{from, from + run_.output_bytes()}, 0, -1};
+    expected.hash = hash_of(expected.outputs);
+    if (subject_.label) expected.label = subject_.label(expected.outputs);
+    return expected;
   }
 
   /// In a copy: simulates injections into the run of an input.
@@ -405,15 +415,14 @@ class Campaign {
     InjectionResult& result = results_[*injector.own()];
     if (!run_.system.core.processor.fault().empty()) outcome = FaultOutcome::kDetected;
     if (outcome == FaultOutcome::kMasked) {
-      const std::vector<std::uint8_t> expected = golden_outputs(picture);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        if (run_.outputs[i] != expected[i]) ++result.changed;
+      const Expected& expected = expected_[picture];
+      for (std::size_t i = 0; i < expected.outputs.size(); ++i) {
+        if (run_.outputs[i] != expected.outputs[i]) ++result.changed;
       }
       result.hash = hash_of(run_.outputs);
       if (subject_.label) result.label = subject_.label(run_.outputs);
       if (result.changed != 0) {
-        const bool same = !subject_.label || result.label == subject_.label(expected);
-        outcome = same ? FaultOutcome::kLogits : FaultOutcome::kClass;
+        outcome = result.label == expected.label ? FaultOutcome::kLogits : FaultOutcome::kClass;
       }
     }
     result.outcome = outcome;
@@ -430,6 +439,7 @@ class Campaign {
   SharedArray<InjectionResult> results_;
   SharedArray<std::uint64_t> done_;  ///< injections simulated, by all workers
   std::vector<FaultRegion> regions_;
+  std::vector<Expected> expected_;  ///< by picture
 };
 
 }  // namespace
