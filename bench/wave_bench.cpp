@@ -1,11 +1,15 @@
-// Host time of a waveform: what --wave costs a run of one inference, and the simulation alone.
+// Host time and bytes of a waveform: what --wave costs a run of one inference, and the simulation
+// alone, in both formats.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <limits>
 #include <string>
 #include <systemc>
+#include <utility>
 #include <vector>
 
 #include "bench/cpu_time.h"
@@ -22,12 +26,15 @@ namespace {
 // The SystemC library prints a banner before it calls sc_main().
 [[maybe_unused]] const int kNoBanner = ::setenv("SYSTEMC_DISABLE_COPYRIGHT_MESSAGE", "1", 1);
 
-/// CPU seconds of a run without values, and in it of its simulation.
+/// CPU seconds of a run without values, and in it of its simulation; bytes of its waveform.
 struct Times {
-  double whole, simulation;
+  double whole = std::numeric_limits<double>::infinity();
+  double simulation = std::numeric_limits<double>::infinity();
+  std::uintmax_t bytes = 0;
   void keep_shorter(const Times& other) {
     whole = std::min(whole, other.whole);
     simulation = std::min(simulation, other.simulation);
+    bytes = other.bytes;
   }
 };
 
@@ -47,7 +54,8 @@ Times run(const std::string& machine_name, const std::string& network_name,
     static_cast<void>(testbench::simulate(network.graph, mapping, machine,
                                           tlm_model::make_models(machine), {{}}, options));
     const double end = bench::cpu_seconds();
-    return Times{end - begin, end - mapped};
+    return Times{end - begin, end - mapped,
+                 wave.empty() ? 0 : std::filesystem::file_size(wave)};
   });
 }
 
@@ -56,8 +64,9 @@ Times run(const std::string& machine_name, const std::string& network_name,
 
 int sc_main(int argc, char* argv[]) {
   using namespace systole;
-  const std::string wave = argc > 1 ? argv[1] : "/tmp/bench.vcd";
+  const std::string stem = argc > 1 ? argv[1] : "/tmp/bench";
   constexpr int kRepeats = 5;
+  constexpr double kMega = 1e6;
   struct Case {
     const char *machine, *network;
   };
@@ -66,17 +75,20 @@ int sc_main(int argc, char* argv[]) {
                              {"gemmini", "vit65"},
                              {"vitcod", "vit65"},
                              {"transformer", "bert-base"}};
-  fmt::print("{:<12} {:<10} {:>8} {:>8} {:>6} {:>8} {:>8} {:>6}\n", "machine", "network", "run s",
-             "wave s", "ratio", "sim s", "wave s", "ratio");
+  fmt::print("{:<12} {:<10} {:>7} {:>5}  {:>7} {:>6} {:>8} {:>7}\n", "machine", "network", "run s",
+             "wave", "wave s", "ratio", "of sim.", "MB");
   for (const Case& c : kCases) {
-    Times plain = run(c.machine, c.network, ""), recorded = run(c.machine, c.network, wave);
-    for (int i = 1; i < kRepeats; ++i) {
+    Times plain, fst, vcd;
+    for (int i = 0; i < kRepeats; ++i) {
       plain.keep_shorter(run(c.machine, c.network, ""));
-      recorded.keep_shorter(run(c.machine, c.network, wave));
+      fst.keep_shorter(run(c.machine, c.network, stem + ".fst"));
+      vcd.keep_shorter(run(c.machine, c.network, stem + ".vcd"));
     }
-    fmt::print("{:<12} {:<10} {:>8.3f} {:>8.3f} {:>6.2f} {:>8.4f} {:>8.4f} {:>6.2f}\n", c.machine,
-               c.network, plain.whole, recorded.whole, recorded.whole / plain.whole,
-               plain.simulation, recorded.simulation, recorded.simulation / plain.simulation);
+    for (const auto& [name, wave] : {std::pair{".fst", fst}, {".vcd", vcd}}) {
+      fmt::print("{:<12} {:<10} {:>7.3f} {:>5}  {:>7.3f} {:>6.2f} {:>8.2f} {:>7.2f}\n", c.machine,
+                 c.network, plain.whole, name, wave.whole, wave.whole / plain.whole,
+                 wave.simulation / plain.simulation, static_cast<double>(wave.bytes) / kMega);
+    }
   }
   return 0;
 }

@@ -12,21 +12,20 @@
 #include "hw/kernel/gemm.h"
 #include "hw/postop/chain_kernel.h"
 #include "hw/postop/postop.h"
+#include "hw/timed_engine.h"
 
 /// The swap points: what an engine does, seen from the machine around it. The C++ models here and
 /// the Verilated RTL implement the same interfaces, and the machine cannot tell which it has.
 namespace systole::hw {
 
-class ArrayEngine {
+class ArrayEngine : public TimedEngine {
  public:
-  virtual ~ArrayEngine() = default;
   /// One matmul command. `operands.c == nullptr` asks for the cycles alone.
   [[nodiscard]] virtual ArrayCycles matmul(const GemmArgs& operands, bool preloaded) = 0;
 };
 
-class PostopEngine {
+class PostopEngine : public TimedEngine {
  public:
-  virtual ~PostopEngine() = default;
   /// Computes rows of a tile (see ChainOperands).
   virtual void apply(const Chain& chain, const ChainOperands& operands) = 0;
   [[nodiscard]] virtual ChainCycles cycles(const Chain& chain, std::uint64_t rows,
@@ -35,9 +34,8 @@ class PostopEngine {
 
 /// The sums of the accumulator, all 0 at first. Timing is modelled elsewhere: where the array and
 /// the post-op pipeline meet depends on both of them.
-class AccumulatorEngine {
+class AccumulatorEngine : public TimedEngine {
  public:
-  virtual ~AccumulatorEngine() = default;
   /// Overwrites the sums of a tile, or adds to them. Rows of `values` are `pitch` elements apart.
   virtual void write(const AccumulatorTile& tile, const std::int32_t* values, std::size_t pitch,
                      bool accumulate) = 0;
@@ -46,9 +44,10 @@ class AccumulatorEngine {
 
 /// Values of the attention lines. When a line does what follows from the mask alone
 /// (hw/attention/timing/attention_runs.h), so an engine that works line by line knows it too.
-class AttentionEngine {
+class AttentionEngine : public TimedEngine {
  public:
-  virtual ~AttentionEngine() = default;
+  /// Of the next call: the scores begin in begin_at()'s cycle, the sums in this one.
+  virtual void begin_sums_at(std::uint64_t /*cycle*/) {}
   /// attention_sums() of a head, or of a tile of its queries.
   [[nodiscard]] virtual AttentionSums sums(const SparseHead& head,
                                            const AttentionOperands& operands,
@@ -56,9 +55,8 @@ class AttentionEngine {
 };
 
 /// Values of the auto-encoder's lines.
-class HeadMixEngine {
+class HeadMixEngine : public TimedEngine {
  public:
-  virtual ~HeadMixEngine() = default;
   /// mix_heads() of one token.
   virtual void mix(const HeadMix& mix, const std::int8_t* in, std::size_t features,
                    std::int8_t* out) = 0;

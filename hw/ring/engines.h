@@ -6,22 +6,21 @@
 #include "hw/ring/half_gemv.h"
 #include "hw/ring/half_vector.h"
 #include "hw/ring/router_contract.h"
+#include "hw/timed_engine.h"
 
 /// The swap points of a half precision core, as hw/engines.h has them of the integer one: models
 /// here, Verilated RTL with the same interfaces.
 namespace systole::hw {
 
 /// Values of the matrix unit's lanes. Timing is modelled in hw/machine/matrix_unit.h.
-class MatrixLaneEngine {
+class MatrixLaneEngine : public TimedEngine {
  public:
-  virtual ~MatrixLaneEngine() = default;
   virtual void gemv(const HalfGemv& args) = 0;
 };
 
 /// Values of the vector unit's multipliers and adders.
-class HalfVectorEngine {
+class HalfVectorEngine : public TimedEngine {
  public:
-  virtual ~HalfVectorEngine() = default;
   virtual void apply(half_vector::Operation operation, const half_vector::Elements& elements) = 0;
 };
 
@@ -34,9 +33,8 @@ struct RoutedPacket {
 };
 
 /// What a router makes of packets that come in.
-class RouterEngine {
+class RouterEngine : public TimedEngine {
  public:
-  virtual ~RouterEngine() = default;
   /// A part of a vector, at least one half, that core `core` sent and that has `hops` still to go,
   /// this one included.
   virtual RoutedPacket route(const std::vector<Half>& values, std::uint32_t core,

@@ -410,7 +410,7 @@ void add_run_command(CLI::App& app, Action& action) {
                 "systole run -m gemmini --model gpt2 -l 256 --layers 2 --functional off",
                 "systole run -m transformer --model gpt2 --length 16 --decode --past 100",
                 "systole run -m vitcod --model vit65 --mask mask.npy -n 10 --check",
-                "systole run -m gemmini --model vit17 -n 1 --wave run.vcd --timeline run.json",
+                "systole run -m gemmini --model vit17 -n 1 --wave run.fst --timeline run.json",
                 "systole run -m transformer --model bert-base --report run.html",
                 "systole run -m gemmini --model vit17 --outputs out.safetensors \\\n    --tensors "
                 "'blocks.0.*'",

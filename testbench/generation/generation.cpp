@@ -13,6 +13,7 @@
 #include "mapper/ring/pass.h"
 #include "model/float/float_gpt.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/run/rtl_blocks.h"
 #include "tlm/ring/ring_system.h"
 
 namespace systole::testbench {
@@ -171,26 +172,25 @@ class Controller {
 };
 
 std::vector<tlm_model::dfx::HalfEngines> make_engines(const hw::Machine& machine,
-                                                      RtlReport& report) {
+                                                      const RtlWaves& waves, RtlReport& report) {
   const auto is_rtl = [](hw::Backend backend) { return backend == hw::Backend::kRtl; };
   HalfBackends backends;
   backends.mpu_tree = is_rtl(machine.backend.mpu_tree);
   backends.fp16_mul = is_rtl(machine.backend.fp16_mul);
   backends.fp16_add = is_rtl(machine.backend.fp16_add);
   std::vector<tlm_model::dfx::HalfEngines> engines(machine.dfx.cores);
-  for (tlm_model::dfx::HalfEngines& core : engines) {
-    core.matrix = make_matrix_lane_engine(machine.matrix.unit(), backends, {}, report);
-    core.vector = make_half_vector_engine(backends, {}, report);
+  for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
+    tlm_model::dfx::HalfEngines& core = engines[i];
+    const RtlOptions options = waves.options(i);
+    core.matrix = make_matrix_lane_engine(machine.matrix.unit(), backends, options, report);
+    core.vector = make_half_vector_engine(backends, options, report);
     core.router = make_router_engine(is_rtl(machine.backend.ring_router),
-                                     machine.ring.router_cycles, {}, report);
+                                     machine.ring.router_cycles, options, report);
   }
   return engines;
 }
 
-}  // namespace
-
-Generation generate(const hw::Machine& machine, const GenerationTask& task) {
-  check(task);
+Generation run(const hw::Machine& machine, const GenerationTask& task, const RtlWaves& rtl_waves) {
   std::vector<std::unique_ptr<PassMaker>> makers;
   std::vector<std::uint32_t> registers;
   for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
@@ -201,7 +201,7 @@ Generation generate(const hw::Machine& machine, const GenerationTask& task) {
   Generation result;
   Controller controller(machine, task, makers, result);
   RingSystem system("system", machine, registers, memories.pointers(),
-                    make_engines(machine, result.rtl), [&] { return controller.next(); });
+                    make_engines(machine, rtl_waves, result.rtl), [&] { return controller.next(); });
   controller.set_system(system);
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task.observer;
 
@@ -228,6 +228,16 @@ Generation generate(const hw::Machine& machine, const GenerationTask& task) {
   for (std::size_t i = 0; system.cores() > 1 && i < system.cores(); ++i) {
     result.link_bytes.push_back(system.link_bytes(i));
   }
+  return result;
+}
+
+}  // namespace
+
+Generation generate(const hw::Machine& machine, const GenerationTask& task) {
+  check(task);
+  RtlWaves rtl_waves(task.wave.path, machine);
+  Generation result = run(machine, task, rtl_waves);
+  rtl_waves.write();
   return result;
 }
 

@@ -2,18 +2,22 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <utility>
 
+#include "base/atomic_file.h"
 #include "base/error.h"
+#include "base/mapped_file.h"
 #include "base/printable.h"
 #include "hw/description/machine_keys.h"
 #include "testbench/rtl/drive/rtl_view.h"
+#include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/wave/fst_merge.h"
+#include "testbench/wave/wave_file.h"
 
 namespace systole::testbench {
 namespace {
@@ -39,12 +43,6 @@ bool is_built(hw::Machine machine, const std::string& block) {
   } catch (const hw::InputError&) {
     return false;
   }
-}
-
-RtlOptions by_stem(const std::string& vcd) {
-  RtlOptions options;
-  options.wave = std::filesystem::path(vcd).replace_extension().string();
-  return options;
 }
 
 }  // namespace
@@ -122,42 +120,46 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
   return engines;
 }
 
-RtlWaves::Wave::Wave(std::string name, const std::string& fst)
-    : block(std::move(name)),
-      path(fst),
-      file(fst),
-      place(file.place_to_write()),
-      hierarchy(place + ".hier"),
-      remembered_hierarchy(hierarchy) {}
-
-RtlWaves::RtlWaves(const std::string& vcd, const hw::Machine& machine) {
-  if (vcd.empty()) return;
-  for (const std::string& block : rtl_blocks(machine)) {
-    if (!runs_as_rtl(machine, block)) continue;
-    waves_.emplace_back(block, by_stem(vcd).wave_of(block));
+RtlWaves::RtlWaves(const std::string& wave, const hw::Machine& machine)
+    : path_(wave), time_(std::make_shared<SystemTime>(machine.core.clock_mhz)) {
+  if (wave.empty()) return;
+  const std::filesystem::path path(wave);
+  for (std::uint32_t core = 0; core < std::max(machine.dfx.cores, 1U); ++core) {
+    for (const std::string& block : rtl_blocks(machine)) {
+      if (!runs_as_rtl(machine, block)) continue;
+      if (path.extension() != kFstEnding) {
+        throw hw::InputError(hw::printable(wave) + ": expected a file name that ends in " +
+                             std::string(kFstEnding) + ", which waveforms of RTL need");
+      }
+      const std::string name = machine.dfx.cores > 1 ? fmt::format("core{}.{}", core, block) : block;
+      waves_.emplace_back(core, block, name,
+                          path.parent_path() / (path.stem().string() + "." + name + ".fst"));
+    }
   }
 }
 
-RtlWaves::~RtlWaves() {
-  for (const Wave& wave : waves_) ::unlink(wave.hierarchy.c_str());
-}
-
-RtlOptions RtlWaves::options() const {
+RtlOptions RtlWaves::options(std::uint32_t core) const {
   RtlOptions options;
-  for (const Wave& wave : waves_) options.places[wave.block] = wave.place;
+  if (waves_.empty()) return options;
+  options.time = time_;
+  for (const Wave& wave : waves_) {
+    if (wave.core == core) options.places[wave.block] = wave.file.place();
+  }
   return options;
 }
 
 void RtlWaves::write() {
-  for (Wave& wave : waves_) {
-    wave.file.commit();
-    write_rtl_view(wave.path, wave.block);
+  if (waves_.empty()) return;
+  std::string groups;
+  std::vector<FstPart> parts;
+  for (const Wave& wave : waves_) {
+    parts.push_back({wave.file.place(), "rtl." + wave.name});
+    groups += rtl_view_groups(read_fst_signals(wave.file.place()), wave.name, parts.back().scope);
   }
-}
-
-std::vector<std::string> RtlWaves::files(const std::string& vcd, const std::string& block) {
-  const std::string wave = by_stem(vcd).wave_of(block);
-  return {wave, rtl_view_path(wave)};
+  merge_fst(path_, parts);
+  const std::string view = rtl_view_path(path_);
+  const std::string before(hw::MappedFile(view).bytes());
+  hw::write_file_atomically(view, before + groups);
 }
 
 }  // namespace systole::testbench

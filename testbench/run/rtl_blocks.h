@@ -1,14 +1,15 @@
 #pragma once
 
+#include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "base/atomic_file.h"
-#include "base/signal_cleanup.h"
 #include "hw/machine/machine.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/rtl/drive/rtl_options.h"
+#include "testbench/wave/fst_place.h"
 #include "tlm/core/core.h"
 
 /// The blocks that can run as Verilated RTL: those with a key in section `backend` of a machine.
@@ -40,37 +41,33 @@ void swap_for_rtl(hw::Machine& machine, const std::string& block);
 [[nodiscard]] tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& options,
                                               RtlReport& report);
 
-/// The FST files of blocks in RTL, beside the waveform of the machine: of "run.vcd" it makes
-/// "run.softmax_unit.fst" and its view "run.softmax_unit.gtkw" for each of them. They appear whole
-/// or not at all.
+/// The waveforms of blocks in RTL in that of the machine: below the scope "rtl" of "run.fst", on the
+/// same time axis, with groups of their own in the view "run.gtkw".
 class RtlWaves {
  public:
-  /// Without a waveform there are none. Throws InputError if one cannot be written. Construct it
-  /// before the engines: it has to outlive them.
-  RtlWaves(const std::string& vcd, const hw::Machine& machine);
-  ~RtlWaves();
-  RtlWaves(const RtlWaves&) = delete;
-  RtlWaves& operator=(const RtlWaves&) = delete;
+  /// Without a waveform, or a block in RTL, there are none. Throws InputError if `wave` is no FST,
+  /// or one cannot be written beside it. Construct it before the engines: it has to outlive them.
+  RtlWaves(const std::string& wave, const hw::Machine& machine);
 
-  /// For make_engines().
-  [[nodiscard]] RtlOptions options() const;
-  /// After the end of the engines: puts the files in place. Throws InputError if that fails.
+  /// For make_engines(), of a core in a ring.
+  [[nodiscard]] RtlOptions options(std::uint32_t core = 0) const;
+  /// After the end of the engines, and of the waveform of the machine: adds to that. Throws
+  /// InputError if that fails.
   void write();
-
-  /// Everything that write() makes if `block` is in RTL.
-  [[nodiscard]] static std::vector<std::string> files(const std::string& vcd,
-                                                      const std::string& block);
 
  private:
   struct Wave {
-    Wave(std::string block, const std::string& path);
+    Wave(std::uint32_t of_core, const std::string& of_block, const std::string& full_name,
+         const std::string& path)
+        : core(of_core), block(of_block), name(full_name), file(path) {}
 
-    std::string block, path;
-    hw::AtomicFile file;
-    std::string place;      ///< where the FST is written
-    std::string hierarchy;  ///< a file of its writer, beside it until it is closed
-    hw::RememberedFile remembered_hierarchy;
+    std::uint32_t core;
+    std::string block;
+    std::string name;  ///< of the block among all of the machine
+    FstPlace file;     ///< never put in place
   };
+  const std::string path_;
+  const std::shared_ptr<SystemTime> time_;
   std::deque<Wave> waves_;
 };
 

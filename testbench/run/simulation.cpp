@@ -18,7 +18,6 @@
 #include "testbench/run/result_rows.h"
 #include "testbench/run/run_checks.h"
 #include "tlm/common/observer.h"
-#include "tlm/common/time.h"
 #include "tlm/system.h"
 
 namespace systole::testbench {
@@ -43,19 +42,6 @@ struct Subject {
     output = mapper::place_of(*graph, other, output_tensor(*graph));
   }
 };
-
-/// The texts of a whole inference would not fit into their boxes.
-void open_on_first_operator(Wave& wave, const std::vector<tlm_model::CommandTrace>& traces,
-                            const tlm_model::Clock& clock) {
-  if (traces.empty()) return;
-  std::uint64_t from = traces.front().dispatched, to = 0;
-  for (const tlm_model::CommandTrace& trace : traces) {
-    if (trace.op != traces.front().op) continue;
-    from = std::min(from, trace.dispatched);
-    to = std::max(to, trace.completed);
-  }
-  wave.open_on(clock.edge_ps(from), clock.edge_ps(to));
-}
 
 SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model::Engines engines,
                           const std::vector<std::vector<std::uint8_t>>& inputs,
@@ -164,7 +150,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   }
   static_cast<MachineRun&>(result) = run_machine(system);
   if (wave) {
-    open_on_first_operator(*wave, result.traces, tlm_model::Clock(machine.core.clock_mhz));
+    wave->open_on_first_operator(result.traces, machine.core.clock_mhz);
     wave->write();
     result.wave_is_cut_short = wave->is_cut_short();
   }

@@ -28,6 +28,19 @@ bool is_shared(const WaveGroup& group) {
   return path.rfind("core.", 0) != 0 && path.rfind("host.", 0) != 0;
 }
 
+bool is_state(const std::string& path) {
+  const std::string_view ending = ".state";
+  return path.size() > ending.size() &&
+         path.compare(path.size() - ending.size(), ending.npos, ending) == 0;
+}
+
+/// "array" of "core.array.state", "array operator" of "core.array.operator".
+std::string unit_of(std::string path) {
+  if (path.rfind("core.", 0) == 0) path = path.substr(path.find('.') + 1);
+  if (is_state(path)) path.resize(path.rfind('.'));
+  return path;
+}
+
 std::string full_name(const RecordedSignal& signal) {
   if (signal.width == 1) return signal.name;
   return fmt::format("{}[{}:0]", signal.name, signal.width - 1);
@@ -83,6 +96,28 @@ class Writer {
   unsigned inside_ = 0;  ///< flags of what is in the group in progress
 };
 
+/// What all cores do, one below the other.
+void add_overview(const GtkwView& view, const std::vector<RecordedSignal>& signals, Writer& writer) {
+  const std::string title = "Cores";
+  writer.begin_group(title, false);
+  for (const GtkwView::Core& core : view.cores) {
+    for (const WaveGroup& group : wave_groups()) {
+      if (is_shared(group) || !group.overview) continue;
+      for (const WaveSignal& how : group.signals) {
+        const bool is_work = how.text == WaveText::kOperator || how.text == WaveText::kPhase ||
+                             how.text == WaveText::kInstruction;
+        for (const RecordedSignal& signal : signals) {
+          const std::string path = path_below_top(signal.name);
+          const std::string own = path_of_only_core(core.name, path);
+          if (own == path || own != how.path || (!is_work && !is_state(own))) continue;
+          writer.add(signal, how, core.name + " " + unit_of(own), group.colour, core);
+        }
+      }
+    }
+  }
+  writer.end_group(title, false);
+}
+
 }  // namespace
 
 std::string path_below_top(const std::string& name) { return name.substr(name.find('.') + 1); }
@@ -96,12 +131,15 @@ std::string path_of_only_core(const std::string& core, const std::string& path) 
 std::string gtkw_text(const GtkwView& view, const std::vector<RecordedSignal>& signals) {
   Writer writer(view);
   std::vector<bool> shown(signals.size(), false);
+  if (view.cores.size() > 1) add_overview(view, signals, writer);
   const auto add_group = [&](const WaveGroup& group, const GtkwView::Core& core, bool shared) {
     const std::string title =
         shared || core.name.empty() ? group.title : core.name + ": " + group.title;
+    // Those of one core fill a window.
+    const bool folded = group.folded || (!shared && &core != &view.cores.front());
     bool begun = false;
     const auto add = [&](std::size_t i, const WaveSignal& how, const std::string& label) {
-      if (!std::exchange(begun, true)) writer.begin_group(title, group.folded);
+      if (!std::exchange(begun, true)) writer.begin_group(title, folded);
       writer.add(signals[i], how, label, group.colour, core);
       shown[i] = true;
     };
@@ -123,7 +161,7 @@ std::string gtkw_text(const GtkwView& view, const std::vector<RecordedSignal>& s
       }
       wanted = next;
     }
-    if (begun) writer.end_group(title, group.folded);
+    if (begun) writer.end_group(title, folded);
   };
   for (const GtkwView::Core& core : view.cores) {
     for (const WaveGroup& group : wave_groups()) {

@@ -12,7 +12,7 @@ namespace systole::testbench {
 
 /// What a GTKWave view says besides the signals.
 struct GtkwView {
-  std::string wave;                      ///< absolute path of the VCD
+  std::string wave;                      ///< absolute path of the waveform
   std::string self;                      ///< absolute path of the view
   std::uint64_t from_ps = 0, to_ps = 0;  ///< the stretch that fills the window
   struct Core {

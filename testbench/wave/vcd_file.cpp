@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <utility>
 
 #include "base/atomic_file.h"
 #include "testbench/wave/wave_file.h"
@@ -18,17 +17,6 @@ std::string identifier(std::size_t number) {
     number /= kCount;
   } while (number > 0);
   return text;
-}
-
-std::vector<std::string> parts_of(const std::string& path) {
-  std::vector<std::string> parts;
-  std::size_t begin = 0;
-  for (std::size_t dot = path.find('.'); dot != path.npos; dot = path.find('.', begin)) {
-    parts.push_back(path.substr(begin, dot - begin));
-    begin = dot + 1;
-  }
-  parts.push_back(path.substr(begin));
-  return parts;
 }
 
 class VcdFile final : public WaveFile {
@@ -100,31 +88,14 @@ class VcdFile final : public WaveFile {
 
 void VcdFile::append_header(const std::vector<RecordedSignal>& signals) {
   text_ += "$version Systole $end\n$timescale 1 ps $end\n";
-  std::vector<std::pair<std::vector<std::string>, std::size_t>> sorted;
-  for (std::size_t i = 0; i < signals.size(); ++i) {
-    sorted.emplace_back(parts_of(signals[i].name), i);
-  }
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<std::string> open;
-  const auto close_to = [&](std::size_t depth) {
-    for (; open.size() > depth; open.pop_back()) text_ += "$upscope $end\n";
-  };
-  for (auto& [parts, index] : sorted) {
-    const std::string name = std::move(parts.back());
-    parts.pop_back();
-    std::size_t common = 0;
-    while (common < std::min(open.size(), parts.size()) && open[common] == parts[common]) ++common;
-    close_to(common);
-    for (; common < parts.size(); ++common) {
-      open.push_back(parts[common]);
-      text_ += "$scope module " + parts[common] + " $end\n";
-    }
-    const unsigned width = signals[index].width;
-    text_ += "$var wire " + std::to_string(width) + " " + identifier(index) + " " + name;
-    if (width > 1) text_ += " [" + std::to_string(width - 1) + ":0]";
-    text_ += " $end\n";
-  }
-  close_to(0);
+  visit_hierarchy(signals,
+                  {[this](const std::string& scope) { text_ += "$scope module " + scope + " $end\n"; },
+                   [this] { text_ += "$upscope $end\n"; },
+                   [&](std::size_t signal, const std::string& name) {
+                     const unsigned width = signals[signal].width;
+                     text_ += "$var wire " + std::to_string(width) + " " + identifier(signal) + " " +
+                              ranged_name(name, width) + " $end\n";
+                   }});
   text_ += "$enddefinitions $end\n";
 }
 

@@ -14,20 +14,24 @@
 namespace systole::testbench {
 namespace {
 
-constexpr char kExtension[] = ".vcd";
 constexpr const char* kViewEnding = ".gtkw";
 
 std::string stem_of(const WaveOptions& options) {
-  const std::filesystem::path path(options.path);
-  if (path.extension() != kExtension) {
+  const std::string ending = std::filesystem::path(options.path).extension().string();
+  if (ending != kFstEnding && ending != kVcdEnding) {
     throw hw::InputError(hw::printable(options.path) + ": expected a file name that ends in " +
-                         kExtension);
+                         std::string(kFstEnding) + " or " + std::string(kVcdEnding));
   }
   if (options.from_cycle >= options.to_cycle) {
     throw hw::InputError("waveform from cycle " + std::to_string(options.from_cycle) + " to " +
                          std::to_string(options.to_cycle) + ": expected a later end");
   }
-  return options.path.substr(0, options.path.size() - (sizeof kExtension - 1));
+  return options.path.substr(0, options.path.size() - ending.size());
+}
+
+std::unique_ptr<WaveFile> make_file(const std::string& path) {
+  return std::filesystem::path(path).extension() == kFstEnding ? make_fst_file(path)
+                                                               : make_vcd_file(path);
 }
 
 WaveRecorder::Limits limits_of(const WaveOptions& options, std::uint32_t core_mhz) {
@@ -62,7 +66,7 @@ Wave::Wave(const WaveOptions& options, std::vector<WaveCore> cores, std::uint32_
       stem_(stem_of(options)),
       limits_(limits_of(options, core_mhz)),
       recorder_(std::make_unique<WaveRecorder>(
-          make_vcd_file(options.path), limits_,
+          make_file(options.path), limits_,
           [this] {
             for (auto* module : sampled_) module->sample();
           },
@@ -109,6 +113,20 @@ void Wave::add_modules(const std::vector<sc_core::sc_object*>& objects) {
   }
 }
 
+void Wave::open_on_first_operator(const std::vector<tlm_model::CommandTrace>& traces,
+                                  std::uint32_t clock_mhz) {
+  if (traces.empty()) return;
+  std::uint64_t from = traces.front().dispatched, to = 0;
+  for (const tlm_model::CommandTrace& trace : traces) {
+    if (trace.op != traces.front().op) continue;
+    from = std::min(from, trace.dispatched);
+    to = std::max(to, trace.completed);
+  }
+  const tlm_model::Clock clock(clock_mhz);
+  open_from_ps_ = clock.edge_ps(from);
+  open_to_ps_ = clock.edge_ps(to);
+}
+
 void Wave::end_inference() {
   const std::uint64_t now = tlm_model::to_ps(sc_core::sc_time_stamp());
   if (now <= limits_.from_ps) return;
@@ -117,10 +135,10 @@ void Wave::end_inference() {
   if (inferences_ == options_.inferences) recorder_->stop();
 }
 
-std::vector<std::string> Wave::files(const std::string& vcd,
+std::vector<std::string> Wave::files(const std::string& wave,
                                      const std::vector<std::string>& cores) {
-  const std::string stem = std::filesystem::path(vcd).replace_extension().string();
-  std::vector<std::string> files{vcd, stem + kViewEnding};
+  const std::string stem = std::filesystem::path(wave).replace_extension().string();
+  std::vector<std::string> files{wave, stem + kViewEnding};
   const auto add = [&](const std::string& core) {
     for (const WaveTable& table : wave_tables()) files.push_back(table_path(stem, core, table));
   };

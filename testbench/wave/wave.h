@@ -17,11 +17,11 @@
 namespace systole::testbench {
 
 struct WaveOptions {
-  std::string path;              ///< ends in ".vcd"; empty: no recording
+  std::string path;              ///< ends in ".fst" or ".vcd"; empty: no recording
   std::uint64_t inferences = 1;  ///< recorded from the beginning of the window on; 0: all
   std::uint64_t from_cycle = 0;  ///< the window, in core cycles since the simulation began
   std::uint64_t to_cycle = std::numeric_limits<std::uint64_t>::max();
-  std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< of the VCD; recording ends there
+  std::uint64_t max_bytes = std::uint64_t{256} << 20;  ///< of the file; recording ends there
 };
 
 /// A core that a waveform shows.
@@ -30,8 +30,8 @@ struct WaveCore {
   const hw::Program* program = nullptr;  ///< outlives the waveform; null: of a core in a ring
 };
 
-/// Records what the modules of a simulation show as a VCD, with a view for GTKWave beside it. Of
-/// "run.vcd" it makes "run.gtkw", and the tables "run.states.txt", "run.operators.txt" and so on
+/// Records what the modules of a simulation show, with a view for GTKWave beside it. Of
+/// "run.fst" it makes "run.gtkw", and the tables "run.states.txt", "run.operators.txt" and so on
 /// that turn numbers into names there, those that the machine needs. What is recorded is described
 /// in docs/waveforms.md.
 ///
@@ -39,7 +39,7 @@ struct WaveCore {
 /// sc_object::trace() adds its own signals. Recording changes nothing in the simulation.
 class Wave {
  public:
-  /// Throws InputError if the path does not end in ".vcd", if one of the files cannot be written,
+  /// Throws InputError if the path has another ending, if one of the files cannot be written,
   /// or if the window is empty.
   Wave(const WaveOptions& options, const hw::Program& program, std::uint32_t core_mhz);
   /// Of several cores: each has groups of signals, and tables "run.NAME.operators.txt" and so on of
@@ -48,21 +48,20 @@ class Wave {
   Wave(const Wave&) = delete;
   Wave& operator=(const Wave&) = delete;
 
-  /// The view opens on this time, ps, if it is recorded; else on the first inference.
-  void open_on(std::uint64_t from_ps, std::uint64_t to_ps) noexcept {
-    open_from_ps_ = from_ps;
-    open_to_ps_ = to_ps;
-  }
+  /// The view opens on the first operator of these commands, in cycles of `clock_mhz`, if it is
+  /// recorded; else on the first inference, whose texts would not fit into their boxes.
+  void open_on_first_operator(const std::vector<tlm_model::CommandTrace>& traces,
+                              std::uint32_t clock_mhz);
   /// An inference has ended at the present time.
   void end_inference();
   /// Ends the recording and puts all files in place; without it there are none. Throws InputError
   /// if that fails.
   void write();
 
-  /// The recording ended early because the VCD had reached its limit.
+  /// The recording ended early because the file had reached its limit.
   [[nodiscard]] bool is_cut_short() const noexcept { return recorder_->is_full(); }
-  /// Everything that write() makes for a waveform `vcd`, itself first; `cores`: names of several.
-  [[nodiscard]] static std::vector<std::string> files(const std::string& vcd,
+  /// Everything that write() makes for a waveform `wave`, itself first; `cores`: names of several.
+  [[nodiscard]] static std::vector<std::string> files(const std::string& wave,
                                                       const std::vector<std::string>& cores = {});
 
  private:

@@ -45,7 +45,8 @@ struct WaveGroup {
   std::string title;
   int colour;  ///< of GTKWave: 1 red, 2 orange, 3 yellow, 4 green, 5 blue, 6 indigo, 7 violet
   std::vector<WaveSignal> signals;
-  bool folded = false;  ///< a view shows the title alone at first
+  bool folded = false;    ///< a view shows the title alone at first
+  bool overview = false;  ///< states and operators are beside those of other cores, too
 };
 
 /// The label of a signal with this path below the top module; nothing: another one is meant.

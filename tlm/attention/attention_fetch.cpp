@@ -130,6 +130,7 @@ std::uint64_t AttentionUnit::Run::read(const hw::AttentionFetch& fetch, std::uin
       address, row == nullptr ? nullptr : reinterpret_cast<std::uint8_t*>(latent_.data()),
       latent_.size(), not_before);
   if (row != nullptr) {
+    unit_.mix_.begin_at(arrived);
     unit_.mix_.mix(*operand.decoder, latent_.data(), operand.features,
                    reinterpret_cast<std::int8_t*>(row));
   }

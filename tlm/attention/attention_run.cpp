@@ -164,7 +164,8 @@ void AttentionUnit::Run::begin_step() {
   start_ = end_;
   if (step.spmm) {
     claim(step.part.sum_bytes);
-    softmax_start_ = std::max(scored_.front() + score_latency_, softmax_free_);
+    softmax_start_ = std::max(scored_.front().end + score_latency_, softmax_free_);
+    scores_begun_ = scored_.front().begin;
     scored_.pop_front();
   } else {
     hold(0, mask_of(step.part.head).arrived, current().memory);
@@ -242,7 +243,7 @@ void AttentionUnit::Run::end_step() {
     claimed_ -= step.part.score_bytes;
     emit(step);
   } else {
-    scored_.push_back(end_);
+    scored_.push_back({start_, end_});
   }
   ++step_;
   in_step_ = false;
@@ -301,6 +302,8 @@ std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& st
   operands.v_pitch = heads_.size() * attention_.n;
   operands.dim = attention_.k;
   operands.value_dim = attention_.n;
+  unit_.lines_.begin_at(scores_begun_);
+  unit_.lines_.begin_sums_at(start_);
   hw::AttentionSums sums = unit_.lines_.sums(
       hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands, score_functions_);
   const hw::Chain& chain = program_.chains[attention_.chain];
@@ -313,6 +316,7 @@ std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& st
   chain_operands.out_pitch = attention_.n * hw::bytes_of(chain.out);
   chain_operands.rows = tile.count;
   chain_operands.cols = attention_.n;
+  unit_.postop_.begin_at(end_);
   unit_.postop_.apply(chain, chain_operands);
   return out;
 }

@@ -147,7 +147,12 @@ class AttentionUnit::Run {
   };
   std::vector<Hold> holds_;
 
-  std::deque<std::uint64_t> scored_;  ///< ends of the SDDMMs whose SpMMs are to come
+  /// An SDDMM whose SpMM is to come.
+  struct Scored {
+    std::uint64_t begin, end;
+  };
+  std::deque<Scored> scored_;
+  std::uint64_t scores_begun_ = 0;  ///< those of the SpMM in progress
   std::uint64_t softmax_start_ = 0;   ///< of the SpMM in progress
   std::uint64_t softmax_free_ = 0;    ///< it has taken the rows of the previous tile
   std::uint64_t claimed_ = 0;         ///< bytes of the accumulator

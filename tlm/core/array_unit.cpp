@@ -88,6 +88,7 @@ hw::GemmArgs ArrayUnit::operands(const hw::cmd::Matmul& matmul) {
 hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded,
                                    std::uint64_t exposed) {
   hw::GemmArgs args = operands(matmul);
+  engine_.begin_at(cycle() + exposed);
   if (functional_ && memory_.observer != nullptr) {
     const hw::ArraySchedule schedule(array_, matmul.m, matmul.n, matmul.k, preloaded, exposed);
     return compute_observed(matmul, args, schedule, preloaded);
@@ -98,6 +99,7 @@ hw::ArrayCycles ArrayUnit::compute(const hw::cmd::Matmul& matmul, bool preloaded
   args.c = product_.data();
   args.ldc = matmul.n;
   const hw::ArrayCycles cycles = engine_.matmul(args, preloaded);
+  memory_.accumulator_engine->begin_at(cycle() + exposed);
   memory_.accumulator_engine->write({matmul.c.address, matmul.m, matmul.n, matmul.c.pitch},
                                     product_.data(), matmul.n, matmul.accumulate);
   return cycles;

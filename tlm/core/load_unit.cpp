@@ -50,6 +50,7 @@ void LoadUnit::widen(const hw::cmd::Load& load, std::uint64_t row, const std::ui
   }
   if (memory_.accumulator_engine != nullptr) {
     const std::uint64_t first = load.to.address + row * load.to.pitch;
+    memory_.accumulator_engine->begin_at(cycle());
     memory_.accumulator_engine->write({first, 1, load.n, load.n}, to, load.n, false);
   }
 }
@@ -109,6 +110,7 @@ void LoadUnit::apply(const hw::cmd::Load& load, bool to_accumulator, const hw::C
   operands.valid_cols = load.pre->valid_cols;
   pipeline_.apply(chain, operands);
   if (to_accumulator && memory_.accumulator_engine != nullptr) {
+    memory_.accumulator_engine->begin_at(cycle());
     memory_.accumulator_engine->write({load.to.address, load.m, load.n, load.to.pitch},
                                       memory_.accumulators() + load.to.address, load.to.pitch,
                                       false);
@@ -162,6 +164,7 @@ void LoadUnit::reduce(const hw::cmd::Load& load, std::uint64_t row, const std::u
   const std::uint64_t first = load.to.address + row * load.to.pitch;
   std::copy(sums_.begin(), sums_.end(), memory_.accumulators() + first);
   if (memory_.accumulator_engine != nullptr) {
+    memory_.accumulator_engine->begin_at(cycle());
     memory_.accumulator_engine->write({first, 1, load.n, load.n}, sums_.data(), load.n, false);
   }
 }

@@ -1,6 +1,7 @@
 #include "tlm/core/store_unit.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "hw/array/accumulator.h"
@@ -89,7 +90,11 @@ void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
   const hw::HeadMix* const encoder = flow.encoder;
   if (flow.observed) flow.steps.push_back(memory_.observer->step());
   const std::uint64_t c = result.from.address + first * result.from.pitch;
+  // The first row enters the chain as the row before it leaves, a fill earlier.
+  const std::uint64_t begins = flow.row_done - flow.cycles.fill;
+  engine_.begin_at(begins);
   if (memory_.accumulator_engine != nullptr) {
+    memory_.accumulator_engine->begin_at(begins);
     memory_.accumulator_engine->read({c, rows, result.n, result.from.pitch},
                                      memory_.accumulators() + c, result.from.pitch);
   }
@@ -125,13 +130,14 @@ void StoreUnit::compute(Flow& flow, const hw::Chain& chain, std::uint64_t first,
   const std::size_t encoded_bytes = features * encoder->out_heads;
   encoded_.resize(rows * encoded_bytes);
   for (std::uint64_t row = 0; row < rows; ++row) {
+    encoder_engine_.begin_at(flow.row_done + (row + 1) * flow.cycles.per_row);
     encoder_engine_.mix(*encoder, reinterpret_cast<const std::int8_t*>(&result_[row * row_bytes]),
                         features, reinterpret_cast<std::int8_t*>(&encoded_[row * encoded_bytes]));
   }
   result_.swap(encoded_);
 }
 
-void StoreUnit::encode(Flow& flow) {
+void StoreUnit::encode(std::uint64_t row, Flow& flow) {
   const std::uint64_t wait = encoder_begun_ - std::min(encoder_begun_, flow.row_done);
   flow.encoder_wait += wait;
   flow.row_done += wait;
@@ -141,6 +147,7 @@ void StoreUnit::encode(Flow& flow) {
   encoder_begun_ = token.begun;
   if (recorder() != nullptr) {
     recorder()->hold(encoder_state_, ps(flow.row_done), ps(token.done), wave_state("busy"));
+    recorder()->hold(encoder_row_, ps(flow.row_done), ps(token.done), row);
   }
   flow.encoder_delay = token.done - flow.row_done;
   const std::uint64_t macs = features * hw::mix_products(*flow.encoder);
@@ -191,7 +198,7 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
 
 void StoreUnit::deliver(std::uint64_t first, std::uint64_t row, Flow& flow) {
   advance(row, flow);
-  if (flow.encoder != nullptr) encode(flow);
+  if (flow.encoder != nullptr) encode(row, flow);
   const std::uint64_t bytes = flow.row_bytes;
   put(row * flow.pitch, functional_ ? result_.data() + (row - first) * bytes : nullptr, bytes,
       flow.row_done + flow.encoder_delay, flow);
@@ -212,6 +219,7 @@ void StoreUnit::deliver_columns(std::uint64_t first, std::uint64_t rows, Flow& f
 void StoreUnit::account_steps(const Flow& flow) {
   account_stall(flow.cycles.fill, kFill);
   std::uint64_t row = 0, begun = flow.started;
+  rows_left_.clear();
   for (const Step& step : steps_) {
     if (step.cause != kWork) {
       account().stall_until(step.until, step.cause);
@@ -219,18 +227,27 @@ void StoreUnit::account_steps(const Flow& flow) {
     }
     account().busy_until(step.until);
     recorder()->hold(row_, ps(begun), ps(step.until), row++);
-    begun = step.until;
+    rows_left_.push_back(begun = step.until);
   }
   steps_.clear();
 }
 
 void StoreUnit::show_units(const Flow& flow, const hw::Chain& chain, const Entry& entry) {
   const std::uint64_t from = ps(flow.started), to = ps(cycle());
-  for (const auto& [unit, signals] : units_) {
-    const bool needed = std::any_of(
-        chain.stages.begin(), chain.stages.end(),
-        [unit = unit](const hw::Stage& stage) { return hw::stage_info(stage.op).unit == unit; });
-    if (!needed) continue;
+  std::uint64_t after = 0;  // cycles that a row still takes in the stages after this one
+  std::set<hw::StageUnit> shown;
+  for (auto stage = chain.stages.rbegin(); stage != chain.stages.rend(); ++stage) {
+    const std::uint64_t still = after;
+    after += hw::stage_latency(*stage);
+    const auto known = units_.find(hw::stage_info(stage->op).unit);
+    if (known == units_.end() || !shown.insert(known->first).second) continue;
+    const UnitSignals& signals = known->second;
+    std::uint64_t begun = flow.started;
+    for (std::size_t row = 0; row < rows_left_.size(); ++row) {
+      const std::uint64_t left = std::max(rows_left_[row] - still, begun);
+      recorder()->hold(signals.row, ps(begun), ps(left), row);
+      begun = left;
+    }
     recorder()->hold(signals.state, from, to, wave_state("busy"));
     recorder()->hold(signals.op, from, to, entry.command.op);
     recorder()->hold(signals.command, from, to, entry.index);
@@ -247,14 +264,17 @@ void StoreUnit::watch(SignalRecorder& recorder) {
     const std::string path = prefix + unit_name + ".";
     units_[unit] = {recorder.add_state(path + "state"),
                     recorder.add_signal(path + "operator", 32, Kind::kLatest),
-                    recorder.add_signal(path + "command", 32, Kind::kLatest)};
+                    recorder.add_signal(path + "command", 32, Kind::kLatest),
+                    recorder.add_signal(path + "row", 24, Kind::kLatest)};
   };
   add(hw::StageUnit::kGelu, machine_units_.gelu != 0, "gelu");
   add(hw::StageUnit::kExponential, machine_units_.exponential != 0, "exponential");
   add(hw::StageUnit::kNorm, machine_units_.norm != 0, "norm");
   add(hw::StageUnit::kRope, machine_units_.rope != 0, "rope");
   add(hw::StageUnit::kTransposer, machine_units_.transposer != 0, "transposer");
-  if (has_encoder_) encoder_state_ = recorder.add_state(prefix + "encoder.state");
+  if (!has_encoder_) return;
+  encoder_state_ = recorder.add_state(prefix + "encoder.state");
+  encoder_row_ = recorder.add_signal(prefix + "encoder.row", 24, Kind::kLatest);
 }
 
 void StoreUnit::observe_uses(Flow& flow, const hw::Chain& chain, std::uint64_t block) {

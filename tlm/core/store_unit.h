@@ -72,7 +72,7 @@ class StoreUnit final : public ExecutionUnit {
                       std::uint64_t not_before);
   void compute(Flow& flow, const hw::Chain& chain, std::uint64_t first, std::uint64_t rows);
   /// Moves `flow` on by the row that the chain delivers at flow.row_done.
-  void encode(Flow& flow);
+  void encode(std::uint64_t row, Flow& flow);
   /// Moves `flow` on to the cycle at which the chain delivers a row.
   void advance(std::uint64_t row, Flow& flow);
   void deliver(std::uint64_t first, std::uint64_t row, Flow& flow);
@@ -97,7 +97,7 @@ class StoreUnit final : public ExecutionUnit {
   }
   /// Accounts for the steps in their order, and shows the rows.
   void account_steps(const Flow& flow);
-  /// Shows the functional units that the chain needs as busy until now.
+  /// Shows the functional units that the chain needs as busy until now, and their rows.
   void show_units(const Flow& flow, const hw::Chain& chain, const Entry& entry);
 
   const bool functional_;
@@ -118,14 +118,15 @@ class StoreUnit final : public ExecutionUnit {
   hw::HeadMixLines encoder_;
   std::uint64_t encoder_begun_ = 0;  ///< cycle in which its input register was free again
   std::vector<Step> steps_;
+  std::vector<std::uint64_t> rows_left_;  ///< cycle in which each row left the chain, if recorded
   /// Shown of a functional unit that the machine has.
   struct UnitSignals {
-    SignalRecorder::Signal state, op, command;
+    SignalRecorder::Signal state, op, command, row;
   };
   const hw::Machine::Postop machine_units_;  ///< which it has
   const bool has_encoder_;
   std::map<hw::StageUnit, UnitSignals> units_;
-  SignalRecorder::Signal row_ = 0, encoder_state_ = 0;  ///< shown
+  SignalRecorder::Signal row_ = 0, encoder_state_ = 0, encoder_row_ = 0;  ///< shown
   std::uint64_t operations_ = 0;
   std::uint64_t accumulator_reads_ = 0;
   std::uint64_t softmax_reads_ = 0;

@@ -63,7 +63,7 @@ void ComputeCore::run() {
       }
       const CoreTiming::Times times = timing_.issue(instruction);
       account(instruction.phase, times.end);
-      if (values_) values_->execute(instruction);
+      if (values_) values_->execute(instruction, times.begin);
       tell(instruction, times);
     }
     const sc_core::sc_time end = clock_.edge(end_);

@@ -33,7 +33,9 @@ CoreValues::CoreValues(const hw::Machine& machine, std::uint32_t register_elemen
       registers_(register_elements, Half{0}),
       scalars_(hw::dfx::kScalars, Half{0}) {}
 
-void CoreValues::execute(const Instruction& instruction) {
+void CoreValues::execute(const Instruction& instruction, std::uint64_t cycle) {
+  engines_.matrix->begin_at(cycle);
+  engines_.vector->begin_at(cycle);
   switch (instruction.op) {
     case Opcode::kConv1d:
     case Opcode::kMaskedMm:

@@ -25,15 +25,15 @@ struct HalfEngines {
 };
 
 /// What the instructions of one core compute: registers and memories, instruction after
-/// instruction. Knows no time.
+/// instruction.
 class CoreValues {
  public:
   /// `memory` must outlive it.
   CoreValues(const hw::Machine& machine, std::uint32_t register_elements, CoreMemory& memory,
              HalfEngines engines);
 
-  /// Any instruction but a kSync.
-  void execute(const hw::dfx::Instruction& instruction);
+  /// Any instruction but a kSync. It begins in `cycle`, which RTL's waveforms show.
+  void execute(const hw::dfx::Instruction& instruction, std::uint64_t cycle);
 
   [[nodiscard]] hw::Half* registers() { return registers_.data(); }
 

@@ -133,6 +133,9 @@ void RingRouter::on_timer() {
       if (--packet.hops != 0) forward(std::move(packet));
       continue;
     }
+    // Its last flit arrived when it was put in.
+    engine_->begin_at(clock_.cycle_from_ps(now) - machine_.ring.router_cycles + 1 -
+                      hw::flits_of(packet.values.size()));
     hw::RoutedPacket routed =
         engine_->route(packet.values, packet.core, packet.hops, packet.to_right);
     packet.values = std::move(routed.delivered);

@@ -2,14 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "testbench/run/rtl_blocks.h"
 
 namespace systole::testbench {
 
 CLI::Option* add_wave(CLI::App& command, WaveOptions& wave) {
   CLI::Option* const path =
-      command.add_option("--wave", wave.path, "write a waveform and a GTKWave view");
-  path->type_name("FILE.vcd");
+      command.add_option("--wave", wave.path, "write a waveform (.fst, .vcd) and a GTKWave view");
+  path->type_name("FILE.fst");
   command.add_option("--wave-from", wave.from_cycle, "first recorded core cycle")
       ->type_name("CYCLE")
       ->needs(path);
@@ -22,11 +21,6 @@ CLI::Option* add_wave(CLI::App& command, WaveOptions& wave) {
 void list_wave_files(const WaveOptions& wave, CommandFiles& files) {
   if (wave.path.empty()) return;
   for (const std::string& path : Wave::files(wave.path)) files.writes("--wave", path);
-  for (const std::string& block : rtl_blocks()) {
-    for (const std::string& path : RtlWaves::files(wave.path, block)) {
-      files.writes("--wave", path);
-    }
-  }
 }
 
 std::pair<std::string, std::string> cut_wave_note(const WaveOptions& wave) {

@@ -14,7 +14,7 @@ namespace systole::testbench {
 /// Adds --wave, --wave-from and --wave-to; returns the first.
 CLI::Option* add_wave(CLI::App& command, WaveOptions& wave);
 
-/// What write() of Wave and RtlWaves makes.
+/// What write() of Wave makes.
 void list_wave_files(const WaveOptions& wave, CommandFiles& files);
 
 /// What the report says about a waveform that was cut short.

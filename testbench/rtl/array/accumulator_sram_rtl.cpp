@@ -117,6 +117,7 @@ class VerilatedBlock final : public AccumulatorSramRtl {
     }
     dut_->write_valid_i = 0;
     dut_->read_valid_i = 0;
+    dut_.end_operation();
     return result;
   }
 

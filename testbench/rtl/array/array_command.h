@@ -111,6 +111,7 @@ class ArrayCommand {
     dut_.settle();
     finish_cycle(true);
     dut_->clear_i = 0;
+    dut_.end_operation();
   }
 
   void drive_weight() {

@@ -106,6 +106,8 @@ class LineOperation {
   /// `results`: see AttentionLineRtl. `expected`: the same by the model for the waveform, or null.
   RtlCycles run(std::int32_t* results, const std::int32_t* expected) {
     while (delivered_ < work_.results()) cycle(results, expected);
+    dut_->hold_valid_i = dut_->word_valid_i = 0;
+    dut_.end_operation();
     return cycles_;
   }
 

@@ -71,6 +71,8 @@ class DecoderLine final : public HeadMixLineRtl {
       }
       dut_.end_cycle(took || delivers);
     }
+    dut_->in_valid_i = 0;
+    dut_.end_operation();
     return cycles;
   }
 

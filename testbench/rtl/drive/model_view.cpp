@@ -65,6 +65,30 @@ void ModelView::begin(const std::int32_t* expected, std::uint64_t contract) {
   contract_ = static_cast<IData>(contract);
   cycle_ = 0;
   ++operation_;
+  if (!time_) return;
+  static_cast<void>(end_operation());
+  first_cycle_ = time_->cycle();
+  shown_ = first_cycle_ != SystemTime::kNone && time_->edge_ps(first_cycle_) >= free_ps_;
+}
+
+void ModelView::set_cycle(std::uint64_t cycle) {
+  cycle_ = static_cast<IData>(cycle);
+  in_cycle_ = true;
+  now_ = first_cycle_ + cycle - 1;
+}
+
+std::optional<std::uint64_t> ModelView::edge_ps(int level) const {
+  if (!shown_ || !in_cycle_) return std::nullopt;
+  const std::uint64_t begin = time_->edge_ps(now_);
+  return level == 0 ? begin : (begin + time_->edge_ps(now_ + 1)) / 2;
+}
+
+std::optional<std::uint64_t> ModelView::end_operation() {
+  if (!shown_) return std::nullopt;
+  shown_ = in_cycle_ = false;
+  const std::uint64_t end = time_->edge_ps(now_ + 1);
+  free_ps_ = end + 1;
+  return end;
 }
 
 void ModelView::set_beat(std::size_t first, std::size_t count) {
@@ -85,7 +109,10 @@ std::string RtlOptions::wave_of(const std::string& block) const {
 
 RtlOptions RtlOptions::for_block(const std::string& block, std::size_t outputs) const {
   const std::string path = wave_of(block);
-  return {checked, path, seed, path.empty() ? nullptr : std::make_shared<ModelView>(outputs)};
+  RtlOptions one{checked, path, seed};
+  one.time = time;
+  if (!path.empty()) one.view = std::make_shared<ModelView>(outputs, time);
+  return one;
 }
 
 }  // namespace systole::testbench

@@ -10,6 +10,7 @@
 namespace systole::testbench {
 
 class ModelView;
+class SystemTime;
 struct OwnBlock;
 
 struct RtlOptions {
@@ -18,6 +19,9 @@ struct RtlOptions {
   std::uint64_t seed = 1;  ///< of the random initial state
   std::shared_ptr<ModelView> view =
       nullptr;  ///< signals of the model beside those of the RTL, or null
+
+  /// Of a system whose time the waveforms have, or null: theirs begins at 0, at 1 GHz.
+  std::shared_ptr<SystemTime> time = nullptr;
 
   /// Options of one of several blocks, with a view of `outputs` words if it writes a waveform.
   [[nodiscard]] RtlOptions for_block(const std::string& block, std::size_t outputs) const;

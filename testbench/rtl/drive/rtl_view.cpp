@@ -31,23 +31,26 @@ std::string base_name(const FstSignal& signal) {
 }
 
 /// GTKWave writes the range of a vector without a blank.
-std::string full_name(const FstSignal& signal) {
-  std::string name = signal.scope + "." + signal.name;
+std::string full_name(const std::string& scope, const FstSignal& signal) {
+  std::string name = (scope.empty() ? "" : scope + ".") + signal.scope + "." + signal.name;
   name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
   return name;
 }
 
+std::string view_head(const std::string& wave, const std::string& self) {
+  std::ostringstream text;
+  text << "[*]\n[*] Written by Systole. Open with: gtkwave " << hw::printable(wave) << ' '
+       << hw::printable(self) << "\n[*]\n[dumpfile] \"" << hw::printable(wave)
+       << "\"\n[savefile] \"" << hw::printable(self)
+       << "\"\n[timestart] 0\n[size] 1600 900\n[pos] -1 -1\n"
+          "*-14.600000 0 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 "
+          "-1 -1 -1\n[sst_width] 20\n[signals_width] 320\n[sst_expanded] 0\n";
+  return text.str();
+}
+
 class View {
  public:
-  View(const std::string& wave, const std::string& self) {
-    text_
-        << "[*]\n[*] Written by Systole. Open with: gtkwave " << hw::printable(wave) << ' '
-        << hw::printable(self) << "\n[*]\n[dumpfile] \"" << hw::printable(wave)
-        << "\"\n[savefile] \"" << hw::printable(self)
-        << "\"\n[timestart] 0\n[size] 1600 900\n[pos] -1 -1\n"
-           "*-14.600000 0 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 "
-           "-1 -1 -1\n[sst_width] 20\n[signals_width] 320\n[sst_expanded] 0\n";
-  }
+  explicit View(std::string scope) : scope_(std::move(scope)) {}
 
   template <typename Fill>
   void group(const std::string& title, bool closed, Fill fill) {
@@ -59,7 +62,7 @@ class View {
   void add(const FstSignal& signal, unsigned format, int colour, const std::string& label = {}) {
     flags(signal.bits == 1 ? kBinary : format, colour);
     if (!label.empty()) text_ << "+{" << label << "} ";
-    text_ << full_name(signal) << '\n';
+    text_ << full_name(scope_, signal) << '\n';
   }
   /// One of `lanes` lanes of a wide port.
   void add_lane(const FstSignal& port, std::uint32_t lanes, std::uint32_t lane,
@@ -70,7 +73,7 @@ class View {
     // Bits are counted from the most significant one.
     const std::uint32_t first = port.bits - (lane + 1) * lane_bits;
     for (std::uint32_t bit = 0; bit < lane_bits; ++bit) {
-      text_ << " (" << first + bit << ')' << full_name(port);
+      text_ << " (" << first + bit << ')' << full_name(scope_, port);
     }
     text_ << '\n';
   }
@@ -81,6 +84,7 @@ class View {
     text_ << std::hex << '@' << (format | kRightJustify) << std::dec << "\n[color] " << colour
           << '\n';
   }
+  const std::string scope_;
   std::ostringstream text_;
 };
 
@@ -134,26 +138,26 @@ std::string rtl_view_path(const std::string& wave) {
   return std::filesystem::path(wave).replace_extension(".gtkw").string();
 }
 
-void write_rtl_view(const std::string& wave, const std::string& block) {
-  Signals signals = read_fst_signals(wave), ports, inside, outputs, progress;
+std::string rtl_view_groups(const Signals& signals, const std::string& block,
+                            const std::string& scope) {
+  Signals ports, inside, outputs, progress;
   const std::string own_scope = module_scope(signals);
-  for (FstSignal& signal : signals) {
+  for (const FstSignal& signal : signals) {
     if (signal.scope == own_scope) {
       (signal.is_port ? ports : inside).push_back(signal);
     } else if (signal.scope == kModelScope) {
       (signal.name.rfind(kModelOutput, 0) == 0 ? outputs : progress).push_back(signal);
     }
   }
-  const std::filesystem::path absolute = std::filesystem::absolute(wave);
-  View view(absolute.string(), rtl_view_path(absolute.string()));
-  view.group("operation (model)", false, [&] {
+  View view(scope);
+  view.group(block + ": operation (model)", false, [&] {
     for (const FstSignal& signal : progress) view.add(signal, kDecimal, kModelColour);
   });
-  view.group(block + " (RTL ports)", false, [&] {
+  view.group(block + ": RTL ports", false, [&] {
     for (const FstSignal& signal : ports) view.add(signal, kHex, kRtlColour);
   });
   if (const FstSignal* port = output_port(ports, outputs.size())) {
-    view.group("outputs, RTL and model", false, [&] {
+    view.group(block + ": outputs, RTL and model", false, [&] {
       const auto lanes = static_cast<std::uint32_t>(outputs.size());
       for (std::uint32_t lane = 0; lane < lanes; ++lane) {
         const std::string number = std::to_string(lane);
@@ -162,14 +166,21 @@ void write_rtl_view(const std::string& wave, const std::string& block) {
       }
     });
   } else {
-    view.group("outputs of the model", false, [&] {
+    view.group(block + ": outputs of the model", false, [&] {
       for (const FstSignal& signal : outputs) view.add(signal, kDecimal | kSigned, kModelColour);
     });
   }
-  view.group("inside " + block, true, [&] {
+  view.group(block + ": inside", true, [&] {
     for (const FstSignal& signal : inside) view.add(signal, kHex, kRtlColour);
   });
-  hw::write_file_atomically(rtl_view_path(wave), view.text());
+  return view.text();
+}
+
+void write_rtl_view(const std::string& wave, const std::string& block) {
+  const std::string absolute = std::filesystem::absolute(wave).string();
+  hw::write_file_atomically(rtl_view_path(wave),
+                            view_head(absolute, rtl_view_path(absolute)) +
+                                rtl_view_groups(read_fst_signals(wave), block, {}));
 }
 
 }  // namespace systole::testbench

@@ -20,8 +20,13 @@ struct FstSignal {
 /// Path of the view of an FST file: the same with the ending .gtkw.
 [[nodiscard]] std::string rtl_view_path(const std::string& wave);
 
-/// Writes the view of a block's waveform beside it: ports of the RTL, outputs of RTL and model lane
-/// by lane side by side, and what is inside the block. Throws InputError if that fails.
+/// The groups of a GTKWave view for a block with these signals, whose hierarchy is below the dotted
+/// path `scope` of the waveform: ports of the RTL, outputs of RTL and model lane by lane side by
+/// side, and what is inside the block. `block` is in their titles.
+[[nodiscard]] std::string rtl_view_groups(const std::vector<FstSignal>& signals,
+                                          const std::string& block, const std::string& scope);
+
+/// Writes the view of a block's waveform beside it. Throws InputError if that fails.
 void write_rtl_view(const std::string& wave, const std::string& block);
 
 }  // namespace systole::testbench

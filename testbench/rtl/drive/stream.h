@@ -53,6 +53,7 @@ RtlCycles run_stream(Dut& dut, std::size_t inputs, std::size_t outputs, Drive dr
     dut.end_cycle(refused || withheld || taken || delivers);
   }
   dut->valid_i = 0;
+  dut.end_operation();
   return result;
 }
 

@@ -101,6 +101,16 @@ class VerilatedDut {
     half_period(0);
     half_period(1);
     ++cycles_;
+    if (view_) view_->end_cycle();
+  }
+
+  /// The operation is over, and the inputs are those of a block without one.
+  void end_operation() {
+    if (!trace_ || !view_) return;
+    const auto end = view_->end_operation();
+    if (!end) return;
+    settle();
+    trace_->dump(*end);
   }
 
   /// Ends a cycle whose inputs have settled. `moved`: a beat was taken, delivered, or held by the
@@ -123,6 +133,7 @@ class VerilatedDut {
   static constexpr int kErrorLimit = 1000;
   static constexpr int kRandomReset = 2;
   static constexpr int kAllLevels = 99;
+  static constexpr std::uint64_t kDumpsOfPiece = 2048;
   static constexpr std::uint64_t kHalfPeriod = 500;  ///< ps: a clock of 1 GHz
 
   /// Assertions count in the thread's current context, which may be that of another block.
@@ -132,8 +143,18 @@ class VerilatedDut {
     make_current();
     model_->clk_i = static_cast<CData>(level);
     model_->eval();
-    if (trace_) trace_->dump(context_->time());
+    if (trace_) dump(level);
     context_->timeInc(kHalfPeriod);
+  }
+
+  void dump(int level) {
+    if (!view_ || !view_->has_time()) {
+      trace_->dump(context_->time());
+    } else if (const auto time = view_->edge_ps(level)) {
+      trace_->dump(*time);
+      // In pieces, so that reading a part of the file does not take all of it.
+      if (++dumps_ % kDumpsOfPiece == 0) trace_->flush();
+    }
   }
 
   const std::shared_ptr<ModelView> view_;
@@ -142,6 +163,7 @@ class VerilatedDut {
   std::unique_ptr<VerilatedFstC> trace_;
   std::uint64_t cycles_ = 0;
   std::uint64_t idle_ = 0;
+  std::uint64_t dumps_ = 0;
 };
 
 /// A block in the flavour that the options ask for; they are the last argument of its constructor.

@@ -5,13 +5,14 @@
 
 #include "testbench/rtl/array/accumulator_sram_rtl.h"
 #include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 
 namespace {
 
-class AccumulatorRtlEngine final : public hw::AccumulatorEngine {
+class AccumulatorRtlEngine final : public TimedRtl<hw::AccumulatorEngine> {
  public:
   AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& options, RtlCounts& counts);
 
@@ -48,7 +49,8 @@ class AccumulatorRtlEngine final : public hw::AccumulatorEngine {
 
 AccumulatorRtlEngine::AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& options,
                                            RtlCounts& counts)
-    : cols_(machine.array.cols),
+    : TimedRtl(options.time),
+      cols_(machine.array.cols),
       banks_(hw::accumulator_banks(machine)),
       rtl_(make_accumulator_sram(cols_, banks_, options)),
       model_(banks_.banks * banks_.rows_per_bank * cols_),

@@ -7,6 +7,7 @@
 #include "hw/kernel/gemm.h"
 #include "testbench/rtl/array/systolic_array_rtl.h"
 #include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
@@ -26,10 +27,11 @@ std::uint32_t dim_of(const hw::Machine::Array& array) {
   return array.rows;
 }
 
-class ArrayRtlEngine final : public hw::ArrayEngine {
+class ArrayRtlEngine final : public TimedRtl<hw::ArrayEngine> {
  public:
   ArrayRtlEngine(const hw::Machine::Array& array, const RtlOptions& options, RtlCounts& counts)
-      : array_(array),
+      : TimedRtl(options.time),
+        array_(array),
         rtl_(make_systolic_array(dim_of(array), array.overlap, options)),
         check_(counts, options) {}
 

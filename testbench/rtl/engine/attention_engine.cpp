@@ -8,6 +8,7 @@
 #include "hw/attention/timing/attention_runs.h"
 #include "testbench/rtl/attention/attention_line_rtl.h"
 #include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
@@ -18,7 +19,7 @@ std::size_t features_of(const LineWork& work, const LineWork::Item& item, std::s
   return std::min(macs, work.features - item.group * macs);
 }
 
-class AttentionRtlEngine final : public hw::AttentionEngine {
+class AttentionRtlEngine final : public TimedRtl<hw::AttentionEngine> {
  public:
   AttentionRtlEngine(const hw::Machine::Attention& attention, const hw::Machine::Backends& backends,
                      const RtlOptions& options, RtlReport& report);
@@ -26,6 +27,7 @@ class AttentionRtlEngine final : public hw::AttentionEngine {
   [[nodiscard]] hw::AttentionSums sums(const hw::SparseHead& head,
                                        const hw::AttentionOperands& operands,
                                        const hw::ScoreFunctions& functions) override;
+  void begin_sums_at(std::uint64_t cycle) override { sums_at_ = cycle; }
 
  private:
   struct Twin {
@@ -42,6 +44,7 @@ class AttentionRtlEngine final : public hw::AttentionEngine {
   std::vector<std::int32_t> run(Twin& twin, const LineWork& work, std::uint64_t contract,
                                 const std::vector<std::int32_t>& expected);
 
+  std::uint64_t sums_at_ = 0;
   hw::Machine::Attention attention_;
   std::optional<Twin> dense_, sparse_;  ///< none: the model
 };
@@ -49,7 +52,7 @@ class AttentionRtlEngine final : public hw::AttentionEngine {
 AttentionRtlEngine::AttentionRtlEngine(const hw::Machine::Attention& attention,
                                        const hw::Machine::Backends& backends,
                                        const RtlOptions& options, RtlReport& report)
-    : attention_(attention) {
+    : TimedRtl(options.time), attention_(attention) {
   const auto make = [&](hw::Backend backend, const std::string& block,
                         auto make_line) -> std::optional<Twin> {
     if (backend != hw::Backend::kRtl) return std::nullopt;
@@ -66,6 +69,7 @@ hw::AttentionSums AttentionRtlEngine::sums(const hw::SparseHead& head,
                                            const hw::ScoreFunctions& functions) {
   hw::SplitCells<std::int32_t> scores = hw::attention_scores(head, operands);
   run_scores(head, operands, scores);
+  if (time_) time_->begin_at(sums_at_);
   hw::apply_score_stages(functions, scores);
   const hw::SparseRows rows = hw::sparse_rows(head);
   hw::AttentionCodes codes = hw::softmax_kept_cells(head, rows, scores, functions.softmax);

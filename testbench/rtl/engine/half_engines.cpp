@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
 #include "testbench/rtl/ring/fp16_unit_rtl.h"
 #include "testbench/rtl/ring/mpu_tree_rtl.h"
@@ -17,10 +18,13 @@ std::vector<std::int32_t> words_of(const std::vector<hw::Half>& halves) {
   return words;
 }
 
-class MatrixLaneRtlEngine final : public hw::MatrixLaneEngine {
+class MatrixLaneRtlEngine final : public TimedRtl<hw::MatrixLaneEngine> {
  public:
   MatrixLaneRtlEngine(const hw::MatrixUnit& unit, const RtlOptions& options, RtlCounts& counts)
-      : unit_(unit), rtl_(make_mpu_tree(unit, options)), check_(counts, options) {}
+      : TimedRtl(options.time),
+        unit_(unit),
+        rtl_(make_mpu_tree(unit, options)),
+        check_(counts, options) {}
 
   void gemv(const hw::HalfGemv& args) override {
     const std::size_t columns = args.slices * args.lanes;
@@ -59,12 +63,13 @@ class MatrixLaneRtlEngine final : public hw::MatrixLaneEngine {
   RtlCheck check_;
 };
 
-class HalfVectorRtlEngine final : public hw::HalfVectorEngine {
+class HalfVectorRtlEngine final : public TimedRtl<hw::HalfVectorEngine> {
  public:
   /// What is not `block`'s goes to `others`.
   HalfVectorRtlEngine(Fp16Block block, const RtlOptions& options, RtlCounts& counts,
                       std::unique_ptr<hw::HalfVectorEngine> others)
-      : block_(block),
+      : TimedRtl(options.time),
+        block_(block),
         rtl_(make_fp16_unit(block, options)),
         check_(counts, options),
         others_(std::move(others)) {}

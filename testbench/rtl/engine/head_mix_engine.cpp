@@ -3,15 +3,19 @@
 #include "testbench/rtl/attention/head_mix_line_rtl.h"
 #include "testbench/rtl/attention/line_work.h"
 #include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
 
 namespace systole::testbench {
 namespace {
 
-class MixRtlEngine final : public hw::HeadMixEngine {
+class MixRtlEngine final : public TimedRtl<hw::HeadMixEngine> {
  public:
   MixRtlEngine(std::uint32_t macs, const RtlOptions& options, RtlCounts& counts)
-      : macs_(macs), rtl_(make_head_mix_line(macs, options)), check_(counts, options) {}
+      : TimedRtl(options.time),
+        macs_(macs),
+        rtl_(make_head_mix_line(macs, options)),
+        check_(counts, options) {}
 
   void mix(const hw::HeadMix& mix, const std::int8_t* in, std::size_t features,
            std::int8_t* out) override {

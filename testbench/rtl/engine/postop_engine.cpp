@@ -41,8 +41,9 @@ hw::ChainOperands on_words(hw::ChainOperands operands, std::vector<std::int32_t>
 }  // namespace
 
 PostopRtlEngine::PostopRtlEngine(std::uint32_t lanes, std::vector<std::unique_ptr<ChainRtl>> stages,
-                                 RtlReport& report, std::unique_ptr<ChainRtl> pipeline)
-    : lanes_(lanes) {
+                                 RtlReport& report, std::unique_ptr<ChainRtl> pipeline,
+                                 std::shared_ptr<SystemTime> time)
+    : TimedRtl(std::move(time)), lanes_(lanes) {
   const auto checked = [&](std::unique_ptr<ChainRtl> rtl) {
     // The block itself shows its operations.
     const RtlCheck check(report[rtl->block()], {});
@@ -200,9 +201,13 @@ std::int64_t PostopRtlEngine::excess(ChainRtl& rtl, const hw::Chain& chain, std:
     operands.tensors.fill({zeros.data(), cols * sizeof(std::int32_t)});
     operands.row_statistics = statistics.data();
     operands.rows = rows;
+    // No operation of the system.
+    const std::uint64_t begins = time_ ? time_->cycle() : SystemTime::kNone;
+    if (time_) time_->begin_at(SystemTime::kNone);
     const RtlCycles taken = rtl.run(chain, operands, words.data());
     entry->second = static_cast<std::int64_t>(taken.cycles) -
                     static_cast<std::int64_t>(rtl.contract(chain, rows, cols));
+    if (time_) time_->begin_at(begins);
   }
   return entry->second;
 }
@@ -235,7 +240,8 @@ std::unique_ptr<hw::PostopEngine> make_postop_engine(const hw::Machine::Backends
   add(to_stages, backends.layernorm_unit, "layernorm_unit", make_layernorm_unit);
   add(to_pipeline, backends.postop_pipeline, "postop_pipeline", make_postop_pipeline);
   if (stages.empty() && !pipeline) return nullptr;
-  return std::make_unique<PostopRtlEngine>(lanes, std::move(stages), report, std::move(pipeline));
+  return std::make_unique<PostopRtlEngine>(lanes, std::move(stages), report, std::move(pipeline),
+                                           options.time);
 }
 
 }  // namespace systole::testbench

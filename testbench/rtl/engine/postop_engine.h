@@ -10,6 +10,7 @@
 
 #include "hw/engines.h"
 #include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/postop/chain_rtl.h"
 
 namespace systole::testbench {
@@ -17,12 +18,13 @@ namespace systole::testbench {
 /// The post-op pipeline with some of its blocks in RTL, or all of it. The machine gets the values
 /// and cycles that the RTL delivers; beside it run the model and the cycle contracts, for
 /// comparison.
-class PostopRtlEngine final : public hw::PostopEngine {
+class PostopRtlEngine final : public TimedRtl<hw::PostopEngine> {
  public:
   /// Counts into `report`, which must outlive the engine. `stages` are blocks that do one stage or
   /// a part of it. `pipeline` may be null; its results override those of the stages.
   PostopRtlEngine(std::uint32_t lanes, std::vector<std::unique_ptr<ChainRtl>> stages,
-                  RtlReport& report, std::unique_ptr<ChainRtl> pipeline = nullptr);
+                  RtlReport& report, std::unique_ptr<ChainRtl> pipeline = nullptr,
+                  std::shared_ptr<SystemTime> time = nullptr);
 
   void apply(const hw::Chain& chain, const hw::ChainOperands& operands) override;
   [[nodiscard]] hw::ChainCycles cycles(const hw::Chain& chain, std::uint64_t rows,

@@ -6,16 +6,18 @@
 #include "base/error.h"
 #include "hw/ring/router_contract.h"
 #include "testbench/rtl/drive/rtl_check.h"
+#include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
 #include "testbench/rtl/ring/ring_router_rtl.h"
 
 namespace systole::testbench {
 namespace {
 
-class RouterRtlEngine final : public hw::RouterEngine {
+class RouterRtlEngine final : public TimedRtl<hw::RouterEngine> {
  public:
   RouterRtlEngine(const RtlOptions& options, RtlCounts& counts)
-      : rtl_(make_ring_router(options)),
+      : TimedRtl(options.time),
+        rtl_(make_ring_router(options)),
         check_(counts, options),
         words_(options.view ? hw::kMaxPacketFlits * hw::kFlitHalves : 0) {}
 

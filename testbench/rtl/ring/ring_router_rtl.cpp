@@ -70,6 +70,7 @@ class VerilatedRouter final : public RingRouterRtl {
       dut_.end_cycle(moved || taken);
     }
     set_way_bit(dut_->valid_i, way, false);
+    dut_.end_operation();
     cut_padding(run.packet.delivered, values.size());
     cut_padding(run.packet.forwarded, values.size());
     return run;

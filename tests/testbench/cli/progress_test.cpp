@@ -161,7 +161,7 @@ TEST_P(EndedBySignal, NothingUnfinishedIsLeftAndTheTargetsAreAsBefore) {
 TEST_P(EndedBySignal, NoWaveformOfABlockInRtlIsLeft) {
   directory_.write("run.softmax_unit.fst", "old");
   RunningProgram program({"run", "-m", "tiny", "--model", "vit17", "--rtl", "softmax_unit",
-                          "--wave", "run.vcd", "--wave-images", "0"},
+                          "--wave", "run.fst", "--wave-images", "0"},
                          directory_.path());
   // The waveform of the block, what its writer needs until it is closed, and the files above but
   // two.

@@ -304,7 +304,7 @@ TEST_F(WaveTest, ViewOpensOnTheFirstOperator) {
 TEST_F(WaveTest, NothingIsLeftWhenAFileCannotBeWritten) {
   directory.write("blocked.txt", "");
   const test::VitRun run("tiny");
-  EXPECT_NE(input_error_of([&] { run.simulate(recording("run.fst")); }).find("ends in .vcd"),
+  EXPECT_NE(input_error_of([&] { run.simulate(recording("run.wav")); }).find("ends in .fst or .vcd"),
             std::string::npos);
   EXPECT_NE(input_error_of([&] { run.simulate(recording(directory.path("none/run.vcd"))); }),
             "no error");

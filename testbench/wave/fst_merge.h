@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace systole::testbench {
+
+/// A waveform that becomes a part of another one.
+struct FstPart {
+  std::string path;
+  std::string scope;  ///< dotted path below which its hierarchy is put
+};
+
+/// Puts the signals of `parts` into the FST file `path`, for as long as that lasts: what they show
+/// before it begins are their first values, what they show later is left out. Of a part that ends
+/// earlier the last values stay. Throws InputError if a file cannot be read or written.
+void merge_fst(const std::string& path, const std::vector<FstPart>& parts);
+
+}  // namespace systole::testbench
