@@ -54,8 +54,7 @@ Times run(const std::string& machine_name, const std::string& network_name,
     static_cast<void>(testbench::simulate(network.graph, mapping, machine,
                                           tlm_model::make_models(machine), {{}}, options));
     const double end = bench::cpu_seconds();
-    return Times{end - begin, end - mapped,
-                 wave.empty() ? 0 : std::filesystem::file_size(wave)};
+    return Times{end - begin, end - mapped, wave.empty() ? 0 : std::filesystem::file_size(wave)};
   });
 }
 

@@ -201,7 +201,8 @@ Generation run(const hw::Machine& machine, const GenerationTask& task, const Rtl
   Generation result;
   Controller controller(machine, task, makers, result);
   RingSystem system("system", machine, registers, memories.pointers(),
-                    make_engines(machine, rtl_waves, result.rtl), [&] { return controller.next(); });
+                    make_engines(machine, rtl_waves, result.rtl),
+                    [&] { return controller.next(); });
   controller.set_system(system);
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task.observer;
 

@@ -131,7 +131,8 @@ RtlWaves::RtlWaves(const std::string& wave, const hw::Machine& machine)
         throw hw::InputError(hw::printable(wave) + ": expected a file name that ends in " +
                              std::string(kFstEnding) + ", which waveforms of RTL need");
       }
-      const std::string name = machine.dfx.cores > 1 ? fmt::format("core{}.{}", core, block) : block;
+      const std::string name =
+          machine.dfx.cores > 1 ? fmt::format("core{}.{}", core, block) : block;
       waves_.emplace_back(core, block, name,
                           path.parent_path() / (path.stem().string() + "." + name + ".fst"));
     }

@@ -61,8 +61,8 @@ void put_chain(const std::string& chain, std::string& to) {
   if (chain.size() > kWorthPacking) {
     const int size = static_cast<int>(chain.size());
     std::string packed(static_cast<std::size_t>(LZ4_compressBound(size)), '\0');
-    const int bytes = LZ4_compress_default(chain.data(), packed.data(), size,
-                                           static_cast<int>(packed.size()));
+    const int bytes =
+        LZ4_compress_default(chain.data(), packed.data(), size, static_cast<int>(packed.size()));
     if (bytes > 0 && static_cast<std::size_t>(bytes) < chain.size()) {
       put_varint(chain.size(), to);
       to.append(packed, 0, static_cast<std::size_t>(bytes));
@@ -129,9 +129,8 @@ void FstBlock::put_digits(const Variable& variable, std::string& to) const {
   for (unsigned i = 0; i < variable.width; ++i) {
     to[variable.digits + i] = variable.value.kind != RecordedValue::Kind::kNumber
                                   ? letter_of(variable.value)
-                                  : (variable.value.bits >> (variable.width - 1 - i) & 1U) != 0
-                                        ? '1'
-                                        : '0';
+                              : (variable.value.bits >> (variable.width - 1 - i) & 1U) != 0 ? '1'
+                                                                                            : '0';
   }
 }
 

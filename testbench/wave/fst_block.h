@@ -8,9 +8,9 @@
 
 namespace systole::testbench {
 
-/// Changes of a stretch of time as a block of an FST file, kind 8 of GTKWave's fstapi.c. That file's
-/// own writer takes each change as text and unpacks it again for the block, which costs three times
-/// as much as this does.
+/// Changes of a stretch of time as a block of an FST file, kind 8 of GTKWave's fstapi.c. That
+/// file's own writer takes each change as text and unpacks it again for the block, which costs
+/// three times as much as this does.
 ///
 /// Of each signal the block has its changes one after the other: the number of time steps since the
 /// last one, and the value. The time steps are at the end, all values at its beginning ahead of
@@ -44,8 +44,8 @@ class FstBlock {
   [[nodiscard]] std::string chains(std::string& index, std::uint64_t& bytes) const;
 
   std::vector<Variable> variables_;
-  std::string first_;      ///< digits at the beginning of the block
-  std::string times_;      ///< differences
+  std::string first_;        ///< digits at the beginning of the block
+  std::string times_;        ///< differences
   std::uint64_t steps_ = 0;  ///< in `times_`
   std::uint64_t begin_ = 0, now_ = 0;
   std::uint64_t bytes_ = 0;

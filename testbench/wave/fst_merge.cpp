@@ -30,11 +30,9 @@ FstHandle open_fst(const std::string& path) {
 class FstMerger {
  public:
   FstMerger(const std::string& path, const std::vector<FstPart>& parts)
-      : place_(path),
-        writer_(fstWriterCreate(place_.place().c_str(), 1),
-                [](void* fst) {
-                  if (fst != nullptr) fstWriterClose(fst);
-                }) {
+      : place_(path), writer_(fstWriterCreate(place_.place().c_str(), 1), [](void* fst) {
+          if (fst != nullptr) fstWriterClose(fst);
+        }) {
     if (!writer_) throw hw::InputError(hw::printable(path) + ": cannot be written");
     fstWriterSetPackType(writer_.get(), FST_WR_PT_LZ4);
     fstWriterSetVersion(writer_.get(), "Systole");
@@ -106,9 +104,9 @@ class FstMerger {
       } else if (entry->htyp == FST_HT_VAR) {
         const auto& var = entry->u.var;
         fstHandle& handle = source.handles.at(var.handle);
-        const fstHandle added = fstWriterCreateVar(
-            writer_.get(), static_cast<fstVarType>(var.typ), static_cast<fstVarDir>(var.direction),
-            var.length, var.name, handle);
+        const fstHandle added =
+            fstWriterCreateVar(writer_.get(), static_cast<fstVarType>(var.typ),
+                               static_cast<fstVarDir>(var.direction), var.length, var.name, handle);
         if (handle == 0) handle = added;
         next_handle_ = std::max<std::size_t>(next_handle_, handle + 1);
       }
@@ -147,8 +145,8 @@ class FstMerger {
   void write_slice() {
     for (std::size_t handle = 0; handle < early_.size(); ++handle) {
       if (early_[handle].empty()) continue;
-      changes_.push_back({begin_, static_cast<fstHandle>(handle), digits_.size(),
-                          early_[handle].size()});
+      changes_.push_back(
+          {begin_, static_cast<fstHandle>(handle), digits_.size(), early_[handle].size()});
       digits_.append(early_[handle].c_str(), early_[handle].size() + 1);
     }
     std::stable_sort(changes_.begin(), changes_.end(),

@@ -97,7 +97,8 @@ class Writer {
 };
 
 /// What all cores do, one below the other.
-void add_overview(const GtkwView& view, const std::vector<RecordedSignal>& signals, Writer& writer) {
+void add_overview(const GtkwView& view, const std::vector<RecordedSignal>& signals,
+                  Writer& writer) {
   const std::string title = "Cores";
   writer.begin_group(title, false);
   for (const GtkwView::Core& core : view.cores) {

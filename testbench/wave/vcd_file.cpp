@@ -88,14 +88,14 @@ class VcdFile final : public WaveFile {
 
 void VcdFile::append_header(const std::vector<RecordedSignal>& signals) {
   text_ += "$version Systole $end\n$timescale 1 ps $end\n";
-  visit_hierarchy(signals,
-                  {[this](const std::string& scope) { text_ += "$scope module " + scope + " $end\n"; },
-                   [this] { text_ += "$upscope $end\n"; },
-                   [&](std::size_t signal, const std::string& name) {
-                     const unsigned width = signals[signal].width;
-                     text_ += "$var wire " + std::to_string(width) + " " + identifier(signal) + " " +
-                              ranged_name(name, width) + " $end\n";
-                   }});
+  visit_hierarchy(
+      signals, {[this](const std::string& scope) { text_ += "$scope module " + scope + " $end\n"; },
+                [this] { text_ += "$upscope $end\n"; },
+                [&](std::size_t signal, const std::string& name) {
+                  const unsigned width = signals[signal].width;
+                  text_ += "$var wire " + std::to_string(width) + " " + identifier(signal) + " " +
+                           ranged_name(name, width) + " $end\n";
+                }});
   text_ += "$enddefinitions $end\n";
 }
 

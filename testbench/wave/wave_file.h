@@ -48,7 +48,8 @@ constexpr std::string_view kFstEnding = ".fst", kVcdEnding = ".vcd";
 /// if `path` cannot be written.
 [[nodiscard]] std::unique_ptr<WaveFile> make_vcd_file(const std::string& path);
 
-/// GTKWave's own format. bytes() leaves out changes that are not compressed yet, at most 4 MiB. Throws InputError if `path` cannot be written or is no regular file.
+/// GTKWave's own format. bytes() leaves out changes that are not compressed yet, at most 4 MiB.
+/// Throws InputError if `path` cannot be written or is no regular file.
 [[nodiscard]] std::unique_ptr<WaveFile> make_fst_file(const std::string& path);
 
 /// What a hierarchy of scopes consists of, in the order in which a file declares it.

@@ -152,12 +152,12 @@ class AttentionUnit::Run {
     std::uint64_t begin, end;
   };
   std::deque<Scored> scored_;
-  std::uint64_t scores_begun_ = 0;  ///< those of the SpMM in progress
-  std::uint64_t softmax_start_ = 0;   ///< of the SpMM in progress
-  std::uint64_t softmax_free_ = 0;    ///< it has taken the rows of the previous tile
-  std::uint64_t claimed_ = 0;         ///< bytes of the accumulator
-  std::deque<Leaving> leaving_;       ///< oldest first
-  std::uint64_t output_free_ = 0;     ///< the pipeline has taken the sums of the previous tile
+  std::uint64_t scores_begun_ = 0;   ///< those of the SpMM in progress
+  std::uint64_t softmax_start_ = 0;  ///< of the SpMM in progress
+  std::uint64_t softmax_free_ = 0;   ///< it has taken the rows of the previous tile
+  std::uint64_t claimed_ = 0;        ///< bytes of the accumulator
+  std::deque<Leaving> leaving_;      ///< oldest first
+  std::uint64_t output_free_ = 0;    ///< the pipeline has taken the sums of the previous tile
 };
 
 }  // namespace systole::tlm_model

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 namespace systole::testbench {
 
 CLI::Option* add_wave(CLI::App& command, WaveOptions& wave) {

@@ -39,12 +39,13 @@ std::string full_name(const std::string& scope, const FstSignal& signal) {
 
 std::string view_head(const std::string& wave, const std::string& self) {
   std::ostringstream text;
-  text << "[*]\n[*] Written by Systole. Open with: gtkwave " << hw::printable(wave) << ' '
-       << hw::printable(self) << "\n[*]\n[dumpfile] \"" << hw::printable(wave)
-       << "\"\n[savefile] \"" << hw::printable(self)
-       << "\"\n[timestart] 0\n[size] 1600 900\n[pos] -1 -1\n"
-          "*-14.600000 0 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 "
-          "-1 -1 -1\n[sst_width] 20\n[signals_width] 320\n[sst_expanded] 0\n";
+  text
+      << "[*]\n[*] Written by Systole. Open with: gtkwave " << hw::printable(wave) << ' '
+      << hw::printable(self) << "\n[*]\n[dumpfile] \"" << hw::printable(wave) << "\"\n[savefile] \""
+      << hw::printable(self)
+      << "\"\n[timestart] 0\n[size] 1600 900\n[pos] -1 -1\n"
+         "*-14.600000 0 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 -1 "
+         "-1 -1 -1\n[sst_width] 20\n[signals_width] 320\n[sst_expanded] 0\n";
   return text.str();
 }
 

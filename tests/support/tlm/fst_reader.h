@@ -14,8 +14,8 @@
 namespace systole::test {
 
 /// A waveform in GTKWave's format, by GTKWave's own reader: what parse_vcd() makes of the same
-/// changes. Before its first change a signal has no value. A value with other digits than 0 and 1, or with more than 64 of them, is none. What
-/// changes several times at a time has its last value.
+/// changes. Before its first change a signal has no value. A value with other digits than 0 and 1,
+/// or with more than 64 of them, is none. What changes several times at a time has its last value.
 inline Vcd read_fst(const std::string& path) {
   const std::unique_ptr<void, void (*)(void*)> reader(fstReaderOpen(path.c_str()), [](void* fst) {
     if (fst != nullptr) fstReaderClose(fst);

@@ -77,7 +77,8 @@ TEST_F(CoresWave, TheViewOpensOnAllCoresSideBySide) {
   std::vector<std::string> groups, labels;
   std::istringstream lines(view);
   for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("-", 0) == 0 && (groups.empty() || groups.back() != line)) groups.push_back(line);
+    if (line.rfind("-", 0) == 0 && (groups.empty() || groups.back() != line))
+      groups.push_back(line);
     if (groups.size() == 1 && line.rfind("+{", 0) == 0) {
       labels.push_back(line.substr(2, line.find('}') - 2));
     }

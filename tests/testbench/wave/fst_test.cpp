@@ -89,7 +89,9 @@ struct RandomWave {
     for (std::size_t i = 0; i < count; ++i) {
       const std::string scope = "top.part" + std::to_string(random() % 3) + ".";
       signals.push_back({scope + "signal" + std::to_string(i),
-                         i == 0 ? 1 : i == 1 ? 64 : static_cast<unsigned>(random() % 64 + 1)});
+                         i == 0   ? 1
+                         : i == 1 ? 64
+                                  : static_cast<unsigned>(random() % 64 + 1)});
       first.push_back(any(random, i, unknown));
     }
     std::vector<RecordedValue> now = first;

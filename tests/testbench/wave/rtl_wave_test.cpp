@@ -130,7 +130,8 @@ TEST_F(RtlWaveTest, TheArraysProductsHaveTheCyclesOfTheirCommands) {
       EXPECT_NE(run.vcd.at("system.core.array.state", time), wave_state("idle"));
     }
     // The last row of sums leaves when the command is complete, but for what the accumulator takes,
-    // and for what the model adds for conflicts of banks. Registers change in the middle of a cycle.
+    // and for what the model adds for conflicts of banks. Registers change in the middle of a
+    // cycle.
     exact = 0;
     for (std::size_t i = 0; i < begins.size(); ++i) {
       const std::uint64_t next = i + 1 < begins.size() ? begins[i + 1] : run.vcd.end;
@@ -155,9 +156,9 @@ TEST_F(RtlWaveTest, PostopBlocksWorkWhileTheModelSaysSo) {
   const Run run = this->run(vit, blocks);
   const std::uint64_t period = 1'000'000 / vit.machine.core.clock_mhz;
   const std::map<std::string, std::string> commands = {
-      {"requantizer", "store"},          {"postop_pipeline", "store"},
-      {"i_gelu", "store.gelu"},          {"softmax_unit", "store.exponential"},
-      {"i_exp", "store.exponential"},    {"layernorm_unit", "store.norm"},
+      {"requantizer", "store"},       {"postop_pipeline", "store"},
+      {"i_gelu", "store.gelu"},       {"softmax_unit", "store.exponential"},
+      {"i_exp", "store.exponential"}, {"layernorm_unit", "store.norm"},
       {"i_sqrt", "store.norm"},
   };
   std::map<std::uint64_t, const tlm_model::CommandTrace*> stores;
@@ -187,9 +188,12 @@ TEST_F(RtlWaveTest, PostopBlocksWorkWhileTheModelSaysSo) {
     const auto times = rises(run.vcd, port_of("accumulator_sram", port));
     EXPECT_FALSE(times.empty()) << port;
     for (const std::uint64_t time : times) {
-      EXPECT_TRUE(std::any_of(units.begin(), units.end(), [&](const char* unit) {
-        return run.vcd.at(std::string("system.core.") + unit + ".command", time).has_value();
-      })) << port << " at " << time;
+      EXPECT_TRUE(std::any_of(
+          units.begin(), units.end(),
+          [&](const char* unit) {
+            return run.vcd.at(std::string("system.core.") + unit + ".command", time).has_value();
+          }))
+          << port << " at " << time;
     }
   };
   uses("write_valid_i", {"array", "load"});

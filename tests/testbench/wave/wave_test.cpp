@@ -304,8 +304,9 @@ TEST_F(WaveTest, ViewOpensOnTheFirstOperator) {
 TEST_F(WaveTest, NothingIsLeftWhenAFileCannotBeWritten) {
   directory.write("blocked.txt", "");
   const test::VitRun run("tiny");
-  EXPECT_NE(input_error_of([&] { run.simulate(recording("run.wav")); }).find("ends in .fst or .vcd"),
-            std::string::npos);
+  EXPECT_NE(
+      input_error_of([&] { run.simulate(recording("run.wav")); }).find("ends in .fst or .vcd"),
+      std::string::npos);
   EXPECT_NE(input_error_of([&] { run.simulate(recording(directory.path("none/run.vcd"))); }),
             "no error");
   std::filesystem::create_directory(directory.path("run.operators.txt"));
