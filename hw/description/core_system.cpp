@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "hw/description/machine_keys.h"
+#include "hw/ring/ring_map.h"
 
 namespace systole::hw {
 namespace {
@@ -19,6 +20,19 @@ std::string hexadecimal(std::uint64_t address) {
   std::array<char, 20> text{};
   std::snprintf(text.data(), text.size(), "0x%llx", static_cast<unsigned long long>(address));
   return text.data();
+}
+
+std::vector<AddressRange> ring_map(const Machine& machine) {
+  std::vector<AddressRange> map;
+  for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
+    const dfx::CoreAddresses at = dfx::addresses_of(machine, i);
+    const std::string name = "core" + std::to_string(i);
+    map.push_back({at.hbm, dfx::hbm_bytes(machine), name, "hbm"});
+    map.push_back({at.ddr, dfx::ddr_bytes(machine), name, "ddr"});
+    map.push_back({at.registers, kRegisterBytes, name, "registers"});
+    map.push_back({at.vectors, dfx::vector_bytes(machine), name, "register file"});
+  }
+  return map;
 }
 
 }  // namespace
@@ -41,12 +55,17 @@ CoreSystem equal_cores(const Machine& machine, std::size_t count) {
 }
 
 std::vector<AddressRange> address_map(const CoreSystem& system) {
-  std::vector<AddressRange> map{
-      {kDramBase, memory_bytes(system.machine), system.machine.l2.kib != 0 ? "l2" : "dram"}};
-  for (const CoreSite& core : system.cores) {
-    map.push_back({core.registers, kRegisterBytes, core.name});
+  std::vector<AddressRange> map;
+  if (system.machine.dfx.cores != 0) {
+    map = ring_map(system.machine);
+  } else {
+    const char* const memory = system.machine.l2.kib != 0 ? "l2" : "dram";
+    map.push_back({kDramBase, memory_bytes(system.machine), memory, ""});
+    for (const CoreSite& core : system.cores) {
+      map.push_back({core.registers, kRegisterBytes, core.name, "registers"});
+    }
+    if (system.cores.empty()) map.push_back({kRegistersBase, kRegisterBytes, "core", "registers"});
   }
-  if (system.cores.empty()) map.push_back({kRegistersBase, kRegisterBytes, "core"});
   std::sort(map.begin(), map.end(),
             [](const AddressRange& a, const AddressRange& b) { return a.base < b.base; });
   return map;

@@ -43,8 +43,10 @@ struct CoreSystem {
 struct AddressRange {
   std::uint64_t base = 0, bytes = 0;
   std::string target;  ///< "dram", "l2" (before the DRAM), or a core's name
+  std::string part;    ///< of a core: "registers", "hbm", "ddr", "register file"
 };
-/// In the order of their addresses: memory, then the registers of each core.
+/// In the order of their addresses: memory, then the registers of each core. Of a machine with a
+/// ring of cores, their memories, registers and register files.
 [[nodiscard]] std::vector<AddressRange> address_map(const CoreSystem& system);
 
 /// What is wrong with the addresses of core `index`: its registers overlap memory or those of a
