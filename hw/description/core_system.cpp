@@ -14,6 +14,9 @@ constexpr std::array<std::string_view, 13> kCoreSections = {
     "core",      "array", "scratchpad", "accumulator", "postop", "preop",  "datapath",
     "attention", "dma",   "unroller",   "tlb",         "mapper", "backend"};
 
+constexpr std::array<std::string_view, 6> kBlockNames = {"bus",  "dram",   "l2",
+                                                         "host", "memory", "system"};
+
 std::uint64_t memory_bytes(const Machine& machine) { return std::uint64_t{machine.dram.mib} << 20; }
 
 std::string hexadecimal(std::uint64_t address) {
@@ -39,6 +42,17 @@ std::vector<AddressRange> ring_map(const Machine& machine) {
 
 bool is_core_section(std::string_view section) {
   return std::find(kCoreSections.begin(), kCoreSections.end(), section) != kCoreSections.end();
+}
+
+bool is_core_name(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !name.empty() && name.size() <= 32 && is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+bool is_block_name(std::string_view name) {
+  return std::find(kBlockNames.begin(), kBlockNames.end(), name) != kBlockNames.end();
 }
 
 std::uint64_t default_registers(std::size_t index) {

@@ -224,7 +224,9 @@ std::string report_text(const CoresMeasurement& run, const std::vector<std::stri
             lost_table(run.cores) + "\nBus cycles of a request, alone -> together\n" +
             request_table(run.cores);
   }
-  return text + "\n" + block_table(result.blocks);
+  text += "\n" + block_table(result.blocks);
+  if (!measurement.rtl.empty()) text += "\n" + rtl_table(measurement.rtl);
+  return text;
 }
 
 ordered_json to_json(const CoresMeasurement& run) {

@@ -37,11 +37,10 @@ class DfxRing : public test::SystemCTest {
     pass_.instructions[0].op = Opcode::kSync;
     std::vector<RingPlace> places(cores);
     for (RingPlace& place : places) place.register_elements = kElements;
-    const bool first = true;
     system_ = std::make_unique<RingSystem>(
-        "system", machine, std::move(places), true, [&, first](RingHost&) mutable {
+        "system", machine, std::move(places), true, [&, first = true](RingHost&) mutable {
           std::vector<const Pass*> next;
-          if (first) next.assign(cores, &pass_);
+          if (first) next.assign(machine.dfx.cores, &pass_);
           first = false;
           return next;
         });
