@@ -10,13 +10,22 @@ namespace systole::testbench {
 
 RequestTimes CoresRun::requests(std::size_t index) const {
   RequestTimes sum;
-  for (const unsigned port : system_->cores[index].ports) {
-    const tlm_model::BusCore::Initiator& of = system_->bus.core().initiators().at(port);
-    sum.requests += of.reads + of.writes;
+  tlm_model::Core& core = *system_->cores[index].core;
+  const std::vector<tlm_model::DmaPort*> ports = core.ports();
+  for (std::size_t i = 0; i < system_->cores[index].ports.size(); ++i) {
+    const tlm_model::BusCore::Initiator& of =
+        system_->bus.core().initiators().at(system_->cores[index].ports[i]);
+    const std::uint64_t requests = of.reads + of.writes;
+    sum.requests += requests;
     sum.bytes += of.read_bytes + of.written_bytes;
     sum.request_wait += of.request_wait;
     sum.data_wait += of.data_wait;
     sum.target_time += of.target_time;
+    const tlm_model::DmaPort* const port = i < ports.size() ? ports[i] : nullptr;  // of loops
+    if (port == &core.processor.fetch) sum.fetches += requests;
+    if (core.mmu && (port == &core.mmu->load_walker || port == &core.mmu->store_walker)) {
+      sum.walks += requests;
+    }
   }
   return sum;
 }
@@ -43,7 +52,8 @@ std::string CoresRun::summary(std::size_t index) const {
   const CoreState& state = states_[index];
   const RequestTimes times = requests(index);
   std::ostringstream text;
-  text << state.running << ' ' << times.requests << ' ' << times.bytes << ' ' << times.request_wait
+  text << state.running << ' ' << times.requests << ' ' << times.walks << ' '
+       << times.fetches << ' ' << times.bytes << ' ' << times.request_wait
        << ' ' << times.data_wait << ' ' << times.target_time << '\n';
   for (const auto& [key, cycles] : state.path) {
     text << key.unit << ' ' << key.cause << ' ' << cycles << ' ' << key.meaning << '\n';

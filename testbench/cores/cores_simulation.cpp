@@ -27,7 +27,7 @@ std::string simulate_alone(const CorePlan& plan,
 void take_alone(CoreShare& share, const std::string& summary) {
   std::istringstream text(summary);
   RequestTimes& times = share.alone_requests;
-  text >> share.alone >> times.requests >> times.bytes >> times.request_wait >> times.data_wait >>
+  text >> share.alone >> times.requests >> times.walks >> times.fetches >> times.bytes >> times.request_wait >> times.data_wait >>
       times.target_time;
   for (PathShare& part : share.path) part.alone = 0;
   std::string unit, cause, meaning;

@@ -23,9 +23,15 @@ struct PathShare {
 /// The way of a core's requests through bus and memory, in bus cycles, all of them together.
 struct RequestTimes {
   std::uint64_t requests = 0, bytes = 0;
+  /// Of the requests: reads of the page table, and those of programs. How many there are depends on
+  /// when things happen: load and store unit share a TLB, and which chains are at hand depends on
+  /// what has completed. All others follow from the programs alone.
+  std::uint64_t walks = 0, fetches = 0;
   std::uint64_t request_wait = 0;  ///< for the request channel
   std::uint64_t data_wait = 0;     ///< for a data channel
   std::uint64_t target_time = 0;   ///< in the L2 cache or the DRAM, waiting there included
+
+  [[nodiscard]] std::uint64_t transfers() const { return requests - walks - fetches; }
 };
 
 /// What one core did in a run of several. Cycles are of its own clock.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "tlm/common/time.h"
 
@@ -43,6 +44,12 @@ void Pcie::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& dela
   ++requests_;
   bytes_ += bytes;
   delay = from_ps(end - now);
+}
+
+void Pcie::watch(SignalRecorder& recorder) {
+  state_ = std::make_unique<AccountSignal>(recorder, std::string(name()) + ".state", account_,
+                                           nullptr);
+  account_.watch(*state_);
 }
 
 hw::BlockReport Pcie::report(std::uint64_t ps) const {

