@@ -1,8 +1,7 @@
-#include "hw/ring/pass_check.h"
-
 #include <algorithm>
 
 #include "hw/number/half.h"
+#include "hw/ring/pass_image.h"
 
 namespace systole::hw::dfx {
 namespace {

@@ -5,7 +5,6 @@
 #include <type_traits>
 
 #include "base/error.h"
-#include "hw/ring/pass_check.h"
 
 namespace systole::hw::dfx {
 namespace {

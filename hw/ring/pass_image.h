@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "hw/machine/machine.h"
@@ -38,5 +40,11 @@ struct PassLimits {
 /// scalars, memory or exchanges which do not exist.
 [[nodiscard]] Pass decode_pass(const std::vector<std::uint8_t>& bytes, const Machine& machine,
                                const PassLimits& limits);
+
+/// What is wrong with an instruction of the pass, or an exchange, for a core of the machine:
+/// registers, scalars, memory or exchanges that do not exist. Empty: nothing.
+[[nodiscard]] std::string problem_of(const Instruction& instruction, const Pass& pass,
+                                     const Machine& machine, const PassLimits& limits);
+[[nodiscard]] std::string problem_of(const Exchange& exchange, const PassLimits& limits);
 
 }  // namespace systole::hw::dfx

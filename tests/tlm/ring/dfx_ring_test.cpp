@@ -6,6 +6,7 @@
 
 #include "hw/description/machine_file.h"
 #include "support/tlm/systemc_test.h"
+#include "tlm/ring/ring_host.h"
 #include "tlm/ring/ring_system.h"
 
 namespace systole::tlm_model::dfx {

@@ -14,6 +14,7 @@
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
+#include "tlm/ring/pcie.h"
 #include "tlm/ring/ring_system.h"
 
 namespace systole::tlm_model::dfx {
