@@ -12,8 +12,7 @@ constexpr std::uint32_t kMaxCount = 1U << 20;
 /// Looks at one instruction; the first thing that is wrong counts.
 class InstructionCheck {
  public:
-  InstructionCheck(const Instruction& instruction, const Machine& machine,
-                   const PassLimits& limits)
+  InstructionCheck(const Instruction& instruction, const Machine& machine, const PassLimits& limits)
       : i_(instruction), machine_(machine), limits_(limits), depth_(machine.matrix.depth) {}
 
   std::string problem(std::size_t exchanges) {

@@ -87,8 +87,8 @@ struct PassHeader {
 
 PassHeader header_of(const std::vector<std::uint8_t>& bytes) {
   PassHeader header;
-  PassReaderArchive(bytes.data())(header.magic, header.bytes, header.exchanges,
-                                  header.instructions, header.cores);
+  PassReaderArchive(bytes.data())(header.magic, header.bytes, header.exchanges, header.instructions,
+                                  header.cores);
   return header;
 }
 

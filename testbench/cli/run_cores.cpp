@@ -87,9 +87,8 @@ hw::CoreSystem system_of(const RunOptions& options) {
 bool has_rtl(const hw::CoreSystem& system) {
   const std::vector<std::string> blocks = rtl_blocks();
   return std::any_of(system.cores.begin(), system.cores.end(), [&](const hw::CoreSite& core) {
-    return std::any_of(blocks.begin(), blocks.end(), [&](const std::string& block) {
-      return runs_as_rtl(core.machine, block);
-    });
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [&](const std::string& block) { return runs_as_rtl(core.machine, block); });
   });
 }
 
@@ -165,8 +164,7 @@ class Recordings {
 };
 
 void write_core_outputs(const RunOptions& options, const RunSubject& subject, const CorePlan& plan,
-                        const std::vector<model::TensorId>& kept,
-                        const SimulationResult& result) {
+                        const std::vector<model::TensorId>& kept, const SimulationResult& result) {
   if (options.outputs.empty()) return;
   const model::Graph& graph = *plan.graph;
   const auto tensor = [&](model::TensorId id,
@@ -266,9 +264,9 @@ int run_cores(const RunOptions& options) {
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(run, {options.stats, options.actions, options.wave.path, options.timeline,
-                                 options.report, options.views.pipeline, options.views.trace,
-                                 options.outputs}));
+    print_text(report_text(
+        run, {options.stats, options.actions, options.wave.path, options.timeline, options.report,
+              options.views.pipeline, options.views.trace, options.outputs}));
   }
   const Measurement& measured = run.measurement;
   const bool accurate = !options.min_accuracy || *measured.accuracy >= *options.min_accuracy;

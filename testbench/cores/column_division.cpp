@@ -96,8 +96,7 @@ void ColumnDivision::check() const {
     }
     const TensorId out = node.out.tensor;
     if (graph_.tensors[out].kind == Tensor::Kind::kState) {
-      throw hw::InputError("--split heads: " + graph_.name +
-                           ": found a cache of keys and values");
+      throw hw::InputError("--split heads: " + graph_.name + ": found a cache of keys and values");
     }
   }
 }
@@ -206,8 +205,7 @@ void ColumnDivision::visit_reads(
     const std::function<void(TensorId tensor, const Columns& read)>& visit) const {
   const Node& node = graph_.nodes[index];
   const auto same = [&](const View& view) {
-    return Columns{columns.begin - node.out.col + view.col,
-                   columns.end - node.out.col + view.col};
+    return Columns{columns.begin - node.out.col + view.col, columns.end - node.out.col + view.col};
   };
   const bool by_column = kinds_[index] == Kind::kColumns;
   const bool product = node.product() != nullptr;
@@ -252,8 +250,7 @@ void ColumnDivision::note_writes(std::size_t node, std::size_t segment) {
     if (tensor == kNoTensor) continue;
     Spread& spread = tensors_[tensor];
     if (spread.written && spread.segment != segment && tensor == graph_.nodes[node].out.tensor) {
-      throw hw::InputError("--split heads: " + graph_.name + ": " +
-                           graph_.tensors[tensor].name +
+      throw hw::InputError("--split heads: " + graph_.name + ": " + graph_.tensors[tensor].name +
                            " is written before and after an exchange");
     }
     if (!spread.written) spread.segment = segment;

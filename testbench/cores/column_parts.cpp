@@ -116,7 +116,7 @@ class PartBuilder {
     }
     if (written && whole(tensor).kind == Tensor::Kind::kOutput && part_.output.empty()) {
       part_.output = all_.spread_of(tensor).split ? all_.spread_of(tensor).own[core_]
-                                                 : ColumnRanges{{0, whole(tensor).cols}};
+                                                  : ColumnRanges{{0, whole(tensor).cols}};
     }
     return entry->second;
   }

@@ -52,9 +52,9 @@ std::string CoresRun::summary(std::size_t index) const {
   const CoreState& state = states_[index];
   const RequestTimes times = requests(index);
   std::ostringstream text;
-  text << state.running << ' ' << times.requests << ' ' << times.walks << ' '
-       << times.fetches << ' ' << times.bytes << ' ' << times.request_wait
-       << ' ' << times.data_wait << ' ' << times.target_time << '\n';
+  text << state.running << ' ' << times.requests << ' ' << times.walks << ' ' << times.fetches
+       << ' ' << times.bytes << ' ' << times.request_wait << ' ' << times.data_wait << ' '
+       << times.target_time << '\n';
   for (const auto& [key, cycles] : state.path) {
     text << key.unit << ' ' << key.cause << ' ' << cycles << ' ' << key.meaning << '\n';
   }

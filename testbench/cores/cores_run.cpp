@@ -115,12 +115,11 @@ void CoresRun::add_core(std::size_t index) {
   state.names = state.core->reports(kNever);
   for (const CoreProgram& program : plan_.programs) {
     const bool own = options_.functional && program.core == index;
-    state.checkers.push_back(
-        own && options_.check ? std::make_unique<Checker>(program.origins) : nullptr);
-    state.rows.push_back(
-        own && (options_.check || recorder_.keeps_any())
-            ? std::make_unique<ResultRows>(*program.graph, *system_, *state.core)
-            : nullptr);
+    state.checkers.push_back(own && options_.check ? std::make_unique<Checker>(program.origins)
+                                                   : nullptr);
+    state.rows.push_back(own && (options_.check || recorder_.keeps_any())
+                             ? std::make_unique<ResultRows>(*program.graph, *system_, *state.core)
+                             : nullptr);
   }
 }
 

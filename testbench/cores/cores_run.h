@@ -62,8 +62,8 @@ class CoresRun {
     std::vector<std::size_t> tasks;  ///< that it took
     std::vector<tlm_model::CommandTrace> traces;
     std::map<PathKey, std::uint64_t> path;
-    std::vector<std::unique_ptr<Checker>> checkers;  ///< by program, null: nothing to check
-    std::vector<std::unique_ptr<ResultRows>> rows;   ///< by program, null: nobody reads them
+    std::vector<std::unique_ptr<Checker>> checkers;     ///< by program, null: nothing to check
+    std::vector<std::unique_ptr<ResultRows>> rows;      ///< by program, null: nobody reads them
     std::uint64_t running = 0, wait = 0, finished = 0;  ///< cycles; the last: no task was left
     std::uint64_t macs = 0;
     FirstTask first;

@@ -27,8 +27,8 @@ std::string simulate_alone(const CorePlan& plan,
 void take_alone(CoreShare& share, const std::string& summary) {
   std::istringstream text(summary);
   RequestTimes& times = share.alone_requests;
-  text >> share.alone >> times.requests >> times.walks >> times.fetches >> times.bytes >> times.request_wait >> times.data_wait >>
-      times.target_time;
+  text >> share.alone >> times.requests >> times.walks >> times.fetches >> times.bytes >>
+      times.request_wait >> times.data_wait >> times.target_time;
   for (PathShare& part : share.path) part.alone = 0;
   std::string unit, cause, meaning;
   for (std::uint64_t cycles = 0; text >> unit >> cause >> cycles;) {

@@ -70,7 +70,7 @@ struct CoresResult : SimulationResult {
   std::vector<CoreShare> cores;
   std::vector<FirstTask> first_tasks;         ///< by core
   std::vector<hw::EnergyEvents> core_events;  ///< by core: of `events`, what happens in it
-  double seconds = 0.0;  ///< simulated time of all inferences
+  double seconds = 0.0;                       ///< simulated time of all inferences
 };
 
 struct CoresOptions {

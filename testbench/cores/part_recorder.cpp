@@ -13,8 +13,7 @@ PartRecorder::PartRecorder(const model::Graph& graph, const std::vector<model::T
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     index_.at(tensors[i]) = i;
     const model::Tensor& tensor = graph.tensors[tensors[i]];
-    const std::size_t bytes =
-        std::size_t{tensor.rows} * tensor.cols * hw::bytes_of(tensor.type);
+    const std::size_t bytes = std::size_t{tensor.rows} * tensor.cols * hw::bytes_of(tensor.type);
     kept_[i].assign(inferences, std::vector<std::uint8_t>(bytes));
   }
 }
@@ -42,8 +41,7 @@ std::vector<model::TensorId> find_tensors(const std::string& expression, const C
     const std::vector<bool> written = written_tensors(*program.graph, *program.mapping);
     for (const model::Node& node : program.graph->nodes) {
       const model::TensorId here = node.out.tensor;
-      const model::TensorId whole =
-          program.origins.empty() ? here : program.origins[here].whole;
+      const model::TensorId whole = program.origins.empty() ? here : program.origins[here].whole;
       if (whole == model::kNoTensor) continue;
       (written[here] ? left : hidden)[whole] = true;
     }

@@ -21,8 +21,7 @@ class PartRecorder {
 
   [[nodiscard]] bool keeps_any() const { return !kept_.empty(); }
   /// `origins` as of CoreProgram, whose graph has the tensor of `row`.
-  void keep(const WrittenRow& row, const std::vector<TensorOrigin>& origins,
-            std::size_t inference);
+  void keep(const WrittenRow& row, const std::vector<TensorOrigin>& origins, std::size_t inference);
   /// By tensor and inference.
   [[nodiscard]] std::vector<std::vector<std::vector<std::uint8_t>>> take();
 

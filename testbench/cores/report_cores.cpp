@@ -106,12 +106,9 @@ std::string request_table(const std::vector<CoreShare>& cores) {
 }
 
 ordered_json to_json(const RequestTimes& times) {
-  return {{"requests", times.requests},
-          {"walks", times.walks},
-          {"fetches", times.fetches},
-          {"bytes", times.bytes},
-          {"request_wait", times.request_wait},
-          {"data_wait", times.data_wait},
+  return {{"requests", times.requests},         {"walks", times.walks},
+          {"fetches", times.fetches},           {"bytes", times.bytes},
+          {"request_wait", times.request_wait}, {"data_wait", times.data_wait},
           {"target_time", times.target_time}};
 }
 

@@ -27,8 +27,7 @@ struct CommandStages {
 /// Calls `visit` for every command of an inference, in the order of the program. `blocks` have the
 /// names of the accounts.
 void for_each_command(
-    const std::vector<tlm_model::CommandTrace>& traces,
-    const std::vector<hw::BlockReport>& blocks,
+    const std::vector<tlm_model::CommandTrace>& traces, const std::vector<hw::BlockReport>& blocks,
     const std::function<void(const tlm_model::CommandTrace&, const CommandStages&)>& visit);
 
 }  // namespace systole::testbench

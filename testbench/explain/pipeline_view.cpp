@@ -28,10 +28,9 @@ class PipelineLog {
       if (core.program == nullptr) continue;
       core_ = &core;
       ratio_ = {cores.front().clock_mhz, core.clock_mhz};
-      for_each_command(core.traces, core.blocks,
-                       [&](const CommandTrace& trace, const CommandStages& command) {
-                         add(trace, command);
-                       });
+      for_each_command(
+          core.traces, core.blocks,
+          [&](const CommandTrace& trace, const CommandStages& command) { add(trace, command); });
       ++thread_;
       first_row_ += static_cast<std::uint32_t>(core.traces.size());
     }
@@ -76,8 +75,8 @@ class PipelineLog {
   /// What a wait before the dispatch was for; an arrow would end at the execution.
   void hover(std::uint64_t begin, std::uint64_t end, std::uint32_t row, std::uint32_t by) {
     if (begin == end || by == tlm_model::DispatchSteps::kNoCommand) return;
-    line(end, fmt::format("L\t{}\t1\tdispatch waited {} cycles for command {}\\n",
-                          first_row_ + row, end - begin, by));
+    line(end, fmt::format("L\t{}\t1\tdispatch waited {} cycles for command {}\\n", first_row_ + row,
+                          end - begin, by));
   }
 
   void add(const CommandTrace& trace, const CommandStages& command) {
@@ -85,19 +84,20 @@ class PipelineLog {
     const std::uint32_t row = first_row_ + trace.index;
     const hw::Program& program = *core_->program;
     line(steps.begun, fmt::format("I\t{}\t{}\t{}", row, trace.index, thread_));
-    line(steps.begun, fmt::format("L\t{}\t0\t{}{}: {} {}", row,
-                                  core_->name.empty() ? "" : core_->name + " ", trace.index,
-                                  hw::printable(program.operators[trace.op].name),
-                                  describe(program.commands[trace.index])));
+    line(steps.begun,
+         fmt::format("L\t{}\t0\t{}{}: {} {}", row, core_->name.empty() ? "" : core_->name + " ",
+                     trace.index, hw::printable(program.operators[trace.op].name),
+                     describe(program.commands[trace.index])));
     hover(steps.fetched, steps.fenced, trace.index, steps.fence_by);
     hover(steps.issued, steps.room, trace.index, steps.room_by);
     spans(row, kStageLane, command.stages);
-    if (trace.was_blocked) line(trace.started, fmt::format("W\t{}\t{}\t0", row, first_row_ + trace.blocker));
+    if (trace.was_blocked)
+      line(trace.started, fmt::format("W\t{}\t{}\t0", row, first_row_ + trace.blocker));
     spans(row, kStallLane, command.stalls);
     line(trace.completed, fmt::format("R\t{}", row));
   }
 
-  const PipelineCore* core_ = nullptr;  ///< whose commands are added
+  const PipelineCore* core_ = nullptr;                   ///< whose commands are added
   std::pair<std::uint64_t, std::uint64_t> ratio_{1, 1};  ///< of the first core's clock to its
   std::uint32_t thread_ = 0, first_row_ = 0;             ///< its thread, its command 0
   std::vector<Line> lines_;

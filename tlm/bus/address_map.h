@@ -63,8 +63,7 @@ class LocalAddress {
 inline void show_in(const AddressMap::Range& range, tlm::tlm_dmi& dmi) {
   // A target may offer more than the range shows of it, and ends are inclusive.
   dmi.set_start_address(range.base + dmi.get_start_address());
-  dmi.set_end_address(range.base +
-                      std::min<std::uint64_t>(dmi.get_end_address(), range.size - 1));
+  dmi.set_end_address(range.base + std::min<std::uint64_t>(dmi.get_end_address(), range.size - 1));
 }
 
 }  // namespace systole::tlm_model

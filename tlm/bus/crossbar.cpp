@@ -17,11 +17,11 @@ void Crossbar::b_transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_t
       map_.find(payload.get_address(), payload.get_data_length());
   RequestBatch* const batch = batch_of(payload, delay);
   if (batch != nullptr) {
-    const bool together = range != nullptr &&
-                          std::all_of(batch->requests.begin(), batch->requests.end(),
-                                      [&](const RequestBatch::Request& request) {
-                                        return map_.find(request.address, request.bytes) == range;
-                                      });
+    const bool together =
+        range != nullptr && std::all_of(batch->requests.begin(), batch->requests.end(),
+                                        [&](const RequestBatch::Request& request) {
+                                          return map_.find(request.address, request.bytes) == range;
+                                        });
     if (together) {
       for (RequestBatch::Request& request : batch->requests) request.address -= range->base;
     } else {

@@ -51,8 +51,8 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   if (batch == nullptr) return nullptr;
   const RequestBatch::Request& first = batch->requests.front();
   const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
-  const bool same = first.address == payload.get_address() &&
-                    std::max(first.time, now) == now + to_ps(delay);
+  const bool same =
+      first.address == payload.get_address() && std::max(first.time, now) == now + to_ps(delay);
   return same ? batch : nullptr;
 }
 

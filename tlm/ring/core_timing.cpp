@@ -26,8 +26,8 @@ hw::BlockAccount make_account() {
 
 }  // namespace
 
-CoreTiming::CoreTiming(const hw::Machine& machine, std::uint32_t register_elements,
-                       PortMemory& hbm, PortMemory& ddr)
+CoreTiming::CoreTiming(const hw::Machine& machine, std::uint32_t register_elements, PortMemory& hbm,
+                       PortMemory& ddr)
     : machine_(machine),
       clock_(machine.core.clock_mhz),
       depth_(machine.matrix.depth),

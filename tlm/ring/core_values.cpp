@@ -91,8 +91,8 @@ void CoreValues::fp16_product(const Instruction& instruction) {
 
 void CoreValues::int8_product(const Instruction& instruction) {
   const auto& weights = instruction.weights;
-  const auto* const memory = reinterpret_cast<const std::int8_t*>(
-      weights.in_ddr ? memory_.ddr : memory_.hbm);
+  const auto* const memory =
+      reinterpret_cast<const std::int8_t*>(weights.in_ddr ? memory_.ddr : memory_.hbm);
   const Half* const ddr = memory_.ddr;
   std::vector<std::int8_t> x(std::size_t{weights.k_tiles} * depth_);
   for (std::uint32_t r = 0; r < instruction.rows; ++r) {

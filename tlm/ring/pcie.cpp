@@ -17,9 +17,7 @@ std::uint64_t rounded_ps(double ns) { return static_cast<std::uint64_t>(std::llr
 }  // namespace
 
 Pcie::Pcie(const sc_core::sc_module_name& name, const hw::dfx::Pcie& params)
-    : sc_module(name),
-      params_(params),
-      account_("ps", {}) {
+    : sc_module(name), params_(params), account_("ps", {}) {
   require_ps_resolution();
   host.register_b_transport(this, &Pcie::b_transport);
   host.register_transport_dbg(this, &Pcie::transport_dbg);
@@ -47,8 +45,8 @@ void Pcie::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& dela
 }
 
 void Pcie::watch(SignalRecorder& recorder) {
-  state_ = std::make_unique<AccountSignal>(recorder, std::string(name()) + ".state", account_,
-                                           nullptr);
+  state_ =
+      std::make_unique<AccountSignal>(recorder, std::string(name()) + ".state", account_, nullptr);
   account_.watch(*state_);
 }
 

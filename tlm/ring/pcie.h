@@ -36,9 +36,7 @@ class Pcie : public sc_core::sc_module, public Watched {
 
  private:
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
-  unsigned transport_dbg(tlm::tlm_generic_payload& payload) {
-    return card->transport_dbg(payload);
-  }
+  unsigned transport_dbg(tlm::tlm_generic_payload& payload) { return card->transport_dbg(payload); }
 
   const hw::dfx::Pcie params_;
   hw::BlockAccount account_;

@@ -71,8 +71,8 @@ TEST(CoreSystem, AKindWithEnginesHasThoseOfItsPreset) {
   EXPECT_EQ(system.cores[1].machine.attention.lines, find_machine("vitcod").attention.lines);
   EXPECT_EQ(system.cores[1].machine.dram.channels, find_machine("transformer").dram.channels);
   EXPECT_EQ(system.cores[3].machine.attention.dividers, 3U);
-  const CoreSystem own = read(
-      "base = 'vitcod'\narray.rows = 32\nattention.lines = 32\n[[core]]\nkind = 'vitcod'\n");
+  const CoreSystem own =
+      read("base = 'vitcod'\narray.rows = 32\nattention.lines = 32\n[[core]]\nkind = 'vitcod'\n");
   EXPECT_EQ(own.cores[0].machine.attention.lines, 32U);
 }
 

@@ -145,9 +145,8 @@ Pass whole_pass() {
 }
 
 std::string error_of(const Pass& pass, const PassLimits& limits = kLimits) {
-  return input_error_of([&] {
-    static_cast<void>(decode_pass(encode_pass(pass, 2), ring_of(2), limits));
-  });
+  return input_error_of(
+      [&] { static_cast<void>(decode_pass(encode_pass(pass, 2), ring_of(2), limits)); });
 }
 
 TEST(PassImage, HoldsEveryFieldOfAPass) {
@@ -250,8 +249,7 @@ TEST(PassImage, RefusesExchangesAndHeadersThatAreNone) {
   expect_contains(error_of(pass), "exchange 0: found registers that do not exist");
   const std::vector<std::uint8_t> good = encode_pass(whole_pass(), 2);
   const auto error = [](const std::vector<std::uint8_t>& bytes, std::uint32_t cores) {
-    return input_error_of(
-        [&] { static_cast<void>(decode_pass(bytes, ring_of(cores), kLimits)); });
+    return input_error_of([&] { static_cast<void>(decode_pass(bytes, ring_of(cores), kLimits)); });
   };
   expect_contains(error(good, 3), "of a ring of 2 cores, expected 3");
   expect_contains(error({good.begin(), good.begin() + 19}, 2), "found its begin alone");

@@ -38,8 +38,8 @@ CorePlan plan_by(Split split, const hw::CoreSystem& system, const Workload& work
   if (split == Split::kHeads) return plan_heads(system, graph_of(workload), inferences);
   std::vector<CoreSubject> subjects;
   for (const hw::CoreSite& core : system.cores) {
-    subjects.push_back({graph_of(workload), std::make_shared<mapper::Mapping>(mapper::map_graph(
-                                                workload.graph, core.machine))});
+    subjects.push_back({graph_of(workload), std::make_shared<mapper::Mapping>(
+                                                mapper::map_graph(workload.graph, core.machine))});
   }
   return plan_batch(system, subjects, inferences);
 }
@@ -76,9 +76,9 @@ TEST_F(CoresViews, UnlikeKindsOfCoresGiveTheSameBits) {
       EXPECT_GT(core.macs, 0U) << core.name;
       EXPECT_EQ(core.running + core.wait + core.done + core.host, core.total);
     }
-    const auto engines = std::find_if(
-        result.blocks.begin(), result.blocks.end(),
-        [](const hw::BlockReport& block) { return block.name == "sparse.attention"; });
+    const auto engines =
+        std::find_if(result.blocks.begin(), result.blocks.end(),
+                     [](const hw::BlockReport& block) { return block.name == "sparse.attention"; });
     ASSERT_NE(engines, result.blocks.end());
   }
 }
@@ -104,7 +104,7 @@ TEST_F(CoresViews, PipelinesOfAllCoresAreInOneLog) {
   }
   std::istringstream in(read_file(directory.path("run.kanata")));
   std::map<std::uint64_t, std::uint64_t> thread_of;  // by row
-  std::map<std::uint64_t, std::size_t> rows;           // by thread
+  std::map<std::uint64_t, std::size_t> rows;         // by thread
   std::map<std::uint64_t, std::uint64_t> first_at, last_at;
   std::uint64_t now = 0;
   for (std::string line; std::getline(in, line);) {
@@ -134,7 +134,8 @@ TEST_F(CoresViews, PipelinesOfAllCoresAreInOneLog) {
     const std::uint64_t mhz = system.cores[0].machine.core.clock_mhz;
     const std::uint64_t own = system.cores[i].machine.core.clock_mhz;
     std::uint64_t last = 0;
-    for (const tlm_model::CommandTrace& trace : first.traces) last = std::max(last, trace.completed);
+    for (const tlm_model::CommandTrace& trace : first.traces)
+      last = std::max(last, trace.completed);
     EXPECT_EQ(last_at[i], last * mhz / own);
   }
   EXPECT_GT(first_at[1], last_at[0]) << "the second stage waits for the first";
@@ -152,7 +153,8 @@ TEST_F(CoresViews, ActionCountsNameTheBlocksOfEachCore) {
   for (std::string line; std::getline(in, line);) {
     const std::size_t at = line.find("- name: system.");
     if (at != std::string::npos) name = line.substr(at + 8, line.find(' ', at + 8) - at - 8);
-    if (const std::size_t count = line.find("counts: "); count != std::string::npos && line.find("action") == std::string::npos) {
+    if (const std::size_t count = line.find("counts: ");
+        count != std::string::npos && line.find("action") == std::string::npos) {
       counts[name] = std::stoull(line.substr(count + 8));
     }
   }

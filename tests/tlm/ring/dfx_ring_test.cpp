@@ -38,13 +38,13 @@ class DfxRing : public test::SystemCTest {
     pass_.instructions[0].op = Opcode::kSync;
     std::vector<RingPlace> places(cores);
     for (RingPlace& place : places) place.register_elements = kElements;
-    system_ = std::make_unique<RingSystem>(
-        "system", machine, std::move(places), true, [&, first = true](RingHost&) mutable {
-          std::vector<const Pass*> next;
-          if (first) next.assign(machine.dfx.cores, &pass_);
-          first = false;
-          return next;
-        });
+    system_ = std::make_unique<RingSystem>("system", machine, std::move(places), true,
+                                           [&, first = true](RingHost&) mutable {
+                                             std::vector<const Pass*> next;
+                                             if (first) next.assign(machine.dfx.cores, &pass_);
+                                             first = false;
+                                             return next;
+                                           });
     for (std::uint32_t i = 0; i < cores; ++i) {
       const bool own = exchange.sums;
       const std::uint32_t begin = own ? 0 : exchange.first[i];
@@ -55,7 +55,9 @@ class DfxRing : public test::SystemCTest {
     }
     sc_core::sc_start();
   }
-  [[nodiscard]] std::uint64_t pass_ps() const { return system_->host.ends()[1] - system_->host.ends()[0]; }
+  [[nodiscard]] std::uint64_t pass_ps() const {
+    return system_->host.ends()[1] - system_->host.ends()[0];
+  }
 
   Pass pass_;
   std::unique_ptr<RingSystem> system_;

@@ -99,8 +99,7 @@ Pass table_times(float factor, std::uint32_t elements) {
   return pass;
 }
 
-class RingBoardOf : public test::SystemCTest,
-                    public testing::WithParamInterface<std::uint32_t> {};
+class RingBoardOf : public test::SystemCTest, public testing::WithParamInterface<std::uint32_t> {};
 
 // Addresses of a program in memory, and nothing else.
 TEST_P(RingBoardOf, IsStartedByAnyInitiator) {
@@ -185,8 +184,7 @@ TEST_F(RingBoardTest, IsInOneSystemWithATileCore) {
               const_cast<std::uint8_t*>(image.data()), image.size());
     cpu.debug(tlm::TLM_WRITE_COMMAND, kWindow + rig.at(1).ddr + kTable, table.data(), 128);
     const std::vector<std::uint8_t> end = hw::encode_program(empty);
-    cpu.debug(tlm::TLM_WRITE_COMMAND, kProgram, const_cast<std::uint8_t*>(end.data()),
-              end.size());
+    cpu.debug(tlm::TLM_WRITE_COMMAND, kProgram, const_cast<std::uint8_t*>(end.data()), end.size());
     set(kWindow + rig.at(1).registers + CoreRegisters::kProgram, 4096);
     set(kWindow + rig.at(1).registers + CoreRegisters::kControl, CoreRegisters::kStart);
     set(hw::kRegistersBase + CoreRegisters::kProgram, kProgram);
@@ -209,8 +207,7 @@ TEST_F(RingBoardTest, SaysThatThereIsNoProgram) {
   const std::vector<std::uint8_t> image = encode_pass(beyond, 2);
   rig.driver.run([&] {
     rig.poke(rig.at(1).ddr + 4096, image.data(), image.size());
-    const std::uint64_t bad[] = {0, 4096, hw::dfx::ddr_bytes(rig.machine) - 4,
-                                 ~std::uint64_t{0}};
+    const std::uint64_t bad[] = {0, 4096, hw::dfx::ddr_bytes(rig.machine) - 4, ~std::uint64_t{0}};
     for (const std::uint64_t program : bad) {
       rig.start(1, program);
       EXPECT_EQ(rig.finish(1), 0U) << "cycles";
@@ -236,8 +233,7 @@ TEST_F(RingBoardTest, MemoriesTakeTheTimeOfTheirContractOnTheBus) {
       const std::uint64_t address = random() % 100'000;
       std::vector<std::uint8_t> data(1 + random() % 500, static_cast<std::uint8_t>(i));
       const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
-      const std::uint64_t end =
-          (is_hbm ? hbm : ddr).access(address, data.size(), write, now).end;
+      const std::uint64_t end = (is_hbm ? hbm : ddr).access(address, data.size(), write, now).end;
       const std::uint64_t base = is_hbm ? rig.at(1).hbm : rig.at(1).ddr;
       const auto answer = write ? rig.driver.write(base + address, data.data(), data.size())
                                 : rig.driver.read(base + address, data.data(), data.size());
@@ -262,7 +258,8 @@ TEST_F(RingBoardTest, AnswersBadAccessesWithAnError) {
               tlm::TLM_ADDRESS_ERROR_RESPONSE);
     EXPECT_EQ(read(at.vectors + kFileElements * 2 - 8, 8), tlm::TLM_OK_RESPONSE);
     EXPECT_EQ(read(at.vectors + kFileElements * 2 - 8, 16), tlm::TLM_ADDRESS_ERROR_RESPONSE);
-    EXPECT_EQ(read(at.hbm + hw::dfx::hbm_bytes(rig.machine) - 8, 16), tlm::TLM_ADDRESS_ERROR_RESPONSE)
+    EXPECT_EQ(read(at.hbm + hw::dfx::hbm_bytes(rig.machine) - 8, 16),
+              tlm::TLM_ADDRESS_ERROR_RESPONSE)
         << "across two targets";
     std::uint64_t enables = 0;
     tlm::tlm_generic_payload payload;
