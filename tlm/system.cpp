@@ -253,12 +253,17 @@ void System::add_events(const Core& of, hw::EnergyEvents& events) {
   }
 }
 
+hw::EnergyEvents System::core_events(std::size_t index) const {
+  hw::EnergyEvents events;
+  Core& of = *cores.at(index).core;
+  add_events(of, events);
+  for (const DmaPort* port : of.ports()) events.bus_bytes += port->stats().bytes;
+  return events;
+}
+
 hw::EnergyEvents System::energy_events() {
   hw::EnergyEvents events;
-  for (const auto& site : cores) {
-    add_events(*site.core, events);
-    for (const DmaPort* port : site.core->ports()) events.bus_bytes += port->stats().bytes;
-  }
+  for (std::size_t i = 0; i < cores.size(); ++i) events.add(core_events(i));
   events.dram_bytes = events.bus_bytes;
   events.add(host_events());
   if (l2) {

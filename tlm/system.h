@@ -127,6 +127,8 @@ class System : public Board {
   [[nodiscard]] std::vector<hw::BlockReport> reports();
   /// What the simulation so far did, as far as it costs energy.
   [[nodiscard]] hw::EnergyEvents energy_events();
+  /// Of it, what happened in a core: memory beyond its ports, and time, are of no core.
+  [[nodiscard]] hw::EnergyEvents core_events(std::size_t index) const;
   /// Of it, what the host computed for the core and moved for that.
   [[nodiscard]] hw::EnergyEvents host_events() const;
 

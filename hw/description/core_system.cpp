@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "hw/description/machine_keys.h"
+#include "hw/ring/ring_map.h"
 
 namespace systole::hw {
 namespace {
@@ -12,6 +13,9 @@ namespace {
 constexpr std::array<std::string_view, 13> kCoreSections = {
     "core",      "array", "scratchpad", "accumulator", "postop", "preop",  "datapath",
     "attention", "dma",   "unroller",   "tlb",         "mapper", "backend"};
+
+constexpr std::array<std::string_view, 6> kBlockNames = {"bus",  "dram",   "l2",
+                                                         "host", "memory", "system"};
 
 std::uint64_t memory_bytes(const Machine& machine) { return std::uint64_t{machine.dram.mib} << 20; }
 
@@ -21,10 +25,34 @@ std::string hexadecimal(std::uint64_t address) {
   return text.data();
 }
 
+std::vector<AddressRange> ring_map(const Machine& machine) {
+  std::vector<AddressRange> map;
+  for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
+    const dfx::CoreAddresses at = dfx::addresses_of(machine, i);
+    const std::string name = "core" + std::to_string(i);
+    map.push_back({at.hbm, dfx::hbm_bytes(machine), name, "hbm"});
+    map.push_back({at.ddr, dfx::ddr_bytes(machine), name, "ddr"});
+    map.push_back({at.registers, kRegisterBytes, name, "registers"});
+    map.push_back({at.vectors, dfx::vector_bytes(machine), name, "register file"});
+  }
+  return map;
+}
+
 }  // namespace
 
 bool is_core_section(std::string_view section) {
   return std::find(kCoreSections.begin(), kCoreSections.end(), section) != kCoreSections.end();
+}
+
+bool is_core_name(std::string_view name) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !name.empty() && name.size() <= 32 && is_letter(name.front()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; });
+}
+
+bool is_block_name(std::string_view name) {
+  return std::find(kBlockNames.begin(), kBlockNames.end(), name) != kBlockNames.end();
 }
 
 std::uint64_t default_registers(std::size_t index) {
@@ -41,12 +69,17 @@ CoreSystem equal_cores(const Machine& machine, std::size_t count) {
 }
 
 std::vector<AddressRange> address_map(const CoreSystem& system) {
-  std::vector<AddressRange> map{
-      {kDramBase, memory_bytes(system.machine), system.machine.l2.kib != 0 ? "l2" : "dram"}};
-  for (const CoreSite& core : system.cores) {
-    map.push_back({core.registers, kRegisterBytes, core.name});
+  std::vector<AddressRange> map;
+  if (system.machine.dfx.cores != 0) {
+    map = ring_map(system.machine);
+  } else {
+    const char* const memory = system.machine.l2.kib != 0 ? "l2" : "dram";
+    map.push_back({kDramBase, memory_bytes(system.machine), memory, ""});
+    for (const CoreSite& core : system.cores) {
+      map.push_back({core.registers, kRegisterBytes, core.name, "registers"});
+    }
+    if (system.cores.empty()) map.push_back({kRegistersBase, kRegisterBytes, "core", "registers"});
   }
-  if (system.cores.empty()) map.push_back({kRegistersBase, kRegisterBytes, "core"});
   std::sort(map.begin(), map.end(),
             [](const AddressRange& a, const AddressRange& b) { return a.base < b.base; });
   return map;

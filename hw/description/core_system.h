@@ -33,6 +33,11 @@ struct CoreSystem {
 /// others (bus, DRAM, host, ...) belong to the system.
 [[nodiscard]] bool is_core_section(std::string_view section);
 
+/// Whether a core may have this name: letters, digits and '_', a letter first, up to 32.
+[[nodiscard]] bool is_core_name(std::string_view name);
+/// Whether another block of a system has this name in reports and waveforms.
+[[nodiscard]] bool is_block_name(std::string_view name);
+
 /// `count` cores "core0", "core1", ... like that of `machine`, 1 to kMaxCores; one alone is "core".
 [[nodiscard]] CoreSystem equal_cores(const Machine& machine, std::size_t count);
 
@@ -43,8 +48,10 @@ struct CoreSystem {
 struct AddressRange {
   std::uint64_t base = 0, bytes = 0;
   std::string target;  ///< "dram", "l2" (before the DRAM), or a core's name
+  std::string part;    ///< of a core: "registers", "hbm", "ddr", "register file"
 };
-/// In the order of their addresses: memory, then the registers of each core.
+/// In the order of their addresses: memory, then the registers of each core. Of a machine with a
+/// ring of cores, their memories, registers and register files.
 [[nodiscard]] std::vector<AddressRange> address_map(const CoreSystem& system);
 
 /// What is wrong with the addresses of core `index`: its registers overlap memory or those of a

@@ -1,7 +1,6 @@
 #include "hw/description/machine_reader.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -23,12 +22,12 @@ namespace {
 using ValueKind = MachineKey::Kind;
 using Place = toml::source_position;
 
-constexpr std::string_view kBase = "base", kCore = "core", kUse = "use", kRegisters = "registers";
+constexpr std::string_view kBase = "base", kCore = "core", kUse = "use", kKind = "kind",
+                           kRegisters = "registers";
+/// A kind of core, with attention engines, and the preset of one.
+constexpr std::string_view kEngines = "vitcod";
 constexpr std::size_t kMaxProblems = 100;  // reported one by one
 constexpr std::int64_t kMaxLinkNs = 1'000'000;
-/// Names of other blocks of a system in reports and waveforms.
-constexpr std::array<std::string_view, 6> kTakenNames = {"bus",  "dram",   "l2",
-                                                         "host", "memory", "system"};
 
 /// The value as the key's kind holds it; none if it has another type.
 std::optional<KeyValue> convert(const MachineKey& key, const toml::node& node) {
@@ -168,7 +167,11 @@ class MachineReader {
   CoreSite read_core(const toml::table& table, const CoreSystem& system) {
     const std::size_t index = system.cores.size();
     CoreSite core{"core" + std::to_string(index), {}, default_registers(index), 0};
-    if (const toml::node* const use = table.get(kUse)) read_use(*use);
+    if (const toml::node* const use = table.get(kUse)) {
+      read_use(*use);
+    } else if (is_kind(table, kEngines) && machine_.attention.lines == 0) {
+      take_core_keys(load_base_(std::string(kEngines)));
+    }
     for (auto&& [key, node] : table) {
       const std::string_view name = key.str();
       const Place place = node.source().begin;
@@ -177,7 +180,7 @@ class MachineReader {
       };
       const auto* const text = node.as_string();
       const auto* const integer = node.as_integer();
-      if (name == kUse) continue;
+      if (name == kUse) continue;  // read before
       if (name == "name") {
         if (text == nullptr || !is_core_name(text->get())) {
           refuse(
@@ -185,8 +188,8 @@ class MachineReader {
         } else {
           core.name = text->get();
         }
-      } else if (name == "kind") {
-        if (text == nullptr || text->get() != "tile") refuse("\"tile\"");
+      } else if (name == kKind) {
+        read_kind(node);
       } else if (name == kRegisters) {
         if (integer == nullptr || integer->get() < 0) {
           refuse("a byte address on the bus");
@@ -209,8 +212,7 @@ class MachineReader {
     if (std::any_of(system.cores.begin(), system.cores.end(), same)) {
       add(place, "name", "found \"" + core.name + "\" twice, expected a unique name");
     }
-    const auto& taken = kTakenNames;
-    if (std::find(taken.begin(), taken.end(), core.name) != taken.end()) {
+    if (is_block_name(core.name)) {
       add(place, "name", "found \"" + core.name + "\", which names another block of the system");
     }
     if (problems_.empty()) apply_rules();
@@ -219,15 +221,28 @@ class MachineReader {
           "found a table in a machine of another kind (dfx.cores, stream.units), expected a tile "
           "machine");
     }
+    if (problems_.empty() && is_kind(table, kEngines) && machine_.attention.lines == 0) {
+      add(table.get(kKind)->source().begin, kKind,
+          "found \"vitcod\" and attention.lines = 0, expected a core with attention engines");
+    }
     core.machine = machine_;
     return core;
   }
 
-  static bool is_core_name(const std::string& name) {
-    const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-    return !name.empty() && name.size() <= 32 && is_letter(name.front()) &&
-           std::all_of(name.begin(), name.end(),
-                       [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; });
+  static bool is_kind(const toml::table& table, std::string_view kind) {
+    const toml::node* const node = table.get(kKind);
+    return node != nullptr && node->is_string() && node->as_string()->get() == kind;
+  }
+
+  void read_kind(const toml::node& node) {
+    const auto* const text = node.as_string();
+    if (text != nullptr && (text->get() == "tile" || text->get() == kEngines)) return;
+    add(node.source().begin, kKind,
+        "found " + found_text(node) +
+            (text != nullptr && text->get() == "ring"
+                 ? ", whose cores have memories and a bus of their own (base = \"dfx\"), "
+                   "expected \"tile\" or \"vitcod\""
+                 : ", expected \"tile\" or \"vitcod\""));
   }
 
   /// The keys of a core are those of a preset; the tables below change them.
@@ -244,11 +259,15 @@ class MachineReader {
                    "found " + quoted_text(name->get()) +
                        ", whose core is of another kind, expected a tile machine");
       }
-      for (const MachineKey& key : machine_keys()) {
-        if (is_core_section(section_of(key.path))) key.set(machine_, key.get(preset));
-      }
+      take_core_keys(preset);
     } catch (const InputError& error) {
       add(node.source().begin, kUse, error.what());
+    }
+  }
+
+  void take_core_keys(const Machine& from) {
+    for (const MachineKey& key : machine_keys()) {
+      if (is_core_section(section_of(key.path))) key.set(machine_, key.get(from));
     }
   }
 
@@ -266,8 +285,8 @@ class MachineReader {
                  "belongs to the system, expected outside the [[core]] tables, which have " +
                      joined(known));
     }
-    for (const std::string_view key_name : {kUse, kRegisters}) known.push_back(key_name);
-    for (const char* const key_name : {"name", "kind", "link_ns"}) known.emplace_back(key_name);
+    for (const std::string_view key_name : {kUse, kKind, kRegisters}) known.push_back(key_name);
+    for (const char* const key_name : {"name", "link_ns"}) known.emplace_back(key_name);
     add_unknown(place, name, "key of a core", nearest(name, known), joined(known));
   }
 

@@ -19,11 +19,15 @@
 #include "testbench/cores/cores_simulation.h"
 #include "testbench/cores/head_split.h"
 #include "testbench/cores/layer_split.h"
+#include "testbench/cores/part_recorder.h"
 #include "testbench/cores/report_cores.h"
+#include "testbench/explain/pipeline_view.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/run_subject.h"
 #include "testbench/network/tensors.h"
 #include "testbench/page/report_page.h"
+#include "testbench/report/action_counts.h"
+#include "testbench/run/rtl_blocks.h"
 #include "testbench/run/tensor_file.h"
 #include "testbench/trace/bus_trace.h"
 #include "testbench/wave/timeline.h"
@@ -76,22 +80,28 @@ hw::CoreSystem system_of(const RunOptions& options) {
     }
     system = hw::equal_cores(system.machine, options.cores);
   }
-  require_models(system);
   require_equal_results(system);
   return system;
 }
 
-void check_cores_options(const RunOptions& options) {
-  const CommandViews& views = options.views;
-  for (const auto& [name, given] : {std::pair{"--pipeline", !views.pipeline.empty()},
-                                    std::pair{"--transactions", !views.transactions.empty()},
-                                    std::pair{"--commands", !views.commands.empty()},
-                                    std::pair{"--action-counts", !options.actions.empty()},
-                                    std::pair{"--tensors", !options.tensors.empty()},
-                                    std::pair{"--decode", options.size.decode}}) {
-    if (given)
-      throw hw::InputError(fmt::format("{}: of one core, expected no several cores", name));
-  }
+bool has_rtl(const hw::CoreSystem& system) {
+  const std::vector<std::string> blocks = rtl_blocks();
+  return std::any_of(system.cores.begin(), system.cores.end(), [&](const hw::CoreSite& core) {
+    return std::any_of(blocks.begin(), blocks.end(),
+                       [&](const std::string& block) { return runs_as_rtl(core.machine, block); });
+  });
+}
+
+void check_cores_options(const RunOptions& options, const hw::CoreSystem& system) {
+  const auto refuse = [](bool given, const char* option, const char* why) {
+    if (!given) return;
+    throw hw::InputError(fmt::format("{}: {}, expected no several cores", option, why));
+  };
+  refuse(options.size.decode, "--decode", "each token needs the one before it");
+  refuse(!options.views.transactions.empty(), "--transactions", "of one core");
+  refuse(!options.views.commands.empty(), "--commands", "of one core");
+  refuse(!options.wave.path.empty() && has_rtl(system), "--wave",
+         "blocks in RTL have waveforms named by the block alone");
 }
 
 CorePlan plan_of(const RunOptions& options, const hw::CoreSystem& system,
@@ -154,7 +164,7 @@ class Recordings {
 };
 
 void write_core_outputs(const RunOptions& options, const RunSubject& subject, const CorePlan& plan,
-                        const SimulationResult& result) {
+                        const std::vector<model::TensorId>& kept, const SimulationResult& result) {
   if (options.outputs.empty()) return;
   const model::Graph& graph = *plan.graph;
   const auto tensor = [&](model::TensorId id,
@@ -164,15 +174,29 @@ void write_core_outputs(const RunOptions& options, const RunSubject& subject, co
   };
   std::vector<model::TensorData> tensors{tensor(input_tensor(graph), subject.inputs()),
                                          tensor(output_tensor(graph), result.outputs)};
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    if (graph.tensors[kept[i]].kind == model::Tensor::Kind::kOutput) continue;  // is there
+    tensors.push_back(tensor(kept[i], result.tensors[i]));
+  }
   add_classes(subject, result.outputs, tensors);
   model::write_safetensors(options.outputs, tensors);
+}
+
+std::vector<PipelineCore> pipelines_of(const hw::CoreSystem& system,
+                                       const std::vector<FirstTask>& tasks) {
+  std::vector<PipelineCore> cores;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    cores.push_back({tasks.size() == 1 ? "" : system.cores[i].name, tasks[i].program,
+                     tasks[i].traces, tasks[i].accounts, system.cores[i].machine.core.clock_mhz});
+  }
+  return cores;
 }
 
 }  // namespace
 
 int run_cores(const RunOptions& options) {
-  check_cores_options(options);
   const hw::CoreSystem system = system_of(options);
+  check_cores_options(options, system);
   std::optional<SimulationBar> bar(std::in_place);
   const Subjects subjects({options.model, options.size, options.input, options.limit,
                            options.functional, options.min_accuracy.has_value(), options.mask},
@@ -185,6 +209,9 @@ int run_cores(const RunOptions& options) {
   }
   const CorePlan plan = plan_of(options, system, subjects);
   JsonOutput stats(options.stats);
+  std::optional<hw::AtomicFile> actions;
+  if (!options.actions.empty()) actions.emplace(options.actions);
+  PipelineView pipeline(options.views.pipeline);
   BusTraceWriter trace(options.views.trace, system.machine);
   ReportPage page(options.report);
   Recordings recordings(options, plan, page);
@@ -192,6 +219,13 @@ int run_cores(const RunOptions& options) {
   how.functional = options.functional;
   how.check = options.check;
   how.wave = options.wave;
+  if (!options.tensors.empty()) how.tensors = find_tensors(options.tensors, plan);
+  RtlReport rtl;
+  RtlOptions rtl_options;
+  add_own_rtl(options.machine, rtl_options);
+  how.engines = [&](std::size_t core) {
+    return make_engines(system.cores[core].machine, rtl_options, rtl);
+  };
   trace.observe(how.bus_observers);
   how.observer = recordings.observer();
   how.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
@@ -203,27 +237,36 @@ int run_cores(const RunOptions& options) {
   run.split = plan.split;
   run.cores = std::move(result.cores);
   run.seconds = result.seconds;
+  const std::vector<FirstTask> first_tasks = std::move(result.first_tasks);
+  const std::vector<hw::EnergyEvents> core_events = std::move(result.core_events);
   SimulationOptions simulation;
   simulation.functional = options.functional;
   simulation.check = options.check;
   run.measurement = measure(system.cores.front().machine, subject.network().name, subject.macs(),
                             simulation, std::move(static_cast<SimulationResult&>(result)));
   run.measurement.size = subject.network().size;
+  run.measurement.rtl = rtl;
   if (options.functional && !subject.pictures().labels.empty()) {
     run.measurement.accuracy =
         accuracy_of(subject.network(), subject.pictures(), run.measurement.result.outputs);
   }
   const nlohmann::ordered_json document = to_json(run);
   stats.write(document);
+  if (actions) {
+    actions->stream() << action_counts_yaml(system, core_events, run.measurement.result.events);
+    actions->commit();
+  }
   recordings.write();
+  pipeline.write(pipelines_of(system, first_tasks));
   if (page.wanted()) page.write(run.measurement.machine, document);
   trace.commit();
-  write_core_outputs(options, subject, plan, run.measurement.result);
+  write_core_outputs(options, subject, plan, how.tensors, run.measurement.result);
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(run, {options.stats, options.wave.path, options.timeline, options.report,
-                                 options.views.trace, options.outputs}));
+    print_text(report_text(
+        run, {options.stats, options.actions, options.wave.path, options.timeline, options.report,
+              options.views.pipeline, options.views.trace, options.outputs}));
   }
   const Measurement& measured = run.measurement;
   const bool accurate = !options.min_accuracy || *measured.accuracy >= *options.min_accuracy;

@@ -23,9 +23,15 @@ struct PathShare {
 /// The way of a core's requests through bus and memory, in bus cycles, all of them together.
 struct RequestTimes {
   std::uint64_t requests = 0, bytes = 0;
+  /// Of the requests: reads of the page table, and those of programs. How many there are depends on
+  /// when things happen: load and store unit share a TLB, and which chains are at hand depends on
+  /// what has completed. All others follow from the programs alone.
+  std::uint64_t walks = 0, fetches = 0;
   std::uint64_t request_wait = 0;  ///< for the request channel
   std::uint64_t data_wait = 0;     ///< for a data channel
   std::uint64_t target_time = 0;   ///< in the L2 cache or the DRAM, waiting there included
+
+  [[nodiscard]] std::uint64_t transfers() const { return requests - walks - fetches; }
 };
 
 /// What one core did in a run of several. Cycles are of its own clock.
@@ -50,17 +56,32 @@ struct CoreShare {
   }
 };
 
+/// The first task that a core ran, as SimulationResult has that of one core.
+struct FirstTask {
+  const hw::Program* program = nullptr;  ///< of the plan; none: it had no task
+  std::vector<tlm_model::CommandTrace> traces;
+  std::vector<hw::BlockReport> accounts;  ///< of the core's blocks, for their names
+  std::uint64_t started = 0, finished = 0;
+};
+
 /// The base has cycles per inference of the first core's clock, from its first start to its last
 /// interrupt. Traces are of the first core's first task.
 struct CoresResult : SimulationResult {
   std::vector<CoreShare> cores;
-  double seconds = 0.0;  ///< simulated time of all inferences
+  std::vector<FirstTask> first_tasks;         ///< by core
+  std::vector<hw::EnergyEvents> core_events;  ///< by core: of `events`, what happens in it
+  double seconds = 0.0;                       ///< simulated time of all inferences
 };
 
 struct CoresOptions {
   bool functional = true;
   bool check = false;
   bool alone = true;  ///< simulate each core alone too, in processes beside this one
+  /// What a core computes with, in a run with values; empty: models. Runs of cores alone have
+  /// models, which take the same cycles.
+  std::function<tlm_model::Engines(std::size_t core)> engines;
+  /// Tensors of the whole graph that are kept as commands leave them in memory; with values only.
+  std::vector<model::TensorId> tensors;
   WaveOptions wave;
   std::vector<tlm_model::BusObserver> bus_observers;
   /// Gets what each core did; all programs of a core have as many commands.

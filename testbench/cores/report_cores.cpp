@@ -106,10 +106,9 @@ std::string request_table(const std::vector<CoreShare>& cores) {
 }
 
 ordered_json to_json(const RequestTimes& times) {
-  return {{"requests", times.requests},
-          {"bytes", times.bytes},
-          {"request_wait", times.request_wait},
-          {"data_wait", times.data_wait},
+  return {{"requests", times.requests},         {"walks", times.walks},
+          {"fetches", times.fetches},           {"bytes", times.bytes},
+          {"request_wait", times.request_wait}, {"data_wait", times.data_wait},
           {"target_time", times.target_time}};
 }
 
@@ -142,6 +141,24 @@ ordered_json to_json(const CoreShare& core, const hw::CoreSite& site) {
 }
 
 std::string address_text(std::uint64_t address) { return fmt::format("0x{:011x}", address); }
+
+std::string system_bus_text(const hw::Machine& machine) {
+  const hw::Machine::Bus& bus = machine.bus;
+  return fmt::format(
+      "Bus of {} bytes at {} MHz. Three channels, each shared by all initiators: request "
+      "(1 cycle\nper request), write data and read data (a cycle per {} bytes). A request "
+      "gets the first gap\nof its channel at or after its time; equal times are served in "
+      "the order of the calls. There\nare no priorities.\n",
+      bus.width_bytes, bus.clock_mhz, bus.width_bytes);
+}
+
+std::string ring_bus_text(const hw::Machine& machine) {
+  return fmt::format(
+      "A crossbar: every target has a port for every initiator, and requests take no time on\n"
+      "the way. A core has one port to its HBM and one to its DDR. A memory serves requests in "
+      "the\norder of the calls. The host is behind PCIe: {} GB/s, and {} ns for each transfer.\n",
+      machine.pcie.gbyte_per_s, machine.pcie.latency_ns);
+}
 
 }  // namespace
 
@@ -206,7 +223,9 @@ std::string report_text(const CoresMeasurement& run, const std::vector<std::stri
             lost_table(run.cores) + "\nBus cycles of a request, alone -> together\n" +
             request_table(run.cores);
   }
-  return text + "\n" + block_table(result.blocks);
+  text += "\n" + block_table(result.blocks);
+  if (!measurement.rtl.empty()) text += "\n" + rtl_table(measurement.rtl);
+  return text;
 }
 
 ordered_json to_json(const CoresMeasurement& run) {
@@ -236,22 +255,19 @@ std::string map_text(const hw::CoreSystem& system) {
     table.add({address_text(range.base), address_text(range.base + range.bytes - 1),
                grouped(range.bytes),
                range.target + (range.target == "l2" ? ", before the dram" : "") +
-                   (range.base < hw::kRegistersBase ? "" : ": registers")});
+                   (range.part.empty() ? "" : ": " + range.part)});
   }
-  const hw::Machine::Bus& bus = system.machine.bus;
-  return table.text() +
-         fmt::format(
-             "\nBus of {} bytes at {} MHz. Three channels, each shared by all initiators: request "
-             "(1 cycle\nper request), write data and read data (a cycle per {} bytes). A request "
-             "gets the first gap\nof its channel at or after its time; equal times are served in "
-             "the order of the calls. There\nare no priorities.\n",
-             bus.width_bytes, bus.clock_mhz, bus.width_bytes);
+  return table.text() + "\n" +
+         (system.machine.dfx.cores != 0 ? ring_bus_text(system.machine)
+                                        : system_bus_text(system.machine));
 }
 
 ordered_json map_json(const hw::CoreSystem& system) {
   ordered_json document = ordered_json::array();
   for (const hw::AddressRange& range : hw::address_map(system)) {
-    document.push_back({{"base", range.base}, {"bytes", range.bytes}, {"target", range.target}});
+    ordered_json entry{{"base", range.base}, {"bytes", range.bytes}, {"target", range.target}};
+    if (!range.part.empty()) entry["part"] = range.part;
+    document.push_back(std::move(entry));
   }
   return document;
 }

@@ -19,11 +19,12 @@ void add_span(std::vector<CommandSpan>& spans, std::string name, std::uint64_t b
 
 }  // namespace
 
-void for_each_command(const SimulationResult& result,
+void for_each_command(const std::vector<CommandTrace>& traces,
+                      const std::vector<hw::BlockReport>& blocks,
                       const std::function<void(const CommandTrace&, const CommandStages&)>& visit) {
   // When each unit was done with its last command.
   std::array<std::uint64_t, hw::kUnits> all_free{};
-  for (const CommandTrace& trace : result.traces) {
+  for (const CommandTrace& trace : traces) {
     const tlm_model::DispatchSteps& steps = trace.dispatch;
     const bool host = trace.unit == hw::Unit::kHost;
     // A unit takes one command after the other; a loop unroller several at a time.
@@ -45,11 +46,11 @@ void for_each_command(const SimulationResult& result,
     add_span(command.stages, "in_flight", trace.released, trace.completed);
 
     if (trace.was_blocked) {
-      const hw::Unit blocker = result.traces[trace.blocker].unit;
+      const hw::Unit blocker = traces[trace.blocker].unit;
       add_span(command.stalls, "wait " + block_of(blocker), taken, trace.started);
     }
     std::uint64_t at = loop ? std::max(free, trace.started) : trace.started;
-    for (const PathCause& stall : stalls_of(trace, result.blocks)) {
+    for (const PathCause& stall : stalls_of(trace, blocks)) {
       add_span(command.stalls, stall.cause, at, at + stall.cycles);
       at += stall.cycles;
     }

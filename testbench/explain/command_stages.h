@@ -24,9 +24,10 @@ struct CommandStages {
   std::vector<CommandSpan> stalls;
 };
 
-/// Calls `visit` for every command of the first inference, in the order of the program.
+/// Calls `visit` for every command of an inference, in the order of the program. `blocks` have the
+/// names of the accounts.
 void for_each_command(
-    const SimulationResult& result,
+    const std::vector<tlm_model::CommandTrace>& traces, const std::vector<hw::BlockReport>& blocks,
     const std::function<void(const tlm_model::CommandTrace&, const CommandStages&)>& visit);
 
 }  // namespace systole::testbench

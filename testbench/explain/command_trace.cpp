@@ -38,12 +38,14 @@ CommandTraceWriter::CommandTraceWriter(const std::string& path, const hw::Machin
 
 void CommandTraceWriter::write(const hw::Program& program, const SimulationResult& result) {
   if (!text_) return;
-  for_each_command(result, [&](const tlm_model::CommandTrace& trace, const CommandStages& command) {
-    text_->add("{},{},{},{},{},{},{},{},{},{}\n", trace.index, program.operators[trace.op].name,
-               block_of(trace.unit), hw::name_of(trace.opcode), trace.dispatched, trace.started,
-               trace.released, trace.completed,
-               trace.was_blocked ? std::to_string(trace.blocker) : "", waits_of(command));
-  });
+  for_each_command(
+      result.traces, result.blocks,
+      [&](const tlm_model::CommandTrace& trace, const CommandStages& command) {
+        text_->add("{},{},{},{},{},{},{},{},{},{}\n", trace.index, program.operators[trace.op].name,
+                   block_of(trace.unit), hw::name_of(trace.opcode), trace.dispatched, trace.started,
+                   trace.released, trace.completed,
+                   trace.was_blocked ? std::to_string(trace.blocker) : "", waits_of(command));
+      });
   text_->add("# end {}\n", result.traces.size());
   text_->commit();
 }

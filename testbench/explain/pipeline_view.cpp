@@ -23,10 +23,17 @@ constexpr unsigned kStageLane = 0, kStallLane = 1;
 /// The lines of all rows. A command's are added in the order of its own time, lane by lane.
 class PipelineLog {
  public:
-  PipelineLog(const hw::Program& program, const SimulationResult& result) : program_(program) {
-    for_each_command(result, [&](const CommandTrace& trace, const CommandStages& command) {
-      add(trace, command);
-    });
+  explicit PipelineLog(const std::vector<PipelineCore>& cores) {
+    for (const PipelineCore& core : cores) {
+      if (core.program == nullptr) continue;
+      core_ = &core;
+      ratio_ = {cores.front().clock_mhz, core.clock_mhz};
+      for_each_command(
+          core.traces, core.blocks,
+          [&](const CommandTrace& trace, const CommandStages& command) { add(trace, command); });
+      ++thread_;
+      first_row_ += static_cast<std::uint32_t>(core.traces.size());
+    }
     // Lines of one cycle stay in the order in which they were added: a row begins before an arrow
     // leads from it, and a lane's stage ends before the next one begins.
     std::stable_sort(lines_.begin(), lines_.end(),
@@ -54,7 +61,9 @@ class PipelineLog {
     std::string text;
   };
 
-  void line(std::uint64_t cycle, std::string text) { lines_.push_back({cycle, std::move(text)}); }
+  void line(std::uint64_t cycle, std::string text) {
+    lines_.push_back({cycle * ratio_.first / ratio_.second, std::move(text)});
+  }
 
   void spans(std::uint32_t row, unsigned lane, const std::vector<CommandSpan>& spans) {
     for (const CommandSpan& span : spans) {
@@ -66,26 +75,31 @@ class PipelineLog {
   /// What a wait before the dispatch was for; an arrow would end at the execution.
   void hover(std::uint64_t begin, std::uint64_t end, std::uint32_t row, std::uint32_t by) {
     if (begin == end || by == tlm_model::DispatchSteps::kNoCommand) return;
-    line(end, fmt::format("L\t{}\t1\tdispatch waited {} cycles for command {}\\n", row, end - begin,
-                          by));
+    line(end, fmt::format("L\t{}\t1\tdispatch waited {} cycles for command {}\\n", first_row_ + row,
+                          end - begin, by));
   }
 
   void add(const CommandTrace& trace, const CommandStages& command) {
     const tlm_model::DispatchSteps& steps = trace.dispatch;
-    const std::uint32_t row = trace.index;
-    line(steps.begun, fmt::format("I\t{0}\t{0}\t0", row));
-    line(steps.begun, fmt::format("L\t{0}\t0\t{0}: {1} {2}", row,
-                                  hw::printable(program_.operators[trace.op].name),
-                                  describe(program_.commands[row])));
-    hover(steps.fetched, steps.fenced, row, steps.fence_by);
-    hover(steps.issued, steps.room, row, steps.room_by);
+    const std::uint32_t row = first_row_ + trace.index;
+    const hw::Program& program = *core_->program;
+    line(steps.begun, fmt::format("I\t{}\t{}\t{}", row, trace.index, thread_));
+    line(steps.begun,
+         fmt::format("L\t{}\t0\t{}{}: {} {}", row, core_->name.empty() ? "" : core_->name + " ",
+                     trace.index, hw::printable(program.operators[trace.op].name),
+                     describe(program.commands[trace.index])));
+    hover(steps.fetched, steps.fenced, trace.index, steps.fence_by);
+    hover(steps.issued, steps.room, trace.index, steps.room_by);
     spans(row, kStageLane, command.stages);
-    if (trace.was_blocked) line(trace.started, fmt::format("W\t{}\t{}\t0", row, trace.blocker));
+    if (trace.was_blocked)
+      line(trace.started, fmt::format("W\t{}\t{}\t0", row, first_row_ + trace.blocker));
     spans(row, kStallLane, command.stalls);
     line(trace.completed, fmt::format("R\t{}", row));
   }
 
-  const hw::Program& program_;
+  const PipelineCore* core_ = nullptr;                   ///< whose commands are added
+  std::pair<std::uint64_t, std::uint64_t> ratio_{1, 1};  ///< of the first core's clock to its
+  std::uint32_t thread_ = 0, first_row_ = 0;             ///< its thread, its command 0
   std::vector<Line> lines_;
 };
 
@@ -96,8 +110,12 @@ PipelineView::PipelineView(const std::string& path) {
 }
 
 void PipelineView::write(const hw::Program& program, const SimulationResult& result) {
+  write({{"", &program, result.traces, result.blocks}});
+}
+
+void PipelineView::write(const std::vector<PipelineCore>& cores) {
   if (!file_) return;
-  PipelineLog(program, result).write(file_->stream());
+  PipelineLog(cores).write(file_->stream());
   file_->commit();
 }
 

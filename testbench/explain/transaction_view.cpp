@@ -36,9 +36,10 @@ class CommandTransactions {
     std::vector<Initiator> initiators;
     for (const std::string& name : bus.initiators) initiators.push_back(add_initiator(name));
     commands_.reserve(result.traces.size());
-    for_each_command(result, [&](const CommandTrace& trace, const CommandStages& command) {
-      add(trace, command.stalls);
-    });
+    for_each_command(result.traces, result.blocks,
+                     [&](const CommandTrace& trace, const CommandStages& command) {
+                       add(trace, command.stalls);
+                     });
     add_bus(result, bus.transactions, initiators);
     file_.close();
   }

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <memory>
+#include <string>
 #include <systemc>
 #include <utility>
 
 #include "base/error.h"
+#include "base/round.h"
+#include "hw/ring/ring_map.h"
 #include "mapper/ring/image.h"
 #include "mapper/ring/pass.h"
 #include "model/float/float_gpt.h"
@@ -21,8 +25,8 @@ namespace {
 
 using mapper::dfx::Pass;
 using mapper::dfx::PassMaker;
-using tlm_model::dfx::CoreMemory;
-using tlm_model::dfx::NextPass;
+using tlm_model::dfx::RingHost;
+using tlm_model::dfx::RingPlace;
 using tlm_model::dfx::RingSystem;
 
 void check(const GenerationTask& task) {
@@ -36,33 +40,22 @@ void check(const GenerationTask& task) {
   }
 }
 
-/// Memories of all cores.
-class Memories {
- public:
-  Memories(const hw::Machine& machine, const GenerationTask& task,
-           const std::vector<std::unique_ptr<PassMaker>>& makers) {
-    if (task.gpt == nullptr) return;
-    const bool shared = machine.dfx.lm_head == hw::dfx::Placement::kHbm;
-    cores_.resize(makers.size());
-    ddr_.reserve(makers.size());
-    for (std::size_t i = 0; i < makers.size(); ++i) {
-      cores_[i].hbm = mapper::dfx::hbm_image(*task.gpt, machine, makers[i]->layout());
-      if (i == 0 || !shared) {
-        ddr_.push_back(mapper::dfx::ddr_image(*task.gpt, machine, makers[i]->layout()));
-      }
-      cores_[i].ddr = &ddr_.back();
-    }
+/// Puts what is in the memories before the first token into those of the system.
+void fill_memories(const hw::Machine& machine, const GenerationTask& task,
+                   const std::vector<std::unique_ptr<PassMaker>>& makers, RingSystem& system) {
+  if (task.gpt == nullptr) return;
+  const auto put = [](const std::vector<hw::Half>& image, tlm_model::Dram& memory) {
+    std::memcpy(&memory.stored(0), image.data(), image.size() * sizeof(hw::Half));
+  };
+  const bool shared = machine.dfx.lm_head == hw::dfx::Placement::kHbm;
+  std::vector<hw::Half> ddr;
+  for (std::size_t i = 0; i < makers.size(); ++i) {
+    const mapper::dfx::CoreLayout& layout = makers[i]->layout();
+    put(mapper::dfx::hbm_image(*task.gpt, machine, layout), system.core(i).hbm);
+    if (i == 0 || !shared) ddr = mapper::dfx::ddr_image(*task.gpt, machine, layout);
+    put(ddr, system.core(i).ddr);
   }
-  [[nodiscard]] std::vector<CoreMemory*> pointers() {
-    std::vector<CoreMemory*> all;
-    for (CoreMemory& memory : cores_) all.push_back(&memory);
-    return all;
-  }
-
- private:
-  std::vector<std::vector<hw::Half>> ddr_;
-  std::vector<CoreMemory> cores_;
-};
+}
 
 /// The cores' programs, pass after pass, and what comes out of them.
 class Controller {
@@ -75,17 +68,17 @@ class Controller {
 
   void set_wave(Wave* wave) { wave_ = wave; }
 
-  NextPass next() {
-    NextPass next;
+  std::vector<const Pass*> next(RingHost& host) {
+    std::vector<const Pass*> next;
     if (wave_ != nullptr && result_.passes != 0) wave_->end_inference();
-    if (has_logits_) next.host_bytes = take_logits();
+    if (has_logits_) take_logits(host);
     const Step step = task_.texts.empty() ? generation_step() : text_step();
     if (step.ids.empty()) return next;
     position_ = step.position + static_cast<std::uint32_t>(step.ids.size());
     has_logits_ = step.logits;
     for (std::size_t i = 0; i < makers_.size(); ++i) {
       passes_[i] = makers_[i]->make(step.ids, step.position, step.logits);
-      next.passes.push_back(&passes_[i]);
+      next.push_back(&passes_[i]);
     }
     ++result_.passes;
     if (task_.progress) task_.progress(result_.passes);
@@ -120,36 +113,62 @@ class Controller {
     return {{task_.texts[text_][position_]}, position_, true};
   }
 
-  /// Returns the bytes that host and cores exchange for the next token.
-  std::uint64_t take_logits() {
+  void take_logits(RingHost& host) {
     std::vector<hw::Half> logits;
-    if (task_.gpt != nullptr && (task_.sample || task_.on_logits)) logits = this->logits();
-    if (task_.on_logits) task_.on_logits(position_ - 1, logits);
+    if (task_.gpt != nullptr && task_.on_logits) task_.on_logits(position_ - 1, this->logits());
     const bool in_prompt = position_ < task_.prompt.size();
-    if (!task_.texts.empty() || in_prompt || result_.tokens.size() == task_.tokens) return 0;
+    if (!task_.texts.empty() || in_prompt || result_.tokens.size() == task_.tokens) return;
     std::uint32_t token = 0;
-    if (task_.gpt != nullptr) token = task_.sample ? task_.sample(logits) : largest();
+    if (task_.sample) {
+      logits = read_logits(host);
+      if (task_.gpt != nullptr) token = task_.sample(logits);
+    } else if (task_.gpt != nullptr) {
+      token = largest();
+    }
     if (result_.tokens.empty()) result_.first_token_ps = sc_core::sc_time_stamp().value();
     result_.tokens.push_back(token);
     if (task_.on_token) task_.on_token(token);
-    return task_.sample ? std::uint64_t{task_.shape.vocabulary} * sizeof(hw::Half) : 0;
   }
 
+  /// Columns of core `core`, up to the end of the vocabulary.
+  [[nodiscard]] std::uint32_t columns_of(std::size_t core) const {
+    const auto& part = makers_[core]->layout().part.vocabulary;
+    const std::uint32_t columns = makers_[core]->sizes().columns;
+    const std::uint32_t end = std::min(part.end * columns, task_.shape.vocabulary);
+    return end - std::min(part.begin * columns, end);
+  }
+
+  /// Over PCIe, out of the cores' register files.
+  [[nodiscard]] std::vector<hw::Half> read_logits(RingHost& host) const {
+    std::vector<hw::Half> all(task_.shape.vocabulary);
+    std::vector<RingHost::Range> ranges;
+    std::size_t done = 0;
+    for (std::uint32_t i = 0; i < makers_.size(); ++i) {
+      const std::uint64_t at = hw::dfx::addresses_of(machine_, i).vectors +
+                               makers_[i]->registers().logits * sizeof(hw::Half);
+      const std::uint32_t bytes = columns_of(i) * sizeof(hw::Half);
+      if (bytes == 0) continue;
+      ranges.push_back({at, reinterpret_cast<std::uint8_t*>(all.data() + done), bytes});
+      done += columns_of(i);
+    }
+    host.read(ranges);
+    return all;
+  }
+
+  /// Without time.
   [[nodiscard]] std::vector<hw::Half> logits() {
     std::vector<hw::Half> all;
     for (std::size_t i = 0; i < makers_.size(); ++i) {
-      const hw::Half* const own = system_->core(i).registers() + makers_[i]->registers().logits;
-      const auto& part = makers_[i]->layout().part.vocabulary;
-      all.insert(all.end(), own, own + part.size() * makers_[i]->sizes().columns);
+      const hw::Half* const own = system_->core(i).vector_data() + makers_[i]->registers().logits;
+      all.insert(all.end(), own, own + columns_of(i));
     }
-    all.resize(task_.shape.vocabulary);
     return all;
   }
 
   /// Of all cores' winners, which they have exchanged; of equal ones the first.
   [[nodiscard]] std::uint32_t largest() {
     const PassMaker& maker = *makers_.front();
-    const hw::Half* winner = system_->core(0).registers() + maker.registers().winners;
+    const hw::Half* winner = system_->core(0).vector_data() + maker.registers().winners;
     const hw::Half* best = nullptr;
     for (std::size_t i = 0; i < makers_.size(); ++i, winner += maker.sizes().depth) {
       const bool has_columns = winner[3].bits != 0;
@@ -171,38 +190,41 @@ class Controller {
   bool has_logits_ = false;
 };
 
-std::vector<tlm_model::dfx::HalfEngines> make_engines(const hw::Machine& machine,
-                                                      const RtlWaves& waves, RtlReport& report) {
+/// Begin of a core's programs in its DDR: a multiple of it, after the tables.
+constexpr std::uint64_t kProgramAlignment = 4096;
+
+std::vector<RingPlace> places_of(const hw::Machine& machine,
+                                 const std::vector<std::unique_ptr<PassMaker>>& makers,
+                                 const RtlWaves& waves, RtlReport& report) {
   const auto is_rtl = [](hw::Backend backend) { return backend == hw::Backend::kRtl; };
   HalfBackends backends;
   backends.mpu_tree = is_rtl(machine.backend.mpu_tree);
   backends.fp16_mul = is_rtl(machine.backend.fp16_mul);
   backends.fp16_add = is_rtl(machine.backend.fp16_add);
-  std::vector<tlm_model::dfx::HalfEngines> engines(machine.dfx.cores);
+  std::vector<RingPlace> places;
   for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
-    tlm_model::dfx::HalfEngines& core = engines[i];
     const RtlOptions options = waves.options(i);
-    core.matrix = make_matrix_lane_engine(machine.matrix.unit(), backends, options, report);
-    core.vector = make_half_vector_engine(backends, options, report);
-    core.router = make_router_engine(is_rtl(machine.backend.ring_router),
-                                     machine.ring.router_cycles, options, report);
+    RingPlace& place = places.emplace_back();
+    place.register_elements = makers[i]->register_elements();
+    place.program = round_up(makers[i]->layout().ddr.bytes, kProgramAlignment);
+    place.engines.matrix = make_matrix_lane_engine(machine.matrix.unit(), backends, options, report);
+    place.engines.vector = make_half_vector_engine(backends, options, report);
+    place.engines.router = make_router_engine(is_rtl(machine.backend.ring_router),
+                                              machine.ring.router_cycles, options, report);
   }
-  return engines;
+  return places;
 }
 
 Generation run(const hw::Machine& machine, const GenerationTask& task, const RtlWaves& rtl_waves) {
   std::vector<std::unique_ptr<PassMaker>> makers;
-  std::vector<std::uint32_t> registers;
   for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
     makers.push_back(std::make_unique<PassMaker>(task.shape, machine, i));
-    registers.push_back(makers.back()->register_elements());
   }
-  Memories memories(machine, task, makers);
   Generation result;
   Controller controller(machine, task, makers, result);
-  RingSystem system("system", machine, registers, memories.pointers(),
-                    make_engines(machine, rtl_waves, result.rtl),
-                    [&] { return controller.next(); });
+  RingSystem system("system", machine, places_of(machine, makers, rtl_waves, result.rtl), task.gpt != nullptr,
+                    [&](RingHost& host) { return controller.next(host); });
+  fill_memories(machine, task, makers, system);
   controller.set_system(system);
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task.observer;
 
@@ -214,14 +236,15 @@ Generation run(const hw::Machine& machine, const GenerationTask& task, const Rtl
     controller.set_wave(wave.get());
   }
   static_cast<MachineRun&>(result) = run_machine(system);
+  if (const std::string fault = system.fault(); !fault.empty()) throw hw::InputError(fault);
   if (wave) {
     wave->write();
     result.wave_is_cut_short = wave->is_cut_short();
   }
   result.total_ps = sc_core::sc_time_stamp().value();
-  const auto& ends = system.ends();
+  const auto& ends = system.host.ends();
   result.last_pass_ps = ends.back() - ends[ends.size() - 2];
-  result.host_ps = system.host_ps();
+  result.host_ps = system.host.host_ps();
   result.phases = system.core(0).phases();
   result.weight_bytes = makers.front()->layout().hbm.weight_bytes;
   result.hbm_bytes = makers.front()->layout().hbm.bytes;

@@ -12,7 +12,7 @@
 namespace systole::testbench {
 namespace {
 
-std::string component(const char* name, const char* action, std::uint64_t counts,
+std::string component(const std::string& name, const char* action, std::uint64_t counts,
                       const std::string& meaning) {
   return fmt::format(
       "    - name: system.{}  # {}\n      action_counts:\n        - name: {}\n"
@@ -20,22 +20,32 @@ std::string component(const char* name, const char* action, std::uint64_t counts
       name, meaning, action, counts);
 }
 
-std::string memory(const char* name, std::uint64_t bytes, double word_bytes) {
+std::string memory(const std::string& name, std::uint64_t bytes, double word_bytes) {
   const auto word = static_cast<std::uint64_t>(std::llround(word_bytes));
   return component(name, "read", ceil_div(bytes, word),
                    fmt::format("words of {} bytes, read or written", word));
 }
 
-}  // namespace
+std::string head(const std::string& name) {
+  return fmt::format("# Systole, machine {}, all inferences of the run\n", name) +
+         "action_counts:\n  version: 0.3\n  local:\n";
+}
 
-std::string action_counts_yaml(const hw::Machine& machine, const hw::EnergyEvents& events) {
-  std::string text =
-      fmt::format("# Systole, machine {}, all inferences of the run\n", machine.name) +
-      "action_counts:\n  version: 0.3\n  local:\n" +
-      component("mac", "mac_random", events.macs, "8-bit multiply, 32-bit add") +
-      component("postop", "mult_random", events.postop_elements, "elements times stages") +
-      memory("scratchpad", events.scratchpad_bytes, hw::scratchpad_word_bytes(machine)) +
-      memory("accumulator", events.accumulator_bytes, hw::accumulator_word_bytes(machine));
+/// Blocks of a core, whose names begin with `prefix`.
+std::string core_components(const std::string& prefix, const hw::Machine& machine,
+                            const hw::EnergyEvents& events) {
+  return component(prefix + "mac", "mac_random", events.macs, "8-bit multiply, 32-bit add") +
+         component(prefix + "postop", "mult_random", events.postop_elements,
+                   "elements times stages") +
+         memory(prefix + "scratchpad", events.scratchpad_bytes,
+                hw::scratchpad_word_bytes(machine)) +
+         memory(prefix + "accumulator", events.accumulator_bytes,
+                hw::accumulator_word_bytes(machine));
+}
+
+/// Blocks that all cores share.
+std::string shared_components(const hw::Machine& machine, const hw::EnergyEvents& events) {
+  std::string text;
   if (machine.l2.kib != 0) text += memory("l2", events.l2_bytes, hw::l2_size(machine).word_bytes);
   text += component("bus", "transfer_random", ceil_div(events.bus_bytes, machine.bus.width_bytes),
                     fmt::format("beats of {} bytes", machine.bus.width_bytes)) +
@@ -44,6 +54,24 @@ std::string action_counts_yaml(const hw::Machine& machine, const hw::EnergyEvent
     text += component("host", "cycle", events.host_cycles, "cycles that it computes for the core");
   }
   return text;
+}
+
+}  // namespace
+
+std::string action_counts_yaml(const hw::Machine& machine, const hw::EnergyEvents& events) {
+  return head(machine.name) + core_components("", machine, events) +
+         shared_components(machine, events);
+}
+
+std::string action_counts_yaml(const hw::CoreSystem& system,
+                               const std::vector<hw::EnergyEvents>& cores,
+                               const hw::EnergyEvents& all) {
+  if (cores.size() == 1) return action_counts_yaml(system.cores.front().machine, all);
+  std::string text = head(system.machine.name);
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    text += core_components(system.cores[i].name + ".", system.cores[i].machine, cores[i]);
+  }
+  return text + shared_components(system.machine, all);
 }
 
 }  // namespace systole::testbench

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "hw/description/core_system.h"
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
 
@@ -12,5 +14,11 @@ namespace systole::testbench {
 /// component each is.
 [[nodiscard]] std::string action_counts_yaml(const hw::Machine& machine,
                                              const hw::EnergyEvents& events);
+
+/// The same of several cores: the blocks of each are `system.CORE.NAME`, what they share
+/// `system.NAME`. `cores`: what happened in each; `all`: in the system.
+[[nodiscard]] std::string action_counts_yaml(const hw::CoreSystem& system,
+                                             const std::vector<hw::EnergyEvents>& cores,
+                                             const hw::EnergyEvents& all);
 
 }  // namespace systole::testbench

@@ -37,10 +37,7 @@ const std::uint8_t* Checker::expected(const WrittenRow& row) {
   if (origin.columns.empty()) return whole + row.offset;
   gathered_.resize(row.bytes.size());
   for (std::size_t i = 0; i < gathered_.size(); ++i) {
-    const std::size_t at = (row.offset + i) / origin.element;
-    const std::size_t col = origin.columns[at % origin.columns.size()];
-    const std::size_t element = at / origin.columns.size() * origin.whole_cols + col;
-    gathered_[i] = whole[element * origin.element + (row.offset + i) % origin.element];
+    gathered_[i] = whole[origin.place_of(row.offset + i)];
   }
   return gathered_.data();
 }

@@ -70,8 +70,19 @@ model::TensorData tensor_of_inferences(const std::string& name, hw::DType type, 
   return tensor;
 }
 
+std::vector<bool> written_tensors(const model::Graph& graph, const mapper::Mapping& mapping) {
+  std::vector<bool> is_written(graph.tensors.size());
+  for (const mapper::Group& group : mapping.groups) is_written[group.written().tensor] = true;
+  return is_written;
+}
+
 std::vector<model::TensorId> find_tensors(const std::string& expression, const model::Graph& graph,
                                           const mapper::Mapping& mapping) {
+  return find_tensors(expression, graph, written_tensors(graph, mapping));
+}
+
+std::vector<model::TensorId> find_tensors(const std::string& expression, const model::Graph& graph,
+                                          const std::vector<bool>& is_left) {
   std::regex pattern;
   try {
     pattern.assign(expression, std::regex::ECMAScript);
@@ -79,13 +90,11 @@ std::vector<model::TensorId> find_tensors(const std::string& expression, const m
     throw hw::InputError("--tensors: found '" + hw::printable(expression) +
                          "', expected a regular expression");
   }
-  std::vector<bool> is_written(graph.tensors.size());
-  for (const mapper::Group& group : mapping.groups) is_written[group.written().tensor] = true;
   std::vector<model::TensorId> found;
   std::string names;
   std::size_t written = 0;
   for (std::size_t id = 0; id < graph.tensors.size(); ++id) {
-    if (!is_written[id]) continue;
+    if (!is_left[id]) continue;
     const std::string& name = graph.tensors[id].name;
     if (written++ < kNamesInMessage) names += ", " + hw::printable(name, kNameInMessage);
     if (std::regex_match(name, pattern)) found.push_back(static_cast<model::TensorId>(id));

@@ -33,4 +33,13 @@ namespace systole::testbench {
                                                         const model::Graph& graph,
                                                         const mapper::Mapping& mapping);
 
+/// The same of the tensors for which `is_left` says that they are in memory.
+[[nodiscard]] std::vector<model::TensorId> find_tensors(const std::string& expression,
+                                                        const model::Graph& graph,
+                                                        const std::vector<bool>& is_left);
+
+/// By tensor of the graph: whether the program leaves it in memory.
+[[nodiscard]] std::vector<bool> written_tensors(const model::Graph& graph,
+                                                const mapper::Mapping& mapping);
+
 }  // namespace systole::testbench

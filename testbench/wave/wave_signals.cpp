@@ -188,7 +188,8 @@ WaveGroup ring_links_group() {
           {state("to_right*.state", "right of core *", "a packet is on the line"),
            growth("to_right*.bytes", "right of core *: bytes", "bytes of packets so far"),
            state("to_left*.state", "left of core *", "a packet is on the line"),
-           growth("to_left*.bytes", "left of core *: bytes", "bytes of packets so far")}};
+           growth("to_left*.bytes", "left of core *: bytes", "bytes of packets so far"),
+           state("pcie.state", "PCIe", "bytes of the host are on the line")}};
 }
 
 WaveGroup in_overview(WaveGroup group) {

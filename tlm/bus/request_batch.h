@@ -23,8 +23,9 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   struct Request {
     std::uint64_t address = 0;
     unsigned char* data = nullptr;
-    std::uint64_t time = 0;  ///< ps, not in the past: on the way there its arrival, on the way back
-                             ///< its completion at whoever holds it
+    /// ps: on the way there its arrival, on the way back its completion at whoever holds it. In the
+    /// past only if what is on the way there has no calendar, and no other initiator uses it.
+    std::uint64_t time = 0;
     std::uint32_t bytes = 0;
     tlm::tlm_response_status status = tlm::TLM_INCOMPLETE_RESPONSE;
     [[nodiscard]] bool is_ok() const noexcept { return status > tlm::TLM_INCOMPLETE_RESPONSE; }
@@ -32,6 +33,7 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
 
   std::vector<Request> requests;  ///< not empty; the first is that of the payload
   bool served = false;
+  bool direct = false;  ///< the initiator moves the data by direct memory access: time alone
 
   [[nodiscard]] tlm::tlm_extension_base* clone() const override { return new RequestBatch(*this); }
   void copy_from(const tlm::tlm_extension_base& other) override {
@@ -48,8 +50,9 @@ class RequestBatch : public tlm::tlm_extension<RequestBatch> {
   auto* const batch = payload.get_extension<RequestBatch>();
   if (batch == nullptr) return nullptr;
   const RequestBatch::Request& first = batch->requests.front();
-  const bool same = first.address == payload.get_address() &&
-                    first.time == to_ps(sc_core::sc_time_stamp() + delay);
+  const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
+  const bool same =
+      first.address == payload.get_address() && std::max(first.time, now) == now + to_ps(delay);
   return same ? batch : nullptr;
 }
 

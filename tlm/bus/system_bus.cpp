@@ -1,39 +1,11 @@
 #include "tlm/bus/system_bus.h"
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 
-#include "base/error.h"
 #include "tlm/common/time.h"
 
 namespace systole::tlm_model {
-namespace {
-
-std::string text(const AddressMap::Range& range) {
-  std::ostringstream os;
-  os << std::hex << "[0x" << range.base << ", 0x" << range.base << " + 0x" << range.size << ")";
-  return os.str();
-}
-
-/// Points a payload at an address of the target for the duration of a call.
-class LocalAddress {
- public:
-  LocalAddress(tlm::tlm_generic_payload& payload, const AddressMap::Range& range)
-      : payload_(payload), global_(payload.get_address()) {
-    payload.set_address(global_ - range.base);
-  }
-  LocalAddress(const LocalAddress&) = delete;
-  LocalAddress& operator=(const LocalAddress&) = delete;
-  ~LocalAddress() { payload_.set_address(global_); }
-
- private:
-  tlm::tlm_generic_payload& payload_;
-  std::uint64_t global_;
-};
-
-}  // namespace
-
 std::string short_name(std::string socket) {
   for (const std::string suffix : {".socket", ".port"}) {
     if (socket.size() < suffix.size()) continue;
@@ -41,22 +13,6 @@ std::string short_name(std::string socket) {
     if (socket.compare(rest, suffix.size(), suffix) == 0) socket.resize(rest);
   }
   return socket.substr(socket.find('.') + 1);
-}
-
-void AddressMap::add(const Range& range) {
-  if (range.size == 0 || range.base + (range.size - 1) < range.base) {
-    throw hw::InputError("address map: " + text(range) +
-                         ": a range needs at least one byte and must end below 2^64");
-  }
-  for (const Range& other : ranges_) {
-    const bool before = range.base < other.base && range.size <= other.base - range.base;
-    const bool after = other.base < range.base && other.size <= range.base - other.base;
-    if (!before && !after) {
-      throw hw::InputError("address map: " + text(range) + " overlaps " + text(other) +
-                           ", expected ranges apart from each other");
-    }
-  }
-  ranges_.push_back(range);
 }
 
 SystemBus::SystemBus(const sc_core::sc_module_name& name, const hw::Machine::Bus& params)
@@ -190,11 +146,7 @@ bool SystemBus::get_direct_mem_ptr(int, tlm::tlm_generic_payload& payload, tlm::
   }
   const LocalAddress local(payload, *range);
   const bool granted = targets[static_cast<int>(range->target)]->get_direct_mem_ptr(payload, dmi);
-  const std::uint64_t start = dmi.get_start_address();
-  // A target may offer more than the range shows of it, and ends are inclusive.
-  dmi.set_start_address(range->base + start);
-  dmi.set_end_address(range->base +
-                      std::min<std::uint64_t>(dmi.get_end_address(), range->size - 1));
+  show_in(*range, dmi);
   const sc_core::sc_time bus = core_.clock().edge(core_.round_trip());
   dmi.set_read_latency(dmi.get_read_latency() + bus);
   dmi.set_write_latency(dmi.get_write_latency() + bus);

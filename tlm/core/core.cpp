@@ -1,6 +1,5 @@
 #include "tlm/core/core.h"
 
-#include <cstring>
 #include <initializer_list>
 #include <string>
 #include <utility>
@@ -50,7 +49,7 @@ Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engi
   sensitive << processor.host_called();
   dont_initialize();
   SC_METHOD(drive_interrupt);
-  sensitive << pending_changed_;
+  sensitive << pending_changed();
   dont_initialize();
 }
 
@@ -59,74 +58,19 @@ void Core::b_transport(tlm::tlm_generic_payload& payload,
   payload.set_response_status(access(payload));
 }
 
-tlm::tlm_response_status Core::access(tlm::tlm_generic_payload& payload) {
-  if (payload.get_byte_enable_ptr() != nullptr) return tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE;
-  if (payload.get_data_length() != 8 || payload.get_streaming_width() < 8) {
-    return tlm::TLM_BURST_ERROR_RESPONSE;
-  }
-  std::uint64_t value = 0;
-  if (payload.is_write()) {
-    std::memcpy(&value, payload.get_data_ptr(), 8);
-    switch (payload.get_address()) {
-      case kProgram:
-        address_ = value;
-        return tlm::TLM_OK_RESPONSE;
-      case kControl:
-        if ((value & kAcknowledge) != 0) {
-          pending_ = false;
-          pending_changed_.notify();
-        }
-        if ((value & kHostDone) != 0) processor.complete_host_call();
-        if ((value & kStart) != 0 && !processor.running()) {
-          started_ = processor.cycle();
-          if (on_run_) on_run_(true);
-          processor.start(address_);
-        }
-        return tlm::TLM_OK_RESPONSE;
-      default:
-        return tlm::TLM_ADDRESS_ERROR_RESPONSE;
-    }
-  }
-  if (!payload.is_read()) return tlm::TLM_COMMAND_ERROR_RESPONSE;
-  switch (payload.get_address()) {
-    case kId:
-      value = kIdValue;
-      break;
-    case kProgram:
-      value = address_;
-      break;
-    case kStatus:
-      value = (processor.running() ? 1U : 0U) | (pending_ ? 2U : 0U) |
-              (processor.host_call() != 0 ? 4U : 0U) | (processor.fault().empty() ? 0U : 8U);
-      break;
-    case kCycles:
-      value = cycles_;
-      break;
-    case kHostCall:
-      value = processor.host_call_address();
-      break;
-    default:
-      return tlm::TLM_ADDRESS_ERROR_RESPONSE;
-  }
-  std::memcpy(payload.get_data_ptr(), &value, 8);
-  return tlm::TLM_OK_RESPONSE;
+void Core::start_program(std::uint64_t address) {
+  started_ = processor.cycle();
+  if (on_run_) on_run_(true);
+  processor.start(address);
 }
 
 void Core::finish() {
-  cycles_ = processor.cycle() - started_;
   if (!processor.fault().empty()) {
     SC_REPORT_WARNING("/systole/core", processor.fault().c_str());
   }
   if (on_run_) on_run_(false);
-  raise_interrupt();
+  complete(processor.cycle() - started_);
 }
-
-void Core::raise_interrupt() {
-  pending_ = true;
-  pending_changed_.notify();
-}
-
-void Core::drive_interrupt() { interrupt.write(pending_); }
 
 std::vector<DmaPort*> Core::ports() {
   std::vector<DmaPort*> ports = {&processor.fetch, &load.dma, &store.write_dma, &store.read_dma};

@@ -14,6 +14,7 @@
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
 #include "tlm/attention/attention_unit.h"
+#include "tlm/bus/core_registers.h"
 #include "tlm/common/signals.h"
 #include "tlm/core/array_unit.h"
 #include "tlm/core/command_processor.h"
@@ -36,28 +37,11 @@ struct Engines {
 [[nodiscard]] Engines make_models(const hw::Machine& machine);
 
 /// One accelerator core on the system bus: command processor, units, local memories, and the
-/// registers by which a host drives it.
-///
-/// | offset | name    | access | content                                                        |
-/// |--------|---------|--------|----------------------------------------------------------------|
-/// | 0x00   | ID      | R      | 0x5359_5354 ("SYST")                                           |
-/// | 0x08   | PROGRAM | RW     | byte address of a program (hw/program/program_image.h)         |
-/// | 0x10   | CONTROL | W      | 1: start (ignored while busy), 2: acknowledge the interrupt,   |
-/// |        |         |        | 4: the command at HOST_CALL is done                            |
-/// | 0x18   | STATUS  | R      | bit 0 busy, bit 1 interrupt pending, bit 2 waits for the host, |
-/// |        |         |        | bit 3 fault: at PROGRAM was no program that this core can run  |
-/// | 0x20   | CYCLES  | R      | core cycles of the last completed run                          |
-/// | 0x28   | HOST_CALL | R    | byte address of the command that the host has to execute, or 0 |
-///
-/// Registers are 8 bytes wide and only accessible whole; anything else is answered with an error
-/// status.
-class Core : public sc_core::sc_module, public Watched {
+/// registers by which a host drives it: CoreRegisters, whose program is that of
+/// hw/program/program_image.h.
+class Core : public sc_core::sc_module, public CoreRegisters, public Watched {
  public:
-  static constexpr std::uint64_t kId = 0x00, kProgram = 0x08, kControl = 0x10, kStatus = 0x18,
-                                 kCycles = 0x20, kHostCall = 0x28,
-                                 kRegisterBytes = hw::kRegisterBytes;
-  static constexpr std::uint64_t kIdValue = 0x53595354;
-  static constexpr std::uint64_t kStart = 1, kAcknowledge = 2, kHostDone = 4;
+  static constexpr std::uint64_t kIdValue = 0x53595354;  ///< "SYST"
 
   tlm_utils::simple_target_socket<Core> registers{"registers"};
   sc_core::sc_out<bool> interrupt{"interrupt"};
@@ -102,17 +86,23 @@ class Core : public sc_core::sc_module, public Watched {
 
  private:
   void b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay);
-  tlm::tlm_response_status access(tlm::tlm_generic_payload& payload);
   void finish();
-  void raise_interrupt();
-  void drive_interrupt();
+  void raise_interrupt() { raise(); }
+  void drive_interrupt() { interrupt.write(pending()); }
+
+  // CoreRegisters
+  [[nodiscard]] std::uint64_t id() const override { return kIdValue; }
+  [[nodiscard]] bool is_running() const override { return processor.running(); }
+  [[nodiscard]] bool has_fault() const override { return !processor.fault().empty(); }
+  void start_program(std::uint64_t address) override;
+  [[nodiscard]] std::uint64_t called_command() const override {
+    return processor.host_call_address();
+  }
+  [[nodiscard]] bool waits_for_host() const override { return processor.host_call() != 0; }
+  void end_host_call() override { processor.complete_host_call(); }
 
   OnRun on_run_;
-  std::uint64_t address_ = 0;
   std::uint64_t started_ = 0;
-  std::uint64_t cycles_ = 0;
-  bool pending_ = false;
-  sc_core::sc_event pending_changed_;
 };
 
 }  // namespace systole::tlm_model

@@ -17,9 +17,9 @@ MemoryTarget::MemoryTarget(const sc_core::sc_module_name& name, std::uint64_t ca
 
 void MemoryTarget::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_time& delay) {
   if (RequestBatch* const batch = batch_of(payload, delay)) {
-    const bool write = payload.is_write();
+    const bool write = payload.is_write(), needs_data = functional_ && !batch->direct;
     for (RequestBatch::Request& request : batch->requests) {
-      request.status = check_and_serve(write, request);
+      request.status = check_and_serve(write, request, needs_data);
     }
     batch->served = true;
     return;
@@ -45,19 +45,20 @@ tlm::tlm_response_status MemoryTarget::serve(tlm::tlm_generic_payload& payload,
   }
   RequestBatch::Request request{payload.get_address(), payload.get_data_ptr(), time,
                                 payload.get_data_length(), tlm::TLM_INCOMPLETE_RESPONSE};
-  const tlm::tlm_response_status status = check_and_serve(payload.is_write(), request);
+  const tlm::tlm_response_status status = check_and_serve(payload.is_write(), request, functional_);
   tlm::tlm_dmi dmi;
   if (status == tlm::TLM_OK_RESPONSE) payload.set_dmi_allowed(offer(dmi));
   time = request.time;
   return status;
 }
 
-tlm::tlm_response_status MemoryTarget::check_and_serve(bool write, RequestBatch::Request& request) {
+tlm::tlm_response_status MemoryTarget::check_and_serve(bool write, RequestBatch::Request& request,
+                                                       bool needs_data) {
   if (request.bytes == 0) return reject(tlm::TLM_BURST_ERROR_RESPONSE);
   if (request.address >= capacity() || request.bytes > capacity() - request.address) {
     return reject(tlm::TLM_ADDRESS_ERROR_RESPONSE);
   }
-  if (functional_ && request.data == nullptr) return reject(tlm::TLM_GENERIC_ERROR_RESPONSE);
+  if (needs_data && request.data == nullptr) return reject(tlm::TLM_GENERIC_ERROR_RESPONSE);
   move(write, request);
   return tlm::TLM_OK_RESPONSE;
 }

@@ -27,8 +27,9 @@ namespace systole::tlm_model {
 /// | not inside the memory               | TLM_ADDRESS_ERROR_RESPONSE     |
 /// | no data pointer (functional memory) | TLM_GENERIC_ERROR_RESPONSE     |
 ///
-/// A memory that is not functional takes requests without a data pointer, for their time alone.
-/// Those that have one move their data.
+/// A memory that is not functional takes requests without a data pointer, for their time alone, and
+/// any memory those of a batch whose data move by direct access. Those that have one move their
+/// data.
 class MemoryTarget : public sc_core::sc_module {
  public:
   tlm_utils::passthrough_target_socket<MemoryTarget> socket{"socket"};
@@ -74,7 +75,8 @@ class MemoryTarget : public sc_core::sc_module {
   /// Serves the request of the payload; moves `time` (ps) from its arrival to its completion.
   tlm::tlm_response_status serve(tlm::tlm_generic_payload& payload, std::uint64_t& time);
   /// The same for a request without byte enables or streaming.
-  tlm::tlm_response_status check_and_serve(bool write, RequestBatch::Request& request);
+  tlm::tlm_response_status check_and_serve(bool write, RequestBatch::Request& request,
+                                           bool needs_data);
   tlm::tlm_response_status reject(tlm::tlm_response_status status);
 
   const std::uint64_t capacity_;

@@ -1,8 +1,14 @@
 #include "tlm/ring/compute_core.h"
 
 #include <algorithm>
+#include <cstring>
+#include <initializer_list>
 #include <string>
 #include <utility>
+
+#include "base/error.h"
+#include "hw/ring/hbm.h"
+#include "hw/ring/pass_image.h"
 
 namespace systole::tlm_model::dfx {
 
@@ -19,24 +25,83 @@ std::unique_ptr<hw::RouterEngine> make_router(const hw::Machine& machine) {
 }  // namespace
 
 ComputeCore::ComputeCore(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                         std::uint32_t core, std::uint32_t register_elements, CoreMemory* memory,
-                         HalfEngines engines)
+                         std::uint32_t core, const hw::dfx::CoreAddresses& places,
+                         std::uint32_t register_elements, bool functional, HalfEngines engines)
     : sc_module(name),
       router("router", machine, core,
              engines.router ? std::move(engines.router) : make_router(machine)),
+      hbm("hbm", hw::dfx::lock_step(machine.hbm), functional),
+      ddr("ddr", machine.dram, functional),
+      hbm_port("hbm_port", places.hbm),
+      ddr_port("ddr_port", places.ddr),
       machine_(machine),
       core_(core),
       clock_(machine.core.clock_mhz),
-      timing_(machine, register_elements) {
-  if (memory != nullptr)
-    values_ = std::make_unique<CoreValues>(machine, register_elements, *memory, std::move(engines));
+      timing_(machine, register_elements, hbm_port, ddr_port),
+      register_elements_(register_elements) {
+  if (functional) {
+    values_ = std::make_unique<CoreValues>(machine, register_elements, std::move(engines));
+  }
+  registers.register_b_transport(this, &ComputeCore::access_registers);
+  vectors.register_b_transport(this, &ComputeCore::access_vectors);
+  vectors.register_transport_dbg(this, &ComputeCore::move_vectors);
   SC_HAS_PROCESS(ComputeCore);
   SC_THREAD(run);
+  SC_METHOD(drive_interrupt);
+  sensitive << pending_changed();
+  dont_initialize();
 }
 
-void ComputeCore::start(const hw::dfx::Pass& pass) {
-  pass_ = &pass;
+void ComputeCore::start_program(std::uint64_t address) {
+  program_ = address;
+  running_ = true;
   start_.notify(sc_core::SC_ZERO_TIME);
+}
+
+void ComputeCore::access_registers(tlm::tlm_generic_payload& payload, sc_core::sc_time&) {
+  payload.set_response_status(access(payload));
+}
+
+void ComputeCore::access_vectors(tlm::tlm_generic_payload& payload, sc_core::sc_time&) {
+  if (payload.get_byte_enable_ptr() != nullptr) {
+    return payload.set_response_status(tlm::TLM_BYTE_ENABLE_ERROR_RESPONSE);
+  }
+  if (payload.get_streaming_width() < payload.get_data_length()) {
+    return payload.set_response_status(tlm::TLM_BURST_ERROR_RESPONSE);
+  }
+  const bool whole = move_vectors(payload) == payload.get_data_length();
+  payload.set_response_status(whole ? tlm::TLM_OK_RESPONSE : tlm::TLM_ADDRESS_ERROR_RESPONSE);
+}
+
+// A run without values has registers without contents: zero.
+unsigned ComputeCore::move_vectors(tlm::tlm_generic_payload& payload) {
+  const std::uint64_t all = std::uint64_t{register_elements_} * hw::kHalfBytes;
+  const std::uint64_t address = payload.get_address(), bytes = payload.get_data_length();
+  if (address > all || bytes > all - address) return 0;
+  unsigned char* const data = payload.get_data_ptr();
+  if (data == nullptr) return static_cast<unsigned>(bytes);
+  if (!values_) {
+    if (payload.is_read()) std::memset(data, 0, bytes);
+    return static_cast<unsigned>(bytes);
+  }
+  auto* const here = reinterpret_cast<unsigned char*>(values_->registers()) + address;
+  if (payload.is_read()) std::memcpy(data, here, bytes);
+  if (payload.is_write()) std::memcpy(here, data, bytes);
+  return static_cast<unsigned>(bytes);
+}
+
+bool ComputeCore::fetch() {
+  fault_.clear();
+  try {
+    const std::vector<std::uint8_t> header =
+        ddr_port.peek(program_, static_cast<std::uint32_t>(hw::dfx::kPassHeaderBytes));
+    pass_ = hw::dfx::decode_pass(ddr_port.peek(program_, hw::dfx::pass_bytes(header)), machine_,
+                                 {register_elements_, hbm.capacity(), ddr.capacity()});
+  } catch (const hw::InputError& error) {
+    fault_ = error.what();
+    SC_REPORT_WARNING("/systole/ring", fault_.c_str());
+  }
+  return fault_.empty();
 }
 
 void ComputeCore::account(Phase phase, std::uint64_t end) {
@@ -56,25 +121,28 @@ void ComputeCore::run() {
     timing_.start(now);
     end_ = now;
     pass_began_ps_ = to_ps(sc_core::sc_time_stamp());
-    for (const Instruction& instruction : pass_->instructions) {
-      if (instruction.op == Opcode::kSync) {
-        sync(instruction);
-        continue;
+    if (values_) values_->set_memory({hbm_port.contents(), ddr_port.contents()});
+    if (fetch()) {
+      for (const Instruction& instruction : pass_.instructions) {
+        if (instruction.op == Opcode::kSync) {
+          sync(instruction);
+          continue;
+        }
+        const CoreTiming::Times times = timing_.issue(instruction);
+        account(instruction.phase, times.end);
+        if (values_) values_->execute(instruction, times.begin);
+        tell(instruction, times);
       }
-      const CoreTiming::Times times = timing_.issue(instruction);
-      account(instruction.phase, times.end);
-      if (values_) values_->execute(instruction, times.begin);
-      tell(instruction, times);
     }
     const sc_core::sc_time end = clock_.edge(end_);
     if (end > sc_core::sc_time_stamp()) wait(end - sc_core::sc_time_stamp());
-    pass_ = nullptr;
-    done_.notify();
+    running_ = false;
+    complete(end_ - now);
   }
 }
 
 void ComputeCore::sync(const Instruction& instruction) {
-  const Exchange& exchange = pass_->exchanges[instruction.exchange];
+  const Exchange& exchange = pass_.exchanges[instruction.exchange];
   const std::uint32_t sequence = exchanges_++;
   const std::uint32_t first = exchange.sums ? exchange.first.front() : exchange.first[core_];
   const std::uint32_t last = exchange.sums ? exchange.first.back() : exchange.first[core_ + 1];
@@ -91,6 +159,9 @@ void ComputeCore::sync(const Instruction& instruction) {
   router.send(exchange, sequence, std::move(values));
   std::uint64_t end = begin;
   for (const RingRouter::Arrival& part : router.receive(exchange, sequence)) {
+    if (part.first + part.elements > exchange.first.back()) {
+      SC_REPORT_ERROR("/systole/ring", "cores exchange different vectors");
+    }
     if (values_) {
       std::copy(part.values.begin(), part.values.end(),
                 values_->registers() + exchange.base + part.first);
@@ -134,13 +205,21 @@ std::uint64_t ComputeCore::settled_ps() const {
   return done() ? Watched::settled_ps() : pass_began_ps_;
 }
 
-std::vector<hw::BlockReport> ComputeCore::reports(std::uint64_t cycles) const {
+std::vector<hw::BlockReport> ComputeCore::reports() {
+  const sc_core::sc_time& now = sc_core::sc_time_stamp();
+  const std::uint64_t cycles = clock_.cycle_from(now);
+  const std::string prefix = "core" + std::to_string(core_) + ".";
   std::vector<hw::BlockReport> reports;
   for (std::size_t i = 0; i < hw::dfx::kUnits; ++i) {
     const auto unit = static_cast<Unit>(i);
     reports.push_back(timing_.account(unit).report(
-        "core" + std::to_string(core_) + "." + std::string(hw::dfx::name_of(unit)), cycles,
+        prefix + std::string(hw::dfx::name_of(unit)), cycles,
         {{"instructions", "", "executed", timing_.instructions(unit)}}));
+  }
+  for (Dram* const memory : {&hbm, &ddr}) {
+    memory->finish(now);
+    reports.push_back(memory->report());
+    reports.back().name = prefix + reports.back().name;
   }
   return reports;
 }

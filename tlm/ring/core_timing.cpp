@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "hw/number/integer.h"
-#include "hw/ring/hbm.h"
 
 namespace systole::tlm_model::dfx {
 namespace {
@@ -27,13 +26,14 @@ hw::BlockAccount make_account() {
 
 }  // namespace
 
-CoreTiming::CoreTiming(const hw::Machine& machine, std::uint32_t register_elements)
+CoreTiming::CoreTiming(const hw::Machine& machine, std::uint32_t register_elements, PortMemory& hbm,
+                       PortMemory& ddr)
     : machine_(machine),
       clock_(machine.core.clock_mhz),
       depth_(machine.matrix.depth),
       tree_cycles_((hw::bit_length(depth_) - 1) * machine.matrix.add_cycles),
-      hbm_(hw::dfx::lock_step(machine.hbm), clock_),
-      ddr_(machine.dram, clock_),
+      hbm_(hbm, clock_),
+      ddr_(ddr, clock_),
       weights_(hbm_, machine.matrix.prefetch_tiles,
                std::uint64_t{machine.hbm.channels} * machine.hbm.port_bytes),
       ddr_weights_(ddr_, machine.matrix.prefetch_tiles, kDdrPortBytes),
@@ -50,8 +50,6 @@ void CoreTiming::watch(SignalRecorder& recorder, const std::string& prefix) {
                                                       accounts_[unit], &clock_));
     accounts_[unit].watch(*states_.back());
   }
-  hbm_.watch(recorder, prefix + "hbm.");
-  ddr_.watch(recorder, prefix + "ddr.");
 }
 
 std::uint64_t CoreTiming::latest(const std::vector<std::uint64_t>& times, Span span) const {

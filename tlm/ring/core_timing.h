@@ -1,12 +1,16 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "base/accounting.h"
 #include "hw/machine/machine.h"
 #include "hw/ring/pass.h"
+#include "tlm/common/signals.h"
 #include "tlm/common/time.h"
 #include "tlm/ring/memory_port.h"
 
@@ -32,7 +36,9 @@ class CoreTiming {
   /// Why a unit with an instruction to do does nothing.
   enum Cause : std::size_t { kOperands, kIssue, kMemory, kAdder };
 
-  CoreTiming(const hw::Machine& machine, std::uint32_t register_elements);
+  /// The memories must outlive it.
+  CoreTiming(const hw::Machine& machine, std::uint32_t register_elements, PortMemory& hbm,
+             PortMemory& ddr);
 
   /// From then on the core may work.
   void start(std::uint64_t cycle) { floor_ = std::max(floor_, cycle); }
@@ -50,7 +56,7 @@ class CoreTiming {
   [[nodiscard]] const hw::BlockAccount& account(Unit unit) const {
     return accounts_[index_of(unit)];
   }
-  /// Shows the time of the units, and the memories; names begin with `prefix`.
+  /// Shows the time of the units; names begin with `prefix`.
   void watch(SignalRecorder& recorder, const std::string& prefix);
 
   [[nodiscard]] std::uint64_t hbm_bytes() const { return weights_.bytes(); }

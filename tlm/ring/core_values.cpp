@@ -24,11 +24,10 @@ constexpr Half kMasked = hw::kHalfLowest;
 }  // namespace
 
 CoreValues::CoreValues(const hw::Machine& machine, std::uint32_t register_elements,
-                       CoreMemory& memory, HalfEngines engines)
+                       HalfEngines engines)
     : depth_(machine.matrix.depth),
       lanes_(machine.matrix.lanes),
       int8_lanes_(machine.matrix.unit(true).lanes),
-      memory_(memory),
       engines_(std::move(engines)),
       registers_(register_elements, Half{0}),
       scalars_(hw::dfx::kScalars, Half{0}) {}
@@ -69,7 +68,7 @@ void CoreValues::product(const Instruction& instruction) {
 void CoreValues::fp16_product(const Instruction& instruction) {
   const auto& weights = instruction.weights;
   const Half* const tiles =
-      (weights.in_ddr ? memory_.ddr->data() : memory_.hbm.data()) + weights.address / kHalfBytes;
+      (weights.in_ddr ? memory_.ddr : memory_.hbm) + weights.address / kHalfBytes;
   for (std::uint32_t slice = 0; slice < weights.slices; slice += weights.block) {
     const std::uint32_t slices = std::min(weights.block, weights.slices - slice);
     hw::HalfGemv gemv{};
@@ -84,7 +83,7 @@ void CoreValues::fp16_product(const Instruction& instruction) {
     gemv.depth = depth_;
     gemv.lanes = lanes_;
     gemv.bias = instruction.has_bias
-                    ? memory_.ddr->data() + instruction.memory / kHalfBytes + slice * lanes_
+                    ? memory_.ddr + instruction.memory / kHalfBytes + slice * lanes_
                     : nullptr;
     gemv.y = registers_.data() + instruction.dst + slice * lanes_;
     gemv.y_pitch = instruction.pitch;
@@ -94,9 +93,9 @@ void CoreValues::fp16_product(const Instruction& instruction) {
 
 void CoreValues::int8_product(const Instruction& instruction) {
   const auto& weights = instruction.weights;
-  const auto* const memory = reinterpret_cast<const std::int8_t*>(
-      weights.in_ddr ? memory_.ddr->data() : memory_.hbm.data());
-  const Half* const ddr = memory_.ddr->data();
+  const auto* const memory =
+      reinterpret_cast<const std::int8_t*>(weights.in_ddr ? memory_.ddr : memory_.hbm);
+  const Half* const ddr = memory_.ddr;
   std::vector<std::int8_t> x(std::size_t{weights.k_tiles} * depth_);
   for (std::uint32_t r = 0; r < instruction.rows; ++r) {
     const Half* const src = registers_.data() + instruction.src + r * instruction.pitch;
@@ -158,7 +157,7 @@ void CoreValues::vector(const Instruction& instruction) {
   Half single = instruction.constant;
   if (instruction.second == Second::kVector) other = registers_.data() + instruction.other;
   if (instruction.second == Second::kMemory) {
-    other = memory_.ddr->data() + instruction.memory / kHalfBytes;
+    other = memory_.ddr + instruction.memory / kHalfBytes;
   }
   if (instruction.second == Second::kScalar) single = scalars_[instruction.other];
   const hw::half_vector::Elements elements{src, other != nullptr ? other : &single,
@@ -210,7 +209,7 @@ void CoreValues::write_keys(const Instruction& instruction) {
   const std::uint32_t head = instruction.elements, token = instruction.token;
   for (std::uint32_t h = 0; h < instruction.heads; ++h) {
     const Half* const src = registers_.data() + instruction.src + h * head;
-    Half* const cache = memory_.hbm.data() +
+    Half* const cache = memory_.hbm +
                         (instruction.memory + h * instruction.head_bytes) / kHalfBytes +
                         std::uint64_t{token / lanes_} * lanes_ * head + token % lanes_ * depth_;
     for (std::uint32_t k = 0; k < head / depth_; ++k) {
@@ -224,7 +223,7 @@ void CoreValues::write_values(const Instruction& instruction) {
   const std::uint32_t head = instruction.elements, token = instruction.token;
   for (std::uint32_t h = 0; h < instruction.heads; ++h) {
     const Half* const src = registers_.data() + instruction.src + h * head;
-    Half* const cache = memory_.hbm.data() +
+    Half* const cache = memory_.hbm +
                         (instruction.memory + h * instruction.head_bytes) / kHalfBytes +
                         std::uint64_t{token / depth_} * depth_ * head + token % depth_;
     for (std::uint32_t i = 0; i < head; ++i) cache[std::uint64_t{i} * depth_] = src[i];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -11,10 +12,10 @@
 
 namespace systole::tlm_model::dfx {
 
-/// Memories of a core, in FP16.
+/// Contents of a core's memories, in FP16.
 struct CoreMemory {
-  std::vector<hw::Half> hbm;
-  const std::vector<hw::Half>* ddr = nullptr;  ///< tables and vectors: read only
+  hw::Half* hbm = nullptr;
+  const hw::Half* ddr = nullptr;  ///< tables and vectors: read only
 };
 
 /// What a core computes with, and what passes packets on: models, or RTL.
@@ -28,14 +29,16 @@ struct HalfEngines {
 /// instruction.
 class CoreValues {
  public:
-  /// `memory` must outlive it.
-  CoreValues(const hw::Machine& machine, std::uint32_t register_elements, CoreMemory& memory,
-             HalfEngines engines);
+  CoreValues(const hw::Machine& machine, std::uint32_t register_elements, HalfEngines engines);
+
+  /// Before the first instruction.
+  void set_memory(const CoreMemory& memory) { memory_ = memory; }
 
   /// Any instruction but a kSync. It begins in `cycle`, which RTL's waveforms show.
   void execute(const hw::dfx::Instruction& instruction, std::uint64_t cycle);
 
   [[nodiscard]] hw::Half* registers() { return registers_.data(); }
+  [[nodiscard]] std::size_t elements() const { return registers_.size(); }
 
  private:
   void fp16_product(const hw::dfx::Instruction& instruction);
@@ -49,7 +52,7 @@ class CoreValues {
 
   const std::uint32_t depth_, lanes_;
   const std::uint32_t int8_lanes_;
-  CoreMemory& memory_;
+  CoreMemory memory_;
   HalfEngines engines_;
   std::vector<hw::Half> registers_;
   std::vector<hw::Half> scalars_;

@@ -5,16 +5,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
-#include <string>
 #include <vector>
 
-#include "hw/memory/dram_timing.h"
-#include "tlm/common/signals.h"
 #include "tlm/common/time.h"
-#include "tlm/memory/dram_signals.h"
 
 namespace systole::tlm_model::dfx {
+
+/// A memory that a core reaches through one of its ports.
+class PortMemory {
+ public:
+  virtual ~PortMemory() = default;
+  /// Serves `bytes` from `address`, which leave the core at `ps`, and returns when all of them have
+  /// been moved. Calls may go back in time: the DMA asks for operands as soon as it has room.
+  virtual std::uint64_t access(std::uint64_t address, std::uint64_t bytes, bool write,
+                               std::uint64_t ps) = 0;
+};
 
 /// A core's way to its HBM: reads are served as they are asked for, writes of the caches when their
 /// time has come, between reads that were asked for later. Times are core cycles.
@@ -23,8 +28,8 @@ class MemoryPort {
   /// Keys and values of a layer.
   static constexpr std::size_t kCaches = 2;
 
-  MemoryPort(const hw::Machine::Dram& memory, const Clock& clock)
-      : memory_(memory), clock_(clock) {}
+  /// Both must outlive it.
+  MemoryPort(PortMemory& memory, const Clock& clock) : memory_(memory), clock_(clock) {}
 
   /// Reads `bytes`, asked for at `cycle`, and returns when they have arrived.
   std::uint64_t read(std::uint64_t address, std::uint64_t bytes, std::uint64_t cycle) {
@@ -52,14 +57,6 @@ class MemoryPort {
     return ready;
   }
 
-  [[nodiscard]] const hw::DramTiming& memory() const { return memory_; }
-
-  /// Shows the memory; names begin with `prefix`.
-  void watch(SignalRecorder& recorder, const std::string& prefix) {
-    signals_ = std::make_unique<DramSignals>(recorder, prefix, memory_);
-    memory_.watch(*signals_);
-  }
-
  private:
   static constexpr std::uint64_t kForever = ~std::uint64_t{0};
   struct Cache {
@@ -72,7 +69,7 @@ class MemoryPort {
 
   std::uint64_t access(std::uint64_t address, std::uint64_t bytes, bool write,
                        std::uint64_t cycle) {
-    return clock_.cycle_from_ps(memory_.access(address, bytes, write, clock_.edge_ps(cycle)).end);
+    return clock_.cycle_from_ps(memory_.access(address, bytes, write, clock_.edge_ps(cycle)));
   }
   void write_until(std::uint64_t cycle) {
     for (; !writes_.empty() && writes_.front().cycle <= cycle; writes_.pop_front()) {
@@ -82,11 +79,10 @@ class MemoryPort {
     }
   }
 
-  hw::DramTiming memory_;
+  PortMemory& memory_;
   const Clock& clock_;
   std::array<Cache, kCaches> caches_;
   std::deque<Write> writes_;  ///< in order of time
-  std::unique_ptr<DramSignals> signals_;
 };
 
 /// Operands in flight from a memory: the DMA fetches them in the order in which they are used,

@@ -152,6 +152,9 @@ void RingRouter::add_own(State& state, Packet packet) {
     state.too_early.push_back(std::move(packet));
     return;
   }
+  if (!packet.values.empty() && packet.first + packet.values.size() > state.own.size()) {
+    SC_REPORT_ERROR("/systole/ring", "cores add up different vectors");
+  }
   for (std::uint32_t i = 0; i < packet.values.size(); ++i) {
     packet.values[i] = hw::half_add(packet.values[i], state.own[packet.first + i]);
   }

@@ -1,31 +1,58 @@
 #include "tlm/ring/ring_system.h"
 
-#include <cmath>
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "hw/ring/ring_map.h"
 #include "tlm/common/time.h"
 
 namespace systole::tlm_model::dfx {
+namespace {
 
-RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                       const std::vector<std::uint32_t>& register_elements,
-                       const std::vector<CoreMemory*>& memories, std::vector<HalfEngines> engines,
-                       Next next)
-    : sc_module(name), machine_(machine), next_(std::move(next)) {
-  require_ps_resolution();
-  const std::size_t cores = machine.dfx.cores;
-  const auto named = [](const char* text, std::size_t i) { return text + std::to_string(i); };
-  for (std::size_t i = 0; i < cores; ++i) {
-    cores_.push_back(std::make_unique<ComputeCore>(
-        named("core", i).c_str(), machine, static_cast<std::uint32_t>(i), register_elements[i],
-        memories.empty() ? nullptr : memories[i],
-        engines.empty() ? HalfEngines{} : std::move(engines[i])));
+std::string numbered(const char* text, std::size_t i) { return text + std::to_string(i); }
+
+std::vector<HostedCore> hosted(const hw::Machine& machine, const std::vector<RingPlace>& places) {
+  std::vector<HostedCore> cores;
+  for (std::uint32_t i = 0; i < places.size(); ++i) {
+    const hw::dfx::CoreAddresses at = hw::dfx::addresses_of(machine, i);
+    const std::uint64_t program = places[i].program, bytes = hw::dfx::ddr_bytes(machine);
+    cores.push_back({at.registers, program, at.ddr + program, std::max(bytes, program) - program});
   }
-  for (std::size_t i = 0; cores > 1 && i < cores; ++i) {
+  return cores;
+}
+
+}  // namespace
+
+RingBoard::RingBoard(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                     std::vector<RingPlace> places, bool functional)
+    : sc_module(name), bus("bus") {
+  require_ps_resolution();
+  for (std::uint32_t i = 0; i < places.size(); ++i) {
+    const hw::dfx::CoreAddresses at = hw::dfx::addresses_of(machine, i);
+    cores_.push_back(std::make_unique<ComputeCore>(numbered("core", i).c_str(), machine, i, at,
+                                                   places[i].register_elements, functional,
+                                                   std::move(places[i].engines)));
+    ComputeCore& made = *cores_.back();
+    interrupts_.push_back(
+        std::make_unique<sc_core::sc_signal<bool>>(numbered("interrupt", i).c_str()));
+    made.interrupt(*interrupts_.back());
+    bus.connect_target(made.hbm.socket, at.hbm, made.hbm.capacity());
+    bus.connect_target(made.ddr.socket, at.ddr, made.ddr.capacity());
+    bus.connect_target(made.registers, at.registers, CoreRegisters::kRegisterBytes);
+    bus.connect_target(made.vectors, at.vectors, hw::dfx::vector_bytes(machine));
+    made.hbm_port.socket.bind(bus.initiators);
+    made.ddr_port.socket.bind(bus.initiators);
+  }
+  if (cores_.size() > 1) connect_ring(machine);
+}
+
+void RingBoard::connect_ring(const hw::Machine& machine) {
+  const std::size_t cores = cores_.size();
+  for (std::size_t i = 0; i < cores; ++i) {
     const auto connect = [&](std::vector<std::unique_ptr<RingLink>>& links, const char* text,
                              RingRouter& to) -> RingLink& {
-      links.push_back(std::make_unique<RingLink>(named(text, i).c_str(), machine.ring));
+      links.push_back(std::make_unique<RingLink>(numbered(text, i).c_str(), machine.ring));
       links.back()->out.bind(to);
       return *links.back();
     };
@@ -33,49 +60,49 @@ RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& m
     own.right.bind(connect(to_right_, "to_right", cores_[(i + 1) % cores]->router));
     own.left.bind(connect(to_left_, "to_left", cores_[(i + cores - 1) % cores]->router));
   }
-  SC_HAS_PROCESS(RingSystem);
-  SC_THREAD(host);
 }
 
-std::uint64_t RingSystem::link_bytes(std::size_t i) const {
+std::uint64_t RingBoard::link_bytes(std::size_t i) const {
   if (to_right_.empty()) return 0;
   return to_right_[i]->bytes() + to_left_[(i + 1) % to_left_.size()]->bytes();
 }
 
-std::vector<hw::BlockReport> RingSystem::reports() const {
-  const std::uint64_t cycles = Clock(machine_.core.clock_mhz).cycle_from(sc_core::sc_time_stamp());
+std::vector<hw::BlockReport> RingBoard::reports() {
   std::vector<hw::BlockReport> all;
   for (const auto& core : cores_) {
-    for (hw::BlockReport& report : core->reports(cycles)) all.push_back(std::move(report));
+    for (hw::BlockReport& report : core->reports()) all.push_back(std::move(report));
   }
   return all;
 }
 
-void RingSystem::host_waits(double ns) {
-  const auto ps = static_cast<std::uint64_t>(std::llround(ns * 1000.0));
-  host_ps_ += ps;
-  wait(from_ps(ps));
+RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                       std::vector<RingPlace> places, bool functional, RingHost::Next next)
+    : RingSystem(name, machine, hosted(machine, places), std::move(places), functional,
+                 std::move(next)) {}
+
+RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                       std::vector<HostedCore> hosted, std::vector<RingPlace>&& places,
+                       bool functional, RingHost::Next next)
+    : RingBoard(name, machine, std::move(places), functional),
+      pcie("pcie", machine.pcie),
+      host("host", machine, std::move(hosted), std::move(next)) {
+  host.pcie.bind(pcie.host);
+  pcie.card.bind(bus.initiators);
+  host.card.bind(bus.initiators);
+  for (std::size_t i = 0; i < cores(); ++i) host.interrupts[i].bind(interrupt(i));
 }
 
-void RingSystem::host() {
-  // Configuration and start, over PCIe.
-  host_waits(machine_.pcie.latency_ns);
-  ends_.push_back(to_ps(sc_core::sc_time_stamp()));
-  while (true) {
-    const NextPass next = next_();
-    if (next.host_bytes != 0) {
-      host_waits(machine_.pcie.latency_ns +
-                 static_cast<double>(next.host_bytes) / machine_.pcie.gbyte_per_s);
-    }
-    if (next.passes.empty()) break;
-    for (std::size_t i = 0; i < cores_.size(); ++i) cores_[i]->start(*next.passes[i]);
-    for (const auto& core : cores_) {
-      while (!core->done()) wait(core->done_event());
-    }
-    ends_.push_back(to_ps(sc_core::sc_time_stamp()));
+std::vector<hw::BlockReport> RingSystem::reports() {
+  std::vector<hw::BlockReport> all = RingBoard::reports();
+  all.push_back(pcie.report(to_ps(sc_core::sc_time_stamp())));
+  return all;
+}
+
+std::string RingSystem::fault() {
+  for (std::size_t i = 0; i < cores(); ++i) {
+    if (!core(i).fault().empty()) return core(i).name() + (": " + core(i).fault());
   }
-  host_waits(machine_.pcie.latency_ns);  // what tells the host that it is done; nothing follows
-  done_ = true;
+  return {};
 }
 
 }  // namespace systole::tlm_model::dfx

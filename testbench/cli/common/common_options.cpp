@@ -141,17 +141,6 @@ hw::CoreSystem load_system(const MachineOptions& options, bool any_kind) {
   return system;
 }
 
-void require_models(const hw::CoreSystem& system) {
-  bool rtl = false;
-  for (const std::string& block : rtl_blocks()) {
-    rtl = rtl || runs_as_rtl(system.machine, block);
-    for (const hw::CoreSite& core : system.cores) rtl = rtl || runs_as_rtl(core.machine, block);
-  }
-  if (rtl) {
-    throw hw::InputError("backend: found blocks in RTL in a run of several cores, expected models");
-  }
-}
-
 bool has_streaming_core(const MachineOptions& options) {
   return load_machine(options.machine, options.settings).stream.units != 0;
 }

@@ -43,8 +43,6 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings);
 /// InputError as load_machine(); `any_kind` lets machines for text generation and streaming cores
 /// pass, which have none.
 [[nodiscard]] hw::CoreSystem load_system(const MachineOptions& options, bool any_kind = false);
-/// Throws InputError if a block of it is in RTL.
-void require_models(const hw::CoreSystem& system);
 
 /// The same for a command that generates text. Throws InputError for a machine that cannot.
 [[nodiscard]] hw::Machine load_generation_machine(const MachineOptions& options);

@@ -60,6 +60,22 @@ TEST(CoreSystem, HasTheKeysOfTheFileOfAPresetAndOfEachTable) {
   EXPECT_EQ(map[2].target, "small");
 }
 
+// As a table with `use` is, unless the machine has engines already.
+TEST(CoreSystem, AKindWithEnginesHasThoseOfItsPreset) {
+  const CoreSystem system = read(
+      "base = 'transformer'\n[[core]]\nkind = 'tile'\n[[core]]\nkind = 'vitcod'\n"
+      "[[core]]\nuse = 'vitcod'\n[[core]]\nkind = 'vitcod'\nattention.dividers = 3\n");
+  ASSERT_EQ(system.cores.size(), 4U);
+  EXPECT_TRUE(same_keys(system.cores[0].machine, find_machine("transformer")));
+  EXPECT_TRUE(same_keys(system.cores[1].machine, system.cores[2].machine));
+  EXPECT_EQ(system.cores[1].machine.attention.lines, find_machine("vitcod").attention.lines);
+  EXPECT_EQ(system.cores[1].machine.dram.channels, find_machine("transformer").dram.channels);
+  EXPECT_EQ(system.cores[3].machine.attention.dividers, 3U);
+  const CoreSystem own =
+      read("base = 'vitcod'\narray.rows = 32\nattention.lines = 32\n[[core]]\nkind = 'vitcod'\n");
+  EXPECT_EQ(own.cores[0].machine.attention.lines, 32U);
+}
+
 TEST(CoreSystem, AFileWithoutTablesIsAMachine) {
   const CoreSystem system = read("base = 'gemmini'\n[core]\nclock_mhz = 500\n");
   EXPECT_TRUE(system.cores.empty());
@@ -71,7 +87,13 @@ TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
   const struct {
     const char *text, *error;
   } cases[] = {
-      {"[[core]]\nkind = 'ring'\n", "2:8: kind: found \"ring\", expected \"tile\""},
+      {"[[core]]\nkind = 'ring'\n",
+       "2:8: kind: found \"ring\", whose cores have memories and a bus of their own (base = "
+       "\"dfx\"), expected \"tile\" or \"vitcod\""},
+      {"[[core]]\nkind = 3\n", "2:8: kind: found 3, expected \"tile\" or \"vitcod\""},
+      {"[[core]]\nkind = 'vitcod'\nuse = 'tiny'\n",
+       "2:8: kind: found \"vitcod\" and attention.lines = 0, expected a core with attention "
+       "engines"},
       {"[[core]]\nname = 'a'\n[[core]]\nname = 'a'\n",
        "4:8: name: found \"a\" twice, expected a unique name"},
       {"[[core]]\nname = 'core1'\n[[core]]\n",

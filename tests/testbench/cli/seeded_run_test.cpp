@@ -101,7 +101,8 @@ TEST(GenerateRun, WritesTheSameTextOnAnyNumberOfCores) {
     const json shared = generated({"-p", "And the LORD said unto ", "-n", "40", "--cores", cores});
     EXPECT_EQ(shared["text"], alone["text"]);
     EXPECT_EQ(shared["tokens"], alone["tokens"]);
-    EXPECT_EQ(shared["blocks"].size(), hw::dfx::kUnits * std::stoul(cores));
+    // Units, the HBM as one channel and two of DDR of each core, and PCIe.
+    EXPECT_EQ(shared["blocks"].size(), (hw::dfx::kUnits + 1 + 2) * std::stoul(cores) + 1);
   }
 }
 

@@ -1,10 +1,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "hw/description/machine_file.h"
 #include "support/tlm/systemc_test.h"
+#include "tlm/ring/ring_host.h"
 #include "tlm/ring/ring_system.h"
 
 namespace systole::tlm_model::dfx {
@@ -34,15 +36,12 @@ class DfxRing : public test::SystemCTest {
     pass_.exchanges = {exchange};
     pass_.instructions.resize(1);
     pass_.instructions[0].op = Opcode::kSync;
-    memories_.resize(cores);
-    std::vector<CoreMemory*> memories;
-    for (CoreMemory& memory : memories_) memories.push_back(&memory);
-    bool first = true;
-    system_ = std::make_unique<RingSystem>("system", machine,
-                                           std::vector<std::uint32_t>(cores, kElements), memories,
-                                           std::vector<HalfEngines>(), [&] {
-                                             NextPass next;
-                                             if (first) next.passes.assign(cores, &pass_);
+    std::vector<RingPlace> places(cores);
+    for (RingPlace& place : places) place.register_elements = kElements;
+    system_ = std::make_unique<RingSystem>("system", machine, std::move(places), true,
+                                           [&, first = true](RingHost&) mutable {
+                                             std::vector<const Pass*> next;
+                                             if (first) next.assign(machine.dfx.cores, &pass_);
                                              first = false;
                                              return next;
                                            });
@@ -51,15 +50,16 @@ class DfxRing : public test::SystemCTest {
       const std::uint32_t begin = own ? 0 : exchange.first[i];
       const std::uint32_t end = own ? kElements : exchange.first[i + 1];
       for (std::uint32_t e = begin; e < end; ++e) {
-        system_->core(i).registers()[e] = hw::to_half(value(i, e));
+        system_->core(i).vector_data()[e] = hw::to_half(value(i, e));
       }
     }
     sc_core::sc_start();
   }
-  [[nodiscard]] std::uint64_t pass_ps() const { return system_->ends()[1] - system_->ends()[0]; }
+  [[nodiscard]] std::uint64_t pass_ps() const {
+    return system_->host.ends()[1] - system_->host.ends()[0];
+  }
 
   Pass pass_;
-  std::vector<CoreMemory> memories_;
   std::unique_ptr<RingSystem> system_;
 };
 
@@ -73,7 +73,7 @@ TEST_P(DfxRingOf, GathersTheSameVectorEverywhere) {
   exchange(machine, value);
   for (std::uint32_t i = 0; i < cores; ++i) {
     for (std::uint32_t e = 0; e < kElements; ++e) {
-      ASSERT_EQ(hw::to_float(system_->core(i).registers()[e]), value(0, e)) << i << ' ' << e;
+      ASSERT_EQ(hw::to_float(system_->core(i).vector_data()[e]), value(0, e)) << i << ' ' << e;
     }
     // Each part passes all links but one, in whichever direction.
     if (cores > 1 && kElements % cores == 0) {
@@ -94,7 +94,7 @@ TEST_P(DfxRingOf, ReducesToTheSameSumsEverywhere) {
     float sum = 0;
     for (std::uint32_t i = 0; i < cores; ++i) sum += value(i, e);
     for (std::uint32_t i = 0; i < cores; ++i) {
-      ASSERT_EQ(hw::to_float(system_->core(i).registers()[e]), sum) << i << ' ' << e;
+      ASSERT_EQ(hw::to_float(system_->core(i).vector_data()[e]), sum) << i << ' ' << e;
     }
   }
   if (cores > 1 && kElements % (2 * cores) == 0) {

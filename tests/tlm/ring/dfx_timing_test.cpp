@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "hw/description/machine_file.h"
+#include "hw/memory/dram_timing.h"
+#include "hw/ring/hbm.h"
 #include "tlm/ring/core_timing.h"
 
 namespace systole::tlm_model::dfx {
@@ -10,6 +12,31 @@ using hw::dfx::Opcode;
 using hw::dfx::Second;
 
 constexpr std::uint32_t kRegisters = 64 * 1024;
+
+/// A memory that nobody else uses.
+class PrivateMemory : public PortMemory {
+ public:
+  explicit PrivateMemory(const hw::Machine::Dram& dram) : timing_(dram) {}
+  std::uint64_t access(std::uint64_t address, std::uint64_t bytes, bool write,
+                       std::uint64_t ps) override {
+    return timing_.access(address, bytes, write, ps).end;
+  }
+
+ private:
+  hw::DramTiming timing_;
+};
+
+/// A core with its memories.
+struct TimedCore {
+  explicit TimedCore(const hw::Machine& machine)
+      : hbm(hw::dfx::lock_step(machine.hbm)),
+        ddr(machine.dram),
+        timing(machine, kRegisters, hbm, ddr) {}
+  CoreTiming::Times issue(const Instruction& instruction) { return timing.issue(instruction); }
+
+  PrivateMemory hbm, ddr;
+  CoreTiming timing;
+};
 
 /// Memory that is never waited for: no refresh, all tiles fetched ahead.
 hw::Machine fast_memory() {
@@ -33,8 +60,8 @@ Instruction product(std::uint32_t k_tiles, std::uint32_t slices, std::uint32_t b
 /// Cycles of the second of two products: the first one's tiles are not there at cycle 0.
 std::uint64_t product_cycles(const hw::Machine& machine, std::uint32_t k_tiles,
                              std::uint32_t slices) {
-  CoreTiming timing(machine, kRegisters);
-  timing.start(1'000'000);
+  TimedCore timing(machine);
+  timing.timing.start(1'000'000);
   const Instruction instruction = product(k_tiles, slices, machine.matrix.partial_sums);
   const CoreTiming::Times times = timing.issue(instruction);
   return times.end - times.begin;
@@ -71,7 +98,7 @@ TEST(DfxTiming, AFetchOfManyTilesIsLimitedByThePort) {
   hw::Machine machine = fast_memory();
   machine.matrix.prefetch_tiles = 32;  // so that nothing has arrived before
   machine.hbm.port_bytes = 32;         // half a tile a cycle
-  CoreTiming timing(machine, kRegisters);
+  TimedCore timing(machine);
   const CoreTiming::Times times = timing.issue(product(64, 64, 16));
   EXPECT_NEAR(static_cast<double>(times.end - times.begin), 2.0 * 64 * 64 + 83, 20.0);
 }
@@ -89,7 +116,7 @@ Instruction vector(Opcode op, std::uint32_t dst, std::uint32_t src, std::uint32_
 TEST(DfxTiming, ChainedVectorsFollowEachOtherAtOnce) {
   hw::Machine machine = fast_memory();
   {
-    CoreTiming timing(machine, kRegisters);
+    TimedCore timing(machine);
     const auto first = timing.issue(vector(Opcode::kMul, 0, 4096, 1024));
     const auto second = timing.issue(vector(Opcode::kAdd, 4096, 0, 1024));
     EXPECT_EQ(first.end, 16U - 1 + 6);
@@ -99,7 +126,7 @@ TEST(DfxTiming, ChainedVectorsFollowEachOtherAtOnce) {
   }
   machine.dfx.chaining = hw::dfx::Chaining::kInstruction;
   machine.dfx.issue_cycles = 100;
-  CoreTiming timing(machine, kRegisters);
+  TimedCore timing(machine);
   const auto first = timing.issue(vector(Opcode::kMul, 0, 4096, 1024));
   const auto second = timing.issue(vector(Opcode::kAdd, 4096, 0, 1024));
   EXPECT_EQ(first.begin, 100U);
@@ -107,9 +134,9 @@ TEST(DfxTiming, ChainedVectorsFollowEachOtherAtOnce) {
 }
 
 TEST(DfxTiming, ASumOfManyVectorsTakesTwoPassesThroughTheTree) {
-  CoreTiming timing(fast_memory(), kRegisters);
+  TimedCore timing(fast_memory());
   EXPECT_EQ(timing.issue(vector(Opcode::kAccum, 0, 0, 64)).end, 66U + 6);
-  CoreTiming other(fast_memory(), kRegisters);
+  TimedCore other(fast_memory());
   EXPECT_EQ(other.issue(vector(Opcode::kAccum, 0, 0, 1024)).end, 15U + 2 * 66 + 6);
 }
 
@@ -127,20 +154,20 @@ TEST(DfxTiming, AProductWithACacheWaitsForWhatIsWrittenToIt) {
   constexpr std::uint64_t kCache = 1 << 28;
   hw::Machine machine = fast_memory();
   machine.hbm.controller_ns = 500;
-  CoreTiming timing(machine, kRegisters);
+  TimedCore timing(machine);
   const auto written = timing.issue(write(Opcode::kWriteValues, kCache));
   EXPECT_EQ(written.end - written.begin, 16U * 64) << "an element a cycle";
   Instruction read = product(1, 4, 4);
   read.weights.address = kCache + 3 * read.head_bytes;
   EXPECT_GT(timing.issue(read).end, written.end + 2 * 100 + 83)
       << "through the controller, back through it, and then the fill";
-  CoreTiming other(machine, kRegisters);
+  TimedCore other(machine);
   static_cast<void>(other.issue(write(Opcode::kWriteValues, kCache)));
   EXPECT_LT(other.issue(product(1, 4, 4)).end, written.end) << "of other memory";
 }
 
 TEST(DfxTiming, AnInstructionMakesNoResultBeforeTheOldOneIsRead) {
-  CoreTiming timing(fast_memory(), kRegisters);
+  TimedCore timing(fast_memory());
   Instruction slow = product(16, 64, 16);
   const auto reads = timing.issue(slow);
   const auto overwrites = timing.issue(vector(Opcode::kMul, 0, 16384, 1024));

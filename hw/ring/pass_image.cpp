@@ -1,0 +1,165 @@
+#include "hw/ring/pass_image.h"
+
+#include <cstring>
+#include <string>
+#include <type_traits>
+
+#include "base/error.h"
+
+namespace systole::hw::dfx {
+namespace {
+
+constexpr std::uint32_t kMagic = 0x50584644;  // "DFXP"
+
+/// Every field, in one order for both ways.
+template <typename Archive, typename AnyInstruction>
+void visit_fields(Archive& archive, AnyInstruction& i) {
+  archive(i.op, i.phase, i.second, i.gelu, i.has_bias, i.rows, i.pitch, i.dst, i.src, i.other,
+          i.elements, i.result, i.heads, i.token, i.exchange, i.constant.bits, i.memory, i.scales,
+          i.head_bytes, i.finds_largest, i.winner, i.first_column, i.weights.address,
+          i.weights.in_ddr, i.weights.int8, i.weights.k_tiles, i.weights.slices, i.weights.block);
+}
+
+class PassFields {
+ public:
+  template <typename... Field>
+  void operator()(const Field&... fields) {
+    ((bytes += sizeof fields), ...);
+  }
+  std::size_t bytes = 0;
+};
+
+class PassWriterArchive {
+ public:
+  explicit PassWriterArchive(std::uint8_t* to) : to_(to) {}
+  template <typename... Field>
+  void operator()(const Field&... fields) {
+    (put(fields), ...);
+  }
+
+ private:
+  template <typename Field>
+  void put(const Field& field) {
+    std::memcpy(to_, &field, sizeof field);
+    to_ += sizeof field;
+  }
+  std::uint8_t* to_;
+};
+
+class PassReaderArchive {
+ public:
+  explicit PassReaderArchive(const std::uint8_t* from) : from_(from) {}
+  template <typename... Field>
+  void operator()(Field&... fields) {
+    (take(fields), ...);
+  }
+  /// A byte that is neither false nor true was read.
+  [[nodiscard]] bool is_bad() const { return bad_; }
+
+ private:
+  template <typename Field>
+  void take(Field& field) {
+    if constexpr (std::is_same_v<Field, bool>) {
+      bad_ = bad_ || *from_ > 1;
+      field = *from_ == 1;
+    } else {
+      std::memcpy(&field, from_, sizeof field);
+    }
+    from_ += sizeof field;
+  }
+  const std::uint8_t* from_;
+  bool bad_ = false;
+};
+
+std::size_t instruction_bytes() {
+  PassFields fields;
+  const Instruction any;
+  visit_fields(fields, any);
+  return fields.bytes;
+}
+
+/// Bytes of an exchange among `cores`.
+std::size_t exchange_bytes(std::uint32_t cores) { return 4 + 1 + 4 * (std::size_t{cores} + 1); }
+
+struct PassHeader {
+  std::uint32_t magic = kMagic, bytes = 0, exchanges = 0, instructions = 0, cores = 0;
+};
+
+PassHeader header_of(const std::vector<std::uint8_t>& bytes) {
+  PassHeader header;
+  PassReaderArchive(bytes.data())(header.magic, header.bytes, header.exchanges, header.instructions,
+                                  header.cores);
+  return header;
+}
+
+std::uint64_t whole_bytes(const PassHeader& header) {
+  return kPassHeaderBytes + std::uint64_t{header.exchanges} * exchange_bytes(header.cores) +
+         std::uint64_t{header.instructions} * instruction_bytes();
+}
+
+[[noreturn]] void refuse(const std::string& where, const std::string& what) {
+  throw InputError("pass: " + where + ": " + what);
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> encode_pass(const Pass& pass, std::uint32_t cores) {
+  PassHeader header;
+  header.exchanges = static_cast<std::uint32_t>(pass.exchanges.size());
+  header.instructions = static_cast<std::uint32_t>(pass.instructions.size());
+  header.cores = cores;
+  header.bytes = static_cast<std::uint32_t>(whole_bytes(header));
+  std::vector<std::uint8_t> bytes(header.bytes);
+  PassWriterArchive out(bytes.data());
+  out(header.magic, header.bytes, header.exchanges, header.instructions, header.cores);
+  for (const Exchange& exchange : pass.exchanges) {
+    out(exchange.base, exchange.sums);
+    for (const std::uint32_t bound : exchange.first) out(bound);
+  }
+  for (const Instruction& instruction : pass.instructions) visit_fields(out, instruction);
+  return bytes;
+}
+
+std::uint32_t pass_bytes(const std::vector<std::uint8_t>& header) {
+  if (header.size() < kPassHeaderBytes) refuse("header", "found its begin alone");
+  const PassHeader read = header_of(header);
+  if (read.magic != kMagic) refuse("header", "found other bytes than \"DFXP\"");
+  // So that no product overflows.
+  if (read.bytes > kMaxPassBytes || read.cores > kMaxPassBytes || whole_bytes(read) != read.bytes) {
+    refuse("header", "found " + std::to_string(read.bytes) + " bytes, expected those of " +
+                         std::to_string(read.exchanges) + " exchanges and " +
+                         std::to_string(read.instructions) + " instructions");
+  }
+  return read.bytes;
+}
+
+Pass decode_pass(const std::vector<std::uint8_t>& bytes, const Machine& machine,
+                 const PassLimits& limits) {
+  if (pass_bytes(bytes) != bytes.size()) refuse("header", "found less than all of it");
+  const PassHeader header = header_of(bytes);
+  if (header.cores != machine.dfx.cores) {
+    refuse("header", "of a ring of " + std::to_string(header.cores) + " cores, expected " +
+                         std::to_string(machine.dfx.cores));
+  }
+  PassReaderArchive in(bytes.data() + kPassHeaderBytes);
+  Pass pass;
+  pass.exchanges.resize(header.exchanges);
+  for (std::uint32_t i = 0; i < header.exchanges; ++i) {
+    Exchange& exchange = pass.exchanges[i];
+    in(exchange.base, exchange.sums);
+    exchange.first.resize(std::size_t{header.cores} + 1);
+    for (std::uint32_t& bound : exchange.first) in(bound);
+    const std::string problem = problem_of(exchange, limits);
+    if (!problem.empty()) refuse("exchange " + std::to_string(i), problem);
+  }
+  pass.instructions.resize(header.instructions);
+  for (std::uint32_t i = 0; i < header.instructions; ++i) {
+    visit_fields(in, pass.instructions[i]);
+    const std::string problem = problem_of(pass.instructions[i], pass, machine, limits);
+    if (!problem.empty()) refuse("instruction " + std::to_string(i), problem);
+  }
+  if (in.is_bad()) refuse("flags", "found a byte that is neither 0 nor 1");
+  return pass;
+}
+
+}  // namespace systole::hw::dfx

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "analysis/bound/lower_bound.h"
+#include "base/error.h"
+#include "testbench/cores/cores_run.h"
+
+namespace systole::testbench {
+
+RequestTimes CoresRun::requests(std::size_t index) const {
+  RequestTimes sum;
+  tlm_model::Core& core = *system_->cores[index].core;
+  const std::vector<tlm_model::DmaPort*> ports = core.ports();
+  for (std::size_t i = 0; i < system_->cores[index].ports.size(); ++i) {
+    const tlm_model::BusCore::Initiator& of =
+        system_->bus.core().initiators().at(system_->cores[index].ports[i]);
+    const std::uint64_t requests = of.reads + of.writes;
+    sum.requests += requests;
+    sum.bytes += of.read_bytes + of.written_bytes;
+    sum.request_wait += of.request_wait;
+    sum.data_wait += of.data_wait;
+    sum.target_time += of.target_time;
+    const tlm_model::DmaPort* const port = i < ports.size() ? ports[i] : nullptr;  // of loops
+    if (port == &core.processor.fetch) sum.fetches += requests;
+    if (core.mmu && (port == &core.mmu->load_walker || port == &core.mmu->store_walker)) {
+      sum.walks += requests;
+    }
+  }
+  return sum;
+}
+
+CoreShare CoresRun::share(const CoreState& state) const {
+  CoreShare share;
+  share.name = plan_.system.cores[state.index].name;
+  share.tasks = state.tasks.size();
+  share.running = share.alone = state.running;
+  share.wait = state.wait;
+  share.total = state.core->processor.cycle();
+  share.done = share.total - state.finished;
+  share.host = share.total - share.running - share.wait - share.done;
+  share.macs = state.macs;
+  share.traffic = system_->core_traffic(state.index);
+  for (const auto& [key, cycles] : state.path) {
+    share.path.push_back({key.unit, key.cause, key.meaning, cycles, cycles});
+  }
+  share.together_requests = share.alone_requests = requests(state.index);
+  return share;
+}
+
+std::string CoresRun::summary(std::size_t index) const {
+  const CoreState& state = states_[index];
+  const RequestTimes times = requests(index);
+  std::ostringstream text;
+  text << state.running << ' ' << times.requests << ' ' << times.walks << ' ' << times.fetches
+       << ' ' << times.bytes << ' ' << times.request_wait << ' ' << times.data_wait << ' '
+       << times.target_time << '\n';
+  for (const auto& [key, cycles] : state.path) {
+    text << key.unit << ' ' << key.cause << ' ' << cycles << ' ' << key.meaning << '\n';
+  }
+  return text.str();
+}
+
+CoresResult CoresRun::result() {
+  CoresResult result;
+  for (const tlm_model::BoardCore& each : system_->cores) {
+    if (const std::string& fault = each.core->processor.fault(); !fault.empty()) {
+      throw hw::InputError("program: " + fault);
+    }
+  }
+  static_cast<MachineRun&>(result) = run_;
+  const tlm_model::Clock& clock = system_->cores.front().clock;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    result.cycles.push_back(clock.cycle_from_ps(ended_ps_[i]) - clock.cycle_from_ps(begun_ps_[i]));
+  }
+  if (plan_.split == Split::kBatch) {
+    const hw::Machine& machine = plan_.system.cores.front().machine;
+    result.bounds.assign(inputs_.size(), analysis::lower_bound(*plan_.graph, machine).cycles());
+  }
+  result.outputs = outputs_;
+  result.total_cycles = system_->core.processor.cycle();
+  result.seconds = sc_core::sc_time_stamp().to_seconds();
+  for (const CoreState& state : states_) {
+    result.cores.push_back(share(state));
+    for (const auto& checker : state.checkers) {
+      if (checker) result.check.add(checker->result());
+    }
+  }
+  result.wave_is_cut_short = wave_is_cut_short_;
+  result.traffic = system_->core_traffic();
+  result.events = system_->energy_events();
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    result.core_events.push_back(system_->core_events(i));
+  }
+  result.tensors = recorder_.take();
+  for (CoreState& state : states_) result.first_tasks.push_back(state.first);
+  result.traces = result.first_tasks.front().traces;
+  result.started = result.first_tasks.front().started;
+  result.finished = result.first_tasks.front().finished;
+  result.classes = classes_;
+  result.commands = commands_;
+  return result;
+}
+
+}  // namespace systole::testbench

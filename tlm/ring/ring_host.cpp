@@ -1,0 +1,111 @@
+#include "tlm/ring/ring_host.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.h"
+#include "hw/ring/pass_image.h"
+#include "tlm/bus/core_registers.h"
+#include "tlm/bus/request_batch.h"
+#include "tlm/common/time.h"
+
+namespace systole::tlm_model::dfx {
+
+RingHost::RingHost(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                   std::vector<HostedCore> cores, Next next)
+    : sc_module(name),
+      interrupts("interrupts", cores.size()),
+      machine_(machine),
+      cores_(std::move(cores)),
+      next_(std::move(next)) {
+  SC_HAS_PROCESS(RingHost);
+  SC_THREAD(run);
+}
+
+void RingHost::spend(std::uint64_t ps) {
+  host_ps_ += ps;
+  wait(from_ps(ps));
+}
+
+std::uint64_t RingHost::access(Socket& by, tlm::tlm_command command, std::uint64_t address,
+                               std::uint64_t& value) {
+  tlm::tlm_generic_payload payload;
+  payload.set_command(command);
+  describe_request(payload, address, reinterpret_cast<unsigned char*>(&value), sizeof value);
+  sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+  by->b_transport(payload, delay);
+  if (!payload.is_response_ok()) {
+    SC_REPORT_ERROR("/systole/ring", "a register of a core does not answer");
+  }
+  return to_ps(delay);
+}
+
+void RingHost::write(std::uint64_t address, std::uint64_t value) {
+  access(card, tlm::TLM_WRITE_COMMAND, address, value);
+}
+
+void RingHost::read(const std::vector<Range>& ranges) {
+  sc_core::sc_time last = sc_core::SC_ZERO_TIME;
+  for (const Range& range : ranges) {
+    tlm::tlm_generic_payload payload;
+    payload.set_command(tlm::TLM_READ_COMMAND);
+    describe_request(payload, range.address, range.data, range.bytes);
+    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
+    pcie->b_transport(payload, delay);
+    if (!payload.is_response_ok()) {
+      SC_REPORT_ERROR("/systole/ring", "what the host reads does not answer");
+    }
+    last = std::max(last, delay);
+  }
+  spend(to_ps(last));
+}
+
+void RingHost::start(std::size_t core, const hw::dfx::Pass& pass) {
+  const HostedCore& of = cores_[core];
+  std::vector<std::uint8_t> image = hw::dfx::encode_pass(pass, machine_.dfx.cores);
+  tlm::tlm_generic_payload payload;
+  payload.set_command(tlm::TLM_WRITE_COMMAND);
+  describe_request(payload, of.on_bus, image.data(), static_cast<std::uint32_t>(image.size()));
+  if (image.size() > of.room || card->transport_dbg(payload) != image.size()) {
+    throw hw::InputError("dram.mib: found " + std::to_string(of.room) +
+                         " bytes after the tables of a core, expected " +
+                         std::to_string(image.size()) + " for its program");
+  }
+  write(of.registers + CoreRegisters::kProgram, of.program);
+  write(of.registers + CoreRegisters::kControl, CoreRegisters::kStart);
+}
+
+std::uint64_t RingHost::finish(std::size_t core) {
+  const std::uint64_t registers = cores_[core].registers;
+  sc_core::sc_in<bool>& interrupt = interrupts[core];
+  while (!interrupt.read()) wait(interrupt.value_changed_event());
+  write(registers + CoreRegisters::kControl, CoreRegisters::kAcknowledge);
+  // It must be low again before the next pass ends.
+  while (interrupt.read()) wait(interrupt.value_changed_event());
+  std::uint64_t status = 0;
+  access(card, tlm::TLM_READ_COMMAND, registers + CoreRegisters::kStatus, status);
+  return status;
+}
+
+void RingHost::run() {
+  // Configuration and start.
+  std::uint64_t program = cores_.front().program;
+  const std::uint64_t first = cores_.front().registers;
+  spend(access(pcie, tlm::TLM_WRITE_COMMAND, first + CoreRegisters::kProgram, program));
+  ends_.push_back(to_ps(sc_core::sc_time_stamp()));
+  for (bool faulty = false; !faulty;) {
+    const std::vector<const hw::dfx::Pass*> passes = next_(*this);
+    if (passes.empty()) break;
+    for (std::size_t i = 0; i < cores_.size(); ++i) start(i, *passes[i]);
+    for (std::size_t i = 0; i < cores_.size(); ++i) {
+      faulty = (finish(i) & CoreRegisters::kFault) != 0 || faulty;
+    }
+    ends_.push_back(to_ps(sc_core::sc_time_stamp()));
+  }
+  // What tells the host that it is done; nothing follows.
+  std::uint64_t status = 0;
+  spend(access(pcie, tlm::TLM_READ_COMMAND, first + CoreRegisters::kStatus, status));
+  done_ = true;
+}
+
+}  // namespace systole::tlm_model::dfx
