@@ -173,35 +173,48 @@ bool Emitter::load_weights(Work& work) {
 }
 
 void Emitter::emit_matmuls(const Tile& tile, const std::vector<hw::LocalTile>& c, Work& work) {
-  const std::uint32_t k = work.group().k();
-  const auto multiply = [&](std::uint32_t col, std::uint32_t k0) {
+  const auto multiply = [&](std::uint32_t col, std::uint32_t k0, bool first, bool last) {
     const Tile part{tile.row, tile.col + col, tile.rows, std::min(work.tiling->n, tile.cols - col)};
-    const std::uint32_t ks = std::min(work.tiling->k, k - k0);
     const hw::LocalTile& sums = c[col / work.tiling->n];
-    emit_matmul(part, k0, ks, sums, work);
-    if (work.parts != 0 && k0 + ks == k) emit_results(part, sums, tile, work);
+    emit_matmul(part, k0, !first, sums, work);
+    if (work.parts != 0 && last) emit_results(part, sums, tile, work);
   };
   if (work.tiling->k_outer) {
-    for (std::uint32_t k0 = 0; k0 < k; k0 += work.tiling->k) {
-      for (std::uint32_t col = 0; col < tile.cols; col += work.tiling->n) multiply(col, k0);
+    const std::vector<std::uint32_t> depths = sweep(work);
+    for (const std::uint32_t k0 : depths) {
+      for (std::uint32_t col = 0; col < tile.cols; col += work.tiling->n) {
+        multiply(col, k0, k0 == depths.front(), k0 == depths.back());
+      }
     }
   } else {
     for (std::uint32_t col = 0; col < tile.cols; col += work.tiling->n) {
-      for (std::uint32_t k0 = 0; k0 < k; k0 += work.tiling->k) multiply(col, k0);
+      const std::vector<std::uint32_t> depths = sweep(work);
+      for (const std::uint32_t k0 : depths) {
+        multiply(col, k0, k0 == depths.front(), k0 == depths.back());
+      }
     }
   }
 }
 
-void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks,
+std::vector<std::uint32_t> Emitter::sweep(Work& work) {
+  std::vector<std::uint32_t> depths;
+  for (std::uint32_t k0 = 0; k0 < work.group().k(); k0 += work.tiling->k) depths.push_back(k0);
+  if (work.backwards) std::reverse(depths.begin(), depths.end());
+  if (work.tiling->back_and_forth) work.backwards = !work.backwards;
+  return depths;
+}
+
+void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, bool accumulate,
                           const hw::LocalTile& c, Work& work) {
   const Group& group = work.group();
   const MatmulAnchor& product = *group.matmul();
+  const std::uint32_t ks = std::min(work.tiling->k, group.k() - k0);
   hw::cmd::Matmul matmul;
   // A load with stages waits for the operator before; weights do not.
   if (group.pre) matmul.b = operand_b(k0, ks, part.col, part.cols, work);
   matmul.a = operand_a({part.row, k0, part.rows, ks}, work);
   if (!group.pre) matmul.b = operand_b(k0, ks, part.col, part.cols, work);
-  matmul.accumulate = k0 > 0;
+  matmul.accumulate = accumulate;
   matmul.a_unsigned = product.a_unsigned;
   matmul.b_transposed = product.b_transposed;
   matmul.m = part.rows;

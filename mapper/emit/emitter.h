@@ -61,6 +61,7 @@ class Emitter {
     std::uint32_t result_cols = 0;  ///< of each command for results
     std::uint32_t parts = 0;        ///< places of parts of C tiles; 0: C tiles have one as a whole
     std::uint32_t next_part = 0;    ///< the place of the next one
+    bool backwards = false;         ///< through k, in the next sweep
     StreamRings rings;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles;
   };
@@ -78,7 +79,9 @@ class Emitter {
   void emit_matmuls(const Tile& tile, const std::vector<hw::LocalTile>& c, Work& work);
   /// The results of a part of a C tile.
   void emit_results(const Tile& part, const hw::LocalTile& c, const Tile& tile, Work& work);
-  void emit_matmul(const Tile& part, std::uint32_t k0, std::uint32_t ks, const hw::LocalTile& c,
+  /// Offsets of tiles along k, in the order of the next sweep through them.
+  [[nodiscard]] static std::vector<std::uint32_t> sweep(Work& work);
+  void emit_matmul(const Tile& part, std::uint32_t k0, bool accumulate, const hw::LocalTile& c,
                    Work& work);
   void emit_accumulator_load(const Tile& tile, const hw::LocalTile& c, Work& work) const;
   /// Loads the parameters of a tile's columns if they are not on chip; their address.

@@ -136,6 +136,11 @@ class Few {
   std::vector<Tiling> few_;
 };
 
+/// Whether both operands are loaded a whole number of times: nothing of a sweep is found on chip.
+bool is_whole(double a_loads, double b_loads) {
+  return a_loads == std::floor(a_loads) && b_loads == std::floor(b_loads);
+}
+
 }  // namespace
 
 std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem& problem,
@@ -147,6 +152,10 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   Few cautious(wanted.cautious, &Tiling::cautious_cycles);
   // Where results that leave by parts are better, a replay knows best.
   Few by_parts(wanted.by_parts, &Tiling::cycles);
+  // The model knows no banks: what loads less is offered beside the others, not in their place.
+  // Gemmini's library always begins with the first tile.
+  const bool is_gemmini = machine.mapper.strategy == hw::MappingStrategy::kGemmini;
+  Few by_sweeps(is_gemmini ? 0 : wanted.by_sweeps, &Tiling::cycles);
   const auto k_cuts = problem.k == 0 ? std::vector<std::uint32_t>{0}
                                      : balanced_cuts(problem.k, k_unit(problem, machine));
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
@@ -172,7 +181,8 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
           if (!cost.may_fit_twice(t)) continue;
           const TilingCost::Shape shape = cost.shape(t);
           if (static_cast<double>(shape.array_cycles) > best.worst()) continue;
-          if (std::floor(shape.loading.least) > std::max(best.limit(), by_parts.limit()) &&
+          if (std::floor(shape.loading.least) >
+                  std::max({best.limit(), by_parts.limit(), by_sweeps.limit()}) &&
               std::floor(shape.cautious.least) > cautious.limit()) {
             continue;
           }
@@ -184,6 +194,13 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
               Tiling in_parts = t;
               in_parts.in_parts = true;
               if (cost.evaluate_if_fits(in_parts, shape)) by_parts.add(in_parts);
+            }
+            const double most = std::min(by_sweeps.limit(), best.worst());
+            if (t.k < problem.k && std::floor(shape.loading.least_of(t)) <= most) {
+              Tiling swept = t;
+              swept.back_and_forth = true;
+              const bool fits = cost.evaluate_if_fits(swept, shape);
+              if (fits && !is_whole(swept.a_loads, swept.b_loads)) by_sweeps.add(swept);
             }
             if (std::floor(shape.loading.least_of(t)) > best.limit(variant) &&
                 std::floor(shape.cautious.least_of(t)) > cautious.limit()) {
@@ -200,6 +217,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   std::vector<Tiling> all = best.all();
   cautious.append_to(all);
   by_parts.append_to(all);
+  by_sweeps.append_to(all);
   return all;
 }
 

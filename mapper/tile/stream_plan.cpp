@@ -191,24 +191,28 @@ StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
 TileRing::TileRing(const std::vector<std::uint64_t>& addresses, std::uint64_t bytes,
                    const std::vector<Span>& busy) {
   slots_.reserve(addresses.size());
-  for (const std::uint64_t address : addresses) slots_.push_back({address, {}, false});
+  for (const std::uint64_t address : addresses) slots_.push_back({address, {}, 0});
   const auto is_free = [&](const Slot& slot) {
     return std::none_of(busy.begin(), busy.end(), [&](const Span& span) {
       return span.begin < slot.address + bytes && slot.address < span.end;
     });
   };
   const auto first = std::find_if(slots_.begin(), slots_.end(), is_free);
-  if (first != slots_.end()) next_ = static_cast<std::size_t>(first - slots_.begin());
+  // They are filled from there on.
+  if (first != slots_.end()) std::rotate(slots_.begin(), first, slots_.end());
 }
 
 TileRing::Place TileRing::take(Tile tile) {
-  for (const Slot& slot : slots_) {
-    if (slot.full && slot.tile == tile) return {slot.address, false};
+  ++uses_;
+  for (Slot& slot : slots_) {
+    if (slot.used == 0 || slot.tile != tile) continue;
+    slot.used = uses_;
+    return {slot.address, false};
   }
-  Slot& slot = slots_.at(next_);
-  slot.tile = tile;
-  slot.full = true;
-  next_ = (next_ + 1) % slots_.size();
+  // Of slots that were never used, the first one.
+  Slot& slot = *std::min_element(slots_.begin(), slots_.end(),
+                                 [](const Slot& a, const Slot& b) { return a.used < b.used; });
+  slot = {slot.address, tile, uses_};
   return {slot.address, true};
 }
 

@@ -30,7 +30,7 @@ struct StreamPlan {
 [[nodiscard]] StreamPlan stream_plan(const hw::Machine& machine, const TilingProblem& problem,
                                      const Tiling& tiling);
 
-/// Slots in the scratchpad, the oldest tile the first to be overwritten.
+/// Slots in the scratchpad, the least recently used tile the first to be overwritten.
 class TileRing {
  public:
   /// A tile by its first row (or depth) and column.
@@ -52,10 +52,10 @@ class TileRing {
   struct Slot {
     std::uint64_t address;
     Tile tile;
-    bool full;
+    std::uint64_t used;  ///< the greater the later; 0: never
   };
   std::vector<Slot> slots_;
-  std::size_t next_ = 0;
+  std::uint64_t uses_ = 0;
 };
 
 struct StreamRings {

@@ -47,7 +47,8 @@ std::uint32_t tensor_bytes(const BoundChain& chain) {
 bool same_tiles(const Tiling& a, const Tiling& b) {
   const auto all = [](const Tiling& t) {
     return std::make_tuple(t.m, t.n, t.k, t.c_cols, t.m_outer, t.k_outer, t.a_stays, t.b_stays,
-                           t.double_buffered, t.two_results, t.far_ahead, t.spread, t.in_parts);
+                           t.double_buffered, t.two_results, t.far_ahead, t.spread, t.in_parts,
+                           t.back_and_forth);
   };
   return all(a) == all(b);
 }

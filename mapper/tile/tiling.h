@@ -33,6 +33,9 @@ struct Tiling {
   /// Parts of a C tile, n columns each, have places of their own that are taken in turn. Each
   /// leaves once its last k has been multiplied, and those of the next tile follow it.
   bool in_parts = false;
+  /// Every sweep through the tiles along k begins with those that the last one ended with, which
+  /// may still be on chip.
+  bool back_and_forth = false;
   bool far_ahead = false;  ///< of tiles that are used in turn, the next as many may come in
   bool spread = false;     ///< tiles of each operand go round all banks of the scratchpad
   // What the cost model expects (cycles of the core clock, bytes).
@@ -40,10 +43,10 @@ struct Tiling {
   std::uint64_t cautious_cycles = 0;  ///< if half as many reads in flight did their work
   std::uint64_t compute_cycles = 0;
   std::uint64_t load_bytes = 0;
-  std::uint64_t a_loads = 1, b_loads = 1;  ///< how often all of A and of B are loaded
-  std::uint64_t staged = 0;                ///< elements times load stages of A
-  double energy = 0;                       ///< joules, by mapper/tile/tiling_energy.h
-  std::uint64_t tried = 0;                 ///< tilings that a search compared
+  double a_loads = 1, b_loads = 1;  ///< how often all of A and of B are loaded
+  std::uint64_t staged = 0;         ///< elements times load stages of A
+  double energy = 0;                ///< joules, by mapper/tile/tiling_energy.h
+  std::uint64_t tried = 0;          ///< tilings that a search compared
 };
 
 /// Whether their commands are the same.
@@ -115,11 +118,12 @@ struct TilingProblem {
 
 /// How many tilings of a group to find: the fewer the faster. The first of them is always the same.
 struct Wanted {
-  std::size_t best = 12;     ///< by cycles
-  std::size_t cautious = 2;  ///< and by cautious_cycles
-  std::size_t by_parts = 3;  ///< and by cycles, whose results leave in parts
+  std::size_t best = 12;      ///< by cycles
+  std::size_t cautious = 2;   ///< and by cautious_cycles
+  std::size_t by_parts = 3;   ///< and by cycles, whose results leave in parts
+  std::size_t by_sweeps = 2;  ///< and by cycles, whose sweeps go back and forth and load less
 };
-inline constexpr Wanted kBestAlone{1, 0, 0};
+inline constexpr Wanted kBestAlone{1, 0, 0, 0};
 
 /// Chooses tile sizes by the machine's mapper.strategy (mapper/tile/tiling_strategies.h).
 class Tiler {

@@ -146,17 +146,21 @@ TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
   return loading;
 }
 
-TilingCost::Loads TilingCost::loads(const Shape& shape, std::uint64_t a_times,
-                                    std::uint64_t pre_times, std::uint64_t b_times,
-                                    std::uint64_t parameter_times) const {
+TilingCost::Loads TilingCost::loads(const Shape& shape, double a_times, double pre_times,
+                                    double b_times, double parameter_times) const {
+  const auto bytes = [](std::uint64_t once, double times) {
+    return static_cast<std::uint64_t>(static_cast<double>(once) * times);
+  };
   Loads loads{};
   if (!problem_.a_on_chip) {
-    loads.a = std::uint64_t{problem_.m} * problem_.k * a_times *
-                  (problem_.a_bytes + problem_.pre_tensor_bytes) +
-              std::uint64_t{4} * problem_.pre_words * problem_.k * pre_times;
+    loads.a = bytes(std::uint64_t{problem_.m} * problem_.k *
+                        (problem_.a_bytes + problem_.pre_tensor_bytes),
+                    a_times) +
+              bytes(std::uint64_t{4} * problem_.pre_words * problem_.k, pre_times);
   }
-  if (!problem_.b_on_chip) loads.b = shape.b_bytes * b_times;
-  loads.parameters = std::uint64_t{4} * problem_.parameter_words * problem_.n * parameter_times;
+  if (!problem_.b_on_chip) loads.b = bytes(shape.b_bytes, b_times);
+  loads.parameters =
+      bytes(std::uint64_t{4} * problem_.parameter_words * problem_.n, parameter_times);
   return loads;
 }
 
@@ -185,11 +189,16 @@ void TilingCost::evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape)
   t.a_loads = problem_.k == 0 ? 0 : a_times(t, plan);
   t.b_loads = problem_.k == 0 ? 0 : b_times(t, plan);
   Loads loads = this->loads(
-      shape, t.a_loads, plan.pre.count >= shape.k_tiles ? 1 : t.a_loads * shape.m_tiles, t.b_loads,
-      plan.parameters.count >= shape.c_tiles || !t.m_outer ? 1 : shape.m_tiles);
-  t.staged = problem_.pre_stages * std::uint64_t{problem_.m} * problem_.k * t.a_loads;
+      shape, t.a_loads,
+      plan.pre.count >= shape.k_tiles ? 1 : t.a_loads * static_cast<double>(shape.m_tiles),
+      t.b_loads,
+      plan.parameters.count >= shape.c_tiles || !t.m_outer ? 1
+                                                           : static_cast<double>(shape.m_tiles));
+  const double staged = static_cast<double>(std::uint64_t{problem_.m} * problem_.k) * t.a_loads;
+  t.staged = problem_.pre_stages * static_cast<std::uint64_t>(staged);
   if (problem_.pre_interval != 0) {
-    loads.pre = problem_.m * shape.k_tiles * t.a_loads *
+    const double rows = static_cast<double>(problem_.m * shape.k_tiles) * t.a_loads;
+    loads.pre = static_cast<std::uint64_t>(rows) *
                 std::max(problem_.pre_interval, ceil_div(t.k, machine_.preop.lanes));
   }
   t.load_bytes = loads.a + loads.b + loads.parameters;
@@ -257,24 +266,36 @@ TilingCost::PartTimes TilingCost::part_times(const Tiling& t, const Shape& shape
   return times;
 }
 
-// A slot is overwritten once all slots of its operand have been filled since: a tile is loaded
-// again unless there are as many slots as tiles between its uses.
-std::uint64_t TilingCost::a_times(const Tiling& t, const StreamPlan& plan) const {
-  if (t.unrolled) return ceil_div(problem_.n, t.n);
-  const std::uint64_t c_tiles = ceil_div(problem_.n, t.c_cols);
-  const std::uint64_t parts = ceil_div(t.c_cols, t.n);
-  const std::uint64_t row = ceil_div(problem_.k, t.k);
-  const std::uint64_t between = t.m_outer ? row : row * ceil_div(problem_.m, t.m);
-  if (plan.a.count >= between) return 1;
-  return c_tiles * (t.k_outer || plan.a.count >= row ? 1 : parts);
+// The slot that is overwritten is the one that was not used for longest. Where tiles are swept back
+// and forth, each sweep but the first finds those that the last one ended with, as many as there
+// are slots for; of those that are used in groups, whole groups. Where they are always swept in one
+// direction, it finds all of them or none.
+double TilingCost::sweep_loads(const Tiling& t, std::uint64_t tiles, std::uint64_t sweeps,
+                               std::uint64_t slots, std::uint64_t group) {
+  if (slots >= tiles) return 1;
+  const std::uint64_t kept = t.back_and_forth ? slots / group * group : 0;
+  return 1 + static_cast<double>(sweeps - 1) *
+                 (1 - static_cast<double>(kept) / static_cast<double>(tiles));
 }
 
-std::uint64_t TilingCost::b_times(const Tiling& t, const StreamPlan& plan) const {
+double TilingCost::a_times(const Tiling& t, const StreamPlan& plan) const {
+  if (t.unrolled) return static_cast<double>(ceil_div(problem_.n, t.n));
+  const std::uint64_t m_tiles = ceil_div(problem_.m, t.m), c_tiles = ceil_div(problem_.n, t.c_cols);
+  const std::uint64_t parts = t.k_outer ? 1 : ceil_div(t.c_cols, t.n);
+  const std::uint64_t row = ceil_div(problem_.k, t.k);
+  if (t.m_outer || m_tiles == 1) return sweep_loads(t, row, c_tiles * parts, plan.a.count, 1);
+  if (plan.a.count >= row * m_tiles) return 1;
+  return static_cast<double>(c_tiles) * sweep_loads(t, row, parts, plan.a.count, 1);
+}
+
+double TilingCost::b_times(const Tiling& t, const StreamPlan& plan) const {
   const std::uint64_t m_tiles = ceil_div(problem_.m, t.m);
-  if (t.unrolled) return m_tiles;
+  if (t.unrolled) return static_cast<double>(m_tiles);
   const std::uint64_t c_tiles = t.m_outer ? ceil_div(problem_.n, t.c_cols) : 1;
-  const std::uint64_t between = c_tiles * ceil_div(t.c_cols, t.n) * ceil_div(problem_.k, t.k);
-  return plan.b.count >= between ? 1 : m_tiles;
+  const std::uint64_t parts = ceil_div(t.c_cols, t.n);
+  const std::uint64_t tiles = c_tiles * parts * ceil_div(problem_.k, t.k);
+  const bool in_turn = c_tiles == 1 && (t.k_outer || parts == 1);
+  return sweep_loads(t, tiles, m_tiles, plan.b.count, in_turn ? parts : tiles);
 }
 
 std::uint64_t TilingCost::b_bytes(const Tiling& t) const {

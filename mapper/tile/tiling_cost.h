@@ -62,8 +62,8 @@ class TilingCost {
     std::uint64_t a, b, parameters, pre;
   };
   /// Bytes if A and B are loaded so many times, parameters of either chain as often.
-  [[nodiscard]] Loads loads(const Shape& shape, std::uint64_t a_times, std::uint64_t pre_times,
-                            std::uint64_t b_times, std::uint64_t parameter_times) const;
+  [[nodiscard]] Loads loads(const Shape& shape, double a_times, double pre_times, double b_times,
+                            double parameter_times) const;
   /// Cycles to load tiles of A, and of B.
   [[nodiscard]] double a_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const;
   [[nodiscard]] double b_time(const DmaRate& rate, const Tiling& t, std::uint64_t bytes) const;
@@ -88,8 +88,12 @@ class TilingCost {
   };
   [[nodiscard]] PartTimes part_times(const Tiling& t, const Shape& shape) const;
   /// How often A and B are loaded.
-  [[nodiscard]] std::uint64_t a_times(const Tiling& t, const StreamPlan& plan) const;
-  [[nodiscard]] std::uint64_t b_times(const Tiling& t, const StreamPlan& plan) const;
+  [[nodiscard]] double a_times(const Tiling& t, const StreamPlan& plan) const;
+  [[nodiscard]] double b_times(const Tiling& t, const StreamPlan& plan) const;
+  /// The same of tiles that are swept so many times through so many slots.
+  [[nodiscard]] static double sweep_loads(const Tiling& t, std::uint64_t tiles,
+                                          std::uint64_t sweeps, std::uint64_t slots,
+                                          std::uint64_t group);
   /// Bytes of B in memory: tiles of weights are stored with their padding.
   [[nodiscard]] std::uint64_t b_bytes(const Tiling& t) const;
   /// Cycles to move `bytes` that lie in runs of `run` bytes.

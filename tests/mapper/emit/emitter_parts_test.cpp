@@ -47,6 +47,7 @@ TEST(EmitterParts, ComputeTheGraph) {
     t.c_cols = std::min(n, t.n * test::between(random, 2, 5));
     t.k_outer = true;
     t.two_results = false;
+    t.back_and_forth = random() % 2 != 0;
     t.in_parts = problem.may_leave_in_parts(t);
     if (!t.in_parts || !TilingCost(machine, problem).evaluate_if_fits(t)) continue;
     expected.tilings = {t};
@@ -58,7 +59,12 @@ TEST(EmitterParts, ComputeTheGraph) {
       const auto* const load = std::get_if<hw::cmd::Load>(&command.work);
       if (load != nullptr) loaded += std::uint64_t{load->m} * load->n;
     }
-    EXPECT_EQ(loaded, t.load_bytes);
+    // Of a sweep, the model knows whole tiles alone.
+    const bool is_exact = !t.back_and_forth || k % t.k == 0;
+    EXPECT_NEAR(static_cast<double>(loaded), static_cast<double>(t.load_bytes),
+                is_exact ? 1.0 : 0.2 * static_cast<double>(loaded))
+        << m << " x " << n << " x " << k << " in " << t.m << " x " << t.c_cols << " (" << t.n
+        << ") x " << t.k;
     ++mapped;
     const std::uint64_t parts = round_up(m, t.m) / t.m * (round_up(n, t.n) / t.n);
     wraps += parts > problem.part_places(t, machine.array.cols) ? 1 : 0;

@@ -135,17 +135,17 @@ TEST(CostTilings, FewerAreTheFirstOfMore) {
   std::size_t found = 0, cautious = 0;
   for (int round = 0; round < 100; ++round) {
     const TilingProblem problem = any_problem(random);
-    const std::vector<Tiling> all = cost_tilings(machine, problem, {128, 0, 0});
-    const std::vector<Tiling> many = cost_tilings(machine, problem, {128, 128, 0});
+    const std::vector<Tiling> all = cost_tilings(machine, problem, {128, 0, 0, 0});
+    const std::vector<Tiling> many = cost_tilings(machine, problem, {128, 128, 0, 0});
     for (const std::size_t most : {std::size_t{1}, std::size_t{3}, Wanted{}.best}) {
-      const std::vector<Tiling> some = cost_tilings(machine, problem, {most, 0, 0});
+      const std::vector<Tiling> some = cost_tilings(machine, problem, {most, 0, 0, 0});
       ASSERT_EQ(some.size(), std::min(most, all.size())) << round;
       for (std::size_t i = 0; i < some.size(); ++i) {
         EXPECT_TRUE(same_tiles(some[i], all[i])) << round << ": " << i << " of " << most;
       }
       found += some.size();
       // Nothing is missed that is best with half of the reads in flight, either.
-      const std::vector<Tiling> two = cost_tilings(machine, problem, {most, 2, 0});
+      const std::vector<Tiling> two = cost_tilings(machine, problem, {most, 2, 0, 0});
       const auto least = [](const std::vector<Tiling>& of) {
         std::uint64_t cycles = std::numeric_limits<std::uint64_t>::max();
         for (const Tiling& t : of) cycles = std::min(cycles, t.cautious_cycles);

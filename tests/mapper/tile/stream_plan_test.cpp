@@ -10,16 +10,32 @@
 namespace systole::mapper {
 namespace {
 
-TEST(TileRing, TheOldestTileIsOverwrittenFirst) {
+TEST(TileRing, TheLeastRecentlyUsedTileIsOverwrittenFirst) {
   TileRing ring({100, 200}, 50, {});
   EXPECT_TRUE(ring.take({0, 0}).is_new);
   EXPECT_EQ(ring.take({0, 1}).address, 200U);
   EXPECT_FALSE(ring.take({0, 0}).is_new) << "still there";
-  EXPECT_EQ(ring.take({0, 2}).address, 100U) << "the place of the first";
-  EXPECT_FALSE(ring.take({0, 1}).is_new);
-  const TileRing::Place again = ring.take({0, 0});
+  EXPECT_EQ(ring.take({0, 2}).address, 200U) << "the first was used after the second";
+  EXPECT_FALSE(ring.take({0, 0}).is_new);
+  const TileRing::Place again = ring.take({0, 1});
   EXPECT_TRUE(again.is_new) << "overwritten";
   EXPECT_EQ(again.address, 200U);
+}
+
+// Back and forth through more tiles than slots, each sweep finds as many as there are slots.
+TEST(TileRing, EverySweepFindsWhatTheLastOneEndedWith) {
+  for (std::uint32_t slots = 1; slots < 7; ++slots) {
+    std::vector<std::uint64_t> addresses(slots);
+    for (std::uint32_t i = 0; i < slots; ++i) addresses[i] = 50 * i;
+    TileRing ring(addresses, 50, {});
+    for (std::uint32_t sweep = 0; sweep < 5; ++sweep) {
+      std::uint32_t loaded = 0;
+      for (std::uint32_t i = 0; i < 7; ++i) {
+        loaded += ring.take({sweep % 2 == 0 ? i : 6 - i, 0}).is_new ? 1 : 0;
+      }
+      EXPECT_EQ(loaded, sweep == 0 ? 7 : 7 - slots) << slots << " slots, sweep " << sweep;
+    }
+  }
 }
 
 TEST(TileRing, BeginsOffWhatIsInUse) {
