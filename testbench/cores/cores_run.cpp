@@ -103,7 +103,8 @@ void CoresRun::run_all() {
   run_ = run_machine(*system_);
   wave_ = nullptr;
   if (!wave) return;
-  wave->open_on_first_operator(traces_, plan_.system.cores.front().machine.core.clock_mhz);
+  wave->open_on_first_operator(states_.front().first.traces,
+                               plan_.system.cores.front().machine.core.clock_mhz);
   wave->write();
   wave_is_cut_short_ = wave->is_cut_short();
 }
