@@ -170,8 +170,9 @@ class Controller {
   bool has_logits_ = false;
 };
 
-std::vector<tlm_model::dfx::HalfEngines> make_engines(const hw::Machine& machine,
-                                                      RtlReport& report) {
+std::vector<tlm_model::dfx::HalfEngines> make_half_engines(const hw::Machine& machine,
+                                                           const RtlOptions& options,
+                                                           RtlReport& report) {
   const auto is_rtl = [](hw::Backend backend) { return backend == hw::Backend::kRtl; };
   HalfBackends backends;
   backends.mpu_tree = is_rtl(machine.backend.mpu_tree);
@@ -179,10 +180,10 @@ std::vector<tlm_model::dfx::HalfEngines> make_engines(const hw::Machine& machine
   backends.fp16_add = is_rtl(machine.backend.fp16_add);
   std::vector<tlm_model::dfx::HalfEngines> engines(machine.dfx.cores);
   for (tlm_model::dfx::HalfEngines& core : engines) {
-    core.matrix = make_matrix_lane_engine(machine.matrix.unit(), backends, {}, report);
-    core.vector = make_half_vector_engine(backends, {}, report);
+    core.matrix = make_matrix_lane_engine(machine.matrix.unit(), backends, options, report);
+    core.vector = make_half_vector_engine(backends, options, report);
     core.router = make_router_engine(is_rtl(machine.backend.ring_router),
-                                     machine.ring.router_cycles, {}, report);
+                                     machine.ring.router_cycles, options, report);
   }
   return engines;
 }
@@ -201,7 +202,8 @@ Generation generate(const hw::Machine& machine, const GenerationTask& task) {
   Generation result;
   Controller controller(machine, task, makers, result);
   RingSystem system("system", machine, registers, memories.pointers(),
-                    make_engines(machine, result.rtl), [&] { return controller.next(); });
+                    make_half_engines(machine, task.rtl, result.rtl),
+                    [&] { return controller.next(); });
   controller.set_system(system);
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task.observer;
 
