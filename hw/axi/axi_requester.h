@@ -44,7 +44,8 @@ void take_read_bytes(const std::vector<AxiBurstBeats>& bursts, const AxiRequest&
 /// Cycle c ends with edge c. What was asked for with `edge` e is offered in cycle e + 1 at the
 /// earliest, and done with the edge that takes its last answer.
 ///
-/// - Requests begin in the order of their edges, those with the same edge as they were asked for, and
+/// - Requests begin in the order of their edges, those with the same edge as they were asked for,
+/// and
 ///   several are under way. One whose bytes another one moves waits for that, unless both read, and
 ///   those after it wait too.
 /// - Addresses of both kinds are offered side by side, write data when the port takes them, also
