@@ -108,4 +108,22 @@ class AxiManager {
   [[nodiscard]] virtual bool active() const { return true; }
 };
 
+/// RTL with an AXI4 subordinate port, as a bridge sees it.
+class AxiResponder {
+ public:
+  virtual ~AxiResponder() = default;
+  /// Puts what the manager drives (`ready` of B and R, all else of AW, W and AR) on the inputs,
+  /// lets the RTL settle, and sets the rest of `pins` to its outputs.
+  virtual void settle(AxiPins& pins) = 0;
+  /// The rising edge that ends the cycle.
+  virtual void edge() = 0;
+  /// Whether the RTL wants a clock although nothing is asked of it.
+  [[nodiscard]] virtual bool active() const { return false; }
+  /// Moves bytes without time, if the RTL has a way to. Returns how many.
+  virtual std::uint32_t debug(bool /*write*/, std::uint64_t /*address*/, std::uint8_t* /*data*/,
+                              std::uint32_t /*bytes*/) {
+    return 0;
+  }
+};
+
 }  // namespace systole::hw

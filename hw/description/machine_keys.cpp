@@ -385,6 +385,7 @@ std::vector<MachineKey> make_backend_keys() {
       backend<&Backends::postop_pipeline>("backend.postop_pipeline"),
       backend<&Backends::sparser_line>("backend.sparser_line"),
       backend<&Backends::denser_line>("backend.denser_line"),
+      backend<&Backends::attention_softmax>("backend.attention_softmax"),
       backend<&Backends::head_mix_line>("backend.head_mix_line"),
       backend<&Backends::fp16_mul>("backend.fp16_mul"),
       backend<&Backends::fp16_add>("backend.fp16_add"),

@@ -322,6 +322,7 @@ struct Machine {
     Backend postop_pipeline = Backend::kModel;
     Backend sparser_line = Backend::kModel;
     Backend denser_line = Backend::kModel;
+    Backend attention_softmax = Backend::kModel;
     Backend head_mix_line = Backend::kModel;
     Backend fp16_mul = Backend::kModel;
     Backend fp16_add = Backend::kModel;

@@ -303,6 +303,7 @@ int run(const GenerateOptions& options) {
   GenerationTask task;
   task.shape = subject.shape;
   task.wave = options.wave;
+  add_own_rtl(options.machine, task.rtl);
   if (options.functional) task.gpt = &*subject.gpt;
   task.prompt = prompt_of(options, subject);
   task.tokens = options.output_tokens.value_or(

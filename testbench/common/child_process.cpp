@@ -77,9 +77,14 @@ pid_t fork_child() {
   return child;
 }
 
-std::optional<int> wait_for_child(pid_t child) {
+std::optional<int> wait_for_child(pid_t child, const std::function<void()>& meanwhile) {
+  constexpr int kTick = 100'000;  // us
   int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  while (meanwhile && ::waitpid(child, &status, WNOHANG) == 0) {
+    meanwhile();
+    ::usleep(kTick);
+  }
+  while (!meanwhile && ::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFEXITED(status)) return std::nullopt;
   return WEXITSTATUS(status);

@@ -18,8 +18,9 @@ using Bytes = std::vector<std::uint8_t>;
 /// original alone.
 [[nodiscard]] pid_t fork_child();
 
-/// Waits for the end of a child process: its exit code, or nothing if a signal ended it.
-std::optional<int> wait_for_child(pid_t child);
+/// Waits for the end of a child process: its exit code, or nothing if a signal ended it. Calls
+/// `meanwhile`, if there is one, ten times a second.
+std::optional<int> wait_for_child(pid_t child, const std::function<void()>& meanwhile = {});
 
 /// Work in a copy of this process, beside it: SystemC elaborates once per process. The process must
 /// have one thread.

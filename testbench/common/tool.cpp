@@ -35,7 +35,7 @@ constexpr int kNotStarted = 127;  // as a shell has it
 }  // namespace
 
 int run_tool(const std::vector<std::string>& command, const std::string& input,
-             const std::vector<std::string>& environment) {
+             const std::vector<std::string>& environment, const std::function<void()>& meanwhile) {
   const auto fail = [&](const char* what) {
     throw hw::InputError(hw::printable(command.at(0)) + ": " + what);
   };
@@ -58,7 +58,7 @@ int run_tool(const std::vector<std::string>& command, const std::string& input,
   }
   ::close(ends[1]);
   std::signal(SIGPIPE, before);
-  const std::optional<int> code = wait_for_child(child);
+  const std::optional<int> code = wait_for_child(child, meanwhile);
   if (!code) fail("was ended by a signal");
   if (*code == kNotStarted) fail("cannot be started, expected an installed program");
   return *code;

@@ -193,7 +193,7 @@ class Controller {
 /// Begin of a core's programs in its DDR: a multiple of it, after the tables.
 constexpr std::uint64_t kProgramAlignment = 4096;
 
-std::vector<RingPlace> places_of(const hw::Machine& machine,
+std::vector<RingPlace> places_of(const hw::Machine& machine, const GenerationTask& task,
                                  const std::vector<std::unique_ptr<PassMaker>>& makers,
                                  const RtlWaves& waves, RtlReport& report) {
   const auto is_rtl = [](hw::Backend backend) { return backend == hw::Backend::kRtl; };
@@ -203,7 +203,8 @@ std::vector<RingPlace> places_of(const hw::Machine& machine,
   backends.fp16_add = is_rtl(machine.backend.fp16_add);
   std::vector<RingPlace> places;
   for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
-    const RtlOptions options = waves.options(i);
+    RtlOptions options = waves.options(i);
+    options.own = task.rtl.own;
     RingPlace& place = places.emplace_back();
     place.register_elements = makers[i]->register_elements();
     place.program = round_up(makers[i]->layout().ddr.bytes, kProgramAlignment);
@@ -222,7 +223,8 @@ Generation run(const hw::Machine& machine, const GenerationTask& task, const Rtl
   }
   Generation result;
   Controller controller(machine, task, makers, result);
-  RingSystem system("system", machine, places_of(machine, makers, rtl_waves, result.rtl), task.gpt != nullptr,
+  RingSystem system("system", machine, places_of(machine, task, makers, rtl_waves, result.rtl),
+                    task.gpt != nullptr,
                     [&](RingHost& host) { return controller.next(host); });
   fill_memories(machine, task, makers, system);
   controller.set_system(system);

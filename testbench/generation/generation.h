@@ -11,6 +11,7 @@
 #include "model/float/gpt.h"
 #include "model/float/logit_comparison.h"
 #include "testbench/rtl/drive/rtl_counts.h"
+#include "testbench/rtl/drive/rtl_options.h"
 #include "testbench/run/machine_run.h"
 #include "testbench/wave/wave.h"
 #include "tlm/ring/compute_core.h"
@@ -37,6 +38,7 @@ struct GenerationTask {
   /// generated: none is, and logits are computed after every token.
   std::vector<std::vector<std::uint32_t>> texts;
   WaveOptions wave;  ///< waveform to write, of so many passes; no path: none
+  RtlOptions rtl;    ///< of blocks in RTL: which are users' own
 };
 
 struct Generation : MachineRun {

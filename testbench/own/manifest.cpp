@@ -9,8 +9,10 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/installation.h"
 #include "base/printable.h"
 #include "hw/description/toml_text.h"
+#include "testbench/own/own_driver.h"
 
 namespace systole::testbench {
 namespace {
@@ -18,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxBytes = 1 << 20;
-constexpr std::int64_t kMaxLanes = 31;  ///< a lane mask is a 32-bit word
 
 class ManifestReader {
  public:
@@ -30,7 +31,6 @@ class ManifestReader {
   }
 
   OwnManifest read() {
-    only(root_, {"block", "top", "lanes", "sources", "include", "parameters", "ports", "adapter"});
     read_block();
     manifest_.top = identifier(required(root_, "top"));
     manifest_.sources = paths("sources", true);
@@ -63,16 +63,23 @@ class ManifestReader {
     if (std::find(blocks.begin(), blocks.end(), manifest_.block) == blocks.end()) {
       wrong(node, fmt::format("one of {}", fmt::join(blocks, ", ")));
     }
-    if (manifest_.block == "i_sqrt") {
-      if (const toml::node* lanes = root_.get("lanes")) fail(*lanes, "i_sqrt has no lanes");
-      return;
+    const OwnDriver& driver = *find_own_driver(manifest_.block);
+    std::vector<std::string_view> keys = {"block",      "top",   "sources", "include",
+                                          "parameters", "ports", "adapter"};
+    for (const OwnSizeKey& size : driver.sizes) keys.emplace_back(size.name);
+    only(root_, keys);
+    for (const OwnSizeKey& size : driver.sizes) {
+      const toml::node& size_node = required(root_, size.name);
+      const auto* value = size_node.as_integer();
+      if (value == nullptr || value->get() < size.least || value->get() > size.most) {
+        wrong(size_node, size.least == size.most ? fmt::format("{}", size.least)
+                                                 : fmt::format("{} to {}", size.least, size.most));
+      }
+      manifest_.sizes.push_back(static_cast<std::uint32_t>(value->get()));
     }
-    const toml::node& lanes = required(root_, "lanes");
-    const auto* value = lanes.as_integer();
-    if (value == nullptr || value->get() < 1 || value->get() > kMaxLanes) {
-      wrong(lanes, fmt::format("1 to {}", kMaxLanes));
+    if (manifest_.block == "systolic_array" && manifest_.sizes[0] != manifest_.sizes[1]) {
+      wrong(required(root_, "cols"), fmt::format("{}, as many as rows", manifest_.sizes[0]));
     }
-    manifest_.lanes = static_cast<std::uint32_t>(value->get());
   }
 
   [[noreturn]] void fail(const toml::node& node, const std::string& text) const {
@@ -125,10 +132,11 @@ class ManifestReader {
   std::string path(const toml::node& node, bool is_file) const {
     const std::string found = (fs::path(manifest_.folder) / text(node)).string();
     std::error_code error;
-    if (is_file ? !fs::is_regular_file(found, error) : !fs::is_directory(found, error)) {
-      wrong(node, std::string(is_file ? "a file" : "a folder") + " below that of the manifest");
-    }
-    return found;
+    if (is_file ? fs::is_regular_file(found, error) : fs::is_directory(found, error)) return found;
+    const std::string ours = (fs::path(systole_rtl_folder()) / text(node)).string();
+    if (is_file && fs::is_regular_file(ours, error)) return ours;
+    wrong(node, is_file ? "a file below that of the manifest, or below rtl/ of Systole"
+                        : "a folder below that of the manifest");
   }
   std::vector<std::string> paths(std::string_view key, bool is_file) const {
     std::vector<std::string> found;
@@ -154,9 +162,16 @@ std::vector<std::string> OwnManifest::files() const {
   return files;
 }
 
-std::vector<std::string> own_blocks() {
-  return {"requantizer", "i_gelu", "i_exp", "softmax_unit", "i_sqrt", "layernorm_unit"};
+std::string installed_folder(const std::string& file) {
+  for (const std::string& folder : {hw::installation() + "/include", hw::installation()}) {
+    std::error_code error;
+    if (fs::is_regular_file(folder + "/" + file, error)) return folder;
+  }
+  throw hw::InputError(hw::printable(hw::installation()) + ": " + file +
+                       " is missing, expected an installation with what users' RTL needs");
 }
+
+std::string systole_rtl_folder() { return installed_folder("rtl/common/systole_pkg.sv") + "/rtl"; }
 
 OwnManifest read_manifest(const std::string& folder) { return ManifestReader(folder).read(); }
 

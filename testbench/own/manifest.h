@@ -15,7 +15,7 @@ struct OwnManifest {
   std::string folder;
   std::string block;                 ///< that it replaces
   std::string top;                   ///< module
-  std::uint32_t lanes = 0;           ///< 0: the block has none
+  std::vector<std::uint32_t> sizes;  ///< in the order of its OwnDriver
   std::vector<std::string> sources;  ///< paths, in the order in which they are compiled
   std::vector<std::string> include;  ///< folders
   std::map<std::string, std::int64_t> parameters;
@@ -29,8 +29,11 @@ struct OwnManifest {
   [[nodiscard]] std::string library() const { return build_folder() + "/" + block + ".so"; }
 };
 
-/// Blocks that can be a user's own.
-[[nodiscard]] std::vector<std::string> own_blocks();
+/// The folder with the headers of the rooms, or with the RTL, which has `file`: part of the
+/// installation or of the source tree. Throws InputError if there is none.
+[[nodiscard]] std::string installed_folder(const std::string& file);
+/// Systole's own RTL.
+[[nodiscard]] std::string systole_rtl_folder();
 
 /// Throws InputError with one line: file, place, what was found, what was expected.
 [[nodiscard]] OwnManifest read_manifest(const std::string& folder);

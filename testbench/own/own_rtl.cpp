@@ -14,9 +14,10 @@
 #include <utility>
 
 #include "base/error.h"
-#include "base/installation.h"
 #include "base/printable.h"
+#include "testbench/common/progress.h"
 #include "testbench/common/tool.h"
+#include "testbench/own/own_driver.h"
 #include "testbench/rtl/engine/own_block.h"
 
 namespace systole::testbench {
@@ -24,38 +25,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// How a block is driven: the header and the class, for a model of any name.
-struct Driver {
-  const char* block;
-  const char* header;
-  const char* unit;  ///< constructed from lanes and options
-};
-constexpr Driver kDrivers[] = {
-    {"requantizer", "testbench/rtl/postop/stage_unit.h", "StageUnit<RequantizerPins, Model>"},
-    {"i_gelu", "testbench/rtl/postop/stage_unit.h", "StageUnit<GeluPins, Model>"},
-    {"softmax_unit", "testbench/rtl/postop/stage_unit.h", "StageUnit<SoftmaxPins, Model>"},
-    {"layernorm_unit", "testbench/rtl/postop/stage_unit.h", "StageUnit<LayerNormPins, Model>"},
-    {"i_exp", "testbench/rtl/nonlinear/i_exp_unit.h", "Exponential<Model>"},
-    {"i_sqrt", "testbench/rtl/nonlinear/i_sqrt_unit.h", "SquareRoot<Model>"},
-};
+/// What `systole rtl add` is about, on a terminal, while it takes longer than a second.
+class Steps {
+ public:
+  void begin(std::string step) { step_ = std::move(step); }
+  void tick() {
+    if (line_.due()) line_.draw(fmt::format("{}, {} s", step_, line_.seconds()));
+  }
 
-const Driver& driver_of(const std::string& block) {
-  return *std::find_if(std::begin(kDrivers), std::end(kDrivers),
-                       [&](const Driver& driver) { return block == driver.block; });
-}
+ private:
+  StatusLine line_;
+  std::string step_;
+};
 
 std::string model_class(const OwnManifest& manifest) { return "Vown_" + manifest.block; }
-
-/// The folder with the headers of the rooms, or with the RTL: part of the installation or of the
-/// source tree.
-std::string folder_with(const std::string& file) {
-  for (const std::string& folder : {hw::installation() + "/include", hw::installation()}) {
-    std::error_code error;
-    if (fs::is_regular_file(folder + "/" + file, error)) return folder;
-  }
-  throw hw::InputError(hw::printable(hw::installation()) + ": " + file +
-                       " is missing, expected an installation with what users' RTL needs");
-}
 
 std::string verilator() { return environment_or("VERILATOR", "verilator"); }
 
@@ -79,8 +62,8 @@ std::string output_of(const std::string& place, const std::vector<std::string>& 
 }
 
 void run_or_fail(const std::string& place, const std::vector<std::string>& command,
-                 const std::string& what) {
-  if (run_tool(command, "") == 0) return;
+                 const std::string& what, Steps& steps) {
+  if (run_tool(command, "", {}, [&] { steps.tick(); }) == 0) return;
   throw hw::InputError(fmt::format("{}: {} found errors (above), expected {}", place,
                                    hw::printable(command.front()), what));
 }
@@ -113,7 +96,7 @@ std::string names_of(const std::vector<RtlPort>& ports) {
 
 /// Verilator's options for Systole's RTL, below the user's own.
 std::vector<std::string> systole_rtl() {
-  const std::string rtl = folder_with("rtl/common/systole_pkg.sv") + "/rtl";
+  const std::string rtl = systole_rtl_folder();
   std::vector<std::string> options;
   std::vector<std::string> folders;
   for (const fs::directory_entry& entry : fs::directory_iterator(rtl)) {
@@ -179,14 +162,24 @@ std::string glue(const OwnManifest& manifest, const std::string& program,
     if (find_port(theirs, name) == nullptr) continue;  // the adapter's
     members += fmt::format("  decltype({0}::{1})& {2} = top.{1};\n", model, name, port.name);
   }
-  const Driver& driver = driver_of(manifest.block);
-  const bool has_lanes = manifest.lanes != 0;
+  const OwnDriver& driver = *find_own_driver(manifest.block);
+  const auto with_sizes = [&](const char* text) {
+    std::string filled = text;
+    for (std::size_t i = 0; i < manifest.sizes.size(); ++i) {
+      const std::string place = "{" + std::to_string(i) + "}";
+      for (std::size_t at; (at = filled.find(place)) != std::string::npos;) {
+        filled.replace(at, place.size(), std::to_string(manifest.sizes[i]));
+      }
+    }
+    return filled;
+  };
   const std::string adapter =
       manifest.adapter.empty()
           ? "using Model = OwnPorts;\n"
           : fmt::format("#include \"{}\"\nusing Model = {};\n",
                         fs::absolute(manifest.adapter).string(), manifest.adapter_class);
-  return fmt::format(R"(// Written by systole rtl add.
+  return fmt::format(
+      R"(// Written by systole rtl add.
 #include <verilated.h>
 #include <verilated_fst_c.h>
 #include "{model}.h"
@@ -207,38 +200,44 @@ struct OwnPorts {{
 }};
 {adapter}
 namespace {{
-systole::testbench::ChainRtl* make([[maybe_unused]] std::uint32_t lanes,
-                                   const systole::testbench::RtlOptions& options) {{
+void* make([[maybe_unused]] const systole::testbench::OwnArguments& arguments,
+           const systole::testbench::RtlOptions& options) {{
   using namespace systole::testbench;
-  return new {unit}({arguments});
+  return static_cast<{interface}*>(new {unit}({arguments}));
 }}
 }}
 extern "C" const systole::testbench::OwnBlock systole_own_block = {{
-    R"text({program})text", VERILATOR_VERSION, "{block}", {lanes}, R"text({folder})text", make}};
+    R"text({program})text", VERILATOR_VERSION, "{block}", {{{{{sizes}}}}}, R"text({folder})text", make}};
 )",
-                     fmt::arg("model", model), fmt::arg("header", driver.header),
-                     fmt::arg("members", members), fmt::arg("top", manifest.top),
-                     fmt::arg("adapter", adapter), fmt::arg("unit", driver.unit),
-                     fmt::arg("arguments", has_lanes ? "lanes, options" : "options"),
-                     fmt::arg("program", program), fmt::arg("block", manifest.block),
-                     fmt::arg("lanes", manifest.lanes), fmt::arg("folder", manifest.folder));
+      fmt::arg("model", model), fmt::arg("header", driver.header), fmt::arg("members", members),
+      fmt::arg("top", manifest.top), fmt::arg("adapter", adapter),
+      fmt::arg("unit", with_sizes(driver.unit)), fmt::arg("interface", driver.interface),
+      fmt::arg("arguments", with_sizes(driver.arguments)), fmt::arg("program", program),
+      fmt::arg("block", manifest.block), fmt::arg("sizes", fmt::join(manifest.sizes, ", ")),
+      fmt::arg("folder", manifest.folder));
 }
 
 /// Writes what Verilator makes of a block of Systole's to a folder. Returns its ports.
 std::vector<RtlPort> verilated_ports(const std::string& place, const std::string& block,
-                                     std::uint32_t lanes, const std::string& folder) {
-  const std::string rtl = folder_with("rtl/common/systole_pkg.sv") + "/rtl";
+                                     const std::vector<std::uint32_t>& sizes,
+                                     const std::string& folder, Steps& steps) {
+  const OwnDriver& driver = *find_own_driver(block);
+  const std::string rtl = systole_rtl_folder();
   std::vector<std::string> command = {verilator(),  "--cc",         "--prefix",
                                       "Vreference", "--top-module", "systole_" + block,
                                       "--Mdir",     folder};
-  if (lanes != 0) command.push_back("-GLanes=" + std::to_string(lanes));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    command.push_back(fmt::format("-G{}={}", driver.sizes[i].parameter, sizes[i]));
+  }
+  if (driver.reference != nullptr) command.emplace_back(driver.reference);
   for (const std::string& option : systole_rtl()) command.push_back(option);
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(rtl)) {
     if (entry.path().filename() == "systole_" + block + ".sv") {
       command.push_back(entry.path().string());
     }
   }
-  run_or_fail(place, command, "Systole's own " + block + " with that many lanes");
+  steps.begin("ports of systole_" + block);
+  run_or_fail(place, command, "Systole's own " + block + " in that size", steps);
   return ports_in(folder + "/Vreference.h");
 }
 
@@ -282,11 +281,13 @@ class WorkFolder {
 
 }  // namespace
 
-std::vector<RtlPort> block_ports(const std::string& block, std::uint32_t lanes) {
+std::vector<RtlPort> block_ports(const std::string& block,
+                                 const std::vector<std::uint32_t>& sizes) {
+  Steps steps;
   const WorkFolder work(
       (fs::temp_directory_path() / fmt::format("systole-ports-{}", static_cast<long>(::getpid())))
           .string());
-  return verilated_ports(block, block, lanes, work.path());
+  return verilated_ports(block, block, sizes, work.path(), steps);
 }
 
 OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
@@ -294,6 +295,7 @@ OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
   const std::string full = fs::weakly_canonical(folder, error).string();
   const OwnManifest manifest = read_manifest(error ? folder : full);
   const std::string place = hw::printable(manifest.path());
+  Steps steps;
   const WorkFolder work(manifest.build_folder() + "/work");
   const std::string version =
       output_of(place, {verilator(), "--version"}, work.path() + "/version");
@@ -307,7 +309,7 @@ OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
       output_of(place, {verilator(), "--getenv", "VERILATOR_ROOT"}, work.path() + "/root");
 
   const std::vector<RtlPort> ours =
-      verilated_ports(place, manifest.block, manifest.lanes, work.path() + "/ours");
+      verilated_ports(place, manifest.block, manifest.sizes, work.path() + "/ours", steps);
   const std::string theirs_folder = work.path() + "/theirs";
   std::vector<std::string> command = {
       verilator(),    "--cc",       "-O3",         "--assert",
@@ -321,7 +323,8 @@ OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
   command.push_back("-I" + manifest.folder);
   for (const std::string& option : systole_rtl()) command.push_back(option);
   command.insert(command.end(), manifest.sources.begin(), manifest.sources.end());
-  run_or_fail(place, command, "SystemVerilog with the module " + manifest.top);
+  steps.begin("verilating " + manifest.top);
+  run_or_fail(place, command, "SystemVerilog with the module " + manifest.top, steps);
   const std::vector<RtlPort> theirs = ports_in(theirs_folder + "/" + model_class(manifest) + ".h");
   check_ports(manifest, ours, theirs);
 
@@ -336,13 +339,14 @@ OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
   std::ofstream(theirs_folder + "/own_all.cc") << all;
   std::ofstream(theirs_folder + "/own_glue.cc") << glue(manifest, program, ours, theirs);
   const std::string built = manifest.build_folder() + "/built.so";
+  steps.begin("compiling " + manifest.top);
   run_or_fail(place,
               {environment_or("CXX", "c++"), "-std=c++17", "-O2", "-fPIC", "-shared", "-w",
                "-DVM_TRACE=1", "-DVM_TRACE_FST=1", "-DVM_TRACE_VCD=0", "-I" + theirs_folder,
-               "-I" + folder_with("testbench/rtl/engine/own_block.h"), "-I" + root + "/include",
-               "-I" + root + "/include/vltstd", theirs_folder + "/own_all.cc",
-               theirs_folder + "/own_glue.cc", "-o", built},
-              "ports and an adapter that fit");
+               "-I" + installed_folder("testbench/rtl/engine/own_block.h"),
+               "-I" + root + "/include", "-I" + root + "/include/vltstd",
+               theirs_folder + "/own_all.cc", theirs_folder + "/own_glue.cc", "-o", built},
+              "ports and an adapter that fit", steps);
   fs::rename(built, manifest.library(), error);
   if (error) {
     throw hw::InputError(hw::printable(manifest.library()) +
@@ -357,7 +361,7 @@ const OwnBlock& load_own_rtl(const std::string& folder, const std::string& block
   const std::string full = fs::weakly_canonical(folder, error).string();
   const OwnManifest manifest = read_manifest(error ? folder : full);
   const std::string place = hw::printable(manifest.folder) + ": ";
-  if (manifest.block != block) {
+  if (find_own_driver(manifest.block)->machine != block) {
     throw hw::InputError(fmt::format("--rtl {}={}: {} is of {}, expected {}", block,
                                      hw::printable(folder), kManifest, manifest.block, block));
   }

@@ -14,9 +14,10 @@ struct RtlPort {
   unsigned bits = 0;
 };
 
-/// The ports of Systole's RTL of a block, which a user's has to have, under these names or others.
-/// Throws InputError if Verilator is missing.
-[[nodiscard]] std::vector<RtlPort> block_ports(const std::string& block, std::uint32_t lanes);
+/// The ports of Systole's RTL of a block in these sizes, in the order of its OwnDriver, which a
+/// user's has to have, under these names or others. Throws InputError if Verilator is missing.
+[[nodiscard]] std::vector<RtlPort> block_ports(const std::string& block,
+                                               const std::vector<std::uint32_t>& sizes);
 
 /// Verilates the RTL in a folder and builds the library of it. `program`: version and commit of
 /// this program. What Verilator and the compiler print goes to standard error. Throws InputError

@@ -56,7 +56,7 @@ std::vector<std::string> rtl_blocks() {
 }
 
 std::vector<std::string> attention_blocks() {
-  return {"sparser_line", "denser_line", "head_mix_line"};
+  return {"sparser_line", "denser_line", "attention_softmax", "head_mix_line"};
 }
 
 std::vector<std::string> generation_blocks() {
@@ -111,7 +111,8 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
   if (auto postop = make_postop_engine(backend, machine.postop.lanes, options, report)) {
     engines.postop = std::move(postop);
   }
-  if (in_rtl(backend.sparser_line) || in_rtl(backend.denser_line)) {
+  if (in_rtl(backend.sparser_line) || in_rtl(backend.denser_line) ||
+      in_rtl(backend.attention_softmax)) {
     engines.attention = make_attention_engine(machine.attention, backend, options, report);
   }
   if (in_rtl(backend.head_mix_line)) {

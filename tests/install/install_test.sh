@@ -55,6 +55,13 @@ done
 sort -n -c cycles || fail "a slower memory takes fewer cycles: $(tr '\n' ' ' <cycles)"
 [ "$(head -1 cycles)" -lt "$(tail -1 cycles)" ] || fail "the memory does not matter"
 alone=$(grep -o '[0-9]* cycles' own50 | cut -d' ' -f1)
+for piece in 0 16 256; do
+  build/own_dma $piece >"dma$piece" || fail_with "dma$piece"
+done
+# Systole's own DMA, larger pieces, smaller pieces.
+for piece in 0 256 16; do cut -d' ' -f1 "dma$piece"; done | sort -n -c ||
+  fail "a DMA that asks for less at a time takes fewer cycles: $(cat dma0 dma256 dma16)"
+[ "$(cut -d' ' -f1 dma0)" -lt "$(cut -d' ' -f1 dma16)" ] || fail "the DMA does not matter"
 build/two_cores >two || fail_with two
 [ "$(grep -c '_cpu: .* as expected' two)" -eq 2 ] || fail_with two
 first=$(sed -n 's/^first_cpu: \([0-9]*\) .*/\1/p' two)

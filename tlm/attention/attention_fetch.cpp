@@ -44,8 +44,8 @@ void AttentionUnit::Run::fetch_chunk(StreamedChunk& streamed, std::uint64_t not_
   const std::uint64_t offset = mask_of(plan_.steps[streamed.step].part.head).offset + chunk.offset;
   outcome_.work.buffer_bytes += 2 * chunk.bytes;  // comes in, is walked
   std::uint8_t* const data = mask_bytes_.empty() ? nullptr : mask_bytes_.data() + offset;
-  streamed.arrived = unit_.index_dma.read(program_.masks[attention_.mask].address + offset, data,
-                                          chunk.bytes, not_before);
+  streamed.arrived = unit_.index_dma->read(program_.masks[attention_.mask].address + offset, data,
+                                           chunk.bytes, not_before);
 }
 
 // When a chunk is begun, the one before it is over: the next but one takes that half.
@@ -79,7 +79,7 @@ void AttentionUnit::Run::fetch_next_mask() {
   const hw::LayerMask& layer = program_.masks[attention_.mask];
   // The walk over the columns was planned when the command was fetched: this is for the time.
   std::uint8_t* const data = mask_bytes_.empty() ? nullptr : mask_bytes_.data() + mask.offset;
-  mask.arrived = unit_.index_dma.read(layer.address + mask.offset, data, mask.bytes, not_before);
+  mask.arrived = unit_.index_dma->read(layer.address + mask.offset, data, mask.bytes, not_before);
   ++masks_fetched_;
 }
 

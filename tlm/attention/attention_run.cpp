@@ -31,19 +31,19 @@ AttentionUnit::Run::Run(AttentionUnit& unit, const hw::cmd::Attention& attention
                      unit.machine_.attention.macs_per_line) {
   const std::uint64_t heads = heads_.size();
   const bool functional = unit.functional_;
-  operands_ = {{{&unit.query_dma,
+  operands_ = {{{unit.query_dma.get(),
                  attention.query.address,
                  attention.query.pitch,
                  attention.k,
                  buffer(functional, attention.queries, heads * attention.k),
                  {}},
-                {&unit.key_dma,
+                {unit.key_dma.get(),
                  attention.key.address,
                  attention.key.pitch,
                  attention.k,
                  buffer(functional, attention.keys, heads * attention.k),
                  {}},
-                {&unit.value_dma,
+                {unit.value_dma.get(),
                  attention.value.address,
                  attention.value.pitch,
                  attention.n,

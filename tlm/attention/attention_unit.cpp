@@ -19,13 +19,13 @@ constexpr std::size_t kMemoryStall = 0, kBankConflict = 1, kSoftmax = 2, kOutput
 
 AttentionUnit::AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                              hw::PostopEngine& postop, hw::AttentionEngine& lines,
-                             hw::HeadMixEngine& mix, bool functional)
+                             hw::HeadMixEngine& mix, bool functional, const DmaFactory& make_dma)
     : sc_module(name),
-      query_dma("query_dma", machine, machine.dma.outstanding_reads),
-      key_dma("key_dma", machine, machine.dma.outstanding_reads),
-      value_dma("value_dma", machine, machine.dma.outstanding_reads),
-      index_dma("index_dma", machine, machine.dma.outstanding_reads),
-      write_dma("write_dma", machine, machine.dma.outstanding_writes),
+      query_dma(make_dma("query_dma", machine, DmaUse::kQuery)),
+      key_dma(make_dma("key_dma", machine, DmaUse::kKey)),
+      value_dma(make_dma("value_dma", machine, DmaUse::kValue)),
+      index_dma(make_dma("index_dma", machine, DmaUse::kMask)),
+      write_dma(make_dma("write_dma", machine, DmaUse::kAttentionOutput)),
       machine_(machine),
       functional_(functional),
       clock_(machine.core.clock_mhz),
@@ -82,8 +82,8 @@ void AttentionUnit::write() {
       const std::uint8_t* const data =
           tile.data.empty() ? nullptr : tile.data.data() + row * tile.row_bytes;
       written_ =
-          std::max(written_, write_dma.write(tile.address + row * tile.pitch, data, tile.row_bytes,
-                                             tile.first_ready + row * tile.interval));
+          std::max(written_, write_dma->write(tile.address + row * tile.pitch, data, tile.row_bytes,
+                                              tile.first_ready + row * tile.interval));
     }
     outputs_.pop_front();
     if (outputs_.empty()) outputs_written_.notify(sc_core::SC_ZERO_TIME);
@@ -161,7 +161,7 @@ std::uint64_t AttentionUnit::settled_ps() const {
 }
 
 std::vector<DmaPort*> AttentionUnit::ports() {
-  return {&query_dma, &key_dma, &value_dma, &index_dma, &write_dma};
+  return {query_dma.get(), key_dma.get(), value_dma.get(), index_dma.get(), write_dma.get()};
 }
 
 std::uint64_t AttentionUnit::moved_bytes() {

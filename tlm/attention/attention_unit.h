@@ -26,7 +26,7 @@ namespace systole::tlm_model {
 /// The lines work in step: an operand that is late holds up all of them.
 class AttentionUnit final : public sc_core::sc_module, public Watched {
  public:
-  DmaPort query_dma, key_dma, value_dma, index_dma, write_dma;
+  const std::unique_ptr<DmaPort> query_dma, key_dma, value_dma, index_dma, write_dma;
 
   /// Where the cycles of one head went. Without the outputs that leave after it.
   struct HeadCycles {
@@ -80,7 +80,7 @@ class AttentionUnit final : public sc_core::sc_module, public Watched {
 
   AttentionUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                 hw::PostopEngine& postop, hw::AttentionEngine& lines, hw::HeadMixEngine& mix,
-                bool functional);
+                bool functional, const DmaFactory& make_dma);
 
   /// Executes a command of operator `op` that passed check_program(). Call it from one SC_THREAD;
   /// it returns at the cycle `released`.
@@ -91,8 +91,8 @@ class AttentionUnit final : public sc_core::sc_module, public Watched {
   /// Of all commands together.
   [[nodiscard]] const Work& work() const noexcept { return work_; }
   [[nodiscard]] Traffic traffic() const {
-    return {query_dma.stats().bytes, key_dma.stats().bytes, value_dma.stats().bytes,
-            index_dma.stats().bytes, write_dma.stats().bytes};
+    return {query_dma->stats().bytes, key_dma->stats().bytes, value_dma->stats().bytes,
+            index_dma->stats().bytes, write_dma->stats().bytes};
   }
   /// All ports, to be bound to the bus.
   [[nodiscard]] std::vector<DmaPort*> ports();

@@ -94,16 +94,16 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
   const Clock& clock = core_.clock();
   core_.retire(clock.cycle_from(sc_core::sc_time_stamp()));
   const bool write = payload.is_write();
-  batch_.clear();
+  std::vector<BusTransaction> observed;  // a target may wait, and others call meanwhile
   for (RequestBatch::Request& request : batch.requests) {
     const std::uint64_t arrival = clock.cycle_from_ps(request.time);
     const std::uint64_t granted = core_.grant(initiator, arrival);
     if (!observers_.empty()) {
-      batch_.push_back({request.address, arrival, granted, 0, request.bytes,
-                        static_cast<std::uint32_t>(id), write});
+      observed.push_back({request.address, arrival, granted, 0, request.bytes,
+                          static_cast<std::uint32_t>(id), write});
     }
     const std::uint64_t delivered = core_.deliver(initiator, granted, write, request.bytes);
-    if (!observers_.empty() && write) set_data(batch_.back(), delivered, true);
+    if (!observers_.empty() && write) set_data(observed.back(), delivered, true);
     request.time = clock.edge_ps(delivered);
     request.address -= range->base;
   }
@@ -118,7 +118,7 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
         core_.respond(initiator, clock.cycle_from_ps(request.time), has_data, request.bytes);
     request.time = clock.edge_ps(answered);
     if (observers_.empty()) continue;
-    BusTransaction& transaction = batch_[static_cast<std::size_t>(&request - &batch.requests[0])];
+    BusTransaction& transaction = observed[static_cast<std::size_t>(&request - &batch.requests[0])];
     transaction.answered = answered;
     if (!write) set_data(transaction, 0, has_data);
     tell(transaction, initiator.name);

@@ -104,7 +104,6 @@ class SystemBus : public sc_core::sc_module, public Sampled, public Watched {
   BusCore core_;
   AddressMap map_;
   std::vector<BusObserver> observers_;
-  std::vector<BusTransaction> batch_;  ///< observed: of the batch that is being served
   unsigned initiators_bound_ = 0;
   unsigned targets_bound_ = 0;
   std::uint64_t read_bytes_ = 0, written_bytes_ = 0;  ///< traced, of all initiators

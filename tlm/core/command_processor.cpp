@@ -16,14 +16,15 @@ constexpr std::uint32_t kLoopsAhead = 8;
 
 }  // namespace
 
-CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine)
+CommandProcessor::CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                                   const DmaFactory& make_dma)
     : sc_module(name),
-      fetch("fetch", machine, machine.dma.outstanding_reads),
+      fetch(make_dma("fetch", machine, DmaUse::kFetch)),
       machine_(machine),
       stations_(hw::station_sizes(machine)),
       clock_(machine.core.clock_mhz),
       reader_(
-          "reader", machine, fetch,
+          "reader", machine, *fetch,
           [this] { return scoreboard_.empty() ? next_ : scoreboard_.oldest().index; }, slot_free_),
       scoreboard_(reader_.program()),
       account_("cycles", {{"fetch",
@@ -229,7 +230,7 @@ void CommandProcessor::retire() {
 hw::BlockReport CommandProcessor::report(std::uint64_t end) const {
   return account_.report("command_processor", end,
                          {{"commands", "commands", "commands dispatched", commands_},
-                          {"fetched_bytes", "bytes", "program bytes read", fetch.stats().bytes}});
+                          {"fetched_bytes", "bytes", "program bytes read", fetch->stats().bytes}});
 }
 
 void CommandProcessor::trace(sc_core::sc_trace_file* file) const {

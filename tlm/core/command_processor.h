@@ -39,9 +39,10 @@ class CommandProcessor : public sc_core::sc_module {
     kStates  ///< how many there are
   };
 
-  DmaPort fetch;
+  const std::unique_ptr<DmaPort> fetch;
 
-  CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine);
+  CommandProcessor(const sc_core::sc_module_name& name, const hw::Machine& machine,
+                   const DmaFactory& make_dma);
 
   /// Runs the program whose header is at `address` of the memory. Returns at once.
   void start(std::uint64_t address);

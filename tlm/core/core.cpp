@@ -12,34 +12,36 @@ Engines make_models(const hw::Machine& machine) {
           std::make_unique<hw::AttentionModel>(), std::make_unique<hw::MixModel>()};
 }
 
-Core::Mmu::Mmu(const hw::Machine& machine)
+Core::Mmu::Mmu(const hw::Machine& machine, const DmaFactory& make_dma)
     : tlb(machine),
-      load_walker("load_walker", machine, 1),
-      store_walker("store_walker", machine, 1) {}
+      load_walker(make_dma("load_walker", machine, DmaUse::kLoadWalker)),
+      store_walker(make_dma("store_walker", machine, DmaUse::kStoreWalker)) {}
 
 Core::Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
-           bool functional)
+           bool functional, const DmaFactory& make_dma)
     : sc_module(name),
-      processor("processor", machine),
+      processor("processor", machine, make_dma),
       memory(machine, engines.accumulator.get()),
       engines_(std::move(engines)),
-      attention(machine.attention.lines == 0 ? nullptr
-                                             : std::make_unique<AttentionUnit>(
-                                                   "attention", machine, *engines_.postop,
-                                                   *engines_.attention, *engines_.mix, functional)),
-      load("load", machine, processor, memory, functional),
+      attention(machine.attention.lines == 0
+                    ? nullptr
+                    : std::make_unique<AttentionUnit>("attention", machine, *engines_.postop,
+                                                      *engines_.attention, *engines_.mix,
+                                                      functional, make_dma)),
+      load("load", machine, processor, memory, functional, make_dma),
       array("array", machine, processor, memory, *engines_.array, attention.get(), functional),
-      store("store", machine, processor, memory, *engines_.postop, *engines_.mix, functional),
+      store("store", machine, processor, memory, *engines_.postop, *engines_.mix, functional,
+            make_dma),
       loops(machine.unroller.loops == 0
                 ? nullptr
                 : std::make_unique<LoopUnit>("loops", machine, processor, *engines_.array,
                                              *engines_.postop, functional)),
-      mmu(machine.tlb.entries == 0 ? nullptr : std::make_unique<Mmu>(machine)) {
+      mmu(machine.tlb.entries == 0 ? nullptr : std::make_unique<Mmu>(machine, make_dma)) {
   SC_HAS_PROCESS(Core);
   if (mmu) {
-    load.dma.translate_by(mmu->tlb, mmu->load_walker);
-    store.write_dma.translate_by(mmu->tlb, mmu->store_walker);
-    store.read_dma.translate_by(mmu->tlb, mmu->store_walker);
+    load.dma->translate_by(mmu->tlb, *mmu->load_walker);
+    store.write_dma->translate_by(mmu->tlb, *mmu->store_walker);
+    store.read_dma->translate_by(mmu->tlb, *mmu->store_walker);
   }
   registers.register_b_transport(this, &Core::b_transport);
   SC_METHOD(finish);
@@ -73,13 +75,14 @@ void Core::finish() {
 }
 
 std::vector<DmaPort*> Core::ports() {
-  std::vector<DmaPort*> ports = {&processor.fetch, &load.dma, &store.write_dma, &store.read_dma};
+  std::vector<DmaPort*> ports = {processor.fetch.get(), load.dma.get(), store.write_dma.get(),
+                                 store.read_dma.get()};
   if (attention) {
     for (DmaPort* port : attention->ports()) ports.push_back(port);
   }
   if (mmu) {
-    ports.push_back(&mmu->load_walker);
-    ports.push_back(&mmu->store_walker);
+    ports.push_back(mmu->load_walker.get());
+    ports.push_back(mmu->store_walker.get());
   }
   return ports;
 }

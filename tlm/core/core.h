@@ -62,14 +62,15 @@ class Core : public sc_core::sc_module, public CoreRegisters, public Watched {
   /// Translation for load and store unit, and who walks the page table for each.
   struct Mmu {
     Tlb tlb;
-    DmaPort load_walker, store_walker;
-    explicit Mmu(const hw::Machine& machine);
+    const std::unique_ptr<DmaPort> load_walker, store_walker;
+    Mmu(const hw::Machine& machine, const DmaFactory& make_dma);
   };
   std::unique_ptr<Mmu> mmu;  ///< nullptr: addresses are physical
 
-  /// `functional` off: the same cycles without values.
+  /// `functional` off: the same cycles without values. `make_dma` makes every initiator of the
+  /// core: another factory puts other DMA ports in place of Systole's.
   Core(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
-       bool functional);
+       bool functional, const DmaFactory& make_dma = make_request_dma);
 
   /// Called at the start of a run, before anything of it is simulated, and at its completion.
   using OnRun = std::function<void(bool running)>;

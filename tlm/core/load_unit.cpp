@@ -10,12 +10,13 @@
 namespace systole::tlm_model {
 
 LoadUnit::LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                   CommandProcessor& processor, LocalMemory& memory, bool functional)
+                   CommandProcessor& processor, LocalMemory& memory, bool functional,
+                   const DmaFactory& make_dma)
     : ExecutionUnit(
           name, hw::Unit::kLoad, processor,
           {{"memory", "latency, a full request window, or contention on the way to memory"},
            {"stages", "the last rows went through the stages before the anchor, or the expander"}}),
-      dma("dma", machine, machine.dma.outstanding_reads),
+      dma(make_dma("dma", machine, DmaUse::kLoad)),
       functional_(functional),
       beat_bytes_(machine.bus.width_bytes),
       expander_lanes_(machine.dma.expander_lanes),
@@ -63,9 +64,9 @@ std::uint64_t LoadUnit::fetch_operands(const hw::cmd::Load& load, const hw::Chai
   for (std::size_t i = 0; i < types.size(); ++i) {
     const std::uint64_t bytes = load.n * hw::bytes_of(types[i]);
     if (functional_) operands_[i].resize(load.m * bytes);
-    there = dma.read_rows({tiles[i].address, tiles[i].pitch,
-                           functional_ ? operands_[i].data() : nullptr, bytes, load.m, bytes},
-                          [](std::uint64_t, std::uint64_t) {});
+    there = dma->read_rows({tiles[i].address, tiles[i].pitch,
+                            functional_ ? operands_[i].data() : nullptr, bytes, load.m, bytes},
+                           [](std::uint64_t, std::uint64_t) {});
   }
   return there;
 }
@@ -141,7 +142,7 @@ std::uint64_t LoadUnit::gather(const hw::cmd::Load& load, std::uint8_t* to, std:
   const auto complete = [&](std::uint64_t end) {
     for (; next < end; ++next) on_row(next, last);
   };
-  const std::uint64_t done = dma.read_runs(runs_, [&](std::uint64_t index, std::uint64_t arrived) {
+  const std::uint64_t done = dma->read_runs(runs_, [&](std::uint64_t index, std::uint64_t arrived) {
     complete(rows_[index]);
     last = std::max(last, arrived);
     complete(rows_[index] + 1);
@@ -239,9 +240,9 @@ std::uint64_t LoadUnit::execute(Entry& entry) {
     done = gather(load, rows.data, rows.data_pitch, beats, on_row);
   } else {
     beats = read.rows * ((read.bytes + beat_bytes_ - 1) / beat_bytes_);
-    done = dma.read_rows(rows, on_row);
+    done = dma->read_rows(rows, on_row);
   }
-  dma.synchronise();
+  dma->synchronise();
   if (observed && chain != nullptr) observe_parameters(*load.pre, *chain, load.n, started);
   std::uint64_t in_stages = 0;
   if (passes) {
@@ -294,12 +295,13 @@ std::vector<hw::Counter> LoadUnit::counters() const {
       {"stage_operations", "elements", "elements times stages before the anchor",
        stage_operations_},
       {"expanded", "weights", "of four bits that became eight", expanded_},
-      {"requests", "requests", "read requests issued", dma.stats().requests},
-      {"read_bytes", "bytes", "bytes read from memory", dma.stats().bytes},
+      {"requests", "requests", "read requests issued", dma->stats().requests},
+      {"read_bytes", "bytes", "bytes read from memory", dma->stats().bytes},
       {"window_full", "cycles", "a request waited for one of the outstanding ones",
-       dma.stats().window_wait_cycles},
-      {"tlb_misses", "misses", "a page that the shared table did not hold", dma.stats().tlb_misses},
-      {"tlb_wait", "cycles", "a request waited for its translation", dma.stats().tlb_wait_cycles}};
+       dma->stats().window_wait_cycles},
+      {"tlb_misses", "misses", "a page that the shared table did not hold",
+       dma->stats().tlb_misses},
+      {"tlb_wait", "cycles", "a request waited for its translation", dma->stats().tlb_wait_cycles}};
 }
 
 }  // namespace systole::tlm_model

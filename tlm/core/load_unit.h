@@ -14,10 +14,11 @@ namespace systole::tlm_model {
 /// (dma.expander_lanes of them a cycle).
 class LoadUnit final : public ExecutionUnit {
  public:
-  DmaPort dma;
+  const std::unique_ptr<DmaPort> dma;
 
   LoadUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
-           CommandProcessor& processor, LocalMemory& memory, bool functional);
+           CommandProcessor& processor, LocalMemory& memory, bool functional,
+           const DmaFactory& make_dma);
 
   /// Elements times stages before the anchor, and expanded weights.
   [[nodiscard]] std::uint64_t operations() const noexcept { return stage_operations_ + expanded_; }
@@ -30,7 +31,7 @@ class LoadUnit final : public ExecutionUnit {
 
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
-  [[nodiscard]] std::uint64_t moved_bytes() const override { return dma.stats().bytes; }
+  [[nodiscard]] std::uint64_t moved_bytes() const override { return dma->stats().bytes; }
   void widen(const hw::cmd::Load& load, std::uint64_t row, const std::uint8_t* from);
   /// Reads the tensor operands of a chain with stages. The result is the cycle at which they have
   /// arrived.

@@ -20,14 +20,14 @@ constexpr std::uint64_t kHalfRows = hw::kOperandRows / 2;
 
 StoreUnit::StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
                      CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
-                     hw::HeadMixEngine& encoder, bool functional)
+                     hw::HeadMixEngine& encoder, bool functional, const DmaFactory& make_dma)
     : ExecutionUnit(name, hw::Unit::kStore, processor,
                     {{"fill", "pipeline fill: no result leaves yet"},
                      {"memory", "the tensor operand is late or the write queue is full"},
                      {"bank_conflict", "an accumulator bank served the array or the DMA"},
                      {"encoder", "the encoder was working on rows in front, or on the last ones"}}),
-      write_dma("write_dma", machine, machine.dma.outstanding_writes),
-      read_dma("read_dma", machine, machine.dma.outstanding_reads),
+      write_dma(make_dma("write_dma", machine, DmaUse::kStore)),
+      read_dma(make_dma("read_dma", machine, DmaUse::kOperands)),
       functional_(functional),
       lanes_(machine.postop.lanes),
       memory_(memory),
@@ -76,9 +76,9 @@ void StoreUnit::fetch_operands(const hw::cmd::Result& result, std::uint64_t firs
   for (OperandStream& operand : operands_) {
     for (std::uint64_t row = first; row < end; ++row) {
       const std::uint64_t arrived =
-          read_dma.read(operand.tile.address + row * operand.tile.pitch,
-                        functional_ ? operand.rows.data() + row * operand.row_bytes : nullptr,
-                        operand.row_bytes, not_before);
+          read_dma->read(operand.tile.address + row * operand.tile.pitch,
+                         functional_ ? operand.rows.data() + row * operand.row_bytes : nullptr,
+                         operand.row_bytes, not_before);
       operands_at_[row] = std::max(operands_at_[row], arrived);
     }
   }
@@ -161,7 +161,7 @@ void StoreUnit::encode(std::uint64_t row, Flow& flow) {
 void StoreUnit::advance(std::uint64_t row, Flow& flow) {
   // The pipeline takes a row per interval, but not before the row's operands have arrived, and not
   // before the previous row has found a place in the write queue.
-  const std::uint64_t accepted = write_dma.next_issue();
+  const std::uint64_t accepted = write_dma->next_issue();
   flow.row_done = std::max(flow.row_done, accepted - std::min(accepted, flow.encoder_delay));
   keep_step(flow.row_done, kMemory);
   flow.row_done += flow.cycles.per_row;
@@ -193,7 +193,7 @@ void StoreUnit::put(std::uint64_t offset, const std::uint8_t* data, std::uint64_
     return;
   }
   flow.written =
-      std::max(flow.written, write_dma.write(flow.store->to.address + offset, data, bytes, ready));
+      std::max(flow.written, write_dma->write(flow.store->to.address + offset, data, bytes, ready));
 }
 
 void StoreUnit::deliver(std::uint64_t first, std::uint64_t row, Flow& flow) {
@@ -333,7 +333,7 @@ std::uint64_t StoreUnit::execute(Entry& entry) {
     fetch_operands(result, first + 2 * block, block, flow.row_done);
   }
   if (flow.observed) observe_uses(flow, chain, block);
-  write_dma.synchronise();
+  write_dma->synchronise();
   const std::uint64_t last_out = flow.row_done + flow.encoder_delay;
   wait_cycles(last_out - std::min(last_out, cycle()));
 
@@ -385,13 +385,13 @@ std::vector<hw::Counter> StoreUnit::counters() const {
       {"encoder_macs", "MAC", "multiply-accumulates of the encoder lines", encoder_macs_},
       {"encoder_busy", "cycles", "of all encoder lines with MACs active", encoder_.busy_cycles()},
       {"requests", "requests", "read and write requests issued",
-       write_dma.stats().requests + read_dma.stats().requests},
-      {"written_bytes", "bytes", "results written to memory", write_dma.stats().bytes},
-      {"operand_bytes", "bytes", "tensor operands read from memory", read_dma.stats().bytes},
+       write_dma->stats().requests + read_dma->stats().requests},
+      {"written_bytes", "bytes", "results written to memory", write_dma->stats().bytes},
+      {"operand_bytes", "bytes", "tensor operands read from memory", read_dma->stats().bytes},
       {"tlb_misses", "misses", "a page that the shared table did not hold",
-       write_dma.stats().tlb_misses + read_dma.stats().tlb_misses},
+       write_dma->stats().tlb_misses + read_dma->stats().tlb_misses},
       {"tlb_wait", "cycles", "a request waited for its translation",
-       write_dma.stats().tlb_wait_cycles + read_dma.stats().tlb_wait_cycles}};
+       write_dma->stats().tlb_wait_cycles + read_dma->stats().tlb_wait_cycles}};
 }
 
 }  // namespace systole::tlm_model

@@ -23,12 +23,12 @@ namespace systole::tlm_model {
 /// as a whole.
 class StoreUnit final : public ExecutionUnit {
  public:
-  DmaPort write_dma;
-  DmaPort read_dma;  ///< tensor operands
+  const std::unique_ptr<DmaPort> write_dma;
+  const std::unique_ptr<DmaPort> read_dma;  ///< tensor operands
 
   StoreUnit(const sc_core::sc_module_name& name, const hw::Machine& machine,
             CommandProcessor& processor, LocalMemory& memory, hw::PostopEngine& engine,
-            hw::HeadMixEngine& encoder, bool functional);
+            hw::HeadMixEngine& encoder, bool functional, const DmaFactory& make_dma);
 
   /// Elements times stages; an encoder's outputs are one stage more.
   [[nodiscard]] std::uint64_t operations() const noexcept { return operations_; }
@@ -65,7 +65,7 @@ class StoreUnit final : public ExecutionUnit {
   std::uint64_t execute(Entry& entry) override;
   std::vector<hw::Counter> counters() const override;
   [[nodiscard]] std::uint64_t moved_bytes() const override {
-    return write_dma.stats().bytes + read_dma.stats().bytes;
+    return write_dma->stats().bytes + read_dma->stats().bytes;
   }
   void begin_operands(const hw::cmd::Result& result, const hw::Chain& chain);
   void fetch_operands(const hw::cmd::Result& result, std::uint64_t first, std::uint64_t rows,

@@ -3,31 +3,25 @@
 #include <tlm_utils/simple_initiator_socket.h>
 
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <memory>
 #include <systemc>
 #include <tlm>
 #include <vector>
 
 #include "hw/machine/machine.h"
-#include "tlm/bus/request_batch.h"
 #include "tlm/common/observer.h"
-#include "tlm/common/time.h"
-#include "tlm/dma/tlb.h"
 
 namespace systole::tlm_model {
 
-/// One direction of a DMA engine: turns rows of bytes into bus requests of at most
-/// dma.request_bytes that never cross a multiple of it, nor one of dma.row_bytes from the row's
-/// begin on, issues one a cycle, and keeps at most
-/// `outstanding` in flight. The effective bandwidth (outstanding x request_bytes / latency, or the
-/// width of the bus) follows from that.
+class Tlb;
+
+/// One direction of a DMA engine, as the units of a core use it: moves rows of bytes over the bus
+/// and says in which cycle of the core's clock each has arrived. RequestDma is Systole's own; any
+/// other can take its place, see DmaFactory.
 ///
-/// Loosely timed: a port runs up to kQuantum cycles ahead of simulated time before it waits, unless
-/// no other process would act in the meantime, and says at which cycle its next request can issue.
-/// The bus and the memory keep calendars, so that a request of another initiator still finds the
-/// gaps. What a port can issue before it has to wait goes out as one RequestBatch. Call it from one
-/// SC_THREAD only.
+/// Loosely timed: calls may return before the bytes have moved in simulated time, with the cycles
+/// in which they will have. Call a port from one SC_THREAD only.
 class DmaPort : public sc_core::sc_module, public Sampled {
  public:
   tlm_utils::simple_initiator_socket<DmaPort> socket{"socket"};
@@ -39,13 +33,6 @@ class DmaPort : public sc_core::sc_module, public Sampled {
     std::uint64_t tlb_misses = 0;
     std::uint64_t tlb_wait_cycles = 0;  ///< a request waited for its translation
   };
-
-  DmaPort(const sc_core::sc_module_name& name, const hw::Machine& machine,
-          std::uint32_t outstanding);
-
-  /// Cycles that a port may be ahead of simulated time. How far this moves cycle counts is measured
-  /// in tests/testbench/run/quantum_test.cpp: 1 % on a BERT layer, 3 % on the smallest preset.
-  static constexpr std::uint64_t kQuantum = 32;
 
   /// Runs of bytes at a pitch, in memory and in the core.
   struct Rows {
@@ -59,6 +46,13 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   /// Called for each row, in order, as soon as `cycle` is known, at which its last byte will have
   /// arrived.
   using OnRow = std::function<void(std::uint64_t row, std::uint64_t cycle)>;
+  /// Bytes that follow each other in memory; several make a row.
+  struct Run {
+    std::uint64_t address;
+    std::uint8_t* data;  ///< null: timing only
+    std::uint64_t bytes;
+    bool ends_row;
+  };
 
   /// Moves `bytes` from or to `address`, no request before cycle `not_before`. `data` may be null:
   /// timing only. The result is the cycle at which the last byte has arrived (read) or is
@@ -76,78 +70,56 @@ class DmaPort : public sc_core::sc_module, public Sampled {
   std::uint64_t read_rows(const Rows& rows, const OnRow& on_row) {
     return move(tlm::TLM_READ_COMMAND, rows, 0, on_row);
   }
-  /// Bytes that follow each other in memory; several make a row.
-  struct Run {
-    std::uint64_t address;
-    std::uint8_t* data;  ///< null: timing only
-    std::uint64_t bytes;
-    bool ends_row;
-  };
-  /// The same for rows of several runs each. A run is cut into requests as a row is.
-  std::uint64_t read_runs(const std::vector<Run>& runs, const OnRow& on_row);
+
+  /// What the three above do. `on_row` may be empty.
+  virtual std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
+                             const OnRow& on_row) = 0;
+  /// The same for reads of rows of several runs each.
+  virtual std::uint64_t read_runs(const std::vector<Run>& runs, const OnRow& on_row) = 0;
   /// First cycle after the last issued request.
-  [[nodiscard]] std::uint64_t next_issue() const noexcept { return next_issue_; }
+  [[nodiscard]] virtual std::uint64_t next_issue() const noexcept = 0;
   /// Waits until simulated time has caught up with the port.
-  void synchronise();
+  virtual void synchronise() = 0;
   /// From now on addresses are virtual. `walker` reads the page table; both outlive the port's use.
-  void translate_by(Tlb& tlb, DmaPort& walker) noexcept {
-    tlb_ = &tlb;
-    walker_ = &walker;
-  }
-  void set_quantum(std::uint64_t cycles) noexcept { quantum_ = cycles; }
+  /// A port that does not override this reports an error: its machine must have no table.
+  virtual void translate_by(Tlb& tlb, DmaPort& walker);
+  /// Cycles that the port may run ahead of simulated time, for ports that do.
+  virtual void set_quantum(std::uint64_t /*cycles*/) noexcept {}
 
   [[nodiscard]] const Stats& stats() const noexcept { return stats_; }
-  void sample() override;
-  void trace(sc_core::sc_trace_file* file) const override;
+  void sample() override {}
+  void trace(sc_core::sc_trace_file* /*file*/) const override {}
 
- private:
-  /// A call of move() in progress.
-  struct Transfer {
-    const OnRow& on_row;
-    std::uint64_t now_ps;        ///< simulated time, or later if no other process acts until then
-    std::uint64_t done;          ///< of the rows that are complete
-    std::uint64_t row = 0;       ///< the first that is not
-    std::uint64_t row_done = 0;  ///< of its requests that were sent
-  };
+ protected:
+  explicit DmaPort(const sc_core::sc_module_name& name) : sc_module(name) {}
 
-  std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
-                     const OnRow& on_row);
-  Transfer begin(tlm::tlm_command command, std::uint64_t not_before, const OnRow& on_row);
-  /// Cuts a run into requests and issues them.
-  void issue_run(const Run& run, Transfer& transfer);
-  std::uint64_t end(Transfer& transfer);
-  /// The slot that the next request takes.
-  [[nodiscard]] std::size_t next_slot(Transfer& transfer);
-  void translate(std::uint64_t address, Transfer& transfer);
-  void issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes, bool ends_row,
-             Transfer& transfer);
-  void send(Transfer& transfer);
-  [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
-
-  const std::uint32_t request_bytes_;
-  const std::uint64_t row_bytes_;  ///< pieces of a row that are cut into requests
-  const Clock clock_;
-  const bool slots_in_order_;
-  std::vector<std::uint64_t> window_;  ///< by slot: cycle of completion of its request in flight
-  std::size_t oldest_ = 0;             ///< slots in order: that of the next request
-  std::uint64_t next_issue_ = 0;
-  Tlb* tlb_ = nullptr;  ///< null: addresses are physical
-  DmaPort* walker_ = nullptr;
-  std::uint64_t page_ = ~std::uint64_t{0};  ///< of the last request
-  std::uint64_t quantum_ = kQuantum;
-  tlm::tlm_generic_payload payload_;
-  RequestBatch batch_;                  ///< issued and not sent yet
-  std::vector<std::uint8_t> ends_row_;  ///< for each of them: whether it is the last of its row
-  std::vector<std::size_t> slots_;      ///< and its slot
   Stats stats_;
-
-  struct Flight {
-    std::uint64_t issued, done, bytes;
-  };
-  bool sampled_ = false;           ///< tracing is enabled: keep `flights_`
-  std::deque<Flight> flights_;     ///< issued, ahead of time perhaps, and not yet seen as done
-  std::uint32_t outstanding_ = 0;  ///< traced: requests in flight
-  std::uint64_t moved_ = 0;        ///< traced: bytes of the requests that are done
 };
+
+/// What a port of a core is for.
+enum class DmaUse : std::uint8_t {
+  kFetch,            ///< of the program
+  kLoad,             ///< load unit
+  kStore,            ///< results of the store unit
+  kOperands,         ///< tensor operands of the store unit
+  kQuery,            ///< attention engines: rows of Q
+  kKey,              ///< ... of K
+  kValue,            ///< ... of V
+  kMask,             ///< ... masks
+  kAttentionOutput,  ///< ... outputs
+  kLoadWalker,       ///< reads of the page table for the load unit
+  kStoreWalker       ///< ... for the store unit
+};
+
+/// Makes the ports of a core. `name` is that of the module below the unit.
+using DmaFactory = std::function<std::unique_ptr<DmaPort>(const char* name,
+                                                          const hw::Machine& machine, DmaUse use)>;
+
+/// Requests that a port of this use has in flight at most, by the keys of the machine.
+[[nodiscard]] std::uint32_t outstanding_requests(const hw::Machine& machine, DmaUse use);
+
+/// Systole's own ports: a RequestDma with outstanding_requests().
+[[nodiscard]] std::unique_ptr<DmaPort> make_request_dma(const char* name,
+                                                        const hw::Machine& machine, DmaUse use);
 
 }  // namespace systole::tlm_model

@@ -10,7 +10,7 @@
 #include "hw/machine/machine.h"
 #include "hw/program/program.h"
 #include "tlm/common/time.h"
-#include "tlm/dma/dma_port.h"
+#include "tlm/dma/request_dma.h"
 
 namespace systole::tlm_model {
 
@@ -20,7 +20,7 @@ namespace systole::tlm_model {
 class HostCompute : public sc_core::sc_module {
  public:
   /// The cache's way to the bus.
-  DmaPort lines;
+  RequestDma lines;
 
   /// Of the host's time; the caller has the rest.
   enum Cause : std::size_t { kMemory, kCore };

@@ -16,6 +16,7 @@
 #include "hw/description/machine_rules.h"
 #include "hw/description/machine_text.h"
 #include "testbench/cli/common/version.h"
+#include "testbench/own/own_driver.h"
 #include "testbench/own/own_rtl.h"
 #include "testbench/run/rtl_blocks.h"
 
@@ -29,7 +30,7 @@ std::pair<std::string, std::string> own_item(const std::string& item) {
   const std::size_t equals = item.find('=');
   if (equals == std::string::npos) return {item, {}};
   const std::string block = item.substr(0, equals), folder = item.substr(equals + 1);
-  const std::vector<std::string> blocks = own_blocks();
+  const std::vector<std::string> blocks = own_blocks_of_machines();
   if (folder.empty() || std::find(blocks.begin(), blocks.end(), block) == blocks.end()) {
     throw hw::InputError(fmt::format("--rtl {}: expected BLOCK=DIR with one of {}",
                                      hw::printable(item), fmt::join(blocks, ", ")));

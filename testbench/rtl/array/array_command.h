@@ -14,19 +14,6 @@
 
 namespace systole::testbench {
 
-/// Position in a stream of folds of `length` beats each.
-struct FoldPosition {
-  std::size_t fold = 0;
-  std::size_t beat = 0;
-
-  void step(std::size_t length) {
-    if (++beat == length) {
-      beat = 0;
-      ++fold;
-    }
-  }
-};
-
 /// The array's inputs between two commands.
 template <typename Model>
 void idle_inputs(Model& model) {
@@ -222,6 +209,33 @@ class ArrayCommand {
   std::uint64_t in_flight_ = 0;
   std::uint64_t now_ = 0;
   Cycles result_;
+};
+
+/// rtl/array/systole_systolic_array.sv, or RTL with its ports.
+template <typename Model, std::size_t Dim>
+class ArrayBuild final : public SystolicArrayRtl {
+ public:
+  ArrayBuild(hw::ArrayOverlap overlap, const RtlOptions& options)
+      : overlap_(overlap), dut_(options) {
+    dut_->overlap_i = static_cast<CData>(overlap);
+    idle_inputs(*dut_);
+  }
+
+  Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure) override {
+    const ArrayFolds<Dim> folds(args);
+    if (folds.count() == 0) {
+      clear_c(args);
+      return {};
+    }
+    dut_->a_unsigned_i = args.a_unsigned;
+    return ArrayCommand<Model, Dim>(dut_, overlap_, args, folds, pressure).run(preloaded);
+  }
+
+  [[nodiscard]] bool failed() const override { return dut_.failed(); }
+
+ private:
+  const hw::ArrayOverlap overlap_;
+  VerilatedDut<Model> dut_;
 };
 
 }  // namespace systole::testbench

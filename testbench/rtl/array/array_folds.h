@@ -10,6 +10,36 @@
 
 namespace systole::testbench {
 
+/// Position in a stream of folds of `length` beats each.
+struct FoldPosition {
+  std::size_t fold = 0;
+  std::size_t beat = 0;
+
+  void step(std::size_t length) {
+    if (++beat == length) {
+      beat = 0;
+      ++fold;
+    }
+  }
+};
+
+/// Throws std::invalid_argument if a pitch is shorter than its row.
+inline void check_pitches(const hw::GemmArgs& args) {
+  const std::size_t b_row = args.b_transposed ? args.k : args.n;
+  if ((args.a != nullptr && args.lda < args.k) || (args.b != nullptr && args.ldb < b_row) ||
+      (args.c != nullptr && args.ldc < args.n)) {
+    throw std::invalid_argument("ArrayFolds: a pitch is shorter than its row");
+  }
+}
+
+/// A product without folds leaves the array alone, but not C.
+inline void clear_c(const hw::GemmArgs& args) {
+  if (args.c == nullptr || args.accumulate || args.n == 0) return;
+  for (std::size_t row = 0; row < args.m; ++row) {
+    std::memset(args.c + row * args.ldc, 0, args.n * sizeof(std::int32_t));
+  }
+}
+
 /// The folds of one product on a Dim x Dim weight-stationary array, as beats of its streams: column
 /// tiles outside, tiles of k inside, ragged tiles padded with zeros.
 template <std::size_t Dim>
@@ -17,11 +47,7 @@ class ArrayFolds {
  public:
   /// Throws std::invalid_argument if a pitch is shorter than its row.
   explicit ArrayFolds(const hw::GemmArgs& args) : args_(args) {
-    const std::size_t b_row = args.b_transposed ? args.k : args.n;
-    if ((args.a != nullptr && args.lda < args.k) || (args.b != nullptr && args.ldb < b_row) ||
-        (args.c != nullptr && args.ldc < args.n)) {
-      throw std::invalid_argument("ArrayFolds: a pitch is shorter than its row");
-    }
+    check_pitches(args);
     if (args.m == 0 || args.n == 0) return;
     k_tiles_ = (args.k + Dim - 1) / Dim;
     count_ = k_tiles_ * ((args.n + Dim - 1) / Dim);

@@ -1,6 +1,5 @@
 #include "testbench/rtl/array/systolic_array_rtl.h"
 
-#include <cstring>
 #include <string>
 
 #include "Vsystolic_array_16.h"
@@ -11,46 +10,8 @@
 #include "Vsystolic_array_8_checked.h"
 #include "base/error.h"
 #include "testbench/rtl/array/array_command.h"
-#include "testbench/rtl/array/array_folds.h"
-#include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
-namespace {
-
-/// A product without folds leaves the array alone, but not C.
-void clear_c(const hw::GemmArgs& args) {
-  for (std::size_t row = 0; row < args.m && args.n != 0; ++row) {
-    std::memset(args.c + row * args.ldc, 0, args.n * sizeof(std::int32_t));
-  }
-}
-
-template <typename Model, std::size_t Dim>
-class ArrayBuild final : public SystolicArrayRtl {
- public:
-  ArrayBuild(hw::ArrayOverlap overlap, const RtlOptions& options)
-      : overlap_(overlap), dut_(options) {
-    dut_->overlap_i = static_cast<CData>(overlap);
-    idle_inputs(*dut_);
-  }
-
-  Cycles matmul(const hw::GemmArgs& args, bool preloaded, const BackPressure& pressure) override {
-    const ArrayFolds<Dim> folds(args);
-    if (folds.count() == 0) {
-      if (args.c != nullptr && !args.accumulate) clear_c(args);
-      return {};
-    }
-    dut_->a_unsigned_i = args.a_unsigned;
-    return ArrayCommand<Model, Dim>(dut_, overlap_, args, folds, pressure).run(preloaded);
-  }
-
-  [[nodiscard]] bool failed() const override { return dut_.failed(); }
-
- private:
-  const hw::ArrayOverlap overlap_;
-  VerilatedDut<Model> dut_;
-};
-
-}  // namespace
 
 bool SystolicArrayRtl::Cycles::meets(const hw::ArrayCycles& contract) const {
   return measured.folds == contract.folds && measured.interval == contract.interval &&

@@ -10,8 +10,8 @@
 
 namespace systole::testbench {
 
-/// rtl/array/systole_systolic_array.sv, one matmul command at a time. Contract: hw/kernel/gemm.h,
-/// hw/array/array.h.
+/// rtl/array/systole_systolic_array.sv, weight-stationary, or rtl/array/systole_output_array.sv,
+/// output-stationary, one matmul command at a time. Contract: hw/kernel/gemm.h, hw/array/array.h.
 class SystolicArrayRtl {
  public:
   virtual ~SystolicArrayRtl() = default;
@@ -24,10 +24,11 @@ class SystolicArrayRtl {
     [[nodiscard]] bool meets(const hw::ArrayCycles& contract) const;
   };
 
-  /// Runs the folds of one product, column tiles outside and tiles of k inside. After the last
-  /// fold it offers a tile of zeros, as the next command's first weights, and drops it once that
-  /// command could begin, which ends the interval. `preloaded`: this command's first weights are in
-  /// the array before it begins.
+  /// Runs the folds of one product, column tiles outside and tiles of k, or of rows, inside. After
+  /// the last fold a weight-stationary array is offered a tile of zeros, as the next command's
+  /// first weights, and drops it once that command could begin, which ends the interval.
+  /// `preloaded`: this command's first weights are in the array before it begins; means nothing
+  /// output-stationary.
   ///
   /// Operands that are null count as zeros, and a null C is not written. `pressure`: the input side
   /// withholds weights and activations, each on its own; the output side refuses results. Throws
@@ -38,9 +39,15 @@ class SystolicArrayRtl {
   [[nodiscard]] virtual bool failed() const = 0;  ///< an assertion has fired
 };
 
-/// Builds are square, `dim` 4, 8 or 16; throws InputError for others.
+/// Weight-stationary builds are square, `dim` 4, 8 or 16; throws InputError for others.
 [[nodiscard]] std::unique_ptr<SystolicArrayRtl> make_systolic_array(std::uint32_t dim,
                                                                     hw::ArrayOverlap overlap,
                                                                     const RtlOptions& options = {});
+
+/// Output-stationary builds are 3 x 5, 4 x 4 and 64 x 8; throws InputError for others.
+[[nodiscard]] std::unique_ptr<SystolicArrayRtl> make_output_array(std::uint32_t rows,
+                                                                  std::uint32_t cols,
+                                                                  hw::ArrayOverlap overlap,
+                                                                  const RtlOptions& options = {});
 
 }  // namespace systole::testbench

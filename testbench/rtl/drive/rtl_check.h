@@ -3,8 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
+#include "base/error.h"
+#include "base/printable.h"
 #include "testbench/rtl/drive/model_view.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/rtl/drive/rtl_options.h"
@@ -23,6 +26,19 @@ class RtlCheck {
   void begin(std::uint64_t contract, const std::int32_t* expected = nullptr) {
     contract_ = contract;
     if (view_) view_->begin(expected, contract);
+  }
+  /// What `work` returns. Our blocks keep the protocol, or it is our error. A user's may not: then
+  /// it is an InputError that names the folder.
+  template <typename Work>
+  auto run(Work work) const {
+    try {
+      return work();
+    } catch (const hw::InputError&) {
+      throw;
+    } catch (const std::runtime_error& error) {
+      if (counts_->source.empty()) throw;
+      throw hw::InputError(hw::printable(counts_->source) + ": " + error.what());
+    }
   }
   void end(std::uint64_t cycles) { end(cycles, cycles == contract_); }
   /// `meets`: the cycles are those of the contract.

@@ -7,14 +7,31 @@
 #include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/engine/own_block.h"
 
 namespace systole::testbench {
 
 namespace {
 
+/// `own`: where users' RTL is; `options`: of the block.
+std::unique_ptr<AccumulatorSramRtl> make_sram(std::uint32_t cols, const hw::AccumulatorBanks& banks,
+                                              const RtlOptions& own, const RtlOptions& options,
+                                              RtlCounts& counts) {
+  const OwnBlock* const block = find_own(own, "accumulator_sram", "accumulator_sram",
+                                         {{"cols", "array.cols", cols},
+                                          {"ports", "accumulator.ports", banks.ports},
+                                          {"rows", "rows of a bank", banks.rows_per_bank}},
+                                         counts);
+  if (block == nullptr) return make_accumulator_sram(cols, banks, options);
+  OwnArguments arguments;
+  arguments.banks = banks;
+  return make_own<AccumulatorSramRtl>(*block, arguments, options);
+}
+
 class AccumulatorRtlEngine final : public TimedRtl<hw::AccumulatorEngine> {
  public:
-  AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& options, RtlCounts& counts);
+  AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& own, const RtlOptions& options,
+                       RtlCounts& counts);
 
   void write(const hw::AccumulatorTile& tile, const std::int32_t* values, std::size_t pitch,
              bool accumulate) override;
@@ -47,12 +64,12 @@ class AccumulatorRtlEngine final : public TimedRtl<hw::AccumulatorEngine> {
   const bool shown_;
 };
 
-AccumulatorRtlEngine::AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& options,
-                                           RtlCounts& counts)
+AccumulatorRtlEngine::AccumulatorRtlEngine(const hw::Machine& machine, const RtlOptions& own,
+                                           const RtlOptions& options, RtlCounts& counts)
     : TimedRtl(options.time),
       cols_(machine.array.cols),
       banks_(hw::accumulator_banks(machine)),
-      rtl_(make_accumulator_sram(cols_, banks_, options)),
+      rtl_(make_sram(cols_, banks_, own, options, counts)),
       model_(banks_.banks * banks_.rows_per_bank * cols_),
       check_(counts, options),
       shown_(options.view != nullptr) {
@@ -64,7 +81,7 @@ void AccumulatorRtlEngine::clear() {
   const std::vector<std::int32_t> zeros(cols_, 0);
   std::vector<AccumulatorSramRtl::Write> writes(banks_.banks * banks_.rows_per_bank);
   for (std::size_t row = 0; row < writes.size(); ++row) writes[row] = {row, zeros.data()};
-  rtl_->run(writes, {});
+  check_.run([&] { return rtl_->run(writes, {}); });
 }
 
 // A tile of whole memory rows goes as the array computes it, a column of memory rows after the
@@ -105,7 +122,7 @@ void AccumulatorRtlEngine::run(const std::vector<AccumulatorSramRtl::Write>& wri
                                const std::vector<AccumulatorSramRtl::Read>& reads,
                                std::uint64_t contract, const std::int32_t* expected) {
   check_.begin(contract, expected);
-  const AccumulatorSramRtl::Cycles cycles = rtl_->run(writes, reads);
+  const AccumulatorSramRtl::Cycles cycles = check_.run([&] { return rtl_->run(writes, reads); });
   check_.end(cycles.write.cycles + cycles.read.cycles);
   check_.assertions(rtl_->failed());
 }
@@ -161,7 +178,7 @@ std::unique_ptr<hw::AccumulatorEngine> make_accumulator_engine(const hw::Machine
                                                                const RtlOptions& options,
                                                                RtlReport& report) {
   return std::make_unique<AccumulatorRtlEngine>(
-      machine, options.for_block("accumulator_sram", machine.array.cols),
+      machine, options, options.for_block("accumulator_sram", machine.array.cols),
       report["accumulator_sram"]);
 }
 

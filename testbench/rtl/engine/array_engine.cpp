@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -9,31 +11,37 @@
 #include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/engine/own_block.h"
 
 namespace systole::testbench {
 namespace {
 
-/// The size of a square weight-stationary array.
-std::uint32_t dim_of(const hw::Machine::Array& array) {
-  if (array.dataflow != hw::Dataflow::kWeightStationary) {
-    throw hw::InputError(
-        "systolic_array RTL: array.dataflow is \"output-stationary\", expected "
-        "\"weight-stationary\"");
+/// `own`: where users' RTL is; `options`: of the block.
+std::unique_ptr<SystolicArrayRtl> make_array(const hw::Machine::Array& array, const RtlOptions& own,
+                                             const RtlOptions& options, RtlCounts& counts) {
+  const bool stationary_sums = array.dataflow == hw::Dataflow::kOutputStationary;
+  if (const OwnBlock* const block = find_own(
+          own, "systolic_array", stationary_sums ? "output_array" : "systolic_array",
+          {{"rows", "array.rows", array.rows}, {"cols", "array.cols", array.cols}}, counts)) {
+    OwnArguments arguments;
+    arguments.overlap = array.overlap;
+    return make_own<SystolicArrayRtl>(*block, arguments, options);
+  }
+  if (stationary_sums) {
+    return make_output_array(array.rows, array.cols, array.overlap, options);
   }
   if (array.rows != array.cols) {
     throw hw::InputError("systolic_array RTL: " + std::to_string(array.rows) + " x " +
                          std::to_string(array.cols) + ", expected a square array");
   }
-  return array.rows;
+  return make_systolic_array(array.rows, array.overlap, options);
 }
 
 class ArrayRtlEngine final : public TimedRtl<hw::ArrayEngine> {
  public:
-  ArrayRtlEngine(const hw::Machine::Array& array, const RtlOptions& options, RtlCounts& counts)
-      : TimedRtl(options.time),
-        array_(array),
-        rtl_(make_systolic_array(dim_of(array), array.overlap, options)),
-        check_(counts, options) {}
+  ArrayRtlEngine(const hw::Machine::Array& array, std::unique_ptr<SystolicArrayRtl> rtl,
+                 const RtlOptions& options, RtlCounts& counts)
+      : TimedRtl(options.time), array_(array), rtl_(std::move(rtl)), check_(counts, options) {}
 
   [[nodiscard]] hw::ArrayCycles matmul(const hw::GemmArgs& operands, bool preloaded) override {
     const bool has_values = operands.c != nullptr;
@@ -51,7 +59,8 @@ class ArrayRtlEngine final : public TimedRtl<hw::ArrayEngine> {
         hw::array_cycles(array_, operands.m, operands.n, operands.k, preloaded);
     check_.operation();
     check_.begin(contract.latency);
-    const SystolicArrayRtl::Cycles cycles = rtl_->matmul(operands, preloaded);
+    const SystolicArrayRtl::Cycles cycles =
+        check_.run([&] { return rtl_->matmul(operands, preloaded); });
     check_.end(cycles.cycles, cycles.meets(contract));
     check_.assertions(rtl_->failed());
     for (std::size_t row = 0; has_values && row < operands.m; ++row) {
@@ -72,8 +81,10 @@ class ArrayRtlEngine final : public TimedRtl<hw::ArrayEngine> {
 
 std::unique_ptr<hw::ArrayEngine> make_array_engine(const hw::Machine::Array& array,
                                                    const RtlOptions& options, RtlReport& report) {
-  return std::make_unique<ArrayRtlEngine>(array, options.for_block("systolic_array", array.cols),
-                                          report["systolic_array"]);
+  const RtlOptions its = options.for_block("systolic_array", array.cols);
+  RtlCounts& counts = report["systolic_array"];
+  return std::make_unique<ArrayRtlEngine>(array, make_array(array, options, its, counts), its,
+                                          counts);
 }
 
 }  // namespace systole::testbench

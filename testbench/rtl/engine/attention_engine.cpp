@@ -1,15 +1,18 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "hw/attention/timing/attention_cycles.h"
 #include "hw/attention/timing/attention_runs.h"
 #include "testbench/rtl/attention/attention_line_rtl.h"
+#include "testbench/rtl/attention/attention_softmax_rtl.h"
 #include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/engine/own_block.h"
 
 namespace systole::testbench {
 namespace {
@@ -30,13 +33,18 @@ class AttentionRtlEngine final : public TimedRtl<hw::AttentionEngine> {
   void begin_sums_at(std::uint64_t cycle) override { sums_at_ = cycle; }
 
  private:
-  struct Twin {
-    std::unique_ptr<AttentionLineRtl> rtl;
+  template <typename Rtl>
+  struct TwinOf {
+    std::unique_ptr<Rtl> rtl;
     RtlCheck check;
   };
+  using Twin = TwinOf<AttentionLineRtl>;
 
   void run_scores(const hw::SparseHead& head, const hw::AttentionOperands& operands,
                   hw::SplitCells<std::int32_t>& scores);
+  void run_softmax(const hw::SparseHead& head, const hw::SparseRows& rows,
+                   const hw::SplitCells<std::int32_t>& scores,
+                   const hw::SoftmaxConstants& constants, hw::AttentionCodes& codes);
   void run_sums(const hw::SparseHead& head, const hw::SparseRows& rows,
                 const hw::AttentionOperands& operands, const hw::AttentionCodes& codes,
                 std::vector<std::int32_t>& sums);
@@ -47,21 +55,31 @@ class AttentionRtlEngine final : public TimedRtl<hw::AttentionEngine> {
   std::uint64_t sums_at_ = 0;
   hw::Machine::Attention attention_;
   std::optional<Twin> dense_, sparse_;  ///< none: the model
+  std::optional<TwinOf<AttentionSoftmaxRtl>> softmax_;
 };
 
 AttentionRtlEngine::AttentionRtlEngine(const hw::Machine::Attention& attention,
                                        const hw::Machine::Backends& backends,
                                        const RtlOptions& options, RtlReport& report)
     : TimedRtl(options.time), attention_(attention) {
-  const auto make = [&](hw::Backend backend, const std::string& block,
-                        auto make_line) -> std::optional<Twin> {
-    if (backend != hw::Backend::kRtl) return std::nullopt;
+  const auto make = [&](hw::Backend backend, const std::string& block, const OwnSize& size,
+                        auto& twin, auto make_rtl) {
+    if (backend != hw::Backend::kRtl) return;
     require_lines(block, attention);
-    const RtlOptions own = options.for_block(block, attention.macs_per_line);
-    return Twin{make_line(attention.macs_per_line, own), RtlCheck(report[block], own)};
+    using Interface = typename std::decay_t<decltype(twin->rtl)>::element_type;
+    const RtlOptions its = options.for_block(block, size.value);
+    const OwnBlock* const own = find_own(options, block, block, {size}, report[block]);
+    twin.emplace(std::decay_t<decltype(*twin)>{
+        own == nullptr ? make_rtl(static_cast<std::uint32_t>(size.value), its)
+                       : make_own<Interface>(*own, {}, its),
+        RtlCheck(report[block], its)});
   };
-  dense_ = make(backends.denser_line, "denser_line", make_denser_line);
-  sparse_ = make(backends.sparser_line, "sparser_line", make_sparser_line);
+  const OwnSize macs{"macs", "attention.macs_per_line", attention.macs_per_line};
+  make(backends.denser_line, "denser_line", macs, dense_, make_denser_line);
+  make(backends.sparser_line, "sparser_line", macs, sparse_, make_sparser_line);
+  make(backends.attention_softmax, "attention_softmax",
+       {"lanes", "attention.softmax_lanes", attention.softmax_lanes}, softmax_,
+       make_attention_softmax);
 }
 
 hw::AttentionSums AttentionRtlEngine::sums(const hw::SparseHead& head,
@@ -73,6 +91,7 @@ hw::AttentionSums AttentionRtlEngine::sums(const hw::SparseHead& head,
   hw::apply_score_stages(functions, scores);
   const hw::SparseRows rows = hw::sparse_rows(head);
   hw::AttentionCodes codes = hw::softmax_kept_cells(head, rows, scores, functions.softmax);
+  if (softmax_) run_softmax(head, rows, scores, functions.softmax, codes);
   std::vector<std::int32_t> sums(head.queries * operands.value_dim, 0);
   run_sums(head, rows, operands, codes, sums);
   return {std::move(sums), std::move(codes.divisor)};
@@ -96,6 +115,48 @@ void AttentionRtlEngine::run_scores(const hw::SparseHead& head,
     const auto found = run(*twin, work, hw::line_cycles(runs.lines[line], step_cycles), expected);
     for (std::size_t i = 0; i < found.size(); ++i) cells[work.steps[i].cell] = found[i];
   }
+}
+
+// The RTL's codes take the place of the model's.
+void AttentionRtlEngine::run_softmax(const hw::SparseHead& head, const hw::SparseRows& rows,
+                                     const hw::SplitCells<std::int32_t>& scores,
+                                     const hw::SoftmaxConstants& constants,
+                                     hw::AttentionCodes& codes) {
+  ScoreRows work;
+  std::vector<std::uint8_t*> places;
+  std::vector<std::int32_t> expected;
+  const auto add = [&](std::int32_t score, std::uint8_t& code) {
+    work.scores.push_back(score);
+    places.push_back(&code);
+    expected.push_back(code);
+  };
+  for (std::size_t query = 0; query < head.queries; ++query) {
+    for (std::size_t cell = query; cell < head.dense_cells(); cell += head.queries) {
+      if (head.dense_keep[cell]) add(scores.dense[cell], codes.cells.dense[cell]);
+    }
+    for (std::uint32_t i = rows.pointers[query]; i < rows.pointers[query + 1]; ++i) {
+      add(scores.sparse[rows.cells[i]], codes.cells.sparse[rows.cells[i]]);
+    }
+    work.ends.push_back(work.scores.size());
+  }
+  const std::uint64_t beats = hw::softmax_cycles(head, attention_);
+  if (beats == 0) return;
+  std::vector<std::uint8_t> found;
+  std::vector<std::uint32_t> divisor;
+  RtlCheck& check = softmax_->check;
+  check.operation();
+  check.begin(beats + hw::stage_info(hw::StageOp::kSoftmax).latency);
+  check.end(
+      check
+          .run([&] { return softmax_->rtl->run(work, constants, found, divisor, expected.data()); })
+          .cycles);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    check.mismatch(found[i] != expected[i]);
+    *places[i] = found[i];
+  }
+  check.values(divisor.data(), codes.divisor.data(), divisor.size());
+  check.assertions(softmax_->rtl->failed());
+  codes.divisor = std::move(divisor);
 }
 
 void AttentionRtlEngine::run_sums(const hw::SparseHead& head, const hw::SparseRows& rows,
@@ -144,7 +205,8 @@ std::vector<std::int32_t> AttentionRtlEngine::run(Twin& twin, const LineWork& wo
   RtlCycles cycles;
   twin.check.operation();
   twin.check.begin(contract);
-  std::vector<std::int32_t> found = twin.rtl->run(work, cycles, expected.data());
+  std::vector<std::int32_t> found =
+      twin.check.run([&] { return twin.rtl->run(work, cycles, expected.data()); });
   twin.check.end(cycles.cycles);
   const std::size_t width = work.spmm ? attention_.macs_per_line : 1;
   for (std::size_t i = 0; i < found.size(); i += width) {

@@ -16,8 +16,7 @@
 /// All throw InputError for sizes that no RTL is built for.
 namespace systole::testbench {
 
-/// An operation is a matmul command. The array has to be square and weight-stationary. Without C
-/// the RTL multiplies zeros, which takes as long.
+/// An operation is a matmul command. Without C the RTL multiplies zeros, which takes as long.
 [[nodiscard]] std::unique_ptr<hw::ArrayEngine> make_array_engine(const hw::Machine::Array& array,
                                                                  const RtlOptions& options,
                                                                  RtlReport& report);
@@ -32,9 +31,10 @@ namespace systole::testbench {
     const hw::Machine::Backends& backends, std::uint32_t lanes, const RtlOptions& options,
     RtlReport& report);
 
-/// The lines of one attention engine or of both, as `backends` says. One line in RTL does what each
-/// line of the machine did, one after the other; an operation is a phase of a line. Stages of the
-/// scores and the softmax between the phases are the model's.
+/// The lines of one attention engine or of both, and the softmax between the phases, as `backends`
+/// says. One line in RTL does what each line of the machine did, one after the other; an operation
+/// is a phase of a line, or the softmax of a head or of a tile of its queries. Stages of the scores
+/// are the model's.
 [[nodiscard]] std::unique_ptr<hw::AttentionEngine> make_attention_engine(
     const hw::Machine::Attention& attention, const hw::Machine::Backends& backends,
     const RtlOptions& options, RtlReport& report);

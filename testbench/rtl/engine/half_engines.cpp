@@ -6,6 +6,7 @@
 #include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/engine/own_block.h"
 #include "testbench/rtl/ring/fp16_unit_rtl.h"
 #include "testbench/rtl/ring/mpu_tree_rtl.h"
 
@@ -20,11 +21,9 @@ std::vector<std::int32_t> words_of(const std::vector<hw::Half>& halves) {
 
 class MatrixLaneRtlEngine final : public TimedRtl<hw::MatrixLaneEngine> {
  public:
-  MatrixLaneRtlEngine(const hw::MatrixUnit& unit, const RtlOptions& options, RtlCounts& counts)
-      : TimedRtl(options.time),
-        unit_(unit),
-        rtl_(make_mpu_tree(unit, options)),
-        check_(counts, options) {}
+  MatrixLaneRtlEngine(const hw::MatrixUnit& unit, std::unique_ptr<MpuTreeRtl> rtl,
+                      const RtlOptions& options, RtlCounts& counts)
+      : TimedRtl(options.time), unit_(unit), rtl_(std::move(rtl)), check_(counts, options) {}
 
   void gemv(const hw::HalfGemv& args) override {
     const std::size_t columns = args.slices * args.lanes;
@@ -52,7 +51,7 @@ class MatrixLaneRtlEngine final : public TimedRtl<hw::MatrixLaneEngine> {
     check_.operation();
     check_.begin(hw::matrix_cycles(unit_, args.k_tiles * args.depth, args.slices * unit_.lanes),
                  words.data());
-    check_.end(rtl_->run(args, row, lane).cycles);
+    check_.end(check_.run([&] { return rtl_->run(args, row, lane); }).cycles);
     for (std::size_t slice = 0; slice < args.slices; ++slice) {
       check_.values(args.y + row * args.y_pitch + slice * args.lanes + lane, &sums[slice], 1);
     }
@@ -66,13 +65,10 @@ class MatrixLaneRtlEngine final : public TimedRtl<hw::MatrixLaneEngine> {
 class HalfVectorRtlEngine final : public TimedRtl<hw::HalfVectorEngine> {
  public:
   /// What is not `block`'s goes to `others`.
-  HalfVectorRtlEngine(Fp16Block block, const RtlOptions& options, RtlCounts& counts,
-                      std::unique_ptr<hw::HalfVectorEngine> others)
+  HalfVectorRtlEngine(Fp16Block block, std::unique_ptr<Fp16UnitRtl> rtl, const RtlOptions& options,
+                      RtlCounts& counts, std::unique_ptr<hw::HalfVectorEngine> others)
       : TimedRtl(options.time),
-        block_(block),
-        rtl_(make_fp16_unit(block, options)),
-        check_(counts, options),
-        others_(std::move(others)) {}
+        block_(block), rtl_(std::move(rtl)), check_(counts, options), others_(std::move(others)) {}
 
   void apply(hw::half_vector::Operation operation,
              const hw::half_vector::Elements& elements) override {
@@ -89,7 +85,7 @@ class HalfVectorRtlEngine final : public TimedRtl<hw::HalfVectorEngine> {
     check_.begin(
         hw::half_vector::cycles(elements.n, Fp16UnitRtl::kLanes, Fp16UnitRtl::depth(block_)),
         words.data());
-    check_.end(rtl_->run(operation, elements).cycles);
+    check_.end(check_.run([&] { return rtl_->run(operation, elements); }).cycles);
     check_.values(elements.y, expected.data(), elements.n);
     check_.assertions(rtl_->failed());
   }
@@ -108,8 +104,17 @@ std::unique_ptr<hw::MatrixLaneEngine> make_matrix_lane_engine(const hw::MatrixUn
                                                               const RtlOptions& options,
                                                               RtlReport& report) {
   if (!backends.mpu_tree) return std::make_unique<hw::MatrixLaneModel>();
-  return std::make_unique<MatrixLaneRtlEngine>(unit, options.for_block("mpu_tree", 1),
-                                               report["mpu_tree"]);
+  const RtlOptions its = options.for_block("mpu_tree", 1);
+  RtlCounts& counts = report["mpu_tree"];
+  const OwnBlock* const own = find_own(options, "mpu_tree", "mpu_tree",
+                                       {{"depth", "matrix.depth", unit.depth},
+                                        {"partial_sums", "matrix.partial_sums", unit.partial_sums}},
+                                       counts);
+  OwnArguments arguments;
+  arguments.matrix = unit;
+  return std::make_unique<MatrixLaneRtlEngine>(
+      unit, own == nullptr ? make_mpu_tree(unit, its) : make_own<MpuTreeRtl>(*own, arguments, its),
+      its, counts);
 }
 
 std::unique_ptr<hw::HalfVectorEngine> make_half_vector_engine(HalfBackends backends,
@@ -120,8 +125,12 @@ std::unique_ptr<hw::HalfVectorEngine> make_half_vector_engine(HalfBackends backe
                                       std::make_pair(Fp16Block::kAdd, backends.fp16_add)}) {
     if (!wanted) continue;
     const std::string name = name_of(block);
+    const RtlOptions its = options.for_block(name, Fp16UnitRtl::kLanes);
+    RtlCounts& counts = report[name];
+    const OwnBlock* const own = find_own(options, name, name, {}, counts);
     engine = std::make_unique<HalfVectorRtlEngine>(
-        block, options.for_block(name, Fp16UnitRtl::kLanes), report[name], std::move(engine));
+        block, own == nullptr ? make_fp16_unit(block, its) : make_own<Fp16UnitRtl>(*own, {}, its),
+        its, counts, std::move(engine));
   }
   return engine;
 }

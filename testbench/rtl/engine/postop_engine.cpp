@@ -161,7 +161,10 @@ void PostopRtlEngine::run(Block& block, const hw::Chain& chain, const hw::ChainO
                           const std::vector<std::int32_t>& expected) {
   block.check.operation();
   block.check.begin(block.rtl->contract(chain, operands.rows, operands.cols));
-  block.check.end(block.rtl->run(chain, operands, values_.data(), expected.data()).cycles);
+  block.check.end(
+      block.check
+          .run([&] { return block.rtl->run(chain, operands, values_.data(), expected.data()); })
+          .cycles);
   block.check.values(values_.data(), expected.data(), expected.size());
   block.check.assertions(block.rtl->failed());
 }
@@ -173,17 +176,18 @@ hw::ChainCycles PostopRtlEngine::cycles(const hw::Chain& chain, std::uint64_t ro
   for (const hw::Stage& stage : chain.stages) {
     const hw::Chain alone = lone(served(stage));
     for (const Block& block : stages_) {
-      if (block.rtl->serves(alone)) fill += excess(*block.rtl, alone, rows, cols);
+      if (block.rtl->serves(alone)) fill += excess(block, alone, rows, cols);
     }
   }
-  if (runs_as_pipeline(chain)) fill += excess(*pipeline_->rtl, chain, rows, cols);
+  if (runs_as_pipeline(chain)) fill += excess(*pipeline_, chain, rows, cols);
   cycles.fill = static_cast<std::uint64_t>(std::max<std::int64_t>(fill, 0));
   return cycles;
 }
 
 // How long a block takes depends on the shape, and for softmax on its mode, but not on values.
-std::int64_t PostopRtlEngine::excess(ChainRtl& rtl, const hw::Chain& chain, std::size_t rows,
+std::int64_t PostopRtlEngine::excess(const Block& block, const hw::Chain& chain, std::size_t rows,
                                      std::size_t cols) {
+  ChainRtl& rtl = *block.rtl;
   std::vector<std::uint64_t> shape{rows, cols};
   for (const hw::Stage& stage : chain.stages) {
     shape.insert(shape.end(), {hw::stage_latency(stage), hw::statistics_passes(stage)});
@@ -204,7 +208,7 @@ std::int64_t PostopRtlEngine::excess(ChainRtl& rtl, const hw::Chain& chain, std:
     // No operation of the system.
     const std::uint64_t begins = time_ ? time_->cycle() : SystemTime::kNone;
     if (time_) time_->begin_at(SystemTime::kNone);
-    const RtlCycles taken = rtl.run(chain, operands, words.data());
+    const RtlCycles taken = block.check.run([&] { return rtl.run(chain, operands, words.data()); });
     entry->second = static_cast<std::int64_t>(taken.cycles) -
                     static_cast<std::int64_t>(rtl.contract(chain, rows, cols));
     if (time_) time_->begin_at(begins);
@@ -217,15 +221,13 @@ std::unique_ptr<hw::PostopEngine> make_postop_engine(const hw::Machine::Backends
                                                      RtlReport& report) {
   const auto add = [&](auto& to, hw::Backend backend, const char* block, auto make) {
     if (backend != hw::Backend::kRtl) return;
-    const auto own = options.own.find(block);
-    const std::uint32_t outputs = std::string_view(block) == "i_sqrt" ? 1 : lanes;
-    const RtlOptions its = options.for_block(block, outputs);
-    if (own == options.own.end()) {
-      to(make(lanes, its));
-      return;
-    }
-    report[block].source = own->second->folder;
-    to(make_own_block(*own->second, lanes, its));
+    const bool has_lanes = std::string_view(block) != "i_sqrt";
+    const RtlOptions its = options.for_block(block, has_lanes ? lanes : 1);
+    const OwnSize size{"lanes", "postop.lanes", lanes};
+    const OwnBlock* const own = has_lanes ? find_own(options, block, block, {size}, report[block])
+                                          : find_own(options, block, block, {}, report[block]);
+    to(own == nullptr ? std::unique_ptr<ChainRtl>(make(lanes, its))
+                      : make_own<ChainRtl>(*own, {}, its));
   };
   std::vector<std::unique_ptr<ChainRtl>> stages;
   std::unique_ptr<ChainRtl> pipeline;

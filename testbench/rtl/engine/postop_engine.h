@@ -41,7 +41,7 @@ class PostopRtlEngine final : public TimedRtl<hw::PostopEngine> {
   void run(Block& block, const hw::Chain& chain, const hw::ChainOperands& operands,
            const std::vector<std::int32_t>& expected);
   [[nodiscard]] bool runs_as_pipeline(const hw::Chain& chain) const;
-  [[nodiscard]] std::int64_t excess(ChainRtl& rtl, const hw::Chain& chain, std::size_t rows,
+  [[nodiscard]] std::int64_t excess(const Block& block, const hw::Chain& chain, std::size_t rows,
                                     std::size_t cols);
 
   std::uint32_t lanes_;

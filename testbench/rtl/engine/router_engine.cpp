@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -8,6 +9,7 @@
 #include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/system_time.h"
 #include "testbench/rtl/engine/engines.h"
+#include "testbench/rtl/engine/own_block.h"
 #include "testbench/rtl/ring/ring_router_rtl.h"
 
 namespace systole::testbench {
@@ -15,9 +17,9 @@ namespace {
 
 class RouterRtlEngine final : public TimedRtl<hw::RouterEngine> {
  public:
-  RouterRtlEngine(const RtlOptions& options, RtlCounts& counts)
+  RouterRtlEngine(std::unique_ptr<RingRouterRtl> rtl, const RtlOptions& options, RtlCounts& counts)
       : TimedRtl(options.time),
-        rtl_(make_ring_router(options)),
+        rtl_(std::move(rtl)),
         check_(counts, options),
         words_(options.view ? hw::kMaxPacketFlits * hw::kFlitHalves : 0) {}
 
@@ -33,7 +35,8 @@ class RouterRtlEngine final : public TimedRtl<hw::RouterEngine> {
     for (std::size_t i = 0; !words_.empty() && i < values.size(); ++i) words_[i] = values[i].bits;
     check_.operation();
     check_.begin(expected.cycles, words_.data());
-    hw::RoutedPacket routed = rtl_->route(values, core, hops, to_right).packet;
+    hw::RoutedPacket routed =
+        check_.run([&] { return rtl_->route(values, core, hops, to_right); }).packet;
     check_.end(routed.cycles);
     compare(routed.delivered, expected.delivered);
     compare(routed.forwarded, expected.forwarded);
@@ -68,8 +71,11 @@ std::unique_ptr<hw::RouterEngine> make_router_engine(bool rtl, std::uint64_t rou
     throw hw::InputError("ring_router RTL: ring.router_cycles " + std::to_string(router_cycles) +
                          ", expected " + std::to_string(RingRouterRtl::kCycles));
   }
-  return std::make_unique<RouterRtlEngine>(options.for_block("ring_router", hw::kFlitHalves),
-                                           report["ring_router"]);
+  const RtlOptions its = options.for_block("ring_router", hw::kFlitHalves);
+  RtlCounts& counts = report["ring_router"];
+  const OwnBlock* const own = find_own(options, "ring_router", "ring_router", {}, counts);
+  return std::make_unique<RouterRtlEngine>(
+      own == nullptr ? make_ring_router(its) : make_own<RingRouterRtl>(*own, {}, its), its, counts);
 }
 
 }  // namespace systole::testbench

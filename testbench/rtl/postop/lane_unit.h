@@ -21,9 +21,9 @@
 namespace systole::testbench {
 
 /// The build of `lanes` lanes: `Unit<Model>` derives from `Interface` and is constructed from the
-/// lanes and the options. Throws InputError for lanes that are not built.
+/// lanes and the options. Throws InputError for lanes that are not built; `Checked64` may be void.
 template <typename Interface, template <typename> class Unit, typename Fast4, typename Checked4,
-          typename Fast16, typename Checked16>
+          typename Fast16, typename Checked16, typename Checked64 = void>
 std::unique_ptr<Interface> make_lane_unit(const char* block, std::uint32_t lanes,
                                           const RtlOptions& options) {
   const bool checked = options.use_checked();
@@ -31,8 +31,11 @@ std::unique_ptr<Interface> make_lane_unit(const char* block, std::uint32_t lanes
   if (lanes == 4) return std::make_unique<Unit<Fast4>>(lanes, options);
   if (lanes == 16 && checked) return std::make_unique<Unit<Checked16>>(lanes, options);
   if (lanes == 16) return std::make_unique<Unit<Fast16>>(lanes, options);
-  throw hw::InputError(std::string(block) + " RTL: " + std::to_string(lanes) +
-                       " lanes, expected 4 or 16");
+  if constexpr (!std::is_void_v<Checked64>) {
+    if (lanes == 64) return std::make_unique<Unit<Checked64>>(lanes, options);
+  }
+  throw hw::InputError(std::string(block) + " RTL: " + std::to_string(lanes) + " lanes, expected " +
+                       (std::is_void_v<Checked64> ? "4 or 16" : "4, 16 or 64"));
 }
 
 /// A signed value on a pin of Bits bits: Verilator wants the bits above to be clear.
@@ -101,7 +104,7 @@ RtlCycles run_lanes(VerilatedDut<Model>& dut, std::size_t lanes, const LaneTile&
   const std::vector<std::size_t> order = row_order(tile.rows, passes);
   const auto first_of = [=](std::size_t beat) { return beat % beats * lanes; };
   const auto filled = [=](std::size_t beat) { return std::min(lanes, tile.cols - first_of(beat)); };
-  const auto mask_of = [=](std::size_t beat) { return (std::uint32_t{1} << filled(beat)) - 1; };
+  const auto mask_of = [=](std::size_t beat) { return ~std::uint64_t{0} >> (64 - filled(beat)); };
   if constexpr (!kHasMask<Model>) {
     dut->rows_i = static_cast<std::decay_t<decltype(dut->rows_i)>>(tile.rows);
     dut->cols_i = static_cast<std::decay_t<decltype(dut->cols_i)>>(tile.cols);

@@ -2,14 +2,17 @@
 #include "Vi_gelu_16_checked.h"
 #include "Vi_gelu_4.h"
 #include "Vi_gelu_4_checked.h"
+#include "Vi_gelu_64_checked.h"
 #include "Vlayernorm_unit_16.h"
 #include "Vlayernorm_unit_16_checked.h"
 #include "Vlayernorm_unit_4.h"
 #include "Vlayernorm_unit_4_checked.h"
+#include "Vlayernorm_unit_64_checked.h"
 #include "Vrequantizer_16.h"
 #include "Vrequantizer_16_checked.h"
 #include "Vrequantizer_4.h"
 #include "Vrequantizer_4_checked.h"
+#include "Vrequantizer_64_checked.h"
 #include "Vsoftmax_unit_16.h"
 #include "Vsoftmax_unit_16_checked.h"
 #include "Vsoftmax_unit_4.h"
@@ -32,13 +35,13 @@ using LayerNorm = StageUnit<LayerNormPins, Model>;
 
 std::unique_ptr<ChainRtl> make_requantizer(std::uint32_t lanes, const RtlOptions& options) {
   return make_lane_unit<ChainRtl, Requantizer, Vrequantizer_4, Vrequantizer_4_checked,
-                        Vrequantizer_16, Vrequantizer_16_checked>(RequantizerPins::kBlock, lanes,
-                                                                  options);
+                        Vrequantizer_16, Vrequantizer_16_checked, Vrequantizer_64_checked>(
+      RequantizerPins::kBlock, lanes, options);
 }
 
 std::unique_ptr<ChainRtl> make_i_gelu(std::uint32_t lanes, const RtlOptions& options) {
   return make_lane_unit<ChainRtl, Gelu, Vi_gelu_4, Vi_gelu_4_checked, Vi_gelu_16,
-                        Vi_gelu_16_checked>(GeluPins::kBlock, lanes, options);
+                        Vi_gelu_16_checked, Vi_gelu_64_checked>(GeluPins::kBlock, lanes, options);
 }
 
 std::unique_ptr<ChainRtl> make_softmax_unit(std::uint32_t lanes, const RtlOptions& options) {
@@ -49,8 +52,8 @@ std::unique_ptr<ChainRtl> make_softmax_unit(std::uint32_t lanes, const RtlOption
 
 std::unique_ptr<ChainRtl> make_layernorm_unit(std::uint32_t lanes, const RtlOptions& options) {
   return make_lane_unit<ChainRtl, LayerNorm, Vlayernorm_unit_4, Vlayernorm_unit_4_checked,
-                        Vlayernorm_unit_16, Vlayernorm_unit_16_checked>(LayerNormPins::kBlock,
-                                                                        lanes, options);
+                        Vlayernorm_unit_16, Vlayernorm_unit_16_checked, Vlayernorm_unit_64_checked>(
+      LayerNormPins::kBlock, lanes, options);
 }
 
 }  // namespace systole::testbench

@@ -17,6 +17,7 @@
 #include "testbench/rtl/ring/ring_router_rtl.h"
 #include "tests/rtl/attention/head_case.h"
 #include "tests/rtl/attention/head_mix_case.h"
+#include "tests/rtl/axi/axi_sram_case.h"
 #include "tests/rtl/dma/axi_memory.h"
 #include "tests/rtl/engine/chain_run.h"
 #include "tests/rtl/ring/router_case.h"
@@ -74,8 +75,9 @@ void run_chains(const std::string& block, const RtlOptions& options, RtlReport& 
   }
 }
 
-void run_products(const RtlOptions& options, RtlReport& report) {
-  const hw::Machine machine = hw::find_machine("tiny");
+void run_products(hw::Dataflow dataflow, const RtlOptions& options, RtlReport& report) {
+  hw::Machine machine = hw::find_machine("tiny");
+  machine.array.dataflow = dataflow;
   const auto engine = make_array_engine(machine.array, options, report);
   std::mt19937_64 random(3);
   std::vector<std::int8_t> a(7 * 9), b(9 * 6);
@@ -166,6 +168,23 @@ void run_copy(const RtlOptions& options, RtlReport& report) {
   report["axi_dma"] = {1, 0, memory.bytes()[3049] == bytes[1004] ? 0U : 1U};
 }
 
+void run_bursts(const RtlOptions& options, RtlReport& report) {
+  constexpr unsigned kWidth = 16;
+  const auto sram = make_axi_sram(kWidth, options.for_block("axi_sram", kWidth / 4));
+  hw::AxiRequester::Params params;
+  params.stalls_per_mille = 200;
+  SramRun run(*sram, params);
+  std::vector<std::uint8_t> written(100), read(100);
+  for (std::size_t i = 0; i < written.size(); ++i) written[i] = static_cast<std::uint8_t>(3 * i);
+  for (auto* const data : {&written, &read}) {
+    const hw::AxiRequest request{37, data->data(), nullptr, 100, data == &written};
+    std::vector<hw::AxiBurstBeats> bursts = hw::axi_bursts(request, kWidth);
+    (void)run.run(bursts);
+    if (!request.write) hw::take_read_bytes(bursts, request, kWidth);
+  }
+  report["axi_sram"] = {2, 0, read == written ? 0U : 1U};
+}
+
 void run_commands(const RtlOptions& options, RtlReport& report) {
   constexpr auto kSizes = kDispatcherSizes[1];
   const auto unit = make_dispatcher(kSizes, options.for_block("dispatcher", kDispatcherViewWords));
@@ -179,17 +198,21 @@ void run_commands(const RtlOptions& options, RtlReport& report) {
 }
 
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
-  const std::string block = GetParam();
+  const std::string module = GetParam();
+  // Both arrays are one block of the machine.
+  const std::string block = module == "output_array" ? "systolic_array" : module;
   RtlOptions options;
   options.wave = stem();
   RtlReport report;
   if (block == "systolic_array") {
-    run_products(options, report);
+    run_products(
+        module == block ? hw::Dataflow::kWeightStationary : hw::Dataflow::kOutputStationary,
+        options, report);
   } else if (block == "accumulator_sram") {
     run_sums(options, report);
   } else if (block == "head_mix_line") {
     run_mixes(options, report);
-  } else if (block == "sparser_line" || block == "denser_line") {
+  } else if (block == "sparser_line" || block == "denser_line" || block == "attention_softmax") {
     run_heads(block, options, report);
   } else if (block == "mpu_tree" || block == "fp16_mul" || block == "fp16_add") {
     run_halves(options, report, {block == "mpu_tree", block == "fp16_mul", block == "fp16_add"});
@@ -201,6 +224,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_packets(options, report);
   } else if (block == "axi_dma") {
     run_copy(options, report);
+  } else if (block == "axi_sram") {
+    run_bursts(options, report);
   } else {
     run_chains(block, options, report);
   }
@@ -215,20 +240,22 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     known.insert(full_name(signal));
     scopes.insert(signal.scope);
   }
-  EXPECT_THAT(scopes, testing::IsSupersetOf({std::string("model"), "dut.systole_" + block}));
+  EXPECT_THAT(scopes, testing::IsSupersetOf({std::string("model"), "dut.systole_" + module}));
   const std::set<std::string> shown = names_in(rtl_view_path(wave));
   for (const std::string& name : shown) EXPECT_EQ(known.count(name), 1U) << name;
   EXPECT_THAT(shown, testing::IsSupersetOf({std::string("model.cycle[31:0]"),
-                                            "dut.systole_" + block + ".clk_i",
+                                            "dut.systole_" + module + ".clk_i",
                                             std::string("model.output_0[31:0]")}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("dispatcher", "systolic_array", "accumulator_sram",
-                                         "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
-                                         "stream_softmax", "layernorm_unit", "postop_pipeline",
-                                         "sparser_line", "denser_line", "head_mix_line", "fp16_mul",
-                                         "fp16_add", "mpu_tree", "ring_router", "axi_dma"),
+                         testing::Values("dispatcher", "systolic_array", "output_array",
+                                         "accumulator_sram", "requantizer", "i_exp", "i_gelu",
+                                         "softmax_unit", "i_sqrt", "stream_softmax",
+                                         "layernorm_unit", "postop_pipeline", "sparser_line",
+                                         "denser_line", "attention_softmax", "head_mix_line",
+                                         "fp16_mul", "fp16_add", "mpu_tree", "ring_router",
+                                         "axi_dma", "axi_sram"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {

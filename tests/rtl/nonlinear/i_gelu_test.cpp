@@ -186,6 +186,20 @@ TEST_P(IGelu, FastBuildHasTheSameValues) {
 
 INSTANTIATE_TEST_SUITE_P(Lanes, IGelu, testing::ValuesIn(kLaneBuilds));
 
+TEST(IGeluSizes, SixtyFourLanesHaveValuesAndCyclesToo) {
+  std::mt19937_64 random(64);
+  const auto unit = make_i_gelu(64, RtlOptions{true, "", 7});
+  for (int i = 0; i < 150; ++i) {
+    const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(random);
+    ASSERT_EQ(differences(*unit, 64,
+                          gelu_case(random_case(random), random_words(random, 1 + random() % 300)),
+                          pressure),
+              0U)
+        << i;
+  }
+  EXPECT_FALSE(unit->failed());
+}
+
 TEST(IGeluSizes, OthersThanThoseBuiltAreRefused) {
   EXPECT_THROW((void)make_i_gelu(32), hw::InputError);
 }

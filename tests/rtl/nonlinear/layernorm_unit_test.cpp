@@ -189,6 +189,17 @@ TEST(LayernormUnitProtocol, AssertionFiresWhenAWaitingBeatChanges) {
   expect_assertion("DataHeld_A", dut, 5, [&] { dut->data_i[0] ^= 1; });
 }
 
+TEST(LayernormUnitSizes, SixtyFourLanesHaveValuesAndCyclesToo) {
+  std::mt19937_64 random(64);
+  const auto unit = make_layernorm_unit(64, RtlOptions{true, "", 7});
+  for (int i = 0; i < 150; ++i) {
+    const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(random);
+    ASSERT_EQ(differences(*unit, 64, random_norm(random, 300, 1 + random() % 5), pressure), 0U)
+        << i;
+  }
+  EXPECT_FALSE(unit->failed());
+}
+
 TEST(LayernormUnitSizes, OthersThanThoseBuiltAreRefused) {
   EXPECT_THROW((void)make_layernorm_unit(8), hw::InputError);
 }

@@ -109,6 +109,16 @@ TEST(RequantizerProtocol, AssertionFiresWhenABeatIsWithdrawn) {
   expect_assertion("InputHeld_A", dut, 10, [&] { dut->valid_i = 0; });
 }
 
+TEST(RequantizerSizes, SixtyFourLanesHaveValuesAndCyclesToo) {
+  std::mt19937_64 random(64);
+  const auto unit = make_requantizer(64, RtlOptions{true, "", 7});
+  for (int i = 0; i < 150; ++i) {
+    const BackPressure pressure = i % 2 == 0 ? BackPressure{} : random_pressure(random);
+    ASSERT_EQ(differences(*unit, 64, small_case(random, i), pressure), 0U) << i;
+  }
+  EXPECT_FALSE(unit->failed());
+}
+
 TEST(RequantizerSizes, OthersThanThoseBuiltAreRefused) {
   EXPECT_THROW((void)make_requantizer(8), hw::InputError);
 }

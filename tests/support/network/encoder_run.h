@@ -15,7 +15,7 @@
 #include "testbench/network/tensors.h"
 #include "testbench/run/simulation.h"
 #include "tlm/core/core.h"
-#include "tlm/dma/dma_port.h"
+#include "tlm/dma/request_dma.h"
 #include "tlm/system.h"
 
 namespace systole::test {
@@ -39,8 +39,9 @@ struct Workload {
   }
 
   /// Core cycles of one inference without values, with DMA ports that run `quantum` cycles ahead.
-  [[nodiscard]] std::uint64_t cycles(const mapper::Mapping& mapping, const hw::Machine& machine,
-                                     std::uint64_t quantum = tlm_model::DmaPort::kQuantum) const {
+  [[nodiscard]] std::uint64_t cycles(
+      const mapper::Mapping& mapping, const hw::Machine& machine,
+      std::uint64_t quantum = tlm_model::RequestDma::kQuantum) const {
     fresh_kernel();
     tlm_model::System system("system", machine, tlm_model::make_models(machine),
                              mapping.program_address, mapping.image, mapping.program.host_functions,

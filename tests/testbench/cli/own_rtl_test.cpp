@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -76,7 +77,8 @@ TEST(OwnRtl, OtherPortsAndAnAdapterTakeTheBlocksPlace) {
     return arguments;
   };
   expect_refusal(own("i_gelu"), "rtl.toml is of requantizer, expected i_gelu");
-  expect_refusal(own("systolic_array"), "expected BLOCK=DIR with one of requantizer");
+  expect_refusal(own("systolic_array"), "rtl.toml is of requantizer, expected systolic_array");
+  expect_refusal(own("dma"), "expected BLOCK=DIR with one of systolic_array, accumulator_sram");
   // Whoever changes a source has to add it again.
   fs::last_write_time(directory.path("adapter.h"),
                       fs::file_time_type::clock::now() + std::chrono::hours(1));
@@ -96,6 +98,90 @@ TEST(OwnRtl, ACopyOfOursNeedsNoMapping) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_GT(counts_in(run)["operations"], 0);
   EXPECT_EQ(counts_in(run)["mismatches"], 0);
+}
+
+/// A block in Systole's own SystemVerilog, built as a user's, and a command that runs it.
+struct BuiltBlock {
+  std::string block, module, sizes, parameters;
+  std::vector<std::string> command;
+};
+
+std::string text_of_block(const BuiltBlock& block) {
+  return "block = \"" + block.block + "\"\ntop = \"systole_" + block.block + "\"\n" + block.sizes +
+         "sources = [\"" + block.module + "\"]\n[parameters]\n" + block.parameters;
+}
+
+/// Exit code 0 and no mismatches, in as many cycles as the model takes.
+void expect_as_the_model(const TempDirectory& directory, const BuiltBlock& block,
+                         const std::string& of_machine) {
+  directory.write("rtl.toml", text_of_block(block));
+  const ProgramRun built = run_systole({"rtl", "add", directory.path()});
+  ASSERT_EQ(built.exit_code, 0) << built.err;
+  std::vector<std::string> arguments = block.command;
+  arguments.insert(arguments.end(), {"--json", "--rtl", of_machine + "=" + directory.path()});
+  const ProgramRun run = run_systole(arguments);
+  ASSERT_EQ(run.exit_code, 0) << block.block << run.err;
+  const nlohmann::json counts = document_of(run.out)["rtl"][of_machine];
+  EXPECT_GT(counts["operations"], 0) << block.block;
+  EXPECT_EQ(counts["mismatches"], 0) << block.block;
+  EXPECT_EQ(counts["source"], directory.path());
+  arguments = block.command;
+  arguments.emplace_back("--json");
+  EXPECT_EQ(cycles_in(run), cycles_in(run_systole(arguments))) << block.block;
+}
+
+BuiltBlock square_array(const std::string& size, const std::string& machine,
+                        const std::string& product) {
+  return {"systolic_array",
+          "array/systole_systolic_array.sv",
+          "rows = " + size + "\ncols = " + size + "\n",
+          "Rows = " + size + "\nCols = " + size + "\n",
+          {"matmul", "-m", machine, product, "--set", "array.rows=" + size, "--set",
+           "array.cols=" + size}};
+}
+
+TEST(OwnRtl, AnArrayOfAnySizeTakesTheBlocksPlace) {
+  const TempDirectory directory;
+  expect_as_the_model(directory, square_array("2", "tiny", "12x11x13"), "systolic_array");
+}
+
+TEST(OwnRtl, AnArrayOf32x32TakesTheBlocksPlaceIfAskedFor) {
+  if (std::getenv("SYSTOLE_LARGE_RTL") == nullptr) {
+    GTEST_SKIP() << "compiling 32 x 32 PEs takes minutes: SYSTOLE_LARGE_RTL=1 runs this test";
+  }
+  const TempDirectory directory;
+  expect_as_the_model(directory, square_array("32", "transformer", "150x100x130"),
+                      "systolic_array");
+}
+
+TEST(OwnRtl, AnOutputStationaryArrayTakesTheBlocksPlace) {
+  const TempDirectory directory;
+  expect_as_the_model(directory,
+                      {"output_array",
+                       "array/systole_output_array.sv",
+                       "rows = 4\ncols = 2\n",
+                       "Rows = 4\nCols = 2\n",
+                       {"matmul", "-m", "tiny", "12x11x13", "--set", "array.cols=2", "--set",
+                        "array.dataflow=output-stationary"}},
+                      "systolic_array");
+  const std::string rtl = "systolic_array=" + directory.path();
+  expect_refusal({"matmul", "-m", "tiny", "9x10x11", "--rtl", rtl},
+                 "is of output_array, expected systolic_array by array.dataflow of the machine");
+  expect_refusal({"matmul", "-m", "tiny", "9x10x11", "--rtl", rtl, "--set",
+                  "array.dataflow=output-stationary", "--set", "array.rows=8"},
+                 "output_array has 4 rows, expected array.rows of the machine, 8");
+}
+
+TEST(OwnRtl, TheSoftmaxOfTheEnginesTakesTheBlocksPlace) {
+  const TempDirectory directory;
+  expect_as_the_model(directory,
+                      {"attention_softmax",
+                       "attention/systole_attention_softmax.sv",
+                       "lanes = 1\n",
+                       "Lanes = 1\n",
+                       {"attention", "-m", "vitcod", "--tokens", "20", "--heads", "2", "--dim",
+                        "12", "--set", "attention.softmax_lanes=1"}},
+                      "attention_softmax");
 }
 
 TEST(OwnRtl, AWrongValueIsReported) {
@@ -121,12 +207,14 @@ TEST(OwnRtl, BadManifestsAreOneLine) {
     const char *what, *by, *says;
   };
   const Case cases[] = {
-      {"\"requantizer\"", "\"dma\"", "rtl.toml:2:11: found \"dma\", expected one of requantizer"},
+      {"\"requantizer\"", "\"dma\"",
+       "rtl.toml:2:11: found \"dma\", expected one of systolic_array"},
       {"block   = \"requantizer\"", "", "block is missing"},
-      {"lanes   = 4", "lanes = 0", "found 0, expected 1 to 31"},
+      {"lanes   = 4", "lanes = 0", "found 0, expected 1 to 64"},
       {"my_requantizer.sv", "none.sv", "found \"none.sv\", expected a file below"},
       {"\"my_requantizer\"", "\"my-top\"", "found \"my-top\", expected a name of letters"},
       {"[adapter]", "[adaptor]", "adaptor: unknown key, expected one of block"},
+      {"lanes   = 4", "lanes = 4\nrows = 4", "rows: unknown key, expected one of block"},
       {"Stages = 5", "Stages = \"five\"", "found \"five\", expected an integer"},
       {"\"low\"", "3", "found 3, expected a text"},
       {"[ports]", "[ports", "rtl.toml:"},
@@ -139,7 +227,7 @@ TEST(OwnRtl, BadManifestsAreOneLine) {
   }
   const TempDirectory empty;
   expect_refusal({"rtl", "add", empty.path()}, "rtl.toml");
-  expect_refusal({"rtl", "ports", "dma"}, "rtl ports: found dma, expected one of requantizer");
+  expect_refusal({"rtl", "ports", "dma"}, "rtl ports: found dma, expected one of systolic_array");
 }
 
 TEST(OwnRtl, PortsThatDoNotFitAreOneLine) {
@@ -165,9 +253,16 @@ TEST(OwnRtl, PortsThatDoNotFitAreOneLine) {
 }
 
 TEST(OwnRtl, PortsAreThoseOfTheBlock) {
-  const std::string ports = output_of({"rtl", "ports", "requantizer", "--lanes", "8"});
+  const std::string ports = output_of({"rtl", "ports", "requantizer", "--size", "lanes=8"});
   EXPECT_THAT(ports, testing::ContainsRegex("\nmultiplier_i +input +256\n"));
   EXPECT_THAT(ports, testing::ContainsRegex("\nmask_o +output +8\n"));
+  EXPECT_THAT(output_of({"rtl", "ports", "output_array", "--size", "rows=3", "--size", "cols=7"}),
+              testing::ContainsRegex("\nresult_o +output +224\n"));
+  expect_refusal({"rtl", "ports", "requantizer", "--size", "rows=3"},
+                 "--size rows=3: expected lanes=1 to 64");
+  expect_refusal({"rtl", "ports", "i_sqrt", "--size", "lanes=3"},
+                 "--size lanes=3: expected none: i_sqrt has one size");
+  expect_refusal({"rtl", "ports", "sparser_line", "--size", "macs=9"}, "expected macs=8 to 8");
 }
 
 }  // namespace

@@ -355,7 +355,7 @@ TEST(Docs, WriteAnOptionOneWay) {
 /// The names in `TWINS := ...` of Makefile.verilator, variables replaced.
 std::size_t blocks_in_rtl() {
   const std::string makefile = read_text(kSource / "Makefile.verilator");
-  static const std::regex definition("\n([A-Z_]+) *:= (([^\n]|\\\\\n)*)"),
+  static const std::regex definition("\n([A-Z_]+) *:= ((\\\\\n|[^\n])*)"),
       reference("\\$\\(([A-Z_]+)\\)");
   std::map<std::string, std::string> values;
   for (std::sregex_iterator it(makefile.begin(), makefile.end(), definition), last; it != last;

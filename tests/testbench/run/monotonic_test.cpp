@@ -14,7 +14,7 @@
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/bus/system_bus.h"
-#include "tlm/dma/dma_port.h"
+#include "tlm/dma/request_dma.h"
 #include "tlm/memory/dram.h"
 
 /// The same program on machines with less and less of one thing.
@@ -110,8 +110,8 @@ std::uint64_t alone(const hw::Machine& machine, bool write) {
   test::fresh_kernel();
   tlm_model::SystemBus bus("bus", machine.bus);
   tlm_model::Dram dram("dram", machine.dram, false);
-  tlm_model::DmaPort port("port", machine,
-                          write ? machine.dma.outstanding_writes : machine.dma.outstanding_reads);
+  tlm_model::RequestDma port(
+      "port", machine, write ? machine.dma.outstanding_writes : machine.dma.outstanding_reads);
   bus.connect_target(dram.socket, 0, dram.capacity());
   bus.connect_initiator(port.socket);
   std::uint64_t done = 0;

@@ -15,7 +15,7 @@
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
 #include "tlm/bus/system_bus.h"
-#include "tlm/dma/dma_port.h"
+#include "tlm/dma/request_dma.h"
 #include "tlm/memory/dram.h"
 
 namespace systole::tlm_model {
@@ -83,7 +83,7 @@ struct BatchRig {
   Dram dram;
   Tap before_memory;
   Tap before_bus;
-  DmaPort first, second;
+  RequestDma first, second;
   std::vector<std::uint64_t> arrivals;
   std::vector<std::uint8_t> data = std::vector<std::uint8_t>(1 << 16);
 };

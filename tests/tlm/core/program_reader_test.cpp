@@ -60,7 +60,8 @@ class ProgramReaderTest : public test::SystemCTest {
     rig.run([&] { rig.execute(moves_through(chains), different_chains(count)); });
     EXPECT_EQ(rig.core.processor.fault(), "");
     const std::size_t commands = std::max<std::size_t>(chains.size() + 1, 16);
-    return rig.core.processor.fetch.stats().bytes - hw::kHeaderBytes - commands * hw::kCommandBytes;
+    return rig.core.processor.fetch->stats().bytes - hw::kHeaderBytes -
+           commands * hw::kCommandBytes;
   }
 };
 

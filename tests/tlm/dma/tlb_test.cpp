@@ -8,7 +8,7 @@
 #include "support/tlm/fixed_target.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/tlm_driver.h"
-#include "tlm/dma/dma_port.h"
+#include "tlm/dma/request_dma.h"
 
 namespace systole::tlm_model {
 namespace {
@@ -31,7 +31,7 @@ class TlbTest : public test::SystemCTest {
 TEST_F(TlbTest, AsksForOtherPagesOnlyAndWalksForUnknownOnes) {
   const hw::Machine machine = tlb_machine(2, 1);
   Tlb tlb(machine);
-  DmaPort port("port", machine, 16), walker("walker", machine, 1);
+  RequestDma port("port", machine, 16), walker("walker", machine, 1);
   port.socket.bind(memory_.socket);
   walker.socket.bind(table_.socket);
   port.translate_by(tlb, walker);
@@ -50,7 +50,7 @@ TEST_F(TlbTest, AsksForOtherPagesOnlyAndWalksForUnknownOnes) {
 TEST_F(TlbTest, ReadsOfAWalkFollowOneAnother) {
   const hw::Machine machine = tlb_machine(2, 3);
   Tlb tlb(machine);
-  DmaPort port("port", machine, 16), walker("walker", machine, 1);
+  RequestDma port("port", machine, 16), walker("walker", machine, 1);
   port.socket.bind(memory_.socket);
   walker.socket.bind(table_.socket);
   port.translate_by(tlb, walker);
@@ -66,7 +66,7 @@ TEST_F(TlbTest, TheSecondTableSparesWalks) {
   hw::Machine machine = tlb_machine(1, 1);
   machine.tlb.second_entries = 4;
   Tlb tlb(machine);
-  DmaPort port("port", machine, 16), walker("walker", machine, 1);
+  RequestDma port("port", machine, 16), walker("walker", machine, 1);
   port.socket.bind(memory_.socket);
   walker.socket.bind(table_.socket);
   port.translate_by(tlb, walker);
@@ -81,14 +81,14 @@ TEST_F(TlbTest, TheSecondTableSparesWalks) {
 TEST_F(TlbTest, PortsShareTheTableAndItsWalker) {
   const hw::Machine machine = tlb_machine(4, 1);
   Tlb tlb(machine);
-  DmaPort first("first", machine, 16), walker("walker", machine, 1);
-  DmaPort second("second", machine, 16), third("third", machine, 16);
+  RequestDma first("first", machine, 16), walker("walker", machine, 1);
+  RequestDma second("second", machine, 16), third("third", machine, 16);
   first.socket.bind(memory_.socket);
   walker.socket.bind(table_.socket);
   FixedTarget other("other", 1 << 20), another("another", 1 << 20);
   second.socket.bind(other.socket);
   third.socket.bind(another.socket);
-  for (DmaPort* port : {&first, &second, &third}) port->translate_by(tlb, walker);
+  for (RequestDma* port : {&first, &second, &third}) port->translate_by(tlb, walker);
   test::run_body([&] {
     first.read(0, nullptr, 64);
     second.read(kPage, nullptr, 64);  // not before the walker is free

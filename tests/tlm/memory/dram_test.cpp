@@ -14,7 +14,7 @@
 #include "support/tlm/tlm_driver.h"
 #include "tlm/bus/system_bus.h"
 #include "tlm/common/time.h"
-#include "tlm/dma/dma_port.h"
+#include "tlm/dma/request_dma.h"
 #include "tlm/memory/l2_cache.h"
 
 namespace systole::tlm_model {
@@ -248,7 +248,7 @@ TEST_P(ReadBandwidthTest, IsTheBusOrAKibibytePerLatency) {
   SystemBus bus("bus", machine.bus);
   Dram dram("dram", machine.dram, false);
   L2Cache l2("l2", machine, dram.capacity(), false);
-  DmaPort port("port", machine, machine.dma.outstanding_reads);
+  RequestDma port("port", machine, machine.dma.outstanding_reads);
   l2.memory.bind(dram.socket);
   bus.connect_target(l2.socket, 0, dram.capacity());
   bus.connect_initiator(port.socket);

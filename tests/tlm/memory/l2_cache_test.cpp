@@ -15,7 +15,7 @@
 #include "support/tlm/tlm_driver.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/bus/system_bus.h"
-#include "tlm/dma/dma_port.h"
+#include "tlm/dma/request_dma.h"
 #include "tlm/memory/dram.h"
 
 namespace systole::tlm_model {
@@ -213,7 +213,7 @@ TEST_P(L2BandwidthTest, IsTheWindowOverTheLatency) {
   SystemBus bus("bus", machine.bus);
   Dram dram("dram", machine.dram);
   L2Cache cache("l2", machine, dram.capacity());
-  DmaPort port("port", machine, machine.dma.outstanding_reads);
+  RequestDma port("port", machine, machine.dma.outstanding_reads);
   bus.connect_initiator(port.socket);
   bus.connect_target(cache.socket, 0, dram.capacity());
   cache.memory.bind(dram.socket);

@@ -1,4 +1,4 @@
-#include "tlm/dma/dma_port.h"
+#include "tlm/dma/request_dma.h"
 
 #include <gtest/gtest.h>
 
@@ -22,15 +22,15 @@ hw::Machine machine_of(std::uint32_t request_bytes, std::uint32_t mhz = 1000) {
   return machine;
 }
 
-class DmaPortTest : public test::SystemCTest {
+class RequestDmaTest : public test::SystemCTest {
  protected:
   /// At 1 GHz a cycle is a nanosecond.
   [[nodiscard]] std::vector<std::uint64_t> cycles() const { return memory_.cycles(); }
   FixedTarget memory_{"memory", 8192};
 };
 
-TEST_F(DmaPortTest, SplitsAtMultiplesOfTheRequestSize) {
-  DmaPort port("port", machine_of(64), 16);
+TEST_F(RequestDmaTest, SplitsAtMultiplesOfTheRequestSize) {
+  RequestDma port("port", machine_of(64), 16);
   port.socket.bind(memory_.socket);
   test::run_body([&] {
     port.read(100, nullptr, 200);
@@ -50,8 +50,8 @@ TEST_F(DmaPortTest, SplitsAtMultiplesOfTheRequestSize) {
   EXPECT_EQ(port.stats().bytes, 200U + 64 + 2 + 1);
 }
 
-TEST_F(DmaPortTest, IssuesOneRequestACycleAndKeepsItsWindow) {
-  DmaPort port("port", machine_of(16), 4);
+TEST_F(RequestDmaTest, IssuesOneRequestACycleAndKeepsItsWindow) {
+  RequestDma port("port", machine_of(16), 4);
   port.socket.bind(memory_.socket);
   test::run_body([&] {
     EXPECT_EQ(port.read(0, nullptr, 10 * 16), 21U + 10);
@@ -61,10 +61,10 @@ TEST_F(DmaPortTest, IssuesOneRequestACycleAndKeepsItsWindow) {
   EXPECT_EQ(port.stats().window_wait_cycles, 6U + 6);
 }
 
-TEST_F(DmaPortTest, SplitsLongRowsIntoPieces) {
+TEST_F(RequestDmaTest, SplitsLongRowsIntoPieces) {
   hw::Machine machine = machine_of(64);
   machine.dma.row_bytes = 64;
-  DmaPort port("port", machine, 16);
+  RequestDma port("port", machine, 16);
   port.socket.bind(memory_.socket);
   // Rows of 80 bytes as Gemmini moves them: 64 columns and 16, each on its own.
   test::run_body([&] { port.read_rows({16, 160, nullptr, 0, 2, 80}, {}); });
@@ -77,14 +77,14 @@ TEST_F(DmaPortTest, SplitsLongRowsIntoPieces) {
   }
 }
 
-class DmaSlotsTest : public DmaPortTest, public ::testing::WithParamInterface<hw::SlotOrder> {};
+class DmaSlotsTest : public RequestDmaTest, public ::testing::WithParamInterface<hw::SlotOrder> {};
 
 // The first request takes 20 cycles, the others 10.
 TEST_P(DmaSlotsTest, ComeBackInOrderOfIssueOrAsTheyEnd) {
   hw::Machine machine = machine_of(16);
   machine.dma.slots = GetParam();
   memory_.slow_end = 16;
-  DmaPort port("port", machine, 2);
+  RequestDma port("port", machine, 2);
   port.socket.bind(memory_.socket);
   test::run_body([&] { port.read(0, nullptr, 6 * 16); });
   const bool in_order = GetParam() == hw::SlotOrder::kIssue;
@@ -95,8 +95,8 @@ TEST_P(DmaSlotsTest, ComeBackInOrderOfIssueOrAsTheyEnd) {
 INSTANTIATE_TEST_SUITE_P(Orders, DmaSlotsTest,
                          ::testing::Values(hw::SlotOrder::kIssue, hw::SlotOrder::kCompletion));
 
-TEST_F(DmaPortTest, TheWindowSpansReadsOfDifferentCommands) {
-  DmaPort port("port", machine_of(16), 2);
+TEST_F(RequestDmaTest, TheWindowSpansReadsOfDifferentCommands) {
+  RequestDma port("port", machine_of(16), 2);
   port.socket.bind(memory_.socket);
   test::run_body([&] {
     EXPECT_EQ(port.read(0, nullptr, 16), 10U);
@@ -105,12 +105,12 @@ TEST_F(DmaPortTest, TheWindowSpansReadsOfDifferentCommands) {
   });
 }
 
-class DmaBandwidthTest : public DmaPortTest, public ::testing::WithParamInterface<unsigned> {};
+class DmaBandwidthTest : public RequestDmaTest, public ::testing::WithParamInterface<unsigned> {};
 
 TEST_P(DmaBandwidthTest, IsTheWindowOverTheLatency) {
   constexpr std::uint64_t kWindows = 200;
   memory_.latency = from_ps(std::uint64_t{GetParam()} * 1000);
-  DmaPort port("port", machine_of(64), 16);
+  RequestDma port("port", machine_of(64), 16);
   port.socket.bind(memory_.socket);
   test::run_body([&] {
     std::uint64_t done = 0;
@@ -122,8 +122,8 @@ TEST_P(DmaBandwidthTest, IsTheWindowOverTheLatency) {
 
 INSTANTIATE_TEST_SUITE_P(Latencies, DmaBandwidthTest, ::testing::Values(16, 17, 50, 100, 333));
 
-TEST_F(DmaPortTest, AWriteIsDoneWhenItIsAcknowledged) {
-  DmaPort port("port", machine_of(64), 16);
+TEST_F(RequestDmaTest, AWriteIsDoneWhenItIsAcknowledged) {
+  RequestDma port("port", machine_of(64), 16);
   port.socket.bind(memory_.socket);
   const std::vector<std::uint8_t> data(100, 0xab);
   test::run_body([&] { EXPECT_EQ(port.write(30, data.data(), data.size()), 2U + 10); });
@@ -134,8 +134,8 @@ TEST_F(DmaPortTest, AWriteIsDoneWhenItIsAcknowledged) {
   EXPECT_EQ(memory_.bytes[130], 131);
 }
 
-TEST_F(DmaPortTest, MovesEveryByteToItsPlace) {
-  DmaPort port("port", machine_of(16), 3);
+TEST_F(RequestDmaTest, MovesEveryByteToItsPlace) {
+  RequestDma port("port", machine_of(16), 3);
   port.socket.bind(memory_.socket);
   std::vector<std::uint8_t> data(101, 0);
   test::run_body([&] { port.read(55, data.data() + 1, 99); });
@@ -144,8 +144,8 @@ TEST_F(DmaPortTest, MovesEveryByteToItsPlace) {
   for (std::size_t i = 0; i < 99; ++i) ASSERT_EQ(data[i + 1], memory_.bytes[55 + i]) << i;
 }
 
-TEST_F(DmaPortTest, WaitsUntilItMayBegin) {
-  DmaPort port("port", machine_of(16), 4);
+TEST_F(RequestDmaTest, WaitsUntilItMayBegin) {
+  RequestDma port("port", machine_of(16), 4);
   port.socket.bind(memory_.socket);
   test::run_body([&] {
     EXPECT_EQ(port.read(0, nullptr, 16, 7), 17U);
@@ -156,8 +156,8 @@ TEST_F(DmaPortTest, WaitsUntilItMayBegin) {
   });
 }
 
-TEST_F(DmaPortTest, RunsAheadNoFurtherThanItsQuantum) {
-  DmaPort port("port", machine_of(16), 1024);
+TEST_F(RequestDmaTest, RunsAheadNoFurtherThanItsQuantum) {
+  RequestDma port("port", machine_of(16), 1024);
   port.socket.bind(memory_.socket);
   test::run_body([&] {
     port.set_quantum(5);
@@ -178,8 +178,8 @@ TEST_F(DmaPortTest, RunsAheadNoFurtherThanItsQuantum) {
   EXPECT_EQ(cycles(), expected) << "the quantum does not move a request";
 }
 
-TEST_F(DmaPortTest, WaitsOnlyForThoseWhoAct) {
-  DmaPort port("port", machine_of(16), 1024);
+TEST_F(RequestDmaTest, WaitsOnlyForThoseWhoAct) {
+  RequestDma port("port", machine_of(16), 1024);
   port.socket.bind(memory_.socket);
   std::uint64_t seen = 0;
   sc_core::sc_spawn([&] {
@@ -199,8 +199,8 @@ TEST_F(DmaPortTest, WaitsOnlyForThoseWhoAct) {
   EXPECT_LT(sc_core::sc_delta_count(), 10U) << "waits in which nothing happens";
 }
 
-TEST_F(DmaPortTest, IssuesAtEdgesOfItsOwnClock) {
-  DmaPort port("port", machine_of(16, 333), 2);
+TEST_F(RequestDmaTest, IssuesAtEdgesOfItsOwnClock) {
+  RequestDma port("port", machine_of(16, 333), 2);
   port.socket.bind(memory_.socket);
   test::run_body([&] {
     // Edges at floor(n x 3003.003 ps). 10 ns after edge 0 is between edges 3 and 4.
@@ -212,8 +212,8 @@ TEST_F(DmaPortTest, IssuesAtEdgesOfItsOwnClock) {
   EXPECT_EQ(to_ps(memory_.arrivals[2]), 12012U);
 }
 
-TEST_F(DmaPortTest, ReportsAnErrorOfTheMemory) {
-  DmaPort port("port", machine_of(64), 4);
+TEST_F(RequestDmaTest, ReportsAnErrorOfTheMemory) {
+  RequestDma port("port", machine_of(64), 4);
   port.socket.bind(memory_.socket);
   expect_report("/systole/dma");
   test::run_body([&] {

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <systemc>
+#include <tlm>
+#include <vector>
+
+#include "hw/machine/machine.h"
+#include "tlm/bus/request_batch.h"
+#include "tlm/common/time.h"
+#include "tlm/dma/dma_port.h"
+#include "tlm/dma/tlb.h"
+
+namespace systole::tlm_model {
+
+/// Turns rows of bytes into bus requests of at most
+/// dma.request_bytes that never cross a multiple of it, nor one of dma.row_bytes from the row's
+/// begin on, issues one a cycle, and keeps at most
+/// `outstanding` in flight. The effective bandwidth (outstanding x request_bytes / latency, or the
+/// width of the bus) follows from that.
+///
+/// Loosely timed: a port runs up to kQuantum cycles ahead of simulated time before it waits, unless
+/// no other process would act in the meantime, and says at which cycle its next request can issue.
+/// The bus and the memory keep calendars, so that a request of another initiator still finds the
+/// gaps. What a port can issue before it has to wait goes out as one RequestBatch. Call it from one
+/// SC_THREAD only.
+class RequestDma final : public DmaPort {
+ public:
+  RequestDma(const sc_core::sc_module_name& name, const hw::Machine& machine,
+             std::uint32_t outstanding);
+
+  /// Cycles that a port may be ahead of simulated time. How far this moves cycle counts is measured
+  /// in tests/testbench/run/quantum_test.cpp: 1 % on a BERT layer, 3 % on the smallest preset.
+  static constexpr std::uint64_t kQuantum = 32;
+
+  std::uint64_t move(tlm::tlm_command command, const Rows& rows, std::uint64_t not_before,
+                     const OnRow& on_row) override;
+  /// A run is cut into requests as a row is.
+  std::uint64_t read_runs(const std::vector<Run>& runs, const OnRow& on_row) override;
+  [[nodiscard]] std::uint64_t next_issue() const noexcept override { return next_issue_; }
+  void synchronise() override;
+  void translate_by(Tlb& tlb, DmaPort& walker) override {
+    tlb_ = &tlb;
+    walker_ = &walker;
+  }
+  void set_quantum(std::uint64_t cycles) noexcept override { quantum_ = cycles; }
+
+  void sample() override;
+  void trace(sc_core::sc_trace_file* file) const override;
+
+ private:
+  /// A call of move() in progress.
+  struct Transfer {
+    const OnRow& on_row;
+    std::uint64_t now_ps;        ///< simulated time, or later if no other process acts until then
+    std::uint64_t done;          ///< of the rows that are complete
+    std::uint64_t row = 0;       ///< the first that is not
+    std::uint64_t row_done = 0;  ///< of its requests that were sent
+  };
+
+  Transfer begin(tlm::tlm_command command, std::uint64_t not_before, const OnRow& on_row);
+  /// Cuts a run into requests and issues them.
+  void issue_run(const Run& run, Transfer& transfer);
+  std::uint64_t end(Transfer& transfer);
+  /// The slot that the next request takes.
+  [[nodiscard]] std::size_t next_slot(Transfer& transfer);
+  void translate(std::uint64_t address, Transfer& transfer);
+  void issue(std::uint64_t address, std::uint8_t* data, std::uint32_t bytes, bool ends_row,
+             Transfer& transfer);
+  void send(Transfer& transfer);
+  [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
+
+  const std::uint32_t request_bytes_;
+  const std::uint64_t row_bytes_;  ///< pieces of a row that are cut into requests
+  const Clock clock_;
+  const bool slots_in_order_;
+  std::vector<std::uint64_t> window_;  ///< by slot: cycle of completion of its request in flight
+  std::size_t oldest_ = 0;             ///< slots in order: that of the next request
+  std::uint64_t next_issue_ = 0;
+  Tlb* tlb_ = nullptr;  ///< null: addresses are physical
+  DmaPort* walker_ = nullptr;
+  std::uint64_t page_ = ~std::uint64_t{0};  ///< of the last request
+  std::uint64_t quantum_ = kQuantum;
+  tlm::tlm_generic_payload payload_;
+  RequestBatch batch_;                  ///< issued and not sent yet
+  std::vector<std::uint8_t> ends_row_;  ///< for each of them: whether it is the last of its row
+  std::vector<std::size_t> slots_;      ///< and its slot
+  struct Flight {
+    std::uint64_t issued, done, bytes;
+  };
+  bool sampled_ = false;           ///< tracing is enabled: keep `flights_`
+  std::deque<Flight> flights_;     ///< issued, ahead of time perhaps, and not yet seen as done
+  std::uint32_t outstanding_ = 0;  ///< traced: requests in flight
+  std::uint64_t moved_ = 0;        ///< traced: bytes of the requests that are done
+};
+
+}  // namespace systole::tlm_model
