@@ -46,8 +46,8 @@ class AccumulatorEngine : public TimedEngine {
 /// (hw/attention/timing/attention_runs.h), so an engine that works line by line knows it too.
 class AttentionEngine : public TimedEngine {
  public:
-  /// Of the next call: the scores begin in begin_at()'s cycle, the sums in this one.
-  virtual void begin_sums_at(std::uint64_t /*cycle*/) {}
+  /// Of the next call: the scores begin in begin_at()'s cycle, softmax and sums in these.
+  virtual void begin_rest_at(std::uint64_t /*softmax*/, std::uint64_t /*sums*/) {}
   /// attention_sums() of a head, or of a tile of its queries.
   [[nodiscard]] virtual AttentionSums sums(const SparseHead& head,
                                            const AttentionOperands& operands,

@@ -303,7 +303,7 @@ std::vector<std::uint8_t> AttentionUnit::Run::values(const hw::AttentionStep& st
   operands.dim = attention_.k;
   operands.value_dim = attention_.n;
   unit_.lines_.begin_at(scores_begun_);
-  unit_.lines_.begin_sums_at(start_);
+  unit_.lines_.begin_rest_at(softmax_start_, start_);
   hw::AttentionSums sums = unit_.lines_.sums(
       hw::query_tile(heads_[step.part.head], tile.first, tile.count), operands, score_functions_);
   const hw::Chain& chain = program_.chains[attention_.chain];

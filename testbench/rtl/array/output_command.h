@@ -87,6 +87,7 @@ class OutputCommand {
   /// Runs it, and leaves the array empty.
   Cycles run() {
     while (!interval_seen_ || delivered_.fold != folds_.count()) cycle();
+    dut_.end_operation();
     return result_;
   }
 

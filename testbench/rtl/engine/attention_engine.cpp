@@ -30,7 +30,10 @@ class AttentionRtlEngine final : public TimedRtl<hw::AttentionEngine> {
   [[nodiscard]] hw::AttentionSums sums(const hw::SparseHead& head,
                                        const hw::AttentionOperands& operands,
                                        const hw::ScoreFunctions& functions) override;
-  void begin_sums_at(std::uint64_t cycle) override { sums_at_ = cycle; }
+  void begin_rest_at(std::uint64_t softmax, std::uint64_t sums) override {
+    softmax_at_ = softmax;
+    sums_at_ = sums;
+  }
 
  private:
   template <typename Rtl>
@@ -52,7 +55,7 @@ class AttentionRtlEngine final : public TimedRtl<hw::AttentionEngine> {
   std::vector<std::int32_t> run(Twin& twin, const LineWork& work, std::uint64_t contract,
                                 const std::vector<std::int32_t>& expected);
 
-  std::uint64_t sums_at_ = 0;
+  std::uint64_t softmax_at_ = 0, sums_at_ = 0;
   hw::Machine::Attention attention_;
   std::optional<Twin> dense_, sparse_;  ///< none: the model
   std::optional<TwinOf<AttentionSoftmaxRtl>> softmax_;
@@ -87,11 +90,12 @@ hw::AttentionSums AttentionRtlEngine::sums(const hw::SparseHead& head,
                                            const hw::ScoreFunctions& functions) {
   hw::SplitCells<std::int32_t> scores = hw::attention_scores(head, operands);
   run_scores(head, operands, scores);
-  if (time_) time_->begin_at(sums_at_);
+  if (time_) time_->begin_at(softmax_at_);
   hw::apply_score_stages(functions, scores);
   const hw::SparseRows rows = hw::sparse_rows(head);
   hw::AttentionCodes codes = hw::softmax_kept_cells(head, rows, scores, functions.softmax);
   if (softmax_) run_softmax(head, rows, scores, functions.softmax, codes);
+  if (time_) time_->begin_at(sums_at_);
   std::vector<std::int32_t> sums(head.queries * operands.value_dim, 0);
   run_sums(head, rows, operands, codes, sums);
   return {std::move(sums), std::move(codes.divisor)};
