@@ -104,10 +104,10 @@ class FstMerger {
       } else if (entry->htyp == FST_HT_VAR) {
         const auto& var = entry->u.var;
         fstHandle& handle = source.handles.at(var.handle);
-        const fstHandle added =
+        // A second name of a signal has the handle of the first.
+        handle =
             fstWriterCreateVar(writer_.get(), static_cast<fstVarType>(var.typ),
                                static_cast<fstVarDir>(var.direction), var.length, var.name, handle);
-        if (handle == 0) handle = added;
         next_handle_ = std::max<std::size_t>(next_handle_, handle + 1);
       }
     }
@@ -132,7 +132,6 @@ class FstMerger {
   }
 
   void take(std::uint64_t time, fstHandle handle, const char* value) {
-    if (time > slice_end_) return;
     if (time < slice_begin_) {
       if (slice_begin_ == begin_) early_[handle] = value;
       return;

@@ -265,7 +265,8 @@ void WaveAccounts::rows_go_through_the_functional_units() {
       ++passed;
     }
   }
-  EXPECT_GT(passed, 0U);
+  // Of a machine with a loop unroller the host does what needs them.
+  EXPECT_EQ(passed > 0, machine.unroller.loops == 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
