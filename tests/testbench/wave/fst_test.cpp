@@ -338,7 +338,8 @@ TEST(FstMergeTest, PutsPartsOnTheTimeOfTheWhole) {
     parts[0].write(*make_fst_file(directory.path("0.fst")));
     parts[1].write(*make_fst_file(directory.path("1.fst")));
     merge_fst(directory.path("whole.fst"),
-              {{directory.path("0.fst"), "rtl"}, {directory.path("1.fst"), "rtl.inner"}});
+              {{directory.path("0.fst"), "rtl"}, {directory.path("1.fst"), "rtl.inner"}},
+              random() % 4000 + 100);
     const test::Vcd merged = test::read_fst(directory.path("whole.fst"));
     EXPECT_EQ(merged.begin, whole.begin);
     EXPECT_EQ(merged.end, whole.end);

@@ -265,8 +265,8 @@ void WaveAccounts::rows_go_through_the_functional_units() {
       ++passed;
     }
   }
-  // Of a machine with a loop unroller the host does what needs them.
-  EXPECT_EQ(passed > 0, machine.unroller.loops == 0);
+  // On gemmini the host does what needs them.
+  EXPECT_EQ(passed > 0, GetParam().machine != "gemmini");
 }
 
 INSTANTIATE_TEST_SUITE_P(
