@@ -70,6 +70,8 @@ class FstFile final : public WaveFile {
     put(kEndAt, end);
     put(kBlocksAt, blocks_);
     out_.close();
+    if (!out_)
+      throw hw::InputError(hw::printable(place_.path()) + ": cannot be written as a whole");
     place_.commit();
   }
 

@@ -29,8 +29,10 @@ FstHandle open_fst(const std::string& path) {
 /// All changes of some files in the order of time, a slice of it after the other.
 class FstMerger {
  public:
-  FstMerger(const std::string& path, const std::vector<FstPart>& parts)
-      : place_(path), writer_(fstWriterCreate(place_.place().c_str(), 1), [](void* fst) {
+  FstMerger(const std::string& path, const std::vector<FstPart>& parts, std::uint64_t slice_bytes)
+      : slice_bytes_(slice_bytes),
+        place_(path),
+        writer_(fstWriterCreate(place_.place().c_str(), 1), [](void* fst) {
           if (fst != nullptr) fstWriterClose(fst);
         }) {
     if (!writer_) throw hw::InputError(hw::printable(path) + ": cannot be written");
@@ -49,7 +51,7 @@ class FstMerger {
     values_.resize(next_handle_);
     latest_.resize(next_handle_, kNoChange);
     early_.resize(next_handle_);
-    const std::uint64_t slices = std::max<std::uint64_t>(bytes_ / kSliceBytes, 1);
+    const std::uint64_t slices = std::max<std::uint64_t>(bytes_ / slice_bytes_, 1);
     const std::uint64_t length = (end_ - begin_) / slices + 1;
     for (slice_begin_ = begin_; slice_begin_ <= end_; slice_begin_ += length) {
       slice_end_ = std::min(end_, slice_begin_ + length - 1);
@@ -63,8 +65,6 @@ class FstMerger {
   }
 
  private:
-  /// Of the files together: what is in memory at a time takes some ten times as much.
-  static constexpr std::uint64_t kSliceBytes = std::uint64_t{4} << 20;
   static constexpr std::size_t kNoChange = ~std::size_t{0};
 
   struct Source {
@@ -104,10 +104,10 @@ class FstMerger {
       } else if (entry->htyp == FST_HT_VAR) {
         const auto& var = entry->u.var;
         fstHandle& handle = source.handles.at(var.handle);
-        const fstHandle added =
+        // A second name of a signal has the handle of the first.
+        handle =
             fstWriterCreateVar(writer_.get(), static_cast<fstVarType>(var.typ),
                                static_cast<fstVarDir>(var.direction), var.length, var.name, handle);
-        if (handle == 0) handle = added;
         next_handle_ = std::max<std::size_t>(next_handle_, handle + 1);
       }
     }
@@ -132,6 +132,7 @@ class FstMerger {
   }
 
   void take(std::uint64_t time, fstHandle handle, const char* value) {
+    // The reader gives all of a block that has a part of the slice.
     if (time > slice_end_) return;
     if (time < slice_begin_) {
       if (slice_begin_ == begin_) early_[handle] = value;
@@ -164,7 +165,6 @@ class FstMerger {
     early_.clear();
     changes_.clear();
     digits_.clear();
-    fstWriterFlushContext(writer_.get());
   }
 
   void write(const Change& change) {
@@ -176,6 +176,7 @@ class FstMerger {
     fstWriterEmitValueChange(writer_.get(), change.handle, digits_.data() + change.text);
   }
 
+  const std::uint64_t slice_bytes_;
   FstPlace place_;
   FstHandle writer_;
   std::vector<Source> sources_;  ///< the first is what the others become parts of
@@ -193,8 +194,9 @@ class FstMerger {
 
 }  // namespace
 
-void merge_fst(const std::string& path, const std::vector<FstPart>& parts) {
-  FstMerger(path, parts).run();
+void merge_fst(const std::string& path, const std::vector<FstPart>& parts,
+               std::uint64_t slice_bytes) {
+  FstMerger(path, parts, slice_bytes).run();
 }
 
 }  // namespace systole::testbench

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,10 @@ struct FstPart {
 
 /// Puts the signals of `parts` into the FST file `path`, for as long as that lasts: what they show
 /// before it begins are their first values, what they show later is left out. Of a part that ends
-/// earlier the last values stay. Throws InputError if a file cannot be read or written.
-void merge_fst(const std::string& path, const std::vector<FstPart>& parts);
+/// earlier the last values stay. `slice_bytes`: of the files together, as much as is read at a
+/// time; in memory it takes some ten times that. Throws InputError if a file cannot be read or
+/// written.
+void merge_fst(const std::string& path, const std::vector<FstPart>& parts,
+               std::uint64_t slice_bytes = std::uint64_t{16} << 20);
 
 }  // namespace systole::testbench

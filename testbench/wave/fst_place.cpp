@@ -34,8 +34,7 @@ FstPlace::~FstPlace() { ::unlink(hierarchy_.c_str()); }
 void FstPlace::commit() {
   void* const reader = fstReaderOpen(place_.c_str());
   if (reader == nullptr) {
-    throw hw::InputError(hw::printable(path_) +
-                         ": cannot be written as a whole: is the disk full?");
+    throw hw::InputError(hw::printable(path_) + ": cannot be written as a whole");
   }
   fstReaderClose(reader);
   file_.commit();

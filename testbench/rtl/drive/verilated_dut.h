@@ -133,7 +133,6 @@ class VerilatedDut {
   static constexpr int kErrorLimit = 1000;
   static constexpr int kRandomReset = 2;
   static constexpr int kAllLevels = 99;
-  static constexpr std::uint64_t kDumpsOfPiece = 2048;
   static constexpr std::uint64_t kHalfPeriod = 500;  ///< ps: a clock of 1 GHz
 
   /// Assertions count in the thread's current context, which may be that of another block.
@@ -152,8 +151,6 @@ class VerilatedDut {
       trace_->dump(context_->time());
     } else if (const auto time = view_->edge_ps(level)) {
       trace_->dump(*time);
-      // In pieces, so that reading a part of the file does not take all of it.
-      if (++dumps_ % kDumpsOfPiece == 0) trace_->flush();
     }
   }
 
@@ -163,7 +160,6 @@ class VerilatedDut {
   std::unique_ptr<VerilatedFstC> trace_;
   std::uint64_t cycles_ = 0;
   std::uint64_t idle_ = 0;
-  std::uint64_t dumps_ = 0;
 };
 
 /// A block in the flavour that the options ask for; they are the last argument of its constructor.

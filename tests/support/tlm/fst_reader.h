@@ -29,6 +29,8 @@ inline Vcd read_fst(const std::string& path) {
   std::vector<std::string> scopes{""};
   struct Reading {
     std::vector<std::vector<Vcd::Variable*>> variables;  ///< by handle
+    std::uint64_t now = 0;
+    bool moves_back = false;
   } reading;
   reading.variables.resize(fstReaderGetMaxHandle(reader.get()) + 1);
   while (const fstHier* entry = fstReaderIterateHier(reader.get())) {
@@ -47,12 +49,15 @@ inline Vcd read_fst(const std::string& path) {
   fstReaderSetFacProcessMaskAll(reader.get());
   const auto take = [](void* data, std::uint64_t time, fstHandle handle,
                        const unsigned char* digits) {
+    auto& all = *static_cast<Reading*>(data);
+    all.moves_back = all.moves_back || time < all.now;
+    all.now = time;
     const std::string text(reinterpret_cast<const char*>(digits));
     Vcd::Value value;
     if (text.size() <= 64 && text.find_first_not_of("01") == text.npos) {
       value = std::stoull(text, nullptr, 2);
     }
-    for (Vcd::Variable* variable : static_cast<Reading*>(data)->variables.at(handle)) {
+    for (Vcd::Variable* variable : all.variables.at(handle)) {
       auto& changes = variable->changes;
       if (changes.back().time == time) changes.pop_back();
       if (!changes.empty() && changes.back().value == value) continue;
@@ -60,6 +65,7 @@ inline Vcd read_fst(const std::string& path) {
     }
   };
   fstReaderIterBlocks(reader.get(), take, &reading, nullptr);
+  if (reading.moves_back) throw std::runtime_error("FST: time does not move forward: " + path);
   return vcd;
 }
 

@@ -2,13 +2,16 @@
 /// GTKWave's own converter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <random>
 #include <sstream>
@@ -22,6 +25,7 @@
 #include "support/tlm/fst_reader.h"
 #include "support/tlm/systemc_test.h"
 #include "support/tlm/vcd_reader.h"
+#include "testbench/common/child_process.h"
 #include "testbench/wave/fst_merge.h"
 #include "testbench/wave/wave_file.h"
 
@@ -100,6 +104,7 @@ struct RandomWave {
       time += random() % 3 == 0 ? random() % 5000 + 1 : 0;
       if (time == begin) ++time;
       const std::size_t signal = random() % count;
+      if (i > changes / 3 && signal % 5 == 0) continue;  // some are quiet
       bool twice = false;
       for (auto step = steps.rbegin(); step != steps.rend() && step->time == time; ++step) {
         twice = twice || step->signal == signal;
@@ -156,6 +161,28 @@ TEST(FstFileTest, KeepsRandomChangesOfAllWidths) {
   EXPECT_EQ(directory.names(), (std::vector<std::string>{"random.fst"}));
 }
 
+/// What GTKWave's reader says of all signals at a time when it has read nothing before that.
+void expect_values_at(const std::string& path, std::uint64_t time, const test::Vcd& expected) {
+  const std::unique_ptr<void, void (*)(void*)> reader(fstReaderOpen(path.c_str()), fstReaderClose);
+  ASSERT_GE(fstReaderGetValueChangeSectionCount(reader.get()), 3U);
+  std::vector<std::string> scopes{""};
+  while (const fstHier* entry = fstReaderIterateHier(reader.get())) {
+    if (entry->htyp == FST_HT_SCOPE) scopes.push_back(scopes.back() + entry->u.scope.name + ".");
+    if (entry->htyp == FST_HT_UPSCOPE) scopes.pop_back();
+    if (entry->htyp != FST_HT_VAR) continue;
+    const std::string name = entry->u.var.name;
+    std::array<char, 65> digits{};
+    ASSERT_NE(
+        fstReaderGetValueFromHandleAtTime(reader.get(), time, entry->u.var.handle, digits.data()),
+        nullptr);
+    const std::string text = digits.data();
+    test::Vcd::Value value;
+    if (text.find_first_not_of("01") == text.npos) value = std::stoull(text, nullptr, 2);
+    const std::string signal = scopes.back() + name.substr(0, name.find(' '));
+    ASSERT_EQ(value, expected.at(signal, time)) << signal << " at " << time;
+  }
+}
+
 // More than a piece, and what it says of its size meanwhile.
 TEST(FstFileTest, KeepsManyChanges) {
   const TempDirectory directory;
@@ -174,7 +201,44 @@ TEST(FstFileTest, KeepsManyChanges) {
   EXPECT_GE(grew, 3U);
   EXPECT_GT(known, std::filesystem::file_size(directory.path("large.fst")) / 3);
   EXPECT_LE(known, std::filesystem::file_size(directory.path("large.fst")));
-  expect_same(test::read_fst(directory.path("large.fst")), wave.as_read());
+  const test::Vcd expected = wave.as_read();
+  expect_same(test::read_fst(directory.path("large.fst")), expected);
+  // A reader that begins anywhere: each piece has the values with which it begins.
+  for (int i = 0; i < 40; ++i) {
+    const std::uint64_t time = wave.begin + random() % (wave.end - wave.begin);
+    expect_values_at(directory.path("large.fst"), time, expected);
+  }
+}
+
+/// What is said of files that may not have more than so many bytes.
+std::string error_with_room_for(rlim_t bytes, const std::function<void()>& work) {
+  return input_error_of([&] {
+    static_cast<void>(in_child([&] {
+      std::signal(SIGXFSZ, SIG_IGN);
+      const rlimit limit{bytes, bytes};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      work();
+      return 0;
+    }));
+  });
+}
+
+TEST(FstFileTest, AFullDiskIsNoticed) {
+  const TempDirectory directory;
+  std::mt19937_64 random(19);
+  const RandomWave wave(random, 30, 20'000);
+  const std::string path = directory.path("run.fst");
+  wave.write(*make_fst_file(path));
+  const std::string whole = read_file(path);
+  const rlim_t room = whole.size() - 100;
+  const auto cannot = testing::HasSubstr("run.fst: cannot be written as a whole");
+  EXPECT_THAT(error_with_room_for(room, [&] { wave.write(*make_fst_file(path)); }), cannot);
+  EXPECT_TRUE(read_file(path) == whole);
+  wave.write(*make_fst_file(directory.path("part.fst")));
+  const auto merge = [&] { merge_fst(path, {{directory.path("part.fst"), "rtl"}}); };
+  EXPECT_THAT(error_with_room_for(room / 2, merge), cannot);
+  EXPECT_TRUE(read_file(path) == whole);
+  EXPECT_EQ(directory.names(), (std::vector<std::string>{"part.fst", "run.fst"}));
 }
 
 TEST(FstFileTest, LeavesNothingWithoutACommit) {
@@ -274,7 +338,8 @@ TEST(FstMergeTest, PutsPartsOnTheTimeOfTheWhole) {
     parts[0].write(*make_fst_file(directory.path("0.fst")));
     parts[1].write(*make_fst_file(directory.path("1.fst")));
     merge_fst(directory.path("whole.fst"),
-              {{directory.path("0.fst"), "rtl"}, {directory.path("1.fst"), "rtl.inner"}});
+              {{directory.path("0.fst"), "rtl"}, {directory.path("1.fst"), "rtl.inner"}},
+              random() % 4000 + 100);
     const test::Vcd merged = test::read_fst(directory.path("whole.fst"));
     EXPECT_EQ(merged.begin, whole.begin);
     EXPECT_EQ(merged.end, whole.end);
