@@ -129,6 +129,18 @@ void expect_balance(const CorePlan& plan, const CoresResult& result) {
           << block.name;
     }
   }
+  if (plan.split == Split::kLayers) {
+    // An inference is in one stage after the other.
+    double stages = 0.0, latency = 0.0;
+    const double mhz = plan.system.cores.front().machine.core.clock_mhz;
+    for (std::size_t i = 0; i < result.cores.size(); ++i) {
+      const CoreShare& core = result.cores[i];
+      stages +=
+          static_cast<double>(core.running) / plan.system.cores[i].machine.core.clock_mhz * mhz;
+    }
+    for (const std::uint64_t cycles : result.cycles) latency += static_cast<double>(cycles);
+    EXPECT_GE(latency, stages);
+  }
   EXPECT_EQ(tasks, plan.tasks.size());
   EXPECT_EQ(read, result.traffic.read_bytes);
   EXPECT_EQ(written, result.traffic.written_bytes);
