@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "hw/description/machine_file.h"
 #include "support/network/encoder_run.h"
 #include "testbench/cores/column_parts.h"
+#include "testbench/cores/head_split.h"
 #include "testbench/cores/layer_split.h"
 #include "testbench/network/tensors.h"
 
@@ -62,8 +65,8 @@ TEST(ColumnParts, AreMultiplesOfSixteenWhereThereAreEnough) {
   EXPECT_GE(looked_at, 2U);
 }
 
-// A cut moves as long as that makes the longest stage shorter.
-TEST(LayerSplit, NoNeighbourOfTheCutIsBetter) {
+// A part of the longest stage moves to its neighbour as long as that one stays shorter.
+TEST(LayerSplit, TheLongestStageCannotGiveAnyMore) {
   for (const char* name : {"transformer", "tiny", "gemmini"}) {
     hw::Machine machine = hw::find_machine(name);
     machine.host.operators = hw::HostOperators::kNone;
@@ -75,19 +78,99 @@ TEST(LayerSplit, NoNeighbourOfTheCutIsBetter) {
     const std::vector<std::size_t> cuts = cuts_of(graph);
     const auto at = std::find(cuts.begin(), cuts.end(), cut);
     ASSERT_NE(at, cuts.end());
-    const auto longest = [&](std::size_t where) {
-      const auto cycles = [&](std::size_t begin, std::size_t end) {
-        return mapper::map_graph(*sub_graph(graph, begin, end).graph, machine).expected_cycles;
-      };
-      return std::max(cycles(0, where), cycles(where, graph.nodes.size()));
+    const auto cycles = [&](std::size_t begin, std::size_t end) {
+      return mapper::map_graph(*sub_graph(graph, begin, end).graph, machine).expected_cycles;
     };
-    const std::uint64_t chosen = longest(cut);
-    if (at != cuts.begin()) {
-      EXPECT_GE(longest(*(at - 1)), chosen) << name;
+    const std::size_t end = graph.nodes.size();
+    const std::uint64_t first = cycles(0, cut), second = cycles(cut, end);
+    if (first > second && at != cuts.begin()) {
+      EXPECT_GE(cycles(*(at - 1), end), first) << name;
     }
-    if (at + 1 != cuts.end()) {
-      EXPECT_GE(longest(*(at + 1)), chosen) << name;
+    if (second > first && at + 1 != cuts.end()) {
+      EXPECT_GE(cycles(0, *(at + 1)), second) << name;
     }
+  }
+}
+
+/// By task: those that are done before it begins, because it waits for them, or its core took them
+/// before.
+std::vector<std::vector<bool>> done_before(const CorePlan& plan) {
+  std::vector<std::vector<bool>> before(plan.tasks.size(), std::vector<bool>(plan.tasks.size()));
+  for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+    std::vector<std::size_t> direct = plan.tasks[i].after;
+    for (std::size_t j = 0; j < i; ++j) {
+      if (plan.programs[*plan.tasks[j].program].core ==
+          plan.programs[*plan.tasks[i].program].core) {
+        direct.push_back(j);
+      }
+    }
+    for (const std::size_t j : direct) {
+      before[i][j] = true;
+      for (std::size_t k = 0; k < before[j].size(); ++k) {
+        if (before[j][k]) before[i][k] = true;
+      }
+    }
+  }
+  return before;
+}
+
+// No core writes a buffer that another may still read, or reads one that is not complete.
+TEST(LayerSplit, BuffersBetweenStagesHaveAnOrder) {
+  const Workload workload = test::encoder_workload({3, 32, 4, 64, true}, 9, 1);
+  for (const std::size_t cores : {2U, 3U, 4U}) {
+    const CorePlan plan =
+        plan_layers(hw::equal_cores(hw::find_machine("transformer"), cores), whole_of(workload), 7);
+    const auto before = done_before(plan);
+    const auto place = [&](std::size_t task, bool output) {
+      const CoreProgram& program = plan.programs[*plan.tasks[task].program];
+      const model::Graph& graph = *program.graph;
+      return mapper::place_of(graph, *program.mapping,
+                              output ? output_tensor(graph) : input_tensor(graph));
+    };
+    std::size_t shared = 0;
+    for (std::size_t i = 0; i < plan.tasks.size(); ++i) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const bool conflict = place(j, true).address == place(i, false).address ||
+                              place(i, true).address == place(j, false).address ||
+                              place(i, true).address == place(j, true).address;
+        if (!conflict) continue;
+        ++shared;
+        EXPECT_TRUE(before[i][j]) << cores << ": " << j << ", " << i;
+      }
+    }
+    EXPECT_GT(shared, 7 * (cores - 1));
+  }
+}
+
+// What every core computes for itself each has in memory for itself, in one place for all segments:
+// a slow core would else read what a fast one has written for its next inference.
+TEST(HeadSplit, CopiesOfTheCoresAreApart) {
+  const Workload workload = test::encoder_workload({2, 64, 4, 128, true}, 9, 1);
+  constexpr std::size_t kCores = 3;
+  const CorePlan plan =
+      plan_heads(hw::equal_cores(hw::find_machine("transformer"), kCores), whole_of(workload), 1);
+  const auto parts = column_parts(workload.graph, kCores);
+  std::map<model::TensorId, std::map<std::size_t, std::set<std::uint64_t>>> places;  // by core
+  std::size_t next = 0;
+  for (const auto& segment : parts) {
+    for (std::size_t core = 0; core < kCores; ++core) {
+      if (!segment[core]) continue;
+      const CoreProgram& program = plan.programs[next++];
+      ASSERT_EQ(program.core, core);
+      for (const ColumnPart::Exchanged& exchanged : segment[core]->exchanged) {
+        if (!exchanged.own) continue;
+        places[exchanged.whole][core].insert(program.mapping->tensors[exchanged.here].address);
+      }
+    }
+  }
+  EXPECT_GE(places.size(), 2U);
+  for (const auto& [whole, by_core] : places) {
+    std::set<std::uint64_t> all;
+    for (const auto& [core, addresses] : by_core) {
+      EXPECT_EQ(addresses.size(), 1U) << workload.graph.tensors[whole].name;
+      all.insert(addresses.begin(), addresses.end());
+    }
+    EXPECT_EQ(all.size(), by_core.size()) << workload.graph.tensors[whole].name;
   }
 }
 
