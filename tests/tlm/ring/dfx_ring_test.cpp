@@ -121,6 +121,27 @@ TEST_F(DfxRing, TwoWaysAreShorter) {
   EXPECT_NEAR(static_cast<double>(pass_ps()) / 1e3, 2 * (line_ns + hop_ns + router_ns), 2 * 5.0);
 }
 
+// A core that cannot run its program ends the run.
+TEST_F(DfxRing, TheHostStopsAtAFault) {
+  expect_report("/systole/ring");
+  const hw::Machine machine = ring_of(2);
+  std::vector<RingPlace> places(2);
+  for (RingPlace& place : places) place.register_elements = kElements;
+  Pass beyond;
+  beyond.instructions.resize(1);
+  beyond.instructions[0].elements = kElements + 1;
+  int asked = 0;
+  RingSystem system("system", machine, std::move(places), false, [&](RingHost&) {
+    std::vector<const Pass*> next;
+    if (++asked < 3) next.assign(2, &beyond);
+    return next;
+  });
+  sc_core::sc_start();
+  EXPECT_TRUE(system.done());
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(system.fault().find("system.core0: pass: instruction 0: add: "), 0U) << system.fault();
+}
+
 // The host stops before it starts a core without one.
 TEST_F(DfxRing, SaysThatAProgramDoesNotFit) {
   const hw::Machine machine = ring_of(2);
