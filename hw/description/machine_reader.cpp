@@ -240,7 +240,7 @@ class MachineReader {
     add(node.source().begin, kKind,
         "found " + found_text(node) +
             (text != nullptr && text->get() == "ring"
-                 ? ", whose cores have memories and a bus of their own (base = \"dfx\"), "
+                 ? ", whose cores have another bus and separate memories (base = \"dfx\"), "
                    "expected \"tile\" or \"vitcod\""
                  : ", expected \"tile\" or \"vitcod\""));
   }

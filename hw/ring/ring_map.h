@@ -8,7 +8,7 @@
 #include "hw/program/program.h"
 
 /// Where the memories and registers of a ring's cores are for whoever is on its bus. A core sees
-/// its own memories through ports of its own, from address 0 on.
+/// its memories through separate ports, from address 0 on.
 namespace systole::hw::dfx {
 
 /// Byte addresses of what one core has.

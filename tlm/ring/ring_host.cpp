@@ -1,9 +1,9 @@
 #include "tlm/ring/ring_host.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
-#include "base/error.h"
 #include "hw/ring/pass_image.h"
 #include "tlm/bus/core_registers.h"
 #include "tlm/bus/request_batch.h"
@@ -60,19 +60,27 @@ void RingHost::read(const std::vector<Range>& ranges) {
   spend(to_ps(last));
 }
 
-void RingHost::start(std::size_t core, const hw::dfx::Pass& pass) {
-  const HostedCore& of = cores_[core];
+bool RingHost::write_program(const HostedCore& of, const hw::dfx::Pass& pass) {
   std::vector<std::uint8_t> image = hw::dfx::encode_pass(pass, machine_.dfx.cores);
   tlm::tlm_generic_payload payload;
   payload.set_command(tlm::TLM_WRITE_COMMAND);
   describe_request(payload, of.on_bus, image.data(), static_cast<std::uint32_t>(image.size()));
-  if (image.size() > of.room || card->transport_dbg(payload) != image.size()) {
-    throw hw::InputError("dram.mib: found " + std::to_string(of.room) +
-                         " bytes after the tables of a core, expected " +
-                         std::to_string(image.size()) + " for its program");
+  if (image.size() <= of.room && card->transport_dbg(payload) == image.size()) return true;
+  problem_ = "dram.mib: found " + std::to_string(of.room) +
+             " bytes after the tables of a core, expected " + std::to_string(image.size()) +
+             " for its program";
+  return false;
+}
+
+bool RingHost::start(const std::vector<const hw::dfx::Pass*>& passes) {
+  for (std::size_t i = 0; i < cores_.size(); ++i) {
+    if (!write_program(cores_[i], *passes[i])) return false;
   }
-  write(of.registers + CoreRegisters::kProgram, of.program);
-  write(of.registers + CoreRegisters::kControl, CoreRegisters::kStart);
+  for (const HostedCore& core : cores_) {
+    write(core.registers + CoreRegisters::kProgram, core.program);
+    write(core.registers + CoreRegisters::kControl, CoreRegisters::kStart);
+  }
+  return true;
 }
 
 std::uint64_t RingHost::finish(std::size_t core) {
@@ -95,8 +103,7 @@ void RingHost::run() {
   ends_.push_back(to_ps(sc_core::sc_time_stamp()));
   for (bool faulty = false; !faulty;) {
     const std::vector<const hw::dfx::Pass*> passes = next_(*this);
-    if (passes.empty()) break;
-    for (std::size_t i = 0; i < cores_.size(); ++i) start(i, *passes[i]);
+    if (passes.empty() || !start(passes)) break;
     for (std::size_t i = 0; i < cores_.size(); ++i) {
       faulty = (finish(i) & CoreRegisters::kFault) != 0 || faulty;
     }

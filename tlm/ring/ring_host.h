@@ -55,12 +55,17 @@ class RingHost : public sc_core::sc_module {
   [[nodiscard]] std::uint64_t host_ps() const { return host_ps_; }
   /// It knows that the last pass has ended, or that a core had no program which it can run.
   [[nodiscard]] bool done() const { return done_; }
+  /// Why there was no program for a core; empty: there was.
+  [[nodiscard]] const std::string& problem() const { return problem_; }
 
  private:
   using Socket = tlm_utils::simple_initiator_socket<RingHost>;
 
   void run();
-  void start(std::size_t core, const hw::dfx::Pass& pass);
+  /// Writes the program of each core, and starts them all; false, with the reason in problem(): it
+  /// does not fit.
+  bool start(const std::vector<const hw::dfx::Pass*>& passes);
+  bool write_program(const HostedCore& of, const hw::dfx::Pass& pass);
   /// Waits for the interrupt and acknowledges it. Returns the core's STATUS.
   std::uint64_t finish(std::size_t core);
   /// A register; without waiting. Returns what the access takes, ps.
@@ -75,6 +80,7 @@ class RingHost : public sc_core::sc_module {
   std::vector<std::uint64_t> ends_;
   std::uint64_t host_ps_ = 0;
   bool done_ = false;
+  std::string problem_;
 };
 
 }  // namespace systole::tlm_model::dfx

@@ -99,6 +99,7 @@ std::vector<hw::BlockReport> RingSystem::reports() {
 }
 
 std::string RingSystem::fault() {
+  if (!host.problem().empty()) return host.problem();
   for (std::size_t i = 0; i < cores(); ++i) {
     if (!core(i).fault().empty()) return core(i).name() + (": " + core(i).fault());
   }

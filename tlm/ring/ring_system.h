@@ -62,7 +62,7 @@ class RingSystem : public RingBoard {
   [[nodiscard]] bool done() const { return host.done(); }
   /// Of all cores and of PCIe, until now.
   [[nodiscard]] std::vector<hw::BlockReport> reports();
-  /// Of the first core that could not run its program; empty: all could.
+  /// Why there was no program for a core, or one that it could not run; empty: all could.
   [[nodiscard]] std::string fault();
 
  private:

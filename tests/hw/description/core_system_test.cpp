@@ -88,7 +88,7 @@ TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
     const char *text, *error;
   } cases[] = {
       {"[[core]]\nkind = 'ring'\n",
-       "2:8: kind: found \"ring\", whose cores have memories and a bus of their own (base = "
+       "2:8: kind: found \"ring\", whose cores have another bus and separate memories (base = "
        "\"dfx\"), expected \"tile\" or \"vitcod\""},
       {"[[core]]\nkind = 3\n", "2:8: kind: found 3, expected \"tile\" or \"vitcod\""},
       {"[[core]]\nkind = 'vitcod'\nuse = 'tiny'\n",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -93,6 +94,32 @@ CoresResult run(const CorePlan& plan, const Workload& workload, const CoresOptio
   return simulate(plan, workload.inputs, options);
 }
 
+/// The times of a core's requests are what the bus counted of its ports, and the bus counts time
+/// while any core runs.
+void expect_bus(const CoreShare& core, const hw::Machine& machine,
+                const std::vector<hw::BlockReport>& blocks) {
+  const auto bus = std::find_if(blocks.begin(), blocks.end(),
+                                [](const hw::BlockReport& block) { return block.name == "bus"; });
+  ASSERT_NE(bus, blocks.end());
+  const std::string prefix = "system." + core.name + ".";
+  std::map<std::string, std::uint64_t> sums;
+  for (const hw::BlockReport& port : bus->parts) {
+    if (port.name == "request") {
+      const std::uint64_t edges = 2 * core.tasks;
+      EXPECT_GE((port.time->total + edges) * machine.core.clock_mhz,
+                core.running * machine.bus.clock_mhz);
+    }
+    if (port.name.compare(0, prefix.size(), prefix) != 0) continue;
+    for (const hw::Counter& counter : port.counters) sums[counter.name] += counter.value;
+  }
+  const RequestTimes& times = core.together_requests;
+  EXPECT_EQ(times.requests, sums["reads"] + sums["writes"]);
+  EXPECT_EQ(times.bytes, sums["read_bytes"] + sums["written_bytes"]);
+  EXPECT_EQ(times.request_wait, sums["request_wait"]);
+  EXPECT_EQ(times.data_wait, sums["data_wait"]);
+  EXPECT_EQ(times.target_time, sums["target_time"]);
+}
+
 void expect_balance(const CorePlan& plan, const CoresResult& result) {
   std::uint64_t tasks = 0, read = 0, written = 0;
   std::size_t index = 0;
@@ -113,6 +140,7 @@ void expect_balance(const CorePlan& plan, const CoresResult& result) {
     const RequestTimes &there = core.together_requests, &alone_there = core.alone_requests;
     EXPECT_EQ(there.transfers(), alone_there.transfers());
     const hw::Machine& machine = plan.system.cores[index++].machine;
+    expect_bus(core, machine, result.blocks);
     EXPECT_TRUE(there.walks == 0 || machine.tlb.entries != 0);
     EXPECT_EQ(there.fetches != 0, core.tasks != 0);
     if (result.cores.size() == 1) {
@@ -128,6 +156,18 @@ void expect_balance(const CorePlan& plan, const CoresResult& result) {
                 block.time->total)
           << block.name;
     }
+  }
+  if (plan.split == Split::kLayers) {
+    // An inference is in one stage after the other.
+    double stages = 0.0, latency = 0.0;
+    const double mhz = plan.system.cores.front().machine.core.clock_mhz;
+    for (std::size_t i = 0; i < result.cores.size(); ++i) {
+      const CoreShare& core = result.cores[i];
+      stages +=
+          static_cast<double>(core.running) / plan.system.cores[i].machine.core.clock_mhz * mhz;
+    }
+    for (const std::uint64_t cycles : result.cycles) latency += static_cast<double>(cycles);
+    EXPECT_GE(latency, stages);
   }
   EXPECT_EQ(tasks, plan.tasks.size());
   EXPECT_EQ(read, result.traffic.read_bytes);
@@ -161,6 +201,8 @@ void expect_events(const CoresResult& result) {
   for (std::size_t i = 0; i < result.cores.size(); ++i) {
     sum.add(result.core_events[i]);
     EXPECT_EQ(result.core_events[i].macs != 0, result.cores[i].macs != 0);
+    const tlm_model::CoreTraffic& traffic = result.cores[i].traffic;
+    EXPECT_EQ(result.core_events[i].bus_bytes, traffic.read_bytes + traffic.written_bytes);
   }
   EXPECT_EQ(sum.macs, result.events.macs);
   EXPECT_EQ(sum.postop_elements, result.events.postop_elements);

@@ -19,6 +19,7 @@
 #include "testbench/cores/head_split.h"
 #include "testbench/cores/layer_split.h"
 #include "testbench/explain/pipeline_view.h"
+#include "testbench/network/matmul_graph.h"
 #include "testbench/report/action_counts.h"
 #include "testbench/run/rtl_blocks.h"
 
@@ -139,6 +140,53 @@ TEST_F(CoresViews, PipelinesOfAllCoresAreInOneLog) {
     EXPECT_EQ(last_at[i], last * mhz / own);
   }
   EXPECT_GT(first_at[1], last_at[0]) << "the second stage waits for the first";
+  EXPECT_LT(3 * result.first_tasks[0].finished, result.total_cycles) << "of four inferences";
+  const std::uint64_t clock = system.cores[0].machine.core.clock_mhz;
+  const std::uint64_t stage = result.first_tasks[0].finished - result.first_tasks[0].started;
+  EXPECT_GE(result.cores[1].wait * clock, stage * system.cores[1].machine.core.clock_mhz)
+      << "at least for the first one's first run";
+  EXPECT_EQ(result.cores[0].done, result.cores[0].total - result.cores[0].running -
+                                      result.cores[0].wait - result.cores[0].host);
+  EXPECT_GT(result.cores[0].done * 2, stage) << "while the last inference is in the second stage";
+}
+
+// One inference for three cores: two have nothing to do from the beginning.
+TEST_F(CoresViews, CoresWithoutWorkAreDone) {
+  const hw::CoreSystem system = hw::equal_cores(hw::find_machine("transformer"), 3);
+  Workload one = test::encoder_workload({2, 32, 4, 64, true}, 13, 1);
+  CoresOptions options;
+  options.functional = options.alone = false;
+  test::fresh_kernel();
+  const CoresResult result = simulate(plan_by(Split::kBatch, system, one), one.inputs, options);
+  EXPECT_EQ(result.cores[0].tasks, 1U);
+  for (const std::size_t i : {1U, 2U}) {
+    const CoreShare& core = result.cores[i];
+    EXPECT_EQ(core.tasks, 0U);
+    EXPECT_EQ(core.running + core.wait, 0U);
+    EXPECT_GT(core.done, core.total - core.total / 10);
+    EXPECT_EQ(core.done + core.host, core.total);
+  }
+}
+
+// The output's columns are spread over the cores.
+TEST_F(CoresViews, ColumnsOfTheOutputComeFromAllCores) {
+  const hw::Machine machine = hw::find_machine("transformer");
+  const MatmulShape shape{20, 48, 80};
+  const auto graph =
+      std::make_shared<model::Graph>(make_matmul_graph(shape, machine.datapath, false));
+  std::vector<std::vector<std::uint8_t>> expected;
+  for (const std::size_t cores : {1U, 2U, 4U}) {
+    CoresOptions options;
+    options.check = true;
+    options.alone = false;
+    test::fresh_kernel();
+    const CorePlan plan = plan_heads(hw::equal_cores(machine, cores), graph, 1);
+    const CoresResult result = simulate(plan, {matmul_input(shape)}, options);
+    EXPECT_EQ(result.check.mismatches, 0U) << result.check.first;
+    if (expected.empty()) expected = result.outputs;
+    EXPECT_EQ(result.outputs, expected) << cores;
+    for (const CoreShare& core : result.cores) EXPECT_GT(core.macs, 0U);
+  }
 }
 
 TEST_F(CoresViews, ActionCountsNameTheBlocksOfEachCore) {

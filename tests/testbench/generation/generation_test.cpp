@@ -322,6 +322,35 @@ TEST(Generation, TheTransposeHidesBehindKeyAndQuery) {
   EXPECT_GT(exposed, hidden + std::uint64_t{24} * 2 * 500 * 5000);
 }
 
+// A host that draws tokens reads the register files of all cores at once: one latency, all bytes.
+TEST(Generation, TheHostReadsLogitsOverPcie) {
+  const model::Gpt gpt = odd_gpt();
+  for (const std::uint32_t cores : {1U, 2U, 3U, 8U}) {
+    const hw::Machine machine = machine_with(cores);
+    const auto run = [&](std::uint32_t tokens) {
+      GenerationTask task;
+      task.shape = gpt.shape;
+      task.gpt = &gpt;
+      task.prompt = {3, 1, 4};
+      task.tokens = tokens;
+      Vector there;
+      task.on_logits = [&](std::uint32_t, const Vector& logits) { there = logits; };
+      task.sample = [&](const Vector& logits) {
+        EXPECT_EQ(logits, there);
+        return largest(logits);
+      };
+      return generate_once(machine, task);
+    };
+    const Generation five = run(5), one = run(1);
+    const double transfer_ns =
+        machine.pcie.latency_ns + gpt.shape.vocabulary * 2.0 / machine.pcie.gbyte_per_s;
+    const double all_ns = 2 * machine.pcie.latency_ns + 5 * transfer_ns;
+    EXPECT_NEAR(static_cast<double>(five.host_ps), 1e3 * all_ns, 5.0) << cores;
+    EXPECT_EQ(five.first_token_ps, one.first_token_ps) << cores;
+    EXPECT_LT(five.first_token_ps, five.total_ps / 2) << cores;
+  }
+}
+
 TEST(Generation, RefusesTextsThatAreTooLong) {
   GenerationTask task;
   task.shape = model::gpt_shape("kjv");

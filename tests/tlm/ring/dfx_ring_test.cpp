@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "hw/description/machine_file.h"
+#include "hw/ring/ring_map.h"
 #include "support/tlm/systemc_test.h"
 #include "tlm/ring/ring_host.h"
 #include "tlm/ring/ring_system.h"
@@ -118,6 +119,49 @@ TEST_F(DfxRing, TwoWaysAreShorter) {
   exchange(ring_of(4), [](std::uint32_t, std::uint32_t) { return 1.0F; });
   const double line_ns = 768 * 2 * 8 / (100.0 * 64 / 66), hop_ns = 300, router_ns = 4 * 5;
   EXPECT_NEAR(static_cast<double>(pass_ps()) / 1e3, 2 * (line_ns + hop_ns + router_ns), 2 * 5.0);
+}
+
+// A core that cannot run its program ends the run.
+TEST_F(DfxRing, TheHostStopsAtAFault) {
+  expect_report("/systole/ring");
+  const hw::Machine machine = ring_of(2);
+  std::vector<RingPlace> places(2);
+  for (RingPlace& place : places) place.register_elements = kElements;
+  Pass beyond;
+  beyond.instructions.resize(1);
+  beyond.instructions[0].elements = kElements + 1;
+  int asked = 0;
+  RingSystem system("system", machine, std::move(places), false, [&](RingHost&) {
+    std::vector<const Pass*> next;
+    if (++asked < 3) next.assign(2, &beyond);
+    return next;
+  });
+  sc_core::sc_start();
+  EXPECT_TRUE(system.done());
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(system.fault().find("system.core0: pass: instruction 0: add: "), 0U) << system.fault();
+}
+
+// The host stops before it starts a core without one.
+TEST_F(DfxRing, SaysThatAProgramDoesNotFit) {
+  const hw::Machine machine = ring_of(2);
+  std::vector<RingPlace> places(2);
+  for (RingPlace& place : places) place.register_elements = kElements;
+  places[1].program = hw::dfx::ddr_bytes(machine) - 100;
+  pass_.instructions.resize(1);
+  pass_.instructions[0].elements = 1;
+  int asked = 0;
+  RingSystem system("system", machine, std::move(places), false, [&](RingHost&) {
+    ++asked;
+    return std::vector<const Pass*>(2, &pass_);
+  });
+  sc_core::sc_start();
+  EXPECT_TRUE(system.done());
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(system.fault().find("dram.mib: found 100 bytes after the tables of a core, expected "),
+            0U)
+      << system.fault();
+  EXPECT_EQ(system.core(0).timing().instructions(hw::dfx::Unit::kVector), 0U);
 }
 
 }  // namespace
