@@ -316,6 +316,8 @@ OwnManifest add_own_rtl(const std::string& folder, const std::string& program) {
       "--x-assign",   "unique",     "--x-initial", "unique",
       "--trace-fst",  "-Wno-fatal", "--prefix",    model_class(manifest),
       "--top-module", manifest.top, "--Mdir",      theirs_folder};
+  // Verilator 5.006 forgets to declare the index of some loops over 64 words.
+  command.emplace_back("-fno-reloop");
   for (const auto& [name, value] : manifest.parameters) {
     command.push_back(fmt::format("-G{}={}", name, value));
   }
