@@ -22,8 +22,8 @@ RequestTimes CoresRun::requests(std::size_t index) const {
     sum.data_wait += of.data_wait;
     sum.target_time += of.target_time;
     const tlm_model::DmaPort* const port = i < ports.size() ? ports[i] : nullptr;  // of loops
-    if (port == &core.processor.fetch) sum.fetches += requests;
-    if (core.mmu && (port == &core.mmu->load_walker || port == &core.mmu->store_walker)) {
+    if (port == core.processor.fetch.get()) sum.fetches += requests;
+    if (core.mmu && (port == core.mmu->load_walker.get() || port == core.mmu->store_walker.get())) {
       sum.walks += requests;
     }
   }
