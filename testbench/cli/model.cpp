@@ -176,6 +176,12 @@ void write_values(const ModelOptions& options) {
                          network.nodes().size()));
 }
 
+/// The file of a model that is no shape. Throws InputError if there is none.
+std::string path_of(const std::string& model) {
+  return model::names_gpt_checkpoint(model) ? model::find_gpt_checkpoint(model)
+                                            : model::find_model(model);
+}
+
 void show(const ModelOptions& options) {
   if (!options.out.empty()) {
     const hw::Machine machine = load_machine(options.machine, {});
@@ -190,9 +196,7 @@ void show(const ModelOptions& options) {
     if (options.json) return print_json(model_json(size, describe(size)));
     return print_text(model_text(size, describe(size)));
   }
-  const std::string path = model::names_gpt_checkpoint(options.model)
-                               ? model::find_gpt_checkpoint(options.model)
-                               : model::find_model(options.model);
+  const std::string path = path_of(options.model);
   if (const auto file = network_file(path)) return show_network(options, *file);
   if (!options.drawing.empty()) {
     throw hw::InputError("--svg: " + hw::printable(options.model) +
@@ -283,6 +287,8 @@ int run(const ModelOptions& options) {
     }
   }
   if (!options.machine.empty() && (options.out.empty() || !is_shape_name(options.model))) {
+    // An unknown name may be meant for a shape's.
+    if (!options.out.empty()) static_cast<void>(path_of(options.model));
     throw hw::InputError("--machine: the datapath of a shape's --out, expected both");
   }
   if (!options.values.empty()) {
