@@ -122,9 +122,10 @@ class Few {
     few_.insert(std::upper_bound(few_.begin(), few_.end(), t, before), t);
     if (few_.size() > most_) few_.pop_back();
   }
-  /// Those that are not in `all` yet.
-  void append_to(std::vector<Tiling>& all) const {
+  /// Those that are not in `all` yet, and load at most `most` bytes.
+  void append_to(std::vector<Tiling>& all, std::uint64_t most = UINT64_MAX) const {
     for (const Tiling& t : few_) {
+      if (t.load_bytes > most) continue;
       const auto is_same = [&](const Tiling& other) { return same_tiles(other, t); };
       if (std::none_of(all.begin(), all.end(), is_same)) all.push_back(t);
     }
@@ -217,7 +218,10 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   std::vector<Tiling> all = best.all();
   cautious.append_to(all);
   by_parts.append_to(all);
-  by_sweeps.append_to(all);
+  // Where the fastest loads no more, there is nothing to find on chip.
+  if (!all.empty() && all.front().load_bytes != 0) {
+    by_sweeps.append_to(all, all.front().load_bytes - 1);
+  }
   return all;
 }
 
