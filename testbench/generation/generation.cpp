@@ -208,7 +208,8 @@ std::vector<RingPlace> places_of(const hw::Machine& machine, const GenerationTas
     RingPlace& place = places.emplace_back();
     place.register_elements = makers[i]->register_elements();
     place.program = round_up(makers[i]->layout().ddr.bytes, kProgramAlignment);
-    place.engines.matrix = make_matrix_lane_engine(machine.matrix.unit(), backends, options, report);
+    place.engines.matrix =
+        make_matrix_lane_engine(machine.matrix.unit(), backends, options, report);
     place.engines.vector = make_half_vector_engine(backends, options, report);
     place.engines.router = make_router_engine(is_rtl(machine.backend.ring_router),
                                               machine.ring.router_cycles, options, report);
@@ -224,8 +225,7 @@ Generation run(const hw::Machine& machine, const GenerationTask& task, const Rtl
   Generation result;
   Controller controller(machine, task, makers, result);
   RingSystem system("system", machine, places_of(machine, task, makers, rtl_waves, result.rtl),
-                    task.gpt != nullptr,
-                    [&](RingHost& host) { return controller.next(host); });
+                    task.gpt != nullptr, [&](RingHost& host) { return controller.next(host); });
   fill_memories(machine, task, makers, system);
   controller.set_system(system);
   for (std::size_t i = 0; i < system.cores(); ++i) system.core(i).observer = task.observer;

@@ -68,7 +68,10 @@ class HalfVectorRtlEngine final : public TimedRtl<hw::HalfVectorEngine> {
   HalfVectorRtlEngine(Fp16Block block, std::unique_ptr<Fp16UnitRtl> rtl, const RtlOptions& options,
                       RtlCounts& counts, std::unique_ptr<hw::HalfVectorEngine> others)
       : TimedRtl(options.time),
-        block_(block), rtl_(std::move(rtl)), check_(counts, options), others_(std::move(others)) {}
+        block_(block),
+        rtl_(std::move(rtl)),
+        check_(counts, options),
+        others_(std::move(others)) {}
 
   void apply(hw::half_vector::Operation operation,
              const hw::half_vector::Elements& elements) override {
