@@ -42,7 +42,7 @@ void swap_for_rtl(hw::Machine& machine, const std::string& block);
                                               RtlReport& report);
 
 /// The waveforms of blocks in RTL in that of the machine: below the scope "rtl" of "run.fst", on
-/// the same time axis, with groups of their own in the view "run.gtkw".
+/// the same time axis, with separate groups in the view "run.gtkw".
 class RtlWaves {
  public:
   /// Without a waveform, or a block in RTL, there are none. Throws InputError if `wave` is no FST,

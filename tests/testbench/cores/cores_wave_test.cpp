@@ -1,4 +1,4 @@
-/// Waveforms of several cores: each by its name, with the times of its own accounts.
+/// Waveforms of several cores: each by its name, with the times in its accounts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
