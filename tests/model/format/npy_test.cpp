@@ -243,7 +243,7 @@ TEST(NpyHostile, EveryTruncationIsRefused) {
 }
 
 TEST(NpyHostile, DamagedHeadersAreRefusedOrValid) {
-  constexpr int kRounds = 20000;
+  constexpr int kRounds = 5000;  // script/fuzz draws millions
   const std::string bytes = npy_of(npy_header("<f4", "(1, 2)"), kFloats);
   const std::string interesting("{}[]()\"',:<>|-. 0123456789bfiuTF\n\0\xFF", 36);
   std::mt19937 random(20240917);

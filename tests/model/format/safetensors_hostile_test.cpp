@@ -222,7 +222,7 @@ std::string damaged(std::string bytes, std::size_t header_end, std::mt19937& ran
 }
 
 TEST(SafetensorsHostile, DamagedFilesAreRefusedOrValid) {
-  constexpr int kRounds = test::draws(2000);
+  constexpr int kRounds = test::draws(500);  // script/fuzz draws millions
   const TempDirectory directory;
   const std::string original = directory.path("original");
   write_safetensors(original,

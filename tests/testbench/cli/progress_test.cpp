@@ -104,7 +104,7 @@ TEST(ProgressLine, ShowsTheReferenceBeforeTheCommands) {
 }
 
 TEST(ProgressLine, NamesTheSectionsOfAReproduction) {
-  const std::string text = on_terminal({"reproduce", "dfx", "--part", "sizes,shares,ideal"});
+  const std::string text = on_terminal({"reproduce", "survey", "--part", "products,resnet"});
   const std::vector<std::string> lines = drawn(text);
   ASSERT_GE(lines.size(), 3U);
   EXPECT_EQ(lines.back(), "");
