@@ -64,13 +64,10 @@ std::uint64_t bank_excess(const TiledGroup& group, const EmitTarget& to) {
     const Location& where = to.location(view);
     demand.add(where.address, std::uint64_t{view.rows} * where.pitch, read);
   };
-  const auto loaded = [](double times, std::uint64_t words) {
-    return static_cast<std::uint64_t>(times * static_cast<double>(words));
-  };
   add(rings.a, plan.a.bytes, of.a, times * reads.a,
-      loaded(t.a_loads, problem.m * k_tiles * ceil_div(std::uint64_t{t.k}, word)));
+      times_loaded(problem.m * k_tiles * ceil_div(std::uint64_t{t.k}, word), t.a_loads));
   add(rings.b, plan.b.bytes, of.matmul()->b, times * reads.b,
-      loaded(t.b_loads, ceil_div(std::uint64_t{problem.k} * problem.n, word)));
+      times_loaded(ceil_div(std::uint64_t{problem.k} * problem.n, word), t.b_loads));
   if (problem.out_on_chip) {
     const Location& out = to.location(of.out);
     demand.add(out.address, std::uint64_t{of.out.rows} * out.pitch,

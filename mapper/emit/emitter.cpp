@@ -179,29 +179,25 @@ void Emitter::emit_matmuls(const Tile& tile, const std::vector<hw::LocalTile>& c
     emit_matmul(part, k0, !first, sums, work);
     if (work.parts != 0 && last) emit_results(part, sums, tile, work);
   };
-  if (work.tiling->k_outer) {
-    const std::vector<std::uint32_t> depths = sweep(work);
-    for (const std::uint32_t k0 : depths) {
-      for (std::uint32_t col = 0; col < tile.cols; col += work.tiling->n) {
-        multiply(col, k0, k0 == depths.front(), k0 == depths.back());
-      }
+  // Calls visit(k0, first, last) for the tiles along k, in the order of the next sweep.
+  const auto sweep = [&](const auto& visit) {
+    const std::uint32_t tiles = narrow(ceil_div(work.group().k(), work.tiling->k));
+    for (std::uint32_t i = 0; i < tiles; ++i) {
+      const std::uint32_t depth = work.backwards ? tiles - 1 - i : i;
+      visit(depth * work.tiling->k, i == 0, i + 1 == tiles);
     }
+    if (work.tiling->back_and_forth) work.backwards = !work.backwards;
+  };
+  const std::uint32_t n = work.tiling->n;
+  if (work.tiling->k_outer) {
+    sweep([&](std::uint32_t k0, bool first, bool last) {
+      for (std::uint32_t col = 0; col < tile.cols; col += n) multiply(col, k0, first, last);
+    });
   } else {
-    for (std::uint32_t col = 0; col < tile.cols; col += work.tiling->n) {
-      const std::vector<std::uint32_t> depths = sweep(work);
-      for (const std::uint32_t k0 : depths) {
-        multiply(col, k0, k0 == depths.front(), k0 == depths.back());
-      }
+    for (std::uint32_t col = 0; col < tile.cols; col += n) {
+      sweep([&](std::uint32_t k0, bool first, bool last) { multiply(col, k0, first, last); });
     }
   }
-}
-
-std::vector<std::uint32_t> Emitter::sweep(Work& work) {
-  std::vector<std::uint32_t> depths;
-  for (std::uint32_t k0 = 0; k0 < work.group().k(); k0 += work.tiling->k) depths.push_back(k0);
-  if (work.backwards) std::reverse(depths.begin(), depths.end());
-  if (work.tiling->back_and_forth) work.backwards = !work.backwards;
-  return depths;
 }
 
 void Emitter::emit_matmul(const Tile& part, std::uint32_t k0, bool accumulate,

@@ -79,8 +79,6 @@ class Emitter {
   void emit_matmuls(const Tile& tile, const std::vector<hw::LocalTile>& c, Work& work);
   /// The results of a part of a C tile.
   void emit_results(const Tile& part, const hw::LocalTile& c, const Tile& tile, Work& work);
-  /// Offsets of tiles along k, in the order of the next sweep through them.
-  [[nodiscard]] static std::vector<std::uint32_t> sweep(Work& work);
   void emit_matmul(const Tile& part, std::uint32_t k0, bool accumulate, const hw::LocalTile& c,
                    Work& work);
   void emit_accumulator_load(const Tile& tile, const hw::LocalTile& c, Work& work) const;

@@ -122,10 +122,10 @@ class Few {
     few_.insert(std::upper_bound(few_.begin(), few_.end(), t, before), t);
     if (few_.size() > most_) few_.pop_back();
   }
-  /// Those that are not in `all` yet, and load at most `most` bytes.
-  void append_to(std::vector<Tiling>& all, std::uint64_t most = UINT64_MAX) const {
+  /// Those that are not in `all` yet, and load fewer bytes than `limit`.
+  void append_to(std::vector<Tiling>& all, std::uint64_t limit = UINT64_MAX) const {
     for (const Tiling& t : few_) {
-      if (t.load_bytes > most) continue;
+      if (t.load_bytes >= limit) continue;
       const auto is_same = [&](const Tiling& other) { return same_tiles(other, t); };
       if (std::none_of(all.begin(), all.end(), is_same)) all.push_back(t);
     }
@@ -157,6 +157,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   // Gemmini's library always begins with the first tile.
   const bool is_gemmini = machine.mapper.strategy == hw::MappingStrategy::kGemmini;
   Few by_sweeps(is_gemmini ? 0 : wanted.by_sweeps, &Tiling::cycles);
+  const auto sweeps_limit = [&] { return std::min(by_sweeps.limit(), best.worst()); };
   const auto k_cuts = problem.k == 0 ? std::vector<std::uint32_t>{0}
                                      : balanced_cuts(problem.k, k_unit(problem, machine));
   const std::uint32_t most_cols = problem.section == 0 ? problem.n : problem.section;
@@ -183,7 +184,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
           const TilingCost::Shape shape = cost.shape(t);
           if (static_cast<double>(shape.array_cycles) > best.worst()) continue;
           if (std::floor(shape.loading.least) >
-                  std::max({best.limit(), by_parts.limit(), by_sweeps.limit()}) &&
+                  std::max({best.limit(), by_parts.limit(), sweeps_limit()}) &&
               std::floor(shape.cautious.least) > cautious.limit()) {
             continue;
           }
@@ -196,8 +197,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
               in_parts.in_parts = true;
               if (cost.evaluate_if_fits(in_parts, shape)) by_parts.add(in_parts);
             }
-            const double most = std::min(by_sweeps.limit(), best.worst());
-            if (t.k < problem.k && std::floor(shape.loading.least_of(t)) <= most) {
+            if (t.k < problem.k && std::floor(shape.loading.least_of(t)) <= sweeps_limit()) {
               Tiling swept = t;
               swept.back_and_forth = true;
               const bool fits = cost.evaluate_if_fits(swept, shape);
@@ -219,9 +219,7 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
   cautious.append_to(all);
   by_parts.append_to(all);
   // Where the fastest loads no more, there is nothing to find on chip.
-  if (!all.empty() && all.front().load_bytes != 0) {
-    by_sweeps.append_to(all, all.front().load_bytes - 1);
-  }
+  if (!all.empty()) by_sweeps.append_to(all, all.front().load_bytes);
   return all;
 }
 

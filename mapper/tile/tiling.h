@@ -49,6 +49,11 @@ struct Tiling {
   std::uint64_t tried = 0;          ///< tilings that a search compared
 };
 
+/// So many of something, each `times` times: an operand may be loaded in part only.
+[[nodiscard]] inline std::uint64_t times_loaded(std::uint64_t count, double times) {
+  return static_cast<std::uint64_t>(static_cast<double>(count) * times);
+}
+
 /// Whether their commands are the same.
 [[nodiscard]] bool same_tiles(const Tiling& a, const Tiling& b);
 

@@ -148,19 +148,16 @@ TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
 
 TilingCost::Loads TilingCost::loads(const Shape& shape, double a_times, double pre_times,
                                     double b_times, double parameter_times) const {
-  const auto bytes = [](std::uint64_t once, double times) {
-    return static_cast<std::uint64_t>(static_cast<double>(once) * times);
-  };
   Loads loads{};
   if (!problem_.a_on_chip) {
-    loads.a = bytes(std::uint64_t{problem_.m} * problem_.k *
-                        (problem_.a_bytes + problem_.pre_tensor_bytes),
-                    a_times) +
-              bytes(std::uint64_t{4} * problem_.pre_words * problem_.k, pre_times);
+    loads.a = times_loaded(std::uint64_t{problem_.m} * problem_.k *
+                               (problem_.a_bytes + problem_.pre_tensor_bytes),
+                           a_times) +
+              times_loaded(std::uint64_t{4} * problem_.pre_words * problem_.k, pre_times);
   }
-  if (!problem_.b_on_chip) loads.b = bytes(shape.b_bytes, b_times);
+  if (!problem_.b_on_chip) loads.b = times_loaded(shape.b_bytes, b_times);
   loads.parameters =
-      bytes(std::uint64_t{4} * problem_.parameter_words * problem_.n, parameter_times);
+      times_loaded(std::uint64_t{4} * problem_.parameter_words * problem_.n, parameter_times);
   return loads;
 }
 
@@ -194,11 +191,9 @@ void TilingCost::evaluate(Tiling& t, const StreamPlan& plan, const Shape& shape)
       t.b_loads,
       plan.parameters.count >= shape.c_tiles || !t.m_outer ? 1
                                                            : static_cast<double>(shape.m_tiles));
-  const double staged = static_cast<double>(std::uint64_t{problem_.m} * problem_.k) * t.a_loads;
-  t.staged = problem_.pre_stages * static_cast<std::uint64_t>(staged);
+  t.staged = problem_.pre_stages * times_loaded(std::uint64_t{problem_.m} * problem_.k, t.a_loads);
   if (problem_.pre_interval != 0) {
-    const double rows = static_cast<double>(problem_.m * shape.k_tiles) * t.a_loads;
-    loads.pre = static_cast<std::uint64_t>(rows) *
+    loads.pre = times_loaded(problem_.m * shape.k_tiles, t.a_loads) *
                 std::max(problem_.pre_interval, ceil_div(t.k, machine_.preop.lanes));
   }
   t.load_bytes = loads.a + loads.b + loads.parameters;

@@ -77,11 +77,9 @@ double tiling_energy(const hw::Machine& machine, const TilingProblem& problem, c
   if (problem.b_packed) {
     // The bytes that are written are those of the expanded weights; each counts as an element of a
     // stage, as in the load unit.
-    const auto all_loads = [&](std::uint64_t once) {
-      return static_cast<std::uint64_t>(t.b_loads * static_cast<double>(once));
-    };
-    const std::uint64_t expanded = all_loads(std::uint64_t{problem.k} * problem.n);
-    events.scratchpad_bytes += expanded - all_loads(hw::packed_bytes(problem.k, problem.n));
+    const std::uint64_t expanded = times_loaded(std::uint64_t{problem.k} * problem.n, t.b_loads);
+    events.scratchpad_bytes +=
+        expanded - times_loaded(hw::packed_bytes(problem.k, problem.n), t.b_loads);
     events.postop_elements += expanded;
   }
   std::uint64_t commands = 2 * m_tiles * c_tiles;
