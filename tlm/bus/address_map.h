@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <systemc>
 #include <tlm>
 #include <vector>
 
@@ -59,11 +60,40 @@ class LocalAddress {
   std::uint64_t global_;
 };
 
-/// Makes the bounds of what a target grants those of the bus.
-inline void show_in(const AddressMap::Range& range, tlm::tlm_dmi& dmi) {
+/// transport_dbg() of a bus with this map: passes it on to the target at the payload's address.
+template <typename Targets>
+unsigned debug_at_target(const AddressMap& map, Targets& targets,
+                         tlm::tlm_generic_payload& payload) {
+  const AddressMap::Range* const range = map.find(payload.get_address(), payload.get_data_length());
+  if (range == nullptr) {
+    payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
+    return 0;
+  }
+  const LocalAddress local(payload, *range);
+  return targets[static_cast<int>(range->target)]->transport_dbg(payload);
+}
+
+/// get_direct_mem_ptr() of a bus with this map, which takes `time` for a request and its answer.
+/// The bounds of what the target grants are those of the bus.
+template <typename Targets>
+bool direct_access_to_target(const AddressMap& map, Targets& targets,
+                             tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi,
+                             const sc_core::sc_time& time) {
+  const AddressMap::Range* const range = map.find(payload.get_address(), 1);
+  if (range == nullptr) {
+    dmi.set_start_address(payload.get_address());
+    dmi.set_end_address(payload.get_address());
+    return false;
+  }
+  const LocalAddress local(payload, *range);
+  const bool granted = targets[static_cast<int>(range->target)]->get_direct_mem_ptr(payload, dmi);
   // A target may offer more than the range shows of it, and ends are inclusive.
-  dmi.set_start_address(range.base + dmi.get_start_address());
-  dmi.set_end_address(range.base + std::min<std::uint64_t>(dmi.get_end_address(), range.size - 1));
+  dmi.set_start_address(range->base + dmi.get_start_address());
+  dmi.set_end_address(range->base +
+                      std::min<std::uint64_t>(dmi.get_end_address(), range->size - 1));
+  dmi.set_read_latency(dmi.get_read_latency() + time);
+  dmi.set_write_latency(dmi.get_write_latency() + time);
+  return granted;
 }
 
 }  // namespace systole::tlm_model

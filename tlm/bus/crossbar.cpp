@@ -38,27 +38,11 @@ void Crossbar::b_transport(int, tlm::tlm_generic_payload& payload, sc_core::sc_t
 }
 
 unsigned Crossbar::transport_dbg(int, tlm::tlm_generic_payload& payload) {
-  const AddressMap::Range* const range =
-      map_.find(payload.get_address(), payload.get_data_length());
-  if (range == nullptr) {
-    payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-    return 0;
-  }
-  const LocalAddress local(payload, *range);
-  return targets[static_cast<int>(range->target)]->transport_dbg(payload);
+  return debug_at_target(map_, targets, payload);
 }
 
 bool Crossbar::get_direct_mem_ptr(int, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi) {
-  const AddressMap::Range* const range = map_.find(payload.get_address(), 1);
-  if (range == nullptr) {
-    dmi.set_start_address(payload.get_address());
-    dmi.set_end_address(payload.get_address());
-    return false;
-  }
-  const LocalAddress local(payload, *range);
-  const bool granted = targets[static_cast<int>(range->target)]->get_direct_mem_ptr(payload, dmi);
-  show_in(*range, dmi);
-  return granted;
+  return direct_access_to_target(map_, targets, payload, dmi, sc_core::SC_ZERO_TIME);
 }
 
 }  // namespace systole::tlm_model

@@ -127,30 +127,12 @@ bool SystemBus::transport(int id, RequestBatch& batch, BusCore::Initiator& initi
 }
 
 unsigned SystemBus::transport_dbg(int, tlm::tlm_generic_payload& payload) {
-  const AddressMap::Range* const range =
-      map_.find(payload.get_address(), payload.get_data_length());
-  if (range == nullptr) {
-    payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
-    return 0;
-  }
-  const LocalAddress local(payload, *range);
-  return targets[static_cast<int>(range->target)]->transport_dbg(payload);
+  return debug_at_target(map_, targets, payload);
 }
 
 bool SystemBus::get_direct_mem_ptr(int, tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi) {
-  const AddressMap::Range* const range = map_.find(payload.get_address(), 1);
-  if (range == nullptr) {
-    dmi.set_start_address(payload.get_address());
-    dmi.set_end_address(payload.get_address());
-    return false;
-  }
-  const LocalAddress local(payload, *range);
-  const bool granted = targets[static_cast<int>(range->target)]->get_direct_mem_ptr(payload, dmi);
-  show_in(*range, dmi);
-  const sc_core::sc_time bus = core_.clock().edge(core_.round_trip());
-  dmi.set_read_latency(dmi.get_read_latency() + bus);
-  dmi.set_write_latency(dmi.get_write_latency() + bus);
-  return granted;
+  return direct_access_to_target(map_, targets, payload, dmi,
+                                 core_.clock().edge(core_.round_trip()));
 }
 
 void SystemBus::invalidate_direct_mem_ptr(int id, sc_dt::uint64 start, sc_dt::uint64 end) {
