@@ -10,6 +10,7 @@
 #include "testbench/rtl/drive/ports.h"
 #include "testbench/rtl/drive/stream.h"
 #include "testbench/rtl/drive/verilated_dut.h"
+#include "testbench/rtl/postop/softmax_pins.h"
 
 namespace systole::testbench {
 
@@ -27,7 +28,7 @@ class AttentionSoftmaxUnit final : public AttentionSoftmaxRtl {
     codes.assign(rows.scores.size(), 0);
     sums.assign(rows.ends.size(), 1);
     if (beats.empty()) return {};
-    set_constants(constants);
+    set_softmax(dut_, constants);
     dut_.show_operation(expected, contract(rows));
     return run_stream(
         dut_, beats.size(), beats.size(), [&](std::size_t i) { drive(rows, beats[i]); },
@@ -60,18 +61,6 @@ class AttentionSoftmaxUnit final : public AttentionSoftmaxRtl {
       }
     }
     return beats;
-  }
-
-  void set_constants(const hw::SoftmaxConstants& constants) {
-    dut_->score_multiplier_i = static_cast<IData>(constants.score.multiplier);
-    dut_->score_shift_i = static_cast<CData>(constants.score.shift);
-    dut_->q_ln2_i = static_cast<SData>(constants.exp.q_ln2);
-    dut_->reciprocal_i = hw::int_exp_reciprocal(constants.exp);
-    dut_->b_i = static_cast<SData>(constants.exp.b);
-    dut_->c_i = static_cast<IData>(constants.exp.c);
-    dut_->out_multiplier_i = static_cast<IData>(constants.exp_to_code.multiplier);
-    dut_->out_shift_i = static_cast<CData>(constants.exp_to_code.shift);
-    dut_->out_bits_i = static_cast<CData>(constants.output_bits);
   }
 
   void drive(const ScoreRows& rows, const Beat& beat) {

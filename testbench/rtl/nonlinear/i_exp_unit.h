@@ -7,6 +7,7 @@
 #include "hw/postop/stage_constants.h"
 #include "testbench/rtl/postop/chain_rtl.h"
 #include "testbench/rtl/postop/lane_unit.h"
+#include "testbench/rtl/postop/softmax_pins.h"
 
 namespace systole::testbench {
 
@@ -55,10 +56,7 @@ class Exponential final : public IExpRtl {
   RtlCycles exponentials(std::int32_t* x, std::size_t cols, std::size_t rows,
                          const hw::IntExpConstants& constants,
                          const BackPressure& pressure) override {
-    dut_->q_ln2_i = static_cast<SData>(constants.q_ln2);
-    dut_->reciprocal_i = hw::int_exp_reciprocal(constants);
-    dut_->b_i = static_cast<SData>(constants.b);
-    dut_->c_i = static_cast<IData>(constants.c);
+    set_exponential(dut_, constants);
     return run_lanes(dut_, lanes_, {x, rows, cols}, 1, pressure);
   }
   [[nodiscard]] std::uint64_t contract(const hw::Chain& /*chain*/, std::size_t rows,

@@ -6,6 +6,7 @@
 #include "hw/postop/stage_constants.h"
 #include "testbench/rtl/postop/chain_rtl.h"
 #include "testbench/rtl/postop/lane_unit.h"
+#include "testbench/rtl/postop/softmax_pins.h"
 
 /// The blocks that are a whole stage. Each puts the stage's constants on its pins.
 namespace systole::testbench {
@@ -68,15 +69,7 @@ struct SoftmaxPins {
     const bool deferred = constants.mode == hw::SoftmaxMode::kDeferred;
     dut->kept_i = static_cast<IData>(run.operands.valid_cols);
     dut->mode_i = static_cast<CData>(constants.mode);
-    dut->score_multiplier_i = static_cast<IData>(constants.score.multiplier);
-    dut->score_shift_i = static_cast<CData>(constants.score.shift);
-    dut->q_ln2_i = static_cast<SData>(constants.exp.q_ln2);
-    dut->reciprocal_i = hw::int_exp_reciprocal(constants.exp);
-    dut->b_i = static_cast<SData>(constants.exp.b);
-    dut->c_i = static_cast<IData>(constants.exp.c);
-    dut->out_multiplier_i = static_cast<IData>(constants.exp_to_code.multiplier);
-    dut->out_shift_i = static_cast<CData>(constants.exp_to_code.shift);
-    dut->out_bits_i = static_cast<CData>(constants.output_bits);
+    set_softmax(dut, constants);
     return run_lanes(dut, run.lanes, run.tile, deferred ? 2 : 3, run.pressure, NoLane{},
                      [&](std::size_t row) {
                        if (deferred) run.operands.row_statistics[row] = dut->row_sum_o;
