@@ -44,10 +44,10 @@ void take_read_bytes(const std::vector<AxiBurstBeats>& bursts, const AxiRequest&
 /// Cycle c ends with edge c. What was asked for with `edge` e is offered in cycle e + 1 at the
 /// earliest, and done with the edge that takes its last answer.
 ///
-/// - Requests begin in the order of their edges, those with the same edge as they were asked for,
-/// and
-///   several are under way. One whose bytes another one moves waits for that, unless both read, and
-///   those after it wait too.
+/// - Requests begin in the order of their edges, and as they were asked for at the same edge;
+/// several
+///   are in flight. One whose bytes another one moves waits for that, unless both read, and those
+///   after it wait too.
 /// - Addresses of both kinds are offered side by side, write data when the port takes them, also
 ///   before their address.
 /// - IDs take turns by request.
@@ -104,7 +104,7 @@ class AxiRequester {
     std::vector<AxiBurstBeats> bursts;
     std::size_t left;  ///< bursts without an answer
   };
-  /// A burst on its way, and how many of its beats are done.
+  /// A burst in flight, and how many of its beats are done.
   struct Flight {
     Request* request;
     std::size_t burst;

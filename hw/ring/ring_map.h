@@ -5,6 +5,7 @@
 #include "base/round.h"
 #include "base/units.h"
 #include "hw/machine/machine.h"
+#include "hw/number/half.h"
 #include "hw/program/program.h"
 
 /// Where the memories and registers of a ring's cores are for whoever is on its bus. A core sees
@@ -25,7 +26,7 @@ struct CoreAddresses {
   return std::uint64_t{machine.dram.mib} * kMib;
 }
 [[nodiscard]] inline std::uint64_t vector_bytes(const Machine& machine) {
-  return std::uint64_t{machine.vector.registers} * machine.matrix.depth * sizeof(std::uint16_t);
+  return std::uint64_t{machine.vector.registers} * machine.matrix.depth * kHalfBytes;
 }
 
 /// Of core `core`: memories one after the other, then the registers of all, then their register

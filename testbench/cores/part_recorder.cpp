@@ -12,9 +12,7 @@ PartRecorder::PartRecorder(const model::Graph& graph, const std::vector<model::T
     : kept_(tensors.size()), index_(graph.tensors.size(), tensors.size()) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     index_.at(tensors[i]) = i;
-    const model::Tensor& tensor = graph.tensors[tensors[i]];
-    const std::size_t bytes = std::size_t{tensor.rows} * tensor.cols * hw::bytes_of(tensor.type);
-    kept_[i].assign(inferences, std::vector<std::uint8_t>(bytes));
+    kept_[i].assign(inferences, std::vector<std::uint8_t>(graph.tensors[tensors[i]].bytes()));
   }
 }
 

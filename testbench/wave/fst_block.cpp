@@ -16,10 +16,6 @@ constexpr int kFastZlib = 1;
 constexpr std::size_t kLongestVarint = 10;
 constexpr std::size_t kWorthPacking = 32;  ///< bytes, as GTKWave's writer has it
 
-void put_number(std::uint64_t value, std::string& to) {
-  for (unsigned byte = 8; byte-- > 0;) to += static_cast<char>(value >> (kByte * byte));
-}
-
 /// Seven bits a byte, the lowest first; all but the last byte have their highest bit set. Returns
 /// the end.
 char* write_varint(std::uint64_t value, char* to) {
@@ -79,6 +75,12 @@ char letter_of(const RecordedValue& value) {
 
 }  // namespace
 
+std::string fst_number(std::uint64_t value) {
+  std::string text;
+  for (unsigned byte = 8; byte-- > 0;) text += static_cast<char>(value >> (kByte * byte));
+  return text;
+}
+
 FstBlock::FstBlock(const std::vector<unsigned>& widths) {
   for (const unsigned width : widths) {
     variables_.push_back({width, first_.size(), {}, 0, {RecordedValue::Kind::kUnknown, 0}});
@@ -136,7 +138,7 @@ void FstBlock::put_digits(const Variable& variable, std::string& to) const {
 
 /// The changes of all signals, and where those of each signal are: distances from the one before,
 /// with bit 0 set, or how many signals in turn have none.
-std::string FstBlock::chains(std::string& index, std::uint64_t& bytes) const {
+std::string FstBlock::chains(std::string& index) const {
   std::string text(1, kPackedByLz4);
   std::uint64_t last = 0, without = 0;
   for (const Variable& variable : variables_) {
@@ -149,7 +151,6 @@ std::string FstBlock::chains(std::string& index, std::uint64_t& bytes) const {
     put_signed_varint(static_cast<std::int64_t>((text.size() - last) << 1U | 1U), index);
     last = text.size();
     put_chain(variable.changes, text);
-    bytes += variable.changes.size();
   }
   if (without != 0) put_varint(without << 1U, index);
   return text;
@@ -158,13 +159,12 @@ std::string FstBlock::chains(std::string& index, std::uint64_t& bytes) const {
 std::string FstBlock::take() {
   if (!begun_) throw std::logic_error("FstBlock: no time");
   std::string index;
-  std::uint64_t unpacked = 0;
-  const std::string changes = chains(index, unpacked);
+  const std::string changes = chains(index);
   const std::string first = packed_by_zlib(first_), times = packed_by_zlib(times_);
   std::string body;
-  put_number(begin_, body);
-  put_number(now_, body);
-  put_number(unpacked, body);
+  body += fst_number(begin_);
+  body += fst_number(now_);
+  body += fst_number(bytes_);
   put_varint(first_.size(), body);
   put_varint(first.size(), body);
   put_varint(variables_.size(), body);
@@ -172,13 +172,13 @@ std::string FstBlock::take() {
   put_varint(variables_.size(), body);
   body += changes;
   body += index;
-  put_number(index.size(), body);
+  body += fst_number(index.size());
   body += times;
-  put_number(times_.size(), body);
-  put_number(times.size(), body);
-  put_number(steps_, body);
+  body += fst_number(times_.size());
+  body += fst_number(times.size());
+  body += fst_number(steps_);
   std::string block(1, kBlockKind);
-  put_number(body.size() + 8, block);  // with itself
+  block += fst_number(body.size() + 8);  // with itself
   block += body;
 
   for (Variable& variable : variables_) {

@@ -8,6 +8,9 @@
 
 namespace systole::testbench {
 
+/// A number as FST files have it in their heads and blocks: eight bytes, the highest first.
+[[nodiscard]] std::string fst_number(std::uint64_t value);
+
 /// Changes of a stretch of time as a block of an FST file, kind 8 of GTKWave's fstapi.c. That
 /// file's own writer takes each change as text and unpacks it again for the block, which costs
 /// three times as much as this does.
@@ -41,7 +44,7 @@ class FstBlock {
   };
 
   void put_digits(const Variable& variable, std::string& to) const;
-  [[nodiscard]] std::string chains(std::string& index, std::uint64_t& bytes) const;
+  [[nodiscard]] std::string chains(std::string& index) const;
 
   std::vector<Variable> variables_;
   std::string first_;        ///< digits at the beginning of the block

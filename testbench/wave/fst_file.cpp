@@ -20,12 +20,6 @@ namespace {
 constexpr std::size_t kHeadBytes = 330, kStartAt = 9, kEndAt = 17, kBlocksAt = 65;
 constexpr int kPicoseconds = -12;
 
-std::string number_text(std::uint64_t value) {
-  std::string text;
-  for (unsigned byte = 8; byte-- > 0;) text += static_cast<char>(value >> (8 * byte));
-  return text;
-}
-
 std::uint64_t number_at(const std::string& text, std::size_t at) {
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < 8; ++i) {
@@ -64,7 +58,7 @@ class FstFile final : public WaveFile {
     out_ << after_changes_;
     const auto put = [this](std::size_t at, std::uint64_t value) {
       out_.seekp(static_cast<std::streamoff>(at));
-      out_ << number_text(value);
+      out_ << fst_number(value);
     };
     put(kStartAt, begin_);
     put(kEndAt, end);

@@ -14,9 +14,8 @@
 
 namespace systole::tlm_model {
 
-/// Turns rows of bytes into bus requests of at most
-/// dma.request_bytes that never cross a multiple of it, nor one of dma.row_bytes from the row's
-/// begin on, issues one a cycle, and keeps at most
+/// Turns rows of bytes into bus requests of at most dma.request_bytes that never cross a multiple
+/// of it, nor one of dma.row_bytes from the row's begin on, issues one a cycle, and keeps at most
 /// `outstanding` in flight. The effective bandwidth (outstanding x request_bytes / latency, or the
 /// width of the bus) follows from that.
 ///

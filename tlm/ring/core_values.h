@@ -38,7 +38,6 @@ class CoreValues {
   void execute(const hw::dfx::Instruction& instruction, std::uint64_t cycle);
 
   [[nodiscard]] hw::Half* registers() { return registers_.data(); }
-  [[nodiscard]] std::size_t elements() const { return registers_.size(); }
 
  private:
   void fp16_product(const hw::dfx::Instruction& instruction);
