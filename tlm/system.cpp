@@ -27,8 +27,9 @@ Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine, En
     : Board(name, machine, only_core(machine, std::move(engines)), functional) {}
 
 Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
-             std::vector<CorePlace> places, bool functional)
+             std::vector<CorePlace> places, bool functional, bool named)
     : sc_module(name),
+      named_(named || places.size() > 1),
       bus("bus", machine.bus),
       dram("dram", machine, functional),
       l2(machine.l2.kib == 0
@@ -45,13 +46,12 @@ Board::Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
 }
 
 BoardCore& Board::make_cores(std::vector<CorePlace> places, bool functional) {
-  const bool several = places.size() > 1;
   for (CorePlace& place : places) {
     BoardCore made{nullptr,         nullptr, nullptr, Clock(place.machine.core.clock_mhz),
                    place.registers, {}};
     made.core = std::make_unique<Core>(place.name.c_str(), place.machine, std::move(place.engines),
                                        functional);
-    const std::string prefix = several ? place.name + "_" : "";
+    const std::string prefix = named_ ? place.name + "_" : "";
     if (place.link_ns != 0) {
       made.link = std::make_unique<Link>((prefix + "link").c_str(), place.link_ns);
     }
@@ -111,15 +111,15 @@ System::System(const sc_core::sc_module_name& name, const hw::Machine& machine, 
 
 System::System(const sc_core::sc_module_name& name, const hw::Machine& machine,
                std::vector<CorePlace> places, const std::vector<Software>& software,
-               std::vector<const hw::MemoryImage*> images, bool functional)
+               std::vector<const hw::MemoryImage*> images, bool functional, bool named)
     : System(name, machine, machines_of(places), std::move(places), software, std::move(images),
-             functional) {}
+             functional, named) {}
 
 System::System(const sc_core::sc_module_name& name, const hw::Machine& machine,
                const std::vector<hw::Machine>& machines, std::vector<CorePlace>&& places,
                const std::vector<Software>& software, std::vector<const hw::MemoryImage*> images,
-               bool functional)
-    : Board(name, machine, std::move(places), functional),
+               bool functional, bool named)
+    : Board(name, machine, std::move(places), functional, named),
       host(make_hosts(software, machines, functional)),
       images_(std::move(images)),
       functional_(functional) {
@@ -143,7 +143,7 @@ Host& System::make_hosts(const std::vector<Software>& software,
                          const std::vector<hw::Machine>& machines, bool functional) {
   for (std::size_t i = 0; i < cores.size(); ++i) {
     const std::string host_name =
-        cores.size() == 1 ? "host" : std::string(cores[i].core->basename()) + "_host";
+        named() ? std::string(cores[i].core->basename()) + "_host" : "host";
     hosts.push_back(std::make_unique<Host>(host_name.c_str(), machines[i], cores[i].registers,
                                            software.at(i).program_address, functional));
   }
@@ -160,6 +160,10 @@ void System::set_counting(std::size_t index, bool on) {
   const sc_core::sc_time now = each.clock.edge(cycle);
   each.core->set_counting(on, cycle);
   if (hosts[index]->compute) hosts[index]->compute->set_counting(on, now);
+  set_runner_counting(on, now);
+}
+
+void System::set_runner_counting(bool on, const sc_core::sc_time& now) {
   if (on && running_++ == 0) set_shared_counting(true, now);
   if (!on && running_ != 0 && --running_ == 0) set_shared_counting(false, now);
 }
@@ -205,7 +209,7 @@ std::vector<hw::BlockReport> System::reports() {
       result.push_back(std::move(report));
     }
     if (hosts[i]->compute) result.push_back(hosts[i]->compute->report());
-    if (cores.size() == 1) continue;
+    if (!named()) continue;
     for (std::size_t at = first; at < result.size(); ++at) {
       result[at].name = std::string(cores[i].core->basename()) + "." + result[at].name;
     }

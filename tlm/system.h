@@ -46,6 +46,8 @@ struct BoardCore {
 
 /// A machine but for its hosts: system bus, L2 cache, DRAM, cores.
 class Board : public sc_core::sc_module {
+  const bool named_;
+
  public:
   SystemBus bus;
   Dram dram;
@@ -58,10 +60,10 @@ class Board : public sc_core::sc_module {
   /// One core, "core". `functional` off: the same cycles without values.
   Board(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
         bool functional);
-  /// Bus, L2 cache and DRAM of `machine`, and at least one core. Throws hw::InputError if addresses
-  /// overlap.
+  /// Bus, L2 cache and DRAM of `machine`, and at least one core. `named`: what belongs to a core has
+  /// its name even if it is the only one. Throws hw::InputError if addresses overlap.
   Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
-        std::vector<CorePlace> places, bool functional);
+        std::vector<CorePlace> places, bool functional, bool named = false);
 
   using Traffic = CoreTraffic;
   /// Of all cores.
@@ -79,6 +81,8 @@ class Board : public sc_core::sc_module {
   }
   /// Binds all ports of the cores to the bus. To be called once, after the hosts are bound.
   void connect_cores();
+  /// Whether what belongs to a core has its name.
+  [[nodiscard]] bool named() const noexcept { return named_; }
 
  private:
   BoardCore& make_cores(std::vector<CorePlace> places, bool functional);
@@ -107,7 +111,7 @@ class System : public Board {
   /// system. Throws hw::InputError if addresses overlap.
   System(const sc_core::sc_module_name& name, const hw::Machine& machine,
          std::vector<CorePlace> places, const std::vector<Software>& software,
-         std::vector<const hw::MemoryImage*> images, bool functional);
+         std::vector<const hw::MemoryImage*> images, bool functional, bool named = false);
 
   /// What runs next, while nothing runs: the program pieces of `image` take the place of those
   /// before without taking simulated time. `functions` must outlive the run.
@@ -115,7 +119,7 @@ class System : public Board {
                         const std::vector<hw::HostFunction>& functions);
 
   /// No host has any more jobs.
-  [[nodiscard]] bool done() const noexcept;
+  [[nodiscard]] virtual bool done() const noexcept;
 
   /// Copies memory without taking simulated time. Throws std::out_of_range beyond the DRAM.
   void peek(std::uint64_t address, std::uint8_t* data, std::size_t bytes);
@@ -124,13 +128,17 @@ class System : public Board {
   /// completion, the cycles that the core counts (Host::Job): not while the host sets up, writes
   /// inputs or reads results. That of bus, L2 cache and DRAM counts while any core runs. Closes
   /// their accounts. Blocks of a core among several have its name before theirs: "core1.load".
-  [[nodiscard]] std::vector<hw::BlockReport> reports();
+  [[nodiscard]] virtual std::vector<hw::BlockReport> reports();
   /// What the simulation so far did, as far as it costs energy.
   [[nodiscard]] hw::EnergyEvents energy_events();
   /// Of it, what happened in a core: memory beyond its ports, and time, are of no core.
   [[nodiscard]] hw::EnergyEvents core_events(std::size_t index) const;
   /// Of it, what the host computed for the core and moved for that.
   [[nodiscard]] hw::EnergyEvents host_events() const;
+
+ protected:
+  /// Something that uses bus and memory runs from `now` on, or runs no more.
+  void set_runner_counting(bool on, const sc_core::sc_time& now);
 
  private:
   void start_of_simulation() override;
@@ -139,7 +147,7 @@ class System : public Board {
   System(const sc_core::sc_module_name& name, const hw::Machine& machine,
          const std::vector<hw::Machine>& machines, std::vector<CorePlace>&& places,
          const std::vector<Software>& software, std::vector<const hw::MemoryImage*> images,
-         bool functional);
+         bool functional, bool named);
   Host& make_hosts(const std::vector<Software>& software, const std::vector<hw::Machine>& machines,
                    bool functional);
   static void add_events(const Core& of, hw::EnergyEvents& events);
@@ -149,7 +157,7 @@ class System : public Board {
 
   const std::vector<const hw::MemoryImage*> images_;
   const bool functional_;
-  std::size_t running_ = 0;  ///< cores
+  std::size_t running_ = 0;  ///< cores, and others that use what they share
 };
 
 }  // namespace systole::tlm_model

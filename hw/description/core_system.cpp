@@ -14,6 +14,9 @@ constexpr std::array<std::string_view, 13> kCoreSections = {
     "core",      "array", "scratchpad", "accumulator", "postop", "preop",  "datapath",
     "attention", "dma",   "unroller",   "tlb",         "mapper", "backend"};
 
+constexpr std::array<std::string_view, 8> kRingSections = {"core", "dfx",  "matrix", "vector",
+                                                           "hbm",  "ring", "pcie",   "backend"};
+
 constexpr std::array<std::string_view, 6> kBlockNames = {"bus",  "dram",   "l2",
                                                          "host", "memory", "system"};
 
@@ -25,23 +28,71 @@ std::string hexadecimal(std::uint64_t address) {
   return text.data();
 }
 
-std::vector<AddressRange> ring_map(const Machine& machine) {
-  std::vector<AddressRange> map;
+/// Of a ring; in a window from `base` on its names begin with `prefix`.
+void add_ring(const Machine& machine, std::uint64_t base, const std::string& prefix,
+              std::vector<AddressRange>& map) {
   for (std::uint32_t i = 0; i < machine.dfx.cores; ++i) {
     const dfx::CoreAddresses at = dfx::addresses_of(machine, i);
-    const std::string name = "core" + std::to_string(i);
-    map.push_back({at.hbm, dfx::hbm_bytes(machine), name, "hbm"});
-    map.push_back({at.ddr, dfx::ddr_bytes(machine), name, "ddr"});
-    map.push_back({at.registers, kRegisterBytes, name, "registers"});
-    map.push_back({at.vectors, dfx::vector_bytes(machine), name, "register file"});
+    const std::string name = prefix + "core" + std::to_string(i);
+    map.push_back({base + at.hbm, dfx::hbm_bytes(machine), name, "hbm"});
+    map.push_back({base + at.ddr, dfx::ddr_bytes(machine), name, "ddr"});
+    map.push_back({base + at.registers, kRegisterBytes, name, "registers"});
+    map.push_back({base + at.vectors, dfx::vector_bytes(machine), name, "register file"});
   }
-  return map;
 }
 
 }  // namespace
 
 bool is_core_section(std::string_view section) {
   return std::find(kCoreSections.begin(), kCoreSections.end(), section) != kCoreSections.end();
+}
+
+bool is_ring_section(std::string_view section) {
+  return std::find(kRingSections.begin(), kRingSections.end(), section) != kRingSections.end();
+}
+
+const CoreSite* ring_of(const CoreSystem& system) {
+  const auto found = std::find_if(system.cores.begin(), system.cores.end(), is_ring);
+  return found == system.cores.end() ? nullptr : &*found;
+}
+
+CoreSystem tiles_of(const CoreSystem& system) {
+  CoreSystem tiles = system;
+  tiles.cores.erase(std::remove_if(tiles.cores.begin(), tiles.cores.end(), is_ring),
+                    tiles.cores.end());
+  tiles.reserved = memory_bytes(system.machine) - memory_of_tiles(system);
+  return tiles;
+}
+
+std::vector<std::uint64_t> ring_ddr(const CoreSystem& system, const CoreSite& ring) {
+  const std::uint64_t each = memory_bytes(ring.machine);
+  std::vector<std::uint64_t> bases(ring.machine.dfx.cores);
+  std::uint64_t at = memory_bytes(system.machine);
+  for (std::size_t i = bases.size(); i-- > 0;) bases[i] = kDramBase + (at -= each);
+  return bases;
+}
+
+std::uint64_t memory_of_tiles(const CoreSystem& system) {
+  const CoreSite* const ring = ring_of(system);
+  return ring == nullptr ? memory_bytes(system.machine) - system.reserved
+                         : ring_ddr(system, *ring).front();
+}
+
+std::string ring_problem(const CoreSystem& system) {
+  const CoreSite* const ring = ring_of(system);
+  if (ring == nullptr) return {};
+  const std::uint64_t all = system.machine.dram.mib;
+  const std::uint64_t taken = std::uint64_t{ring->machine.dfx.cores} * ring->machine.dram.mib;
+  if (taken >= all) {
+    return "found " + std::to_string(ring->machine.dfx.cores) + " cores with " +
+           std::to_string(ring->machine.dram.mib) + " MiB of DDR each, expected less than the " +
+           std::to_string(all) + " MiB of dram.mib";
+  }
+  if (system.machine.l2.kib != 0) {
+    return "found l2.kib = " + std::to_string(system.machine.l2.kib) +
+           ", expected 0: the ring reads its DDR beside a cache";
+  }
+  return {};
 }
 
 bool is_core_name(std::string_view name) {
@@ -60,7 +111,7 @@ std::uint64_t default_registers(std::size_t index) {
 }
 
 CoreSystem equal_cores(const Machine& machine, std::size_t count) {
-  CoreSystem system{machine, {}};
+  CoreSystem system{machine, {}, 0};
   for (std::size_t i = 0; i < count; ++i) {
     const std::string name = count == 1 ? "core" : "core" + std::to_string(i);
     system.cores.push_back({name, machine, default_registers(i), 0});
@@ -71,12 +122,16 @@ CoreSystem equal_cores(const Machine& machine, std::size_t count) {
 std::vector<AddressRange> address_map(const CoreSystem& system) {
   std::vector<AddressRange> map;
   if (system.machine.dfx.cores != 0) {
-    map = ring_map(system.machine);
+    add_ring(system.machine, 0, "", map);
   } else {
     const char* const memory = system.machine.l2.kib != 0 ? "l2" : "dram";
     map.push_back({kDramBase, memory_bytes(system.machine), memory, ""});
     for (const CoreSite& core : system.cores) {
-      map.push_back({core.registers, kRegisterBytes, core.name, "registers"});
+      if (is_ring(core)) {
+        add_ring(core.machine, core.registers, core.name + ".", map);
+      } else {
+        map.push_back({core.registers, kRegisterBytes, core.name, "registers"});
+      }
     }
     if (system.cores.empty()) map.push_back({kRegistersBase, kRegisterBytes, "core", "registers"});
   }
@@ -86,6 +141,7 @@ std::vector<AddressRange> address_map(const CoreSystem& system) {
 }
 
 std::string address_problem(const CoreSystem& system, std::size_t index) {
+  if (is_ring(system.cores[index])) return {};
   const std::uint64_t base = system.cores[index].registers;
   const auto found = [&](const std::string& what) {
     return "found " + hexadecimal(base) + ", " + what;
@@ -95,7 +151,11 @@ std::string address_problem(const CoreSystem& system, std::size_t index) {
     return found("which overlaps the DRAM, expected an address from " +
                  hexadecimal(kDramBase + memory_bytes(system.machine)) + " on");
   }
+  if (base + kRegisterBytes > dfx::kRingWindow) {
+    return found("expected an address below that of rings, " + hexadecimal(dfx::kRingWindow));
+  }
   for (std::size_t i = 0; i < index; ++i) {
+    if (is_ring(system.cores[i])) continue;
     const std::uint64_t other = system.cores[i].registers;
     if (std::max(base, other) - std::min(base, other) >= kRegisterBytes) continue;
     return found("which overlaps the registers of " + system.cores[i].name + " at " +

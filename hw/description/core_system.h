@@ -19,19 +19,39 @@ inline constexpr std::uint64_t kAllRegisterBytes = kMaxCores * kRegisterStride;
 
 struct CoreSite {
   std::string name;
-  Machine machine;              ///< its own keys, and those that all cores share
-  std::uint64_t registers = 0;  ///< byte address on the bus
+  /// Its own keys, and those that all cores share. Of a ring of FP16 cores, dram.mib is that of the
+  /// DDR of each of its cores, a part of the system's memory.
+  Machine machine;
+  std::uint64_t registers = 0;  ///< byte address on the bus; of a ring: its window (ring_map.h)
   std::uint32_t link_ns = 0;    ///< of a request, and of its answer, between its ports and the bus
 };
 
 struct CoreSystem {
   Machine machine;              ///< the keys outside the tables
   std::vector<CoreSite> cores;  ///< empty: the machine is one core, described by its keys
+  std::uint64_t reserved = 0;   ///< bytes at the end of memory that are of something else
 };
+
+/// Whether it is a ring of FP16 cores, which generates text.
+[[nodiscard]] inline bool is_ring(const CoreSite& site) { return site.machine.dfx.cores != 0; }
+/// The ring of a system; null: it has none. There is at most one.
+[[nodiscard]] const CoreSite* ring_of(const CoreSystem& system);
+/// The system without its ring, whose memory is reserved.
+[[nodiscard]] CoreSystem tiles_of(const CoreSystem& system);
+/// Where the DDR of each core of a ring begins in the system's memory: at its end, one after the
+/// other.
+[[nodiscard]] std::vector<std::uint64_t> ring_ddr(const CoreSystem& system, const CoreSite& ring);
+/// Bytes of the system's memory before that.
+[[nodiscard]] std::uint64_t memory_of_tiles(const CoreSystem& system);
+/// What keeps the ring of a system from sharing its memory. Empty: nothing.
+[[nodiscard]] std::string ring_problem(const CoreSystem& system);
 
 /// Whether a core may have its own value for the keys of this section of a machine file; the
 /// others (bus, DRAM, host, ...) belong to the system.
 [[nodiscard]] bool is_core_section(std::string_view section);
+
+/// Whether a ring may: those that a ring and a tile core both have are in both.
+[[nodiscard]] bool is_ring_section(std::string_view section);
 
 /// Whether a core may have this name: letters, digits and '_', a letter first, up to 32.
 [[nodiscard]] bool is_core_name(std::string_view name);

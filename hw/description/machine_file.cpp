@@ -111,7 +111,7 @@ Machine find_machine(const std::string& name_or_path) {
 }
 
 CoreSystem find_system(const std::string& name_or_path) {
-  if (!is_path(name_or_path)) return {find_machine(name_or_path), {}};
+  if (!is_path(name_or_path)) return {find_machine(name_or_path), {}, 0};
   return parse_all(read_text(name_or_path), name_or_path, {});
 }
 

@@ -15,6 +15,7 @@
 #include "hw/description/machine_rules.h"
 #include "hw/description/machine_text.h"
 #include "hw/description/toml_text.h"
+#include "hw/ring/ring_map.h"
 
 namespace systole::hw {
 namespace {
@@ -26,6 +27,10 @@ constexpr std::string_view kBase = "base", kCore = "core", kUse = "use", kKind =
                            kRegisters = "registers";
 /// A kind of core, with attention engines, and the preset of one.
 constexpr std::string_view kEngines = "vitcod";
+/// A ring of FP16 cores, the preset of one, and the key of what each has of the memory.
+constexpr std::string_view kRing = "ring", kRingPreset = "dfx", kDdrMib = "ddr_mib";
+/// The tables of GPT-2 medium are 102 MiB.
+constexpr std::uint32_t kDefaultDdrMib = 128, kMaxDdrMib = 32768;
 constexpr std::size_t kMaxProblems = 100;  // reported one by one
 constexpr std::int64_t kMaxLinkNs = 1'000'000;
 
@@ -104,7 +109,7 @@ class MachineReader {
     }
     // Rules would judge defaults that the base was to replace.
     if (!base_failed_) apply_rules();
-    CoreSystem system{machine_, {}};
+    CoreSystem system{machine_, {}, 0};
     // What is wrong with the machine would be repeated for each core.
     if (has_cores && problems_.empty()) read_cores(*cores->as_array(), system);
     throw_problems();
@@ -161,12 +166,26 @@ class MachineReader {
         add(at == nullptr ? table->source().begin : at->source().begin, kRegisters, problem);
       }
     }
+    if (!problems_.empty()) return;
+    if (const std::string problem = ring_problem(system); !problem.empty()) {
+      add(tables.source().begin, kCore, problem);
+    }
+    if (tiles_of(system).cores.empty()) {
+      add(tables.source().begin, kCore,
+          "found a ring alone, expected a tile core beside it (or base = \"dfx\" without tables)");
+    }
   }
 
   /// A core after those of `system`. Its problems stay with this reader.
   CoreSite read_core(const toml::table& table, const CoreSystem& system) {
     const std::size_t index = system.cores.size();
     CoreSite core{"core" + std::to_string(index), {}, default_registers(index), 0};
+    is_ring_ = is_kind(table, kRing);
+    if (is_ring_) {
+      core.name = kRing;
+      core.registers = dfx::kRingWindow;
+      take_ring_keys(load_base_(std::string(kRingPreset)));
+    }
     if (const toml::node* const use = table.get(kUse)) {
       read_use(*use);
     } else if (is_kind(table, kEngines) && machine_.attention.lines == 0) {
@@ -190,6 +209,14 @@ class MachineReader {
         }
       } else if (name == kKind) {
         read_kind(node);
+      } else if (is_ring_ && (name == kRegisters || name == "link_ns")) {
+        refuse("no such key of a ring, whose window is at 2^44 and whose DDR ports are at the bus");
+      } else if (is_ring_ && name == kDdrMib) {
+        if (integer == nullptr || integer->get() < 1 || integer->get() > kMaxDdrMib) {
+          refuse("an integer (MiB, 1 to " + std::to_string(kMaxDdrMib) + ")");
+        } else {
+          machine_.dram.mib = static_cast<std::uint32_t>(integer->get());
+        }
       } else if (name == kRegisters) {
         if (integer == nullptr || integer->get() < 0) {
           refuse("a byte address on the bus");
@@ -216,7 +243,9 @@ class MachineReader {
       add(place, "name", "found \"" + core.name + "\", which names another block of the system");
     }
     if (problems_.empty()) apply_rules();
-    if (problems_.empty() && (machine_.dfx.cores != 0 || machine_.stream.units != 0)) {
+    if (problems_.empty() && is_ring_) {
+      check_ring(table, system);
+    } else if (problems_.empty() && (machine_.dfx.cores != 0 || machine_.stream.units != 0)) {
       add(table.source().begin, kCore,
           "found a table in a machine of another kind (dfx.cores, stream.units), expected a tile "
           "machine");
@@ -229,6 +258,14 @@ class MachineReader {
     return core;
   }
 
+  void check_ring(const toml::table& table, const CoreSystem& system) {
+    const Place place = table.get(kKind)->source().begin;
+    if (machine_.dfx.cores == 0) {
+      add(place, kKind, "found \"ring\" and dfx.cores = 0, expected at least one core");
+    }
+    if (ring_of(system) != nullptr) add(place, kKind, "found a second ring, expected one at most");
+  }
+
   static bool is_kind(const toml::table& table, std::string_view kind) {
     const toml::node* const node = table.get(kKind);
     return node != nullptr && node->is_string() && node->as_string()->get() == kind;
@@ -236,13 +273,10 @@ class MachineReader {
 
   void read_kind(const toml::node& node) {
     const auto* const text = node.as_string();
-    if (text != nullptr && (text->get() == "tile" || text->get() == kEngines)) return;
+    const auto is = [text](std::string_view kind) { return text != nullptr && text->get() == kind; };
+    if (is("tile") || is(kEngines) || is(kRing)) return;
     add(node.source().begin, kKind,
-        "found " + found_text(node) +
-            (text != nullptr && text->get() == "ring"
-                 ? ", whose cores have another bus and separate memories (base = \"dfx\"), "
-                   "expected \"tile\" or \"vitcod\""
-                 : ", expected \"tile\" or \"vitcod\""));
+        "found " + found_text(node) + ", expected \"tile\", \"vitcod\" or \"ring\"");
   }
 
   /// The keys of a core are those of a preset; the tables below change them.
@@ -254,6 +288,11 @@ class MachineReader {
     }
     try {
       const Machine preset = load_base_(name->get());
+      if (is_ring_) {
+        if (preset.dfx.cores != 0) return take_ring_keys(preset);
+        return add(node.source().begin, kUse,
+                   "found " + quoted_text(name->get()) + ", expected a ring, such as dfx");
+      }
       if (preset.dfx.cores != 0 || preset.stream.units != 0) {
         return add(node.source().begin, kUse,
                    "found " + quoted_text(name->get()) +
@@ -265,10 +304,28 @@ class MachineReader {
     }
   }
 
+  /// Of what is shared the keys stay, but for the size of the memory.
+  void take_ring_keys(const Machine& from) {
+    const Machine shared = machine_;
+    machine_ = from;
+    machine_.name = shared.name;
+    for (const MachineKey& key : machine_keys()) {
+      const std::string_view section = section_of(key.path);
+      if (section.empty() || is_core_section(section) || is_ring_section(section)) continue;
+      key.set(machine_, key.get(shared));
+    }
+    machine_.dram.mib = kDefaultDdrMib;
+  }
+
   void take_core_keys(const Machine& from) {
     for (const MachineKey& key : machine_keys()) {
       if (is_core_section(section_of(key.path))) key.set(machine_, key.get(from));
     }
+  }
+
+  /// Whether this table may have its own values of the section.
+  [[nodiscard]] bool may_have(std::string_view section) const {
+    return is_ring_ ? is_ring_section(section) : is_core_section(section);
   }
 
   void read_core_section(const toml::key& key, const toml::node& node) {
@@ -276,17 +333,21 @@ class MachineReader {
     const Place place = key.source().begin;
     std::vector<std::string_view> known;
     for (const std::string_view section : sections()) {
-      if (is_core_section(section)) known.push_back(section);
+      if (may_have(section)) known.push_back(section);
     }
-    if (is_core_section(name)) return read_section(name, node);
+    if (may_have(name)) return read_section(name, node);
     const auto all = sections();
     if (std::find(all.begin(), all.end(), name) != all.end()) {
+      const bool of_others = is_core_section(name) || is_ring_section(name);
       return add(place, name,
-                 "belongs to the system, expected outside the [[core]] tables, which have " +
+                 (of_others ? "belongs to another kind of core, expected one of "
+                            : "belongs to the system, expected outside the [[core]] tables, which "
+                              "have ") +
                      joined(known));
     }
     for (const std::string_view key_name : {kUse, kKind, kRegisters}) known.push_back(key_name);
     for (const char* const key_name : {"name", "link_ns"}) known.emplace_back(key_name);
+    if (is_ring_) known.push_back(kDdrMib);
     add_unknown(place, name, "key of a core", nearest(name, known), joined(known));
   }
 
@@ -380,6 +441,7 @@ class MachineReader {
   const BaseLoader& load_base_;
   Machine machine_;
   bool base_failed_ = false;
+  bool is_ring_ = false;  ///< the table is that of a ring
   std::vector<Problem> problems_;
   std::vector<std::string_view> bad_;         // keys whose value was refused
   std::map<std::string_view, Place> places_;  // of the values that were taken

@@ -39,4 +39,11 @@ struct CoreAddresses {
           files + core * vector_bytes(machine)};
 }
 
+/// A ring in a system of other cores has all of these addresses in a window of the system's bus.
+inline constexpr std::uint64_t kRingWindow = std::uint64_t{1} << 44;
+/// Bytes of the window.
+[[nodiscard]] inline std::uint64_t window_bytes(const Machine& machine) {
+  return addresses_of(machine, machine.dfx.cores - 1).vectors + vector_bytes(machine);
+}
+
 }  // namespace systole::hw::dfx

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +25,7 @@
 #include "testbench/generation/generation.h"
 #include "testbench/generation/llama_generation.h"
 #include "testbench/generation/report_generation.h"
+#include "testbench/generation/ring_text.h"
 #include "testbench/network/networks.h"
 #include "testbench/page/report_page.h"
 #include "testbench/report/machine_json.h"
@@ -37,7 +37,6 @@ namespace {
 constexpr std::uint64_t kSeed = 1;
 /// Tokens of a Llama that --evaluate reads at a time.
 constexpr std::size_t kEvaluationWindow = 256;
-constexpr std::uint32_t kDefaultPromptTokens = 32, kDefaultTokens = 64;
 
 struct GenerateOptions {
   MachineOptions machine;
@@ -75,61 +74,13 @@ hw::Machine machine_of(const GenerateOptions& options) {
   return load_generation_machine(machine);
 }
 
-/// The network, and how its texts are written; without a tokeniser there are none.
-struct Subject {
-  model::TextShape shape;
-  std::string name;
-  std::optional<model::Gpt> gpt;
-  std::unique_ptr<model::Tokeniser> tokeniser;
-};
-
-Subject load(const GenerateOptions& options) {
-  Subject subject;
-  subject.name = std::filesystem::path(options.model).filename().string();
-  if (model::names_gpt_checkpoint(options.model)) {
-    const std::string path = model::find_gpt_checkpoint(options.model);
-    subject.gpt = model::load_gpt(path);
-    subject.shape = subject.gpt->shape;
-    subject.tokeniser = model::find_tokeniser(path, subject.shape.vocabulary);
-    return subject;
-  }
-  subject.shape = model::gpt_shape(options.model);
-  if (options.functional) subject.gpt = model::seeded_gpt(options.model, subject.shape, kSeed);
-  return subject;
-}
-
-std::vector<std::uint32_t> prompt_of(const GenerateOptions& options, const Subject& subject) {
-  if (options.prompt) {
-    if (options.input_tokens) {
-      throw hw::InputError("--prompt, --input-tokens: found both, expected one of them");
-    }
-    if (!subject.tokeniser) {
-      throw hw::InputError(fmt::format(
-          "--prompt: {} is a shape without a vocabulary, expected --input-tokens", options.model));
-    }
-    const std::vector<std::int32_t> ids = subject.tokeniser->encode(*options.prompt);
-    return {ids.begin(), ids.end()};
-  }
-  // Any tokens do for the time of a run; the same ones every time.
-  std::vector<std::uint32_t> ids(options.input_tokens.value_or(kDefaultPromptTokens));
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    ids[i] = static_cast<std::uint32_t>((i * 7919 + 31) % subject.shape.vocabulary);
-  }
-  return ids;
-}
-
-std::string text_of(const Subject& subject, const std::vector<std::uint32_t>& ids) {
-  if (!subject.tokeniser) return {};
-  return subject.tokeniser->decode({ids.begin(), ids.end()});
-}
-
 std::string text_file(const GenerateOptions& options) {
   return options.text.empty() ? data_file("data/kjv.safetensors") : options.text;
 }
 
 /// Logits beside those of float32.
 int run_evaluation(const GenerateOptions& options, const hw::Machine& machine,
-                   const Subject& subject) {
+                   const RingText& subject) {
   if (!subject.tokeniser || !options.functional) {
     throw hw::InputError("--evaluate: needs a checkpoint and --functional on");
   }
@@ -296,7 +247,7 @@ int run(const GenerateOptions& options) {
   }
   GenerationReport report;
   report.machine = machine_of(options);
-  const Subject subject = load(options);
+  const RingText subject = load_ring_text(options.model, options.functional);
   if (options.evaluate != 0) return run_evaluation(options, report.machine, subject);
   JsonOutput stats(options.stats);
 
@@ -305,7 +256,7 @@ int run(const GenerateOptions& options) {
   task.wave = options.wave;
   add_own_rtl(options.machine, task.rtl);
   if (options.functional) task.gpt = &*subject.gpt;
-  task.prompt = prompt_of(options, subject);
+  task.prompt = prompt_of(subject, options.prompt, options.input_tokens);
   task.tokens = options.output_tokens.value_or(
       std::min<std::uint32_t>(kDefaultTokens, subject.shape.positions));
   std::optional<model::Sampler> sampler;
@@ -345,8 +296,8 @@ int run(const GenerateOptions& options) {
     report.generation = generate(report.machine, task);
   }
   if (options.functional) {
-    report.prompt = text_of(subject, task.prompt);
-    report.text = text_of(subject, report.generation.tokens);
+    report.prompt = subject.text_of(task.prompt);
+    report.text = subject.text_of(report.generation.tokens);
   }
 
   nlohmann::ordered_json document = to_json(report);

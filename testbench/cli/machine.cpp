@@ -74,7 +74,7 @@ void show(const hw::Machine& machine) {
 }
 
 hw::CoreSystem described_system(const DescriptionOptions& options) {
-  if (options.machine.empty()) return {load_machine("", options.settings), {}};
+  if (options.machine.empty()) return {load_machine("", options.settings), {}, 0};
   return load_system({options.machine, options.settings, {}, {}}, true);
 }
 

@@ -131,8 +131,10 @@ int run(const MatmulOptions& options) {
   document["stalls"] = document["blocks"]["array"]["stalled"];
   stats.write(document);
   pipeline.write(mapping.program, measurement.result);
-  transactions.write(mapping.program, measurement.result);
-  commands.write(mapping.program, measurement.result);
+  const std::vector<CoreCommands> cores{
+      commands_of(mapping.program, measurement.result, machine.core.clock_mhz)};
+  transactions.write(cores);
+  commands.write(cores);
   bus_trace.commit();
   if (page.wanted()) {
     timeline->end();

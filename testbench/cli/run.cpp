@@ -57,6 +57,20 @@ void add_classes(const RunSubject& subject, const std::vector<std::vector<std::u
   tensors.push_back(model::make_tensor("labels", model::FileDtype::kI32, {known.size()}, known));
 }
 
+void check_recordings(const RunOptions& options, const RunSubject& subject) {
+  const bool several = options.wave.inferences != 1 || options.timeline_inferences != 1;
+  if (several && subject.next_step()) {
+    throw hw::InputError(
+        fmt::format("--wave-images and --timeline-images: each {} has its own program, expected 1",
+                    options.size.decode ? "token" : "text with padding"));
+  }
+  if (!options.tensors.empty() && subject.next_step()) {
+    throw hw::InputError(
+        "--tensors: each token or text with padding has its own program, expected inferences of "
+        "one program");
+  }
+}
+
 namespace {
 
 void check_options(const RunOptions& options) {
@@ -72,20 +86,11 @@ void check_options(const RunOptions& options) {
   }
 }
 
-/// What is recorded is named by one program.
-void check_recordings(const RunOptions& options, const RunSubject& subject) {
-  const bool several = options.wave.inferences != 1 || options.timeline_inferences != 1;
-  if (several && subject.next_step()) {
-    throw hw::InputError(
-        fmt::format("--wave-images and --timeline-images: each {} has its own program, expected 1",
-                    options.size.decode ? "token" : "text with padding"));
-  }
-}
-
 void list_files(const RunOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.reads_model("--model", options.model, model::find_model);
   files.reads("--program", options.program);
+  files.reads_model("--generate", options.ring.model, model::find_gpt_checkpoint);
   files.reads_pictures("--input", options.input.empty() ? default_data() : options.input);
   files.reads("--mask", options.mask);
   files.writes("--outputs", options.outputs);
@@ -194,8 +199,10 @@ int measure_and_report(const RunOptions& options, const Work& work, SimulationOp
   recording.write();
   if (page.wanted()) page.write(work.machine, document, work.explain(measurement));
   pipeline.write(work.program, measurement.result);
-  transactions.write(work.program, measurement.result);
-  commands.write(work.program, measurement.result);
+  const std::vector<CoreCommands> cores{
+      commands_of(work.program, measurement.result, work.machine.core.clock_mhz)};
+  transactions.write(cores);
+  commands.write(cores);
   trace.commit();
   if (!options.outputs.empty()) write_outputs(options.outputs, work, measurement.result);
   std::vector<std::pair<std::string, std::string>> notes;
@@ -227,12 +234,6 @@ int run_network(const RunOptions& options) {
   const model::Graph& graph = subject.graph();
   const mapper::Mapping& mapping = subject.mapping();
   if (!options.tensors.empty()) {
-    if (simulation.next_step) {
-      throw hw::InputError(
-          "--tensors: each token or text with padding has its own program, expected "
-          "inferences "
-          "of one program");
-    }
     simulation.tensors = find_tensors(options.tensors, graph, mapping);
   }
   const std::vector<model::TensorId> tensors_kept = simulation.tensors;
@@ -324,6 +325,7 @@ int run(const RunOptions& options) {
     if (options.cores != 0 || !options.split.empty()) {
       throw hw::InputError("--cores and --split: map a network, expected --model, no --program");
     }
+    require_no_ring_options(options);
     return run_program(options);
   }
   if (options.model.empty() || options.machine.machine.empty()) {
@@ -332,10 +334,26 @@ int run(const RunOptions& options) {
   if (options.cores != 0 || !hw::find_system(options.machine.machine).cores.empty()) {
     return run_cores(options);
   }
+  require_no_ring_options(options);
   if (!options.split.empty()) {
     throw hw::InputError("--split: between several cores, expected --cores or [[core]] tables");
   }
   return run_network(options);
+}
+
+void add_ring_options(CLI::App& command, RingOptions& options) {
+  command.add_option("--generate", options.model, "what a ring beside runs; default: kjv")
+      ->type_name("NAME|FILE");
+  command.add_option("--prompt", options.prompt, "of --generate: text to go on from")
+      ->type_name("TEXT");
+  require_positive(*command
+                        .add_option("--input-tokens", options.input_tokens,
+                                    "of --generate: length of a prompt without a meaning")
+                        ->type_name("N"));
+  require_positive(*command
+                        .add_option("--output-tokens", options.output_tokens,
+                                    "of --generate: tokens to generate; default: 64")
+                        ->type_name("N"));
 }
 
 void add_timeline_options(CLI::App& command, RunOptions& options) {
@@ -364,6 +382,7 @@ void add_run_command(CLI::App& app, Action& action) {
   command.add_option("--split", options->split, "how cores share the work; default: batch")
       ->type_name("batch|layers|heads")
       ->check(CLI::IsMember({"batch", "layers", "heads"}).description(""));
+  add_ring_options(command, options->ring);
   add_model(command, options->model);
   command.add_option("--program", options->program, "a program of systole map --out instead")
       ->type_name("FILE");
@@ -416,6 +435,7 @@ void add_run_command(CLI::App& app, Action& action) {
                 "'blocks.0.*'",
                 "systole run -m gemmini --model vit17 -n 1 --trace run.csv.gz",
                 "systole run -m transformer --model vit65 -n 64 --cores 4 --check",
+                "systole run -m ring.toml --model vit65 -n 8 --generate kjv --output-tokens 16",
                 "systole run -m my.toml --model vit17 --set array.rows=32 --json"});
   set_action(command, action, options, list_files, run);
 }

@@ -21,7 +21,12 @@
 #include "testbench/cores/layer_split.h"
 #include "testbench/cores/part_recorder.h"
 #include "testbench/cores/report_cores.h"
+#include "testbench/explain/command_trace.h"
 #include "testbench/explain/pipeline_view.h"
+#include "testbench/explain/transaction_view.h"
+#include "testbench/generation/report_generation.h"
+#include "testbench/generation/ring_run.h"
+#include "testbench/generation/ring_text.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/run_subject.h"
 #include "testbench/network/tensors.h"
@@ -66,8 +71,11 @@ class Subjects {
   std::vector<std::size_t> of_core_;
 };
 
+/// Tile cores first.
 hw::CoreSystem system_of(const RunOptions& options) {
   hw::CoreSystem system = load_system(options.machine);
+  std::stable_partition(system.cores.begin(), system.cores.end(),
+                        [](const hw::CoreSite& core) { return !hw::is_ring(core); });
   if (options.cores != 0) {
     if (!system.cores.empty()) {
       throw hw::InputError(
@@ -80,38 +88,29 @@ hw::CoreSystem system_of(const RunOptions& options) {
     }
     system = hw::equal_cores(system.machine, options.cores);
   }
-  require_equal_results(system);
+  require_equal_results(hw::tiles_of(system));
   return system;
 }
 
-bool has_rtl(const hw::CoreSystem& system) {
-  const std::vector<std::string> blocks = rtl_blocks();
-  return std::any_of(system.cores.begin(), system.cores.end(), [&](const hw::CoreSite& core) {
-    return std::any_of(blocks.begin(), blocks.end(),
-                       [&](const std::string& block) { return runs_as_rtl(core.machine, block); });
-  });
-}
-
-void check_cores_options(const RunOptions& options, const hw::CoreSystem& system) {
-  const auto refuse = [](bool given, const char* option, const char* why) {
-    if (!given) return;
-    throw hw::InputError(fmt::format("{}: {}, expected no several cores", option, why));
-  };
-  refuse(options.size.decode, "--decode", "each token needs the one before it");
-  refuse(!options.views.transactions.empty(), "--transactions", "of one core");
-  refuse(!options.views.commands.empty(), "--commands", "of one core");
-  refuse(!options.wave.path.empty() && has_rtl(system), "--wave",
-         "blocks in RTL have waveforms named by the block alone");
+/// A token needs the one before it, so neither whole tokens nor layers of them can overlap.
+void check_decode(const RunOptions& options, const hw::CoreSystem& system) {
+  if (!options.size.decode || system.cores.size() == 1) return;
+  if (options.split == name_of(Split::kHeads)) return;
+  throw hw::InputError(
+      fmt::format("--decode: by {} all cores but one would wait, since each token needs the one "
+                  "before it, expected --split heads",
+                  options.split.empty() ? name_of(Split::kBatch) : options.split));
 }
 
 CorePlan plan_of(const RunOptions& options, const hw::CoreSystem& system,
                  const Subjects& subjects) {
   const std::size_t inferences = subjects.first().inputs().size();
+  const MoveGraph move = subjects.first().move();  // of steps, which follow one another
+  if (options.split == name_of(Split::kHeads) || move) {
+    return plan_heads(system, subjects.by_core().front().graph, inferences, move);
+  }
   if (options.split == name_of(Split::kLayers)) {
     return plan_layers(system, subjects.by_core().front().graph, inferences);
-  }
-  if (options.split == name_of(Split::kHeads)) {
-    return plan_heads(system, subjects.by_core().front().graph, inferences);
   }
   return plan_batch(system, subjects.by_core(), inferences);
 }
@@ -119,8 +118,9 @@ CorePlan plan_of(const RunOptions& options, const hw::CoreSystem& system,
 /// The timeline of all cores, one process each.
 class CoresTimeline {
  public:
-  CoresTimeline(std::ostream& out, const CorePlan& plan, std::uint64_t inferences)
-      : events_(out, plan.system.cores.front().machine.core.clock_mhz) {
+  CoresTimeline(std::ostream& out, const CorePlan& plan, const hw::CoreSite* ring,
+                std::uint64_t inferences)
+      : events_(out, plan.system.cores.front().machine.core.clock_mhz), recorded_(inferences) {
     for (std::size_t i = 0; i < plan.system.cores.size(); ++i) {
       const hw::CoreSite& site = plan.system.cores[i];
       const auto program = std::find_if(plan.programs.begin(), plan.programs.end(),
@@ -128,28 +128,52 @@ class CoresTimeline {
       cores_.emplace_back(events_, static_cast<std::uint32_t>(i), site.name,
                           site.machine.core.clock_mhz, inferences, program->mapping->program);
     }
+    if (ring == nullptr) return;
+    ring_.emplace(events_, static_cast<std::uint32_t>(cores_.size()), ring->name,
+                  ring->machine.dfx.cores, ring->machine.core.clock_mhz);
+  }
+  /// Of the ring, in a pass from 1 on.
+  void add(const tlm_model::dfx::InstructionTrace& trace, std::size_t pass) {
+    if (recorded_ == 0 || pass <= recorded_) ring_->add(trace);
+  }
+  void begin(std::size_t core, const hw::Program& program, std::size_t inference) {
+    cores_[core].begin(program, inference);
   }
   void add(std::size_t core, const tlm_model::CommandTrace& trace) { cores_[core].add(trace); }
   void end() { events_.end(); }
 
  private:
   EventWriter events_;
+  const std::uint64_t recorded_;  ///< inferences or passes; 0: all
   std::deque<Timeline> cores_;
+  std::optional<RingTimeline> ring_;
 };
 
 /// Of --timeline and, of the first run of each core, in the page of --report.
 class Recordings {
  public:
-  Recordings(const RunOptions& options, const CorePlan& plan, ReportPage& page) {
+  Recordings(const RunOptions& options, const CorePlan& plan, const hw::CoreSite* ring,
+             ReportPage& page) {
     if (!options.timeline.empty()) {
       file_.emplace(options.timeline);
-      timelines_.emplace_back(file_->stream(), plan, options.timeline_inferences);
+      timelines_.emplace_back(file_->stream(), plan, ring, options.timeline_inferences);
     }
-    if (page.wanted()) timelines_.emplace_back(page.timeline(), plan, 1);
+    if (page.wanted()) timelines_.emplace_back(page.timeline(), plan, ring, 1);
   }
-  [[nodiscard]] decltype(CoresOptions::observer) observer() {
-    if (timelines_.empty()) return {};
-    return [this](std::size_t core, const tlm_model::CommandTrace& trace) {
+  /// Of the ring the first passes, as many as inferences of the others.
+  void observe(RingPart& part) {
+    if (timelines_.empty()) return;
+    part.task.progress = [this](std::size_t pass) { pass_ = pass; };
+    part.task.observer = [this](const tlm_model::dfx::InstructionTrace& trace) {
+      for (CoresTimeline& timeline : timelines_) timeline.add(trace, pass_);
+    };
+  }
+  void observe(CoresOptions& options) {
+    if (timelines_.empty()) return;
+    options.on_task = [this](std::size_t core, const hw::Program& program, std::size_t inference) {
+      for (CoresTimeline& timeline : timelines_) timeline.begin(core, program, inference);
+    };
+    options.observer = [this](std::size_t core, const tlm_model::CommandTrace& trace) {
       for (CoresTimeline& timeline : timelines_) timeline.add(core, trace);
     };
   }
@@ -161,6 +185,7 @@ class Recordings {
  private:
   std::optional<hw::AtomicFile> file_;
   std::deque<CoresTimeline> timelines_;
+  std::size_t pass_ = 0;  ///< of the ring, from 1
 };
 
 void write_core_outputs(const RunOptions& options, const RunSubject& subject, const CorePlan& plan,
@@ -182,60 +207,142 @@ void write_core_outputs(const RunOptions& options, const RunSubject& subject, co
   model::write_safetensors(options.outputs, tensors);
 }
 
-std::vector<PipelineCore> pipelines_of(const hw::CoreSystem& system,
-                                       const std::vector<FirstTask>& tasks) {
-  std::vector<PipelineCore> cores;
+/// What the ring of a system does: its network, and the task that refers to it.
+class RingWork {
+ public:
+  RingWork(const RunOptions& options, const hw::CoreSystem& system, const hw::CoreSite& site)
+      : text_(load_ring_text(options.ring.model.empty() ? "kjv" : options.ring.model,
+                             options.functional)) {
+    if (!options.functional && options.ring.prompt) {
+      throw hw::InputError("--functional off: no text is read, expected --input-tokens");
+    }
+    if (options.ring.prompt && options.ring.prompt->empty()) {
+      throw hw::InputError("--prompt: found no text, expected at least one character");
+    }
+    part_.site = &site;
+    part_.ddr = hw::ring_ddr(system, site);
+    part_.task.shape = text_.shape;
+    if (options.functional) part_.task.gpt = &*text_.gpt;
+    part_.task.prompt = prompt_of(text_, options.ring.prompt, options.ring.input_tokens);
+    part_.task.tokens = options.ring.output_tokens.value_or(
+        std::min<std::uint32_t>(kDefaultTokens, text_.shape.positions));
+    try {
+      static_cast<void>(RingRun(site.machine, part_.task));
+    } catch (const hw::InputError& error) {
+      const std::string text = error.what();
+      const bool of_ddr = text.find("dram.mib") != std::string::npos;
+      throw hw::InputError(site.name + ": " + text +
+                           (of_ddr ? "; of a ring it is ddr_mib of its table" : ""));
+    }
+  }
+  RingWork(const RingWork&) = delete;
+  RingWork& operator=(const RingWork&) = delete;
+
+  [[nodiscard]] RingPart& part() { return part_; }
+  /// For the report.
+  [[nodiscard]] GenerationReport report(const RunOptions& options, Generation generation) const {
+    GenerationReport report;
+    report.machine = part_.site->machine;
+    report.model = text_.name;
+    report.functional = options.functional;
+    report.seeded = !text_.tokeniser;
+    report.layers = text_.shape.encoder.layers;
+    report.width = text_.shape.encoder.width;
+    report.input_tokens = static_cast<std::uint32_t>(part_.task.prompt.size());
+    if (options.functional) {
+      report.prompt = text_.text_of(part_.task.prompt);
+      report.text = text_.text_of(generation.tokens);
+    }
+    report.generation = std::move(generation);
+    return report;
+  }
+
+ private:
+  const RingText text_;
+  RingPart part_;
+};
+
+std::vector<CoreCommands> commands_of(const hw::CoreSystem& system,
+                                      const std::vector<FirstTask>& tasks) {
+  std::vector<CoreCommands> cores;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     cores.push_back({tasks.size() == 1 ? "" : system.cores[i].name, tasks[i].program,
-                     tasks[i].traces, tasks[i].accounts, system.cores[i].machine.core.clock_mhz});
+                     tasks[i].traces, tasks[i].accounts, system.cores[i].machine.core.clock_mhz,
+                     tasks[i].finished});
   }
   return cores;
 }
 
 }  // namespace
 
+void require_no_ring_options(const RunOptions& options) {
+  if (!options.ring.any()) return;
+  throw hw::InputError(
+      "--generate, --prompt, --input-tokens, --output-tokens: of a ring, expected a machine file "
+      "with a [[core]] table of kind \"ring\"");
+}
+
 int run_cores(const RunOptions& options) {
-  const hw::CoreSystem system = system_of(options);
-  check_cores_options(options, system);
+  const hw::CoreSystem all = system_of(options);
+  const hw::CoreSystem system = hw::tiles_of(all);
+  const hw::CoreSite* const ring_site = hw::ring_of(all);
+  if (ring_site == nullptr) require_no_ring_options(options);
+  check_decode(options, system);
   std::optional<SimulationBar> bar(std::in_place);
   const Subjects subjects({options.model, options.size, options.input, options.limit,
                            options.functional, options.min_accuracy.has_value(), options.mask},
                           system);
   const RunSubject& subject = subjects.first();
-  if (subject.next_step()) {
+  check_recordings(options, subject);
+  if (subject.next_step() && !options.size.decode) {
     throw hw::InputError(
         "--input: texts with padding have a program each, expected texts of one length on several "
         "cores");
   }
   const CorePlan plan = plan_of(options, system, subjects);
+  std::unique_ptr<RingWork> ring;
+  if (ring_site != nullptr) ring = std::make_unique<RingWork>(options, all, *ring_site);
   JsonOutput stats(options.stats);
   std::optional<hw::AtomicFile> actions;
   if (!options.actions.empty()) actions.emplace(options.actions);
   PipelineView pipeline(options.views.pipeline);
+  CommandTraceWriter commands(options.views.commands, system.machine);
+  TransactionView transactions(options.views.transactions, system.machine);
   BusTraceWriter trace(options.views.trace, system.machine);
   ReportPage page(options.report);
-  Recordings recordings(options, plan, page);
+  Recordings recordings(options, plan, ring_site, page);
   CoresOptions how;
   how.functional = options.functional;
   how.check = options.check;
   how.wave = options.wave;
   if (!options.tensors.empty()) how.tensors = find_tensors(options.tensors, plan);
   RtlReport rtl;
-  RtlOptions rtl_options;
-  add_own_rtl(options.machine, rtl_options);
+  RtlWaves rtl_waves(options.wave.path, system);
   how.engines = [&](std::size_t core) {
+    RtlOptions rtl_options = rtl_waves.options(core);
+    add_own_rtl(options.machine, rtl_options);
     return make_engines(system.cores[core].machine, rtl_options, rtl);
   };
   trace.observe(how.bus_observers);
-  how.observer = recordings.observer();
+  transactions.observe(how.bus_observers);
+  recordings.observe(how);
+  if (ring) {
+    recordings.observe(ring->part());
+    how.ring = &ring->part();
+  }
   how.progress = [&bar](const SimulationProgress& now) { bar->update(now); };
   CoresResult result = simulate(plan, subject.inputs(), how);
   bar.reset();
+  rtl_waves.write();
 
   CoresMeasurement run;
-  run.system = system;
+  run.system = all;
   run.split = plan.split;
   run.cores = std::move(result.cores);
+  if (ring) {
+    run.ring = ring->report(options, std::move(*result.ring));
+    run.ring_check = result.ring_check;
+  }
   run.seconds = result.seconds;
   const std::vector<FirstTask> first_tasks = std::move(result.first_tasks);
   const std::vector<hw::EnergyEvents> core_events = std::move(result.core_events);
@@ -245,6 +352,7 @@ int run_cores(const RunOptions& options) {
   run.measurement = measure(system.cores.front().machine, subject.network().name, subject.macs(),
                             simulation, std::move(static_cast<SimulationResult&>(result)));
   run.measurement.size = subject.network().size;
+  run.measurement.past = subject.past();
   run.measurement.rtl = rtl;
   if (options.functional && !subject.pictures().labels.empty()) {
     run.measurement.accuracy =
@@ -257,7 +365,10 @@ int run_cores(const RunOptions& options) {
     actions->commit();
   }
   recordings.write();
-  pipeline.write(pipelines_of(system, first_tasks));
+  const std::vector<CoreCommands> of_cores = commands_of(system, first_tasks);
+  pipeline.write(of_cores);
+  transactions.write(of_cores);
+  commands.write(of_cores);
   if (page.wanted()) page.write(run.measurement.machine, document);
   trace.commit();
   write_core_outputs(options, subject, plan, how.tensors, run.measurement.result);
@@ -266,11 +377,13 @@ int run_cores(const RunOptions& options) {
   } else {
     print_text(report_text(
         run, {options.stats, options.actions, options.wave.path, options.timeline, options.report,
-              options.views.pipeline, options.views.trace, options.outputs}));
+              options.views.pipeline, options.views.transactions, options.views.trace,
+              options.views.commands, options.outputs}));
   }
   const Measurement& measured = run.measurement;
   const bool accurate = !options.min_accuracy || *measured.accuracy >= *options.min_accuracy;
-  return accurate && measured.mismatches() == 0 ? kExitOk : kExitCheckFailed;
+  const bool same = measured.mismatches() == 0 && run.ring_check.mismatches == 0;
+  return accurate && same ? kExitOk : kExitCheckFailed;
 }
 
 }  // namespace systole::testbench

@@ -94,10 +94,6 @@ void ColumnDivision::check() const {
       throw hw::InputError("--split heads: " + graph_.name + ": " + node.name +
                            " cannot be divided: the host computes it, or heads share keys");
     }
-    const TensorId out = node.out.tensor;
-    if (graph_.tensors[out].kind == Tensor::Kind::kState) {
-      throw hw::InputError("--split heads: " + graph_.name + ": found a cache of keys and values");
-    }
   }
 }
 
@@ -242,6 +238,13 @@ void ColumnDivision::find_segments() {
       }
     }
     note_writes(i, segment);
+  }
+  // What lasts from one inference to the next stays where it is.
+  for (TensorId id = 0; id < graph_.tensors.size(); ++id) {
+    if (graph_.tensors[id].kind != Tensor::Kind::kState || !tensors_[id].crosses) continue;
+    throw hw::InputError("--split heads: " + graph_.name + ": a core reads columns of " +
+                         graph_.tensors[id].name +
+                         " that another one writes, expected heads with keys of their core");
   }
 }
 

@@ -17,7 +17,7 @@ struct Columns {
 
 /// A part of a network between two exchanges, as one core computes it.
 struct ColumnPart {
-  std::shared_ptr<const model::Graph> graph;
+  std::shared_ptr<model::Graph> graph;
   std::vector<TensorOrigin> origins;  ///< by tensor of `graph`
   struct Exchanged {
     model::TensorId here, whole;  ///< of this graph, and of the whole one

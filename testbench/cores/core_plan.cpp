@@ -34,8 +34,8 @@ void require_equal_results(const hw::CoreSystem& system) {
 
 CorePlan plan_batch(const hw::CoreSystem& system, const std::vector<CoreSubject>& subjects,
                     std::size_t inferences) {
-  CorePlan plan{system, Split::kBatch, subjects.front().graph, {}, {}};
-  const std::uint64_t memory = std::uint64_t{system.machine.dram.mib} << 20;
+  CorePlan plan{system, Split::kBatch, subjects.front().graph, {}, {}, {}};
+  const std::uint64_t memory = hw::memory_of_tiles(system);
   struct Placed {
     const mapper::Mapping* mapping;
     std::uint64_t base;

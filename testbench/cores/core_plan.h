@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,9 @@ struct CoreProgram {
   std::uint32_t output_col = 0;               ///< the first of these
 };
 
+/// Moves a graph to an inference, from 0, whose views differ from those of the others.
+using MoveGraph = std::function<void(std::size_t inference)>;
+
 /// One run of a program.
 struct CoreTask {
   std::size_t inference = 0;
@@ -52,6 +56,7 @@ struct CorePlan {
   std::shared_ptr<const model::Graph> graph;  ///< of the whole network
   std::vector<CoreProgram> programs;
   std::vector<CoreTask> tasks;  ///< a core takes its own in this order
+  MoveGraph move;               ///< of `graph`; empty: it is the same for all inferences
 };
 
 /// A network as one core of the system runs it alone.

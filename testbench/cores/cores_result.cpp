@@ -49,14 +49,14 @@ CoreShare CoresRun::share(const CoreState& state) const {
 }
 
 std::string CoresRun::summary(std::size_t index) const {
-  const CoreState& state = states_[index];
-  const RequestTimes times = requests(index);
+  const CoreShare of = index < states_.size() ? share(states_[index]) : ring_->share();
+  const RequestTimes& times = of.together_requests;
   std::ostringstream text;
-  text << state.running << ' ' << times.requests << ' ' << times.walks << ' ' << times.fetches
+  text << of.running << ' ' << times.requests << ' ' << times.walks << ' ' << times.fetches
        << ' ' << times.bytes << ' ' << times.request_wait << ' ' << times.data_wait << ' '
        << times.target_time << '\n';
-  for (const auto& [key, cycles] : state.path) {
-    text << key.unit << ' ' << key.cause << ' ' << cycles << ' ' << key.meaning << '\n';
+  for (const PathShare& part : of.path) {
+    text << part.unit << ' ' << part.cause << ' ' << part.together << ' ' << part.meaning << '\n';
   }
   return text.str();
 }
@@ -85,6 +85,10 @@ CoresResult CoresRun::result() {
     for (const auto& checker : state.checkers) {
       if (checker) result.check.add(checker->result());
     }
+  }
+  if (ring_) {
+    result.ring = ring_->result();
+    result.cores.push_back(ring_->share());
   }
   result.wave_is_cut_short = wave_is_cut_short_;
   result.traffic = system_->core_traffic();

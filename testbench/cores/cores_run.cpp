@@ -25,7 +25,7 @@ CoresRun::CoresRun(const CorePlan& plan, const std::vector<std::vector<std::uint
       inputs_(inputs),
       options_(options),
       count_(options.progress, inputs.size()),
-      references_(*plan.graph, inputs, count_),
+      references_(*plan.graph, inputs, plan.move, count_),
       recorder_(*plan.graph, options.functional ? options.tensors : std::vector<model::TensorId>{},
                 inputs.size()) {
   make_system();
@@ -58,11 +58,28 @@ void CoresRun::make_system() {
     const mapper::Mapping& first = *plan_.programs[first_program(i)].mapping;
     software.push_back({first.program_address, &first.program.host_functions});
   }
-  system_ = std::make_unique<tlm_model::System>("system", plan_.system.machine, std::move(places),
-                                                software, std::move(images), options_.functional);
+  if (options_.ring == nullptr) {
+    system_ = std::make_unique<tlm_model::System>("system", plan_.system.machine, std::move(places),
+                                                  software, std::move(images), options_.functional);
+    return;
+  }
+  ring_ = std::make_unique<RingBeside>(*options_.ring, options_.functional);
+  images.push_back(&ring_->image());
+  auto mixed = std::make_unique<tlm_model::MixedSystem>("system", plan_.system.machine,
+                                                        std::move(places), software,
+                                                        std::move(images), options_.functional,
+                                                        ring_->site());
+  ring_->attach(*mixed);
+  system_ = std::move(mixed);
+}
+
+std::vector<std::size_t> CoresRun::tasks_of(std::size_t index) const {
+  if (index < states_.size()) return states_[index].tasks;
+  return std::vector<std::size_t>(ring_->share().tasks);
 }
 
 void CoresRun::run_alone(std::size_t index, std::vector<std::size_t> tasks) {
+  if (ring_) ring_->set_running(index == states_.size());
   for (CoreState& state : states_) {
     const bool runs = state.index == index;
     system_->hosts[state.index]->set_work(
@@ -93,8 +110,10 @@ void CoresRun::run_all() {
     std::vector<WaveCore> cores;
     for (const CoreState& state : states_) {
       const std::string& name = plan_.system.cores[state.index].name;
-      cores.push_back({states_.size() == 1 ? "" : name,
-                       &plan_.programs[first_program(state.index)].mapping->program});
+      cores.push_back({states_.size() == 1 && !ring_ ? "" : name, &shown_[state.index].program()});
+    }
+    if (ring_) {
+      for (WaveCore& core : ring_->wave_cores()) cores.push_back(std::move(core));
     }
     wave = std::make_unique<Wave>(options_.wave, std::move(cores),
                                   plan_.system.cores.front().machine.core.clock_mhz);
@@ -115,6 +134,7 @@ void CoresRun::add_core(std::size_t index) {
   state.core = system_->cores[index].core.get();
   state.clock = &system_->cores[index].clock;
   state.names = state.core->reports(kNever);
+  shown_.emplace_back(plan_, index);
   for (const CoreProgram& program : plan_.programs) {
     const bool own = options_.functional && program.core == index;
     state.checkers.push_back(own && options_.check ? std::make_unique<Checker>(program.origins)
@@ -174,6 +194,9 @@ void CoresRun::begin(CoreState& state, std::size_t index, Host::Job& job) {
   const std::size_t at = program_of(state, task);
   state.program = &plan_.programs[at];
   const mapper::Mapping& mapping = *state.program->mapping;
+  if (options_.on_task) options_.on_task(state.index, mapping.program, task.inference);
+  const ShownPrograms::Place& shown = shown_[state.index].place(at);
+  state.core->processor.show_from(shown.op, shown.command);
   state.traces.assign(mapping.program.commands.size() - 1, {});
   if (ResultRows* const rows = state.rows[at].get()) rows->begin(mapping);
   if (Checker* const checker = state.checkers[at].get()) {

@@ -15,6 +15,8 @@
 #include "testbench/cores/cores_simulation.h"
 #include "testbench/cores/part_recorder.h"
 #include "testbench/cores/reference_runs.h"
+#include "testbench/cores/ring_beside.h"
+#include "testbench/cores/shown_programs.h"
 #include "testbench/run/class_cycles.h"
 #include "testbench/run/result_rows.h"
 #include "testbench/run/run_checks.h"
@@ -30,16 +32,15 @@ class CoresRun {
   CoresRun(const CorePlan& plan, const std::vector<std::vector<std::uint8_t>>& inputs,
            const CoresOptions& options);
 
-  /// Only these tasks, all of core `index`, whatever they wait for.
+  /// Only these tasks, all of core `index`, whatever they wait for; of the one after the plan's
+  /// cores, the ring, all that it does.
   void run_alone(std::size_t index, std::vector<std::size_t> tasks);
   void run_all();
 
   /// Of all cores, without what needs runs alone. Throws InputError if one met a bad program.
   [[nodiscard]] CoresResult result();
-  /// The tasks that a core took, in their order.
-  [[nodiscard]] const std::vector<std::size_t>& tasks_of(std::size_t index) const {
-    return states_[index].tasks;
-  }
+  /// The tasks that a core took, in their order; of the ring its passes.
+  [[nodiscard]] std::vector<std::size_t> tasks_of(std::size_t index) const;
   /// For a run alone: cycles, times of requests and the path of a core, as text.
   [[nodiscard]] std::string summary(std::size_t index) const;
 
@@ -95,6 +96,7 @@ class CoresRun {
   CommandCount count_;
   ReferenceRuns references_;
   PartRecorder recorder_;
+  std::unique_ptr<RingBeside> ring_;  ///< null: there is none
   std::unique_ptr<tlm_model::System> system_;
   std::deque<CoreState> states_;
   std::vector<bool> taken_, task_done_;
@@ -104,6 +106,7 @@ class CoresRun {
   std::vector<std::uint64_t> begun_ps_, ended_ps_;  ///< by inference
   std::uint64_t commands_ = 0;
   ClassCycles classes_;
+  std::deque<ShownPrograms> shown_;  ///< by core
   Wave* wave_ = nullptr;
   bool wave_is_cut_short_ = false;
   MachineRun run_;

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <deque>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 #include "testbench/cores/alone_run.h"
 #include "testbench/cores/cores_run.h"
+#include "testbench/cores/ring_beside.h"
 #include "testbench/network/tensors.h"
 
 namespace systole::testbench {
@@ -14,10 +16,11 @@ namespace {
 
 /// Simulates one core of the plan alone: the order says which tasks, the result is a summary().
 std::string simulate_alone(const CorePlan& plan,
-                           const std::vector<std::vector<std::uint8_t>>& inputs, std::size_t core,
-                           const std::string& order) {
+                           const std::vector<std::vector<std::uint8_t>>& inputs,
+                           const RingPart* ring, std::size_t core, const std::string& order) {
   CoresOptions options;
   options.functional = false;
+  options.ring = ring;
   CoresRun run(plan, inputs, options);
   std::istringstream numbers(order);
   run.run_alone(core, {std::istream_iterator<std::size_t>(numbers), {}});
@@ -57,16 +60,27 @@ CoresResult simulate(const CorePlan& plan, const std::vector<std::vector<std::ui
   if (options.functional) {
     check_input_sizes(inputs, graph.name, graph.tensors[input_tensor(graph)].bytes());
   }
-  const std::size_t count = plan.system.cores.size();
+  const std::size_t count = plan.system.cores.size() + (options.ring != nullptr ? 1 : 0);
   std::deque<AloneRun> alone;
   if (options.alone && count > 1) {
     for (std::size_t core = 0; core < count; ++core) {
       alone.emplace_back([&, core](const std::string& order) {
-        return simulate_alone(plan, inputs, core, order);
+        return simulate_alone(plan, inputs, options.ring, core, order);
       });
     }
   }
-  CoresRun run(plan, inputs, options);
+  std::optional<LogitsAlone> logits;
+  std::optional<RingPart> checked;
+  CoresOptions how = options;
+  if (options.ring != nullptr && options.functional && options.check) {
+    logits.emplace(*options.ring);
+    checked = *options.ring;
+    checked->task.on_logits = [&logits](std::uint32_t position, const std::vector<hw::Half>& row) {
+      logits->add(position, row);
+    };
+    how.ring = &*checked;
+  }
+  CoresRun run(plan, inputs, how);
   run.run_all();
   CoresResult result = run.result();
   // Two at a time would do for two processors; there are at most as many as cores.
@@ -79,6 +93,7 @@ CoresResult simulate(const CorePlan& plan, const std::vector<std::vector<std::ui
   for (std::size_t core = 0; core < alone.size(); ++core) {
     if (result.cores[core].tasks != 0) take_alone(result.cores[core], alone[core].result());
   }
+  if (logits) result.ring_check = logits->compare();
   return result;
 }
 

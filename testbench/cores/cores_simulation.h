@@ -3,11 +3,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "hw/description/core_system.h"
 #include "hw/program/program.h"
 #include "testbench/cores/core_plan.h"
+#include "testbench/generation/generation.h"
 #include "testbench/run/simulation.h"
 #include "tlm/common/observer.h"
 
@@ -64,11 +67,20 @@ struct FirstTask {
   std::uint64_t started = 0, finished = 0;
 };
 
+/// A ring beside the cores of a plan, in what the plan leaves of the memory.
+struct RingPart {
+  const hw::CoreSite* site = nullptr;
+  std::vector<std::uint64_t> ddr;  ///< by core, see hw::ring_ddr()
+  GenerationTask task;             ///< what it generates; its waveform is that of the system
+};
+
 /// The base has cycles per inference of the first core's clock, from its first start to its last
 /// interrupt. Traces are of the first core's first task.
 struct CoresResult : SimulationResult {
-  std::vector<CoreShare> cores;
-  std::vector<FirstTask> first_tasks;         ///< by core
+  std::vector<CoreShare> cores;  ///< of the plan, then the ring
+  std::optional<Generation> ring;
+  CheckResult ring_check;                     ///< its logits, with those of the ring alone
+  std::vector<FirstTask> first_tasks;         ///< by core of the plan
   std::vector<hw::EnergyEvents> core_events;  ///< by core: of `events`, what happens in it
   double seconds = 0.0;                       ///< simulated time of all inferences
 };
@@ -80,11 +92,13 @@ struct CoresOptions {
   /// What a core computes with, in a run with values; empty: models. Runs of cores alone have
   /// models, which take the same cycles.
   std::function<tlm_model::Engines(std::size_t core)> engines;
+  const RingPart* ring = nullptr;  ///< null: there is none; else it outlives the run
   /// Tensors of the whole graph that are kept as commands leave them in memory; with values only.
   std::vector<model::TensorId> tensors;
   WaveOptions wave;
   std::vector<tlm_model::BusObserver> bus_observers;
-  /// Gets what each core did; all programs of a core have as many commands.
+  /// What each core runs from now on.
+  std::function<void(std::size_t core, const hw::Program& program, std::size_t inference)> on_task;
   std::function<void(std::size_t core, const tlm_model::CommandTrace& trace)> observer;
   std::function<void(const SimulationProgress&)> progress;
 };

@@ -251,9 +251,9 @@ SubGraph sub_graph(const Graph& graph, std::size_t begin, std::size_t end) {
 
 CorePlan plan_layers(const hw::CoreSystem& system, std::shared_ptr<const Graph> graph,
                      std::size_t inferences) {
-  CorePlan plan{system, Split::kLayers, graph, {}, {}};
+  CorePlan plan{system, Split::kLayers, graph, {}, {}, {}};
   const std::size_t count = system.cores.size();
-  const std::uint64_t memory = std::uint64_t{system.machine.dram.mib} << 20;
+  const std::uint64_t memory = hw::memory_of_tiles(system);
   Stages stages(system, *graph);
   std::uint64_t end = 0;
   const auto take = [&end](std::uint64_t bytes) {

@@ -13,6 +13,7 @@ const model::Reference& ReferenceRuns::of(std::size_t inference) {
     reference = std::move(free_.back());
     free_.pop_back();
   }
+  if (move_) move_(inference);
   run_reference(*reference, graph_, inputs_[inference],
                 [&](std::size_t nodes) { count_.reference(nodes, graph_.nodes.size()); });
   return *reference;

@@ -160,6 +160,26 @@ std::string ring_bus_text(const hw::Machine& machine) {
       machine.pcie.gbyte_per_s, machine.pcie.latency_ns);
 }
 
+/// What a ring beside the cores generated.
+void add_ring(const CoresMeasurement& run, FactList& facts) {
+  if (!run.ring) return;
+  const GenerationReport& ring = *run.ring;
+  facts.add(run.cores.back().name,
+            fmt::format("{} after {} of {}{}", counted(ring.generation.tokens.size(), "token"),
+                        grouped(ring.input_tokens), ring.model,
+                        ring.functional ? "" : ", timing only"));
+  facts.add("", fmt::format("in {:.3f} ms, {}; first token after {:.3f} ms", ring.milliseconds(),
+                            with_prefix(ring.tokens_per_second(), "tokens/s"),
+                            ring.first_token_milliseconds()));
+  if (!run.measurement.checked) return;
+  const CheckResult& check = run.ring_check;
+  std::string text = fmt::format("{} of logits, those of the ring alone, {}",
+                                 counted(check.operators, "row"),
+                                 counted(check.mismatches, "mismatch", "mismatches"));
+  if (!check.first.empty()) text += "; first: " + check.first;
+  facts.add("check", text);
+}
+
 }  // namespace
 
 double CoresMeasurement::inferences_per_second() const {
@@ -169,6 +189,7 @@ double CoresMeasurement::inferences_per_second() const {
 double CoresMeasurement::utilisation() const {
   double done = 0.0, room = 0.0;
   for (std::size_t i = 0; i < cores.size(); ++i) {
+    if (hw::is_ring(system.cores[i])) continue;
     const hw::Machine::Array& array = system.cores[i].machine.array;
     done += static_cast<double>(cores[i].macs);
     room += static_cast<double>(cores[i].total) * array.rows * array.cols;
@@ -198,6 +219,7 @@ std::string report_text(const CoresMeasurement& run, const std::vector<std::stri
     if (!check.first.empty()) text += "; first: " + check.first;
     facts.add("check", text);
   }
+  add_ring(run, facts);
   facts.add("throughput",
             fmt::format("{}, all in {}", with_prefix(run.inferences_per_second(), "inferences/s"),
                         with_prefix(run.seconds, "s")));
@@ -214,7 +236,9 @@ std::string report_text(const CoresMeasurement& run, const std::vector<std::stri
   for (const std::string& file : files) {
     if (!file.empty()) facts.add("written", hw::printable(file));
   }
-  std::string text = facts.text() +
+  std::string text;
+  if (run.ring && !run.ring->text.empty()) text = run.ring->prompt + run.ring->text + "\n\n";
+  text += facts.text() +
                      "\nCycles of each core (total = alone + lost + waits + host + "
                      "done)\n" +
                      time_table(run.cores);
@@ -236,6 +260,11 @@ ordered_json to_json(const CoresMeasurement& run) {
   document["cores"] = ordered_json::array();
   for (std::size_t i = 0; i < run.cores.size(); ++i) {
     document["cores"].push_back(to_json(run.cores[i], run.system.cores[i]));
+  }
+  if (run.ring) {
+    document["ring"] = to_json(*run.ring);
+    document["ring"]["checked_rows"] = run.ring_check.operators;
+    document["ring"]["mismatched_rows"] = run.ring_check.mismatches;
   }
   return document;
 }

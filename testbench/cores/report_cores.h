@@ -1,11 +1,13 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "testbench/cores/core_plan.h"
 #include "testbench/cores/cores_simulation.h"
+#include "testbench/generation/report_generation.h"
 #include "testbench/report/measurement.h"
 
 namespace systole::testbench {
@@ -16,7 +18,9 @@ struct CoresMeasurement {
   hw::CoreSystem system;
   Split split = Split::kBatch;
   std::vector<CoreShare> cores;
-  double seconds = 0.0;  ///< simulated time of all inferences
+  double seconds = 0.0;  ///< simulated time of all inferences, and of what a ring generates
+  std::optional<GenerationReport> ring;  ///< of the last of `cores`
+  CheckResult ring_check;
 
   [[nodiscard]] double inferences_per_second() const;
   /// Part of the multiply-accumulates of all arrays that were used in that time, 0 to 1.

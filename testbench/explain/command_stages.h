@@ -24,6 +24,22 @@ struct CommandStages {
   std::vector<CommandSpan> stalls;
 };
 
+/// Commands of one core, as it ran a program the first time.
+struct CoreCommands {
+  std::string name;                      ///< empty: there is only one core
+  const hw::Program* program = nullptr;  ///< null: it ran none
+  const std::vector<tlm_model::CommandTrace>& traces;
+  const std::vector<hw::BlockReport>& blocks;  ///< for the names of its accounts
+  std::uint32_t clock_mhz = 1;                 ///< of its cycles
+  std::uint64_t finished = 0;                  ///< its last cycle
+};
+/// Of the first inference of a machine of one core. Both must outlive it.
+[[nodiscard]] inline CoreCommands commands_of(const hw::Program& program,
+                                              const SimulationResult& result,
+                                              std::uint32_t clock_mhz = 1) {
+  return {"", &program, result.traces, result.blocks, clock_mhz, result.finished};
+}
+
 /// Calls `visit` for every command of an inference, in the order of the program. `blocks` have the
 /// names of the accounts.
 void for_each_command(

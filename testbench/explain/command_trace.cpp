@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "testbench/explain/command_stages.h"
 #include "testbench/explain/explanation.h"
 
 namespace systole::testbench {
@@ -24,7 +23,8 @@ std::string waits_of(const CommandStages& command) {
 
 }  // namespace
 
-CommandTraceWriter::CommandTraceWriter(const std::string& path, const hw::Machine& machine) {
+CommandTraceWriter::CommandTraceWriter(const std::string& path, const hw::Machine& machine)
+    : machine_(machine.name) {
   if (path.empty()) return;
   const std::string name = is_compressed(path) ? path.substr(0, path.size() - 3) : path;
   const std::string_view suffix = ".csv";
@@ -32,22 +32,36 @@ CommandTraceWriter::CommandTraceWriter(const std::string& path, const hw::Machin
     throw hw::InputError(path + ": a trace of commands is named .csv or .csv.gz");
   }
   text_.emplace(path);
-  text_->add("# systole command trace 1\n# machine {}\n# clock_mhz {}\n{}\n", machine.name,
-             machine.core.clock_mhz, kCommandColumns);
 }
 
-void CommandTraceWriter::write(const hw::Program& program, const SimulationResult& result) {
+void CommandTraceWriter::write(const std::vector<CoreCommands>& cores) {
   if (!text_) return;
-  for_each_command(
-      result.traces, result.blocks,
-      [&](const tlm_model::CommandTrace& trace, const CommandStages& command) {
-        text_->add("{},{},{},{},{},{},{},{},{},{}\n", trace.index, program.operators[trace.op].name,
-                   block_of(trace.unit), hw::name_of(trace.opcode), trace.dispatched, trace.started,
-                   trace.released, trace.completed,
-                   trace.was_blocked ? std::to_string(trace.blocker) : "", waits_of(command));
-      });
-  text_->add("# end {}\n", result.traces.size());
+  const bool named = !cores.front().name.empty();
+  text_->add("# systole command trace 1\n# machine {}\n", machine_);
+  std::size_t commands = 0;
+  for (const CoreCommands& core : cores) {
+    commands += core.traces.size();
+    if (named) text_->add("# core {}\n", core.name);
+    text_->add("# clock_mhz {}\n", core.clock_mhz);
+  }
+  text_->add("{}{}\n", named ? "core," : "", kCommandColumns);
+  for (const CoreCommands& core : cores) add(core);
+  text_->add("# end {}\n", commands);
   text_->commit();
+}
+
+void CommandTraceWriter::add(const CoreCommands& core) {
+  if (core.program == nullptr) return;
+  const std::string prefix = core.name.empty() ? "" : core.name + ",";
+  for_each_command(core.traces, core.blocks,
+                   [&](const tlm_model::CommandTrace& trace, const CommandStages& command) {
+                     text_->add("{}{},{},{},{},{},{},{},{},{},{}\n", prefix, trace.index,
+                                core.program->operators[trace.op].name, block_of(trace.unit),
+                                hw::name_of(trace.opcode), trace.dispatched, trace.started,
+                                trace.released, trace.completed,
+                                trace.was_blocked ? std::to_string(trace.blocker) : "",
+                                waits_of(command));
+                   });
 }
 
 }  // namespace systole::testbench

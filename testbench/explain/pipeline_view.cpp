@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/printable.h"
-#include "testbench/explain/command_stages.h"
 #include "testbench/wave/wave_signals.h"
 
 namespace systole::testbench {
@@ -23,8 +22,8 @@ constexpr unsigned kStageLane = 0, kStallLane = 1;
 /// The lines of all rows. A command's are added in the order of its own time, lane by lane.
 class PipelineLog {
  public:
-  explicit PipelineLog(const std::vector<PipelineCore>& cores) {
-    for (const PipelineCore& core : cores) {
+  explicit PipelineLog(const std::vector<CoreCommands>& cores) {
+    for (const CoreCommands& core : cores) {
       if (core.program == nullptr) continue;
       core_ = &core;
       ratio_ = {cores.front().clock_mhz, core.clock_mhz};
@@ -97,7 +96,7 @@ class PipelineLog {
     line(trace.completed, fmt::format("R\t{}", row));
   }
 
-  const PipelineCore* core_ = nullptr;                   ///< whose commands are added
+  const CoreCommands* core_ = nullptr;                   ///< whose commands are added
   std::pair<std::uint64_t, std::uint64_t> ratio_{1, 1};  ///< of the first core's clock to its
   std::uint32_t thread_ = 0, first_row_ = 0;             ///< its thread, its command 0
   std::vector<Line> lines_;
@@ -110,10 +109,10 @@ PipelineView::PipelineView(const std::string& path) {
 }
 
 void PipelineView::write(const hw::Program& program, const SimulationResult& result) {
-  write({{"", &program, result.traces, result.blocks}});
+  write({commands_of(program, result)});
 }
 
-void PipelineView::write(const std::vector<PipelineCore>& cores) {
+void PipelineView::write(const std::vector<CoreCommands>& cores) {
   if (!file_) return;
   PipelineLog(cores).write(file_->stream());
   file_->commit();

@@ -7,18 +7,10 @@
 
 #include "base/atomic_file.h"
 #include "hw/program/program.h"
+#include "testbench/explain/command_stages.h"
 #include "testbench/run/simulation.h"
 
 namespace systole::testbench {
-
-/// Commands of one core and its run.
-struct PipelineCore {
-  std::string name;  ///< shown before a command; empty: there is only one core
-  const hw::Program* program = nullptr;
-  const std::vector<tlm_model::CommandTrace>& traces;
-  const std::vector<hw::BlockReport>& blocks;  ///< for the names of its accounts
-  std::uint32_t clock_mhz = 1;                 ///< of its cycles
-};
 
 /// The way of every command of a run from its fetch to its last result, for Konata: a log in the
 /// format "Kanata 0004" (docs/kanata-log-format.md of github.com/shioyadan/Konata), in core cycles
@@ -34,7 +26,7 @@ class PipelineView {
   /// InputError if that fails.
   void write(const hw::Program& program, const SimulationResult& result);
   /// The same for several cores: a thread each, all rows in one log, in cycles of the first.
-  void write(const std::vector<PipelineCore>& cores);
+  void write(const std::vector<CoreCommands>& cores);
 
  private:
   std::optional<hw::AtomicFile> file_;

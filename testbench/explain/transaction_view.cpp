@@ -1,12 +1,13 @@
 #include "testbench/explain/transaction_view.h"
 
+#include <algorithm>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "testbench/explain/command_stages.h"
 #include "testbench/explain/explanation.h"
 #include "testbench/wave/ftr_file.h"
 #include "testbench/wave/wave_signals.h"
@@ -24,23 +25,30 @@ struct BusTraffic {
   const std::vector<std::string>& initiators;
 };
 
-/// The transactions of a program's commands and of the bus.
+/// The transactions of the commands of all cores, and of the bus.
 class CommandTransactions {
  public:
-  CommandTransactions(std::ostream& out, const hw::Program& program, const SimulationResult& result,
-                      const tlm_model::Clock& core_clock, const tlm_model::Clock& bus_clock,
-                      const BusTraffic& bus)
-      : program_(program), clock_(core_clock), bus_clock_(bus_clock), file_(out) {
+  CommandTransactions(std::ostream& out, const std::vector<CoreCommands>& cores,
+                      const tlm_model::Clock& bus_clock, const BusTraffic& bus)
+      : bus_clock_(bus_clock), file_(out) {
+    for (const CoreCommands& commands : cores) {
+      if (commands.program != nullptr) cores_.emplace_back(commands);
+    }
     // Viewers want to know all streams before the first transaction.
-    for (const CommandTrace& trace : result.traces) add_generators(trace);
+    for (Core& core : cores_) {
+      for (const CommandTrace& trace : core.of.traces) add_generators(core, trace);
+      end_ps_ = std::max(end_ps_, core.clock.edge_ps(core.of.finished));
+    }
     std::vector<Initiator> initiators;
     for (const std::string& name : bus.initiators) initiators.push_back(add_initiator(name));
-    commands_.reserve(result.traces.size());
-    for_each_command(result.traces, result.blocks,
-                     [&](const CommandTrace& trace, const CommandStages& command) {
-                       add(trace, command.stalls);
-                     });
-    add_bus(result, bus.transactions, initiators);
+    for (Core& core : cores_) {
+      core.commands.reserve(core.of.traces.size());
+      for_each_command(core.of.traces, core.of.blocks,
+                       [&](const CommandTrace& trace, const CommandStages& command) {
+                         add(core, trace, command.stalls);
+                       });
+    }
+    add_bus(bus.transactions, initiators);
     file_.close();
   }
 
@@ -49,37 +57,56 @@ class CommandTransactions {
   struct Generators {
     FtrFile::Generator commands, events;
   };
+  struct Core {
+    explicit Core(const CoreCommands& commands_of)
+        : of(commands_of), clock(commands_of.clock_mhz) {
+      for (const CommandTrace& trace : of.traces) {
+        begun[trace.unit][clock.edge_ps(trace.started)] = &trace;
+      }
+    }
 
-  void add_generators(const CommandTrace& trace) {
-    if (generators_.count({trace.unit, trace.opcode}) != 0) return;
-    auto stream = streams_.find(trace.unit);
-    if (stream == streams_.end()) {
-      stream =
-          streams_.emplace(trace.unit, file_.add_stream(block_of(trace.unit), "commands")).first;
+    const CoreCommands& of;
+    const tlm_model::Clock clock;
+    std::map<hw::Unit, FtrFile::Stream> streams;
+    std::map<Kind, Generators> generators;
+    std::vector<FtrFile::Transaction> commands;  ///< by position in the program
+    std::map<hw::Unit, std::map<std::uint64_t, const CommandTrace*>> begun;  ///< by ps
+  };
+
+  void add_generators(Core& core, const CommandTrace& trace) {
+    if (core.generators.count({trace.unit, trace.opcode}) != 0) return;
+    auto stream = core.streams.find(trace.unit);
+    if (stream == core.streams.end()) {
+      const std::string prefix = core.of.name.empty() ? "" : core.of.name + ".";
+      stream = core.streams
+                   .emplace(trace.unit, file_.add_stream(prefix + std::string(block_of(trace.unit)),
+                                                         "commands"))
+                   .first;
     }
     const std::string name{hw::name_of(trace.opcode)};
     const FtrFile::Generator commands = file_.add_generator(name, stream->second);
     // A generator of events is known by its name.
     const FtrFile::Generator events = file_.add_generator(name + ".events", stream->second);
-    generators_.emplace(Kind{trace.unit, trace.opcode}, Generators{commands, events});
+    core.generators.emplace(Kind{trace.unit, trace.opcode}, Generators{commands, events});
   }
 
-  void add(const CommandTrace& trace, const std::vector<CommandSpan>& stalls) {
-    const Generators& generators = generators_.at({trace.unit, trace.opcode});
+  void add(Core& core, const CommandTrace& trace, const std::vector<CommandSpan>& stalls) {
+    const Generators& generators = core.generators.at({trace.unit, trace.opcode});
+    const auto edge = [&](std::uint64_t cycle) { return core.clock.edge_ps(cycle); };
     const FtrFile::Transaction command = file_.add(
-        generators.commands, clock_.edge_ps(trace.dispatched), clock_.edge_ps(trace.completed),
+        generators.commands, edge(trace.dispatched), edge(trace.completed),
         {{command_, false, trace.index},
-         {operator_, true, file_.text(program_.operators[trace.op].name)},
-         {what_, true, file_.text(describe(program_.commands[trace.index]))},
+         {operator_, true, file_.text(core.of.program->operators[trace.op].name)},
+         {what_, true, file_.text(describe(core.of.program->commands[trace.index]))},
          {dispatched_, false, trace.dispatched},
          {started_, false, trace.started},
          {released_, false, trace.released},
          {completed_, false, trace.completed}});
-    commands_.push_back(command);
-    if (trace.was_blocked) file_.relate(hazard_, commands_.at(trace.blocker), command);
+    core.commands.push_back(command);
+    if (trace.was_blocked) file_.relate(hazard_, core.commands.at(trace.blocker), command);
     for (const CommandSpan& stall : stalls) {
       const FtrFile::Transaction event =
-          file_.add(generators.events, clock_.edge_ps(stall.begin), clock_.edge_ps(stall.end),
+          file_.add(generators.events, edge(stall.begin), edge(stall.end),
                     {{name_, true, file_.text(stall.name)}});
       file_.relate(parent_of_, command, event);
     }
@@ -88,39 +115,43 @@ class CommandTransactions {
   /// A stream of the bus, and whose commands its transactions are part of.
   struct Initiator {
     FtrFile::Generator read, write;
-    std::optional<hw::Unit> unit;
+    const Core* core = nullptr;  ///< null: no commands
+    hw::Unit unit{};
   };
 
   Initiator add_initiator(const std::string& name) {
     const FtrFile::Stream stream = file_.add_stream("bus." + name, "transactions");
-    return {file_.add_generator("read", stream), file_.add_generator("write", stream),
-            unit_of(name)};
+    Initiator initiator{file_.add_generator("read", stream), file_.add_generator("write", stream)};
+    for (const Core& core : cores_) {
+      const std::string prefix = (core.of.name.empty() ? "core" : core.of.name) + ".";
+      if (name.compare(0, prefix.size(), prefix) != 0) continue;
+      if (const std::optional<hw::Unit> unit = unit_of(name.substr(prefix.size()))) {
+        initiator.core = &core;
+        initiator.unit = *unit;
+      }
+    }
+    return initiator;
   }
 
-  /// The unit that executes commands with a port of that name.
-  static std::optional<hw::Unit> unit_of(const std::string& name) {
+  /// The unit of a core that executes commands with a port of that name.
+  static std::optional<hw::Unit> unit_of(const std::string& port) {
     const std::pair<const char*, hw::Unit> units[] = {
-        {"core.load.", hw::Unit::kLoad},
-        {"core.store.", hw::Unit::kStore},
-        {"core.attention.", hw::Unit::kCompute},
+        {"load.", hw::Unit::kLoad},
+        {"store.", hw::Unit::kStore},
+        {"attention.", hw::Unit::kCompute},
     };
     for (const auto& [prefix, unit] : units) {
-      if (name.compare(0, std::strlen(prefix), prefix) == 0) return unit;
+      if (port.compare(0, std::strlen(prefix), prefix) == 0) return unit;
     }
     return std::nullopt;
   }
 
-  /// Those of the first inference. A unit asks for nothing between its commands.
-  void add_bus(const SimulationResult& result,
-               const std::vector<tlm_model::BusTransaction>& transactions,
+  /// Those until the last of the commands. A unit asks for nothing between its commands.
+  void add_bus(const std::vector<tlm_model::BusTransaction>& transactions,
                const std::vector<Initiator>& initiators) {
-    std::map<hw::Unit, std::map<std::uint64_t, const CommandTrace*>> begun;  // by ps
-    for (const CommandTrace& trace : result.traces) {
-      begun[trace.unit][clock_.edge_ps(trace.started)] = &trace;
-    }
     for (const tlm_model::BusTransaction& transaction : transactions) {
       const std::uint64_t asked = bus_clock_.edge_ps(transaction.asked);
-      if (asked > clock_.edge_ps(result.finished)) continue;
+      if (asked > end_ps_) continue;
       const Initiator& initiator = initiators[transaction.initiator];
       const FtrFile::Transaction added =
           file_.add(transaction.write ? initiator.write : initiator.read, asked,
@@ -128,22 +159,22 @@ class CommandTransactions {
                     {{address_, false, transaction.address},
                      {bytes_, false, transaction.bytes},
                      {granted_, false, transaction.granted}});
-      if (!initiator.unit) continue;
-      const auto& commands = begun[*initiator.unit];
-      const auto after = commands.upper_bound(asked);
-      if (after == commands.begin()) continue;
+      if (initiator.core == nullptr) continue;
+      const Core& core = *initiator.core;
+      const auto commands = core.begun.find(initiator.unit);
+      if (commands == core.begun.end()) continue;
+      const auto after = commands->second.upper_bound(asked);
+      if (after == commands->second.begin()) continue;
       const CommandTrace& trace = *std::prev(after)->second;
-      if (asked > clock_.edge_ps(trace.completed)) continue;
-      file_.relate(moves_, commands_.at(trace.index), added);
+      if (asked > core.clock.edge_ps(trace.completed)) continue;
+      file_.relate(moves_, core.commands.at(trace.index), added);
     }
   }
 
-  const hw::Program& program_;
-  const tlm_model::Clock clock_, bus_clock_;
+  const tlm_model::Clock bus_clock_;
   FtrFile file_;
-  std::map<hw::Unit, FtrFile::Stream> streams_;
-  std::map<Kind, Generators> generators_;
-  std::vector<FtrFile::Transaction> commands_;  ///< by position in the program
+  std::deque<Core> cores_;
+  std::uint64_t end_ps_ = 0;  ///< of all commands
   const FtrFile::Text command_ = file_.text("command"), operator_ = file_.text("operator"),
                       what_ = file_.text("what"), dispatched_ = file_.text("dispatched_cycle"),
                       started_ = file_.text("started_cycle"),
@@ -157,7 +188,7 @@ class CommandTransactions {
 }  // namespace
 
 TransactionView::TransactionView(const std::string& path, const hw::Machine& machine)
-    : core_clock_(machine.core.clock_mhz), bus_clock_(machine.bus.clock_mhz) {
+    : bus_clock_(machine.bus.clock_mhz) {
   if (!path.empty()) file_.emplace(path);
 }
 
@@ -174,9 +205,9 @@ void TransactionView::observe(std::vector<tlm_model::BusObserver>& observers) {
       });
 }
 
-void TransactionView::write(const hw::Program& program, const SimulationResult& result) {
+void TransactionView::write(const std::vector<CoreCommands>& cores) {
   if (!file_) return;
-  const CommandTransactions transactions(file_->stream(), program, result, core_clock_, bus_clock_,
+  const CommandTransactions transactions(file_->stream(), cores, bus_clock_,
                                          {transactions_, initiators_});
   file_->commit();
 }

@@ -6,8 +6,7 @@
 
 #include "base/atomic_file.h"
 #include "hw/machine/machine.h"
-#include "hw/program/program.h"
-#include "testbench/run/simulation.h"
+#include "testbench/explain/command_stages.h"
 #include "tlm/bus/bus_transaction.h"
 #include "tlm/common/time.h"
 
@@ -25,12 +24,12 @@ class TransactionView {
   /// Adds an observer that keeps each transaction, and refers to this object, if there is a file.
   void observe(std::vector<tlm_model::BusObserver>& observers);
 
-  /// Puts the file in place: the first inference of `result`, whose program is `program`. Throws
-  /// InputError if that fails.
-  void write(const hw::Program& program, const SimulationResult& result);
+  /// Puts the file in place: of one core without a name, or of several. Throws InputError if that
+  /// fails.
+  void write(const std::vector<CoreCommands>& cores);
 
  private:
-  const tlm_model::Clock core_clock_, bus_clock_;
+  const tlm_model::Clock bus_clock_;
   std::optional<hw::AtomicFile> file_;
   std::vector<tlm_model::BusTransaction> transactions_;
   std::vector<std::string> initiators_;  ///< names, by number

@@ -67,6 +67,8 @@ class SteppedRun {
   /// Moves to an inference, from 0; its mapping, whose image is the program alone. It is valid
   /// until the next call.
   const mapper::Mapping& step(std::size_t inference);
+  /// Moves the graph alone.
+  void move(std::size_t inference) { move_(graph_, inference); }
   /// Of the last call of step().
   [[nodiscard]] const mapper::Mapping& latest() const { return current_; }
 

@@ -173,6 +173,11 @@ std::function<const mapper::Mapping&(std::size_t)> RunSubject::next_step() const
   };
 }
 
+std::function<void(std::size_t)> RunSubject::move() const {
+  if (steps() == nullptr) return {};
+  return [steps = steps()](std::size_t inference) { steps->move(inference); };
+}
+
 std::uint64_t RunSubject::macs() const {
   return steps() != nullptr ? steps()->macs() / steps()->inputs().size()
                             : model::count_macs(graph());

@@ -50,6 +50,8 @@ class RunSubject {
   }
   /// SimulationOptions::next_step: of tokens one by one, and of texts with padding.
   [[nodiscard]] std::function<const mapper::Mapping&(std::size_t)> next_step() const;
+  /// Moves graph() to an inference without mapping it; empty: it is the same for all.
+  [[nodiscard]] std::function<void(std::size_t inference)> move() const;
   /// Tokens that are cached before the first step; nothing unless tokens go one by one.
   [[nodiscard]] std::optional<std::uint32_t> past() const {
     return decoder_ ? std::optional(decoder_->past()) : std::nullopt;

@@ -121,29 +121,40 @@ tlm_model::Engines make_engines(const hw::Machine& machine, const RtlOptions& op
   return engines;
 }
 
-RtlWaves::RtlWaves(const std::string& wave, const hw::Machine& machine)
-    : path_(wave), time_(std::make_shared<SystemTime>(machine.core.clock_mhz)) {
-  if (wave.empty()) return;
-  const std::filesystem::path path(wave);
-  for (std::uint32_t core = 0; core < std::max(machine.dfx.cores, 1U); ++core) {
-    for (const std::string& block : rtl_blocks(machine)) {
-      if (!runs_as_rtl(machine, block)) continue;
-      if (path.extension() != kFstEnding) {
-        throw hw::InputError(hw::printable(wave) + ": expected a file name that ends in " +
-                             std::string(kFstEnding) + ", which waveforms of RTL need");
-      }
-      const std::string name =
-          machine.dfx.cores > 1 ? fmt::format("core{}.{}", core, block) : block;
-      waves_.emplace_back(core, block, name,
-                          path.parent_path() / (path.stem().string() + "." + name + ".fst"));
-    }
+RtlWaves::RtlWaves(const std::string& wave, const hw::Machine& machine) : path_(wave) {
+  const std::uint32_t cores = std::max(machine.dfx.cores, 1U);
+  for (std::uint32_t core = 0; core < cores; ++core) {
+    add(cores > 1 ? fmt::format("core{}", core) : "", machine);
   }
 }
 
-RtlOptions RtlWaves::options(std::uint32_t core) const {
+RtlWaves::RtlWaves(const std::string& wave, const hw::CoreSystem& system) : path_(wave) {
+  for (const hw::CoreSite& core : system.cores) {
+    add(system.cores.size() > 1 ? core.name : "", core.machine);
+  }
+}
+
+void RtlWaves::add(const std::string& name, const hw::Machine& machine) {
+  const std::size_t core = times_.size();
+  times_.push_back(std::make_shared<SystemTime>(machine.core.clock_mhz));
+  if (path_.empty()) return;
+  const std::filesystem::path path(path_);
+  for (const std::string& block : rtl_blocks(machine)) {
+    if (!runs_as_rtl(machine, block)) continue;
+    if (path.extension() != kFstEnding) {
+      throw hw::InputError(hw::printable(path_) + ": expected a file name that ends in " +
+                           std::string(kFstEnding) + ", which waveforms of RTL need");
+    }
+    const std::string full = name.empty() ? block : name + "." + block;
+    waves_.emplace_back(core, block, full,
+                        path.parent_path() / (path.stem().string() + "." + full + ".fst"));
+  }
+}
+
+RtlOptions RtlWaves::options(std::size_t core) const {
   RtlOptions options;
   if (waves_.empty()) return options;
-  options.time = time_;
+  options.time = times_.at(core);
   for (const Wave& wave : waves_) {
     if (wave.core == core) options.places[wave.block] = wave.file.place();
   }

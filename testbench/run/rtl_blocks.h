@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "hw/description/core_system.h"
 #include "hw/machine/machine.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/rtl/drive/rtl_options.h"
@@ -48,26 +49,31 @@ class RtlWaves {
   /// Without a waveform, or a block in RTL, there are none. Throws InputError if `wave` is no FST,
   /// or one cannot be written beside it. Construct it before the engines: it has to outlive them.
   RtlWaves(const std::string& wave, const hw::Machine& machine);
+  /// The same for several cores: those of each are below its name, at the edges of its clock.
+  RtlWaves(const std::string& wave, const hw::CoreSystem& system);
 
-  /// For make_engines(), of a core in a ring.
-  [[nodiscard]] RtlOptions options(std::uint32_t core = 0) const;
+  /// For make_engines(), of a core in a ring or a system.
+  [[nodiscard]] RtlOptions options(std::size_t core = 0) const;
   /// After the end of the engines, and of the waveform of the machine: adds to that. Throws
   /// InputError if that fails.
   void write();
 
  private:
   struct Wave {
-    Wave(std::uint32_t of_core, const std::string& of_block, const std::string& full_name,
+    Wave(std::size_t of_core, const std::string& of_block, const std::string& full_name,
          const std::string& path)
         : core(of_core), block(of_block), name(full_name), file(path) {}
 
-    std::uint32_t core;
+    std::size_t core;
     std::string block;
     std::string name;  ///< of the block among all of the machine
     FstPlace file;     ///< never put in place
   };
+  /// The blocks of one core; `name`: before theirs, or empty.
+  void add(const std::string& name, const hw::Machine& machine);
+
   const std::string path_;
-  const std::shared_ptr<SystemTime> time_;
+  std::vector<std::shared_ptr<SystemTime>> times_;  ///< by core
   std::deque<Wave> waves_;
 };
 

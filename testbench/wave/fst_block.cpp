@@ -83,7 +83,8 @@ std::string fst_number(std::uint64_t value) {
 
 FstBlock::FstBlock(const std::vector<unsigned>& widths) {
   for (const unsigned width : widths) {
-    variables_.push_back({width, first_.size(), {}, 0, {RecordedValue::Kind::kUnknown, 0}});
+    variables_.push_back(
+        {width, first_.size(), {}, 0, {RecordedValue::Kind::kUnknown, 0}, false, {}});
     first_.append(width, 'x');
   }
 }
@@ -99,11 +100,50 @@ void FstBlock::stamp(std::uint64_t time) {
   ++steps_;
 }
 
-void FstBlock::change(std::size_t signal, const RecordedValue& value) {
-  Variable& variable = variables_[signal];
+std::uint64_t FstBlock::steps_since_last(Variable& variable) const {
   const std::uint64_t step = steps_ - 1;
   const std::uint64_t passed = step - variable.last_step;
   variable.last_step = step;
+  return passed;
+}
+
+void FstBlock::put(Variable& variable, const char* text, std::size_t bytes) {
+  variable.changes.append(text, bytes);
+  bytes_ += bytes;
+}
+
+void FstBlock::change(std::size_t signal, const char* digits) {
+  Variable& variable = variables_[signal];
+  const unsigned width = variable.width;
+  const bool is_number = std::all_of(digits, digits + width, [](char c) { return (c & ~1) == '0'; });
+  if (width <= 64 && is_number) {
+    std::uint64_t bits = 0;
+    for (unsigned i = 0; i < width; ++i) bits = bits << 1U | static_cast<unsigned>(digits[i] & 1);
+    return change(signal, RecordedValue{RecordedValue::Kind::kNumber, bits});
+  }
+  if (width == 1) {
+    const bool none = digits[0] == 'z';
+    return change(signal, {none ? RecordedValue::Kind::kNone : RecordedValue::Kind::kUnknown, 0});
+  }
+  const std::uint64_t passed = steps_since_last(variable);
+  variable.has_text = true;
+  variable.text.assign(digits, width);
+  std::array<char, kLongestVarint> head;
+  put(variable, head.data(),
+      static_cast<std::size_t>(write_varint(passed << 1U | (is_number ? 0U : 1U), head.data()) -
+                               head.data()));
+  if (!is_number) return put(variable, digits, width);
+  std::string packed((width + kByte - 1) / kByte, '\0');
+  for (unsigned i = 0; i < width; ++i) {
+    if (digits[i] == '1') packed[i / kByte] = static_cast<char>(packed[i / kByte] | 0x80 >> i % kByte);
+  }
+  put(variable, packed.data(), packed.size());
+}
+
+void FstBlock::change(std::size_t signal, const RecordedValue& value) {
+  Variable& variable = variables_[signal];
+  const std::uint64_t passed = steps_since_last(variable);
+  variable.has_text = false;
   variable.value = value;
   const bool is_number = value.kind == RecordedValue::Kind::kNumber;
   std::array<char, kLongestVarint + 64> text;
@@ -123,11 +163,14 @@ void FstBlock::change(std::size_t signal, const RecordedValue& value) {
     end = write_varint(passed << 1U | 1U, end);
     end = std::fill_n(end, variable.width, letter_of(value));
   }
-  variable.changes.append(text.data(), end);
-  bytes_ += static_cast<std::uint64_t>(end - text.data());
+  put(variable, text.data(), static_cast<std::size_t>(end - text.data()));
 }
 
 void FstBlock::put_digits(const Variable& variable, std::string& to) const {
+  if (variable.has_text) {
+    to.replace(variable.digits, variable.width, variable.text);
+    return;
+  }
   for (unsigned i = 0; i < variable.width; ++i) {
     to[variable.digits + i] = variable.value.kind != RecordedValue::Kind::kNumber
                                   ? letter_of(variable.value)

@@ -20,13 +20,15 @@ namespace systole::testbench {
 /// the changes.
 class FstBlock {
  public:
-  /// Widths in bits, 1 to 64, by signal.
+  /// Widths in bits by signal: 1 to 64, or more for those whose changes are digits.
   explicit FstBlock(const std::vector<unsigned>& widths);
 
   /// A later time, ps, than the one before.
   void stamp(std::uint64_t time);
   /// A change at the time of the last stamp.
   void change(std::size_t signal, const RecordedValue& value);
+  /// The same as binary digits, as many as the signal is wide: '0', '1', 'x' and 'z'.
+  void change(std::size_t signal, const char* digits);
 
   /// Of changes since the last take(), before they are compressed.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
@@ -41,7 +43,13 @@ class FstBlock {
     std::string changes;      ///< of the block
     std::uint64_t last_step;  ///< with a change
     RecordedValue value;
+    bool has_text;     ///< the last change was digits
+    std::string text;  ///< those
   };
+  /// Adds the number of time steps since the last change, and the value, in `bytes` of `text`.
+  void put(Variable& variable, const char* text, std::size_t bytes);
+  [[nodiscard]] std::uint64_t steps_since_last(Variable& variable) const;
+
 
   void put_digits(const Variable& variable, std::string& to) const;
   [[nodiscard]] std::string chains(std::string& index) const;

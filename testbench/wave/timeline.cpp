@@ -132,16 +132,27 @@ Timeline::Timeline(EventWriter& events, std::uint32_t process, const std::string
 Timeline::Timeline(std::unique_ptr<EventWriter> own, EventWriter* events, std::uint32_t process,
                    std::uint32_t core_mhz, std::uint64_t inferences, const hw::Program& program)
     : recorded_(inferences),
-      program_(program),
-      traces_(program.commands.size()),
-      expected_(static_cast<std::size_t>(
-          std::count_if(program.commands.begin(), program.commands.end(),
-                        [](const auto& c) { return c.opcode() != hw::Opcode::kEnd; }))),
       own_events_(std::move(own)),
       events_(events == nullptr ? *own_events_ : *events),
       process_(process),
       core_mhz_(core_mhz) {
+  take(program);
+}
+
+void Timeline::take(const hw::Program& program) {
+  program_ = &program;
+  traces_.assign(program.commands.size(), {});
+  expected_ = static_cast<std::size_t>(
+      std::count_if(program.commands.begin(), program.commands.end(),
+                    [](const auto& c) { return c.opcode() != hw::Opcode::kEnd; }));
+  names_.clear();
   for (const hw::Operator& op : program.operators) names_.push_back(json_string(op.name));
+}
+
+void Timeline::begin(const hw::Program& program, std::uint64_t inference) {
+  if (inference_ && *inference_ != inference) ++inferences_;
+  inference_ = inference;
+  if (program_ != &program) take(program);
 }
 
 void Timeline::name_rows(const std::string& name) {
@@ -159,16 +170,16 @@ void Timeline::put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_
 }
 
 std::string Timeline::arguments(const CommandTrace& trace) const {
-  const hw::Command& command = program_.commands[trace.index];
+  const hw::Command& command = program_->commands[trace.index];
   const hw::CommandShape shape = hw::shape_of(command);
   std::string text = fmt::format(R"(,"command":{},"what":"{}","m":{},"n":{})", trace.index,
                                  describe(command), shape.m, shape.n);
   if (command.opcode() == hw::Opcode::kMatmul) {
     text += fmt::format(R"(,"k":{},"macs":{})", shape.k, shape.m * shape.n * shape.k);
   } else {
-    text += fmt::format(R"(,"bytes":{})", moved_bytes(command, program_));
+    text += fmt::format(R"(,"bytes":{})", moved_bytes(command, *program_));
   }
-  if (const std::uint64_t bytes = operand_bytes(command, program_); bytes != 0) {
+  if (const std::uint64_t bytes = operand_bytes(command, *program_); bytes != 0) {
     text += fmt::format(R"(,"operand_bytes":{})", bytes);
   }
   text += fmt::format(R"(,"dispatched_cycle":{},"started_cycle":{},"completed_cycle":{})",
@@ -185,13 +196,13 @@ void Timeline::add(const CommandTrace& trace) {
   put_commands();
   put_operators();
   completed_ = 0;
-  ++inferences_;
+  if (!inference_) ++inferences_;
 }
 
 void Timeline::put_inference() {
   std::uint64_t begin = ~std::uint64_t{0}, end = 0;
   for (std::size_t i = 0; i < traces_.size(); ++i) {
-    if (program_.commands[i].opcode() == hw::Opcode::kEnd) continue;
+    if (program_->commands[i].opcode() == hw::Opcode::kEnd) continue;
     begin = std::min(begin, traces_[i].dispatched);
     end = std::max(end, traces_[i].completed);
   }
@@ -201,7 +212,7 @@ void Timeline::put_inference() {
 void Timeline::put_commands() {
   std::array<std::uint64_t, hw::kUnits> free{};  // when the unit released its previous command
   for (std::size_t i = 0; i < traces_.size(); ++i) {
-    if (program_.commands[i].opcode() == hw::Opcode::kEnd) continue;
+    if (program_->commands[i].opcode() == hw::Opcode::kEnd) continue;
     const CommandTrace& trace = traces_[i];
     std::uint64_t& unit_free = free[static_cast<std::size_t>(trace.unit)];
     const std::uint64_t taken = std::max(unit_free, trace.dispatched);
@@ -228,9 +239,9 @@ void Timeline::put_operators() {
     std::uint64_t begin = ~std::uint64_t{0}, end = 0;
     std::uint32_t op = 0, commands = 0;
   };
-  std::vector<Span> spans(program_.operators.size());
+  std::vector<Span> spans(program_->operators.size());
   for (std::size_t i = 0; i < traces_.size(); ++i) {
-    if (program_.commands[i].opcode() == hw::Opcode::kEnd) continue;
+    if (program_->commands[i].opcode() == hw::Opcode::kEnd) continue;
     Span& span = spans[traces_[i].op];
     span.op = traces_[i].op;
     ++span.commands;
@@ -252,16 +263,29 @@ void Timeline::put_operators() {
     }
     put_slice(kOperatorRows + row, span.begin, span.end, names_[span.op],
               fmt::format(R"(,"commands":{},"macs":{})", span.commands,
-                          program_.operators[span.op].macs));
+                          program_->operators[span.op].macs));
   }
 }
 
 RingTimeline::RingTimeline(std::ostream& out, std::uint32_t cores, std::uint32_t core_mhz)
-    : events_(out, core_mhz) {
+    : own_events_(std::make_unique<EventWriter>(out, core_mhz)),
+      events_(*own_events_),
+      process_(0),
+      core_mhz_(core_mhz) {
+  name_rows("core", cores);
+}
+
+RingTimeline::RingTimeline(EventWriter& events, std::uint32_t process, const std::string& name,
+                           std::uint32_t cores, std::uint32_t core_mhz)
+    : events_(events), process_(process), core_mhz_(core_mhz) {
+  name_rows(name, cores);
+}
+
+void RingTimeline::name_rows(const std::string& name, std::uint32_t cores) {
   for (std::uint32_t core = 0; core < cores; ++core) {
-    events_.name_process(core, fmt::format("core {}", core));
+    events_.name_process(process_ + core, fmt::format("{} {}", name, core));
     for (std::uint32_t unit = 0; unit < hw::dfx::kUnits; ++unit) {
-      events_.name_row({core, unit}, kRingUnitNames[unit], false);
+      events_.name_row({process_ + core, unit}, kRingUnitNames[unit], false);
     }
   }
 }
@@ -277,7 +301,9 @@ void RingTimeline::add(const tlm_model::dfx::InstructionTrace& trace) {
   } else if (instruction.elements != 0) {
     what += fmt::format(R"(,"elements":{})", instruction.elements);
   }
-  events_.slice({trace.core, static_cast<std::uint32_t>(hw::dfx::unit_of(instruction.op))},
+  events_.use_clock(core_mhz_);
+  const auto unit = static_cast<std::uint32_t>(hw::dfx::unit_of(instruction.op));
+  events_.slice({process_ + trace.core, unit},
                 times.begin, times.released,
                 json_string(std::string(hw::dfx::name_of(instruction.op))), what);
 }

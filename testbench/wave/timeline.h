@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -63,6 +64,9 @@ class Timeline {
   Timeline(EventWriter& events, std::uint32_t process, const std::string& name,
            std::uint32_t core_mhz, std::uint64_t inferences, const hw::Program& program);
 
+  /// What the core runs next, of several programs; `inference` says when another one begins.
+  /// `program` must outlive the timeline.
+  void begin(const hw::Program& program, std::uint64_t inference);
   void add(const tlm_model::CommandTrace& trace);
   /// After the run, of a timeline that is the only one.
   void end() { events_.end(); }
@@ -73,6 +77,7 @@ class Timeline {
   Timeline(std::unique_ptr<EventWriter> own, EventWriter* events, std::uint32_t process,
            std::uint32_t core_mhz, std::uint64_t inferences, const hw::Program& program);
   void name_rows(const std::string& name);
+  void take(const hw::Program& program);
   void put_slice(std::uint32_t number, std::uint64_t begin, std::uint64_t end,
                  const std::string& name, const std::string& arguments);
   void put_inference();
@@ -81,12 +86,13 @@ class Timeline {
   [[nodiscard]] std::string arguments(const tlm_model::CommandTrace& trace) const;
 
   const std::uint64_t recorded_;  ///< inferences; 0: all
-  const hw::Program& program_;
+  const hw::Program* program_ = nullptr;
   std::vector<std::string> names_;               ///< of the operators, as JSON strings
-  std::vector<tlm_model::CommandTrace> traces_;  ///< of the current inference, by command
-  std::size_t expected_;                         ///< commands of an inference
-  std::size_t completed_ = 0;                    ///< of the current inference
-  std::uint64_t inferences_ = 0;                 ///< written
+  std::vector<tlm_model::CommandTrace> traces_;  ///< of the current run, by command
+  std::size_t expected_ = 0;                     ///< commands of a run
+  std::size_t completed_ = 0;                    ///< of the current run
+  std::uint64_t inferences_ = 0;                 ///< before the current one
+  std::optional<std::uint64_t> inference_;       ///< of begin()
   std::uint32_t operator_rows_ = 0;              ///< that have a name
   std::unique_ptr<EventWriter> own_events_;
   EventWriter& events_;
@@ -99,12 +105,20 @@ class RingTimeline {
  public:
   /// `out` must outlive it.
   RingTimeline(std::ostream& out, std::uint32_t cores, std::uint32_t core_mhz);
+  /// Of a ring beside other cores, as processes from number `process` on. `events` must outlive it,
+  /// and its end() ends all.
+  RingTimeline(EventWriter& events, std::uint32_t process, const std::string& name,
+               std::uint32_t cores, std::uint32_t core_mhz);
 
   void add(const tlm_model::dfx::InstructionTrace& trace);
   void end() { events_.end(); }
 
  private:
-  EventWriter events_;
+  void name_rows(const std::string& name, std::uint32_t cores);
+
+  std::unique_ptr<EventWriter> own_events_;
+  EventWriter& events_;
+  const std::uint32_t process_, core_mhz_;  ///< the first
 };
 
 }  // namespace systole::testbench

@@ -82,6 +82,15 @@ class CommandProcessor : public sc_core::sc_module {
   /// As far as it was fetched: what the commands refer to, not the commands.
   [[nodiscard]] const hw::Program& program() const noexcept { return reader_.program(); }
 
+  /// Waveforms show the programs of a core as one: the next program's operators and commands have
+  /// these numbers from its first on.
+  void show_from(std::uint32_t op, std::uint32_t command) noexcept {
+    shown_operator_ = op;
+    shown_command_ = command;
+  }
+  [[nodiscard]] std::uint32_t shown_operator() const noexcept { return shown_operator_; }
+  [[nodiscard]] std::uint32_t shown_command() const noexcept { return shown_command_; }
+
   void observe(Observer observer) { observers_.push_back(std::move(observer)); }
   /// The last run, in core cycles: start(), and the end. Commands are traced in between.
   [[nodiscard]] std::uint64_t start_cycle() const noexcept { return start_cycle_; }
@@ -129,6 +138,7 @@ class CommandProcessor : public sc_core::sc_module {
   std::uint32_t last_retired_ = 0;  ///< position of the command that was completed last
   std::array<std::uint32_t, hw::kUnits> last_of_unit_{};  ///< ... of each unit
   std::uint64_t commands_ = 0;
+  std::uint32_t shown_operator_ = 0, shown_command_ = 0;
   std::uint8_t state_ = kIdle;                ///< traced
   std::uint32_t occupancy_[hw::kUnits] = {};  ///< traced
   std::vector<Observer> observers_;

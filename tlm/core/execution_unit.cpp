@@ -40,8 +40,8 @@ void ExecutionUnit::run() {
     op_ = command_ = kNoIndex;
     accumulator_half_ = kNoHalf;
     Entry& entry = processor_.next(unit_, account_, kNoCommand);
-    op_ = entry.command.op;
-    command_ = entry.index;
+    op_ = entry.command.op + processor_.shown_operator();
+    command_ = entry.index + processor_.shown_command();
     if (!entry.is_ready()) {
       processor_.wait_ready(entry);
       account_.stall_until(cycle(), kWaitLoad + static_cast<std::size_t>(entry.last_blocker));

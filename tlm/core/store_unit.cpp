@@ -249,8 +249,8 @@ void StoreUnit::show_units(const Flow& flow, const hw::Chain& chain, const Entry
       begun = left;
     }
     recorder()->hold(signals.state, from, to, wave_state("busy"));
-    recorder()->hold(signals.op, from, to, entry.command.op);
-    recorder()->hold(signals.command, from, to, entry.index);
+    recorder()->hold(signals.op, from, to, entry.command.op + processor().shown_operator());
+    recorder()->hold(signals.command, from, to, entry.index + processor().shown_command());
   }
 }
 

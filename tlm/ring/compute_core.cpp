@@ -26,12 +26,13 @@ std::unique_ptr<hw::RouterEngine> make_router(const hw::Machine& machine) {
 
 ComputeCore::ComputeCore(const sc_core::sc_module_name& name, const hw::Machine& machine,
                          std::uint32_t core, const hw::dfx::CoreAddresses& places,
-                         std::uint32_t register_elements, bool functional, HalfEngines engines)
+                         std::uint32_t register_elements, bool functional, bool shares_ddr,
+                         HalfEngines engines)
     : sc_module(name),
       router("router", machine, core,
              engines.router ? std::move(engines.router) : make_router(machine)),
       hbm("hbm", hw::dfx::lock_step(machine.hbm), functional),
-      ddr("ddr", machine.dram, functional),
+      ddr(shares_ddr ? nullptr : std::make_unique<Dram>("ddr", machine.dram, functional)),
       hbm_port("hbm_port", places.hbm),
       ddr_port("ddr_port", places.ddr),
       machine_(machine),
@@ -39,6 +40,7 @@ ComputeCore::ComputeCore(const sc_core::sc_module_name& name, const hw::Machine&
       clock_(machine.core.clock_mhz),
       timing_(machine, register_elements, hbm_port, ddr_port),
       register_elements_(register_elements) {
+  if (shares_ddr) ddr_port.share();
   if (functional) {
     values_ = std::make_unique<CoreValues>(machine, register_elements, std::move(engines));
   }
@@ -96,7 +98,7 @@ bool ComputeCore::fetch() {
     const std::vector<std::uint8_t> header =
         ddr_port.peek(program_, static_cast<std::uint32_t>(hw::dfx::kPassHeaderBytes));
     pass_ = hw::dfx::decode_pass(ddr_port.peek(program_, hw::dfx::pass_bytes(header)), machine_,
-                                 {register_elements_, hbm.capacity(), ddr.capacity()});
+                                 {register_elements_, hbm.capacity(), hw::dfx::ddr_bytes(machine_)});
   } catch (const hw::InputError& error) {
     fault_ = error.what();
     SC_REPORT_WARNING("/systole/ring", fault_.c_str());
@@ -216,7 +218,8 @@ std::vector<hw::BlockReport> ComputeCore::reports() {
         prefix + std::string(hw::dfx::name_of(unit)), cycles,
         {{"instructions", "", "executed", timing_.instructions(unit)}}));
   }
-  for (Dram* const memory : {&hbm, &ddr}) {
+  for (Dram* const memory : {&hbm, ddr.get()}) {
+    if (memory == nullptr) continue;
     memory->finish(now);
     reports.push_back(memory->report());
     reports.back().name = prefix + reports.back().name;

@@ -40,7 +40,7 @@ struct InstructionTrace {
 /// What it runs is a program in its DDR (hw/ring/pass_image.h), which it reads without time when it
 /// is started. It runs ahead of simulated time between exchanges: what others change in its
 /// memories while it runs may come too late, and its requests are served in the order of its
-/// program.
+/// program. Where others use its DDR too, it waits at each access to that until its time has come.
 class ComputeCore : public sc_core::sc_module, public CoreRegisters, public Watched {
  public:
   static constexpr std::uint64_t kIdValue = 0x44465850;  ///< "DFXP"
@@ -49,13 +49,14 @@ class ComputeCore : public sc_core::sc_module, public CoreRegisters, public Watc
   tlm_utils::simple_target_socket<ComputeCore> vectors{"vectors"};  ///< the register file
   sc_core::sc_out<bool> interrupt{"interrupt"};
   RingRouter router;
-  Dram hbm, ddr;
+  Dram hbm;
+  std::unique_ptr<Dram> ddr;      ///< nullptr: it is a part of a memory that others use too
   RingPort hbm_port, ddr_port;  ///< to be bound to whatever has the memories at `places`
 
-  /// `functional` off: the same cycles without values.
+  /// `functional` off: the same cycles without values. `shares_ddr`: it is not the card's.
   ComputeCore(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint32_t core,
               const hw::dfx::CoreAddresses& places, std::uint32_t register_elements,
-              bool functional, HalfEngines engines);
+              bool functional, bool shares_ddr, HalfEngines engines);
 
   /// Why it could not run what it was started with; empty: it could.
   [[nodiscard]] const std::string& fault() const { return fault_; }

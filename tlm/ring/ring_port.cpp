@@ -1,30 +1,48 @@
 #include "tlm/ring/ring_port.h"
 
+#include <algorithm>
 #include <string>
+
+#include "tlm/common/time.h"
 
 namespace systole::tlm_model::dfx {
 
 RingPort::RingPort(const sc_core::sc_module_name& name, std::uint64_t base)
     : sc_module(name), base_(base) {
   batch_.direct = true;
-  batch_.requests.resize(1);
+}
+
+void RingPort::make_requests(std::uint64_t address, std::uint64_t bytes, std::uint64_t ps) {
+  batch_.requests.clear();
+  for (std::uint64_t at = 0; at < bytes;) {
+    const std::uint64_t room = kBeatBytes - (address + at) % kBeatBytes;
+    const std::uint64_t length = shared_ ? std::min(room, bytes - at) : bytes;
+    batch_.requests.push_back({base_ + address + at, nullptr, ps,
+                               static_cast<std::uint32_t>(length), tlm::TLM_INCOMPLETE_RESPONSE});
+    at += length;
+  }
 }
 
 std::uint64_t RingPort::access(std::uint64_t address, std::uint64_t bytes, bool write,
                                std::uint64_t ps) {
-  RequestBatch::Request& request = batch_.requests.front();
-  request.address = base_ + address;
-  request.time = ps;
-  request.bytes = static_cast<std::uint32_t>(bytes);
+  if (shared_) {
+    const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
+    if (ps > now) wait(from_ps(ps - now));
+    ps = std::max(ps, now);
+  }
+  make_requests(address, bytes, ps);
   payload_.set_command(write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
   transport_batch(batch_, payload_,
                   [this](auto& payload, auto& delay) { socket->b_transport(payload, delay); });
-  if (!request.is_ok()) {
+  std::uint64_t end = ps;
+  for (const RequestBatch::Request& request : batch_.requests) {
+    end = std::max(end, request.time);
+    if (request.is_ok()) continue;
     SC_REPORT_ERROR("/systole/ring", (std::string(name()) + ": no answer at address " +
-                                      std::to_string(base_ + address))
+                                      std::to_string(request.address))
                                          .c_str());
   }
-  return request.time;
+  return end;
 }
 
 hw::Half* RingPort::contents() {

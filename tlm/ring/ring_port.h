@@ -22,6 +22,11 @@ class RingPort : public sc_core::sc_module, public PortMemory {
   /// Times may lie ahead of simulated time, or behind it.
   RingPort(const sc_core::sc_module_name& name, std::uint64_t base);
 
+  /// From now on others use the memory too: an access waits until simulated time has come to it, and
+  /// goes out as requests of a beat of the port. What is asked for in the past is asked for now.
+  /// For accesses by an SC_THREAD.
+  void share() { shared_ = true; }
+
   /// Reports an error of SystemC if the bus answers with one.
   std::uint64_t access(std::uint64_t address, std::uint64_t bytes, bool write,
                        std::uint64_t ps) override;
@@ -32,7 +37,13 @@ class RingPort : public sc_core::sc_module, public PortMemory {
   [[nodiscard]] std::vector<std::uint8_t> peek(std::uint64_t address, std::uint32_t bytes);
 
  private:
+  /// Bytes that the port takes at a time, none of which crosses a multiple of it.
+  static constexpr std::uint64_t kBeatBytes = 256;
+
+  void make_requests(std::uint64_t address, std::uint64_t bytes, std::uint64_t ps);
+
   const std::uint64_t base_;
+  bool shared_ = false;
   tlm::tlm_generic_payload payload_;
   RequestBatch batch_;
 };

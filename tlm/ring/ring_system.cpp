@@ -25,26 +25,39 @@ std::vector<HostedCore> hosted(const hw::Machine& machine, const std::vector<Rin
 }  // namespace
 
 RingBoard::RingBoard(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                     std::vector<RingPlace> places, bool functional)
+                     std::vector<RingPlace> places, bool functional,
+                     const std::vector<std::uint64_t>& shared_ddr)
     : sc_module(name), bus("bus") {
   require_ps_resolution();
   for (std::uint32_t i = 0; i < places.size(); ++i) {
     const hw::dfx::CoreAddresses at = hw::dfx::addresses_of(machine, i);
-    cores_.push_back(std::make_unique<ComputeCore>(numbered("core", i).c_str(), machine, i, at,
-                                                   places[i].register_elements, functional,
-                                                   std::move(places[i].engines)));
-    ComputeCore& made = *cores_.back();
-    interrupts_.push_back(
-        std::make_unique<sc_core::sc_signal<bool>>(numbered("interrupt", i).c_str()));
-    made.interrupt(*interrupts_.back());
-    bus.connect_target(made.hbm.socket, at.hbm, made.hbm.capacity());
-    bus.connect_target(made.ddr.socket, at.ddr, made.ddr.capacity());
-    bus.connect_target(made.registers, at.registers, CoreRegisters::kRegisterBytes);
-    bus.connect_target(made.vectors, at.vectors, hw::dfx::vector_bytes(machine));
-    made.hbm_port.socket.bind(bus.initiators);
-    made.ddr_port.socket.bind(bus.initiators);
+    cores_.push_back(std::make_unique<ComputeCore>(
+        numbered("core", i).c_str(), machine, i, at, places[i].register_elements, functional,
+        !shared_ddr.empty(), std::move(places[i].engines)));
+    connect_core(machine, i, shared_ddr);
   }
   if (cores_.size() > 1) connect_ring(machine);
+}
+
+void RingBoard::connect_core(const hw::Machine& machine, std::uint32_t index,
+                             const std::vector<std::uint64_t>& shared_ddr) {
+  const hw::dfx::CoreAddresses at = hw::dfx::addresses_of(machine, index);
+  ComputeCore& made = *cores_[index];
+  interrupts_.push_back(
+      std::make_unique<sc_core::sc_signal<bool>>(numbered("interrupt", index).c_str()));
+  made.interrupt(*interrupts_.back());
+  bus.connect_target(made.hbm.socket, at.hbm, made.hbm.capacity());
+  if (made.ddr) {
+    bus.connect_target(made.ddr->socket, at.ddr, made.ddr->capacity());
+  } else {
+    ddr_windows_.push_back(std::make_unique<MemoryWindow>(
+        numbered("ddr", index).c_str(), shared_ddr.at(index), hw::dfx::ddr_bytes(machine)));
+    bus.connect_target(ddr_windows_.back()->target, at.ddr, ddr_windows_.back()->bytes());
+  }
+  bus.connect_target(made.registers, at.registers, CoreRegisters::kRegisterBytes);
+  bus.connect_target(made.vectors, at.vectors, hw::dfx::vector_bytes(machine));
+  made.hbm_port.socket.bind(bus.initiators);
+  made.ddr_port.socket.bind(bus.initiators);
 }
 
 void RingBoard::connect_ring(const hw::Machine& machine) {
@@ -76,14 +89,16 @@ std::vector<hw::BlockReport> RingBoard::reports() {
 }
 
 RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
-                       std::vector<RingPlace> places, bool functional, RingHost::Next next)
+                       std::vector<RingPlace> places, bool functional, RingHost::Next next,
+                       const std::vector<std::uint64_t>& shared_ddr)
     : RingSystem(name, machine, hosted(machine, places), std::move(places), functional,
-                 std::move(next)) {}
+                 std::move(next), shared_ddr) {}
 
 RingSystem::RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
                        std::vector<HostedCore> hosted, std::vector<RingPlace>&& places,
-                       bool functional, RingHost::Next next)
-    : RingBoard(name, machine, std::move(places), functional),
+                       bool functional, RingHost::Next next,
+                       const std::vector<std::uint64_t>& shared_ddr)
+    : RingBoard(name, machine, std::move(places), functional, shared_ddr),
       pcie("pcie", machine.pcie),
       host("host", machine, std::move(hosted), std::move(next)) {
   host.pcie.bind(pcie.host);

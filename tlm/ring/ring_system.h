@@ -9,6 +9,7 @@
 #include "base/accounting.h"
 #include "hw/machine/machine.h"
 #include "tlm/bus/crossbar.h"
+#include "tlm/bus/memory_window.h"
 #include "tlm/ring/compute_core.h"
 #include "tlm/ring/pcie.h"
 #include "tlm/ring/ring_host.h"
@@ -30,8 +31,14 @@ class RingBoard : public sc_core::sc_module {
  public:
   Crossbar bus;
 
+  /// `shared_ddr`: where the DDR of each core begins in a memory on another bus; empty: each card
+  /// has its own.
   RingBoard(const sc_core::sc_module_name& name, const hw::Machine& machine,
-            std::vector<RingPlace> places, bool functional);
+            std::vector<RingPlace> places, bool functional,
+            const std::vector<std::uint64_t>& shared_ddr = {});
+
+  /// Of a core whose DDR is shared: its way to that bus.
+  [[nodiscard]] MemoryWindow& ddr_window(std::size_t i) { return *ddr_windows_.at(i); }
 
   [[nodiscard]] ComputeCore& core(std::size_t i) { return *cores_[i]; }
   [[nodiscard]] std::size_t cores() const { return cores_.size(); }
@@ -43,20 +50,24 @@ class RingBoard : public sc_core::sc_module {
 
  private:
   void connect_ring(const hw::Machine& machine);
+  void connect_core(const hw::Machine& machine, std::uint32_t index,
+                    const std::vector<std::uint64_t>& shared_ddr);
 
   std::vector<std::unique_ptr<ComputeCore>> cores_;
+  std::vector<std::unique_ptr<MemoryWindow>> ddr_windows_;
   std::vector<std::unique_ptr<sc_core::sc_signal<bool>>> interrupts_;
   std::vector<std::unique_ptr<RingLink>> to_right_, to_left_;  ///< of core i
 };
 
-/// The cards, and a host behind PCIe.
+/// The cards, and a host behind PCIe. As a part of a larger system, `shared_ddr` of its cores.
 class RingSystem : public RingBoard {
  public:
   Pcie pcie;
   RingHost host;
 
   RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
-             std::vector<RingPlace> places, bool functional, RingHost::Next next);
+             std::vector<RingPlace> places, bool functional, RingHost::Next next,
+             const std::vector<std::uint64_t>& shared_ddr = {});
 
   /// The host knows that the last pass has ended.
   [[nodiscard]] bool done() const { return host.done(); }
@@ -68,7 +79,7 @@ class RingSystem : public RingBoard {
  private:
   RingSystem(const sc_core::sc_module_name& name, const hw::Machine& machine,
              std::vector<HostedCore> hosted, std::vector<RingPlace>&& places, bool functional,
-             RingHost::Next next);
+             RingHost::Next next, const std::vector<std::uint64_t>& shared_ddr);
 };
 
 }  // namespace systole::tlm_model::dfx

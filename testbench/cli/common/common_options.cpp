@@ -110,13 +110,35 @@ void require_tiles(const MachineOptions& options, const hw::Machine& machine) {
   }
 }
 
-void apply(hw::Machine& machine, const MachineOptions& options) {
-  for (const std::string& setting : options.settings) hw::set_key(machine, setting);
+/// Those of `settings` that `wanted` takes, by their sections.
+template <typename Wanted>
+void apply(hw::Machine& machine, const MachineOptions& options, Wanted wanted) {
+  bool changed = false;
+  for (const std::string& setting : options.settings) {
+    const std::string_view section = std::string_view(setting).substr(0, setting.find('.'));
+    if (!wanted(section, setting)) continue;
+    hw::set_key(machine, setting);
+    changed = true;
+  }
+  if (changed) hw::validate(machine);
+  for (const std::string& block : options.rtl) swap_for_rtl(machine, own_item(block).first);
+}
+
+/// Of a tile core, or of what all share, in a system with a ring or without one.
+void apply_to_tiles(hw::Machine& machine, const MachineOptions& options, bool beside_ring) {
   if (!options.strategy.empty()) {
     hw::set_key(machine, fmt::format("{}={}", kStrategyKey, options.strategy));
   }
-  if (!options.settings.empty()) hw::validate(machine);
-  for (const std::string& block : options.rtl) swap_for_rtl(machine, block);
+  apply(machine, options, [&](std::string_view section, const std::string&) {
+    return !beside_ring || !hw::is_ring_section(section) || hw::is_core_section(section);
+  });
+}
+
+/// Of the ring: keys of its sections alone, and those of the system but for the memory's size.
+void apply_to_ring(hw::Machine& machine, const MachineOptions& options) {
+  apply(machine, options, [](std::string_view section, const std::string& setting) {
+    return !hw::is_core_section(section) && setting.rfind("dram.mib=", 0) != 0;
+  });
 }
 
 }  // namespace
@@ -129,15 +151,25 @@ hw::Machine load_machine(const MachineOptions& options) {
 
 hw::CoreSystem load_system(const MachineOptions& options, bool any_kind) {
   hw::CoreSystem system = hw::find_system(options.machine);
-  apply(system.machine, options);
+  const bool beside_ring = hw::ring_of(system) != nullptr;
+  apply_to_tiles(system.machine, options, beside_ring);
   if (!any_kind) require_tiles(options, system.machine);
-  for (hw::CoreSite& core : system.cores) apply(core.machine, options);
+  for (hw::CoreSite& core : system.cores) {
+    if (hw::is_ring(core)) {
+      apply_to_ring(core.machine, options);
+    } else {
+      apply_to_tiles(core.machine, options, beside_ring);
+    }
+  }
   for (std::size_t i = 0; i < system.cores.size(); ++i) {
     // dram.mib may have been set.
     if (const std::string problem = hw::address_problem(system, i); !problem.empty()) {
       throw hw::InputError(hw::printable(options.machine) + ": " + system.cores[i].name +
                            ": registers: " + problem);
     }
+  }
+  if (const std::string problem = hw::ring_problem(system); !problem.empty()) {
+    throw hw::InputError(hw::printable(options.machine) + ": core: " + problem);
   }
   return system;
 }

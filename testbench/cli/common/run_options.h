@@ -15,11 +15,23 @@
 
 namespace systole::testbench {
 
+/// What the ring of a system generates.
+struct RingOptions {
+  std::string model;  ///< empty: kjv
+  std::optional<std::string> prompt;
+  std::optional<std::uint32_t> input_tokens, output_tokens;
+
+  [[nodiscard]] bool any() const {
+    return !model.empty() || prompt || input_tokens || output_tokens;
+  }
+};
+
 /// What `systole run` was asked for.
 struct RunOptions {
   MachineOptions machine;
   std::size_t cores = 0;  ///< 0: as many as the machine describes
   std::string split;      ///< empty: batch
+  RingOptions ring;
   std::string model, program;
   SizeOptions size;
   std::string input, mask, outputs;
@@ -40,6 +52,12 @@ struct RunOptions {
 /// Of a vision model: the class of each picture, and its label where that is known.
 void add_classes(const RunSubject& subject, const std::vector<std::vector<std::uint8_t>>& outputs,
                  std::vector<model::TensorData>& tensors);
+
+/// What is recorded is named by one program. Throws InputError if there would be several.
+void check_recordings(const RunOptions& options, const RunSubject& subject);
+
+/// Throws InputError if something is to be generated.
+void require_no_ring_options(const RunOptions& options);
 
 /// Runs on the cores of a system, or on options.cores equal ones.
 int run_cores(const RunOptions& options);

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "hw/description/machine_file.h"
 #include "hw/program/program.h"
+#include "hw/ring/ring_map.h"
 #include "support/input_error.h"
 #include "support/temp_directory.h"
 
@@ -76,6 +78,40 @@ TEST(CoreSystem, AKindWithEnginesHasThoseOfItsPreset) {
   EXPECT_EQ(own.cores[0].machine.attention.lines, 32U);
 }
 
+TEST(CoreSystem, ARingHasAPartOfTheMemoryAndAWindow) {
+  const CoreSystem system = read(
+      "base = 'transformer'\n[dram]\nmib = 512\nchannels = 2\n[[core]]\nkind = 'ring'\n"
+      "dfx.cores = 3\nddr_mib = 64\ncore.clock_mhz = 300\n[[core]]\n");
+  const CoreSite& ring = system.cores[0];
+  EXPECT_TRUE(is_ring(ring));
+  EXPECT_EQ(ring_of(system), &ring);
+  EXPECT_EQ(ring.name, "ring");
+  EXPECT_EQ(ring.machine.core.clock_mhz, 300U);
+  EXPECT_EQ(ring.machine.dfx.issue_cycles, find_machine("dfx").dfx.issue_cycles);
+  EXPECT_EQ(ring.machine.dram.channels, 2U) << "of the system";
+  EXPECT_EQ(ring.machine.dram.mib, 64U);
+  constexpr std::uint64_t kMiB = 1U << 20U;
+  EXPECT_EQ(ring_ddr(system, ring),
+            (std::vector<std::uint64_t>{320 * kMiB, 384 * kMiB, 448 * kMiB}));
+  EXPECT_EQ(memory_of_tiles(system), 320 * kMiB);
+  const CoreSystem tiles = tiles_of(system);
+  ASSERT_EQ(tiles.cores.size(), 1U);
+  EXPECT_EQ(tiles.cores[0].name, "core1");
+  EXPECT_EQ(tiles.machine.dram.mib, 512U);
+  EXPECT_EQ(memory_of_tiles(tiles), 320 * kMiB);
+  std::size_t of_ring = 0;
+  std::uint64_t end = 0;
+  for (const AddressRange& range : address_map(system)) {
+    EXPECT_GE(range.base, end) << range.target;
+    end = range.base + range.bytes;
+    if (range.target.rfind("ring.core", 0) != 0) continue;
+    ++of_ring;
+    EXPECT_GE(range.base, dfx::kRingWindow);
+    EXPECT_LE(end, dfx::kRingWindow + dfx::window_bytes(ring.machine));
+  }
+  EXPECT_EQ(of_ring, 12U);
+}
+
 TEST(CoreSystem, AFileWithoutTablesIsAMachine) {
   const CoreSystem system = read("base = 'gemmini'\n[core]\nclock_mhz = 500\n");
   EXPECT_TRUE(system.cores.empty());
@@ -88,9 +124,31 @@ TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
     const char *text, *error;
   } cases[] = {
       {"[[core]]\nkind = 'ring'\n",
-       "2:8: kind: found \"ring\", whose cores have another bus and separate memories (base = "
-       "\"dfx\"), expected \"tile\" or \"vitcod\""},
-      {"[[core]]\nkind = 3\n", "2:8: kind: found 3, expected \"tile\" or \"vitcod\""},
+       "1:1: core: found a ring alone, expected a tile core beside it (or base = \"dfx\" without "
+       "tables)"},
+      {"[[core]]\n[[core]]\nkind = 'ring'\n[[core]]\nkind = 'ring'\nname = 'b'\n",
+       "5:8: kind: found a second ring, expected one at most"},
+      {"[[core]]\n[[core]]\nkind = 'ring'\nuse = 'tiny'\n",
+       "4:7: use: found \"tiny\", expected a ring, such as dfx"},
+      {"[[core]]\n[[core]]\nkind = 'ring'\ndfx.cores = 8\n",
+       "1:1: core: found 8 cores with 128 MiB of DDR each, expected less than the 1024 MiB of "
+       "dram.mib"},
+      {"[l2]\nkib = 64\n[[core]]\n[[core]]\nkind = 'ring'\n",
+       "3:1: core: found l2.kib = 64, expected 0: the ring reads its DDR beside a cache"},
+      {"[[core]]\n[[core]]\nkind = 'ring'\nddr_mib = 0\n",
+       "4:11: ddr_mib: found 0, expected an integer (MiB, 1 to 32768)"},
+      {"[[core]]\n[[core]]\nkind = 'ring'\nregisters = 0\n",
+       "4:13: registers: found 0, expected no such key of a ring"},
+      {"[[core]]\n[[core]]\nkind = 'ring'\narray.rows = 8\n",
+       "4:1: array: belongs to another kind of core, expected one of core, "},
+      {"[[core]]\nhbm.mib = 8\n",
+       "2:1: hbm: belongs to another kind of core, expected one of core, array, "},
+      {"[[core]]\nddr_mib = 8\n", "2:1: ddr_mib: unknown key of a core"},
+      {"[[core]]\nregisters = 0x100000000000\n",
+       "2:13: registers: found 0x100000000000, expected an address below that of rings, "
+       "0x100000000000"},
+      {"[[core]]\nkind = 3\n",
+       "2:8: kind: found 3, expected \"tile\", \"vitcod\" or \"ring\""},
       {"[[core]]\nkind = 'vitcod'\nuse = 'tiny'\n",
        "2:8: kind: found \"vitcod\" and attention.lines = 0, expected a core with attention "
        "engines"},

@@ -93,7 +93,7 @@ TEST_F(CoresViews, PipelinesOfAllCoresAreInOneLog) {
   const CorePlan plan = plan_by(Split::kLayers, system, workload);
   const CoresResult result = run(plan, options);
   const TempDirectory directory;
-  std::vector<PipelineCore> cores;
+  std::vector<CoreCommands> cores;
   for (std::size_t i = 0; i < 2; ++i) {
     const FirstTask& first = result.first_tasks[i];
     cores.push_back({system.cores[i].name, first.program, first.traces, first.accounts,

@@ -1,0 +1,58 @@
+#include "testbench/generation/ring_text.h"
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/printable.h"
+#include "model/model_files.h"
+
+namespace systole::testbench {
+namespace {
+
+/// Of the weights of a shape.
+constexpr std::uint64_t kShapeSeed = 1;
+
+}  // namespace
+
+std::string RingText::text_of(const std::vector<std::uint32_t>& ids) const {
+  if (!tokeniser) return {};
+  return tokeniser->decode({ids.begin(), ids.end()});
+}
+
+RingText load_ring_text(const std::string& model, bool functional) {
+  RingText text;
+  text.name = std::filesystem::path(model).filename().string();
+  if (model::names_gpt_checkpoint(model)) {
+    const std::string path = model::find_gpt_checkpoint(model);
+    text.gpt = model::load_gpt(path);
+    text.shape = text.gpt->shape;
+    text.tokeniser = model::find_tokeniser(path, text.shape.vocabulary);
+    return text;
+  }
+  text.shape = model::gpt_shape(model);
+  if (functional) text.gpt = model::seeded_gpt(model, text.shape, kShapeSeed);
+  return text;
+}
+
+std::vector<std::uint32_t> prompt_of(const RingText& of, const std::optional<std::string>& prompt,
+                                     const std::optional<std::uint32_t>& input_tokens) {
+  if (prompt) {
+    if (input_tokens) {
+      throw hw::InputError("--prompt, --input-tokens: found both, expected one of them");
+    }
+    if (!of.tokeniser) {
+      throw hw::InputError("--prompt: " + hw::printable(of.name) +
+                           " is a shape without a vocabulary, expected --input-tokens");
+    }
+    const std::vector<std::int32_t> ids = of.tokeniser->encode(*prompt);
+    return {ids.begin(), ids.end()};
+  }
+  // Any tokens do for the time of a run; the same ones every time.
+  std::vector<std::uint32_t> ids(input_tokens.value_or(kDefaultPromptTokens));
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = static_cast<std::uint32_t>((i * 7919 + 31) % of.shape.vocabulary);
+  }
+  return ids;
+}
+
+}  // namespace systole::testbench
