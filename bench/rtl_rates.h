@@ -23,7 +23,9 @@
 #include "testbench/rtl/array/accumulator_sram_rtl.h"
 #include "testbench/rtl/array/systolic_array_rtl.h"
 #include "testbench/rtl/attention/attention_line_rtl.h"
+#include "testbench/rtl/attention/attention_softmax_rtl.h"
 #include "testbench/rtl/attention/head_mix_line_rtl.h"
+#include "testbench/rtl/nonlinear/stream_softmax_rtl.h"
 #include "testbench/rtl/postop/chain_rtl.h"
 #include "testbench/rtl/ring/fp16_unit_rtl.h"
 #include "testbench/rtl/ring/mpu_tree_rtl.h"
@@ -57,6 +59,14 @@ inline void add_array(Subjects& all, std::uint32_t dim) {
   const auto product = std::make_shared<Product>(kTileRows, 16 * dim, 16 * dim, false, false);
   const std::string side = std::to_string(dim);
   all.push_back({"systolic_array", side + "x" + side,
+                 [=] { return rtl->matmul(product->args, true).cycles; }});
+}
+
+inline void add_output_array(Subjects& all, std::uint32_t rows, std::uint32_t cols) {
+  const std::shared_ptr<testbench::SystolicArrayRtl> rtl =
+      testbench::make_output_array(rows, cols, hw::ArrayOverlap::kFull);
+  const auto product = std::make_shared<Product>(kTileRows, 16 * cols, kTileRows, false, false);
+  all.push_back({"output_array", std::to_string(rows) + "x" + std::to_string(cols),
                  [=] { return rtl->matmul(product->args, true).cycles; }});
 }
 
@@ -148,7 +158,8 @@ inline void add_exp(Subjects& all, std::uint32_t lanes) {
        }});
 }
 
-inline void add_units(Subjects& all, std::uint32_t lanes) {
+/// `narrow`: with the units that are not built in as many lanes as vitcod has.
+inline void add_units(Subjects& all, std::uint32_t lanes, bool narrow = true) {
   using hw::StageOp;
   const auto words = [](int bits) { return seeded_words(kTileRows * kTileCols, bits); };
   const hw::GeluConstants gelu = hw::make_gelu_constants(0.04, 0.03);
@@ -167,11 +178,14 @@ inline void add_units(Subjects& all, std::uint32_t lanes) {
   bias.operand = hw::Operand::kChannel;
   const auto alone = [](const hw::Stage& stage) { return hw::Chain{{stage}, hw::DType::kS8}; };
   add_chain(all, testbench::make_requantizer(lanes), lanes, alone(requantise), words(20));
-  add_exp(all, lanes);
+  if (narrow) add_exp(all, lanes);
   add_chain(all, testbench::make_i_gelu(lanes), lanes, alone(gelu_stage), words(8));
-  add_chain(all, testbench::make_softmax_unit(lanes), lanes, alone(softmax_stage), words(18));
+  if (narrow) {
+    add_chain(all, testbench::make_softmax_unit(lanes), lanes, alone(softmax_stage), words(18));
+  }
   add_chain(all, testbench::make_layernorm_unit(lanes), lanes, alone(norm), words(16),
             seeded_words(2 * kTileCols, 16));
+  if (!narrow) return;
   // As after the first product of a feed-forward network.
   add_chain(all, testbench::make_postop_pipeline(lanes), lanes,
             {{bias, requantise, gelu_stage}, hw::DType::kS8}, words(20),
@@ -223,6 +237,35 @@ inline void add_line(Subjects& all, bool dense) {
                  }});
 }
 
+/// Rows of kept scores, one after the other.
+inline void add_attention_softmax(Subjects& all) {
+  const std::shared_ptr<testbench::AttentionSoftmaxRtl> rtl =
+      testbench::make_attention_softmax(testbench::kSoftmaxLanes);
+  const auto rows = std::make_shared<testbench::ScoreRows>();
+  rows->scores = seeded_words(kTileRows * kTileCols, 18);
+  for (std::size_t row = 1; row <= kTileRows; ++row) rows->ends.push_back(row * kTileCols);
+  const hw::SoftmaxConstants constants = hw::make_softmax_constants(1e-4);
+  all.push_back({"attention_softmax", std::to_string(testbench::kSoftmaxLanes), [=] {
+                   std::vector<std::uint8_t> codes;
+                   std::vector<std::uint32_t> sums;
+                   return rtl->run(*rows, constants, codes, sums).cycles;
+                 }});
+}
+
+/// The softmax of a streaming core, rows of as many scores.
+inline void add_stream_softmax(Subjects& all) {
+  const std::shared_ptr<testbench::StreamSoftmaxRtl> rtl = testbench::make_stream_softmax();
+  std::vector<std::int8_t> scores;
+  for (const std::int32_t word : seeded_words(kTileRows * kTileCols, 8)) {
+    scores.push_back(static_cast<std::int8_t>(word));
+  }
+  all.push_back({"stream_softmax", "16", [=] {
+                   std::vector<testbench::StreamSoftmaxRtl::Row> rows;
+                   std::vector<std::uint8_t> probabilities;
+                   return rtl->run(scores, kTileCols, rows, probabilities).cycles;
+                 }});
+}
+
 inline void add_decoder(Subjects& all) {
   const hw::HeadMix mix{
       2, 3, {60, -7, 3, 50, 20, 30}, {1, 2, 3}, {{40000, 22}, {40000, 22}, {40000, 22}}};
@@ -271,11 +314,17 @@ inline void add_tree(Subjects& all, std::uint32_t depth, std::uint32_t partial_s
   constexpr std::uint32_t kLanes[] = {4, 16};
   Subjects all;
   for (const std::uint32_t dim : {4U, 8U, 16U}) add_array(all, dim);
+  add_output_array(all, 3, 5);
+  add_output_array(all, 4, 4);
+  add_output_array(all, 64, 8);
   add_accumulator(all, 4, 1);
   for (const std::uint32_t cols : {4U, 8U, 16U}) add_accumulator(all, cols, 2);
   add_root(all);
   for (const std::uint32_t lanes : kLanes) add_units(all, lanes);
+  add_units(all, 64, false);
+  add_stream_softmax(all);
   for (const bool dense : {false, true}) add_line(all, dense);
+  add_attention_softmax(all);
   add_decoder(all);
   add_halves(all, testbench::Fp16Block::kMul);
   add_halves(all, testbench::Fp16Block::kAdd);

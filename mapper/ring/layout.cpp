@@ -102,12 +102,13 @@ HbmLayout lay_out_hbm(const TextShape& shape, const hw::Machine& machine, const 
     layer.value = matrix(sizes.width, own_heads * head_slices);
     layer.key = matrix(sizes.width, own_heads * head_slices);
     layer.query = matrix(sizes.width, own_heads * head_slices);
-    // A core without heads adds nothing but zeros.
+    // A core without heads, or without slices of the hidden layer, adds nothing but zeros.
     layer.projection = reduces ? matrix(std::max(own_heads, 1U) * sizes.head, all_slices)
                                : matrix(shape.encoder.heads * sizes.head, part.projected.size());
     layer.hidden = matrix(sizes.width, part.hidden.size());
     layer.output =
-        reduces ? matrix(round_up(part.hidden.size() * sizes.columns, sizes.depth), all_slices)
+        reduces ? matrix(round_up(std::max(part.hidden.size(), 1U) * sizes.columns, sizes.depth),
+                         all_slices)
                 : matrix(sizes.hidden, part.projected.size());
     hbm.layers.push_back(layer);
   }

@@ -48,6 +48,7 @@ class PassWriter {
     for (std::uint32_t r = 0; r < rows_; ++r) embed(ids[r], r);
     for (std::uint32_t i = 0; i < maker_.shape_.encoder.layers; ++i) layer(i);
     if (logits) output_vocabulary();
+    drop_empty_products();
     return std::move(pass_);
   }
 
@@ -60,6 +61,17 @@ class PassWriter {
         pass_.exchanges.push_back(std::move(exchange));
       }
     }
+  }
+
+  /// Of more cores than slices some have nothing to do in a product.
+  void drop_empty_products() {
+    std::vector<Instruction>& all = pass_.instructions;
+    all.erase(std::remove_if(all.begin(), all.end(),
+                             [](const Instruction& each) {
+                               return (each.op == Opcode::kConv1d || each.op == Opcode::kMm) &&
+                                      each.weights.slices == 0;
+                             }),
+              all.end());
   }
 
   Instruction& put(Opcode op) {

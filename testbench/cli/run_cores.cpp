@@ -268,7 +268,7 @@ std::vector<CoreCommands> commands_of(const hw::CoreSystem& system,
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     cores.push_back({tasks.size() == 1 ? "" : system.cores[i].name, tasks[i].program,
                      tasks[i].traces, tasks[i].accounts, system.cores[i].machine.core.clock_mhz,
-                     tasks[i].finished});
+                     tasks[i].finished, system.cores[i].link_ns});
   }
   return cores;
 }

@@ -82,6 +82,7 @@ ColumnDivision::ColumnDivision(const model::Graph& graph, std::size_t cores)
   kinds_.resize(graph.nodes.size());
   owners_.resize(graph.nodes.size(), 0);
   tensors_.resize(graph.tensors.size());
+  of_one_head_.resize(graph.tensors.size(), false);
   check();
   find_heads();
   find_columns();
@@ -98,6 +99,16 @@ void ColumnDivision::check() const {
 }
 
 void ColumnDivision::find_heads() {
+  // Nodes that write the same columns: a step of a decoder need not fill a row.
+  std::map<TensorId, View> written;
+  std::set<TensorId> shared;
+  for (const Node& node : graph_.nodes) {
+    const auto [entry, added] = written.try_emplace(node.out.tensor, node.out);
+    const View& other = entry->second;
+    if (!added && (other.col != node.out.col || other.cols != node.out.cols)) {
+      shared.insert(node.out.tensor);
+    }
+  }
   std::map<TensorId, std::size_t> head_of;  // tensors that one head alone writes
   std::map<TensorId, std::set<std::size_t>> writers;
   std::vector<std::size_t> head(graph_.nodes.size(), 0);
@@ -110,8 +121,9 @@ void ColumnDivision::find_heads() {
     head[i] = found == head_of.end() ? ++heads : found->second;
     writers[node.out.tensor].insert(head[i]);
     // The result of the last stage is next to those of other heads.
-    if (columns_of(node.out).end - node.out.col == graph_.tensors[node.out.tensor].cols) {
+    if (node.out.col == 0 && shared.count(node.out.tensor) == 0) {
       head_of[node.out.tensor] = head[i];
+      of_one_head_[node.out.tensor] = true;
     }
   }
   // The columns of what heads write together say whose they are.
@@ -148,6 +160,7 @@ void ColumnDivision::find_columns() {
   std::vector<Wishes> wanted(graph_.tensors.size());
   std::vector<bool> clash(graph_.tensors.size(), false);
   const auto want = [&](TensorId tensor, Columns columns, std::size_t core) {
+    if (of_one_head_[tensor]) columns = {0, graph_.tensors[tensor].cols};
     const auto [entry, added] = wanted[tensor].try_emplace(columns.begin, columns.end, core);
     if (!added && entry->second != std::pair{columns.end, core}) clash[tensor] = true;
   };

@@ -70,6 +70,7 @@ class ColumnDivision {
   std::vector<Kind> kinds_;          ///< by node
   std::vector<std::size_t> owners_;  ///< by node of a head: its core
   std::vector<Spread> tensors_;
+  std::vector<bool> of_one_head_;     ///< by tensor: one head alone writes it
   std::vector<std::size_t> segment_;  ///< by node
 };
 

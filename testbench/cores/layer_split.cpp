@@ -150,29 +150,37 @@ class Stages {
     for (std::size_t stage = stages; stage > 0; --stage) at_[stage - 1] = from[stage][at_[stage]];
   }
 
-  /// Moves cuts one by one while the mapper expects the longest stage to become shorter.
+  /// Moves cuts one by one, either way, while the mapper expects the longest stage to become
+  /// shorter: more parts may fuse to less. The longest stages become fewer or shorter with each move.
   void refine() {
-    for (bool better = true; better;) {
-      better = false;
+    for (;;) {
+      const std::size_t stages = system_.cores.size();
       std::uint64_t longest = 0;
       std::size_t where = 0;
-      for (std::size_t stage = 0; stage < system_.cores.size(); ++stage) {
+      for (std::size_t stage = 0; stage < stages; ++stage) {
         const std::uint64_t cycles = expected(stage, at_[stage], at_[stage + 1]);
         if (cycles > longest) {
           longest = cycles;
           where = stage;
         }
       }
-      if (at_[where + 1] - at_[where] < 2) return;
-      // Its first part to the core before, or its last to the one after.
-      if (where > 0 && expected(where - 1, at_[where - 1], at_[where] + 1) < longest) {
-        ++at_[where];
-        better = true;
-      } else if (where + 1 < system_.cores.size() &&
-                 expected(where + 1, at_[where + 1] - 1, at_[where + 2]) < longest) {
-        --at_[where + 1];
-        better = true;
+      std::vector<std::size_t> best;
+      std::uint64_t best_longer = longest;
+      for (const std::size_t cut : {where, where + 1}) {
+        if (cut == 0 || cut == stages) continue;
+        for (const bool later : {cut == where, cut != where}) {  // less for it first
+          std::vector<std::size_t> moved = at_;
+          later ? ++moved[cut] : --moved[cut];
+          if (moved[cut] == moved[cut - 1] || moved[cut] == moved[cut + 1]) continue;
+          const std::uint64_t longer = std::max(expected(cut - 1, moved[cut - 1], moved[cut]),
+                                                expected(cut, moved[cut], moved[cut + 1]));
+          if (longer >= best_longer) continue;
+          best_longer = longer;
+          best = std::move(moved);
+        }
       }
+      if (best.empty()) return;
+      at_ = std::move(best);
     }
   }
 

@@ -32,12 +32,13 @@ struct CoreCommands {
   const std::vector<hw::BlockReport>& blocks;  ///< for the names of its accounts
   std::uint32_t clock_mhz = 1;                 ///< of its cycles
   std::uint64_t finished = 0;                  ///< its last cycle
+  std::uint32_t link_ns = 0;                   ///< from its ports to the bus
 };
 /// Of the first inference of a machine of one core. Both must outlive it.
 [[nodiscard]] inline CoreCommands commands_of(const hw::Program& program,
                                               const SimulationResult& result,
                                               std::uint32_t clock_mhz = 1) {
-  return {"", &program, result.traces, result.blocks, clock_mhz, result.finished};
+  return {"", &program, result.traces, result.blocks, clock_mhz, result.finished, 0};
 }
 
 /// Calls `visit` for every command of an inference, in the order of the program. `blocks` have the

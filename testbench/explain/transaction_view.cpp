@@ -163,10 +163,11 @@ class CommandTransactions {
       const Core& core = *initiator.core;
       const auto commands = core.begun.find(initiator.unit);
       if (commands == core.begun.end()) continue;
-      const auto after = commands->second.upper_bound(asked);
+      const std::uint64_t left_ps = asked - std::uint64_t{core.of.link_ns} * 1000;  // its port
+      const auto after = commands->second.upper_bound(left_ps);
       if (after == commands->second.begin()) continue;
       const CommandTrace& trace = *std::prev(after)->second;
-      if (asked > core.clock.edge_ps(trace.completed)) continue;
+      if (left_ps > core.clock.edge_ps(trace.completed)) continue;
       file_.relate(moves_, core.commands.at(trace.index), added);
     }
   }

@@ -27,17 +27,22 @@ void RingHost::spend(std::uint64_t ps) {
   wait(from_ps(ps));
 }
 
-std::uint64_t RingHost::access(Socket& by, tlm::tlm_command command, std::uint64_t address,
-                               std::uint64_t& value) {
+std::uint64_t RingHost::transfer(Socket& by, tlm::tlm_command command, const Range& range) {
   tlm::tlm_generic_payload payload;
   payload.set_command(command);
-  describe_request(payload, address, reinterpret_cast<unsigned char*>(&value), sizeof value);
+  describe_request(payload, range.address, range.data, range.bytes);
   sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
   by->b_transport(payload, delay);
   if (!payload.is_response_ok()) {
-    SC_REPORT_ERROR("/systole/ring", "a register of a core does not answer");
+    SC_REPORT_ERROR("/systole/ring",
+                    ("nothing of a card answers at address " + std::to_string(range.address)).c_str());
   }
   return to_ps(delay);
+}
+
+std::uint64_t RingHost::access(Socket& by, tlm::tlm_command command, std::uint64_t address,
+                               std::uint64_t& value) {
+  return transfer(by, command, {address, reinterpret_cast<std::uint8_t*>(&value), sizeof value});
 }
 
 void RingHost::write(std::uint64_t address, std::uint64_t value) {
@@ -45,19 +50,11 @@ void RingHost::write(std::uint64_t address, std::uint64_t value) {
 }
 
 void RingHost::read(const std::vector<Range>& ranges) {
-  sc_core::sc_time last = sc_core::SC_ZERO_TIME;
+  std::uint64_t last = 0;
   for (const Range& range : ranges) {
-    tlm::tlm_generic_payload payload;
-    payload.set_command(tlm::TLM_READ_COMMAND);
-    describe_request(payload, range.address, range.data, range.bytes);
-    sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
-    pcie->b_transport(payload, delay);
-    if (!payload.is_response_ok()) {
-      SC_REPORT_ERROR("/systole/ring", "what the host reads does not answer");
-    }
-    last = std::max(last, delay);
+    last = std::max(last, transfer(pcie, tlm::TLM_READ_COMMAND, range));
   }
-  spend(to_ps(last));
+  spend(last);
 }
 
 bool RingHost::write_program(const HostedCore& of, const hw::dfx::Pass& pass) {

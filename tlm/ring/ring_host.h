@@ -68,7 +68,9 @@ class RingHost : public sc_core::sc_module {
   bool write_program(const HostedCore& of, const hw::dfx::Pass& pass);
   /// Waits for the interrupt and acknowledges it. Returns the core's STATUS.
   std::uint64_t finish(std::size_t core);
-  /// A register; without waiting. Returns what the access takes, ps.
+  /// Without waiting. Returns what it takes, ps.
+  std::uint64_t transfer(Socket& by, tlm::tlm_command command, const Range& range);
+  /// The same of a register.
   std::uint64_t access(Socket& by, tlm::tlm_command command, std::uint64_t address,
                        std::uint64_t& value);
   void write(std::uint64_t address, std::uint64_t value);

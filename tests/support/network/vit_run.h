@@ -17,11 +17,12 @@
 
 namespace systole::test {
 
-/// The smallest vision model on a machine, with the first few pictures.
+/// A vision model on a machine, the smallest unless another one is given, with the first few pictures.
 struct VitRun {
-  explicit VitRun(const std::string& machine_name, std::size_t images = 1)
+  explicit VitRun(const std::string& machine_name, std::size_t images = 1,
+                  const std::string& model = "vit17")
       : machine(hw::find_machine(machine_name)),
-        network(testbench::load_network("vit17", machine)),
+        network(testbench::load_network(model, machine)),
         mapping(mapper::map_graph(network.graph, machine)),
         inputs(testbench::network_inputs(network, model::load_images(testbench::default_data(), {}),
                                          images)) {}

@@ -154,6 +154,21 @@ TEST(OwnRtl, AnArrayOf32x32TakesTheBlocksPlaceIfAskedFor) {
                       "systolic_array");
 }
 
+// What the program does not come with in the width of preset vitcod: a chain at a time in micro-code.
+TEST(OwnRtl, APostopPipelineOf64LanesTakesTheBlocksPlaceIfAskedFor) {
+  if (std::getenv("SYSTOLE_LARGE_RTL") == nullptr) {
+    GTEST_SKIP() << "compiling 64 lanes takes a minute: SYSTOLE_LARGE_RTL=1 runs this test";
+  }
+  const TempDirectory directory;
+  expect_as_the_model(directory,
+                      {"postop_pipeline",
+                       "postop/systole_postop_pipeline.sv",
+                       "lanes = 64\n",
+                       "Lanes = 64\n",
+                       {"run", "-m", "vitcod", "--model", "vit65", "-n", "1", "--check"}},
+                      "postop_pipeline");
+}
+
 TEST(OwnRtl, AnOutputStationaryArrayTakesTheBlocksPlace) {
   const TempDirectory directory;
   expect_as_the_model(directory,

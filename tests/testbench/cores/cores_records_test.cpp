@@ -51,7 +51,8 @@ std::vector<CoreCommands> commands_of(const hw::CoreSystem& system, const CoresR
   for (std::size_t i = 0; i < system.cores.size(); ++i) {
     const FirstTask& first = result.first_tasks[i];
     cores.push_back({system.cores[i].name, first.program, first.traces, first.accounts,
-                     system.cores[i].machine.core.clock_mhz, first.finished});
+                     system.cores[i].machine.core.clock_mhz, first.finished,
+                     system.cores[i].link_ns});
   }
   return cores;
 }
@@ -140,7 +141,7 @@ TEST_F(CoresRecords, CommandsOfEveryCoreAreInOneTable) {
   std::string line;
   std::vector<std::string> head;
   while (std::getline(lines, line) && line.front() == '#') head.push_back(line);
-  const std::vector<std::string> expected{"# systole command trace 1", "# machine transformer",
+  const std::vector<std::string> expected{"# systole command trace 1", "# machine custom",
                                           "# core near",               "# clock_mhz 1000",
                                           "# core far",                "# clock_mhz 700"};
   EXPECT_EQ(head, expected);

@@ -97,7 +97,7 @@ TEST_F(CoresViews, PipelinesOfAllCoresAreInOneLog) {
   for (std::size_t i = 0; i < 2; ++i) {
     const FirstTask& first = result.first_tasks[i];
     cores.push_back({system.cores[i].name, first.program, first.traces, first.accounts,
-                     system.cores[i].machine.core.clock_mhz});
+                     system.cores[i].machine.core.clock_mhz, first.finished, 0});
   }
   {
     PipelineView view(directory.path("run.kanata"));

@@ -239,6 +239,33 @@ TEST(Generation, HasTheBitsOfItsDefinitionOnAnyNumberOfCores) {
   }
 }
 
+// More cores than heads, than slices of the width and of the hidden layer, and than words.
+TEST(Generation, CoresWithoutAPartHaveNothingToDo) {
+  const model::Gpt gpt = odd_gpt();
+  for (const auto format : {hw::dfx::Format::kFp16, hw::dfx::Format::kInt8}) {
+    hw::Machine machine = machine_with(1);
+    machine.matrix.format = format;
+    const Outcome alone = run_on(machine, gpt, 3);
+    const float scale = std::fabs(hw::to_float(alone.logits.back()[largest(alone.logits.back())]));
+    for (const std::uint32_t cores : {5U, 9U, 13U, 40U}) {
+      machine.dfx.cores = cores;
+      machine.ring.collective = hw::dfx::Collective::kAllGather;
+      const Outcome gathered = run_on(machine, gpt, 3);
+      EXPECT_EQ(gathered.logits, alone.logits) << cores;
+      EXPECT_EQ(gathered.generation.tokens, alone.generation.tokens) << cores;
+      machine.ring.collective = hw::dfx::Collective::kAllReduce;
+      const Outcome reduced = run_on(machine, gpt, 3);
+      ASSERT_EQ(reduced.logits.size(), alone.logits.size()) << cores;
+      for (std::size_t i = 0; i < gpt.shape.vocabulary; ++i) {
+        // Of the last position of the prompt: tokens may differ after it.
+        EXPECT_NEAR(hw::to_float(reduced.logits[11][i]), hw::to_float(alone.logits[11][i]),
+                    0.1F * scale)
+            << cores << ' ' << i;
+      }
+    }
+  }
+}
+
 TEST(Generation, HasTheSameBitsWhateverTheMachineDoesForTime) {
   const model::Gpt gpt = odd_gpt();
   const Outcome plain = run_on(machine_with(1), gpt, 8);

@@ -229,6 +229,30 @@ TEST_F(RtlWaveTest, AttentionLinesWorkWhileTheirEnginesAreBusy) {
   }
 }
 
+// Tokens are decoded as they arrive, and encoded as rows leave the post-op lanes.
+TEST_F(RtlWaveTest, LinesThatMixHeadsWorkWhileTheModelSaysSo) {
+  const test::VitRun vit("vitcod", 1, "vit65-sparse90-ae");
+  const Run run = this->run(vit, {"head_mix_line"});
+  expect_a_clock(run.vcd, "head_mix_line", 1'000'000 / vit.machine.core.clock_mhz);
+  const std::vector<std::uint64_t> begins = operations(run.vcd, "head_mix_line");
+  std::size_t decoding = 0, encoding = 0;
+  for (const std::uint64_t time : begins) {
+    const bool decodes =
+        run.vcd.at("system.core.attention.decoder.state", time) == wave_state("busy");
+    const bool encodes = run.vcd.at("system.core.store.encoder.state", time) == wave_state("busy");
+    EXPECT_TRUE(decodes || encodes) << time;
+    decoding += decodes ? 1 : 0;
+    encoding += encodes ? 1 : 0;
+  }
+  EXPECT_GT(decoding, 10U);
+  EXPECT_GT(encoding, 10U);
+  const std::uint64_t operations_in_all = run.report.at("head_mix_line").operations;
+  EXPECT_LE(begins.size(), operations_in_all);
+  for (const std::uint64_t time : rises(run.vcd, port_of("head_mix_line", "in_valid_i"))) {
+    EXPECT_TRUE(run.vcd.at("rtl.head_mix_line.model.cycle", time).has_value()) << time;
+  }
+}
+
 TEST_F(RtlWaveTest, CoresOfARingHaveTheirOwn) {
   model::TextShape shape = model::gpt_shape("kjv");
   shape.encoder.layers = 1;
