@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <tuple>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "hw/description/machine_keys.h"
+#include "hw/description/machine_names.h"
 #include "hw/description/machine_rules.h"
 #include "hw/description/machine_text.h"
 #include "hw/description/toml_text.h"
@@ -20,11 +20,9 @@
 namespace systole::hw {
 namespace {
 
-using ValueKind = MachineKey::Kind;
 using Place = toml::source_position;
 
-constexpr std::string_view kBase = "base", kCore = "core", kUse = "use", kKind = "kind",
-                           kRegisters = "registers";
+constexpr std::string_view kCore = "core", kUse = "use", kKind = "kind", kRegisters = "registers";
 /// A kind of core, with attention engines, and the preset of one.
 constexpr std::string_view kEngines = "vitcod";
 /// A ring of FP16 cores, the preset of one, and the key of what each has of the memory.
@@ -33,60 +31,6 @@ constexpr std::string_view kRing = "ring", kRingPreset = "dfx", kDdrMib = "ddr_m
 constexpr std::uint32_t kDefaultDdrMib = 128, kMaxDdrMib = 32768;
 constexpr std::size_t kMaxProblems = 100;  // reported one by one
 constexpr std::int64_t kMaxLinkNs = 1'000'000;
-
-/// The value as the key's kind holds it; none if it has another type.
-std::optional<KeyValue> convert(const MachineKey& key, const toml::node& node) {
-  const auto* text = node.as_string();
-  const auto* integer = node.as_integer();
-  const auto* number = node.as_floating_point();
-  switch (key.kind) {
-    case ValueKind::kInteger:
-    case ValueKind::kPowerOfTwo:
-      if (integer != nullptr) return integer->get();
-      break;
-    case ValueKind::kNumber:
-      if (number != nullptr) return number->get();
-      if (integer != nullptr) return static_cast<double>(integer->get());
-      break;
-    case ValueKind::kName:
-      if (text != nullptr) return text->get();
-      break;
-    case ValueKind::kWord:
-      if (text != nullptr) return word_value(key, text->get());
-      break;
-  }
-  return std::nullopt;
-}
-
-std::vector<std::string_view> sections() {
-  std::vector<std::string_view> names;
-  for (const MachineKey& key : machine_keys()) {
-    const std::string_view section = section_of(key.path);
-    if (!section.empty() && (names.empty() || names.back() != section)) names.push_back(section);
-  }
-  return names;
-}
-
-/// The keys of a section, or what may be outside the sections ("").
-std::vector<std::string_view> keys_in(std::string_view section) {
-  std::vector<std::string_view> names;
-  for (const MachineKey& key : machine_keys()) {
-    if (section_of(key.path) == section) names.push_back(key_of(key.path));
-  }
-  if (!section.empty()) return names;
-  names.push_back(kBase);
-  for (const std::string_view name : sections()) names.push_back(name);
-  return names;
-}
-
-std::string joined(const std::vector<std::string_view>& names) {
-  std::string text;
-  for (const std::string_view name : names) {
-    if (!text.empty()) text += ", ";
-    text += name;
-  }
-  return text;
-}
 
 /// Walks the tree of one file and gathers its machine and its problems.
 class MachineReader {
@@ -100,11 +44,11 @@ class MachineReader {
                        ": found no key, expected a machine: base = \"NAME\" of a preset, "
                        "or sections as [array] with their keys");
     }
-    if (const toml::node* base = root.get(kBase)) read_base(*base);
+    if (const toml::node* base = root.get(kBaseKey)) read_base(*base);
     const toml::node* const cores = root.get(kCore);
     const bool has_cores = cores != nullptr && cores->is_array();
     for (auto&& [key, node] : root) {
-      if (key.str() == kBase || (has_cores && key.str() == kCore)) continue;
+      if (key.str() == kBaseKey || (has_cores && key.str() == kCore)) continue;
       read_top(key, node);
     }
     // Rules would judge defaults that the base was to replace.
@@ -135,10 +79,10 @@ class MachineReader {
         machine_.name = Machine{}.name;  // it is another machine than its base
         return;
       } catch (const InputError& error) {
-        add(node.source().begin, kBase, error.what());
+        add(node.source().begin, kBaseKey, error.what());
       }
     } else {
-      add(node.source().begin, kBase,
+      add(node.source().begin, kBaseKey,
           "found " + found_text(node) + ", expected the name of a machine preset in quotes");
     }
     base_failed_ = true;

@@ -57,20 +57,6 @@ void add_classes(const RunSubject& subject, const std::vector<std::vector<std::u
   tensors.push_back(model::make_tensor("labels", model::FileDtype::kI32, {known.size()}, known));
 }
 
-void check_recordings(const RunOptions& options, const RunSubject& subject) {
-  const bool several = options.wave.inferences != 1 || options.timeline_inferences != 1;
-  if (several && subject.next_step()) {
-    throw hw::InputError(
-        fmt::format("--wave-images and --timeline-images: each {} has its own program, expected 1",
-                    options.size.decode ? "token" : "text with padding"));
-  }
-  if (!options.tensors.empty() && subject.next_step()) {
-    throw hw::InputError(
-        "--tensors: each token or text with padding has its own program, expected inferences of "
-        "one program");
-  }
-}
-
 namespace {
 
 void check_options(const RunOptions& options) {
@@ -325,7 +311,7 @@ int run(const RunOptions& options) {
     if (options.cores != 0 || !options.split.empty()) {
       throw hw::InputError("--cores and --split: map a network, expected --model, no --program");
     }
-    require_no_ring_options(options);
+    require_no_ring_options(options.ring);
     return run_program(options);
   }
   if (options.model.empty() || options.machine.machine.empty()) {
@@ -334,26 +320,11 @@ int run(const RunOptions& options) {
   if (options.cores != 0 || !hw::find_system(options.machine.machine).cores.empty()) {
     return run_cores(options);
   }
-  require_no_ring_options(options);
+  require_no_ring_options(options.ring);
   if (!options.split.empty()) {
     throw hw::InputError("--split: between several cores, expected --cores or [[core]] tables");
   }
   return run_network(options);
-}
-
-void add_ring_options(CLI::App& command, RingOptions& options) {
-  command.add_option("--generate", options.model, "what a ring beside runs; default: kjv")
-      ->type_name("NAME|FILE");
-  command.add_option("--prompt", options.prompt, "of --generate: text to go on from")
-      ->type_name("TEXT");
-  require_positive(*command
-                        .add_option("--input-tokens", options.input_tokens,
-                                    "of --generate: length of a prompt without a meaning")
-                        ->type_name("N"));
-  require_positive(*command
-                        .add_option("--output-tokens", options.output_tokens,
-                                    "of --generate: tokens to generate; default: 64")
-                        ->type_name("N"));
 }
 
 void add_timeline_options(CLI::App& command, RunOptions& options) {

@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "hw/description/core_system.h"
 #include "testbench/cli/common/outputs.h"
+#include "testbench/cli/common/ring_options.h"
 #include "testbench/cli/common/run_options.h"
 #include "testbench/common/progress.h"
 #include "testbench/cores/core_plan.h"
@@ -25,8 +26,6 @@
 #include "testbench/explain/pipeline_view.h"
 #include "testbench/explain/transaction_view.h"
 #include "testbench/generation/report_generation.h"
-#include "testbench/generation/ring_run.h"
-#include "testbench/generation/ring_text.h"
 #include "testbench/network/networks.h"
 #include "testbench/network/run_subject.h"
 #include "testbench/network/tensors.h"
@@ -207,61 +206,6 @@ void write_core_outputs(const RunOptions& options, const RunSubject& subject, co
   model::write_safetensors(options.outputs, tensors);
 }
 
-/// What the ring of a system does: its network, and the task that refers to it.
-class RingWork {
- public:
-  RingWork(const RunOptions& options, const hw::CoreSystem& system, const hw::CoreSite& site)
-      : text_(load_ring_text(options.ring.model.empty() ? "kjv" : options.ring.model,
-                             options.functional)) {
-    if (!options.functional && options.ring.prompt) {
-      throw hw::InputError("--functional off: no text is read, expected --input-tokens");
-    }
-    if (options.ring.prompt && options.ring.prompt->empty()) {
-      throw hw::InputError("--prompt: found no text, expected at least one character");
-    }
-    part_.site = &site;
-    part_.ddr = hw::ring_ddr(system, site);
-    part_.task.shape = text_.shape;
-    if (options.functional) part_.task.gpt = &*text_.gpt;
-    part_.task.prompt = prompt_of(text_, options.ring.prompt, options.ring.input_tokens);
-    part_.task.tokens = options.ring.output_tokens.value_or(
-        std::min<std::uint32_t>(kDefaultTokens, text_.shape.positions));
-    try {
-      static_cast<void>(RingRun(site.machine, part_.task));
-    } catch (const hw::InputError& error) {
-      const std::string text = error.what();
-      const bool of_ddr = text.find("dram.mib") != std::string::npos;
-      throw hw::InputError(site.name + ": " + text +
-                           (of_ddr ? "; of a ring it is ddr_mib of its table" : ""));
-    }
-  }
-  RingWork(const RingWork&) = delete;
-  RingWork& operator=(const RingWork&) = delete;
-
-  [[nodiscard]] RingPart& part() { return part_; }
-  /// For the report.
-  [[nodiscard]] GenerationReport report(const RunOptions& options, Generation generation) const {
-    GenerationReport report;
-    report.machine = part_.site->machine;
-    report.model = text_.name;
-    report.functional = options.functional;
-    report.seeded = !text_.tokeniser;
-    report.layers = text_.shape.encoder.layers;
-    report.width = text_.shape.encoder.width;
-    report.input_tokens = static_cast<std::uint32_t>(part_.task.prompt.size());
-    if (options.functional) {
-      report.prompt = text_.text_of(part_.task.prompt);
-      report.text = text_.text_of(generation.tokens);
-    }
-    report.generation = std::move(generation);
-    return report;
-  }
-
- private:
-  const RingText text_;
-  RingPart part_;
-};
-
 std::vector<CoreCommands> commands_of(const hw::CoreSystem& system,
                                       const std::vector<FirstTask>& tasks) {
   std::vector<CoreCommands> cores;
@@ -275,18 +219,25 @@ std::vector<CoreCommands> commands_of(const hw::CoreSystem& system,
 
 }  // namespace
 
-void require_no_ring_options(const RunOptions& options) {
-  if (!options.ring.any()) return;
-  throw hw::InputError(
-      "--generate, --prompt, --input-tokens, --output-tokens: of a ring, expected a machine file "
-      "with a [[core]] table of kind \"ring\"");
+void check_recordings(const RunOptions& options, const RunSubject& subject) {
+  const bool several = options.wave.inferences != 1 || options.timeline_inferences != 1;
+  if (several && subject.next_step()) {
+    throw hw::InputError(
+        fmt::format("--wave-images and --timeline-images: each {} has its own program, expected 1",
+                    options.size.decode ? "token" : "text with padding"));
+  }
+  if (!options.tensors.empty() && subject.next_step()) {
+    throw hw::InputError(
+        "--tensors: each token or text with padding has its own program, expected inferences of "
+        "one program");
+  }
 }
 
 int run_cores(const RunOptions& options) {
   const hw::CoreSystem all = system_of(options);
   const hw::CoreSystem system = hw::tiles_of(all);
   const hw::CoreSite* const ring_site = hw::ring_of(all);
-  if (ring_site == nullptr) require_no_ring_options(options);
+  if (ring_site == nullptr) require_no_ring_options(options.ring);
   check_decode(options, system);
   std::optional<SimulationBar> bar(std::in_place);
   const Subjects subjects({options.model, options.size, options.input, options.limit,
@@ -301,7 +252,7 @@ int run_cores(const RunOptions& options) {
   }
   const CorePlan plan = plan_of(options, system, subjects);
   std::unique_ptr<RingWork> ring;
-  if (ring_site != nullptr) ring = std::make_unique<RingWork>(options, all, *ring_site);
+  if (ring_site != nullptr) ring = std::make_unique<RingWork>(options.ring, options.functional, all, *ring_site);
   JsonOutput stats(options.stats);
   std::optional<hw::AtomicFile> actions;
   if (!options.actions.empty()) actions.emplace(options.actions);
@@ -340,7 +291,7 @@ int run_cores(const RunOptions& options) {
   run.split = plan.split;
   run.cores = std::move(result.cores);
   if (ring) {
-    run.ring = ring->report(options, std::move(*result.ring));
+    run.ring = ring->report(options.functional, std::move(*result.ring));
     run.ring_check = result.ring_check;
   }
   run.seconds = result.seconds;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "hw/description/core_system.h"
+#include "hw/program/program.h"
 #include "mapper/mapping.h"
 #include "mapper/program_file.h"
 #include "model/graph/graph.h"
@@ -57,6 +59,26 @@ struct CorePlan {
   std::vector<CoreProgram> programs;
   std::vector<CoreTask> tasks;  ///< a core takes its own in this order
   MoveGraph move;               ///< of `graph`; empty: it is the same for all inferences
+};
+
+/// The programs of a core as one, for the texts of a waveform: operators and commands of one after
+/// those of the other.
+class ShownPrograms {
+ public:
+  /// Those of core `core` in the plan.
+  ShownPrograms(const CorePlan& plan, std::size_t core);
+
+  /// Where a program begins in program().
+  struct Place {
+    std::uint32_t op = 0, command = 0;
+  };
+  /// `index`: in the plan, of a program of this core.
+  [[nodiscard]] const Place& place(std::size_t index) const { return places_.at(index); }
+  [[nodiscard]] const hw::Program& program() const { return program_; }
+
+ private:
+  hw::Program program_;
+  std::map<std::size_t, Place> places_;  ///< by program of the plan
 };
 
 /// A network as one core of the system runs it alone.

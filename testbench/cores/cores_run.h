@@ -16,7 +16,6 @@
 #include "testbench/cores/part_recorder.h"
 #include "testbench/cores/reference_runs.h"
 #include "testbench/cores/ring_beside.h"
-#include "testbench/cores/shown_programs.h"
 #include "testbench/run/class_cycles.h"
 #include "testbench/run/result_rows.h"
 #include "testbench/run/run_checks.h"

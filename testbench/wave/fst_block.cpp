@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <stdexcept>
 
 namespace systole::testbench {
@@ -12,6 +13,7 @@ namespace {
 
 constexpr char kBlockKind = 8, kPackedByLz4 = '4';
 constexpr unsigned kByte = 8;
+constexpr char kBits = 'b', kDigits = 'd';
 constexpr int kFastZlib = 1;
 constexpr std::size_t kLongestVarint = 10;
 constexpr std::size_t kWorthPacking = 32;  ///< bytes, as GTKWave's writer has it
@@ -81,6 +83,35 @@ std::string fst_number(std::uint64_t value) {
   return text;
 }
 
+void pack_digits(const char* digits, unsigned width, std::string& to) {
+  const std::size_t begin = to.size();
+  to += kBits;
+  unsigned i = 0;
+  for (; i + kByte <= width; i += kByte) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, digits + i, kByte);  // of a little-endian host
+    constexpr std::uint64_t kLowest = 0x0101010101010101, kZeros = 0x3030303030303030;
+    if ((eight & ~kLowest) != kZeros) break;
+    // Digit k is bit 8 k: of the product the highest byte has it as bit 7 - k.
+    to += static_cast<char>(((eight & kLowest) * 0x8040201008040201) >> 56U);
+  }
+  unsigned last = 0, left = 0;
+  for (; i < width && (digits[i] & ~1) == '0'; ++i, ++left) {  // less than eight: else one is neither
+    last = last << 1U | static_cast<unsigned>(digits[i] & 1);
+  }
+  if (i == width) {
+    if (left != 0) to += static_cast<char>(last << (kByte - left));
+    return;
+  }
+  to.resize(begin);
+  to += kDigits;
+  to.append(digits, width);
+}
+
+std::size_t packed_bytes(const char* packed, unsigned width) {
+  return 1 + (packed[0] == kBits ? (width + kByte - 1) / kByte : width);
+}
+
 FstBlock::FstBlock(const std::vector<unsigned>& widths) {
   for (const unsigned width : widths) {
     variables_.push_back(
@@ -100,8 +131,7 @@ void FstBlock::stamp(std::uint64_t time) {
   ++steps_;
 }
 
-std::uint64_t FstBlock::steps_since_last(Variable& variable) const {
-  const std::uint64_t step = steps_ - 1;
+std::uint64_t FstBlock::steps_since_last(Variable& variable, std::uint64_t step) {
   const std::uint64_t passed = step - variable.last_step;
   variable.last_step = step;
   return passed;
@@ -112,38 +142,32 @@ void FstBlock::put(Variable& variable, const char* text, std::size_t bytes) {
   bytes_ += bytes;
 }
 
-void FstBlock::change(std::size_t signal, const char* digits) {
+void FstBlock::change_at(std::size_t signal, std::uint64_t step, const char* packed) {
   Variable& variable = variables_[signal];
-  const unsigned width = variable.width;
-  const bool is_number = std::all_of(digits, digits + width, [](char c) { return (c & ~1) == '0'; });
-  if (width <= 64 && is_number) {
-    std::uint64_t bits = 0;
-    for (unsigned i = 0; i < width; ++i) bits = bits << 1U | static_cast<unsigned>(digits[i] & 1);
-    return change(signal, RecordedValue{RecordedValue::Kind::kNumber, bits});
-  }
-  if (width == 1) {
-    const bool none = digits[0] == 'z';
-    return change(signal, {none ? RecordedValue::Kind::kNone : RecordedValue::Kind::kUnknown, 0});
-  }
-  const std::uint64_t passed = steps_since_last(variable);
-  variable.has_text = true;
-  variable.text.assign(digits, width);
+  const std::uint64_t passed = steps_since_last(variable, step);
+  const std::size_t bytes = packed_bytes(packed, variable.width);
+  variable.is_packed = true;
+  variable.packed.assign(packed, bytes);
+  const bool is_number = packed[0] == kBits;
   std::array<char, kLongestVarint> head;
-  put(variable, head.data(),
-      static_cast<std::size_t>(write_varint(passed << 1U | (is_number ? 0U : 1U), head.data()) -
-                               head.data()));
-  if (!is_number) return put(variable, digits, width);
-  std::string packed((width + kByte - 1) / kByte, '\0');
-  for (unsigned i = 0; i < width; ++i) {
-    if (digits[i] == '1') packed[i / kByte] = static_cast<char>(packed[i / kByte] | 0x80 >> i % kByte);
+  char* end = head.data();
+  if (variable.width != 1) {
+    end = write_varint(passed << 1U | (is_number ? 0U : 1U), end);
+    put(variable, head.data(), static_cast<std::size_t>(end - head.data()));
+    return put(variable, packed + 1, bytes - 1);
   }
-  put(variable, packed.data(), packed.size());
+  // Bit 0: none of 0 and 1; then x is 0 and z is 1 of the next three bits.
+  const unsigned one = static_cast<std::uint8_t>(packed[1]) >> 7U;
+  end = write_varint(is_number ? passed << 2U | one << 1U
+                               : passed << 4U | (packed[1] == 'z' ? 3U : 1U),
+                     end);
+  put(variable, head.data(), static_cast<std::size_t>(end - head.data()));
 }
 
 void FstBlock::change(std::size_t signal, const RecordedValue& value) {
   Variable& variable = variables_[signal];
-  const std::uint64_t passed = steps_since_last(variable);
-  variable.has_text = false;
+  const std::uint64_t passed = steps_since_last(variable, step());
+  variable.is_packed = false;
   variable.value = value;
   const bool is_number = value.kind == RecordedValue::Kind::kNumber;
   std::array<char, kLongestVarint + 64> text;
@@ -167,10 +191,15 @@ void FstBlock::change(std::size_t signal, const RecordedValue& value) {
 }
 
 void FstBlock::put_digits(const Variable& variable, std::string& to) const {
-  if (variable.has_text) {
-    to.replace(variable.digits, variable.width, variable.text);
+  if (variable.is_packed && variable.packed[0] != kBits) {
+    to.replace(variable.digits, variable.width, variable.packed, 1, variable.width);
     return;
   }
+  for (unsigned i = 0; variable.is_packed && i < variable.width; ++i) {
+    const auto byte = static_cast<std::uint8_t>(variable.packed[1 + i / kByte]);
+    to[variable.digits + i] = (byte >> (kByte - 1 - i % kByte) & 1U) != 0 ? '1' : '0';
+  }
+  if (variable.is_packed) return;
   for (unsigned i = 0; i < variable.width; ++i) {
     to[variable.digits + i] = variable.value.kind != RecordedValue::Kind::kNumber
                                   ? letter_of(variable.value)

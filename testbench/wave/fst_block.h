@@ -11,6 +11,12 @@ namespace systole::testbench {
 /// A number as FST files have it in their heads and blocks: eight bytes, the highest first.
 [[nodiscard]] std::string fst_number(std::uint64_t value);
 
+/// Appends `width` binary digits, '0', '1', 'x' and 'z': a byte that says whether all are 0 or 1,
+/// then these as bits, the first one the highest of the first byte, or the digits as they are.
+void pack_digits(const char* digits, unsigned width, std::string& to);
+/// Bytes of what pack_digits() has appended.
+[[nodiscard]] std::size_t packed_bytes(const char* packed, unsigned width);
+
 /// Changes of a stretch of time as a block of an FST file, kind 8 of GTKWave's fstapi.c. That
 /// file's own writer takes each change as text and unpacks it again for the block, which costs
 /// three times as much as this does.
@@ -27,8 +33,11 @@ class FstBlock {
   void stamp(std::uint64_t time);
   /// A change at the time of the last stamp.
   void change(std::size_t signal, const RecordedValue& value);
-  /// The same as binary digits, as many as the signal is wide: '0', '1', 'x' and 'z'.
-  void change(std::size_t signal, const char* digits);
+  /// Of the last stamp, from 0 in this block.
+  [[nodiscard]] std::uint64_t step() const noexcept { return steps_ - 1; }
+  /// A change at any step of the block so far, no earlier than the signal's last one. `packed`: see
+  /// pack_digits().
+  void change_at(std::size_t signal, std::uint64_t step, const char* packed);
 
   /// Of changes since the last take(), before they are compressed.
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
@@ -43,12 +52,11 @@ class FstBlock {
     std::string changes;      ///< of the block
     std::uint64_t last_step;  ///< with a change
     RecordedValue value;
-    bool has_text;     ///< the last change was digits
-    std::string text;  ///< those
+    bool is_packed;      ///< the last change was
+    std::string packed;  ///< that
   };
-  /// Adds the number of time steps since the last change, and the value, in `bytes` of `text`.
   void put(Variable& variable, const char* text, std::size_t bytes);
-  [[nodiscard]] std::uint64_t steps_since_last(Variable& variable) const;
+  static std::uint64_t steps_since_last(Variable& variable, std::uint64_t step);
 
 
   void put_digits(const Variable& variable, std::string& to) const;

@@ -5,9 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -26,7 +30,8 @@ FstHandle open_fst(const std::string& path) {
   return reader;
 }
 
-/// All changes of some files in the order of time, a slice of it after the other.
+/// All changes of some files, a slice of time after the other. A block of an FST has the changes of a
+/// signal one after the other and knows their times by number, so only the times are merged.
 class FstMerger {
  public:
   FstMerger(const std::string& path, const std::vector<FstPart>& parts, std::uint64_t slice_bytes)
@@ -39,9 +44,6 @@ class FstMerger {
   }
 
   void run() {
-    values_.resize(widths_.size());
-    latest_.resize(widths_.size(), kNoChange);
-    early_.resize(widths_.size());
     file_.begin(begin_, widths_);
     const std::uint64_t slices = std::max<std::uint64_t>(bytes_ / slice_bytes_, 1);
     const std::uint64_t length = (end_ - begin_) / slices + 1;
@@ -55,39 +57,40 @@ class FstMerger {
   }
 
  private:
-  static constexpr std::size_t kNoChange = ~std::size_t{0};
-
   struct Source {
     FstHandle reader;
-    std::vector<std::size_t> variables;  ///< in what is written, by handle
-    std::vector<fstHandle> handles;      ///< the same as GTKWave's writer counts, 0: none yet
+    std::string path;
+    std::vector<std::size_t> signals;  ///< in what is written, by handle
+    std::vector<std::uint64_t> times;  ///< of the slice, in their order
+    std::vector<std::uint32_t> steps;  ///< of each in the block
   };
-  struct Change {
-    std::uint64_t time;
-    std::size_t variable;
-    std::size_t text;  ///< where its digits are in `digits_`
-    std::size_t length;
+  struct Signal {
+    std::size_t source = 0;
+    std::string early;    ///< before all begins
+    std::string changes;  ///< of the slice: the number of a time of its source, then the value
+    std::string shown;    ///< packed
   };
   /// For the reader, which calls back with it.
   struct Reading {
     FstMerger* merger;
-    const Source* source;
+    Source* source;
   };
 
   void add(const FstPart& part) {
-    Source source{open_fst(part.path), {}, {}};
+    Source source{open_fst(part.path), part.path, {}, {}, {}};
     void* const writer = file_.writer();
     std::error_code none;
     bytes_ += std::filesystem::file_size(part.path, none);
     std::size_t depth = 0;
     for (std::size_t begin = 0; begin < part.scope.size(); ++depth) {
       const std::size_t end = std::min(part.scope.find('.', begin), part.scope.size());
-      fstWriterSetScope(writer, FST_ST_VCD_MODULE,
-                        part.scope.substr(begin, end - begin).c_str(), nullptr);
+      fstWriterSetScope(writer, FST_ST_VCD_MODULE, part.scope.substr(begin, end - begin).c_str(),
+                        nullptr);
       begin = end + 1;
     }
-    source.handles.resize(fstReaderGetMaxHandle(source.reader.get()) + 1, 0);
-    source.variables.resize(source.handles.size());
+    // As GTKWave's writer counts, 0: none yet.
+    std::vector<fstHandle> handles(fstReaderGetMaxHandle(source.reader.get()) + 1, 0);
+    source.signals.resize(handles.size());
     while (const fstHier* entry = fstReaderIterateHier(source.reader.get())) {
       if (entry->htyp == FST_HT_SCOPE) {
         fstWriterSetScope(writer, static_cast<fstScopeType>(entry->u.scope.typ),
@@ -96,10 +99,11 @@ class FstMerger {
         fstWriterSetUpscope(writer);
       } else if (entry->htyp == FST_HT_VAR) {
         const auto& var = entry->u.var;
-        fstHandle& handle = source.handles.at(var.handle);
+        fstHandle& handle = handles.at(var.handle);
         if (handle == 0) {
-          source.variables[var.handle] = widths_.size();
+          source.signals[var.handle] = widths_.size();
           widths_.push_back(var.length);
+          signals_.push_back({sources_.size(), {}, {}, {}});
         }
         // A second name of a signal has the handle of the first.
         handle = fstWriterCreateVar(writer, static_cast<fstVarType>(var.typ),
@@ -112,8 +116,9 @@ class FstMerger {
   }
 
   void read_slice() {
-    for (const Source& source : sources_) {
+    for (Source& source : sources_) {
       void* const reader = source.reader.get();
+      source.times.clear();
       // The first slice has what came before it, for the values with which it begins.
       fstReaderSetLimitTimeRange(reader, slice_begin_ == begin_ ? 0 : slice_begin_, slice_end_);
       fstReaderSetFacProcessMaskAll(reader);
@@ -121,69 +126,113 @@ class FstMerger {
       const auto take = [](void* data, std::uint64_t time, fstHandle handle,
                            const unsigned char* value) {
         const auto& of = *static_cast<Reading*>(data);
-        of.merger->take(time, of.source->variables.at(handle),
+        of.merger->take(*of.source, time, of.source->signals.at(handle),
                         reinterpret_cast<const char*>(value));
       };
       fstReaderIterBlocks(reader, take, &reading, nullptr);
     }
   }
 
-  void take(std::uint64_t time, std::size_t variable, const char* value) {
+  void take(Source& source, std::uint64_t time, std::size_t index, const char* value) {
     // The reader gives all of a block that has a part of the slice.
     if (time > slice_end_) return;
+    Signal& signal = signals_[index];
     if (time < slice_begin_) {
-      if (slice_begin_ == begin_) early_[variable] = value;
+      if (slice_begin_ == begin_) signal.early = value;
       return;
     }
-    const std::size_t length = std::char_traits<char>::length(value);
-    changes_.push_back({time, variable, digits_.size(), length});
-    digits_.append(value, length + 1);
+    if (source.times.empty() || time > source.times.back()) source.times.push_back(time);
+    if (time < source.times.back()) {
+      throw hw::InputError(hw::printable(source.path) + ": changes are not in the order of time");
+    }
+    put_number(static_cast<std::uint32_t>(source.times.size() - 1), signal.changes);
+    pack_digits(value, widths_[index], signal.changes);
+  }
+
+  static void put_number(std::uint32_t number, std::string& to) {
+    to.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+
+  /// The times of all sources in the block, each once.
+  void stamp_times() {
+    std::vector<std::size_t> next(sources_.size(), 0);
+    for (Source& source : sources_) source.steps.clear();
+    for (;;) {
+      std::uint64_t time = ~std::uint64_t{0};
+      for (std::size_t i = 0; i < sources_.size(); ++i) {
+        const std::vector<std::uint64_t>& times = sources_[i].times;
+        if (next[i] < times.size()) time = std::min(time, times[next[i]]);
+      }
+      if (time == ~std::uint64_t{0}) return;
+      file_.stamp(time);
+      for (std::size_t i = 0; i < sources_.size(); ++i) {
+        const std::vector<std::uint64_t>& times = sources_[i].times;
+        if (next[i] == times.size() || times[next[i]] != time) continue;
+        ++next[i];
+        sources_[i].steps.push_back(static_cast<std::uint32_t>(file_.changes().step()));
+      }
+    }
   }
 
   void write_slice() {
-    for (std::size_t variable = 0; variable < early_.size(); ++variable) {
-      const std::string& value = early_[variable];
-      if (value.empty()) continue;
-      changes_.push_back({begin_, variable, digits_.size(), value.size()});
-      digits_.append(value.c_str(), value.size() + 1);
-    }
-    std::stable_sort(changes_.begin(), changes_.end(),
-                     [](const Change& a, const Change& b) { return a.time < b.time; });
-    for (std::size_t i = 0; i < changes_.size();) {
-      const std::size_t first = i;
-      // Of several changes at a time the last one counts.
-      for (; i < changes_.size() && changes_[i].time == changes_[first].time; ++i) {
-        latest_[changes_[i].variable] = i;
+    const std::uint64_t first_step = file_.changes().step();
+    stamp_times();
+    for (std::size_t index = 0; index < signals_.size(); ++index) {
+      Signal& signal = signals_[index];
+      if (!signal.early.empty()) {
+        // Ahead of what the slice begins with.
+        std::string packed;
+        pack_digits(signal.early.c_str(), widths_[index], packed);
+        const bool again = changes_at(signal, first_step);
+        if (!again) write(index, first_step, packed.data());
+        signal.early.clear();
       }
-      for (std::size_t each = first; each < i; ++each) {
-        if (latest_[changes_[each].variable] == each) write(changes_[each]);
-      }
+      write_changes(index);
+      signal.changes.clear();
     }
-    early_.clear();
-    changes_.clear();
-    digits_.clear();
   }
 
-  void write(const Change& change) {
-    std::string& shown = values_[change.variable];
-    if (shown.compare(0, shown.npos, digits_, change.text, change.length) == 0) return;
-    shown.assign(digits_, change.text, change.length);
-    file_.stamp(change.time);
-    file_.changes().change(change.variable, digits_.data() + change.text);
+  /// Whether the first change of the signal in the slice is at this step of the block.
+  [[nodiscard]] bool changes_at(const Signal& signal, std::uint64_t step) const {
+    if (signal.changes.empty()) return false;
+    return sources_[signal.source].steps[number_at(signal.changes, 0)] == step;
+  }
+
+  static std::uint32_t number_at(const std::string& changes, std::size_t at) {
+    std::uint32_t number = 0;
+    std::memcpy(&number, changes.data() + at, sizeof number);
+    return number;
+  }
+
+  void write_changes(std::size_t index) {
+    const Signal& signal = signals_[index];
+    const std::vector<std::uint32_t>& steps = sources_[signal.source].steps;
+    for (std::size_t at = 0; at < signal.changes.size();) {
+      const std::uint32_t number = number_at(signal.changes, at);
+      const char* const packed = signal.changes.data() + at + sizeof number;
+      at += sizeof number + packed_bytes(packed, widths_[index]);
+      // Of several changes at a time the last one counts.
+      if (at < signal.changes.size() && number_at(signal.changes, at) == number) continue;
+      write(index, steps[number], packed);
+    }
+  }
+
+  void write(std::size_t index, std::uint64_t step, const char* packed) {
+    std::string& shown = signals_[index].shown;
+    const std::size_t bytes = packed_bytes(packed, widths_[index]);
+    if (shown.compare(0, shown.npos, packed, bytes) == 0) return;
+    shown.assign(packed, bytes);
+    file_.changes().change_at(index, step, packed);
   }
 
   const std::uint64_t slice_bytes_;
   FstOutput file_;
   std::vector<Source> sources_;  ///< the first is what the others become parts of
   std::uint64_t bytes_ = 0;
-  std::vector<unsigned> widths_;  ///< by variable
+  std::vector<unsigned> widths_;  ///< by signal
+  std::vector<Signal> signals_;
   std::uint64_t begin_ = 0, end_ = 0;
   std::uint64_t slice_begin_ = 0, slice_end_ = 0;
-  std::vector<Change> changes_;  ///< of the slice
-  std::string digits_;
-  std::vector<std::string> early_;   ///< before all begins, by variable
-  std::vector<std::string> values_;  ///< shown, by variable
-  std::vector<std::size_t> latest_;  ///< change at the time in progress, by handle
 };
 
 }  // namespace

@@ -101,7 +101,8 @@ void WaveRecorder::look(std::uint64_t now) {
     }
     end_ = now;
   }
-  if (changes_.size() < enough_ && now < stop_at_) return;
+  // After the end nothing is written before all of it is known.
+  if (changes_.size() < enough_ && (now < stop_at_ || settled_() <= stop_at_)) return;
   const std::uint64_t settled = settled_();
   flush(std::min(settled, stop_at_));
   // What cannot be written yet is sorted again: less often, the more it is.

@@ -8,23 +8,13 @@
 
 #include "testbench/cli/common/command.h"
 #include "testbench/cli/common/common_options.h"
+#include "testbench/cli/common/ring_options.h"
 #include "testbench/network/network_size.h"
 #include "testbench/network/run_subject.h"
 #include "testbench/run/tensor_file.h"
 #include "testbench/wave/wave.h"
 
 namespace systole::testbench {
-
-/// What the ring of a system generates.
-struct RingOptions {
-  std::string model;  ///< empty: kjv
-  std::optional<std::string> prompt;
-  std::optional<std::uint32_t> input_tokens, output_tokens;
-
-  [[nodiscard]] bool any() const {
-    return !model.empty() || prompt || input_tokens || output_tokens;
-  }
-};
 
 /// What `systole run` was asked for.
 struct RunOptions {
@@ -55,9 +45,6 @@ void add_classes(const RunSubject& subject, const std::vector<std::vector<std::u
 
 /// What is recorded is named by one program. Throws InputError if there would be several.
 void check_recordings(const RunOptions& options, const RunSubject& subject);
-
-/// Throws InputError if something is to be generated.
-void require_no_ring_options(const RunOptions& options);
 
 /// Runs on the cores of a system, or on options.cores equal ones.
 int run_cores(const RunOptions& options);
