@@ -13,9 +13,9 @@ namespace systole::tlm_model {
 /// A ring of FP16 cores in a system of tile cores, and what its host does.
 struct RingSite {
   std::string name;
-  hw::Machine machine;           ///< its own keys; dram.mib: of the DDR of each of its cores
-  std::uint64_t window = 0;      ///< of its addresses on the system bus
-  std::vector<std::uint64_t> ddr;  ///< by core: where its DDR is in the system's memory
+  hw::Machine machine;                 ///< its own keys; dram.mib: of the DDR of each of its cores
+  std::uint64_t window = 0;            ///< of its addresses on the system bus
+  std::vector<std::uint64_t> ddr;      ///< by core: where its DDR is in the system's memory
   std::vector<dfx::RingPlace> places;  ///< by core
   dfx::RingHost::Next next;
 };

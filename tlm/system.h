@@ -60,8 +60,8 @@ class Board : public sc_core::sc_module {
   /// One core, "core". `functional` off: the same cycles without values.
   Board(const sc_core::sc_module_name& name, const hw::Machine& machine, Engines engines,
         bool functional);
-  /// Bus, L2 cache and DRAM of `machine`, and at least one core. `named`: what belongs to a core has
-  /// its name even if it is the only one. Throws hw::InputError if addresses overlap.
+  /// Bus, L2 cache and DRAM of `machine`, and at least one core. `named`: what belongs to a core
+  /// has its name even if it is the only one. Throws hw::InputError if addresses overlap.
   Board(const sc_core::sc_module_name& name, const hw::Machine& machine,
         std::vector<CorePlace> places, bool functional, bool named = false);
 

@@ -32,6 +32,28 @@ CheckResult check_outputs(const AttentionWorkload& workload, tlm_model::System& 
   return check;
 }
 
+std::vector<model::TensorData> tensors_of(const AttentionWorkload& workload,
+                                          tlm_model::System& system) {
+  const AttentionShape& shape = workload.shape;
+  const std::size_t stored = shape.latent_heads == 0 ? shape.heads : shape.latent_heads;
+  std::vector<model::TensorData> tensors;
+  for (std::size_t layer = 0; layer < workload.layers.size(); ++layer) {
+    const AttentionWorkload::Addresses& at = workload.addresses[layer];
+    const auto add = [&](const char* name, std::uint64_t address, std::size_t rows,
+                         std::size_t cols) {
+      std::vector<std::int8_t> values(rows * cols);
+      system.peek(address, reinterpret_cast<std::uint8_t*>(values.data()), values.size());
+      tensors.push_back(model::make_tensor(fmt::format("layers.{}.{}", layer, name),
+                                           model::FileDtype::kI8, {rows, cols}, values));
+    };
+    add("query", at.query, shape.queries, stored * shape.dim);
+    add("key", at.key, shape.keys, stored * shape.dim);
+    add("value", at.value, shape.keys, shape.heads * shape.value_dim());
+    add("output", at.out, shape.queries, shape.heads * shape.value_dim());
+  }
+  return tensors;
+}
+
 }  // namespace
 
 AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::Machine& machine,
@@ -65,7 +87,10 @@ AttentionResult simulate_attention(const AttentionWorkload& workload, const hw::
   result.work = system.core.attention->work();
   result.traffic = system.core.attention->traffic();
   result.events = system.energy_events();
-  if (functional) result.check = check_outputs(workload, system);
+  if (functional) {
+    result.check = check_outputs(workload, system);
+    result.tensors = tensors_of(workload, system);
+  }
   return result;
 }
 

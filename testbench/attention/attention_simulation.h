@@ -5,6 +5,7 @@
 
 #include "hw/energy.h"
 #include "hw/machine/machine.h"
+#include "model/format/safetensors_writer.h"
 #include "testbench/attention/attention_workload.h"
 #include "testbench/run/simulation.h"
 #include "tlm/attention/attention_unit.h"
@@ -20,6 +21,9 @@ struct AttentionResult : MachineRun {
   hw::EnergyEvents events;
   bool wave_is_cut_short = false;  ///< the waveform reached its size limit
   CheckResult check;               ///< outputs in memory against masked_reference(), at the end
+  /// With values, by layer: query, key, value and output as memory has them at the end,
+  /// [tokens, features of all heads], "layers.0.query" and so on.
+  std::vector<model::TensorData> tensors;
 };
 
 /// Runs the workload once, with models of all blocks or with the engines given; `wave`: the

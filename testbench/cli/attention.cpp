@@ -30,7 +30,7 @@ constexpr std::size_t kMaxCells = std::size_t{1} << 26U;
 
 struct AttentionOptions {
   MachineOptions machine;
-  std::string mask, stats, report;
+  std::string mask, stats, report, outputs;
   WaveOptions wave;
   std::optional<std::int64_t> layers, heads, tokens;
   std::int64_t dim = 64;
@@ -124,11 +124,13 @@ void list_files(const AttentionOptions& options, CommandFiles& files) {
   files.reads("--mask", options.mask);
   files.writes("--stats", options.stats);
   files.writes("--report", options.report);
+  files.writes("--outputs", options.outputs);
   list_wave_files(options.wave, files);
 }
 
 int run(const AttentionOptions& options) {
   check_numbers(options);
+  require_values(options.outputs, options.functional);
   const hw::Machine machine = machine_of(options);
   const model::AttentionMask mask = mask_of(options);
   const model::AttentionShape& shape = mask.shape();
@@ -162,6 +164,7 @@ int run(const AttentionOptions& options) {
   document["machine_keys"] = machine_json(machine);
   stats.write(document);
   page.write(report.machine, document);
+  if (!options.outputs.empty()) model::write_safetensors(options.outputs, report.result.tensors);
   if (options.json) {
     print_json(document);
   } else {
@@ -201,6 +204,7 @@ void add_attention_command(CLI::App& app, Action& action) {
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   add_report(command, options->report);
+  add_outputs(command, options->outputs);
   add_wave(command, options->wave);
   command.add_flag("--json", options->json, "print the statistics instead of tables");
   add_examples(command,

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/printable.h"
 #include "model/checkpoint/llama_checkpoint.h"
+#include "model/format/safetensors_writer.h"
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
 #include "model/text/sampling.h"
@@ -56,7 +57,7 @@ struct GenerateOptions {
   std::string stats;
   std::string timeline;
   std::uint64_t timeline_passes = 1;
-  std::string report;
+  std::string report, outputs;
   WaveOptions wave;
 };
 
@@ -73,6 +74,31 @@ hw::Machine machine_of(const GenerateOptions& options) {
   if (options.cores) machine.settings.push_back(fmt::format("dfx.cores={}", *options.cores));
   return load_generation_machine(machine);
 }
+
+/// Logits after each token for which they were computed.
+class LogitRows {
+ public:
+  void add(std::uint32_t position, const std::vector<hw::Half>& logits) {
+    positions_.push_back(position);
+    for (const hw::Half value : logits) bits_.push_back(value.bits);
+  }
+  /// With the tokens of the prompt and those that were generated.
+  void write(const std::string& path, const GenerationTask& task,
+             const std::vector<std::uint32_t>& tokens) const {
+    const auto ids = [](const char* name, const std::vector<std::uint32_t>& values) {
+      return model::make_tensor(name, model::FileDtype::kI32, {values.size()},
+                                std::vector<std::int32_t>(values.begin(), values.end()));
+    };
+    model::write_safetensors(
+        path, {ids("input_ids", task.prompt), ids("tokens", tokens), ids("positions", positions_),
+               model::make_tensor("logits", model::FileDtype::kF16,
+                                  {positions_.size(), task.shape.vocabulary}, bits_)});
+  }
+
+ private:
+  std::vector<std::uint32_t> positions_;
+  std::vector<std::uint16_t> bits_;
+};
 
 std::string text_file(const GenerateOptions& options) {
   return options.text.empty() ? data_file("data/kjv.safetensors") : options.text;
@@ -113,6 +139,7 @@ void list_files(const GenerateOptions& options, CommandFiles& files) {
   files.writes("--stats", options.stats);
   files.writes("--timeline", options.timeline);
   files.writes("--report", options.report);
+  files.writes("--outputs", options.outputs);
   list_wave_files(options.wave, files);
 }
 
@@ -152,6 +179,7 @@ void refuse_ring_options(const GenerateOptions& options) {
   refuse(!options.profile.empty(), "--profile");
   refuse(!options.timeline.empty(), "--timeline");
   refuse(!options.report.empty(), "--report");
+  refuse(!options.outputs.empty(), "--outputs");
   refuse(!options.functional, "--functional off");
   if (options.wave.inferences != 1) {
     throw hw::InputError("--wave-passes: each token of a Llama has its own program, expected 1");
@@ -240,6 +268,7 @@ int run(const GenerateOptions& options) {
   if (!options.functional && options.prompt) {
     throw hw::InputError("--functional off: no text is read, expected --input-tokens");
   }
+  require_values(options.outputs, options.functional);
   if (is_llama(options)) return run_llama(options);
   if (options.check || !options.checkpoint.empty()) {
     throw hw::InputError("--check, --checkpoint: of a Llama, found " +
@@ -275,6 +304,12 @@ int run(const GenerateOptions& options) {
   report.width = subject.shape.encoder.width;
   report.input_tokens = static_cast<std::uint32_t>(task.prompt.size());
   ReportPage page(options.report);
+  LogitRows rows;
+  if (!options.outputs.empty()) {
+    task.on_logits = [&](std::uint32_t position, const std::vector<hw::Half>& logits) {
+      rows.add(position, logits);
+    };
+  }
   std::optional<hw::AtomicFile> file;
   std::deque<RingTimeline> timelines;
   bool recording = true;  // of the first passes
@@ -306,6 +341,7 @@ int run(const GenerateOptions& options) {
   for (RingTimeline& timeline : timelines) timeline.end();
   if (file) file->commit();
   page.write(report.machine, document);
+  if (!options.outputs.empty()) rows.write(options.outputs, task, report.generation.tokens);
   if (options.json) {
     print_json(document);
   } else {
@@ -384,6 +420,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->type_name("N")
       ->needs(wave);
   add_report(command, options->report).excludes(evaluate);
+  add_outputs(command, options->outputs);
   command.add_flag("--json", options->json, "print the statistics instead of text and tables");
   add_examples(command,
                {"systole generate --cores 4 --prompt \"And the LORD said \" -n 100",

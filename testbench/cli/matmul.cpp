@@ -20,9 +20,11 @@
 #include "testbench/explain/report_explain.h"
 #include "testbench/explain/transaction_view.h"
 #include "testbench/network/matmul_graph.h"
+#include "testbench/network/tensors.h"
 #include "testbench/page/report_page.h"
 #include "testbench/report/measurement.h"
 #include "testbench/run/rtl_blocks.h"
+#include "testbench/run/tensor_file.h"
 #include "testbench/stream/report_stream.h"
 #include "testbench/trace/bus_trace.h"
 #include "testbench/wave/timeline.h"
@@ -33,7 +35,7 @@ namespace {
 struct MatmulOptions {
   MachineOptions machine;
   std::string shape;
-  std::string stats, report;
+  std::string stats, report, outputs;
   CommandViews views;
   WaveOptions wave;
   bool bias = false;
@@ -46,6 +48,7 @@ void list_files(const MatmulOptions& options, CommandFiles& files) {
   files.reads_machine("--machine", options.machine.machine);
   files.writes("--stats", options.stats);
   files.writes("--report", options.report);
+  files.writes("--outputs", options.outputs);
   files.writes("--pipeline", options.views.pipeline);
   files.writes("--transactions", options.views.transactions);
   files.writes("--trace", options.views.trace);
@@ -62,10 +65,10 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
   }
   const CommandViews& views = options.views;
   if (!views.pipeline.empty() || !views.transactions.empty() || !views.trace.empty() ||
-      !views.commands.empty() || !options.wave.path.empty()) {
+      !views.commands.empty() || !options.wave.path.empty() || !options.outputs.empty()) {
     throw hw::InputError(
-        "--pipeline, --transactions, --trace, --commands, --wave: a streaming core has neither "
-        "commands nor a bus, expected a machine that has");
+        "--pipeline, --transactions, --trace, --commands, --wave, --outputs: a streaming core has "
+        "neither commands nor a bus, expected a machine that has");
   }
   StreamReport report;
   report.machine = load_stream_machine(options.machine);
@@ -79,6 +82,7 @@ int run_on_stream(const MatmulOptions& options, const MatmulShape& shape) {
 int run(const MatmulOptions& options) {
   const MatmulShape shape = parse_matmul_shape(options.shape);
   if (has_streaming_core(options.machine)) return run_on_stream(options, shape);
+  require_values(options.outputs, options.functional);
   const hw::Machine machine = load_machine(options.machine);
   check_program_size(shape, machine);
   const model::Graph graph = make_matmul_graph(shape, machine.datapath, !options.functional,
@@ -136,6 +140,16 @@ int run(const MatmulOptions& options) {
   transactions.write(cores);
   commands.write(cores);
   bus_trace.commit();
+  if (!options.outputs.empty()) {
+    const auto tensor = [&](model::TensorId id,
+                            const std::vector<std::vector<std::uint8_t>>& values) {
+      const mapper::TensorPlace place = mapper::place_of(graph, mapping, id);
+      return tensor_of_inferences(place.name, place.type, place.rows, place.cols, values);
+    };
+    model::write_safetensors(options.outputs,
+                             {tensor(input_tensor(graph), inputs),
+                              tensor(output_tensor(graph), measurement.result.outputs)});
+  }
   if (page.wanted()) {
     timeline->end();
     page.write(machine, document,
@@ -149,11 +163,11 @@ int run(const MatmulOptions& options) {
         {"alone",
          counted(compute_cycles, "cycle") + " for the same product with all operands on chip"}};
     if (measurement.result.wave_is_cut_short) notes.push_back(cut_wave_note(options.wave));
-    print_text(
-        report_text(measurement,
-                    {options.stats, options.report, options.wave.path, options.views.pipeline,
-                     options.views.transactions, options.views.trace, options.views.commands},
-                    notes));
+    print_text(report_text(
+        measurement,
+        {options.stats, options.report, options.wave.path, options.views.pipeline,
+         options.views.transactions, options.views.trace, options.views.commands, options.outputs},
+        notes));
   }
   return measurement.mismatches() == 0 ? kExitOk : kExitCheckFailed;
 }
@@ -174,6 +188,7 @@ void add_matmul_command(CLI::App& app, Action& action) {
   add_functional(command, options->functional);
   command.add_option("--stats", options->stats, "write the statistics")->type_name("FILE.json");
   add_report(command, options->report);
+  add_outputs(command, options->outputs);
   add_command_views(command, options->views);
   add_wave(command, options->wave);
   command.add_flag("--json", options->json, "print the statistics instead of tables");

@@ -252,7 +252,8 @@ int run_cores(const RunOptions& options) {
   }
   const CorePlan plan = plan_of(options, system, subjects);
   std::unique_ptr<RingWork> ring;
-  if (ring_site != nullptr) ring = std::make_unique<RingWork>(options.ring, options.functional, all, *ring_site);
+  if (ring_site != nullptr)
+    ring = std::make_unique<RingWork>(options.ring, options.functional, all, *ring_site);
   JsonOutput stats(options.stats);
   std::optional<hw::AtomicFile> actions;
   if (!options.actions.empty()) actions.emplace(options.actions);
@@ -326,10 +327,10 @@ int run_cores(const RunOptions& options) {
   if (options.json) {
     print_json(document);
   } else {
-    print_text(report_text(
-        run, {options.stats, options.actions, options.wave.path, options.timeline, options.report,
-              options.views.pipeline, options.views.transactions, options.views.trace,
-              options.views.commands, options.outputs}));
+    print_text(
+        report_text(run, {options.stats, options.actions, options.wave.path, options.timeline,
+                          options.report, options.views.pipeline, options.views.transactions,
+                          options.views.trace, options.views.commands, options.outputs}));
   }
   const Measurement& measured = run.measurement;
   const bool accurate = !options.min_accuracy || *measured.accuracy >= *options.min_accuracy;

@@ -52,8 +52,8 @@ std::string CoresRun::summary(std::size_t index) const {
   const CoreShare of = index < states_.size() ? share(states_[index]) : ring_->share();
   const RequestTimes& times = of.together_requests;
   std::ostringstream text;
-  text << of.running << ' ' << times.requests << ' ' << times.walks << ' ' << times.fetches
-       << ' ' << times.bytes << ' ' << times.request_wait << ' ' << times.data_wait << ' '
+  text << of.running << ' ' << times.requests << ' ' << times.walks << ' ' << times.fetches << ' '
+       << times.bytes << ' ' << times.request_wait << ' ' << times.data_wait << ' '
        << times.target_time << '\n';
   for (const PathShare& part : of.path) {
     text << part.unit << ' ' << part.cause << ' ' << part.together << ' ' << part.meaning << '\n';

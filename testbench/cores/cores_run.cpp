@@ -65,10 +65,9 @@ void CoresRun::make_system() {
   }
   ring_ = std::make_unique<RingBeside>(*options_.ring, options_.functional);
   images.push_back(&ring_->image());
-  auto mixed = std::make_unique<tlm_model::MixedSystem>("system", plan_.system.machine,
-                                                        std::move(places), software,
-                                                        std::move(images), options_.functional,
-                                                        ring_->site());
+  auto mixed = std::make_unique<tlm_model::MixedSystem>(
+      "system", plan_.system.machine, std::move(places), software, std::move(images),
+      options_.functional, ring_->site());
   ring_->attach(*mixed);
   system_ = std::move(mixed);
 }

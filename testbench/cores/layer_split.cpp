@@ -100,6 +100,7 @@ class Stages {
     cuts_.insert(cuts_.begin(), 0);
     cuts_.push_back(graph.nodes.size());
     balance();
+    give_away();
     refine();
   }
 
@@ -150,24 +151,43 @@ class Stages {
     for (std::size_t stage = stages; stage > 0; --stage) at_[stage - 1] = from[stage][at_[stage]];
   }
 
-  /// Moves cuts one by one, either way, while the mapper expects the longest stage to become
-  /// shorter: more parts may fuse to less. The longest stages become fewer or shorter with each move.
+  /// The longest stage and how long it is.
+  std::pair<std::uint64_t, std::size_t> longest_stage() {
+    std::pair<std::uint64_t, std::size_t> longest{0, 0};
+    for (std::size_t stage = 0; stage < system_.cores.size(); ++stage) {
+      const std::uint64_t cycles = expected(stage, at_[stage], at_[stage + 1]);
+      if (cycles > longest.first) longest = {cycles, stage};
+    }
+    return longest;
+  }
+
+  /// The longest stage gives its first part to the core before, or its last to the one after, while
+  /// the mapper expects that one to stay shorter.
+  void give_away() {
+    for (;;) {
+      const auto [longest, where] = longest_stage();
+      if (at_[where + 1] - at_[where] < 2) return;
+      if (where > 0 && expected(where - 1, at_[where - 1], at_[where] + 1) < longest) {
+        ++at_[where];
+      } else if (where + 1 < system_.cores.size() &&
+                 expected(where + 1, at_[where + 1] - 1, at_[where + 2]) < longest) {
+        --at_[where + 1];
+      } else {
+        return;
+      }
+    }
+  }
+
+  /// Moves cuts of the longest stage one by one, either way, while both stages beside the cut
+  /// become shorter than that: more parts may fuse to less. There are fewer longest stages, or
+  /// shorter ones, with each move.
   void refine() {
     for (;;) {
-      const std::size_t stages = system_.cores.size();
-      std::uint64_t longest = 0;
-      std::size_t where = 0;
-      for (std::size_t stage = 0; stage < stages; ++stage) {
-        const std::uint64_t cycles = expected(stage, at_[stage], at_[stage + 1]);
-        if (cycles > longest) {
-          longest = cycles;
-          where = stage;
-        }
-      }
-      std::vector<std::size_t> best;
+      const auto [longest, where] = longest_stage();
       std::uint64_t best_longer = longest;
+      std::vector<std::size_t> best;
       for (const std::size_t cut : {where, where + 1}) {
-        if (cut == 0 || cut == stages) continue;
+        if (cut == 0 || cut == system_.cores.size()) continue;
         for (const bool later : {cut == where, cut != where}) {  // less for it first
           std::vector<std::size_t> moved = at_;
           later ? ++moved[cut] : --moved[cut];

@@ -164,18 +164,18 @@ std::string ring_bus_text(const hw::Machine& machine) {
 void add_ring(const CoresMeasurement& run, FactList& facts) {
   if (!run.ring) return;
   const GenerationReport& ring = *run.ring;
-  facts.add(run.cores.back().name,
-            fmt::format("{} after {} of {}{}", counted(ring.generation.tokens.size(), "token"),
-                        grouped(ring.input_tokens), ring.model,
-                        ring.functional ? "" : ", timing only"));
+  facts.add(
+      run.cores.back().name,
+      fmt::format("{} after {} of {}{}", counted(ring.generation.tokens.size(), "token"),
+                  grouped(ring.input_tokens), ring.model, ring.functional ? "" : ", timing only"));
   facts.add("", fmt::format("in {:.3f} ms, {}; first token after {:.3f} ms", ring.milliseconds(),
                             with_prefix(ring.tokens_per_second(), "tokens/s"),
                             ring.first_token_milliseconds()));
   if (!run.measurement.checked) return;
   const CheckResult& check = run.ring_check;
-  std::string text = fmt::format("{} of logits, those of the ring alone, {}",
-                                 counted(check.operators, "row"),
-                                 counted(check.mismatches, "mismatch", "mismatches"));
+  std::string text =
+      fmt::format("{} of logits, those of the ring alone, {}", counted(check.operators, "row"),
+                  counted(check.mismatches, "mismatch", "mismatches"));
   if (!check.first.empty()) text += "; first: " + check.first;
   facts.add("check", text);
 }
@@ -239,9 +239,9 @@ std::string report_text(const CoresMeasurement& run, const std::vector<std::stri
   std::string text;
   if (run.ring && !run.ring->text.empty()) text = run.ring->prompt + run.ring->text + "\n\n";
   text += facts.text() +
-                     "\nCycles of each core (total = alone + lost + waits + host + "
-                     "done)\n" +
-                     time_table(run.cores);
+          "\nCycles of each core (total = alone + lost + waits + host + "
+          "done)\n" +
+          time_table(run.cores);
   if (run.cores.size() > 1) {
     text += "\nCycles lost to other cores, by what the critical paths spend them on\n" +
             lost_table(run.cores) + "\nBus cycles of a request, alone -> together\n" +

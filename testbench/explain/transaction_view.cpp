@@ -58,8 +58,7 @@ class CommandTransactions {
     FtrFile::Generator commands, events;
   };
   struct Core {
-    explicit Core(const CoreCommands& commands_of)
-        : of(commands_of), clock(commands_of.clock_mhz) {
+    explicit Core(const CoreCommands& commands_of) : of(commands_of), clock(commands_of.clock_mhz) {
       for (const CommandTrace& trace : of.traces) {
         begun[trace.unit][clock.edge_ps(trace.started)] = &trace;
       }
@@ -93,15 +92,15 @@ class CommandTransactions {
   void add(Core& core, const CommandTrace& trace, const std::vector<CommandSpan>& stalls) {
     const Generators& generators = core.generators.at({trace.unit, trace.opcode});
     const auto edge = [&](std::uint64_t cycle) { return core.clock.edge_ps(cycle); };
-    const FtrFile::Transaction command = file_.add(
-        generators.commands, edge(trace.dispatched), edge(trace.completed),
-        {{command_, false, trace.index},
-         {operator_, true, file_.text(core.of.program->operators[trace.op].name)},
-         {what_, true, file_.text(describe(core.of.program->commands[trace.index]))},
-         {dispatched_, false, trace.dispatched},
-         {started_, false, trace.started},
-         {released_, false, trace.released},
-         {completed_, false, trace.completed}});
+    const FtrFile::Transaction command =
+        file_.add(generators.commands, edge(trace.dispatched), edge(trace.completed),
+                  {{command_, false, trace.index},
+                   {operator_, true, file_.text(core.of.program->operators[trace.op].name)},
+                   {what_, true, file_.text(describe(core.of.program->commands[trace.index]))},
+                   {dispatched_, false, trace.dispatched},
+                   {started_, false, trace.started},
+                   {released_, false, trace.released},
+                   {completed_, false, trace.completed}});
     core.commands.push_back(command);
     if (trace.was_blocked) file_.relate(hazard_, core.commands.at(trace.blocker), command);
     for (const CommandSpan& stall : stalls) {

@@ -25,7 +25,8 @@ struct RingText {
   [[nodiscard]] std::string text_of(const std::vector<std::uint32_t>& ids) const;
 };
 
-/// Of a checkpoint, or of a shape with seeded weights, if there are to be values. Throws InputError.
+/// Of a checkpoint, or of a shape with seeded weights, if there are to be values. Throws
+/// InputError.
 [[nodiscard]] RingText load_ring_text(const std::string& model, bool functional);
 
 /// The tokens of a text, or `input_tokens` that have no meaning and are always the same. Throws

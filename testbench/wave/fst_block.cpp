@@ -96,7 +96,8 @@ void pack_digits(const char* digits, unsigned width, std::string& to) {
     to += static_cast<char>(((eight & kLowest) * 0x8040201008040201) >> 56U);
   }
   unsigned last = 0, left = 0;
-  for (; i < width && (digits[i] & ~1) == '0'; ++i, ++left) {  // less than eight: else one is neither
+  for (; i < width && (digits[i] & ~1) == '0';
+       ++i, ++left) {  // less than eight: else one is neither
     last = last << 1U | static_cast<unsigned>(digits[i] & 1);
   }
   if (i == width) {
@@ -158,9 +159,8 @@ void FstBlock::change_at(std::size_t signal, std::uint64_t step, const char* pac
   }
   // Bit 0: none of 0 and 1; then x is 0 and z is 1 of the next three bits.
   const unsigned one = static_cast<std::uint8_t>(packed[1]) >> 7U;
-  end = write_varint(is_number ? passed << 2U | one << 1U
-                               : passed << 4U | (packed[1] == 'z' ? 3U : 1U),
-                     end);
+  end = write_varint(
+      is_number ? passed << 2U | one << 1U : passed << 4U | (packed[1] == 'z' ? 3U : 1U), end);
   put(variable, head.data(), static_cast<std::size_t>(end - head.data()));
 }
 

@@ -58,7 +58,6 @@ class FstBlock {
   void put(Variable& variable, const char* text, std::size_t bytes);
   static std::uint64_t steps_since_last(Variable& variable, std::uint64_t step);
 
-
   void put_digits(const Variable& variable, std::string& to) const;
   [[nodiscard]] std::string chains(std::string& index) const;
 

@@ -30,8 +30,8 @@ FstHandle open_fst(const std::string& path) {
   return reader;
 }
 
-/// All changes of some files, a slice of time after the other. A block of an FST has the changes of a
-/// signal one after the other and knows their times by number, so only the times are merged.
+/// All changes of some files, a slice of time after the other. A block of an FST has the changes of
+/// a signal one after the other and knows their times by number, so only the times are merged.
 class FstMerger {
  public:
   FstMerger(const std::string& path, const std::vector<FstPart>& parts, std::uint64_t slice_bytes)
@@ -106,9 +106,9 @@ class FstMerger {
           signals_.push_back({sources_.size(), {}, {}, {}});
         }
         // A second name of a signal has the handle of the first.
-        handle = fstWriterCreateVar(writer, static_cast<fstVarType>(var.typ),
-                                    static_cast<fstVarDir>(var.direction), var.length, var.name,
-                                    handle);
+        handle =
+            fstWriterCreateVar(writer, static_cast<fstVarType>(var.typ),
+                               static_cast<fstVarDir>(var.direction), var.length, var.name, handle);
       }
     }
     for (; depth > 0; --depth) fstWriterSetUpscope(writer);

@@ -124,6 +124,12 @@ void add_overview(const GtkwView& view, const std::vector<RecordedSignal>& signa
 std::string path_below_top(const std::string& name) { return name.substr(name.find('.') + 1); }
 
 std::string path_of_only_core(const std::string& core, const std::string& path) {
+  // Links, and what else is of no core, in the scope of a ring.
+  const std::size_t scope = core.rfind('.') + 1;
+  if (scope != 0 && path.compare(0, scope, core, 0, scope) == 0 &&
+      path.compare(scope, 4, "core") != 0) {
+    return path.substr(scope);
+  }
   if (core.empty() || path.compare(0, core.size(), core) != 0) return path;
   if (path[core.size()] == '.') return "core" + path.substr(core.size());
   return path[core.size()] == '_' ? path.substr(core.size() + 1) : path;  // its host, its interrupt
@@ -132,6 +138,10 @@ std::string path_of_only_core(const std::string& core, const std::string& path) 
 std::string gtkw_text(const GtkwView& view, const std::vector<RecordedSignal>& signals) {
   Writer writer(view);
   std::vector<bool> shown(signals.size(), false);
+  std::string ring;  // the first of its cores, beside others
+  for (const GtkwView::Core& core : view.cores) {
+    if (ring.empty() && core.name.find('.') != std::string::npos) ring = core.name;
+  }
   if (view.cores.size() > 1) add_overview(view, signals, writer);
   const auto add_group = [&](const WaveGroup& group, const GtkwView::Core& core, bool shared) {
     const std::string title =
@@ -153,7 +163,7 @@ std::string gtkw_text(const GtkwView& view, const std::vector<RecordedSignal>& s
       if (next == wanted) ++next;
       for (std::size_t i = 0; i < signals.size(); ++i) {
         const std::string path = path_below_top(signals[i].name);
-        const std::string own = shared ? path : path_of_only_core(core.name, path);
+        const std::string own = path_of_only_core(shared ? ring : core.name, path);
         if (!shared && !core.name.empty() && own == path) continue;
         for (auto each = wanted; each != next && !shown[i]; ++each) {
           const auto label = label_of(*each, own);

@@ -303,8 +303,7 @@ void RingTimeline::add(const tlm_model::dfx::InstructionTrace& trace) {
   }
   events_.use_clock(core_mhz_);
   const auto unit = static_cast<std::uint32_t>(hw::dfx::unit_of(instruction.op));
-  events_.slice({process_ + trace.core, unit},
-                times.begin, times.released,
+  events_.slice({process_ + trace.core, unit}, times.begin, times.released,
                 json_string(std::string(hw::dfx::name_of(instruction.op))), what);
 }
 

@@ -97,8 +97,9 @@ bool ComputeCore::fetch() {
   try {
     const std::vector<std::uint8_t> header =
         ddr_port.peek(program_, static_cast<std::uint32_t>(hw::dfx::kPassHeaderBytes));
-    pass_ = hw::dfx::decode_pass(ddr_port.peek(program_, hw::dfx::pass_bytes(header)), machine_,
-                                 {register_elements_, hbm.capacity(), hw::dfx::ddr_bytes(machine_)});
+    pass_ =
+        hw::dfx::decode_pass(ddr_port.peek(program_, hw::dfx::pass_bytes(header)), machine_,
+                             {register_elements_, hbm.capacity(), hw::dfx::ddr_bytes(machine_)});
   } catch (const hw::InputError& error) {
     fault_ = error.what();
     SC_REPORT_WARNING("/systole/ring", fault_.c_str());

@@ -50,7 +50,7 @@ class ComputeCore : public sc_core::sc_module, public CoreRegisters, public Watc
   sc_core::sc_out<bool> interrupt{"interrupt"};
   RingRouter router;
   Dram hbm;
-  std::unique_ptr<Dram> ddr;      ///< nullptr: it is a part of a memory that others use too
+  std::unique_ptr<Dram> ddr;    ///< nullptr: it is a part of a memory that others use too
   RingPort hbm_port, ddr_port;  ///< to be bound to whatever has the memories at `places`
 
   /// `functional` off: the same cycles without values. `shares_ddr`: it is not the card's.

@@ -34,8 +34,9 @@ std::uint64_t RingHost::transfer(Socket& by, tlm::tlm_command command, const Ran
   sc_core::sc_time delay = sc_core::SC_ZERO_TIME;
   by->b_transport(payload, delay);
   if (!payload.is_response_ok()) {
-    SC_REPORT_ERROR("/systole/ring",
-                    ("nothing of a card answers at address " + std::to_string(range.address)).c_str());
+    SC_REPORT_ERROR(
+        "/systole/ring",
+        ("nothing of a card answers at address " + std::to_string(range.address)).c_str());
   }
   return to_ps(delay);
 }

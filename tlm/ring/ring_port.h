@@ -22,9 +22,9 @@ class RingPort : public sc_core::sc_module, public PortMemory {
   /// Times may lie ahead of simulated time, or behind it.
   RingPort(const sc_core::sc_module_name& name, std::uint64_t base);
 
-  /// From now on others use the memory too: an access waits until simulated time has come to it, and
-  /// goes out as requests of a beat of the port. What is asked for in the past is asked for now.
-  /// For accesses by an SC_THREAD.
+  /// From now on others use the memory too: an access waits until simulated time has come to it,
+  /// and goes out as requests of a beat of the port. What is asked for in the past is asked for
+  /// now. For accesses by an SC_THREAD.
   void share() { shared_ = true; }
 
   /// Reports an error of SystemC if the bus answers with one.

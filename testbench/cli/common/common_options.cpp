@@ -256,6 +256,16 @@ CLI::Option& add_report(CLI::App& command, std::string& report) {
               ->type_name("FILE.html");
 }
 
+void add_outputs(CLI::App& command, std::string& outputs) {
+  command.add_option("--outputs", outputs, "write what it worked on and what came out")
+      ->type_name("FILE.safetensors");
+}
+
+void require_values(const std::string& outputs, bool functional) {
+  if (outputs.empty() || functional) return;
+  throw hw::InputError("--functional off: --outputs needs values, expected --functional on");
+}
+
 void add_functional(CLI::App& command, bool& functional) {
   command
       .add_option_function<std::string>(

@@ -27,6 +27,11 @@ void add_strategy(CLI::App& command, MachineOptions& options);
 void add_rtl(CLI::App& command, MachineOptions& options);
 /// Loads the users' own RTL that --rtl names, for make_engines(). Throws InputError.
 void add_own_rtl(const MachineOptions& options, RtlOptions& rtl);
+/// "--outputs FILE.safetensors".
+void add_outputs(CLI::App& command, std::string& outputs);
+/// Throws InputError if values are to be written that a run without them does not have.
+void require_values(const std::string& outputs, bool functional);
+
 /// Adds --set alone, as often as wanted.
 void add_settings(CLI::App& command, std::vector<std::string>& settings);
 

@@ -147,8 +147,7 @@ TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
       {"[[core]]\nregisters = 0x100000000000\n",
        "2:13: registers: found 0x100000000000, expected an address below that of rings, "
        "0x100000000000"},
-      {"[[core]]\nkind = 3\n",
-       "2:8: kind: found 3, expected \"tile\", \"vitcod\" or \"ring\""},
+      {"[[core]]\nkind = 3\n", "2:8: kind: found 3, expected \"tile\", \"vitcod\" or \"ring\""},
       {"[[core]]\nkind = 'vitcod'\nuse = 'tiny'\n",
        "2:8: kind: found \"vitcod\" and attention.lines = 0, expected a core with attention "
        "engines"},

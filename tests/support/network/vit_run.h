@@ -17,7 +17,8 @@
 
 namespace systole::test {
 
-/// A vision model on a machine, the smallest unless another one is given, with the first few pictures.
+/// A vision model on a machine, the smallest unless another one is given, with the first few
+/// pictures.
 struct VitRun {
   explicit VitRun(const std::string& machine_name, std::size_t images = 1,
                   const std::string& model = "vit17")

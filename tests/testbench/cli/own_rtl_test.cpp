@@ -154,7 +154,8 @@ TEST(OwnRtl, AnArrayOf32x32TakesTheBlocksPlaceIfAskedFor) {
                       "systolic_array");
 }
 
-// What the program does not come with in the width of preset vitcod: a chain at a time in micro-code.
+// What the program does not come with in the width of preset vitcod: a chain at a time in
+// micro-code.
 TEST(OwnRtl, APostopPipelineOf64LanesTakesTheBlocksPlaceIfAskedFor) {
   if (std::getenv("SYSTOLE_LARGE_RTL") == nullptr) {
     GTEST_SKIP() << "compiling 64 lanes takes a minute: SYSTOLE_LARGE_RTL=1 runs this test";

@@ -141,9 +141,9 @@ TEST_F(CoresRecords, CommandsOfEveryCoreAreInOneTable) {
   std::string line;
   std::vector<std::string> head;
   while (std::getline(lines, line) && line.front() == '#') head.push_back(line);
-  const std::vector<std::string> expected{"# systole command trace 1", "# machine custom",
-                                          "# core near",               "# clock_mhz 1000",
-                                          "# core far",                "# clock_mhz 700"};
+  const std::vector<std::string> expected{
+      "# systole command trace 1", "# machine custom", "# core near",
+      "# clock_mhz 1000",          "# core far",       "# clock_mhz 700"};
   EXPECT_EQ(head, expected);
   EXPECT_EQ(line.compare(0, 13, "core,command,"), 0) << line;
   std::size_t rows = 0;
@@ -239,8 +239,7 @@ TEST_F(CoresRecords, RtlOfEveryCoreIsInTheWave) {
   for (hw::CoreSite& core : with_rtl.cores) {
     for (const char* block : {"softmax_unit", "requantizer"}) swap_for_rtl(core.machine, block);
   }
-  const CorePlan layers =
-      plan_layers(with_rtl, {std::shared_ptr<void>(), &workload.graph}, 1);
+  const CorePlan layers = plan_layers(with_rtl, {std::shared_ptr<void>(), &workload.graph}, 1);
   options.functional = options.check = true;
   options.wave.path = directory.path("run.fst");
   options.wave.inferences = 0;

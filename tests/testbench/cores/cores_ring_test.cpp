@@ -74,10 +74,9 @@ struct CoresRing : public test::SystemCTest {
     auto work = std::make_unique<Work>();
     work->all = system;
     work->tiles = hw::tiles_of(system);
-    const CoreSubject subject{
-        {std::shared_ptr<void>(), &workload.graph},
-        std::make_shared<mapper::Mapping>(
-            mapper::map_graph(workload.graph, work->tiles.cores.front().machine))};
+    const CoreSubject subject{{std::shared_ptr<void>(), &workload.graph},
+                              std::make_shared<mapper::Mapping>(mapper::map_graph(
+                                  workload.graph, work->tiles.cores.front().machine))};
     work->plan =
         plan_batch(work->tiles, std::vector<CoreSubject>(work->tiles.cores.size(), subject),
                    workload.inputs.size());
@@ -218,9 +217,9 @@ TEST_F(CoresRing, WaitsForAMemoryThatOthersUse) {
 
 TEST_F(CoresRing, TheWaveShowsItsUnitsAndItsPorts) {
   const TempDirectory directory;
-  const auto work = work_of(
-      system_of(hw::find_machine("transformer"), 1, "dfx.cores = 2\nuse = 'dfx-ideal'\n"),
-      small_shape(1, 2), 2, 2);
+  const auto work =
+      work_of(system_of(hw::find_machine("transformer"), 1, "dfx.cores = 2\nuse = 'dfx-ideal'\n"),
+              small_shape(1, 2), 2, 2);
   CoresOptions options;
   options.functional = options.alone = false;
   options.wave.path = directory.path("run.fst");
@@ -233,14 +232,14 @@ TEST_F(CoresRing, TheWaveShowsItsUnitsAndItsPorts) {
         result.blocks.begin(), result.blocks.end(),
         [&](const hw::BlockReport& each) { return each.name == "ring." + core + ".matrix"; });
     ASSERT_NE(block, result.blocks.end());
-    EXPECT_EQ(vcd.time_at("system.ring." + core + ".matrix.state",
-                          tlm_model::wave_state("busy")),
+    EXPECT_EQ(vcd.time_at("system.ring." + core + ".matrix.state", tlm_model::wave_state("busy")),
               block->time->busy * period);
     const std::string port = "system.bus.ring." + core + ".ddr_port.transactions";
     EXPECT_GT(vcd.last(port).value_or(0), 4U) << port;
   }
   const std::string view = read_file(directory.path("run.gtkw"));
-  for (const char* text : {"-Cores\n", "-core0: Systolic array\n", "ring.core1: "}) {
+  for (const char* text : {"-Cores\n", "-core0: Systolic array\n",
+                           "ring.core1: ", "+{right of core 0} system.ring.to_right0.state"}) {
     EXPECT_NE(view.find(text), std::string::npos) << text;
   }
 }

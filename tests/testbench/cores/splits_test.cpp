@@ -6,9 +6,11 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/description/machine_file.h"
+#include "hw/description/machine_text.h"
 #include "support/network/encoder_run.h"
 #include "testbench/cores/column_parts.h"
 #include "testbench/cores/head_split.h"
@@ -65,31 +67,101 @@ TEST(ColumnParts, AreMultiplesOfSixteenWhereThereAreEnough) {
   EXPECT_GE(looked_at, 2U);
 }
 
-// A part of the longest stage moves to its neighbour as long as that one stays shorter.
-TEST(LayerSplit, TheLongestStageCannotGiveAnyMore) {
-  for (const char* name : {"transformer", "tiny", "gemmini"}) {
-    hw::Machine machine = hw::find_machine(name);
-    machine.host.operators = hw::HostOperators::kNone;
-    const Workload workload = test::encoder_workload({3, 32, 4, 128, true}, 21, 1);
-    const model::Graph& graph = workload.graph;
-    const hw::CoreSystem system = hw::equal_cores(machine, 2);
-    const CorePlan plan = plan_layers(system, whole_of(workload), 1);
-    const std::size_t cut = plan.programs.front().graph->nodes.size();
-    const std::vector<std::size_t> cuts = cuts_of(graph);
-    const auto at = std::find(cuts.begin(), cuts.end(), cut);
-    ASSERT_NE(at, cuts.end());
-    const auto cycles = [&](std::size_t begin, std::size_t end) {
-      return mapper::map_graph(*sub_graph(graph, begin, end).graph, machine).expected_cycles;
-    };
-    const std::size_t end = graph.nodes.size();
-    const std::uint64_t first = cycles(0, cut), second = cycles(cut, end);
-    if (first > second && at != cuts.begin()) {
-      EXPECT_GE(cycles(*(at - 1), end), first) << name;
+/// Expected cycles of stages between cuts, each mapped once.
+class ExpectedStages {
+ public:
+  ExpectedStages(const model::Graph& graph, const hw::Machine& machine)
+      : graph_(graph), machine_(machine), cuts_(cuts_of(graph)) {
+    cuts_.insert(cuts_.begin(), 0);
+    cuts_.push_back(graph.nodes.size());
+  }
+  std::uint64_t of(std::size_t begin, std::size_t end) {
+    std::uint64_t& cycles = cycles_[{begin, end}];
+    if (cycles == 0) {
+      cycles = mapper::map_graph(*sub_graph(graph_, cuts_[begin], cuts_[end]).graph, machine_)
+                   .expected_cycles;
     }
-    if (second > first && at + 1 != cuts.end()) {
-      EXPECT_GE(cycles(0, *(at + 1)), second) << name;
+    return cycles;
+  }
+  /// The longest stage of cuts by their numbers, and which it is.
+  std::pair<std::uint64_t, std::size_t> longest(const std::vector<std::size_t>& at) {
+    std::pair<std::uint64_t, std::size_t> found{0, 0};
+    for (std::size_t stage = 0; stage + 1 < at.size(); ++stage) {
+      const std::uint64_t cycles = of(at[stage], at[stage + 1]);
+      if (cycles > found.first) found = {cycles, stage};
+    }
+    return found;
+  }
+  /// From these cuts on, the longest stage gives parts away while the one that takes them stays
+  /// shorter.
+  std::vector<std::size_t> after_giving(std::vector<std::size_t> at) {
+    for (;;) {
+      const auto found = longest(at);
+      const std::size_t where = found.second;
+      if (at[where + 1] - at[where] < 2) return at;
+      if (where > 0 && of(at[where - 1], at[where] + 1) < found.first) {
+        ++at[where];
+      } else if (where + 2 < at.size() && of(at[where + 1] - 1, at[where + 2]) < found.first) {
+        --at[where + 1];
+      } else {
+        return at;
+      }
     }
   }
+  /// Where the stages of a plan begin, and the end.
+  [[nodiscard]] std::vector<std::size_t> cuts_of_plan(const CorePlan& plan) const {
+    std::vector<std::size_t> at{0};
+    std::size_t node = 0;
+    for (std::size_t core = 0; core < plan.system.cores.size(); ++core) {
+      const auto program = std::find_if(plan.programs.begin(), plan.programs.end(),
+                                        [&](const CoreProgram& one) { return one.core == core; });
+      node += program->graph->nodes.size();
+      const auto cut = std::find(cuts_.begin(), cuts_.end(), node);
+      at.push_back(static_cast<std::size_t>(cut - cuts_.begin()));
+    }
+    return at;
+  }
+
+ private:
+  const model::Graph& graph_;
+  const hw::Machine machine_;
+  std::vector<std::size_t> cuts_;
+  std::map<std::pair<std::size_t, std::size_t>, std::uint64_t> cycles_;
+};
+
+// Whichever cut of the longest stage moves, and whichever way: of the two stages beside it one
+// would be as long.
+TEST(LayerSplit, NoCutOfTheLongestStageCanMove) {
+  const Workload workload = test::encoder_workload({3, 32, 4, 64, true}, 13, 1);
+  test::Random random(12);
+  std::size_t moves = 0;
+  for (std::uint32_t i = 0; i < 10; ++i) {
+    hw::Machine machine = test::random_fit(random, workload.graph).first;
+    machine.dram.mib = 128;
+    SCOPED_TRACE(hw::to_toml(machine));
+    const std::size_t cores = 2 + i % 3;
+    ExpectedStages stages(workload.graph, machine);
+    const CorePlan plan = plan_layers(hw::equal_cores(machine, cores), whole_of(workload), 1);
+    const std::vector<std::size_t> at = stages.cuts_of_plan(plan);
+    const std::pair<std::uint64_t, std::size_t> found = stages.longest(at);
+    const std::uint64_t longest = found.first;
+    const std::size_t where = found.second;
+    for (const std::size_t cut : {where, where + 1}) {
+      if (cut == 0 || cut == cores) continue;
+      for (const bool later : {false, true}) {
+        std::vector<std::size_t> moved = at;
+        later ? ++moved[cut] : --moved[cut];
+        if (moved[cut] == moved[cut - 1] || moved[cut] == moved[cut + 1]) continue;
+        EXPECT_GE(
+            std::max(stages.of(moved[cut - 1], moved[cut]), stages.of(moved[cut], moved[cut + 1])),
+            longest);
+        ++moves;
+      }
+    }
+    // Whatever a stage gives away from there makes no plan that is better.
+    EXPECT_LE(longest, stages.longest(stages.after_giving(at)).first);
+  }
+  EXPECT_GT(moves, 20U);
 }
 
 /// By task: those that are done before it begins, because it waits for them, or its core took them

@@ -1,5 +1,7 @@
 /// Blocks in RTL in the waveform of their system: what they do, and when, against the signals of
 /// the model in the same file.
+#include "support/tlm/rtl_wave.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +20,6 @@
 #include "support/temp_directory.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/fst_reader.h"
-#include "support/tlm/rtl_wave.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/generation/generation.h"
 #include "testbench/run/rtl_blocks.h"

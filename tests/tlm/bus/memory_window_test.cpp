@@ -80,8 +80,8 @@ TEST_F(MemoryWindowTest, PassesOnBatches) {
       RequestBatch batch;
       batch.direct = true;
       for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{256}, last}) {
-        batch.requests.push_back({at, nullptr, to_ps(sc_core::sc_time_stamp()), 64,
-                                  tlm::TLM_INCOMPLETE_RESPONSE});
+        batch.requests.push_back(
+            {at, nullptr, to_ps(sc_core::sc_time_stamp()), 64, tlm::TLM_INCOMPLETE_RESPONSE});
       }
       std::vector<std::uint8_t> data(64);
       if (last == kBytes) {
