@@ -216,11 +216,8 @@ class MachineReader {
   }
 
   void read_kind(const toml::node& node) {
-    const auto* const text = node.as_string();
-    const auto is = [text](std::string_view kind) {
-      return text != nullptr && text->get() == kind;
-    };
-    if (is("tile") || is(kEngines) || is(kRing)) return;
+    const std::string kind = node.value_or(std::string());
+    if (kind == "tile" || kind == kEngines || kind == kRing) return;
     add(node.source().begin, kKind,
         "found " + found_text(node) + ", expected \"tile\", \"vitcod\" or \"ring\"");
   }

@@ -235,9 +235,12 @@ TEST_F(TracePlay, OtherToolsReadWhatARunWritesAndTheOtherWay) {
 
 TEST_F(TracePlay, TheExampleIsThatOfTheProgram) {
   const std::string path = directory_.path("matmul_tiny.csv");
-  const ProgramRun run = run_systole({"matmul", "16x16x16", "-m", "tiny", "--trace", path});
+  const std::string commands = directory_.path("commands.csv");
+  const ProgramRun run = run_systole(
+      {"matmul", "16x16x16", "-m", "tiny", "--trace", path, "--commands", commands});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(read_file(path), read_file(source_path("traces/bus/matmul_tiny.csv")));
+  EXPECT_EQ(read_file(commands), read_file(source_path("traces/commands/matmul_tiny.csv")));
   const ProgramRun played = run_systole({"play", path, "-m", "tiny", "--json"});
   EXPECT_EQ(played.exit_code, 0) << played.err;
   const nlohmann::json document = document_of(played.out);
