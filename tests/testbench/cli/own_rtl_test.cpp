@@ -166,7 +166,7 @@ TEST(OwnRtl, APostopPipelineOf64LanesTakesTheBlocksPlaceIfAskedFor) {
                        "postop/systole_postop_pipeline.sv",
                        "lanes = 64\n",
                        "Lanes = 64\n",
-                       {"run", "-m", "vitcod", "--model", "vit65", "-n", "1", "--check"}},
+                       {"run", "-m", "vitcod", "--model", "vit17", "-n", "1", "--check"}},
                       "postop_pipeline");
 }
 

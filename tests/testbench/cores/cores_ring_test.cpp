@@ -156,6 +156,14 @@ TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
     EXPECT_GT(of_ring.together_requests.requests, 10U);
     EXPECT_EQ(of_ring.traffic.read_bytes, of_ring.together_requests.bytes);
     slower += of_ring.lost() > 0 ? 1 : 0;
+    // The bus counts time while any of them runs.
+    const auto bus = std::find_if(result.blocks.begin(), result.blocks.end(),
+                                  [](const hw::BlockReport& block) { return block.name == "bus"; });
+    for (const hw::BlockReport& part : bus->parts) {
+      if (!part.time) continue;
+      EXPECT_GE((part.time->total + 4) * work->ring.site->machine.core.clock_mhz,
+                of_ring.running * tile.bus.clock_mhz);
+    }
     options.functional = options.check = options.alone = false;
     const CoresResult timing = run(*work, options);
     EXPECT_EQ(timing.cycles, result.cycles);
@@ -182,6 +190,8 @@ TEST_F(CoresRing, RequestsReachTheBusAtTheirTime) {
         ++of_ring;
         EXPECT_EQ(transaction.asked, bus.cycle_from(sc_core::sc_time_stamp())) << initiator;
         EXPECT_GE(transaction.asked, last[initiator]) << initiator;
+        // A beat of the port at most.
+        EXPECT_EQ(transaction.address / 256, (transaction.address + transaction.bytes - 1) / 256);
         last[initiator] = transaction.asked;
         // Each in its part of the memory.
         const std::size_t core = initiator.find("core1") == std::string::npos ? 0 : 1;
@@ -205,6 +215,14 @@ TEST_F(CoresRing, WaitsForAMemoryThatOthersUse) {
     options.functional = false;
     const CoresResult result = run(*work, options);
     const CoreShare& ring = result.cores.back();
+    if (tiles == 1) {
+      options.alone = false;
+      test::fresh_kernel();
+      EXPECT_EQ(result.cores.front().alone,
+                simulate(work->plan, workload.inputs, options).cores.front().running)
+          << "as without a ring";
+      EXPECT_GT(result.cores.front().lost(), 0);
+    }
     lost[tiles] = static_cast<double>(ring.lost()) / static_cast<double>(ring.alone);
     const auto mean = [](const RequestTimes& times) {
       return static_cast<double>(times.target_time) / static_cast<double>(times.requests);
