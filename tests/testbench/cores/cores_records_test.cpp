@@ -42,7 +42,7 @@ hw::CoreSystem two_cores() {
   const TempDirectory directory;
   return hw::find_system(directory.write("system.toml",
                                          "base = 'transformer'\n[[core]]\nname = 'near'\n"
-                                         "[[core]]\nname = 'far'\nlink_ns = 20\n"
+                                         "[[core]]\nname = 'away'\nlink_ns = 20\n"
                                          "core.clock_mhz = 700\n"));
 }
 
@@ -100,7 +100,7 @@ TEST_F(CoresRecords, TransactionsOfEveryCoreMoveForItsCommands) {
   }
   EXPECT_EQ(command_of.size(),
             result.first_tasks[0].traces.size() + result.first_tasks[1].traces.size());
-  for (const char* initiator : {"near", "far", "near_host", "far_host"}) {
+  for (const char* initiator : {"near", "away", "near_host", "away_host"}) {
     EXPECT_GT(on_bus[initiator], 0U) << initiator;
   }
   std::map<std::pair<std::size_t, std::uint32_t>, std::uint64_t> moved;
@@ -143,7 +143,7 @@ TEST_F(CoresRecords, CommandsOfEveryCoreAreInOneTable) {
   while (std::getline(lines, line) && line.front() == '#') head.push_back(line);
   const std::vector<std::string> expected{
       "# systole command trace 1", "# machine custom", "# core near",
-      "# clock_mhz 1000",          "# core far",       "# clock_mhz 700"};
+      "# clock_mhz 1000",          "# core away",      "# clock_mhz 700"};
   EXPECT_EQ(head, expected);
   EXPECT_EQ(line.compare(0, 13, "core,command,"), 0) << line;
   std::size_t rows = 0;

@@ -178,7 +178,7 @@ TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
 TEST_F(CoresRing, RequestsReachTheBusAtTheirTime) {
   hw::Machine tile = hw::find_machine("transformer");
   const auto work =
-      work_of(system_of(tile, 2, "dfx.cores = 2\nuse = 'dfx-ideal'\n"), small_shape(2, 2), 3, 3);
+      work_of(system_of(tile, 2, "dfx.cores = 2\nuse = 'dfx-ideal'\n"), small_shape(2, 4), 3, 3);
   CoresOptions options;
   options.functional = options.alone = false;
   std::map<std::string, std::uint64_t> last;
