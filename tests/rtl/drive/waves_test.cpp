@@ -11,6 +11,7 @@
 #include "hw/stream/stream_functions.h"
 #include "support/temp_directory.h"
 #include "testbench/rtl/core/dispatcher_rtl.h"
+#include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/drive/rtl_view.h"
 #include "testbench/rtl/engine/engines.h"
 #include "testbench/rtl/nonlinear/stream_softmax_rtl.h"
@@ -19,6 +20,7 @@
 #include "tests/rtl/attention/head_mix_case.h"
 #include "tests/rtl/axi/axi_sram_case.h"
 #include "tests/rtl/dma/axi_memory.h"
+#include "tests/rtl/dma/read_answers.h"
 #include "tests/rtl/engine/chain_run.h"
 #include "tests/rtl/ring/router_case.h"
 #include "tests/support/half_gemv_case.h"
@@ -197,6 +199,17 @@ void run_commands(const RtlOptions& options, RtlReport& report) {
   check_dispatcher(*unit, items, kSizes, report["dispatcher"]);
 }
 
+void run_reads(const RtlOptions& options, RtlReport& report) {
+  constexpr ReadDmaSize kPort = kReadDmaSizes[1];
+  const auto dma = make_read_dma(kPort, options.for_block("read_dma", kReadDmaViewWords));
+  const std::vector<hw::RowRead> commands = {{3, 40, 3, 21, 5, 32, 2}, {64, 0, 1, 64, 128, 0, 4}};
+  std::vector<std::uint8_t> bytes(256);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(5 * i);
+  const ReadAnswers answers{kPort.beat_bytes, 3, 9, 100, 1};
+  check_read_dma(*dma, commands, kPort, read_params(kPort, hw::SlotOrder::kIssue, 0),
+                 [&] { return answers.memory(); }, bytes, 256, report["read_dma"]);
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string module = GetParam();
   // Both arrays are one block of the machine.
@@ -220,6 +233,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_softmax_rows(options, report);
   } else if (block == "dispatcher") {
     run_commands(options, report);
+  } else if (block == "read_dma") {
+    run_reads(options, report);
   } else if (block == "ring_router") {
     run_packets(options, report);
   } else if (block == "axi_dma") {
@@ -249,7 +264,7 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("dispatcher", "systolic_array", "output_array",
+                         testing::Values("dispatcher", "read_dma", "systolic_array", "output_array",
                                          "accumulator_sram", "requantizer", "i_exp", "i_gelu",
                                          "softmax_unit", "i_sqrt", "stream_softmax",
                                          "layernorm_unit", "postop_pipeline", "sparser_line",
