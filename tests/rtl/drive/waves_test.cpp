@@ -11,6 +11,7 @@
 #include "hw/stream/stream_functions.h"
 #include "support/temp_directory.h"
 #include "testbench/rtl/core/dispatcher_rtl.h"
+#include "testbench/rtl/core/scratchpad_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/drive/rtl_view.h"
 #include "testbench/rtl/engine/engines.h"
@@ -210,6 +211,20 @@ void run_reads(const RtlOptions& options, RtlReport& report) {
                  [&] { return answers.memory(); }, bytes, 256, report["read_dma"]);
 }
 
+void run_accesses(const RtlOptions& options, RtlReport& report) {
+  constexpr ScratchpadSize kMemory = kScratchpadSizes[0];
+  const auto unit = make_scratchpad(kMemory, options.for_block("scratchpad", kScratchpadClients));
+  ScratchpadClients clients;
+  for (std::uint64_t i = 0; i < kMemory.bytes() / kMemory.word_bytes; ++i) {
+    const auto byte = static_cast<std::uint8_t>(i);
+    clients[0].steps.push_back({{i * kMemory.word_bytes}, {byte, 1, 2, 3}});
+    clients[3].steps.push_back({{i * 3 / 2, i / 2}, {}});
+  }
+  clients[3].begin = kMemory.bytes();
+  std::vector<std::uint8_t> stored(kMemory.bytes());
+  check_scratchpad(*unit, kMemory, clients, stored, report["scratchpad"]);
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string module = GetParam();
   // Both arrays are one block of the machine.
@@ -233,6 +248,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_softmax_rows(options, report);
   } else if (block == "dispatcher") {
     run_commands(options, report);
+  } else if (block == "scratchpad") {
+    run_accesses(options, report);
   } else if (block == "read_dma") {
     run_reads(options, report);
   } else if (block == "ring_router") {
@@ -264,7 +281,7 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("dispatcher", "read_dma", "systolic_array", "output_array",
+                         testing::Values("dispatcher", "read_dma", "scratchpad", "systolic_array", "output_array",
                                          "accumulator_sram", "requantizer", "i_exp", "i_gelu",
                                          "softmax_unit", "i_sqrt", "stream_softmax",
                                          "layernorm_unit", "postop_pipeline", "sparser_line",
