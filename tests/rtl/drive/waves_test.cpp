@@ -10,6 +10,7 @@
 #include "hw/description/machine_file.h"
 #include "hw/stream/stream_functions.h"
 #include "support/temp_directory.h"
+#include "testbench/rtl/core/command_decoder_rtl.h"
 #include "testbench/rtl/core/dispatcher_rtl.h"
 #include "testbench/rtl/core/scratchpad_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
@@ -20,6 +21,7 @@
 #include "tests/rtl/attention/head_case.h"
 #include "tests/rtl/attention/head_mix_case.h"
 #include "tests/rtl/axi/axi_sram_case.h"
+#include "tests/rtl/core/core_program.h"
 #include "tests/rtl/dma/axi_memory.h"
 #include "tests/rtl/dma/read_answers.h"
 #include "tests/rtl/engine/chain_run.h"
@@ -225,6 +227,13 @@ void run_accesses(const RtlOptions& options, RtlReport& report) {
   check_scratchpad(*unit, kMemory, clients, stored, report["scratchpad"]);
 }
 
+void run_decoding(const RtlOptions& options, RtlReport& report) {
+  const auto unit =
+      make_command_decoder(options.for_block("command_decoder", kDecoderViewWords));
+  hw::test::Random random(5);
+  check_command_decoder(*unit, random_core_program(random, 20), report["command_decoder"]);
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string module = GetParam();
   // Both arrays are one block of the machine.
@@ -250,6 +259,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_commands(options, report);
   } else if (block == "scratchpad") {
     run_accesses(options, report);
+  } else if (block == "command_decoder") {
+    run_decoding(options, report);
   } else if (block == "read_dma") {
     run_reads(options, report);
   } else if (block == "ring_router") {
@@ -281,7 +292,7 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("dispatcher", "read_dma", "scratchpad", "systolic_array", "output_array",
+                         testing::Values("dispatcher", "command_decoder", "read_dma", "scratchpad", "systolic_array", "output_array",
                                          "accumulator_sram", "requantizer", "i_exp", "i_gelu",
                                          "softmax_unit", "i_sqrt", "stream_softmax",
                                          "layernorm_unit", "postop_pipeline", "sparser_line",
