@@ -47,8 +47,8 @@ ReadSchedule read_schedule(const std::vector<RowRead>& commands, const ReadParam
   std::uint64_t free = 0;  // cycle from which the port can issue
   for (const RowRead& command : commands) {
     ReadTimes time;
-    time.started = room_for_command(schedule.times, params.commands,
-                                    std::max(free, command.arrival));
+    time.started =
+        room_for_command(schedule.times, params.commands, std::max(free, command.arrival));
     free = time.started;
     for (std::uint64_t row = 0; row < command.rows; ++row) {
       const std::uint64_t address = command.address + row * command.pitch;

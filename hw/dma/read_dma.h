@@ -37,8 +37,8 @@ struct ReadParams {
   std::uint32_t commands;  ///< in flight: how many the port can tell apart
 };
 
-/// A command of a port: `rows` rows of `bytes` bytes, at least one each, `pitch` apart in memory and
-/// `to_pitch` apart where they go.
+/// A command of a port: `rows` rows of `bytes` bytes, at least one each, `pitch` apart in memory
+/// and `to_pitch` apart where they go.
 struct RowRead {
   std::uint64_t address = 0, pitch = 0, rows = 1, bytes = 1;
   std::uint64_t to = 0, to_pitch = 0;
@@ -74,10 +74,10 @@ struct ReadMemory {
 };
 
 /// Runs commands in order. One starts when the port is free, from its arrival on, when fewer than
-/// `commands` are in flight. Its first request issues in that cycle at the earliest, the others one a
-/// cycle, each when the memory takes it and it has a slot: that of the request `outstanding` before
-/// it, or any that is free, as `slots` says. A slot is free from the cycle with which its request is
-/// done.
+/// `commands` are in flight. Its first request issues in that cycle at the earliest, the others one
+/// a cycle, each when the memory takes it and it has a slot: that of the request `outstanding`
+/// before it, or any that is free, as `slots` says. A slot is free from the cycle with which its
+/// request is done.
 [[nodiscard]] ReadSchedule read_schedule(const std::vector<RowRead>& commands,
                                          const ReadParams& params, const ReadMemory& memory);
 
@@ -86,8 +86,8 @@ struct LocalWrite {
   std::uint64_t cycle = 0, to = 0, bytes = 0;
   std::uint64_t from = 0;  ///< address of the first
 };
-/// The writes of a request whose beats of `beat_bytes` come one a cycle up to its end: a beat has the
-/// bytes up to the next multiple of that.
+/// The writes of a request whose beats of `beat_bytes` come one a cycle up to its end: a beat has
+/// the bytes up to the next multiple of that.
 [[nodiscard]] std::vector<LocalWrite> local_writes(const ReadRequest& request,
                                                    std::uint64_t beat_bytes);
 

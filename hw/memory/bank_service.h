@@ -6,7 +6,8 @@
 #include <vector>
 
 /// The cycle contract of a memory with banks that serve one access a cycle each, for clients of
-/// different priority: in which cycle each access is served. rtl/core/systole_scratchpad.sv meets it.
+/// different priority: in which cycle each access is served. rtl/core/systole_scratchpad.sv meets
+/// it.
 namespace systole::hw {
 
 /// Where an access goes. One that ends in the next bank takes both in the same cycle.
@@ -27,8 +28,8 @@ struct BankStep {
   std::optional<BankAccess> first, second;
 };
 
-/// Serves clients one after the other, those of the highest priority first: nobody waits for who comes
-/// later.
+/// Serves clients one after the other, those of the highest priority first: nobody waits for who
+/// comes later.
 class BankService {
  public:
   explicit BankService(std::size_t banks) : banks_(banks) {}
@@ -39,8 +40,8 @@ class BankService {
   };
   /// A step that begins in cycle `at`. Its client's earlier steps must be over.
   Served serve(std::uint64_t at, const BankStep& step);
-  /// `count` equal steps, each from the end of the one before on. Returns the end of the last. Costs a
-  /// visit of each interval in which others use the banks, not of each step.
+  /// `count` equal steps, each from the end of the one before on. Returns the end of the last.
+  /// Costs a visit of each interval in which others use the banks, not of each step.
   std::uint64_t serve(std::uint64_t at, const BankStep& step, std::uint64_t count);
 
   /// No client will ask for cycles before `cycle` any more.

@@ -16,8 +16,8 @@
 namespace systole::tlm_model {
 
 /// Turns rows of bytes into bus requests as hw::RequestCut says, issues one a cycle, and keeps at
-/// most `outstanding` in flight: the contract of reads is hw::read_schedule(). The effective bandwidth (outstanding x request_bytes / latency, or the
-/// width of the bus) follows from that.
+/// most `outstanding` in flight: the contract of reads is hw::read_schedule(). The effective
+/// bandwidth (outstanding x request_bytes / latency, or the width of the bus) follows from that.
 ///
 /// Loosely timed: a port runs up to kQuantum cycles ahead of simulated time before it waits, unless
 /// no other process would act in the meantime, and says at which cycle its next request can issue.

@@ -42,7 +42,8 @@ class CommandDecoder final : public CommandDecoderRtl {
     for (std::size_t at = 0; at < chain.size(); at += kChainWordBytes) {
       dut_->chain_valid_i = 1;
       dut_->chain_first_i = at == 0;
-      for (std::size_t i = 0; i < kChainWordBytes; ++i) set_lane<8>(dut_->chain_word_i, i, chain[at + i]);
+      for (std::size_t i = 0; i < kChainWordBytes; ++i)
+        set_lane<8>(dut_->chain_word_i, i, chain[at + i]);
       cycle();
     }
     dut_->chain_valid_i = 0;
@@ -112,8 +113,8 @@ auto key_of(const Range& range) {
 }
 
 bool fits(const Range& range) {
-  const unsigned bits = range.space == Space::kDram ? CommandDecoderRtl::kDramBits
-                                                    : CommandDecoderRtl::kLocalBits;
+  const unsigned bits =
+      range.space == Space::kDram ? CommandDecoderRtl::kDramBits : CommandDecoderRtl::kLocalBits;
   return range.end >> bits == 0;
 }
 
@@ -185,9 +186,10 @@ void check_command_decoder(CommandDecoderRtl& decoder, const hw::Program& progra
     if (expected.uses_chain) {
       check.mismatch(found.chain != expected.chain || found.operands != expected.operands);
     }
-    check.mismatch(found.ranges.size() != expected.ranges.size() ||
-                   !std::equal(found.ranges.begin(), found.ranges.end(), expected.ranges.begin(),
-                               [](const Range& a, const Range& b) { return key_of(a) == key_of(b); }));
+    check.mismatch(
+        found.ranges.size() != expected.ranges.size() ||
+        !std::equal(found.ranges.begin(), found.ranges.end(), expected.ranges.begin(),
+                    [](const Range& a, const Range& b) { return key_of(a) == key_of(b); }));
   }
   counts.cycles += decoder.cycles() - before;
   check.assertions(decoder.failed());

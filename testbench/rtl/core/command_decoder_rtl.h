@@ -44,11 +44,12 @@ inline constexpr std::size_t kDecoderViewWords = 1;
 [[nodiscard]] std::unique_ptr<CommandDecoderRtl> make_command_decoder(
     const RtlOptions& options = {});
 
-/// Ranges by space, then by their begins, ends and whether they are written. Empty ones are dropped.
+/// Ranges by space, then by their begins, ends and whether they are written. Empty ones are
+/// dropped.
 void sort_ranges(std::vector<hw::Range>& ranges);
 
-/// Decodes all commands of a program from its image, and compares with hw::ranges_of() and the like;
-/// an operation is a command. What the RTL should refuse it has to refuse.
+/// Decodes all commands of a program from its image, and compares with hw::ranges_of() and the
+/// like; an operation is a command. What the RTL should refuse it has to refuse.
 void check_command_decoder(CommandDecoderRtl& decoder, const hw::Program& program,
                            RtlCounts& counts);
 

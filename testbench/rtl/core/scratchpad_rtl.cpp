@@ -113,7 +113,8 @@ class Scratchpad final : public ScratchpadRtl {
     port = static_cast<Port>(value);
   }
 
-  void put_write(std::size_t client, std::uint64_t address, const std::vector<std::uint8_t>& bytes) {
+  void put_write(std::size_t client, std::uint64_t address,
+                 const std::vector<std::uint8_t>& bytes) {
     const unsigned word_bits = address_bits_ - lane_bits_;
     set_port(dut_->write_valid_i, dut_->write_valid_i | std::uint64_t{1} << client);
     put_bits(words_, static_cast<unsigned>(client) * word_bits, word_bits,
@@ -193,8 +194,8 @@ ScratchpadResults model_scratchpad(const ScratchpadSize& size, const ScratchpadC
       const std::uint64_t bytes =
           client < kScratchpadWriters ? step.written.size() : size.word_bytes;
       const auto access = [&](std::size_t i) {
-        return step.address[i] ? std::optional<hw::BankAccess>(hw::bank_access(
-                                     *step.address[i], bytes, size.bank_bytes()))
+        return step.address[i] ? std::optional<hw::BankAccess>(
+                                     hw::bank_access(*step.address[i], bytes, size.bank_bytes()))
                                : std::nullopt;
       };
       const hw::BankService::Served served = service.serve(at, {access(0), access(1)});
@@ -205,9 +206,8 @@ ScratchpadResults model_scratchpad(const ScratchpadSize& size, const ScratchpadC
     }
   }
   // Those of one cycle are in other banks.
-  std::sort(accesses.begin(), accesses.end(), [](const ServedAccess& a, const ServedAccess& b) {
-    return a.cycle < b.cycle;
-  });
+  std::sort(accesses.begin(), accesses.end(),
+            [](const ServedAccess& a, const ServedAccess& b) { return a.cycle < b.cycle; });
   for (const ServedAccess& access : accesses) {
     const ScratchpadStep& step = clients[access.client].steps[access.step];
     const auto from = stored.begin() + static_cast<std::ptrdiff_t>(*step.address[access.access]);

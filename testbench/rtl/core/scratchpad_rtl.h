@@ -16,19 +16,17 @@ namespace systole::testbench {
 struct ScratchpadSize {
   std::uint32_t banks, word_bytes, bank_words;
 
-  [[nodiscard]] std::uint64_t bank_bytes() const {
-    return std::uint64_t{bank_words} * word_bytes;
-  }
+  [[nodiscard]] std::uint64_t bank_bytes() const { return std::uint64_t{bank_words} * word_bytes; }
   [[nodiscard]] std::uint64_t bytes() const { return banks * bank_bytes(); }
 };
 inline constexpr std::array<ScratchpadSize, 2> kScratchpadSizes = {{{4, 4, 16}, {2, 16, 8}}};
 
-/// Clients in the order of their priority: writes of the load unit and of the post-op unit, reads of
-/// parameters, reads of the array.
+/// Clients in the order of their priority: writes of the load unit and of the post-op unit, reads
+/// of parameters, reads of the array.
 inline constexpr std::size_t kScratchpadWriters = 2, kScratchpadClients = 4;
 
-/// A step of a client: the bytes that it writes, or a word from each address that it reads, of which
-/// only the array has two. None: a cycle without access.
+/// A step of a client: the bytes that it writes, or a word from each address that it reads, of
+/// which only the array has two. None: a cycle without access.
 struct ScratchpadStep {
   std::array<std::optional<std::uint64_t>, 2> address;
   std::vector<std::uint8_t> written;  ///< of a writer, at most a word
@@ -38,7 +36,7 @@ struct ScratchpadClient {
   std::vector<ScratchpadStep> steps;
 };
 struct ScratchpadResult {
-  std::uint64_t end = 0;                             ///< cycle after the step
+  std::uint64_t end = 0;                            ///< cycle after the step
   std::array<std::vector<std::uint8_t>, 2> read{};  ///< by address
 };
 using ScratchpadClients = std::array<ScratchpadClient, kScratchpadClients>;

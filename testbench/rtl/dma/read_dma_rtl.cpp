@@ -79,7 +79,8 @@ class ReadDmaSession {
     pins_.r.ready = dut_->r_ready_o != 0;
     if (!checker_.watch(pins_, cycle)) throw std::runtime_error(checker_.breach());
     const bool moved = take_outputs(cycle);
-    port_.edge(pins_, cycle, [&](const hw::AxiSubordinate::Request& request) { ask(request, cycle); });
+    port_.edge(pins_, cycle,
+               [&](const hw::AxiSubordinate::Request& request) { ask(request, cycle); });
     dut_.show_cycle(cycle);
     dut_.end_cycle(moved || !port_.idle() || next_ < commands_.size());
   }
@@ -136,7 +137,8 @@ class ReadDmaSession {
       if ((get_lane<8>(strobes, in_word / 8) >> in_word % 8 & 1U) == 0) continue;
       if (write.bytes == 0) write.to = word + lane;
       ++write.bytes;
-      run_.local.at(word + lane) = static_cast<std::uint8_t>(get_lane<8>(dut_->write_data_o, in_word));
+      run_.local.at(word + lane) =
+          static_cast<std::uint8_t>(get_lane<8>(dut_->write_data_o, in_word));
     }
     run_.writes.push_back(write);
     run_.schedule.requests.at(written_by_).bytes += write.bytes;
@@ -263,7 +265,8 @@ void check_read_dma(ReadDmaRtl& dma, const std::vector<hw::RowRead>& commands,
   const ReadDmaRtl::Run found = dma.run(commands, params, make_memory(), bytes, before, &expected);
   counts.cycles += found.cycles;
   check.mismatch(found.schedule.requests.size() != expected.requests.size());
-  for (std::size_t i = 0; i < std::min(found.schedule.requests.size(), expected.requests.size()); ++i) {
+  for (std::size_t i = 0; i < std::min(found.schedule.requests.size(), expected.requests.size());
+       ++i) {
     const hw::ReadRequest &is = found.schedule.requests[i], &should = expected.requests[i];
     check.mismatch(is.command != should.command || is.address != should.address);
     check.mismatch(is.bytes != should.bytes);

@@ -36,9 +36,9 @@ class ReadDmaRtl {
   virtual ~ReadDmaRtl() = default;
   /// Runs the commands from reset on, every cycle, over an AXI4 port: `memory` says when, `bytes`
   /// what, from address 0 on, and `local` what the local memory holds before. Answers are on the
-  /// pins in the cycle before their request is done: the last cycle of the way is that of the port's
-  /// register. `expected`: for the waveform, or null. Throws std::runtime_error on a breach of the
-  /// protocol, or if the RTL hangs.
+  /// pins in the cycle before their request is done: the last cycle of the way is that of the
+  /// port's register. `expected`: for the waveform, or null. Throws std::runtime_error on a breach
+  /// of the protocol, or if the RTL hangs.
   virtual Run run(const std::vector<hw::RowRead>& commands, const hw::ReadParams& params,
                   const hw::ReadMemory& memory, const std::vector<std::uint8_t>& bytes,
                   std::vector<std::uint8_t> local, const hw::ReadSchedule* expected) = 0;

@@ -43,8 +43,7 @@ TEST(CommandDecoder, DecodesRandomProgramsToTheSameRanges) {
 TEST(CommandDecoder, RefusesWhatACoreOfThreeUnitsDoesNot) {
   const auto decoder = make_command_decoder(kDecoderChecks);
   for (const auto opcode : {hw::Opcode::kAttention, hw::Opcode::kHost, hw::Opcode::kLoop}) {
-    const std::vector<std::uint8_t> bytes =
-        hw::encode_commands({hw::test::empty_command(opcode)});
+    const std::vector<std::uint8_t> bytes = hw::encode_commands({hw::test::empty_command(opcode)});
     EXPECT_FALSE(decoder->decode(bytes.data(), {}, {}).legal);
   }
   std::vector<std::uint8_t> unknown(hw::kCommandBytes);

@@ -75,14 +75,15 @@ inline hw::Program random_core_program(hw::test::Random& random, std::size_t com
     shrink(command, random);
     auto* const result = command.as<hw::cmd::Result>();
     auto* const load = command.as<hw::cmd::Load>();
-    hw::ChainUse* const use = result != nullptr ? &result->chain
+    hw::ChainUse* const use = result != nullptr              ? &result->chain
                               : load != nullptr && load->pre ? &*load->pre
                                                              : nullptr;
     if (use != nullptr) {
       use->chain = static_cast<std::uint16_t>(pick(random, 0, last));
       use->operands = static_cast<std::uint32_t>(pick(random, 0, 10));
     }
-    if (auto* const store = command.as<hw::cmd::Store>(); store != nullptr && pick(random, 0, 3) != 0) {
+    if (auto* const store = command.as<hw::cmd::Store>();
+        store != nullptr && pick(random, 0, 3) != 0) {
       store->encoder.reset();
     }
     if (load != nullptr && pick(random, 0, 3) != 0) load->window.reset();

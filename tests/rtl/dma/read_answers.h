@@ -9,12 +9,12 @@
 
 namespace systole::testbench {
 
-/// A memory whose answers take some cycles, in any order, and come a beat a cycle, those of a request
-/// one after the other.
+/// A memory whose answers take some cycles, in any order, and come a beat a cycle, those of a
+/// request one after the other.
 struct ReadAnswers {
   std::uint64_t beat_bytes;
-  std::uint64_t least, most;        ///< cycles from a request to its first beat
-  std::uint64_t stalls_per_mille;   ///< cycles in which no request is taken
+  std::uint64_t least, most;       ///< cycles from a request to its first beat
+  std::uint64_t stalls_per_mille;  ///< cycles in which no request is taken
   std::uint64_t seed;
 
   /// The same memory each time.

@@ -75,8 +75,8 @@ TEST_P(ReadDma, MeetsTheContractOnRandomReads) {
     const auto slots = i % 2 == 0 ? hw::SlotOrder::kIssue : hw::SlotOrder::kCompletion;
     const std::uint32_t row_bytes = random() % 3 == 0 ? 1U << draw(random, 3, 7) : 0;
     const hw::ReadParams params = read_params(size_, slots, row_bytes);
-    check_read_dma(*dma, reads, size_, params, [&] { return answers.memory(); }, bytes,
-                   kLocalMemory, counts);
+    check_read_dma(
+        *dma, reads, size_, params, [&] { return answers.memory(); }, bytes, kLocalMemory, counts);
     ASSERT_EQ(counts.mismatches, 0U) << "program " << i;
     const hw::ReadSchedule schedule = hw::read_schedule(reads, params, answers.memory());
     requests += schedule.requests.size();
@@ -86,8 +86,7 @@ TEST_P(ReadDma, MeetsTheContractOnRandomReads) {
       waited += request.command == before.command && request.issued > before.issued + 1 ? 1 : 0;
     }
     for (std::size_t c = 1; c < reads.size(); ++c) {
-      full += schedule.times[c].started >
-                      std::max(reads[c].arrival, schedule.times[c - 1].released)
+      full += schedule.times[c].started > std::max(reads[c].arrival, schedule.times[c - 1].released)
                   ? 1
                   : 0;
     }
@@ -111,9 +110,9 @@ TEST_P(ReadDma, CommandsFollowWithoutAGap) {
   }
   const ReadAnswers answers{size_.beat_bytes, 4, 4, 0, 1};
   const hw::ReadParams params = read_params(size_, hw::SlotOrder::kIssue, 0);
-  const ReadDmaRtl::Run run = dma->run(reads, params, answers.memory(),
-                                       std::vector<std::uint8_t>(4096), std::vector<std::uint8_t>(4096),
-                                       nullptr);
+  const ReadDmaRtl::Run run =
+      dma->run(reads, params, answers.memory(), std::vector<std::uint8_t>(4096),
+               std::vector<std::uint8_t>(4096), nullptr);
   for (std::size_t i = 0; i < reads.size(); ++i) {
     EXPECT_EQ(run.schedule.times[i].started, i);
     EXPECT_EQ(run.schedule.times[i].released, i + 1);

@@ -209,8 +209,9 @@ void run_reads(const RtlOptions& options, RtlReport& report) {
   std::vector<std::uint8_t> bytes(256);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(5 * i);
   const ReadAnswers answers{kPort.beat_bytes, 3, 9, 100, 1};
-  check_read_dma(*dma, commands, kPort, read_params(kPort, hw::SlotOrder::kIssue, 0),
-                 [&] { return answers.memory(); }, bytes, 256, report["read_dma"]);
+  check_read_dma(
+      *dma, commands, kPort, read_params(kPort, hw::SlotOrder::kIssue, 0),
+      [&] { return answers.memory(); }, bytes, 256, report["read_dma"]);
 }
 
 void run_accesses(const RtlOptions& options, RtlReport& report) {
@@ -228,8 +229,7 @@ void run_accesses(const RtlOptions& options, RtlReport& report) {
 }
 
 void run_decoding(const RtlOptions& options, RtlReport& report) {
-  const auto unit =
-      make_command_decoder(options.for_block("command_decoder", kDecoderViewWords));
+  const auto unit = make_command_decoder(options.for_block("command_decoder", kDecoderViewWords));
   hw::test::Random random(5);
   check_command_decoder(*unit, random_core_program(random, 20), report["command_decoder"]);
 }
@@ -292,13 +292,13 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("dispatcher", "command_decoder", "read_dma", "scratchpad", "systolic_array", "output_array",
-                                         "accumulator_sram", "requantizer", "i_exp", "i_gelu",
-                                         "softmax_unit", "i_sqrt", "stream_softmax",
-                                         "layernorm_unit", "postop_pipeline", "sparser_line",
-                                         "denser_line", "attention_softmax", "head_mix_line",
-                                         "fp16_mul", "fp16_add", "mpu_tree", "ring_router",
-                                         "axi_dma", "axi_sram"),
+                         testing::Values("dispatcher", "command_decoder", "read_dma", "scratchpad",
+                                         "systolic_array", "output_array", "accumulator_sram",
+                                         "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
+                                         "stream_softmax", "layernorm_unit", "postop_pipeline",
+                                         "sparser_line", "denser_line", "attention_softmax",
+                                         "head_mix_line", "fp16_mul", "fp16_add", "mpu_tree",
+                                         "ring_router", "axi_dma", "axi_sram"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {

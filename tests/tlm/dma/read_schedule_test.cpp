@@ -1,5 +1,3 @@
-#include "hw/dma/read_dma.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "hw/dma/read_dma.h"
 #include "support/tlm/fixed_target.h"
 #include "support/tlm/fresh_kernel.h"
 #include "support/tlm/systemc_test.h"
@@ -18,7 +17,6 @@ namespace systole::tlm_model {
 namespace {
 
 using hw::RowRead;
-
 
 constexpr std::uint64_t kReadableBytes = 1 << 16;
 
