@@ -1,33 +1,17 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
+#include "hw/dma/request_cut.h"
 #include "hw/machine/machine.h"
 
 /// The cycle contract of a DMA port that reads rows of bytes from memory: which requests it makes,
 /// and when. rtl/dma/systole_read_dma.sv meets it; tlm/dma/request_dma.h spends it.
 namespace systole::hw {
-
-/// How a port cuts a run of bytes into requests.
-struct RequestCut {
-  std::uint64_t request_bytes = 64;  ///< none crosses a multiple of it
-  std::uint64_t row_bytes = 0;       ///< nor one of this from the run's begin on; 0: whole runs
-
-  explicit RequestCut(const Machine::Dma& dma)
-      : request_bytes(dma.request_bytes), row_bytes(dma.row_bytes) {}
-
-  /// Bytes of the request that begins `at` bytes into a run of `bytes` from `address` on.
-  [[nodiscard]] std::uint64_t length(std::uint64_t address, std::uint64_t at,
-                                     std::uint64_t bytes) const {
-    const std::uint64_t boundary = request_bytes - (address + at) % request_bytes;
-    const std::uint64_t piece = row_bytes == 0 ? bytes : row_bytes - at % row_bytes;
-    return std::min({boundary, piece, bytes - at});
-  }
-};
 
 /// What a port is built for.
 struct ReadParams {
@@ -43,6 +27,7 @@ struct RowRead {
   std::uint64_t address = 0, pitch = 0, rows = 1, bytes = 1;
   std::uint64_t to = 0, to_pitch = 0;
   std::uint64_t arrival = 0;  ///< cycle from which the port can start it
+  bool sums = false;          ///< they go to the accumulator
 };
 
 struct ReadRequest {
@@ -51,6 +36,7 @@ struct ReadRequest {
   std::uint64_t to = 0;  ///< of its first byte
   std::uint64_t issued = 0;
   std::uint64_t done = 0;  ///< cycle with which its last byte is in its place
+  bool sums = false;       ///< as those of its command
 };
 
 struct ReadTimes {
@@ -73,11 +59,31 @@ struct ReadMemory {
   std::function<std::uint64_t(const ReadRequest& request)> done;
 };
 
-/// Runs commands in order. One starts when the port is free, from its arrival on, when fewer than
-/// `commands` are in flight. Its first request issues in that cycle at the earliest, the others one
-/// a cycle, each when the memory takes it and it has a slot: that of the request `outstanding`
-/// before it, or any that is free, as `slots` says. A slot is free from the cycle with which its
-/// request is done.
+/// A port at work. A command's first request issues in the cycle of its start at the earliest, the
+/// others one a cycle, each when the memory takes it and it has a slot: that of the request
+/// `outstanding` before it, or any that is free, as `slots` says. A slot is free from the cycle
+/// with which its request is done.
+class ReadPort {
+ public:
+  ReadPort(const ReadParams& params, ReadMemory memory)
+      : params_(params), memory_(std::move(memory)), slots_(params.outstanding, 0) {}
+
+  /// Runs a command that starts in cycle `started`, at which the port must be free. Adds its
+  /// requests to `requests`.
+  ReadTimes run(const RowRead& command, std::size_t position, std::uint64_t started,
+                std::vector<ReadRequest>& requests);
+
+ private:
+  [[nodiscard]] std::size_t next_slot() const;
+
+  const ReadParams params_;
+  const ReadMemory memory_;
+  std::vector<std::uint64_t> slots_;  ///< cycle from which each is free
+  std::size_t issued_ = 0;
+};
+
+/// Runs commands in order: one starts when the port is free, from its arrival on, when fewer than
+/// `commands` are in flight.
 [[nodiscard]] ReadSchedule read_schedule(const std::vector<RowRead>& commands,
                                          const ReadParams& params, const ReadMemory& memory);
 
@@ -85,6 +91,7 @@ struct ReadMemory {
 struct LocalWrite {
   std::uint64_t cycle = 0, to = 0, bytes = 0;
   std::uint64_t from = 0;  ///< address of the first
+  bool sums = false;       ///< as those of its request
 };
 /// The writes of a request whose beats of `beat_bytes` come one a cycle up to its end: a beat has
 /// the bytes up to the next multiple of that.

@@ -2,8 +2,9 @@
 // ranges of memory that the dispatcher compares. Reference: hw::for_each_range() of
 // hw/program/program_ranges.h.
 //
-// A store, a move and a load with stages name a chain. Its record comes before such a command: a word
-// of it a cycle. What a command refers to in the table of operands comes with it.
+// A store, a move and a load with stages name a chain. Its record comes before such a command, a word
+// of it a cycle; then `chain_store_i` keeps what matters of it in a slot, which comes with the
+// command. So does what the command refers to in the table of operands.
 //
 // Commands of a core with three units: loads without a window, matmuls, stores without an encoder,
 // moves, and end. `legal_o` is low for all else, for a chain with more operands than there are
@@ -13,7 +14,9 @@ module systole_command_decoder #(
   parameter  int unsigned DramRanges = 5,
   parameter  int unsigned DramBits   = 40,  // of an address
   parameter  int unsigned LocalBits  = 24,
-  localparam int unsigned Tensors    = DramRanges - 1
+  parameter  int unsigned ChainSlots = 64,
+  localparam int unsigned Tensors    = DramRanges - 1,
+  localparam int unsigned SlotBits   = ChainSlots > 1 ? $clog2(ChainSlots) : 1
 ) (
   input  logic                              clk_i,
   input  logic                              rst_ni,
@@ -21,8 +24,11 @@ module systole_command_decoder #(
   input  logic                              chain_valid_i,
   input  logic                              chain_first_i,
   input  logic [63:0]                       chain_word_i,
+  input  logic                              chain_store_i,      // the record is complete
+  input  logic [SlotBits-1:0]               chain_slot_i,
 
   input  logic [639:0]                      command_i,
+  input  logic [SlotBits-1:0]               command_slot_i,     // of its chain, if it names one
   output logic                              legal_o,
   output logic                              end_o,
   output logic                              uses_chain_o,
@@ -44,7 +50,17 @@ module systole_command_decoder #(
   output logic [LocalBits-1:0]              accumulator_end_o,
   output logic                              statistics_write_o,
   output logic [LocalBits-1:0]              statistics_begin_o,
-  output logic [LocalBits-1:0]              statistics_end_o
+  output logic [LocalBits-1:0]              statistics_end_o,
+
+  // what a load reads and where it goes: in bytes, those to the accumulator as they are in memory
+  output logic                              load_plain_o,       // no stages, no packed weights; fits
+  output logic                              load_sums_o,        // to the accumulator
+  output logic [DramBits-1:0]               load_address_o,
+  output logic [31:0]                       load_pitch_o,
+  output logic [31:0]                       load_rows_o,
+  output logic [31:0]                       load_bytes_o,       // of a row
+  output logic [LocalBits-1:0]              load_to_o,
+  output logic [LocalBits-1:0]              load_to_pitch_o
 );
 
   localparam logic [31:0] GroupRows = 32'd32;  // of packed weights: hw/number/weight_groups.h
@@ -88,14 +104,17 @@ module systole_command_decoder #(
   assign results    = store || move;
 
   // ---------------------------------------------------------------- its chain
-  logic [1:0]           out_bytes;
-  logic [7:0]           parameter_words;
-  logic [2:0]           statistics_words;
-  logic                 writes_statistics, transposes;
-  logic [3:0]           tensors;
-  logic [2*Tensors-1:0] tensor_bytes;
+  localparam int unsigned SummaryBits = 19 + 2 * Tensors;
 
-  logic                  known;
+  logic [SummaryBits-1:0] summary, summary_q [ChainSlots];
+  logic [1:0]             out_bytes;
+  logic [7:0]             parameter_words;
+  logic [2:0]             statistics_words;
+  logic                   writes_statistics, transposes;
+  logic [3:0]             tensors;
+  logic [2*Tensors-1:0]   tensor_bytes;
+
+  logic                  known, addressable;
   logic [DramRanges-1:0] dram_fits;
   logic [3:0]            local_fits;
 
@@ -104,14 +123,21 @@ module systole_command_decoder #(
     .valid_i            (chain_valid_i),
     .first_i            (chain_first_i),
     .word_i             (chain_word_i),
-    .bytes_o            (out_bytes),
-    .parameter_words_o  (parameter_words),
-    .statistics_words_o (statistics_words),
-    .writes_statistics_o(writes_statistics),
-    .transposes_o       (transposes),
-    .tensors_o          (tensors),
-    .tensor_bytes_o     (tensor_bytes)
+    .bytes_o            (summary[1:0]),
+    .parameter_words_o  (summary[9:2]),
+    .statistics_words_o (summary[12:10]),
+    .writes_statistics_o(summary[13]),
+    .transposes_o       (summary[14]),
+    .tensors_o          (summary[18:15]),
+    .tensor_bytes_o     (summary[19+:2*Tensors])
   );
+
+  always_ff @(posedge clk_i) begin
+    if (chain_store_i) summary_q[chain_slot_i] <= summary;
+  end
+
+  assign {tensor_bytes, tensors, transposes, writes_statistics, statistics_words, parameter_words,
+          out_bytes} = summary_q[command_slot_i];
 
   assign uses_chain_o = results || (load && mix != '0);
   assign chain_o      = load ? mix - 16'd1 : gather;
@@ -150,6 +176,15 @@ module systole_command_decoder #(
     .fits_o (dram_fits[0])
   );
   assign dram_write_o = DramRanges'(store);
+
+  assign load_plain_o    = load && mix == '0 && !packed_weights && addressable;
+  assign load_sums_o     = loads_sums;
+  assign load_address_o  = DramBits'(dram);
+  assign load_pitch_o    = dram_pitch;
+  assign load_rows_o     = read_rows;
+  assign load_bytes_o    = 32'(read_bytes);
+  assign load_to_o       = loads_sums ? LocalBits'(c) << type_bytes : LocalBits'(a);
+  assign load_to_pitch_o = loads_sums ? LocalBits'(c_pitch) << type_bytes : LocalBits'(a_pitch);
 
   for (genvar t = 0; t < Tensors; t++) begin : gen_tensor
     logic [63:0] address;
@@ -213,6 +248,7 @@ module systole_command_decoder #(
     .fits_o (local_fits[2])
   );
   assign accumulator_write_o = !results;
+  assign addressable         = !loads_sums || accumulator_end_o[LocalBits-1:LocalBits-2] == '0;
 
   systole_bounding_range #(.Bits(LocalBits)) u_statistics (
     .valid_i(uses_chain_o && statistics_words != '0),

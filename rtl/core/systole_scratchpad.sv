@@ -99,7 +99,7 @@ module systole_scratchpad #(
   assign array_done_o      = steps[3];
 
   // ---------------------------------------------------------------- banks: even words, odd words
-  logic [DataWidth-1:0] stored [2*Banks];   // what was read last: of bank b at 2 b and 2 b + 1
+  logic [2*Banks*DataWidth-1:0] stored;   // what was read last: of bank b at 2 b and 2 b + 1
 
   for (genvar b = 0; b < Banks; b++) begin : gen_bank
     for (genvar odd = 0; odd < 2; odd++) begin : gen_half
@@ -139,7 +139,7 @@ module systole_scratchpad #(
         .clk_i,
         .enable_i(enable),
         .row_i   (row),
-        .data_o  (stored[2*b+odd]),
+        .data_o  (stored[(2*b+odd)*DataWidth+:DataWidth]),
         .write_i (write),
         .mask_i  (mask),
         .data_i  (data)
@@ -148,7 +148,7 @@ module systole_scratchpad #(
   end
 
   // ---------------------------------------------------------------- what was read
-  logic [DataWidth-1:0] read [Reads];
+  logic [Reads*DataWidth-1:0] read;
 
   for (genvar r = 0; r < Reads; r++) begin : gen_data
     localparam int unsigned Port = Writes + r;
@@ -176,14 +176,15 @@ module systole_scratchpad #(
       here_q <= {bank[Port], word[Port][0]};
       next_q <= {next_bank[Port], !word[Port][0]};
       lane_q <= lane;
-      held_q <= read[r];
+      held_q <= read[r*DataWidth+:DataWidth];
     end
 
-    assign words   = DataWidth'({stored[next_q], stored[here_q]} >> {lane_q, 3'b000});
-    assign read[r] = fresh_q ? words : held_q;
+    assign words = DataWidth'({stored[next_q*DataWidth+:DataWidth], stored[here_q*DataWidth+:DataWidth]}
+                              >> {lane_q, 3'b000});
+    assign read[r*DataWidth+:DataWidth] = fresh_q ? words : held_q;
   end
-  assign parameters_data_o = read[0];
-  assign array_data_o      = {read[2], read[1]};
+  assign parameters_data_o = read[DataWidth-1:0];
+  assign array_data_o      = read[3*DataWidth-1:DataWidth];
 
   `SYSTOLE_ASSERT_INIT(SizesUsable_A, BankWords >= 2 && BankWords % 2 == 0 && 2**LaneBits == WordBytes)
   for (genvar p = 0; p < Ports; p++) begin : gen_inside

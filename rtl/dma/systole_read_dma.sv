@@ -35,6 +35,7 @@ module systole_read_dma #(
   input  logic                  start_valid_i,
   output logic                  start_ready_o,
   input  logic [TagBits-1:0]    tag_i,          // of no command in flight
+  input  logic                  sums_i,         // goes to the accumulator: its writes say so
   input  logic [AddrWidth-1:0]  address_i,
   input  logic [CountWidth-1:0] pitch_i,
   input  logic [CountWidth-1:0] rows_i,
@@ -62,6 +63,7 @@ module systole_read_dma #(
 
   // a write of the local memory: bytes of word write_word_o, and of the one after it
   output logic                  write_valid_o,
+  output logic                  write_sums_o,
   output logic [WordWidth-1:0]  write_word_o,
   output logic [DataWidth-1:0]  write_data_o,
   output logic [DataBytes-1:0]  write_here_o,
@@ -77,6 +79,7 @@ module systole_read_dma #(
   logic [LengthBits-1:0] cut_length;
   logic [LocalWidth-1:0] cut_to;
   logic [TagBits-1:0]    tag, tag_q;       // of the command whose requests are cut
+  logic                  sums, sums_q;
   logic [LengthBits:0]   last_beat;        // of the request
 
   systole_request_cutter #(
@@ -101,14 +104,20 @@ module systole_read_dma #(
   assign issue      = ar_valid_o && ar_ready_i;
   assign tag        = start_ready_o ? tag_i : tag_q;
 
-  always_ff @(posedge clk_i) tag_q <= tag;
+  assign sums       = start_ready_o ? sums_i : sums_q;
+
+  always_ff @(posedge clk_i) begin
+    tag_q  <= tag;
+    sums_q <= sums;
+  end
 
   // ---------------------------------------------------------------- slots
   logic                  take, end_of_request;
-  logic [TagBits-1:0]    slot_tag_q [Outstanding];
-  logic [LocalWidth-1:0] slot_to_q [Outstanding];    // where the next byte goes
-  logic [LaneBits-1:0]   slot_lane_q [Outstanding];  // its lane
-  logic [LengthBits-1:0] slot_left_q [Outstanding];  // bytes to come
+  logic [TagBits-1:0]     slot_tag_q [Outstanding];
+  logic [LocalWidth-1:0]  slot_to_q [Outstanding];    // where the next byte goes
+  logic [LaneBits-1:0]    slot_lane_q [Outstanding];  // its lane
+  logic [LengthBits-1:0]  slot_left_q [Outstanding];  // bytes to come
+  logic [Outstanding-1:0] slot_sums_q;
 
   systole_read_slots #(.Slots(Outstanding)) u_slots (
     .clk_i, .rst_ni, .in_order_i,
@@ -141,6 +150,7 @@ module systole_read_dma #(
     always_ff @(posedge clk_i) begin
       if (issue && ar_id_o == IdBits'(s)) begin
         slot_tag_q[s]  <= tag;
+        slot_sums_q[s] <= sums;
         slot_to_q[s]   <= cut_to;
         slot_lane_q[s] <= ar_addr_o[LaneBits-1:0];
         slot_left_q[s] <= cut_length;
@@ -177,6 +187,7 @@ module systole_read_dma #(
   end
 
   always_ff @(posedge clk_i) begin
+    write_sums_o                 <= slot_sums_q[r_id_i];
     write_word_o                 <= to[LocalWidth-1:LaneBits];
     write_data_o                 <= rotated;
     {write_next_o, write_here_o} <= strobes;

@@ -6,7 +6,7 @@
 #include <tlm>
 #include <vector>
 
-#include "hw/dma/read_dma.h"
+#include "hw/dma/request_cut.h"
 #include "hw/machine/machine.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/common/time.h"

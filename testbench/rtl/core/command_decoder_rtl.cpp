@@ -18,7 +18,7 @@ namespace {
 using hw::Range;
 using hw::Space;
 
-constexpr std::size_t kChainWordBytes = 8;
+constexpr std::size_t kChainWordBytes = 8, kChainSlots = 64;
 
 /// The number in `Bytes` bytes of a port.
 template <unsigned Bytes, typename Port>
@@ -33,7 +33,7 @@ std::uint64_t address_in(const Port& port, std::size_t index) {
 class CommandDecoder final : public CommandDecoderRtl {
  public:
   explicit CommandDecoder(const RtlOptions& options) : dut_(options) {
-    dut_->chain_valid_i = 0;
+    dut_->chain_valid_i = dut_->chain_store_i = 0;
     dut_.reset();
   }
 
@@ -47,6 +47,13 @@ class CommandDecoder final : public CommandDecoderRtl {
       cycle();
     }
     dut_->chain_valid_i = 0;
+    if (!chain.empty()) {
+      slot_ = (slot_ + 1) % kChainSlots;  // what others hold is not of this command
+      dut_->chain_slot_i = dut_->command_slot_i = static_cast<CData>(slot_);
+      dut_->chain_store_i = 1;
+      cycle();
+      dut_->chain_store_i = 0;
+    }
     for (std::size_t i = 0; i < hw::kCommandBytes; ++i) set_lane<8>(dut_->command_i, i, command[i]);
     for (std::size_t i = 0; i + 1 < kTensors; ++i) {
       const hw::DramTile tile = i < operands.size() ? operands[i] : hw::DramTile{};
@@ -106,6 +113,7 @@ class CommandDecoder final : public CommandDecoderRtl {
 
   VerilatedDut<Vcommand_decoder_5_checked> dut_;
   std::array<std::int32_t, kDecoderViewWords> words_{};
+  std::size_t slot_ = 0;  ///< of the chain that came last
 };
 
 auto key_of(const Range& range) {

@@ -34,11 +34,9 @@ class ReadDmaRtl {
   };
 
   virtual ~ReadDmaRtl() = default;
-  /// Runs the commands from reset on, every cycle, over an AXI4 port: `memory` says when, `bytes`
-  /// what, from address 0 on, and `local` what the local memory holds before. Answers are on the
-  /// pins in the cycle before their request is done: the last cycle of the way is that of the
-  /// port's register. `expected`: for the waveform, or null. Throws std::runtime_error on a breach
-  /// of the protocol, or if the RTL hangs.
+  /// Runs the commands from reset on, every cycle, with a ReadSide at its AXI4 port. `local`: what
+  /// the local memory holds before. `expected`: for the waveform, or null. Throws
+  /// std::runtime_error on a breach of the protocol, or if the RTL hangs.
   virtual Run run(const std::vector<hw::RowRead>& commands, const hw::ReadParams& params,
                   const hw::ReadMemory& memory, const std::vector<std::uint8_t>& bytes,
                   std::vector<std::uint8_t> local, const hw::ReadSchedule* expected) = 0;
@@ -51,6 +49,14 @@ class ReadDmaRtl {
 inline constexpr std::size_t kReadDmaViewWords = 3;
 [[nodiscard]] std::unique_ptr<ReadDmaRtl> make_read_dma(const ReadDmaSize& size,
                                                         const RtlOptions& options = {});
+
+/// The writes of all requests in the order of their cycles, of which each has one at most.
+[[nodiscard]] std::vector<hw::LocalWrite> all_writes(const std::vector<hw::ReadRequest>& requests,
+                                                     std::uint64_t beat_bytes);
+/// A local memory after such writes of `bytes`, the memory from address 0 on.
+[[nodiscard]] std::vector<std::uint8_t> written(const std::vector<hw::LocalWrite>& writes,
+                                                const std::vector<std::uint8_t>& bytes,
+                                                std::vector<std::uint8_t> local);
 
 /// Runs the commands and compares requests, times, writes and bytes with hw::read_schedule(); an
 /// operation is a command. `make_memory` is called for each side, and must give the same memory.

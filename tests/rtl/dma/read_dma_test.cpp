@@ -36,6 +36,7 @@ RowRead random_read(std::mt19937_64& random, bool small) {
   read.to = draw(random, 0, kLocalMemory - 1 - 11 * 400 - 300 - 16);
   if (random() % 2 == 0) read.address -= read.address % 64;
   if (random() % 2 == 0) read.to -= read.to % 16;
+  read.sums = random() % 2 == 0;
   return read;
 }
 

@@ -12,6 +12,7 @@
 #include "support/temp_directory.h"
 #include "testbench/rtl/core/command_decoder_rtl.h"
 #include "testbench/rtl/core/dispatcher_rtl.h"
+#include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/core/scratchpad_rtl.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/drive/rtl_view.h"
@@ -22,6 +23,7 @@
 #include "tests/rtl/attention/head_mix_case.h"
 #include "tests/rtl/axi/axi_sram_case.h"
 #include "tests/rtl/core/core_program.h"
+#include "tests/rtl/core/load_path_case.h"
 #include "tests/rtl/dma/axi_memory.h"
 #include "tests/rtl/dma/read_answers.h"
 #include "tests/rtl/engine/chain_run.h"
@@ -234,6 +236,14 @@ void run_decoding(const RtlOptions& options, RtlReport& report) {
   check_command_decoder(*unit, random_core_program(random, 20), report["command_decoder"]);
 }
 
+void run_load_path(const RtlOptions& options, RtlReport& report) {
+  const auto path = make_load_path(options.for_block("load_path", kLoadPathViewWords));
+  hw::test::Random random(5);
+  const RandomLoadPath test(random, 30);
+  check_load_path(
+      *path, test.test(), [&] { return test.answers().memory(); }, report["load_path"]);
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string module = GetParam();
   // Both arrays are one block of the machine.
@@ -261,6 +271,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_accesses(options, report);
   } else if (block == "command_decoder") {
     run_decoding(options, report);
+  } else if (block == "load_path") {
+    run_load_path(options, report);
   } else if (block == "read_dma") {
     run_reads(options, report);
   } else if (block == "ring_router") {
@@ -293,12 +305,13 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
                          testing::Values("dispatcher", "command_decoder", "read_dma", "scratchpad",
-                                         "systolic_array", "output_array", "accumulator_sram",
-                                         "requantizer", "i_exp", "i_gelu", "softmax_unit", "i_sqrt",
-                                         "stream_softmax", "layernorm_unit", "postop_pipeline",
-                                         "sparser_line", "denser_line", "attention_softmax",
-                                         "head_mix_line", "fp16_mul", "fp16_add", "mpu_tree",
-                                         "ring_router", "axi_dma", "axi_sram"),
+                                         "load_path", "systolic_array", "output_array",
+                                         "accumulator_sram", "requantizer", "i_exp", "i_gelu",
+                                         "softmax_unit", "i_sqrt", "stream_softmax",
+                                         "layernorm_unit", "postop_pipeline", "sparser_line",
+                                         "denser_line", "attention_softmax", "head_mix_line",
+                                         "fp16_mul", "fp16_add", "mpu_tree", "ring_router",
+                                         "axi_dma", "axi_sram"),
                          [](const auto& tested) { return std::string(tested.param); });
 
 TEST(RtlViews, NameAFileThatIsNoWaveform) {
