@@ -159,7 +159,6 @@ module systole_load_path #(
   assign unused_names = ^{uses_chain, chain, operands};  // for who fetches
 
   // ---------------------------------------------------------------- dispatcher
-  logic                       take;
   logic [Units-1:0]           start_valid, start_ready;
   logic [Entries-1:0]         completed;
   logic                       load_ended;
@@ -193,7 +192,6 @@ module systole_load_path #(
     .completed_i        (completed),
     .idle_o
   );
-  assign take             = valid_i && !illegal_o && ready_o;
   assign load_completed_o = load_ended ? LoadQueue'(1) << ended_tag : '0;
   assign completed        = {completed_i, load_completed_o};
   assign start_ready      = {start_ready_i, load_ready_o};
@@ -212,7 +210,7 @@ module systole_load_path #(
 
   for (genvar e = 0; e < LoadQueue; e++) begin : gen_load
     always_ff @(posedge clk_i) begin
-      if (take && entry_o[e]) begin
+      if (entry_o[e]) begin
         address_q[e]  <= load_address;
         pitch_q[e]    <= load_pitch;
         rows_q[e]     <= load_rows;

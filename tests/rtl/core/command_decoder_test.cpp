@@ -40,6 +40,22 @@ TEST(CommandDecoder, DecodesRandomProgramsToTheSameRanges) {
   EXPECT_GT(statistics, 50);
 }
 
+// Many rows far apart: their number times the pitch needs more than 32 bits.
+TEST(CommandDecoder, RangesMayBeLongerThanFourGigabytes) {
+  const auto decoder = make_command_decoder(kDecoderChecks);
+  hw::Program program;
+  program.commands = {hw::test::empty_command(hw::Opcode::kLoad)};
+  auto& load = *program.commands[0].as<hw::cmd::Load>();
+  load.from = {64, 1 << 20};
+  load.to = {0, 16};
+  load.m = 5000;
+  load.n = 16;
+  RtlCounts counts;
+  check_command_decoder(*decoder, program, counts);
+  EXPECT_EQ(counts.mismatches, 0U);
+  EXPECT_GT(hw::ranges_of(program.commands[0], program)[0].end, std::uint64_t{1} << 32);
+}
+
 TEST(CommandDecoder, RefusesWhatACoreOfThreeUnitsDoesNot) {
   const auto decoder = make_command_decoder(kDecoderChecks);
   for (const auto opcode : {hw::Opcode::kAttention, hw::Opcode::kHost, hw::Opcode::kLoop}) {

@@ -11,6 +11,7 @@
 #include "hw/stream/stream_functions.h"
 #include "support/temp_directory.h"
 #include "testbench/rtl/core/command_decoder_rtl.h"
+#include "testbench/rtl/core/command_fetch_rtl.h"
 #include "testbench/rtl/core/dispatcher_rtl.h"
 #include "testbench/rtl/core/load_path_rtl.h"
 #include "testbench/rtl/core/scratchpad_rtl.h"
@@ -23,6 +24,7 @@
 #include "tests/rtl/attention/head_mix_case.h"
 #include "tests/rtl/axi/axi_sram_case.h"
 #include "tests/rtl/core/core_program.h"
+#include "tests/rtl/core/fetch_case.h"
 #include "tests/rtl/core/load_path_case.h"
 #include "tests/rtl/dma/axi_memory.h"
 #include "tests/rtl/dma/read_answers.h"
@@ -230,6 +232,14 @@ void run_accesses(const RtlOptions& options, RtlReport& report) {
   check_scratchpad(*unit, kMemory, clients, stored, report["scratchpad"]);
 }
 
+void run_fetch(const RtlOptions& options, RtlReport& report) {
+  const auto fetch = make_command_fetch(options.for_block("command_fetch", kFetchViewWords));
+  hw::test::Random random(5);
+  const RandomFetch test(random);
+  check_command_fetch(
+      *fetch, test.test(), [&] { return test.answers().memory(); }, report["command_fetch"]);
+}
+
 void run_decoding(const RtlOptions& options, RtlReport& report) {
   const auto unit = make_command_decoder(options.for_block("command_decoder", kDecoderViewWords));
   hw::test::Random random(5);
@@ -269,6 +279,8 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_commands(options, report);
   } else if (block == "scratchpad") {
     run_accesses(options, report);
+  } else if (block == "command_fetch") {
+    run_fetch(options, report);
   } else if (block == "command_decoder") {
     run_decoding(options, report);
   } else if (block == "load_path") {
@@ -304,10 +316,10 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("dispatcher", "command_decoder", "read_dma", "scratchpad",
-                                         "load_path", "systolic_array", "output_array",
-                                         "accumulator_sram", "requantizer", "i_exp", "i_gelu",
-                                         "softmax_unit", "i_sqrt", "stream_softmax",
+                         testing::Values("dispatcher", "command_fetch", "command_decoder",
+                                         "read_dma", "scratchpad", "load_path", "systolic_array",
+                                         "output_array", "accumulator_sram", "requantizer", "i_exp",
+                                         "i_gelu", "softmax_unit", "i_sqrt", "stream_softmax",
                                          "layernorm_unit", "postop_pipeline", "sparser_line",
                                          "denser_line", "attention_softmax", "head_mix_line",
                                          "fp16_mul", "fp16_add", "mpu_tree", "ring_router",
