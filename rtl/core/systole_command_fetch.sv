@@ -1,6 +1,6 @@
 // Fetches the commands of a program from memory (hw/program/program_image.h): in chunks, one ahead of
 // the one whose commands are handed out, the first together with the header. Cycles:
-// hw::FetchSchedule of hw/program/fetch_schedule.h.
+// hw::FetchSchedule of hw/dma/fetch_schedule.h.
 //
 // A chunk is requested when the one before it has arrived and the last command of the one before that
 // is out. Its commands are on the output with the cycle with which its last byte arrives.

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "Vcommand_fetch_4_checked.h"
-#include "hw/program/fetch_schedule.h"
+#include "hw/dma/fetch_schedule.h"
 #include "hw/program/program_image.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/dma/read_side.h"

@@ -1,4 +1,4 @@
-#include "hw/program/fetch_schedule.h"
+#include "hw/dma/fetch_schedule.h"
 
 #include <gtest/gtest.h>
 
