@@ -59,10 +59,10 @@ struct ReadMemory {
   std::function<std::uint64_t(const ReadRequest& request)> done;
 };
 
-/// A port at work. A command's first request issues in the cycle of its start at the earliest, the
-/// others one a cycle, each when the memory takes it and it has a slot: that of the request
-/// `outstanding` before it, or any that is free, as `slots` says. A slot is free from the cycle
-/// with which its request is done.
+/// A port that runs commands. A command's first request issues in the cycle of its start at the
+/// earliest, the others one a cycle, each when the memory takes it and it has a slot: that of the
+/// request `outstanding` before it, or any that is free, as `slots` says. A slot is free from the
+/// cycle with which its request is done.
 class ReadPort {
  public:
   ReadPort(const ReadParams& params, ReadMemory memory)
@@ -87,7 +87,7 @@ class ReadPort {
 [[nodiscard]] ReadSchedule read_schedule(const std::vector<RowRead>& commands,
                                          const ReadParams& params, const ReadMemory& memory);
 
-/// Bytes of a beat on their way into the local memory.
+/// Bytes of a beat that are written into the local memory.
 struct LocalWrite {
   std::uint64_t cycle = 0, to = 0, bytes = 0;
   std::uint64_t from = 0;  ///< address of the first

@@ -71,7 +71,7 @@ std::uint64_t BankService::serve(std::uint64_t at, const BankStep& step, std::ui
   if (!step.first && !step.second) return at + count;
   const bool crosses = (step.first && step.first->crosses) || (step.second && step.second->crosses);
   const bool same = step.first && step.second && step.first->bank == step.second->bank;
-  const std::uint64_t cycles = same ? 2 : 1;  // of a step that nobody disturbs
+  const std::uint64_t cycles = same ? 2 : 1;  // of a step without a conflict
   while (count != 0) {
     std::uint64_t disturbed = std::numeric_limits<std::uint64_t>::max();
     if (step.first) disturbed = banks_.at(step.first->bank).next(at);

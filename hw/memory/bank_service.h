@@ -28,8 +28,8 @@ struct BankStep {
   std::optional<BankAccess> first, second;
 };
 
-/// Serves clients one after the other, those of the highest priority first: nobody waits for who
-/// comes later.
+/// Serves clients one after the other, those of the highest priority first: a client never
+/// waits for one after it.
 class BankService {
  public:
   explicit BankService(std::size_t banks) : banks_(banks) {}
@@ -48,14 +48,14 @@ class BankService {
   void prune_before(std::uint64_t cycle);
 
  private:
-  /// Cycles in which a bank serves somebody: intervals in order, not overlapping, not touching.
+  /// Cycles in which a bank is in use: intervals in order, not overlapping, not touching.
   class Busy {
    public:
-    /// The first cycle from `at` on in which it serves nobody.
+    /// The first cycle from `at` on in which it is free.
     [[nodiscard]] std::uint64_t free_from(std::uint64_t at) const;
-    /// The first cycle from `at` on in which it serves somebody, the highest number if none.
+    /// The first cycle from `at` on in which it is in use, the highest number if none.
     [[nodiscard]] std::uint64_t next(std::uint64_t at) const;
-    /// Serves somebody from `begin` to before `end`, where it was free.
+    /// In use from `begin` to before `end`, where it was free.
     void add(std::uint64_t begin, std::uint64_t end);
     void prune_before(std::uint64_t cycle);
 

@@ -81,7 +81,7 @@ module systole_command_fetch #(
   always_ff @(posedge clk_i) buffer_q <= buffer;
 
   // ---------------------------------------------------------------- chunks
-  logic                 active_q;         // one is on its way
+  logic                 active_q;         // one is in flight
   logic                 first_q;          // it is the first, which comes with the header
   logic                 arrives_q;        // all of it is in the buffer, with this cycle
   logic [IndexBits-1:0] asked_q, got;     // its commands

@@ -5,7 +5,7 @@
 //
 // Who goes first: the load unit's write, then the post-op unit's, then its read of parameters, then
 // the two reads of the array, which steps when it has both. Cycles: hw::BankService of
-// hw/memory/bank_service.h. What is read is there in the cycle after the end of its step, and stays
+// hw/memory/bank_service.h. What is read is on the output in the cycle after the end of its step, and stays
 // until the end of the next one of the same client.
 
 `include "systole_assert.svh"

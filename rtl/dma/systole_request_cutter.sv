@@ -2,7 +2,7 @@
 // pieces of a row, none a multiple of `row_bytes_i` from the row's begin on. Reference:
 // hw::RequestCut of hw/dma/read_dma.h.
 //
-// The first request of a command is there in the cycle in which the command is taken, so commands
+// The first request of a command is on the output in the cycle in which the command is taken, so commands
 // follow each other without a gap.
 
 `include "systole_assert.svh"

@@ -165,7 +165,7 @@ TEST(ReadDmaProtocol, AssertionFiresWhenAWaitingCommandChanges) {
   expect_assertion("StartHeld_A", dut, 3, [&] { dut->address_i = 2; });
 }
 
-TEST(ReadDmaProtocol, AssertionFiresWhenNobodyAskedForData) {
+TEST(ReadDmaProtocol, AssertionFiresForDataWithoutARequest) {
   QuietReadDma dut;
   dut->r_last_i = 1;
   const ExpectedAssertions expected({"GivenUsed_A", "LastOfRequest_A"});
