@@ -1,6 +1,7 @@
 #include "hw/program/dispatch.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace systole::hw {
 
@@ -22,52 +23,56 @@ std::array<std::uint32_t, kStations> station_sizes(const Machine& machine) {
   return {machine.core.load_queue, machine.core.compute_queue, machine.core.store_queue};
 }
 
+DispatchTimes DispatchSchedule::next(Unit unit, std::vector<Range> ranges, std::uint64_t arrival) {
+  const auto slot = static_cast<std::size_t>(unit);
+  Station& station = stations_.at(slot);
+  std::uint64_t room = std::max(arrival, free_);
+  if (station.completions.size() == sizes_.at(slot)) {
+    const auto first = std::min_element(station.completions.begin(), station.completions.end());
+    room = std::max(room, *first);
+    station.completions.erase(first);
+  }
+  DispatchTimes time;
+  time.dispatched = free_ = room + 1;
+  time.started = std::max(time.dispatched, station.unit_free);
+  flight_.erase(
+      std::remove_if(flight_.begin(), flight_.end(),
+                     [&](const Flight& older) { return older.completed <= time.dispatched; }),
+      flight_.end());
+  for (const Flight& older : flight_) {
+    const bool both_compute = older.unit == Unit::kCompute && unit == Unit::kCompute;
+    switch (hazard_between(older.ranges, ranges, both_compute)) {
+      case Hazard::kNone:
+        break;
+      case Hazard::kAfterRead:
+        time.started = std::max(time.started, older.released);
+        break;
+      case Hazard::kAfterWrite:
+        time.started = std::max(time.started, older.completed);
+        break;
+    }
+  }
+  flight_.push_back({unit, std::move(ranges), time.started, 0, 0});
+  return time;
+}
+
+void DispatchSchedule::run(std::uint64_t occupied, std::uint64_t released,
+                           std::uint64_t completed) {
+  Flight& last = flight_.back();
+  last.released = last.started + released;
+  last.completed = last.started + completed;
+  Station& station = stations_.at(static_cast<std::size_t>(last.unit));
+  station.unit_free = last.started + occupied;
+  station.completions.push_back(last.completed);
+}
+
 std::vector<DispatchTimes> dispatch_times(const std::vector<DispatchItem>& items,
                                           const std::array<std::uint32_t, kStations>& sizes) {
-  struct Station {
-    std::vector<std::uint64_t> completions;  ///< of the commands that hold an entry
-    std::uint64_t unit_free = 0;
-  };
-  std::array<Station, kStations> stations;
-  std::vector<DispatchTimes> times(items.size());
-  std::vector<std::size_t> flight;  // positions of commands that may not be complete, oldest first
-  std::uint64_t dispatcher_free = 0;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const DispatchItem& item = items[i];
-    const auto unit = static_cast<std::size_t>(item.unit);
-    Station& station = stations.at(unit);
-    std::uint64_t room = std::max(item.arrival, dispatcher_free);
-    if (station.completions.size() == sizes.at(unit)) {
-      const auto first = std::min_element(station.completions.begin(), station.completions.end());
-      room = std::max(room, *first);
-      station.completions.erase(first);
-    }
-    DispatchTimes& time = times[i];
-    time.dispatched = dispatcher_free = room + 1;
-    time.started = std::max(time.dispatched, station.unit_free);
-    flight.erase(std::remove_if(flight.begin(), flight.end(),
-                                [&](std::size_t older) {
-                                  return times[older].started + items[older].completed <=
-                                         time.dispatched;
-                                }),
-                 flight.end());
-    for (const std::size_t older : flight) {
-      const DispatchItem& before = items[older];
-      const bool both_compute = before.unit == Unit::kCompute && item.unit == Unit::kCompute;
-      switch (hazard_between(before.ranges, item.ranges, both_compute)) {
-        case Hazard::kNone:
-          break;
-        case Hazard::kAfterRead:
-          time.started = std::max(time.started, times[older].started + before.released);
-          break;
-        case Hazard::kAfterWrite:
-          time.started = std::max(time.started, times[older].started + before.completed);
-          break;
-      }
-    }
-    station.unit_free = time.started + item.occupied;
-    station.completions.push_back(time.started + item.completed);
-    flight.push_back(i);
+  DispatchSchedule schedule(sizes);
+  std::vector<DispatchTimes> times;
+  for (const DispatchItem& item : items) {
+    times.push_back(schedule.next(item.unit, item.ranges, item.arrival));
+    schedule.run(item.occupied, item.released, item.completed);
   }
   return times;
 }

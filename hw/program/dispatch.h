@@ -48,6 +48,33 @@ struct DispatchTimes {
 /// Dispatches commands in order, one a cycle: each when it has arrived and its station has a free
 /// entry, whose last command was complete. A unit starts its commands in order, one at a time, when
 /// every older command that conflicts has released or completed, as hazard_between() says.
+class DispatchSchedule {
+ public:
+  explicit DispatchSchedule(const std::array<std::uint32_t, kStations>& sizes) : sizes_(sizes) {}
+
+  /// The command after those so far. run() has to say what it does before the next one.
+  [[nodiscard]] DispatchTimes next(Unit unit, std::vector<Range> ranges, std::uint64_t arrival);
+  /// Cycles after its start, as in DispatchItem.
+  void run(std::uint64_t occupied, std::uint64_t released, std::uint64_t completed);
+
+ private:
+  struct Station {
+    std::vector<std::uint64_t> completions;  ///< of the commands that hold an entry
+    std::uint64_t unit_free = 0;
+  };
+  struct Flight {
+    Unit unit;
+    std::vector<Range> ranges;
+    std::uint64_t started, released, completed;
+  };
+
+  const std::array<std::uint32_t, kStations> sizes_;
+  std::array<Station, kStations> stations_;
+  std::vector<Flight> flight_;  ///< commands that may not be complete, oldest first
+  std::uint64_t free_ = 0;      ///< cycle from which the next one can be dispatched
+};
+
+/// The same for commands whose times are known beforehand.
 [[nodiscard]] std::vector<DispatchTimes> dispatch_times(
     const std::vector<DispatchItem>& items, const std::array<std::uint32_t, kStations>& sizes);
 

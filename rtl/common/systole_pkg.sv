@@ -64,17 +64,29 @@ package systole_pkg;
     OverlapFull    = 2'd2
   } overlap_e;
 
-  // hw/postop/stage.h: those that a slot of the post-op pipeline has.
+  // hw/postop/stage.h: those that a slot of the post-op pipeline has, and those that the decoder of
+  // commands tells apart.
   typedef enum logic [7:0] {
-    Add        = 8'd0,
-    Requantise = 8'd1,
-    Sub        = 8'd2,
-    Clamp      = 8'd3,
-    Relu       = 8'd4,
-    Gelu       = 8'd5,
-    Mul        = 8'd9,
-    Mask       = 8'd10
+    Add            = 8'd0,
+    Requantise     = 8'd1,
+    Sub            = 8'd2,
+    Clamp          = 8'd3,
+    Relu           = 8'd4,
+    Gelu           = 8'd5,
+    Softmax        = 8'd6,
+    LayerNorm      = 8'd8,
+    Mul            = 8'd9,
+    Mask           = 8'd10,
+    LayerNormApply = 8'd13,
+    RmsNormApply   = 8'd14,
+    Transpose      = 8'd16
   } stage_op_e;
+
+  // hw/postop/stage.h
+  typedef enum logic [7:0] {
+    ReduceNone       = 8'd0,
+    ReduceSumSquares = 8'd3
+  } reduction_e;
 
   // hw/postop/stage.h
   typedef enum logic [7:0] {
@@ -84,6 +96,23 @@ package systole_pkg;
     Tensor    = 8'd3,
     Saved     = 8'd4
   } operand_e;
+
+  // hw/number/dtype.h
+  typedef enum logic [7:0] {
+    TypeS16 = 8'd2,
+    TypeS32 = 8'd3,
+    TypeU16 = 8'd4
+  } element_e;
+
+  // hw::Opcode of hw/program/program.h: those of a core with three units.
+  typedef enum logic [7:0] {
+    OpEnd             = 8'd0,
+    OpLoad            = 8'd1,
+    OpLoadAccumulator = 8'd2,
+    OpMatmul          = 8'd3,
+    OpStore           = 8'd4,
+    OpMove            = 8'd5
+  } opcode_e;
 
   // Units with a reservation station: hw::Unit of hw/program/program.h.
   typedef enum logic [1:0] {

@@ -6,8 +6,6 @@
 namespace systole::tlm_model {
 namespace {
 
-/// Longer than any row.
-constexpr std::uint64_t kWholeRow = std::uint64_t{1} << 40;
 /// Completion of a request that was not sent yet.
 constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
 
@@ -30,8 +28,7 @@ bool all_sleep_beyond(const sc_core::sc_time& time) {
 RequestDma::RequestDma(const sc_core::sc_module_name& name, const hw::Machine& machine,
                        std::uint32_t outstanding)
     : DmaPort(name),
-      request_bytes_(machine.dma.request_bytes),
-      row_bytes_(machine.dma.row_bytes == 0 ? kWholeRow : machine.dma.row_bytes),
+      cut_(machine.dma),
       clock_(machine.core.clock_mhz),
       slots_in_order_(machine.dma.slots == hw::SlotOrder::kIssue),
       window_(outstanding, 0) {
@@ -52,9 +49,7 @@ RequestDma::Transfer RequestDma::begin(tlm::tlm_command command, std::uint64_t n
 
 void RequestDma::issue_run(const Run& run, Transfer& transfer) {
   for (std::uint64_t at = 0; at < run.bytes;) {
-    // Up to the next boundary of a request, or the end of the piece of a row.
-    const std::uint64_t boundary = request_bytes_ - (run.address + at) % request_bytes_;
-    const std::uint64_t length = std::min({boundary, row_bytes_ - at % row_bytes_, run.bytes - at});
+    const std::uint64_t length = cut_.length(run.address, at, run.bytes);
     issue(run.address + at, run.data == nullptr ? nullptr : run.data + at,
           static_cast<std::uint32_t>(length), run.ends_row && at + length == run.bytes, transfer);
     at += length;

@@ -6,6 +6,7 @@
 #include <tlm>
 #include <vector>
 
+#include "hw/dma/request_cut.h"
 #include "hw/machine/machine.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/common/time.h"
@@ -14,10 +15,9 @@
 
 namespace systole::tlm_model {
 
-/// Turns rows of bytes into bus requests of at most dma.request_bytes that never cross a multiple
-/// of it, nor one of dma.row_bytes from the row's begin on, issues one a cycle, and keeps at most
-/// `outstanding` in flight. The effective bandwidth (outstanding x request_bytes / latency, or the
-/// width of the bus) follows from that.
+/// Turns rows of bytes into bus requests as hw::RequestCut says, issues one a cycle, and keeps at
+/// most `outstanding` in flight: the contract of reads is hw::read_schedule(). The effective
+/// bandwidth (outstanding x request_bytes / latency, or the width of the bus) follows from that.
 ///
 /// Loosely timed: a port runs up to kQuantum cycles ahead of simulated time before it waits, unless
 /// no other process would act in the meantime, and says at which cycle its next request can issue.
@@ -70,8 +70,7 @@ class RequestDma final : public DmaPort {
   void send(Transfer& transfer);
   [[nodiscard]] std::uint64_t now() const { return clock_.cycle_from(sc_core::sc_time_stamp()); }
 
-  const std::uint32_t request_bytes_;
-  const std::uint64_t row_bytes_;  ///< pieces of a row that are cut into requests
+  const hw::RequestCut cut_;
   const Clock clock_;
   const bool slots_in_order_;
   std::vector<std::uint64_t> window_;  ///< by slot: cycle of completion of its request in flight

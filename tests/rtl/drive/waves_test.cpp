@@ -10,7 +10,12 @@
 #include "hw/description/machine_file.h"
 #include "hw/stream/stream_functions.h"
 #include "support/temp_directory.h"
+#include "testbench/rtl/core/command_decoder_rtl.h"
+#include "testbench/rtl/core/command_fetch_rtl.h"
 #include "testbench/rtl/core/dispatcher_rtl.h"
+#include "testbench/rtl/core/load_path_rtl.h"
+#include "testbench/rtl/core/scratchpad_rtl.h"
+#include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/drive/rtl_view.h"
 #include "testbench/rtl/engine/engines.h"
 #include "testbench/rtl/nonlinear/stream_softmax_rtl.h"
@@ -18,7 +23,11 @@
 #include "tests/rtl/attention/head_case.h"
 #include "tests/rtl/attention/head_mix_case.h"
 #include "tests/rtl/axi/axi_sram_case.h"
+#include "tests/rtl/core/core_program.h"
+#include "tests/rtl/core/fetch_case.h"
+#include "tests/rtl/core/load_path_case.h"
 #include "tests/rtl/dma/axi_memory.h"
+#include "tests/rtl/dma/read_answers.h"
 #include "tests/rtl/engine/chain_run.h"
 #include "tests/rtl/ring/router_case.h"
 #include "tests/support/half_gemv_case.h"
@@ -197,6 +206,54 @@ void run_commands(const RtlOptions& options, RtlReport& report) {
   check_dispatcher(*unit, items, kSizes, report["dispatcher"]);
 }
 
+void run_reads(const RtlOptions& options, RtlReport& report) {
+  constexpr ReadDmaSize kPort = kReadDmaSizes[1];
+  const auto dma = make_read_dma(kPort, options.for_block("read_dma", kReadDmaViewWords));
+  const std::vector<hw::RowRead> commands = {{3, 40, 3, 21, 5, 32, 2}, {64, 0, 1, 64, 128, 0, 4}};
+  std::vector<std::uint8_t> bytes(256);
+  for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(5 * i);
+  const ReadAnswers answers{kPort.beat_bytes, 3, 9, 100, 1};
+  check_read_dma(
+      *dma, commands, kPort, read_params(kPort, hw::SlotOrder::kIssue, 0),
+      [&] { return answers.memory(); }, bytes, 256, report["read_dma"]);
+}
+
+void run_accesses(const RtlOptions& options, RtlReport& report) {
+  constexpr ScratchpadSize kMemory = kScratchpadSizes[0];
+  const auto unit = make_scratchpad(kMemory, options.for_block("scratchpad", kScratchpadClients));
+  ScratchpadClients clients;
+  for (std::uint64_t i = 0; i < kMemory.bytes() / kMemory.word_bytes; ++i) {
+    const auto byte = static_cast<std::uint8_t>(i);
+    clients[0].steps.push_back({{i * kMemory.word_bytes}, {byte, 1, 2, 3}});
+    clients[3].steps.push_back({{i * 3 / 2, i / 2}, {}});
+  }
+  clients[3].begin = kMemory.bytes();
+  std::vector<std::uint8_t> stored(kMemory.bytes());
+  check_scratchpad(*unit, kMemory, clients, stored, report["scratchpad"]);
+}
+
+void run_fetch(const RtlOptions& options, RtlReport& report) {
+  const auto fetch = make_command_fetch(options.for_block("command_fetch", kFetchViewWords));
+  hw::test::Random random(5);
+  const RandomFetch test(random);
+  check_command_fetch(
+      *fetch, test.test(), [&] { return test.answers().memory(); }, report["command_fetch"]);
+}
+
+void run_decoding(const RtlOptions& options, RtlReport& report) {
+  const auto unit = make_command_decoder(options.for_block("command_decoder", kDecoderViewWords));
+  hw::test::Random random(5);
+  check_command_decoder(*unit, random_core_program(random, 20), report["command_decoder"]);
+}
+
+void run_load_path(const RtlOptions& options, RtlReport& report) {
+  const auto path = make_load_path(options.for_block("load_path", kLoadPathViewWords));
+  hw::test::Random random(5);
+  const RandomLoadPath test(random, 30);
+  check_load_path(
+      *path, test.test(), [&] { return test.answers().memory(); }, report["load_path"]);
+}
+
 TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
   const std::string module = GetParam();
   // Both arrays are one block of the machine.
@@ -220,6 +277,16 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
     run_softmax_rows(options, report);
   } else if (block == "dispatcher") {
     run_commands(options, report);
+  } else if (block == "scratchpad") {
+    run_accesses(options, report);
+  } else if (block == "command_fetch") {
+    run_fetch(options, report);
+  } else if (block == "command_decoder") {
+    run_decoding(options, report);
+  } else if (block == "load_path") {
+    run_load_path(options, report);
+  } else if (block == "read_dma") {
+    run_reads(options, report);
   } else if (block == "ring_router") {
     run_packets(options, report);
   } else if (block == "axi_dma") {
@@ -249,9 +316,10 @@ TEST_P(RtlWaves, ShowModelAndRtlSideBySide) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Blocks, RtlWaves,
-                         testing::Values("dispatcher", "systolic_array", "output_array",
-                                         "accumulator_sram", "requantizer", "i_exp", "i_gelu",
-                                         "softmax_unit", "i_sqrt", "stream_softmax",
+                         testing::Values("dispatcher", "command_fetch", "command_decoder",
+                                         "read_dma", "scratchpad", "load_path", "systolic_array",
+                                         "output_array", "accumulator_sram", "requantizer", "i_exp",
+                                         "i_gelu", "softmax_unit", "i_sqrt", "stream_softmax",
                                          "layernorm_unit", "postop_pipeline", "sparser_line",
                                          "denser_line", "attention_softmax", "head_mix_line",
                                          "fp16_mul", "fp16_add", "mpu_tree", "ring_router",

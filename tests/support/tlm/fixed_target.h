@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <numeric>
 #include <systemc>
 #include <tlm>
@@ -13,13 +14,14 @@
 
 namespace systole::test {
 
-/// A memory of 10 ns, twice that below `slow_end`, which notes the requests that reach it. It holds
-/// 1, 2, 3 ... at first.
+/// A memory of 10 ns, twice that below `slow_end`, or of what `latency_of` says, which notes the
+/// requests that reach it. It holds 1, 2, 3 ... at first.
 class FixedTarget : public sc_core::sc_module {
  public:
   tlm_utils::passthrough_target_socket<FixedTarget> socket{"socket"};
   sc_core::sc_time latency{10, sc_core::SC_NS};
   std::uint64_t slow_end = 0;
+  std::function<sc_core::sc_time(std::size_t request)> latency_of;  ///< by number; may be empty
   std::vector<unsigned char> bytes;
   // Of all requests:
   std::vector<std::uint64_t> addresses;
@@ -47,7 +49,9 @@ class FixedTarget : public sc_core::sc_module {
     lengths.push_back(payload.get_data_length());
     commands.push_back(payload.get_command());
     arrivals.push_back(sc_core::sc_time_stamp() + delay);
-    delay += payload.get_address() < slow_end ? 2 * latency : latency;
+    delay += latency_of                         ? latency_of(addresses.size() - 1)
+             : payload.get_address() < slow_end ? 2 * latency
+                                                : latency;
     if (payload.get_address() + payload.get_data_length() > bytes.size()) {
       payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
       return;

@@ -12,6 +12,8 @@
 #include "hw/description/machine_file.h"
 #include "support/network/encoder_run.h"
 #include "testbench/rtl/core/dispatcher_rtl.h"
+#include "testbench/rtl/core/load_path_rtl.h"
+#include "tests/rtl/dma/read_answers.h"
 
 /// Dispatch of whole networks, command by command, beside its contract and its gates.
 namespace systole::testbench {
@@ -99,6 +101,38 @@ TEST(DispatchPropertyTest, GatesDispatchNetworksInTheSameCycles) {
       ASSERT_EQ(times[c].started, traces[c].started) << preset << " command " << c;
     }
   }
+}
+
+// The loads of a network in gates: decoder, dispatcher, reading port and scratchpad, with the other
+// units as long as the model's. Arrivals are the model's, the memory is not.
+TEST(DispatchPropertyTest, GatesLoadWhatANetworkLoads) {
+  const hw::Machine machine = hw::find_machine("tiny");
+  const test::Workload workload = test::encoder_workload({1, 64, 4, 128}, 12, 1);
+  const mapper::Mapping mapping = mapper::map_graph(workload.graph, machine);
+  const std::vector<CommandTrace> traces = traces_of(workload, mapping, machine);
+  hw::Program program = mapping.program;
+  program.commands.pop_back();  // end
+  ASSERT_EQ(program.commands.size(), traces.size());
+  ASSERT_LE(program.chains.size(), LoadPathRtl::kChainSlots);
+  std::vector<LoadPathItem> items;
+  for (const DispatchItem& item : items_of(traces, mapping.program)) {
+    items.push_back({item.arrival, item.occupied, item.released, item.completed});
+  }
+  std::vector<std::uint8_t> bytes(std::size_t{machine.dram.mib} << 20);
+  for (const hw::MemoryPiece& piece : mapping.image) {
+    std::copy(piece.bytes.begin(), piece.bytes.end(),
+              bytes.begin() + static_cast<std::ptrdiff_t>(piece.address));
+  }
+  const auto path = make_load_path();
+  RtlCounts counts;
+  for (const ReadAnswers& answers : {ReadAnswers{LoadPathRtl::kBeatBytes, 30, 45, 0, 1},
+                                     ReadAnswers{LoadPathRtl::kBeatBytes, 3, 90, 300, 2}}) {
+    check_load_path(
+        *path, {program, items, bytes}, [&] { return answers.memory(); }, counts);
+    EXPECT_EQ(counts.mismatches, 0U);
+  }
+  EXPECT_GT(traces.size(), 100U);
+  EXPECT_EQ(counts.operations, 2 * traces.size());
 }
 
 }  // namespace

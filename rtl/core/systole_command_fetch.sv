@@ -1,0 +1,200 @@
+// Fetches the commands of a program from memory (hw/program/program_image.h): in chunks, one ahead of
+// the one whose commands are handed out, the first together with the header. Cycles:
+// hw::FetchSchedule of hw/dma/fetch_schedule.h.
+//
+// A chunk is requested when the one before it has arrived and the last command of the one before that
+// is out. Its commands are on the output with the cycle with which its last byte arrives.
+
+`include "systole_assert.svh"
+
+module systole_command_fetch #(
+  parameter  int unsigned ChunkCommands = 16,
+  parameter  int unsigned DataBytes     = 16,
+  parameter  int unsigned RequestBytes  = 64,
+  parameter  int unsigned Outstanding   = 16,
+  parameter  int unsigned AddrWidth     = 40,
+  localparam int unsigned DataWidth     = 8 * DataBytes,
+  localparam int unsigned IdBits        = $clog2(Outstanding),
+  localparam int unsigned CommandBytes  = 80,
+  localparam int unsigned CommandBits   = 8 * CommandBytes,
+  localparam int unsigned HeaderBytes   = 64
+) (
+  input  logic                   clk_i,
+  input  logic                   rst_ni,
+  input  logic                   in_order_i,     // see systole_read_dma
+  input  logic [31:0]            row_bytes_i,
+
+  input  logic                   start_i,        // held until started_o
+  output logic                   started_o,
+  input  logic [AddrWidth-1:0]   address_i,      // of the header
+  output logic                   fault_o,        // it is none
+  output logic                   error_o,        // since reset: a response was no OKAY
+
+  output logic                   valid_o,
+  input  logic                   ready_i,
+  output logic [CommandBits-1:0] command_o,
+
+  output logic                   ar_valid_o,
+  input  logic                   ar_ready_i,
+  output logic [IdBits-1:0]      ar_id_o,
+  output logic [AddrWidth-1:0]   ar_addr_o,
+  output logic [7:0]             ar_len_o,
+  output logic [2:0]             ar_size_o,
+  output logic [1:0]             ar_burst_o,
+
+  input  logic                   r_valid_i,
+  output logic                   r_ready_o,
+  input  logic [IdBits-1:0]      r_id_i,
+  input  logic [DataWidth-1:0]   r_data_i,
+  input  logic [1:0]             r_resp_i,
+  input  logic                   r_last_i
+);
+
+  localparam int unsigned ChunkBytes = ChunkCommands * CommandBytes;
+  localparam int unsigned FirstBytes = HeaderBytes + ChunkBytes;
+  localparam int unsigned Bytes      = HeaderBytes + 2 * ChunkBytes;
+  localparam int unsigned Words      = Bytes / DataBytes;
+  localparam int unsigned LocalWidth = $clog2(Bytes + 1);
+  localparam int unsigned LaneBits   = $clog2(DataBytes);
+  localparam int unsigned IndexBits  = $clog2(ChunkCommands + 1);
+  localparam int unsigned HeldBits   = $clog2(2 * ChunkCommands + 1);
+  // "SYSTPROG" and the version, little endian
+  localparam logic [95:0] Magic      = {32'd6, 64'h474f525054535953};
+
+  // ---------------------------------------------------------------- buffer: header, two chunks
+  logic                           write_valid, unused_sums, unused_tag;
+  logic [LocalWidth-LaneBits-1:0] write_word;
+  logic [DataWidth-1:0]           write_data;
+  logic [DataBytes-1:0]           write_here, write_next;
+  logic [8*Bytes-1:0]             buffer, buffer_q;  // with and without what is written in this cycle
+
+  for (genvar w = 0; w < Words; w++) begin : gen_word
+    logic here, next;
+    assign here = write_valid && 32'(write_word) == w;
+    assign next = write_valid && 32'(write_word) + 1 == w;
+    for (genvar l = 0; l < DataBytes; l++) begin : gen_lane
+      localparam int unsigned Byte = w * DataBytes + l;
+      assign buffer[8*Byte+:8] = (here && write_here[l]) || (next && write_next[l])
+                                 ? write_data[8*l+:8] : buffer_q[8*Byte+:8];
+    end
+  end
+  always_ff @(posedge clk_i) buffer_q <= buffer;
+
+  // ---------------------------------------------------------------- chunks
+  logic                 active_q;         // one is in flight
+  logic                 first_q;          // it is the first, which comes with the header
+  logic                 arrives_q;        // all of it is in the buffer, with this cycle
+  logic [IndexBits-1:0] asked_q, got;     // its commands
+  logic [31:0]          left_q, left;     // commands that were not asked for
+  logic [AddrWidth-1:0] address_q;        // of the next chunk
+  logic                 half_q;           // of the buffer, where it goes
+  logic [1:0]           chunks_q, chunks; // in the buffer and not all out
+  logic [HeldBits-1:0]  held_q, held;     // commands in the buffer
+  logic                 out_half_q;
+  logic [IndexBits-1:0] out_q;            // position in its chunk of the next command out
+  logic                 take, out_last, good, begin_first, begin_next, dma_ready, ended;
+  logic [31:0]          commands;
+  logic [IndexBits-1:0] size;             // of the next chunk
+
+  function automatic logic [IndexBits-1:0] chunk_of(input logic [31:0] count);
+    chunk_of = count < 32'(ChunkCommands) ? IndexBits'(count) : IndexBits'(ChunkCommands);
+  endfunction
+
+  assign commands = buffer[96+:32];
+  assign good     = buffer[95:0] == Magic && commands != '0;
+  assign got      = !first_q ? asked_q : good ? chunk_of(commands) : '0;
+  assign left     = arrives_q && first_q ? (good ? commands - 32'(got) : '0) : left_q;
+  assign held     = held_q + (arrives_q ? HeldBits'(got) : '0);
+  assign chunks   = chunks_q + 2'(arrives_q);
+  assign size     = chunk_of(left);
+
+  assign valid_o   = held != '0;
+  assign take      = valid_o && ready_i;
+  assign out_last  = take && 32'(out_q) == ChunkCommands - 1;
+  assign command_o = buffer[8*HeaderBytes + 8*ChunkBytes*out_half_q + CommandBits*out_q+:CommandBits];
+
+  assign started_o   = begin_first && dma_ready;
+  assign begin_first = start_i && !active_q && held == '0 && left == '0;
+  assign begin_next  = (!active_q || arrives_q) && left != '0 && chunks < 2'd2;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      active_q   <= 1'b0;
+      first_q    <= 1'b0;
+      arrives_q  <= 1'b0;
+      asked_q    <= '0;
+      left_q     <= '0;
+      half_q     <= 1'b0;
+      chunks_q   <= '0;
+      held_q     <= '0;
+      out_half_q <= 1'b0;
+      out_q      <= '0;
+      fault_o    <= 1'b0;
+    end else begin
+      arrives_q <= ended;
+      left_q    <= begin_next ? left - 32'(size) : left;
+      held_q    <= held - HeldBits'(take);
+      chunks_q  <= chunks - 2'(out_last);
+      active_q  <= begin_next || started_o || (active_q && !arrives_q);
+      if (arrives_q && first_q && !good) fault_o <= 1'b1;
+      if (take) out_q <= out_last ? '0 : out_q + IndexBits'(1);
+      if (out_last) out_half_q <= !out_half_q;
+      if (begin_next) begin
+        asked_q <= size;
+        first_q <= 1'b0;
+        half_q  <= !half_q;
+      end
+      if (started_o) begin
+        first_q    <= 1'b1;
+        half_q     <= 1'b1;  // of the chunk after it
+        chunks_q   <= '0;
+        out_half_q <= 1'b0;
+        out_q      <= '0;
+        fault_o    <= 1'b0;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (started_o) address_q <= address_i + AddrWidth'(FirstBytes);
+    if (begin_next) address_q <= address_q + AddrWidth'(ChunkBytes);
+  end
+
+  // ---------------------------------------------------------------- reads
+  logic [31:0]           chunk_bytes;
+  logic [LocalWidth-1:0] chunk_to;
+  assign chunk_bytes = 32'(size) * 32'(CommandBytes);
+  assign chunk_to    = LocalWidth'(HeaderBytes) + (half_q ? LocalWidth'(ChunkBytes) : '0);
+
+  systole_read_dma #(
+    .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding), .Commands(2),
+    .AddrWidth(AddrWidth), .LocalWidth(LocalWidth)
+  ) u_dma (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .start_valid_i  (begin_first || begin_next),
+    .start_ready_o  (dma_ready),
+    .tag_i          (1'b0),
+    .sums_i         (1'b0),
+    .address_i      (begin_first ? address_i : address_q),
+    .pitch_i        (32'd0),
+    .rows_i         (32'd1),
+    .bytes_i        (begin_first ? 32'(FirstBytes) : chunk_bytes),
+    .to_i           (begin_first ? '0 : chunk_to),
+    .to_pitch_i     ('0),
+    .completed_o    (ended),
+    .completed_tag_o(unused_tag),
+    .error_o,
+    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
+    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
+    .write_valid_o  (write_valid),
+    .write_sums_o   (unused_sums),
+    .write_word_o   (write_word),
+    .write_data_o   (write_data),
+    .write_here_o   (write_here),
+    .write_next_o   (write_next)
+  );
+
+  `SYSTOLE_ASSERT_INIT(BufferUsable_A, HeaderBytes % DataBytes == 0 && ChunkBytes % DataBytes == 0)
+  `SYSTOLE_ASSERT(PortFree_A, (begin_first || begin_next) |-> dma_ready)
+
+endmodule

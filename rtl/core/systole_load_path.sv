@@ -1,0 +1,281 @@
+// From the commands of a program to bytes in the scratchpad: decoder, dispatcher, load unit with its
+// DMA, and the scratchpad, wired. The compute and the store unit are outside: they start what the
+// dispatcher offers and report back. Cycles of dispatch, start and end of every command:
+// hw::DispatchSchedule of hw/program/dispatch.h with hw::ReadPort of hw/dma/read_dma.h for the loads.
+//
+// Chains come before the commands that name them, into slots. A load to the accumulator leaves as the
+// bytes that it read, n elements to a row; widening is after this.
+
+`include "systole_assert.svh"
+
+module systole_load_path #(
+  parameter  int unsigned LoadQueue    = 8,
+  parameter  int unsigned ComputeQueue = 16,
+  parameter  int unsigned StoreQueue   = 4,
+  parameter  int unsigned ChainSlots   = 64,
+  parameter  int unsigned DataBytes    = 16,    // of a beat and of a word of the scratchpad
+  parameter  int unsigned RequestBytes = 64,
+  parameter  int unsigned Outstanding  = 16,
+  parameter  int unsigned Banks        = 4,
+  parameter  int unsigned BankWords    = 4096,
+  localparam int unsigned DramBits     = 40,
+  localparam int unsigned LocalBits    = 24,
+  localparam int unsigned DramRanges   = 5,
+  localparam int unsigned Units        = 3,
+  localparam int unsigned Entries      = LoadQueue + ComputeQueue + StoreQueue,
+  localparam int unsigned EntryBits    = $clog2(Entries),
+  localparam int unsigned SlotBits     = $clog2(ChainSlots),
+  localparam int unsigned DataWidth    = 8 * DataBytes,
+  localparam int unsigned LaneBits     = $clog2(DataBytes),
+  localparam int unsigned IdBits       = $clog2(Outstanding),
+  localparam int unsigned WordBits     = $clog2(Banks * BankWords),
+  localparam int unsigned AddrBits     = WordBits + LaneBits
+) (
+  input  logic                           clk_i,
+  input  logic                           rst_ni,
+  input  logic                           in_order_i,        // see systole_read_dma
+  input  logic [31:0]                    row_bytes_i,
+
+  // records of chains, as the decoder takes them
+  input  logic                           chain_valid_i,
+  input  logic                           chain_first_i,
+  input  logic [63:0]                    chain_word_i,
+  input  logic                           chain_store_i,
+  input  logic [SlotBits-1:0]            chain_slot_i,
+
+  input  logic                           valid_i,
+  output logic                           ready_o,
+  input  logic [639:0]                   command_i,
+  input  logic [SlotBits-1:0]            command_slot_i,    // of the chain that it names
+  input  logic [(DramRanges-2)*64-1:0]   operand_address_i,
+  input  logic [(DramRanges-2)*32-1:0]   operand_pitch_i,
+  output logic                           illegal_o,         // nothing here can do it
+  output logic [Entries-1:0]             entry_o,
+
+  output logic [Units-1:0]               start_o,           // a unit takes a command
+  output logic [Units*EntryBits-1:0]     start_entry_o,
+  input  logic [Units-1:1]               start_ready_i,
+  input  logic [Entries-1:LoadQueue]     released_i,
+  input  logic [Entries-1:LoadQueue]     completed_i,
+  output logic                           load_ready_o,      // the load unit can take a command
+  output logic [LoadQueue-1:0]           load_completed_o,
+  output logic                           idle_o,
+  output logic                           error_o,           // a response was no OKAY
+
+  output logic                           ar_valid_o,
+  input  logic                           ar_ready_i,
+  output logic [IdBits-1:0]              ar_id_o,
+  output logic [DramBits-1:0]            ar_addr_o,
+  output logic [7:0]                     ar_len_o,
+  output logic [2:0]                     ar_size_o,
+  output logic [1:0]                     ar_burst_o,
+
+  input  logic                           r_valid_i,
+  output logic                           r_ready_o,
+  input  logic [IdBits-1:0]              r_id_i,
+  input  logic [DataWidth-1:0]           r_data_i,
+  input  logic [1:0]                     r_resp_i,
+  input  logic                           r_last_i,
+
+  // bytes that go to the accumulator, as those of a write of the scratchpad
+  output logic                           sums_valid_o,
+  output logic [LocalBits-LaneBits-1:0]  sums_word_o,
+  output logic [DataWidth-1:0]           sums_data_o,
+  output logic [DataBytes-1:0]           sums_here_o,
+  output logic [DataBytes-1:0]           sums_next_o,
+
+  // the other clients of the scratchpad: see systole_scratchpad
+  input  logic                           write_valid_i,
+  output logic                           write_done_o,
+  input  logic [WordBits-1:0]            write_word_i,
+  input  logic [DataWidth-1:0]           write_data_i,
+  input  logic [DataBytes-1:0]           write_here_i,
+  input  logic [DataBytes-1:0]           write_next_i,
+  input  logic                           parameters_valid_i,
+  output logic                           parameters_done_o,
+  input  logic [AddrBits-1:0]            parameters_address_i,
+  output logic [DataWidth-1:0]           parameters_data_o,
+  input  logic                           array_valid_i,
+  output logic                           array_done_o,
+  input  logic [1:0]                     array_reads_i,
+  input  logic [2*AddrBits-1:0]          array_address_i,
+  output logic [2*DataWidth-1:0]         array_data_o
+);
+
+  localparam int unsigned TagBits = LoadQueue > 1 ? $clog2(LoadQueue) : 1;
+
+  // ---------------------------------------------------------------- decoder
+  logic                           legal, is_end, uses_chain, plain, sums;
+  logic [15:0]                    chain;
+  logic [31:0]                    operands;
+  logic [1:0]                     unit;
+  logic [DramRanges-1:0]          dram_write;
+  logic [DramRanges*DramBits-1:0] dram_begin, dram_end;
+  logic [1:0]                     scratchpad_write;
+  logic [2*LocalBits-1:0]         scratchpad_begin, scratchpad_end;
+  logic                           accumulator_write, statistics_write;
+  logic [LocalBits-1:0]           accumulator_begin, accumulator_end;
+  logic [LocalBits-1:0]           statistics_begin, statistics_end;
+  logic [DramBits-1:0]            load_address;
+  logic [31:0]                    load_pitch, load_rows, load_bytes;
+  logic [LocalBits-1:0]           load_to, load_to_pitch;
+  logic                           unused_names;
+
+  systole_command_decoder #(
+    .DramRanges(DramRanges), .DramBits(DramBits), .LocalBits(LocalBits), .ChainSlots(ChainSlots)
+  ) u_decoder (
+    .clk_i, .rst_ni,
+    .chain_valid_i, .chain_first_i, .chain_word_i, .chain_store_i, .chain_slot_i,
+    .command_i, .command_slot_i,
+    .legal_o            (legal),
+    .end_o              (is_end),
+    .uses_chain_o       (uses_chain),
+    .chain_o            (chain),
+    .operands_o         (operands),
+    .operand_address_i, .operand_pitch_i,
+    .unit_o             (unit),
+    .dram_write_o       (dram_write),
+    .dram_begin_o       (dram_begin),
+    .dram_end_o         (dram_end),
+    .scratchpad_write_o (scratchpad_write),
+    .scratchpad_begin_o (scratchpad_begin),
+    .scratchpad_end_o   (scratchpad_end),
+    .accumulator_write_o(accumulator_write),
+    .accumulator_begin_o(accumulator_begin),
+    .accumulator_end_o  (accumulator_end),
+    .statistics_write_o (statistics_write),
+    .statistics_begin_o (statistics_begin),
+    .statistics_end_o   (statistics_end),
+    .load_plain_o       (plain),
+    .load_sums_o        (sums),
+    .load_address_o     (load_address),
+    .load_pitch_o       (load_pitch),
+    .load_rows_o        (load_rows),
+    .load_bytes_o       (load_bytes),
+    .load_to_o          (load_to),
+    .load_to_pitch_o    (load_to_pitch)
+  );
+  assign illegal_o    = valid_i && !(legal && !is_end && (unit != systole_pkg::LoadUnit || plain));
+  assign unused_names = ^{uses_chain, chain, operands};  // for who fetches
+
+  // ---------------------------------------------------------------- dispatcher
+  logic [Units-1:0]           start_valid, start_ready;
+  logic [Entries-1:0]         completed;
+  logic                       load_ended;
+  logic [TagBits-1:0]         load_tag, ended_tag;
+
+  systole_dispatcher #(
+    .LoadQueue(LoadQueue), .ComputeQueue(ComputeQueue), .StoreQueue(StoreQueue),
+    .DramRanges(DramRanges), .DramBits(DramBits), .LocalBits(LocalBits)
+  ) u_dispatcher (
+    .clk_i, .rst_ni,
+    .valid_i            (valid_i && !illegal_o),
+    .ready_o,
+    .unit_i             (unit),
+    .dram_write_i       (dram_write),
+    .dram_begin_i       (dram_begin),
+    .dram_end_i         (dram_end),
+    .scratchpad_write_i (scratchpad_write),
+    .scratchpad_begin_i (scratchpad_begin),
+    .scratchpad_end_i   (scratchpad_end),
+    .accumulator_write_i(accumulator_write),
+    .accumulator_begin_i(accumulator_begin),
+    .accumulator_end_i  (accumulator_end),
+    .statistics_write_i (statistics_write),
+    .statistics_begin_i (statistics_begin),
+    .statistics_end_i   (statistics_end),
+    .entry_o,
+    .start_valid_o      (start_valid),
+    .start_ready_i      (start_ready),
+    .start_entry_o,
+    .released_i         ({released_i, LoadQueue'(0)}),
+    .completed_i        (completed),
+    .idle_o
+  );
+  assign load_completed_o = load_ended ? LoadQueue'(1) << ended_tag : '0;
+  assign completed        = {completed_i, load_completed_o};
+  assign start_ready      = {start_ready_i, load_ready_o};
+  assign start_o          = start_valid & start_ready;
+  assign load_tag         = TagBits'(start_entry_o[EntryBits-1:0]);
+
+  // ---------------------------------------------------------------- load unit
+  // What its commands do, by their entries.
+  logic [DramBits-1:0]  address_q [LoadQueue];
+  logic [31:0]          pitch_q [LoadQueue];
+  logic [31:0]          rows_q [LoadQueue];
+  logic [31:0]          bytes_q [LoadQueue];
+  logic [LocalBits-1:0] to_q [LoadQueue];
+  logic [LocalBits-1:0] to_pitch_q [LoadQueue];
+  logic [LoadQueue-1:0] sums_q;
+
+  for (genvar e = 0; e < LoadQueue; e++) begin : gen_load
+    always_ff @(posedge clk_i) begin
+      if (entry_o[e]) begin
+        address_q[e]  <= load_address;
+        pitch_q[e]    <= load_pitch;
+        rows_q[e]     <= load_rows;
+        bytes_q[e]    <= load_bytes;
+        to_q[e]       <= load_to;
+        to_pitch_q[e] <= load_to_pitch;
+        sums_q[e]     <= sums;
+      end
+    end
+  end
+
+  logic                          write_valid, write_sums;
+  logic [LocalBits-LaneBits-1:0] write_word;
+  logic [DataWidth-1:0]          write_data;
+  logic [DataBytes-1:0]          write_here, write_next;
+
+  systole_read_dma #(
+    .DataBytes(DataBytes), .RequestBytes(RequestBytes), .Outstanding(Outstanding),
+    .Commands(LoadQueue), .AddrWidth(DramBits), .LocalWidth(LocalBits)
+  ) u_dma (
+    .clk_i, .rst_ni, .in_order_i, .row_bytes_i,
+    .start_valid_i  (start_valid[0]),
+    .start_ready_o  (load_ready_o),
+    .tag_i          (load_tag),
+    .sums_i         (sums_q[load_tag]),
+    .address_i      (address_q[load_tag]),
+    .pitch_i        (pitch_q[load_tag]),
+    .rows_i         (rows_q[load_tag]),
+    .bytes_i        (bytes_q[load_tag]),
+    .to_i           (to_q[load_tag]),
+    .to_pitch_i     (to_pitch_q[load_tag]),
+    .completed_o    (load_ended),
+    .completed_tag_o(ended_tag),
+    .error_o,
+    .ar_valid_o, .ar_ready_i, .ar_id_o, .ar_addr_o, .ar_len_o, .ar_size_o, .ar_burst_o,
+    .r_valid_i, .r_ready_o, .r_id_i, .r_data_i, .r_resp_i, .r_last_i,
+    .write_valid_o  (write_valid),
+    .write_sums_o   (write_sums),
+    .write_word_o   (write_word),
+    .write_data_o   (write_data),
+    .write_here_o   (write_here),
+    .write_next_o   (write_next)
+  );
+  assign sums_valid_o = write_valid && write_sums;
+  assign sums_word_o  = write_word;
+  assign sums_data_o  = write_data;
+  assign sums_here_o  = write_here;
+  assign sums_next_o  = write_next;
+
+  // ---------------------------------------------------------------- scratchpad
+  logic load_write, load_written;
+  assign load_write = write_valid && !write_sums;
+
+  systole_scratchpad #(.Banks(Banks), .WordBytes(DataBytes), .BankWords(BankWords)) u_scratchpad (
+    .clk_i, .rst_ni,
+    .write_valid_i({write_valid_i, load_write}),
+    .write_done_o ({write_done_o, load_written}),
+    .write_word_i ({write_word_i, WordBits'(write_word)}),
+    .write_data_i ({write_data_i, write_data}),
+    .write_here_i ({write_here_i, write_here}),
+    .write_next_i ({write_next_i, write_next}),
+    .parameters_valid_i, .parameters_done_o, .parameters_address_i, .parameters_data_o,
+    .array_valid_i, .array_done_o, .array_reads_i, .array_address_i, .array_data_o
+  );
+
+  `SYSTOLE_ASSERT(WrittenAtOnce_A, load_write |-> load_written)
+
+endmodule

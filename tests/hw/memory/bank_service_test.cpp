@@ -1,0 +1,128 @@
+#include "hw/memory/bank_service.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <vector>
+
+namespace systole::hw {
+namespace {
+
+struct StepRun {
+  BankStep step;
+  std::uint64_t count = 1;
+};
+struct ServiceClient {
+  std::uint64_t begin = 0;
+  std::vector<StepRun> runs;
+};
+
+std::vector<ServiceClient> random_clients(std::mt19937_64& random, std::uint32_t banks) {
+  std::vector<ServiceClient> clients(2 + random() % 4);
+  for (ServiceClient& client : clients) {
+    client.begin = random() % 60;
+    client.runs.resize(random() % 8);
+    for (StepRun& run : client.runs) {
+      run.count = 1 + random() % (random() % 2 == 0 ? 4 : 80);
+      const auto access = [&]() -> std::optional<BankAccess> {
+        if (random() % 4 == 0) return std::nullopt;
+        const auto bank = static_cast<std::uint32_t>(random() % banks);
+        return BankAccess{bank, bank + 1 < banks && random() % 6 == 0};
+      };
+      run.step = {access(), access()};
+    }
+  }
+  return clients;
+}
+
+/// Cycle by cycle: each bank goes to the first access that wants it, in the order of clients.
+std::vector<std::uint64_t> ends_by_cycle(const std::vector<ServiceClient>& clients,
+                                         std::uint32_t banks) {
+  struct State {
+    std::size_t run = 0;
+    std::uint64_t step = 0;
+    bool served[2] = {};
+  };
+  std::vector<State> states(clients.size());
+  std::vector<std::uint64_t> ends;
+  for (const ServiceClient& client : clients) ends.push_back(client.begin);
+  for (std::uint64_t cycle = 0, left = clients.size(); left != 0; ++cycle) {
+    std::vector<bool> taken(banks + 1, false);
+    left = 0;
+    for (std::size_t c = 0; c < clients.size(); ++c) {
+      State& state = states[c];
+      if (state.run == clients[c].runs.size()) continue;
+      ++left;
+      if (cycle < clients[c].begin) continue;
+      const StepRun& run = clients[c].runs[state.run];
+      const std::optional<BankAccess> wants[2] = {run.step.first, run.step.second};
+      bool over = true;
+      for (int i = 0; i < 2; ++i) {
+        if (!wants[i] || state.served[i]) continue;
+        const std::size_t last = wants[i]->bank + (wants[i]->crosses ? 1U : 0U);
+        if (taken[wants[i]->bank] || taken[last]) {
+          over = false;
+          continue;
+        }
+        taken[wants[i]->bank] = taken[last] = true;
+        state.served[i] = true;
+      }
+      if (!over) continue;
+      state.served[0] = state.served[1] = false;
+      ends[c] = cycle + 1;
+      if (++state.step == run.count) {
+        state.step = 0;
+        ++state.run;
+      }
+    }
+  }
+  return ends;
+}
+
+TEST(BankServiceTest, IntervalsGiveWhatArbitrationByCycleGives) {
+  std::mt19937_64 random(8);
+  for (int i = 0; i < 4'000; ++i) {
+    const auto banks = static_cast<std::uint32_t>(1 + random() % 5);
+    const std::vector<ServiceClient> clients = random_clients(random, banks);
+    const std::vector<std::uint64_t> expected = ends_by_cycle(clients, banks);
+    BankService service(banks);
+    for (std::size_t c = 0; c < clients.size(); ++c) {
+      std::uint64_t at = clients[c].begin;
+      for (const StepRun& run : clients[c].runs) at = service.serve(at, run.step, run.count);
+      ASSERT_EQ(at, expected[c]) << "case " << i << " client " << c;
+    }
+  }
+}
+
+TEST(BankServiceTest, LongRunsCostNoVisitOfEachStep) {
+  BankService service(2);
+  const BankStep load{BankAccess{0, false}, std::nullopt};
+  EXPECT_EQ(service.serve(1000, load, 500), 1500U);
+  const BankStep array{BankAccess{0, false}, BankAccess{1, false}};
+  constexpr std::uint64_t kSteps = std::uint64_t{1} << 40;
+  EXPECT_EQ(service.serve(0, array, kSteps), kSteps + 500);
+  const BankStep both{BankAccess{1, false}, BankAccess{1, false}};
+  EXPECT_EQ(service.serve(kSteps + 500, both, kSteps), 3 * kSteps + 500) << "two reads of one bank";
+}
+
+TEST(BankServiceTest, WhatIsOverMayBeForgotten) {
+  BankService service(1);
+  const BankStep step{BankAccess{0, false}, std::nullopt};
+  (void)service.serve(0, step, 10);
+  (void)service.serve(20, step, 10);
+  service.prune_before(15);
+  EXPECT_EQ(service.serve(15, step, 10), 35U);
+}
+
+TEST(BankServiceTest, AnAccessThatEndsInTheNextBankCrosses) {
+  EXPECT_EQ(bank_access(60, 4, 64).bank, 0U);
+  EXPECT_FALSE(bank_access(60, 4, 64).crosses);
+  EXPECT_TRUE(bank_access(61, 4, 64).crosses);
+  EXPECT_FALSE(bank_access(64, 4, 64).crosses);
+  EXPECT_EQ(bank_access(64, 4, 64).bank, 1U);
+}
+
+}  // namespace
+}  // namespace systole::hw
