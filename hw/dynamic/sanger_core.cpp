@@ -47,11 +47,11 @@ class SangerTimeline {
     double packed = predicted_;
     bool first = true;
     for (const std::uint64_t rows : filled_rows(head, array_)) {
-      const std::uint64_t packing =
-          ceil_div(head.queries, array_.rows) * array_.tile_keys;
+      const std::uint64_t packing = ceil_div(head.queries, array_.rows) * array_.tile_keys;
       cycles_.packing += packing;
       packed += static_cast<double>(packing);
-      for (std::uint64_t left = rows; left > 0; left -= std::min<std::uint64_t>(left, array_.rows)) {
+      for (std::uint64_t left = rows; left > 0;
+           left -= std::min<std::uint64_t>(left, array_.rows)) {
         free_ = std::max(free_, packed) + static_cast<double>(pass_cycles(first));
         first = false;
       }
@@ -59,20 +59,20 @@ class SangerTimeline {
     cycles_.kept += head.kept();
     cycles_.products += 2 * head.kept() * dim_;
     cycles_.predictions += std::uint64_t{head.queries} * head.keys * dim_;
-    ends_.push_back(free_);
+    ends_.push_back(std::max(free_, packed));  // without a kept cell nothing passes the array
     store(head);
   }
 
   [[nodiscard]] SangerCycles result() {
-    cycles_.total = static_cast<std::uint64_t>(std::ceil(std::max(free_, memory_)));
+    cycles_.total = static_cast<std::uint64_t>(std::ceil(std::max(ends_.empty() ? 0.0 : ends_.back(), memory_)));
     cycles_.memory = static_cast<std::uint64_t>(std::ceil(moving_));
     return cycles_;
   }
 
  private:
   double moved(std::size_t rows) {
-    const double cycles = static_cast<double>(rows * dim_) * stream_.element_bytes /
-                          stream_.bytes_per_cycle;
+    const double cycles =
+        static_cast<double>(rows * dim_) * stream_.element_bytes / stream_.bytes_per_cycle;
     moving_ += cycles;
     cycles_.moved_bytes += static_cast<double>(rows * dim_) * stream_.element_bytes;
     cycles_.buffer_bytes += static_cast<double>(rows * dim_) * stream_.element_bytes;
@@ -95,8 +95,8 @@ class SangerTimeline {
     if (!array_.own_predictor) {
       return ceil_div(std::uint64_t{head.queries} * head.keys * dim_, array_.macs());
     }
-    const std::uint64_t tiles = ceil_div(head.queries, array_.rows) *
-                                ceil_div(head.keys, array_.tile_keys);
+    const std::uint64_t tiles =
+        ceil_div(head.queries, array_.rows) * ceil_div(head.keys, array_.tile_keys);
     return tiles * (dim_ + array_.tile_keys + skew());
   }
   [[nodiscard]] std::uint64_t skew() const {
@@ -172,8 +172,8 @@ std::vector<std::uint8_t> predict_mask(const std::vector<double>& query,
       for (std::size_t f = 0; f < dim; ++f) sum += q[i * dim + f] * k[j * dim + f];
       scores[j] = sum * scale;
     }
-    const std::size_t largest = static_cast<std::size_t>(
-        std::max_element(scores.begin(), scores.end()) - scores.begin());
+    const std::size_t largest =
+        static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
     const double top = scores[largest];
     double total = 0.0;
     for (double& score : scores) total += score = std::exp(score - top);

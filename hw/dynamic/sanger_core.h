@@ -53,8 +53,8 @@ struct SangerCycles {
   std::uint64_t scores = 0;   ///< the array, until all scores of a pass are exponentials
   std::uint64_t context = 0;  ///< the array, outputs
   std::uint64_t passes = 0;
-  std::uint64_t slots = 0;  ///< rows x row_pes of all passes
-  std::uint64_t kept = 0;   ///< of these, with a kept cell
+  std::uint64_t slots = 0;        ///< rows x row_pes of all passes
+  std::uint64_t kept = 0;         ///< of these, with a kept cell
   std::uint64_t products = 0;     ///< of kept cells, scores and outputs
   std::uint64_t predictions = 0;  ///< 4-bit products
   double moved_bytes = 0.0;       ///< by the memory

@@ -115,8 +115,8 @@ class SpattenTimeline {
 
   void run_head(std::size_t layer, std::uint32_t head) {
     const std::size_t tokens = tokens_.size();
-    const auto kept_values = static_cast<std::size_t>(std::max<double>(
-        1.0, std::round(schedule_.values * static_cast<double>(tokens))));
+    const auto kept_values = static_cast<std::size_t>(
+        std::max<double>(1.0, std::round(schedule_.values * static_cast<double>(tokens))));
     const std::uint64_t score_cycles = ceil_div(tokens, array_.key_macs / dim_);
     const std::uint64_t value_cycles = ceil_div(kept_values, array_.value_macs / dim_);
     std::array<double, 4> free{now_, now_, now_, now_};

@@ -57,9 +57,9 @@ struct SpattenCycles {
   std::uint64_t total = 0;
   std::uint64_t memory = 0;  ///< in which the memory moves bytes
   std::uint64_t scores = 0, softmax = 0, top_k = 0, values = 0;  ///< in which each stage works
-  std::uint64_t selection = 0;  ///< of tokens and heads, between layers
-  std::uint64_t cells = 0;      ///< scores that were computed
-  std::uint64_t value_cells = 0;  ///< of these, in an output
+  std::uint64_t selection = 0;                     ///< of tokens and heads, between layers
+  std::uint64_t cells = 0;                         ///< scores that were computed
+  std::uint64_t value_cells = 0;                   ///< of these, in an output
   std::vector<std::vector<std::uint32_t>> tokens;  ///< kept in each layer, ascending
   std::vector<std::vector<std::uint32_t>> heads;
 };

@@ -174,9 +174,9 @@ std::vector<double> find_head_thetas(const RankedMaps& maps, double sparsity, bo
   for (std::size_t head = 0; head < maps.heads(); ++head) {
     const std::string of =
         fmt::format("layer {}, head {}: ", head / shape.heads, head % shape.heads);
-    thetas.push_back(
-        nearest_theta(maps, sparsity, shape.head_cells(), of,
-                      [&](double theta) { return maps.kept_count(theta, cls, head); }));
+    thetas.push_back(nearest_theta(maps, sparsity, shape.head_cells(), of, [&](double theta) {
+      return maps.kept_count(theta, cls, head);
+    }));
   }
   return thetas;
 }

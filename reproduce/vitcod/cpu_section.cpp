@@ -1,4 +1,3 @@
-#include <limits>
 
 #include "reproduce/vitcod/host_attention.h"
 #include "reproduce/vitcod/vitcod.h"
@@ -6,11 +5,10 @@
 namespace systole::testbench {
 
 ReproductionSection cpu_section(const VitcodSubject& subject, const VitcodRuns& runs) {
-  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
   const double clock = subject.machine.core.clock_mhz * 1e6;
-  Metrics metrics = {{"dense", kUnknown},    {"kept", kUnknown},       {"ours", kUnknown},
-                     {"dense.90", kUnknown}, {"kept.90", kUnknown},    {"dense.mean", kUnknown},
-                     {"mask", kUnknown}};
+  Metrics metrics = {{"dense", kNoFigure},    {"kept", kNoFigure},    {"ours", kNoFigure},
+                     {"dense.90", kNoFigure}, {"kept.90", kNoFigure}, {"dense.mean", kNoFigure},
+                     {"mask", kNoFigure}};
   double sum = 0.0;
   int points = 0;
   for (std::size_t i = 0; i < subject.sweep.size(); ++i) {

@@ -43,9 +43,13 @@ HostHead make_head(const model::AttentionMask& mask, std::size_t layer, std::siz
     for (float& value : values) value = normal(random);
     return values;
   };
-  HostHead made{numbers(shape.queries * dim), numbers(shape.keys * dim), numbers(shape.keys * dim),
-                std::vector<float>(shape.head_cells()), std::vector<float>(shape.queries * dim),
-                {}, {}};
+  HostHead made{numbers(shape.queries * dim),
+                numbers(shape.keys * dim),
+                numbers(shape.keys * dim),
+                std::vector<float>(shape.head_cells()),
+                std::vector<float>(shape.queries * dim),
+                {},
+                {}};
   made.rows.begin.push_back(0);
   for (std::size_t query = 0; query < shape.queries; ++query) {
     for (std::size_t key = 0; key < shape.keys; ++key) {

@@ -60,8 +60,7 @@ model::AttentionMask mask_of(const HeadOperands& operands, const model::Attentio
 }  // namespace
 
 PredictedMasks predicted_masks(double sparsity, std::size_t pictures) {
-  const model::FloatVit vit(
-      model::load_vit_checkpoint(model::find_checkpoint(kPredictedModel)));
+  const model::FloatVit vit(model::load_vit_checkpoint(model::find_checkpoint(kPredictedModel)));
   const model::EncoderShape& encoder = vit.shape().encoder;
   const std::size_t tokens = vit.shape().tokens();
   const model::AttentionShape shape{encoder.layers, encoder.heads, tokens, tokens};

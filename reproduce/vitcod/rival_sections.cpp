@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <limits>
 #include <string>
 
 #include "reproduce/vitcod/rivals.h"
@@ -14,7 +13,6 @@ using Json = nlohmann::ordered_json;
 /// Pictures whose predicted masks are averaged.
 constexpr std::size_t kPredictedPictures = 6;
 constexpr int kHeadline = 90;
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 double cycles(const hw::dynamic::SangerCycles& run) { return static_cast<double>(run.total); }
 double cycles(const hw::dynamic::SpattenCycles& run) { return static_cast<double>(run.total); }
@@ -55,7 +53,7 @@ void add_mask(const VitcodSubject& subject, const Json& ours, ReproductionSectio
 /// What Sanger takes with masks that it predicts picture by picture; nothing if the maps are not
 /// those of the model that it predicts them in.
 void add_predicted(const VitcodSubject& subject, Metrics& metrics) {
-  metrics["predicted"] = metrics["predicted.load"] = metrics["predicted.fixed"] = kNone;
+  metrics["predicted"] = metrics["predicted.load"] = metrics["predicted.fixed"] = kNoFigure;
   const VitcodSubject::Point* const point = subject.at(kHeadline);
   if (!subject.embedded_maps || point == nullptr) return;
   const Sanger sanger = equal_sanger(subject.machine);
@@ -142,7 +140,7 @@ ReproductionSection rival_section(const VitcodSubject& subject, const VitcodRuns
                      {"sanger.released", cycles(released)}};
   for (const char* name :
        {"spatten", "spatten.scores", "spatten.top-k", "spatten.tokens", "spatten.pruned"}) {
-    metrics[name] = kNone;
+    metrics[name] = kNoFigure;
   }
   const model::AttentionShape& shape = subject.mask.shape();
   if (shape.queries == shape.keys) {
@@ -151,15 +149,14 @@ ReproductionSection rival_section(const VitcodSubject& subject, const VitcodRuns
     const double sparsity = subject.mask.sparsity();
     const hw::dynamic::SpattenCycles values =
         spatten_cycles(network, subject.mask_dim, sparsity, spatten);
-    const hw::dynamic::SpattenCycles tokens =
-        hw::dynamic::run_spatten(network, subject.mask_dim, tokens_alone(network, sparsity),
-                                 spatten.array, spatten.stream);
+    const hw::dynamic::SpattenCycles tokens = hw::dynamic::run_spatten(
+        network, subject.mask_dim, tokens_alone(network, sparsity), spatten.array, spatten.stream);
     metrics["spatten"] = cycles(values);
     metrics["spatten.scores"] = static_cast<double>(values.scores);
     metrics["spatten.top-k"] = static_cast<double>(values.top_k);
     metrics["spatten.tokens"] = cycles(tokens);
-    metrics["spatten.pruned"] = 100.0 * (1.0 - static_cast<double>(tokens.cells) /
-                                                   static_cast<double>(shape.cells()));
+    metrics["spatten.pruned"] =
+        100.0 * (1.0 - static_cast<double>(tokens.cells) / static_cast<double>(shape.cells()));
   }
   add_predicted(subject, metrics);
   return vitcod_paper().section("rivals", metrics);
@@ -173,8 +170,8 @@ ReproductionSection published_rival_section(const VitcodSubject& subject, const 
   Metrics metrics = {{"ours", ours},
                      {"sanger", theirs},
                      {"to sanger", theirs / ours},
-                     {"spatten", kNone},
-                     {"to spatten", kNone}};
+                     {"spatten", kNoFigure},
+                     {"to spatten", kNoFigure}};
   const model::AttentionShape& shape = subject.mask.shape();
   if (shape.queries == shape.keys) {
     const Spatten spatten = published_spatten();

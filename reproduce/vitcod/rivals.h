@@ -62,8 +62,8 @@ using Spatten = Rival<hw::dynamic::SpattenArray>;
 [[nodiscard]] hw::dynamic::SpattenSchedule tokens_alone(
     const hw::dynamic::AttentionProbabilities& network, double sparsity);
 
-/// Masks that Sanger predicts for the first pictures of the digits in the embedded model vit65, with
-/// the threshold that prunes the share `sparsity` of all their cells.
+/// Masks that Sanger predicts for the first pictures of the digits in the embedded model vit65,
+/// with the threshold that prunes the share `sparsity` of all their cells.
 struct PredictedMasks {
   double threshold = 0.0;
   std::vector<model::AttentionMask> masks;  ///< of each picture

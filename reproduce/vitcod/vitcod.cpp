@@ -27,7 +27,8 @@ Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& m
   }
   reproduction.add(break_even_section(runs));
   for (ReproductionSection (*const section)(const VitcodSubject&, const VitcodRuns&) :
-       {baseline_section, rival_section, published_rival_section, roofline_section, energy_section, network_section, counter_section}) {
+       {baseline_section, rival_section, published_rival_section, roofline_section, energy_section,
+        network_section, counter_section}) {
     reproduction.add(section(subject, runs));
   }
   if (!subject.folder.empty()) reproduction.add(folder_section(subject, runs));

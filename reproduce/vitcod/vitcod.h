@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,8 +12,8 @@
 #include "hw/machine/machine.h"
 #include "model/mask/attention_mask.h"
 #include "reproduce/published.h"
-#include "reproduce/vitcod/rivals.h"
 #include "reproduce/reproduction.h"
+#include "reproduce/vitcod/rivals.h"
 #include "testbench/attention/head_split.h"
 #include "testbench/report/plot.h"
 
@@ -49,10 +50,10 @@ struct VitcodSubject {
   hw::Machine machine;
   model::AttentionMask mask{model::AttentionShape{}};
   std::string mask_name;
-  std::size_t mask_dim = 0;  ///< features of Q, K and V in a head
-  bool deit_tiny = false;    ///< `mask` is the one that ViTCoD's authors published
-  std::vector<Point> sweep;  ///< of the maps: 60 to 95 % pruned, as far as the rule reaches
-  std::vector<double> maps;  ///< those of the sweep, [layers, heads, queries, keys]
+  std::size_t mask_dim = 0;    ///< features of Q, K and V in a head
+  bool deit_tiny = false;      ///< `mask` is the one that ViTCoD's authors published
+  std::vector<Point> sweep;    ///< of the maps: 60 to 95 % pruned, as far as the rule reaches
+  std::vector<double> maps;    ///< those of the sweep, [layers, heads, queries, keys]
   bool embedded_maps = false;  ///< those of vit65
   std::string maps_name;
   model::AttentionShape maps_shape;
@@ -178,6 +179,9 @@ struct LineMappingCycles {
 
 // The tables, one per published result.
 
+/// A metric that a run does not have.
+inline constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
+
 /// The paper's means are over the points up to this one, % pruned.
 inline constexpr int kLastOfVitcodMean = 90;
 
@@ -187,8 +191,8 @@ inline constexpr int kLastOfVitcodMean = 90;
 /// How much faster pruning and reordering make attention.
 [[nodiscard]] ReproductionSection pruning_section(const VitcodSubject& subject,
                                                   const VitcodRuns& runs);
-/// What one point of the sweep takes on Sanger and on SpAtten with the machine's MACs. SpAtten ranks
-/// by the maps and prunes values alone; where they are not square, by the mask.
+/// What one point of the sweep takes on Sanger and on SpAtten with the machine's MACs. SpAtten
+/// ranks by the maps and prunes values alone; where they are not square, by the mask.
 struct RivalCycles {
   hw::dynamic::SangerCycles sanger;
   hw::dynamic::SpattenCycles spatten;
@@ -225,7 +229,8 @@ struct RivalCycles {
 /// Every file of a folder of maps, by sparsity.
 [[nodiscard]] ReproductionSection folder_section(const VitcodSubject& subject,
                                                  const VitcodRuns& runs);
-/// Beside this computer, which is measured when this is called: figures that differ from run to run.
+/// Beside this computer, which is measured when this is called: figures that differ from run to
+/// run.
 [[nodiscard]] ReproductionSection cpu_section(const VitcodSubject& subject, const VitcodRuns& runs);
 /// Published comparisons with hardware that is not modelled here.
 [[nodiscard]] ReproductionSection quoted_section();

@@ -43,8 +43,8 @@ Json deit_document(const hw::Machine& machine, const model::AttentionMask* mask)
   options.shape_only = true;
   if (mask != nullptr) options.keep = keep_of(*mask);
   return timing_document(model::make_seeded_encoder("deit-tiny", model::find_shape("deit-tiny"),
-                                                     kDeitTokens, kMaskSeed, options),
-                          machine);
+                                                    kDeitTokens, kMaskSeed, options),
+                         machine);
 }
 
 hw::Machine with_small_buffers(hw::Machine machine, std::size_t dim) {

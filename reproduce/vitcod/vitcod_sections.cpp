@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <limits>
-
 #include "hw/silicon/area.h"
 #include "reproduce/vitcod/rivals.h"
 #include "reproduce/vitcod/vitcod.h"
@@ -11,8 +9,6 @@ namespace systole::testbench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 
 /// What follows from the authors' mask is nothing to compare another one with.
 ReproductionSection for_mask(const VitcodSubject& subject, ReproductionSection section) {
@@ -63,8 +59,8 @@ ReproductionSection pruning_section(const VitcodSubject& subject, const VitcodRu
   Metrics metrics = {{"pruning", speed_up(runs.dense, runs.reordered)},
                      {"reordering", speed_up(runs.unordered, runs.reordered)},
                      {"threshold", speed_up(runs.threshold, runs.reordered)},
-                     {"pruning.90", kNone},
-                     {"reordering.90", kNone}};
+                     {"pruning.90", kNoFigure},
+                     {"reordering.90", kNoFigure}};
   double pruning = 0.0, reordering = 0.0;
   int points = 0;
   for (std::size_t i = 0; i < subject.sweep.size(); ++i) {
@@ -153,9 +149,9 @@ ReproductionSection roofline_section(const VitcodSubject& subject, const VitcodR
 ReproductionSection energy_section(const VitcodSubject& subject, const VitcodRuns& runs) {
   const double microseconds = cycles_of(runs.reordered) / subject.machine.core.clock_mhz;
   const double energy = microjoules(runs.reordered), dense = microjoules(runs.dense);
-  const double sanger = sanger_joules(
-      sanger_cycles(subject.mask, subject.mask_dim, equal_sanger(subject.machine)),
-      subject.machine);
+  const double sanger =
+      sanger_joules(sanger_cycles(subject.mask, subject.mask_dim, equal_sanger(subject.machine)),
+                    subject.machine);
   return vitcod_paper().section("energy", {{"mask", energy},
                                            {"dense", dense},
                                            {"dense to mask", dense / energy},
@@ -169,10 +165,10 @@ ReproductionSection network_section(const VitcodSubject&, const VitcodRuns& runs
                      {"auto-encoder", speed_up(runs.vit_dense, runs.vit_auto_encoder)}};
   const auto add = [&](const std::string& name, const Json& dense, const Json* pruned) {
     metrics[name + ".dense"] = attention_share(dense);
-    metrics[name + ".pruned"] = pruned == nullptr ? kNone : attention_share(*pruned);
+    metrics[name + ".pruned"] = pruned == nullptr ? kNoFigure : attention_share(*pruned);
     metrics[name + ".attention"] =
-        pruned == nullptr ? kNone : attention_cycles_of(dense) / attention_cycles_of(*pruned);
-    metrics[name + ".network"] = pruned == nullptr ? kNone : speed_up(dense, *pruned);
+        pruned == nullptr ? kNoFigure : attention_cycles_of(dense) / attention_cycles_of(*pruned);
+    metrics[name + ".network"] = pruned == nullptr ? kNoFigure : speed_up(dense, *pruned);
   };
   add("deit", runs.deit_dense, runs.deit_pruned ? &*runs.deit_pruned : nullptr);
   add("vit65", runs.vit_dense, &runs.vit_pruned);
@@ -182,8 +178,8 @@ ReproductionSection network_section(const VitcodSubject&, const VitcodRuns& runs
 ReproductionSection counter_section(const VitcodSubject& subject, const VitcodRuns& runs) {
   const bool same = subject.deit_tiny;
   return vitcod_paper().section(
-      "counter", {{"with", same ? number(*runs.auto_encoder, "engine_cycles") : kNone},
-                  {"without", same ? number(runs.reordered, "engine_cycles") : kNone}});
+      "counter", {{"with", same ? number(*runs.auto_encoder, "engine_cycles") : kNoFigure},
+                  {"without", same ? number(runs.reordered, "engine_cycles") : kNoFigure}});
 }
 
 ReproductionSection folder_section(const VitcodSubject& subject, const VitcodRuns& runs) {

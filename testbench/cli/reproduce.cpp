@@ -164,9 +164,8 @@ int run(const ReproduceOptions& options) {
       print_text((reproductions.size() > 1 ? "\n" : "") + reproduction_text(reproductions.back()));
     }
   }
-  const nlohmann::ordered_json document = options.name == kAll
-                                              ? summary_json(reproductions)
-                                              : reproduction_json(reproductions.front());
+  const nlohmann::ordered_json document =
+      options.name == kAll ? summary_json(reproductions) : reproduction_json(reproductions.front());
   stats.write(document);
   if (options.json) print_json(document);
   if (!options.json && options.name == kAll) print_text("\n" + summary_text(reproductions));
@@ -202,8 +201,7 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command
       .add_option("--dim", options->vitcod.dim, "features of a head in these files; default: 64")
       ->type_name("N");
-  command.add_flag("--cpu", options->vitcod.cpu,
-                   "vitcod: measure attention on this computer as well");
+  command.add_flag("--cpu", options->vitcod.cpu, "vitcod: measure attention on this CPU as well");
   command.add_option("--points", options->points, "gemmini: runs measured on its RTL, in files")
       ->type_name("FILE.csv,...")
       ->delimiter(',');
@@ -214,16 +212,15 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   add_report(command, options->report);
   command.add_option("--stats", options->stats, "write the rows")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the rows as JSON instead of tables");
-  add_examples(command, {"systole reproduce all --report published.html",
-                         "systole reproduce dfx --plots pictures",
-                         "systole reproduce dfx --part latency,bounds",
-                         "systole reproduce fusion --plots pictures",
-                         "systole reproduce gemmini --points rtl_runs.csv",
-                         "systole reproduce survey --plots pictures",
-                         "systole reproduce survey --part analysis,products --json",
-                         "systole reproduce vitcod --cpu",
-                         "systole reproduce vitcod --plots pictures",
-                         "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
+  add_examples(
+      command,
+      {"systole reproduce all --report published.html", "systole reproduce dfx --plots pictures",
+       "systole reproduce dfx --part latency,bounds", "systole reproduce fusion --plots pictures",
+       "systole reproduce gemmini --points rtl_runs.csv",
+       "systole reproduce survey --plots pictures",
+       "systole reproduce survey --part analysis,products --json", "systole reproduce vitcod --cpu",
+       "systole reproduce vitcod --plots pictures",
+       "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
   set_action(command, action, options, list_files, run);
 }
 

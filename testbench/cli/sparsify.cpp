@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -76,7 +76,8 @@ void check_model_options(const SparsifyOptions& options) {
                                                     {"--csv", !options.csv.empty()},
                                                     {"--plots", !options.plots.empty()}};
   for (const auto& [option, given] : of_models) {
-    if (given) throw hw::InputError(fmt::format("{}: of a model, expected --input with it", option));
+    if (given)
+      throw hw::InputError(fmt::format("{}: of a model, expected --input with it", option));
   }
 }
 
@@ -276,16 +277,13 @@ int run(const SparsifyOptions& options) {
 void add_sparsify_command(CLI::App& app, Action& action) {
   auto options = std::make_shared<SparsifyOptions>();
   CLI::App& command = *app.add_subcommand("sparsify", "prune attention, choose global columns");
-  command
-      .add_option("source", options->source,
-                  "attention maps, or a mask; with --input a model to gather maps from")
+  command.add_option("source", options->source, "attention maps, a mask, or with -i a model")
       ->type_name("FILE.npy|NAME|FILE")
       ->required();
-  command
-      .add_option("-i,--input", options->input, "pictures or texts that the model attends to")
+  command.add_option("-i,--input", options->input, "pictures or texts that the model attends to")
       ->type_name("FILE|DIR");
-  require_positive(*command.add_option("-n,--limit", options->limit, "inputs of each split")
-                        ->type_name("N"));
+  require_positive(
+      *command.add_option("-n,--limit", options->limit, "inputs of each split")->type_name("N"));
   command.add_option("--maps", options->maps, "write the model's average attention")
       ->type_name("MAPS.npy");
   CLI::Option* const theta =
@@ -294,9 +292,7 @@ void add_sparsify_command(CLI::App& app, Action& action) {
   command.add_option("--sparsity", options->sparsity, "find the theta that prunes this share")
       ->type_name("0..1")
       ->excludes(theta);
-  command
-      .add_option("--curve", options->curve,
-                  "accuracy, cycles and energy of a model at these sparsities")
+  command.add_option("--curve", options->curve, "a model's accuracy, cycles, energy at these")
       ->type_name("0..1,...")
       ->delimiter(',');
   command.add_option("--csv", options->csv, "write the curve")->type_name("FILE.csv");

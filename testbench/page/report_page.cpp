@@ -18,9 +18,9 @@ namespace systole::testbench {
 namespace {
 
 /// Our scripts, in the order of the page.
-constexpr std::array<const char*, 8> kScripts = {
-    "format.js", "table.js",      "charts.js",       "timeline.js",
-    "page.js",   "comparison.js", "reproduction.js", "main.js"};
+constexpr std::array<const char*, 8> kScripts = {"format.js",       "table.js", "charts.js",
+                                                 "timeline.js",     "page.js",  "comparison.js",
+                                                 "reproduction.js", "main.js"};
 
 std::string contents_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);

@@ -37,8 +37,8 @@ class ReportPage {
   /// --json`.
   void write_comparison(const nlohmann::ordered_json& comparison);
 
-  /// Puts the page of `systole reproduce` in place: its documents, each with "pictures", an array of
-  /// objects with `name` and `png` in base64().
+  /// Puts the page of `systole reproduce` in place: its documents, each with "pictures", an array
+  /// of objects with `name` and `png` in base64().
   void write_reproductions(const nlohmann::ordered_json& reproductions);
 
  private:

@@ -160,8 +160,8 @@ TaskQuality AttentionSubject::quality(const model::AttentionMask* mask,
     const model::VitCheckpoint checkpoint = vit_under(mask);
     quality.real = model::float_accuracy(model::FloatVit(checkpoint), test_);
     if (integer) {
-      quality.integer = integer_accuracy(
-          model::quantise(checkpoint, calibration_, options_of(datapath)), test_);
+      quality.integer =
+          integer_accuracy(model::quantise(checkpoint, calibration_, options_of(datapath)), test_);
     }
   }
   return quality;

@@ -30,9 +30,9 @@ struct TaskQuality {
 /// calibrated with, "test" what is classified; others are both.
 class AttentionSubject {
  public:
-  /// A vision transformer or a text encoder, by name or path. `limit`: of each split, 0: all. Throws
-  /// InputError for files that are no such network or inputs, for a decoder, which masks later
-  /// tokens, and for texts with padding.
+  /// A vision transformer or a text encoder, by name or path. `limit`: of each split, 0: all.
+  /// Throws InputError for files that are no such network or inputs, for a decoder, which masks
+  /// later tokens, and for texts with padding.
   AttentionSubject(const std::string& model, const std::string& input, std::size_t limit);
 
   [[nodiscard]] const std::string& name() const { return name_; }

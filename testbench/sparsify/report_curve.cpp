@@ -20,9 +20,7 @@ bool has_error(const SparsityCurve& curve) {
   return curve.points.front().quality.error.has_value();
 }
 
-std::string whole(double value) {
-  return grouped(static_cast<std::uint64_t>(std::llround(value)));
-}
+std::string whole(double value) { return grouped(static_cast<std::uint64_t>(std::llround(value))); }
 
 /// A cell of a file of values; empty if there is none.
 std::string csv_cell(const std::optional<double>& value) {
@@ -88,11 +86,11 @@ std::string curve_csv(const SparsityCurve& curve) {
       "sparsity,accuracy,integer_accuracy,shuffled_accuracy,hidden_error,shuffled_hidden_error,"
       "cycles,attention_cycles,energy_joules\n";
   for (const CurvePoint& point : curve.points) {
-    text += fmt::format("{},{},{},{},{},{},{},{},{}\n", point.sparsity,
-                        csv_cell(point.quality.real), csv_cell(point.quality.integer),
-                        csv_cell(point.shuffled.real), csv_cell(point.quality.error),
-                        csv_cell(point.shuffled.error), point.cycles, point.attention_cycles,
-                        point.joules);
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{},{}\n", point.sparsity, csv_cell(point.quality.real),
+                    csv_cell(point.quality.integer), csv_cell(point.shuffled.real),
+                    csv_cell(point.quality.error), csv_cell(point.shuffled.error), point.cycles,
+                    point.attention_cycles, point.joules);
   }
   return text;
 }

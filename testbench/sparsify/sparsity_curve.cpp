@@ -29,8 +29,8 @@ TaskQuality quality_of(const ordered_json& document) {
 ordered_json measured_under(const AttentionSubject& subject, const model::AttentionMask* mask,
                             const PruningRule& rule, std::uint64_t seed,
                             const hw::Machine& machine) {
-  ordered_json document{
-      {"quality", quality_json(subject.quality(mask, machine.datapath))}, {"shuffled", nullptr}};
+  ordered_json document{{"quality", quality_json(subject.quality(mask, machine.datapath))},
+                        {"shuffled", nullptr}};
   if (mask != nullptr) {
     const model::AttentionMask random = model::shuffled(*mask, rule.cls, seed);
     document["shuffled"] = quality_json(subject.quality(&random, machine.datapath, false));
@@ -76,8 +76,14 @@ PrunedMask prune(const model::RankedMaps& maps, double sparsity, const PruningRu
 SparsityCurve sparsity_curve(const AttentionSubject& subject, const model::RankedMaps& maps,
                              const PruningRule& rule, const std::vector<double>& sparsities,
                              std::uint64_t seed, const hw::Machine& machine) {
-  SparsityCurve curve{subject.name(), machine.name,  subject.inputs(), subject.shape(),
-                      rule,           maps.margin(), seed,             {}};
+  SparsityCurve curve{subject.name(),
+                      machine.name,
+                      subject.inputs(),
+                      subject.shape(),
+                      rule,
+                      maps.margin(),
+                      seed,
+                      {}};
   curve.points.emplace_back();
   const std::optional<model::AttentionMask> own = subject.own_mask();
   if (own) curve.points.front().sparsity = own->sparsity();

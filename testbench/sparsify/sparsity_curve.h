@@ -22,7 +22,8 @@ struct PruningRule {
   bool per_head = false;  ///< a theta for each head, so that all become equally sparse
 };
 
-/// The mask of the rule that comes closest to `sparsity`, and its thetas: one, or one for each head.
+/// The mask of the rule that comes closest to `sparsity`, and its thetas: one, or one for each
+/// head.
 struct PrunedMask {
   std::vector<double> thetas;
   model::AttentionMask mask;
@@ -36,9 +37,9 @@ struct CurvePoint {
   std::optional<double> wanted;  ///< share of pruned cells; none: the network as it is
   double sparsity = 0.0;         ///< reached
   std::vector<double> thetas;
-  TaskQuality quality;   ///< under the mask
-  TaskQuality shuffled;  ///< under a random mask of the same size (model::shuffled())
-  double cycles = 0.0;   ///< of an inference on the machine
+  TaskQuality quality;            ///< under the mask
+  TaskQuality shuffled;           ///< under a random mask of the same size (model::shuffled())
+  double cycles = 0.0;            ///< of an inference on the machine
   double attention_cycles = 0.0;  ///< of these, the attention engines'
   double joules = 0.0;            ///< of an inference
 };

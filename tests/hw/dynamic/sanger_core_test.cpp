@@ -128,14 +128,14 @@ TEST(Sanger, UnitsOverlapWithinBounds) {
     std::vector<SparseHead> heads;
     const std::size_t queries = 20 + random() % 90, keys = 20 + random() % 90;
     for (int h = 0; h < 6; ++h) {
-      heads.push_back(head_of(random_cells(queries * keys, 1 + random() % 30, random), queries, keys));
+      heads.push_back(
+          head_of(random_cells(queries * keys, 1 + random() % 30, random), queries, keys));
     }
     const OperandStream stream{1.0 + static_cast<double>(random() % 200), 2.0};
     SangerArray array = array_of(8 << random() % 3, true);
     const SangerCycles own = run_sanger(heads, 32, array, stream);
     EXPECT_GE(own.total, std::max({own.memory, own.prediction, own.scores + own.context}));
-    EXPECT_LE(own.total,
-              own.memory + own.prediction + own.packing + own.scores + own.context + 6);
+    EXPECT_LE(own.total, own.memory + own.prediction + own.packing + own.scores + own.context + 6);
     OperandStream twice = stream;
     twice.bytes_per_cycle *= 2;
     EXPECT_LE(run_sanger(heads, 32, array, twice).total, own.total);
@@ -191,7 +191,8 @@ TEST(PredictMask, IsTheThresholdOfTheSoftmax) {
         largest = std::max(largest, weight[b]);
       }
       for (std::size_t b = 0; b < keys; ++b) {
-        if (std::fabs(weight[b] / sum - threshold) < 1e-9 || weight[b] > largest * (1 - 1e-9)) continue;
+        if (std::fabs(weight[b] / sum - threshold) < 1e-9 || weight[b] > largest * (1 - 1e-9))
+          continue;
         EXPECT_EQ(mask[a * keys + b] != 0, weight[b] / sum > threshold);
       }
     }
@@ -204,7 +205,8 @@ TEST(PredictMask, RoundsToFourBits) {
       predict_mask({7.0, 0.0, 0.0, 7.0}, {7.0, 0.49, 7.0, -0.49}, 2, 0.4999);
   EXPECT_EQ(mask, (std::vector<std::uint8_t>{1, 1, 1, 1}));
   EXPECT_EQ(predict_mask({1.0, 0.0}, {1.0, 0.0, 0.0, 1.0}, 2, 0.9),
-            (std::vector<std::uint8_t>{1, 0})) << "the largest cell stays";
+            (std::vector<std::uint8_t>{1, 0}))
+      << "the largest cell stays";
   EXPECT_THROW(static_cast<void>(predict_mask({1.0}, {1.0}, 2, 0.5)), std::invalid_argument);
 }
 

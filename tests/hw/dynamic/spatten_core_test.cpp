@@ -80,7 +80,8 @@ TEST(Spatten, KeepsTheTokensOfMostImportance) {
           const std::size_t row = ((layer * heads + head) * n + query) * n;
           double sum = 0.0;
           for (const std::uint32_t key : kept) sum += network.attention[row + key];
-          for (const std::uint32_t key : kept) importance[key] += network.attention[row + key] / sum;
+          for (const std::uint32_t key : kept)
+            importance[key] += network.attention[row + key] / sum;
         }
       }
     }

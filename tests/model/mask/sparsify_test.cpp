@@ -308,7 +308,8 @@ TEST_F(Sparsify, NumbersAreAsGoodAsAFile) {
   std::vector<double> bad(shape.cells(), 0.0);
   EXPECT_THAT(input_error_of([&] { RankedMaps(shape, bad, "mine"); }),
               StartsWith("mine: layer 0, head 0, row 0: attention sums to 0"));
-  EXPECT_THROW(static_cast<void>(numbers.mask(std::vector<double>{0.5}, false)), std::invalid_argument);
+  EXPECT_THROW(static_cast<void>(numbers.mask(std::vector<double>{0.5}, false)),
+               std::invalid_argument);
 }
 
 }  // namespace

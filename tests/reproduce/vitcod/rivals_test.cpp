@@ -1,3 +1,5 @@
+#include "reproduce/vitcod/rivals.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 
 #include "hw/description/machine_file.h"
 #include "reproduce/vitcod/host_attention.h"
-#include "reproduce/vitcod/rivals.h"
 #include "reproduce/vitcod/vitcod.h"
 #include "support/input_error.h"
 
@@ -45,11 +46,13 @@ TEST(Rivals, NeedMacs) {
   hw::Machine machine = vitcod_engines();
   machine.array.rows = 1;
   machine.array.cols = 8;
-  EXPECT_NE(input_error_of([&] { static_cast<void>(equal_sanger(machine)); })
-                .find("8 MACs, expected at least 16"),
+  EXPECT_NE(input_error_of([&] {
+              static_cast<void>(equal_sanger(machine));
+            }).find("8 MACs, expected at least 16"),
             std::string::npos);
-  EXPECT_NE(input_error_of([&] { static_cast<void>(equal_spatten(machine, 64)); })
-                .find("8 MACs, expected at least 128"),
+  EXPECT_NE(input_error_of([&] {
+              static_cast<void>(equal_spatten(machine, 64));
+            }).find("8 MACs, expected at least 128"),
             std::string::npos);
 }
 
@@ -79,7 +82,8 @@ TEST(Rivals, SchedulesPruneTheShareThatIsAskedFor) {
     for (const std::size_t tokens : schedule.tokens) cells += static_cast<double>(tokens * tokens);
     EXPECT_NEAR(cells / (12 * 197 * 197), 1.0 - sparsity, 0.01);
   }
-  EXPECT_EQ(tokens_alone(network, 0.95).tokens.back(), 1U) << "the first layer has 8 % of the cells";
+  EXPECT_EQ(tokens_alone(network, 0.95).tokens.back(), 1U)
+      << "the first layer has 8 % of the cells";
 }
 
 TEST(Rivals, AMasksRowsAreAttendedToAlike) {

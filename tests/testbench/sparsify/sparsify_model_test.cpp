@@ -31,9 +31,8 @@ class SparsifyModel : public testing::Test {
   }
   /// The document of a run of a network under a mask.
   [[nodiscard]] json run(const std::string& arguments) const {
-    return document_of(
-        output_of(words_of("run", words_of(arguments + " -n 1 --functional off --json")),
-                  folder_.path()));
+    return document_of(output_of(
+        words_of("run", words_of(arguments + " -n 1 --functional off --json")), folder_.path()));
   }
 
   const std::string digits_ = source_path("traces/data/digits.safetensors");
@@ -80,8 +79,8 @@ TEST_F(SparsifyModel, WritesTheMapsThatItPrunes) {
   }
 }
 
-/// The accuracies that PyTorch printed when it wrote the checkpoints (script/train/README.md): masks
-/// by attention hold on a task of long range, random ones of the same size do not.
+/// The accuracies that PyTorch printed when it wrote the checkpoints (script/train/README.md):
+/// masks by attention hold on a task of long range, random ones of the same size do not.
 TEST_F(SparsifyModel, MasksMatterOnTheMirrorTask) {
   const std::string inputs = " -i " + mirror_;
   const json dense = document("mirror" + inputs + " --sparsity 0.95 --margin 0")["quality"];
