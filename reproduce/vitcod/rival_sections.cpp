@@ -22,6 +22,11 @@ hw::dynamic::AttentionProbabilities maps_attention(const VitcodSubject& subject)
   return {shape.layers, shape.heads, shape.keys, subject.maps, {}};
 }
 
+/// What SpAtten ranks by where it runs the mask.
+hw::dynamic::AttentionProbabilities mask_attention(const VitcodSubject& subject) {
+  return subject.own_mask ? uniform_attention(subject.mask) : maps_attention(subject);
+}
+
 hw::dynamic::SpattenCycles spatten_cycles(const hw::dynamic::AttentionProbabilities& network,
                                           std::size_t dim, double sparsity,
                                           const Spatten& spatten) {
@@ -43,8 +48,7 @@ void add_mask(const VitcodSubject& subject, const Json& ours, ReproductionSectio
   const model::AttentionShape& shape = subject.mask.shape();
   if (shape.queries != shape.keys) return;
   add_row(section, "mask: SpAtten",
-          cycles(spatten_cycles(uniform_attention(subject.mask), subject.mask_dim,
-                                subject.mask.sparsity(),
+          cycles(spatten_cycles(mask_attention(subject), subject.mask_dim, subject.mask.sparsity(),
                                 equal_spatten(subject.machine, subject.mask_dim))) /
               cycles_of(ours),
           "x");
@@ -144,7 +148,7 @@ ReproductionSection rival_section(const VitcodSubject& subject, const VitcodRuns
   }
   const model::AttentionShape& shape = subject.mask.shape();
   if (shape.queries == shape.keys) {
-    const hw::dynamic::AttentionProbabilities network = uniform_attention(subject.mask);
+    const hw::dynamic::AttentionProbabilities network = mask_attention(subject);
     const Spatten spatten = equal_spatten(machine, subject.mask_dim);
     const double sparsity = subject.mask.sparsity();
     const hw::dynamic::SpattenCycles values =
@@ -175,7 +179,7 @@ ReproductionSection published_rival_section(const VitcodSubject& subject, const 
   const model::AttentionShape& shape = subject.mask.shape();
   if (shape.queries == shape.keys) {
     const Spatten spatten = published_spatten();
-    const double top_k = cycles(spatten_cycles(uniform_attention(subject.mask), subject.mask_dim,
+    const double top_k = cycles(spatten_cycles(mask_attention(subject), subject.mask_dim,
                                                subject.mask.sparsity(), spatten)) /
                          spatten.clock_mhz;
     metrics["spatten"] = top_k;

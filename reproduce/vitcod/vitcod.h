@@ -51,6 +51,7 @@ struct VitcodSubject {
   model::AttentionMask mask{model::AttentionShape{}};
   std::string mask_name;
   std::size_t mask_dim = 0;    ///< features of Q, K and V in a head
+  bool own_mask = false;       ///< of a file, not of the maps
   bool deit_tiny = false;      ///< `mask` is the one that ViTCoD's authors published
   std::vector<Point> sweep;    ///< of the maps: 60 to 95 % pruned, as far as the rule reaches
   std::vector<double> maps;    ///< those of the sweep, [layers, heads, queries, keys]

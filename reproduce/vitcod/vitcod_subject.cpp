@@ -116,6 +116,7 @@ VitcodSubject load_vitcod_subject(const VitcodOptions& options, const hw::Machin
   }
   VitcodSubject subject;
   subject.machine = machine;
+  subject.own_mask = own_mask;
   const std::size_t dim = file_dim(options);
   const std::vector<std::string> files = maps_in(options.maps);
   const std::string file = maps_file(options, files);
