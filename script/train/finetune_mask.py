@@ -3,12 +3,11 @@ on labelled pictures, and writes an f16 checkpoint. Without PyTorch it says so a
 import argparse
 import sys
 
-import numpy as np
-
 try:
+    import numpy as np
     import torch
-except ImportError:
-    print("finetune_mask.py: skipped, it needs PyTorch (python3-torch)")
+except ImportError as error:
+    print(f"finetune_mask.py: skipped, it needs {error.name} (python3-torch, python3-numpy)")
     sys.exit(0)
 
 import attention_mask

@@ -1,4 +1,5 @@
-"""The mirror task: pictures that equal themselves turned by half a circle, but for one pair of patches.
+"""The mirror task: pictures equal to themselves turned by half a circle, but for one pair of
+patches.
 
 A picture has 8 x 8 pixels, each 0 or 16, in 16 patches of 2 x 2. A pixel (y, x) of a patch in the
 upper half equals pixel (7 - y, 7 - x), except in one of the eight pairs of patches, in which one

@@ -44,9 +44,9 @@ def unchanged(inputs, _generator):
 
 
 class FirstLessons:
-    """Added to the loss of the first lessons: how little the first layer's heads attend to the patch
-    at the other end, and how badly a probe of that layer's outputs tells which patches differ.
-    Without it training does not find the task."""
+    """Added to the loss of the first lessons: how little the first layer's heads attend to the
+    patch at the other end, and how badly a probe of that layer's outputs tells which patches
+    differ. Without it training does not find the task."""
 
     def __init__(self, model):
         model.probe = torch.nn.Linear(WIDTH, 1)
@@ -80,7 +80,8 @@ def main():
     arguments = parser.parse_args()
     train_vit.check_training_arguments(parser, arguments)
     generator = train_vit.start_random(arguments.seed)
-    model = VisionTransformer(mirror.SIZE, mirror.PATCH, WIDTH, HEADS, LAYERS, classes=mirror.CLASSES)
+    model = VisionTransformer(mirror.SIZE, mirror.PATCH, WIDTH, HEADS, LAYERS,
+                              classes=mirror.CLASSES)
     model.pos_embed.data[0] = 0.5 * sinusoids(mirror.SIZE // mirror.PATCH, WIDTH)
     for module in model.modules():
         if isinstance(module, torch.nn.Linear):  # larger than for the digits: patches are compared

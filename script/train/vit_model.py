@@ -145,8 +145,8 @@ class VisionTransformer(nn.Module):
         """The metadata of a checkpoint file, which the simulator reads the geometry from."""
         g = self.geometry
         metadata = dict(img=g["image"], patch=g["patch"], d=g["width"], h=g["heads"],
-                        L=g["layers"], ratio=HIDDEN_RATIO, ncls=g["classes"], post=int(g["post_norm"]),
-                        ae=g["codes"])
+                        L=g["layers"], ratio=HIDDEN_RATIO, ncls=g["classes"],
+                        post=int(g["post_norm"]), ae=g["codes"])
         if g["codes"]:
             metadata["folded"] = 0  # the encoders are not multiplied into the Q and K projections
         if self.blocks[0].attn.keep_mask is not None:

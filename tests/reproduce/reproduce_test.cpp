@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "reproduce/reproduction.h"
 #include "support/npy_bytes.h"
 #include "support/program/program_run.h"
 #include "support/shared_data.h"
@@ -103,6 +104,56 @@ TEST(ReproduceWithoutGnuplot, TablesComeBeforeIt) {
   EXPECT_EQ(run.err, "systole: gnuplot: not found, expected it installed to draw pictures\n");
   EXPECT_EQ(document_of(run.out)["failed"], 0);
   EXPECT_EQ(read_file(nothing.path("a.json")), run.out);
+}
+
+/// The page holds the document that is printed, and every picture.
+TEST_F(Reproduce, WritesAPageOfEverything) {
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no gnuplot";
+  const ProgramRun run =
+      run_systole(reproduce({"--cpu", "--json", "--report", "page.html"}), directory_.path());
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json document = document_of(run.out);
+  const std::string page = read_file(directory_.path("page.html"));
+  const std::string begin = "id=\"data\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  const json data = json::parse(page.substr(at, page.find("</script>", at) - at));
+  ASSERT_EQ(data["reproductions"].size(), 1U);
+  const json& shown = data["reproductions"][0];
+  EXPECT_EQ(shown["rows"], document["rows"]);
+  ASSERT_EQ(shown["pictures"].size(), 4U);
+  for (const json& picture : shown["pictures"]) {
+    EXPECT_EQ(picture["png"].get<std::string>().substr(0, 10), "iVBORw0KGg") << picture["name"];
+  }
+  const json cpu = row_of(document, "maps at 90 %: CPU dense");
+  EXPECT_EQ(cpu["class"], "measured here");
+  EXPECT_EQ(cpu["verdict"], "reference");
+  EXPECT_EQ(cpu["published"], 235.3);
+  EXPECT_GT(cpu["ours"], 0.0);
+}
+
+TEST(ReproductionSummary, AddsUpWhatSeveralFound) {
+  const auto row = [](double ours, Claim claim) {
+    Published published{10.0, "x", Source("somewhere", claim), kExactly, {}};
+    return compare("row", ours, published);
+  };
+  Reproduction a, b;
+  a.name = "first";
+  b.name = "second";
+  a.wall_seconds = 1.0;
+  b.wall_seconds = 2.5;
+  a.sections = {{"s", {}, {row(10, Claim::kPublished), row(11, Claim::kPublished)}, {}}};
+  b.sections = {{"t", {}, {row(10, Claim::kFollows), row(9, Claim::kMeasured)}, {}}};
+  const nlohmann::ordered_json document = summary_json({a, b});
+  EXPECT_EQ(document["passed"], 2);
+  EXPECT_EQ(document["failed"], 1);
+  EXPECT_EQ(document["by_class"]["published"]["failed"], 1);
+  EXPECT_EQ(document["by_class"]["follows"]["passed"], 1);
+  EXPECT_EQ(document["wall_seconds"], 3.5);
+  ASSERT_EQ(document["reproductions"].size(), 2U);
+  EXPECT_EQ(document["reproductions"][1]["name"], "second");
+  const std::string text = summary_text({a, b});
+  EXPECT_THAT(text, HasSubstr("first     1 of 2"));
+  EXPECT_THAT(text, HasSubstr("all       1 of 2"));
 }
 
 TEST_F(Reproduce, DeitTinyHasItsPublishedFigures) {

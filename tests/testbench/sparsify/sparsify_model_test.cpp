@@ -114,7 +114,7 @@ TEST_F(SparsifyModel, MeasuresTheHiddenStatesOfTexts) {
 }
 
 TEST_F(SparsifyModel, NamesWhatItMeasures) {
-  const std::string report = text("vit17 -i " + digits_ + " -n 10 --curve 0.8");
+  const std::string report = text("vit17 -i " + digits_ + " -n 10 --curve 0.7");
   for (const char* word : {"vit17", "fp32", "integer", "shuffled", "attention", "energy"}) {
     EXPECT_THAT(report, HasSubstr(word));
   }
