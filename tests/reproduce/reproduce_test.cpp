@@ -152,8 +152,8 @@ TEST(ReproductionSummary, AddsUpWhatSeveralFound) {
   ASSERT_EQ(document["reproductions"].size(), 2U);
   EXPECT_EQ(document["reproductions"][1]["name"], "second");
   const std::string text = summary_text({a, b});
-  EXPECT_THAT(text, HasSubstr("first     1 of 2"));
-  EXPECT_THAT(text, HasSubstr("all       1 of 2"));
+  EXPECT_THAT(text, HasSubstr("first        1 of 2      0 of 0   0 of 0     1          0  1.0 s"));
+  EXPECT_THAT(text, HasSubstr("all          1 of 2      0 of 0   1 of 1     1          1  3.5 s"));
 }
 
 TEST_F(Reproduce, DeitTinyHasItsPublishedFigures) {

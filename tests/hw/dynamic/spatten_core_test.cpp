@@ -129,6 +129,16 @@ TEST(Spatten, WaitsForItsMemory) {
   EXPECT_LE(run.total, run.memory + run_spatten(network, 16, all_of(network), array, kFast).total);
 }
 
+/// Eight tokens of 16 features: Q, K and V come in 48 cycles, the head takes 2 + 1 + 7 after them,
+/// and the layer 101 to run empty. Which rows the next layer wants is known only then.
+TEST(Spatten, LoadsALayerWhenTheOneBeforeIsOver) {
+  std::mt19937 random(9);
+  const AttentionProbabilities network = random_attention(2, 1, 8, random);
+  const SpattenArray array{128, 128, 16};
+  const OperandStream stream{8.0, 1.0};
+  EXPECT_EQ(run_spatten(network, 16, all_of(network), array, stream).total, 2U * (48 + 10 + 101));
+}
+
 TEST(QuickSelect, EndsWithinItsBounds) {
   std::mt19937 random(6);
   double total = 0.0, elements = 0.0;
