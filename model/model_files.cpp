@@ -41,8 +41,8 @@ bool is_path(const std::string& name_or_path) {
   return name_or_path.find('/') != std::string::npos || ends_with(name_or_path, kCheckpointSuffix);
 }
 
-/// The file of that name and `suffix`; the models are those with `listed`. A checkpoint need not have
-/// an integer model beside it.
+/// The file of that name and `suffix`; the models are those with `listed`. A checkpoint need not
+/// have an integer model beside it.
 std::string find(const std::string& name_or_path, std::string_view suffix,
                  std::string_view listed) {
   if (is_path(name_or_path)) return name_or_path;

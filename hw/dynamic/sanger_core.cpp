@@ -64,7 +64,8 @@ class SangerTimeline {
   }
 
   [[nodiscard]] SangerCycles result() {
-    cycles_.total = static_cast<std::uint64_t>(std::ceil(std::max(ends_.empty() ? 0.0 : ends_.back(), memory_)));
+    cycles_.total = static_cast<std::uint64_t>(
+        std::ceil(std::max(ends_.empty() ? 0.0 : ends_.back(), memory_)));
     cycles_.memory = static_cast<std::uint64_t>(std::ceil(moving_));
     return cycles_;
   }

@@ -12,7 +12,7 @@
 namespace systole::hw::dynamic {
 namespace {
 
-constexpr OperandStream kFast{1e9, 1.0};
+constexpr OperandStream kNoWait{1e9, 1.0};
 
 AttentionProbabilities random_attention(std::size_t layers, std::size_t heads, std::size_t tokens,
                                         std::mt19937& random) {
@@ -40,7 +40,7 @@ TEST(Spatten, AWholeNetworkIsAPipelineOfQueries) {
     SpattenArray array{static_cast<std::uint32_t>(16 * (1 + random() % 4)),
                        static_cast<std::uint32_t>(16 * (1 + random() % 4)), 16};
     const AttentionProbabilities network = random_attention(layers, heads, n, random);
-    const SpattenCycles run = run_spatten(network, 16, all_of(network), array, kFast);
+    const SpattenCycles run = run_spatten(network, 16, all_of(network), array, kNoWait);
     const std::uint64_t scores = (n + array.key_macs / 16 - 1) / (array.key_macs / 16);
     const std::uint64_t values = (n + array.value_macs / 16 - 1) / (array.value_macs / 16);
     const std::uint64_t head = 2 * scores + values + (n - 1) * std::max(scores, values);
@@ -63,7 +63,7 @@ TEST(Spatten, KeepsTheTokensOfMostImportance) {
     for (std::size_t layer = 1; layer < layers; ++layer) {
       schedule.tokens[layer] = 1 + random() % schedule.tokens[layer - 1];
     }
-    const SpattenCycles run = run_spatten(network, 8, schedule, SpattenArray{}, kFast);
+    const SpattenCycles run = run_spatten(network, 8, schedule, SpattenArray{}, kNoWait);
     std::vector<std::uint32_t> kept;
     for (std::uint32_t token = 0; token < n; ++token) kept.push_back(token);
     std::map<std::uint32_t, double> importance;
@@ -95,7 +95,7 @@ TEST(Spatten, KeepsTheHeadsOfLargestOutputs) {
   network.magnitudes = {1, 5, 2, 4, 9, 0, 0, 1, 0, 0, 0, 0};
   SpattenSchedule schedule = all_of(network);
   schedule.heads = {4, 3, 2};
-  const SpattenCycles run = run_spatten(network, 8, schedule, SpattenArray{}, kFast);
+  const SpattenCycles run = run_spatten(network, 8, schedule, SpattenArray{}, kNoWait);
   EXPECT_EQ(run.heads[1], (std::vector<std::uint32_t>{1, 2, 3}));
   EXPECT_EQ(run.heads[2], (std::vector<std::uint32_t>{1, 3}));
   EXPECT_EQ(run.cells, (4 + 3 + 2) * 64U);
@@ -107,8 +107,8 @@ TEST(Spatten, PrunesValuesQueryByQuery) {
   SpattenSchedule schedule = all_of(network);
   schedule.values = 0.25;
   const SpattenArray array{64, 64, 16};
-  const SpattenCycles run = run_spatten(network, 16, schedule, array, kFast);
-  const SpattenCycles whole = run_spatten(network, 16, all_of(network), array, kFast);
+  const SpattenCycles run = run_spatten(network, 16, schedule, array, kNoWait);
+  const SpattenCycles whole = run_spatten(network, 16, all_of(network), array, kNoWait);
   EXPECT_EQ(run.value_cells, run.cells / 4);
   EXPECT_EQ(run.values, whole.values / 4);
   EXPECT_EQ(run.scores, whole.scores);
@@ -126,7 +126,8 @@ TEST(Spatten, WaitsForItsMemory) {
   // Q, K, V and outputs of 2 layers, 3 heads and 30 tokens.
   EXPECT_EQ(run.memory, 4U * 2 * 3 * 30 * 16 * 3 / 2 * 2);
   EXPECT_GE(run.total, run.memory);
-  EXPECT_LE(run.total, run.memory + run_spatten(network, 16, all_of(network), array, kFast).total);
+  EXPECT_LE(run.total,
+            run.memory + run_spatten(network, 16, all_of(network), array, kNoWait).total);
 }
 
 /// Eight tokens of 16 features: Q, K and V come in 48 cycles, the head takes 2 + 1 + 7 after them,
@@ -173,7 +174,7 @@ TEST(Spatten, RefusesWhatItCannotRun) {
   std::mt19937 random(8);
   const AttentionProbabilities network = random_attention(2, 2, 8, random);
   const auto fails = [&](SpattenSchedule schedule, std::size_t dim = 8, SpattenArray array = {},
-                         OperandStream stream = kFast) {
+                         OperandStream stream = kNoWait) {
     EXPECT_THROW(static_cast<void>(run_spatten(network, dim, schedule, array, stream)),
                  std::invalid_argument);
   };
