@@ -136,7 +136,9 @@ TEST_F(ReportInABrowser, ShowsPublishedFiguresAndPictures) {
   documents.push_back(document);
   ReportPage(page).write_reproductions(documents);
   test::Browser browser;
-  open(browser);
+  browser.open(page);
+  EXPECT_THAT(browser.errors(), IsEmpty());
+  EXPECT_THAT(browser.requests(), testing::Each(testing::StartsWith("data:image/png")));
   EXPECT_EQ(browser.evaluate("document.title"), "Published figures beside ours");
   const json verdicts = cells(browser, "verdicts");
   ASSERT_EQ(verdicts.size(), 1U);
