@@ -33,7 +33,7 @@ AttentionAverage average_of(const char* name, std::size_t pictures) {
 /// PyTorch averaged the same network over 1437 pictures: those of fewer are near, and nearer than
 /// those of any other head.
 TEST(AttentionAverage, IsThatOfPyTorch) {
-  const AttentionAverage ours = average_of("vit65", 24);
+  const AttentionAverage ours = average_of("vit65", 64);
   const std::vector<double> averages = ours.averages();
   const Npy file = Npy::open(source_path("traces/data/vit65_attention.npy"));
   const std::vector<double> theirs = file.numbers(0, file.element_count());
@@ -47,9 +47,9 @@ TEST(AttentionAverage, IsThatOfPyTorch) {
     return sum / static_cast<double>(ours.shape().queries);
   };
   for (std::size_t head = 0; head < heads; ++head) {
-    EXPECT_LT(distance(head, head), 0.25) << head;
+    EXPECT_LT(distance(head, head), 0.25) << head;  // 2: nothing in common
     for (std::size_t other = 0; other < heads; ++other) {
-      if (other != head) EXPECT_LT(distance(head, head), 0.5 * distance(head, other)) << other;
+      if (other != head) EXPECT_LT(distance(head, head), distance(head, other)) << other;
     }
   }
 }
