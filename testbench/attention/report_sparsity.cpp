@@ -83,8 +83,7 @@ std::string rule_text(const SparsityReport& report) {
   const std::string theta = report.thetas.size() == 1
                                 ? fmt::format("{}", *least)
                                 : fmt::format("of each head, {} to {},", *least, *most);
-  return fmt::format("{} and {}{}", theta,
-                     counted(*report.margin, "more entry", "more entries"),
+  return fmt::format("{} and {}{}", theta, counted(*report.margin, "more entry", "more entries"),
                      report.cls ? ", CLS row and column kept" : "");
 }
 

@@ -167,6 +167,10 @@ TEST_F(Reproduce, DeitTinyHasItsPublishedFigures) {
   EXPECT_EQ(row_of(document, "Q, K and V read")["verdict"], "pass");
   EXPECT_GT(row_of(document, "DeiT-Tiny: attention faster")["ours"],
             row_of(document, "DeiT-Tiny: network faster")["ours"]);
+  // 197 x 197 scores of 64 products in each of 36 heads, on 512 MACs.
+  EXPECT_EQ(row_of(document, "Sanger: prediction")["ours"], 36 * 4852);
+  EXPECT_NEAR(row_of(document, "mask: Sanger")["ours"].get<double>(), 8.38, 0.01);
+  EXPECT_NEAR(row_of(document, "mask: SpAtten")["ours"].get<double>(), 10.85, 0.01);
 }
 
 }  // namespace
