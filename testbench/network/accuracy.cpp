@@ -43,8 +43,7 @@ Accuracy measure_accuracy(const model::IntegerVit& vit, const std::string& check
   accuracy.images = data.count;
   accuracy.real = model::float_accuracy(real, data);
   Progress progress(data.count);
-  accuracy.integer =
-      integer_accuracy(vit, data, [&](std::size_t done) { progress.update(done); });
+  accuracy.integer = integer_accuracy(vit, data, [&](std::size_t done) { progress.update(done); });
   return accuracy;
 }
 

@@ -55,7 +55,7 @@ struct SparsityCurve {
 };
 
 /// The network as it is, and then under the mask of each sparsity, in this order. Each runs in a
-/// process of its own, side by side. Throws InputError for a sparsity that cannot be reached, or a
+/// separate process, side by side. Throws InputError for a sparsity that cannot be reached, or a
 /// machine that cannot run the network.
 [[nodiscard]] SparsityCurve sparsity_curve(const AttentionSubject& subject,
                                            const model::RankedMaps& maps, const PruningRule& rule,
