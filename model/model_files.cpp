@@ -41,16 +41,17 @@ bool is_path(const std::string& name_or_path) {
   return name_or_path.find('/') != std::string::npos || ends_with(name_or_path, kCheckpointSuffix);
 }
 
-/// The file of that name and `suffix`; the models are those with `listed`.
+/// The file of that name and `suffix`; the models are those with `listed`. A checkpoint need not
+/// have an integer model beside it.
 std::string find(const std::string& name_or_path, std::string_view suffix,
                  std::string_view listed) {
   if (is_path(name_or_path)) return name_or_path;
   const std::vector<std::string> names = names_with(listed);
   const std::string path = models_directory() + "/" + name_or_path + std::string(suffix);
-  if (std::find(names.begin(), names.end(), name_or_path) != names.end() &&
-      std::filesystem::exists(path)) {
-    return path;
-  }
+  const bool listed_by_name =
+      std::find(names.begin(), names.end(), name_or_path) != names.end() ||
+      (suffix == kCheckpointSuffix && name_or_path.find('.') == std::string::npos);
+  if (listed_by_name && std::filesystem::exists(path)) return path;
   if (suffix != kGptSuffix && names_gpt_checkpoint(name_or_path)) {
     throw hw::InputError("model '" + hw::printable(name_or_path) +
                          "': a text generator in FP16, see systole generate --help");

@@ -171,7 +171,7 @@ class PublishedReader {
       source.claim = static_cast<Claim>(i);
       if (claim_name(source.claim) == name) return source;
     }
-    fail(*claim, path + ".class", "published, calibrated, follows or estimate");
+    fail(*claim, path + ".class", "published, calibrated, follows, estimate or measured here");
   }
 
   /// A key of [sources], or a source that is used once.

@@ -53,4 +53,9 @@ struct Reproduction {
 /// The document of docs/reproduce.md.
 [[nodiscard]] nlohmann::ordered_json reproduction_json(const Reproduction& reproduction);
 
+/// Of several: a line for each with its counts by class, and their sums.
+[[nodiscard]] std::string summary_text(const std::vector<Reproduction>& reproductions);
+/// Of several: the sums, and the documents in "reproductions".
+[[nodiscard]] nlohmann::ordered_json summary_json(const std::vector<Reproduction>& reproductions);
+
 }  // namespace systole::testbench

@@ -48,6 +48,8 @@ std::string_view claim_name(Claim claim) {
       return "calibrated";
     case Claim::kEstimate:
       return "estimate";
+    case Claim::kMeasured:
+      return "measured here";
     case Claim::kFollows:
       break;
   }
@@ -55,7 +57,8 @@ std::string_view claim_name(Claim claim) {
 }
 
 Verdict ResultRow::verdict() const {
-  if (claim == Claim::kEstimate || !tolerance || !ours || !published) return Verdict::kReference;
+  if (claim == Claim::kEstimate || claim == Claim::kMeasured) return Verdict::kReference;
+  if (!tolerance || !ours || !published) return Verdict::kReference;
   const bool is_vague = tolerance->kind == Tolerance::Kind::kAbsolute && *published != 0.0 &&
                         tolerance->amount > std::fabs(*published) / 2;
   if (is_vague) return Verdict::kReference;

@@ -30,12 +30,13 @@ enum class Claim {
   kCalibrated,  ///< a parameter of ours was set with it: it has to fit
   kFollows,     ///< arithmetic from the paper's own numbers, or a closed form or bound of ours
   kEstimate,    ///< a house model of energy or area beside a figure of silicon: not to be met
+  kMeasured,    ///< ours was measured on this computer, the figure on another: not to be met
 };
-inline constexpr std::size_t kClaims = 4;
+inline constexpr std::size_t kClaims = 5;
 /// The first of them can pass or fail.
 inline constexpr std::size_t kJudgedClaims = 3;
 
-/// "published", "calibrated", "follows", "estimate".
+/// "published", "calibrated", "follows", "estimate", "measured here".
 [[nodiscard]] std::string_view claim_name(Claim claim);
 
 /// Where a figure is from.
@@ -75,8 +76,8 @@ struct ResultRow {
   std::optional<int> decimals;  ///< of `published`, and so of `ours` beside it
 
   /// Without a published figure, a tolerance or a figure of ours it is a reference; so is every
-  /// estimate; also if the
-  /// tolerance is an absolute one of more than half of the figure, which says too little.
+  /// estimate and what was measured here; also if the tolerance is an absolute one of
+  /// more than half of the figure, which says too little.
   [[nodiscard]] Verdict verdict() const;
   /// Ours relative to published, less 1; none where one of them is missing, or published is 0.
   [[nodiscard]] std::optional<double> difference() const;

@@ -31,6 +31,10 @@ class ActivationObserver {
   /// `layer` is 0 for sites outside the blocks; `values` is rows x cols, row-major.
   virtual void observe(Site site, std::size_t layer, const double* values, std::size_t rows,
                        std::size_t cols) = 0;
+  /// Attention of a head after the softmax: `attention` is tokens x tokens, row-major, a row for
+  /// each query. Nothing unless it is wanted.
+  virtual void observe_attention(std::size_t /*layer*/, std::size_t /*head*/,
+                                 const double* /*attention*/, std::size_t /*tokens*/) {}
 };
 
 }  // namespace systole::model

@@ -90,8 +90,9 @@ FloatRows FloatBlocks::decode(const Link& link, FloatRows rows, std::size_t laye
   return rows;
 }
 
-FloatRows FloatBlocks::attend(Columns query, Columns key, Columns value, std::size_t tokens,
-                              const std::vector<std::uint8_t>& keep) const {
+FloatRows FloatBlocks::attend(std::size_t layer, Columns query, Columns key, Columns value,
+                              std::size_t tokens, ActivationObserver* observer) const {
+  const std::vector<std::uint8_t>& keep = layers_[layer].keep;
   const std::size_t width = shape_.width;
   const std::size_t head_width = shape_.head_width();
   const double scale = std::pow(static_cast<double>(head_width), -0.5);
@@ -109,6 +110,9 @@ FloatRows FloatBlocks::attend(Columns query, Columns key, Columns value, std::si
       std::fill(row + seen, row + tokens, 0.0);
       if (kept != nullptr) kept += tokens;
     }
+    if (observer != nullptr) {
+      observer->observe_attention(layer, first / head_width, scores.data(), tokens);
+    }
     values.multiply(scores.data(), tokens, tokens, context.data() + first, width);
   }
   return context;
@@ -117,7 +121,6 @@ FloatRows FloatBlocks::attend(Columns query, Columns key, Columns value, std::si
 FloatRows FloatBlocks::attention(std::size_t layer, const FloatRows& in,
                                  ActivationObserver* observer) const {
   const Block& block = blocks_[layer];
-  const std::vector<std::uint8_t>& keep = layers_[layer].keep;
   const std::size_t width = shape_.width;
   const FloatRows qkv = block.qkv.apply(in);
   const std::size_t tokens = in.size() / width;
@@ -126,13 +129,14 @@ FloatRows FloatBlocks::attention(std::size_t layer, const FloatRows& in,
   show(observer, Site::kQkv, layer, qkv, cols);
   const Columns value{qkv.data() + 2 * query_width, cols};
   if (!block.query_link) {
-    return attend({qkv.data(), cols}, {qkv.data() + query_width, cols}, value, tokens, keep);
+    return attend(layer, {qkv.data(), cols}, {qkv.data() + query_width, cols}, value, tokens,
+                  observer);
   }
   const FloatRows query = decode(*block.query_link, columns(qkv, cols, 0, query_width), layer,
                                  observer, Site::kLatentQuery, Site::kDecodedQuery);
   const FloatRows key = decode(*block.key_link, columns(qkv, cols, query_width, query_width), layer,
                                observer, Site::kLatentKey, Site::kDecodedKey);
-  return attend({query.data(), width}, {key.data(), width}, value, tokens, keep);
+  return attend(layer, {query.data(), width}, {key.data(), width}, value, tokens, observer);
 }
 
 FloatRows FloatBlocks::run_block(std::size_t layer, FloatRows stream,

@@ -65,9 +65,9 @@ class FloatBlocks {
   /// Query or key through its auto-encoder; shows what is at the sites of code and result.
   [[nodiscard]] static FloatRows decode(const Link& link, FloatRows rows, std::size_t layer,
                                         ActivationObserver* observer, Site latent, Site decoded);
-  /// All heads; `keep` as in FloatBlock.
-  [[nodiscard]] FloatRows attend(Columns query, Columns key, Columns value, std::size_t tokens,
-                                 const std::vector<std::uint8_t>& keep) const;
+  /// All heads; shows the attention of each.
+  [[nodiscard]] FloatRows attend(std::size_t layer, Columns query, Columns key, Columns value,
+                                 std::size_t tokens, ActivationObserver* observer) const;
   [[nodiscard]] FloatRows attention(std::size_t layer, const FloatRows& in,
                                     ActivationObserver* observer) const;
   [[nodiscard]] FloatRows run_block(std::size_t layer, FloatRows stream,

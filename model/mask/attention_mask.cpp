@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <random>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -78,6 +80,39 @@ std::optional<std::size_t> AttentionMask::first_empty_row() const {
     }
   }
   return std::nullopt;
+}
+
+AttentionMask shuffled(const AttentionMask& mask, bool cls, std::uint64_t seed) {
+  const AttentionShape& shape = mask.shape();
+  const std::size_t first = cls ? 1 : 0;
+  AttentionMask result(shape);
+  std::mt19937_64 random(seed);
+  for (std::size_t head = 0; head < shape.layers * shape.heads; ++head) {
+    const std::size_t begin = head * shape.head_cells();
+    std::vector<std::size_t> places;
+    std::size_t kept = 0;
+    for (std::size_t cell = begin; cell < begin + shape.head_cells(); ++cell) {
+      const bool fixed = (cell - begin) / shape.keys < first || (cell - begin) % shape.keys < first;
+      if (fixed && mask.kept(cell)) result.keep(cell);
+      if (fixed) continue;
+      places.push_back(cell);
+      if (mask.kept(cell)) ++kept;
+    }
+    // Fisher and Yates; of a modulus the bias is below 2^-40.
+    for (std::size_t left = places.size(); left > 1; --left) {
+      std::swap(places[left - 1], places[random() % left]);
+    }
+    std::vector<std::uint8_t> has_key(shape.queries, cls ? 1 : 0);
+    std::vector<std::size_t> first_of_row, others;
+    for (const std::size_t cell : places) {
+      std::uint8_t& has = has_key[(cell - begin) / shape.keys];
+      (has == 0 ? first_of_row : others).push_back(cell);
+      has = 1;
+    }
+    first_of_row.insert(first_of_row.end(), others.begin(), others.end());
+    for (std::size_t i = 0; i < kept; ++i) result.keep(first_of_row[i]);
+  }
+  return result;
 }
 
 AttentionMask load_mask(const Npy& array) {

@@ -74,6 +74,11 @@ class AttentionMask {
   std::vector<std::uint8_t> kept_;  ///< [layers][heads][queries][keys], 0 or 1
 };
 
+/// As many cells in every head, but others, at random: what a mask of the same size without the
+/// structure of the attention is. With `cls`, row 0 and column 0 of every head stay as they are.
+/// Without, every row that has cells has one at least. Depends on its arguments alone.
+AttentionMask shuffled(const AttentionMask& mask, bool cls, std::uint64_t seed);
+
 /// The mask in a .npy file of bool [layers, heads, queries, keys] in which true means pruned.
 /// Throws InputError for anything else.
 AttentionMask load_mask(const Npy& array);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numeric>
 #include <stdexcept>
+#include <utility>
 
 #include "base/error.h"
 #include "base/printable.h"
@@ -35,6 +36,37 @@ std::string row_problem(const std::vector<double>& attention) {
   return fmt::format("attention sums to {:.6g}, expected 1 within {}", sum, kSumTolerance);
 }
 
+void require_theta(double theta) {
+  if (!(theta > 0.0 && theta <= kMaxTheta)) throw std::invalid_argument("theta is out of range");
+}
+
+/// The theta at which `kept` of `cells` cells come closest to a sparsity; `of` is what the maps are
+/// of, for errors.
+template <typename Kept>
+double nearest_theta(const RankedMaps& maps, double sparsity, std::size_t cells,
+                     const std::string& of, const Kept& kept) {
+  if (!(sparsity >= 0.0 && sparsity < 1.0)) {
+    throw hw::InputError(fmt::format("sparsity: found {}, expected 0 to less than 1", sparsity));
+  }
+  const auto sparsity_at = [&](std::uint32_t step) {
+    return 1.0 - static_cast<double>(kept(step / kThetaSteps)) / static_cast<double>(cells);
+  };
+  std::uint32_t sparser = 1, denser = static_cast<std::uint32_t>(kMaxTheta * kThetaSteps);
+  if (sparsity_at(sparser) < sparsity) {
+    throw hw::InputError(
+        fmt::format("{}: {}sparsity {}: the sparsest mask by theta and margin {} has {:.6f}, "
+                    "expected at most that",
+                    hw::printable(maps.path()), of, sparsity, maps.margin(), sparsity_at(sparser)));
+  }
+  // The sparsity falls as theta grows: at `sparser` it is at least the wanted one.
+  while (denser - sparser > 1) {
+    const std::uint32_t middle = sparser + (denser - sparser) / 2;
+    (sparsity_at(middle) >= sparsity ? sparser : denser) = middle;
+  }
+  const bool keep_more = sparsity - sparsity_at(denser) < sparsity_at(sparser) - sparsity;
+  return (keep_more ? denser : sparser) / kThetaSteps;
+}
+
 }  // namespace
 
 RankedMaps::RankedMaps(const Npy& array, std::size_t margin)
@@ -43,18 +75,35 @@ RankedMaps::RankedMaps(const Npy& array, std::size_t margin)
     throw hw::InputError(fmt::format("{}: elements are {}, expected attention as F16, F32 or F64",
                                      hw::printable(path_), dtype_name(array.dtype())));
   }
-  order_.resize(shape_.cells());
-  sums_.resize(shape_.cells());
-  cls_rank_.resize(rows());
   for (std::size_t row = 0; row < rows(); ++row) {
-    const std::vector<double> attention = array.numbers(row * shape_.keys, shape_.keys);
-    const std::string problem = row_problem(attention);
-    if (!problem.empty()) {
-      throw hw::InputError(
-          fmt::format("{}: {}: {}", hw::printable(path_), row_text(shape_, row), problem));
-    }
-    rank(row, attention);
+    take_row(row, array.numbers(row * shape_.keys, shape_.keys));
   }
+}
+
+RankedMaps::RankedMaps(const AttentionShape& shape, const std::vector<double>& attention,
+                       std::string name, std::size_t margin)
+    : shape_(shape), path_(std::move(name)), margin_(margin) {
+  if (attention.size() != shape_.cells()) {
+    throw std::invalid_argument("RankedMaps: another number of cells than the shape has");
+  }
+  for (std::size_t row = 0; row < rows(); ++row) {
+    const auto begin = attention.begin() + static_cast<std::ptrdiff_t>(row * shape_.keys);
+    take_row(row, {begin, begin + static_cast<std::ptrdiff_t>(shape_.keys)});
+  }
+}
+
+void RankedMaps::take_row(std::size_t row, const std::vector<double>& attention) {
+  const std::string problem = row_problem(attention);
+  if (!problem.empty()) {
+    throw hw::InputError(
+        fmt::format("{}: {}: {}", hw::printable(path_), row_text(shape_, row), problem));
+  }
+  if (row == 0) {
+    order_.resize(shape_.cells());
+    sums_.resize(shape_.cells());
+    cls_rank_.resize(rows());
+  }
+  rank(row, attention);
 }
 
 void RankedMaps::rank(std::size_t row, const std::vector<double>& attention) {
@@ -80,12 +129,17 @@ std::size_t RankedMaps::row_kept(std::size_t row, double theta) const {
 }
 
 AttentionMask RankedMaps::mask(double theta, bool cls) const {
-  if (!(theta > 0.0 && theta <= kMaxTheta)) throw std::invalid_argument("theta is out of range");
+  return mask(std::vector<double>(heads(), theta), cls);
+}
+
+AttentionMask RankedMaps::mask(const std::vector<double>& thetas, bool cls) const {
+  if (thetas.size() != heads()) throw std::invalid_argument("a theta for each head is expected");
+  for (const double theta : thetas) require_theta(theta);
   AttentionMask mask(shape_);
   for (std::size_t row = 0; row < rows(); ++row) {
     const std::size_t first = row * shape_.keys;
     const bool whole = cls && row % shape_.queries == 0;
-    const std::size_t count = whole ? shape_.keys : row_kept(row, theta);
+    const std::size_t count = whole ? shape_.keys : row_kept(row, thetas[row / shape_.queries]);
     for (std::size_t i = 0; i < count; ++i) mask.keep(first + order_[first + i]);
     if (cls) mask.keep(first);
   }
@@ -93,9 +147,15 @@ AttentionMask RankedMaps::mask(double theta, bool cls) const {
 }
 
 std::size_t RankedMaps::kept_count(double theta, bool cls) const {
-  if (!(theta > 0.0 && theta <= kMaxTheta)) throw std::invalid_argument("theta is out of range");
   std::size_t kept = 0;
-  for (std::size_t row = 0; row < rows(); ++row) {
+  for (std::size_t head = 0; head < heads(); ++head) kept += kept_count(theta, cls, head);
+  return kept;
+}
+
+std::size_t RankedMaps::kept_count(double theta, bool cls, std::size_t head) const {
+  require_theta(theta);
+  std::size_t kept = 0;
+  for (std::size_t row = head * shape_.queries; row < (head + 1) * shape_.queries; ++row) {
     const bool whole = cls && row % shape_.queries == 0;
     const std::size_t count = whole ? shape_.keys : row_kept(row, theta);
     kept += count + (cls && cls_rank_[row] >= count ? 1 : 0);
@@ -104,27 +164,21 @@ std::size_t RankedMaps::kept_count(double theta, bool cls) const {
 }
 
 double find_theta(const RankedMaps& maps, double sparsity, bool cls) {
-  if (!(sparsity >= 0.0 && sparsity < 1.0)) {
-    throw hw::InputError(fmt::format("sparsity: found {}, expected 0 to less than 1", sparsity));
+  return nearest_theta(maps, sparsity, maps.shape().cells(), "",
+                       [&](double theta) { return maps.kept_count(theta, cls); });
+}
+
+std::vector<double> find_head_thetas(const RankedMaps& maps, double sparsity, bool cls) {
+  const AttentionShape& shape = maps.shape();
+  std::vector<double> thetas;
+  for (std::size_t head = 0; head < maps.heads(); ++head) {
+    const std::string of =
+        fmt::format("layer {}, head {}: ", head / shape.heads, head % shape.heads);
+    thetas.push_back(nearest_theta(maps, sparsity, shape.head_cells(), of, [&](double theta) {
+      return maps.kept_count(theta, cls, head);
+    }));
   }
-  const auto cells = static_cast<double>(maps.shape().cells());
-  const auto sparsity_at = [&](std::uint32_t step) {
-    return 1.0 - static_cast<double>(maps.kept_count(step / kThetaSteps, cls)) / cells;
-  };
-  std::uint32_t sparser = 1, denser = static_cast<std::uint32_t>(kMaxTheta * kThetaSteps);
-  if (sparsity_at(sparser) < sparsity) {
-    throw hw::InputError(
-        fmt::format("{}: sparsity {}: the sparsest mask by theta and margin {} has {:.6f}, "
-                    "expected at most that",
-                    hw::printable(maps.path()), sparsity, maps.margin(), sparsity_at(sparser)));
-  }
-  // The sparsity falls as theta grows: at `sparser` it is at least the wanted one.
-  while (denser - sparser > 1) {
-    const std::uint32_t middle = sparser + (denser - sparser) / 2;
-    (sparsity_at(middle) >= sparsity ? sparser : denser) = middle;
-  }
-  const bool keep_more = sparsity - sparsity_at(denser) < sparsity_at(sparser) - sparsity;
-  return (keep_more ? denser : sparser) / kThetaSteps;
+  return thetas;
 }
 
 }  // namespace systole::model

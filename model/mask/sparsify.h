@@ -30,6 +30,10 @@ class RankedMaps {
   /// shape, for attention that is not a number, infinite or negative, and for a row whose sum is
   /// not 1 within 1e-3.
   explicit RankedMaps(const Npy& array, std::size_t margin = kPublishedMargin);
+  /// The same of numbers [layers, heads, queries, keys]; `name` is what errors say. Throws
+  /// std::invalid_argument for another number of them.
+  RankedMaps(const AttentionShape& shape, const std::vector<double>& attention, std::string name,
+             std::size_t margin = kPublishedMargin);
 
   [[nodiscard]] const AttentionShape& shape() const { return shape_; }
   [[nodiscard]] std::size_t margin() const { return margin_; }
@@ -39,12 +43,19 @@ class RankedMaps {
   /// The mask for theta, in 0 (excluded) to kMaxTheta; std::invalid_argument if it is not. With
   /// `cls`, row 0 and column 0 of every head are kept.
   [[nodiscard]] AttentionMask mask(double theta, bool cls) const;
-  /// The number of cells which that mask keeps.
+  /// The same with a theta for each head, layer by layer; std::invalid_argument also for another
+  /// number of them.
+  [[nodiscard]] AttentionMask mask(const std::vector<double>& thetas, bool cls) const;
+  /// The number of cells which that mask keeps, in all heads or in one of layers x heads.
   [[nodiscard]] std::size_t kept_count(double theta, bool cls) const;
+  [[nodiscard]] std::size_t kept_count(double theta, bool cls, std::size_t head) const;
+
+  [[nodiscard]] std::size_t heads() const { return shape_.layers * shape_.heads; }
 
  private:
-  [[nodiscard]] std::size_t rows() const { return shape_.layers * shape_.heads * shape_.queries; }
+  [[nodiscard]] std::size_t rows() const { return heads() * shape_.queries; }
   [[nodiscard]] std::size_t row_kept(std::size_t row, double theta) const;
+  void take_row(std::size_t row, const std::vector<double>& attention);
   void rank(std::size_t row, const std::vector<double>& attention);
 
   AttentionShape shape_;
@@ -60,5 +71,9 @@ class RankedMaps {
 /// mask. Throws InputError if `sparsity` is not in 0 to 1 (excluded) or above what the rule, which
 /// keeps 1 + margin entries of a row at the least, can reach.
 double find_theta(const RankedMaps& maps, double sparsity, bool cls);
+
+/// The same for every head by itself: the theta of each head whose cells come closest to that
+/// fraction. Throws InputError as find_theta(), if one head cannot reach it.
+std::vector<double> find_head_thetas(const RankedMaps& maps, double sparsity, bool cls);
 
 }  // namespace systole::model

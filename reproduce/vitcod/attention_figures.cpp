@@ -1,3 +1,4 @@
+#include "reproduce/vitcod/rivals.h"
 #include "reproduce/vitcod/vitcod.h"
 
 namespace systole::testbench {
@@ -10,13 +11,6 @@ using Json = nlohmann::ordered_json;
 double number(const Json& document, const char* name) { return document.at(name).get<double>(); }
 
 double cycles_of(const Json& document) { return document.at("cycles").get<double>(); }
-
-double attention_cycles_of(const Json& network) {
-  const Json& block = network.at("blocks").at("attention");
-  double cycles = block.at("busy").get<double>();
-  for (const auto& [cause, stalled] : block.at("stalled").items()) cycles += stalled.get<double>();
-  return cycles;
-}
 
 double speed_up(const Json& slow, const Json& fast) { return cycles_of(slow) / cycles_of(fast); }
 

@@ -27,10 +27,12 @@ Reproduction reproduce_vitcod(const VitcodOptions& options, const hw::Machine& m
   }
   reproduction.add(break_even_section(runs));
   for (ReproductionSection (*const section)(const VitcodSubject&, const VitcodRuns&) :
-       {baseline_section, roofline_section, energy_section, network_section, counter_section}) {
+       {baseline_section, rival_section, published_rival_section, roofline_section, energy_section,
+        network_section, counter_section}) {
     reproduction.add(section(subject, runs));
   }
   if (!subject.folder.empty()) reproduction.add(folder_section(subject, runs));
+  if (options.cpu) reproduction.add(cpu_section(subject, runs));
   reproduction.add(quoted_section());
   reproduction.plots = vitcod_plots(subject, runs);
   return reproduction;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "model/mask/attention_mask.h"
 #include "reproduce/published.h"
 #include "reproduce/reproduction.h"
+#include "reproduce/vitcod/rivals.h"
 #include "testbench/attention/head_split.h"
 #include "testbench/report/plot.h"
 
@@ -24,6 +26,7 @@ struct VitcodOptions {
   std::string mask;                 ///< .npy of bool; empty: of the embedded maps at 90 %
   std::string maps;                 ///< .npy of floats, or a folder of them; empty: embedded
   bool cls = false;                 ///< the maps have a class token
+  bool cpu = false;                 ///< measures this computer as well
   std::optional<std::int64_t> dim;  ///< features of a head in these files
 };
 
@@ -47,9 +50,12 @@ struct VitcodSubject {
   hw::Machine machine;
   model::AttentionMask mask{model::AttentionShape{}};
   std::string mask_name;
-  std::size_t mask_dim = 0;  ///< features of Q, K and V in a head
-  bool deit_tiny = false;    ///< `mask` is the one that ViTCoD's authors published
-  std::vector<Point> sweep;  ///< of the maps: 60 to 95 % pruned, as far as the rule reaches
+  std::size_t mask_dim = 0;    ///< features of Q, K and V in a head
+  bool own_mask = false;       ///< of a file, not of the maps
+  bool deit_tiny = false;      ///< `mask` is the one that ViTCoD's authors published
+  std::vector<Point> sweep;    ///< of the maps: 60 to 95 % pruned, as far as the rule reaches
+  std::vector<double> maps;    ///< those of the sweep, [layers, heads, queries, keys]
+  bool embedded_maps = false;  ///< those of vit65
   std::string maps_name;
   model::AttentionShape maps_shape;
   std::size_t maps_dim = 0;
@@ -142,8 +148,6 @@ struct VitcodRuns {
 [[nodiscard]] double number(const nlohmann::ordered_json& document, const char* name);
 /// Cycles from start to interrupt.
 [[nodiscard]] double cycles_of(const nlohmann::ordered_json& document);
-/// Cycles that the attention engines of a network's run were active or held up.
-[[nodiscard]] double attention_cycles_of(const nlohmann::ordered_json& network);
 /// Cycles from start to interrupt, of one to those of the other.
 [[nodiscard]] double speed_up(const nlohmann::ordered_json& slow,
                               const nlohmann::ordered_json& fast);
@@ -174,48 +178,13 @@ struct LineMappingCycles {
                                                     std::size_t dim,
                                                     const hw::Machine::Attention& attention);
 
-/// Cycles of masked attention on a score-stationary array that finds its mask while it runs: what
-/// Sanger (MICRO 2021) does, with the MACs, the clock and the memory of a machine.
-///
-/// Its released RTL has rows of kPesPerRow processing elements, each of which holds one score of
-/// kKeysPerTile keys; here there are as many rows as the machine's MACs make. A head of n queries,
-/// m keys and d features takes
-///
-/// | step       | cycles                                                                         |
-/// |------------|--------------------------------------------------------------------------------|
-/// | prediction | n m d / MACs: every score once, from 4-bit Q and K, a product per MAC          |
-/// | scores     | passes x d: a row takes up to kPesPerRow kept cells of a query and a key tile, |
-/// |            | a query with more takes several rows; a pass fills all rows with one key tile  |
-/// | context    | passes x d                                                                     |
-///
-/// The kept cells are those of the mask: the prediction is taken to be perfect. Left out, all in
-/// favour of this array: comparing and packing the predicted scores, softmax, skew of the systolic
-/// array, bank conflicts, latency of the memory. Q, K and V are read and outputs written once, at
-/// the peak rate of the memory, overlapped with compute where compute is longer.
-struct ScoreStationaryCycles {
-  std::uint64_t prediction = 0, scores = 0, context = 0;
-  std::uint64_t memory = 0;      ///< of all bytes
-  std::uint64_t overlapped = 0;  ///< head by head the longer of prediction and the other steps
-
-  /// The prediction on the same MACs, before each head.
-  [[nodiscard]] std::uint64_t shared_macs() const;
-  /// A second array of as many 4-bit MACs predicts the next head meanwhile.
-  [[nodiscard]] std::uint64_t own_predictor() const;
-};
-
-inline constexpr std::size_t kPesPerRow = 16;
-inline constexpr std::size_t kKeysPerTile = 64;
-
-/// All layers and heads, one after the other. `dim`: features of Q, K and V in a head. Throws
-/// InputError for a machine with fewer MACs than one row.
-[[nodiscard]] ScoreStationaryCycles score_stationary_cycles(const model::AttentionMask& mask,
-                                                            std::size_t dim,
-                                                            const hw::Machine& machine);
-
-/// Bytes that memory can move in a core cycle: the least of bus and DRAM.
-[[nodiscard]] double peak_bytes_per_cycle(const hw::Machine& machine);
-
 // The tables, one per published result.
+
+/// A metric that a run does not have.
+inline constexpr double kNoFigure = std::numeric_limits<double>::quiet_NaN();
+
+/// The paper's means are over the points up to this one, % pruned.
+inline constexpr int kLastOfVitcodMean = 90;
 
 /// SDDMM cycles before stalls by how the lines share the columns of keys.
 [[nodiscard]] ReproductionSection line_mapping_section(const VitcodSubject& subject,
@@ -223,6 +192,14 @@ inline constexpr std::size_t kKeysPerTile = 64;
 /// How much faster pruning and reordering make attention.
 [[nodiscard]] ReproductionSection pruning_section(const VitcodSubject& subject,
                                                   const VitcodRuns& runs);
+/// What one point of the sweep takes on Sanger and on SpAtten with the machine's MACs. SpAtten
+/// ranks by the maps and prunes values alone; where they are not square, by the mask.
+struct RivalCycles {
+  hw::dynamic::SangerCycles sanger;
+  hw::dynamic::SpattenCycles spatten;
+};
+[[nodiscard]] RivalCycles sweep_rivals(const VitcodSubject& subject, std::size_t point);
+
 /// Bytes of Q, K and V, and how much of the latency they are.
 [[nodiscard]] ReproductionSection movement_section(const VitcodSubject& subject,
                                                    const VitcodRuns& runs);
@@ -231,9 +208,15 @@ inline constexpr std::size_t kKeysPerTile = 64;
                                                        const VitcodRuns& runs);
 /// How many MACs, or how slow a memory, it needs to be worth it.
 [[nodiscard]] ReproductionSection break_even_section(const VitcodRuns& runs);
-/// Beside a dense map, and a score-stationary array with a dynamic mask, on as many MACs.
+/// Beside a dense map, Sanger and SpAtten, on as many MACs.
 [[nodiscard]] ReproductionSection baseline_section(const VitcodSubject& subject,
                                                    const VitcodRuns& runs);
+/// How the two rivals came about: where their time goes, and what other ways to build them take.
+[[nodiscard]] ReproductionSection rival_section(const VitcodSubject& subject,
+                                                const VitcodRuns& runs);
+/// Beside them at their published size, clock and bandwidth.
+[[nodiscard]] ReproductionSection published_rival_section(const VitcodSubject& subject,
+                                                          const VitcodRuns& runs);
 [[nodiscard]] ReproductionSection roofline_section(const VitcodSubject& subject,
                                                    const VitcodRuns& runs);
 [[nodiscard]] ReproductionSection energy_section(const VitcodSubject& subject,
@@ -247,6 +230,9 @@ inline constexpr std::size_t kKeysPerTile = 64;
 /// Every file of a folder of maps, by sparsity.
 [[nodiscard]] ReproductionSection folder_section(const VitcodSubject& subject,
                                                  const VitcodRuns& runs);
+/// Beside this computer, which is measured when this is called: figures that differ from run to
+/// run.
+[[nodiscard]] ReproductionSection cpu_section(const VitcodSubject& subject, const VitcodRuns& runs);
 /// Published comparisons with hardware that is not modelled here.
 [[nodiscard]] ReproductionSection quoted_section();
 

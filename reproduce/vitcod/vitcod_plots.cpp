@@ -42,16 +42,16 @@ Plot sparsity_plot(const VitcodSubject& subject, const VitcodRuns& runs) {
   std::string rows;
   for (std::size_t i = 0; i < subject.sweep.size(); ++i) {
     const double ours = cycles_of(runs.sweep_reordered[i]);
-    const ScoreStationaryCycles other =
-        score_stationary_cycles(subject.sweep[i].mask, subject.maps_dim, subject.machine);
+    const RivalCycles rivals = sweep_rivals(subject, i);
     rows += fmt::format(
         "{} {} {} {} {}\n", subject.sweep[i].percent, cycles_of(runs.sweep_dense) / ours,
-        cycles_of(runs.sweep_unordered[i]) / ours, static_cast<double>(other.shared_macs()) / ours,
-        static_cast<double>(other.own_predictor()) / ours);
+        cycles_of(runs.sweep_unordered[i]) / ours, static_cast<double>(rivals.sanger.total) / ours,
+        static_cast<double>(rivals.spatten.total) / ours);
   }
   return {"vitcod_sparsity.png", 1200, 700,
-          fmt::format("maps = {}\nsanger = {}\n", gnuplot_quoted(subject.maps_name),
-                      vitcod_paper().figure("sanger.90").value) +
+          fmt::format("maps = {}\nsanger = {}\nspatten = {}\n", gnuplot_quoted(subject.maps_name),
+                      vitcod_paper().figure("sanger.90").value,
+                      vitcod_paper().figure("spatten.90").value) +
               data_block("sweep", rows),
           "vitcod_sparsity"};
 }

@@ -2,8 +2,6 @@
 #include <deque>
 #include <string_view>
 
-#include "mapper/mapping.h"
-#include "model/graph/graph_builder.h"
 #include "model/mask/global_columns.h"
 #include "model/seeded/shapes.h"
 #include "reproduce/vitcod/vitcod.h"
@@ -14,9 +12,7 @@
 #include "testbench/common/side_by_side.h"
 #include "testbench/network/network_mask.h"
 #include "testbench/network/networks.h"
-#include "testbench/report/measurement.h"
-#include "testbench/run/simulation.h"
-#include "tlm/core/core.h"
+#include "testbench/report/timing_document.h"
 
 namespace systole::testbench {
 namespace {
@@ -41,22 +37,14 @@ Json attention_document(const model::AttentionMask& mask, const HeadSplit& split
   return attention_json(report);
 }
 
-Json network_document(const model::Graph& graph, const hw::Machine& machine) {
-  SimulationOptions options;
-  options.functional = false;
-  return to_json(measure(machine, graph.name, model::count_macs(graph), options,
-                         simulate(graph, mapper::map_graph(graph, machine), machine,
-                                  tlm_model::make_models(machine), {{}}, options)));
-}
-
 Json deit_document(const hw::Machine& machine, const model::AttentionMask* mask) {
   model::SeededOptions options;
   options.datapath = machine.datapath;
   options.shape_only = true;
   if (mask != nullptr) options.keep = keep_of(*mask);
-  return network_document(model::make_seeded_encoder("deit-tiny", model::find_shape("deit-tiny"),
-                                                     kDeitTokens, kMaskSeed, options),
-                          machine);
+  return timing_document(model::make_seeded_encoder("deit-tiny", model::find_shape("deit-tiny"),
+                                                    kDeitTokens, kMaskSeed, options),
+                         machine);
 }
 
 hw::Machine with_small_buffers(hw::Machine machine, std::size_t dim) {
@@ -130,7 +118,7 @@ VitcodRuns run_vitcod(const VitcodSubject& subject) {
   }
   const auto network = [&](Json& document, const char* name) {
     batch.add(document, [&machine, name] {
-      return network_document(load_network(name, machine).graph, machine);
+      return timing_document(load_network(name, machine).graph, machine);
     });
   };
   network(runs.vit_dense, "vit65");

@@ -1,18 +1,14 @@
 #include <fmt/format.h>
 
-#include <limits>
-
+#include "hw/silicon/area.h"
+#include "reproduce/vitcod/rivals.h"
 #include "reproduce/vitcod/vitcod.h"
+#include "testbench/report/timing_document.h"
 
 namespace systole::testbench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-
-/// The paper's means are over the points up to this one, % pruned.
-constexpr int kLastOfMean = 90;
 
 /// What follows from the authors' mask is nothing to compare another one with.
 ReproductionSection for_mask(const VitcodSubject& subject, ReproductionSection section) {
@@ -63,13 +59,13 @@ ReproductionSection pruning_section(const VitcodSubject& subject, const VitcodRu
   Metrics metrics = {{"pruning", speed_up(runs.dense, runs.reordered)},
                      {"reordering", speed_up(runs.unordered, runs.reordered)},
                      {"threshold", speed_up(runs.threshold, runs.reordered)},
-                     {"pruning.90", kNone},
-                     {"reordering.90", kNone}};
+                     {"pruning.90", kNoFigure},
+                     {"reordering.90", kNoFigure}};
   double pruning = 0.0, reordering = 0.0;
   int points = 0;
   for (std::size_t i = 0; i < subject.sweep.size(); ++i) {
     const int percent = subject.sweep[i].percent;
-    if (percent > kLastOfMean) continue;
+    if (percent > kLastOfVitcodMean) continue;
     const double pruned = speed_up(runs.sweep_dense, runs.sweep_reordered[i]);
     const double reordered = speed_up(runs.sweep_unordered[i], runs.sweep_reordered[i]);
     ++points;
@@ -133,52 +129,6 @@ ReproductionSection break_even_section(const VitcodRuns& runs) {
   return section;
 }
 
-ReproductionSection baseline_section(const VitcodSubject& subject, const VitcodRuns& runs) {
-  ReproductionSection section = vitcod_paper().section("baseline");
-  const auto row = [&](const std::string& name, double ours) {
-    section.rows.push_back(measured(name, ours, "x"));
-  };
-  const auto counted = [&](const std::string& name, const ScoreStationaryCycles& other,
-                           const Json& ours) {
-    const double work = number(ours, "engine_cycles") - stalled_cycles(ours);
-    row(name + ": same, both counted", static_cast<double>(other.shared_macs()) / work);
-    row(name + ": same, own predictor",
-        static_cast<double>(other.own_predictor()) / cycles_of(ours));
-  };
-  double sum = 0.0;
-  int points = 0;
-  for (std::size_t i = 0; i < subject.sweep.size(); ++i) {
-    const VitcodSubject::Point& point = subject.sweep[i];
-    const Json& ours = runs.sweep_reordered[i];
-    const ScoreStationaryCycles other =
-        score_stationary_cycles(point.mask, subject.maps_dim, subject.machine);
-    const double shared = static_cast<double>(other.shared_macs()) / cycles_of(ours);
-    const std::string name = fmt::format("maps, {} %", point.percent);
-    row(name + ": dense", speed_up(runs.sweep_dense, ours));
-    if (point.percent == 90) {
-      section.rows.push_back(
-          compare(name + ": score-stationary", shared, vitcod_paper().figure("sanger.90")));
-      counted(name, other, ours);
-    } else {
-      row(name + ": score-stationary", shared);
-    }
-    if (point.percent > kLastOfMean) continue;
-    sum += shared;
-    ++points;
-  }
-  if (points != 0) {
-    section.rows.push_back(compare("maps, mean: score-stationary", sum / points,
-                                   vitcod_paper().figure("sanger.mean")));
-  }
-  const ScoreStationaryCycles other =
-      score_stationary_cycles(subject.mask, subject.mask_dim, subject.machine);
-  row("mask: dense", speed_up(runs.dense, runs.reordered));
-  row("mask: score-stationary",
-      static_cast<double>(other.shared_macs()) / cycles_of(runs.reordered));
-  counted("mask", other, runs.reordered);
-  return section;
-}
-
 ReproductionSection roofline_section(const VitcodSubject& subject, const VitcodRuns& runs) {
   const auto intensity = [](const Json& document) {
     return kept_macs(document) / number(document, "qkv_bytes");
@@ -199,10 +149,15 @@ ReproductionSection roofline_section(const VitcodSubject& subject, const VitcodR
 ReproductionSection energy_section(const VitcodSubject& subject, const VitcodRuns& runs) {
   const double microseconds = cycles_of(runs.reordered) / subject.machine.core.clock_mhz;
   const double energy = microjoules(runs.reordered), dense = microjoules(runs.dense);
+  const double sanger =
+      sanger_joules(sanger_cycles(subject.mask, subject.mask_dim, equal_sanger(subject.machine)),
+                    subject.machine);
   return vitcod_paper().section("energy", {{"mask", energy},
                                            {"dense", dense},
                                            {"dense to mask", dense / energy},
-                                           {"power", energy / microseconds * 1e3}});
+                                           {"power", energy / microseconds * 1e3},
+                                           {"to sanger", sanger * 1e6 / energy},
+                                           {"area", hw::area_of(subject.machine).total()}});
 }
 
 ReproductionSection network_section(const VitcodSubject&, const VitcodRuns& runs) {
@@ -210,10 +165,10 @@ ReproductionSection network_section(const VitcodSubject&, const VitcodRuns& runs
                      {"auto-encoder", speed_up(runs.vit_dense, runs.vit_auto_encoder)}};
   const auto add = [&](const std::string& name, const Json& dense, const Json* pruned) {
     metrics[name + ".dense"] = attention_share(dense);
-    metrics[name + ".pruned"] = pruned == nullptr ? kNone : attention_share(*pruned);
+    metrics[name + ".pruned"] = pruned == nullptr ? kNoFigure : attention_share(*pruned);
     metrics[name + ".attention"] =
-        pruned == nullptr ? kNone : attention_cycles_of(dense) / attention_cycles_of(*pruned);
-    metrics[name + ".network"] = pruned == nullptr ? kNone : speed_up(dense, *pruned);
+        pruned == nullptr ? kNoFigure : attention_cycles_of(dense) / attention_cycles_of(*pruned);
+    metrics[name + ".network"] = pruned == nullptr ? kNoFigure : speed_up(dense, *pruned);
   };
   add("deit", runs.deit_dense, runs.deit_pruned ? &*runs.deit_pruned : nullptr);
   add("vit65", runs.vit_dense, &runs.vit_pruned);
@@ -223,8 +178,8 @@ ReproductionSection network_section(const VitcodSubject&, const VitcodRuns& runs
 ReproductionSection counter_section(const VitcodSubject& subject, const VitcodRuns& runs) {
   const bool same = subject.deit_tiny;
   return vitcod_paper().section(
-      "counter", {{"with", same ? number(*runs.auto_encoder, "engine_cycles") : kNone},
-                  {"without", same ? number(runs.reordered, "engine_cycles") : kNone}});
+      "counter", {{"with", same ? number(*runs.auto_encoder, "engine_cycles") : kNoFigure},
+                  {"without", same ? number(runs.reordered, "engine_cycles") : kNoFigure}});
 }
 
 ReproductionSection folder_section(const VitcodSubject& subject, const VitcodRuns& runs) {

@@ -116,6 +116,7 @@ VitcodSubject load_vitcod_subject(const VitcodOptions& options, const hw::Machin
   }
   VitcodSubject subject;
   subject.machine = machine;
+  subject.own_mask = own_mask;
   const std::size_t dim = file_dim(options);
   const std::vector<std::string> files = maps_in(options.maps);
   const std::string file = maps_file(options, files);
@@ -124,6 +125,8 @@ VitcodSubject load_vitcod_subject(const VitcodOptions& options, const hw::Machin
   if (!files.empty()) subject.folder = folder_of(files, options.cls);
   subject.maps_shape = model::attention_shape(maps);
   subject.maps_dim = own_maps ? dim : kEmbeddedDim;
+  subject.embedded_maps = !own_maps;
+  subject.maps = maps.numbers(0, maps.element_count());
   subject.sweep = sweep_of(maps, own_maps ? options.cls : true);
   if (own_mask) {
     subject.mask = model::load_mask(model::Npy::open(options.mask));

@@ -60,10 +60,11 @@ def accuracy(model, inputs, labels):
     return right / len(inputs)
 
 
-def fit(model, inputs, labels, epochs, peak_rate, generator, penalty=None):
+def fit(model, inputs, labels, epochs, peak_rate, generator, penalty=None, vary=augment):
     """AdamW with linear warm-up and a cosine schedule; the last epoch counts, none is selected.
 
-    `penalty(model)`, if given, is added to the loss of every batch.
+    `penalty(model)`, if given, is added to the loss of every batch; `vary(inputs, generator)`
+    makes each batch different.
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=peak_rate, weight_decay=WEIGHT_DECAY)
     steps_per_epoch = math.ceil(len(inputs) / BATCH)
@@ -75,7 +76,7 @@ def fit(model, inputs, labels, epochs, peak_rate, generator, penalty=None):
             cosine = 0.5 * (1 + math.cos(math.pi * step / (epochs * steps_per_epoch)))
             for group in optimizer.param_groups:
                 group["lr"] = peak_rate * warmup * (FINAL_RATE + (1 - FINAL_RATE) * cosine)
-            logits = model(augment(inputs[chosen], generator))
+            logits = model(vary(inputs[chosen], generator))
             loss = F.cross_entropy(logits, labels[chosen], label_smoothing=LABEL_SMOOTHING)
             if penalty:
                 loss = loss + penalty(model)
@@ -96,19 +97,19 @@ def start_random(seed):
     return torch.Generator().manual_seed(seed)
 
 
-def train_and_write(arguments, model, data, generator, penalty=None, notes=None):
+def train_and_write(arguments, model, data, generator, penalty=None, notes=None, vary=augment):
     """Trains on `data` (see load_tensors), writes the checkpoint and prints its test accuracy.
 
     `arguments` come from add_training_arguments; `notes` is metadata beside the model's own.
     """
     inputs, labels, test_inputs, test_labels = data
     start = time.time()
-    fit(model, inputs, labels, arguments.epochs, arguments.rate, generator, penalty)
+    fit(model, inputs, labels, arguments.epochs, arguments.rate, generator, penalty, vary)
     wall = time.time() - start
 
     tensors = model.checkpoint_tensors()
     metadata = dict(model.metadata(), up=model.geometry["image"] // digits.BASE_SIZE,
-                    task="digits", **(notes or {}))
+                    **dict({"task": "digits"}, **(notes or {})))
     safetensors_io.save(arguments.output, tensors, metadata)
     written = VisionTransformer.from_checkpoint(tensors, metadata)
     print(f"{arguments.output}: test {accuracy(model, test_inputs, test_labels):.4f}, "

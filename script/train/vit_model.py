@@ -12,7 +12,7 @@ import torch.nn.functional as F
 import attention_mask
 
 NORM_EPSILON = 1e-6
-CLASSES = 10
+CLASSES = 10  # of the digits
 HIDDEN_RATIO = 4  # hidden width of the MLP / model width
 DROPOUT = 0.1
 MASK_NAME = "blocks.{}.attn.keep_mask"
@@ -100,19 +100,20 @@ class Block(nn.Module):
 
 
 class VisionTransformer(nn.Module):
-    """Classifies one-channel images [batch, 1, image, image] -> logits [batch, CLASSES]."""
+    """Classifies one-channel images [batch, 1, image, image] -> logits [batch, classes]."""
 
-    def __init__(self, image, patch=2, width=64, heads=4, layers=4, post_norm=False, codes=0):
+    def __init__(self, image, patch=2, width=64, heads=4, layers=4, post_norm=False, codes=0,
+                 classes=CLASSES):
         super().__init__()
         self.geometry = dict(image=image, patch=patch, width=width, heads=heads, layers=layers,
-                             post_norm=post_norm, codes=codes)
+                             post_norm=post_norm, codes=codes, classes=classes)
         self.patch_embed = nn.ModuleDict({"proj": nn.Conv2d(1, width, patch, patch)})
         self.cls_token = nn.Parameter(torch.zeros(1, 1, width))
         self.pos_embed = nn.Parameter(torch.zeros(1, (image // patch) ** 2 + 1, width))
         self.blocks = nn.ModuleList(
             [Block(width, heads, post_norm, codes) for _ in range(layers)])
         self.norm = nn.LayerNorm(width, eps=NORM_EPSILON)
-        self.head = nn.Linear(width, CLASSES)
+        self.head = nn.Linear(width, classes)
         nn.init.trunc_normal_(self.pos_embed, std=0.02)
         nn.init.trunc_normal_(self.cls_token, std=0.02)
         for module in self.modules():
@@ -144,8 +145,8 @@ class VisionTransformer(nn.Module):
         """The metadata of a checkpoint file, which the simulator reads the geometry from."""
         g = self.geometry
         metadata = dict(img=g["image"], patch=g["patch"], d=g["width"], h=g["heads"],
-                        L=g["layers"], ratio=HIDDEN_RATIO, ncls=CLASSES, post=int(g["post_norm"]),
-                        ae=g["codes"])
+                        L=g["layers"], ratio=HIDDEN_RATIO, ncls=g["classes"],
+                        post=int(g["post_norm"]), ae=g["codes"])
         if g["codes"]:
             metadata["folded"] = 0  # the encoders are not multiplied into the Q and K projections
         if self.blocks[0].attn.keep_mask is not None:
@@ -167,7 +168,7 @@ class VisionTransformer(nn.Module):
         """Builds the model of a checkpoint (numpy tensors and metadata) with its parameters."""
         number = {key: int(metadata[key]) for key in ("img", "patch", "d", "h", "L", "post", "ae")}
         model = cls(number["img"], number["patch"], number["d"], number["h"], number["L"],
-                    bool(number["post"]), number["ae"])
+                    bool(number["post"]), number["ae"], int(metadata["ncls"]))
         values = {name: value.astype(np.float32) for name, value in tensors.items()}
         if MASK_NAME.format(0) in tensors:
             names = [MASK_NAME.format(layer) for layer in range(number["L"])]

@@ -79,8 +79,11 @@ ordered_json json_of(const SparsityFigures& figures) {
 
 /// What made the mask; nothing to say of one that was read.
 std::string rule_text(const SparsityReport& report) {
-  return fmt::format("{} and {}{}", *report.theta,
-                     counted(*report.margin, "more entry", "more entries"),
+  const auto [least, most] = std::minmax_element(report.thetas.begin(), report.thetas.end());
+  const std::string theta = report.thetas.size() == 1
+                                ? fmt::format("{}", *least)
+                                : fmt::format("of each head, {} to {},", *least, *most);
+  return fmt::format("{} and {}{}", theta, counted(*report.margin, "more entry", "more entries"),
                      report.cls ? ", CLS row and column kept" : "");
 }
 
@@ -123,7 +126,7 @@ std::string sparsity_text(const SparsityReport& report, const std::string& mask)
   FactList facts;
   facts.add("input", hw::printable(report.file));
   facts.add("shape", report.shape.text() + " (layers x heads x queries x keys)");
-  if (report.theta) facts.add("theta", rule_text(report));
+  if (!report.thetas.empty()) facts.add("theta", rule_text(report));
   facts.add("sparsity", fmt::format("{:.4f}%, {} of {} kept", 100.0 * sparsity_of(total),
                                     grouped(total.kept), counted(total.cells, "cell")));
   facts.add("global columns",
@@ -164,7 +167,8 @@ ordered_json sparsity_json(const SparsityReport& report) {
                         {"lines", report.machine.array.lines},
                         {"macs_per_line", report.machine.array.macs_per_line},
                         {"dim", report.machine.dim}};
-  if (report.theta) document["theta"] = *report.theta;
+  if (report.thetas.size() == 1) document["theta"] = report.thetas.front();
+  if (report.thetas.size() > 1) document["thetas"] = report.thetas;
   if (report.margin) document["margin"] = *report.margin;
   if (report.threshold) document["threshold"] = *report.threshold;
   document.update(json_of(sums.total));

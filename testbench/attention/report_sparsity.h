@@ -37,8 +37,8 @@ struct SparsityFigures {
 struct SparsityReport {
   std::string file;
   model::AttentionShape shape;
-  std::optional<double> theta;        ///< none: the file is a mask
-  std::optional<std::size_t> margin;  ///< entries of a row beyond theta; none: the file is a mask
+  std::vector<double> thetas;         ///< one, or one for each head; none: the mask was given
+  std::optional<std::size_t> margin;  ///< entries of a row beyond theta; none: it was given
   bool cls = false;
   std::optional<std::size_t> threshold;  ///< none: columns chosen for the fewest SDDMM cycles
   SparsityMachine machine;

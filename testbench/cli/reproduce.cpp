@@ -20,6 +20,7 @@
 #include "testbench/cli/common/common_options.h"
 #include "testbench/cli/common/outputs.h"
 #include "testbench/common/progress.h"
+#include "testbench/page/report_page.h"
 #include "testbench/report/plot.h"
 
 namespace systole::testbench {
@@ -32,9 +33,13 @@ struct ReproduceOptions {
   VitcodOptions vitcod;
   std::vector<std::string> parts;
   std::vector<std::string> points;
-  std::string plots, stats;
+  std::string plots, stats, report;
   bool json = false;
 };
+
+/// All publications, one after the other; one of them needs files.
+constexpr const char* kAll = "all";
+constexpr const char* kGemmini = "gemmini";
 
 Reproduction vitcod(const ReproduceOptions& options) {
   const std::string machine = options.machine.empty() ? "vitcod" : options.machine;
@@ -45,12 +50,12 @@ Reproduction vitcod(const ReproduceOptions& options) {
 void expect_no_choice(const ReproduceOptions& options) {
   const VitcodOptions& vitcod = options.vitcod;
   if (options.machine.empty() && options.settings.empty() && vitcod.mask.empty() &&
-      vitcod.maps.empty() && !vitcod.dim) {
+      vitcod.maps.empty() && !vitcod.dim && (!vitcod.cpu || options.name == kAll)) {
     return;
   }
   throw hw::InputError(
       fmt::format("reproduce {}: has its own machines and networks, expected no --machine, --set, "
-                  "--mask, --maps or --dim",
+                  "--mask, --maps, --dim or --cpu",
                   options.name));
 }
 
@@ -94,6 +99,11 @@ const std::map<std::string, Publication> kReproductions = {
     {"ita", {ita, no_parts}},  {"survey", {survey, survey_parts}}, {"vitcod", {vitcod, no_parts}}};
 
 void check_parts(const ReproduceOptions& options) {
+  if (options.name == kAll) {
+    expect_no_choice(options);
+    if (options.parts.empty()) return;
+    throw hw::InputError("--part: only of use with dfx, fusion or survey");
+  }
   const std::vector<std::string>& known = kReproductions.at(options.name).parts();
   for (const std::string& part : options.parts) {
     if (known.empty()) throw hw::InputError("--part: only of use with dfx, fusion or survey");
@@ -104,7 +114,7 @@ void check_parts(const ReproduceOptions& options) {
 }
 
 void check_points(const ReproduceOptions& options) {
-  if (options.points.empty() || options.name == "gemmini") return;
+  if (options.points.empty() || options.name == kGemmini || options.name == kAll) return;
   throw hw::InputError("--points: only of use with gemmini");
 }
 
@@ -115,31 +125,67 @@ void list_files(const ReproduceOptions& options, CommandFiles& files) {
   for (const std::string& file : maps_in(options.vitcod.maps)) files.reads("--maps", file);
   for (const std::string& path : options.points) files.reads("--points", path);
   files.writes("--stats", options.stats);
+  files.writes("--report", options.report);
   files.writes_plots("--plots", options.plots);
+}
+
+Reproduction run_one(const std::string& name, const ReproduceOptions& options) {
+  const auto begin = std::chrono::steady_clock::now();
+  const BatchProgress progress;
+  Reproduction reproduction = kReproductions.at(name).reproduce(options);
+  reproduction.wall_seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return reproduction;
+}
+
+void write_page(ReportPage& page, const std::vector<Reproduction>& reproductions) {
+  nlohmann::ordered_json documents = nlohmann::ordered_json::array();
+  for (const Reproduction& one : reproductions) {
+    documents.push_back(reproduction_json(one));
+    nlohmann::ordered_json& pictures = documents.back()["pictures"];
+    pictures = nlohmann::ordered_json::array();
+    for (const Plot& plot : one.plots) {
+      pictures.push_back({{"name", plot.file}, {"png", base64(draw_plot(plot, plot.file))}});
+    }
+  }
+  page.write_reproductions(documents);
+}
+
+/// What is to be run. Files that can be wrong come first.
+std::vector<std::string> names_of(const ReproduceOptions& options) {
+  if (options.name != kAll) return {options.name};
+  std::vector<std::string> names;
+  if (!options.points.empty()) names.emplace_back(kGemmini);
+  for (const auto& [name, publication] : kReproductions) {
+    if (name != kGemmini) names.push_back(name);
+  }
+  return names;
 }
 
 int run(const ReproduceOptions& options) {
   check_parts(options);
   check_points(options);
   JsonOutput stats(options.stats);
+  ReportPage page(options.report);
   const PlotWriter plots(options.plots);
-  const auto begin = std::chrono::steady_clock::now();
-  Reproduction reproduction;
-  {
-    const BatchProgress progress;
-    reproduction = kReproductions.at(options.name).reproduce(options);
+  std::vector<Reproduction> reproductions;
+  for (const std::string& name : names_of(options)) {
+    reproductions.push_back(run_one(name, options));
+    if (!options.json) {
+      print_text((reproductions.size() > 1 ? "\n" : "") + reproduction_text(reproductions.back()));
+    }
   }
-  reproduction.wall_seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const nlohmann::ordered_json document = reproduction_json(reproduction);
+  const nlohmann::ordered_json document =
+      options.name == kAll ? summary_json(reproductions) : reproduction_json(reproductions.front());
   stats.write(document);
-  if (options.json) {
-    print_json(document);
-  } else {
-    print_text(reproduction_text(reproduction));
+  if (options.json) print_json(document);
+  if (!options.json && options.name == kAll) {
+    print_text("\n" + summary_text(reproductions) +
+               (options.points.empty() ? "gemmini is left out: it needs --points\n" : ""));
   }
-  plots.write(reproduction.plots);
-  return reproduction.count(Verdict::kFail) == 0 ? kExitOk : kExitCheckFailed;
+  for (const Reproduction& one : reproductions) plots.write(one.plots);
+  if (page.wanted()) write_page(page, reproductions);
+  return document["failed"] == 0 ? kExitOk : kExitCheckFailed;
 }
 
 }  // namespace
@@ -149,7 +195,8 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   CLI::App& command = *app.add_subcommand("reproduce", "published figures beside ours");
   std::vector<std::string> names;
   for (const auto& [name, publication] : kReproductions) names.push_back(name);
-  command.add_option("name", options->name, "dfx, fusion, gemmini, ita, survey or vitcod")
+  names.push_back(kAll);
+  command.add_option("name", options->name, "dfx, fusion, gemmini, ita, survey, vitcod or all")
       ->type_name("NAME")
       ->required()
       ->check(CLI::IsMember(names).description(""));
@@ -168,6 +215,7 @@ void add_reproduce_command(CLI::App& app, Action& action) {
   command
       .add_option("--dim", options->vitcod.dim, "features of a head in these files; default: 64")
       ->type_name("N");
+  command.add_flag("--cpu", options->vitcod.cpu, "vitcod: measure attention on this CPU as well");
   command.add_option("--points", options->points, "gemmini: runs measured on its RTL, in files")
       ->type_name("FILE.csv,...")
       ->delimiter(',');
@@ -175,17 +223,18 @@ void add_reproduce_command(CLI::App& app, Action& action) {
       ->type_name("PART,...")
       ->delimiter(',');
   command.add_option("--plots", options->plots, "draw pictures with gnuplot")->type_name("DIR");
+  add_report(command, options->report);
   command.add_option("--stats", options->stats, "write the rows")->type_name("FILE.json");
   command.add_flag("--json", options->json, "print the rows as JSON instead of tables");
-  add_examples(command, {"systole reproduce dfx --plots pictures",
-                         "systole reproduce dfx --part latency,bounds",
-                         "systole reproduce fusion --plots pictures",
-                         "systole reproduce gemmini --points rtl_runs.csv",
-                         "systole reproduce survey --plots pictures",
-
-                         "systole reproduce survey --part analysis,products --json",
-                         "systole reproduce vitcod", "systole reproduce vitcod --plots pictures",
-                         "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
+  add_examples(
+      command,
+      {"systole reproduce all --report published.html", "systole reproduce dfx --plots pictures",
+       "systole reproduce dfx --part latency,bounds", "systole reproduce fusion --plots pictures",
+       "systole reproduce gemmini --points rtl_runs.csv",
+       "systole reproduce survey --plots pictures",
+       "systole reproduce survey --part analysis,products --json", "systole reproduce vitcod --cpu",
+       "systole reproduce vitcod --plots pictures",
+       "systole reproduce vitcod --mask deit_tiny_mask.npy --json"});
   set_action(command, action, options, list_files, run);
 }
 

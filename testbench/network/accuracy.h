@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 
 #include "model/data/dataset.h"
@@ -20,6 +22,11 @@ struct Accuracy {
 
 inline constexpr double kLeastRealAccuracy = 0.975;
 inline constexpr double kLargestLoss = 0.006;
+
+/// Fraction of the pictures that the integer reference classifies as labelled; `progress` is given
+/// how many are done.
+[[nodiscard]] double integer_accuracy(const model::IntegerVit& vit, const model::Dataset& data,
+                                      const std::function<void(std::size_t)>& progress = {});
 
 /// Runs both over all pictures. Throws InputError if the checkpoint cannot be read, has another
 /// shape than the integer model, or the pictures have no labels or another size.

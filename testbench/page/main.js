@@ -17,5 +17,6 @@ addEventListener("beforeprint", () => fitCharts(680));
 addEventListener("afterprint", () => fitCharts());
 
 const data = JSON.parse(document.getElementById("data").textContent);
-(data.comparison ? drawComparison(data.comparison) : drawRun(data))
+(data.comparison ? drawComparison(data.comparison) :
+ data.reproductions ? drawReproductions(data.reproductions) : drawRun(data))
     .then(() => { root.dataset.ready = Math.round(performance.now()); });

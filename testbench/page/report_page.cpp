@@ -9,7 +9,6 @@
 #include <sstream>
 #include <stdexcept>
 #include <streambuf>
-#include <string_view>
 
 #include "base/error.h"
 #include "base/installation.h"
@@ -19,8 +18,9 @@ namespace systole::testbench {
 namespace {
 
 /// Our scripts, in the order of the page.
-constexpr std::array<const char*, 7> kScripts = {
-    "format.js", "table.js", "charts.js", "timeline.js", "page.js", "comparison.js", "main.js"};
+constexpr std::array<const char*, 8> kScripts = {"format.js",       "table.js", "charts.js",
+                                                 "timeline.js",     "page.js",  "comparison.js",
+                                                 "reproduction.js", "main.js"};
 
 std::string contents_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -50,6 +50,8 @@ std::string script_text(const nlohmann::ordered_json& data) {
   return safe;
 }
 
+}  // namespace
+
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -66,8 +68,6 @@ std::string base64(std::string_view bytes) {
   }
   return text;
 }
-
-}  // namespace
 
 /// Makes a gzip file of what is written.
 class ReportPage::Compressor : public std::streambuf {
@@ -171,6 +171,10 @@ void ReportPage::write(const hw::Machine& machine, const nlohmann::ordered_json&
 
 void ReportPage::write_comparison(const nlohmann::ordered_json& comparison) {
   if (wanted()) put({{"comparison", comparison}});
+}
+
+void ReportPage::write_reproductions(const nlohmann::ordered_json& reproductions) {
+  if (wanted()) put({{"reproductions", reproductions}});
 }
 
 }  // namespace systole::testbench

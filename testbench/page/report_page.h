@@ -4,11 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
+#include <string_view>
 
 #include "base/atomic_file.h"
 #include "hw/machine/machine.h"
 
 namespace systole::testbench {
+
+[[nodiscard]] std::string base64(std::string_view bytes);
 
 /// The HTML file of --report: one file that needs no other and no network. It holds the documents
 /// that the command writes as JSON, and the timeline, compressed; a script in it draws them. See
@@ -33,6 +36,10 @@ class ReportPage {
   /// Puts the page of a comparison in place; `comparison` is the document of `systole compare
   /// --json`.
   void write_comparison(const nlohmann::ordered_json& comparison);
+
+  /// Puts the page of `systole reproduce` in place: its documents, each with "pictures", an array
+  /// of objects with `name` and `png` in base64().
+  void write_reproductions(const nlohmann::ordered_json& reproductions);
 
  private:
   class Compressor;

@@ -115,7 +115,8 @@ bool is_whole_png(std::string_view bytes) {
          bytes.substr(bytes.size() - kPngEnd.size()) == kPngEnd;
 }
 
-/// The picture's bytes. gnuplot does not write the file itself: it does not notice a full disk.
+}  // namespace
+
 std::string draw_plot(const Plot& plot, const std::string& path) {
   std::string script;
   if (!plot.script.empty()) {
@@ -126,6 +127,7 @@ std::string draw_plot(const Plot& plot, const std::string& path) {
     }
     script = "load " + gnuplot_quoted(file);
   }
+  // gnuplot does not write the file itself: it does not notice a full disk.
   const ProgramOutput drawn = run_external_program(
       "gnuplot",
       fmt::format(
@@ -145,8 +147,6 @@ std::string draw_plot(const Plot& plot, const std::string& path) {
   }
   return drawn.output;
 }
-
-}  // namespace
 
 PlotWriter::PlotWriter(std::string directory) : directory_(std::move(directory)) {
   if (directory_.empty()) return;

@@ -13,6 +13,10 @@ struct Plot {
   std::string script;  ///< what plots/NAME.gp of the data directory draws; "": data does
 };
 
+/// The bytes of the PNG file; `path` is what errors name. Throws InputError if gnuplot is not
+/// installed or fails.
+[[nodiscard]] std::string draw_plot(const Plot& plot, const std::string& path);
+
 /// Writes PNG files into a folder, each whole or not at all.
 class PlotWriter {
  public:

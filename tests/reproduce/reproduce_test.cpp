@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "reproduce/reproduction.h"
 #include "support/npy_bytes.h"
 #include "support/program/program_run.h"
 #include "support/shared_data.h"
@@ -37,6 +38,25 @@ Words reproduce(const Words& more = {}) {
   return words_of("reproduce vitcod --mask mask.npy", more);
 }
 
+/// The page holds the rows of the document and every picture; this computer was measured.
+void expect_page(const std::string& page, const json& document) {
+  const std::string begin = "id=\"data\">";
+  const std::size_t at = page.find(begin) + begin.size();
+  const json data = json::parse(page.substr(at, page.find("</script>", at) - at));
+  ASSERT_EQ(data["reproductions"].size(), 1U);
+  const json& shown = data["reproductions"][0];
+  EXPECT_EQ(shown["rows"], document["rows"]);
+  ASSERT_EQ(shown["pictures"].size(), 4U);
+  for (const json& picture : shown["pictures"]) {
+    EXPECT_EQ(picture["png"].get<std::string>().substr(0, 10), "iVBORw0KGg") << picture["name"];
+  }
+  const json cpu = row_of(document, "maps at 90 %: CPU dense");
+  EXPECT_EQ(cpu["class"], "measured here");
+  EXPECT_EQ(cpu["verdict"], "reference");
+  EXPECT_EQ(cpu["published"], 235.3);
+  EXPECT_GT(cpu["ours"], 0.0);
+}
+
 class Reproduce : public testing::Test {
  protected:
   Reproduce() { directory_.write("mask.npy", small_mask()); }
@@ -46,7 +66,10 @@ class Reproduce : public testing::Test {
 TEST_F(Reproduce, RowsSayWhatIsOursAndWhatWasPublishedAndPicturesShowIt) {
   Words more{"--stats", "a.json"};
   const bool draws = std::system("gnuplot --version >/dev/null 2>&1") == 0;
-  if (draws) more.insert(more.end(), {"--plots", "pictures with 'quotes'"});
+  if (draws) {
+    more.insert(more.end(),
+                {"--cpu", "--plots", "pictures with 'quotes'", "--report", "page.html"});
+  }
   const ProgramRun run = run_systole(reproduce(more), directory_.path());
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.err, "");
@@ -62,6 +85,7 @@ TEST_F(Reproduce, RowsSayWhatIsOursAndWhatWasPublishedAndPicturesShowIt) {
     EXPECT_GT(png.size(), 5000U) << name;
   }
   const json document = document_of(read_file(directory_.path("a.json")));
+  if (draws) expect_page(read_file(directory_.path("page.html")), document);
   EXPECT_TRUE(document["inputs"].contains("mask"));
   EXPECT_EQ(document["name"], "vitcod");
   EXPECT_EQ(document["failed"], 0);
@@ -105,6 +129,31 @@ TEST(ReproduceWithoutGnuplot, TablesComeBeforeIt) {
   EXPECT_EQ(read_file(nothing.path("a.json")), run.out);
 }
 
+TEST(ReproductionSummary, AddsUpWhatSeveralFound) {
+  const auto row = [](double ours, Claim claim) {
+    Published published{10.0, "x", Source("somewhere", claim), kExactly, {}};
+    return compare("row", ours, published);
+  };
+  Reproduction a, b;
+  a.name = "first";
+  b.name = "second";
+  a.wall_seconds = 1.0;
+  b.wall_seconds = 2.5;
+  a.sections = {{"s", {}, {row(10, Claim::kPublished), row(11, Claim::kPublished)}, {}}};
+  b.sections = {{"t", {}, {row(10, Claim::kFollows), row(9, Claim::kMeasured)}, {}}};
+  const nlohmann::ordered_json document = summary_json({a, b});
+  EXPECT_EQ(document["passed"], 2);
+  EXPECT_EQ(document["failed"], 1);
+  EXPECT_EQ(document["by_class"]["published"]["failed"], 1);
+  EXPECT_EQ(document["by_class"]["follows"]["passed"], 1);
+  EXPECT_EQ(document["wall_seconds"], 3.5);
+  ASSERT_EQ(document["reproductions"].size(), 2U);
+  EXPECT_EQ(document["reproductions"][1]["name"], "second");
+  const std::string text = summary_text({a, b});
+  EXPECT_THAT(text, HasSubstr("first        1 of 2      0 of 0   0 of 0     1          0  1.0 s"));
+  EXPECT_THAT(text, HasSubstr("all          1 of 2      0 of 0   1 of 1     1          1  3.5 s"));
+}
+
 TEST_F(Reproduce, DeitTinyHasItsPublishedFigures) {
   const std::string mask = shared_data("vitcod/deit_tiny_0.95_pruned.npy");
   if (mask.empty()) GTEST_SKIP() << "NOT TESTED: DeiT-Tiny, no mask of it";
@@ -116,6 +165,10 @@ TEST_F(Reproduce, DeitTinyHasItsPublishedFigures) {
   EXPECT_EQ(row_of(document, "Q, K and V read")["verdict"], "pass");
   EXPECT_GT(row_of(document, "DeiT-Tiny: attention faster")["ours"],
             row_of(document, "DeiT-Tiny: network faster")["ours"]);
+  // 197 x 197 scores of 64 products in each of 36 heads, on 512 MACs.
+  EXPECT_EQ(row_of(document, "Sanger: prediction")["ours"], 36 * 4852);
+  EXPECT_NEAR(row_of(document, "mask: Sanger")["ours"].get<double>(), 8.38, 0.01);
+  EXPECT_NEAR(row_of(document, "mask: SpAtten")["ours"].get<double>(), 10.85, 0.01);
 }
 
 }  // namespace

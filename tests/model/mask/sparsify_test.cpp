@@ -269,5 +269,48 @@ TEST(Levit, IsPrunedByTheRule) {
   EXPECT_NEAR(1 - static_cast<double>(kept) / static_cast<double>(cells), 0.80, 0.001);
 }
 
+/// Every head's theta is the one that find_theta() finds for that head alone.
+TEST_F(Sparsify, FindsAThetaForEveryHead) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 12; ++round) {
+    const AttentionShape shape{1 + random() % 3, 1 + random() % 3, 4 + random() % 12,
+                               8 + random() % 24};
+    const std::vector<float> values = random_attention(shape, random);
+    const bool cls = round % 2 == 0;
+    const RankedMaps maps = ranked(shape, values);
+    const std::vector<double> thetas = find_head_thetas(maps, 0.4, cls);
+    const AttentionMask mask = maps.mask(thetas, cls);
+    ASSERT_EQ(thetas.size(), shape.layers * shape.heads);
+    for (std::size_t head = 0; head < thetas.size(); ++head) {
+      const auto begin = values.begin() + static_cast<std::ptrdiff_t>(head * shape.head_cells());
+      const RankedMaps alone =
+          ranked({1, 1, shape.queries, shape.keys},
+                 {begin, begin + static_cast<std::ptrdiff_t>(shape.head_cells())});
+      EXPECT_EQ(thetas[head], find_theta(alone, 0.4, cls)) << head;
+      EXPECT_EQ(mask.kept_count(head / shape.heads, head % shape.heads),
+                alone.kept_count(thetas[head], cls));
+    }
+  }
+}
+
+TEST_F(Sparsify, NumbersAreAsGoodAsAFile) {
+  std::mt19937 random(3);
+  const AttentionShape shape{2, 2, 7, 9};
+  const std::vector<float> values = random_attention(shape, random);
+  const RankedMaps file = ranked(shape, values);
+  const RankedMaps numbers(shape, std::vector<double>(values.begin(), values.end()), "mine");
+  for (const double theta : {0.2, 0.5, 0.9}) {
+    for (std::size_t cell = 0; cell < shape.cells(); ++cell) {
+      ASSERT_EQ(numbers.mask(theta, false).kept(cell), file.mask(theta, false).kept(cell));
+    }
+  }
+  EXPECT_THROW(RankedMaps(shape, {1.0}, "mine"), std::invalid_argument);
+  std::vector<double> bad(shape.cells(), 0.0);
+  EXPECT_THAT(input_error_of([&] { RankedMaps(shape, bad, "mine"); }),
+              StartsWith("mine: layer 0, head 0, row 0: attention sums to 0"));
+  EXPECT_THROW(static_cast<void>(numbers.mask(std::vector<double>{0.5}, false)),
+               std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace systole::model

@@ -105,6 +105,52 @@ TEST_F(ReportInABrowser, ShowsTheFiguresOfTheDocument) {
   EXPECT_EQ(cells(browser, "machine").size(), keys);
 }
 
+TEST_F(ReportInABrowser, ShowsPublishedFiguresAndPictures) {
+  const auto row = [](const char* name, double ours, json published, const char* verdict,
+                      const char* claim) {
+    return nlohmann::ordered_json{{"section", "A table"},  {"name", name},
+                                  {"ours", ours},          {"published", published},
+                                  {"unit", "x"},           {"difference", 0.25},
+                                  {"bound", "within 5 %"}, {"verdict", verdict},
+                                  {"class", claim},        {"source", "a paper"}};
+  };
+  const nlohmann::ordered_json counts{{"passed", 1}, {"failed", 1}};
+  nlohmann::ordered_json document{
+      {"name", "vitcod"},
+      {"failed", 1},
+      {"wall_seconds", 2.0},
+      {"by_class", {{"published", counts}, {"calibrated", counts}, {"follows", counts}}},
+      {"sections", nlohmann::ordered_json::array()},
+      {"rows", nlohmann::ordered_json::array()},
+      {"pictures", nlohmann::ordered_json::array()}};
+  document["sections"].push_back({{"title", "A table"}, {"notes", {"How it came about."}}});
+  document["rows"].push_back(row("first", 1234, 1000, "fail", "published"));
+  document["rows"].push_back(row("second", 2.5, 2, "reference", "measured here"));
+  // The smallest PNG there is: one pixel.
+  document["pictures"].push_back(
+      {{"name", "p.png"},
+       {"png",
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU"
+        "5ErkJggg=="}});
+  nlohmann::ordered_json documents = nlohmann::ordered_json::array();
+  documents.push_back(document);
+  ReportPage(page).write_reproductions(documents);
+  test::Browser browser;
+  browser.open(page);
+  EXPECT_THAT(browser.errors(), IsEmpty());
+  EXPECT_THAT(browser.requests(), testing::Each(testing::StartsWith("data:image/png")));
+  EXPECT_EQ(browser.evaluate("document.title"), "Published figures beside ours");
+  const json verdicts = cells(browser, "verdicts");
+  ASSERT_EQ(verdicts.size(), 1U);
+  EXPECT_EQ(verdicts[0], json({"vitcod", "1 of 2", "1 of 2", "1 of 2", "1", "1", "2"}));
+  const json rows = cells(browser, "vitcod-a-table");
+  ASSERT_EQ(rows.size(), 2U);
+  EXPECT_EQ(rows[0], json({"first", "1,234", "1,000", "x", "25.0%", "FAILS published, within 5 %",
+                           "a paper"}));
+  EXPECT_EQ(rows[1][5], "measured here");
+  EXPECT_EQ(browser.evaluate("[...document.images].map((image) => image.naturalWidth)"), json({1}));
+}
+
 TEST_F(ReportInABrowser, SortsByAColumn) {
   report_of({"run", "-m", "transformer", "--model", "vit17", "-n", "1"});
   test::Browser browser;
