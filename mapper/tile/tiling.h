@@ -78,6 +78,7 @@ struct TilingProblem {
   bool in_turns = false;              ///< no C tile takes both halves: other groups use them, too
   std::uint32_t row_tile = 0;         ///< rows of every C tile but the last; 0: free
   bool by_rows = false;               ///< row tile after row tile: rings hold no others
+  bool by_cols = false;               ///< section after section, all rows of each
   std::uint32_t in_bytes = 0;  ///< per element of the tensor that a chain alone is loaded with
   // Stages on the way in of A.
   std::uint32_t a_bytes = 1;           ///< per element of A in memory
@@ -90,6 +91,7 @@ struct TilingProblem {
   std::uint32_t window_run = 0;      ///< most bytes that it finds one after the other
   std::uint32_t stages = 0;          ///< of the chain
   std::uint64_t postop_passes = 1;   ///< over the sums
+  std::uint64_t ahead_bytes = 0;     ///< of later groups' weights that come in between its tiles
 
   [[nodiscard]] auto key() const {
     return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
@@ -97,7 +99,7 @@ struct TilingProblem {
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
                            postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
                            pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
-                           by_rows, panel, window, window_run, b_packed);
+                           by_rows, panel, window, window_run, b_packed, ahead_bytes, by_cols);
   }
   /// Whether results may leave in parts.
   [[nodiscard]] bool may_leave_in_parts(const Tiling& t) const {
