@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
-#include <cstdio>
-#include <tuple>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -22,15 +18,13 @@ namespace systole::mapper {
 namespace {
 
 /// What may be pipelined, the simplest first: of equals the first one is taken.
-constexpr std::array<Pipelining, 9> kPipelinings = {{{false, false, 0, false},
-                                                     {true, false, 0, false},
-                                                     {false, true, 0, false},
-                                                     {true, true, 0, false},
-                                                     {true, true, 2, false},
-                                                     {true, true, 3, false},
-                                                     {true, true, 4, false},
-                                                     {true, false, 0, true},
-                                                     {true, true, 0, true}}};
+constexpr std::array<Pipelining, 7> kPipelinings = {{{false, false, 0},
+                                                     {true, false, 0},
+                                                     {false, true, 0},
+                                                     {true, true, 0},
+                                                     {true, true, 2},
+                                                     {true, true, 3},
+                                                     {true, true, 4}}};
 /// What tensors may have of the scratchpad, the usual first.
 constexpr std::array<Residence, 11> kResidences = {{{4, false, false, false, false},
                                                     {4, false, false, true, false},
@@ -43,7 +37,7 @@ constexpr std::array<Residence, 11> kResidences = {{{4, false, false, false, fal
                                                     {6, true, false, true, false},
                                                     {4, false, false, true, true},
                                                     {6, false, false, true, true}}};
-/// Eighths of the scratchpad that tensors and weights which come in ahead may have.
+/// Eighths of the scratchpad that tensors and weights that come in ahead may have.
 constexpr std::array<std::uint32_t, 3> kAhead = {5, 6, 7};
 /// Of so many banks each side has one; of more, tensors and tiles have their own banks.
 constexpr std::uint32_t kBanksOfSides = 2;
@@ -276,43 +270,29 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* s
   }
   weigh(kSiblings, [](const Plan& one) { return one.fused->calls != CloseCalls::kByCost; });
   // The best ways to run it, with weights that come in while attention runs.
-  if (drafts_first && std::getenv("NO_AHEAD") == nullptr) {
-    const std::vector<Plan> ways(
-        fitting.begin(),
-        fitting.begin() + static_cast<std::ptrdiff_t>(std::min(kRefined, fitting.size())));
-    for (const Plan& way : ways) {
-      for (const std::uint32_t eighths : kAhead) {
-        if (eighths <= way.residence.eighths) continue;
-        Residence residence = way.residence;
-        residence.ahead = eighths;
-        try {
-          draft(way, residence);
-        } catch (const hw::InputError&) {
-          // What is left is not enough.
-        }
+  const std::vector<Plan> ways(
+      fitting.begin(),
+      fitting.begin() +
+          static_cast<std::ptrdiff_t>(std::min(drafts_first ? kRefined : 0, fitting.size())));
+  for (const Plan& way : ways) {
+    for (const std::uint32_t eighths : kAhead) {
+      if (eighths <= way.residence.eighths) continue;
+      Residence residence = way.residence;
+      residence.ahead = eighths;
+      try {
+        draft(way, residence);
+      } catch (const hw::InputError&) {
+        // What is left is not enough.
       }
     }
-    weigh(kSiblings, [](const Plan& one) { return one.residence.ahead != 0; });
   }
+  weigh(kSiblings, [](const Plan& one) { return one.residence.ahead != 0; });
   for (const Plan& plan : fitting) {
     try {
       const Fused& fused_graph = *plan.fused;
       Mapping mapping = emit_groups(*fused_graph.graph, machine, fused_graph.fusion.groups,
                                     plan.pipelines, plan.placement, plan.expected, true);
       mapping.decisions = fused_graph.fusion.decisions;
-      if (const char* file = std::getenv("LOG_PLAN")) {
-        std::size_t way = 0, res = 0;
-        while (std::memcmp(&kPipelinings[way], &plan.allowed, sizeof(Pipelining)) != 0) ++way;
-        for (; res < kResidences.size(); ++res) {
-          const Residence& r = kResidences[res];
-          const Residence& p = plan.residence;
-          if (std::tie(r.eighths, r.rings_apart, r.by_bank, r.panels, r.two_sides) ==
-              std::tie(p.eighths, p.rings_apart, p.by_bank, p.panels, p.two_sides)) break;
-        }
-        FILE* f = std::fopen(file, "a");
-        std::fprintf(f, "%zu %zu %d %u %zu %zu\n", way, res, int(plan.fused->calls), plan.residence.ahead, drafts.size(), fitting.size());
-        std::fclose(f);
-      }
       return mapping;
     } catch (const hw::InputError&) {
       // The next one may take less DRAM.

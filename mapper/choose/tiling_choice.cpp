@@ -29,7 +29,7 @@ constexpr std::uint64_t kWorth = 100;
 Pipeline judged(const Pipeline& pipeline) {
   Pipeline part = pipeline;
   if (pipeline.heads != 0 && !pipeline.by_rows)
-    part.levels.resize(std::min(part.levels.size(), kJudged + part.before));
+    part.levels.resize(std::min(part.levels.size(), kJudged));
   return part;
 }
 

@@ -19,8 +19,6 @@ using model::View;
 
 /// The part of the scratchpad that rings of scores may take.
 constexpr std::uint64_t kRingShare = 4;
-/// The part of the accumulator that the product before heads has, at least.
-constexpr std::uint64_t kProjectedShare = 4;
 
 class PipelineFinder {
  public:
@@ -37,8 +35,7 @@ class PipelineFinder {
     for (std::size_t step = 0; step < groups_.size(); step = pipelines.back().end()) {
       Pipeline next{step, {0}};
       if (allowed.attention) next = attention(step);
-      if (allowed.projected && next.is_single()) next = projected(step);
-      if (allowed.joined != 0 && next.before == 0 && !next.is_single()) join(next, allowed.joined);
+      if (allowed.joined != 0 && !next.is_single()) join(next, allowed.joined);
       if (allowed.rows && next.is_single()) next = rows(step);
       pipelines.push_back(std::move(next));
     }
@@ -97,51 +94,7 @@ class PipelineFinder {
            (scores.statistics == context.statistics && readers_[scores.statistics] == 1);
   }
 
-  /// The heads after `step` with it, if it gives all that they read, columns by columns.
-  [[nodiscard]] Pipeline projected(std::size_t step) const {
-    const Pipeline alone{step, {0}};
-    const Group& group = groups_[step];
-    if (!is_plain(group) || group.pre || group.matmul() == nullptr ||
-        !is_weight(group.matmul()->b) || hw::is_row_wise(group.chain) || group.valid_cols != 0 ||
-        step + 1 == groups_.size() || !is_head(step + 1)) {
-      return alone;
-    }
-    Pipeline pipeline = attention(step + 1, 1);
-    if (pipeline.is_single() || pipeline.heads < 2) return alone;
-    // A tile is as wide as a head, or as several if that leaves columns of the array idle.
-    const std::uint32_t dim = groups_[step + 1].k();
-    const std::uint32_t wide = narrow(ceil_div(machine_.array.cols, dim));
-    if (wide >= pipeline.heads) return alone;
-    pipeline.section = dim * wide;
-    if (group.n() % pipeline.section != 0) return alone;
-    pipeline.readers.assign(group.n() / pipeline.section, pipeline.heads);
-    for (std::uint32_t head = 0; head < pipeline.heads; ++head) {
-      const std::size_t scores = step + 1 + 2 * head;
-      if (!keeps(step, scores) || !keeps(step, scores + 1)) return alone;
-      for (const View& view : {groups_[scores].a, groups_[scores].matmul()->b,
-                               groups_[scores + 1].matmul()->b}) {
-        if (view.tensor != group.out.tensor) return alone;
-        if (view.row < group.out.row || view.col < group.out.col || view.folded ||
-            view.row + view.rows > group.out.row + group.out.rows ||
-            view.col + view.cols > group.out.col + group.out.cols) {
-          return alone;
-        }
-        const std::uint32_t begin = view.col - group.out.col;
-        for (std::uint32_t part = begin / pipeline.section;
-             part * pipeline.section < begin + view.cols; ++part) {
-          pipeline.readers[part] = std::min(pipeline.readers[part], head);
-        }
-      }
-    }
-    pipeline.first = step;
-    for (std::uint32_t& level : pipeline.levels) ++level;
-    pipeline.levels.insert(pipeline.levels.begin(), 0);
-    pipeline.before = 1;
-    return pipeline;
-  }
-
-  /// `others`: groups that need a part of the accumulator as well.
-  [[nodiscard]] Pipeline attention(std::size_t step, std::uint64_t others = 0) const {
+  [[nodiscard]] Pipeline attention(std::size_t step) const {
     Pipeline pipeline{step, {0}};
     if (!is_head(step)) return pipeline;
     const Group& scores = groups_[step];
@@ -163,8 +116,7 @@ class PipelineFinder {
       cols = std::max(cols, round_up(scores.n(), machine_.array.cols) +
                                 round_up(groups_[next + 1].n(), machine_.array.cols));
     }
-    const std::uint64_t whole = whole_share(machine_).sums_end;
-    const std::uint64_t half = whole - others * whole / kProjectedShare;
+    const std::uint64_t half = whole_share(machine_).sums_end;
     const std::uint64_t row_bytes = round_up(scores.n(), machine_.array.rows);
     const std::uint64_t ring = machine_.scratchpad.kib * hw::kKib / kRingShare;
     constexpr std::uint32_t kSlots = 2;
@@ -334,12 +286,6 @@ std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vect
       levels[pipeline.levels[group]].push_back({{group, i}, tiles[group][i], 0});
     }
   }
-  const auto reader = [&](const Tile& tile) { return pipeline.readers[tile.col / pipeline.section]; };
-  if (pipeline.before != 0) {
-    std::stable_sort(
-        levels[0].begin(), levels[0].end(),
-        [&](const Entry& a, const Entry& b) { return reader(a.tile) < reader(b.tile); });
-  }
   if (pipeline.by_rows) {
     for (std::vector<Entry>& level : levels) {
       std::stable_sort(level.begin(), level.end(), [](const Entry& a, const Entry& b) {
@@ -354,19 +300,9 @@ std::vector<Turn> turns_of(const Pipeline& pipeline, const std::vector<std::vect
   for (std::size_t level = 1; level < levels.size(); ++level) {
     const std::vector<Entry>& before = levels[level - 1];
     for (Entry& entry : levels[level]) {
-      if (level == pipeline.before) {
-        // Keys are needed of all rows.
-        const std::size_t head = (entry.turn.group - pipeline.before) / 2;
-        const auto later = [&](const Entry& other) { return reader(other.tile) > head; };
-        entry.needs = narrow(std::find_if(before.begin(), before.end(), later) - before.begin());
-        continue;
-      }
       // A context reads the scores before it, the chain after the heads all contexts.
-      const bool is_context = pipeline.is_of_heads(narrow(level)) || level == 1;
-      const std::size_t last =
-          is_context ? entry.turn.group : pipeline.first_of(narrow(level));
-      const std::size_t first =
-          level == pipeline.before + 2 && pipeline.heads != 0 ? pipeline.before + 1 : last - 1;
+      const std::size_t last = level == 1 ? entry.turn.group : pipeline.first_of(narrow(level));
+      const std::size_t first = level == 2 && pipeline.heads != 0 ? 1 : last - 1;
       for (std::size_t source = first; source < last; ++source) {
         for (const std::size_t i : places[source]) {
           if (pipeline.levels[source] + 1 == level &&

@@ -23,13 +23,8 @@ struct Pipeline {
   std::uint32_t slots = 0;
   /// What passes through a ring after the contexts, if there is room.
   std::vector<model::TensorId> passing{};
-  /// Pairs of scores and context, one after the other.
+  /// Pairs of scores and context at the begin.
   std::uint32_t heads = 0;
-  /// Groups before the heads: one that projects to their queries, keys and values, or none. Its
-  /// tiles have `section` columns and are in the order in which heads read them.
-  std::uint32_t before = 0;
-  std::uint32_t section = 0;
-  std::vector<std::uint32_t> readers{};  ///< by section: the first head that reads of it
   /// A row tile passes all heads and the groups after them before the next one follows; else head
   /// follows head.
   bool by_rows = false;
@@ -38,15 +33,11 @@ struct Pipeline {
   [[nodiscard]] bool is_single() const { return levels.size() == 1; }
   [[nodiscard]] bool operator==(const Pipeline& other) const {
     return first == other.first && levels == other.levels && row_tile == other.row_tile &&
-           by_rows == other.by_rows && section == other.section;
+           by_rows == other.by_rows;
   }
   /// The first group of a level, counted from the pipeline's first.
   [[nodiscard]] std::size_t first_of(std::uint32_t level) const {
-    return heads == 0 || level < before + 2 ? level : level + 2 * (heads - std::size_t{1});
-  }
-  /// Whether the groups of a level are scores or contexts.
-  [[nodiscard]] bool is_of_heads(std::uint32_t level) const {
-    return heads != 0 && level >= before && level < before + 2;
+    return heads == 0 || level < 2 ? level : level + 2 * (heads - std::size_t{1});
   }
   /// The last group that may have begun before group `step` has ended.
   [[nodiscard]] std::size_t last_beside(std::size_t step) const;
@@ -58,8 +49,6 @@ struct Pipelining {
   bool rows = false;       ///< other chains of operators, row by row
   /// All heads with the chain after them, in at least as many row tiles; 0: not at all.
   std::uint32_t joined = 0;
-  /// Heads with the product that gives their queries, keys and values, head by head.
-  bool projected = false;
 };
 
 /// All groups in order, most of them alone.

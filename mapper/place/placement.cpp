@@ -174,15 +174,14 @@ class Rings {
       for (const TensorId id : pipeline.passing) {
         passing_[id] = {pipeline.row_tile, pipeline.slots, 0, 1};
       }
-      const std::size_t heads = pipeline.first + pipeline.before;
-      const Group& scores = groups[heads];
+      const Group& scores = groups[pipeline.first];
       const auto pitch = static_cast<std::uint32_t>(round_up(scores.out.cols, word));
       const std::uint32_t words = hw::statistics_words(scores.chain);
       const auto all = static_cast<std::size_t>(all_.size());
       all_.push_back({&pipeline, pitch, words, 0, 0});
       std::uint32_t first = 0;
       for (std::uint32_t head = 0; head < pipeline.heads; ++head) {
-        const Group& group = groups[heads + 2 * head];
+        const Group& group = groups[pipeline.first + 2 * head];
         for (const TensorId id : {group.out.tensor, group.statistics}) {
           if (id != model::kNoTensor) rings_[id] = {all + 1, first};
         }

@@ -73,7 +73,6 @@ struct Share {
   std::uint64_t sums_begin = 0, sums_end = 0;
   bool in_turns = false;       ///< with the tiles of other groups
   std::uint32_t row_tile = 0;  ///< rows of every tile; 0: free
-  std::uint32_t section = 0;   ///< columns of every tile, all rows of them; 0: free
 };
 
 /// Weights that reside in the scratchpad, whole, and come in before their group runs.

@@ -38,9 +38,8 @@ class Needs {
       need.bytes = parameters;
       return need;
     }
-    if (level < pipeline_.before) return of_projection(group, parameters);
     const bool whole = hw::is_row_wise(group.chain) || group.valid_cols != 0 ||
-                       pipeline_.is_of_heads(level);
+                       (pipeline_.heads != 0 && level < 2);
     need.sums = std::max(pipeline_.row_tile, 1U) * (whole ? row : machine_.array.cols);
     const std::uint64_t depth = round_up(group.k(), machine_.array.rows);
     const std::uint64_t rows = pipeline_.row_tile != 0 ? pipeline_.row_tile : kRows;
@@ -50,16 +49,6 @@ class Needs {
   }
 
  private:
-  /// Section by section takes all of A.
-  [[nodiscard]] Need of_projection(const Group& group, std::uint64_t parameters) const {
-    const std::uint64_t cols = round_up(pipeline_.section, machine_.array.cols);
-    const std::uint64_t depth = round_up(group.k(), machine_.array.rows);
-    Need need;
-    need.sums = std::min(std::uint64_t{group.m()}, kRows) * cols;
-    need.wanted = parameters + kSlots * aligned(depth * cols) +
-                  (on_chip(group.a) ? 0 : aligned(group.m() * depth));
-    return need;
-  }
   [[nodiscard]] std::uint64_t aligned(std::uint64_t bytes) const {
     return round_up(bytes, slot_alignment(machine_));
   }
@@ -132,10 +121,9 @@ std::vector<Share> share_memories(const std::vector<Group>& groups, const Pipeli
   }
   Share next = whole;
   next.in_turns = true;
+  next.row_tile = pipeline.row_tile;
   next.sums_end = 0;
   for (std::uint32_t level = 0; level < levels; ++level) {
-    next.row_tile = level < pipeline.before ? 0 : pipeline.row_tile;
-    next.section = level < pipeline.before ? pipeline.section : 0;
     next.sums_begin = next.sums_end;
     next.sums_end += needs[level].sums + (needs[level].wanted ? sums_left / products : 0);
     next.stream_begin = by_level[level].stream_begin;

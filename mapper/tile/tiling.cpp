@@ -121,8 +121,6 @@ TilingProblem tiling_problem(const model::Graph& graph, const Group& group,
   problem.in_turns = share.in_turns;
   problem.row_tile = share.row_tile;
   problem.by_rows = share.row_tile != 0;
-  if (share.section != 0) problem.section = share.section;
-  problem.by_cols = share.section != 0;
   return problem;
 }
 

@@ -78,7 +78,6 @@ struct TilingProblem {
   bool in_turns = false;              ///< no C tile takes both halves: other groups use them, too
   std::uint32_t row_tile = 0;         ///< rows of every C tile but the last; 0: free
   bool by_rows = false;               ///< row tile after row tile: rings hold no others
-  bool by_cols = false;               ///< section after section, all rows of each
   std::uint32_t in_bytes = 0;  ///< per element of the tensor that a chain alone is loaded with
   // Stages on the way in of A.
   std::uint32_t a_bytes = 1;           ///< per element of A in memory
@@ -99,7 +98,7 @@ struct TilingProblem {
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
                            postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
                            pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
-                           by_rows, panel, window, window_run, b_packed, ahead_bytes, by_cols);
+                           by_rows, panel, window, window_run, b_packed, ahead_bytes);
   }
   /// Whether results may leave in parts.
   [[nodiscard]] bool may_leave_in_parts(const Tiling& t) const {

@@ -58,7 +58,6 @@ bool TilingCost::may_fit_twice(const Tiling& t) const {
 std::optional<StreamPlan> TilingCost::plan(const Tiling& t) const {
   if (!is_distinct(t) || (problem_.in_turns && !t.two_results)) return std::nullopt;
   if (problem_.by_rows && !t.m_outer && t.c_cols < problem_.n) return std::nullopt;
-  if (problem_.by_cols && t.m_outer && t.m < problem_.m) return std::nullopt;
   const std::uint64_t sums = problem_.sums * (t.two_results ? 1 : 2);
   if (t.m * round_up(t.c_cols, machine_.array.cols) > sums) return std::nullopt;
   StreamPlan plan = stream_plan(machine_, problem_, t);
