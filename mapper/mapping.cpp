@@ -46,11 +46,11 @@ constexpr double kWorthLessResidence = 1.01;
 /// Every way to run a graph is drafted: expected with the tilings that the cost model alone finds
 /// best. Better tilings are chosen for the best drafts, for none that takes so many times as long
 /// as the best one: they gain 1 % to 12 %, much the same in all of them.
-constexpr double kWorthChoosing = 1.08;
+constexpr double kWorthChoosing = 1.05;
 /// So near to what the units take at least no other way to run the graph is tried.
 constexpr double kAtBound = 1.015;
 /// For so many of them, and more that leave other tensors on chip in the way that was best.
-constexpr std::size_t kChosen = 6, kSiblings = 2;
+constexpr std::size_t kChosen = 3, kSiblings = 1;
 /// How many of the best plans are tried with close calls of the fusion made otherwise; without
 /// drafts, and with other tensors on chip.
 constexpr std::size_t kRefined = 2;
@@ -270,10 +270,9 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* s
   }
   weigh(kSiblings, [](const Plan& one) { return one.fused->calls != CloseCalls::kByCost; });
   // The best ways to run it, with weights that come in while attention runs.
-  const std::vector<Plan> ways(
-      fitting.begin(),
-      fitting.begin() +
-          static_cast<std::ptrdiff_t>(std::min(drafts_first ? kRefined : 0, fitting.size())));
+  const std::vector<Plan> ways(fitting.begin(),
+                               fitting.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                     drafts_first ? kRefined : 0, fitting.size())));
   for (const Plan& way : ways) {
     for (const std::uint32_t eighths : kAhead) {
       if (eighths <= way.residence.eighths) continue;

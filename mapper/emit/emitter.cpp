@@ -123,7 +123,8 @@ Emitter::AheadLoads Emitter::ahead_loads(const Pipeline& pipeline, std::size_t t
 
 void Emitter::load_ahead(AheadLoads& ahead) {
   if (ahead.turns == 0) return;
-  const std::size_t due = std::min(ahead.loads.size(), ceil_div(ahead.loads.size() * ++ahead.done, ahead.turns));
+  const std::size_t due =
+      std::min(ahead.loads.size(), ceil_div(ahead.loads.size() * ++ahead.done, ahead.turns));
   for (; ahead.next < due; ++ahead.next) to_.program.commands.push_back(ahead.loads[ahead.next]);
 }
 

@@ -90,8 +90,8 @@ struct Placement {
   std::vector<Location> tensors;  ///< by TensorId
   /// By the first group of a pipeline: weights that come in between its tiles.
   std::map<std::size_t, Ahead> ahead;
-  std::uint64_t dram_end = 0;     ///< first free byte after them
-  std::vector<Share> shares;      ///< by group: above the tensors that are alive then
+  std::uint64_t dram_end = 0;  ///< first free byte after them
+  std::vector<Share> shares;   ///< by group: above the tensors that are alive then
 };
 
 /// Rows in DRAM begin at multiples of this, so that they split into few requests.
