@@ -63,7 +63,7 @@ struct LeastTime {
     const std::uint64_t row = ceil_div(problem.n, machine.postop.lanes);
     const std::uint64_t interval = problem.row_wise ? problem.postop_interval : 0;
     postop += m * static_cast<double>(std::max(row, interval));
-    if (!problem.b_on_chip && !problem.b_is_activation) {
+    if (!problem.b_is_activation) {
       loads += b / dma_rate(machine, machine.dma.outstanding_reads).bytes_per_cycle;
     }
   }
@@ -202,6 +202,11 @@ class PlanReplayer {
         written.insert(written.end(),
                        {placement_.tensors[view.tensor].address, view.row, view.col});
       }
+      if (const auto ahead = placement_.ahead.find(pipeline.first);
+          ahead != placement_.ahead.end()) {
+        for (const AheadWeights& weights : ahead->second.weights)
+          written.push_back(placement_.tensors[weights.tensor].address);
+      }
       place_numbers.push_back(places.of(std::move(written)));
     }
     shapes_ = shape_numbers;
@@ -315,10 +320,16 @@ std::vector<TiledGroup> groups_of(const Pipeline& pipeline, const model::Graph& 
                                   const hw::Machine& machine, const std::vector<Group>& groups,
                                   const Placement& placement) {
   std::vector<TiledGroup> tiled;
+  std::uint64_t ahead_bytes = 0;
+  if (const auto ahead = placement.ahead.find(pipeline.first); ahead != placement.ahead.end()) {
+    for (const AheadWeights& weights : ahead->second.weights)
+      ahead_bytes += graph.tensors[weights.tensor].bytes();
+  }
   for (std::size_t i = pipeline.first; i < pipeline.end(); ++i) {
     const Share& share = placement.shares[i];
     tiled.push_back(
         {&groups[i], {}, tiling_problem(graph, groups[i], placement, machine, share), share});
+    tiled.back().problem.ahead_bytes = ahead_bytes;
   }
   return tiled;
 }

@@ -13,6 +13,8 @@ namespace {
 
 /// Of an int32 word of parameters.
 constexpr std::uint32_t kParameterBytes = 4;
+/// Of a load of weights that come in ahead: loads of tiles do not wait long for it.
+constexpr std::uint64_t kAheadBytes = 4096;
 
 }  // namespace
 
@@ -71,11 +73,13 @@ void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>
     if (works[i].level == last_of.size()) last_of.push_back(i);
   }
   std::uint32_t level = 0;
-  for (const Turn& turn : turns_of(pipeline, tiles)) {
+  const std::vector<Turn> order = turns_of(pipeline, tiles);
+  AheadLoads ahead = ahead_loads(pipeline, order.size(), works.front());
+  for (const Turn& turn : order) {
     // Loads are in order, and the next ones wait for results of the groups before: what stays
     // should be there when these have come.
-    for (std::size_t ahead = turn.group + 1; turn.group != 0 && ahead < works.size(); ++ahead) {
-      if (load_weights(works[ahead])) break;
+    for (std::size_t later = turn.group + 1; turn.group != 0 && later < works.size(); ++later) {
+      if (load_weights(works[later])) break;
     }
     Work& work = works[turn.group];
     level = work.level;
@@ -84,8 +88,44 @@ void Emitter::emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>
       place_slots(groups[turn.group], work);
     }
     emit_tile(tiles[turn.group][turn.tile], work);
+    load_ahead(ahead);
   }
   turns_ = {turns_[level]};
+}
+
+Emitter::AheadLoads Emitter::ahead_loads(const Pipeline& pipeline, std::size_t turns,
+                                         const Work& first) {
+  AheadLoads ahead;
+  const auto found = to_.placement.ahead.find(pipeline.first);
+  if (found == to_.placement.ahead.end()) return ahead;
+  for (const AheadWeights& weights : found->second.weights) {
+    const model::Tensor& tensor = to_.graph.tensors[weights.tensor];
+    const Location& to = to_.placement.tensors[weights.tensor];
+    const std::uint8_t* const data = tensor.data.empty() ? nullptr : tensor.data.data();
+    const std::uint64_t from =
+        to_.constants.add_tile(data, tensor.cols, tensor.rows, tensor.cols, to.pitch);
+    const std::uint64_t bytes = std::uint64_t{tensor.rows} * to.pitch;
+    const auto op = narrow(first.op() + (weights.group - pipeline.first));
+    for (std::uint64_t at = 0; at < bytes; at += kAheadBytes) {
+      hw::cmd::Load load;
+      load.from.address = from + at;
+      load.to.address = narrow(to.address + at);
+      load.m = 1;
+      load.n = narrow(std::min(kAheadBytes, bytes - at));
+      load.from.pitch = load.to.pitch = load.n;
+      ahead.loads.push_back({load, op});
+    }
+  }
+  // A part of a pipeline has its part of them.
+  ahead.turns = turns * ceil_div(found->second.groups, pipeline.levels.size());
+  return ahead;
+}
+
+void Emitter::load_ahead(AheadLoads& ahead) {
+  if (ahead.turns == 0) return;
+  const std::size_t due =
+      std::min(ahead.loads.size(), ceil_div(ahead.loads.size() * ++ahead.done, ahead.turns));
+  for (; ahead.next < due; ++ahead.next) to_.program.commands.push_back(ahead.loads[ahead.next]);
 }
 
 void Emitter::place_slots(const TiledGroup& group, Work& work) const {
@@ -157,7 +197,8 @@ bool Emitter::load_weights(Work& work) {
   const Group& group = work.group();
   const Tiling& t = *work.tiling;
   const MatmulAnchor* const product = group.matmul();
-  if (product == nullptr || work.has_weights || !t.b_stays || !to_.is_weight(product->b)) {
+  if (product == nullptr || work.has_weights || !t.b_stays || !to_.is_weight(product->b) ||
+      to_.location(product->b).place == Location::Place::kScratchpad) {
     return false;
   }
   work.has_weights = true;
@@ -289,7 +330,7 @@ hw::LocalTile Emitter::operand_b(std::uint32_t k0, std::uint32_t ks, std::uint32
   const std::uint32_t row = transposed ? col : k0;
   const std::uint32_t at = transposed ? k0 : col;
   const Location& where = to_.location(product.b);
-  if (!to_.is_weight(product.b) && where.place == Location::Place::kScratchpad) {
+  if (where.place == Location::Place::kScratchpad) {
     return {narrow(to_.address(product.b, row, at)), to_.pitch(product.b)};
   }
   const TileRing::Place place = work.rings.b.take({k0, col});

@@ -66,6 +66,17 @@ class Emitter {
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> known_tiles;
   };
 
+  /// Loads of weights of later groups that are written between the tiles of a pipeline, so many
+  /// turns after each other.
+  struct AheadLoads {
+    std::vector<hw::Command> loads;
+    std::size_t next = 0, done = 0;  ///< load, turns
+    std::size_t turns = 0;           ///< after which all are written
+  };
+  [[nodiscard]] AheadLoads ahead_loads(const Pipeline& pipeline, std::size_t turns,
+                                       const Work& first);
+  /// Writes what is due after the next turn.
+  void load_ahead(AheadLoads& ahead);
   void emit_loops(const TiledGroup& group);
   void emit_tiles(const Pipeline& pipeline, const std::vector<TiledGroup>& groups);
   /// Gives the tiles of a group their slots, all of which are empty.

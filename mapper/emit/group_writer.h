@@ -60,6 +60,8 @@ class GroupWriter {
 
   [[nodiscard]] const Group& group() const { return *group_; }
   [[nodiscard]] std::uint16_t chain() const { return chain_; }
+  /// Its operator.
+  [[nodiscard]] std::uint32_t op() const { return op_; }
 
   /// Adds a command.
   template <typename Work>

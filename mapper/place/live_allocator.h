@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -29,6 +30,9 @@ class LiveAllocator {
   /// Highest aligned address that is free during the steps [first, last], or nothing.
   std::optional<std::uint64_t> allocate_high(std::uint64_t bytes, std::size_t first,
                                              std::size_t last);
+
+  /// Offers so many bytes instead, no fewer than before.
+  void grow(std::uint64_t capacity) { capacity_ = std::max(capacity_, capacity); }
 
   /// End of the highest block from the begin on that is alive at a step; the begin without any.
   [[nodiscard]] std::uint64_t end_at(std::size_t step) const;

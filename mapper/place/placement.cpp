@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "hw/number/weight_groups.h"
 #include "hw/program/program.h"
+#include "mapper/group/memory_use.h"
 #include "mapper/place/live_allocator.h"
 #include "mapper/place/sharing.h"
 #include "mapper/place/sides.h"
@@ -114,6 +115,8 @@ class Lives {
     return std::any_of(attention_.begin(), attention_.end(),
                        [&](std::size_t step) { return life.first <= step && step <= life.last; });
   }
+
+  [[nodiscard]] bool has_attention() const { return !attention_.empty(); }
 
   [[nodiscard]] const Life& operator[](std::size_t id) const { return lives_[id]; }
 
@@ -235,6 +238,47 @@ class Rings {
   std::vector<Location::Ring> passing_;  ///< by tensor
 };
 
+/// Places weights of the groups after `heads`, attention, that may come in while it runs: in the
+/// order of their use, until one does not fit. None after the next attention.
+void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pipeline& heads,
+                 const std::vector<std::size_t>& last_beside, const std::vector<bool>& may_come,
+                 const hw::Machine& machine, LiveAllocator& scratchpad, Placement& result) {
+  for (std::size_t step = heads.end(); step < groups.size(); ++step) {
+    const MatmulAnchor* const product = groups[step].matmul();
+    if (product == nullptr) continue;
+    if (graph.tensors[product->b.tensor].kind != Tensor::Kind::kConstant) return;
+    if (!may_come[product->b.tensor]) continue;
+    const Tensor& weights = graph.tensors[product->b.tensor];
+    const auto pitch = static_cast<std::uint32_t>(
+        round_up(weights.cols, std::max(machine.array.rows, machine.array.cols)));
+    const auto at =
+        scratchpad.allocate(std::uint64_t{weights.rows} * pitch, heads.first, last_beside[step]);
+    if (!at) return;
+    result.tensors[product->b.tensor] = {Location::Place::kScratchpad, *at, pitch, {}};
+    Ahead& ahead = result.ahead[heads.first];
+    ahead.groups = heads.levels.size();
+    ahead.weights.push_back({step, product->b.tensor});
+  }
+}
+
+/// By tensor, whether it is the whole of one group's weights, as bytes, and nothing else.
+std::vector<bool> whole_weights(const Graph& graph, const std::vector<Group>& groups,
+                                const hw::Machine& machine) {
+  std::vector<unsigned> reads(graph.tensors.size(), 0);
+  std::vector<bool> whole(graph.tensors.size(), false);
+  for (const Group& group : groups) {
+    for (const View& view : memory_use(graph, group).reads) ++reads[view.tensor];
+    if (group.matmul() == nullptr) continue;
+    const View& b = group.matmul()->b;
+    const Tensor& tensor = graph.tensors[b.tensor];
+    whole[b.tensor] = tensor.kind == Tensor::Kind::kConstant && b.rows == tensor.rows &&
+                      b.cols == tensor.cols && !b.folded && group.is_tiled() &&
+                      hw::bytes_of(tensor.type) == 1 && !is_packed(graph, b, machine);
+  }
+  for (std::size_t id = 0; id < whole.size(); ++id) whole[id] = whole[id] && reads[id] == 1;
+  return whole;
+}
+
 }  // namespace
 
 Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
@@ -333,6 +377,19 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
     location = {Location::Place::kDram, *at, pitch, {}};
   }
   result.dram_end = round_up(dram.high_water(), 4096);
+  if (residence.ahead != 0 && keeps_on_chip && !lives.has_attention()) {
+    scratchpad.grow(scratchpad_bytes * residence.ahead / 8);
+    std::vector<std::size_t> last_beside;
+    for (const Pipeline& pipeline : pipelines) {
+      for (std::size_t step = pipeline.first; step < pipeline.end(); ++step)
+        last_beside.push_back(pipeline.last_beside(step));
+    }
+    const std::vector<bool> may_come = whole_weights(graph, groups, machine);
+    for (const Pipeline& pipeline : pipelines) {
+      if (pipeline.heads == 0 || pipeline.by_rows) continue;
+      place_ahead(graph, groups, pipeline, last_beside, may_come, machine, scratchpad, result);
+    }
+  }
   const std::uint64_t aligned = slot_alignment(machine);
   for (const Pipeline& pipeline : pipelines) {
     std::uint64_t begin = 0, end = scratchpad_bytes;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <tuple>
 #include <vector>
 
@@ -74,10 +75,23 @@ struct Share {
   std::uint32_t row_tile = 0;  ///< rows of every tile; 0: free
 };
 
+/// Weights that reside in the scratchpad, whole, and come in before their group runs.
+struct AheadWeights {
+  std::size_t group = 0;  ///< that multiplies by them
+  model::TensorId tensor = model::kNoTensor;
+};
+/// Those that come in between the tiles of a pipeline of so many groups.
+struct Ahead {
+  std::size_t groups = 0;
+  std::vector<AheadWeights> weights;
+};
+
 struct Placement {
   std::vector<Location> tensors;  ///< by TensorId
-  std::uint64_t dram_end = 0;     ///< first free byte after them
-  std::vector<Share> shares;      ///< by group: above the tensors that are alive then
+  /// By the first group of a pipeline: weights that come in between its tiles.
+  std::map<std::size_t, Ahead> ahead;
+  std::uint64_t dram_end = 0;  ///< first free byte after them
+  std::vector<Share> shares;   ///< by group: above the tensors that are alive then
 };
 
 /// Rows in DRAM begin at multiples of this, so that they split into few requests.
@@ -97,6 +111,9 @@ struct Residence {
   /// At either end of the scratchpad, rings at the end, so that what an operator reads and writes
   /// at the same time is less often in the same bank.
   bool two_sides = false;
+  /// Eighths that tensors and weights may have together: weights of what follows attention come in
+  /// while its post-op work leaves the memory idle. 0: weights do not reside.
+  std::uint32_t ahead = 0;
 };
 
 /// Decides what stays on chip: tensors that only matmuls read stay in the scratchpad, whole, while

@@ -90,6 +90,7 @@ struct TilingProblem {
   std::uint32_t window_run = 0;      ///< most bytes that it finds one after the other
   std::uint32_t stages = 0;          ///< of the chain
   std::uint64_t postop_passes = 1;   ///< over the sums
+  std::uint64_t ahead_bytes = 0;     ///< of later groups' weights that come in between its tiles
 
   [[nodiscard]] auto key() const {
     return std::make_tuple(m, n, k, row_wise, section, a_on_chip, b_on_chip, out_on_chip,
@@ -97,7 +98,7 @@ struct TilingProblem {
                            postop_interval, postop_fill, stream_bytes, in_bytes, stages,
                            postop_passes, a_bytes, pre_words, pre_stages, pre_fill,
                            pre_tensor_bytes, pre_interval, even_cols, sums, in_turns, row_tile,
-                           by_rows, panel, window, window_run, b_packed);
+                           by_rows, panel, window, window_run, b_packed, ahead_bytes);
   }
   /// Whether results may leave in parts.
   [[nodiscard]] bool may_leave_in_parts(const Tiling& t) const {

@@ -24,7 +24,43 @@ using test::Random;
 
 struct PipelineCounts {
   std::size_t mapped = 0, at_end = 0, rings = 0, wraps = 0, rows = 0, joined = 0, passing = 0;
+  std::size_t ahead = 0, between = 0;
 };
+
+/// Weights that reside are loaded once, before their product, between commands of other groups.
+void expect_loaded_once(const model::Graph& graph, const test::PipelinedMapping& result,
+                        PipelineCounts& counts) {
+  const std::vector<hw::Command>& commands = result.mapping.program.commands;
+  for (std::size_t group = 0; group < result.mapping.groups.size(); ++group) {
+    const MatmulAnchor* const product = result.mapping.groups[group].matmul();
+    if (product == nullptr) continue;
+    const model::Tensor& weights = graph.tensors[product->b.tensor];
+    const Location& at = result.mapping.tensors[product->b.tensor];
+    if (weights.kind != model::Tensor::Kind::kConstant ||
+        at.place != Location::Place::kScratchpad) {
+      continue;
+    }
+    ++counts.ahead;
+    const std::uint64_t end = at.address + std::uint64_t{weights.rows} * at.pitch;
+    std::uint64_t loaded = 0;
+    std::size_t last = 0, first_product = commands.size();
+    bool others_between = false;
+    for (std::size_t i = 0; i < commands.size(); ++i) {
+      const auto* const load = commands[i].as<hw::cmd::Load>();
+      if (commands[i].op != group) {
+        others_between |= loaded != 0 && loaded != end - at.address;
+        continue;
+      }
+      if (commands[i].as<hw::cmd::Matmul>() != nullptr) first_product = std::min(first_product, i);
+      if (load == nullptr || load->to.address < at.address || load->to.address >= end) continue;
+      loaded += std::uint64_t{load->m} * load->n;
+      last = i;
+    }
+    EXPECT_EQ(loaded, end - at.address) << weights.name;
+    EXPECT_LT(last, first_product) << weights.name;
+    counts.between += others_between ? 1 : 0;
+  }
+}
 
 void count(const test::PipelinedMapping& result, PipelineCounts& counts) {
   ++counts.mapped;
@@ -72,6 +108,7 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
     TilingChoice choice(machine);
     Residence residence;
     residence.two_sides = residence.panels = seed % 2 != 0;
+    residence.ahead = seed % 3 == 0 ? 0 : 7;
     std::vector<std::vector<Pipeline>> seen;
     for (const Pipelining& allowed : test::kAllPipelinings) {
       SCOPED_TRACE(test::text_of(allowed) + ", graph " + std::to_string(seed) + " on\n" +
@@ -88,6 +125,7 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
           hw::check_program(result->mapping.program, machine, result->mapping.dram_bytes));
       test::expect_program_computes_graph(graph, machine, result->mapping, seed);
       count(*result, counts);
+      expect_loaded_once(split_norms(graph, machine), *result, counts);
       if (HasFailure()) return;
     }
   }
@@ -98,6 +136,8 @@ TEST(PipelineProperty, EncodersComputeTheGraphHoweverTheyArePipelined) {
   EXPECT_GT(counts.rows, test::finds(80U));
   EXPECT_GT(counts.joined, test::finds(25U));
   EXPECT_GT(counts.passing, test::finds(30U));
+  EXPECT_GT(counts.ahead, test::finds(20U));
+  EXPECT_GT(counts.between, test::finds(1U));
 }
 
 }  // namespace

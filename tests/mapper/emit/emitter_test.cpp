@@ -226,12 +226,33 @@ class Emitted {
     }
   }
 
+  /// Where a load of weights that reside writes; nothing for others.
+  [[nodiscard]] const Location* resident_of(const Command& command) const {
+    const MatmulAnchor* const product = mapping_.groups[command.op].matmul();
+    const auto* const load = std::get_if<hw::cmd::Load>(&command.work);
+    if (product == nullptr || load == nullptr) return nullptr;
+    const Location& at = mapping_.tensors[product->b.tensor];
+    const bool is_there = at.place == Location::Place::kScratchpad &&
+                          load->to.address >= at.address &&
+                          load->to.address < at.address + std::uint64_t{product->b.rows} * at.pitch;
+    return is_there ? &at : nullptr;
+  }
+
   void expect_streams_and_residents_keep_apart() const {
+    std::uint32_t under_way = 0;
     for (const Command& command : commands()) {
       if (command.opcode() == Opcode::kEnd) continue;
+      const bool is_resident = resident_of(command) != nullptr;
+      if (!is_resident) under_way = command.op;
       const Share& share = mapping_.shares.at(command.op);
       const std::uint64_t stream_begin = share.stream_begin;
-      if (const auto* const load = std::get_if<hw::cmd::Load>(&command.work)) {
+      if (is_resident) {
+        const hw::Range written = hw::ranges_of(command, mapping_.program)[1];
+        for (const std::uint32_t op : {command.op, under_way}) {
+          EXPECT_TRUE(written.end <= mapping_.shares[op].stream_begin ||
+                      written.begin >= mapping_.shares[op].stream_end);
+        }
+      } else if (const auto* const load = std::get_if<hw::cmd::Load>(&command.work)) {
         EXPECT_GE(load->to.address, stream_begin);
         EXPECT_LE(hw::ranges_of(command, mapping_.program)[1].end, share.stream_end);
       } else if (const auto* const move = command.as<hw::cmd::Move>()) {
@@ -377,7 +398,7 @@ TEST(Emitter, LoadsWhatTheTilerExpects) {
     k_outer += t.k_outer ? 1 : 0;
     one_result += t.two_results ? 0 : 1;
     ++mapped;
-    const Placement placement{mapping.tensors, 0, mapping.shares};
+    const Placement placement{mapping.tensors, {}, 0, mapping.shares};
     const TilingProblem problem =
         tiling_problem(graph, mapping.groups[0], placement, machine, placement.shares[0]);
     Tiling expected = t;
