@@ -306,6 +306,9 @@ int run_cores(const RunOptions& options) {
   run.measurement.size = subject.network().size;
   run.measurement.past = subject.past();
   run.measurement.rtl = rtl;
+  if (run.ring) {  // blocks of another kind
+    run.measurement.rtl.insert(run.ring->generation.rtl.begin(), run.ring->generation.rtl.end());
+  }
   if (options.functional && !subject.pictures().labels.empty()) {
     run.measurement.accuracy =
         accuracy_of(subject.network(), subject.pictures(), run.measurement.result.outputs);

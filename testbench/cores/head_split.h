@@ -16,7 +16,7 @@ namespace systole::testbench {
 /// hold everything.
 ///
 /// `move`: of a graph whose views grow from inference to inference, which is then a step with
-/// programs of its own; all are in memory from the beginning. The graph is left at the first step.
+/// separate programs; all are in memory from the beginning. The graph is left at the first step.
 [[nodiscard]] CorePlan plan_heads(const hw::CoreSystem& system,
                                   std::shared_ptr<const model::Graph> graph, std::size_t inferences,
                                   MoveGraph move = {});

@@ -11,7 +11,7 @@
 namespace systole::testbench {
 namespace {
 
-/// The task of a run without values: nobody is told of any.
+/// The task of a run without values: nothing reports any.
 GenerationTask task_of(const RingPart& part, bool functional) {
   GenerationTask task = part.task;
   if (functional) return task;

@@ -51,7 +51,7 @@ class RingBeside {
   tlm_model::MixedSystem* system_ = nullptr;
 };
 
-/// What the logits of a text are on the ring alone, with a DDR of its own on each card, in a copy
+/// What the logits of a text are on the ring alone, with a DDR on each card, in a copy
 /// of this process: made before this process elaborates, run when it is asked.
 class LogitsAlone {
  public:

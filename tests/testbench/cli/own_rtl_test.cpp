@@ -158,7 +158,7 @@ TEST(OwnRtl, AnArrayOf32x32TakesTheBlocksPlaceIfAskedFor) {
 // micro-code.
 TEST(OwnRtl, APostopPipelineOf64LanesTakesTheBlocksPlaceIfAskedFor) {
   if (std::getenv("SYSTOLE_LARGE_RTL") == nullptr) {
-    GTEST_SKIP() << "compiling 64 lanes takes a minute: SYSTOLE_LARGE_RTL=1 runs this test";
+    GTEST_SKIP() << "compiling 64 lanes takes 200 CPU seconds: SYSTOLE_LARGE_RTL=1 runs this test";
   }
   const TempDirectory directory;
   expect_as_the_model(directory,

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "hw/description/machine_file.h"
@@ -18,6 +19,7 @@
 #include "support/tlm/fst_reader.h"
 #include "support/tlm/systemc_test.h"
 #include "testbench/cores/cores_simulation.h"
+#include "testbench/cores/ring_beside.h"
 #include "testbench/generation/generation.h"
 #include "testbench/network/tensors.h"
 #include "tlm/bus/bus_transaction.h"
@@ -172,6 +174,38 @@ TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
     if (HasFailure()) return;
   }
   EXPECT_GT(slower, 3U) << "what others do to the memory is simulated";
+}
+
+// --check notices one bit of one logit, and a row that is missing.
+TEST_F(CoresRing, LogitsAreComparedBitByBit) {
+  const auto work = work_of(system_of(hw::find_machine("transformer"), 1, "dfx.cores = 2\n"),
+                            small_shape(1, 2), 3, 3);
+  std::vector<std::pair<std::uint32_t, std::vector<hw::Half>>> rows;
+  GenerationTask task = work->ring.task;
+  task.on_logits = [&](std::uint32_t position, const std::vector<hw::Half>& logits) {
+    rows.emplace_back(position, logits);
+  };
+  test::fresh_kernel();
+  static_cast<void>(generate(work->ring.site->machine, task));
+  ASSERT_GT(rows.size(), 4U);
+  const auto compare = [&](std::size_t flipped, std::size_t missing) {
+    test::fresh_kernel();
+    LogitsAlone alone(work->ring);
+    for (std::size_t i = 0; i + missing < rows.size(); ++i) {
+      std::vector<hw::Half> logits = rows[i].second;
+      if (i == flipped) logits[7].bits ^= 1U;
+      alone.add(rows[i].first, logits);
+    }
+    return alone.compare();
+  };
+  EXPECT_EQ(compare(rows.size(), 0).mismatches, 0U);
+  EXPECT_EQ(compare(rows.size(), 0).operators, rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const CheckResult result = compare(i, 0);
+    EXPECT_EQ(result.mismatches, 1U) << i;
+    EXPECT_EQ(result.first, "logits after position " + std::to_string(rows[i].first));
+  }
+  EXPECT_EQ(compare(rows.size(), 1).mismatches, 1U);
 }
 
 // No request of the ring reaches the bus before its time, nor after one of a later time.

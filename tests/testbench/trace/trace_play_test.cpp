@@ -236,8 +236,8 @@ TEST_F(TracePlay, OtherToolsReadWhatARunWritesAndTheOtherWay) {
 TEST_F(TracePlay, TheExampleIsThatOfTheProgram) {
   const std::string path = directory_.path("matmul_tiny.csv");
   const std::string commands = directory_.path("commands.csv");
-  const ProgramRun run = run_systole(
-      {"matmul", "16x16x16", "-m", "tiny", "--trace", path, "--commands", commands});
+  const ProgramRun run =
+      run_systole({"matmul", "16x16x16", "-m", "tiny", "--trace", path, "--commands", commands});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(read_file(path), read_file(source_path("traces/bus/matmul_tiny.csv")));
   EXPECT_EQ(read_file(commands), read_file(source_path("traces/commands/matmul_tiny.csv")));
