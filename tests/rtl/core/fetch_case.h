@@ -16,7 +16,7 @@ class RandomFetch {
  public:
   explicit RandomFetch(hw::test::Random& random)
       : bytes_(1 << 14),
-        address_(8 * static_cast<std::uint64_t>(hw::test::pick(random, 0, 400))),
+        address_(static_cast<std::uint64_t>(hw::test::pick(random, 0, 3200))),
         waits_(static_cast<std::size_t>(hw::test::pick(random, 1, 40))),
         slots_(random() % 2 == 0 ? hw::SlotOrder::kIssue : hw::SlotOrder::kCompletion),
         answers_{CommandFetchRtl::kBeatBytes, 1 + random() % 20, 0,
