@@ -15,11 +15,12 @@
 namespace systole::tlm_model {
 namespace {
 
-constexpr std::uint64_t kBase = 0x30100, kBytes = 0x2000;
+constexpr std::uint64_t kBase = 0x30100, kWindowBytes = 0x2000;
 
 class MemoryWindowTest : public test::SystemCTest {
  protected:
-  MemoryWindowTest() : dram("dram", params()), window("window", kBase, kBytes), driver("driver") {
+  MemoryWindowTest()
+      : dram("dram", params()), window("window", kBase, kWindowBytes), driver("driver") {
     driver.socket.bind(window.target);
     window.memory.bind(dram.socket);
   }
@@ -42,7 +43,7 @@ TEST_F(MemoryWindowTest, IsAPartOfTheMemory) {
     for (int i = 0; i < 60; ++i) {
       const bool write = i % 2 == 0;
       std::vector<std::uint8_t> data(1 + random() % 300, static_cast<std::uint8_t>(i + 1));
-      const std::uint64_t at = random() % (kBytes - data.size() + 1);
+      const std::uint64_t at = random() % (kWindowBytes - data.size() + 1);
       const std::uint64_t now = to_ps(sc_core::sc_time_stamp());
       const std::uint64_t end = timing.access(kBase + at, data.size(), write, now).end;
       const auto answer = write ? driver.write(at, data.data(), data.size())
@@ -60,23 +61,23 @@ TEST_F(MemoryWindowTest, IsAPartOfTheMemory) {
 TEST_F(MemoryWindowTest, AnswersWhatIsOutsideWithAnError) {
   driver.run([&] {
     std::vector<std::uint8_t> data(64, 1);
-    const std::uint64_t bad[] = {kBytes, kBytes - 63, ~std::uint64_t{0} - 7};
+    const std::uint64_t bad[] = {kWindowBytes, kWindowBytes - 63, ~std::uint64_t{0} - 7};
     for (const std::uint64_t at : bad) {
       EXPECT_EQ(driver.write(at, data.data(), 64).status, tlm::TLM_ADDRESS_ERROR_RESPONSE) << at;
       EXPECT_EQ(driver.debug(tlm::TLM_WRITE_COMMAND, at, data.data(), 64), 0U) << at;
     }
-    EXPECT_EQ(driver.write(kBytes - 64, data.data(), 64).status, tlm::TLM_OK_RESPONSE);
-    EXPECT_EQ(driver.debug(tlm::TLM_WRITE_COMMAND, kBytes - 64, data.data(), 64), 64U);
+    EXPECT_EQ(driver.write(kWindowBytes - 64, data.data(), 64).status, tlm::TLM_OK_RESPONSE);
+    EXPECT_EQ(driver.debug(tlm::TLM_WRITE_COMMAND, kWindowBytes - 64, data.data(), 64), 64U);
   });
-  EXPECT_EQ(dram.stored(kBase + kBytes - 1), 1U);
-  EXPECT_EQ(dram.stored(kBase + kBytes), 0U);
+  EXPECT_EQ(dram.stored(kBase + kWindowBytes - 1), 1U);
+  EXPECT_EQ(dram.stored(kBase + kWindowBytes), 0U);
   EXPECT_EQ(dram.rejected(), 0U);
 }
 
 // A batch is served as a whole, or request by request if one of it is outside.
 TEST_F(MemoryWindowTest, PassesOnBatches) {
   driver.run([&] {
-    for (const std::uint64_t last : {std::uint64_t{512}, kBytes}) {
+    for (const std::uint64_t last : {std::uint64_t{512}, kWindowBytes}) {
       RequestBatch batch;
       batch.direct = true;
       for (const std::uint64_t at : {std::uint64_t{0}, std::uint64_t{256}, last}) {
@@ -84,7 +85,7 @@ TEST_F(MemoryWindowTest, PassesOnBatches) {
             {at, nullptr, to_ps(sc_core::sc_time_stamp()), 64, tlm::TLM_INCOMPLETE_RESPONSE});
       }
       std::vector<std::uint8_t> data(64);
-      if (last == kBytes) {
+      if (last == kWindowBytes) {
         for (RequestBatch::Request& request : batch.requests) request.data = data.data();
       }
       tlm::tlm_generic_payload payload;
@@ -93,7 +94,7 @@ TEST_F(MemoryWindowTest, PassesOnBatches) {
                       [&](auto& each, auto& delay) { driver.socket->b_transport(each, delay); });
       EXPECT_TRUE(batch.requests[0].is_ok());
       EXPECT_TRUE(batch.requests[1].is_ok());
-      EXPECT_EQ(batch.requests[2].is_ok(), last != kBytes);
+      EXPECT_EQ(batch.requests[2].is_ok(), last != kWindowBytes);
       EXPECT_EQ(batch.requests[1].address, 256U);
     }
   });
@@ -107,7 +108,7 @@ TEST_F(MemoryWindowTest, GrantsDirectAccessToItself) {
     tlm::tlm_dmi dmi;
     ASSERT_TRUE(driver.socket->get_direct_mem_ptr(payload, dmi));
     EXPECT_EQ(dmi.get_start_address(), 0U);
-    EXPECT_EQ(dmi.get_end_address(), kBytes - 1);
+    EXPECT_EQ(dmi.get_end_address(), kWindowBytes - 1);
     EXPECT_EQ(dmi.get_dmi_ptr(), &dram.stored(kBase));
     EXPECT_EQ(payload.get_address(), 16U);
   });
