@@ -249,9 +249,12 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* s
     }
   }
   weigh(kChosen, [](const Plan& /*any*/) { return true; });
-  const std::vector<Plan> best(
-      fitting.begin(),
-      fitting.begin() + static_cast<std::ptrdiff_t>(std::min(kRefined, fitting.size())));
+  // Copies: more plans will come, and be sorted.
+  const auto best_ways = [&] {
+    const std::size_t count = std::min(kRefined, fitting.size());
+    return std::vector<Plan>(fitting.begin(), fitting.begin() + static_cast<std::ptrdiff_t>(count));
+  };
+  const std::vector<Plan> best = best_ways();
   if (drafts_first) {
     weigh(kSiblings, [&](const Plan& one) {
       return one.fused == best[0].fused && one.pipelines == best[0].pipelines;
@@ -273,10 +276,11 @@ Mapping best_plan(const model::Graph& graph, const hw::Machine& machine, bool* s
   }
   weigh(kSiblings, [](const Plan& one) { return one.fused->calls != CloseCalls::kByCost; });
   // The best ways to run it, with weights that come in while attention runs.
-  const std::vector<Plan> ways(fitting.begin(),
-                               fitting.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                     drafts_first ? kRefined : 0, fitting.size())));
-  for (const Plan& way : ways) {
+  for (const Plan& way : drafts_first ? best_ways() : std::vector<Plan>()) {
+    if (std::none_of(way.pipelines.begin(), way.pipelines.end(),
+                     [](const Pipeline& pipeline) { return pipeline.is_heads_alone(); })) {
+      continue;
+    }
     for (const std::uint32_t eighths : kAhead) {
       if (eighths <= way.residence.eighths) continue;
       Residence residence = way.residence;

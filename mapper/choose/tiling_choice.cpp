@@ -28,8 +28,7 @@ constexpr std::uint64_t kWorth = 100;
 /// The pipeline as far as it is judged by.
 Pipeline judged(const Pipeline& pipeline) {
   Pipeline part = pipeline;
-  if (pipeline.heads != 0 && !pipeline.by_rows)
-    part.levels.resize(std::min(part.levels.size(), kJudged));
+  if (pipeline.is_heads_alone()) part.levels.resize(std::min(part.levels.size(), kJudged));
   return part;
 }
 

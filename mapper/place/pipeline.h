@@ -31,6 +31,8 @@ struct Pipeline {
 
   [[nodiscard]] std::size_t end() const { return first + levels.size(); }
   [[nodiscard]] bool is_single() const { return levels.size() == 1; }
+  /// Head after head, with nothing after them.
+  [[nodiscard]] bool is_heads_alone() const { return heads != 0 && !by_rows; }
   [[nodiscard]] bool operator==(const Pipeline& other) const {
     return first == other.first && levels == other.levels && row_tile == other.row_tile &&
            by_rows == other.by_rows;

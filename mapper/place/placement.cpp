@@ -48,6 +48,16 @@ struct Life {
   bool is_picture = false;    ///< a window reads it
 };
 
+/// By group, the last one that may have begun before it has ended.
+std::vector<std::size_t> last_beside(const std::vector<Pipeline>& pipelines) {
+  std::vector<std::size_t> last;
+  for (const Pipeline& pipeline : pipelines) {
+    for (std::size_t step = pipeline.first; step < pipeline.end(); ++step)
+      last.push_back(pipeline.last_beside(step));
+  }
+  return last;
+}
+
 class Lives {
  public:
   Lives(const Graph& graph, const std::vector<Group>& groups,
@@ -90,14 +100,9 @@ class Lives {
       write_panels(group);
     }
     // Groups that run in turns with the last reader may write before it has ended.
-    std::vector<std::size_t> last_beside;
-    for (const Pipeline& pipeline : pipelines) {
-      for (std::size_t step = pipeline.first; step < pipeline.end(); ++step) {
-        last_beside.push_back(pipeline.last_beside(step));
-      }
-    }
+    const std::vector<std::size_t> last = last_beside(pipelines);
     for (Life& life : lives_) {
-      if (life.used) life.last = last_beside.at(life.last);
+      if (life.used) life.last = last.at(life.last);
     }
     for (std::size_t id = 0; id < lives_.size(); ++id) {
       const Tensor& tensor = graph.tensors[id];
@@ -241,7 +246,7 @@ class Rings {
 /// Places weights of the groups after `heads`, attention, that may come in while it runs: in the
 /// order of their use, until one does not fit. None after the next attention.
 void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pipeline& heads,
-                 const std::vector<std::size_t>& last_beside, const std::vector<bool>& may_come,
+                 const std::vector<std::size_t>& last, const std::vector<bool>& may_come,
                  const hw::Machine& machine, LiveAllocator& scratchpad, Placement& result) {
   for (std::size_t step = heads.end(); step < groups.size(); ++step) {
     const MatmulAnchor* const product = groups[step].matmul();
@@ -252,7 +257,7 @@ void place_ahead(const Graph& graph, const std::vector<Group>& groups, const Pip
     const auto pitch = static_cast<std::uint32_t>(
         round_up(weights.cols, std::max(machine.array.rows, machine.array.cols)));
     const auto at =
-        scratchpad.allocate(std::uint64_t{weights.rows} * pitch, heads.first, last_beside[step]);
+        scratchpad.allocate(std::uint64_t{weights.rows} * pitch, heads.first, last[step]);
     if (!at) return;
     result.tensors[product->b.tensor] = {Location::Place::kScratchpad, *at, pitch, {}};
     Ahead& ahead = result.ahead[heads.first];
@@ -379,15 +384,11 @@ Placement place_tensors(const Graph& graph, const std::vector<Group>& groups,
   result.dram_end = round_up(dram.high_water(), 4096);
   if (residence.ahead != 0 && keeps_on_chip && !lives.has_attention()) {
     scratchpad.grow(scratchpad_bytes * residence.ahead / 8);
-    std::vector<std::size_t> last_beside;
-    for (const Pipeline& pipeline : pipelines) {
-      for (std::size_t step = pipeline.first; step < pipeline.end(); ++step)
-        last_beside.push_back(pipeline.last_beside(step));
-    }
+    const std::vector<std::size_t> last = last_beside(pipelines);
     const std::vector<bool> may_come = whole_weights(graph, groups, machine);
     for (const Pipeline& pipeline : pipelines) {
-      if (pipeline.heads == 0 || pipeline.by_rows) continue;
-      place_ahead(graph, groups, pipeline, last_beside, may_come, machine, scratchpad, result);
+      if (!pipeline.is_heads_alone()) continue;
+      place_ahead(graph, groups, pipeline, last, may_come, machine, scratchpad, result);
     }
   }
   const std::uint64_t aligned = slot_alignment(machine);

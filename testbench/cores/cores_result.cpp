@@ -16,11 +16,7 @@ RequestTimes CoresRun::requests(std::size_t index) const {
     const tlm_model::BusCore::Initiator& of =
         system_->bus.core().initiators().at(system_->cores[index].ports[i]);
     const std::uint64_t requests = of.reads + of.writes;
-    sum.requests += requests;
-    sum.bytes += of.read_bytes + of.written_bytes;
-    sum.request_wait += of.request_wait;
-    sum.data_wait += of.data_wait;
-    sum.target_time += of.target_time;
+    sum.add(of);
     const tlm_model::DmaPort* const port = i < ports.size() ? ports[i] : nullptr;  // of loops
     if (port == core.processor.fetch.get()) sum.fetches += requests;
     if (core.mmu && (port == core.mmu->load_walker.get() || port == core.mmu->store_walker.get())) {

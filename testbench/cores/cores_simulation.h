@@ -12,6 +12,7 @@
 #include "testbench/cores/core_plan.h"
 #include "testbench/generation/generation.h"
 #include "testbench/run/simulation.h"
+#include "tlm/bus/bus_core.h"
 #include "tlm/common/observer.h"
 
 namespace systole::testbench {
@@ -35,6 +36,14 @@ struct RequestTimes {
   std::uint64_t target_time = 0;   ///< in the L2 cache or the DRAM, waiting there included
 
   [[nodiscard]] std::uint64_t transfers() const { return requests - walks - fetches; }
+  /// All of an initiator, which are neither walks nor fetches until it is said.
+  void add(const tlm_model::BusCore::Initiator& of) {
+    requests += of.reads + of.writes;
+    bytes += of.read_bytes + of.written_bytes;
+    request_wait += of.request_wait;
+    data_wait += of.data_wait;
+    target_time += of.target_time;
+  }
 };
 
 /// What one core did in a run of several. Cycles are of its own clock.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "testbench/cores/alone_run.h"
 #include "tlm/common/time.h"
 
@@ -23,19 +24,10 @@ GenerationTask task_of(const RingPart& part, bool functional) {
   return task;
 }
 
-/// FNV-1a, of the bits of a row.
-std::uint64_t hash_of(const std::vector<hw::Half>& row) {
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const hw::Half value : row) {
-    for (const unsigned byte : {value.bits & 0xffU, unsigned{value.bits} >> 8U}) {
-      hash = (hash ^ byte) * 0x100000001b3;
-    }
-  }
-  return hash;
-}
-
 std::string line_of(std::uint32_t position, const std::vector<hw::Half>& logits) {
-  return std::to_string(position) + ' ' + std::to_string(hash_of(logits)) + '\n';
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(logits.data());
+  const std::uint64_t hash = hw::hash_of(bytes, logits.size() * sizeof(hw::Half));
+  return std::to_string(position) + ' ' + std::to_string(hash) + '\n';
 }
 
 }  // namespace
@@ -89,12 +81,7 @@ Generation RingBeside::result() const {
 RequestTimes RingBeside::requests() const {
   RequestTimes sum;
   for (const unsigned id : system_->ddr_initiators()) {
-    const tlm_model::BusCore::Initiator& of = system_->bus.core().initiators().at(id);
-    sum.requests += of.reads + of.writes;
-    sum.bytes += of.read_bytes + of.written_bytes;
-    sum.request_wait += of.request_wait;
-    sum.data_wait += of.data_wait;
-    sum.target_time += of.target_time;
+    sum.add(system_->bus.core().initiators().at(id));
   }
   return sum;
 }

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "hw/memory/word_code.h"
 #include "testbench/common/child_process.h"
 #include "testbench/common/progress.h"
@@ -50,12 +51,6 @@ std::uint64_t draw(std::uint64_t seed, std::uint64_t index, std::uint64_t what) 
 std::uint64_t draw_below(std::uint64_t limit, std::uint64_t seed, std::uint64_t index,
                          std::uint64_t what) {
   return draw(seed, index, what) % limit;
-}
-
-std::uint64_t hash_of(const std::vector<std::uint8_t>& bytes) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL;
-  for (const std::uint8_t byte : bytes) hash = (hash ^ byte) * 0x100000001b3ULL;
-  return hash;
 }
 
 /// In a copy: what the core says of its program is an outcome, and so is an error of the bus.
@@ -363,7 +358,7 @@ class Campaign {
   [[nodiscard]] Expected expected_of(std::size_t picture) const {
     const std::uint8_t* const from = golden_outputs_.data() + picture * run_.output_bytes();
     Expected expected{{from, from + run_.output_bytes()}, 0, -1};
-    expected.hash = hash_of(expected.outputs);
+    expected.hash = hw::hash_of(expected.outputs.data(), expected.outputs.size());
     if (subject_.label) expected.label = subject_.label(expected.outputs);
     return expected;
   }
@@ -419,7 +414,7 @@ class Campaign {
       for (std::size_t i = 0; i < expected.outputs.size(); ++i) {
         if (run_.outputs[i] != expected.outputs[i]) ++result.changed;
       }
-      result.hash = hash_of(run_.outputs);
+      result.hash = hw::hash_of(run_.outputs.data(), run_.outputs.size());
       if (subject_.label) result.label = subject_.label(run_.outputs);
       if (result.changed != 0) {
         outcome = result.label == expected.label ? FaultOutcome::kLogits : FaultOutcome::kClass;

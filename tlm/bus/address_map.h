@@ -44,20 +44,26 @@ class AddressMap {
   mutable std::size_t last_ = 0;  ///< accesses tend to stay in a range
 };
 
-/// Points a payload at an address of the target for the duration of a call.
-class LocalAddress {
+/// Points a payload at another address for the duration of a call.
+class MovedAddress {
  public:
-  LocalAddress(tlm::tlm_generic_payload& payload, const AddressMap::Range& range)
-      : payload_(payload), global_(payload.get_address()) {
-    payload.set_address(global_ - range.base);
+  MovedAddress(tlm::tlm_generic_payload& payload, std::uint64_t address)
+      : payload_(payload), before_(payload.get_address()) {
+    payload.set_address(address);
   }
-  LocalAddress(const LocalAddress&) = delete;
-  LocalAddress& operator=(const LocalAddress&) = delete;
-  ~LocalAddress() { payload_.set_address(global_); }
+  MovedAddress(const MovedAddress&) = delete;
+  MovedAddress& operator=(const MovedAddress&) = delete;
+  ~MovedAddress() { payload_.set_address(before_); }
 
  private:
   tlm::tlm_generic_payload& payload_;
-  std::uint64_t global_;
+  const std::uint64_t before_;
+};
+/// At an address of the target.
+class LocalAddress : MovedAddress {
+ public:
+  LocalAddress(tlm::tlm_generic_payload& payload, const AddressMap::Range& range)
+      : MovedAddress(payload, payload.get_address() - range.base) {}
 };
 
 /// transport_dbg() of a bus with this map: passes it on to the target at the payload's address.

@@ -2,29 +2,10 @@
 
 #include <algorithm>
 
+#include "tlm/bus/address_map.h"
 #include "tlm/bus/request_batch.h"
 
 namespace systole::tlm_model {
-namespace {
-
-/// Moves the address of a payload for the duration of a call.
-class MovedAddress {
- public:
-  MovedAddress(tlm::tlm_generic_payload& payload, std::uint64_t base)
-      : payload_(payload), before_(payload.get_address()) {
-    payload.set_address(before_ + base);
-  }
-  MovedAddress(const MovedAddress&) = delete;
-  MovedAddress& operator=(const MovedAddress&) = delete;
-  ~MovedAddress() { payload_.set_address(before_); }
-
- private:
-  tlm::tlm_generic_payload& payload_;
-  const std::uint64_t before_;
-};
-
-}  // namespace
-
 MemoryWindow::MemoryWindow(const sc_core::sc_module_name& name, std::uint64_t base,
                            std::uint64_t bytes)
     : sc_module(name), base_(base), bytes_(bytes) {
@@ -42,7 +23,8 @@ void MemoryWindow::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_ti
     if (std::all_of(batch->requests.begin(), batch->requests.end(), inside)) {
       for (RequestBatch::Request& request : batch->requests) request.address += base_;
       {
-        const MovedAddress moved(payload, base_);  // for a bus that serves one at a time
+        const MovedAddress moved(
+            payload, payload.get_address() + base_);  // for a bus that serves one at a time
         memory->b_transport(payload, delay);
       }
       for (RequestBatch::Request& request : batch->requests) request.address -= base_;
@@ -53,18 +35,18 @@ void MemoryWindow::b_transport(tlm::tlm_generic_payload& payload, sc_core::sc_ti
   if (!holds(payload.get_address(), payload.get_data_length())) {
     return payload.set_response_status(tlm::TLM_ADDRESS_ERROR_RESPONSE);
   }
-  const MovedAddress moved(payload, base_);
+  const MovedAddress moved(payload, payload.get_address() + base_);
   memory->b_transport(payload, delay);
 }
 
 unsigned MemoryWindow::transport_dbg(tlm::tlm_generic_payload& payload) {
   if (!holds(payload.get_address(), payload.get_data_length())) return 0;
-  const MovedAddress moved(payload, base_);
+  const MovedAddress moved(payload, payload.get_address() + base_);
   return memory->transport_dbg(payload);
 }
 
 bool MemoryWindow::get_direct_mem_ptr(tlm::tlm_generic_payload& payload, tlm::tlm_dmi& dmi) {
-  const MovedAddress moved(payload, base_);
+  const MovedAddress moved(payload, payload.get_address() + base_);
   const bool granted = memory->get_direct_mem_ptr(payload, dmi);
   const std::uint64_t begin = dmi.get_start_address(), end = dmi.get_end_address();
   if (!granted || begin > base_ || end < base_ + bytes_ - 1) return false;

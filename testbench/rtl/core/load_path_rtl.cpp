@@ -13,7 +13,6 @@
 #include "hw/program/program_image.h"
 #include "testbench/rtl/dma/read_dma_rtl.h"
 #include "testbench/rtl/dma/read_side.h"
-#include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
@@ -336,18 +335,8 @@ void check_load_path(LoadPathRtl& path, const LoadPathCase& test,
     check.mismatch(found.loads[i].released != expected.loads[i].released);
     check.mismatch(found.loads[i].completed != expected.loads[i].completed);
   }
-  check.mismatch(found.requests.size() != expected.requests.size());
-  for (std::size_t i = 0; i < std::min(found.requests.size(), expected.requests.size()); ++i) {
-    const hw::ReadRequest &is = found.requests[i], &should = expected.requests[i];
-    check.mismatch(is.command != should.command || is.address != should.address);
-    check.mismatch(is.issued != should.issued || is.done != should.done);
-  }
-  check.mismatch(found.sums_written.size() != expected.sums_written.size());
-  for (std::size_t i = 0; i < std::min(found.sums_written.size(), expected.sums_written.size());
-       ++i) {
-    const hw::LocalWrite &is = found.sums_written[i], &should = expected.sums_written[i];
-    check.mismatch(is.cycle != should.cycle || is.to != should.to || is.bytes != should.bytes);
-  }
+  check_requests(check, found.requests, expected.requests);
+  check_writes(check, found.sums_written, expected.sums_written);
   check.values(found.scratchpad.data(), expected.scratchpad.data(), expected.scratchpad.size());
   check.values(found.sums.data(), expected.sums.data(), expected.sums.size());
   check.assertions(path.failed());

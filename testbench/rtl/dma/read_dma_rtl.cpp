@@ -7,7 +7,6 @@
 #include "Vread_dma_4x16x4x4_checked.h"
 #include "base/error.h"
 #include "testbench/rtl/dma/read_side.h"
-#include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/verilated_dut.h"
 
 namespace systole::testbench {
@@ -189,6 +188,26 @@ std::unique_ptr<ReadDmaRtl> make_read_dma(const ReadDmaSize& size, const RtlOpti
                        " bytes, expected a size that is built");
 }
 
+void check_requests(RtlCheck& check, const std::vector<hw::ReadRequest>& found,
+                    const std::vector<hw::ReadRequest>& expected) {
+  check.mismatch(found.size() != expected.size());
+  for (std::size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+    const hw::ReadRequest &is = found[i], &should = expected[i];
+    check.mismatch(is.command != should.command || is.address != should.address);
+    check.mismatch(is.issued != should.issued || is.done != should.done);
+  }
+}
+
+void check_writes(RtlCheck& check, const std::vector<hw::LocalWrite>& found,
+                  const std::vector<hw::LocalWrite>& expected) {
+  check.mismatch(found.size() != expected.size());
+  for (std::size_t i = 0; i < std::min(found.size(), expected.size()); ++i) {
+    const hw::LocalWrite &is = found[i], &should = expected[i];
+    check.mismatch(is.cycle != should.cycle || is.to != should.to || is.bytes != should.bytes);
+    check.mismatch(is.sums != should.sums);
+  }
+}
+
 void check_read_dma(ReadDmaRtl& dma, const std::vector<hw::RowRead>& commands,
                     const ReadDmaSize& size, const hw::ReadParams& params,
                     const std::function<hw::ReadMemory()>& make_memory,
@@ -201,13 +220,10 @@ void check_read_dma(ReadDmaRtl& dma, const std::vector<hw::RowRead>& commands,
   const std::vector<std::uint8_t> local = written(writes, bytes, before);
   const ReadDmaRtl::Run found = dma.run(commands, params, make_memory(), bytes, before, &expected);
   counts.cycles += found.cycles;
-  check.mismatch(found.schedule.requests.size() != expected.requests.size());
-  for (std::size_t i = 0; i < std::min(found.schedule.requests.size(), expected.requests.size());
-       ++i) {
-    const hw::ReadRequest &is = found.schedule.requests[i], &should = expected.requests[i];
-    check.mismatch(is.command != should.command || is.address != should.address);
-    check.mismatch(is.bytes != should.bytes);
-    check.mismatch(is.issued != should.issued || is.done != should.done);
+  const std::vector<hw::ReadRequest>& requests = found.schedule.requests;
+  check_requests(check, requests, expected.requests);
+  for (std::size_t i = 0; i < std::min(requests.size(), expected.requests.size()); ++i) {
+    check.mismatch(requests[i].bytes != expected.requests[i].bytes);
   }
   for (std::size_t i = 0; i < commands.size(); ++i) {
     const hw::ReadTimes &is = found.schedule.times[i], &should = expected.times[i];
@@ -215,12 +231,7 @@ void check_read_dma(ReadDmaRtl& dma, const std::vector<hw::RowRead>& commands,
     check.mismatch(is.started != should.started || is.released != should.released);
     check.mismatch(is.completed != should.completed);
   }
-  check.mismatch(found.writes.size() != writes.size());
-  for (std::size_t i = 0; i < std::min(found.writes.size(), writes.size()); ++i) {
-    const hw::LocalWrite &is = found.writes[i], &should = writes[i];
-    check.mismatch(is.cycle != should.cycle || is.to != should.to || is.bytes != should.bytes);
-    check.mismatch(is.sums != should.sums);
-  }
+  check_writes(check, found.writes, writes);
   check.values(found.local.data(), local.data(), local.size());
   check.mismatch(dma.error());
   check.assertions(dma.failed());

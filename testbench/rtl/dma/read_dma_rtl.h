@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "hw/dma/read_dma.h"
+#include "testbench/rtl/drive/rtl_check.h"
 #include "testbench/rtl/drive/rtl_counts.h"
 #include "testbench/rtl/drive/rtl_options.h"
 
@@ -57,6 +58,13 @@ inline constexpr std::size_t kReadDmaViewWords = 3;
 [[nodiscard]] std::vector<std::uint8_t> written(const std::vector<hw::LocalWrite>& writes,
                                                 const std::vector<std::uint8_t>& bytes,
                                                 std::vector<std::uint8_t> local);
+
+/// Compares requests but for their bytes: what asks, for what, issued and done when.
+void check_requests(RtlCheck& check, const std::vector<hw::ReadRequest>& found,
+                    const std::vector<hw::ReadRequest>& expected);
+/// Compares writes but for their sources.
+void check_writes(RtlCheck& check, const std::vector<hw::LocalWrite>& found,
+                  const std::vector<hw::LocalWrite>& expected);
 
 /// Runs the commands and compares requests, times, writes and bytes with hw::read_schedule(); an
 /// operation is a command. `make_memory` is called for each side, and must give the same memory.

@@ -9,6 +9,7 @@
 #include "hw/axi/axi_checker.h"
 #include "hw/axi/axi_subordinate.h"
 #include "hw/dma/read_dma.h"
+#include "testbench/rtl/drive/axi_read_pins.h"
 #include "testbench/rtl/drive/ports.h"
 
 namespace systole::testbench {
@@ -35,28 +36,14 @@ class ReadSide {
   void drive(Dut& dut, std::uint64_t cycle) {
     port_.drive(pins_, cycle);
     pins_.ar.ready = pins_.ar.ready && memory_.takes(cycle);
-    dut->ar_ready_i = pins_.ar.ready;
-    dut->r_valid_i = pins_.r.valid;
-    dut->r_id_i = static_cast<std::uint8_t>(pins_.r.id);
-    dut->r_resp_i = static_cast<std::uint8_t>(pins_.r.response);
-    dut->r_last_i = pins_.r.last;
-    for (unsigned lane = 0; lane < beat_bytes_; ++lane) {
-      set_lane<8>(dut->r_data_i, lane, pins_.r.data[lane]);
-    }
+    drive_read_pins(dut, pins_, beat_bytes_);
   }
 
   /// Takes the block's pins, which have settled, at the end of `cycle`. A request is of `command`.
   /// Throws std::runtime_error on a breach of the protocol.
   template <typename Dut>
   void take(Dut& dut, std::uint64_t cycle, std::size_t command) {
-    pins_.ar = {dut->ar_valid_o != 0,
-                pins_.ar.ready,
-                dut->ar_id_o,
-                dut->ar_addr_o,
-                dut->ar_len_o,
-                dut->ar_size_o,
-                static_cast<hw::AxiBurst>(dut->ar_burst_o)};
-    pins_.r.ready = dut->r_ready_o != 0;
+    take_read_pins(dut, pins_);
     if (!checker_.watch(pins_, cycle)) throw std::runtime_error(checker_.breach());
     written_by_ = kNone;
     if (pins_.r.valid && pins_.r.ready) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "hw/machine/machine.h"
 #include "mapper/mapping.h"
+#include "model/graph/reference.h"
 #include "model/seeded/shapes.h"
 #include "support/random/random_machine.h"
 #include "support/tlm/fresh_kernel.h"
@@ -55,6 +56,19 @@ struct Workload {
     return cycles;
   }
 };
+
+/// The output tensor for every input, by the reference.
+inline std::vector<std::vector<std::uint8_t>> expected_outputs(const Workload& workload) {
+  model::Reference reference(workload.graph);
+  const model::Tensor& in = workload.graph.tensors[testbench::input_tensor(workload.graph)];
+  std::vector<std::vector<std::uint8_t>> outputs;
+  for (const auto& input : workload.inputs) {
+    reference.set_input(in.name, testbench::widen(input, in.type));
+    reference.run();
+    outputs.push_back(reference.bytes(testbench::output_tensor(workload.graph)));
+  }
+  return outputs;
+}
 
 /// An encoder with seeded weights and `inferences` seeded inputs.
 [[nodiscard]] inline Workload encoder_workload(const model::EncoderShape& shape,

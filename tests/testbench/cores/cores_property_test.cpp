@@ -11,6 +11,7 @@
 
 #include "hw/description/machine_text.h"
 #include "model/graph/reference.h"
+#include "support/network/core_balance.h"
 #include "support/network/encoder_run.h"
 #include "support/random/random_machine.h"
 #include "support/tlm/fresh_kernel.h"
@@ -27,18 +28,6 @@ namespace {
 
 using test::Random;
 using test::Workload;
-
-std::vector<std::vector<std::uint8_t>> by_reference(const Workload& workload) {
-  model::Reference reference(workload.graph);
-  std::vector<std::vector<std::uint8_t>> outputs;
-  for (const auto& input : workload.inputs) {
-    const model::Tensor& in = workload.graph.tensors[input_tensor(workload.graph)];
-    reference.set_input(in.name, widen(input, in.type));
-    reference.run();
-    outputs.push_back(reference.bytes(output_tensor(workload.graph)));
-  }
-  return outputs;
-}
 
 std::shared_ptr<const model::Graph> shared_graph(const Workload& workload) {
   return {std::shared_ptr<void>(), &workload.graph};
@@ -128,17 +117,9 @@ void expect_balance(const CorePlan& plan, const CoresResult& result) {
     tasks += core.tasks;
     read += core.traffic.read_bytes;
     written += core.traffic.written_bytes;
-    EXPECT_EQ(core.running + core.wait + core.done + core.host, core.total);
+    test::expect_balance(core);
     EXPECT_LT(core.host, core.total);
-    std::uint64_t together = 0, alone = 0;
-    for (const PathShare& part : core.path) {
-      together += part.together;
-      alone += part.alone;
-    }
-    EXPECT_EQ(together, core.running);
-    EXPECT_EQ(alone, core.alone);
-    const RequestTimes &there = core.together_requests, &alone_there = core.alone_requests;
-    EXPECT_EQ(there.transfers(), alone_there.transfers());
+    const RequestTimes& there = core.together_requests;
     const hw::Machine& machine = plan.system.cores[index++].machine;
     expect_bus(core, machine, result.blocks);
     EXPECT_TRUE(there.walks == 0 || machine.tlb.entries != 0);
@@ -215,7 +196,7 @@ class CoresProperty : public test::SystemCTest {};
 
 TEST_F(CoresProperty, GivesTheBitsOfOneCoreAndAccountsForEveryCycle) {
   const Workload workload = test::encoder_workload({2, 32, 4, 64, true}, 13, 4);
-  const auto expected = by_reference(workload);
+  const auto expected = test::expected_outputs(workload);
   Random random(18);
   std::size_t mixed = 0;
   for (int i = 0; i < 12; ++i) {

@@ -11,7 +11,7 @@
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_text.h"
 #include "model/float/gpt.h"
-#include "model/graph/reference.h"
+#include "support/network/core_balance.h"
 #include "support/network/encoder_run.h"
 #include "support/random/random_machine.h"
 #include "support/temp_directory.h"
@@ -100,19 +100,6 @@ struct CoresRing : public test::SystemCTest {
   const Workload workload = test::encoder_workload({1, 32, 2, 64, true}, 13, 6);
 };
 
-void expect_balance(const CoreShare& core) {
-  SCOPED_TRACE(core.name);
-  EXPECT_EQ(core.running + core.wait + core.done + core.host, core.total);
-  std::uint64_t together = 0, alone = 0;
-  for (const PathShare& part : core.path) {
-    together += part.together;
-    alone += part.alone;
-  }
-  EXPECT_EQ(together, core.running);
-  EXPECT_EQ(alone, core.alone);
-  EXPECT_EQ(core.together_requests.transfers(), core.alone_requests.transfers());
-}
-
 /// The text that the ring generates by itself, with a DDR on each card.
 std::vector<std::uint32_t> tokens_alone(const hw::Machine& machine, GenerationTask task) {
   test::fresh_kernel();
@@ -121,14 +108,7 @@ std::vector<std::uint32_t> tokens_alone(const hw::Machine& machine, GenerationTa
 
 // Any tile cores, any number of cards, any clocks.
 TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
-  model::Reference reference(workload.graph);
-  std::vector<std::vector<std::uint8_t>> expected;
-  for (const auto& input : workload.inputs) {
-    const model::Tensor& in = workload.graph.tensors[input_tensor(workload.graph)];
-    reference.set_input(in.name, widen(input, in.type));
-    reference.run();
-    expected.push_back(reference.bytes(output_tensor(workload.graph)));
-  }
+  const auto expected = test::expected_outputs(workload);
   Random random(77);
   std::size_t slower = 0;
   for (std::uint32_t i = 0; i < 8; ++i) {
@@ -152,7 +132,7 @@ TEST_F(CoresRing, GivesTheBitsOfEachAloneAndAccountsForEveryCycle) {
     EXPECT_GT(result.ring_check.operators, 2U);
     EXPECT_EQ(result.ring_check.mismatches, 0U) << result.ring_check.first;
     ASSERT_EQ(result.cores.size(), work->tiles.cores.size() + 1);
-    for (const CoreShare& core : result.cores) expect_balance(core);
+    for (const CoreShare& core : result.cores) test::expect_balance(core);
     const CoreShare& of_ring = result.cores.back();
     EXPECT_EQ(of_ring.tasks, result.ring->passes);
     EXPECT_GT(of_ring.together_requests.requests, 10U);

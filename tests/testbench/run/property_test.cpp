@@ -11,7 +11,6 @@
 #include "hw/description/machine_file.h"
 #include "hw/description/machine_text.h"
 #include "model/build/encoder_graph.h"
-#include "model/graph/reference.h"
 #include "model/integer/integer_model.h"
 #include "model/model_files.h"
 #include "support/network/encoder_run.h"
@@ -37,19 +36,6 @@ Workload small_vit() {
   for (std::uint8_t& pixel : pixels) pixel &= 0x7f;
   workload.inputs.push_back(std::move(pixels));
   return workload;
-}
-
-/// The output tensor for every input, by the reference.
-std::vector<std::vector<std::uint8_t>> expected_outputs(const Workload& workload) {
-  model::Reference reference(workload.graph);
-  const model::Tensor& in = workload.graph.tensors[input_tensor(workload.graph)];
-  std::vector<std::vector<std::uint8_t>> outputs;
-  for (const auto& input : workload.inputs) {
-    reference.set_input(in.name, widen(input, in.type));
-    reference.run();
-    outputs.push_back(reference.bytes(output_tensor(workload.graph)));
-  }
-  return outputs;
 }
 
 /// Bytes of the results of all operators.
@@ -108,7 +94,7 @@ class PropertyTest : public test::SystemCTest {
   /// Runs the workload, checked, on random machines and without values as well.
   static void expect_the_same_everywhere(const Workload& workload, std::uint64_t seed,
                                          int machines) {
-    const auto expected = expected_outputs(workload);
+    const auto expected = test::expected_outputs(workload);
     Random random(seed);
     std::vector<std::pair<hw::Machine, mapper::Mapping>> fits;
     for (int i = 0; i < machines; ++i) fits.push_back(test::random_fit(random, workload.graph));
