@@ -95,7 +95,7 @@ ReproductionSection baseline_section(const VitcodSubject& subject, const VitcodR
   for (std::size_t i = 0; i < subject.sweep.size(); ++i) {
     const int percent = subject.sweep[i].percent;
     const Json& ours = runs.sweep_reordered[i];
-    const RivalCycles rivals = sweep_rivals(subject, i);
+    const RivalCycles& rivals = runs.sweep_rivals[i];
     const double to_sanger = cycles(rivals.sanger) / cycles_of(ours);
     const double to_spatten = cycles(rivals.spatten) / cycles_of(ours);
     const std::string name = fmt::format("maps, {} %", percent);

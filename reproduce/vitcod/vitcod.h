@@ -114,6 +114,14 @@ struct LinkBreakEven {
   BreakEven found;
 };
 
+/// What one point of the sweep takes on Sanger and on SpAtten with the machine's MACs. SpAtten
+/// ranks by the maps and prunes values alone; where they are not square, it takes nothing.
+struct RivalCycles {
+  hw::dynamic::SangerCycles sanger;
+  hw::dynamic::SpattenCycles spatten;
+};
+[[nodiscard]] RivalCycles sweep_rivals(const VitcodSubject& subject, std::size_t point);
+
 /// Documents of `systole attention` and `systole run`, timing alone.
 struct VitcodRuns {
   using Json = nlohmann::ordered_json;
@@ -128,6 +136,7 @@ struct VitcodRuns {
   /// The sweep, by point, and a dense mask of the shape of the maps.
   std::vector<Json> sweep_reordered, sweep_unordered;
   Json sweep_dense;
+  std::vector<RivalCycles> sweep_rivals;  ///< by point
   /// The same for each file of a folder.
   struct FolderRuns {
     std::vector<Json> pruned;
@@ -192,14 +201,6 @@ inline constexpr int kLastOfVitcodMean = 90;
 /// How much faster pruning and reordering make attention.
 [[nodiscard]] ReproductionSection pruning_section(const VitcodSubject& subject,
                                                   const VitcodRuns& runs);
-/// What one point of the sweep takes on Sanger and on SpAtten with the machine's MACs. SpAtten
-/// ranks by the maps and prunes values alone; where they are not square, by the mask.
-struct RivalCycles {
-  hw::dynamic::SangerCycles sanger;
-  hw::dynamic::SpattenCycles spatten;
-};
-[[nodiscard]] RivalCycles sweep_rivals(const VitcodSubject& subject, std::size_t point);
-
 /// Bytes of Q, K and V, and how much of the latency they are.
 [[nodiscard]] ReproductionSection movement_section(const VitcodSubject& subject,
                                                    const VitcodRuns& runs);

@@ -42,7 +42,7 @@ Plot sparsity_plot(const VitcodSubject& subject, const VitcodRuns& runs) {
   std::string rows;
   for (std::size_t i = 0; i < subject.sweep.size(); ++i) {
     const double ours = cycles_of(runs.sweep_reordered[i]);
-    const RivalCycles rivals = sweep_rivals(subject, i);
+    const RivalCycles& rivals = runs.sweep_rivals[i];
     rows += fmt::format(
         "{} {} {} {} {}\n", subject.sweep[i].percent, cycles_of(runs.sweep_dense) / ours,
         cycles_of(runs.sweep_unordered[i]) / ours, static_cast<double>(rivals.sanger.total) / ours,

@@ -147,6 +147,9 @@ VitcodRuns run_vitcod(const VitcodSubject& subject) {
     add_break_even({name, true, {auto_encoder, 0, 0, 0}});
   }
   batch.run();
+  for (std::size_t i = 0; i < subject.sweep.size(); ++i) {
+    runs.sweep_rivals.push_back(sweep_rivals(subject, i));
+  }
   for (std::size_t i = 0; i < break_even.size(); ++i) {
     BreakEven& found = runs.break_even[i].found;
     found.bytes_per_cycle = number(break_even[i], "bytes_per_cycle");
