@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string>
 
 #include "reproduce/vitcod/rivals.h"
@@ -34,9 +35,16 @@ hw::dynamic::SpattenCycles spatten_cycles(const hw::dynamic::AttentionProbabilit
                                   spatten.stream);
 }
 
+/// Adds a row, or none for kNoFigure.
 void add_row(ReproductionSection& section, const std::string& name, double ours,
              const std::string& unit) {
-  section.rows.push_back(measured(name, ours, unit));
+  if (!std::isnan(ours)) section.rows.push_back(measured(name, ours, unit));
+}
+/// The same beside a figure of the paper.
+void add_compared(ReproductionSection& section, const std::string& name, double ours,
+                  const char* figure) {
+  if (std::isnan(ours)) return;
+  section.rows.push_back(compare(name, ours, vitcod_paper().figure(figure)));
 }
 
 /// Times faster than both, of the mask that the command was given.
@@ -97,14 +105,13 @@ ReproductionSection baseline_section(const VitcodSubject& subject, const VitcodR
     const Json& ours = runs.sweep_reordered[i];
     const RivalCycles& rivals = runs.sweep_rivals[i];
     const double to_sanger = cycles(rivals.sanger) / cycles_of(ours);
-    const double to_spatten = cycles(rivals.spatten) / cycles_of(ours);
+    const double to_spatten =
+        rivals.spatten ? cycles(*rivals.spatten) / cycles_of(ours) : kNoFigure;
     const std::string name = fmt::format("maps, {} %", percent);
     add_row(section, name + ": dense", speed_up(runs.sweep_dense, ours), "x");
     if (percent == kHeadline) {
-      section.rows.push_back(
-          compare(name + ": Sanger", to_sanger, vitcod_paper().figure("sanger.90")));
-      section.rows.push_back(
-          compare(name + ": SpAtten", to_spatten, vitcod_paper().figure("spatten.90")));
+      add_compared(section, name + ": Sanger", to_sanger, "sanger.90");
+      add_compared(section, name + ": SpAtten", to_spatten, "spatten.90");
     } else {
       add_row(section, name + ": Sanger", to_sanger, "x");
       add_row(section, name + ": SpAtten", to_spatten, "x");
@@ -115,10 +122,8 @@ ReproductionSection baseline_section(const VitcodSubject& subject, const VitcodR
     ++points;
   }
   if (points != 0) {
-    section.rows.push_back(
-        compare("maps, mean: Sanger", sanger / points, vitcod_paper().figure("sanger.mean")));
-    section.rows.push_back(
-        compare("maps, mean: SpAtten", spatten / points, vitcod_paper().figure("spatten.mean")));
+    add_compared(section, "maps, mean: Sanger", sanger / points, "sanger.mean");
+    add_compared(section, "maps, mean: SpAtten", spatten / points, "spatten.mean");
   }
   add_row(section, "mask: dense", speed_up(runs.dense, runs.reordered), "x");
   add_mask(subject, runs.reordered, section);

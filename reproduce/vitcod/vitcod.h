@@ -115,10 +115,10 @@ struct LinkBreakEven {
 };
 
 /// What one point of the sweep takes on Sanger and on SpAtten with the machine's MACs. SpAtten
-/// ranks by the maps and prunes values alone; where they are not square, it takes nothing.
+/// ranks by the maps and prunes values alone; it has none that are not square.
 struct RivalCycles {
   hw::dynamic::SangerCycles sanger;
-  hw::dynamic::SpattenCycles spatten;
+  std::optional<hw::dynamic::SpattenCycles> spatten;
 };
 [[nodiscard]] RivalCycles sweep_rivals(const VitcodSubject& subject, std::size_t point);
 

@@ -43,10 +43,13 @@ Plot sparsity_plot(const VitcodSubject& subject, const VitcodRuns& runs) {
   for (std::size_t i = 0; i < subject.sweep.size(); ++i) {
     const double ours = cycles_of(runs.sweep_reordered[i]);
     const RivalCycles& rivals = runs.sweep_rivals[i];
-    rows += fmt::format(
-        "{} {} {} {} {}\n", subject.sweep[i].percent, cycles_of(runs.sweep_dense) / ours,
-        cycles_of(runs.sweep_unordered[i]) / ours, static_cast<double>(rivals.sanger.total) / ours,
-        static_cast<double>(rivals.spatten.total) / ours);
+    const std::string to_spatten =
+        rivals.spatten ? fmt::format("{}", static_cast<double>(rivals.spatten->total) / ours)
+                       : "NaN";
+    rows +=
+        fmt::format("{} {} {} {} {}\n", subject.sweep[i].percent,
+                    cycles_of(runs.sweep_dense) / ours, cycles_of(runs.sweep_unordered[i]) / ours,
+                    static_cast<double>(rivals.sanger.total) / ours, to_spatten);
   }
   return {"vitcod_sparsity.png", 1200, 700,
           fmt::format("maps = {}\nsanger = {}\nspatten = {}\n", gnuplot_quoted(subject.maps_name),
