@@ -26,7 +26,7 @@ enum class Judge : std::uint8_t { kCost, kReplay };
 class TilingChoice {
  public:
   explicit TilingChoice(const hw::Machine& machine)
-      : machine_(machine), tiler_(machine), scratch_(machine) {}
+      : machine_(machine), tiler_(machine), best_alone_(machine, kBestAlone), scratch_(machine) {}
 
   /// Whether a replay judges on that machine: it knows cycles alone, and its mapper may want others
   /// or leave no choice.
@@ -69,6 +69,8 @@ class TilingChoice {
   /// most wanted banks take beyond.
   [[nodiscard]] std::vector<Tiling> candidates(const TiledGroup& group, bool alone,
                                                const EmitTarget& to);
+  /// The tiling that the cost model finds best.
+  [[nodiscard]] const Tiling& first_tiling(const TiledGroup& group);
   /// With products in as many row tiles, if that fits; `by_rows`: row tile after row tile.
   [[nodiscard]] std::optional<std::vector<TiledGroup>> in_pieces(std::vector<TiledGroup> groups,
                                                                  std::uint32_t pieces,
@@ -78,6 +80,7 @@ class TilingChoice {
 
   const hw::Machine machine_;
   Tiler tiler_;
+  Tiler best_alone_;  ///< for drafts, which ask for nothing else
   struct Known {
     std::size_t number;  ///< of a decision
     std::uint64_t used;  ///< step

@@ -181,7 +181,10 @@ bool Replay::dispatch_next(const hw::Program& program, std::size_t index, bool m
   const std::uint64_t number = queue.dispatched;
   if (number >= queue.capacity) {
     const std::uint64_t leaving = number - queue.capacity;
-    if (leaving >= queue.ended) return false;
+    // Nothing else that dispatch waits for may change meanwhile.
+    for (double earliest = 0; leaving >= queue.ended;) {
+      if (!step(earliest)) return false;
+    }
     dispatch_ = std::max(dispatch_, queue.completion(leaving));
   }
   ++dispatch_;

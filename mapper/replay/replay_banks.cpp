@@ -8,6 +8,12 @@ namespace systole::mapper {
 
 std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uint64_t from,
                                     std::uint64_t to, bool yields) const {
+  const std::uint64_t capacity = (to - from) * ports_;
+  if (!yields) {
+    std::uint64_t words = 0;
+    for (unsigned i = 0; i < count; ++i) words += demands[i].words;
+    if (words <= capacity) return 0;
+  }
   std::array<std::uint64_t, kMostBanks> wanted;
   std::fill_n(wanted.begin(), banks_, std::uint64_t{0});
   std::uint64_t lowest = ~std::uint64_t{0};
@@ -46,7 +52,6 @@ std::uint64_t ReplayBanks::shortage(const Use* demands, unsigned count, std::uin
       }
     }
   }
-  const std::uint64_t capacity = (to - from) * ports_;
   std::uint64_t worst = 0;
   for (std::uint64_t bank = lowest; bank <= highest; ++bank) worst = std::max(worst, wanted[bank]);
   return worst > capacity ? (worst - capacity + ports_ - 1) / ports_ : 0;

@@ -12,6 +12,36 @@
 namespace systole::mapper {
 namespace {
 
+hw::ArrayCycles product_cycles(const hw::cmd::Matmul& mm, const hw::Machine& machine) {
+  return hw::array_cycles(machine.array, mm.m, mm.n, mm.k, false);
+}
+
+/// Cycles of a product that weights which have arrived before save.
+std::uint64_t preload_of(const hw::Machine& machine) {
+  return machine.array.dataflow == hw::Dataflow::kWeightStationary ? machine.array.rows : 0;
+}
+
+/// How long a result's chain takes, from the accumulator on.
+hw::ChainCycles result_cycles(const hw::cmd::Result& result, const hw::Program& program,
+                              const hw::Machine& machine) {
+  hw::ChainCycles cycles = hw::chain_cycles(hw::chain_of(result.chain, program), result.m, result.n,
+                                            machine.postop.lanes);
+  cycles.fill += hw::kAccumulatorReadCycles + hw::accumulator_code(machine).read_delay();
+  return cycles;
+}
+
+/// The same with the encoder behind it.
+void add_encoder(const hw::cmd::Store& store, const hw::Program& program,
+                 const hw::Machine& machine, hw::ChainCycles& cycles) {
+  if (!store.encoder) return;
+  const hw::HeadMix& mix = program.mixes[*store.encoder];
+  cycles.per_row =
+      std::max(cycles.per_row, hw::mix_interval(mix, store.n / mix.in_heads,
+                                                std::max(machine.attention.encoder_lines, 1U),
+                                                machine.attention.macs_per_line));
+  cycles.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
+}
+
 /// Makes what a replay keeps of a command; a function for every type of work.
 class Decode {
  public:
@@ -29,12 +59,11 @@ class Decode {
   }
 
   void operator()(const hw::cmd::Matmul& mm) {
-    work_.cycles = hw::array_cycles(machine_.array, mm.m, mm.n, mm.k, false);
+    work_.cycles = product_cycles(mm, machine_);
     // As in hw/array/array.h: what the weights of the first fold take is not hidden, or hidden.
     work_.cycles.latency += hw::matmul_read_delay(machine_.array, mm, hw::scratchpad_code(machine_),
                                                   hw::accumulator_code(machine_));
-    work_.preload =
-        machine_.array.dataflow == hw::Dataflow::kWeightStationary ? machine_.array.rows : 0;
+    work_.preload = preload_of(machine_);
     const hw::ArrayReads reads = hw::array_reads(machine_.array, mm.m, mm.n, mm.k);
     const std::uint64_t b_rows = mm.b_transposed ? mm.n : mm.k;
     work_.sources[0] = {mm.a.address, mm.a.address + std::uint64_t{mm.m} * mm.a.pitch, reads.a, 0,
@@ -48,14 +77,9 @@ class Decode {
   void operator()(const hw::cmd::Store& store) {
     const hw::WrittenRows written = hw::written_rows(store, program_);
     work_.rows = {store.to.address, store.to.pitch, written.bytes, 0, written.rows};
-    decode(store, written);
-    if (!store.encoder) return;
-    const hw::HeadMix& mix = program_.mixes[*store.encoder];
-    work_.per_row =
-        std::max(work_.per_row, hw::mix_interval(mix, store.n / mix.in_heads,
-                                                 std::max(machine_.attention.encoder_lines, 1U),
-                                                 machine_.attention.macs_per_line));
-    work_.fill += hw::mix_products(mix) + hw::kHeadMixLatency;
+    hw::ChainCycles cycles = result_cycles(store, program_, machine_);
+    add_encoder(store, program_, machine_, cycles);
+    decode(store, written, cycles);
   }
   void operator()(const hw::cmd::Move& move) {
     const hw::WrittenRows written = hw::written_rows(move, program_);
@@ -67,7 +91,7 @@ class Decode {
     work_.row_words = ceil_div(written.bytes, word) +
                       hw::reads_before_write(hw::scratchpad_code(machine_), move.to.address,
                                              move.to.address + written.bytes, word);
-    decode(move, written);
+    decode(move, written, result_cycles(move, program_, machine_));
   }
 
   void operator()(const hw::cmd::Attention& /*attention*/) { work_.duration = attention_; }
@@ -77,9 +101,9 @@ class Decode {
   }
 
  private:
-  void decode(const hw::ChainUse& use, std::uint64_t m, std::uint64_t n, std::uint32_t lanes) {
+  void decode(const hw::ChainUse& use, std::uint64_t m, std::uint64_t n,
+              const hw::ChainCycles& cycles) {
     work_.has_chain = true;
-    const hw::ChainCycles cycles = hw::chain_cycles(hw::chain_of(use, program_), m, n, lanes);
     work_.fill = cycles.fill;
     work_.per_row = cycles.per_row;
     work_.sums.words = cycles.reads;
@@ -102,7 +126,11 @@ class Decode {
                       hw::reads_before_write(code, begin, begin + work_.local_bytes, word);
     if (load.packed) decode_packed(load, word);
     if (load.window) decode_window(load);
-    if (load.pre) decode(*load.pre, load.m, load.n, std::max(machine_.preop.lanes, 1U));
+    if (load.pre) {
+      decode(*load.pre, load.m, load.n,
+             hw::chain_cycles(hw::chain_of(*load.pre, program_), load.m, load.n,
+                              std::max(machine_.preop.lanes, 1U)));
+    }
   }
 
   /// What is read at once are the rows of a group.
@@ -136,11 +164,11 @@ class Decode {
     work_.row_words = ceil_div(work_.row_words * load.m, runs);
   }
 
-  void decode(const hw::cmd::Result& result, const hw::WrittenRows& written) {
+  void decode(const hw::cmd::Result& result, const hw::WrittenRows& written,
+              const hw::ChainCycles& cycles) {
     const hw::Chain& chain = hw::chain_of(result.chain, program_);
     const std::uint32_t lanes = machine_.postop.lanes;
-    decode(result.chain, result.m, result.n, lanes);
-    work_.fill += hw::kAccumulatorReadCycles + hw::accumulator_code(machine_).read_delay();
+    decode(result.chain, result.m, result.n, cycles);
     work_.m = result.m;
     const hw::AccumulatorSpan span = hw::accumulator_span(result.from, result.m, result.n);
     work_.sums = {span.begin, span.end,
@@ -166,11 +194,14 @@ class Decode {
 
 std::uint64_t least_cycles(const hw::Command& command, const hw::Program& program,
                            const hw::Machine& machine) {
-  const bool multiplies = command.opcode() == hw::Opcode::kMatmul;
-  if (!multiplies && command.as<hw::cmd::Result>() == nullptr) return 0;
-  ReplayWork work;
-  decode_work(command, program, machine, 0, work);
-  return multiplies ? work.cycles.interval - work.preload : work.fill + work.m * work.per_row;
+  if (const auto* mm = command.as<hw::cmd::Matmul>())
+    return product_cycles(*mm, machine).interval - preload_of(machine);
+  const auto* result = command.as<hw::cmd::Result>();
+  if (result == nullptr) return 0;
+  hw::ChainCycles cycles = result_cycles(*result, program, machine);
+  if (const auto* store = command.as<hw::cmd::Store>())
+    add_encoder(*store, program, machine, cycles);
+  return cycles.fill + result->m * cycles.per_row;
 }
 
 void decode_work(const hw::Command& command, const hw::Program& program, const hw::Machine& machine,

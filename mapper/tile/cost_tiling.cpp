@@ -30,14 +30,13 @@ std::vector<std::uint32_t> balanced_cuts(std::uint32_t extent, std::uint32_t uni
 /// Orders of the loops, operands that stay, room for results and for what comes in next.
 constexpr unsigned kVariants = 64;
 
-Tiling variant_of(Tiling t, unsigned variant) {
+void set_variant(Tiling& t, unsigned variant) {
   t.m_outer = (variant & 1U) == 0;
   t.two_results = (variant & 2U) == 0;
   t.k_outer = (variant & 4U) != 0;
   t.a_stays = (variant & 8U) != 0;
   t.b_stays = (variant & 16U) != 0;
   t.far_ahead = (variant & 32U) != 0;
-  return t;
 }
 
 bool cheaper(const Tiling& a, const Tiling& b) {
@@ -183,28 +182,26 @@ std::vector<Tiling> cost_tilings(const hw::Machine& machine, const TilingProblem
           if (!cost.may_fit_twice(t)) continue;
           const TilingCost::Shape shape = cost.shape(t);
           if (static_cast<double>(shape.array_cycles) > best.worst()) continue;
-          if (std::floor(shape.loading.least) >
-                  std::max({best.limit(), by_parts.limit(), sweeps_limit()}) &&
-              std::floor(shape.cautious.least) > cautious.limit()) {
+          if (shape.loading.least > std::max({best.limit(), by_parts.limit(), sweeps_limit()}) &&
+              shape.cautious.least > cautious.limit()) {
             continue;
           }
           for (unsigned variant = 0; variant < kVariants; ++variant) {
-            t = variant_of(t, variant);
-            if (parts != 1 && !t.k_outer) continue;
-            if (problem.may_leave_in_parts(t) &&
-                std::floor(shape.loading.least) <= by_parts.limit()) {
+            set_variant(t, variant);
+            if ((parts != 1 && !t.k_outer) || !cost.is_distinct(t)) continue;
+            if (problem.may_leave_in_parts(t) && shape.loading.least <= by_parts.limit()) {
               Tiling in_parts = t;
               in_parts.in_parts = true;
               if (cost.evaluate_if_fits(in_parts, shape)) by_parts.add(in_parts);
             }
-            if (t.k < problem.k && std::floor(shape.loading.least_of(t)) <= sweeps_limit()) {
+            if (t.k < problem.k && shape.loading.least_of(t) <= sweeps_limit()) {
               Tiling swept = t;
               swept.back_and_forth = true;
               const bool fits = cost.evaluate_if_fits(swept, shape);
               if (fits && !is_whole(swept.a_loads, swept.b_loads)) by_sweeps.add(swept);
             }
-            if (std::floor(shape.loading.least_of(t)) > best.limit(variant) &&
-                std::floor(shape.cautious.least_of(t)) > cautious.limit()) {
+            if (shape.loading.least_of(t) > best.limit(variant) &&
+                shape.cautious.least_of(t) > cautious.limit()) {
               continue;
             }
             if (!cost.evaluate_if_fits(t, shape)) continue;

@@ -140,9 +140,10 @@ TilingCost::Loading TilingCost::loading(const Tiling& t, const Shape& shape,
   const auto compute = static_cast<double>(shape.array_cycles);
   // Sums of doubles in another order may differ in their last bits.
   constexpr double kRounding = 1 - 1e-9;
-  loading.least = (std::max({compute, shape.postop, shape.turnaround, memory}) + rest) * kRounding;
+  loading.least =
+      std::floor((std::max({compute, shape.postop, shape.turnaround, memory}) + rest) * kRounding);
   loading.least_of_one_result =
-      (std::max(compute + shape.postop + shape.turnaround, memory) + rest) * kRounding;
+      std::floor((std::max(compute + shape.postop + shape.turnaround, memory) + rest) * kRounding);
   return loading;
 }
 

@@ -49,6 +49,8 @@ class TilingCost {
   [[nodiscard]] Shape shape(const Tiling& t) const;
   /// The same as without its shape, of a tiling that may_fit().
   [[nodiscard]] bool evaluate_if_fits(Tiling& t, const Shape& shape) const;
+  /// Whether its flags mean something, and not what others say without them.
+  [[nodiscard]] bool is_distinct(const Tiling& t) const;
 
  private:
   /// Nothing if a tiling that may_fit() does not fit.
@@ -71,8 +73,6 @@ class TilingCost {
   [[nodiscard]] std::uint64_t cycles(const Tiling& t, const StreamPlan& plan, const Shape& shape,
                                      const Loads& loads, const DmaRate& rate,
                                      const Loading& loading) const;
-  /// Whether its flags mean something, and not what others say without them.
-  [[nodiscard]] bool is_distinct(const Tiling& t) const;
   /// Whether tensor operands of `bytes` per element fit their room in tiles of `cols` columns of
   /// `all`.
   [[nodiscard]] bool operands_fit(std::uint64_t cols, std::uint64_t bytes, std::uint64_t all) const;
