@@ -25,6 +25,7 @@ using hw::dfx::CoreAddresses;
 using hw::dfx::Opcode;
 using hw::dfx::Pass;
 using hw::dfx::Second;
+using test::ns;
 
 constexpr std::uint32_t kFileElements = 2048;
 constexpr std::uint64_t kTable = 512;  ///< in DDR
