@@ -136,7 +136,7 @@ std::vector<MachineKey> make_keys() {
           "room for 16 rows of a chain's tensor operands", kChosen),
       unit<&Postop::gelu>("postop.gelu", "1: the lanes have a GELU unit"),
       unit<&Postop::exponential>("postop.exponential",
-          "1: the lanes have an exponential and a divider (softmax, exp, SiLU)"),
+          "1: the lanes have an exponential and a divider (softmax, exp, SiLU, tanh)"),
       unit<&Postop::norm>("postop.norm", "1: there are the units of LayerNorm and RMSNorm"),
       unit<&Postop::rope>("postop.rope", "1: neighbouring lanes can rotate (RoPE)"),
       unit<&Postop::transposer>("postop.transposer", "1: results can be written transposed"),

@@ -57,7 +57,7 @@ struct GenerateOptions {
   std::string stats;
   std::string timeline;
   std::uint64_t timeline_passes = 1;
-  std::string report, outputs;
+  std::string report, outputs, tensors;
   WaveOptions wave;
 };
 
@@ -179,7 +179,7 @@ void refuse_ring_options(const GenerateOptions& options) {
   refuse(!options.profile.empty(), "--profile");
   refuse(!options.timeline.empty(), "--timeline");
   refuse(!options.report.empty(), "--report");
-  refuse(!options.outputs.empty(), "--outputs");
+  refuse(options.top_k != 1, "--top-k");
   refuse(!options.functional, "--functional off");
   if (options.wave.inferences != 1) {
     throw hw::InputError("--wave-passes: each token of a Llama has its own program, expected 1");
@@ -237,6 +237,8 @@ int run_llama(const GenerateOptions& options) {
   task.tokens = options.output_tokens.value_or(kDefaultTokens);
   task.check = options.check;
   task.wave = options.wave;
+  task.keep_logits = !options.outputs.empty();
+  task.tensors = options.tensors;
   LlamaGeneration generation;
   {
     SimulationBar bar;
@@ -250,6 +252,7 @@ int run_llama(const GenerateOptions& options) {
     document["text"] = text;
   }
   stats.write(document);
+  if (!options.outputs.empty()) write_outputs(options.outputs, task, generation);
   if (options.json) {
     print_json(document);
   } else {
@@ -273,6 +276,12 @@ int run(const GenerateOptions& options) {
   if (options.check || !options.checkpoint.empty()) {
     throw hw::InputError("--check, --checkpoint: of a Llama, found " +
                          hw::printable(options.model));
+  }
+  if (!options.tensors.empty()) {
+    throw hw::InputError(
+        "--tensors: of a Llama; between the layers of a ring values stay in its register files, "
+        "found " +
+        hw::printable(options.model));
   }
   GenerationReport report;
   report.machine = machine_of(options);
@@ -420,7 +429,7 @@ void add_generate_command(CLI::App& app, Action& action) {
       ->type_name("N")
       ->needs(wave);
   add_report(command, options->report).excludes(evaluate);
-  add_outputs(command, options->outputs);
+  add_tensors(command, options->tensors, add_outputs(command, options->outputs));
   command.add_flag("--json", options->json, "print the statistics instead of text and tables");
   add_examples(command,
                {"systole generate --cores 4 --prompt \"And the LORD said \" -n 100",

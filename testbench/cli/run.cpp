@@ -43,11 +43,11 @@ namespace systole::testbench {
 
 void add_classes(const RunSubject& subject, const std::vector<std::vector<std::uint8_t>>& outputs,
                  std::vector<model::TensorData>& tensors) {
-  if (!subject.network().vit) return;
-  const std::vector<std::uint32_t>& labels = subject.pictures().labels;
+  if (!classifies(subject.network())) return;
+  const std::vector<std::uint32_t>& labels = subject.labels();
   std::vector<std::int32_t> classes;
   for (const std::vector<std::uint8_t>& logits : outputs) {
-    classes.push_back(class_of(subject.network(), logits));
+    classes.push_back(class_of(subject.graph(), logits));
   }
   tensors.push_back(
       model::make_tensor("classes", model::FileDtype::kI32, {classes.size()}, classes));
@@ -250,15 +250,15 @@ int run_network(const RunOptions& options) {
                   [&](const Measurement& measurement) {
                     return explain_json(explain_run(measurement, mapping.program, bound));
                   }};
-  simulation.keep_outputs = !options.outputs.empty() || !subject.pictures().labels.empty();
+  simulation.keep_outputs = !options.outputs.empty() || !subject.labels().empty();
   return measure_and_report(
       options, work, std::move(simulation), bar, [&](Measurement& measurement) {
         measurement.estimates = estimates;
         measurement.size = subject.network().size;
         measurement.past = subject.past();
-        if (options.functional && !subject.pictures().labels.empty()) {
+        if (options.functional && !subject.labels().empty()) {
           measurement.accuracy =
-              accuracy_of(subject.network(), subject.pictures(), measurement.result.outputs);
+              accuracy_of(subject.graph(), subject.labels(), measurement.result.outputs);
         }
       });
 }
@@ -380,9 +380,7 @@ void add_run_command(CLI::App& app, Action& action) {
   CLI::Option* const outputs =
       command.add_option("--outputs", options->outputs, "write inputs, outputs and classes");
   outputs->type_name("FILE.safetensors");
-  command.add_option("--tensors", options->tensors, "write tensors of these names as well")
-      ->type_name("REGEX")
-      ->needs(outputs);
+  add_tensors(command, options->tensors, outputs);
   add_timeline_options(command, *options);
   add_command_views(command, options->views);
   CLI::Option* const wave = add_wave(command, options->wave);

@@ -17,6 +17,7 @@
 #include "testbench/network/tensors.h"
 #include "testbench/run/result_rows.h"
 #include "testbench/run/run_checks.h"
+#include "testbench/run/tensor_file.h"
 #include "tlm/common/observer.h"
 #include "tlm/system.h"
 
@@ -42,6 +43,17 @@ struct Subject {
     output = mapper::place_of(*graph, other, output_tensor(*graph));
   }
 };
+
+/// A program of its own may keep on chip what that of another inference leaves in memory.
+void require_left_in_memory(const std::vector<model::TensorId>& tensors, const model::Graph& graph,
+                            const mapper::Mapping& mapping) {
+  const std::vector<bool> left = written_tensors(graph, mapping);
+  for (const model::TensorId tensor : tensors) {
+    if (left[tensor]) continue;
+    throw hw::InputError("--tensors: '" + graph.tensors[tensor].name +
+                         "' stays on chip in some inferences, expected others");
+  }
+}
 
 SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model::Engines engines,
                           const std::vector<std::vector<std::uint8_t>>& inputs,
@@ -118,7 +130,10 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     }
     const auto& input = options.next_input ? made : inputs[next];
     if (rows) rows->begin(*subject.mapping);
-    if (recorder) recorder->begin();
+    if (recorder) {
+      if (options.next_step) require_left_in_memory(options.tensors, *subject.graph, *subject.mapping);
+      recorder->begin();
+    }
     if (checker) {
       run_reference(*reference, *subject.graph, input, [&](std::size_t nodes) {
         count.reference(nodes, subject.graph->nodes.size());
