@@ -107,7 +107,7 @@ void list_models(bool json) {
     document.push_back(
         {{"name", size.name}, {"macs", info.macs}, {"bytes", bytes}, {"source", "seeded"}});
   }
-  if (json) return print_json(document);
+  if (json) return print_json({{"models", document}});
   print_text(table.text() + "\n" +
              paragraph("The last " + std::to_string(shape_names().size()) +
                        " are shapes with seeded weights; their figures are "
@@ -282,7 +282,7 @@ int show_accuracy(const ModelOptions& options) {
                         {"holds", holds}});
   }
   if (options.json) {
-    print_json(document);
+    print_json({{"accuracy", document}});
   } else {
     print_text(table.text());
   }

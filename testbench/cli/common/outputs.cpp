@@ -14,12 +14,10 @@ namespace {
 
 nlohmann::ordered_json command_line = nlohmann::ordered_json::array();
 
-// Foreign names may hold any bytes; those that are no UTF-8 are replaced.
+// Of an object. Foreign names may hold any bytes; those that are no UTF-8 are replaced.
 std::string json_text(nlohmann::ordered_json document) {
-  if (document.is_object()) {
-    document["provenance"] = {
-        {"version", kVersion}, {"commit", kCommit}, {"command_line", command_line}};
-  }
+  document["provenance"] = {
+      {"version", kVersion}, {"commit", kCommit}, {"command_line", command_line}};
   return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -12,7 +12,7 @@ namespace systole::testbench {
 /// The command line, which every document names.
 void set_command_line(int argc, const char* const* argv);
 
-/// Prints a document on standard output, an object with where it comes from: version, commit and
+/// Prints a document, an object, on standard output, with where it comes from: version, commit and
 /// command line. Throws InputError if that fails.
 void print_json(const nlohmann::ordered_json& document);
 

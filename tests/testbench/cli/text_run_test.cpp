@@ -189,12 +189,13 @@ TEST_F(ClassifierRun, MeasuresAccuracyAndWritesClasses) {
 }
 
 TEST_F(ClassifierRun, IsJudgedBesideTheRealNetwork) {
-  const json found = json_of({"model", model("class"), "--accuracy", "-i",
-                              path("texts.safetensors")});
-  EXPECT_EQ(found[0]["texts"], 5);
-  EXPECT_EQ(found[0]["fp32_accuracy"], 0.6);
-  EXPECT_EQ(found[0]["integer_accuracy"], 0.6);
-  EXPECT_EQ(found[0]["holds"], true);
+  const json found =
+      json_of({"model", model("class"), "--accuracy", "-i", path("texts.safetensors")});
+  const json& judged = found["accuracy"][0];
+  EXPECT_EQ(judged["texts"], 5);
+  EXPECT_EQ(judged["fp32_accuracy"], 0.6);
+  EXPECT_EQ(judged["integer_accuracy"], 0.6);
+  EXPECT_EQ(judged["holds"], true);
   EXPECT_EQ(json_of({"model", model("class")})["classes"], TinyText::kClasses);
   EXPECT_EQ(json_of({"model", model("bert")})["classes"], 0);
 }
