@@ -210,7 +210,7 @@ class MachineReader {
     if (ring_of(system) == nullptr) return;
     add(place, kKind,
         "found a second ring, expected one at most: the window of the bus at 2^44 and the "
-          "PCIe of the host are one ring's");
+        "PCIe of the host are one ring's");
   }
 
   static bool is_kind(const toml::table& table, std::string_view kind) {

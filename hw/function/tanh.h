@@ -40,10 +40,10 @@ inline TanhConstants make_tanh_constants(double input_scale, double output_scale
   if (fraction_bits > kMaxSiluFractionBits) {
     throw std::invalid_argument("tanh: expected 1 to 11 fraction bits");
   }
-  return {make_dyadic(std::ldexp(input_scale, static_cast<int>(fraction_bits) + 1), multiplier_bits),
-          make_int_exp_constants(fraction_bits),
-          make_dyadic(std::ldexp(1.0, -static_cast<int>(kTanhBits)) / output_scale,
-                      multiplier_bits)};
+  return {
+      make_dyadic(std::ldexp(input_scale, static_cast<int>(fraction_bits) + 1), multiplier_bits),
+      make_int_exp_constants(fraction_bits),
+      make_dyadic(std::ldexp(1.0, -static_cast<int>(kTanhBits)) / output_scale, multiplier_bits)};
 }
 
 /// tanh(q S_in) of an s16 input with kTanhBits fraction bits, its magnitude floored: -2^15 to 2^15.
@@ -70,8 +70,8 @@ constexpr std::int32_t tanh(std::int32_t q, const TanhConstants& constants, IntR
 
 /// Pipeline depth of the stage: saturation; argument; exponential; difference and sum with one;
 /// division; output.
-inline constexpr std::uint32_t kTanhLatency =
-    unit_depth::kClamp + unit_depth::kRequantise + kIntExpLatency + unit_depth::kAdd +
-    kSigmoidDividerLatency + unit_depth::kRequantise;
+inline constexpr std::uint32_t kTanhLatency = unit_depth::kClamp + unit_depth::kRequantise +
+                                              kIntExpLatency + unit_depth::kAdd +
+                                              kSigmoidDividerLatency + unit_depth::kRequantise;
 
 }  // namespace systole::hw

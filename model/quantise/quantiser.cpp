@@ -102,9 +102,9 @@ IntegerText text_constants(const TextCheckpoint& checkpoint, const Calibration& 
   const double scale =
       quantiser.append_blocks(text.encoder, shape.post_norm ? norm_scale : text.embedding_scale);
   if (checkpoint.head) {
-    text.head = head_constants(*checkpoint.head, quantiser, calibration,
-                               shape.post_norm ? scale : norm_scale,
-                               options.datapath.multiplier_bits);
+    text.head =
+        head_constants(*checkpoint.head, quantiser, calibration,
+                       shape.post_norm ? scale : norm_scale, options.datapath.multiplier_bits);
   }
   return text;
 }

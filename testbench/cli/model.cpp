@@ -258,8 +258,9 @@ int show_accuracy(const ModelOptions& options) {
     throw hw::InputError("--checkpoint: needs the model that it belongs to");
   }
   const std::string pictures = options.input.empty() ? default_data() : options.input;
-  const bool texts = !options.model.empty() && model::model_kind(model::find_model(
-                                                   options.model)) == model::ModelKind::kIntegerText;
+  const bool texts =
+      !options.model.empty() &&
+      model::model_kind(model::find_model(options.model)) == model::ModelKind::kIntegerText;
   const char* const inputs = texts ? "texts" : "images";
   Table table(fmt::format("model | >{} | >fp32 % | >integer % | >difference | holds", inputs));
   ordered_json document = ordered_json::array();
@@ -351,7 +352,8 @@ void add_model_command(CLI::App& app, Action& action) {
       ->type_name("NAME|FILE");
   add_size_options(command, options->size);
   command.add_flag("--accuracy", options->accuracy, "measure fp32 and integer accuracy");
-  command.add_option("-i,--input", options->input, "pictures (default: the digits), texts or values")
+  command
+      .add_option("-i,--input", options->input, "pictures (default: the digits), texts or values")
       ->type_name("FILE|DIR");
   command.add_option("--checkpoint", options->checkpoint, "fp32 model; default: beside the model")
       ->type_name("FILE");

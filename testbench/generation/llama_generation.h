@@ -41,9 +41,9 @@ inline constexpr std::size_t kLlamaPhases = 5;
 [[nodiscard]] LlamaPhase phase_of(const std::string& name);
 
 struct LlamaGeneration {
-  Measurement measurement;           ///< of all steps
-  std::vector<std::int32_t> tokens;  ///< generated
-  std::size_t prompt = 0;            ///< tokens of it
+  Measurement measurement;                 ///< of all steps
+  std::vector<std::int32_t> tokens;        ///< generated
+  std::size_t prompt = 0;                  ///< tokens of it
   std::vector<model::TensorData> tensors;  ///< [steps, rows, columns]
   /// Cycles of the last step, by phase.
   std::array<std::uint64_t, kLlamaPhases> phases{};

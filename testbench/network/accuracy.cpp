@@ -18,9 +18,7 @@
 
 namespace systole::testbench {
 
-bool Accuracy::holds() const {
-  return real >= kLeastRealAccuracy && keeps();
-}
+bool Accuracy::holds() const { return real >= kLeastRealAccuracy && keeps(); }
 
 bool Accuracy::keeps() const { return real - integer <= kLargestLoss; }
 

@@ -13,8 +13,8 @@ namespace systole::testbench {
 
 /// What quantisation cost a model, as fractions of the same pictures.
 struct Accuracy {
-  double real = 0.0;     ///< of the real-valued checkpoint
-  double integer = 0.0;  ///< of the integer reference
+  double real = 0.0;       ///< of the real-valued checkpoint
+  double integer = 0.0;    ///< of the integer reference
   std::size_t inputs = 0;  ///< pictures or texts
 
   /// What the models that come with Systole hold: the checkpoint classifies at least

@@ -131,7 +131,8 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     const auto& input = options.next_input ? made : inputs[next];
     if (rows) rows->begin(*subject.mapping);
     if (recorder) {
-      if (options.next_step) require_left_in_memory(options.tensors, *subject.graph, *subject.mapping);
+      if (options.next_step)
+        require_left_in_memory(options.tensors, *subject.graph, *subject.mapping);
       recorder->begin();
     }
     if (checker) {

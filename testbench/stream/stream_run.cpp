@@ -146,7 +146,8 @@ class Workload {
       words.insert(words.end(), {one.multiplier, one.shift, one.addend});
     }
     const auto kept = std::make_shared<std::vector<std::int32_t>>(std::move(words));
-    record_inside(name, {by.size(), 3}, [kept]() -> const auto& { return *kept; });
+    record_inside(
+        name, {by.size(), 3}, [kept]() -> const auto& { return *kept; });
   }
 
   /// So that sums of k random products of that size spread over int8.
@@ -259,15 +260,17 @@ class Workload {
     project("value", v, bv, e, p);
     project("proj", o, bo, p, e);
     const auto inside = [&](const char* name, stream::Phase phase, std::size_t columns) {
-      record_inside(prefix + name, {s, columns},
-                    [results, phase]() -> const auto& { return results->of(phase).results; });
+      record_inside(
+          prefix + name, {s, columns},
+          [ results, phase ]() -> const auto& { return results->of(phase).results; });
     };
     inside("query", stream::Phase::kQ, p);
     inside("key", stream::Phase::kK, p);
     inside("value", stream::Phase::kV, p);
     inside("scores", stream::Phase::kQk, s);
-    record_inside(prefix + "probabilities", {s, s},
-                  [results]() -> const auto& { return results->probabilities; });
+    record_inside(
+        prefix + "probabilities",
+        {s, s}, [results]() -> const auto& { return results->probabilities; });
     inside("context", stream::Phase::kAv, p);
     record_constants(prefix + "requantisers", {by.begin(), by.end()});
     finish(std::move(layer), out, s, e);
@@ -308,8 +311,8 @@ class Workload {
     record("feed-forward.fc2.weight", {f, e}, *w2);
     record("feed-forward.fc2.bias", {e}, *b2);
     record_constants("feed-forward.requantisers", {by1, by2});
-    record_inside("feed-forward.hidden", {s, f},
-                  [results]() -> const auto& { return results->hidden; });
+    record_inside(
+        "feed-forward.hidden", {s, f}, [results]() -> const auto& { return results->hidden; });
     finish(std::move(layer), out, s, e);
   }
 

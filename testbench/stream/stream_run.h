@@ -34,10 +34,10 @@ struct StreamResult : MachineRun {
     tlm_model::StreamUnit::Times times;
     [[nodiscard]] std::uint64_t cycles() const { return times.end - times.begin; }
   };
-  std::vector<Layer> layers;  ///< in order of time
-  std::uint64_t cycles = 0;   ///< from the first start to the last result
-  std::uint64_t macs = 0;     ///< of the sizes asked for
-  CheckResult check;          ///< results in memory against hw/stream/stream_layer.h
+  std::vector<Layer> layers;               ///< in order of time
+  std::uint64_t cycles = 0;                ///< from the first start to the last result
+  std::uint64_t macs = 0;                  ///< of the sizes asked for
+  CheckResult check;                       ///< results in memory against hw/stream/stream_layer.h
   std::vector<model::TensorData> tensors;  ///< [rows, columns], of biases [columns]
 };
 

@@ -38,8 +38,7 @@ std::string explain(const std::string& message) {
   std::string name = quoted_name(message);
   const tlm::tlm_base_socket_if* const socket = socket_of(name);
   const std::size_t dot = name.rfind('.');
-  const std::string of =
-      dot == std::string::npos ? "" : " of module '" + name.substr(0, dot) + "'";
+  const std::string of = dot == std::string::npos ? "" : " of module '" + name.substr(0, dot) + "'";
   const std::string what = "'" + name.substr(dot == std::string::npos ? 0 : dot + 1) + "'" + of +
                            " is bound to nothing, expected ";
   if (socket == nullptr) return "port " + what + "a signal or another channel";

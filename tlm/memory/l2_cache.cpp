@@ -142,7 +142,8 @@ std::uint64_t L2Cache::fill(std::uint64_t line, hw::CacheTags::Slot slot, std::u
 
 std::uint64_t L2Cache::write_back(std::uint64_t line, std::uint64_t cycle) {
   // Memory has newer bytes than the line had when it came: it gets its own.
-  if (functional() && !holds_values(line)) copy(false, line * line_bytes_, victim_.data(), line_bytes_);
+  if (functional() && !holds_values(line))
+    copy(false, line * line_bytes_, victim_.data(), line_bytes_);
   return transport(tlm::TLM_WRITE_COMMAND, line, functional() ? victim_.data() : nullptr, cycle);
 }
 

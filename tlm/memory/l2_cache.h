@@ -31,8 +31,8 @@ class L2Cache : public MemoryTarget, public Watched, private hw::LineMemory {
   L2Cache(const sc_core::sc_module_name& name, const hw::Machine& machine, std::uint64_t capacity,
           bool functional = true);
 
-  /// Bytes from `first` on, which begins a line, are those of initiators that read and write them by
-  /// direct access to the memory behind. To be called before the simulation begins.
+  /// Bytes from `first` on, which begins a line, are those of initiators that read and write them
+  /// by direct access to the memory behind. To be called before the simulation begins.
   void leave_values(std::uint64_t first) { values_end_ = first; }
 
   /// From `now` on, time counts in the accounts or it does not.

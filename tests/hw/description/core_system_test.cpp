@@ -127,7 +127,8 @@ TEST(CoreSystem, RefusesBadTablesInOneLineEach) {
        "1:1: core: found a ring alone, expected a tile core beside it (or base = \"dfx\" without "
        "tables)"},
       {"[[core]]\n[[core]]\nkind = 'ring'\n[[core]]\nkind = 'ring'\nname = 'b'\n",
-       "5:8: kind: found a second ring, expected one at most: the window of the bus at 2^44 and the "
+       "5:8: kind: found a second ring, expected one at most: the window of the bus at 2^44 and "
+       "the "
        "PCIe of the host are one ring's"},
       {"[[core]]\n[[core]]\nkind = 'ring'\nuse = 'tiny'\n",
        "4:7: use: found \"tiny\", expected a ring, such as dfx"},

@@ -44,9 +44,7 @@ TEST(Tanh, FollowsTheRealFunctionOverEveryInputOf8To16Bits) {
 }
 
 /// Constants that take the input for the exponential's argument, times 1 / 2^shift.
-TanhConstants direct_tanh(std::int8_t shift) {
-  return {{1, shift}, kDefaultIntExp, {1, 0}};
-}
+TanhConstants direct_tanh(std::int8_t shift) { return {{1, shift}, kDefaultIntExp, {1, 0}}; }
 
 TEST(Tanh, QuotientOfHandWorkedArguments) {
   EXPECT_EQ(tanh_quotient(0, direct_tanh(0)), 0);

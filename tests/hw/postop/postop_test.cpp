@@ -81,7 +81,7 @@ TEST(Chain, FunctionsByTableEqualThoseByPolynomial) {
   Random random(11);
   for (int i = 0; i < 240; ++i) {
     constexpr StageOp kFunctions[] = {StageOp::kGelu, StageOp::kSilu, StageOp::kExp,
-                                       StageOp::kTanh};
+                                      StageOp::kTanh};
     constexpr StageOp kBounds[] = {StageOp::kClamp, StageOp::kMul, StageOp::kRequantise};
     constexpr std::size_t kBoundAt[] = {0, 1, 2};  // where the bound of each is
     const auto which = static_cast<std::size_t>(i) % 3;

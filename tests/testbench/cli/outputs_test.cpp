@@ -95,8 +95,7 @@ std::vector<std::int8_t> product_of(const std::vector<std::int8_t>& a,
       sum += a[i / columns * depth + k] * b[k * columns + i % columns];
     }
     const double scaled = static_cast<double>(sum * by[0]) / static_cast<double>(1LL << by[1]);
-    out[i] = static_cast<std::int8_t>(
-        std::clamp(std::floor(scaled + 0.5) + by[2], -128.0, 127.0));
+    out[i] = static_cast<std::int8_t>(std::clamp(std::floor(scaled + 0.5) + by[2], -128.0, 127.0));
   }
   return out;
 }
@@ -166,14 +165,14 @@ TEST(Outputs, OfALayerAreWhatItsOperandsGive) {
                            words("feed-forward.fc1.bias"), 192, by.data());
   for (std::int8_t& value : hidden) value = std::max<std::int8_t>(value, 0);
   EXPECT_EQ(codes("feed-forward.hidden"), hidden);
-  EXPECT_EQ(codes("feed-forward.output"),
-            product_of(hidden, codes("feed-forward.fc2.weight"), words("feed-forward.fc2.bias"),
-                       128, &by[3]));
+  EXPECT_EQ(codes("feed-forward.output"), product_of(hidden, codes("feed-forward.fc2.weight"),
+                                                     words("feed-forward.fc2.bias"), 128, &by[3]));
 }
 
 TEST(Outputs, OfTokensAreThoseOfTheTextAtOnce) {
   const TempDirectory directory;
-  const std::string steps = directory.path("s.safetensors"), whole = directory.path("w.safetensors");
+  const std::string steps = directory.path("s.safetensors"),
+                    whole = directory.path("w.safetensors");
   const std::string line =
       "run -m transformer --model gpt2 --length 5 --layers 1 --d 64 --heads 2 --ffn 128 "
       "--tensors blocks\\.0\\.(norm2|mlp.residual) --outputs ";

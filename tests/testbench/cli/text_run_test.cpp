@@ -132,8 +132,8 @@ class ClassifierRun : public TextRun {
     for (std::int64_t text = 0; text < kTexts; ++text) {
       const auto begin = ids_.begin() + text * kLength;
       const std::int64_t valid = text % 2 == 1 ? 6 : kLength;
-      const auto label = static_cast<std::int64_t>(model::argmax(
-          real.logits(std::vector<std::int32_t>(begin, begin + valid))));
+      const auto label = static_cast<std::int64_t>(
+          model::argmax(real.logits(std::vector<std::int32_t>(begin, begin + valid))));
       const bool wrong = text + 2 >= kTexts;
       labels_.push_back(wrong ? (label + 1) % static_cast<std::int64_t>(TinyText::kClasses)
                               : label);
@@ -154,9 +154,9 @@ class ClassifierRun : public TextRun {
     model::write_safetensors(path(name), tensors);
   }
   [[nodiscard]] Words run_texts(const std::string& machine, const Words& more) const {
-    return words_of("run -m " + machine + " --model " + model("class") + " -i " +
-                        path("texts.safetensors"),
-                    more);
+    return words_of(
+        "run -m " + machine + " --model " + model("class") + " -i " + path("texts.safetensors"),
+        more);
   }
 
   static constexpr std::int64_t kTexts = 5, kLength = 9;
@@ -219,8 +219,7 @@ TEST_F(ClassifierRun, BadLabelsAreOneLine) {
   model::write_safetensors(
       path("real.safetensors"),
       {model::make_tensor("input_ids", model::FileDtype::kI64, {kTexts, kLength}, ids_),
-       model::make_tensor("labels", model::FileDtype::kF32, {kTexts},
-                          std::vector<float>(kTexts))});
+       model::make_tensor("labels", model::FileDtype::kF32, {kTexts}, std::vector<float>(kTexts))});
   expect_rows_refused(R"(
 Few | run -m gemmini --model ./class.int8.safetensors -i few.safetensors | few.safetensors: tensor 'labels' | [2] | expected [5]
 High | run -m gemmini --model ./class.int8.safetensors -i high.safetensors | high.safetensors: tensor 'labels' | element 4 is 5 | 0 to 4

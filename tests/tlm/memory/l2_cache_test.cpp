@@ -289,9 +289,8 @@ TEST_F(L2CacheTest, LeavesValuesOfDirectAccessInMemory) {
         batch.requests.push_back({address, nullptr, to_ps(sc_core::sc_time_stamp()), access.bytes,
                                   tlm::TLM_INCOMPLETE_RESPONSE});
         payload.set_command(access.write ? tlm::TLM_WRITE_COMMAND : tlm::TLM_READ_COMMAND);
-        transport_batch(batch, payload, [&](auto& of, auto& delay) {
-          rig.driver.socket->b_transport(of, delay);
-        });
+        transport_batch(batch, payload,
+                        [&](auto& of, auto& delay) { rig.driver.socket->b_transport(of, delay); });
         EXPECT_TRUE(batch.requests.front().is_ok());
         if (access.write) std::copy_n(data.begin(), access.bytes, direct + access.address);
       } else if (access.write) {
