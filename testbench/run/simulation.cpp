@@ -111,6 +111,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
   std::unique_ptr<Wave> wave;
   std::size_t next = 0;
   std::vector<std::uint8_t> made;
+  std::string fault;  // of the first inference that had one
   const auto prepare = [&](tlm_model::Host::Job& job) {
     if (next == inputs.size()) return false;
     if (options.next_input) {
@@ -152,6 +153,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
       result.started = processor.start_cycle();
       result.finished = processor.finish_cycle();
     }
+    if (fault.empty()) fault = processor.fault();
     result.cycles.push_back(job.cycles);
     if (!options.keep_outputs) result.outputs.clear();
     if (options.functional) result.outputs.push_back(bytes_of(job.outputs));
@@ -170,9 +172,7 @@ SimulationResult simulate(Subject subject, const hw::Machine& machine, tlm_model
     wave->write();
     result.wave_is_cut_short = wave->is_cut_short();
   }
-  if (const std::string& fault = processor.fault(); !fault.empty()) {
-    throw hw::InputError("program: " + fault);
-  }
+  if (!fault.empty()) throw hw::InputError("program: " + fault);
   result.total_cycles = processor.cycle();
   result.traffic = system.core_traffic();
   result.classes = share_by_class(first, result.traces, machine);

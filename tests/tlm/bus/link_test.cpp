@@ -9,6 +9,7 @@
 #include "support/tlm/tlm_driver.h"
 #include "tlm/bus/request_batch.h"
 #include "tlm/common/time.h"
+#include "tlm/memory/dram.h"
 
 namespace systole::tlm_model {
 namespace {
@@ -42,21 +43,28 @@ TEST_F(LinkTest, TakesItsLatencyThereAndBackAndKeepsTheOrderOfItsPorts) {
 }
 
 TEST_F(LinkTest, DebugAccessesPassAndDirectAccessDoesNot) {
-  first.run([this] {
+  hw::Machine machine;
+  machine.dram.mib = 1;
+  Link other("other", 15);
+  Dram low("low", machine.dram), high("high", machine.dram);
+  test::TlmDriver third("third"), fourth("fourth");
+  third.socket.bind(other.ports);
+  fourth.socket.bind(other.ports);
+  other.bus.bind(low.socket);
+  other.bus.bind(high.socket);
+  first.run([&] {
     data.fill(7);
-    EXPECT_EQ(first.debug(tlm::TLM_WRITE_COMMAND, 100, data.data(), 16), 16U);
-    EXPECT_EQ(near.bytes[100], 7);
-    EXPECT_EQ(near.bytes[116], 117);
-    data.fill(0);
-    EXPECT_EQ(first.debug(tlm::TLM_READ_COMMAND, 108, data.data(), 16), 16U);
-    EXPECT_EQ(data[0], 7);
-    EXPECT_EQ(data[8], 117);
-    EXPECT_EQ(second.debug(tlm::TLM_READ_COMMAND, 100, data.data(), 1), 1U);
-    EXPECT_EQ(data[0], 101) << "of the other target";
+    EXPECT_EQ(third.debug(tlm::TLM_WRITE_COMMAND, 100, data.data(), 16), 16U);
+    EXPECT_EQ(low.stored(115), 7);
+    EXPECT_EQ(low.stored(116), 0);
+    EXPECT_EQ(high.stored(100), 0) << "the other target";
+    high.stored(5) = 9;
+    EXPECT_EQ(fourth.debug(tlm::TLM_READ_COMMAND, 5, data.data(), 1), 1U);
+    EXPECT_EQ(data[0], 9);
     tlm::tlm_generic_payload payload;
     payload.set_address(0);
     tlm::tlm_dmi dmi;
-    EXPECT_FALSE(first.socket->get_direct_mem_ptr(payload, dmi));
+    EXPECT_FALSE(third.socket->get_direct_mem_ptr(payload, dmi));
   });
 }
 
