@@ -11,8 +11,8 @@ namespace systole::tlm_model {
 
 /// Wires between a core's ports and the bus: every request takes `latency_ns` more on the way there
 /// and its answer as long on the way back. Any number of requests are in flight. What comes at a
-/// target socket leaves at the initiator socket of the same number. Debug accesses pass; there is no
-/// direct access, which would take no time here.
+/// target socket leaves at the initiator socket of the same number. Debug accesses pass; there is
+/// no direct access, which would take no time here.
 class Link : public sc_core::sc_module {
  public:
   tlm_utils::multi_passthrough_target_socket<Link> ports{"ports"};
